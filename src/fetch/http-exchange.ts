@@ -1,0 +1,77 @@
+import type { Header } from '../message/generated/types.ts'
+
+/**
+ * One request and its answer, as the rest of the stage sees HTTP. The client behind it makes exactly one request: redirects, retries
+ * and pace are decided elsewhere.
+ */
+export interface HttpExchange {
+  /** Never throws for what a server or the network does: that is a `failure`. Rejects only when `signal` aborts. */
+  request(request: HttpRequest): Promise<HttpResult>
+}
+
+export interface HttpRequest {
+  readonly url: URL
+  readonly method: string
+  /** Complete, User-Agent and Accept-Encoding included; names as they go on the wire. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly limits: HttpLimits
+  /** False: stop reading after the headers (a type that is not kept); the result is `truncated: 'type'`. */
+  readonly keepBody: (contentType: string | null) => boolean
+  readonly signal: AbortSignal
+}
+
+export interface HttpLimits {
+  readonly connectMs: number
+  readonly headersMs: number
+  /** Between two pieces of the body. */
+  readonly idleMs: number
+  readonly totalMs: number
+  /** Of the decoded body; the same bound holds for the bytes on the wire. */
+  readonly maxBodyBytes: number
+}
+
+export type HttpResult = HttpResponse | HttpFailure
+
+export interface HttpResponse {
+  readonly kind: 'response'
+  readonly status: number
+  /** In the order received; bytes above 127 as latin1 characters. */
+  readonly headers: readonly Header[]
+  /** Essence of Content-Type, lower case; null where there is none. */
+  readonly contentType: string | null
+  /** Body as received, still in `encoding`, when that decodes cleanly to its end; else the decoded bytes with `identity`. */
+  readonly body: Buffer
+  readonly encoding: 'identity' | 'gzip' | 'br' | 'zstd' | 'deflate'
+  /** Decoded body. */
+  readonly decoded: Buffer
+  /** size: cut at the cap. type: not kept. network: the connection ended early. encoding: the coding is broken; what decoded is kept. */
+  readonly truncated: 'size' | 'type' | 'network' | 'encoding' | null
+  /** Bytes on the wire, of the body. */
+  readonly wireBytes: number
+  readonly ttfbMs: number
+  readonly totalMs: number
+  readonly remoteAddress: string | null
+}
+
+export interface HttpFailure {
+  readonly kind: 'failure'
+  /** Bounded code, as it stands in Outcome.reason. */
+  readonly reason: FailureReason
+  /** For people: the address, the system's code. */
+  readonly detail: string
+  readonly totalMs: number
+}
+
+export type FailureReason =
+  | 'dns-not-found'
+  | 'dns-failed'
+  | 'connect-refused'
+  | 'connect-timeout'
+  | 'connection-reset'
+  | 'headers-timeout'
+  | 'body-timeout'
+  | 'total-timeout'
+  | 'tls-failed'
+  | 'protocol-error'
+  | 'address-refused'
+  | 'network-error'

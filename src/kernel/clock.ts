@@ -1,0 +1,50 @@
+/**
+ * Time as an argument. The only file of the project that reads a clock or arms a timer, so that every rule about time can be
+ * stepped in a test.
+ *
+ * Two clocks, never mixed: `now()` is epoch milliseconds, for people and for messages; `mono()` is monotonic milliseconds, for
+ * all pacing, because the wall clock jumps.
+ */
+export interface Clock {
+  /** Epoch milliseconds. */
+  now(): number
+  /** Monotonic milliseconds from an arbitrary origin of this process. */
+  mono(): number
+  /** Resolves after `ms`; rejects with `signal.reason` when aborted first. Its listener is removed either way. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** Arms one timer; the returned function disarms it. `unref` lets the process end while it is armed. */
+  timer(ms: number, run: () => void, options?: { unref?: boolean }): () => void
+}
+
+/** The longest wait Node's timers take; longer ones would fire at once. */
+const MAX_TIMER_MS = 2_147_483_647
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  mono: () => performance.now(),
+  sleep(ms, signal) {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) {
+        reject(signal.reason)
+        return
+      }
+      const onAbort = (): void => {
+        clearTimeout(handle)
+        reject(signal?.reason)
+      }
+      const handle = setTimeout(
+        () => {
+          signal?.removeEventListener('abort', onAbort)
+          resolve()
+        },
+        Math.min(Math.max(0, ms), MAX_TIMER_MS),
+      )
+      signal?.addEventListener('abort', onAbort, { once: true })
+    })
+  },
+  timer(ms, run, options) {
+    const handle = setTimeout(run, Math.min(Math.max(0, ms), MAX_TIMER_MS))
+    if (options?.unref) handle.unref()
+    return () => clearTimeout(handle)
+  },
+}

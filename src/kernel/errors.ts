@@ -1,0 +1,129 @@
+/**
+ * The catalogue of errors: a code exists here and nowhere else, so that code, disposition and exit code cannot disagree. Codes are
+ * `AREA_REASON`; one that was released is never renamed or reused.
+ */
+
+/**
+ * What the caller does with a failure.
+ * - `retry`: the same call may succeed later, with back-off.
+ * - `dead-letter`: this one message can't be worked; keep its bytes and go on.
+ * - `skip`: nothing is lost by passing over it (a stale epoch, a repeat).
+ * - `stop`: the service can't go on.
+ */
+export type Disposition = 'retry' | 'dead-letter' | 'skip' | 'stop'
+
+/** Exit codes of the command line: 1 failed, 2 usage or configuration, 3 done in part, 4 a dependency is unreachable. */
+export type ExitCode = 1 | 2 | 3 | 4
+
+interface CatalogueEntry {
+  readonly disposition: Disposition
+  readonly exitCode: ExitCode
+  /** What the operator does next; one sentence. */
+  readonly hint: string
+}
+
+const entry = (disposition: Disposition, exitCode: ExitCode, hint: string): CatalogueEntry => ({ disposition, exitCode, hint })
+
+export const ERRORS = {
+  // usage and configuration
+  USAGE: entry('stop', 2, 'See --help of the command.'),
+  CONFIG_INVALID: entry('stop', 2, 'Correct the value; `millrace config print` shows each option and where its value came from.'),
+  CONFIG_UNKNOWN_KEY: entry('stop', 2, 'Remove or rename the key; `millrace config print` lists all of them.'),
+  CONFIG_UNREADABLE: entry('stop', 2, 'Check the path and the permissions of the file.'),
+  EXTRACTOR_INVALID: entry('stop', 2, 'Correct the extractor file; `millrace extractors check FILE` points at line and column.'),
+  EXTRACTOR_VERSION_CHANGED: entry(
+    'stop',
+    2,
+    'Raise `version` in the extractor file: its output may differ under a version the log already holds.',
+  ),
+  EXTRACTOR_INCOMPATIBLE: entry('stop', 2, 'Keep the field and its type, or give the extractor a new name.'),
+  REPLAY_REFUSED: entry('stop', 2, 'Nothing was changed; the message says which condition was not met.'),
+  DATA_DIR_LOCKED: entry('stop', 2, 'Stop the process named above, or use another folder with --data.'),
+  DATA_DIR_BROKEN: entry('stop', 1, 'Move the folder away and start again; its log is kept in it.'),
+  // dependencies
+  KAFKA_UNREACHABLE: entry('stop', 4, 'Check `brokers`, the network and that the broker runs; `millrace doctor` tries each address.'),
+  KAFKA_TOPIC_MISSING: entry('stop', 4, 'Run `millrace topics apply`.'),
+  KAFKA_NOT_AVAILABLE: entry('stop', 4, 'Give `brokers`, run `millrace up`, install Java 17 and Maven, or start a Docker engine.'),
+  KAFKA_START_FAILED: entry('stop', 4, 'The last lines of the broker log are above; the whole log is in the data folder.'),
+  REDIS_UNREACHABLE: entry('retry', 4, 'Check `redis` and that the server runs.'),
+  REGISTRY_UNREACHABLE: entry('retry', 4, 'Check `registry.url` and that the registry runs.'),
+  STATE_UNAVAILABLE: entry('retry', 4, 'The state store does not answer: fetching pauses until it does.'),
+  STATE_BROKEN: entry('stop', 1, 'Move the state folder away; it is rebuilt from the topics.'),
+  // Kafka
+  KAFKA_MESSAGE_TOO_LARGE: entry('dead-letter', 1, 'Raise `topics.maxMessageBytes`, or lower `fetch.maxBodyBytes`.'),
+  KAFKA_SEND_FAILED: entry('retry', 1, 'The broker did not acknowledge; it is sent again.'),
+  KAFKA_COMMIT_REFUSED: entry('skip', 1, 'The group is rebalancing; the offset is committed again after the next join.'),
+  KAFKA_FENCED: entry('skip', 1, 'Another process took this partition over.'),
+  KAFKA_TRANSACTION_FAILED: entry('retry', 1, 'The transaction is repeated from the committed offset.'),
+  KAFKA_CONSUMER_CRASHED: entry('stop', 1, 'The consumer could not go on; the process ends so that a supervisor starts it again.'),
+  KAFKA_GROUP_ACTIVE: entry('stop', 2, 'Stop the members of the group first.'),
+  KAFKA_VERSION: entry('stop', 2, 'Install exactly the version of kafkajs that package.json names: it is patched.'),
+  KAFKA_REQUEST_FAILED: entry('retry', 1, 'See the cause.'),
+  // messages
+  MESSAGE_EMPTY: entry('dead-letter', 1, 'The message has no value.'),
+  MESSAGE_FRAMING_UNKNOWN: entry('dead-letter', 1, 'Write Avro single-object encoding, Confluent framing, or JSON on urls topics.'),
+  MESSAGE_SCHEMA_UNKNOWN: entry('dead-letter', 1, 'Announce the schema on the control topic, or configure the registry it came from.'),
+  MESSAGE_MALFORMED: entry('dead-letter', 1, 'The bytes do not fit the schema they name.'),
+  MESSAGE_INVALID: entry('dead-letter', 1, 'The value does not fit the schema; the message names the field.'),
+  TASK_FIELD_INVALID: entry('dead-letter', 1, 'Correct the field named in the message.'),
+  TASK_URL_INVALID: entry('dead-letter', 1, 'Give an absolute http or https URL.'),
+  // extraction
+  EXTRACT_FIELD_MISSING: entry('dead-letter', 1, 'The page lacks a required field: correct the selector or make it optional.'),
+  EXTRACT_FIELD_INVALID: entry('dead-letter', 1, 'The value does not have the type of the field.'),
+  EXTRACT_KEY_MISSING: entry('dead-letter', 1, 'The entity key of the record is empty.'),
+  EXTRACT_RECORD_INVALID: entry('dead-letter', 1, 'The record does not fit the schema of the extractor.'),
+  EXTRACT_TIMEOUT: entry('dead-letter', 1, 'Raise `extract.pageTimeout`, or make the extractor cheaper.'),
+  EXTRACT_MEMORY: entry('dead-letter', 1, 'Raise `extract.pageMemory`, or make the extractor cheaper.'),
+  EXTRACT_FAILED: entry('dead-letter', 1, 'The extractor threw; the message holds its error.'),
+  EXTRACT_CRASHED: entry('dead-letter', 1, 'The extractor ended its thread.'),
+  EXTRACT_PAGE_BROKEN: entry('dead-letter', 1, 'The stored page can not be decoded.'),
+  // fetching
+  FETCH_FAILED: entry('retry', 1, 'See the reason of the outcome.'),
+  FETCH_ADDRESS_REFUSED: entry('skip', 3, 'The address is not public; allow it with `fetch.allowAddresses`.'),
+  // everything else
+  TIMEOUT: entry('retry', 1, 'It took longer than its limit.'),
+  ABORTED: entry('stop', 1, 'The work was stopped.'),
+  DISK_FULL: entry('stop', 1, 'Free disk space; nothing was lost.'),
+  INTERNAL: entry('stop', 1, 'This is a defect: run again with --verbose and report the stack.'),
+} as const satisfies Record<string, CatalogueEntry>
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** Facts that help to find the cause: topic, partition, offset, url, attempt, file, line, column. Never secrets. */
+export type ErrorContext = Readonly<Record<string, string | number | bigint | boolean | undefined>>
+
+/** The one error class. Match on `code`; the text is for people: what failed, the value, what was expected, what to do. */
+export class MillraceError extends Error {
+  override readonly name = 'MillraceError'
+  readonly code: ErrorCode
+  readonly context: ErrorContext
+
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; context?: ErrorContext } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.context = options.context ?? {}
+  }
+
+  get disposition(): Disposition {
+    return ERRORS[this.code].disposition
+  }
+
+  get exitCode(): ExitCode {
+    return ERRORS[this.code].exitCode
+  }
+
+  get hint(): string {
+    return ERRORS[this.code].hint
+  }
+}
+
+/** True for an error of the catalogue, with the code where one is given. */
+export function isMillraceError(error: unknown, code?: ErrorCode): error is MillraceError {
+  return error instanceof MillraceError && (code === undefined || error.code === code)
+}
+
+/** Text of anything that was thrown; never throws itself. */
+export function errorText(error: unknown): string {
+  if (error instanceof Error) return error.message === '' ? error.name : error.message
+  return typeof error === 'string' ? error : `${error as string}`
+}

@@ -1,0 +1,205 @@
+/**
+ * The catalogue of events. One definition gives the log line (level, text) and the metric (name, kind, labels), so that the two
+ * can't drift. Code emits events; it does not call a logger or a counter.
+ *
+ * Rules: names are past tense; labels are bounded (topic, partition, stage, kind, reason, code, extractor), never a URL, a host or
+ * a text. `fields` beyond the labels go to the log line only. info is for lifecycle and the operator's own actions: a healthy hour
+ * is silent at warn.
+ */
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+export interface EventDefinition {
+  readonly level: LogLevel
+  readonly message: string
+  /** Metric without the `millrace_` prefix; counters end in `_total`. None: the event is a log line alone. */
+  readonly metric?: {
+    readonly name: string
+    readonly kind: 'counter' | 'gauge' | 'histogram'
+    readonly help: string
+    readonly labels: readonly string[]
+    /** Field that holds the amount; a counter without one counts 1. */
+    readonly value?: string
+    /** Upper bounds, in the unit that the name ends with. */
+    readonly buckets?: readonly number[]
+  }
+  /** At most one line per this many ms and per value of `throttleBy`; the next line says how many were held back. */
+  readonly throttleMs?: number
+  readonly throttleBy?: string
+}
+
+const counter = (name: string, help: string, labels: readonly string[] = [], value?: string) =>
+  ({ name, kind: 'counter', help, labels, ...(value === undefined ? {} : { value }) }) as const
+const gauge = (name: string, help: string, labels: readonly string[], value: string) =>
+  ({ name, kind: 'gauge', help, labels, value }) as const
+const histogram = (name: string, help: string, labels: readonly string[], value: string, buckets: readonly number[]) =>
+  ({ name, kind: 'histogram', help, labels, value, buckets }) as const
+
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120] as const
+
+export const EVENTS = {
+  // service life
+  ServiceStarted: { level: 'info', message: 'started' },
+  ServiceStopping: { level: 'info', message: 'stopping' },
+  ServiceStopped: { level: 'info', message: 'stopped' },
+  ServiceFailed: {
+    level: 'error',
+    message: 'failed',
+    metric: counter('service_failures_total', 'Services that could not go on.', ['stage']),
+  },
+  // embedded broker
+  BrokerStarting: { level: 'info', message: 'starting Apache Kafka' },
+  BrokerStarted: { level: 'info', message: 'Apache Kafka is up' },
+  BrokerStopped: { level: 'info', message: 'Apache Kafka has stopped' },
+  BrokerRepaired: { level: 'warn', message: 'the data folder of Apache Kafka was repaired' },
+  DependencyInstalling: { level: 'info', message: 'installing a dependency' },
+  // Kafka client
+  KafkaClientLogged: { level: 'debug', message: 'kafkajs' },
+  GroupJoined: {
+    level: 'debug',
+    message: 'joined the group',
+    metric: counter('group_joins_total', 'Joins of a consumer group.', ['group']),
+  },
+  PartitionsLost: { level: 'debug', message: 'partitions went to another member' },
+  ConsumerRestarted: {
+    level: 'warn',
+    message: 'the consumer restarted',
+    metric: counter('consumer_restarts_total', 'Restarts of a consumer after a crash.', ['group']),
+  },
+  OffsetsCommitted: {
+    level: 'debug',
+    message: 'committed',
+    metric: counter('commits_total', 'Commits that the broker confirmed.', ['group']),
+  },
+  CommitRefused: {
+    level: 'debug',
+    message: 'a commit was refused',
+    metric: counter('commits_refused_total', 'Commits that the broker refused.', ['group', 'reason']),
+    throttleMs: 10_000,
+    throttleBy: 'group',
+  },
+  OffsetMapDropped: {
+    level: 'warn',
+    message: 'the map of completed offsets in the commit metadata was unreadable and is ignored',
+    metric: counter('offset_maps_dropped_total', 'Commit metadata that could not be used.', ['group', 'reason']),
+  },
+  OffsetOutOfRange: {
+    level: 'error',
+    message: 'the committed offset lies outside the log',
+    metric: counter('offsets_out_of_range_total', 'Committed offsets outside the log.', ['group']),
+  },
+  PartitionPaused: {
+    level: 'debug',
+    message: 'paused a partition: its window is full',
+    metric: counter('partition_pauses_total', 'Pauses of a partition with a full window.', ['group']),
+  },
+  SendRetried: {
+    level: 'warn',
+    message: 'a send was not acknowledged and is repeated',
+    metric: counter('send_retries_total', 'Sends repeated.', ['reason']),
+    throttleMs: 10_000,
+    throttleBy: 'reason',
+  },
+  TransactionCommitted: {
+    level: 'debug',
+    message: 'transaction committed',
+    metric: counter('transactions_total', 'Transactions committed.', ['group']),
+  },
+  TransactionFailed: {
+    level: 'warn',
+    message: 'a transaction failed and is repeated from the committed offset',
+    metric: counter('transactions_failed_total', 'Transactions that failed.', ['group']),
+    throttleMs: 10_000,
+    throttleBy: 'group',
+  },
+  // tasks and outcomes
+  TaskAccepted: { level: 'debug', message: 'task taken', metric: counter('tasks_total', 'Tasks decoded.', ['lane']) },
+  OutcomeWritten: { level: 'debug', message: 'outcome', metric: counter('outcomes_total', 'Outcomes written.', ['kind', 'reason']) },
+  RepeatSkipped: {
+    level: 'debug',
+    message: 'a task that had been finished came again and was skipped',
+    metric: counter('repeats_skipped_total', 'Copies of finished tasks that were skipped.', []),
+  },
+  TaskSpilled: {
+    level: 'debug',
+    message: 'a task waits in a delay topic',
+    metric: counter('tasks_spilled_total', 'Tasks moved to a delay topic since they would wait too long.', ['reason']),
+  },
+  TaskMoved: {
+    level: 'debug',
+    message: 'a task was sent to the partition it belongs to',
+    metric: counter('tasks_moved_total', 'Tasks found in a wrong partition.', []),
+  },
+  DeadLetterWritten: {
+    level: 'warn',
+    message: 'dead letter',
+    metric: counter('dead_letters_total', 'Dead letters written.', ['stage', 'code']),
+    throttleMs: 10_000,
+    throttleBy: 'code',
+  },
+  // fetching
+  RequestFinished: {
+    level: 'debug',
+    message: 'request',
+    metric: histogram('request_duration_seconds', 'From the start of a request to the end of its body.', ['kind'], 'seconds', SECONDS),
+  },
+  BytesFetched: { level: 'debug', message: 'bytes', metric: counter('response_bytes_total', 'Bytes received.', [], 'bytes') },
+  QueueWaited: {
+    level: 'debug',
+    message: 'queue wait',
+    metric: histogram('queue_wait_seconds', 'From the decode of a task to the start of its request.', ['lane'], 'seconds', SECONDS),
+  },
+  LimiterWaited: {
+    level: 'debug',
+    message: 'limiter',
+    metric: counter('limiter_waits_total', 'Answers of the limiter that said wait.', ['reason']),
+  },
+  RobotsRead: { level: 'debug', message: 'robots.txt read', metric: counter('robots_reads_total', 'Readings of robots.txt.', ['verdict']) },
+  SiteBackedOff: {
+    level: 'info',
+    message: 'a site asked for less',
+    metric: counter('site_backoffs_total', 'Back-offs of a site.', ['reason']),
+    throttleMs: 30_000,
+    throttleBy: 'key',
+  },
+  StorePaused: {
+    level: 'warn',
+    message: 'the state store does not answer: fetching pauses',
+    throttleMs: 10_000,
+    metric: counter('store_pauses_total', 'Pauses since the state store did not answer.', []),
+  },
+  StoreResumed: { level: 'info', message: 'the state store answers again' },
+  DiskLow: { level: 'error', message: 'less than the free space that fetching needs: it pauses', throttleMs: 60_000 },
+  UserAgentMissing: { level: 'warn', message: 'no fetch.userAgent is set: sites can not tell who asks, nor write to you' },
+  // extraction
+  RecordsWritten: { level: 'debug', message: 'records', metric: counter('records_total', 'Records written.', ['extractor'], 'count') },
+  PageExtracted: {
+    level: 'debug',
+    message: 'page extracted',
+    metric: histogram('extract_duration_seconds', 'Parse and extraction of a page.', [], 'seconds', SECONDS),
+  },
+  PagePassedOver: {
+    level: 'debug',
+    message: 'no extractor matches',
+    metric: counter('pages_passed_over_total', 'Pages that no extractor matched.', []),
+  },
+  ThreadReplaced: {
+    level: 'warn',
+    message: 'an extraction thread was replaced',
+    metric: counter('extract_threads_replaced_total', 'Extraction threads replaced.', ['reason']),
+  },
+  ReplayStarted: { level: 'info', message: 'replay started' },
+  ReplayPartitionDone: { level: 'info', message: 'replay of a partition done' },
+  ReplayRefused: { level: 'warn', message: 'replay refused' },
+  // frontier
+  LinksFound: { level: 'debug', message: 'links', metric: counter('links_total', 'Links by what became of them.', ['verdict'], 'count') },
+  // control and state
+  CommandRead: { level: 'debug', message: 'command' },
+  HeartbeatFailed: { level: 'warn', message: 'the heartbeat of this worker could not be stored', throttleMs: 30_000 },
+  LagMeasured: {
+    level: 'debug',
+    message: 'lag',
+    metric: gauge('consumer_lag', 'End offset minus committed offset.', ['group', 'topic', 'partition'], 'lag'),
+  },
+} as const satisfies Record<string, EventDefinition>
+
+export type EventName = keyof typeof EVENTS

@@ -1,0 +1,76 @@
+import type { Clock } from './clock.ts'
+import { EVENTS, type EventDefinition, type EventName, type LogLevel } from './events.ts'
+
+export type EventFields = Readonly<Record<string, string | number | bigint | boolean | undefined | null | Error>>
+
+/** Where lines go; pino has this shape. */
+export interface Logger {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** Where numbers go. `name` is a metric of the catalogue. */
+export interface MetricSink {
+  record(metric: NonNullable<EventDefinition['metric']>, labels: Record<string, string>, value: number): void
+}
+
+/** What a part is given to make itself seen. Silent unless somebody listens. */
+export interface Observer {
+  emit(event: EventName, fields?: EventFields): void
+  /** An observer whose lines all carry these fields: component, stage, topic, partition. */
+  child(fields: EventFields): Observer
+}
+
+export const silentObserver: Observer = {
+  emit: () => undefined,
+  child: () => silentObserver,
+}
+
+/** Observer over a logger and metrics. Repeats of a throttled event are counted and told in the next line as `suppressedCount`. */
+export function createObserver(parts: { logger?: Logger; metrics?: MetricSink; clock: Clock }): Observer {
+  const held = new Map<string, { untilMono: number; suppressedCount: number }>()
+
+  const emit = (bound: EventFields, event: EventName, fields: EventFields): void => {
+    const definition: EventDefinition = EVENTS[event]
+    const all = { ...bound, ...fields }
+    const metric = definition.metric
+    if (metric !== undefined && parts.metrics !== undefined) {
+      const labels: Record<string, string> = {}
+      for (const label of metric.labels) labels[label] = String(all[label] ?? '')
+      const amount = metric.value === undefined ? 1 : Number(all[metric.value] ?? 0)
+      parts.metrics.record(metric, labels, amount)
+    }
+    if (parts.logger === undefined) return
+    const suppressedCount = suppress(definition, event, all)
+    if (suppressedCount === undefined) return
+    write(parts.logger, definition.level, { event, ...all, ...(suppressedCount > 0 ? { suppressedCount } : {}) }, definition.message)
+  }
+
+  /** Count of lines held back since the last one, or undefined when this one is held back too. */
+  const suppress = (definition: EventDefinition, event: EventName, fields: EventFields): number | undefined => {
+    if (definition.throttleMs === undefined) return 0
+    const key = `${event}\n${definition.throttleBy === undefined ? '' : String(fields[definition.throttleBy] ?? '')}`
+    const now = parts.clock.mono()
+    const seen = held.get(key)
+    if (seen !== undefined && now < seen.untilMono) {
+      seen.suppressedCount += 1
+      return undefined
+    }
+    // Keys can hold a host; the map must not grow with the number of sites.
+    if (held.size >= 10_000) held.clear()
+    held.set(key, { untilMono: now + definition.throttleMs, suppressedCount: 0 })
+    return seen?.suppressedCount ?? 0
+  }
+
+  const bind = (bound: EventFields): Observer => ({
+    emit: (event, fields = {}) => emit(bound, event, fields),
+    child: (fields) => bind({ ...bound, ...fields }),
+  })
+  return bind({})
+}
+
+function write(logger: Logger, level: LogLevel, fields: object, message: string): void {
+  logger[level](fields, message)
+}

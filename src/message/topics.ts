@@ -1,0 +1,59 @@
+import type { Lane } from './generated/types.ts'
+
+/** Names of all topics under one prefix; the prefix ends with its own separator. */
+export interface TopicNames {
+  readonly urls: Readonly<Record<Lane, string>>
+  /** From the shortest delay to the longest. */
+  readonly delays: readonly DelayTopic[]
+  readonly html: string
+  readonly records: string
+  readonly outcomes: string
+  readonly deadLetters: string
+  readonly control: string
+}
+
+export interface DelayTopic {
+  readonly topic: string
+  readonly delayMs: number
+}
+
+export const LANES: readonly Lane[] = ['high', 'normal', 'low']
+
+const DELAYS: readonly (readonly [string, number])[] = [
+  ['10s', 10_000],
+  ['1m', 60_000],
+  ['10m', 600_000],
+  ['1h', 3_600_000],
+]
+
+export function topicNames(prefix: string): TopicNames {
+  return {
+    urls: { high: `${prefix}urls.high`, normal: `${prefix}urls`, low: `${prefix}urls.low` },
+    delays: DELAYS.map(([name, delayMs]) => ({ topic: `${prefix}urls.delay.${name}`, delayMs })),
+    html: `${prefix}html`,
+    records: `${prefix}records`,
+    outcomes: `${prefix}outcomes`,
+    deadLetters: `${prefix}dead-letters`,
+    control: `${prefix}control`,
+  }
+}
+
+/** Consumer groups under one prefix. */
+export interface GroupNames {
+  readonly fetch: string
+  readonly delay: string
+  readonly frontier: string
+  /** Group of a set of extractors; `undefined` is the one of all. */
+  readonly extract: (name?: string) => string
+  readonly replay: (replayId: string) => string
+}
+
+export function groupNames(prefix: string): GroupNames {
+  return {
+    fetch: `${prefix}fetch`,
+    delay: `${prefix}delay`,
+    frontier: `${prefix}frontier`,
+    extract: (name) => (name === undefined ? `${prefix}extract` : `${prefix}extract.${name}`),
+    replay: (replayId) => `${prefix}replay.${replayId}`,
+  }
+}

@@ -1,0 +1,174 @@
+import type { PolitenessKey } from '../kernel/brand.ts'
+
+/**
+ * What the workers of one deployment know together. Kafka stays the truth: all of it can be rebuilt from the topics.
+ *
+ * Two implementations, one contract suite: Redis for many machines, LMDB in the data folder for one. Every method is one atomic
+ * step. Every key lies under (clusterId, topics.prefix). Time is the store's own (Redis TIME; the monotonic clock on LMDB): callers
+ * give and get durations in ms, never points in time, unless a field says epoch ms.
+ *
+ * Errors: STATE_UNAVAILABLE when the store does not answer (fetching pauses, nothing is guessed), STATE_BROKEN when it can't be used.
+ */
+export interface StateStore {
+  // --- the seen set -------------------------------------------------------------------------------------------------------
+  /** One verdict per claim, in order. The first claimant of (crawlId, canonicalUrl, round) keeps it. */
+  claim(claims: readonly Claim[]): Promise<readonly ClaimVerdict[]>
+
+  // --- repeats ------------------------------------------------------------------------------------------------------------
+  /** Remembers attempts (and with `final` the whole task) as finished, for `ttlMs`. */
+  markFinished(attempts: readonly FinishedAttempt[], ttlMs: number): Promise<void>
+  /** True where that attempt, or the task as a whole, is finished. In order. */
+  isFinished(attempts: readonly { readonly taskId: string; readonly attempt: number }[]): Promise<readonly boolean[]>
+
+  // --- crawls -------------------------------------------------------------------------------------------------------------
+  /** Adds tasks to the accepted set of a crawl. Adding one twice changes nothing. */
+  accept(crawlId: string, taskIds: readonly string[]): Promise<void>
+  /** Adds tasks to the final set of a crawl (and to accepted, where it was missed). */
+  finalise(crawlId: string, taskIds: readonly string[]): Promise<void>
+  crawlCounts(crawlId: string): Promise<CrawlCounts>
+  /** Accepted tasks that are not final, at most `limit`, in no particular order. */
+  openTasks(crawlId: string, limit: number): Promise<readonly string[]>
+  crawlIds(): Promise<readonly string[]>
+
+  // --- page budgets -------------------------------------------------------------------------------------------------------
+  /**
+   * Reserves a place for the task in all the budgets, or in none. The same task may reserve again and gets the same answer.
+   * Returns the first budget that is full, or undefined.
+   */
+  reserve(taskId: string, budgets: readonly Budget[]): Promise<string | undefined>
+  /** Gives the places of the task back. */
+  unreserve(taskId: string, budgetIds: readonly string[]): Promise<void>
+  /** Places taken. */
+  reserved(budgetId: string): Promise<number>
+
+  // --- limiter ------------------------------------------------------------------------------------------------------------
+  /** Admits one request under all the keys together, or says how long to wait. Never refuses. */
+  acquire(request: LimiterRequest): Promise<LimiterAnswer>
+  /** Ends a lease; the crawl delay of each key counts from now. An unknown (expired) lease is no error. */
+  release(leaseId: string, keys: readonly { readonly key: PolitenessKey; readonly crawlDelayMs: number }[]): Promise<void>
+  /** No request of the key starts for `forMs`. Extends, never shortens. */
+  backOff(key: PolitenessKey, forMs: number): Promise<void>
+  /** What is remembered of a key: for `explain` and for re-asserting after an empty start of the store. */
+  limiterState(key: PolitenessKey): Promise<LimiterState>
+
+  /**
+   * Start time for a task that will wait in a delay topic: slot = max(now + localWaitMs, clock of the key) + intervalMs, and the
+   * clock moves there. Returns ms from now. So a domain of a million URLs is read once per slot, not over and over.
+   */
+  spillSlot(key: PolitenessKey, localWaitMs: number, intervalMs: number): Promise<number>
+
+  // --- robots.txt ---------------------------------------------------------------------------------------------------------
+  readRobots(origin: string): Promise<RobotsEntry | undefined>
+  writeRobots(origin: string, entry: RobotsEntry, ttlMs: number): Promise<void>
+
+  // --- overrides, workers -------------------------------------------------------------------------------------------------
+  /** Small shared values by name (JSON), without a time to live: overrides, marks like "sitemaps of this origin are read". */
+  readValue(name: string): Promise<string | undefined>
+  writeValue(name: string, value: string): Promise<void>
+  /** Writes only where no value is; true when this call wrote it. */
+  writeValueOnce(name: string, value: string): Promise<boolean>
+
+  /** Announces a worker for `ttlMs`. */
+  heartbeat(worker: WorkerHeartbeat, ttlMs: number): Promise<void>
+  removeWorker(workerId: string): Promise<void>
+  workers(): Promise<readonly WorkerHeartbeat[]>
+
+  /** True when the store held nothing of this deployment when it was opened: no key is asked before one crawl delay has passed. */
+  readonly startedEmpty: boolean
+  close(): Promise<void>
+}
+
+export interface Claim {
+  readonly crawlId: string
+  readonly canonicalUrl: string
+  readonly round: number
+  /** `TOPIC:PARTITION:OFFSET` of the page for a link; the taskId for a produced task. */
+  readonly claimant: string
+  /** How long the claim lives; undefined: as long as the crawl. */
+  readonly ttlMs?: number
+}
+
+/** `new`: claimed now. `own`: this claimant had it (a redelivery). `known`: somebody else has it. */
+export type ClaimVerdict = 'new' | 'own' | 'known'
+
+export interface FinishedAttempt {
+  readonly taskId: string
+  readonly attempt: number
+  readonly final: boolean
+}
+
+export interface CrawlCounts {
+  readonly accepted: number
+  readonly final: number
+}
+
+export interface Budget {
+  readonly id: string
+  readonly limit: number
+}
+
+export interface LimiterRequest {
+  readonly keys: readonly LimiterKey[]
+  /** The lease ends by itself after this; the crawl delay then counts from its expiry. */
+  readonly leaseMs: number
+  /** Worker that asks; leases of dead processes of this machine count as ended when found. */
+  readonly owner: LeaseOwner
+  /** False for robots.txt: it takes a place, not a turn. */
+  readonly countsForRate: boolean
+}
+
+export interface LimiterKey {
+  readonly key: PolitenessKey
+  readonly ratePerSecond: number
+  /** Requests that may start at once after idling; 1 spaces them all. */
+  readonly burst: number
+  readonly concurrency: number
+  /** From the end of one request to the start of the next. */
+  readonly crawlDelayMs: number
+}
+
+export interface LeaseOwner {
+  readonly workerId: string
+  readonly host: string
+  readonly pid: number
+  /** Start of the process as the system tells it, so that a reused pid is not taken for the old process. */
+  readonly pidStartedAt: string
+}
+
+export type WaitReason = 'rate' | 'concurrency' | 'crawl-delay' | 'back-off' | 'warm-up'
+
+export type LimiterAnswer =
+  | { readonly kind: 'lease'; readonly leaseId: string }
+  | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: WaitReason; readonly key: PolitenessKey }
+
+export interface LimiterState {
+  /** Requests in flight. */
+  readonly leases: number
+  /** ms until a request may start by rate and by crawl delay; 0: now. */
+  readonly nextMs: number
+  /** ms that the back-off still lasts; 0: none. */
+  readonly backOffMs: number
+}
+
+export interface RobotsEntry {
+  /** parsed: `body` holds rules; absent: 4xx, all is allowed; unreachable: 5xx or no answer. */
+  readonly verdict: 'parsed' | 'absent' | 'unreachable'
+  /** Text of the file, at most 512 KiB. */
+  readonly body: string
+  readonly status: number | null
+  /** Epoch ms. */
+  readonly fetchedAt: number
+}
+
+export interface WorkerHeartbeat {
+  readonly workerId: string
+  readonly host: string
+  readonly pid: number
+  readonly pidStartedAt: string
+  readonly stage: string
+  readonly groupId: string
+  /** Epoch ms. */
+  readonly startedAt: number
+  /** Extractor name to version, of extract workers. */
+  readonly extractors: Readonly<Record<string, number>>
+}
