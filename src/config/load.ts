@@ -1,0 +1,226 @@
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+import { LineCounter, parseDocument } from 'yaml'
+import { errorText, MillraceError } from '../kernel/errors.ts'
+import { nearestName } from './nearest.ts'
+import { type Config, environmentName, OPTIONS, type OptionDefinition, type OptionPath } from './options.ts'
+import { parseValue } from './parse-value.ts'
+
+/** Where a value came from, from the strongest to the weakest. */
+export type ConfigSource = 'flag' | 'set' | 'environment' | '.env' | 'file' | 'default'
+
+export interface LoadedConfig {
+  readonly config: Config
+  readonly sources: Readonly<Record<OptionPath, { readonly source: ConfigSource; readonly where: string }>>
+  /** The file that was read, if any. */
+  readonly file: string | undefined
+}
+
+export interface ConfigInputs {
+  /** Named by the user: must exist. Undefined: `millrace.yaml` where there is one. */
+  readonly file?: string
+  /** `path=value` as typed. */
+  readonly sets: readonly string[]
+  /** Option path to what its flag was given. */
+  readonly flags: Readonly<Partial<Record<OptionPath, string | readonly string[]>>>
+  readonly environment?: Readonly<Record<string, string | undefined>>
+}
+
+interface Candidate {
+  readonly raw: unknown
+  readonly source: ConfigSource
+  readonly where: string
+}
+
+const DEFAULT_FILE = 'millrace.yaml'
+
+/** The environment of the process; this file is its only reader. */
+export function processEnvironment(): Readonly<Record<string, string | undefined>> {
+  return process.env
+}
+
+/**
+ * The configuration, validated once and frozen. Precedence: flag, --set, environment, .env, file, default. Every problem is told, not
+ * the first alone. Errors: CONFIG_UNKNOWN_KEY, CONFIG_INVALID, CONFIG_UNREADABLE.
+ */
+export function loadConfig(inputs: ConfigInputs): LoadedConfig {
+  const environment = inputs.environment ?? processEnvironment()
+  const dotenv = readDotenv()
+  const interpolation = { ...dotenv, ...environment }
+  const problems: string[] = []
+  const candidates = new Map<string, Candidate>()
+  const { values: fileValues, file } = readFile(inputs.file, interpolation, problems)
+  for (const [path, candidate] of fileValues) candidates.set(path, candidate)
+  addEnvironment(candidates, dotenv, '.env', problems)
+  addEnvironment(candidates, environment, 'environment', problems)
+  for (const set of inputs.sets) addSet(candidates, set, problems)
+  for (const [path, raw] of Object.entries(inputs.flags)) {
+    if (raw !== undefined) candidates.set(path, { raw, source: 'flag', where: optionOf(path)?.flag ?? path })
+  }
+
+  const values: Record<string, unknown> = {}
+  const sources: Record<string, { source: ConfigSource; where: string }> = {}
+  for (const path of Object.keys(OPTIONS) as OptionPath[]) {
+    const definition: OptionDefinition = OPTIONS[path]
+    const candidate = candidates.get(path) ?? { raw: definition.default, source: 'default' as const, where: 'default' }
+    sources[path] = { source: candidate.source, where: candidate.where }
+    if (candidate.raw === undefined) continue
+    const parsed = parseValue(definition, candidate.raw)
+    if (parsed.ok) values[path] = parsed.value
+    else problems.push(`${path} (${candidate.where}): ${shown(definition, candidate.raw)} is not ${parsed.expected}`)
+  }
+  if (problems.length === 0) problems.push(...crossFieldProblems(values as Config))
+  if (problems.length > 0)
+    throw new MillraceError(
+      problems.some((text) => text.startsWith('unknown')) ? 'CONFIG_UNKNOWN_KEY' : 'CONFIG_INVALID',
+      problems.join('\n'),
+    )
+  return { config: Object.freeze(values) as Config, sources: sources as LoadedConfig['sources'], file }
+}
+
+function optionOf(path: string): OptionDefinition | undefined {
+  return Object.hasOwn(OPTIONS, path) ? OPTIONS[path as OptionPath] : undefined
+}
+
+function unknownKey(path: string, where: string): string {
+  const near = nearestName(path, Object.keys(OPTIONS))
+  return `unknown option ${path} (${where})${near === undefined ? '' : `; did you mean ${near}?`}`
+}
+
+/** A secret never stands in an error. */
+function shown(definition: OptionDefinition, raw: unknown): string {
+  return definition.secret === undefined ? JSON.stringify(raw) : 'the value'
+}
+
+function readDotenv(): Record<string, string> {
+  const text = readOptional('.env')
+  if (text === undefined) return {}
+  return parseEnv(text) as Record<string, string>
+}
+
+function readOptional(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new MillraceError('CONFIG_UNREADABLE', `can not read ${path}: ${errorText(error)}`, { cause: error })
+  }
+}
+
+function addEnvironment(
+  candidates: Map<string, Candidate>,
+  environment: Readonly<Record<string, string | undefined>>,
+  source: 'environment' | '.env',
+  problems: string[],
+): void {
+  const known = new Map(Object.keys(OPTIONS).map((path) => [environmentName(path), path]))
+  for (const [name, raw] of Object.entries(environment)) {
+    if (!name.startsWith('MILLRACE_') || raw === undefined || OWN_VARIABLES.some((own) => name.startsWith(own))) continue
+    const path = known.get(name)
+    if (path === undefined) {
+      const near = nearestName(name, known.keys())
+      problems.push(`unknown option ${name} (${source})${near === undefined ? '' : `; did you mean ${near}?`}`)
+    } else if (optionOf(path)?.fileOnly === true) {
+      problems.push(`${path} (${name}): can only be set in the configuration file`)
+    } else {
+      candidates.set(path, { raw, source, where: source === '.env' ? `.env ${name}` : name })
+    }
+  }
+}
+
+/** Variables that are no options: the installation refusal and what the tests hand over. */
+const OWN_VARIABLES = ['MILLRACE_NO_INSTALL', 'MILLRACE_TEST_']
+
+function addSet(candidates: Map<string, Candidate>, set: string, problems: string[]): void {
+  const separator = set.indexOf('=')
+  const path = separator === -1 ? set : set.slice(0, separator)
+  if (optionOf(path) === undefined) problems.push(unknownKey(path, '--set'))
+  else if (separator === -1) problems.push(`--set ${set}: expected path=value`)
+  else candidates.set(path, { raw: structured(path, set.slice(separator + 1)), source: 'set', where: `--set ${path}` })
+}
+
+/** Rules and groups can be set as JSON or YAML on the command line. */
+function structured(path: string, text: string): unknown {
+  const kind = optionOf(path)?.kind
+  return kind === 'rules' || kind === 'groups' ? parseDocument(text).toJS() : text
+}
+
+function readFile(
+  named: string | undefined,
+  environment: Readonly<Record<string, string | undefined>>,
+  problems: string[],
+): { values: Map<string, Candidate>; file: string | undefined } {
+  const file = named ?? DEFAULT_FILE
+  const text = readOptional(file)
+  const values = new Map<string, Candidate>()
+  if (text === undefined) {
+    if (named !== undefined) throw new MillraceError('CONFIG_UNREADABLE', `there is no file ${named}`)
+    return { values, file: undefined }
+  }
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines })
+  for (const error of document.errors) {
+    const at = lines.linePos(error.pos[0])
+    problems.push(`${file}:${at.line}:${at.col}: ${error.message.split('\n')[0]}`)
+  }
+  if (document.errors.length > 0) return { values, file }
+  const where = (path: readonly string[]): string => {
+    const node = document.getIn(path, true) as { range?: [number, number, number] } | undefined
+    const at = node?.range === undefined ? undefined : lines.linePos(node.range[0])
+    return at === undefined ? file : `${file}:${at.line}:${at.col}`
+  }
+  const walk = (value: unknown, path: readonly string[]): void => {
+    const name = path.join('.')
+    if (optionOf(name) !== undefined) {
+      values.set(name, { raw: interpolate(value, environment, `${name} (${where(path)})`, problems), source: 'file', where: where(path) })
+      return
+    }
+    const isGroup = Object.keys(OPTIONS).some((option) => option.startsWith(`${name}.`))
+    if (path.length > 0 && !isGroup) {
+      problems.push(unknownKey(name, where(path)))
+      return
+    }
+    if (value === null || value === undefined) return
+    if (typeof value !== 'object' || Array.isArray(value)) {
+      problems.push(`${name === '' ? file : `${name} (${where(path)})`}: expected a map of options`)
+      return
+    }
+    for (const [key, inner] of Object.entries(value)) walk(inner, [...path, key])
+  }
+  walk(document.toJS(), [])
+  return { values, file }
+}
+
+/** `${NAME}` in a text of the file is the variable of that name; a missing one is an error, never an empty password. */
+function interpolate(
+  value: unknown,
+  environment: Readonly<Record<string, string | undefined>>,
+  where: string,
+  problems: string[],
+): unknown {
+  if (typeof value !== 'string') return value
+  return value.replaceAll(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_, name: string) => {
+    const found = environment[name]
+    if (found === undefined) problems.push(`${where}: the environment has no ${name}`)
+    return found ?? ''
+  })
+}
+
+/** Rules between options; each message shows both values. */
+function crossFieldProblems(config: Config): string[] {
+  const problems: string[] = []
+  const atMost = (small: OptionPath, large: OptionPath): void => {
+    if ((config[small] as number) > (config[large] as number)) {
+      problems.push(`${small} (${config[small]}) must not be larger than ${large} (${config[large]})`)
+    }
+  }
+  atMost('retry.firstDelay', 'retry.maxDelay')
+  atMost('fetch.timeouts.connect', 'fetch.timeouts.total')
+  atMost('fetch.timeouts.headers', 'fetch.timeouts.total')
+  atMost('politeness.default.concurrency', 'fetch.concurrency')
+  atMost('fetch.maxBodyBytes', 'fetch.maxBytesInFlight')
+  if ((config['kafka.sasl.mechanism'] === undefined) !== (config['kafka.sasl.username'] === undefined)) {
+    problems.push('kafka.sasl.mechanism and kafka.sasl.username go together')
+  }
+  return problems
+}

@@ -1,0 +1,190 @@
+import { z } from 'zod'
+
+/**
+ * Every option once: path, type, default, description. Parser, types, environment name, README table and `config print` come from
+ * here. The environment name is the path in UPPER_SNAKE behind `MILLRACE_`.
+ */
+export type OptionKind =
+  | 'string'
+  | 'integer'
+  | 'number'
+  | 'boolean'
+  | 'duration'
+  | 'size'
+  | 'list'
+  | 'map'
+  | 'rules'
+  | 'groups'
+  | readonly string[]
+
+interface ValueOfKind {
+  string: string
+  integer: number
+  number: number
+  boolean: boolean
+  /** ms */
+  duration: number
+  /** bytes */
+  size: number
+  list: readonly string[]
+  map: Readonly<Record<string, string>>
+  rules: readonly PolitenessRule[]
+  groups: Readonly<Record<string, readonly string[]>>
+}
+type ValueOf<K> = K extends keyof ValueOfKind ? ValueOfKind[K] : K extends readonly (infer Word)[] ? Word : never
+
+export interface OptionDefinition {
+  readonly kind: OptionKind
+  /** As a person would write it; undefined: the option may be absent. */
+  readonly default?: string
+  readonly description: string
+  /** Short flag beside `--set path=value`. */
+  readonly flag?: string
+  /** Never printed. `url`: only the password in it is hidden. */
+  readonly secret?: true | 'url'
+  /** Structured options can't be written in one environment variable. */
+  readonly fileOnly?: true
+  readonly min?: number
+}
+
+export const politenessRule = z.strictObject({
+  match: z.string().min(1),
+  ratePerSecond: z.number().positive().optional(),
+  burst: z.number().int().positive().optional(),
+  concurrency: z.number().int().positive().optional(),
+  crawlDelay: z.string().optional(),
+})
+/** As in the file, with crawlDelay in ms. */
+export interface PolitenessRule {
+  readonly match: string
+  readonly ratePerSecond?: number
+  readonly burst?: number
+  readonly concurrency?: number
+  readonly crawlDelayMs?: number
+}
+
+export const OPTIONS = {
+  brokers: {
+    kind: 'list',
+    default: '',
+    flag: '--brokers',
+    description: 'Kafka brokers, host:port. None: Millrace runs Apache Kafka itself in the data folder.',
+  },
+  'kafka.clientId': { kind: 'string', default: 'millrace', description: 'Client id shown to the brokers.' },
+  'kafka.ssl': { kind: 'boolean', default: 'false', description: 'Connect to the brokers by TLS.' },
+  'kafka.sasl.mechanism': { kind: ['plain', 'scram-sha-256', 'scram-sha-512'], description: 'SASL mechanism; none where not set.' },
+  'kafka.sasl.username': { kind: 'string', description: 'SASL user.' },
+  'kafka.sasl.password': {
+    kind: 'string',
+    secret: true,
+    description: 'SASL password; a name in `$` and braces is taken from the environment.',
+  },
+  redis: {
+    kind: 'string',
+    flag: '--redis',
+    secret: 'url',
+    description: 'Redis for state shared by several machines. None: state lives in the data folder, right for one machine.',
+  },
+  'registry.url': {
+    kind: 'string',
+    secret: 'url',
+    description: 'Schema registry, to read messages in Confluent framing. None: schemas come from `schemas/` and from the control topic.',
+  },
+  data: { kind: 'string', default: '.millrace', flag: '--data', description: 'Data folder: embedded Kafka, state, schemas.' },
+  'topics.prefix': { kind: 'string', default: 'scrape.', description: 'Prefix of all topics and groups.' },
+  'topics.replication': { kind: 'integer', default: '1', min: 1, description: 'Replicas of each topic.' },
+  'topics.partitions.urls': { kind: 'integer', min: 1, description: 'Partitions of each urls topic; 12, or 4 on the embedded broker.' },
+  'topics.partitions.delay': { kind: 'integer', min: 1, description: 'Partitions of each delay topic; as urls where not set.' },
+  'topics.partitions.html': { kind: 'integer', min: 1, description: 'Partitions of html; as urls where not set.' },
+  'topics.partitions.outcomes': { kind: 'integer', min: 1, description: 'Partitions of outcomes; as urls where not set.' },
+  'topics.partitions.records': { kind: 'integer', min: 1, description: 'Partitions of records; as urls where not set.' },
+  'topics.partitions.deadLetters': { kind: 'integer', default: '6', min: 1, description: 'Partitions of dead-letters.' },
+  'topics.maxMessageBytes': { kind: 'size', default: '10MiB', min: 65_536, description: 'Largest message of html and dead-letters.' },
+  'topics.retention.html': { kind: 'duration', default: '14d', description: 'How long pages are kept: the replay horizon.' },
+  'topics.retention.urls': {
+    kind: 'duration',
+    default: '7d',
+    description: 'How long finished tasks are kept at least; open ones are kept for ever.',
+  },
+  'topics.retention.records': { kind: 'duration', default: '30d', description: 'How long records are kept.' },
+  'topics.retention.outcomes': { kind: 'duration', default: '30d', description: 'How long outcomes are kept.' },
+  'topics.retention.deadLetters': { kind: 'duration', default: '30d', description: 'How long dead letters are kept.' },
+  'topics.recordsCleanup': { kind: ['delete', 'compact,delete'], default: 'delete', description: 'cleanup.policy of records.' },
+  'fetch.userAgent': { kind: 'string', description: 'User-Agent with a contact. Without one: millrace/<version>, and a warning.' },
+  'fetch.concurrency': { kind: 'integer', default: '200', min: 1, description: 'Requests at the same time, over all sites of a process.' },
+  'fetch.robots': { kind: ['obey', 'ignore'], default: 'obey', description: 'What robots.txt counts for.' },
+  'fetch.resolve': { kind: 'map', default: '', description: 'Addresses of hosts, like curl --resolve; `*.example` covers all below.' },
+  'fetch.allowAddresses': { kind: 'list', default: '', description: 'Non-public addresses (CIDR) that may be fetched.' },
+  'fetch.timeouts.connect': { kind: 'duration', default: '10s', min: 1, description: 'Until the connection stands, TLS included.' },
+  'fetch.timeouts.headers': { kind: 'duration', default: '30s', min: 1, description: 'Until the headers of the answer are there.' },
+  'fetch.timeouts.idle': { kind: 'duration', default: '15s', min: 1, description: 'Between two pieces of a body.' },
+  'fetch.timeouts.total': { kind: 'duration', default: '120s', min: 1, description: 'For one request as a whole.' },
+  'fetch.maxBodyBytes': { kind: 'size', default: '8MiB', min: 1024, description: 'A decoded body is cut here, and says so.' },
+  'fetch.maxBytesInFlight': {
+    kind: 'size',
+    default: '64MiB',
+    min: 1_048_576,
+    description: 'Bodies held in memory at the same time, over all requests of a process.',
+  },
+  'fetch.types': {
+    kind: 'list',
+    default:
+      'text/html,application/xhtml+xml,application/xml,text/xml,application/json,application/ld+json,application/rss+xml,application/atom+xml,text/plain',
+    description: 'Content types whose body is kept; of others the page is written without its body.',
+  },
+  'fetch.minFreeDisk': {
+    kind: 'size',
+    default: '1GiB',
+    description: 'Fetching pauses when the data folder has less free space (embedded broker).',
+  },
+  'politeness.key': { kind: ['host', 'domain'], default: 'host', description: 'What counts as one site for pacing.' },
+  'politeness.default.ratePerSecond': { kind: 'number', default: '1', min: 0.0001, description: 'Requests per second and site.' },
+  'politeness.default.burst': { kind: 'integer', default: '1', min: 1, description: 'Requests that may start at once after idling.' },
+  'politeness.default.concurrency': { kind: 'integer', default: '1', min: 1, description: 'Requests at the same time per site.' },
+  'politeness.default.crawlDelayMax': {
+    kind: 'duration',
+    default: '30s',
+    description: 'A site that asks for a longer crawl delay is parked; the delay is never shortened.',
+  },
+  'politeness.rules': { kind: 'rules', default: '', fileOnly: true, description: 'Paces by host pattern; the first that matches counts.' },
+  'retry.maxAttempts': { kind: 'integer', default: '5', min: 1, description: 'Attempts of a task before it fails.' },
+  'retry.firstDelay': { kind: 'duration', default: '10s', min: 1, description: 'Before the second attempt; doubles with each one.' },
+  'retry.maxDelay': { kind: 'duration', default: '6h', min: 1, description: 'Longest delay between two attempts.' },
+  'crawl.maxDepth': { kind: 'integer', default: '0', min: 0, flag: '--depth', description: 'Links are followed this deep.' },
+  'crawl.scope': {
+    kind: ['domain', 'host', 'origin', 'any'],
+    default: 'domain',
+    description: 'Links are followed within this of the seed.',
+  },
+  'crawl.maxPages': { kind: 'integer', default: '100000', min: 1, flag: '--limit', description: 'Pages fetched per crawl.' },
+  'crawl.maxPagesPerDomain': { kind: 'integer', default: '10000', min: 1, description: 'Pages fetched per crawl and registrable domain.' },
+  extractors: {
+    kind: 'list',
+    default: '',
+    fileOnly: true,
+    flag: '--extractor',
+    description: 'Extractor files; globs with * in the file name.',
+  },
+  'extract.groups': { kind: 'groups', default: '', fileOnly: true, description: 'Further extract groups: name to extractor names.' },
+  'extract.pageTimeout': { kind: 'duration', default: '10s', min: 10, description: 'Time limit per page and extractor.' },
+  'extract.pageMemory': { kind: 'size', default: '256MiB', min: 16_777_216, description: 'Memory limit of an extraction thread.' },
+  'extract.threads': { kind: 'integer', default: '1', min: 1, description: 'Extraction threads of a process.' },
+  'metrics.port': { kind: 'integer', min: 1, description: 'Port of /metrics for Prometheus; none where not set.' },
+} as const satisfies Record<string, OptionDefinition>
+
+export type OptionPath = keyof typeof OPTIONS
+
+/** The configuration: one value per option path, frozen. An option without a default may be undefined. */
+export type Config = {
+  readonly [Path in OptionPath]: (typeof OPTIONS)[Path] extends { readonly default: string }
+    ? ValueOf<(typeof OPTIONS)[Path]['kind']>
+    : ValueOf<(typeof OPTIONS)[Path]['kind']> | undefined
+}
+
+/** `fetch.maxBodyBytes` -> `MILLRACE_FETCH_MAX_BODY_BYTES`. */
+export function environmentName(path: string): string {
+  return `MILLRACE_${path
+    .replaceAll(/([a-z])([A-Z])/g, '$1_$2')
+    .replaceAll('.', '_')
+    .toUpperCase()}`
+}

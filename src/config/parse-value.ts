@@ -1,0 +1,119 @@
+import { type OptionDefinition, type OptionKind, type PolitenessRule, politenessRule } from './options.ts'
+import { parseDuration, parseSize } from './units.ts'
+
+export type ParsedValue = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly expected: string }
+
+const ok = (value: unknown): ParsedValue => ({ ok: true, value })
+const expected = (what: string): ParsedValue => ({ ok: false, expected: what })
+
+/** One value of an option, from a line of text (flag, environment, default) or from a file (numbers, lists, maps). Total. */
+export function parseValue(definition: OptionDefinition, raw: unknown): ParsedValue {
+  const parsed = parseKind(definition.kind, raw)
+  if (parsed.ok && definition.min !== undefined && typeof parsed.value === 'number' && parsed.value < definition.min) {
+    return expected(`at least ${definition.min}`)
+  }
+  return parsed
+}
+
+function parseKind(kind: OptionKind, raw: unknown): ParsedValue {
+  if (typeof kind !== 'string') {
+    return typeof raw === 'string' && kind.includes(raw) ? ok(raw) : expected(`one of ${kind.join(', ')}`)
+  }
+  switch (kind) {
+    case 'string':
+      return typeof raw === 'string' && raw !== '' ? ok(raw) : expected('a text')
+    case 'integer':
+      return parseNumber(raw, Number.isSafeInteger, 'a whole number')
+    case 'number':
+      return parseNumber(raw, Number.isFinite, 'a number')
+    case 'boolean':
+      if (raw === true || raw === 'true') return ok(true)
+      if (raw === false || raw === 'false') return ok(false)
+      return expected('true or false')
+    case 'duration':
+      return parseUnit(raw, parseDuration, 'a duration with its unit, like 30s, 10m, 14d')
+    case 'size':
+      return parseUnit(raw, parseSize, 'a size with its unit, like 8MiB, 512KiB')
+    case 'list':
+      return parseList(raw)
+    case 'map':
+      return parseMap(raw)
+    case 'rules':
+      return parseRules(raw)
+    case 'groups':
+      return parseGroups(raw)
+    default: {
+      const unknown: never = kind
+      return expected(`a value of kind ${String(unknown)}`)
+    }
+  }
+}
+
+function parseNumber(raw: unknown, fits: (value: number) => boolean, what: string): ParsedValue {
+  const value = typeof raw === 'number' ? raw : typeof raw === 'string' && raw.trim() !== '' ? Number(raw) : Number.NaN
+  return fits(value) ? ok(value) : expected(what)
+}
+
+function parseUnit(raw: unknown, parse: (text: string) => number | undefined, what: string): ParsedValue {
+  const value = typeof raw === 'string' ? parse(raw) : undefined
+  return value === undefined ? expected(what) : ok(value)
+}
+
+function parseList(raw: unknown): ParsedValue {
+  if (typeof raw === 'string') {
+    return ok(
+      raw
+        .split(',')
+        .map((item) => item.trim())
+        .filter((item) => item !== ''),
+    )
+  }
+  return Array.isArray(raw) && raw.every((item) => typeof item === 'string') ? ok(raw) : expected('a list of texts')
+}
+
+function parseMap(raw: unknown): ParsedValue {
+  if (typeof raw === 'string') {
+    const pairs = raw.split(',').filter((item) => item.trim() !== '')
+    const entries = pairs.map((pair) => [pair.slice(0, pair.indexOf('=')).trim(), pair.slice(pair.indexOf('=') + 1).trim()] as const)
+    if (pairs.some((pair) => !pair.includes('='))) return expected('name=value pairs, comma-separated')
+    return ok(Object.fromEntries(entries))
+  }
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return expected('a map of texts')
+  return Object.values(raw).every((item) => typeof item === 'string') ? ok({ ...raw }) : expected('a map of texts')
+}
+
+function parseRules(raw: unknown): ParsedValue {
+  if (raw === '') return ok([])
+  if (!Array.isArray(raw)) return expected('a list of rules, each with match')
+  const rules: PolitenessRule[] = []
+  for (const [index, item] of raw.entries()) {
+    const parsed = politenessRule.safeParse(item)
+    if (!parsed.success) {
+      const issue = parsed.error.issues[0]
+      return expected(`rule ${index + 1}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? 'a rule'}`.trim())
+    }
+    const { crawlDelay, match, ratePerSecond, burst, concurrency } = parsed.data
+    const crawlDelayMs = crawlDelay === undefined ? undefined : parseDuration(crawlDelay)
+    if (crawlDelay !== undefined && crawlDelayMs === undefined) return expected(`rule ${index + 1}: crawlDelay as a duration, like 2s`)
+    rules.push({
+      match,
+      ...(ratePerSecond === undefined ? {} : { ratePerSecond }),
+      ...(burst === undefined ? {} : { burst }),
+      ...(concurrency === undefined ? {} : { concurrency }),
+      ...(crawlDelayMs === undefined ? {} : { crawlDelayMs }),
+    })
+  }
+  return ok(rules)
+}
+
+function parseGroups(raw: unknown): ParsedValue {
+  if (raw === '') return ok({})
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return expected('a map of group names to lists of extractor names')
+  const groups: Record<string, readonly string[]> = {}
+  for (const [name, names] of Object.entries(raw)) {
+    if (!/^[a-z][a-z0-9-]{0,47}$/.test(name)) return expected(`group names like [a-z][a-z0-9-]*, not ${name}`)
+    if (!Array.isArray(names) || !names.every((item) => typeof item === 'string')) return expected(`a list of extractor names for ${name}`)
+    groups[name] = names
+  }
+  return ok(groups)
+}

@@ -1,0 +1,110 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { describeConfig } from '../../../src/config/describe.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+import { environmentName, OPTIONS } from '../../../src/config/options.ts'
+import { isMillraceError } from '../../../src/kernel/errors.ts'
+
+function file(text: string): string {
+  const path = join(mkdtempSync(join(tmpdir(), 'millrace-config-')), 'millrace.yaml')
+  writeFileSync(path, text)
+  return path
+}
+
+function problem(run: () => unknown): string {
+  try {
+    run()
+  } catch (error) {
+    if (isMillraceError(error)) return `${error.code}: ${error.message}`
+    throw error
+  }
+  throw new Error('expected an error')
+}
+
+const nothing = { sets: [], flags: {}, environment: {} } as const
+
+describe('the configuration', () => {
+  it('gives every option its default when nothing is configured', () => {
+    const { config, sources } = loadConfig(nothing)
+    expect(config['fetch.timeouts.total']).toBe(120_000)
+    expect(config['fetch.maxBodyBytes']).toBe(8 * 1024 * 1024)
+    expect(config.brokers).toEqual([])
+    expect(config['registry.url']).toBeUndefined()
+    expect(sources['topics.prefix'].source).toBe('default')
+  })
+
+  it('takes the flag before --set, the environment, the file and the default', () => {
+    const path = file('fetch: { concurrency: 2 }\ntopics: { prefix: file. }\nretry: { maxAttempts: 3 }\n')
+    const environment = { MILLRACE_FETCH_CONCURRENCY: '3', MILLRACE_TOPICS_PREFIX: 'env.' }
+    const loaded = loadConfig({ file: path, sets: ['fetch.concurrency=4'], flags: { brokers: 'b:1' }, environment })
+    expect(loaded.config['fetch.concurrency']).toBe(4)
+    expect(loaded.config['topics.prefix']).toBe('env.')
+    expect(loaded.config['retry.maxAttempts']).toBe(3)
+    expect(loaded.config.brokers).toEqual(['b:1'])
+    expect(loaded.sources['retry.maxAttempts'].where).toMatch(/millrace\.yaml:3:/)
+  })
+
+  it('names the nearest option for an unknown key, with its line', () => {
+    const text = problem(() => loadConfig({ ...nothing, file: file('fetch:\n  concurency: 5\n') }))
+    expect(text).toMatch(/CONFIG_UNKNOWN_KEY: unknown option fetch\.concurency \(.*:2:\d+\); did you mean fetch\.concurrency\?/)
+  })
+
+  it('refuses a bare number for a duration and tells every problem at once', () => {
+    const text = problem(() =>
+      loadConfig({ ...nothing, file: file('retry: { firstDelay: 10 }\nfetch: { maxBodyBytes: 8000000, robots: maybe }\n') }),
+    )
+    expect(text).toContain('retry.firstDelay')
+    expect(text).toContain('is not a duration with its unit')
+    expect(text).toContain('is not a size with its unit')
+    expect(text).toContain('one of obey, ignore')
+  })
+
+  it('refuses an unknown environment variable of ours but not those of others', () => {
+    expect(problem(() => loadConfig({ ...nothing, environment: { MILLRACE_FETCH_CONCURENCY: '1', OTHER: 'x' } }))).toContain(
+      'did you mean MILLRACE_FETCH_CONCURRENCY?',
+    )
+  })
+
+  it('shows both values when two options contradict each other', () => {
+    expect(problem(() => loadConfig({ ...nothing, sets: ['retry.firstDelay=2h', 'retry.maxDelay=1h'] }))).toContain(
+      'retry.firstDelay (7200000) must not be larger than retry.maxDelay (3600000)',
+    )
+  })
+
+  it('takes a password from the environment and never prints it', () => {
+    const path = file(
+      'kafka: { sasl: { mechanism: plain, username: u, password: "${SECRET}" } }\nredis: redis://user:hush@localhost:6379\n',
+    )
+    const loaded = loadConfig({ ...nothing, file: path, environment: { SECRET: 'hush' } })
+    expect(loaded.config['kafka.sasl.password']).toBe('hush')
+    expect(JSON.stringify(describeConfig(loaded))).not.toContain('hush')
+  })
+
+  it('says so when a variable that the file names is missing', () => {
+    expect(problem(() => loadConfig({ ...nothing, file: file('redis: ${NOWHERE}\n') }))).toContain('the environment has no NOWHERE')
+  })
+
+  it('reads politeness rules with their delay in ms', () => {
+    const loaded = loadConfig({
+      ...nothing,
+      file: file('politeness: { rules: [{ match: "*.a.test", ratePerSecond: 5, crawlDelay: 2s }] }\n'),
+    })
+    expect(loaded.config['politeness.rules']).toEqual([{ match: '*.a.test', ratePerSecond: 5, crawlDelayMs: 2000 }])
+  })
+
+  it('points at line and column of a file that is no YAML', () => {
+    expect(problem(() => loadConfig({ ...nothing, file: file('fetch: [1\nretry: 2') }))).toMatch(/millrace\.yaml:\d+:\d+/)
+  })
+
+  it('says that a named file is missing', () => {
+    expect(problem(() => loadConfig({ ...nothing, file: '/nowhere/at-all.yaml' }))).toContain('CONFIG_UNREADABLE')
+  })
+
+  it('gives every option an environment name of its own', () => {
+    const names = Object.keys(OPTIONS).map(environmentName)
+    expect(new Set(names).size).toBe(names.length)
+    expect(environmentName('fetch.maxBodyBytes')).toBe('MILLRACE_FETCH_MAX_BODY_BYTES')
+  })
+})
