@@ -1,0 +1,120 @@
+import type { TopicDefinition } from './topic-definitions.ts'
+
+/** One topic as it is. `configs` holds the values in force, wherever they come from. */
+export interface ExistingTopic {
+  readonly topic: string
+  readonly partitions: number
+  readonly replication: number
+  readonly configs: Readonly<Record<string, string>>
+}
+
+export type TopicChange =
+  | {
+      readonly kind: 'create'
+      readonly topic: string
+      readonly partitions: number
+      readonly replication: number
+      readonly configs: Readonly<Record<string, string>>
+    }
+  | { readonly kind: 'add-partitions'; readonly topic: string; readonly from: number; readonly to: number }
+  | { readonly kind: 'set-config'; readonly topic: string; readonly name: string; readonly from: string | undefined; readonly to: string }
+
+/** What can't be reached. `message` is for people: what was found, what was wanted, what to do. */
+export interface TopicRefusal {
+  readonly kind: 'fewer-partitions' | 'lanes-unequal'
+  readonly topic: string
+  readonly message: string
+}
+
+/** A difference that is told and left alone: it needs a reassignment, which is the operator's decision. */
+export interface TopicNote {
+  readonly kind: 'replication-differs'
+  readonly topic: string
+  readonly message: string
+}
+
+export interface TopicPlan {
+  readonly changes: readonly TopicChange[]
+  readonly refusals: readonly TopicRefusal[]
+  readonly notes: readonly TopicNote[]
+}
+
+/**
+ * Difference between the topics as wanted and as they are. Pure and idempotent: applied once, the next plan has no changes.
+ * Shape: changes in the order of `wanted`; configs that `wanted` does not name are never touched. With any refusal nothing should
+ * be applied. Errors: none.
+ */
+export function planTopics(wanted: readonly TopicDefinition[], existing: readonly ExistingTopic[]): TopicPlan {
+  const found = new Map(existing.map((topic) => [topic.topic, topic]))
+  const changes: TopicChange[] = []
+  const refusals: TopicRefusal[] = []
+  const notes: TopicNote[] = []
+  for (const definition of wanted) {
+    const present = found.get(definition.topic)
+    if (present === undefined) {
+      const { topic, partitions, replication, configs } = definition
+      changes.push({ kind: 'create', topic, partitions, replication, configs })
+      continue
+    }
+    changes.push(...differences(definition, present))
+    if (present.partitions > definition.partitions) refusals.push(fewerPartitions(definition, present))
+    if (present.replication !== definition.replication) notes.push(replicationDiffers(definition, present))
+  }
+  const unequal = unequalLanes(wanted, found)
+  if (unequal !== undefined) refusals.push(unequal)
+  return { changes, refusals, notes }
+}
+
+function differences(definition: TopicDefinition, present: ExistingTopic): TopicChange[] {
+  const changes: TopicChange[] = []
+  const topic = definition.topic
+  if (present.partitions < definition.partitions) {
+    changes.push({ kind: 'add-partitions', topic, from: present.partitions, to: definition.partitions })
+  }
+  for (const [name, to] of Object.entries(definition.configs)) {
+    const from = present.configs[name]
+    if (!sameValue(from, to)) changes.push({ kind: 'set-config', topic, name, from, to })
+  }
+  return changes
+}
+
+/** Lists have no order on the broker, and it may write them back in its own. */
+function sameValue(from: string | undefined, to: string): boolean {
+  if (from === to) return true
+  if (from === undefined) return false
+  return from.split(',').sort().join() === to.split(',').sort().join()
+}
+
+function fewerPartitions(definition: TopicDefinition, present: ExistingTopic): TopicRefusal {
+  return {
+    kind: 'fewer-partitions',
+    topic: definition.topic,
+    message:
+      `topic ${definition.topic} has ${present.partitions} partitions and ${definition.partitions} are wanted: ` +
+      'Kafka can not take partitions away. Set `topics.partitions` to at least what is there, or use another `topics.prefix`.',
+  }
+}
+
+function replicationDiffers(definition: TopicDefinition, present: ExistingTopic): TopicNote {
+  return {
+    kind: 'replication-differs',
+    topic: definition.topic,
+    message:
+      `topic ${definition.topic} has replication ${present.replication} and ${definition.replication} is wanted: ` +
+      'it is left as it is. Move its replicas with kafka-reassign-partitions.',
+  }
+}
+
+/** The lanes as they would be after the changes: a fetch worker owns the same number in all of them. */
+function unequalLanes(wanted: readonly TopicDefinition[], found: ReadonlyMap<string, ExistingTopic>): TopicRefusal | undefined {
+  const lanes = wanted.filter(({ coPartitioned }) => coPartitioned === 'lanes')
+  const counts = lanes.map(({ topic, partitions }) => Math.max(partitions, found.get(topic)?.partitions ?? 0))
+  const first = lanes[0]
+  if (first === undefined || new Set(counts).size === 1) return undefined
+  const list = lanes.map(({ topic }, index) => `${topic} ${counts[index]}`).join(', ')
+  return {
+    kind: 'lanes-unequal',
+    topic: first.topic,
+    message: `the lanes must have the same number of partitions and would have: ${list}. Set \`topics.partitions.urls\` to ${Math.max(...counts)}.`,
+  }
+}
