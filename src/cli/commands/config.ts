@@ -1,0 +1,38 @@
+import { Command } from 'commander'
+import type { CommandDefinition } from '../program.ts'
+import { renderTable, toJson } from '../render.ts'
+
+export const configCommand: CommandDefinition = (contextOf) => {
+  const command = new Command('config').description('every option, its value and where it came from')
+  command
+    .command('print')
+    .description('print all options')
+    .addHelpText('after', '\nExample:\n  millrace config print --set fetch.concurrency=50')
+    .action(async (_, running: Command) => {
+      const context = contextOf(running)
+      const { describeConfig } = await import('../../config/describe.ts')
+      const options = describeConfig(context.loadConfig())
+      if (context.globals.json) {
+        await context.out(toJson(options))
+        return
+      }
+      const rows = options.map(({ option, value, source }) => [option, value, source])
+      await context.out(renderTable([{ title: 'OPTION' }, { title: 'VALUE', flexible: true }, { title: 'FROM', flexible: true }], rows))
+    })
+  command
+    .command('check')
+    .description('check the configuration and say what deserves a second look')
+    .addHelpText('after', '\nExample:\n  millrace config check --config production.yaml')
+    .action(async (_, running: Command) => {
+      const context = contextOf(running)
+      const loaded = context.loadConfig()
+      const { configAdvice } = await import('../../config/advice.ts')
+      const advice = configAdvice(loaded.config)
+      if (context.globals.json) await context.out(toJson({ ok: true, file: loaded.file ?? null, advice }))
+      else {
+        for (const line of advice) context.note(`note: ${line}`)
+        await context.out(`the configuration is valid${loaded.file === undefined ? '' : ` (${loaded.file})`}`)
+      }
+    })
+  return command
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env node
+import { CommanderError } from 'commander'
+import { loadConfig } from '../config/load.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { errorText } from '../kernel/errors.ts'
+import { createObserver } from '../kernel/observe.ts'
+import type { CommandContext, GlobalOptions } from './context.ts'
+import { createLogger } from './log.ts'
+import { buildProgram } from './program.ts'
+import { reportError } from './report-error.ts'
+
+/**
+ * The command line: the only place that reads argv, listens to signals and ends the process.
+ * First SIGINT or SIGTERM drains, the second stops at once; the exit code is then 130 or 143.
+ */
+const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143 } as const
+
+/** After the second signal everything should be gone at once; this is for what hangs all the same. */
+const LAST_RESORT_MS = 3000
+
+async function main(argv: readonly string[]): Promise<number> {
+  let globals: GlobalOptions = { set: [], json: argv.includes('--json'), quiet: false, verbose: argv.includes('--verbose'), color: true }
+  let exitCode = 0
+  const draining = new AbortController()
+  const aborting = new AbortController()
+  const signalCode = listenToSignals(draining, aborting)
+  quietBrokenPipe()
+
+  const contextOf = (options: GlobalOptions): CommandContext => {
+    globals = options
+    const observer = createObserver({ logger: createLogger(logLevel(options)), clock: systemClock })
+    return {
+      globals: options,
+      loadConfig: (flags = {}) =>
+        loadConfig({
+          ...(options.config === undefined ? {} : { file: options.config }),
+          sets: options.set,
+          flags: { ...globalFlags(options), ...flags },
+        }),
+      out: (line) => new Promise((resolve) => (process.stdout.write(`${line}\n`) ? resolve() : process.stdout.once('drain', resolve))),
+      note: (line) => {
+        if (!options.quiet) process.stderr.write(`${line}\n`)
+      },
+      observer,
+      draining: draining.signal,
+      aborting: aborting.signal,
+      interactive: process.stderr.isTTY === true && !options.json && !options.quiet,
+      setExitCode: (code) => {
+        exitCode = code
+      },
+    }
+  }
+
+  try {
+    await buildProgram(contextOf).parseAsync([...argv], { from: 'user' })
+    return signalCode() ?? exitCode
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+    // What a signal cut short is no failure of the command.
+    if (signalCode() !== undefined && aborting.signal.aborted) return signalCode() ?? 1
+    const report = reportError(error, globals)
+    process.stderr.write(`${report.text}\n`)
+    return signalCode() ?? report.exitCode
+  }
+}
+
+function logLevel(options: GlobalOptions): 'debug' | 'warn' | 'error' {
+  if (options.verbose) return 'debug'
+  return options.quiet ? 'error' : 'warn'
+}
+
+function globalFlags(options: GlobalOptions): Record<string, string> {
+  return {
+    ...(options.brokers === undefined ? {} : { brokers: options.brokers }),
+    ...(options.redis === undefined ? {} : { redis: options.redis }),
+    ...(options.data === undefined ? {} : { data: options.data }),
+  }
+}
+
+function listenToSignals(draining: AbortController, aborting: AbortController): () => number | undefined {
+  let code: number | undefined
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      code ??= SIGNAL_CODES[signal]
+      if (!draining.signal.aborted) {
+        if (process.stderr.isTTY) process.stderr.write('\nfinishing what is in flight; once more to stop at once\n')
+        draining.abort(new Error(`stopped by ${signal}`))
+        return
+      }
+      aborting.abort(new Error(`stopped by ${signal}`))
+      const exit = code
+      systemClock.timer(LAST_RESORT_MS, () => process.exit(exit), { unref: true })
+    })
+  }
+  return () => code
+}
+
+/** A reader that closes early (`| head -1`) is no error: end quietly. */
+function quietBrokenPipe(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EPIPE') process.exit(0)
+      throw error
+    })
+  }
+}
+
+main(process.argv.slice(2)).then(
+  (code) => {
+    // Flush what is still buffered, then end: a forgotten socket must not keep a finished command alive.
+    process.exitCode = code
+    process.stdout.write('', () => process.stderr.write('', () => process.exit(code)))
+  },
+  (error: unknown) => {
+    process.stderr.write(`error: ${errorText(error)}\n`)
+    process.exit(1)
+  },
+)

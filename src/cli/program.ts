@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs'
+import { Command, Option } from 'commander'
+import { configCommand } from './commands/config.ts'
+import type { CommandContext, GlobalOptions } from './context.ts'
+
+/** Makes the context once the global options are known. */
+export type ContextOf = (globals: GlobalOptions) => CommandContext
+
+/** What a command file exports: the definition is light, the work is imported when the command runs. */
+export type CommandDefinition = (contextOf: (command: Command) => CommandContext) => Command
+
+const COMMANDS: readonly CommandDefinition[] = [configCommand]
+
+export function buildProgram(contextOf: ContextOf): Command {
+  const program = new Command('millrace')
+    .description('A Kafka data plane for scraping: URLs, raw HTML and records on topics of their own.')
+    .version(packageVersion(), '-V, --version')
+    .option('--config <file>', 'configuration file (default: millrace.yaml where there is one)')
+    .option('--set <path=value>', 'any option of the configuration; may be repeated', collect, [])
+    .option('--brokers <list>', 'Kafka brokers, host:port, comma-separated')
+    .option('--redis <url>', 'Redis for state shared by several machines')
+    .option('--data <folder>', 'data folder (default: .millrace)')
+    .option('--json', 'one JSON document, or NDJSON for streams', false)
+    .option('--quiet', 'no progress, no notes; errors alone', false)
+    .option('--verbose', 'log lines of all levels, and stacks', false)
+    .addOption(new Option('--no-color', 'no colours'))
+    .showSuggestionAfterError()
+    .configureHelp({ sortSubcommands: false, helpWidth: 80 })
+    .exitOverride()
+  for (const define of COMMANDS) {
+    const command = define((running) => contextOf(running.optsWithGlobals() as GlobalOptions))
+    inherit(command)
+    program.addCommand(command)
+  }
+  return program
+}
+
+/** Sub-commands answer mistakes as the program does. */
+function inherit(command: Command): void {
+  command.exitOverride().showSuggestionAfterError().configureHelp({ sortSubcommands: false, helpWidth: 80 })
+  for (const inner of command.commands) inherit(inner)
+}
+
+export function collect(value: string, previous: readonly string[]): readonly string[] {
+  return [...previous, value]
+}
+
+export function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}

@@ -1,0 +1,91 @@
+/** Text for people: tables that fit 80 columns, counts and times that can be read. Pure. */
+
+const WIDTH = 80
+
+export interface Column {
+  readonly title: string
+  readonly align?: 'left' | 'right'
+  /** May be cut to fit; the others are shown whole. */
+  readonly flexible?: boolean
+}
+
+/** A table without lines, two spaces between columns. Flexible columns share what is left of the width and are cut with `…`. */
+export function renderTable(columns: readonly Column[], rows: readonly (readonly string[])[], width = WIDTH): string {
+  const natural = columns.map((column, index) => Math.max(column.title.length, ...rows.map((row) => displayLength(row[index] ?? ''))))
+  const flexible = columns.flatMap((column, index) => (column.flexible === true ? [index] : []))
+  const fixed = natural.reduce((sum, size, index) => sum + (flexible.includes(index) ? 0 : size), 0) + 2 * (columns.length - 1)
+  const widths = [...natural]
+  let left = Math.max(flexible.length * 8, width - fixed)
+  for (const [position, index] of [...flexible].sort((a, b) => (natural[a] ?? 0) - (natural[b] ?? 0)).entries()) {
+    const share = Math.min(natural[index] ?? 0, Math.floor(left / (flexible.length - position)))
+    widths[index] = share
+    left -= share
+  }
+  const line = (cells: readonly string[]): string =>
+    columns
+      .map((column, index) => pad(cut(cells[index] ?? '', widths[index] ?? 0), widths[index] ?? 0, column.align ?? 'left'))
+      .join('  ')
+      .trimEnd()
+  return [line(columns.map((column) => column.title)), ...rows.map(line)].join('\n')
+}
+
+function displayLength(text: string): number {
+  return [...text].length
+}
+
+function cut(text: string, width: number): string {
+  const characters = [...text.replaceAll(/\s+/g, ' ')]
+  return characters.length <= width ? characters.join('') : `${characters.slice(0, Math.max(0, width - 1)).join('')}…`
+}
+
+function pad(text: string, width: number, align: 'left' | 'right'): string {
+  const space = ' '.repeat(Math.max(0, width - displayLength(text)))
+  return align === 'right' ? space + text : text + space
+}
+
+/** 1234567 -> `1,234,567`. */
+export function renderCount(count: number | bigint): string {
+  return count.toString().replaceAll(/\B(?=(\d{3})+(?!\d))/g, ',')
+}
+
+/** 1536 -> `1.5 KiB`. */
+export function renderBytes(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+  let value = bytes
+  let unit = 0
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024
+    unit += 1
+  }
+  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`
+}
+
+/** 95_000 -> `1m 35s`. */
+export function renderDuration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)}ms`
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 60) return ms < 10_000 ? `${(ms / 1000).toFixed(1)}s` : `${seconds}s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes}m ${seconds % 60}s`
+  const hours = Math.floor(minutes / 60)
+  return hours < 24 ? `${hours}h ${minutes % 60}m` : `${Math.floor(hours / 24)}d ${hours % 24}h`
+}
+
+/** JSON with what JSON has no word for: bigint as text, Buffer as base64. */
+export function toJson(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) => {
+    if (typeof inner === 'bigint') return inner.toString()
+    if (isBufferJson(inner)) return Buffer.from(inner.data).toString('base64')
+    return inner
+  })
+}
+
+/** Buffers reach the replacer already turned into `{type: 'Buffer', data: [...]}`. */
+function isBufferJson(value: unknown): value is { type: 'Buffer'; data: number[] } {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (value as { type?: unknown }).type === 'Buffer' &&
+    Array.isArray((value as { data?: unknown }).data)
+  )
+}

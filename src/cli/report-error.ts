@@ -1,0 +1,45 @@
+import { classify } from '../kernel/classify.ts'
+import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
+
+export interface ErrorReport {
+  readonly exitCode: number
+  /** For stderr, without a trailing line end. */
+  readonly text: string
+}
+
+/** What a failed command says and returns. A stack only with --verbose; the causes always, since they tell what really happened. */
+export function reportError(error: unknown, options: { verbose: boolean; json: boolean }): ErrorReport {
+  const code = isMillraceError(error) ? error.code : classify(error, 'infrastructure').code
+  const { exitCode, hint } = ERRORS[code]
+  const causes = causesOf(error)
+  if (options.json) {
+    const context = isMillraceError(error) ? error.context : {}
+    const text = JSON.stringify({ error: { code, message: errorText(error), hint, causes, context } }, (_, value: unknown) =>
+      typeof value === 'bigint' ? value.toString() : value,
+    )
+    return { exitCode, text }
+  }
+  const lines = [`error: ${errorText(error)}`, ...causes.map((cause) => `  because: ${cause}`), `  ${hint} (${code})`]
+  if (options.verbose && error instanceof Error && error.stack !== undefined) lines.push(error.stack)
+  return { exitCode, text: lines.join('\n') }
+}
+
+/** Texts of the chain of causes, without repeats; an AggregateError gives one per error. */
+function causesOf(error: unknown): string[] {
+  const texts: string[] = []
+  const seen = new Set<unknown>([error])
+  const queue: unknown[] = error instanceof Error ? next(error) : []
+  for (let cause = queue.shift(); cause !== undefined; cause = queue.shift()) {
+    if (seen.has(cause) || texts.length >= 8) continue
+    seen.add(cause)
+    const text = errorText(cause)
+    if (!texts.includes(text)) texts.push(text)
+    if (cause instanceof Error) queue.push(...next(cause))
+  }
+  return texts
+}
+
+function next(error: Error): unknown[] {
+  const inner = error instanceof AggregateError ? [...error.errors] : []
+  return error.cause === undefined ? inner : [...inner, error.cause]
+}
