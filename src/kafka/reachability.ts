@@ -1,0 +1,79 @@
+import { systemClock } from '../kernel/clock.ts'
+import { errorText, MillraceError } from '../kernel/errors.ts'
+import type { Cluster } from './cluster.ts'
+
+interface Reachability {
+  readonly brokers: readonly string[]
+  /** A cluster that knows this address alone and tries once. */
+  readonly clusterAt: (address: string) => Cluster
+  readonly timeoutMs: number
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Tries all addresses at once; the first that answers as a Kafka, and that names a broker which can be reached in turn, is enough.
+ * Errors: KAFKA_UNREACHABLE with every address and its reason; ABORTED.
+ */
+export async function verifyReachable({ brokers, clusterAt, timeoutMs, signal }: Reachability): Promise<void> {
+  if (signal?.aborted) throw signal.reason
+  const ended = new AbortController()
+  const opened: Cluster[] = []
+  const reasons = new Map(brokers.map((address) => [address, `no answer within ${timeoutMs} ms`]))
+  const attempts = brokers.map(async (address) => {
+    if (!/^[^:\s]+:\d{1,5}$/.test(address)) {
+      reasons.set(address, 'is not of the form host:port')
+      throw new Error('not an address')
+    }
+    const cluster = clusterAt(address)
+    opened.push(cluster)
+    try {
+      await cluster.connect()
+      reasons.set(address, `it answers, but none of the brokers that it names could be reached within ${timeoutMs} ms`)
+      await reachAnyBroker(cluster)
+    } catch (error) {
+      reasons.set(address, plainReason(error))
+      throw error
+    }
+  })
+  const deadline = systemClock.sleep(timeoutMs, signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal]))
+  try {
+    const reached = await Promise.race([Promise.any(attempts).then(() => true), deadline.then(() => false)])
+    if (reached) return
+  } catch (error) {
+    if (signal?.aborted) throw signal.reason
+    if (!(error instanceof AggregateError)) throw error
+  } finally {
+    ended.abort()
+    deadline.catch(() => undefined)
+    // Nobody waits for the goodbyes: a peer that does not answer would hold up the answer to the user.
+    for (const cluster of opened) cluster.disconnect().catch(() => undefined)
+  }
+  const tried = [...reasons].map(([address, reason]) => `${address}: ${reason}`).join('; ')
+  throw new MillraceError('KAFKA_UNREACHABLE', `no Kafka broker could be reached (${tried || 'no address was given'})`, {
+    context: { brokers: brokers.join(',') },
+  })
+}
+
+/** The addresses that a cluster gives out can differ from the one that was asked, and they are the ones that everything uses. */
+async function reachAnyBroker(cluster: Cluster): Promise<void> {
+  const { brokers } = await cluster.metadata()
+  await cluster.refreshMetadata()
+  const failures: string[] = []
+  for (const { nodeId, host, port } of brokers) {
+    try {
+      const broker = await cluster.findBroker({ nodeId })
+      if (!broker.isConnected()) await broker.connect()
+      return
+    } catch (error) {
+      failures.push(`${host}:${port} (${plainReason(error)})`)
+    }
+  }
+  throw new Error(`it answers, but none of the brokers that it names could be reached: ${failures.join(', ') || 'it names none'}`)
+}
+
+/** kafkajs wraps what went wrong into the story of its retries. */
+function plainReason(error: unknown): string {
+  let inner = error
+  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause
+  return errorText(inner).replace(/^Connection error: /, '')
+}
