@@ -1,0 +1,55 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { extractLinks } from '../../../src/frontier/links.ts'
+
+const page = 'http://example.test/dir/page?post=1'
+
+describe('links of a page', () => {
+  it('are absolute, without fragment, in order and each once', () => {
+    const html = '<a href="b">1</a><a href="/c#top">2</a><a href="b#x">3</a><area href="http://other.test/">'
+    expect(extractLinks(html, page)).toEqual(['http://example.test/dir/b', 'http://example.test/c', 'http://other.test/'])
+  })
+
+  it('strip white space around an href, so that a page does not link to longer copies of itself', () => {
+    expect(extractLinks('<a href=" \n http://b.example.test/a\n ">x</a>', page)).toEqual(['http://b.example.test/a'])
+  })
+
+  it('follow the first base element, wherever it stands', () => {
+    expect(extractLinks('<a href="x">1</a><base href="/other/"><base href="/third/"><a href="y">', page)).toEqual([
+      'http://example.test/other/x',
+      'http://example.test/other/y',
+    ])
+  })
+
+  it('survive template junk with lone percent signs', () => {
+    expect(extractLinks(`<a href='/"%url%/"'>j</a><a href="/ok">o</a>`, 'http://example.test/')).toEqual([
+      'http://example.test/%22%url%/%22',
+      'http://example.test/ok',
+    ])
+  })
+
+  it('keep named references without semicolon in attribute URLs', () => {
+    expect(extractLinks('<a href="/x?a=1&para=2&copy=3&lt=4">', 'http://example.test/')).toEqual([
+      'http://example.test/x?a=1&para=2&copy=3&lt=4',
+    ])
+  })
+
+  it('are not found in comments, scripts and templates', () => {
+    expect(
+      extractLinks('<!-- <a href="/c"> --><script>"<a href=/s>"</script><template><a href="/t"></a></template><a href="/a">', page),
+    ).toEqual(['http://example.test/a'])
+  })
+
+  it('leave out what no crawler can fetch', () => {
+    expect(
+      extractLinks('<a href="mailto:a@b"><a href="javascript:x()"><a href="ftp://x/"><a href="http://[bad"><a href="tel:1"><a>', page),
+    ).toEqual([])
+  })
+
+  it('give an answer for any text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => Array.isArray(extractLinks(`<a href="${text}">${text}`, page))),
+      { numRuns: 300 },
+    )
+  })
+})
