@@ -22,7 +22,11 @@ const metadata: fc.Arbitrary<OffsetMetadata> = fc.record({
 
 describe('the metadata of an extract offset', () => {
   it('reads back what was written', () => {
-    fc.assert(fc.property(metadata, (value) => expect(decodeMetadata(encodeMetadata(value))).toEqual(value)))
+    fc.assert(
+      fc.property(metadata, (value) => {
+        expect(decodeMetadata(encodeMetadata(value))).toEqual(value)
+      }),
+    )
   })
 
   it('takes nothing that is not ours', () => {
@@ -38,7 +42,11 @@ describe('the metadata of an extract offset', () => {
     ]) {
       expect(decodeMetadata(text)).toBeUndefined()
     }
-    fc.assert(fc.property(fc.string(), (text) => expect(() => decodeMetadata(`x1:${text}`)).not.toThrow()))
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(() => decodeMetadata(`x1:${text}`)).not.toThrow()
+      }),
+    )
   })
 
   it('keeps the state of a replay and drops the totals where both do not fit', () => {
