@@ -3,15 +3,18 @@ import { defineConfig } from 'vitest/config'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   root,
   test: {
     include: ['test/**/*.test.ts'],
+    // The long fault runs have a command of their own; a short one is in test/e2e.
+    exclude: mode === 'fault' ? [] : ['test/fault/**', 'test/bench/**'],
     globalSetup: ['test/support/global-setup.ts'],
+    reporters: ['default', './test/config/summary-reporter.ts'],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     passWithNoTests: false,
   },
-})
+}))

@@ -1,0 +1,159 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+/** The rules of the house (src/README.md), checked: who may import what, who owns a library, how large a file may grow. */
+const root = fileURLToPath(new URL('../src/', import.meta.url))
+
+interface SourceFile {
+  /** Path below src, with forward slashes. */
+  readonly path: string
+  readonly folder: string
+  readonly text: string
+  /** Files of src that are imported at run time, and those imported for their types alone. */
+  readonly imports: readonly string[]
+  readonly typeImports: readonly string[]
+  readonly packages: readonly string[]
+}
+
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
+  .filter((path) => path.endsWith('.ts'))
+  .map(readSource)
+
+function readSource(path: string): SourceFile {
+  const text = readFileSync(join(root, path), 'utf8')
+  const code = text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/^\s*\/\/.*$/gm, '')
+  const imports: string[] = []
+  const typeImports: string[] = []
+  const packages: string[] = []
+  const pattern = /(?:^|\n)\s*(?:import|export)\s+(type\s+)?(?:[^'"();]*?\sfrom\s+)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)/g
+  for (const [, type, named, dynamic] of code.matchAll(pattern)) {
+    const target = named ?? dynamic ?? ''
+    if (target.startsWith('.')) {
+      const resolved = relative(root, join(root, dirname(path), target)).replaceAll('\\', '/')
+      ;(type === undefined ? imports : typeImports).push(resolved)
+    } else packages.push(target)
+  }
+  return { path, folder: path.includes('/') ? (path.split('/')[0] ?? '') : '', text, imports, typeImports, packages }
+}
+
+/** Folder -> folders that it may import beside itself. One direction: as the data flows, and down to the kernel. */
+const SHARED = ['politeness', 'url', 'kafka', 'message', 'kernel']
+const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+  kernel: [],
+  config: ['kernel'],
+  url: ['kernel'],
+  message: ['kernel', 'url'],
+  state: ['kernel'],
+  kafka: ['kernel', 'message', 'url'],
+  embedded: ['kernel'],
+  politeness: ['kernel', 'url', 'message'],
+  frontier: [...SHARED, 'state'],
+  fetch: [...SHARED, 'state'],
+  delay: [...SHARED, 'state'],
+  extract: [...SHARED, 'state'],
+  replay: [...SHARED, 'state', 'extract'],
+  example: ['kernel'],
+  control: ['frontier', 'fetch', 'delay', 'extract', 'replay', 'embedded', 'example', 'config', 'state', ...SHARED],
+  cli: ['control', 'config', 'message', 'kernel'],
+  '': ['control', 'extract', 'message', 'config', 'kernel'],
+}
+
+describe('the layout of src', () => {
+  it('has the folders that the rules know, and no others', () => {
+    const unknown = [...new Set(files.map((file) => file.folder))].filter((folder) => !Object.hasOwn(ALLOWED, folder))
+    expect(unknown).toEqual([])
+  })
+
+  it('lets imports go in one direction, and stages never import each other', () => {
+    const wrong = files.flatMap((file) =>
+      [...file.imports, ...file.typeImports]
+        .map((target) => ({ target, folder: target.includes('/') ? (target.split('/')[0] ?? '') : '' }))
+        .filter(({ folder }) => folder !== file.folder && !(ALLOWED[file.folder] ?? []).includes(folder))
+        .map(({ target }) => `${file.path} -> ${target}`),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  it('has no cycle of imports at run time', () => {
+    const edges = new Map(files.map((file) => [file.path, file.imports]))
+    const cycles: string[] = []
+    const state = new Map<string, 'open' | 'done'>()
+    const visit = (path: string, trail: readonly string[]): void => {
+      if (state.get(path) === 'done') return
+      if (state.get(path) === 'open') {
+        cycles.push([...trail.slice(trail.indexOf(path)), path].join(' -> '))
+        return
+      }
+      state.set(path, 'open')
+      for (const next of edges.get(path) ?? []) visit(next, [...trail, path])
+      state.set(path, 'done')
+    }
+    for (const file of files) visit(file.path, [])
+    expect(cycles).toEqual([])
+  })
+
+  it('gives each library one owner', () => {
+    const owners: Readonly<Record<string, RegExp>> = {
+      kafkajs: /^kafka\//,
+      avsc: /^message\/avro/,
+      undici: /^fetch\//,
+      ioredis: /^state\/redis\//,
+      lmdb: /^state\/lmdb\//,
+      cheerio: /^extract\//,
+      commander: /^cli\//,
+      pino: /^cli\//,
+      picocolors: /^cli\//,
+      'prom-client': /^control\//,
+      tldts: /^url\//,
+    }
+    const wrong = files.flatMap((file) =>
+      file.packages
+        .map((name) => (name.startsWith('@') ? name.split('/').slice(0, 2).join('/') : (name.split('/')[0] ?? '')))
+        .filter((name) => owners[name] !== undefined && owners[name]?.test(file.path) === false)
+        .map((name) => `${file.path} imports ${name}`),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  it('reads clocks, the environment and signals, and ends the process, in one place each', () => {
+    const rules: readonly (readonly [RegExp, readonly string[]])[] = [
+      [/\bDate\.now\(|\bperformance\.now\(|\bsetTimeout\(|\bsetInterval\(|\bnew Date\(\)/, ['kernel/clock.ts']],
+      [/\bprocess\.env\b/, ['config/load.ts']],
+      [/\bprocess\.exit\(|\bprocess\.on\(\s*['"]?signal|process\.on\(\s*signal/, ['cli/main.ts', 'embedded/supervisor.ts']],
+    ]
+    const wrong = files.flatMap((file) => {
+      const code = file.text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/\/\/.*$/gm, '')
+      return rules
+        .filter(([pattern, owners]) => !owners.includes(file.path) && pattern.test(code))
+        .map(([pattern]) => `${file.path} matches ${pattern}`)
+    })
+    expect(wrong).toEqual([])
+  })
+
+  it('has no barrels: a file that only passes on what others export', () => {
+    const barrels = files.filter(
+      (file) => file.path !== 'index.ts' && (/export \* from/.test(file.text) || file.path.endsWith('/index.ts')),
+    )
+    expect(barrels.map((file) => file.path)).toEqual([])
+  })
+
+  it('keeps files under 400 lines', () => {
+    const long = files.filter((file) => !file.path.includes('/generated/') && file.text.split('\n').length > 401)
+    expect(long.map((file) => `${file.path} ${file.text.split('\n').length}`)).toEqual([])
+  })
+
+  it('has no file whose name says nothing, and writes names in kebab-case', () => {
+    const named = files.filter((file) => !file.path.includes('/generated/'))
+    const bad = named.filter(
+      (file) => /(^|\/)(utils?|helpers?|common|misc|types)\.ts$/.test(file.path) || !/^[a-z0-9/-]+\.ts$/.test(file.path),
+    )
+    expect(bad.map((file) => file.path)).toEqual([])
+  })
+
+  it('silences nothing', () => {
+    const wrong = files.filter((file) => /@ts-ignore|@ts-expect-error|biome-ignore|\bTODO\b|\bFIXME\b|\bas any\b/.test(file.text))
+    expect(wrong.map((file) => file.path)).toEqual([])
+  })
+})
