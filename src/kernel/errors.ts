@@ -51,6 +51,7 @@ export const ERRORS = {
   STATE_BROKEN: entry('stop', 1, 'Move the state folder away; it is rebuilt from the topics.'),
   // Kafka
   KAFKA_MESSAGE_TOO_LARGE: entry('dead-letter', 1, 'Raise `topics.maxMessageBytes`, or lower `fetch.maxBodyBytes`.'),
+  KAFKA_MESSAGE_REFUSED: entry('dead-letter', 1, 'The broker refuses the message for what it is (its time, its format); see the cause.'),
   KAFKA_SEND_FAILED: entry('retry', 1, 'The broker did not acknowledge; it is sent again.'),
   KAFKA_COMMIT_REFUSED: entry('skip', 1, 'The group is rebalancing; the offset is committed again after the next join.'),
   KAFKA_FENCED: entry('skip', 1, 'Another process took this partition over.'),
@@ -65,6 +66,9 @@ export const ERRORS = {
   MESSAGE_SCHEMA_UNKNOWN: entry('dead-letter', 1, 'Announce the schema on the control topic, or configure the registry it came from.'),
   MESSAGE_MALFORMED: entry('dead-letter', 1, 'The bytes do not fit the schema they name.'),
   MESSAGE_INVALID: entry('dead-letter', 1, 'The value does not fit the schema; the message names the field.'),
+  SCHEMA_INVALID: entry('dead-letter', 2, 'Correct the Avro schema; the message says where.'),
+  SCHEMA_INCOMPATIBLE: entry('dead-letter', 1, 'Give every added field a default and every renamed one an alias.'),
+  REGISTRY_REFUSED: entry('stop', 4, 'See what the schema registry answered; `millrace schemas check` compares the schemas with it.'),
   TASK_FIELD_INVALID: entry('dead-letter', 1, 'Correct the field named in the message.'),
   TASK_URL_INVALID: entry('dead-letter', 1, 'Give an absolute http or https URL.'),
   // extraction

@@ -1,0 +1,173 @@
+import type { AvroNode, DecimalLogical, FixedNode, PrimitiveNode, RecordNode } from './avro-schema.ts'
+
+/**
+ * Checks a value against a schema before it is encoded. Stricter than the Avro library, which takes NaN and drops fields that the
+ * schema does not have: what a caller gave is either written or refused by name.
+ *
+ * JavaScript shapes: int, long, float, double, timestamp-millis (epoch ms) = number; bytes, fixed = Buffer; decimal = text such as
+ * `-12.50`; date = text `YYYY-MM-DD`; enum = its symbol; map and record = object; optional = null or the value.
+ */
+export type ValueCheck = (value: unknown) => string | undefined
+
+/** Result: undefined, or path and problem. */
+type Check = (value: unknown) => Problem | undefined
+
+interface Problem {
+  readonly path: string
+  readonly what: string
+}
+
+const MAX_SAFE = 9_007_199_254_740_990
+const DECIMAL = /^-?(\d+)(?:\.(\d+))?$/
+const DATE = /^\d{4}-\d{2}-\d{2}$/
+
+/** Compiles the check of one schema. Shape: the check gives undefined for a valid value, else what is wrong with which field. */
+export function valueCheck(root: AvroNode): ValueCheck {
+  const check = compile(root, new Map())
+  return (value) => {
+    const problem = check(value)
+    if (problem === undefined) return undefined
+    return problem.path === '' ? problem.what : `field ${problem.path}: ${problem.what}`
+  }
+}
+
+function compile(node: AvroNode, records: Map<RecordNode, { check: Check }>): Check {
+  switch (node.kind) {
+    case 'record':
+      return compileRecord(node, records)
+    case 'array': {
+      const items = compile(node.items, records)
+      return (value) => {
+        if (!Array.isArray(value)) return expected('a list', value)
+        for (const [index, item] of value.entries()) {
+          const problem = items(item)
+          if (problem !== undefined) return within(`[${index}]`, problem)
+        }
+        return undefined
+      }
+    }
+    case 'map':
+      return compileMap(compile(node.values, records))
+    case 'union':
+      return compileUnion(node.branches, records)
+    case 'enum':
+      return (value) =>
+        typeof value === 'string' && node.symbols.includes(value) ? undefined : expected(`one of ${node.symbols.join(', ')}`, value)
+    default:
+      return leaf(node)
+  }
+}
+
+function compileRecord(node: RecordNode, records: Map<RecordNode, { check: Check }>): Check {
+  const known = records.get(node)
+  if (known !== undefined) return (value) => known.check(value)
+  const own: { check: Check } = { check: () => undefined }
+  records.set(node, own)
+  const fields = node.fields.map((field) => ({ name: field.name, hasDefault: field.hasDefault, check: compile(field.type, records) }))
+  const names = new Set(fields.map(({ name }) => name))
+  own.check = (value) => {
+    if (!isObject(value)) return expected('an object', value)
+    for (const { name, hasDefault, check } of fields) {
+      const given = value[name]
+      if (given === undefined && hasDefault) continue
+      const problem = given === undefined ? { path: '', what: 'is missing' } : check(given)
+      if (problem !== undefined) return within(name, problem)
+    }
+    for (const name of Object.keys(value)) {
+      if (!names.has(name)) return { path: name, what: `is no field of ${node.name}` }
+    }
+    return undefined
+  }
+  return own.check
+}
+
+function compileMap(values: Check): Check {
+  return (value) => {
+    if (!isObject(value)) return expected('an object', value)
+    for (const [key, item] of Object.entries(value)) {
+      if (key === '__proto__') return { path: key, what: 'is a name that is not taken as a key' }
+      const problem = values(item)
+      if (problem !== undefined) return within(key, problem)
+    }
+    return undefined
+  }
+}
+
+/** With more than one branch beside null the library decides: which wraps ambiguous ones and not the others. */
+function compileUnion(branches: readonly AvroNode[], records: Map<RecordNode, { check: Check }>): Check {
+  const nullable = branches.some(({ kind }) => kind === 'null')
+  const others = branches.filter(({ kind }) => kind !== 'null').map((branch) => compile(branch, records))
+  const only = others.length === 1 ? others[0] : undefined
+  return (value) => {
+    if (value === null) return nullable ? undefined : { path: '', what: 'is null; expected a value' }
+    if (value === undefined) return { path: '', what: 'is missing' }
+    return only?.(value)
+  }
+}
+
+function leaf(node: PrimitiveNode | FixedNode): Check {
+  const { logical } = node
+  if (logical?.name === 'decimal') return (value) => decimalProblem(value, logical)
+  if (logical?.name === 'date') return (value) => (isDate(value) ? undefined : expected('a date as YYYY-MM-DD', value))
+  switch (node.kind) {
+    case 'null':
+      return (value) => (value === null ? undefined : expected('null', value))
+    case 'boolean':
+      return (value) => (typeof value === 'boolean' ? undefined : expected('true or false', value))
+    case 'int':
+      return (value) => ((value as number) === ((value as number) | 0) ? undefined : expected('an integer of 32 bits', value))
+    case 'long':
+      return (value) =>
+        isLong(value) ? undefined : expected(logical === undefined ? 'an integer within 2^53' : 'a time as epoch ms', value)
+    case 'float':
+    case 'double':
+      return (value) => (Number.isFinite(value) ? undefined : expected('a finite number', value))
+    case 'string':
+      return (value) => (typeof value === 'string' ? undefined : expected('text', value))
+    case 'bytes':
+      return (value) => (Buffer.isBuffer(value) ? undefined : expected('a Buffer', value))
+    case 'fixed':
+      return (value) =>
+        Buffer.isBuffer(value) && value.length === node.size ? undefined : expected(`a Buffer of ${node.size} bytes`, value)
+  }
+}
+
+function decimalProblem(value: unknown, { precision, scale }: DecimalLogical): Problem | undefined {
+  const match = typeof value === 'string' ? DECIMAL.exec(value) : null
+  if (match === null) return expected('a decimal number as text, such as 12.50', value)
+  const fraction = match[2] ?? ''
+  if (fraction.length > scale) return expected(`at most ${scale} digits behind the point`, value)
+  const digits = (match[1] ?? '').replace(/^0+/, '').length + scale
+  return digits > precision ? expected(`at most ${precision} digits, ${scale} of them behind the point`, value) : undefined
+}
+
+function isDate(value: unknown): boolean {
+  if (typeof value !== 'string' || !DATE.test(value)) return false
+  const ms = Date.parse(`${value}T00:00:00Z`)
+  return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(value)
+}
+
+function isLong(value: unknown): boolean {
+  return Number.isInteger(value) && Math.abs(value as number) <= MAX_SAFE
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !Buffer.isBuffer(value)
+}
+
+function within(part: string, problem: Problem): Problem {
+  const path = problem.path === '' || problem.path.startsWith('[') ? `${part}${problem.path}` : `${part}.${problem.path}`
+  return { path, what: problem.what }
+}
+
+function expected(what: string, value: unknown): Problem {
+  return { path: '', what: `is ${shown(value)}; expected ${what}` }
+}
+
+/** A value in a message for people: short, and never an error of its own. */
+function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (value === null || typeof value !== 'object') return String(value)
+  if (Array.isArray(value)) return `a list of ${value.length}`
+  return Buffer.isBuffer(value) ? `a Buffer of ${value.length} bytes` : value instanceof Date ? 'a Date' : 'an object'
+}

@@ -1,0 +1,186 @@
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { type AvroSchema, parseSchema } from './avro.ts'
+import { readFraming, registryFrame, singleObjectFrame } from './framing.ts'
+import type { Command, Outcome, Page, RecordEnvelope, UrlTask } from './generated/types.ts'
+import type { RegistryPort } from './registry.ts'
+import type { SchemaStore } from './schema-store.ts'
+
+/** Messages of our own by the name of their schema. */
+export interface MessageTypes {
+  readonly UrlTask: UrlTask
+  readonly Page: Page
+  readonly Outcome: Outcome
+  readonly Command: Command
+}
+
+export type MessageType = keyof MessageTypes
+
+export interface DecodedMessage {
+  /** Full name of the schema that wrote it. */
+  readonly schemaName: string
+  readonly fingerprint: string
+  /** As the writer's schema has it, unresolved. */
+  readonly value: unknown
+}
+
+/**
+ * Values to bytes and back. Writes Avro single-object encoding, or with a registry Confluent framing; reads both, always with the
+ * writer's schema, resolved to the current one.
+ */
+export interface MessageCodec {
+  /** Errors: MESSAGE_INVALID naming the field; INTERNAL when, with a registry, the topic was not prepared. */
+  encode<T extends MessageType>(type: T, value: MessageTypes[T], topic: string): Buffer
+  /** The same for a record with the schema of its extractor. */
+  encodeRecord(schema: AvroSchema, value: unknown, topic: string): Buffer
+  /** Errors: MESSAGE_EMPTY, MESSAGE_FRAMING_UNKNOWN, MESSAGE_SCHEMA_UNKNOWN, SCHEMA_INVALID, SCHEMA_INCOMPATIBLE, MESSAGE_MALFORMED. */
+  decode<T extends MessageType>(type: T, bytes: Buffer | null): MessageTypes[T]
+  /** Any message whose schema is known. Errors: as `decode`. */
+  decodeAny(bytes: Buffer | null): DecodedMessage
+  /** First fields of a record of any extractor. Errors: as `decode`. */
+  decodeEnvelope(bytes: Buffer | null): RecordEnvelope
+  /**
+   * With a registry: learns the id under which the schema stands for the topic, once; without one it does nothing. To be awaited
+   * before the first `encode` to that topic. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED.
+   */
+  prepare(topic: string, schema: MessageType | AvroSchema): Promise<void>
+  /**
+   * Learns the registry ids in these values that are not known yet; undefined when there is nothing to ask. An id that the registry
+   * does not have is no error here: `decode` then answers MESSAGE_SCHEMA_UNKNOWN. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED.
+   */
+  ensureSchemas(values: Iterable<Buffer | null>): Promise<void> | undefined
+  /** content-type, millrace-schema and, where given, traceparent. */
+  headers(schema: MessageType | AvroSchema, traceparent?: string): Record<string, string>
+}
+
+export interface CodecOptions {
+  readonly schemaStore: SchemaStore
+  readonly registry?: RegistryPort
+}
+
+/** Requests to the registry at the same time. */
+const LOOKUPS_AT_ONCE = 4
+
+export function createMessageCodec({ schemaStore, registry }: CodecOptions): MessageCodec {
+  const byId = new Map<number, AvroSchema>()
+  const ids = new Map<string, number>()
+  const unusable = new Map<number, MillraceError>()
+  const envelopes = new WeakMap<AvroSchema, AvroSchema>()
+  const schemaOf = (schema: MessageType | AvroSchema): AvroSchema => (typeof schema === 'string' ? schemaStore.current(schema) : schema)
+
+  const frame = (schema: AvroSchema, value: unknown, topic: string): Buffer => {
+    const body = schema.encode(value)
+    if (registry === undefined) return singleObjectFrame(schema.fingerprint, body)
+    const id = ids.get(idKey(topic, schema))
+    if (id === undefined) throw new MillraceError('INTERNAL', `the topic ${topic} was not prepared for ${schema.name}`)
+    return registryFrame(id, body)
+  }
+
+  const writerOf = (bytes: Buffer | null): { bytes: Buffer; writer: AvroSchema; bodyStart: number } => {
+    const framing = readFraming(bytes)
+    const writer = framing.kind === 'single-object' ? schemaStore.byFingerprint(framing.fingerprint) : byId.get(framing.schemaId)
+    if (writer === undefined) {
+      const reason = framing.kind === 'registry' ? unusable.get(framing.schemaId) : undefined
+      throw reason ?? unknownSchema(framing, registry !== undefined)
+    }
+    return { bytes: bytes ?? Buffer.alloc(0), writer, bodyStart: framing.bodyStart }
+  }
+
+  const decodeAs = (reader: (writer: AvroSchema) => AvroSchema | undefined, value: Buffer | null): DecodedMessage => {
+    const { bytes, writer, bodyStart } = writerOf(value)
+    return { schemaName: writer.name, fingerprint: writer.fingerprint, value: writer.decode(bytes, bodyStart, reader(writer)) }
+  }
+
+  const learn = async (id: number): Promise<void> => {
+    const text = await registry?.schemaById(id)
+    if (text === undefined) return
+    try {
+      byId.set(id, schemaStore.add(text))
+    } catch (error) {
+      // A schema that can't be used makes its messages dead letters; it must not hold up the others.
+      if (!isMillraceError(error, 'SCHEMA_INVALID')) throw error
+      unusable.set(id, error)
+    }
+  }
+
+  return {
+    encode: (type, value, topic) => frame(schemaStore.current(type), value, topic),
+    encodeRecord: frame,
+    decode: (type, bytes) => decodeAs(() => schemaStore.current(type), bytes).value as never,
+    decodeAny: (bytes) => decodeAs(() => undefined, bytes),
+    decodeEnvelope: (bytes) => {
+      const reader = (writer: AvroSchema): AvroSchema => {
+        const known = envelopes.get(writer) ?? envelopeFor(writer, schemaStore.current('RecordEnvelope'))
+        envelopes.set(writer, known)
+        return known
+      }
+      return decodeAs(reader, bytes).value as RecordEnvelope
+    },
+    async prepare(topic, given) {
+      const schema = schemaOf(given)
+      const key = idKey(topic, schema)
+      if (registry === undefined || ids.has(key)) return
+      const id = await registry.idFor(subjectOf(topic, schema), schema.text)
+      ids.set(key, id)
+      byId.set(id, schema)
+    },
+    ensureSchemas(values) {
+      if (registry === undefined) return undefined
+      const missing = [...missingIds(values, (id) => byId.has(id) || unusable.has(id))]
+      return missing.length === 0 ? undefined : eachOf(missing, LOOKUPS_AT_ONCE, learn)
+    },
+    headers(given, traceparent) {
+      const schema = schemaOf(given)
+      return {
+        'content-type': 'application/avro',
+        'millrace-schema': `${schema.name}:${schema.fingerprint}`,
+        ...(traceparent === undefined ? {} : { traceparent }),
+      }
+    },
+  }
+}
+
+const OWN_NAMESPACE = 'io.millrace.v1.'
+
+/** TopicNameStrategy for our own messages, TopicRecordNameStrategy for records, of which one topic holds many kinds. */
+function subjectOf(topic: string, schema: AvroSchema): string {
+  return schema.name.startsWith(OWN_NAMESPACE) ? `${topic}-value` : `${topic}-${schema.name}`
+}
+
+function idKey(topic: string, schema: AvroSchema): string {
+  return `${topic} ${schema.fingerprint}`
+}
+
+/** A record's schema has another name than the envelope's: an alias makes the two one for the resolver. */
+function envelopeFor(writer: AvroSchema, envelope: AvroSchema): AvroSchema {
+  return parseSchema(JSON.stringify({ ...JSON.parse(envelope.text), aliases: [writer.name] }))
+}
+
+function* missingIds(values: Iterable<Buffer | null>, isKnown: (id: number) => boolean): Iterable<number> {
+  const seen = new Set<number>()
+  for (const value of values) {
+    if (value === null || value[0] !== 0 || value.length < 5) continue
+    const id = value.readUInt32BE(1)
+    if (isKnown(id) || seen.has(id)) continue
+    seen.add(id)
+    yield id
+  }
+}
+
+async function eachOf<T>(items: readonly T[], atOnce: number, run: (item: T) => Promise<void>): Promise<void> {
+  const queue = items.values()
+  const worker = async (): Promise<void> => {
+    for (const item of queue) await run(item)
+  }
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker))
+}
+
+function unknownSchema(framing: ReturnType<typeof readFraming>, hasRegistry: boolean): MillraceError {
+  if (framing.kind === 'single-object') {
+    return new MillraceError(
+      'MESSAGE_SCHEMA_UNKNOWN',
+      `the message was written with the schema ${framing.fingerprint}, which is neither built in nor announced`,
+    )
+  }
+  const why = hasRegistry ? 'which the registry does not have as an Avro schema' : 'and no registry is configured'
+  return new MillraceError('MESSAGE_SCHEMA_UNKNOWN', `the message was written with the registry id ${framing.schemaId}, ${why}`)
+}
