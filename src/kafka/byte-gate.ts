@@ -1,0 +1,67 @@
+import { MillraceError } from '../kernel/errors.ts'
+
+/**
+ * Bounds the bytes that are held at once: whoever brings more waits in line. A single entry above the bound goes when it is alone,
+ * so that nothing waits for ever.
+ */
+export class ByteGate {
+  readonly #maxBytes: number
+  readonly #waiting: { readonly bytes: number; readonly admit: () => void }[] = []
+  #heldBytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  /** Resolves when the bytes are admitted, in the order of the calls. Errors: ABORTED when the signal aborts first. */
+  enter(bytes: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.reject(stopped(signal))
+    if (this.#waiting.length === 0 && this.#hasRoom(bytes)) {
+      this.#heldBytes += bytes
+      return Promise.resolve()
+    }
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(waiter), 1)
+        reject(stopped(signal))
+        // The one behind it may be small enough.
+        this.#admit()
+      }
+      const waiter = {
+        bytes,
+        admit: () => {
+          signal.removeEventListener('abort', onAbort)
+          resolve()
+        },
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+      this.#waiting.push(waiter)
+    })
+  }
+
+  /** Gives back bytes that were admitted. */
+  leave(bytes: number): void {
+    this.#heldBytes -= bytes
+    this.#admit()
+  }
+
+  #hasRoom(bytes: number): boolean {
+    return this.#heldBytes === 0 || this.#heldBytes + bytes <= this.#maxBytes
+  }
+
+  #admit(): void {
+    for (let next = this.#waiting[0]; next !== undefined && this.#hasRoom(next.bytes); next = this.#waiting[0]) {
+      this.#waiting.shift()
+      this.#heldBytes += next.bytes
+      next.admit()
+    }
+  }
+}
+
+function stopped(signal: AbortSignal): MillraceError {
+  return new MillraceError('ABORTED', 'stopped while waiting for room', { cause: signal.reason })
+}

@@ -1,0 +1,65 @@
+import type { Message, RecordMetadata } from 'kafkajs'
+import { MillraceError } from '../kernel/errors.ts'
+import type { OutgoingMessage } from './message.ts'
+
+/** Bytes of an empty record batch, rounded up. Source: Kafka protocol, record batch: 61 bytes. */
+export const BATCH_OVERHEAD_BYTES = 70
+/** Varints of a record at their longest: length, timestamp delta, offset delta, key length, value length, header count, attributes. */
+const RECORD_OVERHEAD_BYTES = 36
+const HEADER_OVERHEAD_BYTES = 10
+
+/**
+ * Upper bound of what a message takes in a batch, before compression. Units: bytes.
+ * The broker's limit is for a whole batch, so callers add BATCH_OVERHEAD_BYTES once.
+ */
+export function messageBytes(message: OutgoingMessage): number {
+  let bytes = RECORD_OVERHEAD_BYTES + byteLength(message.key) + byteLength(message.value)
+  for (const [name, value] of Object.entries(message.headers ?? {})) {
+    bytes += HEADER_OVERHEAD_BYTES + Buffer.byteLength(name) + byteLength(value)
+  }
+  return bytes
+}
+
+/** The same message as kafkajs takes it. */
+export function toKafkajs(message: OutgoingMessage): Message {
+  return {
+    partition: message.partition,
+    key: message.key,
+    value: message.value,
+    ...(message.headers === undefined ? {} : { headers: { ...message.headers } }),
+    ...(message.timestamp === undefined ? {} : { timestamp: String(message.timestamp) }),
+  }
+}
+
+/**
+ * Partitions that were sent to and are not in the answer: nothing of them was stored, whatever the client says.
+ * Shape: `topic/partition` texts; empty where all is well.
+ */
+export function unansweredPartitions(
+  sent: Iterable<{ readonly topic: string; readonly partition: number }>,
+  answer: readonly RecordMetadata[],
+): string[] {
+  const answered = new Set(answer.map(({ topicName, partition }) => `${topicName}/${partition}`))
+  const missing = new Set<string>()
+  for (const { topic, partition } of sent) {
+    const name = `${topic}/${partition}`
+    if (!answered.has(name)) missing.add(name)
+  }
+  return [...missing]
+}
+
+function byteLength(value: string | Buffer | null): number {
+  return value === null ? 0 : Buffer.byteLength(value)
+}
+
+/** Refuses what the client would fail on each time it is sent. Errors: INTERNAL, since it is a defect of the caller. */
+export function checkMessage(message: OutgoingMessage): void {
+  const { topic, partition, key, value, timestamp } = message
+  const wrong =
+    (topic === '' && 'an empty topic') ||
+    ((!Number.isInteger(partition) || partition < 0) && `partition ${partition}`) ||
+    (!(key === null || typeof key === 'string' || Buffer.isBuffer(key)) && 'a key that is neither text nor bytes nor null') ||
+    (!(value === null || Buffer.isBuffer(value)) && 'a value that is neither bytes nor null') ||
+    (timestamp !== undefined && !(Number.isInteger(timestamp) && timestamp >= 0) && `timestamp ${timestamp}`)
+  if (wrong !== false) throw new MillraceError('INTERNAL', `a message for topic ${topic} can not be sent: it has ${wrong}`)
+}

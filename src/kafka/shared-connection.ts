@@ -1,0 +1,77 @@
+/**
+ * One connection that many calls use at once and that can be replaced under them. Guarantees: a replaced connection is closed
+ * when its last user has finished, never before; opening happens once for all who wait for it.
+ */
+export class SharedConnection<T> {
+  readonly #open: () => Promise<T>
+  readonly #close: (connection: T) => Promise<void>
+  #current: Holder<T> | undefined
+  #closed = false
+
+  constructor(open: () => Promise<T>, close: (connection: T) => Promise<void>) {
+    this.#open = open
+    this.#close = close
+  }
+
+  /** Errors: whatever opening or `run` throws; a connection that failed to open is opened again next time. */
+  async use<R>(run: (connection: T) => Promise<R>): Promise<R> {
+    this.#current ??= { opening: this.#open(), uses: 0, retired: this.#closed }
+    const holder = this.#current
+    holder.uses += 1
+    try {
+      let connection: T
+      try {
+        connection = await holder.opening
+      } catch (error) {
+        if (this.#current === holder) this.#current = undefined
+        throw error
+      }
+      return await run(connection)
+    } finally {
+      holder.uses -= 1
+      if (holder.retired && holder.uses === 0) await this.#release(holder)
+    }
+  }
+
+  /** The next use opens a new connection. */
+  renew(): void {
+    const holder = this.#current
+    if (holder === undefined) return
+    this.#current = undefined
+    holder.retired = true
+    // Closing what is given up: nobody waits for it, and a broker that is away can't be told.
+    if (holder.uses === 0) void this.#release(holder)
+  }
+
+  /** Closes now, also under those who use it: their calls fail. */
+  async close(): Promise<void> {
+    this.#closed = true
+    const holder = this.#current
+    this.#current = undefined
+    if (holder !== undefined) await this.#release(holder)
+  }
+
+  async #release(holder: Holder<T>): Promise<void> {
+    let connection: T
+    try {
+      connection = await holder.opening
+    } catch {
+      // It never opened: there is nothing to close, and whoever waited for it has the error.
+      return
+    }
+    if (holder.released === true) return
+    holder.released = true
+    try {
+      await this.#close(connection)
+    } catch {
+      // The broker is away; kafkajs has dropped its sockets all the same.
+    }
+  }
+}
+
+interface Holder<T> {
+  readonly opening: Promise<T>
+  uses: number
+  retired: boolean
+  released?: boolean
+}
