@@ -1,0 +1,24 @@
+import { getDomain } from 'tldts'
+
+/**
+ * The partition key of a URL: its registrable domain by the Public Suffix List, private suffixes included (`a.github.io` is a site of
+ * its own). Hosts without one (a bare suffix, an IP address, localhost, a single label) are their own key.
+ * Shape: lower-case ASCII, no dot at the end, IPv6 with its brackets.
+ */
+export function registrableDomain(url: string | URL): string {
+  return registrableDomainOfHost(new URL(url).hostname)
+}
+
+/** Shape: hostname as the WHATWG parser gives it. */
+export function registrableDomainOfHost(hostname: string): string {
+  const host = bareHost(hostname)
+  const domain = getDomain(host, { allowPrivateDomains: true, extractHostname: false, validateHostname: false })
+  // An empty label (`foo..com`) gives a domain that begins with a dot.
+  return domain === null || domain === '' || domain.startsWith('.') ? host : domain
+}
+
+/** Host without the dot of a fully qualified name: `example.test.` and `example.test` are one site. */
+export function bareHost(hostname: string): string {
+  const host = hostname.toLowerCase().replace(/\.+$/, '')
+  return host === '' ? hostname : host
+}
