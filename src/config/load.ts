@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { LineCounter, parseDocument } from 'yaml'
 import { errorText, MillraceError } from '../kernel/errors.ts'
-import { nearestName } from './nearest.ts'
+import { nearestName } from '../kernel/nearest.ts'
 import { type Config, environmentName, OPTIONS, type OptionDefinition, type OptionPath } from './options.ts'
 import { parseValue } from './parse-value.ts'
 
