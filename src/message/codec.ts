@@ -28,6 +28,7 @@ export interface DecodedMessage {
  * writer's schema, resolved to the current one.
  */
 export interface MessageCodec {
+  readonly schemas: SchemaStore
   /** Errors: MESSAGE_INVALID naming the field; INTERNAL when, with a registry, the topic was not prepared. */
   encode<T extends MessageType>(type: T, value: MessageTypes[T], topic: string): Buffer
   /** The same for a record with the schema of its extractor. */
@@ -103,6 +104,7 @@ export function createMessageCodec({ schemaStore, registry }: CodecOptions): Mes
   }
 
   return {
+    schemas: schemaStore,
     encode: (type, value, topic) => frame(schemaStore.current(type), value, topic),
     encodeRecord: frame,
     decode: (type, bytes) => decodeAs(() => schemaStore.current(type), bytes).value as never,

@@ -1,0 +1,83 @@
+import type { Clock } from '../kernel/clock.ts'
+import { errorText, MillraceError } from '../kernel/errors.ts'
+import type { Command } from './generated/types.ts'
+import { uuidV7 } from './ids.ts'
+
+/** set and delete: a value. announce: something exists. request and close: work to do, and its end. */
+export type CommandKind = 'set' | 'delete' | 'announce' | 'request' | 'close'
+
+/** Names on the control topic; the key of the message. The last command of a subject wins. */
+export const subject = {
+  layout: 'layout',
+  site: (domain: string): string => `site:${domain}`,
+  replay: (replayId: string): string => `replay:${replayId}`,
+  schema: (fingerprint: string): string => `schema:${fingerprint}`,
+  extractor: (name: string, version: number): string => `extractor:${name}:${version}`,
+  crawl: (crawlId: string): string => `crawl:${crawlId}`,
+} as const
+
+export type Subject =
+  | { readonly kind: 'layout' }
+  | { readonly kind: 'site'; readonly domain: string }
+  | { readonly kind: 'replay'; readonly replayId: string }
+  | { readonly kind: 'schema'; readonly fingerprint: string }
+  | { readonly kind: 'extractor'; readonly name: string; readonly version: number }
+  | { readonly kind: 'crawl'; readonly crawlId: string }
+
+/** Shape: undefined for a subject that this version does not know: it is passed over, never an error. */
+export function parseSubject(text: string): Subject | undefined {
+  if (text === subject.layout) return { kind: 'layout' }
+  const colon = text.indexOf(':')
+  const rest = text.slice(colon + 1)
+  if (colon === -1 || rest === '') return undefined
+  switch (text.slice(0, colon)) {
+    case 'site':
+      return { kind: 'site', domain: rest }
+    case 'replay':
+      return { kind: 'replay', replayId: rest }
+    case 'schema':
+      return { kind: 'schema', fingerprint: rest }
+    case 'crawl':
+      return { kind: 'crawl', crawlId: rest }
+    case 'extractor': {
+      const match = /^(.+):(\d{1,9})$/.exec(rest)
+      return match === null ? undefined : { kind: 'extractor', name: match[1] ?? '', version: Number(match[2]) }
+    }
+    default:
+      return undefined
+  }
+}
+
+/** Shape: payload is any JSON value; none is `null`. */
+export function newCommand(fields: {
+  readonly clock: Pick<Clock, 'now'>
+  readonly kind: CommandKind
+  readonly subject: string
+  readonly payload?: unknown
+  /** Command and host. */
+  readonly by: string
+  readonly replyTo?: string
+}): Command {
+  return {
+    id: uuidV7(fields.clock),
+    kind: fields.kind,
+    subject: fields.subject,
+    payload: JSON.stringify(fields.payload ?? null),
+    at: fields.clock.now(),
+    by: fields.by,
+    replyTo: fields.replyTo ?? null,
+  }
+}
+
+/** Errors: MESSAGE_INVALID where the payload is no JSON. */
+export function commandPayload(command: Command): unknown {
+  try {
+    return JSON.parse(command.payload)
+  } catch (cause) {
+    throw new MillraceError(
+      'MESSAGE_INVALID',
+      `the payload of command ${command.id} (${command.subject}) is no JSON: ${errorText(cause)}`,
+      { cause },
+    )
+  }
+}

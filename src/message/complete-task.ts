@@ -1,0 +1,60 @@
+import { canonicalUrl } from '../url/canonical-url.ts'
+import { type BadUrlReason, MAX_URL_LENGTH, parseFetchUrl } from '../url/parse-url.ts'
+import type { Lane, UrlTask } from './generated/types.ts'
+import { foreignTaskId, h } from './ids.ts'
+import { isTraceId, parseTraceParent } from './trace.ts'
+
+/** Where a task was read. */
+export interface TaskPlace {
+  readonly clusterId: string
+  readonly topic: string
+  readonly partition: number
+  readonly offset: bigint
+  /** Epoch ms, as the message has it. */
+  readonly timestamp: number
+  /** Of the topic; undefined on a delay topic, where a task without one counts as normal. */
+  readonly lane?: Lane
+  /** Header of the message. */
+  readonly traceparent?: string | undefined
+}
+
+export type CompletedTask =
+  | { readonly ok: true; readonly task: UrlTask; readonly url: URL }
+  /** The task ends as FAILED; its ids are filled all the same, so that the outcome names it. */
+  | { readonly ok: false; readonly task: UrlTask; readonly reason: 'bad-url'; readonly urlReason: BadUrlReason; readonly detail: string }
+
+/**
+ * Fills what the producer left empty: taskId, canonicalUrl, enqueuedAt, lane, traceId, and dedup `none` without a crawl. Whoever first
+ * decodes a task does this before any copy is written.
+ * Shape: a function of task and place alone, so that every redelivery of the message completes to the same task; a complete task is
+ * given back as it is.
+ */
+export function completeTask(task: UrlTask, place: TaskPlace): CompletedTask {
+  const parsed = parseFetchUrl(task.url)
+  const taskId = task.taskId === '' ? foreignTaskId(place) : task.taskId
+  const crawlId = task.crawlId === '' ? null : task.crawlId
+  const filled: UrlTask = {
+    ...task,
+    taskId,
+    crawlId,
+    url: parsed.ok ? parsed.url.href : task.url,
+    canonicalUrl: task.canonicalUrl === '' ? identity(task.url, parsed) : task.canonicalUrl,
+    lane: task.lane ?? place.lane ?? 'normal',
+    dedup: crawlId === null ? 'none' : task.dedup,
+    traceId: traceIdOf(task.traceId, place.traceparent, taskId),
+    enqueuedAt: task.enqueuedAt ?? Math.max(0, place.timestamp),
+  }
+  if (parsed.ok) return { ok: true, task: filled, url: parsed.url }
+  return { ok: false, task: filled, reason: 'bad-url', urlReason: parsed.reason, detail: parsed.detail }
+}
+
+/** A bad URL is its own identity, cut since it becomes a key. */
+function identity(text: string, parsed: ReturnType<typeof parseFetchUrl>): string {
+  return parsed.ok ? canonicalUrl(parsed.url) : text.slice(0, MAX_URL_LENGTH)
+}
+
+/** Without one, the trace id follows from the task, so that a redelivery goes on in the same trace. */
+function traceIdOf(given: string | null, traceparent: string | undefined, taskId: string): string {
+  if (given !== null && isTraceId(given)) return given
+  return parseTraceParent(traceparent)?.traceId ?? h('trace', taskId)
+}

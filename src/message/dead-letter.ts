@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto'
+import type { ErrorCode } from '../kernel/errors.ts'
+import { HEADER, type Headers, headerValue, type OriginalMessage, originHeaders } from './header-names.ts'
+
+export interface DeadLetterContext {
+  /** fetch, delay, extract or frontier. */
+  readonly stage: string
+  readonly code: ErrorCode
+  /** For people: what failed, the value, what was expected. Cut at 1,000 characters. */
+  readonly message: string
+  /** Bounded code, as it stands in the outcome. */
+  readonly reason?: string
+  readonly attempt?: number
+  /** Epoch ms of this failure; kept as `millrace-first-ms` unless the message has failed before. */
+  readonly failedAt: number
+  /** `NAME:VERSION`. */
+  readonly extractor?: string
+}
+
+/** Key, value and headers of a dead letter; topic and partition are the caller's. */
+export interface DeadLetterMessage {
+  readonly key: Buffer | null
+  readonly value: Buffer | null
+  readonly headers: Readonly<Record<string, string | Buffer>>
+}
+
+const KEPT_BYTES = 65_536
+const MESSAGE_CHARACTERS = 1_000
+/** What Kafka's record format adds to a record, and to each of its headers, at most. */
+const RECORD_OVERHEAD = 512
+const HEADER_OVERHEAD = 10
+
+/**
+ * A message that was given up on: the original bytes and headers, and in headers of ours where they came from and why.
+ * Shape: fits in `maxBytes` (at least 256 KiB): a value that would not is cut to its first 64 KiB and its length and sha256 are kept.
+ */
+export function deadLetter(original: OriginalMessage, context: DeadLetterContext, maxBytes: number): DeadLetterMessage {
+  const own = ownHeaders(original, context)
+  const cut: string[] = []
+  const foreign = keptHeaders(original.headers, own)
+  if (foreign.dropped) cut.push('headers')
+  const key = original.key !== null && original.key.length > KEPT_BYTES ? original.key.subarray(0, KEPT_BYTES) : original.key
+  if (key !== original.key) cut.push('key')
+  const around = RECORD_OVERHEAD + (key?.length ?? 0) + headerBytes(own) + headerBytes(foreign.headers)
+  let value = original.value
+  if (value !== null && value.length + around > maxBytes && value.length > KEPT_BYTES) {
+    own[HEADER.fullLength] = String(value.length)
+    own[HEADER.fullSha256] = createHash('sha256').update(value).digest('hex')
+    value = value.subarray(0, KEPT_BYTES)
+    cut.unshift('value')
+  }
+  if (cut.length > 0) own[HEADER.truncated] = cut.join(',')
+  return { key, value, headers: { ...foreign.headers, ...own } }
+}
+
+function ownHeaders(original: OriginalMessage, context: DeadLetterContext): Record<string, string> {
+  const attempt = context.attempt === undefined ? headerValue(original.headers, HEADER.attempt) : String(context.attempt)
+  return {
+    ...originHeaders(original),
+    [HEADER.firstMs]: headerValue(original.headers, HEADER.firstMs) ?? String(context.failedAt),
+    [HEADER.stage]: context.stage,
+    [HEADER.errorCode]: context.code,
+    [HEADER.errorMessage]: shortened(context.message),
+    ...(context.reason === undefined ? {} : { [HEADER.reason]: context.reason }),
+    ...(attempt === undefined ? {} : { [HEADER.attempt]: attempt }),
+    ...(context.extractor === undefined ? {} : { [HEADER.extractor]: context.extractor }),
+  }
+}
+
+/** Headers of the original that fit; those of an earlier life as a dead letter give way to the new ones. */
+function keptHeaders(headers: Headers, own: Headers): { headers: Record<string, string | Buffer>; dropped: boolean } {
+  const replaced: ReadonlySet<string> = new Set([...Object.keys(own), HEADER.truncated, HEADER.fullLength, HEADER.fullSha256])
+  const kept: Record<string, string | Buffer> = {}
+  let bytes = 0
+  let dropped = false
+  for (const [name, value] of Object.entries(headers)) {
+    if (replaced.has(name)) continue
+    const size = name.length + value.length + HEADER_OVERHEAD
+    if (bytes + size > KEPT_BYTES || name === '__proto__') {
+      dropped = true
+      continue
+    }
+    bytes += size
+    kept[name] = value
+  }
+  return { headers: kept, dropped }
+}
+
+function headerBytes(headers: Headers): number {
+  return Object.entries(headers).reduce(
+    (sum, [name, value]) => sum + Buffer.byteLength(name) + Buffer.byteLength(value) + HEADER_OVERHEAD,
+    0,
+  )
+}
+
+function shortened(text: string): string {
+  return text.length > MESSAGE_CHARACTERS ? `${text.slice(0, MESSAGE_CHARACTERS)}…` : text
+}

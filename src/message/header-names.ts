@@ -1,0 +1,67 @@
+/** Headers of our messages; values are UTF-8 text, numbers in decimal, times as epoch ms. */
+export const HEADER = {
+  traceparent: 'traceparent',
+  contentType: 'content-type',
+  /** `<full name>:<fingerprint>`. */
+  schema: 'millrace-schema',
+  attempt: 'millrace-attempt',
+  dueMs: 'millrace-due-ms',
+  /** When the message failed first. */
+  firstMs: 'millrace-first-ms',
+  reason: 'millrace-reason',
+  errorCode: 'millrace-error-code',
+  errorMessage: 'millrace-error-message',
+  origTopic: 'millrace-orig-topic',
+  origPartition: 'millrace-orig-partition',
+  origOffset: 'millrace-orig-offset',
+  origTimestamp: 'millrace-orig-timestamp',
+  stage: 'millrace-stage',
+  /** `NAME:VERSION` of the extractor that a dead letter of extract is about. */
+  extractor: 'millrace-extractor',
+  /** What of the original does not stand in the dead letter whole: `value`, `key`, `headers`, comma-separated. */
+  truncated: 'millrace-truncated',
+  /** Length and sha256 of the whole original value, where it is cut. */
+  fullLength: 'millrace-full-length',
+  fullSha256: 'millrace-full-sha256',
+  /** Version of the layout under which a task was sent to its right partition. */
+  moved: 'millrace-moved',
+  /** The one extractor that a requeued page is meant for; the frontier skips such pages. */
+  only: 'millrace-only',
+} as const
+
+/** Headers as they come from Kafka or go to it. */
+export type Headers = Readonly<Record<string, string | Buffer>>
+
+/** Where a message lies, and what it holds; a message as read from Kafka has this shape. */
+export interface OriginalMessage {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: bigint
+  /** Epoch ms. */
+  readonly timestamp: number
+  readonly key: Buffer | null
+  readonly value: Buffer | null
+  readonly headers: Headers
+}
+
+/** Text of a header; undefined where it is absent. */
+export function headerValue(headers: Headers, name: string): string | undefined {
+  return Object.hasOwn(headers, name) ? headers[name]?.toString() : undefined
+}
+
+/**
+ * Where a message was first read from. Every copy carries these, from the first copy on: they are never overwritten, so that a
+ * dead letter of a retry of a moved task still names the message that its producer wrote.
+ */
+export function originHeaders(message: OriginalMessage): Record<string, string> {
+  if (headerValue(message.headers, HEADER.origTopic) !== undefined) {
+    const kept = [HEADER.origTopic, HEADER.origPartition, HEADER.origOffset, HEADER.origTimestamp]
+    return Object.fromEntries(kept.map((name) => [name, headerValue(message.headers, name) ?? '']))
+  }
+  return {
+    [HEADER.origTopic]: message.topic,
+    [HEADER.origPartition]: String(message.partition),
+    [HEADER.origOffset]: String(message.offset),
+    [HEADER.origTimestamp]: String(message.timestamp),
+  }
+}
