@@ -34,6 +34,8 @@ const TRANSIENT = new Set([
   'REQUEST_TIMED_OUT',
   'KAFKA_STORAGE_ERROR',
   'UNSTABLE_OFFSET_COMMIT',
+  // An open transaction of this id is being aborted.
+  'CONCURRENT_TRANSACTIONS',
 ])
 const UNKNOWN_TOPIC = new Set(['UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID'])
 

@@ -1,6 +1,7 @@
 import type { Message, RecordMetadata } from 'kafkajs'
 import { MillraceError } from '../kernel/errors.ts'
 import type { OutgoingMessage } from './message.ts'
+import { tooLarge } from './send-errors.ts'
 
 /** Bytes of an empty record batch, rounded up. Source: Kafka protocol, record batch: 61 bytes. */
 export const BATCH_OVERHEAD_BYTES = 70
@@ -62,4 +63,42 @@ export function checkMessage(message: OutgoingMessage): void {
     (!(value === null || Buffer.isBuffer(value)) && 'a value that is neither bytes nor null') ||
     (timestamp !== undefined && !(Number.isInteger(timestamp) && timestamp >= 0) && `timestamp ${timestamp}`)
   if (wrong !== false) throw new MillraceError('INTERNAL', `a message for topic ${topic} can not be sent: it has ${wrong}`)
+}
+
+export interface PieceLimits {
+  readonly maxMessages: number
+  /** Of a piece over all its partitions; a larger message goes by itself. */
+  readonly maxBytes: number
+  /** Largest batch that the broker takes for a topic: of one partition in one piece. */
+  readonly maxBatchBytes: (topic: string) => number
+}
+
+/**
+ * Messages cut into pieces that can each be sent in one request. Shape: the order of `messages` is kept, no piece is empty.
+ * Errors: KAFKA_MESSAGE_TOO_LARGE when one of them does not fit its topic by itself.
+ */
+export function piecesOf(messages: readonly OutgoingMessage[], limits: PieceLimits): OutgoingMessage[][] {
+  const pieces: OutgoingMessage[][] = []
+  let piece: OutgoingMessage[] = []
+  let pieceBytes = 0
+  let batchBytes = new Map<string, number>()
+  for (const message of messages) {
+    const bytes = messageBytes(message)
+    const limit = limits.maxBatchBytes(message.topic)
+    if (bytes + BATCH_OVERHEAD_BYTES > limit) throw tooLarge(message, bytes, `the topic takes ${limit} bytes`)
+    const name = `${message.topic}/${message.partition}`
+    const inBatch = batchBytes.get(name) ?? BATCH_OVERHEAD_BYTES
+    const full = piece.length >= limits.maxMessages || pieceBytes + bytes > limits.maxBytes || inBatch + bytes > limit
+    if (piece.length > 0 && full) {
+      pieces.push(piece)
+      piece = []
+      pieceBytes = 0
+      batchBytes = new Map()
+    }
+    piece.push(message)
+    pieceBytes += bytes
+    batchBytes.set(name, (batchBytes.get(name) ?? BATCH_OVERHEAD_BYTES) + bytes)
+  }
+  if (piece.length > 0) pieces.push(piece)
+  return pieces
 }

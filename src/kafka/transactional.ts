@@ -1,4 +1,18 @@
+import type { Offsets, Producer, Transaction } from 'kafkajs'
+import { backoffMs } from '../kernel/backoff.ts'
+import { partitionId } from '../kernel/brand.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import type { Observer } from '../kernel/observe.ts'
+import { type KafkaClient, METADATA_MAX_AGE_MS } from './client.ts'
+import { ClusterSession } from './cluster-session.ts'
+import { kafkajsFailure } from './failure.ts'
+import { TRANSACTION_TIMEOUT_MS } from './fence-transactions.ts'
+import { fetchCommitted } from './group-admin.ts'
 import type { OutgoingMessage } from './message.ts'
+import { checkMessage, piecesOf, toKafkajs, unansweredPartitions } from './outgoing.ts'
+import { explicitPartition } from './producer-connection.ts'
+import { reach } from './reach.ts'
 
 /** What a group has committed for one partition. */
 export interface CommittedOffset {
@@ -20,4 +34,221 @@ export interface PartitionTransactions {
    */
   commit(messages: readonly OutgoingMessage[], offset: bigint, metadata: string): Promise<void>
   close(): Promise<void>
+}
+
+export interface PartitionTransactionsOptions {
+  readonly client: KafkaClient
+  readonly groupId: string
+  /** The input. */
+  readonly topic: string
+  readonly partition: number
+  /** How long the broker lets a transaction be open before it aborts it; readers of the output wait that long. 60 s where not given. */
+  readonly transactionTimeoutMs?: number
+  readonly clock: Clock
+  readonly observer: Observer
+  /** Largest batch per topic; see `batchLimits`. */
+  readonly maxBatchBytes?: (topic: string) => number
+  /** For reading committed offsets; an own one where not given. `KafkaAdmin` has one to share. */
+  readonly session?: ClusterSession
+  readonly random?: () => number
+}
+
+/** The id under which the transactions of an input partition run, whoever owns it. */
+export function transactionalId(groupId: string, topic: string, partition: number): string {
+  return `${groupId}/${topic}/${partition}`
+}
+
+export function createPartitionTransactions(options: PartitionTransactionsOptions): PartitionTransactions {
+  return new KafkaPartitionTransactions(options)
+}
+
+const FENCED = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED'])
+/** The transaction before this one is still being written out; kafkajs repeats that for messages, not for offsets. */
+const CONCURRENT_WAIT_MS = 20
+const CONCURRENT_LIMIT_MS = 5_000
+/** A broker takes this long at most to abort what the former owner left open. */
+const FENCE_LIMIT_MS = 15_000
+const FENCE_BACKOFF = { firstMs: 50, maxMs: 1_000 } as const
+const DEFAULT_MAX_BATCH_BYTES = 1_048_588
+/** Per piece of one transaction; larger ones block the event loop. */
+const PIECE_MESSAGES = 500
+const PIECE_BYTES = 1_048_576
+
+/**
+ * One producer per input partition. Guarantees: one transaction at a time, one request per output partition at a time (with two,
+ * kafkajs loses messages); whatever fails, the producer is given up, since kafkajs can't use it again.
+ */
+class KafkaPartitionTransactions implements PartitionTransactions {
+  readonly #options: PartitionTransactionsOptions
+  readonly #session: ClusterSession
+  #producer: Producer | undefined
+  #busy = false
+  #closed = false
+
+  constructor(options: PartitionTransactionsOptions) {
+    this.#options = options
+    this.#session = options.session ?? new ClusterSession({ client: options.client, clock: options.clock })
+  }
+
+  async fence(): Promise<CommittedOffset> {
+    return this.#exclusive('fence', async () => {
+      this.#discard()
+      const { clock } = this.#options
+      const deadline = clock.mono() + FENCE_LIMIT_MS
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await this.#fenceOnce()
+        } catch (error) {
+          this.#discard()
+          const waitMs = backoffMs(FENCE_BACKOFF, attempt, (this.#options.random ?? Math.random)())
+          // Fencing is safe to repeat: whatever went wrong, a newer epoch is only newer.
+          const hopeless = isMillraceError(error) || this.#closed || clock.mono() + waitMs > deadline
+          if (hopeless) throw this.#failure('taking the partition over', error)
+          await clock.sleep(waitMs)
+        }
+      }
+    })
+  }
+
+  async commit(messages: readonly OutgoingMessage[], offset: bigint, metadata: string): Promise<void> {
+    const pieces = this.#pieces(messages)
+    await this.#exclusive('commit', async () => {
+      const producer = this.#producer
+      if (producer === undefined) throw this.#failure('committing', new Error('the partition is not fenced: call fence() first'))
+      let transaction: Transaction | undefined
+      try {
+        transaction = await producer.transaction()
+        for (const piece of pieces) await this.#send(transaction, piece)
+        await this.#sendOffsets(transaction, offset, metadata)
+        await transaction.commit()
+      } catch (error) {
+        this.#discard(transaction)
+        const failure = this.#failure('a transaction', error)
+        this.#options.observer.emit('TransactionFailed', { group: this.#options.groupId, reason: failure.code, text: failure.message })
+        throw failure
+      }
+      this.#options.observer.emit('TransactionCommitted', { group: this.#options.groupId })
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    const producer = this.#producer
+    this.#producer = undefined
+    await producer?.disconnect()
+    if (this.#options.session === undefined) await this.#session.close()
+  }
+
+  async #fenceOnce(): Promise<CommittedOffset> {
+    const { client, clock, groupId, topic, partition } = this.#options
+    const producer = this.#createProducer()
+    await reach(
+      client,
+      clock,
+      async () => {
+        await producer.connect()
+        return producer
+      },
+      { discard: (late) => late.disconnect() },
+    )
+    this.#producer = producer
+    const transaction = await producer.transaction()
+    await transaction.abort()
+    const committed = await this.#session.run(`reading the committed offset of ${topic}/${partition} in group ${groupId}`, (cluster) =>
+      fetchCommitted(cluster, groupId, [{ topic, partition }]),
+    )
+    return committed.get(partitionId(topic, partition)) ?? { offset: undefined, metadata: '' }
+  }
+
+  #createProducer(): Producer {
+    const { client, groupId, topic, partition, transactionTimeoutMs } = this.#options
+    return client.kafka.producer({
+      transactionalId: transactionalId(groupId, topic, partition),
+      transactionTimeout: transactionTimeoutMs ?? TRANSACTION_TIMEOUT_MS,
+      maxInFlightRequests: 1,
+      allowAutoTopicCreation: false,
+      metadataMaxAge: METADATA_MAX_AGE_MS,
+      createPartitioner: () => explicitPartition,
+      // Nearly every wait is for the transaction before this one, which takes about 20 ms.
+      retry: { initialRetryTime: 20, maxRetryTime: 1_000, retries: 8 },
+    })
+  }
+
+  #pieces(messages: readonly OutgoingMessage[]): OutgoingMessage[][] {
+    for (const message of messages) checkMessage(message)
+    return piecesOf(messages, {
+      maxMessages: PIECE_MESSAGES,
+      maxBytes: PIECE_BYTES,
+      maxBatchBytes: this.#options.maxBatchBytes ?? (() => DEFAULT_MAX_BATCH_BYTES),
+    })
+  }
+
+  async #send(transaction: Transaction, piece: readonly OutgoingMessage[]): Promise<void> {
+    const byTopic = new Map<string, OutgoingMessage[]>()
+    for (const message of piece) byTopic.set(message.topic, [...(byTopic.get(message.topic) ?? []), message])
+    const answer = await transaction.sendBatch({
+      acks: -1,
+      topicMessages: [...byTopic].map(([topic, messages]) => ({ topic, messages: messages.map(toKafkajs) })),
+    })
+    const missing = unansweredPartitions(piece, answer)
+    if (missing.length > 0) throw new Error(`nothing was stored in ${missing.join(', ')}: these partitions do not exist`)
+  }
+
+  async #sendOffsets(transaction: Transaction, offset: bigint, metadata: string): Promise<void> {
+    const { clock, groupId, topic, partition } = this.#options
+    // The client's types leave metadata out; it passes it on.
+    const entry = { partition, offset: String(offset), metadata }
+    const offsets: Offsets & { consumerGroupId: string } = { consumerGroupId: groupId, topics: [{ topic, partitions: [entry] }] }
+    const deadline = clock.mono() + CONCURRENT_LIMIT_MS
+    for (;;) {
+      try {
+        await transaction.sendOffsets(offsets)
+        return
+      } catch (error) {
+        if (kafkajsFailure(error).type !== 'CONCURRENT_TRANSACTIONS' || clock.mono() > deadline) throw error
+        await clock.sleep(CONCURRENT_WAIT_MS)
+      }
+    }
+  }
+
+  /** Gives the producer up. What it left open would hold up readers until its timeout, so that is aborted where still possible. */
+  #discard(transaction?: Transaction): void {
+    const producer = this.#producer
+    this.#producer = undefined
+    if (producer === undefined) return
+    const end = async (): Promise<void> => {
+      try {
+        if (transaction?.isActive()) await transaction.abort()
+      } finally {
+        await producer.disconnect()
+      }
+    }
+    // Nobody waits for it: the next fence() aborts the same transaction, and a broker that is away can't be told.
+    end().catch(() => undefined)
+  }
+
+  async #exclusive<T>(what: string, run: () => Promise<T>): Promise<T> {
+    const { topic, partition } = this.#options
+    if (this.#closed) throw new MillraceError('ABORTED', `${what} of ${topic}/${partition} after it was closed`)
+    if (this.#busy) throw new MillraceError('INTERNAL', `${what} of ${topic}/${partition} while another call runs: one at a time`)
+    this.#busy = true
+    try {
+      return await run()
+    } finally {
+      this.#busy = false
+    }
+  }
+
+  #failure(what: string, error: unknown): MillraceError {
+    if (error instanceof MillraceError) return error
+    const { topic, partition, groupId } = this.#options
+    const { type, message } = kafkajsFailure(error)
+    const context = { group: groupId, topic, partition }
+    if (type !== undefined && FENCED.has(type)) {
+      const text = `${what} of ${topic}/${partition} was refused: another producer took over, or the transaction timed out`
+      return new MillraceError('KAFKA_FENCED', text, { cause: error, context })
+    }
+    const reason = type === undefined ? message : `${type}: ${message}`
+    return new MillraceError('KAFKA_TRANSACTION_FAILED', `${what} of ${topic}/${partition} failed (${reason})`, { cause: error, context })
+  }
 }

@@ -1,0 +1,160 @@
+import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { KafkaClient } from './client.ts'
+import { ClusterSession } from './cluster-session.ts'
+import { fenceTransactions } from './fence-transactions.ts'
+import { GroupAdmin, type GroupDescription, type OffsetToCommit } from './group-admin.ts'
+import { type Isolation, LogOffsets } from './offsets.ts'
+import { type NewTopic, TopicAdmin, type TopicDescription } from './topic-admin.ts'
+import type { TopicDefinition } from './topic-definitions.ts'
+import type { TopicPlan } from './topic-plan.ts'
+import type { CommittedOffset } from './transactional.ts'
+
+/** How far a group is behind in one partition. */
+export interface PartitionLag extends TopicPartition {
+  /** Next offset the group reads; undefined where it has committed nothing. */
+  readonly committed: bigint | undefined
+  readonly metadata: string
+  /** First offset that is still there. */
+  readonly low: bigint
+  /** High watermark: messages of open transactions are counted. */
+  readonly end: bigint
+  /** end - committed; from the first offset where nothing is committed, or where what was has been deleted. Never negative. */
+  readonly lag: bigint
+}
+
+/**
+ * Everything that administers a Kafka, over one connection that opens when first used.
+ * Errors of all calls: KAFKA_UNREACHABLE within 15 s, KAFKA_TOPIC_MISSING, KAFKA_REQUEST_FAILED, and what each call names.
+ */
+export class KafkaAdmin {
+  /** Shared with what else in this folder talks to brokers directly. */
+  readonly session: ClusterSession
+  readonly #topics: TopicAdmin
+  readonly #offsets: LogOffsets
+  readonly #groups: GroupAdmin
+
+  constructor(client: KafkaClient, clock: Clock) {
+    this.session = new ClusterSession({ client, clock })
+    this.#topics = new TopicAdmin(this.session, clock)
+    this.#offsets = new LogOffsets(this.session)
+    this.#groups = new GroupAdmin(this.session, client)
+  }
+
+  close(): Promise<void> {
+    return this.session.close()
+  }
+
+  /** Id of the cluster; empty where the broker gives none. */
+  async clusterId(): Promise<string> {
+    const { clusterId } = await this.session.run('reading the id of the cluster', (cluster) => cluster.metadata())
+    return clusterId ?? ''
+  }
+
+  /** Configs of a broker in force. */
+  brokerConfigs(): Promise<Record<string, string>> {
+    return this.#topics.brokerConfigs()
+  }
+
+  listTopics(): Promise<string[]> {
+    return this.#topics.list()
+  }
+
+  describeTopics(topics?: readonly string[]): Promise<TopicDescription[]> {
+    return this.#topics.describe(topics)
+  }
+
+  createTopics(topics: readonly NewTopic[]): Promise<string[]> {
+    return this.#topics.create(topics)
+  }
+
+  addPartitions(topic: string, count: number): Promise<void> {
+    return this.#topics.addPartitions(topic, count)
+  }
+
+  setTopicConfigs(topic: string, configs: Readonly<Record<string, string>>): Promise<void> {
+    return this.#topics.setConfigs(topic, configs)
+  }
+
+  deleteTopic(topic: string): Promise<boolean> {
+    return this.#topics.delete(topic)
+  }
+
+  planTopics(wanted: readonly TopicDefinition[]): Promise<TopicPlan> {
+    return this.#topics.plan(wanted)
+  }
+
+  /** Errors: CONFIG_INVALID with the refusals of the plan, before anything is changed. */
+  applyTopics(plan: TopicPlan): Promise<void> {
+    return this.#topics.apply(plan)
+  }
+
+  partitions(topic: string): Promise<number[]> {
+    return this.#offsets.partitions(topic)
+  }
+
+  earliestOffsets(topic: string): Promise<Map<number, bigint>> {
+    return this.#offsets.earliest(topic)
+  }
+
+  endOffsets(topic: string, isolation: Isolation): Promise<Map<number, bigint>> {
+    return this.#offsets.end(topic, isolation)
+  }
+
+  offsetsForTime(topic: string, epochMs: number): Promise<Map<number, bigint>> {
+    return this.#offsets.forTime(topic, epochMs)
+  }
+
+  deleteRecordsBefore(topic: string, offsets: ReadonlyMap<number, bigint>): Promise<void> {
+    return this.#offsets.deleteBefore(topic, offsets)
+  }
+
+  listGroups(): Promise<string[]> {
+    return this.#groups.list()
+  }
+
+  describeGroup(groupId: string): Promise<GroupDescription> {
+    return this.#groups.describe(groupId)
+  }
+
+  /** Errors: KAFKA_GROUP_ACTIVE. */
+  deleteGroup(groupId: string): Promise<boolean> {
+    return this.#groups.delete(groupId)
+  }
+
+  committedOffsets(groupId: string, topics: readonly string[]): Promise<Map<PartitionId, CommittedOffset>> {
+    return this.#groups.committed(groupId, topics)
+  }
+
+  /** Errors: KAFKA_GROUP_ACTIVE. */
+  commitDirect(groupId: string, offsets: readonly OffsetToCommit[]): Promise<void> {
+    return this.#groups.commitDirect(groupId, offsets)
+  }
+
+  /** Ends what is open under these transactional ids, and shuts out whoever used them. */
+  fenceTransactions(transactionalIds: readonly string[]): Promise<void> {
+    return fenceTransactions(this.session, transactionalIds)
+  }
+
+  /** Lag of a group in every partition of the topics. */
+  async lag(groupId: string, topics: readonly string[]): Promise<PartitionLag[]> {
+    // The commits first: a group that works meanwhile then shows too much rather than too little.
+    const committed = await this.committedOffsets(groupId, topics)
+    const perTopic = await Promise.all(
+      topics.map(async (topic) => {
+        const [low, end] = await Promise.all([this.earliestOffsets(topic), this.endOffsets(topic, 'read_uncommitted')])
+        return [...end].map(([partition, offset]) =>
+          partitionLag({ topic, partition }, committed.get(partitionId(topic, partition)), low.get(partition) ?? 0n, offset),
+        )
+      }),
+    )
+    return perTopic.flat()
+  }
+}
+
+/** Pure: the lag of one partition from what was read about it. */
+export function partitionLag(at: TopicPartition, committed: CommittedOffset | undefined, low: bigint, end: bigint): PartitionLag {
+  const offset = committed?.offset
+  const from = offset === undefined || offset < low ? low : offset
+  return { ...at, committed: offset, metadata: committed?.metadata ?? '', low, end, lag: end > from ? end - from : 0n }
+}

@@ -1,0 +1,111 @@
+import type { TopicPartition } from '../kernel/brand.ts'
+import type { AdminBroker } from './admin-broker.ts'
+import type { Cluster } from './cluster.ts'
+import { byLeader, byTopic, type ClusterSession, partitionsOf } from './cluster-session.ts'
+
+/** `read_uncommitted` ends at the high watermark, `read_committed` at the last stable offset: before the first open transaction. */
+export type Isolation = 'read_uncommitted' | 'read_committed'
+
+/** As the protocol calls the first offset of a log and its end. */
+const EARLIEST = '-2'
+const LATEST = '-1'
+
+export function isolationLevel(isolation: Isolation): 0 | 1 {
+  return isolation === 'read_committed' ? 1 : 0
+}
+
+/** Offsets of the logs themselves; groups are elsewhere. */
+export class LogOffsets {
+  readonly #session: ClusterSession
+
+  constructor(session: ClusterSession) {
+    this.#session = session
+  }
+
+  /** Partition numbers of a topic, ascending. */
+  async partitions(topic: string): Promise<number[]> {
+    const found = await this.#session.run(`reading the partitions of topic ${topic}`, (cluster) => partitionsOf(cluster, [topic]))
+    return found.get(topic) ?? []
+  }
+
+  /** First offset that is still there, by partition. */
+  earliest(topic: string): Promise<Map<number, bigint>> {
+    return this.#ofTopic(topic, EARLIEST, 'read_uncommitted')
+  }
+
+  /** Offset behind the last message, by partition. The client's own call shows the last stable offset as if it were the end. */
+  end(topic: string, isolation: Isolation): Promise<Map<number, bigint>> {
+    return this.#ofTopic(topic, LATEST, isolation)
+  }
+
+  /** First offset with a timestamp of `epochMs` or later, by partition; the end where there is none. */
+  async forTime(topic: string, epochMs: number): Promise<Map<number, bigint>> {
+    // The end first: what is written in between then counts as later.
+    const end = await this.end(topic, 'read_uncommitted')
+    const found = await this.#ofTopic(topic, String(epochMs), 'read_uncommitted')
+    return new Map([...end].map(([partition, offset]) => [partition, atLeastZero(found.get(partition)) ?? offset]))
+  }
+
+  /**
+   * Deletes what lies below an offset; disk comes back by whole segments. Shape: offsets above the end are taken as the end, those
+   * below the first offset do nothing.
+   */
+  async deleteBefore(topic: string, offsets: ReadonlyMap<number, bigint>): Promise<void> {
+    const end = await this.end(topic, 'read_uncommitted')
+    const wanted = [...offsets].map(([partition, offset]) => ({ topic, partition, offset: String(atMost(offset, end.get(partition))) }))
+    await this.#session.run(`deleting old messages of topic ${topic}`, async (cluster) => {
+      for (const { broker, partitions } of await byLeader(cluster, wanted)) {
+        const topics = byTopic(partitions, ({ partition, offset }) => ({ partition, offset }))
+        await (broker as AdminBroker).deleteRecords({ topics })
+      }
+    })
+  }
+
+  async #ofTopic(topic: string, timestamp: string, isolation: Isolation): Promise<Map<number, bigint>> {
+    const entries = await this.#session.run(`reading offsets of topic ${topic}`, async (cluster) => {
+      const partitions = (await partitionsOf(cluster, [topic])).get(topic) ?? []
+      return listOffsets(
+        cluster,
+        partitions.map((partition) => ({ topic, partition })),
+        timestamp,
+        isolation,
+      )
+    })
+    return new Map(entries.map(({ partition, offset }) => [partition, offset]))
+  }
+}
+
+/** One ListOffsets to each leader. Shape: one entry per partition given, ascending by partition; -1 where no message is that late. */
+export async function listOffsets(
+  cluster: Cluster,
+  partitions: readonly TopicPartition[],
+  timestamp: string,
+  isolation: Isolation,
+): Promise<(TopicPartition & { offset: bigint })[]> {
+  const groups = await byLeader(cluster, partitions)
+  const answers = await Promise.all(
+    groups.map(({ broker, partitions: led }) =>
+      broker.listOffsets({
+        replicaId: -1,
+        isolationLevel: isolationLevel(isolation),
+        topics: byTopic(led, ({ partition }) => ({ partition, timestamp })),
+      }),
+    ),
+  )
+  return answers
+    .flatMap(({ responses }) =>
+      responses.flatMap(({ topic, partitions: found }) =>
+        found.map(({ partition, offset }) => ({ topic, partition, offset: BigInt(offset) })),
+      ),
+    )
+    .sort((a, b) => a.partition - b.partition)
+}
+
+function atMost(offset: bigint, limit: bigint | undefined): bigint {
+  if (limit !== undefined && offset > limit) return limit
+  return offset
+}
+
+function atLeastZero(offset: bigint | undefined): bigint | undefined {
+  return offset === undefined || offset < 0n ? undefined : offset
+}
