@@ -152,9 +152,14 @@ export class OffsetTracker {
     return true
   }
 
+  /** True when something else should be committed than what is stored. */
+  get isChanged(): boolean {
+    return this.#storedVersion !== this.#version
+  }
+
   /** What should be committed; undefined when just that is stored. */
   committable(options: { withoutMap?: boolean } = {}): Committable | undefined {
-    if (this.#storedVersion === this.#version) return undefined
+    if (!this.isChanged) return undefined
     const base = this.#base()
     const offset = this.#origin + BigInt(base)
     const encoded = encodeOffsetMap(options.withoutMap ? EMPTY_OFFSET_MAP : this.#mapAbove(base), offset, MAX_MAP_CHARS)

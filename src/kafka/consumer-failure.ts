@@ -1,0 +1,60 @@
+import { errorText, MillraceError } from '../kernel/errors.ts'
+import { kafkajsFailure } from './failure.ts'
+
+/** Why the broker did not store a commit, as a bounded word. */
+export type CommitRefusal = 'rebalance' | 'not-joined' | 'metadata-too-large' | 'busy' | 'failed'
+
+const REBALANCE_TYPES = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS', 'NOT_COORDINATOR_FOR_GROUP'])
+
+/** What a rejected commit means. Total. */
+export function commitRefusal(error: unknown): CommitRefusal {
+  const { type, message } = kafkajsFailure(error)
+  if (type !== undefined && REBALANCE_TYPES.has(type)) return 'rebalance'
+  if (type === 'OFFSET_METADATA_TOO_LARGE') return 'metadata-too-large'
+  // Of the patched client, of kafkajs before `run`, and of its consumer after `stop`.
+  if (/nothing was committed|was not initialized/.test(message)) return 'not-joined'
+  return 'failed'
+}
+
+/**
+ * The error that ends a consumer which crashed, or undefined where a new one may do better: the broker was away, or slow.
+ * Source: kafkajs restarts by the same rule, apart from the plain Error that it throws for a connection lost in the wrong moment.
+ */
+export function fatalCrash(error: unknown, group: string): MillraceError | undefined {
+  const { type, name, message } = kafkajsFailure(error)
+  if (name === 'KafkaJSNotImplemented') {
+    const codec = message.replace(/ compression not implemented$/, '')
+    return new MillraceError(
+      'KAFKA_CONSUMER_CRASHED',
+      `a message read by group ${group} is compressed with ${codec}, for which no codec is installed; set compression.type=gzip on the topic, or install one`,
+      { cause: error, context: { group } },
+    )
+  }
+  if (isRestartable(error, message)) return undefined
+  return new MillraceError('KAFKA_CONSUMER_CRASHED', `the consumer of group ${group} crashed: ${type ?? name}: ${errorText(error)}`, {
+    cause: error,
+    context: { group },
+  })
+}
+
+function isRestartable(error: unknown, message: string): boolean {
+  if (message === 'Broker not connected') return true
+  if (error instanceof Error && error.name === 'KafkaJSNumberOfRetriesExceeded') return true
+  let root: unknown = error
+  while (root instanceof Error && root.cause !== undefined) root = root.cause
+  return typeof root === 'object' && root !== null && (root as { retriable?: unknown }).retriable === true
+}
+
+/** The error of a group that could not be joined at all. */
+export function startFailure(error: unknown, group: string, topics: readonly string[]): MillraceError {
+  if (error instanceof MillraceError) return error
+  const { type } = kafkajsFailure(error)
+  if (type === 'UNKNOWN_TOPIC_OR_PARTITION' || type === 'INVALID_TOPIC_EXCEPTION') {
+    const text = `not all topics that group ${group} reads exist: ${topics.join(', ')}`
+    return new MillraceError('KAFKA_TOPIC_MISSING', text, { cause: error, context: { group } })
+  }
+  return new MillraceError('KAFKA_UNREACHABLE', `group ${group} could not be joined: ${errorText(error)}`, {
+    cause: error,
+    context: { group },
+  })
+}

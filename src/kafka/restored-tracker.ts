@@ -1,0 +1,60 @@
+import { backoffMs } from '../kernel/backoff.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { errorText } from '../kernel/errors.ts'
+import type { Observer } from '../kernel/observe.ts'
+import type { AssignedPartition } from './assignment.ts'
+import type { ClusterSession } from './cluster-session.ts'
+import { type GroupPosition, readGroupPositions } from './committed-offsets.ts'
+import { decodeOffsetMap, EMPTY_OFFSET_MAP } from './offset-map.ts'
+import { OffsetTracker, type TrackerLimits } from './offset-tracker.ts'
+
+interface Restore {
+  readonly session: ClusterSession
+  readonly groupId: string
+  /** Partitions to restore; asked before each try, since some may have gone meanwhile. */
+  readonly wanted: () => readonly AssignedPartition[]
+  readonly limits?: Partial<TrackerLimits>
+  readonly observer: Observer
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+/**
+ * Trackers of partitions as the group left them. Tries until it succeeds, nothing is wanted any more, or the signal.
+ * An offset outside of the log goes to the log's beginning: what was cut off can not be read, and a repeat costs less than a loss.
+ */
+export async function restoreTrackers(restore: Restore): Promise<readonly { assigned: AssignedPartition; tracker: OffsetTracker }[]> {
+  const { session, groupId, clock, observer, signal } = restore
+  for (let attempt = 1; ; attempt += 1) {
+    const wanted = restore.wanted()
+    if (wanted.length === 0) return []
+    try {
+      const positions = await session.run('reading committed offsets', (cluster) => readGroupPositions(cluster, groupId, wanted), {
+        signal,
+      })
+      return wanted.flatMap((assigned, index) => {
+        const position = positions[index]
+        return position === undefined ? [] : [{ assigned, tracker: restoreTracker(position, restore) }]
+      })
+    } catch (error) {
+      if (signal.aborted) throw signal.reason
+      observer.emit('KafkaClientLogged', { text: 'reading committed offsets failed', groupId, error: errorText(error) })
+      await clock.sleep(backoffMs({ firstMs: 200, maxMs: 5_000 }, attempt, Math.random()), signal)
+    }
+  }
+}
+
+function restoreTracker(position: GroupPosition, { groupId: group, observer, limits }: Restore): OffsetTracker {
+  const { topic, partition, committed, metadata, low, high } = position
+  const options = limits === undefined ? {} : { limits }
+  if (committed === undefined) return new OffsetTracker(low, EMPTY_OFFSET_MAP, options)
+  if (committed < low || committed > high) {
+    const reason = committed < low ? 'below-log-start' : 'beyond-log-end'
+    observer.emit('OffsetOutOfRange', { group, topic, partition, reason, committed, low, high })
+    return new OffsetTracker(low, EMPTY_OFFSET_MAP, options)
+  }
+  const decoded = decodeOffsetMap(metadata, committed, high)
+  if (decoded.kind === 'map') return new OffsetTracker(committed, decoded.map, { ...options, stored: true })
+  observer.emit('OffsetMapDropped', { group, topic, partition, reason: decoded.reason })
+  return new OffsetTracker(committed, EMPTY_OFFSET_MAP, options)
+}
