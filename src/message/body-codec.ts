@@ -1,0 +1,122 @@
+import zlib from 'node:zlib'
+
+/** Codecs in which a body may stand in a message; the names of HTTP content codings. */
+export type BodyEncoding = 'identity' | 'gzip' | 'br' | 'zstd' | 'deflate'
+
+export const BODY_ENCODINGS: readonly BodyEncoding[] = ['identity', 'gzip', 'br', 'zstd', 'deflate']
+
+/**
+ * What came out of decoding, never more than was asked for.
+ * - size: there is more; `bytes` holds the first `maxBytes`.
+ * - cut: the input ends too early; `bytes` holds what it gave.
+ * - broken: the input is damaged; `bytes` holds what came before the damage.
+ * - unsupported: no codec for it in this process.
+ */
+export interface Unpacked {
+  readonly bytes: Buffer
+  readonly problem: 'size' | 'cut' | 'broken' | 'unsupported' | null
+}
+
+type Decoder = (options: { finishFlush?: number; maxOutputLength?: number }) => zlib.Gunzip
+
+interface ZstdApi {
+  readonly createZstdDecompress?: Decoder
+  readonly zstdDecompressSync?: (bytes: Uint8Array, options: { maxOutputLength: number }) => Buffer
+  readonly zstdCompress?: (bytes: Uint8Array, done: (error: Error | null, packed: Buffer) => void) => void
+}
+
+/** zstd came with Node 22.15; older ones have none, and Millrace then asks no site for it. */
+export const zstd: ZstdApi = zlib as ZstdApi
+
+export function hasZstd(): boolean {
+  return zstd.zstdCompress !== undefined && zstd.createZstdDecompress !== undefined && zstd.zstdDecompressSync !== undefined
+}
+
+const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = zlib.constants
+const ZSTD_FLUSH = 1
+
+/** Decodes one coding in Node's thread pool. Shape: total; memory is bounded by `maxBytes` and one piece of the decoder's output. */
+export async function unpack(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: number): Promise<Unpacked> {
+  const plan = decoderOf(bytes, encoding)
+  if (plan === 'identity') return bounded(bytes, maxBytes)
+  if (plan === undefined) return { bytes: Buffer.alloc(0), problem: 'unsupported' }
+  const strict = await run(plan.create({}), bytes, maxBytes)
+  if (strict.problem !== 'cut') return strict
+  // A decoder that is told to flush instead of to finish gives what a cut input holds.
+  const lenient = await run(plan.create({ finishFlush: plan.flush }), bytes, maxBytes)
+  return { bytes: lenient.bytes, problem: lenient.problem ?? 'cut' }
+}
+
+/** The same, at once, for threads that have nothing else to do; without the bytes that a damaged input gave. */
+export function unpackSync(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: number): Unpacked {
+  const options = { maxOutputLength: Math.max(1, maxBytes) }
+  try {
+    switch (encoding) {
+      case 'identity':
+        return bounded(bytes, maxBytes)
+      case 'gzip':
+        return bounded(zlib.gunzipSync(bytes, options), maxBytes)
+      case 'br':
+        return bounded(zlib.brotliDecompressSync(bytes, options), maxBytes)
+      case 'deflate':
+        return bounded(isZlib(bytes) ? zlib.inflateSync(bytes, options) : zlib.inflateRawSync(bytes, options), maxBytes)
+      case 'zstd':
+        if (zstd.zstdDecompressSync === undefined) return { bytes: Buffer.alloc(0), problem: 'unsupported' }
+        return bounded(zstd.zstdDecompressSync(bytes, options), maxBytes)
+    }
+  } catch (error) {
+    return { bytes: Buffer.alloc(0), problem: problemOf(error) }
+  }
+}
+
+function decoderOf(bytes: Uint8Array, encoding: BodyEncoding): { create: Decoder; flush: number } | 'identity' | undefined {
+  switch (encoding) {
+    case 'identity':
+      return 'identity'
+    case 'gzip':
+      return { create: (options) => zlib.createGunzip(options), flush: Z_SYNC_FLUSH }
+    case 'br':
+      return { create: (options) => zlib.createBrotliDecompress(options), flush: BROTLI_OPERATION_FLUSH }
+    case 'deflate':
+      return { create: (options) => (isZlib(bytes) ? zlib.createInflate(options) : zlib.createInflateRaw(options)), flush: Z_SYNC_FLUSH }
+    case 'zstd':
+      return zstd.createZstdDecompress === undefined ? undefined : { create: zstd.createZstdDecompress, flush: ZSTD_FLUSH }
+  }
+}
+
+function run(decoder: zlib.Gunzip, input: Uint8Array, maxBytes: number): Promise<Unpacked> {
+  return new Promise((resolve) => {
+    const pieces: Buffer[] = []
+    let length = 0
+    const finish = (problem: Unpacked['problem']): void => resolve({ bytes: Buffer.concat(pieces, Math.min(length, maxBytes)), problem })
+    decoder.on('data', (piece: Buffer) => {
+      pieces.push(piece)
+      length += piece.length
+      if (length <= maxBytes) return
+      decoder.removeAllListeners('data')
+      decoder.destroy()
+      finish('size')
+    })
+    decoder.on('end', () => finish(null))
+    decoder.on('error', (error) => finish(problemOf(error)))
+    decoder.end(input)
+  })
+}
+
+function bounded(bytes: Uint8Array, maxBytes: number): Unpacked {
+  const buffer = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return buffer.length > maxBytes ? { bytes: buffer.subarray(0, maxBytes), problem: 'size' } : { bytes: buffer, problem: null }
+}
+
+/** Z_BUF_ERROR: more input was expected. ERR_BUFFER_TOO_LARGE: more output than `maxOutputLength`. Anything else: damage. */
+function problemOf(error: unknown): 'size' | 'cut' | 'broken' {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ERR_BUFFER_TOO_LARGE') return 'size'
+  return code === 'Z_BUF_ERROR' ? 'cut' : 'broken'
+}
+
+/** Servers send `deflate` both with and without zlib's header (RFC 1950), whose two bytes are a multiple of 31. */
+function isZlib(bytes: Uint8Array): boolean {
+  const [first = 0, second = 0] = bytes
+  return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0
+}

@@ -1,0 +1,132 @@
+import type { AvroSchema } from './avro.ts'
+import type { AvroNode, FieldNode, Logical, RecordNode, UnionNode } from './avro-schema.ts'
+
+/** Why data can't be read; path of the field in the reader's schema. */
+export interface Incompatibility {
+  readonly path: string
+  readonly reason: string
+}
+
+/**
+ * Which way schemas of one subject must be readable, against all older ones.
+ * - BACKWARD_TRANSITIVE: the new one reads what every old one wrote (records: sinks move on, replays read old data).
+ * - FULL_TRANSITIVE: that, and every old one reads what the new one writes (messages: workers of several versions run at once).
+ */
+export type CompatibilityLevel = 'BACKWARD_TRANSITIVE' | 'FULL_TRANSITIVE'
+
+export interface CompatibilityProblem extends Incompatibility {
+  readonly reader: AvroSchema
+  readonly writer: AvroSchema
+}
+
+/** Shape: empty when the new schema may follow the older ones. */
+export function compatibilityProblems(
+  level: CompatibilityLevel,
+  next: AvroSchema,
+  older: readonly AvroSchema[],
+): readonly CompatibilityProblem[] {
+  return older.flatMap((old) => {
+    const pairs = level === 'FULL_TRANSITIVE' ? [[next, old] as const, [old, next] as const] : [[next, old] as const]
+    return pairs.flatMap(([reader, writer]) => readProblems(reader, writer).map((problem) => ({ ...problem, reader, writer })))
+  })
+}
+
+/**
+ * Why a reader can't read what a writer wrote. Shape: empty when it can.
+ * Source: Avro 1.11 specification, "Schema Resolution"; record, enum and fixed names are compared without namespace.
+ */
+export function readProblems(reader: AvroSchema, writer: AvroSchema): readonly Incompatibility[] {
+  return compare(reader.root, writer.root, '', new Map())
+}
+
+type Seen = Map<AvroNode, Set<AvroNode>>
+
+function compare(reader: AvroNode, writer: AvroNode, path: string, seen: Seen): readonly Incompatibility[] {
+  const pairs = seen.get(reader) ?? new Set()
+  // A pair that is being compared further up (a recursive schema) is decided there.
+  if (pairs.has(writer)) return []
+  if (reader.kind === 'record') seen.set(reader, pairs.add(writer))
+  if (writer.kind === 'union') return writer.branches.flatMap((branch) => compare(reader, branch, path, seen))
+  if (reader.kind === 'union') return intoUnion(reader, writer, path, seen)
+  if (reader.kind === 'record' && writer.kind === 'record') return compareRecords(reader, writer, path, seen)
+  if (reader.kind === 'array' && writer.kind === 'array') return compare(reader.items, writer.items, `${path}[]`, seen)
+  if (reader.kind === 'map' && writer.kind === 'map') return compare(reader.values, writer.values, `${path}{}`, seen)
+  if (reader.kind === 'enum' && writer.kind === 'enum') return compareEnums(reader, writer, path)
+  if (!promotes(writer.kind, reader.kind)) return [{ path, reason: `a ${reader.kind} can't be read from a ${writer.kind}` }]
+  if (reader.kind === 'fixed' && writer.kind === 'fixed' && (reader.size !== writer.size || !sameName(reader, writer)))
+    return [{ path, reason: `the fixed ${reader.name} of ${reader.size} bytes can't be read from ${writer.name} of ${writer.size}` }]
+  return compareLogical(logicalOfNode(reader), logicalOfNode(writer), path)
+}
+
+/** The branch that fits; where none does, the trouble of the branch that was meant: the one of the writer's kind. */
+function intoUnion(reader: UnionNode, writer: AvroNode, path: string, seen: Seen): readonly Incompatibility[] {
+  const results = reader.branches.map((branch) => ({ branch, problems: compare(branch, writer, path, copyOf(seen)) }))
+  if (results.some(({ problems }) => problems.length === 0)) return []
+  const meant = results.find(({ branch }) => branch.kind === writer.kind)
+  if (meant !== undefined) return meant.problems
+  return [{ path, reason: `a union of ${reader.branches.map(({ kind }) => kind).join(', ')} can't be read from a ${writer.kind}` }]
+}
+
+function copyOf(seen: Seen): Seen {
+  return new Map([...seen].map(([reader, writers]) => [reader, new Set(writers)]))
+}
+
+function compareRecords(reader: RecordNode, writer: RecordNode, path: string, seen: Seen): readonly Incompatibility[] {
+  if (!sameName(reader, writer)) {
+    return [{ path, reason: `the record ${reader.name} can't be read from ${writer.name}: it has neither that name nor an alias for it` }]
+  }
+  return reader.fields.flatMap((field) => {
+    const at = path === '' ? field.name : `${path}.${field.name}`
+    const source = sourceOf(field, writer)
+    if (source !== undefined) return compare(field.type, source.type, at, seen)
+    return field.hasDefault ? [] : [{ path: at, reason: 'the writer has no such field, and it has no default' }]
+  })
+}
+
+function sourceOf(field: FieldNode, writer: RecordNode): FieldNode | undefined {
+  return writer.fields.find(({ name }) => name === field.name) ?? writer.fields.find(({ name }) => field.aliases.includes(name))
+}
+
+function compareEnums(reader: AvroNode & { kind: 'enum' }, writer: AvroNode & { kind: 'enum' }, path: string): readonly Incompatibility[] {
+  if (!sameName(reader, writer)) return [{ path, reason: `the enum ${reader.name} can't be read from ${writer.name}` }]
+  const unknown = writer.symbols.filter((symbol) => !reader.symbols.includes(symbol))
+  if (unknown.length === 0 || reader.defaultSymbol !== undefined) return []
+  return [{ path, reason: `the enum lacks the symbols ${unknown.join(', ')} and has no default` }]
+}
+
+function compareLogical(reader: Logical | undefined, writer: Logical | undefined, path: string): readonly Incompatibility[] {
+  if (reader?.name !== 'decimal' && writer?.name !== 'decimal') return []
+  if (reader?.name === 'decimal' && writer?.name === 'decimal' && reader.scale === writer.scale && reader.precision >= writer.precision)
+    return []
+  return [{ path, reason: `${logicalText(reader)} can't be read from ${logicalText(writer)}` }]
+}
+
+function logicalText(logical: Logical | undefined): string {
+  if (logical === undefined) return 'plain bytes'
+  return logical.name === 'decimal' ? `a decimal of precision ${logical.precision} and scale ${logical.scale}` : `a ${logical.name}`
+}
+
+function logicalOfNode(node: AvroNode): Logical | undefined {
+  return 'logical' in node ? node.logical : undefined
+}
+
+const PROMOTIONS: Readonly<Record<string, readonly string[]>> = {
+  int: ['long', 'float', 'double'],
+  long: ['float', 'double'],
+  float: ['double'],
+  string: ['bytes'],
+  bytes: ['string'],
+}
+
+function promotes(from: string, to: string): boolean {
+  return from === to || (PROMOTIONS[from]?.includes(to) ?? false)
+}
+
+function sameName(reader: { readonly name: string; readonly aliases: readonly string[] }, writer: { readonly name: string }): boolean {
+  const simple = simpleName(writer.name)
+  return simpleName(reader.name) === simple || reader.aliases.some((alias) => simpleName(alias) === simple)
+}
+
+function simpleName(fullName: string): string {
+  return fullName.slice(fullName.lastIndexOf('.') + 1)
+}

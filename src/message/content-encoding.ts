@@ -1,0 +1,79 @@
+import { type BodyEncoding, type Unpacked, unpack } from './body-codec.ts'
+
+/** What became of a body that came with a Content-Encoding header. */
+export interface DecodedContent {
+  /** What to store: as received when one coding decodes cleanly to its end, else the decoded bytes. */
+  readonly body: Buffer
+  readonly encoding: BodyEncoding
+  readonly decoded: Buffer
+  /** As Page.truncated has it: size for a body cut at the cap, encoding for one that does not decode to its end. */
+  readonly truncated: 'size' | 'encoding' | null
+  /**
+   * What was wrong, if anything. mislabelled: the body is not in the coding that the header names, and passes as it is.
+   * unknown-coding: the header names one that does not exist, the same. too-many: more codings than are undone.
+   */
+  readonly problem: 'mislabelled' | 'unknown-coding' | 'too-many' | 'cut' | 'broken' | 'unsupported' | 'size' | null
+}
+
+/** Codings applied one over the other that are undone; more are an attack. */
+export const MAX_CODINGS = 5
+
+/**
+ * Names of the codings in the order they were applied, lower case; `identity` and empty ones left out. `x-gzip` is gzip.
+ * Source: RFC 9110 section 8.4.
+ */
+export function contentCodings(header: string | null | undefined): readonly string[] {
+  return (header ?? '')
+    .split(',')
+    .map((name) => name.trim().toLowerCase())
+    .map((name) => (name === 'x-gzip' ? 'gzip' : name))
+    .filter((name) => name !== '' && name !== 'identity')
+}
+
+/** Undoes the codings of a whole body. Shape: total; no step makes more than `maxBytes`. */
+export async function decodeContent(wire: Buffer, header: string | null | undefined, maxBytes: number): Promise<DecodedContent> {
+  const codings = contentCodings(header)
+  if (wire.length === 0 || codings.length === 0) return plain(wire, maxBytes, null)
+  if (codings.length > MAX_CODINGS) {
+    return { body: Buffer.alloc(0), encoding: 'identity', decoded: Buffer.alloc(0), truncated: 'encoding', problem: 'too-many' }
+  }
+  if (codings.some((name) => asEncoding(name) === undefined)) return plain(wire, maxBytes, 'unknown-coding')
+  let current = wire
+  for (const [undone, name] of [...codings].reverse().entries()) {
+    const encoding = asEncoding(name) ?? 'identity'
+    if (undone === 0 && isMislabelled(current, encoding)) return plain(current, maxBytes, 'mislabelled')
+    const { bytes, problem } = await unpack(current, encoding, maxBytes)
+    if (problem !== null) return cut(bytes, problem)
+    current = bytes
+  }
+  const only = codings.length === 1 ? asEncoding(codings[0] ?? '') : undefined
+  if (only !== undefined) return { body: wire, encoding: only, decoded: current, truncated: null, problem: null }
+  return { body: current, encoding: 'identity', decoded: current, truncated: null, problem: null }
+}
+
+function asEncoding(name: string): BodyEncoding | undefined {
+  return name === 'gzip' || name === 'br' || name === 'zstd' || name === 'deflate' ? name : undefined
+}
+
+function plain(wire: Buffer, maxBytes: number, problem: 'mislabelled' | 'unknown-coding' | null): DecodedContent {
+  const kept = wire.length > maxBytes ? wire.subarray(0, maxBytes) : wire
+  const isCut = kept.length < wire.length
+  return { body: kept, encoding: 'identity', decoded: kept, truncated: isCut ? 'size' : null, problem: isCut ? 'size' : problem }
+}
+
+function cut(bytes: Buffer, problem: Exclude<Unpacked['problem'], null>): DecodedContent {
+  return { body: bytes, encoding: 'identity', decoded: bytes, truncated: problem === 'size' ? 'size' : 'encoding', problem }
+}
+
+/** gzip and zstd begin with their own magic; the other codings do not, but text does not begin like them either. */
+function isMislabelled(wire: Buffer, encoding: BodyEncoding): boolean {
+  if (encoding === 'gzip') return wire[0] !== 0x1f || (wire.length > 1 && wire[1] !== 0x8b)
+  if (encoding === 'zstd') return !(wire.length >= 4 && wire.readUInt32LE(0) === 0xfd2fb528) && !isSkippable(wire)
+  const head = wire.subarray(0, 16)
+  return head.every((byte) => (byte >= 0x20 && byte < 0x7f) || byte === 0x09 || byte === 0x0a || byte === 0x0d)
+}
+
+/** A zstd stream may begin with frames that are passed over. */
+function isSkippable(wire: Buffer): boolean {
+  return wire.length >= 4 && (wire.readUInt32LE(0) & 0xfffffff0) >>> 0 === 0x184d2a50
+}

@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto'
+import { promisify } from 'node:util'
+import zlib from 'node:zlib'
+import { BODY_ENCODINGS, type BodyEncoding, type Unpacked, unpack, unpackSync, zstd } from './body-codec.ts'
+import type { Page } from './generated/types.ts'
+
+/** The fields of a Page that hold its body. */
+export type PageBody = Pick<Page, 'body' | 'bodyEncoding' | 'bodySha256' | 'bodyLength'>
+
+/** A body as the site gave it. */
+export interface ReceivedBody {
+  /** In `encoding`, whole and decodable; with `identity` the same as `decoded`. */
+  readonly body: Buffer
+  readonly encoding: BodyEncoding
+  readonly decoded: Buffer
+}
+
+/** Below this, packing makes nothing smaller. */
+const LEAST_PACKED = 256
+
+/**
+ * How a body is stored: packed as it was received, else packed by us (zstd where Node has it, else brotli at quality 1), since the
+ * topic itself is not compressed. Length and sha256 are of the decoded bytes, so they do not depend on who packed them.
+ */
+export async function packPageBody(received: ReceivedBody): Promise<PageBody> {
+  const { decoded } = received
+  const facts = { bodySha256: createHash('sha256').update(decoded).digest('hex'), bodyLength: decoded.length }
+  if (received.encoding !== 'identity') return { body: received.body, bodyEncoding: received.encoding, ...facts }
+  if (decoded.length >= LEAST_PACKED) {
+    const { body, bodyEncoding } = await pack(decoded)
+    if (body.length < decoded.length) return { body, bodyEncoding, ...facts }
+  }
+  return { body: decoded, bodyEncoding: 'identity', ...facts }
+}
+
+const brotli = promisify<Uint8Array, zlib.BrotliOptions, Buffer>(zlib.brotliCompress)
+
+async function pack(decoded: Buffer): Promise<{ body: Buffer; bodyEncoding: BodyEncoding }> {
+  if (zstd.zstdCompress !== undefined) return { body: await promisify(zstd.zstdCompress)(decoded), bodyEncoding: 'zstd' }
+  const params = { [zlib.constants.BROTLI_PARAM_QUALITY]: 1, [zlib.constants.BROTLI_PARAM_SIZE_HINT]: decoded.length }
+  return { body: await brotli(decoded, { params }), bodyEncoding: 'br' }
+}
+
+/** The decoded body of a page, or why there is none. */
+export type UnpackedPage =
+  | { readonly ok: true; readonly bytes: Buffer }
+  /** unsupported: the codec is not there. broken: it does not decode to its end, or gives more or other bytes than the page says. */
+  | { readonly ok: false; readonly reason: 'unsupported' | 'broken'; readonly detail: string }
+
+export type PackedPage = Pick<Page, 'body' | 'bodyEncoding' | 'bodyLength' | 'bodySha256' | 'bodyRef'>
+
+/** A page may come from another program, and its bodyLength be anything: more than this is not unpacked unless asked for. */
+const MOST_UNPACKED = 67_108_864
+
+/** In Node's thread pool. Shape: at most `maxBytes` are made. */
+export async function unpackPageBody(page: PackedPage, maxBytes: number = MOST_UNPACKED): Promise<UnpackedPage> {
+  const encoding = encodingOf(page, maxBytes)
+  return typeof encoding === 'string' ? checked(page, await unpack(page.body, encoding, page.bodyLength)) : encoding
+}
+
+/** At once, for extraction threads. */
+export function unpackPageBodySync(page: PackedPage, maxBytes: number = MOST_UNPACKED): UnpackedPage {
+  const encoding = encodingOf(page, maxBytes)
+  return typeof encoding === 'string' ? checked(page, unpackSync(page.body, encoding, page.bodyLength)) : encoding
+}
+
+function encodingOf(page: PackedPage, maxBytes: number): BodyEncoding | UnpackedPage {
+  if (page.bodyRef !== null) return { ok: false, reason: 'unsupported', detail: `the body lies in the blob store, under ${page.bodyRef}` }
+  if (page.bodyLength > maxBytes) return broken(page, `it has ${page.bodyLength} bytes; at most ${maxBytes} are taken`)
+  const known = BODY_ENCODINGS.find((name) => name === page.bodyEncoding)
+  if (known !== undefined) return known
+  const detail = `the body is in ${JSON.stringify(page.bodyEncoding.slice(0, 40))}; expected one of ${BODY_ENCODINGS.join(', ')}`
+  return { ok: false, reason: 'unsupported', detail }
+}
+
+function checked(page: PackedPage, { bytes, problem }: Unpacked): UnpackedPage {
+  if (problem === 'unsupported') {
+    return { ok: false, reason: 'unsupported', detail: `this Node.js has no codec for ${page.bodyEncoding}; 22.15 and later have` }
+  }
+  if (problem === 'size') return broken(page, `it decodes to more than the ${page.bodyLength} bytes that the page says`)
+  if (problem !== null) return broken(page, problem === 'cut' ? 'it ends too early' : 'it is damaged')
+  if (bytes.length !== page.bodyLength) return broken(page, `it decodes to ${bytes.length} bytes; the page says ${page.bodyLength}`)
+  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  return sha256 === page.bodySha256 ? { ok: true, bytes } : broken(page, `its sha256 is ${sha256}; the page says ${page.bodySha256}`)
+}
+
+function broken(page: PackedPage, why: string): UnpackedPage {
+  return { ok: false, reason: 'broken', detail: `the ${page.bodyEncoding} body can't be read: ${why}` }
+}
