@@ -99,6 +99,13 @@ export const EVENTS = {
     throttleMs: 10_000,
     throttleBy: 'reason',
   },
+  ReadRetried: {
+    level: 'warn',
+    message: 'a topic can not be read just now and is tried again',
+    metric: counter('read_retries_total', 'Reads of topics repeated.', ['reason']),
+    throttleMs: 10_000,
+    throttleBy: 'reason',
+  },
   TransactionCommitted: {
     level: 'debug',
     message: 'transaction committed',
@@ -194,6 +201,11 @@ export const EVENTS = {
   LinksFound: { level: 'debug', message: 'links', metric: counter('links_total', 'Links by what became of them.', ['verdict'], 'count') },
   // control and state
   CommandRead: { level: 'debug', message: 'command' },
+  CommandUndecodable: {
+    level: 'warn',
+    message: 'a message on the control topic is no command and was passed over',
+    metric: counter('commands_undecodable_total', 'Messages on the control topic that are no commands.'),
+  },
   HeartbeatFailed: { level: 'warn', message: 'the heartbeat of this worker could not be stored', throttleMs: 30_000 },
   LagMeasured: {
     level: 'debug',
