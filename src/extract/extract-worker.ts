@@ -1,0 +1,257 @@
+import type { KafkaAdmin } from '../kafka/admin.ts'
+import type { AssignedPartition, AssignmentChange } from '../kafka/assignment.ts'
+import type { KafkaClient } from '../kafka/client.ts'
+import { ConsumerLoop } from '../kafka/consumer-loop.ts'
+import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
+import { createPartitionTransactions } from '../kafka/transactional.ts'
+import { type PartitionId, partitionId } from '../kernel/brand.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { BaseService } from '../kernel/lifecycle.ts'
+import type { Observer } from '../kernel/observe.ts'
+import type { MessageCodec } from '../message/codec.ts'
+import { commandPayload, subject } from '../message/command.ts'
+import type { Command } from '../message/generated/types.ts'
+import { parseReplayRequest, type ReplayRequest } from '../message/replay-request.ts'
+import type { OffsetMetadata } from './offset-metadata.ts'
+import type { PageExtraction } from './page-extraction.ts'
+import { createPageProcessor } from './page-processor.ts'
+import { DEFAULT_LIMITS, PartitionExtractor, type PartitionLimits, type PartitionPort } from './partition-extractor.ts'
+
+export interface ExtractWorkerOptions {
+  readonly client: KafkaClient
+  readonly admin: KafkaAdmin
+  readonly groupId: string
+  /** The topic of pages. */
+  readonly topic: string
+  readonly recordsTopic: string
+  readonly deadLettersTopic: string
+  readonly extraction: PageExtraction
+  readonly codec: MessageCodec
+  readonly control: ControlView
+  /** Largest batch per topic. */
+  readonly maxBatchBytes: (topic: string) => number
+  readonly limits?: Partial<PartitionLimits>
+  /** A replay beside live work: bounded, for one extractor, to a topic of its own. */
+  readonly shadow?: ShadowReplay
+  readonly settings?: ConsumerSettings
+  readonly observer: Observer
+  readonly clock: Clock
+}
+
+/** What the worker reads of the control topic. */
+export interface ControlView {
+  /** Resolves when everything that the topic held at this moment has been read. */
+  readToEnd(): Promise<void>
+  get(subject: string): Command | undefined
+}
+
+export interface ShadowReplay {
+  readonly request: ReplayRequest
+  /** By partition; one without a range is not read. */
+  readonly ranges: ReadonlyMap<number, { readonly from: bigint; readonly until: bigint }>
+  readonly recordsTopic: string
+  /** Pages per second, over all partitions; undefined: as fast as it goes. */
+  readonly pagesPerSecond: number | undefined
+}
+
+/** Where a partition stands. */
+export interface ExtractProgress {
+  readonly partition: number
+  readonly committed: bigint
+  readonly metadata: OffsetMetadata
+}
+
+/**
+ * The extract stage of one process: a member of the group, one `PartitionExtractor` per partition that it owns. Everything that
+ * parses runs in the threads behind `PageExtraction`; this loop never blocks for longer than it takes to build messages.
+ */
+export class ExtractWorker extends BaseService {
+  readonly #options: ExtractWorkerOptions
+  readonly #loop: ConsumerLoop
+  readonly #partitions = new Map<PartitionId, PartitionExtractor>()
+  readonly #counts = new Map<string, number>()
+  #nextStartMono = 0
+  readonly #finished = new Set<number>()
+  #onFinished: (() => void) | undefined
+
+  constructor(options: ExtractWorkerOptions) {
+    super()
+    this.#options = options
+    const { client, groupId, topic, observer, clock, settings } = options
+    this.#loop = new ConsumerLoop({
+      client,
+      groupId,
+      topics: [topic],
+      observer,
+      clock,
+      // A partition is read only once it is fenced and its offset is known.
+      startPaused: true,
+      settings: { maxBytesPerPartition: 1_048_576, maxBytesPerFetch: 8_388_608, ...settings },
+      handler: {
+        onAssignment: (change) => this.#onAssignment(change),
+        onMessages: ({ partition }, messages, position) => this.#partitions.get(partitionId(topic, partition))?.accept(messages, position),
+        onPosition: ({ partition }, position) => this.#partitions.get(partitionId(topic, partition))?.accept([], position),
+      },
+    })
+  }
+
+  progress(): ExtractProgress[] {
+    return [...this.#partitions].map(([id, { committed, metadata }]) => ({
+      partition: Number(id.slice(id.lastIndexOf(':') + 1)),
+      committed,
+      metadata,
+    }))
+  }
+
+  /** Resolves when every range of a shadow replay has been worked; rejects when the worker fails. */
+  async rangesDone(): Promise<void> {
+    const ranges = this.#options.shadow?.ranges ?? new Map()
+    const done = new Promise<void>((resolve) => {
+      this.#onFinished = () => {
+        if ([...ranges.keys()].every((partition) => this.#finished.has(partition))) resolve()
+      }
+      this.#onFinished()
+    })
+    await Promise.race([done, this.closed])
+  }
+
+  protected async onStart(signal: AbortSignal): Promise<void> {
+    const { admin, extraction, recordsTopic, deadLettersTopic, shadow } = this.#options
+    const topics = new Set([shadow?.recordsTopic ?? recordsTopic, deadLettersTopic])
+    if (shadow === undefined) for (const { topic } of extraction.extractors.values()) if (topic !== undefined) topics.add(topic)
+    for (const topic of topics) this.#counts.set(topic, (await admin.partitions(topic)).length)
+    for (const topic of topics) for (const { schema } of extraction.extractors.values()) await this.#options.codec.prepare(topic, schema)
+    this.releases.add('partitions', () => this.#abandonAll())
+    this.releases.add('consumer', () => this.#loop.stop({ mode: 'abort', timeoutMs: 0 }))
+    this.#loop.closed.catch((error: unknown) => this.fail(error))
+    await this.#loop.start({ signal })
+  }
+
+  protected async onDrain(signal: AbortSignal): Promise<void> {
+    this.#loop.pauseAll()
+    const partitions = [...this.#partitions.values()]
+    for (const partition of partitions) partition.drain()
+    const ended = Promise.all(partitions.map((partition) => partition.finished))
+    const late = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+    await Promise.race([ended, late])
+  }
+
+  async #abandonAll(): Promise<void> {
+    for (const partition of this.#partitions.values()) partition.abandon()
+    await Promise.all([...this.#partitions.values()].map((partition) => partition.finished))
+  }
+
+  #onAssignment({ gained, lost }: AssignmentChange): void {
+    for (const { topic, partition } of lost) {
+      const id = partitionId(topic, partition)
+      const extractor = this.#partitions.get(id)
+      this.#partitions.delete(id)
+      extractor?.abandon()
+    }
+    if (this.state === 'draining' || this.state === 'closing') return
+    for (const assigned of gained) this.#take(assigned)
+  }
+
+  #take(assigned: AssignedPartition): void {
+    const { shadow, groupId, limits, clock, observer } = this.#options
+    const range = shadow?.ranges.get(assigned.partition)
+    if (shadow !== undefined && range === undefined) return
+    const partition = new PartitionExtractor({
+      assigned,
+      group: groupId,
+      port: this.#portOf(assigned),
+      limits: { ...DEFAULT_LIMITS, ...limits },
+      ...(range === undefined ? {} : { range }),
+      clock,
+      observer,
+    })
+    this.#partitions.set(partitionId(assigned.topic, assigned.partition), partition)
+    partition.finished.then(
+      () => {
+        if (!this.#loop.isCurrent(assigned)) return
+        this.#loop.pause([assigned])
+        this.#finished.add(assigned.partition)
+        this.#onFinished?.()
+      },
+      (error: unknown) => this.fail(error),
+    )
+  }
+
+  #portOf(assigned: AssignedPartition): PartitionPort {
+    const { client, admin, groupId, topic, control, maxBatchBytes, clock, observer } = this.#options
+    const process = this.#processor()
+    return {
+      transactions: createPartitionTransactions({
+        client,
+        groupId,
+        topic,
+        partition: assigned.partition,
+        clock,
+        observer,
+        maxBatchBytes,
+        session: admin.session,
+      }),
+      readControl: () => control.readToEnd(),
+      logBounds: async () => {
+        const [low, end] = await Promise.all([admin.earliestOffsets(topic), admin.endOffsets(topic, 'read_uncommitted')])
+        return { low: low.get(assigned.partition) ?? 0n, end: end.get(assigned.partition) ?? 0n }
+      },
+      readFrom: (offset) => {
+        this.#loop.seek(assigned, offset)
+        this.#loop.resume([assigned])
+      },
+      pause: () => this.#loop.pause([assigned]),
+      resume: () => this.#loop.resume([assigned]),
+      refuseReplay: (replayId) => this.#refuseReplay(replayId),
+      process: async (message, replayId) => {
+        await this.#turn()
+        return process(message, replayId)
+      },
+    }
+  }
+
+  #processor(): ReturnType<typeof createPageProcessor> {
+    const { codec, extraction, recordsTopic, deadLettersTopic, shadow, maxBatchBytes, clock, observer } = this.#options
+    return createPageProcessor({
+      codec,
+      extraction,
+      replayRequest: (replayId) => this.#replayRequest(replayId),
+      ...(shadow === undefined ? {} : { shadow: shadow.request }),
+      output: {
+        recordsTopic: (extractor) => shadow?.recordsTopic ?? extractor.topic ?? recordsTopic,
+        deadLettersTopic,
+        partitionCount: (name) => this.#counts.get(name) ?? 1,
+        maxDeadLetterBytes: maxBatchBytes(deadLettersTopic),
+        recordHeaders: (schema, traceparent) => codec.headers(schema, traceparent),
+      },
+      clock,
+      observer,
+    })
+  }
+
+  #replayRequest(replayId: string): ReplayRequest | undefined {
+    const command = this.#options.control.get(subject.replay(replayId))
+    return command === undefined ? undefined : parseReplayRequest(commandPayload(command))
+  }
+
+  #refuseReplay(replayId: string): string | undefined {
+    const request = this.#replayRequest(replayId)
+    if (request === undefined) return `the control topic holds no request for replay ${replayId}`
+    const extractor = this.#options.extraction.extractors.get(request.extractor)
+    if (extractor?.version === request.extractorVersion) return undefined
+    const here =
+      extractor === undefined ? `has no extractor ${request.extractor}` : `has version ${extractor.version} of ${request.extractor}`
+    return `replay ${replayId} wants version ${request.extractorVersion} of ${request.extractor}, and this worker ${here}`
+  }
+
+  /** The rate cap of a shadow replay: one start per interval, over all partitions. */
+  async #turn(): Promise<void> {
+    const rate = this.#options.shadow?.pagesPerSecond
+    if (rate === undefined) return
+    const { clock } = this.#options
+    const now = clock.mono()
+    const start = Math.max(now, this.#nextStartMono)
+    this.#nextStartMono = start + 1000 / rate
+    if (start > now) await clock.sleep(start - now, this.aborted.signal)
+  }
+}

@@ -1,0 +1,126 @@
+import { headerText, type KafkaMessage, type OutgoingMessage } from '../kafka/message.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { errorText, isMillraceError } from '../kernel/errors.ts'
+import type { Observer } from '../kernel/observe.ts'
+import type { MessageCodec } from '../message/codec.ts'
+import type { Page } from '../message/generated/types.ts'
+import { inFilter, type ReplayRequest } from '../message/replay-request.ts'
+import { registrableDomain } from '../url/registrable-domain.ts'
+import type { ExtractorTotals } from './offset-metadata.ts'
+import type { PageExtraction } from './page-extraction.ts'
+import { brokenPageOutput, type PageOutputOptions, pageOutput } from './page-output.ts'
+
+/** One page, worked: what is written for it and what it counts for. */
+export interface ProcessedPage {
+  readonly offset: bigint
+  readonly messages: readonly OutgoingMessage[]
+  readonly totals: ReadonlyMap<string, ExtractorTotals>
+  /** It counts for the replay and not for the partition's own totals. */
+  readonly replayed: boolean
+}
+
+export interface PageProcessorOptions {
+  readonly codec: MessageCodec
+  readonly extraction: PageExtraction
+  readonly output: PageOutputOptions
+  /** The request of a replay, as `control` holds it. */
+  readonly replayRequest: (replayId: string) => ReplayRequest | undefined
+  /** A shadow replay: every page of its filter goes to its extractor, whatever the offset's metadata says. */
+  readonly shadow?: ReplayRequest
+  readonly clock: Clock
+  readonly observer: Observer
+}
+
+/** Header of a page that was put back for one extractor alone. */
+export const ONLY_HEADER = 'millrace-only'
+
+const NOTHING: ReadonlyMap<string, ExtractorTotals> = new Map()
+
+/** A message of html in, messages of records and dead letters out. Never rejects for what is in the message. */
+export function createPageProcessor(
+  options: PageProcessorOptions,
+): (message: KafkaMessage, replayId: string | undefined) => Promise<ProcessedPage> {
+  const { codec, extraction, output, clock, observer } = options
+
+  return async (message, replayId) => {
+    const request = options.shadow ?? (replayId === undefined ? undefined : options.replayRequest(replayId))
+    const replayed = request !== undefined || replayId !== undefined
+    const page = await decodePage(message)
+    if (isFailure(page)) {
+      const letter = brokenPageOutput(message, page, clock.now(), output)
+      observer.emit('DeadLetterWritten', {
+        stage: 'extract',
+        code: page.code,
+        topic: message.topic,
+        partition: message.partition,
+        offset: message.offset,
+      })
+      // A replay that meets a broken page does not bury it a second time.
+      return { offset: message.offset, messages: replayed ? [] : [letter], totals: NOTHING, replayed }
+    }
+    const names = namesFor(message, page, request, replayed)
+    if (names.length === 0) {
+      observer.emit('PagePassedOver')
+      return { offset: message.offset, messages: [], totals: NOTHING, replayed }
+    }
+    const startedMono = clock.mono()
+    const extractedAt = clock.now()
+    const results = await extraction.extract({
+      page,
+      source: { topic: message.topic, partition: message.partition, offset: message.offset },
+      extractors: names,
+      extractedAt,
+      replayId: request?.replayId ?? null,
+    })
+    observer.emit('PageExtracted', { seconds: (clock.mono() - startedMono) / 1000 })
+    const { messages, totals } = pageOutput(message, page, results, extraction.extractors, extractedAt, output)
+    for (const [extractor, counted] of totals) observer.emit('RecordsWritten', { extractor, count: counted.records })
+    for (const result of results) {
+      if (result.kind === 'failure') {
+        const { topic, partition, offset } = message
+        observer.emit('DeadLetterWritten', {
+          stage: 'extract',
+          code: result.code,
+          extractor: result.extractor,
+          topic,
+          partition,
+          offset,
+          text: result.message,
+        })
+      }
+    }
+    return { offset: message.offset, messages, totals, replayed }
+  }
+
+  async function decodePage(message: KafkaMessage): Promise<Page | PageFailure> {
+    try {
+      await codec.ensureSchemas([message.value])
+      return codec.decode('Page', message.value)
+    } catch (error) {
+      if (isMillraceError(error) && error.disposition === 'dead-letter') return { code: error.code, message: error.message }
+      // The registry is away: the page is not broken, the work on it is repeated.
+      if (isMillraceError(error)) throw error
+      return { code: 'EXTRACT_PAGE_BROKEN', message: errorText(error) }
+    }
+  }
+
+  function namesFor(message: KafkaMessage, page: Page, request: ReplayRequest | undefined, replayed: boolean): readonly string[] {
+    const matching = extraction.matching(page)
+    if (request !== undefined) {
+      return inFilter(page, request.filter, registrableDomain) ? matching.filter((name) => name === request.extractor) : []
+    }
+    // In a replay whose request nobody knows nothing is guessed; the worker has refused it before it came here.
+    if (replayed) return []
+    const only = headerText(message.headers, ONLY_HEADER)
+    return only === undefined ? matching : matching.filter((name) => name === only)
+  }
+}
+
+interface PageFailure {
+  readonly code: Parameters<typeof brokenPageOutput>[1]['code']
+  readonly message: string
+}
+
+function isFailure(page: Page | PageFailure): page is PageFailure {
+  return 'code' in page
+}

@@ -1,0 +1,268 @@
+import type { AssignedPartition } from '../kafka/assignment.ts'
+import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
+import type { PartitionTransactions } from '../kafka/transactional.ts'
+import { backoffMs } from '../kernel/backoff.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
+import type { Observer } from '../kernel/observe.ts'
+import { addTotals, decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
+import type { ProcessedPage } from './page-processor.ts'
+import { PageQueue } from './page-queue.ts'
+import { afterJump, replayStep } from './replay-step.ts'
+
+/** What one partition asks of the worker that owns it. */
+export interface PartitionPort {
+  readonly transactions: PartitionTransactions
+  /** Resolves when everything that `control` held at this moment has been read. */
+  readControl(): Promise<void>
+  /** First and end offset of the partition's log. */
+  logBounds(): Promise<{ readonly low: bigint; readonly end: bigint }>
+  /** Reads on from this offset; what was handed over before is void. */
+  readFrom(offset: bigint): void
+  pause(): void
+  resume(): void
+  /** Why the replay can not go on here; undefined: it can. */
+  refuseReplay(replayId: string): string | undefined
+  /** Works one page; never rejects for what is in it. `replayId` set: only the extractor that the replay names, on its filter. */
+  process(message: KafkaMessage, replayId: string | undefined): Promise<ProcessedPage>
+}
+
+export interface PartitionLimits {
+  /** Pages per transaction. */
+  readonly maxPages: number
+  /** How long a transaction gathers, and how long pages without output wait for their commit. */
+  readonly maxGatherMs: number
+  /** Pages in work at the same time. */
+  readonly pagesAhead: number
+  /** Bytes and pages that wait before reading pauses. */
+  readonly maxWaitingBytes: number
+  readonly maxWaitingPages: number
+}
+
+export const DEFAULT_LIMITS: PartitionLimits = {
+  maxPages: 64,
+  maxGatherMs: 500,
+  pagesAhead: 4,
+  maxWaitingBytes: 16 * 1024 * 1024,
+  maxWaitingPages: 256,
+}
+
+const RETRY = { firstMs: 100, maxMs: 5_000 } as const
+
+export interface PartitionExtractorOptions {
+  readonly assigned: AssignedPartition
+  readonly group: string
+  readonly port: PartitionPort
+  readonly limits: PartitionLimits
+  /** Bounded range of a shadow replay: where to begin when nothing is committed, and the first offset that is not read. */
+  readonly range?: { readonly from: bigint; readonly until: bigint }
+  readonly clock: Clock
+  readonly observer: Observer
+}
+
+/**
+ * One input partition of the extract stage: pages in order, output and consumed offset in one transaction.
+ *
+ * Guarantees: it begins by fencing whoever owned the partition before and only then reads the committed offset; what it commits is
+ * a contiguous prefix of the log; after any failure it drops everything it holds and begins again from the committed offset, since a
+ * commit that was rejected may have happened. It obeys the replay state in the metadata of the offset and carries it on.
+ *
+ * Ends: `drain` finishes and commits what was taken; `abandon` stops at the next step and commits nothing more.
+ */
+export class PartitionExtractor {
+  readonly #options: PartitionExtractorOptions
+  readonly #queue: PageQueue
+  #metadata: OffsetMetadata = freshMetadata(0n)
+  /** Next offset to commit. */
+  #next = 0n
+  #committed = 0n
+  #draining = false
+  #abandoned = new AbortController()
+  /** A range was worked to its end, or the partition was drained. */
+  readonly finished: Promise<void>
+
+  constructor(options: PartitionExtractorOptions) {
+    this.#options = options
+    this.#queue = new PageQueue({
+      limits: options.limits,
+      pause: () => options.port.pause(),
+      resume: () => options.port.resume(),
+      process: (message) => this.#process(message),
+    })
+    this.finished = this.#run()
+  }
+
+  /** Offset up to which everything is committed. */
+  get committed(): bigint {
+    return this.#committed
+  }
+
+  get metadata(): OffsetMetadata {
+    return this.#metadata
+  }
+
+  accept(messages: readonly KafkaMessage[], position: bigint): void {
+    this.#queue.add(messages, position)
+  }
+
+  drain(): void {
+    this.#draining = true
+    this.#queue.close()
+  }
+
+  abandon(): void {
+    this.#abandoned.abort(new MillraceError('ABORTED', 'the partition went to another member'))
+    this.#queue.close()
+  }
+
+  async #run(): Promise<void> {
+    const { port, clock, observer, group, assigned } = this.#options
+    let failures = 0
+    while (!this.#abandoned.signal.aborted) {
+      try {
+        await this.#begin()
+        await this.#work(() => {
+          failures = 0
+        })
+        break
+      } catch (error) {
+        if (this.#abandoned.signal.aborted) break
+        failures += 1
+        // A replay that this worker can't do waits for one that can; nothing else of the partition is worked meanwhile.
+        const event = isMillraceError(error, 'REPLAY_REFUSED') ? 'ReplayRefused' : 'TransactionFailed'
+        observer.emit(event, { group, partition: assigned.partition, error: errorText(error) })
+        if (this.#draining) break
+        await clock.sleep(backoffMs(RETRY, failures, 0.5), this.#abandoned.signal).catch((reason: unknown) => {
+          if (!isMillraceError(reason, 'ABORTED')) throw reason
+        })
+      }
+    }
+    await port.transactions.close()
+  }
+
+  /** Control first, then the fence, then the offset: in this order nobody can move it behind our back. */
+  async #begin(): Promise<void> {
+    const { port, range } = this.#options
+    await port.readControl()
+    const committed = await port.transactions.fence()
+    const { low, end } = await port.logBounds()
+    const start = committed.offset ?? range?.from ?? low
+    // Below the log: retention overtook us. Above it: not our log. Reading goes on at what is there, and says so.
+    const offset = clamp(start, low, end)
+    if (offset !== start)
+      this.#options.observer.emit('OffsetOutOfRange', {
+        group: this.#options.group,
+        partition: this.#options.assigned.partition,
+        offset: start,
+        low,
+        end,
+      })
+    this.#metadata = decodeMetadata(committed.metadata) ?? freshMetadata(offset)
+    const replay = this.#metadata.replay
+    const refusal = replay?.phase === 'replaying' ? port.refuseReplay(replay.replayId) : undefined
+    if (refusal !== undefined) throw new MillraceError('REPLAY_REFUSED', refusal, { context: { replayId: replay?.replayId } })
+    this.#startAt(offset)
+  }
+
+  #startAt(offset: bigint): void {
+    this.#next = offset
+    this.#committed = offset
+    this.#queue.reset(offset)
+    this.#options.port.readFrom(offset)
+  }
+
+  #process(message: KafkaMessage): Promise<ProcessedPage> | 'stop' {
+    if (this.#options.range !== undefined && message.offset >= this.#options.range.until) return 'stop'
+    const step = replayStep(this.#metadata, message.offset)
+    if (step.kind === 'jump') return 'stop'
+    return this.#options.port.process(message, step.kind === 'replay' ? step.replayId : undefined)
+  }
+
+  async #work(onProgress: () => void): Promise<void> {
+    for (;;) {
+      if (this.#queue.isDry) {
+        const step = replayStep(this.#metadata, this.#next)
+        if (step.kind === 'jump') {
+          await this.#jump(step.resumeAt)
+          continue
+        }
+        const { range } = this.#options
+        if (this.#draining || (range !== undefined && this.#next >= range.until)) return
+      }
+      const pages = await this.#gather()
+      if (this.#abandoned.signal.aborted) return
+      await this.#commit(pages)
+      onProgress()
+    }
+  }
+
+  /**
+   * Pages for one transaction: it closes when no further page waits, at `maxPages` or after `maxGatherMs`. Pages without output are
+   * gathered on, so that a log nobody matches costs two commits a second and not one per page.
+   */
+  async #gather(): Promise<ProcessedPage[]> {
+    const { limits, clock } = this.#options
+    const pages: ProcessedPage[] = []
+    let hasOutput = false
+    let closesMono = 0
+    for (;;) {
+      const leftMs = pages.length === 0 ? undefined : closesMono - clock.mono()
+      if (leftMs !== undefined && leftMs <= 0) break
+      const page = await this.#queue.next(leftMs === undefined ? undefined : { ms: leftMs, clock })
+      if (page === undefined) break
+      if (pages.length === 0) closesMono = clock.mono() + limits.maxGatherMs
+      pages.push(page)
+      hasOutput ||= page.messages.length > 0
+      if (hasOutput && (pages.length >= limits.maxPages || this.#queue.isDry)) break
+    }
+    const last = pages.at(-1)
+    if (this.#queue.isDry) this.#next = this.#queue.position
+    else if (last !== undefined) this.#next = last.offset + 1n
+    return pages
+  }
+
+  async #commit(pages: readonly ProcessedPage[]): Promise<void> {
+    if (this.#next === this.#committed && pages.length === 0) return
+    const messages: OutgoingMessage[] = pages.flatMap((page) => page.messages)
+    const metadata = pages.reduce(countPage, this.#metadata)
+    await this.#options.port.transactions.commit(messages, this.#next, encodeMetadata(metadata))
+    this.#metadata = metadata
+    this.#committed = this.#next
+    this.#options.observer.emit('TransactionCommitted', {
+      group: this.#options.group,
+      partition: this.#options.assigned.partition,
+      pages: pages.length,
+    })
+  }
+
+  /** The replayed range has ended: the offset goes back to where live work stood, in a transaction of its own. */
+  async #jump(resumeAt: bigint): Promise<void> {
+    const metadata = afterJump(this.#metadata)
+    await this.#options.port.transactions.commit([], resumeAt, encodeMetadata(metadata))
+    this.#metadata = metadata
+    this.#options.observer.emit('ReplayPartitionDone', {
+      group: this.#options.group,
+      partition: this.#options.assigned.partition,
+      replayId: metadata.replay?.replayId,
+    })
+    this.#startAt(resumeAt)
+  }
+}
+
+/** Totals after one more page: those of a replay are kept apart, the main ones count each offset once. */
+function countPage(metadata: OffsetMetadata, page: ProcessedPage): OffsetMetadata {
+  if (page.replayed) {
+    if (metadata.replay === undefined) return metadata
+    const totals = [...page.totals.values()].reduce(addTotals, metadata.replay.totals)
+    return { ...metadata, replay: { ...metadata.replay, totals } }
+  }
+  if (page.totals.size === 0) return { ...metadata, totals: { ...metadata.totals, noMatch: metadata.totals.noMatch + 1 } }
+  const extractors = { ...metadata.totals.extractors }
+  for (const [name, totals] of page.totals) extractors[name] = addTotals(extractors[name] ?? NO_TOTALS, totals)
+  return { ...metadata, totals: { ...metadata.totals, extractors } }
+}
+
+function clamp(offset: bigint, low: bigint, end: bigint): bigint {
+  if (offset < low) return low
+  return offset > end ? end : offset
+}
