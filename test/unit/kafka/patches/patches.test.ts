@@ -1,0 +1,331 @@
+import { describe, expect, it } from 'vitest'
+import { patchAbortedMessages } from '../../../../src/kafka/patches/aborted-messages.ts'
+import { patchIdleTimers } from '../../../../src/kafka/patches/idle-timers.ts'
+import type { KafkajsModules } from '../../../../src/kafka/patches/kafkajs-modules.ts'
+import { loadKafkajs } from '../../../../src/kafka/patches/load-kafkajs.ts'
+import { patchMessageDecoding } from '../../../../src/kafka/patches/message-decoding.ts'
+import { patchMessageGrouping } from '../../../../src/kafka/patches/message-grouping.ts'
+import { patchSilentCommit } from '../../../../src/kafka/patches/silent-commit.ts'
+import { patchStaleBatch } from '../../../../src/kafka/patches/stale-batch.ts'
+import { patchUnknownPartition } from '../../../../src/kafka/patches/unknown-partition.ts'
+import { withFreshKafkajs } from '../../../support/stock-kafkajs.ts'
+
+/** What `load` gives in a stock copy and in one with this patch alone. */
+function stockAndPatched<T>(patch: (modules: KafkajsModules) => void, load: (modules: KafkajsModules) => T): { stock: T; patched: T } {
+  return {
+    stock: withFreshKafkajs(load),
+    patched: withFreshKafkajs((modules) => {
+      patch(modules)
+      return load(modules)
+    }),
+  }
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the classes of kafkajs have no types, and tests poke into them.
+type Untyped = any
+
+describe('the patch of aborted messages', () => {
+  interface Sent {
+    offset: number
+    producer: string
+    kind: 'data' | 'commit' | 'abort'
+    key?: Buffer | null
+  }
+  const record = ({ offset, producer, kind, key = null }: Sent): Untyped => ({
+    offset: String(offset),
+    key: kind === 'data' ? key : Buffer.from([0, 0, 0, kind === 'commit' ? 1 : 0]),
+    isControlRecord: kind !== 'data',
+    batchContext: { producerId: producer, inTransaction: true },
+  })
+  const { stock, patched } = stockAndPatched(
+    patchAbortedMessages,
+    (modules) => modules.load('consumer/filterAbortedMessages.js') as (input: unknown) => Untyped[],
+  )
+  const dataOffsets = (messages: Untyped[]): number[] =>
+    messages.filter((message) => !message.isControlRecord).map(({ offset }) => Number(offset))
+
+  it('hides records of two aborted transactions that overlap, which the broker lists in the order of their end', () => {
+    const messages = [
+      { offset: 0, producer: 'a', kind: 'data' as const },
+      { offset: 1, producer: 'b', kind: 'data' as const },
+      { offset: 2, producer: 'a', kind: 'data' as const },
+      { offset: 3, producer: 'b', kind: 'abort' as const },
+      { offset: 4, producer: 'a', kind: 'abort' as const },
+      { offset: 5, producer: 'c', kind: 'data' as const },
+    ].map(record)
+    const abortedTransactions = [
+      { producerId: 'b', firstOffset: '1' },
+      { producerId: 'a', firstOffset: '0' },
+    ]
+    expect(dataOffsets(stock({ messages, abortedTransactions }))).not.toEqual([5])
+    expect(dataOffsets(patched({ messages, abortedTransactions }))).toEqual([5])
+  })
+
+  it('hides records of transactions that all began before the fetch', () => {
+    const messages = [
+      { offset: 10, producer: 'b', kind: 'data' as const },
+      { offset: 11, producer: 'a', kind: 'data' as const },
+      { offset: 12, producer: 'a', kind: 'abort' as const },
+      { offset: 13, producer: 'b', kind: 'abort' as const },
+    ].map(record)
+    const abortedTransactions = [
+      { producerId: 'a', firstOffset: '3' },
+      { producerId: 'b', firstOffset: '5' },
+    ]
+    expect(dataOffsets(stock({ messages, abortedTransactions }))).toEqual([10])
+    expect(dataOffsets(patched({ messages, abortedTransactions }))).toEqual([])
+  })
+
+  it('takes no data record with a key of four zero bytes for the end of the transaction', () => {
+    const messages = [
+      { offset: 0, producer: 'a', kind: 'data' as const, key: Buffer.alloc(4) },
+      { offset: 1, producer: 'a', kind: 'data' as const },
+      { offset: 2, producer: 'a', kind: 'abort' as const },
+    ].map(record)
+    const abortedTransactions = [{ producerId: 'a', firstOffset: '0' }]
+    expect(dataOffsets(stock({ messages, abortedTransactions }))).toEqual([0, 1])
+    expect(dataOffsets(patched({ messages, abortedTransactions }))).toEqual([])
+  })
+
+  it('shows what a producer commits after it aborted', () => {
+    const messages = [
+      { offset: 0, producer: 'a', kind: 'data' as const },
+      { offset: 1, producer: 'a', kind: 'abort' as const },
+      { offset: 2, producer: 'a', kind: 'data' as const },
+      { offset: 3, producer: 'a', kind: 'commit' as const },
+    ].map(record)
+    expect(dataOffsets(patched({ messages, abortedTransactions: [{ producerId: 'a', firstOffset: '0' }] }))).toEqual([2])
+  })
+})
+
+describe('the patch of message grouping', () => {
+  const { stock, patched } = stockAndPatched(
+    patchMessageGrouping,
+    (modules) => modules.load('producer/groupMessagesPerPartition.js') as (input: unknown) => Record<number, unknown[]>,
+  )
+  const input = (count: number): unknown => ({
+    topic: 't',
+    partitionMetadata: [{}, {}],
+    messages: Array.from({ length: count }, (_, index) => index),
+    partitioner: ({ message }: { message: number }) => message % 2,
+  })
+
+  it('groups like the stock function', () => {
+    expect(patched(input(9))).toEqual(stock(input(9)))
+    expect(patched({ topic: 't', partitionMetadata: [], messages: [1], partitioner: () => 0 })).toEqual({})
+  })
+
+  it('does not copy the list for each message', () => {
+    // Counts the objects that are made, since time on a shared machine says little: stock makes a new list per message.
+    const lists = (group: typeof patched): number => {
+      const seen = new Set<unknown>()
+      let result: Record<number, unknown[]> | undefined
+      const original = Object.assign
+      try {
+        Object.assign = ((target: Untyped, ...sources: Untyped[]) => {
+          for (const source of sources) for (const value of Object.values(source)) seen.add(value)
+          return original(target, ...sources)
+        }) as typeof Object.assign
+        result = group(input(50))
+      } finally {
+        Object.assign = original
+      }
+      for (const list of Object.values(result)) seen.add(list)
+      return seen.size
+    }
+    expect(lists(stock)).toBe(50)
+    expect(lists(patched)).toBe(2)
+  })
+})
+
+describe('the patch of message decoding', () => {
+  it('decodes more records in a batch than fit on the stack', async () => {
+    const recordCount = 200_000
+    const withHugeBatch = (modules: KafkajsModules): void => {
+      let rest = 1
+      modules.replace('protocol/recordBatch/v0/decoder.js', async (decoder: Untyped) => {
+        rest -= 1
+        decoder.readBytes(60)
+        return { records: Array.from({ length: recordCount }, (_, index) => rest + index) }
+      })
+    }
+    const load = (modules: KafkajsModules) => {
+      const Decoder = modules.load('protocol/decoder.js') as new (buffer: Buffer) => unknown
+      return { Decoder, decode: modules.load('protocol/requests/fetch/v4/decodeMessages.js') as (decoder: unknown) => Promise<unknown[]> }
+    }
+    const bytes = Buffer.alloc(64)
+    bytes.writeInt32BE(60)
+    bytes.writeInt8(2, 4 + 16)
+    const stock = withFreshKafkajs((modules) => {
+      withHugeBatch(modules)
+      return load(modules)
+    })
+    await expect(stock.decode(new stock.Decoder(bytes))).rejects.toThrow(RangeError)
+    const patched = withFreshKafkajs((modules) => {
+      withHugeBatch(modules)
+      patchMessageDecoding(modules)
+      return load(modules)
+    })
+    expect(await patched.decode(new patched.Decoder(bytes))).toHaveLength(recordCount)
+  })
+})
+
+describe('the patch of idle timers', () => {
+  const { stock, patched } = stockAndPatched(
+    patchIdleTimers,
+    (modules) => modules.load('network/requestQueue/index.js') as new (o: unknown) => Untyped,
+  )
+  const queue = (RequestQueue: new (o: unknown) => Untyped): Untyped =>
+    new RequestQueue({ maxInFlightRequests: 1, requestTimeout: 1_000, clientId: 'c', broker: 'b', logger: { debug: () => undefined } })
+
+  it('arms no timer while nothing waits', () => {
+    const idle = queue(stock)
+    idle.checkPendingRequests()
+    expect(idle.throttleCheckTimeoutId).not.toBeNull()
+    idle.destroy()
+    const quiet = queue(patched)
+    quiet.checkPendingRequests()
+    expect(quiet.throttleCheckTimeoutId).toBeNull()
+  })
+
+  it('still sends a request that has to wait for the throttle of the broker', async () => {
+    const throttled = queue(patched)
+    throttled.maybeThrottle(30)
+    const sent = new Promise<void>((resolve) => {
+      throttled.push({ entry: { correlationId: 1 }, expectResponse: true, sendRequest: () => resolve() })
+    })
+    expect(throttled.pending).toHaveLength(1)
+    await sent
+    expect(throttled.pending).toHaveLength(0)
+    throttled.destroy()
+  })
+})
+
+describe('the patch of unknown partitions', () => {
+  const { stock, patched } = stockAndPatched(patchUnknownPartition, (modules) => modules.load('cluster/index.js') as { prototype: Untyped })
+  const cluster = (Cluster: { prototype: Untyped }): Untyped =>
+    Object.assign(Object.create(Cluster.prototype), {
+      brokerPool: {
+        metadata: {
+          topicMetadata: [
+            {
+              topic: 't',
+              partitionMetadata: [
+                { partitionId: 0, leader: 1 },
+                { partitionId: 1, leader: 1 },
+              ],
+            },
+          ],
+        },
+      },
+    })
+
+  it('throws what makes the producer refresh its metadata, instead of leaving the partition out', () => {
+    expect(cluster(stock).findLeaderForPartitions('t', ['0', '5'])).toEqual({ 1: [0] })
+    expect(() => cluster(patched).findLeaderForPartitions('t', ['0', '5'])).toThrow(
+      expect.objectContaining({ name: 'KafkaJSMetadataNotLoaded', message: expect.stringContaining('no partition 5') }),
+    )
+    expect(cluster(patched).findLeaderForPartitions('t', ['0', '1'])).toEqual({ 1: [0, 1] })
+  })
+})
+
+describe('the patch of silent commits', () => {
+  const { stock, patched } = stockAndPatched(patchSilentCommit, (modules) => modules.load('consumer/runner.js') as { prototype: Untyped })
+  const runner = (Runner: { prototype: Untyped }, running: boolean, commitOffsets: () => Promise<void>): Untyped =>
+    Object.assign(Object.create(Runner.prototype), {
+      running,
+      logger: { debug: () => undefined },
+      consumerGroup: { groupId: 'g', memberId: 'm', commitOffsets },
+      retrier: async (run: (bail: unknown) => Promise<void>) => {
+        for (let left = 2; ; left -= 1) {
+          try {
+            return await run(() => undefined)
+          } catch (error) {
+            if (left === 0) throw error
+          }
+        }
+      },
+    })
+
+  it('rejects while the consumer has not joined', async () => {
+    await expect(Promise.resolve(runner(stock, false, async () => undefined).commitOffsets({}))).resolves.toBeUndefined()
+    await expect(runner(patched, false, async () => undefined).commitOffsets({})).rejects.toThrow('nothing was committed')
+  })
+
+  it('does not repeat a commit under a later generation', async () => {
+    const calls = (Runner: { prototype: Untyped }): { count: number; done: Promise<unknown> } => {
+      const seen = { count: 0, done: Promise.resolve() as Promise<unknown> }
+      const failing = async (): Promise<void> => {
+        seen.count += 1
+        throw new Error('closed connection')
+      }
+      seen.done = runner(Runner, true, failing)
+        .commitOffsets({})
+        .catch(() => undefined)
+      return seen
+    }
+    const repeated = calls(stock)
+    await repeated.done
+    expect(repeated.count).toBe(3)
+    const once = calls(patched)
+    await once.done
+    expect(once.count).toBe(1)
+  })
+})
+
+describe('the patch of stale batches', () => {
+  const { stock, patched } = stockAndPatched(patchStaleBatch, (modules) => modules.load('consumer/runner.js') as { prototype: Untyped })
+  const handled = async (Runner: { prototype: Untyped }, seekIsPending: boolean): Promise<string[]> => {
+    const events: string[] = []
+    const batch = {
+      topic: 't',
+      partition: 0,
+      messages: [],
+      highWatermark: '9',
+      offsetLag: () => '0',
+      offsetLagLow: () => '0',
+      firstOffset: () => '8',
+      lastOffset: () => '8',
+      isEmpty: () => true,
+      isEmptyDueToFiltering: () => true,
+    }
+    const runner = Object.assign(Object.create(Runner.prototype), {
+      running: true,
+      autoCommit: false,
+      instrumentationEmitter: { emit: (name: string) => events.push(name) },
+      consumerGroup: { hasSeekOffset: () => seekIsPending, resolveOffset: () => undefined, heartbeat: async () => undefined },
+    })
+    await runner.handleBatch(batch)
+    return events
+  }
+
+  it('reports no end of a batch of markers that was fetched before a seek', async () => {
+    expect(await handled(stock, true)).toContain('consumer.end_batch_process')
+    expect(await handled(patched, true)).toEqual([])
+  })
+
+  it('reports the end of any other batch', async () => {
+    expect(await handled(patched, false)).toContain('consumer.end_batch_process')
+  })
+})
+
+describe('loading kafkajs', () => {
+  it('refuses another version than the one that is patched', () => {
+    const wrong = withFreshKafkajs((modules) => ({ ...modules, version: () => '2.2.5' }))
+    expect(() => loadKafkajs(wrong)).toThrow(expect.objectContaining({ code: 'KAFKA_VERSION', message: expect.stringContaining('2.2.5') }))
+  })
+
+  it('refuses a copy that was loaded before its patches', () => {
+    withFreshKafkajs((modules) => {
+      modules.entry()
+      expect(() => loadKafkajs(modules)).toThrow(expect.objectContaining({ code: 'INTERNAL' }))
+    })
+  })
+
+  it('gives the same patched copy again', () => {
+    withFreshKafkajs((modules) => {
+      const first = loadKafkajs(modules)
+      expect(loadKafkajs(modules)).toBe(first)
+    })
+  })
+})
