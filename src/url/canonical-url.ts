@@ -70,7 +70,8 @@ function canonicalQuery(search: string): string {
     })
     .filter(({ name }) => !isTracking(name))
     .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
-  return pieces.map(({ text }) => text).join('&')
+  // With its `?`: the setter would take the first one of a query that begins with another.
+  return pieces.length === 0 ? '' : `?${pieces.map(({ text }) => text).join('&')}`
 }
 
 function isTracking(name: string): boolean {

@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { canonicalUrl } from '../../../src/url/canonical-url.ts'
+
+const vectors = JSON.parse(readFileSync(new URL('../../../schemas/vectors.json', import.meta.url), 'utf8'))
+
+describe('canonical form of a URL', () => {
+  it.each(vectors.canonicalUrl as { url: string; canonical: string }[])('turns $url into $canonical', ({ url, canonical }) => {
+    expect(canonicalUrl(url)).toBe(canonical)
+    expect(canonicalUrl(canonical)).toBe(canonical)
+  })
+
+  it('never decodes an encoded percent sign (C001, C003)', () => {
+    expect(canonicalUrl('http://shop.example.test/cmp/Dia%25')).toBe('http://shop.example.test/cmp/Dia%25')
+    const once = canonicalUrl('https://example.test/w?key=%252fx&a=1')
+    expect(new URL(once).searchParams.get('key')).toBe('%2fx')
+    expect(canonicalUrl(canonicalUrl(once))).toBe(once)
+  })
+
+  it('keeps the case of path and query (C007)', () => {
+    const upper = canonicalUrl('https://Example.TEST/Product/AbC?t=SeCrEt')
+    expect(upper).toBe('https://example.test/Product/AbC?t=SeCrEt')
+    expect(upper).not.toBe(canonicalUrl('https://example.test/product/abc?t=secret'))
+  })
+
+  it('resolves dot segments, encoded ones too (C009)', () => {
+    expect(canonicalUrl('http://example.test/./././a')).toBe('http://example.test/a')
+    expect(canonicalUrl('http://example.test/a/%2e%2e/b')).toBe('http://example.test/b')
+    expect(canonicalUrl('http://example.test/a/%2E/b')).toBe('http://example.test/a/b')
+  })
+
+  it('takes the seed and its discovered twin for one (C124)', () => {
+    const forms = ['https://example.test', 'https://example.test/', 'https://EXAMPLE.test:443/#top']
+    expect(new Set(forms.map((form) => canonicalUrl(form)))).toEqual(new Set(['https://example.test/']))
+  })
+
+  it('sorts by name but keeps the order of repeated names (C126)', () => {
+    expect(canonicalUrl('https://example.test/p?b=2&a=1')).toBe(canonicalUrl('https://example.test/p?a=1&b=2'))
+    expect(canonicalUrl('https://example.test/p?a=2&a=1')).not.toBe(canonicalUrl('https://example.test/p?a=1&a=2'))
+  })
+
+  it('keeps what may be another page: trailing slash, www, scheme, plus sign, a name without value', () => {
+    const pairs = [
+      ['https://example.test/a', 'https://example.test/a/'],
+      ['https://example.test/', 'https://www.example.test/'],
+      ['https://example.test/', 'http://example.test/'],
+      ['https://example.test/?a=b+c', 'https://example.test/?a=b%20c'],
+      ['https://example.test/?a', 'https://example.test/?a='],
+      ['https://example.test//a', 'https://example.test/a'],
+    ]
+    for (const [a, b] of pairs) expect(canonicalUrl(a!)).not.toBe(canonicalUrl(b!))
+  })
+
+  it('does not make an escape out of a lone percent sign and a decoded digit', () => {
+    expect(canonicalUrl('http://example.test/%%34%31')).toBe('http://example.test/%%341')
+    expect(canonicalUrl('http://example.test/%4%31')).toBe('http://example.test/%4%31')
+    expect(canonicalUrl('http://example.test/%%7e')).toBe('http://example.test/%~')
+  })
+
+  it('refuses text that is no absolute URL, and leaves a URL object as it was', () => {
+    expect(() => canonicalUrl('/a')).toThrow(/absolute URL/)
+    const url = new URL('http://user@example.test/?b=1&a=2#x')
+    canonicalUrl(url)
+    expect(url.href).toBe('http://user@example.test/?b=1&a=2#x')
+  })
+})

@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import { MAX_URL_LENGTH, parseFetchUrl } from '../../../src/url/parse-url.ts'
+
+const href = (text: string, base?: string): string => {
+  const parsed = parseFetchUrl(text, base === undefined ? undefined : new URL(base))
+  return parsed.ok ? parsed.url.href : `refused: ${parsed.reason}`
+}
+
+describe('a URL that is to be fetched', () => {
+  it('is serialised as WHATWG does, without its fragment, and keeps the order of its query', () => {
+    expect(href('https://EXAMPLE.test:443/p?b=2&a=1#top')).toBe('https://example.test/p?b=2&a=1')
+  })
+
+  it('may have characters that RFC 3986 does not know (C011)', () => {
+    expect(href('http://example.test/search?q=top-1||60|1&Fr=4')).toBe('http://example.test/search?q=top-1||60|1&Fr=4')
+    expect(href('http://example.test/a b?c d')).toBe('http://example.test/a%20b?c%20d')
+  })
+
+  it('loses white space around it and line breaks in it (C005)', () => {
+    expect(href(' \n http://b.example.test/a\n ', 'http://example.test/?post=1')).toBe('http://b.example.test/a')
+    expect(href('http://b.example\n.test/a')).toBe('http://b.example.test/a')
+  })
+
+  it('may hold lone percent signs (C013)', () => {
+    expect(href('/"%url%/"', 'http://example.test/')).toBe('http://example.test/%22%url%/%22')
+  })
+
+  it('is resolved against a base', () => {
+    expect(href('../x?y', 'https://example.test/a/b/c')).toBe('https://example.test/a/x?y')
+    expect(href('', 'https://example.test/a#b')).toBe('https://example.test/a')
+  })
+
+  it.each([
+    ['', 'empty'],
+    ['  ', 'empty'],
+    ['example.test/a', 'not-absolute'],
+    ['//example.test/', 'not-absolute'],
+    ['http://', 'invalid'],
+    ['http://exa mple.test/', 'invalid'],
+    ['https://[::1/', 'invalid'],
+    ['http://example.test:99999/', 'invalid'],
+    ['ftp://example.test/', 'unsupported-scheme'],
+    ['javascript:alert(1)', 'unsupported-scheme'],
+    ['data:text/html,x', 'unsupported-scheme'],
+    ['http://user:secret@example.test/', 'credentials'],
+    ['http://user@example.test/', 'credentials'],
+    ['http://../', 'no-host'],
+    [`http://example.test/${'a'.repeat(MAX_URL_LENGTH)}`, 'too-long'],
+    [`http://example.test/${'é'.repeat(MAX_URL_LENGTH / 4)}`, 'too-long'],
+  ])('%.40j is refused as %s', (text, reason) => {
+    expect(href(text)).toBe(`refused: ${reason}`)
+  })
+
+  it('is refused without telling its credentials', () => {
+    const parsed = parseFetchUrl('http://user:secret@example.test/a')
+    expect(parsed).toMatchObject({ ok: false, detail: expect.stringContaining('http://example.test/a') })
+    expect(JSON.stringify(parsed)).not.toContain('secret')
+  })
+
+  it('is refused with a short detail however long it is', () => {
+    const parsed = parseFetchUrl('x'.repeat(1_000_000))
+    expect(parsed.ok ? '' : parsed.detail).toHaveLength(201 + 2 + " can't be fetched; expected at most 8192 characters".length)
+  })
+})
