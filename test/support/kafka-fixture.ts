@@ -1,0 +1,122 @@
+import { createKafkaClient, type KafkaClient } from '../../src/kafka/client.ts'
+import type { ConsumerSettings } from '../../src/kafka/consumer-settings.ts'
+import type { EventName } from '../../src/kernel/events.ts'
+import type { EventFields, Observer } from '../../src/kernel/observe.ts'
+import { brokers, uniqueName } from './services.ts'
+
+/** Quick rebalances and expiries, for members that live for seconds. */
+export const QUICK_MEMBER: ConsumerSettings = {
+  sessionTimeoutMs: 6_000,
+  rebalanceTimeoutMs: 6_000,
+  heartbeatIntervalMs: 200,
+  maxWaitMs: 50,
+}
+
+export interface SeenEvent {
+  readonly event: EventName
+  readonly fields: EventFields
+}
+
+/** An observer that keeps what it was told. */
+export function recordingObserver(): {
+  observer: Observer
+  events: SeenEvent[]
+  count: (event: EventName, fields?: EventFields) => number
+} {
+  const events: SeenEvent[] = []
+  const observer: Observer = { emit: (event, fields = {}) => events.push({ event, fields }), child: () => observer }
+  const matches = (seen: SeenEvent, fields: EventFields): boolean =>
+    Object.entries(fields).every(([name, value]) => seen.fields[name] === value)
+  return { observer, events, count: (event, fields = {}) => events.filter((seen) => seen.event === event && matches(seen, fields)).length }
+}
+
+/** What tests do to a Kafka from outside, with the plain client. */
+export class KafkaFixture {
+  readonly client: KafkaClient
+  readonly #closing: (() => Promise<unknown>)[] = []
+
+  constructor(observer: Observer) {
+    this.client = createKafkaClient({ brokers: brokers(), clientId: 'test' }, observer)
+  }
+
+  /** A new topic with a name of its own. */
+  async topic(options: { partitions?: number; config?: Readonly<Record<string, string>> } = {}): Promise<string> {
+    const topic = uniqueName('topic')
+    const configEntries = Object.entries(options.config ?? {}).map(([name, value]) => ({ name, value }))
+    await this.#admin((admin) => admin.createTopics({ topics: [{ topic, numPartitions: options.partitions ?? 1, configEntries }] }))
+    return topic
+  }
+
+  async produce(topic: string, partition: number, values: readonly string[]): Promise<void> {
+    const producer = await this.#producer()
+    await producer.send({ topic, messages: values.map((value) => ({ partition, key: `k${value}`, value })) })
+  }
+
+  /** Values in one transaction, which leaves a marker behind them. */
+  async produceInTransaction(topic: string, partition: number, values: readonly string[], end: 'commit' | 'abort'): Promise<void> {
+    const producer = this.client.kafka.producer({
+      transactionalId: uniqueName('tx'),
+      maxInFlightRequests: 1,
+      createPartitioner: this.client.kafkajs.Partitioners.DefaultPartitioner,
+      retry: { initialRetryTime: 20, retries: 10 },
+    })
+    await producer.connect()
+    try {
+      const transaction = await producer.transaction()
+      await transaction.send({ topic, messages: values.map((value) => ({ partition, value })) })
+      await transaction[end]()
+    } finally {
+      await producer.disconnect()
+    }
+  }
+
+  /** What a group has stored. Shape: undefined where it has nothing. */
+  async committed(groupId: string, topic: string, partition: number): Promise<{ offset: bigint; metadata: string } | undefined> {
+    const [found] = await this.#admin((admin) => admin.fetchOffsets({ groupId, topics: [topic] }))
+    const stored = found?.partitions.find((each) => each.partition === partition)
+    return stored === undefined || stored.offset === '-1' ? undefined : { offset: BigInt(stored.offset), metadata: stored.metadata ?? '' }
+  }
+
+  /** Stores an offset for a group without members. */
+  async commit(groupId: string, topic: string, partition: number, offset: bigint, metadata: string): Promise<void> {
+    const cluster = await this.client.openCluster()
+    try {
+      const coordinator = await cluster.findGroupCoordinator({ groupId })
+      const partitions = [{ partition, offset: offset.toString(), metadata }]
+      await coordinator.offsetCommit({ groupId, groupGenerationId: -1, memberId: '', topics: [{ topic, partitions }] })
+    } finally {
+      await cluster.disconnect()
+    }
+  }
+
+  async deleteRecordsBelow(topic: string, partition: number, offset: bigint): Promise<void> {
+    // The admin client knows the leaders only of topics that it was asked about before.
+    await this.#admin((admin) => admin.fetchTopicOffsets(topic))
+    await this.#admin((admin) => admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: offset.toString() }] }))
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#closing.map((close) => close()))
+  }
+
+  #adminClient: Promise<ReturnType<KafkaClient['kafka']['admin']>> | undefined
+  #producerClient: Promise<ReturnType<KafkaClient['kafka']['producer']>> | undefined
+
+  async #admin<T>(call: (admin: ReturnType<KafkaClient['kafka']['admin']>) => Promise<T>): Promise<T> {
+    this.#adminClient ??= this.#connected(this.client.kafka.admin())
+    return call(await this.#adminClient)
+  }
+
+  #producer(): Promise<ReturnType<KafkaClient['kafka']['producer']>> {
+    this.#producerClient ??= this.#connected(
+      this.client.kafka.producer({ createPartitioner: this.client.kafkajs.Partitioners.DefaultPartitioner, allowAutoTopicCreation: false }),
+    )
+    return this.#producerClient
+  }
+
+  async #connected<T extends { connect(): Promise<void>; disconnect(): Promise<void> }>(client: T): Promise<T> {
+    this.#closing.push(() => client.disconnect())
+    await client.connect()
+    return client
+  }
+}
