@@ -2,33 +2,54 @@ import { Parser } from 'htmlparser2'
 
 /**
  * Links of a page by tokenizer: no tree is built, so a page costs a third of a parse. `<base href>` counts from the first one on, as
- * in browsers; links before it are resolved against it too.
+ * in browsers; links before it are resolved against it too. Links within `<template>`, comments and scripts are none.
  *
- * Shape: text of an HTML page and the URL that answered -> absolute URLs without fragment, in document order, each once; what is no
- * http(s) URL is left out. Links within `<template>`, comments and scripts are none. Errors: none; any text gives an answer.
+ * The text may come in pieces, so that a large page does not hold up the event loop.
  */
+export class LinkScanner {
+  readonly #hrefs: string[] = []
+  readonly #parser: Parser
+  #base: string | undefined
+  #templateDepth = 0
+
+  constructor() {
+    this.#parser = new Parser(
+      {
+        onopentag: (name, attributes) => this.#onOpenTag(name, attributes.href),
+        onclosetag: (name) => {
+          if (name === 'template' && this.#templateDepth > 0) this.#templateDepth -= 1
+        },
+      },
+      { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true },
+    )
+  }
+
+  write(text: string): void {
+    this.#parser.write(text)
+  }
+
+  /**
+   * Shape: absolute URLs without fragment, in document order, each once; what is no http(s) URL is left out. Errors: none; any text
+   * gives an answer.
+   */
+  end(pageUrl: string): string[] {
+    this.#parser.end()
+    return resolveLinks(this.#hrefs, baseUrl(this.#base, pageUrl))
+  }
+
+  #onOpenTag(name: string, href: string | undefined): void {
+    if (name === 'template') this.#templateDepth += 1
+    if (this.#templateDepth > 0 || href === undefined) return
+    if (name === 'base') this.#base ??= href
+    else if (name === 'a' || name === 'area') this.#hrefs.push(href)
+  }
+}
+
+/** Links of a whole text at once. */
 export function extractLinks(html: string, pageUrl: string): string[] {
-  const hrefs: string[] = []
-  let base: string | undefined
-  let templateDepth = 0
-  const parser = new Parser(
-    {
-      onopentag(name, attributes) {
-        if (name === 'template') templateDepth += 1
-        if (templateDepth > 0) return
-        const href = attributes.href
-        if (href === undefined) return
-        if (name === 'base') base ??= href
-        else if (name === 'a' || name === 'area') hrefs.push(href)
-      },
-      onclosetag(name) {
-        if (name === 'template' && templateDepth > 0) templateDepth -= 1
-      },
-    },
-    { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true },
-  )
-  parser.end(html)
-  return resolveLinks(hrefs, baseUrl(base, pageUrl))
+  const scanner = new LinkScanner()
+  scanner.write(html)
+  return scanner.end(pageUrl)
 }
 
 /** Absolute http(s) URLs without fragment, each once, in order. */
