@@ -1,0 +1,108 @@
+import type { OutgoingMessage } from '../kafka/message.ts'
+import type { MessageProducer } from '../kafka/producer.ts'
+import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import { errorText, isMillraceError } from '../kernel/errors.ts'
+import type { UrlTask } from '../message/generated/types.ts'
+import type { StateStore } from '../state/state-store.ts'
+import type { StoreGate } from './store-gate.ts'
+
+/** The end of one entry: what is written for it, and what the store then learns. */
+export interface Settlement {
+  readonly entry: WindowEntry
+  readonly messages: readonly OutgoingMessage[]
+  /** The attempt, and with `final` the task, is finished. None: a copy goes on elsewhere (spilled, moved, delayed), or there is no task. */
+  readonly finished?: { readonly task: Pick<UrlTask, 'taskId' | 'attempt' | 'crawlId'>; readonly final: boolean }
+  /** Page budgets whose places the task gives back. */
+  readonly unreserve?: readonly string[]
+}
+
+export interface SettlerOptions {
+  readonly producer: MessageProducer
+  readonly state: Pick<StateStore, 'finalise' | 'markFinished' | 'unreserve'>
+  readonly gate: StoreGate
+  /** How long a finished attempt is remembered. */
+  readonly finishedTtlMs: number
+  readonly signal: AbortSignal
+}
+
+interface Pending {
+  readonly finished: NonNullable<Settlement['finished']>
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * The one order in which an entry ends: its messages are acknowledged by all in-sync replicas, then the store learns that the task is
+ * final and that the attempt is finished, then the offset may be committed. A crash between two steps repeats work and never loses
+ * any; the store's knowledge makes most repeats free of a request.
+ *
+ * What many tasks have to tell the store goes in one call.
+ */
+export class Settler {
+  readonly #options: SettlerOptions
+  #pending: Pending[] = []
+  #isFlushing = false
+
+  constructor(options: SettlerOptions) {
+    this.#options = options
+  }
+
+  /** Errors: KAFKA_MESSAGE_TOO_LARGE, and what no resend can mend; the entry is not complete then. ABORTED at the end of the worker. */
+  async settle(settlement: Settlement): Promise<void> {
+    const { producer, state, gate, signal } = this.#options
+    const { entry, messages, finished, unreserve } = settlement
+    if (messages.length > 0) await producer.send(messages, { signal })
+    if (finished !== undefined) {
+      if (unreserve !== undefined && unreserve.length > 0) await gate.run(() => state.unreserve(finished.task.taskId, unreserve))
+      await this.#finish(finished)
+    }
+    entry.complete()
+  }
+
+  #finish(finished: NonNullable<Settlement['finished']>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#pending.push({ finished, resolve, reject })
+      if (!this.#isFlushing) void this.#flush()
+    })
+  }
+
+  /** Total: a failure goes to those who wait. */
+  async #flush(): Promise<void> {
+    this.#isFlushing = true
+    while (this.#pending.length > 0) {
+      const batch = this.#pending
+      this.#pending = []
+      try {
+        await this.#tell(batch.map(({ finished }) => finished))
+        for (const { resolve } of batch) resolve()
+      } catch (error) {
+        for (const { reject } of batch) reject(error)
+      }
+    }
+    this.#isFlushing = false
+  }
+
+  async #tell(finished: readonly NonNullable<Settlement['finished']>[]): Promise<void> {
+    const { state, gate, finishedTtlMs } = this.#options
+    const byCrawl = new Map<string, string[]>()
+    for (const { task, final } of finished) {
+      if (!final || task.crawlId === null) continue
+      const taskIds = byCrawl.get(task.crawlId) ?? []
+      byCrawl.set(task.crawlId, taskIds)
+      taskIds.push(task.taskId)
+    }
+    for (const [crawlId, taskIds] of byCrawl) await gate.run(() => state.finalise(crawlId, taskIds))
+    const attempts = finished.map(({ task, final }) => ({ taskId: task.taskId, attempt: task.attempt, final }))
+    await gate.run(() => state.markFinished(attempts, finishedTtlMs))
+  }
+}
+
+/** True where a settlement failed since the worker ends: the entry comes again after a restart. */
+export function isEnding(error: unknown, signal: AbortSignal): boolean {
+  return signal.aborted || isMillraceError(error, 'ABORTED')
+}
+
+/** For people, in a dead letter. */
+export function failureText(error: unknown): string {
+  return error instanceof Error && error.cause !== undefined ? `${errorText(error)}: ${errorText(error.cause)}` : errorText(error)
+}

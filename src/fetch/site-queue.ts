@@ -1,0 +1,127 @@
+import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
+import type { Lane } from '../message/generated/types.ts'
+import { LANES } from '../message/topics.ts'
+import { Fifo } from './fifo.ts'
+
+/** What the queues need to know of a task. */
+export interface SiteTask {
+  readonly key: PolitenessKey
+  readonly lane: Lane
+  readonly crawlId: string | null
+  /** Window of the consumer that holds the task. */
+  readonly window: PartitionId
+}
+
+export type LaneWeights = Readonly<Record<Lane, number>>
+
+/** Share of an old value in the mean of start intervals. */
+const INTERVAL_MEMORY = 0.7
+
+/**
+ * What waits for one site in this process: a FIFO per lane, what is in flight, and when the next request may be asked for.
+ *
+ * One task at a time is *probing*: taken out, asking robots and the limiter. While it does, no other of the site starts, so that tasks
+ * of a lane start in the order in which they came, whatever the limiter answers. Time is an argument; nothing waits here.
+ */
+export class SiteQueue<T extends SiteTask> {
+  readonly key: PolitenessKey
+  /** Requests that the pace of the site allows at the same time. */
+  concurrency = 1
+  probing = false
+  inFlight = 0
+  /** Monotonic ms before which nothing of the site starts. */
+  wakeAt = 0
+  /** Time at which the scheduler's heap holds the site; so each wait is held once. */
+  sleepingUntil = 0
+  /** Lanes in whose ring of the scheduler the site stands. */
+  readonly offered = new Set<Lane>()
+  readonly #lanes: Readonly<Record<Lane, Fifo<T>>> = { high: new Fifo(), normal: new Fifo(), low: new Fifo() }
+  readonly #held = new Map<PartitionId, number>()
+  readonly #passes: Record<Lane, number> = { high: 0, normal: 0, low: 0 }
+  #virtual = 0
+  #lastStartAt: number | undefined
+  #interval = 0
+
+  constructor(key: PolitenessKey) {
+    this.key = key
+  }
+
+  get size(): number {
+    return this.#lanes.high.size + this.#lanes.normal.size + this.#lanes.low.size
+  }
+
+  /** Nothing waits and nothing is out: the queue can be forgotten. */
+  get isIdle(): boolean {
+    return !this.probing && this.inFlight === 0 && this.size === 0
+  }
+
+  /** Mean time between starts while others waited, ms; 0 where it was never seen. */
+  get observedIntervalMs(): number {
+    return this.#interval
+  }
+
+  isReady(now: number): boolean {
+    return !this.probing && this.inFlight < this.concurrency && this.wakeAt <= now
+  }
+
+  head(lane: Lane): T | undefined {
+    return this.#lanes[lane].first
+  }
+
+  /** Tasks of one window that wait here. */
+  heldIn(window: PartitionId): number {
+    return this.#held.get(window) ?? 0
+  }
+
+  add(task: T, place: 'head' | 'tail' = 'tail'): void {
+    const fifo = this.#lanes[task.lane]
+    // A lane that was empty must not have saved up turns.
+    if (fifo.size === 0) this.#passes[task.lane] = Math.max(this.#passes[task.lane], this.#virtual)
+    if (place === 'tail') fifo.push(task)
+    else fifo.unshift(task)
+    this.#count(task, 1)
+  }
+
+  /** The lane whose turn it is, of those allowed that have a task. */
+  chooseLane(isAllowed: (lane: Lane) => boolean): Lane | undefined {
+    let chosen: Lane | undefined
+    for (const lane of LANES) {
+      if (this.#lanes[lane].size === 0 || !isAllowed(lane)) continue
+      if (chosen === undefined || this.#passes[lane] < this.#passes[chosen]) chosen = lane
+    }
+    return chosen
+  }
+
+  /** Takes the head of a lane and counts its turn. */
+  take(lane: Lane, weights: LaneWeights): T | undefined {
+    const task = this.#lanes[lane].shift()
+    if (task === undefined) return undefined
+    this.#count(task, -1)
+    this.#virtual = this.#passes[lane]
+    this.#passes[lane] += 1 / weights[lane]
+    return task
+  }
+
+  /** A request of the site starts. */
+  started(now: number): void {
+    if (this.#lastStartAt !== undefined) {
+      const gap = now - this.#lastStartAt
+      this.#interval = this.#interval === 0 ? gap : this.#interval * INTERVAL_MEMORY + gap * (1 - INTERVAL_MEMORY)
+    }
+    // A gap is the site's only while something waits for it.
+    this.#lastStartAt = this.size > 0 ? now : undefined
+  }
+
+  /** Takes out what matches, lane by lane, in order. Cost: O(size). */
+  takeAll(matches: (task: T) => boolean): T[] {
+    const taken = LANES.flatMap((lane) => this.#lanes[lane].take(matches))
+    for (const task of taken) this.#count(task, -1)
+    return taken
+  }
+
+  #count(task: T, by: 1 | -1): void {
+    const count = this.heldIn(task.window) + by
+    if (count === 0) this.#held.delete(task.window)
+    else this.#held.set(task.window, count)
+  }
+}

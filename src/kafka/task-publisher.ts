@@ -1,0 +1,143 @@
+import type { ErrorCode } from '../kernel/errors.ts'
+import type { MessageCodec } from '../message/codec.ts'
+import type { UrlTask } from '../message/generated/types.ts'
+import { HEADER, headerValue, type OriginalMessage, originHeaders } from '../message/header-names.ts'
+import type { TopicNames } from '../message/topics.ts'
+import { makeTraceParent } from '../message/trace.ts'
+import { partitionFor } from '../url/partition.ts'
+import { registrableDomain } from '../url/registrable-domain.ts'
+import { chooseDelay } from './delay-choice.ts'
+import type { LayoutSource } from './layout.ts'
+import type { OutgoingMessage } from './message.ts'
+import type { MessageProducer } from './producer.ts'
+
+/** What a copy of a task in a delay topic says about itself. */
+export interface DelayedCopy {
+  /** Epoch ms before which the task doesn't come back to its lane. */
+  readonly dueAt: number
+  /** Bounded code: spill, not-before, or the reason of the outcome that asked for a retry. */
+  readonly reason: string
+  /** The message that the copy replaces. */
+  readonly original: OriginalMessage
+  /** Where the copy was made since something failed. */
+  readonly failure?: { readonly code: ErrorCode; readonly message: string /** Epoch ms. */; readonly at: number }
+}
+
+export interface TaskPublisherOptions {
+  readonly topics: TopicNames
+  readonly codec: MessageCodec
+  readonly producer: MessageProducer
+  readonly layout: LayoutSource
+  readonly clock: { readonly now: () => number }
+}
+
+const ERROR_CHARACTERS = 500
+
+/**
+ * The one writer of tasks: every UrlTask that Millrace writes is encoded, keyed by its registrable domain and given its partition
+ * here, so that all tasks of a site lie in one partition number, whoever wrote them.
+ *
+ * It builds messages, and sends them only in `publish`: a stage that must have a task and something else acknowledged together sends
+ * both in one call of its producer.
+ */
+export class TaskPublisher {
+  readonly #options: TaskPublisherOptions
+
+  constructor(options: TaskPublisherOptions) {
+    this.#options = options
+  }
+
+  /** To be awaited before the first message, for a registry's sake. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED. */
+  async prepare(): Promise<void> {
+    const { topics, codec } = this.#options
+    const all = [...Object.values(topics.urls), ...topics.delays.map(({ topic }) => topic)]
+    await Promise.all(all.map((topic) => codec.prepare(topic, 'UrlTask')))
+  }
+
+  /**
+   * Resolves when all tasks are acknowledged in their lanes. A task with `notBefore` goes to its lane as well: fetch sends it on, and
+   * so the ledger finds every task where tasks are produced.
+   * Errors: those of the producer; MESSAGE_INVALID, TASK_URL_INVALID before anything was sent.
+   */
+  async publish(tasks: readonly UrlTask[], options: { signal?: AbortSignal } = {}): Promise<void> {
+    await this.#options.producer.send(
+      tasks.map((task) => this.laneMessage(task)),
+      options,
+    )
+  }
+
+  /** Number of the partition in which the task belongs, in any lane. Errors: TASK_URL_INVALID. */
+  partitionOf(task: Pick<UrlTask, 'url'>): number {
+    return partitionFor(registrableDomain(task.url), this.#options.layout().partitionsOf(this.#options.topics.urls.normal))
+  }
+
+  /** The task in its lane. `headers` are added to those that every message has. */
+  laneMessage(task: UrlTask, headers: Readonly<Record<string, string>> = {}): OutgoingMessage {
+    return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, headers)
+  }
+
+  /** A message of a lane sent on to the partition it belongs to; at most once per version of the layout. */
+  movedMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
+    return this.laneMessage(task, { ...carried(original), [HEADER.moved]: String(this.#options.layout().version) })
+  }
+
+  /** The task back in its lane when its time in the delay topics is over. */
+  forwardMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
+    return this.laneMessage(task, carried(original))
+  }
+
+  /** The task in the delay topic for the time that is left. */
+  delayMessage(task: UrlTask, copy: DelayedCopy): OutgoingMessage {
+    const { topics, clock } = this.#options
+    const { topic } = chooseDelay(topics.delays, copy.dueAt - clock.now())
+    const firstMs = headerValue(copy.original.headers, HEADER.firstMs) ?? (copy.failure === undefined ? undefined : String(copy.failure.at))
+    return this.#message(topic, task, {
+      ...originHeaders(copy.original),
+      [HEADER.attempt]: String(task.attempt),
+      [HEADER.dueMs]: String(Math.ceil(copy.dueAt)),
+      [HEADER.reason]: copy.reason,
+      ...(firstMs === undefined ? {} : { [HEADER.firstMs]: firstMs }),
+      ...(copy.failure === undefined
+        ? {}
+        : { [HEADER.errorCode]: copy.failure.code, [HEADER.errorMessage]: copy.failure.message.slice(0, ERROR_CHARACTERS) }),
+    })
+  }
+
+  /** A message of a delay topic in the next one, bytes and headers as they are. */
+  againMessage(original: OriginalMessage, dueAt: number): OutgoingMessage {
+    const { topics, clock, layout } = this.#options
+    const { topic } = chooseDelay(topics.delays, dueAt - clock.now())
+    const count = layout().partitionsOf(topic)
+    return {
+      topic,
+      partition: original.key === null ? original.partition % count : partitionFor(original.key, count),
+      key: original.key,
+      value: original.value,
+      headers: { ...original.headers, ...originHeaders(original) },
+    }
+  }
+
+  #message(topic: string, task: UrlTask, headers: Readonly<Record<string, string>>): OutgoingMessage {
+    const { codec, layout } = this.#options
+    const key = registrableDomain(task.url)
+    return {
+      topic,
+      partition: partitionFor(key, layout().partitionsOf(topic)),
+      key,
+      value: codec.encode('UrlTask', task, topic),
+      headers: { ...codec.headers('UrlTask', task.traceId === null ? undefined : makeTraceParent(task.traceId)), ...headers },
+    }
+  }
+}
+
+const CARRIED = [HEADER.attempt, HEADER.firstMs, HEADER.reason, HEADER.errorCode, HEADER.errorMessage] as const
+
+/** What a copy keeps of its original: where the task was first read, and what has happened to it. */
+function carried(original: OriginalMessage): Record<string, string> {
+  const kept: Record<string, string> = originHeaders(original)
+  for (const name of CARRIED) {
+    const value = headerValue(original.headers, name)
+    if (value !== undefined) kept[name] = value
+  }
+  return kept
+}

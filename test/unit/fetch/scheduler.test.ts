@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest'
+import { Scheduler } from '../../../src/fetch/scheduler.ts'
+import type { SiteTask } from '../../../src/fetch/site-queue.ts'
+import type { PartitionId, PolitenessKey } from '../../../src/kernel/brand.ts'
+import type { Lane } from '../../../src/message/generated/types.ts'
+
+interface Task extends SiteTask {
+  readonly name: string
+}
+
+const task = (site: string, name: string, lane: Lane = 'normal', crawlId: string | null = null): Task => ({
+  key: site as PolitenessKey,
+  lane,
+  crawlId,
+  window: `urls:0` as PartitionId,
+  name,
+})
+
+function started(scheduler: Scheduler<Task>, now: number): Task | undefined {
+  const next = scheduler.next(now)
+  return next.kind === 'start' ? next.task : undefined
+}
+
+describe('the scheduler', () => {
+  it('lets sites take turns', () => {
+    const scheduler = new Scheduler<Task>({ maxInFlight: 10, maxBytes: 1_000 })
+    for (const name of ['a1', 'a2', 'a3']) scheduler.add(task('a', name), 0)
+    scheduler.add(task('b', 'b1'), 0)
+    const order: string[] = []
+    for (let now = 0; now < 4; now++) {
+      const next = started(scheduler, now)
+      if (next === undefined) break
+      order.push(next.name)
+      scheduler.admitted(next, now)
+      scheduler.ended(next, now)
+    }
+    expect(order).toEqual(['a1', 'b1', 'a2', 'a3'])
+    expect(scheduler.siteCount).toBe(0)
+  })
+
+  it('starts nothing else of a site while one of its tasks asks the limiter, and goes on at once when it is admitted and more may run', () => {
+    const scheduler = new Scheduler<Task>({ maxInFlight: 10, maxBytes: 1_000 })
+    scheduler.add(task('a', 'a1'), 0)
+    scheduler.add(task('a', 'a2'), 0)
+    scheduler.setConcurrency('a' as PolitenessKey, 2, 0)
+    const first = started(scheduler, 0)
+    expect(first?.name).toBe('a1')
+    expect(scheduler.next(0)).toEqual({ kind: 'idle' })
+    scheduler.admitted(first as Task, 0)
+    expect(started(scheduler, 0)?.name).toBe('a2')
+  })
+
+  it('puts a task that must wait back to the head and sleeps the site, at no cost to others', () => {
+    const scheduler = new Scheduler<Task>({ maxInFlight: 1, maxBytes: 1_000 })
+    scheduler.add(task('a', 'a1'), 0)
+    scheduler.add(task('a', 'a2'), 0)
+    scheduler.add(task('b', 'b1'), 0)
+    const first = started(scheduler, 0) as Task
+    scheduler.putBack(first, 500, 0)
+    const second = started(scheduler, 1) as Task
+    expect(second.name).toBe('b1')
+    scheduler.admitted(second, 1)
+    scheduler.ended(second, 2)
+    expect(scheduler.next(100)).toEqual({ kind: 'wait', ms: 400 })
+    expect(started(scheduler, 500)?.name).toBe('a1')
+  })
+
+  it('starts no more than its bounds on requests and bytes', () => {
+    const scheduler = new Scheduler<Task>({ maxInFlight: 2, maxBytes: 100 })
+    for (const site of ['a', 'b', 'c']) scheduler.add(task(site, site), 0)
+    const first = started(scheduler, 0) as Task
+    expect(started(scheduler, 0)).toBeDefined()
+    expect(scheduler.next(0)).toEqual({ kind: 'idle' })
+    scheduler.admitted(first, 0)
+    scheduler.hold(100)
+    scheduler.ended(first, 0)
+    expect(scheduler.next(0)).toEqual({ kind: 'idle' })
+    scheduler.hold(-100)
+    expect(started(scheduler, 0)?.name).toBe('c')
+  })
+
+  it('keeps places free for the high lane when the low lane takes all it can', () => {
+    const scheduler = new Scheduler<Task>({ maxInFlight: 20, maxBytes: 1_000 })
+    for (let i = 0; i < 30; i++) scheduler.add(task(`low${i}`, 'low', 'low'), 0)
+    let low = 0
+    while (started(scheduler, 0) !== undefined) low += 1
+    expect(low).toBe(17)
+    scheduler.add(task('urgent', 'high', 'high'), 0)
+    expect(started(scheduler, 0)?.name).toBe('high')
+  })
+
+  it('runs at a concurrency of one in every lane', () => {
+    for (const lane of ['high', 'normal', 'low'] as const) {
+      const scheduler = new Scheduler<Task>({ maxInFlight: 1, maxBytes: 1 })
+      scheduler.add(task('a', 'a', lane), 0)
+      expect(started(scheduler, 0)?.name).toBe('a')
+    }
+  })
+
+  it('gives tasks back when they are taken out, and counts what waits per window', () => {
+    const scheduler = new Scheduler<Task>({ maxInFlight: 5, maxBytes: 1 })
+    for (const name of ['a1', 'a2', 'a3']) scheduler.add(task('a', name), 0)
+    expect(scheduler.site('a' as PolitenessKey)?.heldIn('urls:0' as PartitionId)).toBe(3)
+    expect(scheduler.takeOut('a' as PolitenessKey, ({ name }) => name !== 'a2').map(({ name }) => name)).toEqual(['a1', 'a3'])
+    expect(scheduler.waiting).toBe(1)
+    expect(started(scheduler, 0)?.name).toBe('a2')
+  })
+
+  it('measures the interval of a site only while something waits', () => {
+    const scheduler = new Scheduler<Task>({ maxInFlight: 5, maxBytes: 1 })
+    const key = 'a' as PolitenessKey
+    for (const name of ['a1', 'a2', 'a3']) scheduler.add(task('a', name), 0)
+    for (const now of [0, 1_000]) {
+      const next = started(scheduler, now) as Task
+      scheduler.admitted(next, now)
+      scheduler.ended(next, now + 10)
+    }
+    expect(scheduler.site(key)?.observedIntervalMs).toBe(1_000)
+  })
+})
