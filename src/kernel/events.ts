@@ -51,6 +51,7 @@ export const EVENTS = {
   BrokerStarted: { level: 'info', message: 'Apache Kafka is up' },
   BrokerStopped: { level: 'info', message: 'Apache Kafka has stopped' },
   BrokerRepaired: { level: 'warn', message: 'the data folder of Apache Kafka was repaired' },
+  BrokerPortChanged: { level: 'warn', message: 'the port of the last time is taken by another program: Apache Kafka uses another one' },
   DependencyInstalling: { level: 'info', message: 'installing a dependency' },
   // Kafka client
   KafkaClientLogged: { level: 'debug', message: 'kafkajs' },
@@ -175,6 +176,15 @@ export const EVENTS = {
     metric: counter('store_pauses_total', 'Pauses since the state store did not answer.', []),
   },
   StoreResumed: { level: 'info', message: 'the state store answers again' },
+  StateStoreLost: {
+    level: 'warn',
+    message: 'the connection to the state store was lost',
+    throttleMs: 10_000,
+    metric: counter('state_store_losses_total', 'Losses of the connection to the state store.', []),
+  },
+  StateStoreFound: { level: 'info', message: 'the connection to the state store is back' },
+  StateWaitsRestarted: { level: 'info', message: 'the machine was restarted: the waits that were left start anew from their full length' },
+  DeadLeasesEnded: { level: 'info', message: 'leases of processes that are gone were ended', throttleMs: 10_000 },
   DiskLow: { level: 'error', message: 'less than the free space that fetching needs: it pauses', throttleMs: 60_000 },
   UserAgentMissing: { level: 'warn', message: 'no fetch.userAgent is set: sites can not tell who asks, nor write to you' },
   // extraction

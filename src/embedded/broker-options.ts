@@ -1,0 +1,46 @@
+import type { Clock } from '../kernel/clock.ts'
+import type { Observer } from '../kernel/observe.ts'
+
+/** What a user of the embedded broker says about itself and the machine. */
+export interface AcquireBrokerOptions {
+  /** The data folder of Millrace; the broker lives in its `kafka` folder. */
+  readonly dataDir: string
+  /** Folder of this user for what can be made again: the jars and what is derived from them. */
+  readonly cacheDir: string
+  readonly clock: Clock
+  readonly observer: Observer
+  /** The command, as people know it (`millrace run`): shown to those who are refused. */
+  readonly owner: string
+  /** The broker stays when its last user leaves, until `downBroker`. */
+  readonly keep?: boolean
+  /** A port to have, rather than the one of the last time. */
+  readonly port?: number
+  readonly javaHome?: string
+  /** Missing Java or Maven may be installed from the distribution's packages. */
+  readonly installMissing: boolean
+  readonly signal?: AbortSignal
+}
+
+/** A broker that stays as long as this process lives and has not released it. */
+export interface EmbeddedBroker {
+  readonly brokers: string[]
+  readonly clusterId: string
+  readonly port: number
+  /**
+   * Gives the lease back; the last one stops the broker. Shape: with `wait` (the default) it resolves when the broker has ended, where it
+   * does end. A second call does nothing.
+   */
+  release(options?: { wait?: boolean }): Promise<void>
+}
+
+export type BrokerStatus =
+  | { readonly kind: 'down' }
+  | {
+      readonly kind: 'up' | 'starting'
+      readonly port: number
+      readonly clusterId: string
+      readonly pid: number
+      readonly kept: boolean
+      /** Commands that use it. */
+      readonly users: readonly string[]
+    }

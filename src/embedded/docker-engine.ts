@@ -1,0 +1,52 @@
+import { KAFKA_VERSION } from './kafka-jars.ts'
+import { runCommand, tail } from './run-command.ts'
+import { type BrokerPorts, brokerProperties } from './server-properties.ts'
+
+export const KAFKA_IMAGE = `apache/kafka:${KAFKA_VERSION}`
+
+/** Whether a Docker engine answers, and why not. */
+export type DockerAnswer = { readonly kind: 'answers' } | { readonly kind: 'none'; readonly reason: string }
+
+export async function askDocker(signal?: AbortSignal): Promise<DockerAnswer> {
+  const result = await runCommand('docker', ['info', '--format', '{{.ServerVersion}}'], {
+    timeoutMs: 10_000,
+    ...(signal === undefined ? {} : { signal }),
+  })
+  if (result.kind === 'done') return { kind: 'answers' }
+  return { kind: 'none', reason: result.kind === 'missing' ? 'no docker on the PATH' : `no engine answers (${tail(result.output, 1)})` }
+}
+
+/** One container and one volume for each data folder, named after its cluster. */
+export function containerName(clusterId: string): string {
+  return `millrace-${clusterId}`
+}
+
+/**
+ * Arguments of `docker run` in the foreground: the client is our child and passes SIGTERM on. The data lies in a volume, since the user
+ * of the image could not write into a folder of ours.
+ */
+export function dockerRunArgs(clusterId: string, ports: BrokerPorts): string[] {
+  const properties = { ...brokerProperties(ports, '0.0.0.0', '/var/lib/kafka/data') }
+  const environment = Object.entries(properties).flatMap(([name, value]) => ['--env', `${environmentName(name)}=${value}`])
+  return [
+    'run',
+    '--rm',
+    '--name',
+    containerName(clusterId),
+    '--publish',
+    `127.0.0.1:${ports.port}:${ports.port}`,
+    '--volume',
+    `${containerName(clusterId)}:/var/lib/kafka/data`,
+    '--env',
+    `CLUSTER_ID=${clusterId}`,
+    '--env',
+    'KAFKA_HEAP_OPTS=-Xmx256m',
+    ...environment,
+    KAFKA_IMAGE,
+  ]
+}
+
+/** Names of the image: dots become `_`, `_` becomes `__`, `-` becomes `___`, behind `KAFKA_`. */
+export function environmentName(property: string): string {
+  return `KAFKA_${property.replaceAll('_', '__').replaceAll('-', '___').replaceAll('.', '_').toUpperCase()}`
+}

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { readJsonFile, temporaryBeside, writeJsonFile } from './atomic-file.ts'
+import type { BrokerFolder } from './broker-folder.ts'
+import { containerName, dockerRunArgs } from './docker-engine.ts'
+import type { Java } from './java-runtime.ts'
+import type { KafkaJars } from './kafka-jars.ts'
+import type { BrokerPorts } from './server-properties.ts'
+
+/** How the supervisor starts the broker, again after a crash as well. */
+export interface LaunchSpec {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly clusterId: string
+  readonly port: number
+  /** Name of the container, which may outlive the client that is our child; empty for Java. */
+  readonly container: string
+  /** A class-data archive that this run writes when it ends, and where it belongs then; empty when there is one already. */
+  readonly archiveWritten: string
+  readonly archivePlace: string
+}
+
+/**
+ * Java in its quickest form for a short life: one compiler level and the simplest collector, and the classes loaded from an archive.
+ * The first run with these jars and this Java writes the archive when it ends; it is bound to both, in this order of the class path.
+ */
+export function javaLaunch(options: { java: Java; jars: KafkaJars; clusterId: string; port: number; useArchive: boolean }): LaunchSpec {
+  const archive = archivePath(options.java, options.jars)
+  const present = existsSync(archive)
+  const written = present || !options.useArchive ? '' : temporaryBeside(archive)
+  const archiveArgs = !options.useArchive ? [] : present ? [`-XX:SharedArchiveFile=${archive}`] : [`-XX:ArchiveClassesAtExit=${written}`]
+  return {
+    command: options.java.command,
+    args: [
+      '-Xms64m',
+      '-Xmx256m',
+      '-XX:+UseSerialGC',
+      '-XX:TieredStopAtLevel=1',
+      // A broker that has run out of memory answers nothing and holds its port: better it ends, and is started again.
+      '-XX:+ExitOnOutOfMemoryError',
+      '-Xshare:auto',
+      ...archiveArgs,
+      '-Xlog:disable',
+      '-Xlog:all=error:stderr',
+      '-Djava.awt.headless=true',
+      '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
+      '-Dorg.slf4j.simpleLogger.showDateTime=true',
+      "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
+      '-cp',
+      options.jars.jars.join(':'),
+      'kafka.Kafka',
+      'server.properties',
+    ],
+    clusterId: options.clusterId,
+    port: options.port,
+    container: '',
+    archiveWritten: written,
+    archivePlace: written === '' ? '' : archive,
+  }
+}
+
+export function dockerLaunch(clusterId: string, ports: BrokerPorts): LaunchSpec {
+  return {
+    command: 'docker',
+    args: dockerRunArgs(clusterId, ports),
+    clusterId,
+    port: ports.port,
+    container: containerName(clusterId),
+    archiveWritten: '',
+    archivePlace: '',
+  }
+}
+
+/** The archive for these jars and this build of Java, whether it exists or not. */
+export function archivePath(java: Java, jars: KafkaJars): string {
+  const key = createHash('sha256')
+    .update(JSON.stringify([java.build, jars.jars]))
+    .digest('hex')
+    .slice(0, 16)
+  return join(jars.folder, `classes-${key}.jsa`)
+}
+
+export function writeLaunchSpec(folder: BrokerFolder, spec: LaunchSpec): void {
+  writeJsonFile(folder.launch, spec)
+}
+
+/** Errors: an Error when the file is missing or not what was written. */
+export function readLaunchSpec(folder: BrokerFolder): LaunchSpec {
+  const file = readJsonFile(folder.launch)
+  if (file.kind === 'value' && typeof file.value === 'object' && file.value !== null && 'command' in file.value)
+    return file.value as LaunchSpec
+  throw new Error(`${folder.launch} is ${file.kind === 'missing' ? 'missing' : 'broken'}`)
+}

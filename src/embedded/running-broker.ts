@@ -1,0 +1,112 @@
+import type { Clock } from '../kernel/clock.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import type { Observer } from '../kernel/observe.ts'
+import { type BrokerFolder, type ProcessFile, readClusterFile, readProcessFile, removeFile } from './broker-folder.ts'
+import { probeBroker } from './broker-probe.ts'
+import { describeProcess, isAlive, isLocal, type ProcessIdentity } from './process-identity.ts'
+
+/**
+ * What the start lock's holder finds in the folder.
+ * - `up`: answers, and its supervisor lives.
+ * - `orphan`: answers, but its supervisor was killed.
+ * - `none`: nothing runs; what was left of a dead one is put away.
+ */
+export type FoundBroker = { readonly kind: 'up' | 'orphan'; readonly file: ProcessFile } | { readonly kind: 'none' }
+
+const POLL_MS = 25
+const PROBE_MS = 1000
+/** A killed broker that its supervisor starts again is back in five to nine seconds. */
+const ANSWER_MS = 30_000
+const END_MS = 30_000
+
+interface FindOptions {
+  readonly clock: Clock
+  readonly observer: Observer
+  readonly signal?: AbortSignal
+}
+
+/** The caller holds the start lock. Errors: KAFKA_START_FAILED when a broker runs but does not answer; `signal.reason`. */
+export async function findBroker(folder: BrokerFolder, options: FindOptions): Promise<FoundBroker> {
+  const deadline = options.clock.mono() + ANSWER_MS
+  let repairs = 0
+  for (;;) {
+    const file = readProcessFile(folder)
+    if (file === undefined || file === 'broken') {
+      if (!(await answersAsOurs(folder))) {
+        if (file === 'broken') repaired(folder, options, `${folder.process} was unreadable, and no broker runs`)
+        removeFile(folder.process)
+        return { kind: 'none' }
+      }
+      // It runs, and its supervisor writes the file again in a moment. If that is dead too, its pid is not known any more.
+      if (repairs++ === 0)
+        repaired(folder, options, `${folder.process} was ${file === 'broken' ? 'unreadable' : 'gone'} though the broker runs`)
+    } else if (!isLocal(file.supervisor)) {
+      removeFile(folder.process)
+    } else if (isAlive(file.supervisor)) {
+      if (file.phase === 'up' && (await answers(file))) return { kind: 'up', file }
+    } else if (isAlive(file.broker) && file.phase !== 'stopping' && (await answers(file))) {
+      return { kind: 'orphan', file }
+    } else {
+      await putAway(folder, file, options)
+      return { kind: 'none' }
+    }
+    if (options.clock.mono() >= deadline) throw doesNotAnswer(folder, file)
+    await options.clock.sleep(POLL_MS, options.signal)
+  }
+}
+
+/** Ends a broker that has no supervisor. */
+export async function endBroker(folder: BrokerFolder, file: ProcessFile, clock: Clock): Promise<void> {
+  for (const name of ['SIGTERM', 'SIGKILL'] as const) {
+    signalTo(file.broker, name)
+    const deadline = clock.mono() + END_MS
+    while (isAlive(file.broker) && clock.mono() < deadline) await clock.sleep(POLL_MS)
+    if (!isAlive(file.broker)) break
+  }
+  removeFile(folder.process)
+}
+
+async function putAway(folder: BrokerFolder, file: ProcessFile, options: FindOptions): Promise<void> {
+  if (isAlive(file.broker)) {
+    repaired(folder, options, `the supervisor is dead and the broker (${describeProcess(file.broker)}) does not answer: it is ended`)
+    await endBroker(folder, file, options.clock)
+    return
+  }
+  repaired(folder, options, `the broker (${describeProcess(file.broker)}) is dead and was not stopped in order`)
+  removeFile(folder.process)
+}
+
+async function answers(file: ProcessFile): Promise<boolean> {
+  const answer = await probeBroker('127.0.0.1', file.port, PROBE_MS)
+  return answer?.registered === true && answer.clusterId === file.clusterId
+}
+
+/** True when the port of the last time belongs to a broker of this folder. */
+async function answersAsOurs(folder: BrokerFolder): Promise<boolean> {
+  const cluster = readClusterFile(folder)
+  if (cluster === undefined || cluster === 'broken') return false
+  const answer = await probeBroker('127.0.0.1', cluster.port, PROBE_MS)
+  return answer?.clusterId === cluster.clusterId
+}
+
+function doesNotAnswer(folder: BrokerFolder, file: ProcessFile | 'broken' | undefined): MillraceError {
+  const who = file === undefined || file === 'broken' ? 'it' : describeProcess(file.broker)
+  return new MillraceError(
+    'KAFKA_START_FAILED',
+    `a broker runs in ${folder.path} (${who}) but can't be used: it did not answer as registered, or nothing says which process it is, for ${ANSWER_MS / 1000} s. ` +
+      `Its log is ${folder.log}; end the process and try again`,
+    { context: { folder: folder.path } },
+  )
+}
+
+function repaired(folder: BrokerFolder, options: FindOptions, what: string): void {
+  options.observer.emit('BrokerRepaired', { what, folder: folder.path })
+}
+
+function signalTo(identity: ProcessIdentity, name: 'SIGTERM' | 'SIGKILL'): void {
+  try {
+    process.kill(identity.pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}

@@ -1,0 +1,272 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { closeSync, existsSync, openSync, renameSync } from 'node:fs'
+import type { Clock } from '../kernel/clock.ts'
+import { errorText } from '../kernel/errors.ts'
+import { writeJsonFile } from './atomic-file.ts'
+import {
+  type BrokerFolder,
+  type BrokerPhase,
+  boundLog,
+  lastLines,
+  type ProcessFile,
+  readProcessFile,
+  removeFile,
+  START_LOCK,
+} from './broker-folder.ts'
+import { probeBroker } from './broker-probe.ts'
+import { type HeldLock, tryLock } from './file-lock.ts'
+import { type LaunchSpec, readLaunchSpec } from './launch-spec.ts'
+import { liveLeases } from './leases.ts'
+import { identityOf, isAlive, isLocal, ownIdentity, type ProcessIdentity } from './process-identity.ts'
+import { runCommand } from './run-command.ts'
+
+/**
+ * Owns the broker in a process of its own, so that the broker outlives the command that started it, and no longer than its users.
+ *
+ * - Users are the live leases, and `keep` while `up` holds it. With none left it takes the start lock, looks again, and stops the broker;
+ *   whoever wants to join holds that lock, so nobody is handed a broker that is about to end.
+ * - A broker that was up and ends by itself (killed, out of memory) is started again while there are users.
+ * - A broker whose supervisor was killed is adopted by the next supervisor, which the next command starts.
+ * - When the whole folder is removed, the broker ends.
+ */
+const START_POLL_MS = 25
+/** On macOS each look at a process costs a call of ps. */
+const POLL_MS = process.platform === 'linux' ? 200 : 1000
+const PROBE_MS = 1000
+const STOP_MS = 30_000
+const MAX_RESTARTS = 5
+const RESTART_WINDOW_MS = 300_000
+
+type WatchEnd = 'stopped' | 'ended'
+
+export async function superviseBroker(folder: BrokerFolder, clock: Clock, signal: AbortSignal): Promise<void> {
+  const supervisor = new Supervisor(folder, clock, signal)
+  try {
+    await supervisor.run()
+  } catch (error) {
+    // Nobody would look after the broker any more, so it must not stay.
+    process.stderr.write(`the supervisor failed: ${error instanceof Error ? error.stack : errorText(error)}\n`)
+    await supervisor.stopBroker()
+    throw error
+  }
+}
+
+class Supervisor {
+  readonly #folder: BrokerFolder
+  readonly #clock: Clock
+  readonly #signal: AbortSignal
+  readonly #self = ownIdentity()
+  readonly #spec: LaunchSpec
+  #broker: ProcessIdentity | undefined
+  #child: ChildProcess | undefined
+  #phase: BrokerPhase = 'starting'
+  /** Cuts the wait of the loop short when the child ends or a signal comes. */
+  #wake = new AbortController()
+  #startError = ''
+
+  constructor(folder: BrokerFolder, clock: Clock, signal: AbortSignal) {
+    this.#folder = folder
+    this.#clock = clock
+    this.#signal = signal
+    this.#spec = readLaunchSpec(folder)
+    signal.addEventListener('abort', () => this.#wake.abort(), { once: true })
+  }
+
+  async run(): Promise<void> {
+    const restarts: number[] = []
+    removeFile(this.#folder.failure)
+    if (!this.#adopt()) await this.#spawn()
+    for (;;) {
+      const end = await this.#watch()
+      if (end === 'stopped') break
+      await this.#afterEnd()
+      if (this.#phase !== 'up') {
+        this.#fail(`it ended before it answered${this.#startError}`)
+        break
+      }
+      const now = this.#clock.mono()
+      restarts.push(now)
+      if (restarts.filter((at) => now - at < RESTART_WINDOW_MS).length > MAX_RESTARTS) {
+        this.#fail(`it ended by itself more than ${MAX_RESTARTS} times in five minutes`)
+        break
+      }
+      if (this.#signal.aborted || !this.#hasUsers()) break
+      process.stderr.write('the broker ended by itself and is started again\n')
+      await this.#spawn()
+    }
+    removeFile(this.#folder.process)
+  }
+
+  /** Ends the broker: asks, and after its time kills. */
+  async stopBroker(): Promise<void> {
+    if (this.#broker === undefined || !isAlive(this.#broker)) return
+    this.#phase = 'stopping'
+    this.#save()
+    sendSignal(this.#broker, 'SIGTERM')
+    if (!(await this.#endedWithin(STOP_MS))) {
+      process.stderr.write('the broker did not end when asked and is killed\n')
+      sendSignal(this.#broker, 'SIGKILL')
+      await this.#endedWithin(5000)
+    }
+    await this.#afterEnd()
+  }
+
+  /** A broker whose supervisor is gone: watched by its pid, since it is no child of ours. */
+  #adopt(): boolean {
+    const file = readProcessFile(this.#folder)
+    if (file === undefined || file === 'broken' || !isLocal(file.broker) || !isAlive(file.broker)) return false
+    this.#broker = file.broker
+    this.#save()
+    return true
+  }
+
+  async #spawn(): Promise<void> {
+    this.#wake = new AbortController()
+    this.#phase = 'starting'
+    if (this.#spec.container !== '') await this.#removeContainer()
+    const log = openSync(this.#folder.log, 'a')
+    try {
+      const child = spawn(this.#spec.command, [...this.#spec.args], { cwd: this.#folder.path, stdio: ['ignore', log, log] })
+      this.#child = child
+      child.once('exit', () => this.#wake.abort())
+      await new Promise<void>((resolve) => {
+        child.once('spawn', resolve)
+        child.once('error', (error) => {
+          this.#startError = `: ${error.message}`
+          resolve()
+        })
+      })
+      this.#broker = child.pid === undefined ? undefined : identityOf(child.pid)
+    } finally {
+      closeSync(log)
+    }
+    this.#save()
+  }
+
+  async #watch(): Promise<WatchEnd> {
+    for (let turn = 0; ; turn++) {
+      if (this.#signal.aborted) {
+        await this.stopBroker()
+        return 'stopped'
+      }
+      if (!this.#brokerRuns()) return 'ended'
+      if (this.#phase === 'starting' && (await this.#answers())) {
+        this.#phase = 'up'
+        this.#save()
+      }
+      if (!this.#hasUsers() && (await this.#stopUnlessJoined())) return 'stopped'
+      this.#keepProcessFile()
+      if (turn % 50 === 49) this.#boundLogs()
+      await this.#pause(this.#phase === 'starting' ? START_POLL_MS : POLL_MS)
+    }
+  }
+
+  /** Someone may be joining: only who holds the start lock may decide. */
+  async #stopUnlessJoined(): Promise<boolean> {
+    let lock: HeldLock | undefined
+    if (existsSync(this.#folder.path)) {
+      const attempt = tryLock(this.#folder.path, START_LOCK, 'the supervisor of the broker')
+      if (attempt.kind === 'refused') return false
+      lock = attempt.lock
+    }
+    try {
+      if (this.#hasUsers()) return false
+      await this.stopBroker()
+      removeFile(this.#folder.process)
+      removeFile(this.#folder.keep)
+      return true
+    } finally {
+      lock?.release()
+    }
+  }
+
+  #hasUsers(): boolean {
+    return existsSync(this.#folder.keep) || liveLeases(this.#folder.leases).length > 0
+  }
+
+  #brokerRuns(): boolean {
+    if (this.#child !== undefined) return this.#child.pid !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
+    return this.#broker !== undefined && isAlive(this.#broker)
+  }
+
+  async #answers(): Promise<boolean> {
+    const answer = await probeBroker('127.0.0.1', this.#spec.port, PROBE_MS)
+    return answer?.registered === true && answer.clusterId === this.#spec.clusterId
+  }
+
+  async #endedWithin(ms: number): Promise<boolean> {
+    const deadline = this.#clock.mono() + ms
+    while (this.#brokerRuns()) {
+      if (this.#clock.mono() >= deadline) return false
+      await this.#clock.sleep(25)
+    }
+    return true
+  }
+
+  /** Puts away what the ended broker leaves behind. */
+  async #afterEnd(): Promise<void> {
+    if (this.#spec.container !== '') await this.#removeContainer()
+    if (this.#spec.archiveWritten === '' || !existsSync(this.#spec.archiveWritten)) return
+    // Java writes the archive as its last act, so a run that was killed has either none or half of one.
+    const clean = this.#child?.exitCode === 0 || this.#child?.exitCode === 143
+    if (clean) renameSync(this.#spec.archiveWritten, this.#spec.archivePlace)
+    else removeFile(this.#spec.archiveWritten)
+  }
+
+  async #removeContainer(): Promise<void> {
+    await runCommand('docker', ['rm', '--force', this.#spec.container], { timeoutMs: 30_000 })
+  }
+
+  #boundLogs(): void {
+    boundLog(this.#folder.log)
+    boundLog(this.#folder.supervisorLog)
+  }
+
+  /** Whoever looks for the broker looks there: a file that was removed or damaged is written again. */
+  #keepProcessFile(): void {
+    const file = readProcessFile(this.#folder)
+    const intact = file !== undefined && file !== 'broken' && file.supervisor.start === this.#self.start && file.phase === this.#phase
+    if (!intact) this.#save()
+  }
+
+  #save(): void {
+    if (this.#broker === undefined || !existsSync(this.#folder.path)) return
+    const file: ProcessFile = {
+      phase: this.#phase,
+      clusterId: this.#spec.clusterId,
+      port: this.#spec.port,
+      supervisor: this.#self,
+      broker: this.#broker,
+    }
+    try {
+      writeJsonFile(this.#folder.process, file)
+    } catch (error) {
+      // A full disk must not end the watch; the next turn writes the file again.
+      process.stderr.write(`${this.#folder.process} could not be written: ${errorText(error)}\n`)
+    }
+  }
+
+  #fail(reason: string): void {
+    process.stderr.write(`the broker failed: ${reason}\n`)
+    if (!existsSync(this.#folder.path)) return
+    writeJsonFile(this.#folder.failure, { reason, log: lastLines(this.#folder.log, 15) })
+  }
+
+  async #pause(ms: number): Promise<void> {
+    try {
+      await this.#clock.sleep(ms, this.#wake.signal)
+    } catch (error) {
+      // Woken early, which is what the signal is for.
+      if (!this.#wake.signal.aborted) throw error
+    }
+  }
+}
+
+/** Nothing happens when the process has ended in between. */
+function sendSignal(identity: ProcessIdentity, name: 'SIGTERM' | 'SIGKILL'): void {
+  try {
+    process.kill(identity.pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
