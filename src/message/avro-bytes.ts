@@ -1,4 +1,5 @@
 import type { AvroNode, FixedNode, Logical, PrimitiveNode, RecordNode } from './avro-schema.ts'
+import { MAX_LONG, MIN_LONG } from './avro-value.ts'
 
 /**
  * Walks Avro bytes along their schema without building values. The Avro library trusts what it reads: a count of 2^40 items in ten
@@ -10,7 +11,6 @@ export type BytesCheck = (bytes: Uint8Array, start: number) => string | undefine
 /** Items that take no bytes (null, empty records) are the only ones whose number the length of the message does not bound. */
 const MAX_EMPTY_ITEMS = 65_536
 const MAX_DEPTH = 256
-const MAX_SAFE = 9_007_199_254_740_990
 
 interface Walk {
   readonly bytes: Uint8Array
@@ -181,8 +181,9 @@ function skip(walk: Walk, length: number): void {
   walk.pos += length
 }
 
-/** Zigzag variable-length integer; anything that a JavaScript number can't hold exactly is malformed for us. */
+/** Zigzag variable-length integer, within the bounds that the library reads exactly. */
 function readLong(walk: Walk): number {
+  const start = walk.pos
   let unsigned = 0
   let scale = 1
   for (let i = 0; i < 10; i++) {
@@ -191,14 +192,23 @@ function readLong(walk: Walk): number {
     walk.pos++
     unsigned += (byte & 0x7f) * scale
     if (byte < 0x80) {
-      // Above 2^53 the sum may be rounded, but only upward of the bound or exactly onto a value that is refused as well.
-      const value = unsigned % 2 === 0 ? unsigned / 2 : -(unsigned + 1) / 2
-      if (Math.abs(value) > MAX_SAFE || unsigned > 2 * MAX_SAFE) throw new Malformed('a number beyond 2^53, which is not taken')
-      return value
+      if (unsigned >= EXACT) return exactLong(walk.bytes, start, walk.pos)
+      return unsigned % 2 === 0 ? unsigned / 2 : -(unsigned + 1) / 2
     }
     scale *= 128
   }
   throw new Malformed('a number longer than ten bytes')
+}
+
+const EXACT = 2 ** 53
+
+/** From 2^53 on the sum of the pieces may have been rounded. */
+function exactLong(bytes: Uint8Array, start: number, end: number): number {
+  let unsigned = 0n
+  for (let at = end - 1; at >= start; at--) unsigned = (unsigned << 7n) | BigInt((bytes[at] ?? 0) & 0x7f)
+  const value = (unsigned >> 1n) ^ -(unsigned & 1n)
+  if (value < MIN_LONG || value > MAX_LONG) throw new Malformed('a number outside -2^52 … 2^53 - 2, which is not taken')
+  return Number(value)
 }
 
 const PROTO = Buffer.from('__proto__', 'utf8')

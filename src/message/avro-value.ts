@@ -17,7 +17,13 @@ interface Problem {
   readonly what: string
 }
 
-const MAX_SAFE = 9_007_199_254_740_990
+/**
+ * Longs that the library reads and writes exactly. It computes in floating point, where the zigzag form of a negative number below
+ * -2^52 has no place: it would come back as another, positive number, and nobody would know.
+ */
+export const MIN_LONG = -4_503_599_627_370_496
+export const MAX_LONG = 9_007_199_254_740_990
+
 const DECIMAL = /^-?(\d+)(?:\.(\d+))?$/
 const DATE = /^\d{4}-\d{2}-\d{2}$/
 
@@ -118,7 +124,7 @@ function leaf(node: PrimitiveNode | FixedNode): Check {
       return (value) => ((value as number) === ((value as number) | 0) ? undefined : expected('an integer of 32 bits', value))
     case 'long':
       return (value) =>
-        isLong(value) ? undefined : expected(logical === undefined ? 'an integer within 2^53' : 'a time as epoch ms', value)
+        isLong(value) ? undefined : expected(logical === undefined ? 'an integer from -2^52 to 2^53 - 2' : 'a time as epoch ms', value)
     case 'float':
     case 'double':
       return (value) => (Number.isFinite(value) ? undefined : expected('a finite number', value))
@@ -148,7 +154,7 @@ function isDate(value: unknown): boolean {
 }
 
 function isLong(value: unknown): boolean {
-  return Number.isInteger(value) && Math.abs(value as number) <= MAX_SAFE
+  return Number.isInteger(value) && (value as number) >= MIN_LONG && (value as number) <= MAX_LONG
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
