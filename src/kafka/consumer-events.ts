@@ -36,7 +36,7 @@ export interface ConsumerListener {
 /** Subscribes to what a consumer of kafkajs tells. The listener must not throw: it is called from inside kafkajs. */
 export function listenTo(consumer: Consumer, listener: ConsumerListener): void {
   const on = <T>(name: string, run: (payload: T) => void): void => {
-    const subscribe = consumer.on as (event: string, listener: (event: { payload: T }) => void) => void
+    const subscribe = consumer.on.bind(consumer) as (event: string, listener: (event: { payload: T }) => void) => void
     subscribe(name, ({ payload }) => run(payload))
   }
   const { events } = consumer

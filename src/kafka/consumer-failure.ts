@@ -48,6 +48,10 @@ function isRestartable(error: unknown, message: string): boolean {
 /** The error of a group that could not be joined at all. */
 export function startFailure(error: unknown, group: string, topics: readonly string[]): MillraceError {
   if (error instanceof MillraceError) return error
+  // A defect is not to be taken for a network that is down.
+  if (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError) {
+    return new MillraceError('INTERNAL', `group ${group} could not be joined: ${error.message}`, { cause: error, context: { group } })
+  }
   const { type } = kafkajsFailure(error)
   if (type === 'UNKNOWN_TOPIC_OR_PARTITION' || type === 'INVALID_TOPIC_EXCEPTION') {
     const text = `not all topics that group ${group} reads exist: ${topics.join(', ')}`
