@@ -58,7 +58,7 @@ export async function keepBroker(options: Omit<AcquireBrokerOptions, 'keep'>): P
 }
 
 /**
- * Stops the broker, also a kept one (`millrace down`). Shape: false when none was up. Errors: DATA_DIR_LOCKED naming the users when
+ * Stops the broker, also a kept one (`millrace down`). Shape: false when none ran. Errors: DATA_DIR_LOCKED naming the users when
  * others work with it; nothing was done then.
  */
 export async function downBroker(options: { dataDir: string; clock: Clock; observer: Observer; signal?: AbortSignal }): Promise<boolean> {
@@ -66,34 +66,43 @@ export async function downBroker(options: { dataDir: string; clock: Clock; obser
   if (!existsSync(folder.path)) return false
   try {
     const lock = await lockStart(folder, 'millrace down', options)
+    let found: 'none' | 'stopping'
     try {
-      const found = await findBroker(folder, options)
-      if (found.kind === 'none') {
-        removeFile(folder.keep)
-        return false
-      }
-      const users = liveLeases(folder.leases)
-      if (users.length > 0) {
-        const list = users.map((user) => `\`${user.owner}\` (${describeProcess(user.process)})`).join(', ')
-        throw new MillraceError(
-          'DATA_DIR_LOCKED',
-          `the broker in ${folder.path} is in use by ${list}: stop these first; the last one ends the broker unless \`millrace up\` keeps it`,
-          {
-            context: { folder: folder.path },
-          },
-        )
-      }
-      removeFile(folder.keep)
-      if (found.kind === 'orphan') await endBroker(folder, found.file, options.clock)
+      found = await orderDown(folder, options)
     } finally {
       lock.release()
     }
+    if (found === 'none') return false
     await untilDown(folder, options)
     options.observer.emit('BrokerStopped', { folder: folder.path })
     return true
   } catch (error) {
     throw brokenFolderError(folder.path, error)
   }
+}
+
+/** Under the start lock: the supervisor stops a broker that nobody uses or keeps; one without a supervisor is ended here. */
+async function orderDown(
+  folder: BrokerFolder,
+  options: { clock: Clock; observer: Observer; signal?: AbortSignal },
+): Promise<'none' | 'stopping'> {
+  const users = liveLeases(folder.leases)
+  if (users.length > 0) {
+    const list = users.map((user) => `\`${user.owner}\` (${describeProcess(user.process)})`).join(', ')
+    throw new MillraceError(
+      'DATA_DIR_LOCKED',
+      `the broker in ${folder.path} is in use by ${list}: stop these first; the last one ends the broker unless \`millrace up\` keeps it`,
+      { context: { folder: folder.path } },
+    )
+  }
+  removeFile(folder.keep)
+  const file = readProcessFile(folder)
+  // Not asked whether it answers: one that hangs is stopped as well.
+  if (file !== undefined && file !== 'broken' && isLocal(file.supervisor) && isAlive(file.supervisor)) return 'stopping'
+  const found = await findBroker(folder, options)
+  if (found.kind === 'none') return 'none'
+  if (found.kind === 'orphan') await endBroker(folder, found.file, options.clock)
+  return 'stopping'
 }
 
 /** What runs in this data folder; changes nothing and does not wait. */

@@ -1,0 +1,63 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { addLease, liveLeases } from '../../../src/embedded/leases.ts'
+import { identityOf, isAlive, ownIdentity } from '../../../src/embedded/process-identity.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-leases-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+describe('leases', () => {
+  it('count each user of one process, and lose each once', () => {
+    const first = addLease(folder, 'run')
+    const second = addLease(folder, 'consume')
+    expect(
+      liveLeases(folder)
+        .map((lease) => lease.owner)
+        .sort(),
+    ).toEqual(['consume', 'run'])
+    first()
+    first()
+    expect(liveLeases(folder)).toEqual([{ process: ownIdentity(), owner: 'consume' }])
+    second()
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('of dead processes, of reused pids and of other hosts are swept, and so is what is no lease', () => {
+    const own = ownIdentity()
+    const write = (name: string, value: unknown) => writeFileSync(join(folder, name), JSON.stringify(value))
+    write('1.json', { process: { ...own, pid: 4_194_303 }, owner: 'dead' })
+    write('2.json', { process: { ...own, start: 'earlier' }, owner: 'reused' })
+    write('3.json', { process: { ...own, host: 'elsewhere' }, owner: 'container' })
+    write('4.json', { owner: 'nobody' })
+    writeFileSync(join(folder, '5.json'), '{')
+    addLease(folder, 'alive')
+    expect(liveLeases(folder).map((lease) => lease.owner)).toEqual(['alive'])
+    expect(readdirSync(folder)).toHaveLength(1)
+  })
+
+  it('of a folder that is gone are none', () => {
+    expect(liveLeases(join(folder, 'gone'))).toEqual([])
+  })
+})
+
+describe('the identity of a process', () => {
+  it('is the same each time, and alive', () => {
+    expect(identityOf(process.pid)).toEqual(ownIdentity())
+    expect(isAlive(ownIdentity())).toBe(true)
+    expect(Date.parse(ownIdentity().startedAt)).toBeLessThanOrEqual(Date.now())
+    expect(Date.parse(ownIdentity().startedAt)).toBeGreaterThan(Date.now() - process.uptime() * 1000 - 5000)
+  })
+
+  it('differs from that of its parent', () => {
+    expect(identityOf(process.ppid)?.start).not.toBe(ownIdentity().start)
+  })
+
+  it('is none for a pid that nobody has', () => {
+    expect(identityOf(4_194_303)).toBeUndefined()
+  })
+})
