@@ -23,8 +23,7 @@ export async function startStubRegistry(): Promise<StubRegistry> {
   const requests: string[] = []
   let failure: number | undefined
 
-  const idOf = (schema: AvroSchema): number | undefined =>
-    [...schemas].find(([, { text, type }]) => type === 'AVRO' && parseSchema(text).text === schema.text)?.[0]
+  const idOf = (schema: AvroSchema): number | undefined => [...schemas].find(([, { text }]) => text === schema.text)?.[0]
 
   const answer = (method: string, path: string, body: { schema?: string }): [number, unknown] => {
     if (failure !== undefined) return [failure, { error_code: failure, message: 'told to fail' }]
@@ -50,11 +49,19 @@ export async function startStubRegistry(): Promise<StubRegistry> {
     return [200, { id }]
   }
 
+  const answered = (method: string, path: string, body: { schema?: string }): [number, unknown] => {
+    try {
+      return answer(method, path, body)
+    } catch (error) {
+      return [422, { error_code: 42201, message: error instanceof Error ? error.message : 'invalid schema' }]
+    }
+  }
+
   const server = createServer(async (request, response) => {
     const method = request.method ?? 'GET'
     const path = (request.url ?? '').replace(/^\/base/, '')
     requests.push(`${method} ${path}`)
-    const [status, json] = answer(method, path, await bodyOf(request))
+    const [status, json] = answered(method, path, await bodyOf(request))
     response.writeHead(status, { 'content-type': 'application/vnd.schemaregistry.v1+json' }).end(JSON.stringify(json))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
