@@ -328,7 +328,7 @@ export class ConsumerLoop extends BaseService {
   async #restartLater(ms: number): Promise<void> {
     try {
       await this.#options.clock.sleep(ms, this.aborted.signal)
-      if (!this.#leaving) await this.#connect()
+      await this.#connect()
     } catch (error) {
       if (!this.aborted.signal.aborted) this.#guard(() => this.#onCrash(error))
     }
