@@ -6,8 +6,9 @@ import { MillraceError } from '../kernel/errors.ts'
  */
 export class ByteGate {
   readonly #maxBytes: number
-  readonly #waiting: { readonly bytes: number; readonly admit: () => void }[] = []
+  readonly #waiting: { readonly bytes: number; readonly admit: () => void; readonly refuse: (error: unknown) => void }[] = []
   #heldBytes = 0
+  #closedWith: { readonly error: unknown } | undefined
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
@@ -17,9 +18,10 @@ export class ByteGate {
     return this.#heldBytes
   }
 
-  /** Resolves when the bytes are admitted, in the order of the calls. Errors: ABORTED when the signal aborts first. */
-  enter(bytes: number, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return Promise.reject(stopped(signal))
+  /** Resolves when the bytes are admitted, in the order of the calls. Errors: ABORTED by the signal; what it was closed with. */
+  enter(bytes: number, signal?: AbortSignal): Promise<void> {
+    if (this.#closedWith !== undefined) return Promise.reject(this.#closedWith.error)
+    if (signal?.aborted) return Promise.reject(stopped(signal))
     if (this.#waiting.length === 0 && this.#hasRoom(bytes)) {
       this.#heldBytes += bytes
       return Promise.resolve()
@@ -34,13 +36,23 @@ export class ByteGate {
       const waiter = {
         bytes,
         admit: () => {
-          signal.removeEventListener('abort', onAbort)
+          signal?.removeEventListener('abort', onAbort)
           resolve()
         },
+        refuse: (error: unknown) => {
+          signal?.removeEventListener('abort', onAbort)
+          reject(error)
+        },
       }
-      signal.addEventListener('abort', onAbort, { once: true })
+      signal?.addEventListener('abort', onAbort, { once: true })
       this.#waiting.push(waiter)
     })
+  }
+
+  /** Whoever waits, or comes later, is refused. */
+  close(error: unknown): void {
+    this.#closedWith ??= { error }
+    for (const waiter of this.#waiting.splice(0)) waiter.refuse(error)
   }
 
   /** Gives back bytes that were admitted. */
@@ -62,6 +74,6 @@ export class ByteGate {
   }
 }
 
-function stopped(signal: AbortSignal): MillraceError {
-  return new MillraceError('ABORTED', 'stopped while waiting for room', { cause: signal.reason })
+function stopped(signal: AbortSignal | undefined): MillraceError {
+  return new MillraceError('ABORTED', 'stopped while waiting for room', { cause: signal?.reason })
 }

@@ -54,6 +54,7 @@ export class ClusterSession {
     this.#options = options
     const discard = (cluster: Cluster): Promise<void> => cluster.disconnect()
     this.#connection = new SharedConnection(
+      options.clock,
       () => reach(options.client, options.clock, () => options.client.openCluster(), { discard, timeoutMs: this.#timeoutMs }),
       discard,
     )

@@ -105,7 +105,7 @@ export class ControlLog extends BaseService {
     )
     const offset = end?.offset ?? 0n
     if (this.#position >= offset) return
-    if (this.state !== 'running') throw this.#ended()
+    if (this.state !== 'running' && this.state !== 'starting') throw this.#ended()
     await new Promise<void>((resolve, reject) => this.#waiting.add({ offset, resolve, reject }))
   }
 

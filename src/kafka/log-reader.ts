@@ -68,7 +68,9 @@ export async function* readLog(options: ReadLogOptions): AsyncGenerator<LogEvent
   } catch (error) {
     if (!signal?.aborted) throw error
   } finally {
-    await session.close()
+    const closing = session.close()
+    // Closing waits for the fetch that is on the wire; whoever aborts does not.
+    if (!signal?.aborted) await closing
   }
 }
 

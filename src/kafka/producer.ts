@@ -1,5 +1,7 @@
+import { setMaxListeners } from 'node:events'
 import type { Producer } from 'kafkajs'
 import { backoffMs } from '../kernel/backoff.ts'
+import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
@@ -44,14 +46,15 @@ export interface DurableProducerOptions {
   readonly maxInFlight?: number
   /** Bytes that wait or are on the wire; more make `send` wait. 64 MiB where not given. */
   readonly maxPendingBytes?: number
+  /** How long a partition may be unknown before its messages are rejected: a new one is known within a second. 3 s where not given. */
+  readonly unknownPartitionMs?: number
   /** Chance for the jitter of back-off. */
   readonly random?: () => number
 }
 
 const BACKOFF = { firstMs: 100, maxMs: 5_000 } as const
-/** How long a partition may be unknown: one that was just created is known within a second. */
 const UNKNOWN_PARTITION_MS = 3_000
-/** The same where the topic has stored messages of ours: a broker that starts again may not know its topics at first. */
+/** The same where it has stored messages of ours: a broker that starts again may not know its topics at first. */
 const LOST_PARTITION_MS = 60_000
 /** From here on a lane is sent alone, so that one dead leader does not make others repeat what was stored. */
 const FAILURES_BEFORE_ALONE = 2
@@ -75,7 +78,8 @@ export class DurableProducer extends BaseService implements MessageProducer {
   readonly #counts: PartitionCounts
   readonly #calls = new Set<SendCall>()
   readonly #gate: ByteGate
-  readonly #storedTopics = new Set<string>()
+  /** Partitions that have acknowledged something. */
+  readonly #storedIn = new Set<PartitionId>()
   readonly #idleListeners = new Set<() => void>()
   readonly #timers = new Set<() => void>()
   #linger: (() => void) | undefined
@@ -94,6 +98,7 @@ export class DurableProducer extends BaseService implements MessageProducer {
     })
     this.#gate = new ByteGate(options.maxPendingBytes ?? 67_108_864)
     this.#connection = new SharedConnection(
+      options.clock,
       () => connectProducer(options.client),
       (producer) => producer.disconnect(),
     )
@@ -148,9 +153,11 @@ export class DurableProducer extends BaseService implements MessageProducer {
     const sized = messages.map((message) => ({ message, bytes: this.#checkedBytes(message) }))
     const bytes = sized.reduce((sum, item) => sum + item.bytes, 0)
     const { signal } = options
+    // A stage gives the same signal to many sends at once: that is no leak.
+    if (signal !== undefined) setMaxListeners(0, signal)
     this.#sends += 1
     try {
-      await this.#gate.enter(bytes, signal === undefined ? this.aborted.signal : AbortSignal.any([signal, this.aborted.signal]))
+      await this.#gate.enter(bytes, signal)
       await this.#enqueue(sized, signal)
     } finally {
       this.#sends -= 1
@@ -203,10 +210,11 @@ export class DurableProducer extends BaseService implements MessageProducer {
     })
   }
 
-  /** Sends now when a request is full, else when the first message has waited long enough. */
+  /** Sends now when a request is full or somebody waits for the end, else when the first message has waited long enough. */
   #schedule(): void {
     const { maxRequestMessages = 500, maxRequestBytes = 524_288, lingerMs = 5, clock } = this.#options
-    if (this.#queue.readyCount >= maxRequestMessages || this.#queue.readyBytes >= maxRequestBytes) {
+    const flushing = this.#idleListeners.size > 0
+    if (flushing || this.#queue.readyCount >= maxRequestMessages || this.#queue.readyBytes >= maxRequestBytes) {
       this.#pump()
       return
     }
@@ -264,7 +272,7 @@ export class DurableProducer extends BaseService implements MessageProducer {
   }
 
   #acknowledge({ lane, items }: LaneBatch): void {
-    this.#storedTopics.add(lane.topic)
+    this.#storedIn.add(partitionId(lane.topic, lane.partition))
     lane.failures = 0
     lane.unknownSinceMono = undefined
     lane.alone = false
@@ -299,7 +307,12 @@ export class DurableProducer extends BaseService implements MessageProducer {
       lane.failures += 1
       const now = this.#options.clock.mono()
       lane.unknownSinceMono ??= now
-      if (now - lane.unknownSinceMono < (this.#storedTopics.has(lane.topic) ? LOST_PARTITION_MS : UNKNOWN_PARTITION_MS)) {
+      if (
+        now - lane.unknownSinceMono <
+        (this.#storedIn.has(partitionId(lane.topic, lane.partition))
+          ? LOST_PARTITION_MS
+          : (this.#options.unknownPartitionMs ?? UNKNOWN_PARTITION_MS))
+      ) {
         this.#again(batch)
         return
       }
@@ -352,8 +365,8 @@ export class DurableProducer extends BaseService implements MessageProducer {
     this.#linger?.()
     for (const disarm of this.#timers) disarm()
     this.#timers.clear()
-    for (const call of [...this.#calls]) {
-      call.reject(new MillraceError('ABORTED', 'the producer was stopped before the messages were acknowledged; they may have been stored'))
-    }
+    const error = new MillraceError('ABORTED', 'the producer was stopped before the messages were acknowledged; they may have been stored')
+    this.#gate.close(error)
+    for (const call of [...this.#calls]) call.reject(error)
   }
 }

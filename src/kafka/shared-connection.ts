@@ -1,14 +1,33 @@
+import type { Clock } from '../kernel/clock.ts'
+
+/** How long closing may wait: kafkajs waits for the answers to what is on the wire, which a broker that hangs never sends. */
+const CLOSE_LIMIT_MS = 3_000
+
+/**
+ * Resolves when it is closed, or when it has taken too long. A failure to close is passed over: the broker is away, and kafkajs has
+ * dropped its sockets all the same.
+ */
+export async function closeWithin(clock: Clock, close: () => Promise<void>): Promise<void> {
+  const ended = new AbortController()
+  const closed = close().catch(() => undefined)
+  const limit = clock.sleep(CLOSE_LIMIT_MS, ended.signal).catch(() => undefined)
+  await Promise.race([closed, limit])
+  ended.abort()
+}
+
 /**
  * One connection that many calls use at once and that can be replaced under them. Guarantees: a replaced connection is closed
  * when its last user has finished, never before; opening happens once for all who wait for it.
  */
 export class SharedConnection<T> {
+  readonly #clock: Clock
   readonly #open: () => Promise<T>
   readonly #close: (connection: T) => Promise<void>
   #current: Holder<T> | undefined
   #closed = false
 
-  constructor(open: () => Promise<T>, close: (connection: T) => Promise<void>) {
+  constructor(clock: Clock, open: () => Promise<T>, close: (connection: T) => Promise<void>) {
+    this.#clock = clock
     this.#open = open
     this.#close = close
   }
@@ -61,11 +80,7 @@ export class SharedConnection<T> {
     }
     if (holder.released === true) return
     holder.released = true
-    try {
-      await this.#close(connection)
-    } catch {
-      // The broker is away; kafkajs has dropped its sockets all the same.
-    }
+    await closeWithin(this.#clock, () => this.#close(connection))
   }
 }
 

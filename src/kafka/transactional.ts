@@ -13,6 +13,7 @@ import type { OutgoingMessage } from './message.ts'
 import { checkMessage, piecesOf, toKafkajs, unansweredPartitions } from './outgoing.ts'
 import { explicitPartition } from './producer-connection.ts'
 import { reach } from './reach.ts'
+import { closeWithin } from './shared-connection.ts'
 
 /** What a group has committed for one partition. */
 export interface CommittedOffset {
@@ -135,7 +136,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     this.#closed = true
     const producer = this.#producer
     this.#producer = undefined
-    await producer?.disconnect()
+    if (producer !== undefined) await closeWithin(this.#options.clock, () => producer.disconnect())
     if (this.#options.session === undefined) await this.#session.close()
   }
 
@@ -152,6 +153,10 @@ class KafkaPartitionTransactions implements PartitionTransactions {
       { discard: (late) => late.disconnect() },
     )
     this.#producer = producer
+    if (this.#closed) {
+      this.#discard()
+      throw new MillraceError('ABORTED', `taking ${topic}/${partition} over was stopped: it was closed meanwhile`)
+    }
     const transaction = await producer.transaction()
     await transaction.abort()
     const committed = await this.#session.run(`reading the committed offset of ${topic}/${partition} in group ${groupId}`, (cluster) =>

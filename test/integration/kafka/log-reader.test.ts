@@ -1,0 +1,224 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { type LogEvent, readLog, readOne } from '../../../src/kafka/log-reader.ts'
+import { partitionId } from '../../../src/kernel/brand.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { cuttingClient } from '../../support/cutting-client.ts'
+import { readEvents, readTexts, testAdmin, testClient, testTopic } from '../../support/kafka.ts'
+import { uniqueName } from '../../support/services.ts'
+
+const client = testClient()
+const admin = testAdmin(client)
+const producer = client.kafka.producer({ allowAutoTopicCreation: false, createPartitioner: client.kafkajs.Partitioners.DefaultPartitioner })
+const connected = producer.connect()
+
+async function write(topic: string, values: readonly string[], partition = 0): Promise<void> {
+  await connected
+  await producer.send({ topic, messages: values.map((value) => ({ partition, value })) })
+}
+
+/** Values in a transaction of their own, committed or aborted. */
+async function transact(topic: string, values: readonly string[], end: 'commit' | 'abort'): Promise<void> {
+  const transactional = client.kafka.producer({ transactionalId: uniqueName('tx'), retry: { initialRetryTime: 20 } })
+  await transactional.connect()
+  const transaction = await transactional.transaction()
+  await transaction.send({ topic, messages: values.map((value) => ({ partition: 0, value })) })
+  await transaction[end]()
+  await transactional.disconnect()
+}
+
+const range = (count: number, from = 0): string[] => Array.from({ length: count }, (_, index) => `v${from + index}`)
+
+afterAll(async () => {
+  await Promise.all([admin.close(), producer.disconnect()])
+})
+
+describe('reading a log', () => {
+  it('gives everything up to the end seen at the start, with an end for each partition', async () => {
+    const topic = await testTopic(admin, 'log', 2)
+    await write(topic, range(5), 0)
+    await write(topic, range(3, 10), 1)
+    const events = await readEvents(client, topic)
+    expect(events.filter(({ kind }) => kind === 'end')).toEqual(
+      expect.arrayContaining([
+        { kind: 'end', topic, partition: 0, position: 5n },
+        { kind: 'end', topic, partition: 1, position: 3n },
+      ]),
+    )
+    expect((await readTexts(client, topic)).sort()).toEqual([...range(5), ...range(3, 10)].sort())
+  })
+
+  it('ends at once on an empty topic', async () => {
+    const topic = await testTopic(admin, 'empty')
+    expect(await readEvents(client, topic)).toEqual([{ kind: 'end', topic, partition: 0, position: 0n }])
+  })
+
+  it('begins and stops where it is told', async () => {
+    const topic = await testTopic(admin, 'bounds', 2)
+    await write(topic, range(20))
+    const from = new Map([[topic, new Map([[0, 5n]])]])
+    const until = new Map([[partitionId(topic, 0), 9n]])
+    expect(await readTexts(client, topic, { from, until })).toEqual(range(4, 5))
+    expect(await readTexts(client, topic, { from: new Map([[topic, 'end' as const]]) })).toEqual([])
+    // Nothing is waited for beyond the end.
+    expect(await readTexts(client, topic, { from, until: new Map([[partitionId(topic, 0), 99n]]) })).toEqual(range(15, 5))
+  })
+
+  it('comes to its end over aborted transactions and markers', async () => {
+    const topic = await testTopic(admin, 'aborted')
+    await transact(topic, ['kept'], 'commit')
+    await transact(topic, range(3), 'abort')
+    await transact(topic, range(3), 'abort')
+    const events = await readEvents(client, topic)
+    expect(events.flatMap((event) => (event.kind === 'batch' ? event.messages.map(({ value }) => String(value)) : []))).toEqual(['kept'])
+    expect(events.at(-1)).toEqual({ kind: 'end', topic, partition: 0, position: 10n })
+  })
+
+  it('sees what was aborted only where it asks for it', async () => {
+    const topic = await testTopic(admin, 'uncommitted')
+    await transact(topic, ['aborted'], 'abort')
+    expect(await readTexts(client, topic, { isolation: 'read_uncommitted' })).toEqual(['aborted'])
+    expect(await readTexts(client, topic)).toEqual([])
+  })
+
+  it('begins in the middle of an aborted transaction and shows nothing of it', async () => {
+    const topic = await testTopic(admin, 'middle')
+    await transact(topic, range(6), 'abort')
+    await transact(topic, ['after'], 'commit')
+    for (const offset of [1n, 3n, 6n]) {
+      expect(await readTexts(client, topic, { from: new Map([[topic, new Map([[0, offset]])]]) })).toEqual(['after'])
+    }
+  })
+
+  it('says so when retention has overtaken its start, and goes on at the first message', async () => {
+    const topic = await testTopic(admin, 'overtaken')
+    await write(topic, range(10))
+    await admin.deleteRecordsBefore(topic, new Map([[0, 6n]]))
+    const events = await readEvents(client, topic, { from: new Map([[topic, new Map([[0, 2n]])]]) })
+    expect(events[0]).toEqual({ kind: 'out-of-range', topic, partition: 0, from: 2n, to: 6n })
+    expect(await readTexts(client, topic, { from: new Map([[topic, new Map([[0, 2n]])]]) })).toEqual(range(4, 6))
+    const beyond = await readEvents(client, topic, { from: new Map([[topic, new Map([[0, 50n]])]]) })
+    expect(beyond.map(({ kind }) => kind)).toEqual(['out-of-range', 'end'])
+  })
+
+  it('says so when messages are deleted under it', async () => {
+    const topic = await testTopic(admin, 'under')
+    await write(topic, range(10))
+    const events: LogEvent[] = []
+    const abort = new AbortController()
+    for await (const event of readLog({
+      client,
+      clock: systemClock,
+      from: new Map([[topic, 'earliest' as const]]),
+      follow: true,
+      signal: abort.signal,
+    })) {
+      events.push(event)
+      if (event.kind === 'end') {
+        await write(topic, range(10, 10))
+        await admin.deleteRecordsBefore(topic, new Map([[0, 15n]]))
+      }
+      if (event.kind === 'batch' && event.position === 20n) abort.abort()
+    }
+    expect(events.find(({ kind }) => kind === 'out-of-range')).toMatchObject({ from: 10n, to: 15n })
+  })
+
+  it('follows what is written later, and ends without an error when it is told to', async () => {
+    const topic = await testTopic(admin, 'follow')
+    await write(topic, ['first'])
+    const abort = new AbortController()
+    const texts: string[] = []
+    const began = performance.now()
+    for await (const event of readLog({
+      client,
+      clock: systemClock,
+      from: new Map([[topic, 'earliest' as const]]),
+      follow: true,
+      signal: abort.signal,
+    })) {
+      if (event.kind === 'batch') texts.push(...event.messages.map(({ value }) => String(value)))
+      if (event.kind === 'end') await write(topic, ['second'])
+      if (texts.length === 2) abort.abort()
+    }
+    expect(texts).toEqual(['first', 'second'])
+    expect(performance.now() - began).toBeLessThan(5_000)
+  })
+
+  it('does not wait for the broker when it is stopped while nothing comes', async () => {
+    const topic = await testTopic(admin, 'quiet')
+    const abort = new AbortController()
+    const reading = (async () => {
+      for await (const event of readLog({
+        client,
+        clock: systemClock,
+        from: new Map([[topic, 'earliest' as const]]),
+        follow: true,
+        signal: abort.signal,
+      })) {
+        if (event.kind === 'end') setImmediate(() => abort.abort())
+      }
+    })()
+    const began = performance.now()
+    await expect(reading).resolves.toBeUndefined()
+    expect(performance.now() - began).toBeLessThan(400)
+  })
+
+  it('reads on through lost connections, with nothing missing or twice', async () => {
+    const topic = await testTopic(admin, 'cut')
+    await write(topic, range(400))
+    const cutting = cuttingClient()
+    const texts: string[] = []
+    for await (const event of readLog({
+      client: cutting.client,
+      clock: systemClock,
+      from: new Map([[topic, 'earliest' as const]]),
+      maxBytes: 500,
+    })) {
+      if (event.kind !== 'batch') continue
+      texts.push(...event.messages.map(({ value }) => String(value)))
+      if (texts.length % 3 === 0) cutting.cutAll()
+    }
+    expect(texts).toEqual(range(400))
+    expect(cutting.openedCount).toBeGreaterThan(1)
+  })
+
+  it('gives messages larger than its limit, and serves every partition beside a large one', async () => {
+    const topic = await testTopic(admin, 'large', 4, { 'max.message.bytes': '5000000' })
+    await write(topic, ['x'.repeat(2_000_000), 'y'.repeat(2_000_000)], 0)
+    for (const partition of [1, 2, 3]) await write(topic, range(5), partition)
+    const texts = await readTexts(client, topic, { maxBytes: 100_000 })
+    expect(
+      texts
+        .map(({ length }) => length)
+        .sort((a, b) => b - a)
+        .slice(0, 3),
+    ).toEqual([2_000_000, 2_000_000, 2])
+    expect(texts).toHaveLength(17)
+  })
+
+  it('of a topic or a partition that does not exist is an error', async () => {
+    const topic = await testTopic(admin, 'one')
+    await expect(readEvents(client, uniqueName('none'))).rejects.toMatchObject({ code: 'KAFKA_TOPIC_MISSING' })
+    await expect(readEvents(client, topic, { from: new Map([[topic, new Map([[4, 0n]])]]) })).rejects.toMatchObject({
+      code: 'KAFKA_TOPIC_MISSING',
+      context: { partition: 4 },
+    })
+  })
+})
+
+describe('reading one message', () => {
+  it('gives the one at that offset, from the middle of a batch', async () => {
+    const topic = await testTopic(admin, 'one')
+    await write(topic, range(10))
+    const message = await readOne(admin.session, { topic, partition: 0 }, 7n)
+    expect([message?.offset, String(message?.value)]).toEqual([7n, 'v7'])
+  })
+
+  it('gives nothing for what is deleted, not written yet, aborted or a marker', async () => {
+    const topic = await testTopic(admin, 'none')
+    await write(topic, range(4))
+    await transact(topic, ['aborted'], 'abort')
+    await admin.deleteRecordsBefore(topic, new Map([[0, 2n]]))
+    for (const offset of [0n, 4n, 5n, 6n, 100n]) expect(await readOne(admin.session, { topic, partition: 0 }, offset)).toBeUndefined()
+    expect(await readOne(admin.session, { topic, partition: 0 }, 2n)).toBeDefined()
+  })
+})

@@ -1,0 +1,161 @@
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import {
+  createPartitionTransactions,
+  type PartitionTransactions,
+  type PartitionTransactionsOptions,
+} from '../../../src/kafka/transactional.ts'
+import { partitionId } from '../../../src/kernel/brand.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { silentObserver } from '../../../src/kernel/observe.ts'
+import { cuttingClient } from '../../support/cutting-client.ts'
+import { readEvents, readTexts, testAdmin, testClient, testTopic, textMessage } from '../../support/kafka.ts'
+import { uniqueName } from '../../support/services.ts'
+
+const client = testClient()
+const admin = testAdmin(client)
+const opened: PartitionTransactions[] = []
+
+interface Input {
+  readonly groupId: string
+  readonly topic: string
+  readonly partition: number
+}
+
+function transactions(input: Input, options: Partial<PartitionTransactionsOptions> = {}): PartitionTransactions {
+  const created = createPartitionTransactions({ client, clock: systemClock, observer: silentObserver, ...input, ...options })
+  opened.push(created)
+  return created
+}
+
+async function newInput(): Promise<Input> {
+  return { groupId: uniqueName('group'), topic: await testTopic(admin, 'input', 2), partition: 1 }
+}
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((one) => one.close()))
+})
+afterAll(() => admin.close())
+
+describe('transactions of an input partition', () => {
+  it('commit messages, offset and metadata together, and read them back after a fence', async () => {
+    const input = await newInput()
+    const output = await testTopic(admin, 'output', 3)
+    const first = transactions(input)
+    expect(await first.fence()).toEqual({ offset: undefined, metadata: '' })
+    await first.commit([textMessage(output, 0, 'a'), textMessage(output, 2, 'b')], 5n, 'state')
+    expect(await transactions(input).fence()).toEqual({ offset: 5n, metadata: 'state' })
+    expect((await readTexts(client, output)).sort()).toEqual(['a', 'b'])
+    const committed = await admin.committedOffsets(input.groupId, [input.topic])
+    expect(committed.get(partitionId(input.topic, 0))).toEqual({ offset: undefined, metadata: '' })
+  })
+
+  it('shut out the former owner, whose transaction leaves nothing visible', async () => {
+    const input = await newInput()
+    const output = await testTopic(admin, 'output')
+    const zombie = transactions(input)
+    await zombie.fence()
+    await zombie.commit([textMessage(output, 0, 'before')], 1n, '')
+    const owner = transactions(input)
+    expect((await owner.fence()).offset).toBe(1n)
+    await expect(zombie.commit([textMessage(output, 0, 'zombie')], 9n, 'wrong')).rejects.toMatchObject({ code: 'KAFKA_FENCED' })
+    await owner.commit([textMessage(output, 0, 'owner')], 2n, 'right')
+    expect(await readTexts(client, output)).toEqual(['before', 'owner'])
+    expect(await transactions(input).fence()).toEqual({ offset: 2n, metadata: 'right' })
+  })
+
+  it('are fenced by the admin as well, without a producer', async () => {
+    const input = await newInput()
+    const owner = transactions(input)
+    await owner.fence()
+    await admin.fenceTransactions([`${input.groupId}/${input.topic}/${input.partition}`])
+    await expect(owner.commit([], 1n, '')).rejects.toMatchObject({ code: 'KAFKA_FENCED' })
+    expect((await owner.fence()).offset).toBeUndefined()
+  })
+
+  it('need a fence first, and after any failure', async () => {
+    const input = await newInput()
+    const owner = transactions(input)
+    await expect(owner.commit([], 1n, '')).rejects.toMatchObject({ code: 'KAFKA_TRANSACTION_FAILED' })
+    await owner.fence()
+    await expect(owner.commit([textMessage(input.topic, 77, 'x')], 1n, '')).rejects.toMatchObject({ code: 'KAFKA_TRANSACTION_FAILED' })
+    await expect(owner.commit([], 1n, '')).rejects.toMatchObject({ code: 'KAFKA_TRANSACTION_FAILED' })
+    expect((await owner.fence()).offset).toBeUndefined()
+    await owner.commit([], 3n, '')
+    expect((await owner.fence()).offset).toBe(3n)
+  })
+
+  it('follow one another without a pause, with and without messages', async () => {
+    const input = await newInput()
+    const output = await testTopic(admin, 'output')
+    const owner = transactions(input)
+    await owner.fence()
+    for (let index = 1; index <= 12; index += 1) {
+      await owner.commit(index % 3 === 0 ? [textMessage(output, 0, String(index))] : [], BigInt(index), `m${index}`)
+    }
+    expect(await owner.fence()).toEqual({ offset: 12n, metadata: 'm12' })
+    expect(await readTexts(client, output)).toEqual(['3', '6', '9', '12'])
+  })
+
+  it('send more than fits one batch in pieces, in order', async () => {
+    const input = await newInput()
+    const output = await testTopic(admin, 'output', 1, { 'max.message.bytes': '20000' })
+    const owner = transactions(input, { maxBatchBytes: () => 20_000 })
+    await owner.fence()
+    const texts = Array.from({ length: 60 }, (_, index) => `${index}-`.padEnd(1_500, 'x'))
+    await owner.commit(
+      texts.map((text) => textMessage(output, 0, text)),
+      60n,
+      '',
+    )
+    expect(await readTexts(client, output)).toEqual(texts)
+  })
+
+  it('refuse a message too large for its topic before anything is opened, and go on', async () => {
+    const input = await newInput()
+    const owner = transactions(input, { maxBatchBytes: () => 1_000 })
+    await owner.fence()
+    await expect(owner.commit([textMessage(input.topic, 0, 'x'.repeat(2_000))], 1n, '')).rejects.toMatchObject({
+      code: 'KAFKA_MESSAGE_TOO_LARGE',
+    })
+    await owner.commit([], 2n, '')
+    expect((await owner.fence()).offset).toBe(2n)
+  })
+
+  it('give exactly one copy of each message when connections break at any point, going on from the committed offset', async () => {
+    const input = await newInput()
+    const output = await testTopic(admin, 'output')
+    const cutting = cuttingClient()
+    const owner = transactions(input, { client: cutting.client })
+    let next = (await owner.fence()).offset ?? 0n
+    let failures = 0
+    for (let round = 0; next < 30n; round += 1) {
+      if (round > 200) throw new Error('no progress')
+      // Somewhere between the first request of the transaction and the answer to its end.
+      if (round % 3 !== 2) cutting.loseAnswer(1 + ((round * 5) % 13))
+      try {
+        await owner.commit([textMessage(output, 0, String(next)), textMessage(output, 0, `${next}b`)], next + 1n, '')
+        next += 1n
+      } catch {
+        failures += 1
+        next = (await owner.fence()).offset ?? 0n
+      }
+    }
+    const expected = Array.from({ length: 30 }, (_, index) => [String(index), `${index}b`]).flat()
+    expect(await readTexts(client, output)).toEqual(expected)
+    expect(failures).toBeGreaterThan(3)
+  })
+
+  it('show their messages to nobody while they are open, and hold back the end of committed reading', async () => {
+    const output = await testTopic(admin, 'output')
+    const producer = client.kafka.producer({ transactionalId: uniqueName('open'), allowAutoTopicCreation: false })
+    await producer.connect()
+    const open = await producer.transaction()
+    await open.send({ topic: output, messages: [{ value: 'open', partition: 0 }] })
+    expect(await admin.endOffsets(output, 'read_uncommitted')).toEqual(new Map([[0, 1n]]))
+    expect(await admin.endOffsets(output, 'read_committed')).toEqual(new Map([[0, 0n]]))
+    expect(await readEvents(client, output)).toEqual([{ kind: 'end', topic: output, partition: 0, position: 0n }])
+    await open.abort()
+    await producer.disconnect()
+    expect(await readTexts(client, output)).toEqual([])
+  })
+})
