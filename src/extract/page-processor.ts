@@ -4,6 +4,7 @@ import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { Page } from '../message/generated/types.ts'
+import { HEADER } from '../message/header-names.ts'
 import { inFilter, type ReplayRequest } from '../message/replay-request.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import type { ExtractorTotals } from './offset-metadata.ts'
@@ -30,9 +31,6 @@ export interface PageProcessorOptions {
   readonly clock: Clock
   readonly observer: Observer
 }
-
-/** Header of a page that was put back for one extractor alone. */
-export const ONLY_HEADER = 'millrace-only'
 
 const NOTHING: ReadonlyMap<string, ExtractorTotals> = new Map()
 
@@ -111,7 +109,7 @@ export function createPageProcessor(
     }
     // In a replay whose request nobody knows nothing is guessed; the worker has refused it before it came here.
     if (replayed) return []
-    const only = headerText(message.headers, ONLY_HEADER)
+    const only = headerText(message.headers, HEADER.only)
     return only === undefined ? matching : matching.filter((name) => name === only)
   }
 }

@@ -12,6 +12,7 @@ import type { Observer } from '../kernel/observe.ts'
 import { decodeText } from '../message/charset.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { Page } from '../message/generated/types.ts'
+import { HEADER } from '../message/header-names.ts'
 import { unpackPageBody } from '../message/page-body.ts'
 import type { StateStore } from '../state/state-store.ts'
 import type { ScopeVerdict } from '../url/scope.ts'
@@ -46,7 +47,6 @@ const PAGES_AT_ONCE = 8
 const PIECE_CHARACTERS = 131_072
 const MAX_BYTES = 33_554_432
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
-const ONLY_HEADER = 'millrace-only'
 
 /**
  * Discovery: reads html in a group of its own and turns links into tasks. A replay of extraction does not move this group, so it
@@ -122,7 +122,7 @@ export class FrontierWorker extends BaseService {
         const pause = backoffMs(RETRY, attempt, 0.5)
         await new Promise<void>((resolve) => {
           clock.timer(pause, resolve, { unref: true })
-          this.aborted.signal.addEventListener('abort', resolve, { once: true })
+          this.aborted.signal.addEventListener('abort', () => resolve(), { once: true })
         })
       }
     }
@@ -142,7 +142,7 @@ export class FrontierWorker extends BaseService {
 
   /** A message that is no page is extract's to bury: it reads every message of this topic too. */
   #pageOf(entry: WindowEntry): Page | undefined {
-    if (headerText(entry.message.headers, ONLY_HEADER) !== undefined) return undefined
+    if (headerText(entry.message.headers, HEADER.only) !== undefined) return undefined
     try {
       return this.#options.codec.decode('Page', entry.message.value)
     } catch (error) {

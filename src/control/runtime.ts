@@ -1,0 +1,251 @@
+import { hostname } from 'node:os'
+import { join, resolve } from 'node:path'
+import { processEnvironment } from '../config/load.ts'
+import type { Config } from '../config/options.ts'
+import { acquireBroker } from '../embedded/embedded-broker.ts'
+import { KafkaAdmin } from '../kafka/admin.ts'
+import { createKafkaClient, type KafkaClient } from '../kafka/client.ts'
+import { ControlLog } from '../kafka/control-log.ts'
+import type { LayoutSource } from '../kafka/layout.ts'
+import { DurableProducer } from '../kafka/producer.ts'
+import { TaskPublisher } from '../kafka/task-publisher.ts'
+import { batchLimits, gzipTopics, type TopicDefinition } from '../kafka/topic-definitions.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import { ReleaseStack } from '../kernel/lifecycle.ts'
+import type { Observer } from '../kernel/observe.ts'
+import { createMessageCodec, type MessageCodec } from '../message/codec.ts'
+import { createSchemaStore, type SchemaStore } from '../message/schema-store.ts'
+import { type GroupNames, groupNames, type TopicNames, topicNames } from '../message/topics.ts'
+import { openStateStore } from '../state/open-state-store.ts'
+import type { StateStore } from '../state/state-store.ts'
+import { layoutSource } from './layout-command.ts'
+import { registryOf } from './registry-client.ts'
+import { wantedTopics } from './topic-settings.ts'
+
+export interface RuntimeOptions {
+  readonly config: Config
+  /** The command, as people know it. */
+  readonly owner: string
+  readonly clock: Clock
+  readonly observer: Observer
+  readonly signal?: AbortSignal
+}
+
+/**
+ * What every verb stands on: the broker (the given one, or our own), and over it client, admin, codec, and, when first asked for,
+ * producer, state and control log. Whoever opened it closes it; what was opened last is closed first.
+ */
+export class Runtime {
+  readonly config: Config
+  readonly clock: Clock
+  readonly observer: Observer
+  readonly owner: string
+  readonly dataDir: string
+  readonly brokers: readonly string[]
+  /** Our own broker in the data folder. */
+  readonly isEmbedded: boolean
+  readonly clusterId: string
+  readonly topics: TopicNames
+  readonly groups: GroupNames
+  readonly client: KafkaClient
+  readonly admin: KafkaAdmin
+  readonly schemaStore: SchemaStore
+  readonly codec: MessageCodec
+  readonly #releases: ReleaseStack
+  #producer: Promise<DurableProducer> | undefined
+  #state: Promise<StateStore> | undefined
+  #control: Promise<ControlLog> | undefined
+
+  private constructor(options: RuntimeOptions, opened: OpenedBroker, releases: ReleaseStack) {
+    this.config = options.config
+    this.clock = options.clock
+    this.observer = options.observer
+    this.owner = options.owner
+    this.dataDir = resolve(options.config.data)
+    this.brokers = opened.brokers
+    this.isEmbedded = opened.isEmbedded
+    this.clusterId = opened.clusterId
+    this.client = opened.client
+    this.admin = opened.admin
+    this.topics = topicNames(options.config['topics.prefix'])
+    this.groups = groupNames(options.config['topics.prefix'])
+    this.schemaStore = createSchemaStore()
+    const registry = registryOf(options.config['registry.url'])
+    this.codec = createMessageCodec({ schemaStore: this.schemaStore, ...(registry === undefined ? {} : { registry }) })
+    this.#releases = releases
+  }
+
+  /** Errors: KAFKA_UNREACHABLE, KAFKA_NOT_AVAILABLE, KAFKA_START_FAILED, DATA_DIR_BROKEN. */
+  static async open(options: RuntimeOptions): Promise<Runtime> {
+    const releases = new ReleaseStack()
+    try {
+      return new Runtime(options, await openBroker(options, releases), releases)
+    } catch (error) {
+      await releases.releaseAll()
+      throw error
+    }
+  }
+
+  /** All topics as the configuration wants them, with those that extractors name for their records. */
+  wantedTopics(recordTopics: readonly string[] = []): TopicDefinition[] {
+    return wantedTopics(this.config, this.isEmbedded, recordTopics)
+  }
+
+  get maxBatchBytes(): (topic: string) => number {
+    return batchLimits(this.wantedTopics())
+  }
+
+  producer(): Promise<DurableProducer> {
+    this.#producer ??= this.#openProducer()
+    return this.#producer
+  }
+
+  state(): Promise<StateStore> {
+    this.#state ??= this.#openState()
+    return this.#state
+  }
+
+  /** Read to what was its end, and followed. Errors: KAFKA_TOPIC_MISSING before `topics apply`. */
+  control(): Promise<ControlLog> {
+    this.#control ??= this.#openControl()
+    return this.#control
+  }
+
+  async layout(): Promise<LayoutSource> {
+    return layoutSource(await this.control())
+  }
+
+  async publisher(): Promise<TaskPublisher> {
+    const publisher = new TaskPublisher({
+      topics: this.topics,
+      codec: this.codec,
+      producer: await this.producer(),
+      layout: await this.layout(),
+      clock: this.clock,
+    })
+    await publisher.prepare()
+    return publisher
+  }
+
+  /** Something of the caller's that is to be closed before what it stands on. */
+  onClose(name: string, release: () => Promise<void> | void): void {
+    this.#releases.add(name, release)
+  }
+
+  close(): Promise<void> {
+    return this.#releases.releaseAll()
+  }
+
+  async #openProducer(): Promise<DurableProducer> {
+    const definitions = this.wantedTopics()
+    const producer = new DurableProducer({
+      client: this.client,
+      clock: this.clock,
+      observer: this.observer,
+      maxBatchBytes: batchLimits(definitions),
+      codec: gzipTopics(definitions),
+    })
+    await producer.start()
+    this.#releases.add('producer', () => producer.stop({ mode: 'drain', timeoutMs: 10_000 }))
+    return producer
+  }
+
+  async #openState(): Promise<StateStore> {
+    const redisUrl = this.config.redis
+    const state = await openStateStore({
+      ...(redisUrl === undefined ? { dataDir: join(this.dataDir, 'state') } : { redisUrl }),
+      namespace: { clusterId: this.clusterId, prefix: this.config['topics.prefix'] },
+      clock: this.clock,
+      observer: this.observer,
+    })
+    this.#releases.add('state store', () => state.close())
+    return state
+  }
+
+  async #openControl(): Promise<ControlLog> {
+    const control = new ControlLog({
+      client: this.client,
+      clock: this.clock,
+      observer: this.observer,
+      topic: this.topics.control,
+      decode: (value) => this.codec.decode('Command', value),
+    })
+    await this.codec.prepare(this.topics.control, 'Command')
+    control.subscribe(({ command }) => {
+      if (command.subject.startsWith('schema:') && command.kind === 'announce') this.#learnSchema(command.payload)
+    })
+    await control.start()
+    this.#releases.add('control log', () => control.stop({ mode: 'abort', timeoutMs: 0 }))
+    await control.ready
+    return control
+  }
+
+  #learnSchema(payload: string): void {
+    const parsed = JSON.parse(payload) as { schema?: unknown } | null
+    if (typeof parsed?.schema === 'string') this.schemaStore.add(parsed.schema)
+  }
+}
+
+interface OpenedBroker {
+  readonly brokers: readonly string[]
+  readonly isEmbedded: boolean
+  readonly clusterId: string
+  readonly client: KafkaClient
+  readonly admin: KafkaAdmin
+}
+
+async function openBroker(options: RuntimeOptions, releases: ReleaseStack): Promise<OpenedBroker> {
+  const { config, clock, observer, signal } = options
+  const given = config.brokers
+  const isEmbedded = given.length === 0
+  const brokers = isEmbedded ? await acquire(options, releases) : given
+  const client = createKafkaClient(connectionOf(config, brokers), observer)
+  await client.verifyReachable({ timeoutMs: 10_000, ...(signal === undefined ? {} : { signal }) })
+  const admin = new KafkaAdmin(client, clock)
+  releases.add('admin connection', () => admin.close())
+  return { brokers, isEmbedded, client, admin, clusterId: await admin.clusterId() }
+}
+
+async function acquire(options: RuntimeOptions, releases: ReleaseStack): Promise<readonly string[]> {
+  const broker = await acquireBroker({ ...embeddedOptions(options.config), ...options })
+  releases.add('embedded broker', () => broker.release())
+  return broker.brokers
+}
+
+/** What the embedded broker needs to know of this machine and its user. */
+export function embeddedOptions(config: Config): { dataDir: string; cacheDir: string; installMissing: boolean; javaHome?: string } {
+  const environment = processEnvironment()
+  const home = environment.XDG_CACHE_HOME ?? join(environment.HOME ?? '.', '.cache')
+  return {
+    dataDir: resolve(config.data),
+    cacheDir: join(home, 'millrace'),
+    installMissing: environment.MILLRACE_NO_INSTALL !== '1',
+    ...(environment.JAVA_HOME === undefined ? {} : { javaHome: environment.JAVA_HOME }),
+  }
+}
+
+function connectionOf(config: Config, brokers: readonly string[]): Parameters<typeof createKafkaClient>[0] {
+  const mechanism = config['kafka.sasl.mechanism']
+  return {
+    brokers,
+    clientId: config['kafka.clientId'],
+    ...(config['kafka.ssl'] ? { ssl: true } : {}),
+    ...(mechanism === undefined
+      ? {}
+      : { sasl: { mechanism, username: config['kafka.sasl.username'] ?? '', password: config['kafka.sasl.password'] ?? '' } }),
+  }
+}
+
+/** Who writes a command: the command line and the machine. */
+export function commandAuthor(owner: string): string {
+  return `${owner}@${hostname()}`
+}
+
+/** Errors: KAFKA_TOPIC_MISSING naming those that are not there. */
+export async function requireTopics(runtime: Runtime, topics: readonly string[]): Promise<void> {
+  const existing = new Set(await runtime.admin.listTopics())
+  const missing = topics.filter((topic) => !existing.has(topic))
+  if (missing.length === 0) return
+  throw new MillraceError('KAFKA_TOPIC_MISSING', `the broker ${runtime.brokers.join(', ')} has no topic ${missing.join(', ')}`)
+}

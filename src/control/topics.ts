@@ -1,0 +1,59 @@
+import type { TopicDescription } from '../kafka/topic-admin.ts'
+import type { TopicPlan } from '../kafka/topic-plan.ts'
+import { subject } from '../message/command.ts'
+import { announce } from './announce.ts'
+import { type LayoutPayload, readLayout } from './layout-command.ts'
+import type { Runtime } from './runtime.ts'
+
+/** Topics as code: what differs from the configuration. Changes nothing. */
+export function planTopics(runtime: Runtime, recordTopics: readonly string[] = []): Promise<TopicPlan> {
+  return runtime.admin.planTopics(runtime.wantedTopics(recordTopics))
+}
+
+/**
+ * Makes the topics as the configuration wants them, and tells all members the layout. Idempotent. Errors: CONFIG_INVALID with the
+ * refusals of the plan, before anything is changed.
+ */
+export async function applyTopics(runtime: Runtime, recordTopics: readonly string[] = []): Promise<TopicPlan> {
+  const plan = await planTopics(runtime, recordTopics)
+  await runtime.admin.applyTopics(plan)
+  await publishLayout(runtime, recordTopics)
+  return plan
+}
+
+/** The layout rises by a version when a topic has another number of partitions than it says. */
+async function publishLayout(runtime: Runtime, recordTopics: readonly string[]): Promise<void> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  const present = readLayout(control)
+  const partitions: Record<string, number> = { ...present?.partitions }
+  for (const { topic, partitions: count } of runtime.wantedTopics(recordTopics)) partitions[topic] = count
+  if (present !== undefined && sameCounts(present.partitions, partitions)) return
+  const layout: LayoutPayload = { version: (present?.version ?? 0) + 1, partitions }
+  await announce(runtime, { kind: 'set', subject: subject.layout, payload: layout })
+}
+
+function sameCounts(a: Readonly<Record<string, number>>, b: Readonly<Record<string, number>>): boolean {
+  return Object.keys(b).length === Object.keys(a).length && Object.entries(b).every(([topic, count]) => a[topic] === count)
+}
+
+export interface DescribedTopic extends TopicDescription {
+  readonly messages: bigint
+}
+
+/** The topics of this prefix that are there, with what they hold. */
+export async function describeTopics(runtime: Runtime): Promise<DescribedTopic[]> {
+  const existing = new Set(await runtime.admin.listTopics())
+  const wanted = runtime.wantedTopics().filter(({ topic }) => existing.has(topic))
+  const described = await runtime.admin.describeTopics(wanted.map(({ topic }) => topic))
+  return Promise.all(
+    described.map(async (topic) => {
+      const [low, end] = await Promise.all([
+        runtime.admin.earliestOffsets(topic.topic),
+        runtime.admin.endOffsets(topic.topic, 'read_uncommitted'),
+      ])
+      const messages = [...end].reduce((sum, [partition, offset]) => sum + offset - (low.get(partition) ?? 0n), 0n)
+      return { ...topic, messages }
+    }),
+  )
+}
