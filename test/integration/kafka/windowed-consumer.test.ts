@@ -1,4 +1,5 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import type { KafkaClient } from '../../../src/kafka/client.ts'
 import { encodeOffsetMap } from '../../../src/kafka/offset-map.ts'
 import { type WindowEntry, WindowedConsumer, type WindowedConsumerOptions } from '../../../src/kafka/windowed-consumer.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
@@ -287,6 +288,33 @@ describe('the windowed consumer', () => {
     for (const entry of entries) entry.complete()
     await drain(consumer)
     expect(await kafka.committed(groupId, topic, 0)).toEqual({ offset: 30n, metadata: '' })
+  })
+
+  it('commits offsets alone on a broker that takes no map, and says so', async () => {
+    const groupId = uniqueName('group')
+    const topic = await kafka.topic()
+    await kafka.produce(topic, 0, numbered(0, 4))
+    const isolated: KafkaClient['isolated'] = (onLog) => {
+      const created = kafka.client.isolated(onLog)
+      const consumerOf = created.consumer.bind(created)
+      created.consumer = (config) => {
+        const consumer = consumerOf(config)
+        const commit = consumer.commitOffsets
+        // As a broker with a small offset.metadata.max.bytes answers.
+        consumer.commitOffsets = async (offsets) => {
+          if (offsets.some(({ metadata }) => metadata)) throw Object.assign(new Error('too large'), { type: 'OFFSET_METADATA_TOO_LARGE' })
+          return commit(offsets)
+        }
+        return consumer
+      }
+      return created
+    }
+    const { entries, seen } = await member(groupId, [topic], { client: { ...kafka.client, isolated } })
+    await eventually(() => entries.length === 5)
+    entries[0]?.complete()
+    entries[3]?.complete()
+    await eventually(async () => (await kafka.committed(groupId, topic, 0))?.offset === 1n)
+    expect(seen.count('OffsetMapDropped', { reason: 'refused' })).toBe(1)
   })
 
   it('fails, and says why, when the handler throws', async () => {
