@@ -5,6 +5,7 @@ import { bytesCheck } from './avro-bytes.ts'
 import { type AvroNode, logicalOf, parseAvroSchema } from './avro-schema.ts'
 import { valueCheck } from './avro-value.ts'
 import { canonicalForm, crc64Avro } from './canonical-form.ts'
+import { readProblems } from './compatibility.ts'
 
 /**
  * The only importer of the Avro library. It encodes and decodes; what it trusts (counts, lengths, branches, field names) is checked
@@ -85,23 +86,25 @@ function resolverOf(reader: AvroSchema, writer: AvroSchema): Resolver {
   if (known !== undefined) return known
   const [readerType, writerType] = [TYPES.get(reader), TYPES.get(writer)]
   if (readerType === undefined || writerType === undefined) throw new MillraceError('INTERNAL', 'a schema was not made by parseSchema')
+  const problems = readProblems(reader, writer)
+  if (problems.length > 0)
+    throw incompatible(reader, writer, problems.map(({ path, reason }) => (path === '' ? reason : `field ${path}: ${reason}`)).join('; '))
   let resolver: Resolver
   try {
     // Names are compared without namespace, as the specification says: a foreign producer may leave it out.
     resolver = readerType.createResolver(writerType, { ignoreNamespaces: true })
   } catch (cause) {
-    throw new MillraceError(
-      'SCHEMA_INCOMPATIBLE',
-      `what ${writer.name} (${writer.fingerprint}) writes can't be read as ${reader.name}: ${errorText(cause)}`,
-      {
-        cause,
-      },
-    )
+    throw incompatible(reader, writer, errorText(cause), cause)
   }
   const byWriter = RESOLVERS.get(reader) ?? new WeakMap<AvroSchema, Resolver>()
   byWriter.set(writer, resolver)
   RESOLVERS.set(reader, byWriter)
   return resolver
+}
+
+function incompatible(reader: AvroSchema, writer: AvroSchema, why: string, cause?: unknown): MillraceError {
+  const text = `what ${writer.name} (${writer.fingerprint}) writes can't be read as ${reader.name}: ${why}`
+  return new MillraceError('SCHEMA_INCOMPATIBLE', text, { cause })
 }
 
 function libraryType(json: unknown): Type {
@@ -146,10 +149,7 @@ class DecimalType extends avro.types.LogicalType {
   }
 
   override _resolve(type: unknown): ((value: unknown) => unknown) | undefined {
-    if (type instanceof DecimalType) return type.scale === this.scale ? (value) => value : undefined
-    return avro.Type.isType(type, 'bytes', 'string')
-      ? (value) => this._fromValue(Buffer.isBuffer(value) ? value : Buffer.from(String(value)))
-      : undefined
+    return type instanceof DecimalType && type.scale === this.scale ? (value) => value : undefined
   }
 }
 

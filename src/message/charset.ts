@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer'
+import { isAscii, isUtf8 } from 'node:buffer'
 import { getBOMEncoding, labelToName, TextDecoder } from '@exodus/bytes/encoding.js'
 import { isHtmlType, isXmlType, parseContentType } from './content-type.ts'
 import { prescanMeta, xmlDeclaration } from './meta-prescan.ts'
@@ -30,7 +30,7 @@ export function decideCharset(bytes: Uint8Array, contentType: string | null): De
   }
   const declared = declaredIn(bytes, essence)
   if (declared !== null) return { charset: declared, source: 'meta' }
-  return isUtf8(wholeCharacters(bytes)) ? { charset: 'UTF-8', source: 'utf8-valid' } : { charset: 'windows-1252', source: 'default' }
+  return isCutUtf8(bytes) ? { charset: 'UTF-8', source: 'utf8-valid' } : { charset: 'windows-1252', source: 'default' }
 }
 
 /**
@@ -51,6 +51,12 @@ function declaredIn(bytes: Uint8Array, essence: string | null): string | null {
 function encodingName(label: string): string | null {
   const name = labelToName(label.trim())
   return name === 'replacement' ? null : name
+}
+
+/** One odd byte at the end of ASCII is no cut character: nothing else says that the text is UTF-8. */
+function isCutUtf8(bytes: Uint8Array): boolean {
+  const whole = wholeCharacters(bytes)
+  return isUtf8(whole) && (whole.length === bytes.length || !isAscii(whole))
 }
 
 /** Without the first bytes of a character whose rest was cut. */

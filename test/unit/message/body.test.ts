@@ -1,0 +1,167 @@
+import { createHash, randomBytes } from 'node:crypto'
+import zlib from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { type BodyEncoding, hasZstd, unpack, unpackSync } from '../../../src/message/body-codec.ts'
+import { contentCodings, decodeContent } from '../../../src/message/content-encoding.ts'
+import { packPageBody, unpackPageBody, unpackPageBodySync } from '../../../src/message/page-body.ts'
+
+const html = Buffer.from(`<html>${'<p>the same again</p>'.repeat(60)}</html>`)
+const packers: Record<'gzip' | 'br' | 'deflate', (bytes: Buffer) => Buffer> = {
+  gzip: (bytes) => zlib.gzipSync(bytes),
+  br: (bytes) => zlib.brotliCompressSync(bytes),
+  deflate: (bytes) => zlib.deflateSync(bytes),
+}
+const MAX = 1_000_000
+const text = async (wire: Buffer, header: string): Promise<string> => (await decodeContent(wire, header, MAX)).decoded.toString()
+
+describe('a page body', () => {
+  it('that came plain is packed, and unpacked to the same bytes', async () => {
+    const packed = await packPageBody({ body: html, encoding: 'identity', decoded: html })
+    expect(packed.bodyEncoding).toBe(hasZstd() ? 'zstd' : 'br')
+    expect(packed.body.length).toBeLessThan(html.length / 10)
+    expect(packed).toMatchObject({ bodyLength: html.length, bodySha256: createHash('sha256').update(html).digest('hex') })
+    const page = { ...packed, bodyRef: null }
+    expect(await unpackPageBody(page)).toEqual({ ok: true, bytes: html })
+    expect(unpackPageBodySync(page)).toEqual({ ok: true, bytes: html })
+  })
+
+  it('that packing does not make smaller is kept plain', async () => {
+    for (const body of [randomBytes(2_000), Buffer.from('short'), Buffer.alloc(0)]) {
+      expect(await packPageBody({ body, encoding: 'identity', decoded: body })).toMatchObject({ body, bodyEncoding: 'identity' })
+    }
+  })
+
+  it.each(['gzip', 'br', 'deflate'] as const)('that came in %s is stored as it came', async (encoding) => {
+    const body = packers[encoding](html)
+    const packed = await packPageBody({ body, encoding, decoded: html })
+    expect(packed).toMatchObject({ body, bodyEncoding: encoding, bodyLength: html.length })
+    expect(unpackPageBodySync({ ...packed, bodyRef: null })).toEqual({ ok: true, bytes: html })
+  })
+
+  it('that is not what its page says is broken, and never more than it says', async () => {
+    const page = { ...(await packPageBody({ body: zlib.gzipSync(html), encoding: 'gzip', decoded: html })), bodyRef: null }
+    const cases = [
+      [{ ...page, body: page.body.subarray(0, -6) }, 'ends too early'],
+      [{ ...page, body: Buffer.from('nonsense') }, 'damaged'],
+      [{ ...page, bodyLength: html.length - 1 }, 'decodes to more than'],
+      [{ ...page, bodyLength: html.length + 1 }, `decodes to ${html.length} bytes`],
+      [{ ...page, bodySha256: 'ab' }, 'its sha256 is'],
+      [{ ...page, bodyLength: 2 ** 40 }, 'at most 67108864 are taken'],
+    ] as const
+    for (const [broken, detail] of cases) {
+      expect(unpackPageBodySync(broken)).toMatchObject({ ok: false, reason: 'broken', detail: expect.stringContaining(detail) })
+      expect(await unpackPageBody(broken)).toMatchObject({ ok: false, reason: 'broken', detail: expect.stringContaining(detail) })
+    }
+    expect(unpackPageBodySync({ ...page, bodyEncoding: 'rot13' })).toMatchObject({ ok: false, reason: 'unsupported' })
+    expect(unpackPageBodySync({ ...page, bodyRef: 'blob-1' })).toMatchObject({ ok: false, detail: expect.stringContaining('blob-1') })
+    if (!hasZstd()) expect(unpackPageBodySync({ ...page, bodyEncoding: 'zstd' })).toMatchObject({ ok: false, reason: 'unsupported' })
+  })
+
+  it('that is a bomb makes no more bytes than are taken', async () => {
+    const bomb = zlib.gzipSync(Buffer.alloc(8_000_000))
+    for (const encoding of ['gzip'] as BodyEncoding[]) {
+      expect(await unpack(bomb, encoding, 1_000)).toMatchObject({ problem: 'size', bytes: Buffer.alloc(1_000) })
+      expect(unpackSync(bomb, encoding, 1_000).problem).toBe('size')
+    }
+  })
+
+  it('is cut only beyond the limit, which counts decoded bytes (C182)', async () => {
+    for (const [length, problem] of [
+      [999, null],
+      [1_000, null],
+      [1_001, 'size'],
+    ] as const) {
+      const body = Buffer.alloc(length, 'a')
+      for (const header of ['', 'gzip', 'br', 'deflate']) {
+        const wire = header === '' ? body : packers[header as 'gzip'](body)
+        const decoded = await decodeContent(wire, header, 1_000)
+        expect([header, length, decoded.truncated, decoded.decoded.length]).toEqual([header, length, problem, Math.min(length, 1_000)])
+      }
+      expect(unpackSync(zlib.gzipSync(body), 'gzip', 1_000).problem).toBe(problem)
+    }
+  })
+})
+
+describe('a Content-Encoding', () => {
+  it('is undone, and the body kept as it came (C080)', async () => {
+    const wire = zlib.gzipSync('hello gzip')
+    expect(await decodeContent(wire, 'gzip', MAX)).toEqual({
+      body: wire,
+      encoding: 'gzip',
+      decoded: Buffer.from('hello gzip'),
+      truncated: null,
+      problem: null,
+    })
+  })
+
+  it('is known without case and by its older name (C082)', async () => {
+    const wire = zlib.gzipSync('hello')
+    for (const header of ['x-gzip', 'GZIP', ' gzip ', 'gzip, identity', ', gzip,']) expect(await text(wire, header)).toBe('hello')
+    expect(contentCodings('X-GZIP, br ,identity')).toEqual(['gzip', 'br'])
+  })
+
+  it('that ends too early gives what came, marked (C084)', async () => {
+    for (const [header, wire] of [
+      ['gzip', zlib.gzipSync('hello gzip').subarray(0, -6)],
+      ['deflate', zlib.deflateSync('hello gzip').subarray(0, -4)],
+      ['br', zlib.brotliCompressSync(html).subarray(0, -4)],
+    ] as const) {
+      const decoded = await decodeContent(wire, header, MAX)
+      expect([header, decoded.truncated, decoded.problem, decoded.encoding]).toEqual([header, 'encoding', 'cut', 'identity'])
+      if (header !== 'br') expect(decoded.decoded.toString()).toBe('hello gzip')
+    }
+  })
+
+  it('that is damaged gives what came before the damage', async () => {
+    const noise = randomBytes(100_000)
+    const wire = zlib.gzipSync(noise)
+    wire.fill(0xff, 90_000, 91_000)
+    const decoded = await decodeContent(wire, 'gzip', MAX)
+    expect(decoded).toMatchObject({ truncated: 'encoding', encoding: 'identity' })
+    expect(noise.subarray(0, decoded.decoded.length).equals(decoded.decoded) || decoded.problem === 'broken').toBe(true)
+  })
+
+  it('that the body is not in passes it as it is, and says so (C086)', async () => {
+    const plain = Buffer.from('<html>plain</html>')
+    for (const [header, problem] of [
+      ['gzip', 'mislabelled'],
+      ['br', 'mislabelled'],
+      ['deflate', 'mislabelled'],
+      ['zstd', 'mislabelled'],
+      ['utf-8', 'unknown-coding'],
+      ['none', 'unknown-coding'],
+    ]) {
+      expect(await decodeContent(plain, header, MAX)).toEqual({
+        body: plain,
+        encoding: 'identity',
+        decoded: plain,
+        truncated: null,
+        problem,
+      })
+    }
+  })
+
+  it('of several codings is undone from the last to the first (C089)', async () => {
+    const wire = zlib.gzipSync(zlib.deflateSync('hello'))
+    expect(await decodeContent(wire, 'deflate, gzip', MAX)).toMatchObject({
+      decoded: Buffer.from('hello'),
+      encoding: 'identity',
+      problem: null,
+    })
+    const five = [1, 2, 3, 4, 5].reduce((bytes) => zlib.gzipSync(bytes), Buffer.from('deep'))
+    expect(await text(five, 'gzip,gzip,gzip,gzip,gzip')).toBe('deep')
+    expect(await decodeContent(zlib.gzipSync(five), 'gzip,gzip,gzip,gzip,gzip,gzip', MAX)).toMatchObject({
+      problem: 'too-many',
+      truncated: 'encoding',
+    })
+  })
+
+  it('deflate is taken with and without zlib header', async () => {
+    expect(await text(zlib.deflateSync('hello'), 'deflate')).toBe('hello')
+    expect(await text(zlib.deflateRawSync('hello'), 'deflate')).toBe('hello')
+  })
+
+  it('of an empty body is nothing', async () => {
+    expect(await decodeContent(Buffer.alloc(0), 'gzip', MAX)).toMatchObject({ decoded: Buffer.alloc(0), truncated: null, problem: null })
+  })
+})

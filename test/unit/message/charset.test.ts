@@ -1,0 +1,166 @@
+import sniff from 'html-encoding-sniffer'
+import { describe, expect, it } from 'vitest'
+import { decideCharset, decodeText } from '../../../src/message/charset.ts'
+import { parseContentType } from '../../../src/message/content-type.ts'
+
+const bytes = (...parts: (string | { hex: string })[]): Buffer =>
+  Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : Buffer.from(part.hex, 'hex'))))
+const read = (body: Buffer, contentType: string | null): [string, string, string] => {
+  const { charset, source } = decideCharset(body, contentType)
+  return [decodeText(body, charset), charset, source]
+}
+
+describe('the charset of a body', () => {
+  it('is that of its byte order mark before all, which is no part of the text (C070)', () => {
+    expect(read(bytes({ hex: 'efbbbfd09fd180d0b8d0b2d0b5d182' }), 'text/html; charset=windows-1251')).toEqual(['Привет', 'UTF-8', 'bom'])
+    expect(read(bytes({ hex: 'fffe41003404' }), 'text/html')).toEqual(['Aд', 'UTF-16LE', 'bom'])
+  })
+
+  it('is that of the header, else of the page (C072)', () => {
+    expect(read(bytes({ hex: '93fa967b' }), 'text/html; charset=Shift_JIS')).toEqual(['日本', 'Shift_JIS', 'header'])
+    const page = bytes('<meta charset="windows-1251">', { hex: 'd6e5ede0' })
+    expect(read(page, 'text/html')).toEqual(['<meta charset="windows-1251">Цена', 'windows-1251', 'meta'])
+    expect(read(page, null)[2]).toBe('meta')
+  })
+
+  it('is not looked for in the content of JSON or plain text (C074)', () => {
+    const json = '{"h":"<meta charset=gbk>","n":"café"}'
+    expect(read(bytes(json), 'application/json')).toEqual([json, 'UTF-8', 'utf8-valid'])
+    expect(read(bytes('<meta charset=gbk>é'), 'text/plain')[1]).toBe('UTF-8')
+  })
+
+  it('falls through a label that names no encoding, and takes odd forms as they are meant (C076)', () => {
+    expect(read(bytes('<meta charset=koi8-r>', { hex: 'f0d2c9d7c5d4' }), 'text/html; charset=utf8mb4')).toEqual([
+      '<meta charset=koi8-r>Привет',
+      'KOI8-R',
+      'meta',
+    ])
+    for (const header of [
+      'charset="utf-8"',
+      "charset='utf-8'",
+      'charset=utf-8;',
+      'CHARSET = UTF8',
+      'charset="utf-8',
+      'charset=utf8mb4; charset=utf-8',
+    ]) {
+      expect([header, ...read(bytes({ hex: 'e9' }), `text/html; ${header}`)]).toEqual([header, '�', 'UTF-8', 'header'])
+    }
+    expect(read(bytes('a'), 'text/html; charset=iso-2022-kr')[2]).toBe('utf8-valid')
+    expect(read(bytes({ hex: 'a4' }), 'text/html; charset=iso-8859-16')[0]).toBe('€')
+  })
+
+  it('decodes characters that are split between chunks, once they are one body (C078)', () => {
+    const body = Buffer.concat([Buffer.from('e4bda0e5', 'hex'), Buffer.from('a5bd', 'hex')])
+    expect(read(body, 'text/plain')[0]).toBe('你好')
+  })
+
+  it('is UTF-8 where the bytes are, a character cut at the end included, else windows-1252 with its quotes', () => {
+    expect(read(bytes('caf', { hex: 'c3a9e4bd' }), 'text/html').slice(1)).toEqual(['UTF-8', 'utf8-valid'])
+    expect(read(bytes({ hex: '93616294' }), 'text/html')).toEqual(['“ab”', 'windows-1252', 'default'])
+    expect(read(bytes('caf', { hex: 'e9' }, ' ol'), 'text/html')).toEqual(['café ol', 'windows-1252', 'default'])
+    expect(read(Buffer.alloc(0), 'text/html')).toEqual(['', 'UTF-8', 'utf8-valid'])
+  })
+
+  it('is that of an XML declaration', () => {
+    const xml = bytes('<?xml version="1.0" encoding="ISO-8859-2"?><a>', { hex: 'b1' }, '</a>')
+    for (const type of ['text/xml', 'application/xml', 'application/rss+xml', 'application/xhtml+xml', 'text/html', null]) {
+      expect([type, ...read(xml, type).slice(1)]).toEqual([type, 'ISO-8859-2', 'meta'])
+    }
+    expect(read(xml, 'text/plain')[1]).toBe('windows-1252')
+    expect(read(bytes('<?xml version="1.0" encoding="UTF-16"?><a/>'), 'text/xml')[1]).toBe('UTF-8')
+  })
+
+  it('is found where the declaration stands late, but not in a script', () => {
+    const late = (before: string): Buffer => bytes('<html><head>', before, '<meta charset=koi8-r>', { hex: 'f0' })
+    expect(read(late(`<title>${'x'.repeat(3_000)}</title>`), 'text/html')[1]).toBe('KOI8-R')
+    expect(read(late(`<script>${'x'.repeat(1_500)}"<meta charset=gbk>"</script>`), 'text/html')[1]).toBe('KOI8-R')
+    expect(read(bytes('<html><head>', 'x'.repeat(2_000), '<body><p><meta charset=gbk>', { hex: 'e9' }), 'text/html')[1]).toBe(
+      'windows-1252',
+    )
+  })
+
+  it('never throws on a declaration that is cut or odd', () => {
+    const pages = [
+      '<meta http-equiv=content-type content="text/html; charset">',
+      '<meta http-equiv=content-type content="charset=">',
+      '<meta content="about charset"><meta charset=koi8-r>',
+      '<meta charset',
+      '<meta charset="koi8-r',
+      '<!--',
+      '<!-- <meta charset=gbk> --><meta charset=koi8-r>',
+      '<meta http-equiv="Content-Type" content="text/html; charset=koi8-r">',
+      '<meta content="text/html; charset=koi8-r">',
+      '<meta charset=utf-16>',
+      '<meta charset=x-user-defined>',
+      '<p title="<meta charset=gbk>"><meta/charset=koi8-r>',
+      `<p ${'a '.repeat(8_000)}`,
+      '<'.repeat(16_384),
+      '<meta '.repeat(2_700),
+    ]
+    const charsets = pages.map((page) => decideCharset(bytes(page, { hex: 'e9' }), 'text/html').charset)
+    const plain = 'windows-1252'
+    expect(charsets).toEqual([
+      plain,
+      plain,
+      'KOI8-R',
+      plain,
+      plain,
+      plain,
+      'KOI8-R',
+      'KOI8-R',
+      plain,
+      'UTF-8',
+      plain,
+      'KOI8-R',
+      plain,
+      plain,
+      plain,
+    ])
+  })
+
+  it('agrees with the sniffer of browsers on declarations in the first bytes', () => {
+    const attributes = [
+      'charset=koi8-r',
+      'charset="big5"',
+      "CHARSET='gbk'",
+      'http-equiv=content-type',
+      'content="text/html;charset=sjis"',
+      'x',
+      'charset=none',
+      '/',
+      '=',
+    ]
+    const before = ['', '<!doctype html>', '<html lang=en>', '<!-- c -->', '</p>', '<?php x ?>', '<title>t</title>', 'text < 5']
+    let compared = 0
+    for (const first of before) {
+      for (const a of attributes) {
+        for (const b of attributes) {
+          const page = bytes(`${first}<meta ${a} ${b}>`, { hex: 'e9' })
+          expect([page.toString('latin1'), decideCharset(page, 'text/html').charset]).toEqual([page.toString('latin1'), sniff(page)])
+          compared++
+        }
+      }
+    }
+    expect(compared).toBe(before.length * attributes.length ** 2)
+  })
+
+  it('that another program wrote and nobody knows is decided anew', () => {
+    expect(decodeText(bytes('é'), 'klingon')).toBe('é')
+    expect(decodeText(bytes({ hex: 'e9' }), null)).toBe('é')
+  })
+})
+
+describe('a Content-Type', () => {
+  it.each([
+    [' Text/HTML ; charset=utf-8', 'text/html', ['utf-8']],
+    ['text/html', 'text/html', []],
+    ['', null, []],
+    [null, null, []],
+    ['charset=utf-8', null, []],
+    ['html', null, []],
+    ['text/html;charset=', 'text/html', []],
+    ['text/html; boundary="; charset=a"', 'text/html', ['a"']],
+  ])('%j has the essence %j', (header, essence, labels) => {
+    expect(parseContentType(header)).toEqual({ essence, charsetLabels: labels })
+  })
+})
