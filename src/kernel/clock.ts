@@ -10,6 +10,8 @@ export interface Clock {
   now(): number
   /** Monotonic milliseconds from an arbitrary origin of this process. */
   mono(): number
+  /** Monotonic milliseconds since this machine started, the same for all of its processes; another boot starts anew. */
+  machineMono(): number
   /** Resolves after `ms`; rejects with `signal.reason` when aborted first. Its listener is removed either way. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /** Arms one timer; the returned function disarms it. `unref` lets the process end while it is armed. */
@@ -22,6 +24,8 @@ const MAX_TIMER_MS = 2_147_483_647
 export const systemClock: Clock = {
   now: () => Date.now(),
   mono: () => performance.now(),
+  // CLOCK_MONOTONIC on Linux, mach_absolute_time on macOS: both count from the start of the machine, for every process alike.
+  machineMono: () => Number(process.hrtime.bigint()) / 1e6,
   sleep(ms, signal) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) {

@@ -29,6 +29,11 @@ export interface StateStore {
   /** Accepted tasks that are not final, at most `limit`, in no particular order. */
   openTasks(crawlId: string, limit: number): Promise<readonly string[]>
   crawlIds(): Promise<readonly string[]>
+  /**
+   * Drops what is kept of a crawl: its claims without a time to live, both sets and the budgets that name it. Not one step: it works in
+   * parts, so that a crawl of millions of pages does not block the store; called again it goes on where it stopped.
+   */
+  forgetCrawl(crawlId: string): Promise<void>
 
   // --- page budgets -------------------------------------------------------------------------------------------------------
   /**
@@ -44,7 +49,10 @@ export interface StateStore {
   // --- limiter ------------------------------------------------------------------------------------------------------------
   /** Admits one request under all the keys together, or says how long to wait. Never refuses. */
   acquire(request: LimiterRequest): Promise<LimiterAnswer>
-  /** Ends a lease; the crawl delay of each key counts from now. An unknown (expired) lease is no error. */
+  /**
+   * Ends a lease; the crawl delay of each key counts from now (not after a lease that did not count for the rate). An unknown
+   * (expired) lease is no error.
+   */
   release(leaseId: string, keys: readonly { readonly key: PolitenessKey; readonly crawlDelayMs: number }[]): Promise<void>
   /** No request of the key starts for `forMs`. Extends, never shortens. */
   backOff(key: PolitenessKey, forMs: number): Promise<void>
@@ -75,7 +83,24 @@ export interface StateStore {
 
   /** True when the store held nothing of this deployment when it was opened: no key is asked before one crawl delay has passed. */
   readonly startedEmpty: boolean
+  /** Facts of the store for `doctor`. */
+  health(): Promise<StoreHealth>
+  /** Gives the connection or the file back, at most 2 s after the call; what was asked for before is finished. Calls afterwards are refused. */
   close(): Promise<void>
+}
+
+export interface StoreHealth {
+  readonly kind: 'redis' | 'lmdb'
+  /** Of the Redis server, or of the file format. */
+  readonly version: string
+  /** URL without its password, or path. */
+  readonly location: string
+  /** What outlives the server: `aof`, `rdb`, `none`, or `unknown` where the server does not say; LMDB is a `file`. */
+  readonly persistence: 'aof' | 'rdb' | 'none' | 'unknown' | 'file'
+  /** Redis: must be `noeviction`, else what was claimed may be forgotten. */
+  readonly maxmemoryPolicy?: string
+  /** Bytes taken by the file, or by the whole server. */
+  readonly sizeBytes: number
 }
 
 export interface Claim {
@@ -105,6 +130,8 @@ export interface CrawlCounts {
 export interface Budget {
   readonly id: string
   readonly limit: number
+  /** Crawl whose end is also the end of this budget. */
+  readonly crawlId?: string
 }
 
 export interface LimiterRequest {
@@ -113,7 +140,7 @@ export interface LimiterRequest {
   readonly leaseMs: number
   /** Worker that asks; leases of dead processes of this machine count as ended when found. */
   readonly owner: LeaseOwner
-  /** False for robots.txt: it takes a place, not a turn. */
+  /** False for robots.txt: it takes a place and obeys the back-off, but takes no turn and waits for no crawl delay. */
   readonly countsForRate: boolean
 }
 
@@ -129,6 +156,7 @@ export interface LimiterKey {
 
 export interface LeaseOwner {
   readonly workerId: string
+  /** The machine, and the set of processes in it, within which `pid` is unique (process-identity.ts). */
   readonly host: string
   readonly pid: number
   /** Start of the process as the system tells it, so that a reused pid is not taken for the old process. */

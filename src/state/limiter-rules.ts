@@ -1,0 +1,172 @@
+import type { PolitenessKey } from '../kernel/brand.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import type { LeaseOwner, LimiterKey, LimiterRequest, LimiterState, WaitReason } from './state-store.ts'
+
+/**
+ * The rules of the limiter for one key, pure: state and time are arguments. LMDB runs them as they stand here; redis/scripts/limiter.ts
+ * holds the same rules in Lua, and the contract suite asks both the same questions.
+ *
+ * Rate is kept as a debt of requests that drains at `ratePerSecond` (GCRA counted in requests, not in time), because the rate of a
+ * key may change between two requests: the debt then drains at the new rate, and neither an old slow rate nor an old fast one lives on.
+ *
+ * Times are ms of the store's clock. Beside each end of a wait its whole length is kept: under another boot id the clock has started
+ * anew, and so has every wait.
+ */
+export interface KeyPace {
+  /** Requests not yet drained at `debtAt`. */
+  debt: number
+  debtAt: number
+  /** Pace of the last request, for who asks without one (`limiterState`). */
+  ratePerSecond: number
+  burst: number
+  /** End of the last request that counted; undefined: none is known. */
+  lastEndAt: number | undefined
+  delayUntil: number
+  delayForMs: number
+  backOffUntil: number
+  backOffForMs: number
+  leases: Lease[]
+}
+
+export interface Lease {
+  readonly id: string
+  readonly until: number
+  readonly forMs: number
+  /** Crawl delay that follows its end; 0 for robots.txt. */
+  readonly crawlDelayMs: number
+  /** False for robots.txt: its end starts no crawl delay. */
+  readonly counts: boolean
+  readonly owner: LeaseOwner
+}
+
+export interface Wait {
+  readonly waitMs: number
+  readonly reason: WaitReason
+  readonly key: PolitenessKey
+}
+
+/** While all places are taken one asks again after this, for a release tells nobody. */
+export const LEASE_POLL_MS = 250
+
+/** A key is forgotten this long after its last wait has ended: until then a longer crawl delay can still count from its last end. */
+export const KEY_IDLE_MS = 600_000
+
+export function newKeyPace(): KeyPace {
+  return {
+    debt: 0,
+    debtAt: 0,
+    ratePerSecond: 1,
+    burst: 1,
+    lastEndAt: undefined,
+    delayUntil: 0,
+    delayForMs: 0,
+    backOffUntil: 0,
+    backOffForMs: 0,
+    leases: [],
+  }
+}
+
+/** A request that nobody could answer. Errors: INTERNAL, naming the value. */
+export function checkLimiterRequest(request: LimiterRequest): void {
+  for (const key of request.keys) {
+    check(key.ratePerSecond > 0 && Number.isFinite(key.ratePerSecond), key, 'ratePerSecond', key.ratePerSecond, 'a number above 0')
+    check(key.burst >= 1, key, 'burst', key.burst, 'at least 1')
+    check(key.concurrency >= 1, key, 'concurrency', key.concurrency, 'at least 1')
+    check(key.crawlDelayMs >= 0 && Number.isFinite(key.crawlDelayMs), key, 'crawlDelayMs', key.crawlDelayMs, 'at least 0')
+  }
+  if (!(request.leaseMs > 0)) throw new MillraceError('INTERNAL', `a lease of ${request.leaseMs} ms was asked for; it must be above 0`)
+}
+
+function check(holds: boolean, key: LimiterKey, name: string, value: number, expected: string): void {
+  if (!holds) throw new MillraceError('INTERNAL', `the limiter was asked for ${key.key} with ${name} ${value}; expected ${expected}`)
+}
+
+/** Ends the leases whose time is up: their crawl delay counts from their expiry, not from now. */
+export function endExpiredLeases(pace: KeyPace, now: number): void {
+  if (!pace.leases.some((lease) => lease.until <= now)) return
+  for (const lease of pace.leases) if (lease.until <= now && lease.counts) endRequest(pace, lease.until, lease.crawlDelayMs)
+  pace.leases = pace.leases.filter((lease) => lease.until > now)
+}
+
+/** A request ended at `at`: the next one starts no sooner than the crawl delay later. Never shortens. */
+export function endRequest(pace: KeyPace, at: number, crawlDelayMs: number): void {
+  pace.lastEndAt = Math.max(pace.lastEndAt ?? at, at)
+  if (at + crawlDelayMs > pace.delayUntil) {
+    pace.delayUntil = at + crawlDelayMs
+    pace.delayForMs = crawlDelayMs
+  }
+}
+
+export function extendBackOff(pace: KeyPace, now: number, forMs: number): void {
+  if (now + forMs <= pace.backOffUntil) return
+  pace.backOffUntil = now + forMs
+  pace.backOffForMs = forMs
+}
+
+/**
+ * What keeps a request of this key from starting, the longest wait where there are several; undefined: nothing. Shape: expired leases
+ * have been ended before. `bornAt`: when the store was found empty; undefined: it was not. Units: whole ms, at least 1.
+ */
+export function waitOf(pace: KeyPace, key: LimiterKey, countsForRate: boolean, now: number, bornAt: number | undefined): Wait | undefined {
+  let waitMs = 0
+  let reason: WaitReason = 'rate'
+  const consider = (ms: number, because: WaitReason): void => {
+    if (ms <= waitMs) return
+    waitMs = ms
+    reason = because
+  }
+  consider(pace.backOffUntil - now, 'back-off')
+  if (bornAt !== undefined) consider(bornAt + Math.max(key.crawlDelayMs, 1_000 / key.ratePerSecond) - now, 'warm-up')
+  if (countsForRate) {
+    consider(crawlDelayLeft(pace, key.crawlDelayMs, now), 'crawl-delay')
+    consider(rateLeft(pace, key.ratePerSecond, key.burst, now), 'rate')
+  }
+  if (pace.leases.length >= key.concurrency) {
+    const soonest = Math.min(...pace.leases.map((lease) => lease.until))
+    consider(Math.max(1, Math.min(soonest - now, LEASE_POLL_MS)), 'concurrency')
+  }
+  return waitMs > 0 ? { waitMs: Math.max(1, Math.ceil(waitMs)), reason, key: key.key } : undefined
+}
+
+function crawlDelayLeft(pace: KeyPace, crawlDelayMs: number, now: number): number {
+  const since = pace.lastEndAt === undefined ? 0 : pace.lastEndAt + crawlDelayMs
+  return Math.max(since, pace.delayUntil) - now
+}
+
+/** ms until the debt leaves room for one more request. The slack takes up what is lost in floating point, far below a microsecond. */
+function rateLeft(pace: KeyPace, ratePerSecond: number, burst: number, now: number): number {
+  const over = debtNow(pace, ratePerSecond, now) + 1 - burst
+  return over <= 1e-9 ? 0 : (over / ratePerSecond) * 1_000
+}
+
+function debtNow(pace: KeyPace, ratePerSecond: number, now: number): number {
+  return Math.max(0, pace.debt - ((now - pace.debtAt) * ratePerSecond) / 1_000)
+}
+
+/** Takes a place, and a turn where the request counts for the rate. */
+export function startRequest(pace: KeyPace, key: LimiterKey, lease: Lease, now: number): void {
+  pace.leases.push(lease)
+  if (!lease.counts) return
+  pace.debt = debtNow(pace, key.ratePerSecond, now) + 1
+  pace.debtAt = now
+  pace.ratePerSecond = key.ratePerSecond
+  pace.burst = key.burst
+}
+
+/** Gives a place back; a lease that is not known (it has expired) still ends a request now. */
+export function endLease(pace: KeyPace, leaseId: string, crawlDelayMs: number, now: number): void {
+  const lease = pace.leases.find((candidate) => candidate.id === leaseId)
+  pace.leases = pace.leases.filter((candidate) => candidate.id !== leaseId)
+  if (lease === undefined || lease.counts) endRequest(pace, now, crawlDelayMs)
+}
+
+export function limiterStateOf(pace: KeyPace, now: number): LimiterState {
+  const nextMs = Math.max(rateLeft(pace, pace.ratePerSecond, pace.burst, now), crawlDelayLeft(pace, 0, now), 0)
+  return { leases: pace.leases.length, nextMs: Math.ceil(nextMs), backOffMs: Math.ceil(Math.max(0, pace.backOffUntil - now)) }
+}
+
+/** True where nothing of the key matters any more. */
+export function isIdle(pace: KeyPace, now: number): boolean {
+  const lastWait = Math.max(pace.backOffUntil, pace.delayUntil, pace.lastEndAt ?? 0, pace.debtAt + (pace.debt / pace.ratePerSecond) * 1_000)
+  return pace.leases.length === 0 && lastWait + KEY_IDLE_MS < now
+}

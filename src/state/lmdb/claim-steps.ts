@@ -1,0 +1,64 @@
+import type { Claim, ClaimVerdict, FinishedAttempt } from '../state-store.ts'
+import type { Timed } from './boot-time.ts'
+import { digest, groupDigest, type Keys } from './keys.ts'
+import type { LmdbFile } from './lmdb-file.ts'
+import type { Sweep } from './sweep.ts'
+
+/** The seen set and the finished attempts on LMDB. Every function is called within a step of the file. */
+export class ClaimSteps {
+  readonly #file: LmdbFile
+  readonly #keys: Keys
+  readonly #sweep: Sweep
+
+  constructor(file: LmdbFile, keys: Keys, sweep: Sweep) {
+    this.#file = file
+    this.#keys = keys
+    this.#sweep = sweep
+  }
+
+  claim(claims: readonly Claim[], now: number): ClaimVerdict[] {
+    let timed = 0
+    const verdicts = claims.map((claim) => {
+      const parts = [groupDigest(claim.crawlId), digest([claim.canonicalUrl, claim.round], 16)] as const
+      const key = this.#keys.of('claim', ...parts)
+      const timedKey = this.#keys.of('timedClaim', ...parts)
+      const holder = this.#file.get<string>(key) ?? this.#timedHolder(timedKey, now)
+      if (holder !== undefined) return holder === claim.claimant ? 'own' : 'known'
+      if (claim.ttlMs === undefined) {
+        this.#file.put(key, claim.claimant)
+      } else {
+        this.#file.put(timedKey, [this.#file.time.timed(now, claim.ttlMs), claim.claimant])
+        timed += 1
+      }
+      return 'new'
+    })
+    this.#sweep.afterAdding('timedClaim', timed, now)
+    return verdicts
+  }
+
+  markFinished(attempts: readonly FinishedAttempt[], ttlMs: number, now: number): void {
+    // A task that is finished as a whole needs no note of its attempts: either note completes a copy.
+    for (const { taskId, attempt, final } of attempts) {
+      this.#file.put(this.#finishedKey(taskId, final ? undefined : attempt), [this.#file.time.timed(now, ttlMs)])
+    }
+    this.#sweep.afterAdding('finished', attempts.length, now)
+  }
+
+  isFinished(taskId: string, attempt: number, now: number): boolean {
+    return this.#isNoted(this.#finishedKey(taskId, undefined), now) || this.#isNoted(this.#finishedKey(taskId, attempt), now)
+  }
+
+  #timedHolder(key: Buffer, now: number): string | undefined {
+    const found = this.#file.get<readonly [Timed, string]>(key)
+    return found !== undefined && this.#file.time.until(found[0]) > now ? found[1] : undefined
+  }
+
+  #isNoted(key: Buffer, now: number): boolean {
+    const found = this.#file.get<readonly [Timed]>(key)
+    return found !== undefined && this.#file.time.until(found[0]) > now
+  }
+
+  #finishedKey(taskId: string, attempt: number | undefined): Buffer {
+    return this.#keys.of('finished', digest(attempt === undefined ? [taskId] : [taskId, attempt], 16))
+  }
+}

@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto'
+
+/**
+ * Keys of the file: 8 bytes of the namespace, one byte for the kind of thing, then hashes or names. Names that a caller chooses are
+ * hashed where they only have to be found again, so that no name is too long for a key (1,978 bytes) and no two can run into each other.
+ */
+export const KIND = {
+  meta: 'M',
+  claim: 'C',
+  timedClaim: 'c',
+  finished: 'F',
+  crawl: 'N',
+  openTask: 'O',
+  finalTask: 'Z',
+  budgetPlace: 'B',
+  budget: 'b',
+  crawlBudget: 'K',
+  pace: 'L',
+  spill: 'S',
+  robots: 'R',
+  value: 'V',
+  worker: 'W',
+} as const
+export type Kind = keyof typeof KIND
+
+const NAMESPACE_BYTES = 8
+
+/** The key of the file as a whole, outside of every namespace. */
+export const FILE_KEY = Buffer.alloc(NAMESPACE_BYTES + 1)
+
+export class Keys {
+  readonly #namespace: Buffer
+
+  constructor(clusterId: string, prefix: string) {
+    this.#namespace = digest([clusterId, prefix], NAMESPACE_BYTES)
+  }
+
+  /** All keys of a kind begin with this. */
+  kind(kind: Kind): Buffer {
+    return Buffer.concat([this.#namespace, Buffer.from(KIND[kind], 'latin1')])
+  }
+
+  of(kind: Kind, ...parts: readonly Buffer[]): Buffer {
+    return Buffer.concat([this.#namespace, Buffer.from(KIND[kind], 'latin1'), ...parts])
+  }
+
+  /** Key of one thing that is known by a name. */
+  named(kind: Kind, name: string): Buffer {
+    return this.of(kind, digest([name], 16))
+  }
+}
+
+/** Short form of a crawl or a budget within keys: its things lie together and can be walked. */
+export function groupDigest(id: string): Buffer {
+  return digest([id], 8)
+}
+
+/** First bytes of sha256 over the parts, each behind its length. */
+export function digest(parts: readonly (string | number)[], bytes: number): Buffer {
+  const hash = createHash('sha256')
+  for (const part of parts) {
+    const text = Buffer.from(String(part))
+    const length = Buffer.alloc(4)
+    length.writeUInt32BE(text.length)
+    hash.update(length).update(text)
+  }
+  return hash.digest().subarray(0, bytes)
+}
+
+/** The smallest key above all that begin with `prefix`. Shape: the last byte of our prefixes is never 255 for kinds; hashes may be. */
+export function endOf(prefix: Buffer): Buffer {
+  const end = Buffer.from(prefix)
+  for (let index = end.length - 1; index >= 0; index -= 1) {
+    const byte = end[index] ?? 0
+    if (byte < 255) {
+      end[index] = byte + 1
+      return end.subarray(0, index + 1)
+    }
+  }
+  return Buffer.concat([prefix, Buffer.alloc(64, 255)])
+}

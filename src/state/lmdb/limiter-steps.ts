@@ -1,0 +1,134 @@
+import type { PolitenessKey } from '../../kernel/brand.ts'
+import {
+  endExpiredLeases,
+  endLease,
+  endRequest,
+  extendBackOff,
+  type KeyPace,
+  limiterStateOf,
+  newKeyPace,
+  startRequest,
+  type Wait,
+  waitOf,
+} from '../limiter-rules.ts'
+import type { LeaseOwner, LimiterAnswer, LimiterKey, LimiterRequest, LimiterState } from '../state-store.ts'
+import type { Timed } from './boot-time.ts'
+import type { Keys } from './keys.ts'
+import type { LmdbFile } from './lmdb-file.ts'
+import { decodePace, encodePace, type StoredPace } from './pace-codec.ts'
+import type { Sweep } from './sweep.ts'
+
+/** The limiter and the spill clocks on LMDB: reads paces, applies limiter-rules.ts, writes them. Called within a step of the file. */
+export class LimiterSteps {
+  readonly #file: LmdbFile
+  readonly #keys: Keys
+  readonly #sweep: Sweep
+  readonly #bornAt: Timed | undefined
+  readonly #isGone: (owner: LeaseOwner) => boolean
+
+  constructor(parts: {
+    file: LmdbFile
+    keys: Keys
+    sweep: Sweep
+    /** When the store was found empty, where that calls for a warm-up. */
+    bornAt: Timed | undefined
+    isGone: (owner: LeaseOwner) => boolean
+  }) {
+    this.#file = parts.file
+    this.#keys = parts.keys
+    this.#sweep = parts.sweep
+    this.#bornAt = parts.bornAt
+    this.#isGone = parts.isGone
+  }
+
+  acquire(request: LimiterRequest, leaseId: string, now: number): { answer: LimiterAnswer; ended: number } {
+    const paces = new Map<PolitenessKey, KeyPace>()
+    const stored = new Set<PolitenessKey>()
+    let longest: Wait | undefined
+    let ended = 0
+    for (const key of request.keys) {
+      const found = paces.get(key.key) ?? this.#load(key.key, now)
+      if (found !== undefined) stored.add(key.key)
+      const pace = found ?? newKeyPace()
+      paces.set(key.key, pace)
+      const gone = this.#endGone(pace, key, request.owner, now)
+      ended += gone
+      // Written even if the answer is to wait: else their crawl delay would count anew from each time they are found.
+      if (gone > 0) this.#save(key.key, pace)
+      const wait = waitOf(pace, key, request.countsForRate, now, this.#birth())
+      if (wait !== undefined && wait.waitMs > (longest?.waitMs ?? 0)) longest = wait
+    }
+    if (longest !== undefined) return { answer: { kind: 'wait', ...longest }, ended }
+    this.#start(request, leaseId, paces, now)
+    this.#sweep.afterAdding('pace', paces.size - stored.size, now)
+    return { answer: { kind: 'lease', leaseId }, ended }
+  }
+
+  release(leaseId: string, keys: readonly { readonly key: PolitenessKey; readonly crawlDelayMs: number }[], now: number): void {
+    for (const { key, crawlDelayMs } of keys) {
+      const pace = this.#load(key, now) ?? newKeyPace()
+      endLease(pace, leaseId, crawlDelayMs, now)
+      this.#save(key, pace)
+    }
+  }
+
+  backOff(key: PolitenessKey, forMs: number, now: number): void {
+    const pace = this.#load(key, now) ?? newKeyPace()
+    extendBackOff(pace, now, forMs)
+    this.#save(key, pace)
+  }
+
+  limiterState(key: PolitenessKey, now: number): LimiterState {
+    const pace = this.#load(key, now)
+    return pace === undefined ? { leases: 0, nextMs: 0, backOffMs: 0 } : limiterStateOf(pace, now)
+  }
+
+  spillSlot(key: PolitenessKey, localWaitMs: number, intervalMs: number, now: number): number {
+    const clockKey = this.#keys.named('spill', key)
+    const found = this.#file.get<readonly [Timed]>(clockKey)
+    const clock = found === undefined ? 0 : this.#file.time.until(found[0])
+    const slotMs = Math.max(now + localWaitMs, clock) + intervalMs - now
+    this.#file.put(clockKey, [this.#file.time.timed(now, slotMs)])
+    this.#sweep.afterAdding('spill', found === undefined ? 1 : 0, now)
+    return Math.ceil(slotMs)
+  }
+
+  #start(request: LimiterRequest, leaseId: string, paces: ReadonlyMap<PolitenessKey, KeyPace>, now: number): void {
+    const policies = new Map<PolitenessKey, LimiterKey>(request.keys.map((key) => [key.key, key]))
+    for (const [key, pace] of paces) {
+      const policy = policies.get(key)
+      if (policy === undefined) continue
+      const counts = request.countsForRate
+      const crawlDelayMs = counts ? policy.crawlDelayMs : 0
+      const lease = { id: leaseId, until: now + request.leaseMs, forMs: request.leaseMs, crawlDelayMs, counts, owner: request.owner }
+      startRequest(pace, policy, lease, now)
+      this.#save(key, pace)
+    }
+  }
+
+  /** Where all places are taken: ends the leases of processes of this host that are gone. Returns how many. */
+  #endGone(pace: KeyPace, key: LimiterKey, asker: LeaseOwner, now: number): number {
+    if (pace.leases.length < key.concurrency) return 0
+    const isSelf = (owner: LeaseOwner): boolean => owner.pid === asker.pid && owner.pidStartedAt === asker.pidStartedAt
+    const gone = new Set(pace.leases.filter(({ owner }) => owner.host === asker.host && !isSelf(owner) && this.#isGone(owner)))
+    for (const lease of gone) if (lease.counts) endRequest(pace, now, lease.crawlDelayMs)
+    pace.leases = pace.leases.filter((lease) => !gone.has(lease))
+    return gone.size
+  }
+
+  #birth(): number | undefined {
+    return this.#bornAt === undefined ? undefined : this.#file.time.until(this.#bornAt)
+  }
+
+  #load(key: PolitenessKey, now: number): KeyPace | undefined {
+    const found = this.#file.get<StoredPace>(this.#keys.named('pace', key))
+    if (found === undefined) return undefined
+    const pace = decodePace(found, this.#file.time)
+    endExpiredLeases(pace, now)
+    return pace
+  }
+
+  #save(key: PolitenessKey, pace: KeyPace): void {
+    this.#file.put(this.#keys.named('pace', key), encodePace(pace, this.#file.time))
+  }
+}

@@ -1,0 +1,45 @@
+import { isMillraceError, MillraceError } from '../../kernel/errors.ts'
+import { brokenState } from './file-check.ts'
+
+/** What was thrown by LMDB or the system under it, as an error of the catalogue. Nothing was kept of the step that threw. */
+export function lmdbError(error: unknown, folder: string): MillraceError {
+  if (isMillraceError(error)) return error
+  const code = codeOf(error)
+  const text = error instanceof Error ? error.message : String(error)
+  if (DISK.has(code)) {
+    return new MillraceError('DISK_FULL', `the state in ${folder} can not be written: ${text}. Free disk space; nothing was lost`, {
+      cause: error,
+      context: { folder },
+    })
+  }
+  if (PERMISSION.has(code)) {
+    return new MillraceError(
+      'CONFIG_UNREADABLE',
+      `the state folder ${folder} can not be opened: ${text}. Give this user the right to write it`,
+      {
+        cause: error,
+        context: { folder },
+      },
+    )
+  }
+  if (BROKEN.has(code) || /^MDB_(CORRUPTED|INVALID|PAGE_NOTFOUND|VERSION_MISMATCH|PANIC|BAD_)/.test(text) || error instanceof SyntaxError) {
+    return brokenState(folder, text, error)
+  }
+  // Everything of ours is checked before it gets here, so what is left is the file or the system: too many readers, no memory, I/O.
+  if (code !== '' || text.startsWith('MDB_')) {
+    return new MillraceError('STATE_UNAVAILABLE', `the state in ${folder} did not answer: ${text}`, { cause: error, context: { folder } })
+  }
+  return new MillraceError('INTERNAL', `a step on the state in ${folder} failed: ${text}`, { cause: error, context: { folder } })
+}
+
+/** ENOSPC, EDQUOT, EFBIG: by number from LMDB, by name from Node. */
+const DISK = new Set(['28', '122', '69', '27', 'ENOSPC', 'EDQUOT', 'EFBIG'])
+/** EACCES, EPERM, EROFS. */
+const PERMISSION = new Set(['13', '1', '30', 'EACCES', 'EPERM', 'EROFS'])
+/** MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_PANIC, MDB_VERSION_MISMATCH, MDB_INVALID, MDB_INCOMPATIBLE. */
+const BROKEN = new Set(['-30796', '-30797', '-30795', '-30794', '-30793', '-30784'])
+
+function codeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return ''
+  return typeof error.code === 'string' || typeof error.code === 'number' ? String(error.code) : ''
+}

@@ -1,0 +1,214 @@
+import { randomBytes } from 'node:crypto'
+import type { PolitenessKey } from '../../kernel/brand.ts'
+import type { Observer } from '../../kernel/observe.ts'
+import { checkLimiterRequest } from '../limiter-rules.ts'
+import { bootId, isGone } from '../process-identity.ts'
+import type {
+  Budget,
+  Claim,
+  ClaimVerdict,
+  CrawlCounts,
+  FinishedAttempt,
+  LeaseOwner,
+  LimiterAnswer,
+  LimiterRequest,
+  LimiterState,
+  RobotsEntry,
+  StateStore,
+  StoreHealth,
+  WorkerHeartbeat,
+} from '../state-store.ts'
+import type { Timed } from './boot-time.ts'
+import { ClaimSteps } from './claim-steps.ts'
+import { CrawlSteps } from './crawl-steps.ts'
+import { Keys } from './keys.ts'
+import { LimiterSteps } from './limiter-steps.ts'
+import { LmdbFile, type LmdbFileOptions } from './lmdb-file.ts'
+import { SharedSteps } from './shared-steps.ts'
+import { Sweep } from './sweep.ts'
+
+export interface LmdbStoreOptions extends Omit<LmdbFileOptions, 'bootId'> {
+  readonly folder: string
+  readonly namespace: { readonly clusterId: string; readonly prefix: string }
+  /** Whether an empty start calls for a warm-up: not where the whole deployment is new, since then nobody was asked before. */
+  readonly warmUp: boolean
+  /** Id of this start of the machine; the system's where not given. */
+  readonly bootId?: string
+  /** Whether the process of that owner, known to be of this host, has ended; asks the system where not given. */
+  readonly isGone?: (owner: LeaseOwner) => boolean
+}
+
+/** Longest list that one step takes; longer ones are several steps, so that no call holds the file for long. */
+const STEP_ITEMS = 512
+
+/** The StateStore of one machine: a file in the data folder, shared by its processes (lmdb-file.ts says what that guarantees). */
+export class LmdbStore implements StateStore {
+  readonly startedEmpty: boolean
+  readonly #file: LmdbFile
+  readonly #observer: Observer
+  readonly #claims: ClaimSteps
+  readonly #crawls: CrawlSteps
+  readonly #limiter: LimiterSteps
+  readonly #shared: SharedSteps
+
+  private constructor(file: LmdbFile, keys: Keys, birth: Birth, options: LmdbStoreOptions) {
+    const sweep = new Sweep(file, keys)
+    this.#file = file
+    this.#observer = options.observer
+    this.startedEmpty = birth.isNew
+    this.#claims = new ClaimSteps(file, keys, sweep)
+    this.#crawls = new CrawlSteps(file, keys)
+    this.#limiter = new LimiterSteps({ file, keys, sweep, bornAt: birth.bornAt, isGone: options.isGone ?? isGone })
+    this.#shared = new SharedSteps(file, keys, sweep)
+  }
+
+  /** Errors: STATE_BROKEN, DISK_FULL, CONFIG_UNREADABLE. */
+  static async open(options: LmdbStoreOptions): Promise<LmdbStore> {
+    const file = LmdbFile.open(options.folder, { ...options, bootId: options.bootId ?? bootId() })
+    try {
+      const keys = new Keys(options.namespace.clusterId, options.namespace.prefix)
+      const birth = await file.step((now) => readBirth(file, keys, options.warmUp, now))
+      return new LmdbStore(file, keys, birth, options)
+    } catch (error) {
+      await file.close()
+      throw error
+    }
+  }
+
+  async claim(claims: readonly Claim[]): Promise<readonly ClaimVerdict[]> {
+    const verdicts = await Promise.all(chunks(claims).map((chunk) => this.#file.step((now) => this.#claims.claim(chunk, now))))
+    return verdicts.flat()
+  }
+
+  async markFinished(attempts: readonly FinishedAttempt[], ttlMs: number): Promise<void> {
+    await Promise.all(chunks(attempts).map((chunk) => this.#file.step((now) => this.#claims.markFinished(chunk, ttlMs, now))))
+  }
+
+  async isFinished(attempts: readonly { readonly taskId: string; readonly attempt: number }[]): Promise<readonly boolean[]> {
+    return this.#file.read((now) => attempts.map(({ taskId, attempt }) => this.#claims.isFinished(taskId, attempt, now)))
+  }
+
+  async accept(crawlId: string, taskIds: readonly string[]): Promise<void> {
+    await Promise.all(chunks(taskIds).map((chunk) => this.#file.step(() => this.#crawls.accept(crawlId, chunk))))
+  }
+
+  async finalise(crawlId: string, taskIds: readonly string[]): Promise<void> {
+    await Promise.all(chunks(taskIds).map((chunk) => this.#file.step(() => this.#crawls.finalise(crawlId, chunk))))
+  }
+
+  async crawlCounts(crawlId: string): Promise<CrawlCounts> {
+    return this.#file.read(() => this.#crawls.counts(crawlId))
+  }
+
+  async openTasks(crawlId: string, limit: number): Promise<readonly string[]> {
+    return this.#file.read(() => this.#crawls.openTasks(crawlId, limit))
+  }
+
+  async crawlIds(): Promise<readonly string[]> {
+    return this.#file.read(() => this.#crawls.crawlIds())
+  }
+
+  async forgetCrawl(crawlId: string): Promise<void> {
+    while (!(await this.#file.step(() => this.#crawls.forget(crawlId, STEP_ITEMS)))) {
+      // The next part; other steps come in between.
+    }
+  }
+
+  reserve(taskId: string, budgets: readonly Budget[]): Promise<string | undefined> {
+    return this.#file.step(() => this.#crawls.reserve(taskId, budgets))
+  }
+
+  unreserve(taskId: string, budgetIds: readonly string[]): Promise<void> {
+    return this.#file.step(() => this.#crawls.unreserve(taskId, budgetIds))
+  }
+
+  async reserved(budgetId: string): Promise<number> {
+    return this.#file.read(() => this.#crawls.reserved(budgetId))
+  }
+
+  async acquire(request: LimiterRequest): Promise<LimiterAnswer> {
+    checkLimiterRequest(request)
+    const leaseId = randomBytes(12).toString('hex')
+    const { answer, ended } = await this.#file.step((now) => this.#limiter.acquire(request, leaseId, now))
+    if (ended > 0) this.#observer.emit('DeadLeasesEnded', { count: ended, host: request.owner.host })
+    return answer
+  }
+
+  release(leaseId: string, keys: readonly { readonly key: PolitenessKey; readonly crawlDelayMs: number }[]): Promise<void> {
+    return this.#file.step((now) => this.#limiter.release(leaseId, keys, now))
+  }
+
+  backOff(key: PolitenessKey, forMs: number): Promise<void> {
+    return this.#file.step((now) => this.#limiter.backOff(key, forMs, now))
+  }
+
+  async limiterState(key: PolitenessKey): Promise<LimiterState> {
+    return this.#file.read((now) => this.#limiter.limiterState(key, now))
+  }
+
+  spillSlot(key: PolitenessKey, localWaitMs: number, intervalMs: number): Promise<number> {
+    return this.#file.step((now) => this.#limiter.spillSlot(key, localWaitMs, intervalMs, now))
+  }
+
+  async readRobots(origin: string): Promise<RobotsEntry | undefined> {
+    return this.#file.read((now) => this.#shared.readRobots(origin, now))
+  }
+
+  writeRobots(origin: string, entry: RobotsEntry, ttlMs: number): Promise<void> {
+    return this.#file.step((now) => this.#shared.writeRobots(origin, entry, ttlMs, now))
+  }
+
+  async readValue(name: string): Promise<string | undefined> {
+    return this.#file.read(() => this.#shared.readValue(name))
+  }
+
+  writeValue(name: string, value: string): Promise<void> {
+    return this.#file.step(() => this.#shared.writeValue(name, value))
+  }
+
+  writeValueOnce(name: string, value: string): Promise<boolean> {
+    return this.#file.step(() => this.#shared.writeValueOnce(name, value))
+  }
+
+  heartbeat(worker: WorkerHeartbeat, ttlMs: number): Promise<void> {
+    return this.#file.step((now) => this.#shared.heartbeat(worker, ttlMs, now))
+  }
+
+  removeWorker(workerId: string): Promise<void> {
+    return this.#file.step(() => this.#shared.removeWorker(workerId))
+  }
+
+  async workers(): Promise<readonly WorkerHeartbeat[]> {
+    return this.#file.read((now) => this.#shared.workers(now))
+  }
+
+  async health(): Promise<StoreHealth> {
+    const sizeBytes = this.#file.read(() => this.#file.sizeBytes())
+    return { kind: 'lmdb', version: '1', location: this.#file.folder, persistence: 'file', sizeBytes }
+  }
+
+  close(): Promise<void> {
+    return this.#file.close()
+  }
+}
+
+interface Birth {
+  readonly isNew: boolean
+  readonly bornAt: Timed | undefined
+}
+
+/** Finds the namespace in the file, or begins it. Only one of several processes begins it. */
+function readBirth(file: LmdbFile, keys: Keys, warmUp: boolean, now: number): Birth {
+  const key = keys.kind('meta')
+  const found = file.get<{ readonly bornAt: Timed | null }>(key)
+  if (found !== undefined) return { isNew: false, bornAt: found.bornAt ?? undefined }
+  const bornAt = warmUp ? file.time.timed(now, 0) : undefined
+  file.put(key, { bornAt: bornAt ?? null })
+  return { isNew: true, bornAt }
+}
+
+function chunks<T>(items: readonly T[]): readonly (readonly T[])[] {
+  const parts: (readonly T[])[] = []
+  for (let start = 0; start < items.length; start += STEP_ITEMS) parts.push(items.slice(start, start + STEP_ITEMS))
+  return parts
+}

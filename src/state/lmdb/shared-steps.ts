@@ -1,0 +1,57 @@
+import type { RobotsEntry, WorkerHeartbeat } from '../state-store.ts'
+import type { Timed } from './boot-time.ts'
+import type { Keys } from './keys.ts'
+import type { LmdbFile } from './lmdb-file.ts'
+import type { Sweep } from './sweep.ts'
+
+/** robots.txt, shared values and heartbeats on LMDB. Every function is called within a step or a read of the file. */
+export class SharedSteps {
+  readonly #file: LmdbFile
+  readonly #keys: Keys
+  readonly #sweep: Sweep
+
+  constructor(file: LmdbFile, keys: Keys, sweep: Sweep) {
+    this.#file = file
+    this.#keys = keys
+    this.#sweep = sweep
+  }
+
+  readRobots(origin: string, now: number): RobotsEntry | undefined {
+    const found = this.#file.get<readonly [Timed, RobotsEntry]>(this.#keys.named('robots', origin))
+    return found !== undefined && this.#file.time.until(found[0]) > now ? found[1] : undefined
+  }
+
+  writeRobots(origin: string, entry: RobotsEntry, ttlMs: number, now: number): void {
+    const { verdict, body, status, fetchedAt } = entry
+    this.#file.put(this.#keys.named('robots', origin), [this.#file.time.timed(now, ttlMs), { verdict, body, status, fetchedAt }])
+    this.#sweep.afterAdding('robots', 1, now)
+  }
+
+  readValue(name: string): string | undefined {
+    return this.#file.get<string>(this.#keys.named('value', name))
+  }
+
+  writeValue(name: string, value: string): void {
+    this.#file.put(this.#keys.named('value', name), value)
+  }
+
+  writeValueOnce(name: string, value: string): boolean {
+    if (this.readValue(name) !== undefined) return false
+    this.writeValue(name, value)
+    return true
+  }
+
+  heartbeat(worker: WorkerHeartbeat, ttlMs: number, now: number): void {
+    this.#file.put(this.#keys.named('worker', worker.workerId), [this.#file.time.timed(now, ttlMs), { ...worker }])
+    this.#sweep.afterAdding('worker', 1, now)
+  }
+
+  removeWorker(workerId: string): void {
+    this.#file.remove(this.#keys.named('worker', workerId))
+  }
+
+  workers(now: number): WorkerHeartbeat[] {
+    const all = this.#file.entries<readonly [Timed, WorkerHeartbeat]>(this.#keys.kind('worker'), Number.MAX_SAFE_INTEGER)
+    return all.filter(({ value }) => this.#file.time.until(value[0]) > now).map(({ value }) => value[1])
+  }
+}

@@ -1,0 +1,44 @@
+import { isIdle } from '../limiter-rules.ts'
+import type { Timed } from './boot-time.ts'
+import type { Keys, Kind } from './keys.ts'
+import type { LmdbFile } from './lmdb-file.ts'
+import { decodePace, type StoredPace } from './pace-codec.ts'
+
+/** Kinds of entries whose time ends. */
+export type TimedKind = Extract<Kind, 'timedClaim' | 'finished' | 'robots' | 'worker' | 'spill' | 'pace'>
+
+/**
+ * Takes away what has expired, a few entries per new one. Keys are hashes, so the cursor meets old and new entries alike: with four
+ * looked at for each one added, the expired ones that still lie there stay below a third of the living. Nothing is ever scanned whole.
+ */
+const LOOKED_AT_PER_NEW = 4
+const MOST_PER_STEP = 400
+
+export class Sweep {
+  readonly #file: LmdbFile
+  readonly #keys: Keys
+  /** Last key looked at, by kind. Each process has its own. */
+  readonly #cursors = new Map<TimedKind, Buffer>()
+
+  constructor(file: LmdbFile, keys: Keys) {
+    this.#file = file
+    this.#keys = keys
+  }
+
+  /** Called within a step that has added `added` entries of the kind. */
+  afterAdding(kind: TimedKind, added: number, now: number): void {
+    if (added === 0) return
+    const limit = Math.min(MOST_PER_STEP, added * LOOKED_AT_PER_NEW)
+    const entries = this.#file.entries(this.#keys.kind(kind), limit, this.#cursors.get(kind))
+    for (const { key, value } of entries) if (this.#isOver(kind, value, now)) this.#file.remove(key)
+    const last = entries.at(-1)
+    if (last === undefined || entries.length < limit) this.#cursors.delete(kind)
+    else this.#cursors.set(kind, last.key)
+  }
+
+  #isOver(kind: TimedKind, value: unknown, now: number): boolean {
+    if (kind === 'pace') return isIdle(decodePace(value as StoredPace, this.#file.time), now)
+    // Every other timed entry begins with its time.
+    return this.#file.time.until((value as readonly [Timed, ...unknown[]])[0]) <= now
+  }
+}

@@ -1,0 +1,50 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../kernel/clock.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import type { Observer } from '../kernel/observe.ts'
+import { LmdbStore } from './lmdb/lmdb-store.ts'
+import { RedisStore } from './redis/redis-store.ts'
+import type { StateStore } from './state-store.ts'
+
+export interface OpenStateStoreOptions {
+  /** Redis for many machines; goes before `dataDir`. */
+  readonly redisUrl?: string
+  /** Data folder of this machine; the state lies in `state` within it. */
+  readonly dataDir?: string
+  /** One deployment: the Kafka cluster and the prefix of its topics. Two deployments never see each other's state. */
+  readonly namespace: { readonly clusterId: string; readonly prefix: string }
+  readonly clock: Clock
+  readonly observer: Observer
+  /**
+   * Whether a store that is found empty keeps every key waiting for one crawl delay, since nobody knows when it was last asked. Where not
+   * given: yes, but for a data folder that did not exist or was empty, whose deployment is new as a whole.
+   */
+  readonly warmUp?: boolean
+}
+
+/**
+ * Opens the StateStore of a deployment. Errors: CONFIG_INVALID (neither given, bad URL), REDIS_UNREACHABLE, STATE_BROKEN, DISK_FULL,
+ * CONFIG_UNREADABLE.
+ */
+export async function openStateStore(options: OpenStateStoreOptions): Promise<StateStore> {
+  const { namespace, clock, observer } = options
+  if (options.redisUrl !== undefined) {
+    return RedisStore.open({ url: options.redisUrl, namespace, clock, observer, warmUp: options.warmUp ?? true })
+  }
+  if (options.dataDir === undefined) {
+    throw new MillraceError('CONFIG_INVALID', 'there is no place for the state: neither `redis` nor a data folder (--data) is given')
+  }
+  const warmUp = options.warmUp ?? !isNewFolder(options.dataDir)
+  return LmdbStore.open({ folder: join(options.dataDir, 'state'), namespace, clock, observer, warmUp })
+}
+
+function isNewFolder(folder: string): boolean {
+  if (!existsSync(folder)) return true
+  try {
+    return readdirSync(folder).length === 0
+  } catch {
+    // No folder, or no right to look into it: opening the store says so in its own words.
+    return false
+  }
+}

@@ -1,0 +1,35 @@
+import type { StoreHealth } from '../state-store.ts'
+import type { RedisLink } from './redis-link.ts'
+
+/** Facts of the server for `doctor`. Shape: what a managed server does not tell is `unknown`. Errors: STATE_UNAVAILABLE. */
+export async function readHealth(link: RedisLink): Promise<StoreHealth> {
+  const info = parseInfo(await link.call('health', (redis) => redis.info()))
+  return {
+    kind: 'redis',
+    version: info.get('valkey_version') ?? info.get('redis_version') ?? 'unknown',
+    location: link.location,
+    persistence: info.get('aof_enabled') === '1' ? 'aof' : await readSnapshots(link),
+    maxmemoryPolicy: info.get('maxmemory_policy') ?? 'unknown',
+    sizeBytes: Number(info.get('used_memory') ?? 0),
+  }
+}
+
+/** Whether snapshots are written is no part of INFO, and CONFIG is closed on managed servers. */
+async function readSnapshots(link: RedisLink): Promise<StoreHealth['persistence']> {
+  try {
+    const answer = await link.call('health', (redis) => redis.config('GET', 'save'))
+    const save = Array.isArray(answer) ? answer[1] : (answer as { save?: unknown } | null)?.save
+    return save === '' ? 'none' : typeof save === 'string' ? 'rdb' : 'unknown'
+  } catch {
+    // Refused: that is an answer too.
+    return 'unknown'
+  }
+}
+
+function parseInfo(text: string): Map<string, string> {
+  const pairs = text.split(/\r?\n/).flatMap((line): [string, string][] => {
+    const colon = line.indexOf(':')
+    return colon <= 0 || line.startsWith('#') ? [] : [[line.slice(0, colon), line.slice(colon + 1)]]
+  })
+  return new Map(pairs)
+}

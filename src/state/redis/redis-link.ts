@@ -1,0 +1,223 @@
+import { Redis, type RedisOptions } from 'ioredis'
+import type { Clock } from '../../kernel/clock.ts'
+import { errorText, MillraceError } from '../../kernel/errors.ts'
+import type { Observer } from '../../kernel/observe.ts'
+import type { RedisAddress } from './redis-url.ts'
+import * as limiter from './scripts/limiter.ts'
+import * as work from './scripts/work.ts'
+
+/**
+ * The connection to Redis. Guarantees: a call answers or fails with STATE_UNAVAILABLE within `CALL_MS`, whether the server is gone, hangs
+ * or was never reached; a lost connection comes back by itself; nothing is queued for a server that is away, so no request of
+ * yesterday takes a lease today. Calls of one turn share a pipeline.
+ */
+const CALL_MS = 900
+const OPEN_MS = 5_000
+const CLOSE_MS = 1_500
+/** A server that does not say a word for this long while it owes an answer is taken for dead: the connection is made anew. */
+const SILENCE_MS = 2_000
+const RECONNECT_FIRST_MS = 50
+const RECONNECT_MAX_MS = 1_000
+
+const SCRIPTS = {
+  acquireLease: limiter.ACQUIRE,
+  releaseLease: limiter.RELEASE,
+  endGoneLeases: limiter.END_GONE,
+  backOffKey: limiter.BACK_OFF,
+  limiterState: limiter.LIMITER_STATE,
+  spillSlot: limiter.SPILL_SLOT,
+  beginDeployment: limiter.BIRTH,
+  claimUrls: work.CLAIM,
+  markFinished: work.MARK_FINISHED,
+  acceptTasks: work.ACCEPT,
+  finaliseTasks: work.FINALISE,
+  crawlCounts: work.CRAWL_COUNTS,
+  forgetCrawl: work.FORGET_CRAWL,
+  reserveBudgets: work.RESERVE,
+  unreserveBudgets: work.UNRESERVE,
+  announceWorker: work.HEARTBEAT,
+  removeWorker: work.REMOVE_WORKER,
+  listWorkers: work.WORKERS,
+} as const
+export type ScriptName = keyof typeof SCRIPTS
+
+type Argument = string | number
+type Scripted = Record<ScriptName, (keyCount: number, ...args: Argument[]) => Promise<unknown>>
+
+export class RedisLink {
+  readonly location: string
+  readonly #redis: Redis
+  readonly #clock: Clock
+  readonly #observer: Observer
+  #lastError: Error | undefined
+  #wasLost = false
+  #isClosing = false
+
+  constructor(address: RedisAddress, parts: { clock: Clock; observer: Observer }) {
+    this.location = address.location
+    this.#clock = parts.clock
+    this.#observer = parts.observer
+    this.#redis = new Redis(connectionOptions(address))
+    for (const [name, lua] of Object.entries(SCRIPTS)) this.#redis.defineCommand(name, { lua })
+    this.#listen()
+  }
+
+  /** Errors: REDIS_UNREACHABLE, saying which address and why. */
+  async open(): Promise<void> {
+    try {
+      await this.#within(OPEN_MS, this.#redis.connect())
+    } catch (error) {
+      this.#redis.disconnect()
+      const reason = errorText(this.#lastError ?? error)
+      throw new MillraceError('REDIS_UNREACHABLE', `Redis at ${this.location} was not reached: ${reason}. ${hintFor(reason)}`, {
+        cause: withoutCommand(this.#lastError ?? error),
+      })
+    }
+  }
+
+  /** Runs a script: one atomic step on the server. */
+  script(name: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+    return this.call(name, () => (this.#redis as unknown as Scripted)[name](keys.length, ...keys, ...args))
+  }
+
+  /** Runs a command. `what` names it in the error. Errors: STATE_UNAVAILABLE, STATE_BROKEN. */
+  async call<T>(what: string, run: (redis: Redis) => Promise<T>): Promise<T> {
+    try {
+      return await this.#within(CALL_MS, this.#whenReady(run))
+    } catch (error) {
+      throw redisError(error, what, this.location, this.#lastError)
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosing) return
+    this.#isClosing = true
+    try {
+      if (this.#redis.status === 'ready') await this.#within(CLOSE_MS, this.#redis.quit())
+    } catch (error) {
+      // A server that is away needs no farewell; the connection is closed below.
+      this.#lastError = withoutCommand(error)
+    } finally {
+      this.#redis.disconnect()
+    }
+  }
+
+  #listen(): void {
+    this.#redis.on('error', (error: unknown) => {
+      this.#lastError = withoutCommand(error)
+    })
+    this.#redis.on('close', () => {
+      if (this.#wasLost || this.#isClosing) return
+      this.#wasLost = true
+      this.#observer.emit('StateStoreLost', { location: this.location, ...(this.#lastError ? { error: this.#lastError } : {}) })
+    })
+    this.#redis.on('ready', () => {
+      this.#lastError = undefined
+      if (this.#wasLost) this.#observer.emit('StateStoreFound', { location: this.location })
+      this.#wasLost = false
+    })
+  }
+
+  async #whenReady<T>(run: (redis: Redis) => Promise<T>): Promise<T> {
+    if (this.#isClosing) throw new Error('it was asked for something after it was closed')
+    if (this.#redis.status !== 'ready') await this.#ready()
+    return run(this.#redis)
+  }
+
+  /** A short break is bridged: waits for the connection, but no longer than a call may take. */
+  #ready(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const disarm = this.#clock.timer(CALL_MS, () => {
+        this.#redis.off('ready', onReady)
+        reject(this.#lastError ?? new Error('there is no connection'))
+      })
+      const onReady = (): void => {
+        disarm()
+        resolve()
+      }
+      this.#redis.once('ready', onReady)
+    })
+  }
+
+  #within<T>(ms: number, work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const disarm = this.#clock.timer(ms, () => reject(this.#lastError ?? new Error(`there was no answer within ${ms} ms`)))
+      work.then(resolve, reject).finally(disarm)
+    })
+  }
+}
+
+/** `replyMapping` decides the type of the client and is left as it is. */
+type Options = Omit<RedisOptions, 'replyMapping'>
+
+function connectionOptions(address: RedisAddress): Options {
+  const { target } = address
+  const credentials = {
+    ...(address.username === undefined ? {} : { username: address.username }),
+    ...(address.password === undefined ? {} : { password: address.password }),
+  }
+  const place: Options =
+    target.kind === 'server'
+      ? { host: target.host, port: target.port, ...(address.tls ? { tls: {} } : {}) }
+      : {
+          sentinels: target.sentinels.map((sentinel) => ({ ...sentinel })),
+          name: target.name,
+          sentinelRetryStrategy: reconnectAfter,
+          ...(target.sentinelPassword === undefined ? {} : { sentinelPassword: target.sentinelPassword }),
+          ...(address.tls ? { tls: {}, enableTLSForSentinelMode: true } : {}),
+        }
+  return {
+    ...place,
+    ...credentials,
+    db: address.db,
+    lazyConnect: true,
+    enableAutoPipelining: true,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 1,
+    connectTimeout: 2_000,
+    socketTimeout: SILENCE_MS,
+    retryStrategy: reconnectAfter,
+    // After a failover the old leader only takes readers: connect anew, to be led to the new one.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+  }
+}
+
+function reconnectAfter(times: number): number {
+  return Math.min(RECONNECT_MAX_MS, RECONNECT_FIRST_MS * 2 ** Math.min(times, 10))
+}
+
+function redisError(error: unknown, what: string, location: string, lastError: Error | undefined): MillraceError {
+  if (error instanceof MillraceError) return error
+  const text = errorText(error)
+  const cause = withoutCommand(error)
+  // The server answers, but with a refusal that no time heals: something else lies under our keys, or it lacks what the scripts need.
+  if (/^(WRONGTYPE|ERR)\b/.test(text)) {
+    return new MillraceError(
+      'STATE_BROKEN',
+      `Redis at ${location} refused ${what}: ${text}. Are the keys of this deployment used by something else?`,
+      {
+        cause,
+      },
+    )
+  }
+  const reason = lastError === undefined || /^[A-Z]+ /.test(text) ? text : errorText(lastError)
+  return new MillraceError('STATE_UNAVAILABLE', `Redis at ${location} did not do ${what}: ${reason}. ${hintFor(reason)}`, { cause })
+}
+
+function hintFor(reason: string): string {
+  if (/^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH|ERR invalid password)/i.test(reason)) return 'Check user and password in `redis`'
+  if (reason.startsWith('OOM')) return 'Raise `maxmemory` of the server; nothing was forgotten'
+  if (reason.startsWith('MISCONF')) return 'The server can not save to its disk: free space there'
+  return 'Check `redis` and that the server runs'
+}
+
+/** ioredis hangs the command with all its arguments on an error, AUTH with the password: only name and text are kept. */
+function withoutCommand(error: unknown): Error {
+  const copy = new Error(errorText(error))
+  if (error instanceof Error) {
+    copy.name = error.name
+    if (error.stack !== undefined) copy.stack = error.stack
+  }
+  return copy
+}

@@ -1,0 +1,273 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { PolitenessKey } from '../../kernel/brand.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Observer } from '../../kernel/observe.ts'
+import { checkLimiterRequest } from '../limiter-rules.ts'
+import { isGone } from '../process-identity.ts'
+import type {
+  Budget,
+  Claim,
+  ClaimVerdict,
+  CrawlCounts,
+  FinishedAttempt,
+  LeaseOwner,
+  LimiterAnswer,
+  LimiterRequest,
+  LimiterState,
+  RobotsEntry,
+  StateStore,
+  StoreHealth,
+  WaitReason,
+  WorkerHeartbeat,
+} from '../state-store.ts'
+import { readHealth } from './redis-health.ts'
+import { RedisLink } from './redis-link.ts'
+import { parseRedisUrl } from './redis-url.ts'
+
+export interface RedisStoreOptions {
+  readonly url: string
+  readonly namespace: { readonly clusterId: string; readonly prefix: string }
+  readonly clock: Clock
+  readonly observer: Observer
+  /** Whether an empty start calls for a warm-up. */
+  readonly warmUp: boolean
+  /** Whether the process of that owner, known to be of this host, has ended; asks the system where not given. */
+  readonly isGone?: (owner: Pick<LeaseOwner, 'pid' | 'pidStartedAt'>) => boolean
+}
+
+/** Longest list that one script takes: it holds the server, and with it everyone, for about a millisecond. */
+const SCRIPT_ITEMS = 512
+const VERDICTS: readonly ClaimVerdict[] = ['new', 'own', 'known']
+
+/** The StateStore of many machines. Time is Redis TIME; redis-link.ts says what happens when the server is away. */
+export class RedisStore implements StateStore {
+  readonly startedEmpty: boolean
+  readonly #link: RedisLink
+  readonly #observer: Observer
+  readonly #prefix: string
+  readonly #isGone: (owner: Pick<LeaseOwner, 'pid' | 'pidStartedAt'>) => boolean
+
+  private constructor(link: RedisLink, startedEmpty: boolean, prefix: string, options: RedisStoreOptions) {
+    this.#link = link
+    this.startedEmpty = startedEmpty
+    this.#prefix = prefix
+    this.#observer = options.observer
+    this.#isGone = options.isGone ?? isGone
+  }
+
+  /** Errors: CONFIG_INVALID, REDIS_UNREACHABLE, STATE_UNAVAILABLE. */
+  static async open(options: RedisStoreOptions): Promise<RedisStore> {
+    const link = new RedisLink(parseRedisUrl(options.url), options)
+    await link.open()
+    try {
+      const prefix = `${options.namespace.clusterId}:${options.namespace.prefix}:`
+      const isNew = await link.script('beginDeployment', [`${prefix}birth`], [options.warmUp ? 1 : 0])
+      return new RedisStore(link, isNew === 1, prefix, options)
+    } catch (error) {
+      await link.close()
+      throw error
+    }
+  }
+
+  async claim(claims: readonly Claim[]): Promise<readonly ClaimVerdict[]> {
+    const parts = chunks(claims).map(async (chunk) => {
+      const ids = chunk.map((claim) => urlId(claim))
+      const keys = chunk.flatMap((claim, index) => [
+        this.#key('claims', claim.crawlId),
+        this.#key('claim', claim.crawlId, ids[index] ?? ''),
+      ])
+      const args = chunk.flatMap((claim, index) => [ids[index] ?? '', claim.claimant, claim.ttlMs ?? ''])
+      const answer = (await this.#link.script('claimUrls', keys, args)) as number[]
+      return answer.map((verdict) => VERDICTS[verdict] ?? 'known')
+    })
+    return (await Promise.all(parts)).flat()
+  }
+
+  async markFinished(attempts: readonly FinishedAttempt[], ttlMs: number): Promise<void> {
+    // A task that is finished as a whole needs no note of its attempts: either note completes a copy.
+    const notes = attempts.map(({ taskId, attempt, final }) => this.#finishedKey(taskId, final ? undefined : attempt))
+    await Promise.all(chunks(notes).map((chunk) => this.#link.script('markFinished', chunk, [ttlMs])))
+  }
+
+  async isFinished(attempts: readonly { readonly taskId: string; readonly attempt: number }[]): Promise<readonly boolean[]> {
+    if (attempts.length === 0) return []
+    const keys = attempts.flatMap(({ taskId, attempt }) => [this.#finishedKey(taskId, undefined), this.#finishedKey(taskId, attempt)])
+    const found = await this.#link.call('isFinished', (redis) => redis.mget(keys))
+    return attempts.map((_, index) => (found[index * 2] ?? null) !== null || (found[index * 2 + 1] ?? null) !== null)
+  }
+
+  async accept(crawlId: string, taskIds: readonly string[]): Promise<void> {
+    await Promise.all(chunks(taskIds).map((chunk) => this.#link.script('acceptTasks', this.#crawlKeys(crawlId), [crawlId, ...chunk])))
+  }
+
+  async finalise(crawlId: string, taskIds: readonly string[]): Promise<void> {
+    await Promise.all(chunks(taskIds).map((chunk) => this.#link.script('finaliseTasks', this.#crawlKeys(crawlId), [crawlId, ...chunk])))
+  }
+
+  async crawlCounts(crawlId: string): Promise<CrawlCounts> {
+    const answer = await this.#link.script('crawlCounts', this.#crawlKeys(crawlId).slice(0, 2), [])
+    const [open = 0, final = 0] = answer as number[]
+    return { accepted: open + final, final }
+  }
+
+  openTasks(crawlId: string, limit: number): Promise<readonly string[]> {
+    return this.#link.call('openTasks', (redis) => redis.srandmember(this.#key('open', crawlId), limit))
+  }
+
+  crawlIds(): Promise<readonly string[]> {
+    return this.#link.call('crawlIds', (redis) => redis.smembers(this.#key('crawls')))
+  }
+
+  async forgetCrawl(crawlId: string): Promise<void> {
+    const keys = [this.#key('claims', crawlId), ...this.#crawlKeys(crawlId), this.#key('budgets', crawlId)]
+    const part = (): Promise<unknown> => this.#link.script('forgetCrawl', keys, [crawlId, this.#key('budget', ''), SCRIPT_ITEMS])
+    while ((await part()) !== 1) {
+      // The next part; other calls come in between.
+    }
+  }
+
+  async reserve(taskId: string, budgets: readonly Budget[]): Promise<string | undefined> {
+    const keys = budgets.flatMap(({ id, crawlId }) => [this.#key('budget', id), crawlId === undefined ? '' : this.#key('budgets', crawlId)])
+    const answer = await this.#link.script('reserveBudgets', keys, [taskId, ...budgets.flatMap(({ id, limit }) => [limit, id])])
+    return budgets[(answer as number) - 1]?.id
+  }
+
+  async unreserve(taskId: string, budgetIds: readonly string[]): Promise<void> {
+    await this.#link.script(
+      'unreserveBudgets',
+      budgetIds.map((id) => this.#key('budget', id)),
+      [taskId],
+    )
+  }
+
+  reserved(budgetId: string): Promise<number> {
+    return this.#link.call('reserved', (redis) => redis.scard(this.#key('budget', budgetId)))
+  }
+
+  async acquire(request: LimiterRequest): Promise<LimiterAnswer> {
+    checkLimiterRequest(request)
+    const first = await this.#acquireOnce(request)
+    if (first.gone.length === 0) return first.answer
+    // The store can't see processes, but the machine that asks sees its own.
+    const ended = await this.#link.script(
+      'endGoneLeases',
+      first.gone.map(({ key }) => this.#paceKey(key)),
+      first.gone.map(({ leaseId }) => leaseId),
+    )
+    this.#observer.emit('DeadLeasesEnded', { count: Number(ended), host: request.owner.host })
+    return (await this.#acquireOnce(request)).answer
+  }
+
+  async release(leaseId: string, keys: readonly { readonly key: PolitenessKey; readonly crawlDelayMs: number }[]): Promise<void> {
+    await this.#link.script(
+      'releaseLease',
+      keys.map(({ key }) => this.#paceKey(key)),
+      [leaseId, ...keys.map(({ crawlDelayMs }) => crawlDelayMs)],
+    )
+  }
+
+  async backOff(key: PolitenessKey, forMs: number): Promise<void> {
+    await this.#link.script('backOffKey', [this.#paceKey(key)], [forMs])
+  }
+
+  async limiterState(key: PolitenessKey): Promise<LimiterState> {
+    const [leases = 0, nextMs = 0, backOffMs = 0] = (await this.#link.script('limiterState', [this.#paceKey(key)], [])) as number[]
+    return { leases, nextMs, backOffMs }
+  }
+
+  async spillSlot(key: PolitenessKey, localWaitMs: number, intervalMs: number): Promise<number> {
+    return (await this.#link.script('spillSlot', [this.#key('spill', key)], [localWaitMs, intervalMs])) as number
+  }
+
+  async readRobots(origin: string): Promise<RobotsEntry | undefined> {
+    const found = await this.#link.call('readRobots', (redis) => redis.get(this.#key('robots', origin)))
+    return found === null ? undefined : (JSON.parse(found) as RobotsEntry)
+  }
+
+  async writeRobots(origin: string, entry: RobotsEntry, ttlMs: number): Promise<void> {
+    const { verdict, body, status, fetchedAt } = entry
+    const json = JSON.stringify({ verdict, body, status, fetchedAt })
+    await this.#link.call('writeRobots', (redis) => redis.set(this.#key('robots', origin), json, 'PX', Math.max(1, Math.ceil(ttlMs))))
+  }
+
+  async readValue(name: string): Promise<string | undefined> {
+    const found = await this.#link.call('readValue', (redis) => redis.get(this.#key('value', name)))
+    return found ?? undefined
+  }
+
+  async writeValue(name: string, value: string): Promise<void> {
+    await this.#link.call('writeValue', (redis) => redis.set(this.#key('value', name), value))
+  }
+
+  async writeValueOnce(name: string, value: string): Promise<boolean> {
+    return (await this.#link.call('writeValueOnce', (redis) => redis.set(this.#key('value', name), value, 'NX'))) === 'OK'
+  }
+
+  async heartbeat(worker: WorkerHeartbeat, ttlMs: number): Promise<void> {
+    const keys = [this.#key('worker', worker.workerId), this.#key('workers')]
+    await this.#link.script('announceWorker', keys, [worker.workerId, JSON.stringify(worker), ttlMs])
+  }
+
+  async removeWorker(workerId: string): Promise<void> {
+    await this.#link.script('removeWorker', [this.#key('worker', workerId), this.#key('workers')], [workerId])
+  }
+
+  async workers(): Promise<readonly WorkerHeartbeat[]> {
+    const live = (await this.#link.script('listWorkers', [this.#key('workers')], [this.#key('worker', '')])) as string[]
+    return live.map((json) => JSON.parse(json) as WorkerHeartbeat)
+  }
+
+  health(): Promise<StoreHealth> {
+    return readHealth(this.#link)
+  }
+
+  close(): Promise<void> {
+    return this.#link.close()
+  }
+
+  async #acquireOnce(request: LimiterRequest): Promise<{ answer: LimiterAnswer; gone: { key: PolitenessKey; leaseId: string }[] }> {
+    const { keys, owner } = request
+    const leaseId = randomBytes(12).toString('hex')
+    const policies = keys.flatMap((key) => [key.ratePerSecond, key.burst, key.concurrency, key.crawlDelayMs])
+    const asker = [owner.workerId, owner.host, owner.pid, owner.pidStartedAt]
+    const args = [leaseId, request.leaseMs, request.countsForRate ? 1 : 0, ...asker, ...policies]
+    const paceKeys = keys.map(({ key }) => this.#paceKey(key))
+    const reply = (await this.#link.script('acquireLease', [this.#key('birth'), ...paceKeys], args)) as (string | number)[]
+    const [kind, waitMs, reason, which, ...candidates] = reply
+    if (kind === 'lease') return { answer: { kind: 'lease', leaseId }, gone: [] }
+    const keyAt = (number: unknown): PolitenessKey => keys[Number(number) - 1]?.key ?? ('' as PolitenessKey)
+    const gone: { key: PolitenessKey; leaseId: string }[] = []
+    for (let index = 0; index < candidates.length; index += 4) {
+      const [number, id, pid, pidStartedAt] = candidates.slice(index, index + 4)
+      if (this.#isGone({ pid: Number(pid), pidStartedAt: String(pidStartedAt) })) gone.push({ key: keyAt(number), leaseId: String(id) })
+    }
+    return { answer: { kind: 'wait', waitMs: Number(waitMs), reason: reason as WaitReason, key: keyAt(which) }, gone }
+  }
+
+  #key(kind: string, ...parts: readonly string[]): string {
+    return `${this.#prefix}${[kind, ...parts].join(':')}`
+  }
+
+  #paceKey(key: PolitenessKey): string {
+    return this.#key('pace', key)
+  }
+
+  #finishedKey(taskId: string, attempt: number | undefined): string {
+    return attempt === undefined ? this.#key('done', taskId) : this.#key('tried', `${attempt}`, taskId)
+  }
+
+  #crawlKeys(crawlId: string): string[] {
+    return [this.#key('open', crawlId), this.#key('final', crawlId), this.#key('crawls')]
+  }
+}
+
+/** What is claimed, in 22 characters: URLs may be long, and there may be many. The crawl is part of the key. */
+function urlId(claim: Claim): string {
+  return createHash('sha256').update(`${claim.round} ${claim.canonicalUrl}`).digest().subarray(0, 16).toString('base64url')
+}
+
+function chunks<T>(items: readonly T[]): readonly (readonly T[])[] {
+  const parts: (readonly T[])[] = []
+  for (let start = 0; start < items.length; start += SCRIPT_ITEMS) parts.push(items.slice(start, start + SCRIPT_ITEMS))
+  return parts
+}

@@ -1,0 +1,86 @@
+import { MillraceError } from '../../kernel/errors.ts'
+
+/** Where a Redis is: one server, or the sentinels that know which server leads. */
+export interface RedisAddress {
+  /** The URL without user, password and query, for people. */
+  readonly location: string
+  readonly username?: string
+  readonly password?: string
+  readonly db: number
+  readonly tls: boolean
+  readonly target:
+    | { readonly kind: 'server'; readonly host: string; readonly port: number }
+    | {
+        readonly kind: 'sentinel'
+        readonly name: string
+        readonly sentinels: readonly { readonly host: string; readonly port: number }[]
+        readonly sentinelPassword?: string
+      }
+}
+
+const FORM = /^(redis|rediss|redis\+sentinel|rediss\+sentinel):\/\/(?:(.*)@)?([^@/?#]+)(\/[^?#]*)?(\?[^#]*)?$/i
+
+const EXPECTED =
+  'expected redis://[user:password@]host[:port][/db], rediss:// for TLS, or ' +
+  'redis+sentinel://[user:password@]host:port,host:port/NAME[?db=0&sentinelPassword=…]'
+
+/** Shape: ports default to 6379, of sentinels to 26379; user and password are percent-decoded. Errors: CONFIG_INVALID, without the password. */
+export function parseRedisUrl(url: string): RedisAddress {
+  const location = redactRedisUrl(url)
+  const invalid = (what: string): MillraceError => new MillraceError('CONFIG_INVALID', `redis: ${location} ${what}; ${EXPECTED}`)
+  const match = FORM.exec(url.trim())
+  if (match === null) throw invalid('is no address of a Redis')
+  const scheme = (match[1] ?? '').toLowerCase()
+  const path = (match[4] ?? '').replace(/^\/+|\/+$/g, '')
+  const query = new URLSearchParams(match[5] ?? '')
+  const isSentinel = scheme.endsWith('+sentinel')
+  const hosts = (match[3] ?? '').split(',').map((host) => parseHost(host, isSentinel ? 26_379 : 6_379, invalid))
+  const dbText = isSentinel ? (query.get('db') ?? '0') : path || (query.get('db') ?? '0')
+  if (!/^\d{1,5}$/.test(dbText)) throw invalid('names a database that is no number')
+  const base = { location, ...credentials(match[2], invalid), db: Number(dbText), tls: scheme.startsWith('rediss') }
+  const sentinelPassword = query.get('sentinelPassword')
+  if (isSentinel) {
+    if (path === '') throw invalid('lacks the name of the master that the sentinels watch')
+    const target = { kind: 'sentinel', name: decode(path, invalid), sentinels: hosts } as const
+    return { ...base, target: sentinelPassword === null ? target : { ...target, sentinelPassword } }
+  }
+  const host = hosts[0]
+  if (host === undefined || hosts.length > 1) throw invalid('names several servers; a cluster is not supported')
+  return { ...base, target: { kind: 'server', ...host } }
+}
+
+/** The URL as it may be shown: user, password and query are left out, whatever its form. */
+export function redactRedisUrl(url: string): string {
+  const text = url.trim()
+  const scheme = /^[a-z+]{1,20}:\/\//i.exec(text)?.[0] ?? ''
+  const rest = text.slice(scheme.length)
+  const at = rest.lastIndexOf('@')
+  return `${scheme}${at === -1 ? '' : '***@'}${rest.slice(at + 1).replace(/[?#].*$/s, '')}`
+}
+
+function parseHost(text: string, defaultPort: number, invalid: (what: string) => MillraceError): { host: string; port: number } {
+  const match = /^(?:\[([0-9a-f:.%]+)\]|([^:[\]\s]+))(?::(\d{1,5}))?$/i.exec(text)
+  const host = match?.[1] ?? match?.[2]
+  const port = match?.[3] === undefined ? defaultPort : Number(match[3])
+  if (host === undefined || port < 1 || port > 65_535) throw invalid('names a host or port that can not be')
+  return { host, port }
+}
+
+function credentials(text: string | undefined, invalid: (what: string) => MillraceError): { username?: string; password?: string } {
+  if (text === undefined || text === '') return {}
+  const colon = text.indexOf(':')
+  const username = colon === -1 ? text : text.slice(0, colon)
+  return {
+    ...(username === '' ? {} : { username: decode(username, invalid) }),
+    ...(colon === -1 ? {} : { password: decode(text.slice(colon + 1), invalid) }),
+  }
+}
+
+function decode(text: string, invalid: (what: string) => MillraceError): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // The text itself may be the password: it is not repeated.
+    throw invalid('holds a % that begins no escape (write %25 for a percent sign)')
+  }
+}
