@@ -1,0 +1,160 @@
+import { type LogStart, readLog } from '../kafka/log-reader.ts'
+import type { KafkaMessage } from '../kafka/message.ts'
+import { type PartitionId, partitionId } from '../kernel/brand.ts'
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { decodeTask } from '../message/decode-task.ts'
+import type { Page } from '../message/generated/types.ts'
+import { unpackPageBody } from '../message/page-body.ts'
+import { registrableDomain } from '../url/registrable-domain.ts'
+import { type Runtime, requireTopics } from './runtime.ts'
+
+export type ConsumeStart =
+  | { readonly kind: 'beginning' }
+  | { readonly kind: 'end' }
+  /** Epoch ms. */
+  | { readonly kind: 'time'; readonly at: number }
+  | { readonly kind: 'offset'; readonly partition: number; readonly offset: bigint }
+
+export interface ConsumeOptions {
+  /** A word of ours (`records`, `html`, `urls`, …) or the name of a topic. */
+  readonly what: string
+  readonly start: ConsumeStart
+  /** Epoch ms; messages from then on are not given. */
+  readonly until?: number
+  readonly max?: number
+  readonly follow: boolean
+  readonly crawlId?: string
+  readonly domain?: string
+  /** Bodies of pages, unpacked; base64 in JSON. Without it they are left out. */
+  readonly body: boolean
+  readonly signal?: AbortSignal
+}
+
+/** A message as `consume` shows it. */
+export interface ConsumedMessage {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: bigint
+  /** Epoch ms. */
+  readonly timestamp: number
+  readonly key: string | null
+  readonly headers: Readonly<Record<string, string>>
+  /** Decoded; null for a tombstone. */
+  readonly value: unknown
+  /** Full name of the schema that wrote it. */
+  readonly schema?: string
+  /** Why the value could not be decoded; then it is the bytes, base64. */
+  readonly undecodable?: string
+}
+
+/** Names of ours for topics; anything else is taken as the name of a topic. */
+export function topicsOf(runtime: Runtime, what: string): readonly string[] {
+  const { topics } = runtime
+  const words: Readonly<Record<string, readonly string[]>> = {
+    records: [topics.records],
+    html: [topics.html],
+    urls: [topics.urls.high, topics.urls.normal, topics.urls.low],
+    outcomes: [topics.outcomes],
+    'dead-letters': [topics.deadLetters],
+    control: [topics.control],
+  }
+  return Object.hasOwn(words, what) ? (words[what] ?? []) : [what]
+}
+
+/** Committed messages, decoded. Without `follow` it ends at the end that it saw at the start. */
+export async function* consume(runtime: Runtime, options: ConsumeOptions): AsyncGenerator<ConsumedMessage> {
+  const topics = topicsOf(runtime, options.what)
+  await requireTopics(runtime, topics)
+  // Announced schemas first: records can't be read without them.
+  if ((await runtime.admin.listTopics()).includes(runtime.topics.control)) await runtime.control()
+  const from = new Map<string, LogStart | ReadonlyMap<number, LogStart>>()
+  for (const topic of topics) from.set(topic, await startOf(runtime, topic, options.start))
+  const until = options.until === undefined ? undefined : await offsetsBefore(runtime, topics, options.until)
+  const log = readLog({
+    client: runtime.client,
+    clock: runtime.clock,
+    observer: runtime.observer,
+    from,
+    ...(until === undefined ? {} : { until }),
+    follow: options.follow,
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  })
+  let given = 0
+  for await (const event of log) {
+    if (event.kind !== 'batch') continue
+    await runtime.codec.ensureSchemas(event.messages.map(({ value }) => value))
+    for (const message of event.messages) {
+      if (options.max !== undefined && given >= options.max) return
+      const shown = await show(runtime, message, options)
+      if (!isWanted(shown, options)) continue
+      given += 1
+      yield shown
+    }
+    if (options.max !== undefined && given >= options.max) return
+  }
+}
+
+async function startOf(runtime: Runtime, topic: string, start: ConsumeStart): Promise<LogStart | ReadonlyMap<number, LogStart>> {
+  switch (start.kind) {
+    case 'beginning':
+      return 'earliest'
+    case 'end':
+      return 'end'
+    case 'time':
+      return runtime.admin.offsetsForTime(topic, start.at)
+    case 'offset': {
+      const partitions = await runtime.admin.partitions(topic)
+      if (!partitions.includes(start.partition)) {
+        throw new MillraceError('USAGE', `topic ${topic} has no partition ${start.partition}; it has ${partitions.length}, from 0`)
+      }
+      return new Map([[start.partition, start.offset]])
+    }
+  }
+}
+
+async function offsetsBefore(runtime: Runtime, topics: readonly string[], at: number): Promise<Map<PartitionId, bigint>> {
+  const until = new Map<PartitionId, bigint>()
+  for (const topic of topics) {
+    for (const [partition, offset] of await runtime.admin.offsetsForTime(topic, at)) until.set(partitionId(topic, partition), offset)
+  }
+  return until
+}
+
+async function show(runtime: Runtime, message: KafkaMessage, options: ConsumeOptions): Promise<ConsumedMessage> {
+  const { topic, partition, offset, timestamp } = message
+  const key = message.key === null ? null : message.key.toString('utf8')
+  const headers = Object.fromEntries(Object.entries(message.headers).map(([name, value]) => [name, value.toString('utf8')]))
+  const place = { topic, partition, offset, timestamp, key, headers }
+  if (message.value === null) return { ...place, value: null }
+  try {
+    const isTask = Object.values(runtime.topics.urls).includes(topic) || runtime.topics.delays.some((delay) => delay.topic === topic)
+    if (isTask) return { ...place, schema: 'io.millrace.v1.UrlTask', value: decodeTask(runtime.codec, message.value) }
+    const decoded = runtime.codec.decodeAny(message.value)
+    const value = topic === runtime.topics.html ? await shownPage(runtime.codec.decode('Page', message.value), options.body) : decoded.value
+    return { ...place, schema: decoded.schemaName, value }
+  } catch (error) {
+    // Dead letters hold whatever came; a reader must be able to look at it.
+    if (!isMillraceError(error)) throw error
+    return { ...place, value: message.value.toString('base64'), undecodable: error.code }
+  }
+}
+
+/** The body unpacked, as the bytes that the site meant; left out where it was not asked for. */
+async function shownPage(page: Page, withBody: boolean): Promise<unknown> {
+  const { body: _, ...rest } = page
+  if (!withBody) return rest
+  const unpacked = await unpackPageBody(page)
+  return unpacked.ok ? { ...rest, body: unpacked.bytes.toString('base64') } : { ...rest, body: null, bodyProblem: unpacked.detail }
+}
+
+function isWanted(message: ConsumedMessage, { crawlId, domain }: ConsumeOptions): boolean {
+  if (crawlId === undefined && domain === undefined) return true
+  const value = (typeof message.value === 'object' && message.value !== null ? message.value : {}) as { crawlId?: unknown; url?: unknown }
+  if (crawlId !== undefined && value.crawlId !== crawlId) return false
+  if (domain === undefined) return true
+  return (
+    typeof value.url === 'string' &&
+    URL.canParse(value.url) &&
+    (registrableDomain(value.url) === domain || new URL(value.url).hostname === domain)
+  )
+}
