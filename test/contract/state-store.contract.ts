@@ -1,0 +1,543 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { PolitenessKey } from '../../src/kernel/brand.ts'
+import { hostIdentity, ownProcess } from '../../src/state/process-identity.ts'
+import type { LimiterAnswer, LimiterKey, LimiterRequest, StateStore, WorkerHeartbeat } from '../../src/state/state-store.ts'
+
+/** One deployment on one kind of store. `elapse` lets the store's own time go by: at once on a clock of ours, really on Redis. */
+export interface StateStoreHarness {
+  open(options?: { prefix?: string; warmUp?: boolean }): Promise<StateStore>
+  elapse(ms: number): Promise<void>
+  /** Closes what was opened and removes what was written. */
+  end(): Promise<void>
+}
+
+const A = 'a.example' as PolitenessKey
+const B = 'b.example' as PolitenessKey
+const ADDRESS = '192.0.2.1' as PolitenessKey
+const OWNER = ownProcess('worker-1')
+
+function pace(key: PolitenessKey, change: Partial<LimiterKey> = {}): LimiterKey {
+  return { key, ratePerSecond: 1_000, burst: 1, concurrency: 1, crawlDelayMs: 0, ...change }
+}
+
+function ask(keys: readonly LimiterKey[], change: Partial<LimiterRequest> = {}): LimiterRequest {
+  return { keys, leaseMs: 60_000, owner: OWNER, countsForRate: true, ...change }
+}
+
+function leaseOf(answer: LimiterAnswer): string {
+  if (answer.kind !== 'lease') throw new Error(`expected a lease, was told to wait ${answer.waitMs} ms for ${answer.reason}`)
+  return answer.leaseId
+}
+
+function waitOf(answer: LimiterAnswer): { waitMs: number; reason: string; key: string } {
+  if (answer.kind !== 'wait') throw new Error('expected to be told to wait, got a lease')
+  return answer
+}
+
+/** What every StateStore does, whatever it is made of. */
+export function describeStateStore(name: string, makeHarness: () => Promise<StateStoreHarness>): void {
+  describe(`StateStore on ${name}`, () => {
+    let harness: StateStoreHarness
+    let store: StateStore
+
+    beforeEach(async () => {
+      harness = await makeHarness()
+      store = await harness.open({ warmUp: false })
+    })
+    afterEach(() => harness.end())
+
+    describe('claims', () => {
+      const claim = (claimant: string, change: { url?: string; crawlId?: string; round?: number; ttlMs?: number } = {}) => ({
+        crawlId: change.crawlId ?? 'crawl',
+        canonicalUrl: change.url ?? 'https://a.example/',
+        round: change.round ?? 0,
+        claimant,
+        ...(change.ttlMs === undefined ? {} : { ttlMs: change.ttlMs }),
+      })
+
+      it('gives a URL to its first claimant, knows it again, and tells any other that it is known', async () => {
+        expect(await store.claim([claim('html:0:1')])).toEqual(['new'])
+        expect(await store.claim([claim('html:0:1')])).toEqual(['own'])
+        expect(await store.claim([claim('html:0:2')])).toEqual(['known'])
+      })
+
+      it('answers each claim of a list in order, repeats within the list included', async () => {
+        const claims = [claim('x'), claim('y'), claim('x'), claim('y', { url: 'https://a.example/2' })]
+        expect(await store.claim(claims)).toEqual(['new', 'known', 'own', 'new'])
+        expect(await store.claim([])).toEqual([])
+      })
+
+      it('keeps crawls, rounds and URLs apart, in upper and lower case too', async () => {
+        await store.claim([claim('x')])
+        const others = [claim('y', { crawlId: 'other' }), claim('y', { round: 1 }), claim('y', { url: 'https://a.example/A' })]
+        expect(await store.claim([...others, claim('y', { url: 'https://a.example/a' })])).toEqual(['new', 'new', 'new', 'new'])
+      })
+
+      it('answers thousands of claims in one call', async () => {
+        const urls = Array.from({ length: 1_500 }, (_, index) => `https://a.example/${index}`)
+        await store.claim([claim('x', { url: urls[700]! })])
+        const verdicts = await store.claim(urls.map((url) => claim('y', { url })))
+        expect(verdicts.filter((verdict) => verdict === 'new')).toHaveLength(1_499)
+        expect(verdicts[700]).toBe('known')
+      })
+
+      it('forgets a claim when its time is over', async () => {
+        expect(await store.claim([claim('x', { ttlMs: 60 }), claim('x', { url: 'https://a.example/kept' })])).toEqual(['new', 'new'])
+        expect(await store.claim([claim('y', { ttlMs: 60 })])).toEqual(['known'])
+        await harness.elapse(80)
+        expect(await store.claim([claim('y', { ttlMs: 60 }), claim('y', { url: 'https://a.example/kept' })])).toEqual(['new', 'known'])
+      })
+
+      it('gives a URL to one of many who claim it at the same moment through two handles', async () => {
+        const second = await harness.open()
+        const verdicts = await Promise.all(
+          Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? store : second).claim([claim(`claimant-${index}`)])),
+        )
+        expect(verdicts.flat().filter((verdict) => verdict === 'new')).toHaveLength(1)
+        expect(verdicts.flat().filter((verdict) => verdict === 'known')).toHaveLength(39)
+      })
+    })
+
+    describe('finished attempts', () => {
+      it('knows an attempt that is finished, and no other of that task', async () => {
+        await store.markFinished([{ taskId: 't', attempt: 1, final: false }], 60_000)
+        const asked = [1, 2].map((attempt) => ({ taskId: 't', attempt }))
+        expect(await store.isFinished([...asked, { taskId: 'u', attempt: 1 }])).toEqual([true, false, false])
+      })
+
+      it('knows every attempt of a task that is finished as a whole', async () => {
+        await store.markFinished([{ taskId: 't', attempt: 3, final: true }], 60_000)
+        expect(await store.isFinished([1, 3, 9].map((attempt) => ({ taskId: 't', attempt })))).toEqual([true, true, true])
+        expect(await store.isFinished([])).toEqual([])
+      })
+
+      it('forgets them when their time is over', async () => {
+        await store.markFinished([{ taskId: 't', attempt: 1, final: false }], 50)
+        await store.markFinished([{ taskId: 'u', attempt: 1, final: true }], 60_000)
+        await harness.elapse(70)
+        expect(await store.isFinished(['t', 'u'].map((taskId) => ({ taskId, attempt: 1 })))).toEqual([false, true])
+      })
+    })
+
+    describe('crawls', () => {
+      it('counts each task once, however often it is added', async () => {
+        await store.accept('c', ['1', '2', '2'])
+        await store.accept('c', ['2', '3'])
+        await store.finalise('c', ['1', '1'])
+        await store.finalise('c', ['1'])
+        await store.accept('c', ['1'])
+        expect(await store.crawlCounts('c')).toEqual({ accepted: 3, final: 1 })
+        expect([...(await store.openTasks('c', 10))].sort()).toEqual(['2', '3'])
+      })
+
+      it('counts a task as accepted that was final first', async () => {
+        await store.finalise('c', ['1'])
+        expect(await store.crawlCounts('c')).toEqual({ accepted: 1, final: 1 })
+        expect(await store.openTasks('c', 10)).toEqual([])
+      })
+
+      it('has no tasks in a crawl that nobody named, and lists those that were', async () => {
+        expect(await store.crawlCounts('never')).toEqual({ accepted: 0, final: 0 })
+        await store.accept('c:1', ['1'])
+        await store.finalise('c 2', ['1'])
+        expect([...(await store.crawlIds())].sort()).toEqual(['c 2', 'c:1'])
+      })
+
+      it('gives no more open tasks than were asked for', async () => {
+        await store.accept(
+          'c',
+          Array.from({ length: 1_200 }, (_, index) => `task-${index}`),
+        )
+        expect(await store.crawlCounts('c')).toEqual({ accepted: 1_200, final: 0 })
+        expect(new Set(await store.openTasks('c', 7)).size).toBe(7)
+      })
+
+      it('forgets a crawl with its claims and budgets, and nothing of another', async () => {
+        const claimed = (crawlId: string) =>
+          Array.from({ length: 700 }, (_, index) => ({ crawlId, canonicalUrl: `https://a.example/${index}`, round: 0, claimant: 'x' }))
+        for (const crawlId of ['gone', 'kept']) {
+          await store.claim(claimed(crawlId))
+          await store.accept(crawlId, ['1', '2'])
+          await store.finalise(crawlId, ['1'])
+          await store.reserve('1', [{ id: `${crawlId}/all`, limit: 5, crawlId }])
+        }
+        await store.forgetCrawl('gone')
+        await store.forgetCrawl('never')
+        expect(await store.crawlIds()).toEqual(['kept'])
+        expect(await store.crawlCounts('gone')).toEqual({ accepted: 0, final: 0 })
+        expect(await store.openTasks('gone', 9)).toEqual([])
+        expect([await store.reserved('gone/all'), await store.reserved('kept/all')]).toEqual([0, 1])
+        expect(new Set(await store.claim(claimed('gone')))).toEqual(new Set(['new']))
+        expect(new Set(await store.claim(claimed('kept')))).toEqual(new Set(['own']))
+        expect(await store.crawlCounts('kept')).toEqual({ accepted: 2, final: 1 })
+      })
+    })
+
+    describe('page budgets', () => {
+      it('gives places until the budget is full, and the same answer to who asks again', async () => {
+        const budgets = [{ id: 'b', limit: 2 }]
+        expect(await store.reserve('1', budgets)).toBeUndefined()
+        expect(await store.reserve('1', budgets)).toBeUndefined()
+        expect(await store.reserve('2', budgets)).toBeUndefined()
+        expect(await store.reserve('3', budgets)).toBe('b')
+        expect(await store.reserve('2', budgets)).toBeUndefined()
+        expect(await store.reserved('b')).toBe(2)
+      })
+
+      it('reserves in all budgets or in none', async () => {
+        await store.reserve('1', [{ id: 'small', limit: 1 }])
+        const both = [
+          { id: 'large', limit: 9 },
+          { id: 'small', limit: 1 },
+        ]
+        expect(await store.reserve('2', both)).toBe('small')
+        expect([await store.reserved('large'), await store.reserved('small')]).toEqual([0, 1])
+        expect(await store.reserve('1', both)).toBeUndefined()
+        expect([await store.reserved('large'), await store.reserved('small')]).toEqual([1, 1])
+        expect(await store.reserve('3', [{ id: 'none', limit: 0 }])).toBe('none')
+        expect(await store.reserve('3', [])).toBeUndefined()
+      })
+
+      it('gives a place back once, however often it is given back', async () => {
+        const budgets = [{ id: 'b', limit: 1 }]
+        await store.reserve('1', budgets)
+        await store.unreserve('1', ['b', 'other'])
+        await store.unreserve('1', ['b'])
+        await store.unreserve('9', ['b'])
+        expect(await store.reserved('b')).toBe(0)
+        expect(await store.reserve('2', budgets)).toBeUndefined()
+      })
+
+      it('never gives more places than there are to many who ask at once', async () => {
+        const second = await harness.open()
+        const answers = await Promise.all(
+          Array.from({ length: 30 }, (_, index) => (index % 2 ? store : second).reserve(`${index}`, [{ id: 'b', limit: 7 }])),
+        )
+        expect(answers.filter((answer) => answer === undefined)).toHaveLength(7)
+      })
+    })
+
+    describe('limiter', () => {
+      it('spaces requests by the rate', async () => {
+        const request = ask([pace(A, { ratePerSecond: 5, concurrency: 9 })])
+        leaseOf(await store.acquire(request))
+        const wait = waitOf(await store.acquire(request))
+        expect(wait).toMatchObject({ reason: 'rate', key: A })
+        expect(wait.waitMs).toBeGreaterThan(100)
+        expect(wait.waitMs).toBeLessThanOrEqual(200)
+        await harness.elapse(wait.waitMs)
+        leaseOf(await store.acquire(request))
+      })
+
+      it('lets a burst start at once after idling, and then spaces again', async () => {
+        const request = ask([pace(A, { ratePerSecond: 2, burst: 3, concurrency: 9 })])
+        for (let index = 0; index < 3; index += 1) leaseOf(await store.acquire(request))
+        const wait = waitOf(await store.acquire(request))
+        expect(wait.reason).toBe('rate')
+        expect(wait.waitMs).toBeGreaterThan(300)
+        expect(wait.waitMs).toBeLessThanOrEqual(500)
+      })
+
+      it('asks the whole new interval of a key whose rate was lowered, and does not hold on to an old slow one', async () => {
+        leaseOf(await store.acquire(ask([pace(A, { ratePerSecond: 100, concurrency: 9 })])))
+        expect(waitOf(await store.acquire(ask([pace(A, { ratePerSecond: 0.5, concurrency: 9 })]))).waitMs).toBeGreaterThan(1_800)
+        expect(waitOf(await store.acquire(ask([pace(A, { ratePerSecond: 0.5, concurrency: 9 })]))).waitMs).toBeLessThanOrEqual(2_000)
+        await harness.elapse(20)
+        leaseOf(await store.acquire(ask([pace(A, { ratePerSecond: 100, concurrency: 9 })])))
+      })
+
+      it('gives no more leases than the concurrency, and one again after a release', async () => {
+        const request = ask([pace(A, { concurrency: 2 })])
+        const first = leaseOf(await store.acquire(request))
+        await harness.elapse(2)
+        leaseOf(await store.acquire(request))
+        await harness.elapse(2)
+        const wait = waitOf(await store.acquire(request))
+        expect(wait).toMatchObject({ reason: 'concurrency', key: A, waitMs: 250 })
+        await store.release(first, [{ key: A, crawlDelayMs: 0 }])
+        leaseOf(await store.acquire(request))
+      })
+
+      it('waits for the expiry of a lease where that is sooner than the next look', async () => {
+        leaseOf(await store.acquire(ask([pace(A)], { leaseMs: 80 })))
+        await harness.elapse(2)
+        const wait = waitOf(await store.acquire(ask([pace(A)])))
+        expect(wait.reason).toBe('concurrency')
+        expect(wait.waitMs).toBeLessThanOrEqual(80)
+        await harness.elapse(wait.waitMs)
+        leaseOf(await store.acquire(ask([pace(A)])))
+      })
+
+      it('counts the crawl delay from the end of a request to the start of the next', async () => {
+        const request = ask([pace(A, { crawlDelayMs: 200 })])
+        const lease = leaseOf(await store.acquire(request))
+        await harness.elapse(60)
+        await store.release(lease, [{ key: A, crawlDelayMs: 200 }])
+        const wait = waitOf(await store.acquire(request))
+        expect(wait.reason).toBe('crawl-delay')
+        expect(wait.waitMs).toBeGreaterThan(140)
+        expect(wait.waitMs).toBeLessThanOrEqual(200)
+        await harness.elapse(wait.waitMs)
+        leaseOf(await store.acquire(request))
+      })
+
+      it('counts the crawl delay of an expired lease from its expiry', async () => {
+        const request = ask([pace(A, { crawlDelayMs: 400 })], { leaseMs: 60 })
+        leaseOf(await store.acquire(request))
+        await harness.elapse(100)
+        const wait = waitOf(await store.acquire(request))
+        expect(wait.reason).toBe('crawl-delay')
+        expect(wait.waitMs).toBeGreaterThan(200)
+        expect(wait.waitMs).toBeLessThanOrEqual(362)
+      })
+
+      it('takes the longer of the crawl delays of the request that ended and of the one that starts', async () => {
+        const lease = leaseOf(await store.acquire(ask([pace(A)])))
+        await store.release(lease, [{ key: A, crawlDelayMs: 150 }])
+        expect(waitOf(await store.acquire(ask([pace(A, { crawlDelayMs: 0 })]))).waitMs).toBeLessThanOrEqual(150)
+        const longer = waitOf(await store.acquire(ask([pace(A, { crawlDelayMs: 3_000 })])))
+        expect(longer.reason).toBe('crawl-delay')
+        expect(longer.waitMs).toBeGreaterThan(2_800)
+      })
+
+      it('takes the release of a lease that it does not know for the end of a request', async () => {
+        await store.release('expired-long-ago', [{ key: A, crawlDelayMs: 300 }])
+        expect(waitOf(await store.acquire(ask([pace(A)]))).reason).toBe('crawl-delay')
+      })
+
+      it('starts nothing during a back-off, which a shorter one does not shorten', async () => {
+        await store.backOff(A, 300)
+        await store.backOff(A, 20)
+        const wait = waitOf(await store.acquire(ask([pace(A)])))
+        expect(wait).toMatchObject({ reason: 'back-off', key: A })
+        expect(wait.waitMs).toBeGreaterThan(200)
+        leaseOf(await store.acquire(ask([pace(B)])))
+        await harness.elapse(wait.waitMs)
+        leaseOf(await store.acquire(ask([pace(A)])))
+      })
+
+      it('admits all keys together or none, and answers with the longest wait', async () => {
+        await store.backOff(ADDRESS, 400)
+        await store.backOff(B, 100)
+        const wait = waitOf(await store.acquire(ask([pace(A), pace(B), pace(ADDRESS)])))
+        expect(wait).toMatchObject({ reason: 'back-off', key: ADDRESS })
+        expect(wait.waitMs).toBeGreaterThan(300)
+        expect(await store.limiterState(A)).toEqual({ leases: 0, nextMs: 0, backOffMs: 0 })
+        leaseOf(await store.acquire(ask([pace(A)])))
+      })
+
+      it('takes a place of every key, and gives all of them back', async () => {
+        const lease = leaseOf(await store.acquire(ask([pace(A), pace(ADDRESS, { concurrency: 2 })])))
+        await harness.elapse(2)
+        expect(waitOf(await store.acquire(ask([pace(A)]))).reason).toBe('concurrency')
+        leaseOf(await store.acquire(ask([pace(B), pace(ADDRESS, { concurrency: 2 })])))
+        expect((await store.limiterState(ADDRESS)).leases).toBe(2)
+        await store.release(
+          lease,
+          [A, ADDRESS].map((key) => ({ key, crawlDelayMs: 0 })),
+        )
+        expect([(await store.limiterState(A)).leases, (await store.limiterState(ADDRESS)).leases]).toEqual([0, 1])
+      })
+
+      it('lets robots.txt take a place and obey the back-off, but no turn and no crawl delay', async () => {
+        const slow = pace(A, { ratePerSecond: 0.1, concurrency: 2, crawlDelayMs: 5_000 })
+        const robots = ask([slow], { countsForRate: false })
+        const first = leaseOf(await store.acquire(robots))
+        const second = leaseOf(await store.acquire(robots))
+        expect(waitOf(await store.acquire(robots)).reason).toBe('concurrency')
+        await store.release(first, [{ key: A, crawlDelayMs: 5_000 }])
+        await store.release(second, [{ key: A, crawlDelayMs: 5_000 }])
+        // No crawl delay follows it, and it has used up no turn.
+        const page = leaseOf(await store.acquire(ask([slow])))
+        await store.release(page, [{ key: A, crawlDelayMs: 5_000 }])
+        expect(waitOf(await store.acquire(ask([slow]))).waitMs).toBeGreaterThan(9_000)
+        leaseOf(await store.acquire(robots))
+        await store.backOff(A, 1_000)
+        expect(waitOf(await store.acquire(robots)).reason).toBe('back-off')
+      })
+
+      it('ends the leases of processes of this machine that are gone, and no others', async () => {
+        const gone = { ...ownProcess('dead'), pid: 4_194_303, pidStartedAt: '1' }
+        const elsewhere = { ...gone, host: 'another-machine' }
+        const reused = { ...ownProcess('reused'), pidStartedAt: 'long ago' }
+        leaseOf(await store.acquire(ask([pace(A, { crawlDelayMs: 90 })], { owner: gone })))
+        await harness.elapse(2)
+        const wait = waitOf(await store.acquire(ask([pace(A)])))
+        expect(wait.reason).toBe('crawl-delay')
+        expect(wait.waitMs).toBeLessThanOrEqual(90)
+        await harness.elapse(wait.waitMs)
+        const lease = leaseOf(await store.acquire(ask([pace(A)], { owner: reused })))
+        await harness.elapse(2)
+        leaseOf(await store.acquire(ask([pace(A)])))
+        await store.release(lease, [{ key: A, crawlDelayMs: 0 }])
+        leaseOf(await store.acquire(ask([pace(B)], { owner: elsewhere })))
+        await harness.elapse(2)
+        expect(waitOf(await store.acquire(ask([pace(B)]))).reason).toBe('concurrency')
+        expect(OWNER.host).toBe(hostIdentity())
+      })
+
+      it('tells what it remembers of a key', async () => {
+        expect(await store.limiterState(A)).toEqual({ leases: 0, nextMs: 0, backOffMs: 0 })
+        leaseOf(await store.acquire(ask([pace(A, { ratePerSecond: 0.5 })])))
+        await store.backOff(A, 5_000)
+        const state = await store.limiterState(A)
+        expect(state.leases).toBe(1)
+        expect(state.nextMs).toBeGreaterThan(1_800)
+        expect(state.nextMs).toBeLessThanOrEqual(2_000)
+        expect(state.backOffMs).toBeGreaterThan(4_800)
+        expect(state.backOffMs).toBeLessThanOrEqual(5_000)
+      })
+
+      it('refuses a pace that nobody could keep', async () => {
+        for (const change of [{ ratePerSecond: 0 }, { concurrency: 0 }, { burst: 0 }, { crawlDelayMs: Number.NaN }]) {
+          await expect(store.acquire(ask([pace(A, change)]))).rejects.toMatchObject({ code: 'INTERNAL' })
+        }
+        await expect(store.acquire(ask([pace(A)], { leaseMs: 0 }))).rejects.toMatchObject({ code: 'INTERNAL' })
+      })
+
+      it('keeps the concurrency when many ask at once through two handles', async () => {
+        const second = await harness.open()
+        const request = ask([pace(A, { ratePerSecond: 1, burst: 50, concurrency: 3 })])
+        const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => (index % 2 ? store : second).acquire(request)))
+        expect(answers.filter((answer) => answer.kind === 'lease')).toHaveLength(3)
+      })
+    })
+
+    describe('spill clocks', () => {
+      it('gives out one slot after the other, whoever asks', async () => {
+        const second = await harness.open()
+        const first = await store.spillSlot(A, 1_000, 500)
+        expect(first).toBeGreaterThan(1_400)
+        expect(first).toBeLessThanOrEqual(1_500)
+        const next = await second.spillSlot(A, 0, 500)
+        expect(next).toBeGreaterThan(1_800)
+        expect(next).toBeLessThanOrEqual(2_000)
+        expect(await store.spillSlot(B, 0, 500)).toBeLessThanOrEqual(500)
+      })
+
+      it('starts from now when its clock lies behind', async () => {
+        await store.spillSlot(A, 0, 20)
+        await harness.elapse(60)
+        const slot = await store.spillSlot(A, 0, 100)
+        expect(slot).toBeGreaterThan(0)
+        expect(slot).toBeLessThanOrEqual(100)
+      })
+    })
+
+    describe('shared things', () => {
+      const entry = { verdict: 'parsed', body: 'User-agent: *\nDisallow: /ü', status: 200, fetchedAt: 1_700_000_000_000 } as const
+
+      it('keeps a robots.txt for its time, the largest whole', async () => {
+        const large = { ...entry, body: 'x'.repeat(512 * 1024) }
+        await store.writeRobots('https://a.example', entry, 80)
+        await store.writeRobots('https://b.example', large, 60_000)
+        expect(await store.readRobots('https://a.example')).toEqual(entry)
+        expect(await store.readRobots('http://a.example')).toBeUndefined()
+        await harness.elapse(100)
+        expect(await store.readRobots('https://a.example')).toBeUndefined()
+        expect(await store.readRobots('https://b.example')).toEqual(large)
+        await store.writeRobots('https://b.example', { ...entry, verdict: 'unreachable', status: null }, 60_000)
+        expect(await store.readRobots('https://b.example')).toMatchObject({ verdict: 'unreachable', status: null })
+      })
+
+      it('keeps values by name, and lets one of many write once', async () => {
+        expect(await store.readValue('n')).toBeUndefined()
+        await store.writeValue('n', '{"a":1}')
+        await store.writeValue('n', '')
+        expect(await store.readValue('n')).toBe('')
+        expect(await store.writeValueOnce('n', 'x')).toBe(false)
+        const second = await harness.open()
+        const wrote = await Promise.all([store, second, store, second].map((each, index) => each.writeValueOnce('once', `${index}`)))
+        expect(wrote.filter(Boolean)).toHaveLength(1)
+        expect(await second.readValue('once')).toBe(`${wrote.indexOf(true)}`)
+      })
+
+      it('lists the workers that were heard of within their time', async () => {
+        const worker = (workerId: string): WorkerHeartbeat => ({
+          ...ownProcess(workerId),
+          stage: 'extract',
+          groupId: 'scrape.extract',
+          startedAt: 1,
+          extractors: { book: 2 },
+        })
+        await store.heartbeat(worker('short'), 60)
+        await store.heartbeat(worker('long'), 60_000)
+        await store.heartbeat(worker('left'), 60_000)
+        await store.removeWorker('left')
+        await store.removeWorker('never')
+        expect((await store.workers()).map(({ workerId }) => workerId).sort()).toEqual(['long', 'short'])
+        await harness.elapse(80)
+        expect(await store.workers()).toEqual([worker('long')])
+      })
+    })
+
+    describe('the store as a whole', () => {
+      it('keeps deployments apart', async () => {
+        const other = await harness.open({ prefix: 'other.', warmUp: false })
+        await store.writeValue('n', 'mine')
+        await store.accept('c', ['1'])
+        await store.backOff(A, 60_000)
+        expect(await other.readValue('n')).toBeUndefined()
+        expect(await other.crawlIds()).toEqual([])
+        leaseOf(await other.acquire(ask([pace(A)])))
+      })
+
+      it('takes names of any length and any characters', async () => {
+        const odd = `${'ü:/\u0000'.repeat(3_000)}{}`
+        expect(await store.claim([{ crawlId: odd, canonicalUrl: odd, round: 0, claimant: odd }])).toEqual(['new'])
+        expect(await store.claim([{ crawlId: odd, canonicalUrl: odd, round: 0, claimant: odd }])).toEqual(['own'])
+        await store.markFinished([{ taskId: odd, attempt: 1, final: false }], 60_000)
+        expect(await store.isFinished([{ taskId: odd, attempt: 1 }])).toEqual([true])
+        await store.accept(odd, [odd])
+        expect(await store.openTasks(odd, 1)).toEqual([odd])
+        expect(await store.crawlIds()).toEqual([odd])
+        expect(await store.reserve(odd, [{ id: odd, limit: 1 }])).toBeUndefined()
+        await store.writeValue(odd, odd)
+        expect(await store.readValue(odd)).toBe(odd)
+        leaseOf(await store.acquire(ask([pace(odd as PolitenessKey)])))
+      })
+
+      it('knows whether it was empty when it was opened', async () => {
+        expect(store.startedEmpty).toBe(true)
+        const second = await harness.open()
+        expect(second.startedEmpty).toBe(false)
+      })
+
+      it('asks no key before one crawl delay has passed since it was found empty', async () => {
+        const warming = await harness.open({ prefix: 'warming.', warmUp: true })
+        expect(warming.startedEmpty).toBe(true)
+        const request = ask([pace(A, { ratePerSecond: 100, crawlDelayMs: 200 })])
+        const wait = waitOf(await warming.acquire(request))
+        expect(wait).toMatchObject({ reason: 'warm-up', key: A })
+        expect(wait.waitMs).toBeGreaterThan(50)
+        expect(wait.waitMs).toBeLessThanOrEqual(200)
+        expect(waitOf(await warming.acquire({ ...request, countsForRate: false })).reason).toBe('warm-up')
+        expect(waitOf(await warming.acquire(ask([pace(B, { ratePerSecond: 1 })]))).waitMs).toBeGreaterThan(700)
+        // A handle that finds the store begun warms up no longer than the rest of that time.
+        const second = await harness.open({ prefix: 'warming.', warmUp: true })
+        expect(waitOf(await second.acquire(request)).waitMs).toBeLessThanOrEqual(wait.waitMs)
+        await harness.elapse(wait.waitMs)
+        leaseOf(await second.acquire(request))
+      })
+
+      it('keeps everything when it is opened again', async () => {
+        await store.claim([{ crawlId: 'c', canonicalUrl: 'u', round: 0, claimant: 'x' }])
+        leaseOf(await store.acquire(ask([pace(A)])))
+        await store.close()
+        const again = await harness.open()
+        expect(await again.claim([{ crawlId: 'c', canonicalUrl: 'u', round: 0, claimant: 'y' }])).toEqual(['known'])
+        expect((await again.limiterState(A)).leases).toBe(1)
+      })
+
+      it('tells its health, and refuses what is asked after it was closed', async () => {
+        const health = await store.health()
+        expect(health.sizeBytes).toBeGreaterThan(0)
+        expect(health.version).not.toBe('')
+        await store.close()
+        await store.close()
+        await expect(store.acquire(ask([pace(A)]))).rejects.toMatchObject({ code: 'STATE_UNAVAILABLE' })
+        await expect(store.readValue('n')).rejects.toMatchObject({ code: 'STATE_UNAVAILABLE' })
+      })
+    })
+  })
+}
