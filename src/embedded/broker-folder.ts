@@ -144,7 +144,7 @@ export function boundLog(path: string, maxBytes = MAX_LOG_BYTES): void {
   }
 }
 
-/** The last lines of a log, oldest first; empty when there is none. */
+/** The last lines of a log, oldest first, without the frames of stacks; empty when there is none. */
 export function lastLines(path: string, count: number): string[] {
   let handle: number
   try {
@@ -158,7 +158,7 @@ export function lastLines(path: string, count: number): string[] {
     const buffer = Buffer.alloc(Math.min(size, 32 * 1024))
     readSync(handle, buffer, 0, buffer.length, size - buffer.length)
     const lines = buffer.toString('utf8').split('\n')
-    return lines.filter((line) => line.trim() !== '').slice(-count)
+    return lines.filter((line) => line.trim() !== '' && !/^\s+at |^\s+\.\.\. \d+ more/.test(line)).slice(-count)
   } finally {
     closeSync(handle)
   }

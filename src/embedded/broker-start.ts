@@ -27,6 +27,8 @@ const START_MS = 60_000
 /** An image of some 400 MB may have to be pulled first. */
 const DOCKER_START_MS = 600_000
 const POLL_MS = 15
+/** A line of Kafka's own, as against one of Java's. */
+const KAFKA_LOG_LINE = /^\d{4}-\d\d-\d\dT\S+ \[.*\] (WARN|ERROR) /
 
 /**
  * Starts the broker of a data folder. The caller holds the start lock and a lease, and has made sure that none runs. Shape: resolves
@@ -41,8 +43,8 @@ export async function startBroker(folder: BrokerFolder, runtime: BrokerRuntime, 
   let attempt = await launch(folder, runtime, cluster, options, true)
   if (attempt.kind === 'failed' && runtime.kind === 'java' && !options.signal?.aborted) {
     const archive = archivePath(runtime.java, runtime.jars)
-    if (existsSync(archive)) {
-      // A damaged class-data archive can take Java down with it: without it the start is slower, and this run writes a new one.
+    if (existsSync(archive) && !attempt.log.some((line) => KAFKA_LOG_LINE.test(line))) {
+      // A damaged class-data archive takes Java down before Kafka says a word. Without it the start is slower; the next run writes another.
       removeFile(archive)
       attempt = await launch(folder, runtime, cluster, options, false)
       if (attempt.kind === 'up') repaired('the class-data archive was unusable and was removed')

@@ -133,9 +133,12 @@ describe('the state files', () => {
 })
 
 describe('the broker log', () => {
-  it('shows its last lines, and none when there is no file', () => {
-    writeFileSync(folder.log, Array.from({ length: 5000 }, (_, n) => `line ${n}`).join('\n'))
-    expect(lastLines(folder.log, 2)).toEqual(['line 4998', 'line 4999'])
+  it('shows its last lines without the frames of stacks, and none when there is no file', () => {
+    writeFileSync(
+      folder.log,
+      `${Array.from({ length: 5000 }, (_, n) => `line ${n}`).join('\n')}\n\tat kafka.Kafka.main(Kafka.scala)\nlast\n\n`,
+    )
+    expect(lastLines(folder.log, 2)).toEqual(['line 4999', 'last'])
     expect(lastLines(join(root, 'none'), 2)).toEqual([])
   })
 
