@@ -49,14 +49,19 @@ export class Settler {
 
   /** Errors: KAFKA_MESSAGE_TOO_LARGE, and what no resend can mend; the entry is not complete then. ABORTED at the end of the worker. */
   async settle(settlement: Settlement): Promise<void> {
-    const { producer, state, gate, signal } = this.#options
+    const { state, gate } = this.#options
     const { entry, messages, finished, unreserve } = settlement
-    if (messages.length > 0) await producer.send(messages, { signal })
+    await this.send(messages)
     if (finished !== undefined) {
       if (unreserve !== undefined && unreserve.length > 0) await gate.run(() => state.unreserve(finished.task.taskId, unreserve))
       await this.#finish(finished)
     }
     entry.complete()
+  }
+
+  /** Resolves when the messages are acknowledged. Errors: as `settle`. */
+  async send(messages: readonly OutgoingMessage[]): Promise<void> {
+    if (messages.length > 0) await this.#options.producer.send(messages, { signal: this.#options.signal })
   }
 
   #finish(finished: NonNullable<Settlement['finished']>): Promise<void> {

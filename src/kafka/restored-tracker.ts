@@ -13,7 +13,8 @@ interface Restore {
   readonly groupId: string
   /** Partitions to restore; asked before each try, since some may have gone meanwhile. */
   readonly wanted: () => readonly AssignedPartition[]
-  readonly limits?: Partial<TrackerLimits>
+  /** By topic; the defaults where not given. */
+  readonly limits?: (topic: string) => Partial<TrackerLimits>
   readonly observer: Observer
   readonly clock: Clock
   readonly signal: AbortSignal
@@ -46,7 +47,7 @@ export async function restoreTrackers(restore: Restore): Promise<readonly { assi
 
 function restoreTracker(position: GroupPosition, { groupId: group, observer, limits }: Restore): OffsetTracker {
   const { topic, partition, committed, metadata, low, high } = position
-  const options = limits === undefined ? {} : { limits }
+  const options = limits === undefined ? {} : { limits: limits(topic) }
   if (committed === undefined) return new OffsetTracker(low, EMPTY_OFFSET_MAP, options)
   if (committed < low || committed > high) {
     const reason = committed < low ? 'below-log-start' : 'beyond-log-end'

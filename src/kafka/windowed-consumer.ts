@@ -38,8 +38,8 @@ export interface WindowedConsumerOptions {
   readonly onGained?: (assigned: AssignedPartition) => void
   /** Entries of this epoch will not be committed any more; what has not begun is better dropped. */
   readonly onLost?: (assigned: AssignedPartition) => void
-  /** Per partition. */
-  readonly limits?: Partial<TrackerLimits>
+  /** Per partition; by topic where they differ. */
+  readonly limits?: Partial<TrackerLimits> | ((topic: string) => Partial<TrackerLimits>)
   /** Of all entries in work of this consumer, keys and headers included. 64 MiB where not given. */
   readonly maxBytes?: number
   /** 1 s where not given. */
@@ -247,7 +247,7 @@ export class WindowedConsumer extends BaseService {
         observer,
         clock: this.#options.clock,
         signal: this.aborted.signal,
-        ...(limits === undefined ? {} : { limits }),
+        ...(limits === undefined ? {} : { limits: typeof limits === 'function' ? limits : () => limits }),
       })
       for (const { assigned, tracker } of restored) {
         // It may have gone while its offset was read.

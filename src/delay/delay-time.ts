@@ -1,0 +1,33 @@
+import type { OriginalMessage } from '../message/header-names.ts'
+import { HEADER, headerValue } from '../message/header-names.ts'
+
+export interface DelayTimes {
+  /** Epoch ms at which the task may go back to its lane. */
+  readonly dueAt: number
+  /** Epoch ms at which this topic is done with it: due, or long enough here to go to a shorter one. */
+  readonly wakeAt: number
+}
+
+/**
+ * When a message of a delay topic is due, and until when this topic holds it. The shortest topic holds until due; the others for their
+ * own delay since the broker wrote the message, so that each is a plain queue.
+ * Shape: undefined where the header is there and no time. A message without one is due at once. Units: epoch ms.
+ */
+export function delayTimes(
+  message: OriginalMessage,
+  topic: { readonly delayMs: number; readonly isShortest: boolean },
+): DelayTimes | undefined {
+  const text = headerValue(message.headers, HEADER.dueMs)
+  const dueAt = text === undefined ? message.timestamp : dueTime(text)
+  if (dueAt === undefined) return undefined
+  return { dueAt, wakeAt: topic.isShortest ? dueAt : Math.min(dueAt, message.timestamp + topic.delayMs) }
+}
+
+/** Largest time that a Date can hold. */
+const MAX_TIME = 8_640_000_000_000_000
+
+function dueTime(text: string): number | undefined {
+  if (!/^\d{1,16}$/.test(text)) return undefined
+  const value = Number(text)
+  return value <= MAX_TIME ? value : undefined
+}

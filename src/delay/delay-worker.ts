@@ -1,0 +1,230 @@
+import type { AssignedPartition } from '../kafka/assignment.ts'
+import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
+import type { LayoutSource } from '../kafka/layout.ts'
+import type { OutgoingMessage } from '../kafka/message.ts'
+import type { TrackerLimits } from '../kafka/offset-tracker.ts'
+import type { MessageProducer } from '../kafka/producer.ts'
+import { TaskPublisher } from '../kafka/task-publisher.ts'
+import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import { backoffMs } from '../kernel/backoff.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { type ErrorCode, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { BaseService, type Service } from '../kernel/lifecycle.ts'
+import type { Observer } from '../kernel/observe.ts'
+import type { MessageCodec } from '../message/codec.ts'
+import { completeTask } from '../message/complete-task.ts'
+import { decodeTask } from '../message/decode-task.ts'
+import type { UrlTask } from '../message/generated/types.ts'
+import { HEADER, headerValue } from '../message/header-names.ts'
+import type { TopicNames } from '../message/topics.ts'
+import { delayTimes } from './delay-time.ts'
+import { DelayWindow } from './delay-window.ts'
+
+export interface DelayHandlers {
+  readonly onEntries: (entries: readonly WindowEntry[]) => void
+  readonly onLost: (assigned: AssignedPartition) => void
+  /** For the consumer: how much of each topic it hands out at once. */
+  readonly limits: (topic: string) => Partial<TrackerLimits>
+  /** For the consumer: bytes in its windows at which it stops reading. */
+  readonly maxBytes: number
+}
+
+export interface DelayWorkerOptions {
+  /** Builds the consumer of all delay topics in the delay group. */
+  readonly createConsumer: (handlers: DelayHandlers) => Service
+  readonly producer: MessageProducer
+  readonly codec: MessageCodec
+  readonly topics: TopicNames
+  readonly layout: LayoutSource
+  readonly clusterId: string
+  /** Largest batch that the broker takes for dead-letters. */
+  readonly deadLetterMaxBytes: number
+  /** Tasks of the shortest topic in memory. 64 MiB where not given. */
+  readonly maxWindowBytes?: number
+  readonly clock: Clock
+  readonly observer: Observer
+}
+
+interface Held {
+  readonly entry: WindowEntry
+  readonly dueAt: number
+}
+
+const MIB = 1_048_576
+const STAGE = 'delay'
+/** The shortest topic is ordered by due time, so it must be seen as a whole; of the others only the head is of use. */
+const SHORTEST_LIMITS: Partial<TrackerLimits> = { maxIncomplete: 65_536, maxSpan: 131_072 }
+const HEAD_LIMITS: Partial<TrackerLimits> = { maxIncomplete: 500 }
+/** A task that is due within this is not written again: it would come back too late. */
+const NEAR_MS = 3_000
+const OVERHEAD_BYTES = 200
+const PREPARE_RETRY = { firstMs: 200, maxMs: 5_000 } as const
+const CONSUMER_DRAIN_MS = 1
+
+/**
+ * Brings tasks back to their lanes when they are due: never before, and within a second after it.
+ *
+ * One heap of times over all that is held, and one timer. A message of a longer topic is held until it has been there for the topic's
+ * delay and then goes to a shorter one; the shortest holds until due. When more waits there than memory allows, those that are due
+ * last are written to the end of the topic, so that the ones due sooner are seen.
+ *
+ * It keeps no state but its offsets. A task that has expired meanwhile goes to its lane as well, where fetch ends it: so the ledger
+ * of a task is written in one place.
+ */
+export class DelayWorker extends BaseService {
+  readonly #options: DelayWorkerOptions
+  readonly #publisher: TaskPublisher
+  readonly #deadLetters: DeadLetterPublisher
+  readonly #window: DelayWindow<Held>
+  readonly #topics: ReadonlyMap<string, { readonly delayMs: number; readonly isShortest: boolean }>
+  readonly #consumer: Service
+  readonly #working = new Set<Promise<void>>()
+  #isTaking = true
+  #disarm: (() => void) | undefined
+
+  constructor(options: DelayWorkerOptions) {
+    super()
+    this.#options = options
+    const { topics, codec, producer, layout, clock, deadLetterMaxBytes, maxWindowBytes = 64 * MIB } = options
+    this.#publisher = new TaskPublisher({ topics, codec, producer, layout, clock })
+    this.#deadLetters = new DeadLetterPublisher({ topics, layout, maxBytes: deadLetterMaxBytes })
+    this.#window = new DelayWindow(maxWindowBytes)
+    this.#topics = new Map(topics.delays.map(({ topic, delayMs }, index) => [topic, { delayMs, isShortest: index === 0 }]))
+    this.#consumer = options.createConsumer({
+      onEntries: (entries) => this.#onEntries(entries),
+      onLost: () => this.#window.takeOut(({ entry }) => !entry.isCurrent()),
+      limits: (topic) => (this.#topics.get(topic)?.isShortest === true ? SHORTEST_LIMITS : HEAD_LIMITS),
+      maxBytes: 2 * maxWindowBytes,
+    })
+  }
+
+  /** Tasks held in memory. */
+  get heldCount(): number {
+    return this.#window.size
+  }
+
+  protected async onStart(signal: AbortSignal): Promise<void> {
+    await this.#publisher.prepare()
+    this.releases.add('work under way', () => this.#settled())
+    this.releases.add('consumer', () => this.#consumer.stop({ mode: 'abort', timeoutMs: 0 }))
+    this.releases.add('timer', () => this.#disarm?.())
+    this.#consumer.closed.catch((error: unknown) => this.fail(error))
+    await this.#consumer.start({ signal })
+  }
+
+  protected async onDrain(signal: AbortSignal): Promise<void> {
+    this.#isTaking = false
+    this.#disarm?.()
+    const late = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    await Promise.race([this.#settled(), late])
+    await this.#consumer.stop({ mode: 'drain', timeoutMs: CONSUMER_DRAIN_MS })
+  }
+
+  async #settled(): Promise<void> {
+    while (this.#working.size > 0) await Promise.all(this.#working)
+  }
+
+  #work(run: () => Promise<void>): void {
+    const work = run()
+      .catch((error: unknown) => {
+        if (!this.aborted.signal.aborted && !isMillraceError(error, 'ABORTED')) this.fail(error)
+      })
+      .finally(() => this.#working.delete(work))
+    this.#working.add(work)
+  }
+
+  #onEntries(entries: readonly WindowEntry[]): void {
+    if (!this.#isTaking) return
+    for (const entry of entries) {
+      const topic = this.#topics.get(entry.message.topic)
+      const times = topic === undefined ? undefined : delayTimes(entry.message, topic)
+      if (topic === undefined || times === undefined) {
+        this.#work(() => this.#deadLetter(entry, badDueTime(entry)))
+        continue
+      }
+      this.#window.add({
+        wakeAt: times.wakeAt,
+        bytes: OVERHEAD_BYTES + (entry.message.key?.length ?? 0) + (entry.message.value?.length ?? 0),
+        isMovable: topic.isShortest,
+        value: { entry, dueAt: times.dueAt },
+      })
+    }
+    if (this.#window.isOver) {
+      for (const held of this.#window.takeLatest(this.#options.clock.now() + NEAR_MS)) this.#work(() => this.#again(held))
+    }
+    this.#pump()
+  }
+
+  #pump(): void {
+    this.#disarm?.()
+    this.#disarm = undefined
+    const { clock } = this.#options
+    if (!this.#isTaking || this.aborted.signal.aborted) return
+    const due = this.#window.popDue(clock.now()).filter(({ entry }) => entry.isCurrent())
+    if (due.length > 0) this.#work(() => this.#release(due))
+    const nextAt = this.#window.nextAt
+    if (nextAt !== undefined) this.#disarm = clock.timer(Math.ceil(nextAt - clock.now()), () => this.#pump())
+  }
+
+  async #release(due: readonly Held[]): Promise<void> {
+    await this.#knowSchemas(due)
+    for (const held of due) {
+      const isDue = held.dueAt <= this.#options.clock.now()
+      this.#work(() => (isDue ? this.#forward(held.entry) : this.#again(held)))
+    }
+  }
+
+  /** A registry that is away holds up everything here, and loses nothing. */
+  async #knowSchemas(due: readonly Held[]): Promise<void> {
+    const { codec, clock } = this.#options
+    for (let failures = 1; ; failures += 1) {
+      try {
+        await codec.ensureSchemas(due.map(({ entry }) => entry.message.value))
+        return
+      } catch (error) {
+        if (!isMillraceError(error) || error.disposition !== 'retry') throw error
+        await clock.sleep(backoffMs(PREPARE_RETRY, failures, Math.random()), this.aborted.signal)
+      }
+    }
+  }
+
+  async #forward(entry: WindowEntry): Promise<void> {
+    const task = this.#read(entry)
+    if (task instanceof MillraceError) return this.#deadLetter(entry, task)
+    await this.#send(entry, this.#publisher.forwardMessage(task, entry.message))
+  }
+
+  #again({ entry, dueAt }: Held): Promise<void> {
+    return this.#send(entry, this.#publisher.againMessage(entry.message, dueAt))
+  }
+
+  async #send(entry: WindowEntry, message: OutgoingMessage): Promise<void> {
+    await this.#options.producer.send([message], { signal: this.aborted.signal })
+    entry.complete()
+  }
+
+  #read(entry: WindowEntry): UrlTask | MillraceError {
+    const { codec, clusterId } = this.#options
+    const { topic, partition, offset, timestamp, value, headers } = entry.message
+    try {
+      const place = { clusterId, topic, partition, offset, timestamp, traceparent: headerValue(headers, HEADER.traceparent) }
+      const completed = completeTask(decodeTask(codec, value), place)
+      return completed.ok ? completed.task : new MillraceError('TASK_URL_INVALID', completed.detail)
+    } catch (error) {
+      const code: ErrorCode = isMillraceError(error) ? error.code : 'INTERNAL'
+      return error instanceof MillraceError ? error : new MillraceError(code, errorText(error), { cause: error })
+    }
+  }
+
+  async #deadLetter(entry: WindowEntry, error: MillraceError): Promise<void> {
+    const { clock, observer } = this.#options
+    const context = { stage: STAGE, code: error.code, message: error.message, reason: 'malformed', failedAt: clock.now() }
+    await this.#send(entry, this.#deadLetters.message(entry.message, context))
+    observer.emit('DeadLetterWritten', { stage: STAGE, code: error.code, text: error.message })
+  }
+}
+
+function badDueTime({ message }: WindowEntry): MillraceError {
+  const value = JSON.stringify((headerValue(message.headers, HEADER.dueMs) ?? '').slice(0, 40))
+  return new MillraceError('MESSAGE_INVALID', `the header ${HEADER.dueMs} is ${value}; expected a time as epoch ms`)
+}

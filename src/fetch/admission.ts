@@ -1,0 +1,137 @@
+import type { PolitenessKey } from '../kernel/brand.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { UrlTask } from '../message/generated/types.ts'
+import type { Budget, LeaseOwner, LimiterKey, StateStore, WaitReason } from '../state/state-store.ts'
+import type { QueuedTask } from './queued-task.ts'
+import type { StoreGate } from './store-gate.ts'
+import type { EndWithoutRequest } from './task-intake.ts'
+
+/** The pace owed to the site of a URL, rules and overrides applied. */
+export interface SitePace {
+  readonly key: PolitenessKey
+  readonly ratePerSecond: number
+  readonly burst: number
+  readonly concurrency: number
+  /** As configured; robots.txt may ask for more. */
+  readonly crawlDelayMs: number
+  /** An operator paused the site. */
+  readonly isPaused: boolean
+}
+
+/** What robots.txt of the URL's origin says. wait: it can't be asked yet, since the site has no place free. */
+export type RobotsAnswer =
+  | {
+      readonly kind: 'allowed'
+      /** allowed, ignored or absent. */
+      readonly verdict: string
+      readonly rule: string | null
+      /** What the file asks for; 0: nothing. */
+      readonly crawlDelayMs: number
+    }
+  | { readonly kind: 'refused'; readonly rule: string | null }
+  | { readonly kind: 'unreachable'; readonly detail: string }
+  | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: WaitReason }
+
+/** May the request of a task start, and under which pace. */
+export type Admission =
+  | {
+      readonly kind: 'admitted'
+      readonly leaseId: string
+      readonly pace: LimiterKey
+      readonly robots: { verdict: string; rule: string | null }
+    }
+  /** Not before `waitMs`. */
+  | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: WaitReason | 'paused' }
+  /** The partition went to another member, which has the task as well. */
+  | { readonly kind: 'gone' }
+  /** A copy of what is finished. */
+  | { readonly kind: 'repeat' }
+  | { readonly kind: 'ended'; readonly end: EndWithoutRequest }
+  /** This attempt is over without a request. */
+  | { readonly kind: 'robots-unreachable'; readonly detail: string }
+
+export interface PageBudget extends Budget {
+  /** Bounded code of the outcome of a task that finds it full. */
+  readonly reason: string
+}
+
+export interface AdmissionOptions {
+  readonly paceOf: (url: URL) => SitePace
+  readonly robotsOf: (url: URL, pace: SitePace) => Promise<RobotsAnswer>
+  readonly budgetsOf: (task: UrlTask) => readonly PageBudget[]
+  readonly isCrawlStopped: (crawlId: string) => boolean
+  readonly state: Pick<StateStore, 'isFinished' | 'reserve' | 'acquire'>
+  readonly gate: StoreGate
+  readonly owner: LeaseOwner
+  /** Longest request, with all its timeouts. */
+  readonly leaseMs: number
+  readonly clock: Clock
+}
+
+/** A paused site is looked at again after this. */
+const PAUSED_MS = 60_000
+/** Answers of the store that a task is finished are good for so long. */
+const CHECK_AGE_MS = 1_000
+
+/**
+ * All that is asked between the turn of a task and its request, cheapest first: is it still ours and still wanted, is it finished
+ * already, does robots.txt allow it, is a place in the page budgets left, and last the limiter, whose lease starts the clock of the site.
+ *
+ * Nothing here waits for the pace of a site: that is an answer.
+ */
+export class AdmissionDesk {
+  readonly #options: AdmissionOptions
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options
+  }
+
+  async ask(queued: QueuedTask): Promise<Admission> {
+    const { entry, task, target } = queued
+    if (!entry.isCurrent()) return { kind: 'gone' }
+    const end = this.#endOf(task)
+    if (end !== undefined) return { kind: 'ended', end }
+    if (await this.#isFinished(queued)) return { kind: 'repeat' }
+    const pace = this.#options.paceOf(target)
+    if (pace.isPaused) return { kind: 'wait', waitMs: PAUSED_MS, reason: 'paused' }
+    const robots = await this.#options.robotsOf(target, pace)
+    if (robots.kind === 'refused') return { kind: 'ended', end: { kind: 'REFUSED', reason: 'robots' } }
+    if (robots.kind === 'unreachable') return { kind: 'robots-unreachable', detail: robots.detail }
+    if (robots.kind === 'wait') return robots
+    const full = await this.#reserve(task)
+    if (full !== undefined) return { kind: 'ended', end: { kind: 'REFUSED', reason: full } }
+    return this.#acquire({ ...pace, crawlDelayMs: Math.max(pace.crawlDelayMs, robots.crawlDelayMs) }, robots)
+  }
+
+  async #acquire(pace: SitePace, robots: { verdict: string; rule: string | null }): Promise<Admission> {
+    const { state, gate, owner, leaseMs } = this.#options
+    const { key, ratePerSecond, burst, concurrency, crawlDelayMs } = pace
+    const limiterKey: LimiterKey = { key, ratePerSecond, burst, concurrency, crawlDelayMs }
+    const answer = await gate.run(() => state.acquire({ keys: [limiterKey], leaseMs, owner, countsForRate: true }))
+    if (answer.kind === 'wait') return { kind: 'wait', waitMs: answer.waitMs, reason: answer.reason }
+    return { kind: 'admitted', leaseId: answer.leaseId, pace: limiterKey, robots: { verdict: robots.verdict, rule: robots.rule } }
+  }
+
+  #endOf(task: UrlTask): EndWithoutRequest | undefined {
+    const { clock, isCrawlStopped } = this.#options
+    if (task.expiresAt !== null && task.expiresAt <= clock.now()) return { kind: 'EXPIRED', reason: 'expired' }
+    if (task.crawlId !== null && isCrawlStopped(task.crawlId)) return { kind: 'REFUSED', reason: 'crawl-stopped' }
+    return undefined
+  }
+
+  async #isFinished({ task, checkedMono }: QueuedTask): Promise<boolean> {
+    const { state, gate, clock } = this.#options
+    if (clock.mono() - checkedMono < CHECK_AGE_MS) return false
+    const [finished] = await gate.run(() => state.isFinished([{ taskId: task.taskId, attempt: task.attempt }]))
+    return finished === true
+  }
+
+  /** The reason of the first budget that has no place left. */
+  async #reserve(task: UrlTask): Promise<string | undefined> {
+    const { state, gate, budgetsOf } = this.#options
+    const budgets = budgetsOf(task)
+    if (budgets.length === 0) return undefined
+    const full = await gate.run(() => state.reserve(task.taskId, budgets))
+    return full === undefined ? undefined : (budgets.find(({ id }) => id === full)?.reason ?? 'budget')
+  }
+}

@@ -1,0 +1,63 @@
+import type { AssignedPartition } from '../kafka/assignment.ts'
+import type { LayoutSource } from '../kafka/layout.ts'
+import type { MessageProducer } from '../kafka/producer.ts'
+import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Service } from '../kernel/lifecycle.ts'
+import type { Observer } from '../kernel/observe.ts'
+import type { MessageCodec } from '../message/codec.ts'
+import type { UrlTask } from '../message/generated/types.ts'
+import type { TopicNames } from '../message/topics.ts'
+import type { LeaseOwner, StateStore } from '../state/state-store.ts'
+import type { PageBudget, RobotsAnswer, SitePace } from './admission.ts'
+import type { HttpExchange, HttpLimits } from './http-exchange.ts'
+import type { RetryPolicy } from './retry-route.ts'
+import type { SpillLimits } from './spill.ts'
+
+/** The consumer of the lanes; `WindowedConsumer` is one. */
+export interface LaneConsumer extends Service {
+  incompleteCount(): number
+  /** The entry of each partition that holds back its commit. */
+  bases(): readonly WindowEntry[]
+}
+
+export interface LaneHandlers {
+  readonly onEntries: (entries: readonly WindowEntry[]) => void
+  readonly onLost: (assigned: AssignedPartition) => void
+}
+
+export interface FetchWorkerOptions {
+  /** Builds the consumer of all lanes in the fetch group. */
+  readonly createConsumer: (handlers: LaneHandlers) => LaneConsumer
+  readonly producer: MessageProducer
+  readonly codec: MessageCodec
+  readonly topics: TopicNames
+  readonly layout: LayoutSource
+  readonly clusterId: string
+  readonly state: StateStore
+  readonly exchange: HttpExchange
+  readonly paceOf: (url: URL) => SitePace
+  /** `signal`: of the worker. */
+  readonly robotsOf: (url: URL, pace: SitePace, signal: AbortSignal) => Promise<RobotsAnswer>
+  /** Page budgets of a task; none where it has no crawl. */
+  readonly budgetsOf: (task: UrlTask) => readonly PageBudget[]
+  readonly isCrawlStopped: (crawlId: string) => boolean
+  readonly isHopInScope: (target: URL, task: UrlTask) => boolean
+  readonly owner: LeaseOwner
+  readonly userAgent: string
+  readonly limits: HttpLimits
+  /** Essences of the content types whose body is kept. */
+  readonly keptTypes: ReadonlySet<string>
+  /** Requests at the same time. */
+  readonly concurrency: number
+  readonly maxBytesInFlight: number
+  readonly retry: RetryPolicy
+  /** Largest batch that the broker takes for dead-letters. */
+  readonly deadLetterMaxBytes: number
+  /** How long a claim with dedup `ttl` lives. */
+  readonly claimTtlMs: number
+  readonly spill?: SpillLimits
+  readonly clock: Clock
+  readonly observer: Observer
+  readonly random?: () => number
+}

@@ -1,0 +1,235 @@
+import type { LayoutSource } from '../kafka/layout.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { isMillraceError } from '../kernel/errors.ts'
+import type { Observer } from '../kernel/observe.ts'
+import type { MessageCodec } from '../message/codec.ts'
+import type { UrlTask } from '../message/generated/types.ts'
+import { hopTaskId } from '../message/ids.ts'
+import type { TaskEnd } from '../message/outcome.ts'
+import type { TopicNames } from '../message/topics.ts'
+import type { StateStore } from '../state/state-store.ts'
+import { canonicalUrl } from '../url/canonical-url.ts'
+import { registrableDomainOfHost } from '../url/registrable-domain.ts'
+import type { Admission, AdmissionDesk } from './admission.ts'
+import { type Answer, type HopAnswer, readAnswer } from './answer.ts'
+import type { HttpExchange, HttpLimits, HttpResponse, HttpResult } from './http-exchange.ts'
+import { buildPage, pageMessage } from './page-message.ts'
+import type { QueuedTask } from './queued-task.ts'
+import { requestHeaders } from './request-headers.ts'
+import type { StoreGate } from './store-gate.ts'
+import type { TaskEndings } from './task-endings.ts'
+import type { Turn } from './turn.ts'
+
+export interface FetchTaskOptions {
+  readonly desk: AdmissionDesk
+  readonly exchange: HttpExchange
+  readonly endings: TaskEndings
+  readonly state: Pick<StateStore, 'release' | 'backOff'>
+  readonly gate: StoreGate
+  readonly codec: MessageCodec
+  readonly layout: LayoutSource
+  readonly topics: TopicNames
+  readonly userAgent: string
+  readonly limits: HttpLimits
+  /** Content types whose body is kept, as essences. */
+  readonly keptTypes: ReadonlySet<string>
+  /** False: a redirect that leaves the scope of its crawl is not followed. */
+  readonly isHopInScope: (target: URL, task: UrlTask) => boolean
+  /** ms that a site is left alone which says it has too many requests and doesn't say for how long. */
+  readonly backOffMs: (attempt: number) => number
+  readonly clock: Clock
+  readonly observer: Observer
+}
+
+/** What is left to do for a task by whoever holds the queues. */
+export type TaskStep =
+  | { readonly kind: 'done' }
+  /** The site must not be asked for so long. */
+  | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: string }
+  /** The next hop goes to the head of its site. */
+  | { readonly kind: 'hop'; readonly next: Pick<QueuedTask, 'task' | 'target' | 'walk'> }
+  /** Done, and the site has to be left alone. */
+  | { readonly kind: 'backed-off'; readonly forMs: number }
+
+type Admitted = Extract<Admission, { readonly kind: 'admitted' }>
+
+const MAX_HOPS = 10
+
+/**
+ * One task from its turn to its end: admission, one request, and what its answer means. It makes one request at most; the next hop of a
+ * chain waits for its own turn.
+ */
+export class FetchTask {
+  readonly #options: FetchTaskOptions
+
+  constructor(options: FetchTaskOptions) {
+    this.#options = options
+  }
+
+  async run(queued: QueuedTask, turn: Turn, signal: AbortSignal): Promise<TaskStep> {
+    const { desk, endings, clock } = this.#options
+    const { entry, task } = queued
+    const admission = await desk.ask(queued)
+    switch (admission.kind) {
+      case 'wait':
+        return admission
+      case 'gone':
+        return { kind: 'done' }
+      case 'repeat':
+        endings.repeat(entry)
+        return { kind: 'done' }
+      case 'ended':
+        turn.leave()
+        await endings.final(entry, task, { ...admission.end, at: clock.now() })
+        return { kind: 'done' }
+      case 'robots-unreachable': {
+        turn.leave()
+        const reason = 'robots-unreachable'
+        const failure = { code: 'FETCH_FAILED', message: admission.detail } as const
+        await endings.retryOrFail(entry, task, { reason, failure, otherwise: { kind: 'REFUSED', reason } })
+        return { kind: 'done' }
+      }
+      case 'admitted':
+        turn.admitted(admission.pace.concurrency)
+        return this.#request(queued, admission, turn, signal)
+    }
+  }
+
+  async #request(queued: QueuedTask, admission: Admitted, turn: Turn, signal: AbortSignal): Promise<TaskStep> {
+    const { exchange, clock, observer, limits, keptTypes, userAgent } = this.#options
+    const { task, target, walk } = queued
+    const startedAt = clock.now()
+    if (walk.hops === 0) observer.emit('QueueWaited', { lane: queued.lane, seconds: (clock.mono() - queued.entry.takenMono) / 1_000 })
+    const result = await exchange.request({
+      url: target,
+      method: walk.method,
+      headers: requestHeaders(walk.headers, userAgent),
+      limits,
+      keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
+      signal,
+    })
+    const walked = { ...walk, startedAt: walk.startedAt ?? startedAt, requestMs: walk.requestMs + result.totalMs }
+    this.#report(result, turn)
+    const answer = readAnswer(result, { target, task, method: walk.method, headers: walk.headers, now: clock.now() })
+    const backedOffMs = await this.#release(queued, admission, answer)
+    turn.leave()
+    await this.#conclude({ ...queued, walk: walked }, admission, result, answer)
+    if (answer.kind === 'hop') return this.#hop({ ...queued, walk: walked }, answer)
+    return backedOffMs === undefined ? { kind: 'done' } : { kind: 'backed-off', forMs: backedOffMs }
+  }
+
+  #report(result: HttpResult, turn: Turn): void {
+    const { observer } = this.#options
+    observer.emit('RequestFinished', { kind: result.kind, seconds: result.totalMs / 1_000 })
+    if (result.kind !== 'response') return
+    observer.emit('BytesFetched', { bytes: result.wireBytes })
+    turn.holds(result.body.length + (result.body === result.decoded ? 0 : result.decoded.length))
+  }
+
+  /** The back-off comes before the end of the lease: between the two another request of the site could start. */
+  async #release(queued: QueuedTask, admission: Admitted, answer: Answer): Promise<number | undefined> {
+    const { state, gate, backOffMs, observer } = this.#options
+    const { key, crawlDelayMs } = admission.pace
+    let forMs: number | undefined
+    if (answer.kind === 'retry' && answer.backsOff) {
+      const chosen = Math.max(answer.retryAfterMs ?? 0, answer.retryAfterMs === undefined ? backOffMs(queued.task.attempt) : 0)
+      forMs = chosen
+      await gate.run(() => state.backOff(key, chosen))
+      observer.emit('SiteBackedOff', { key, reason: answer.reason, forMs: chosen })
+    }
+    await gate.run(() => state.release(admission.leaseId, [{ key, crawlDelayMs }]))
+    return forMs
+  }
+
+  async #conclude(queued: QueuedTask, admission: Admitted, result: HttpResult, answer: Answer): Promise<void> {
+    const { endings, clock } = this.#options
+    const { entry, task, walk } = queued
+    const status = result.kind === 'response' ? result.status : null
+    const request = { startedAt: walk.startedAt ?? clock.now(), status }
+    const end = (kind: TaskEnd['kind'], reason: string | null): TaskEnd => ({ kind, reason, at: clock.now(), request })
+    switch (answer.kind) {
+      case 'page':
+        return this.#publish(queued, admission, answer.response, end)
+      case 'retry': {
+        const { reason, detail, retryAfterMs, factor, keep } = answer
+        // A page that was cut is better than none when there is no further attempt.
+        if (keep !== undefined && endings.isLastAttempt(task)) return this.#publish(queued, admission, keep, end)
+        const failure = { code: 'FETCH_FAILED', message: detail } as const
+        await endings.retryOrFail(entry, task, { reason, failure, request, retryAfterMs, ...(factor === undefined ? {} : { factor }) })
+        return
+      }
+      case 'refused':
+        return endings.final(entry, task, end('REFUSED', answer.reason))
+      case 'failed':
+        return endings.final(entry, task, end('FAILED', answer.reason), { failure: { code: 'FETCH_FAILED', message: answer.detail } })
+      case 'hop':
+        return
+    }
+  }
+
+  async #publish(
+    queued: QueuedTask,
+    admission: Admitted,
+    response: HttpResponse,
+    end: (kind: TaskEnd['kind'], reason: string | null) => TaskEnd,
+  ): Promise<void> {
+    const { endings, clock, codec, layout, topics } = this.#options
+    const { entry, task, target, walk } = queued
+    const { key, ratePerSecond, concurrency, crawlDelayMs } = admission.pace
+    const page = await buildPage({
+      task,
+      finalUrl: target,
+      response,
+      robots: admission.robots,
+      policy: { key, ratePerSecond, concurrency, crawlDelayMs },
+      fetchedAt: clock.now(),
+      totalMs: walk.requestMs,
+    })
+    try {
+      await endings.final(entry, task, end('FETCHED', null), { first: [pageMessage(page, { codec, layout, topics })] })
+    } catch (error) {
+      if (!isMillraceError(error, 'KAFKA_MESSAGE_TOO_LARGE')) throw error
+      const failure = { code: error.code, message: error.message }
+      await endings.final(entry, task, end('FAILED', 'body-too-large'), { failure })
+    }
+  }
+
+  async #hop(queued: QueuedTask, answer: HopAnswer): Promise<TaskStep> {
+    const { endings, clock, isHopInScope } = this.#options
+    const { entry, walk } = queued
+    const task: UrlTask = { ...queued.task, redirects: [...queued.task.redirects, answer.hop] }
+    const request = { startedAt: walk.startedAt ?? clock.now(), status: answer.hop.status }
+    const end = (kind: TaskEnd['kind'], reason: string): TaskEnd => ({ kind, reason, at: clock.now(), request })
+    if (task.redirects.length > MAX_HOPS) {
+      const message = `${task.redirects.map(({ url }) => url).join(' -> ')} -> ${answer.target.href}: more than ${MAX_HOPS} redirects`
+      await endings.final(entry, task, end('FAILED', 'too-many-redirects'), { failure: { code: 'FETCH_FAILED', message } })
+      return { kind: 'done' }
+    }
+    if (!isHopInScope(answer.target, task)) {
+      await endings.final(entry, task, end('REFUSED', 'out-of-scope'))
+      return { kind: 'done' }
+    }
+    if (registrableDomainOfHost(answer.target.hostname) !== registrableDomainOfHost(queued.target.hostname)) {
+      await endings.redirected(entry, task, this.#hopTask(task, answer), end('REDIRECTED', 'other-domain'))
+      return { kind: 'done' }
+    }
+    const { method, headers } = answer
+    return { kind: 'hop', next: { task, target: answer.target, walk: { ...walk, hops: walk.hops + 1, method, headers } } }
+  }
+
+  /** The hop as a task of its own, in the partition of its own domain. */
+  #hopTask(task: UrlTask, { target, method, headers }: HopAnswer): UrlTask {
+    return {
+      ...task,
+      url: target.href,
+      canonicalUrl: canonicalUrl(target),
+      taskId: hopTaskId(task.taskId, task.attempt, task.redirects.length, target.href),
+      method,
+      headers,
+      dedup: 'none',
+      attempt: 1,
+      notBefore: null,
+      enqueuedAt: this.#options.clock.now(),
+    }
+  }
+}

@@ -1,0 +1,348 @@
+import type { AssignedPartition } from '../kafka/assignment.ts'
+import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
+import { OutcomePublisher } from '../kafka/outcome-publisher.ts'
+import { TaskPublisher } from '../kafka/task-publisher.ts'
+import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import { backoffMs } from '../kernel/backoff.ts'
+import { type PolitenessKey, partitionId } from '../kernel/brand.ts'
+import { errorText, isMillraceError } from '../kernel/errors.ts'
+import { BaseService } from '../kernel/lifecycle.ts'
+import { AdmissionDesk } from './admission.ts'
+import { resumeChain } from './answer.ts'
+import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
+import { FetchTask, type TaskStep } from './fetch-task.ts'
+import type { QueuedTask } from './queued-task.ts'
+import { Scheduler } from './scheduler.ts'
+import { isEnding, Settler } from './settler.ts'
+import type { SpillReason } from './spill.ts'
+import { Spiller } from './spiller.ts'
+import { StoreGate } from './store-gate.ts'
+import { TaskEndings } from './task-endings.ts'
+import { type IntakeVerdict, TaskIntake } from './task-intake.ts'
+import { Turn } from './turn.ts'
+
+/** Entries that the store is asked about in one call. */
+const INTAKE_BATCH = 1_000
+const INTAKE_RETRY = { firstMs: 200, maxMs: 5_000 } as const
+const SWEEP_MS = 5_000
+const LEAST_FINISHED_TTL_MS = 21_600_000
+const LEASE_MARGIN_MS = 5_000
+/** The last commit of a drain needs no waiting: what is left in the windows comes again. */
+const CONSUMER_DRAIN_MS = 1
+
+/**
+ * One fetch worker: lanes in, pages and outcomes out. The wiring and the life of it; what is decided is decided in the parts.
+ *
+ * An entry goes intake -> site queue -> its turn -> endings, and holds its place in the window until its end is acknowledged. The
+ * loop is driven by events (something came, something ended, a site may start again) and owns one timer for all sites.
+ *
+ * running:  takes entries, starts requests while the store answers.
+ * draining: starts nothing new; what is on the wire is finished, written and committed; what waits is left for the next owner.
+ * closing:  requests are cut off; what was not settled comes again.
+ */
+export class FetchWorker extends BaseService {
+  readonly #options: FetchWorkerOptions
+  readonly #spiller: Spiller
+  readonly #scheduler: Scheduler<QueuedTask>
+  readonly #gate: StoreGate
+  readonly #intake: TaskIntake
+  readonly #endings: TaskEndings
+  readonly #task: FetchTask
+  readonly #consumer: LaneConsumer
+  readonly #publisher: TaskPublisher
+  readonly #outcomes: OutcomePublisher
+  readonly #working = new Set<Promise<void>>()
+  #incoming: WindowEntry[] = []
+  #isSorting = false
+  #isTaking = true
+  #isHeld = false
+  #isPumpDue = false
+  #disarm: (() => void) | undefined
+
+  constructor(options: FetchWorkerOptions) {
+    super()
+    this.#options = options
+    const { clock, observer, codec, layout, topics, producer, state, retry, limits, random = Math.random } = options
+    const { signal } = this.aborted
+    this.#scheduler = new Scheduler({ maxInFlight: options.concurrency, maxBytes: options.maxBytesInFlight })
+    const gate = new StoreGate({ clock, observer, signal, random, onBack: () => this.#pumpSoon() })
+    this.#gate = gate
+    this.#publisher = new TaskPublisher({ topics, codec, producer, layout, clock })
+    this.#outcomes = new OutcomePublisher({ topics, codec, layout })
+    const finishedTtlMs = Math.max(LEAST_FINISHED_TTL_MS, 2 * retry.maxDelayMs)
+    this.#endings = new TaskEndings({
+      publisher: this.#publisher,
+      outcomes: this.#outcomes,
+      deadLetters: new DeadLetterPublisher({ topics, layout, maxBytes: options.deadLetterMaxBytes }),
+      settler: new Settler({ producer, state, gate, finishedTtlMs, signal }),
+      state,
+      gate,
+      retry,
+      random,
+      clock,
+      observer,
+      budgetIdsOf: (task) => options.budgetsOf(task).map(({ id }) => id),
+    })
+    this.#spiller = new Spiller({
+      scheduler: this.#scheduler,
+      endings: this.#endings,
+      paceOf: options.paceOf,
+      clock,
+      ...(options.spill === undefined ? {} : { limits: options.spill }),
+    })
+    this.#intake = new TaskIntake({ ...options, publisher: this.#publisher, gate })
+    const desk = new AdmissionDesk({
+      ...options,
+      gate,
+      robotsOf: (url, pace) => options.robotsOf(url, pace, signal),
+      leaseMs: limits.totalMs + LEASE_MARGIN_MS,
+    })
+    const backOff = (attempt: number): number => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random())
+    this.#task = new FetchTask({ ...options, desk, endings: this.#endings, gate, backOffMs: backOff })
+    this.#consumer = options.createConsumer({
+      onEntries: (entries) => this.#onEntries(entries),
+      onLost: (assigned) => this.#onLost(assigned),
+    })
+  }
+
+  /** Tasks that wait in site queues, and those whose request is under way. */
+  get load(): { readonly waiting: number; readonly inFlight: number; readonly sites: number } {
+    return { waiting: this.#scheduler.waiting, inFlight: this.#scheduler.inFlight, sites: this.#scheduler.siteCount }
+  }
+
+  /** True: no request starts until it is called with false; what came in waits. For a disk that runs full, or an operator. */
+  holdRequests(isHeld: boolean): void {
+    this.#isHeld = isHeld
+    this.#pumpSoon()
+  }
+
+  protected async onStart(signal: AbortSignal): Promise<void> {
+    const { codec, topics } = this.#options
+    await Promise.all([this.#publisher.prepare(), this.#outcomes.prepare(), codec.prepare(topics.html, 'Page')])
+    this.releases.add('work under way', () => this.#settled())
+    this.releases.add('consumer', () => this.#consumer.stop({ mode: 'abort', timeoutMs: 0 }))
+    this.releases.add('timers', () => this.#disarm?.())
+    this.#consumer.closed.catch((error: unknown) => this.fail(error))
+    await this.#consumer.start({ signal })
+    this.releases.add('sweep', this.#startSweeping())
+  }
+
+  protected async onDrain(signal: AbortSignal): Promise<void> {
+    this.#isTaking = false
+    this.#incoming = []
+    const late = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    await Promise.race([this.#settled(), late])
+    await this.#consumer.stop({ mode: 'drain', timeoutMs: CONSUMER_DRAIN_MS })
+  }
+
+  async #settled(): Promise<void> {
+    while (this.#working.size > 0) await Promise.all(this.#working)
+  }
+
+  /** Runs work that ends by itself; what it throws stops the worker. */
+  #work(run: () => Promise<void>): void {
+    const work = run()
+      .catch((error: unknown) => {
+        if (!isEnding(error, this.aborted.signal)) this.fail(error)
+      })
+      .finally(() => this.#working.delete(work))
+    this.#working.add(work)
+  }
+
+  // --- intake ---------------------------------------------------------------------------------------------------------------
+
+  #onEntries(entries: readonly WindowEntry[]): void {
+    if (!this.#isTaking) return
+    for (const entry of entries) this.#incoming.push(entry)
+    if (this.#isSorting) return
+    this.#isSorting = true
+    this.#work(() => this.#sortAll())
+  }
+
+  /** One batch at a time, so that tasks enter the queues in the order of their partitions. */
+  async #sortAll(): Promise<void> {
+    try {
+      while (this.#incoming.length > 0 && this.#isTaking) {
+        const batch = this.#incoming.splice(0, INTAKE_BATCH).filter((entry) => entry.isCurrent())
+        const checkedMono = this.#options.clock.mono()
+        const verdicts = await this.#sort(batch)
+        if (!this.#isTaking) return
+        this.#take(verdicts, checkedMono)
+      }
+    } finally {
+      this.#isSorting = false
+    }
+  }
+
+  /** What is away (a schema registry) holds up the intake and loses nothing. */
+  async #sort(batch: readonly WindowEntry[]): Promise<readonly IntakeVerdict[]> {
+    const { clock, random = Math.random } = this.#options
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await this.#intake.sort(batch)
+      } catch (error) {
+        if (!isMillraceError(error) || error.disposition !== 'retry') throw error
+        await clock.sleep(backoffMs(INTAKE_RETRY, failures, random()), this.aborted.signal)
+      }
+    }
+  }
+
+  #take(verdicts: readonly IntakeVerdict[], checkedMono: number): void {
+    const spills = new Map<PolitenessKey, { tasks: QueuedTask[]; reason: SpillReason }>()
+    for (const verdict of verdicts) {
+      if (verdict.kind !== 'ready') {
+        this.#work(() => this.#endWithoutQueue(verdict))
+        continue
+      }
+      const queued = this.#queuedTask(verdict, checkedMono)
+      this.#options.observer.emit('TaskAccepted', { lane: queued.lane })
+      const reason = spills.get(queued.key)?.reason ?? this.#spiller.reasonFor(queued)
+      if (reason === undefined) this.#enqueue(queued, 'tail')
+      else {
+        // Once one of a site is spilled, so are those behind it: they must not overtake it.
+        const spill = spills.get(queued.key) ?? { tasks: [], reason }
+        spills.set(queued.key, spill)
+        spill.tasks.push(queued)
+      }
+    }
+    for (const { tasks, reason } of spills.values()) this.#work(() => this.#spiller.spill(tasks, reason))
+    this.#pumpSoon()
+  }
+
+  async #endWithoutQueue(verdict: Exclude<IntakeVerdict, { readonly kind: 'ready' }>): Promise<void> {
+    const endings = this.#endings
+    switch (verdict.kind) {
+      case 'malformed':
+        return endings.malformed(verdict.entry, verdict.error)
+      case 'repeat':
+        return endings.repeat(verdict.entry)
+      case 'moved':
+        return endings.moved(verdict.entry, verdict.task)
+      case 'delayed':
+        return endings.delayed(verdict.entry, verdict.task, verdict.dueAt)
+      case 'ended': {
+        const { entry, task, end, detail } = verdict
+        const failure = { code: 'TASK_URL_INVALID', message: detail ?? end.reason } as const
+        return endings.final(entry, task, { ...end, at: this.#options.clock.now() }, end.kind === 'FAILED' ? { failure } : {})
+      }
+    }
+  }
+
+  #queuedTask({ entry, task, url }: Extract<IntakeVerdict, { readonly kind: 'ready' }>, checkedMono: number): QueuedTask {
+    const { target, method, headers } = resumeChain(task, url)
+    return {
+      key: this.#options.paceOf(target).key,
+      lane: task.lane ?? 'normal',
+      crawlId: task.crawlId,
+      window: partitionId(entry.message.topic, entry.message.partition),
+      entry,
+      task,
+      target,
+      checkedMono,
+      walk: { hops: 0, startedAt: undefined, requestMs: 0, method, headers },
+    }
+  }
+
+  #enqueue(queued: QueuedTask, place: 'head' | 'tail'): void {
+    const now = this.#options.clock.mono()
+    this.#scheduler.add(queued, now, place)
+    this.#scheduler.setConcurrency(queued.key, this.#options.paceOf(queued.target).concurrency, now)
+  }
+
+  // --- what leaves the windows ------------------------------------------------------------------------------------------------
+
+  /** Shape: the function that ends it. */
+  #startSweeping(): () => void {
+    let disarm = (): void => undefined
+    const arm = (): void => {
+      disarm = this.#options.clock.timer(SWEEP_MS, () => {
+        for (const old of this.#spiller.takeOld(this.#consumer.bases())) this.#work(() => this.#spiller.spill(old, 'old-base'))
+        arm()
+      })
+    }
+    arm()
+    return () => disarm()
+  }
+
+  /** Its new owner has the tasks as well: what is on the wire goes on, what waits is dropped. */
+  #onLost({ topic, partition }: AssignedPartition): void {
+    const window = partitionId(topic, partition)
+    for (const site of [...this.#scheduler.sites()]) {
+      this.#scheduler.takeOut(site.key, (queued) => queued.window === window && !queued.entry.isCurrent())
+    }
+  }
+
+  // --- requests -------------------------------------------------------------------------------------------------------------
+
+  #pumpSoon(): void {
+    if (this.#isPumpDue) return
+    this.#isPumpDue = true
+    queueMicrotask(() => {
+      this.#isPumpDue = false
+      this.#pump()
+    })
+  }
+
+  /** Starts what may start; the one timer then waits for the site that is next. */
+  #pump(): void {
+    this.#disarm?.()
+    this.#disarm = undefined
+    while (this.#isTaking && !this.#isHeld && !this.#gate.isAway && !this.aborted.signal.aborted) {
+      const next = this.#scheduler.next(this.#options.clock.mono())
+      if (next.kind === 'start') {
+        this.#work(() => this.#run(next.task))
+        continue
+      }
+      if (next.kind === 'wait') this.#disarm = this.#options.clock.timer(Math.ceil(next.ms), () => this.#pump())
+      return
+    }
+  }
+
+  async #run(queued: QueuedTask): Promise<void> {
+    const { clock } = this.#options
+    const turn = new Turn({ scheduler: this.#scheduler, queued, clock, onChange: () => this.#pumpSoon() })
+    try {
+      this.#next(queued, await this.#task.run(queued, turn, this.aborted.signal), turn)
+    } catch (error) {
+      turn.close()
+      await this.#failed(queued, error)
+    } finally {
+      turn.close()
+    }
+  }
+
+  #next(queued: QueuedTask, step: TaskStep, turn: Turn): void {
+    switch (step.kind) {
+      case 'done':
+        break
+      case 'wait': {
+        this.#options.observer.emit('LimiterWaited', { reason: step.reason })
+        if (!this.#spiller.isLong(step.waitMs)) {
+          turn.putBack(step.waitMs)
+          break
+        }
+        turn.leave()
+        const tasks = [queued, ...this.#spiller.takeSite(queued.key, step.waitMs)]
+        this.#work(() => this.#spiller.spill(tasks, step.reason === 'paused' ? 'paused' : 'long-wait', step.waitMs))
+        break
+      }
+      case 'hop':
+        this.#enqueue({ ...queued, ...step.next, key: this.#options.paceOf(step.next.target).key }, 'head')
+        this.#pumpSoon()
+        break
+      case 'backed-off': {
+        if (!this.#spiller.isLong(step.forMs)) break
+        const tasks = this.#spiller.takeSite(queued.key, step.forMs)
+        this.#work(() => this.#spiller.spill(tasks, 'long-wait', step.forMs))
+      }
+    }
+  }
+
+  /** A defect in the work on one task ends that task and no other. A broken dependency, on the other hand, is nobody's task's fault. */
+  async #failed({ entry, task }: QueuedTask, error: unknown): Promise<void> {
+    if (isEnding(error, this.aborted.signal)) return
+    if (isMillraceError(error) && error.disposition === 'stop' && error.code !== 'INTERNAL') throw error
+    const failure = { code: 'INTERNAL', message: errorText(error) } as const
+    await this.#endings.final(entry, task, { kind: 'FAILED', reason: 'internal', at: this.#options.clock.now() }, { failure })
+  }
+}

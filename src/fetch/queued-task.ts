@@ -1,0 +1,33 @@
+import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
+import type { Lane, UrlTask } from '../message/generated/types.ts'
+import type { SiteTask } from './site-queue.ts'
+
+/** A task on its way through the worker: which entry it is of, and how far its chain of redirects has come. */
+export interface QueuedTask extends SiteTask {
+  readonly key: PolitenessKey
+  readonly lane: Lane
+  readonly crawlId: string | null
+  readonly window: PartitionId
+  readonly entry: WindowEntry
+  /** With the hops that were followed so far; `attempt` is the one under way. */
+  readonly task: UrlTask
+  /** What is asked next: the URL of the task, or the target of its last hop. */
+  readonly target: URL
+  /** Monotonic ms at which the store was asked last whether it is finished. */
+  readonly checkedMono: number
+  readonly walk: Walk
+}
+
+/** What the requests of one attempt have in common. */
+export interface Walk {
+  /** Hops followed in this process. */
+  readonly hops: number
+  /** Epoch ms at which the first request started. */
+  readonly startedAt: number | undefined
+  /** Of all requests, without waits; ms. */
+  readonly requestMs: number
+  /** Method and headers of the next request: a redirect may change the one, and leaving the origin drops the others. */
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+}

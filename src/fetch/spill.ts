@@ -1,0 +1,46 @@
+/**
+ * When a task leaves its window for a delay topic. A window holds back the commit of its partition, so nothing may stay in it for
+ * long: neither for a site that is slow nor for one that has too much.
+ */
+export interface SpillLimits {
+  /** Longest wait that is worth a place in the window, ms. */
+  readonly maxWaitMs: number
+  /** Tasks of one site in one window. */
+  readonly maxPerWindow: number
+  /** A base that is not on the wire is moved on after this, ms. */
+  readonly maxBaseAgeMs: number
+}
+
+export const SPILL_LIMITS: SpillLimits = { maxWaitMs: 30_000, maxPerWindow: 64, maxBaseAgeMs: 120_000 }
+
+export type SpillReason = 'site-full' | 'long-wait' | 'old-base' | 'paused'
+
+export interface QueueView {
+  /** Tasks of the site that wait, in any window. */
+  readonly waiting: number
+  /** Of those, tasks of the window of the new one. */
+  readonly heldInWindow: number
+  /** ms until the site may be asked again. */
+  readonly wakeInMs: number
+  /** Between two starts of the site, ms. */
+  readonly intervalMs: number
+}
+
+/** How long a task that is put to the end would wait. Units: ms. */
+export function expectedWaitMs(view: Pick<QueueView, 'waiting' | 'wakeInMs' | 'intervalMs'>): number {
+  return Math.max(0, view.wakeInMs) + view.waiting * view.intervalMs
+}
+
+/** Why a new task is better off in a delay topic; undefined: it is queued. */
+export function spillReason(view: QueueView, limits: SpillLimits = SPILL_LIMITS): SpillReason | undefined {
+  if (view.heldInWindow >= limits.maxPerWindow) return 'site-full'
+  return expectedWaitMs(view) > limits.maxWaitMs ? 'long-wait' : undefined
+}
+
+/**
+ * Times from now for `count` tasks of one site, of which the last was given `lastMs` by the spill clock; ms, in order. One step of the
+ * clock by `count` intervals holds their slots, so they are spread over it.
+ */
+export function spreadSlots(lastMs: number, count: number, intervalMs: number): number[] {
+  return Array.from({ length: count }, (_, index) => Math.max(0, lastMs - (count - 1 - index) * intervalMs))
+}

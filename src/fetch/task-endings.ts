@@ -1,0 +1,193 @@
+import type { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
+import type { OutgoingMessage } from '../kafka/message.ts'
+import type { OutcomePublisher } from '../kafka/outcome-publisher.ts'
+import type { TaskPublisher } from '../kafka/task-publisher.ts'
+import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { ErrorCode, MillraceError } from '../kernel/errors.ts'
+import type { Observer } from '../kernel/observe.ts'
+import type { OutcomeKind, UrlTask } from '../message/generated/types.ts'
+import { isFinal, type TaskEnd } from '../message/outcome.ts'
+import type { StateStore } from '../state/state-store.ts'
+import type { QueuedTask } from './queued-task.ts'
+import { type RetryPolicy, retryRoute } from './retry-route.ts'
+import type { Settler } from './settler.ts'
+import { type SpillReason, spreadSlots } from './spill.ts'
+import type { StoreGate } from './store-gate.ts'
+
+export interface TaskEndingsOptions {
+  readonly publisher: TaskPublisher
+  readonly outcomes: OutcomePublisher
+  readonly deadLetters: DeadLetterPublisher
+  readonly settler: Settler
+  readonly state: Pick<StateStore, 'accept' | 'spillSlot'>
+  readonly gate: StoreGate
+  readonly retry: RetryPolicy
+  readonly random: () => number
+  readonly clock: Clock
+  readonly observer: Observer
+  /** Page budgets in which the task may hold a place. */
+  readonly budgetIdsOf: (task: UrlTask) => readonly string[]
+}
+
+/** What failed, for the dead letter: the code of the catalogue and a text for people. */
+export interface Failure {
+  readonly code: ErrorCode
+  readonly message: string
+}
+
+/** An attempt that may be repeated. */
+export interface FailedAttempt {
+  /** Bounded code. */
+  readonly reason: string
+  readonly failure: Failure
+  readonly request?: NonNullable<TaskEnd['request']>
+  readonly retryAfterMs?: number | undefined
+  readonly factor?: number
+  /** What the task ends as when it is not repeated; FAILED with the same reason where not given. */
+  readonly otherwise?: { readonly kind: 'REFUSED'; readonly reason: string }
+}
+
+const STAGE = 'fetch'
+
+/**
+ * Every way in which an entry of the fetch stage ends, and the messages that belong to it. What is written first and what the store
+ * learns when is the settler's order, the same for all.
+ */
+export class TaskEndings {
+  readonly #options: TaskEndingsOptions
+
+  constructor(options: TaskEndingsOptions) {
+    this.#options = options
+  }
+
+  /** The task is at its end. `first`: messages that go with the outcome, such as the page. */
+  async final(
+    entry: WindowEntry,
+    task: UrlTask,
+    end: TaskEnd,
+    extra: { failure?: Failure; first?: readonly OutgoingMessage[] } = {},
+  ): Promise<void> {
+    const { failure, first = [] } = extra
+    const messages = [...first]
+    if (failure !== undefined) messages.push(this.#deadLetter(entry, failure, { reason: end.reason ?? undefined, attempt: task.attempt }))
+    await this.#end(entry, task, end, messages)
+    if (failure !== undefined) this.#options.observer.emit('DeadLetterWritten', { stage: STAGE, code: failure.code, text: failure.message })
+  }
+
+  /** The hop goes on as a task of its own: it is there and accepted before its parent is final, so that no crawl ends between the two. */
+  async redirected(entry: WindowEntry, task: UrlTask, hop: UrlTask, end: TaskEnd): Promise<void> {
+    const { settler, publisher, gate, state } = this.#options
+    await settler.send([publisher.laneMessage(hop)])
+    const { crawlId } = hop
+    if (crawlId !== null) await gate.run(() => state.accept(crawlId, [hop.taskId]))
+    await this.#end(entry, task, end, [])
+  }
+
+  /** True where a failure of this attempt would be the end of the task. */
+  isLastAttempt(task: UrlTask): boolean {
+    return task.attempt >= this.#options.retry.maxAttempts
+  }
+
+  /** Repeats the attempt after a while, or ends the task where that is of no use. Resolves with what was done. */
+  async retryOrFail(entry: WindowEntry, task: UrlTask, failed: FailedAttempt): Promise<'retry' | 'final'> {
+    const { retry, random, clock, publisher } = this.#options
+    const now = clock.now()
+    const { attempt, expiresAt } = task
+    const { retryAfterMs, factor, reason, failure, request } = failed
+    const route = retryRoute(retry, { attempt, expiresAt, retryAfterMs, ...(factor === undefined ? {} : { factor }) }, now, random())
+    const shared = { at: now, ...(request === undefined ? {} : { request }) }
+    if (route.kind !== 'retry') {
+      const kind: OutcomeKind = failed.otherwise?.kind ?? 'FAILED'
+      const end: TaskEnd = { kind, reason: failed.otherwise?.reason ?? reason, ...shared }
+      await this.final(entry, task, end, kind === 'FAILED' ? { failure } : {})
+      return 'final'
+    }
+    const again: UrlTask = { ...task, attempt: attempt + 1, redirects: chainBefore(task) }
+    const copy = publisher.delayMessage(again, {
+      dueAt: route.dueAt,
+      reason,
+      original: entry.message,
+      failure: { ...failure, at: now },
+    })
+    await this.#end(entry, task, { kind: 'RETRY', reason, ...shared }, [copy])
+    return 'retry'
+  }
+
+  /** No task could be read from the entry: it is kept as it is. */
+  async malformed(entry: WindowEntry, error: MillraceError): Promise<void> {
+    const { settler, observer } = this.#options
+    await settler.settle({
+      entry,
+      messages: [this.#deadLetter(entry, { code: error.code, message: error.message }, { reason: 'malformed' })],
+    })
+    const { topic, partition, offset } = entry.message
+    observer.emit('DeadLetterWritten', { stage: STAGE, code: error.code, topic, partition, offset, text: error.message })
+  }
+
+  /** A copy of what is finished: nothing is written. */
+  repeat(entry: WindowEntry): void {
+    this.#options.observer.emit('RepeatSkipped')
+    entry.complete()
+  }
+
+  async moved(entry: WindowEntry, task: UrlTask): Promise<void> {
+    const { settler, publisher, observer } = this.#options
+    await settler.settle({ entry, messages: [publisher.movedMessage(task, entry.message)] })
+    observer.emit('TaskMoved')
+  }
+
+  async delayed(entry: WindowEntry, task: UrlTask, dueAt: number): Promise<void> {
+    const { settler, publisher } = this.#options
+    await settler.settle({ entry, messages: [publisher.delayMessage(task, { dueAt, reason: 'not-before', original: entry.message })] })
+  }
+
+  /**
+   * Tasks of one site leave their windows for a delay topic, in order: each gets a slot of the site's spill clock, behind what waits
+   * here. No outcome is written and the attempt stays.
+   */
+  async spilled(tasks: readonly QueuedTask[], reason: SpillReason, localWaitMs: number, intervalMs: number): Promise<void> {
+    const [first] = tasks
+    if (first === undefined) return
+    const { settler, publisher, gate, state, clock, observer } = this.#options
+    // One step of the clock for all of them.
+    const lastMs = await gate.run(() => state.spillSlot(first.key, localWaitMs, intervalMs * tasks.length))
+    const now = clock.now()
+    const slots = spreadSlots(lastMs, tasks.length, intervalMs)
+    await Promise.all(
+      tasks.map(async ({ entry, task }, index) => {
+        const copy = { dueAt: now + (slots[index] ?? lastMs), reason: 'spill', original: entry.message }
+        await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
+        observer.emit('TaskSpilled', { reason })
+      }),
+    )
+  }
+
+  async #end(entry: WindowEntry, task: UrlTask, end: TaskEnd, messages: readonly OutgoingMessage[]): Promise<void> {
+    const { outcomes, settler, observer, budgetIdsOf } = this.#options
+    const final = isFinal(end.kind)
+    // A place in a page budget is for a page: whoever ends without one gives it back.
+    const unreserve = final && end.kind !== 'FETCHED' && end.kind !== 'UNCHANGED' ? budgetIdsOf(task) : []
+    await settler.settle({ entry, messages: [...messages, outcomes.message(task, end)], finished: { task, final }, unreserve })
+    observer.emit('OutcomeWritten', { kind: end.kind, reason: end.reason ?? '' })
+  }
+
+  #deadLetter(entry: WindowEntry, failure: Failure, about: { reason?: string | undefined; attempt?: number }): OutgoingMessage {
+    const { deadLetters, clock } = this.#options
+    return deadLetters.message(entry.message, {
+      stage: STAGE,
+      ...failure,
+      failedAt: clock.now(),
+      ...(about.reason === undefined ? {} : { reason: about.reason }),
+      ...(about.attempt === undefined ? {} : { attempt: about.attempt }),
+    })
+  }
+}
+
+/**
+ * The chain with which the task came. An attempt is one walk from the task's own URL; the hops before it are those of its parents.
+ */
+export function chainBefore(task: Pick<UrlTask, 'url' | 'redirects'>): UrlTask['redirects'] {
+  const own = task.redirects.findIndex(({ url }) => url === task.url)
+  return own === -1 ? task.redirects : task.redirects.slice(0, own)
+}

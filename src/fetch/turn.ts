@@ -1,0 +1,67 @@
+import type { Clock } from '../kernel/clock.ts'
+import type { QueuedTask } from './queued-task.ts'
+import type { Scheduler } from './scheduler.ts'
+
+/** What a request is taken to bring until its answer is known; the mean of web pages, decoded and as received. */
+const EXPECTED_BYTES = 131_072
+
+/**
+ * The place of one task in the scheduler, given back exactly once whatever happens: each step is legal only after the one before it,
+ * and `close` ends whatever is still open.
+ */
+export class Turn {
+  readonly #scheduler: Scheduler<QueuedTask>
+  readonly #queued: QueuedTask
+  readonly #clock: Clock
+  readonly #onChange: () => void
+  #phase: 'probing' | 'requesting' | 'over' = 'probing'
+  #bytes = 0
+
+  constructor(parts: { scheduler: Scheduler<QueuedTask>; queued: QueuedTask; clock: Clock; onChange: () => void }) {
+    this.#scheduler = parts.scheduler
+    this.#queued = parts.queued
+    this.#clock = parts.clock
+    this.#onChange = parts.onChange
+  }
+
+  /** The limiter gave a lease. */
+  admitted(concurrency: number): void {
+    this.#phase = 'requesting'
+    const now = this.#clock.mono()
+    this.#scheduler.setConcurrency(this.#queued.key, concurrency, now)
+    this.#scheduler.admitted(this.#queued, now)
+    this.holds(EXPECTED_BYTES)
+    this.#onChange()
+  }
+
+  /** Back to the head of its site, which sleeps. */
+  putBack(waitMs: number): void {
+    this.#phase = 'over'
+    const now = this.#clock.mono()
+    this.#scheduler.putBack(this.#queued, now + waitMs, now)
+    this.#onChange()
+  }
+
+  /** No request of the task is under way any more. */
+  leave(): void {
+    if (this.#phase === 'over') return
+    const now = this.#clock.mono()
+    if (this.#phase === 'probing') this.#scheduler.dropped(this.#queued, now)
+    else this.#scheduler.ended(this.#queued, now)
+    this.#phase = 'over'
+    this.#onChange()
+  }
+
+  /** Bytes that the task holds in memory from now on. */
+  holds(bytes: number): void {
+    this.#scheduler.hold(bytes - this.#bytes)
+    this.#bytes = bytes
+  }
+
+  close(): void {
+    this.leave()
+    if (this.#bytes === 0) return
+    this.holds(0)
+    this.#onChange()
+  }
+}
