@@ -19,7 +19,7 @@ export interface AuditReport {
   /** First final outcome of each task. */
   readonly outcomes: Readonly<Partial<Record<OutcomeKind, number>>>
   /** Reasons of the outcomes that are not FETCHED. */
-  readonly reasons: Readonly<Record<string, number>>
+  readonly reasons: Readonly<Partial<Record<string, number>>>
   /** Final outcomes after the first one of their task. */
   readonly repeats: number
   /** Tasks without a final outcome that wait in a lane or in a delay topic. */

@@ -1,0 +1,109 @@
+import type { PartitionLag } from '../kafka/admin.ts'
+import { readOne } from '../kafka/log-reader.ts'
+import { LANES } from '../message/topics.ts'
+import type { WorkerHeartbeat } from '../state/state-store.ts'
+import { extractTotals } from './audit.ts'
+import type { Runtime } from './runtime.ts'
+
+export interface PartitionStatus {
+  readonly group: string
+  readonly topic: string
+  readonly partition: number
+  /** Next offset to read, decimal; null where nothing is committed. */
+  readonly committed: string | null
+  readonly end: string
+  readonly lag: number
+  /** Age of the oldest message that is not committed; null where there is none. */
+  readonly lagSeconds: number | null
+  /** What could be worked now: of the extract and frontier groups all of it; null where only the worker knows. */
+  readonly runnable: number | null
+}
+
+export interface GroupStatus {
+  readonly group: string
+  readonly state: string
+  readonly members: number
+  readonly lag: number
+  readonly oldestSeconds: number | null
+}
+
+export interface StatusReport {
+  readonly clusterId: string
+  readonly groups: readonly PartitionStatus[]
+  readonly summary: readonly GroupStatus[]
+  readonly workers: readonly WorkerHeartbeat[]
+  readonly extractors: readonly {
+    readonly extractor: string
+    readonly pages: number
+    readonly records: number
+    readonly none: number
+    readonly deadLetters: number
+  }[]
+}
+
+/** Where every group stands: lag in messages and in seconds, members, what extract has counted. */
+export async function status(runtime: Runtime): Promise<StatusReport> {
+  const { admin, groups, topics, config } = runtime
+  const existing = new Set(await admin.listTopics())
+  const lanes = LANES.map((lane) => topics.urls[lane])
+  const delays = topics.delays.map(({ topic }) => topic)
+  const extractGroups = [groups.extract(), ...Object.keys(config['extract.groups']).map((name) => groups.extract(name))]
+  const readers = [
+    { group: groups.fetch, topics: lanes },
+    { group: groups.delay, topics: delays },
+    { group: groups.frontier, topics: [topics.html] },
+    ...extractGroups.map((group) => ({ group, topics: [topics.html] })),
+  ]
+  const partitions: PartitionStatus[] = []
+  const summary: GroupStatus[] = []
+  const metadata: string[] = []
+  for (const reader of readers) {
+    const present = reader.topics.filter((topic) => existing.has(topic))
+    if (present.length === 0) continue
+    const lags = await admin.lag(reader.group, present)
+    const ages = await Promise.all(lags.map((lag) => oldestAge(runtime, lag)))
+    const rows = lags.map((lag, index) =>
+      partitionStatus(reader.group, lag, ages[index] ?? null, extractGroups.includes(reader.group) || reader.group === groups.frontier),
+    )
+    partitions.push(...rows)
+    if (extractGroups.includes(reader.group)) metadata.push(...lags.map((lag) => lag.metadata))
+    const described = await admin.describeGroup(reader.group)
+    summary.push({
+      group: reader.group,
+      state: described.state,
+      members: described.members.length,
+      lag: rows.reduce((sum, row) => sum + row.lag, 0),
+      oldestSeconds: rows.reduce<number | null>(
+        (oldest, row) => (row.lagSeconds === null ? oldest : Math.max(oldest ?? 0, row.lagSeconds)),
+        null,
+      ),
+    })
+  }
+  const state = await runtime.state()
+  return {
+    clusterId: runtime.clusterId,
+    groups: partitions,
+    summary,
+    workers: await state.workers(),
+    extractors: extractTotals(metadata).map(({ extractor, totals }) => ({ extractor, ...totals })),
+  }
+}
+
+function partitionStatus(group: string, lag: PartitionLag, lagSeconds: number | null, isRunnable: boolean): PartitionStatus {
+  return {
+    group,
+    topic: lag.topic,
+    partition: lag.partition,
+    committed: lag.committed?.toString() ?? null,
+    end: lag.end.toString(),
+    lag: Number(lag.lag),
+    lagSeconds,
+    runnable: isRunnable ? Number(lag.lag) : lag.lag === 0n ? 0 : null,
+  }
+}
+
+async function oldestAge(runtime: Runtime, lag: PartitionLag): Promise<number | null> {
+  if (lag.lag === 0n) return null
+  const message = await readOne(runtime.admin.session, lag, lag.committed ?? lag.low)
+  return message === undefined ? null : Math.max(0, Math.round((runtime.clock.now() - message.timestamp) / 1000))
+}

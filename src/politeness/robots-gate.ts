@@ -1,0 +1,162 @@
+import type { Clock } from '../kernel/clock.ts'
+import type { Observer } from '../kernel/observe.ts'
+import { parseRobots, type RobotsRules, robotsCrawlDelayMs, robotsVerdict } from './robots.ts'
+
+/** A robots.txt as it is kept for all workers; the state store holds this shape. */
+export interface KeptRobots {
+  /** parsed: `body` holds rules. absent: 4xx, all is allowed. */
+  readonly verdict: 'parsed' | 'absent' | 'unreachable'
+  readonly body: string
+  readonly status: number | null
+  /** Epoch ms. */
+  readonly fetchedAt: number
+}
+
+export interface RobotsCache {
+  read(origin: string): Promise<KeptRobots | undefined>
+  write(origin: string, entry: KeptRobots, ttlMs: number): Promise<void>
+}
+
+/** What asking a site for its robots.txt gave. wait: the site has no place free now. */
+export type RobotsFetch<Wait> =
+  | { readonly kind: 'answer'; readonly status: number; readonly body: Buffer }
+  | { readonly kind: 'failure'; readonly reason: string; readonly detail: string }
+  | Wait
+
+export type RobotsDecision<Wait> =
+  | {
+      readonly kind: 'allowed'
+      readonly verdict: 'allowed' | 'absent' | 'ignored'
+      readonly rule: string | null
+      readonly crawlDelayMs: number
+    }
+  | { readonly kind: 'refused'; readonly rule: string | null }
+  | { readonly kind: 'unreachable'; readonly detail: string }
+  | Wait
+
+export interface RobotsGateOptions<Wait> {
+  /** `ignore` asks nobody. */
+  readonly mode: 'obey' | 'ignore'
+  /** Lower case; see `productToken`. */
+  readonly token: string
+  readonly cache: RobotsCache
+  /** One walk to the file, redirects included (RFC 9309 asks for five hops), on a place of the site. */
+  readonly ask: (robotsUrl: URL, signal: AbortSignal) => Promise<RobotsFetch<Wait>>
+  readonly clock: Clock
+  readonly observer: Observer
+}
+
+/** What is known of an origin, or why nothing is. `no-file` stands for a file that nobody may ask for. */
+type Found<Wait> = Remembered | { readonly kind: 'unreachable'; readonly detail: string } | Wait | 'no-file'
+
+interface Remembered {
+  readonly kept: KeptRobots
+  readonly rules: RobotsRules
+}
+
+/** A file is asked for again after this; until `LAST_GOOD_MS` the old one stands in when the site does not answer. */
+const FRESH_MS = 12 * 3_600_000
+const LAST_GOOD_MS = 24 * 3_600_000
+/** A site that did not answer is not asked again by the tasks that wait beside this one. */
+const UNREACHABLE_MS = 5_000
+const MAX_ORIGINS = 10_000
+
+/**
+ * What robots.txt of an origin says, asked before the first page of it and kept for all workers.
+ *
+ * 2xx: its rules. 4xx but 429: no rules, all is allowed. 429, 5xx and no answer: the last good copy for a day, else nothing of the
+ * origin is fetched and the tasks try again later. Source: RFC 9309 section 2.3.1.
+ */
+export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
+  readonly #options: RobotsGateOptions<Wait>
+  readonly #known = new Map<string, Remembered>()
+  readonly #unreachable = new Map<string, { readonly detail: string; readonly untilMono: number }>()
+  readonly #asking = new Map<string, Promise<Found<Wait>>>()
+
+  constructor(options: RobotsGateOptions<Wait>) {
+    this.#options = options
+  }
+
+  /** Errors: those of the cache; the reason of the signal. */
+  async check(url: URL, signal: AbortSignal): Promise<RobotsDecision<Wait>> {
+    if (this.#options.mode === 'ignore') return { kind: 'allowed', verdict: 'ignored', rule: null, crawlDelayMs: 0 }
+    const found = await this.#rulesOf(url.origin, signal)
+    if (found === 'no-file') return ABSENT
+    if ('kind' in found) return found
+    if (found.kept.verdict === 'absent') return ABSENT
+    const { token } = this.#options
+    const verdict = robotsVerdict(found.rules, token, url.pathname + url.search)
+    if (!verdict.allowed) return { kind: 'refused', rule: verdict.rule ?? null }
+    return { kind: 'allowed', verdict: 'allowed', rule: verdict.rule ?? null, crawlDelayMs: robotsCrawlDelayMs(found.rules, token) ?? 0 }
+  }
+
+  #rulesOf(origin: string, signal: AbortSignal): Promise<Found<Wait>> {
+    const known = this.#known.get(origin)
+    if (known !== undefined && this.#age(known.kept) < FRESH_MS) return Promise.resolve(known)
+    const asking = this.#asking.get(origin)
+    if (asking !== undefined) return asking
+    const answer = this.#find(origin, signal).finally(() => this.#asking.delete(origin))
+    this.#asking.set(origin, answer)
+    return answer
+  }
+
+  async #find(origin: string, signal: AbortSignal): Promise<Found<Wait>> {
+    const { cache, ask, clock, observer } = this.#options
+    const kept = await cache.read(origin)
+    if (kept !== undefined && kept.verdict !== 'unreachable' && this.#age(kept) < FRESH_MS) return this.#remember(origin, kept)
+    const silent = this.#unreachable.get(origin)
+    if (silent !== undefined && clock.mono() < silent.untilMono)
+      return this.#lastGood(origin, kept) ?? { kind: 'unreachable', detail: silent.detail }
+    const answer = await ask(new URL('/robots.txt', origin), signal)
+    if (answer.kind === 'wait') return answer
+    // The address of the site may not be asked at all: its tasks meet the same wall, and say so.
+    if (answer.kind === 'failure' && answer.reason === 'address-refused') return 'no-file'
+    const fresh = answer.kind === 'answer' ? readAnswer(answer, clock.now()) : undefined
+    observer.emit('RobotsRead', { verdict: fresh?.verdict ?? 'unreachable', origin })
+    if (fresh !== undefined) {
+      await cache.write(origin, fresh, LAST_GOOD_MS)
+      return this.#remember(origin, fresh)
+    }
+    const detail =
+      answer.kind === 'failure'
+        ? answer.detail
+        : `robots.txt of ${origin} answered with status ${answer.kind === 'answer' ? answer.status : ''}`
+    bounded(this.#unreachable).set(origin, { detail, untilMono: clock.mono() + UNREACHABLE_MS })
+    return this.#lastGood(origin, kept) ?? { kind: 'unreachable', detail }
+  }
+
+  #lastGood(origin: string, kept: KeptRobots | undefined): Remembered | undefined {
+    return kept !== undefined && kept.verdict !== 'unreachable' && this.#age(kept) < LAST_GOOD_MS ? this.#remember(origin, kept) : undefined
+  }
+
+  #remember(origin: string, kept: KeptRobots): Remembered {
+    const remembered = { kept, rules: parseRobots(Buffer.from(kept.body, 'latin1')) }
+    this.#known.delete(origin)
+    bounded(this.#known).set(origin, remembered)
+    return remembered
+  }
+
+  #age(kept: KeptRobots): number {
+    return this.#options.clock.now() - kept.fetchedAt
+  }
+}
+
+const ABSENT = { kind: 'allowed', verdict: 'absent', rule: null, crawlDelayMs: 0 } as const
+
+/** Undefined: the answer counts as no answer. */
+function readAnswer(answer: { readonly status: number; readonly body: Buffer }, fetchedAt: number): KeptRobots | undefined {
+  const { status, body } = answer
+  if (status >= 200 && status < 300) {
+    // Kept as latin1, which loses no octet: rules are compared as octets.
+    return { verdict: 'parsed', body: body.toString('latin1'), status, fetchedAt }
+  }
+  if (status >= 400 && status < 500 && status !== 429) return { verdict: 'absent', body: '', status, fetchedAt }
+  return undefined
+}
+
+/** The oldest entry makes room. */
+function bounded<V>(map: Map<string, V>): Map<string, V> {
+  const oldest = map.size >= MAX_ORIGINS ? map.keys().next().value : undefined
+  if (oldest !== undefined) map.delete(oldest)
+  return map
+}
