@@ -289,6 +289,8 @@ export class DurableProducer extends BaseService implements MessageProducer {
   /** A failure of several lanes says nothing about one of them: each goes alone next time, and then it is its own. */
   #failed(request: SendRequest, failure: SendFailure): void {
     this.#options.observer.emit('SendRetried', { reason: failure.reason, text: errorText(failure.cause) })
+    // A topic that was deleted stays in the metadata requests of its connection and fails those of every other topic.
+    if (failure.kind === 'unknown-partition') this.#connection.renew()
     const [only] = request.batches
     if (request.batches.length === 1 && only !== undefined && failure.kind !== 'retry') {
       this.#failedAlone(only, failure)
@@ -318,9 +320,7 @@ export class DurableProducer extends BaseService implements MessageProducer {
       }
       lane.failures = 0
       lane.unknownSinceMono = undefined
-      // Everything that waits for this partition shares its fate. A name that does not exist stays in the metadata requests of the
-      // connection and would fail those of other topics, so the connection is replaced.
-      this.#connection.renew()
+      // Everything that waits for this partition shares its fate.
       this.#queue.putBack(lane, items)
       const waiting = [...lane.items]
       this.#giveUp(batch, waiting, missingPartition(lane, failure))

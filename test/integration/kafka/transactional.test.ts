@@ -8,6 +8,7 @@ import { partitionId } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { cuttingClient } from '../../support/cutting-client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { readEvents, readTexts, testAdmin, testClient, testTopic, textMessage } from '../../support/kafka.ts'
 import { uniqueName } from '../../support/services.ts'
 
@@ -82,6 +83,21 @@ describe('transactions of an input partition', () => {
     expect((await owner.fence()).offset).toBeUndefined()
     await owner.commit([], 3n, '')
     expect((await owner.fence()).offset).toBe(3n)
+  })
+
+  it('that failed half way are aborted at once, so that readers of the output do not wait', async () => {
+    const input = await newInput()
+    const output = await testTopic(admin, 'output')
+    const owner = transactions(input, { maxBatchBytes: () => 1_000 })
+    await owner.fence()
+    const messages = [textMessage(output, 0, 'a'.repeat(600)), textMessage(output, 0, 'b'.repeat(600)), textMessage(output, 55, 'c')]
+    await expect(owner.commit(messages, 1n, '')).rejects.toMatchObject({ code: 'KAFKA_TRANSACTION_FAILED' })
+    const end = await eventually(async () => {
+      const [committed, all] = await Promise.all([admin.endOffsets(output, 'read_committed'), admin.endOffsets(output, 'read_uncommitted')])
+      return all.get(0) === committed.get(0) ? all.get(0) : undefined
+    })
+    expect(end).toBeGreaterThan(0n)
+    expect(await readTexts(client, output)).toEqual([])
   })
 
   it('follow one another without a pause, with and without messages', async () => {
