@@ -89,7 +89,7 @@ function hopAnswer(status: number, location: string, context: AnswerContext): An
 
 function resolveLocation(location: string, base: URL): URL | undefined {
   const bytes = location.replaceAll(/[\x80-\xff]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
-  const url = URL.parse(bytes, base)
+  const url = URL.parse(bytes, base.href)
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) return undefined
   url.hash = ''
   return url

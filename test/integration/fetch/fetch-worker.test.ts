@@ -1,0 +1,297 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { unpackPageBody } from '../../../src/message/page-body.ts'
+import { eventually } from '../../support/eventually.ts'
+import { FetchFixture, fakeExchange, fastPace } from '../../support/fetch-fixture.ts'
+import { uniqueName } from '../../support/services.ts'
+
+let fixture: FetchFixture
+afterEach(() => fixture.close())
+
+const settled = (count: number) =>
+  eventually(() => fixture.finalOutcomes(count), { timeoutMs: 15_000, everyMs: 100, what: `${count} outcomes` })
+
+describe('a fetch worker on a real broker', () => {
+  it('turns tasks into pages and outcomes, and tells the store before it commits', async () => {
+    fixture = await FetchFixture.open()
+    const exchange = fakeExchange(({ url }) => ({ body: `<p>${url.pathname} é`, headers: { 'X-Odd': 'one' } }))
+    await fixture.fetchWorker(exchange)
+    const crawlId = uniqueName('crawl')
+    const tasks = await fixture.produce(
+      Array.from({ length: 20 }, (_, i) => ({ url: `http://s${i % 4}.example/p${i}`, crawlId, meta: { i: String(i) } })),
+    )
+    const outcomes = await settled(20)
+    expect(new Set(outcomes.map(({ kind, status, reason }) => `${kind} ${status} ${reason}`))).toEqual(new Set(['FETCHED 200 null']))
+    expect(new Set(outcomes.map(({ taskId }) => taskId))).toEqual(new Set(tasks.map(({ taskId }) => taskId)))
+    const pages = await fixture.pages()
+    expect(pages).toHaveLength(20)
+    for (const page of pages) {
+      const body = await unpackPageBody(page)
+      expect(body.ok && String(body.bytes)).toBe(`<p>${new URL(page.url).pathname} é`)
+      expect(page.headers).toContainEqual({ name: 'X-Odd', value: 'one' })
+      expect(page).toMatchObject({ charset: 'UTF-8', robots: { verdict: 'absent' }, crawlId, finalUrl: page.url, attempt: 1 })
+    }
+    const ids = tasks.map(({ taskId }) => ({ taskId, attempt: 1 }))
+    await eventually(async () => (await fixture.state.isFinished(ids)).every(Boolean))
+    await eventually(async () => {
+      const counts = await fixture.state.crawlCounts(crawlId)
+      return counts.accepted === 20 && counts.final === 20
+    })
+  })
+
+  it('answers poison with dead letters that hold the original bytes, and lives on', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    await fixture.fetchWorker(fakeExchange(() => ({ body: 'ok' })))
+    const topic = fixture.topics.urls.normal
+    const poison = [
+      Buffer.from('rubbish'),
+      Buffer.from('{"uri":"http://a.example/"}'),
+      Buffer.from('{"url":'),
+      null,
+      Buffer.alloc(10, 0xc3),
+    ]
+    await fixture.producer.send(poison.map((value) => ({ topic, partition: 0, key: 'k', value })))
+    await fixture.producer.send([{ topic, partition: 0, key: null, value: Buffer.from('{"url":"ftp://a.example/x"}') }])
+    await fixture.producer.send([{ topic, partition: 0, key: null, value: Buffer.from(' {"url":"http://a.example/good"}') }])
+    const outcomes = await settled(2)
+    expect(outcomes.map(({ kind, reason, url }) => `${kind} ${reason} ${url}`).sort()).toEqual([
+      'FAILED bad-url ftp://a.example/x',
+      'FETCHED null http://a.example/good',
+    ])
+    const dead = await fixture.messages(fixture.topics.deadLetters)
+    expect(dead.map(({ headers }) => String(headers['millrace-error-code'])).sort()).toEqual([
+      'MESSAGE_EMPTY',
+      'MESSAGE_FRAMING_UNKNOWN',
+      'MESSAGE_FRAMING_UNKNOWN',
+      'MESSAGE_MALFORMED',
+      'TASK_FIELD_INVALID',
+      'TASK_URL_INVALID',
+    ])
+    expect(dead.map(({ value }) => String(value))).toContain('rubbish')
+    expect(dead.every(({ headers }) => String(headers['millrace-stage']) === 'fetch')).toBe(true)
+  })
+
+  it('follows redirects hop by hop, ends at the hop limit, and hands a hop to another domain on as a task of its own', async () => {
+    fixture = await FetchFixture.open()
+    const exchange = fakeExchange(({ url }) => {
+      if (url.pathname === '/a') return { status: 302, headers: { location: 'b' } }
+      if (url.pathname === '/b') return { status: 301, headers: { location: 'http://www.one.example/c' } }
+      if (url.pathname === '/loop') return { status: 302, headers: { location: '/loop' } }
+      if (url.pathname === '/away') return { status: 307, headers: { location: 'http://two.example/here' } }
+      return { body: url.href }
+    })
+    await fixture.fetchWorker(exchange)
+    const headers = { 'x-token': 'secret' }
+    const crawlId = uniqueName('crawl')
+    await fixture.produce([
+      { url: 'http://one.example/a', headers },
+      { url: 'http://one.example/loop' },
+      { url: 'http://one.example/away', headers, crawlId },
+    ])
+    const outcomes = await settled(4)
+    expect(outcomes.map(({ kind, reason, url }) => `${kind} ${reason} ${url}`).sort()).toEqual([
+      'FAILED too-many-redirects http://one.example/loop',
+      'FETCHED null http://one.example/a',
+      'FETCHED null http://two.example/here',
+      'REDIRECTED other-domain http://one.example/away',
+    ])
+    const pages = await fixture.pages()
+    const page = pages.find(({ url }) => url === 'http://one.example/a')
+    expect(page?.finalUrl).toBe('http://www.one.example/c')
+    expect(page?.redirects).toEqual([
+      { url: 'http://one.example/a', status: 302, location: 'b' },
+      { url: 'http://one.example/b', status: 301, location: 'http://www.one.example/c' },
+    ])
+    expect(pages.find(({ url }) => url === 'http://two.example/here')?.redirects).toEqual([
+      { url: 'http://one.example/away', status: 307, location: 'http://two.example/here' },
+    ])
+    expect(exchange.requests.filter(({ url }) => url.pathname === '/loop')).toHaveLength(11)
+    const sentTo = exchange.requests.filter((request) => request.headers['x-token'] !== undefined).map(({ url }) => url.host)
+    expect(new Set(sentTo)).toEqual(new Set(['one.example']))
+    await eventually(async () => (await fixture.state.crawlCounts(crawlId)).final === 2)
+    expect(await fixture.state.crawlCounts(crawlId)).toEqual({ accepted: 2, final: 2 })
+  })
+
+  it('retries through the delay topics and counts attempts, until it works or they are used up', async () => {
+    fixture = await FetchFixture.open({ delays: [200, 400, 60_000, 600_000] })
+    const exchange = fakeExchange(({ url }) => {
+      const tries = exchange.requests.filter((request) => request.url.href === url.href).length
+      if (url.pathname === '/once') return tries === 1 ? { status: 503, headers: { 'retry-after': '1' } } : { body: 'fine' }
+      return { kind: 'failure', reason: 'connection-reset', detail: 'reset by peer', totalMs: 1 }
+    })
+    await fixture.fetchWorker(exchange)
+    await fixture.delayWorker()
+    const started = Date.now()
+    const [once] = await fixture.produce([{ url: 'http://a.example/once' }, { url: 'http://b.example/never' }])
+    const final = await settled(2)
+    const all = await fixture.outcomes()
+    expect(all.filter(({ taskId }) => taskId === once?.taskId).map(({ kind, reason, attempt }) => `${kind} ${reason} ${attempt}`)).toEqual([
+      'RETRY http-503 1',
+      'FETCHED null 2',
+    ])
+    const fetched = final.find(({ taskId }) => taskId === once?.taskId)
+    expect((fetched?.at ?? 0) - started).toBeGreaterThanOrEqual(1_000)
+    expect((fetched?.at ?? 0) - started).toBeLessThan(4_000)
+    expect(all.filter(({ url }) => url === 'http://b.example/never').map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual([
+      'RETRY 1',
+      'RETRY 2',
+      'FAILED 3',
+    ])
+    const [dead] = await fixture.messages(fixture.topics.deadLetters)
+    expect(String(dead?.headers['millrace-orig-topic'])).toBe(fixture.topics.urls.normal)
+    expect(String(dead?.headers['millrace-attempt'])).toBe('3')
+    expect(String(dead?.headers['millrace-reason'])).toBe('connection-reset')
+  })
+
+  it('holds the pace of a site, keeps its order, and lets no site wait for a slow one', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    let release = (): void => undefined
+    const stuck = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const starts: { host: string; path: string; at: number }[] = []
+    const exchange = fakeExchange(async ({ url }) => {
+      starts.push({ host: url.host, path: url.pathname, at: performance.now() })
+      if (url.host === 'slow.example') await stuck
+      return { body: 'x' }
+    })
+    const paced = { ratePerSecond: 10, burst: 1, concurrency: 1 }
+    await fixture.fetchWorker(exchange, {
+      paceOf: (url) => ({ ...fastPace(url), ...(url.host === 'paced.example' ? paced : { concurrency: 1 }) }),
+    })
+    await fixture.produce([
+      ...Array.from({ length: 5 }, (_, i) => ({ url: `http://slow.example/${i}` })),
+      ...Array.from({ length: 8 }, (_, i) => ({ url: `http://paced.example/${i}` })),
+      ...Array.from({ length: 20 }, (_, i) => ({ url: `http://quick${i}.example/` })),
+    ])
+    await settled(28)
+    expect(starts.filter(({ host }) => host === 'slow.example')).toHaveLength(1)
+    const paces = starts.filter(({ host }) => host === 'paced.example')
+    expect(paces.map(({ path }) => path)).toEqual(['/0', '/1', '/2', '/3', '/4', '/5', '/6', '/7'])
+    const gaps = paces.slice(1).map(({ at }, i) => at - (paces[i]?.at ?? 0))
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(95)
+    release()
+    await settled(33)
+  })
+
+  it('drops duplicates of a crawl, refuses what a budget has no place for, and ends what has expired or was stopped', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const exchange = fakeExchange(({ url }) => (url.pathname === '/gone' ? { status: 404, body: 'no' } : { body: 'x' }))
+    await fixture.fetchWorker(exchange, {
+      isCrawlStopped: (crawlId) => crawlId === 'stopped',
+      budgetsOf: ({ crawlId }) => (crawlId === 'small' ? [{ id: 'small:pages', limit: 1, reason: 'budget-pages' }] : []),
+      paceOf: (url) => ({ ...fastPace(url), concurrency: 1 }),
+    })
+    await fixture.produce([
+      { url: 'http://a.example/x?utm_source=1', crawlId: 'one' },
+      { url: 'http://a.example/x', crawlId: 'one' },
+      { url: 'http://a.example/gone', crawlId: 'small' },
+      { url: 'http://a.example/2', crawlId: 'small' },
+      { url: 'http://a.example/3', crawlId: 'stopped' },
+      { url: 'http://a.example/4', expiresAt: Date.now() - 1 },
+    ])
+    const outcomes = await settled(6)
+    expect(outcomes.map(({ kind, reason, status, url }) => `${kind} ${reason} ${status} ${new URL(url).pathname}`).sort()).toEqual([
+      'DUPLICATE known-url null /x',
+      'EXPIRED expired null /4',
+      'FETCHED null 200 /x',
+      'FETCHED null 404 /gone',
+      'REFUSED budget-pages null /2',
+      'REFUSED crawl-stopped null /3',
+    ])
+    expect(exchange.requests).toHaveLength(2)
+  })
+
+  it('spills what would wait too long, keeps its window open for others, and fetches it all in the end', async () => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
+    const exchange = fakeExchange(() => ({ body: 'x' }))
+    await fixture.fetchWorker(exchange, {
+      paceOf: (url) => ({ ...fastPace(url), ratePerSecond: 20, burst: 1, concurrency: 1 }),
+      spill: { maxWaitMs: 500, maxPerWindow: 64, maxBaseAgeMs: 120_000 },
+    })
+    await fixture.delayWorker()
+    await fixture.produce(Array.from({ length: 60 }, (_, i) => ({ url: `http://big.example/${i}` })))
+    await fixture.produce([{ url: 'http://small.example/' }])
+    await settled(61)
+    const outcomes = await fixture.outcomes()
+    expect(outcomes.every(({ kind, attempt }) => kind === 'FETCHED' && attempt === 1)).toBe(true)
+    expect(fixture.seen.count('TaskSpilled')).toBeGreaterThan(20)
+    expect(exchange.requests).toHaveLength(61)
+  })
+
+  it('repeats after an abort only what was in flight, and asks for no finished task again', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    let isStuck = true
+    const exchange = fakeExchange(async ({ url, signal }) => {
+      if (isStuck && url.pathname.startsWith('/hold')) {
+        await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+      }
+      return { body: 'x' }
+    })
+    const first = await fixture.fetchWorker(exchange)
+    await fixture.produce([
+      ...Array.from({ length: 3 }, (_, i) => ({ url: `http://h${i}.example/hold` })),
+      ...Array.from({ length: 30 }, (_, i) => ({ url: `http://q${i}.example/` })),
+    ])
+    await settled(30)
+    await eventually(() => first.load.inFlight === 3)
+    await first.stop({ mode: 'abort', timeoutMs: 0 })
+    isStuck = false
+    const before = exchange.requests.length
+    await fixture.fetchWorker(exchange)
+    await settled(33)
+    expect(exchange.requests.slice(before).map(({ url }) => url.pathname)).toEqual(['/hold', '/hold', '/hold'])
+    expect((await fixture.outcomes()).length).toBe(33)
+  })
+
+  it('drains: what is on the wire is finished and committed, what waits is left for the next', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    let release = (): void => undefined
+    const gate = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const exchange = fakeExchange(async () => {
+      await gate
+      return { body: 'x' }
+    })
+    const slow = { paceOf: (url: URL) => ({ ...fastPace(url), concurrency: 1 }) }
+    const worker = await fixture.fetchWorker(exchange, slow)
+    await fixture.produce(Array.from({ length: 4 }, (_, i) => ({ url: `http://one.example/${i}` })))
+    await eventually(() => worker.load.inFlight === 1 && worker.load.waiting === 3)
+    const stopped = worker.stop({ mode: 'drain', timeoutMs: 5_000 })
+    release()
+    await stopped
+    expect(exchange.requests).toHaveLength(1)
+    expect(await fixture.outcomes()).toHaveLength(1)
+    await fixture.fetchWorker(exchange, slow)
+    await settled(4)
+    expect(exchange.requests.map(({ url }) => url.pathname)).toEqual(['/0', '/1', '/2', '/3'])
+  })
+
+  it('ends one task, and no other, when the work on it throws', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const exchange = fakeExchange(({ url }) => {
+      if (url.pathname === '/defect') throw new TypeError('x is not a function')
+      return { body: 'x' }
+    })
+    await fixture.fetchWorker(exchange)
+    await fixture.produce([{ url: 'http://a.example/defect' }, { url: 'http://a.example/fine' }])
+    const outcomes = await settled(2)
+    expect(outcomes.map(({ kind, reason }) => `${kind} ${reason}`).sort()).toEqual(['FAILED internal', 'FETCHED null'])
+    const [dead] = await fixture.messages(fixture.topics.deadLetters)
+    expect(String(dead?.headers['millrace-error-code'])).toBe('INTERNAL')
+    expect(String(dead?.headers['millrace-error-message'])).toContain('x is not a function')
+  })
+
+  it('sends a task that lies in a wrong partition to the right one, once', async () => {
+    fixture = await FetchFixture.open({ partitions: 4 })
+    await fixture.fetchWorker(fakeExchange(() => ({ body: 'x' })))
+    const url = 'http://moved.example/'
+    const right = fixture.publisher.partitionOf({ url })
+    const topic = fixture.topics.urls.normal
+    await fixture.producer.send([{ topic, partition: (right + 1) % 4, key: null, value: Buffer.from(JSON.stringify({ url })) }])
+    await settled(1)
+    expect(fixture.seen.count('TaskMoved')).toBe(1)
+    const copies = (await fixture.messages(topic)).filter(({ headers }) => headers['millrace-moved'] !== undefined)
+    expect(copies.map(({ partition, headers }) => [partition, String(headers['millrace-moved'])])).toEqual([[right, '1']])
+  })
+})
