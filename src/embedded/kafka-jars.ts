@@ -18,6 +18,8 @@ export interface KafkaJars {
   readonly folder: string
   /** Absolute paths, sorted: the class-data archive is bound to their order. */
   readonly jars: readonly string[]
+  /** Changes with any path, size or time of change: Java passes over a class-data archive of jars that differ in one of them, silently. */
+  readonly fingerprint: string
 }
 
 export interface NoJars {
@@ -117,12 +119,15 @@ function readJars(folder: string): KafkaJars | undefined {
   if (kafkaVersion !== KAFKA_VERSION || files === undefined) return undefined
   const names = Object.keys(files).sort()
   const jars: string[] = []
+  const fingerprint = createHash('sha256')
   for (const name of names) {
     const path = join(folder, 'lib', name)
-    if (statSync(path, { throwIfNoEntry: false })?.size !== files[name]) return undefined
+    const stats = statSync(path, { throwIfNoEntry: false })
+    if (stats === undefined || stats.size !== files[name]) return undefined
     jars.push(path)
+    fingerprint.update(`${path}\0${stats.size}\0${stats.mtimeMs}\0`)
   }
-  return jars.length === 0 ? undefined : { kind: 'jars', folder, jars }
+  return jars.length === 0 ? undefined : { kind: 'jars', folder, jars, fingerprint: fingerprint.digest('hex') }
 }
 
 /** Takes away what a killed process left half downloaded a day ago or longer. */

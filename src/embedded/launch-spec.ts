@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { readJsonFile, temporaryBeside, writeJsonFile } from './atomic-file.ts'
 import type { BrokerFolder } from './broker-folder.ts'
 import { containerName, dockerRunArgs } from './docker-engine.ts'
@@ -39,6 +39,8 @@ export function javaLaunch(options: { java: Java; jars: KafkaJars; clusterId: st
       '-XX:TieredStopAtLevel=1',
       // A broker that has run out of memory answers nothing and holds its port: better it ends, and is started again.
       '-XX:+ExitOnOutOfMemoryError',
+      '-XX:ErrorFile=java-crash.log',
+      '-XX:-CreateCoredumpOnCrash',
       '-Xshare:auto',
       ...archiveArgs,
       '-Xlog:disable',
@@ -74,11 +76,21 @@ export function dockerLaunch(clusterId: string, ports: BrokerPorts): LaunchSpec 
 
 /** The archive for these jars and this build of Java, whether it exists or not. */
 export function archivePath(java: Java, jars: KafkaJars): string {
-  const key = createHash('sha256')
-    .update(JSON.stringify([java.build, jars.jars]))
-    .digest('hex')
-    .slice(0, 16)
+  const key = createHash('sha256').update(`${java.build}\0${jars.fingerprint}`).digest('hex').slice(0, 16)
   return join(jars.folder, `classes-${key}.jsa`)
+}
+
+const KEPT_ARCHIVES = 3
+
+/** Puts a finished archive in its place. Those of jars and Javas that are gone would stay for ever: the newest few are kept. */
+export function placeArchive(spec: LaunchSpec): void {
+  renameSync(spec.archiveWritten, spec.archivePlace)
+  const folder = dirname(spec.archivePlace)
+  const archives = readdirSync(folder)
+    .filter((name) => /^classes-[0-9a-f]+\.jsa$/.test(name))
+    .map((name) => ({ path: join(folder, name), at: statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? 0 }))
+    .sort((one, other) => other.at - one.at)
+  for (const { path } of archives.slice(KEPT_ARCHIVES)) rmSync(path, { force: true })
 }
 
 export function writeLaunchSpec(folder: BrokerFolder, spec: LaunchSpec): void {

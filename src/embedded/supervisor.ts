@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync, existsSync, openSync, renameSync } from 'node:fs'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText } from '../kernel/errors.ts'
 import { writeJsonFile } from './atomic-file.ts'
@@ -15,7 +15,7 @@ import {
 } from './broker-folder.ts'
 import { probeBroker } from './broker-probe.ts'
 import { type HeldLock, tryLock } from './file-lock.ts'
-import { type LaunchSpec, readLaunchSpec } from './launch-spec.ts'
+import { type LaunchSpec, placeArchive, readLaunchSpec } from './launch-spec.ts'
 import { liveLeases } from './leases.ts'
 import { identityOf, isAlive, isLocal, ownIdentity, type ProcessIdentity } from './process-identity.ts'
 import { runCommand } from './run-command.ts'
@@ -209,7 +209,7 @@ class Supervisor {
     if (this.#spec.archiveWritten === '' || !existsSync(this.#spec.archiveWritten)) return
     // Java writes the archive as its last act, so a run that was killed has either none or half of one.
     const clean = this.#child?.exitCode === 0 || this.#child?.exitCode === 143
-    if (clean) renameSync(this.#spec.archiveWritten, this.#spec.archivePlace)
+    if (clean) placeArchive(this.#spec)
     else removeFile(this.#spec.archiveWritten)
   }
 

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Admin, Kafka, logLevel } from 'kafkajs'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { brokerFolder, readProcessFile } from '../../src/embedded/broker-folder.ts'
+import { brokerFolder, newKafkaId, readProcessFile } from '../../src/embedded/broker-folder.ts'
 import type { EmbeddedBroker } from '../../src/embedded/broker-options.ts'
 import { acquireBroker, brokerStatus, downBroker, keepBroker } from '../../src/embedded/embedded-broker.ts'
 import { isAlive, ownIdentity, type ProcessIdentity } from '../../src/embedded/process-identity.ts'
@@ -121,6 +121,14 @@ describe('the embedded broker', () => {
     await eventually(() => !isAlive(supervisor), { what: 'the supervisor to end' })
     expect(observer.names()).toEqual(['BrokerStarting', 'BrokerStarted', 'BrokerStopped'])
 
+    const third = await acquire()
+    expect([third.port, third.clusterId]).toEqual([first.port, first.clusterId])
+    expect(await highWatermark(third, 'kept')).toBe('1')
+    expect(observer.repairs()).toEqual([])
+    // Whoever comes while the broker is ending waits for its end and starts the next one.
+    await third.release({ wait: false })
+    await eventually(() => brokerStatus(dataDir).kind === 'down', { what: 'the broker to be ending' })
+    expect(processes()).toHaveLength(2)
     const again = await acquire()
     expect([again.port, again.clusterId]).toEqual([first.port, first.clusterId])
     expect(await highWatermark(again, 'kept')).toBe('1')
@@ -128,8 +136,9 @@ describe('the embedded broker', () => {
     expect(observer.repairs()).toEqual([])
   })
 
-  it('is shared with other processes, outlives the one that started it, and ends by itself when all were killed', async () => {
-    const { child, address, clusterId } = await startOwner()
+  it('is shared by processes that start at once, outlives the one that started it, and ends by itself when all were killed', async () => {
+    const [{ child, address, clusterId }, other] = await Promise.all([startOwner(), startOwner()])
+    expect([other.address, other.clusterId]).toEqual([address, clusterId])
     const shared = await acquire('the second')
     expect([shared.brokers[0], shared.clusterId]).toEqual([address, clusterId])
     expect(observer.names()).toEqual([])
@@ -137,11 +146,10 @@ describe('the embedded broker', () => {
     await once(child, 'exit')
     await produceOne(shared, 'after')
 
-    const { child: other } = await startOwner()
     await shared.release()
     const { broker, supervisor } = running()
     expect(isAlive(broker)).toBe(true)
-    other.kill('SIGKILL')
+    other.child.kill('SIGKILL')
     await eventually(() => !isAlive(broker) && !isAlive(supervisor), { timeoutMs: 15_000, what: 'the orphaned broker to end' })
     expect(existsSync(brokerFolder(dataDir).process)).toBe(false)
   })
@@ -281,10 +289,10 @@ describe('a data folder in disorder', () => {
   })
 
   it('that Kafka refuses is explained with the last lines of its log, and nothing stays behind', async () => {
-    const first = await acquire()
-    await first.release()
-    const metadata = join(brokerFolder(dataDir).data, 'meta.properties')
-    writeFileSync(metadata, readFileSync(metadata, 'utf8').replace('version=1', 'version=99'))
+    const { data } = brokerFolder(dataDir)
+    mkdirSync(join(data, 'scrape.urls-0'), { recursive: true })
+    const ids = `cluster.id=${newKafkaId()}\ndirectory.id=${newKafkaId()}`
+    writeFileSync(join(data, 'meta.properties'), `version=99\nnode.id=1\n${ids}\n`)
     await expect(acquire()).rejects.toMatchObject({
       code: 'KAFKA_START_FAILED',
       exitCode: 4,

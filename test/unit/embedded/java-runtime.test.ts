@@ -1,10 +1,10 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findRuntime } from '../../../src/embedded/broker-runtime.ts'
 import { findJava, javaMajor } from '../../../src/embedded/java-runtime.ts'
-import { archivePath, javaLaunch } from '../../../src/embedded/launch-spec.ts'
+import { archivePath, javaLaunch, placeArchive } from '../../../src/embedded/launch-spec.ts'
 import { runCommand } from '../../../src/embedded/run-command.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { isMillraceError } from '../../../src/kernel/errors.ts'
@@ -69,7 +69,7 @@ describe('the command line of the broker', () => {
   const java = { kind: 'java' as const, command: 'java', major: 17, build: 'openjdk version "17.0.15"' }
 
   it('writes a class-data archive the first time and uses it from then on', () => {
-    const jars = { kind: 'jars' as const, folder: root, jars: ['/a.jar', '/b.jar'] }
+    const jars = { kind: 'jars' as const, folder: root, jars: ['/a.jar', '/b.jar'], fingerprint: 'f' }
     const first = javaLaunch({ java, jars, clusterId: 'c', port: 1, useArchive: true })
     expect(first.args).toContain(`-XX:ArchiveClassesAtExit=${first.archiveWritten}`)
     expect(first.archivePlace).toBe(archivePath(java, jars))
@@ -79,12 +79,25 @@ describe('the command line of the broker', () => {
     expect(second.archiveWritten).toBe('')
   })
 
+  it('keeps the newest three archives', () => {
+    const jars = { kind: 'jars' as const, folder: root, jars: ['/a.jar'], fingerprint: 'f' }
+    for (const [index, name] of ['classes-1.jsa', 'classes-2.jsa', 'classes-3.jsa', 'other.jsa'].entries()) {
+      writeFileSync(join(root, name), '')
+      utimesSync(join(root, name), index + 1, index + 1)
+    }
+    const spec = javaLaunch({ java, jars, clusterId: 'c', port: 1, useArchive: true })
+    writeFileSync(spec.archiveWritten, '')
+    placeArchive(spec)
+    const kept = ['classes-2.jsa', 'classes-3.jsa', basename(archivePath(java, jars)), 'other.jsa']
+    expect(readdirSync(root).sort()).toEqual(kept.sort())
+  })
+
   it('has another archive for another Java or other jars', () => {
-    const jars = { kind: 'jars' as const, folder: root, jars: ['/a.jar'] }
+    const jars = { kind: 'jars' as const, folder: root, jars: ['/a.jar'], fingerprint: 'f' }
     const paths = [
       archivePath(java, jars),
       archivePath({ ...java, build: 'openjdk version "21"' }, jars),
-      archivePath(java, { ...jars, jars: ['/b.jar'] }),
+      archivePath(java, { ...jars, fingerprint: 'g' }),
     ]
     expect(new Set(paths).size).toBe(3)
   })
