@@ -39,6 +39,28 @@ describe('canonical form of a URL', () => {
     expect(canonicalUrl('https://example.test/p?a=2&a=1')).not.toBe(canonicalUrl('https://example.test/p?a=1&a=2'))
   })
 
+  it('drops each tracking parameter, in any case, and none that only looks like one', () => {
+    const names = [
+      'utm_source',
+      'UTM_Medium',
+      'gclid',
+      'gbraid',
+      'wbraid',
+      'dclid',
+      'fbclid',
+      'msclkid',
+      'yclid',
+      'mc_cid',
+      'mc_eid',
+      'igshid',
+      '_ga',
+      '_gl',
+    ]
+    for (const name of names)
+      expect([name, canonicalUrl(`https://example.test/?${name}=1&a=1`)]).toEqual([name, 'https://example.test/?a=1'])
+    for (const name of ['utm', 'ref', 'ga', 'xutm_source']) expect(canonicalUrl(`https://example.test/?${name}=1`)).toContain(name)
+  })
+
   it('keeps what may be another page: trailing slash, www, scheme, plus sign, a name without value', () => {
     const pairs = [
       ['https://example.test/a', 'https://example.test/a/'],
