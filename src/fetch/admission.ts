@@ -1,36 +1,22 @@
-import type { PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
+import type { Observer } from '../kernel/observe.ts'
 import type { UrlTask } from '../message/generated/types.ts'
+import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
+import type { SitePolicy } from '../politeness/policy.ts'
+import type { RobotsDecision } from '../politeness/robots-gate.ts'
 import type { Budget, LeaseOwner, LimiterKey, StateStore, WaitReason } from '../state/state-store.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { StoreGate } from './store-gate.ts'
 import type { EndWithoutRequest } from './task-intake.ts'
 
-/** The pace owed to the site of a URL, rules and overrides applied. */
-export interface SitePace {
-  readonly key: PolitenessKey
-  readonly ratePerSecond: number
-  readonly burst: number
-  readonly concurrency: number
-  /** As configured; robots.txt may ask for more. */
-  readonly crawlDelayMs: number
-  /** An operator paused the site. */
-  readonly isPaused: boolean
+/** The site can't be asked for its robots.txt yet. */
+export interface RobotsWait {
+  readonly kind: 'wait'
+  readonly waitMs: number
+  readonly reason: WaitReason
 }
 
-/** What robots.txt of the URL's origin says. wait: it can't be asked yet, since the site has no place free. */
-export type RobotsAnswer =
-  | {
-      readonly kind: 'allowed'
-      /** allowed, ignored or absent. */
-      readonly verdict: string
-      readonly rule: string | null
-      /** What the file asks for; 0: nothing. */
-      readonly crawlDelayMs: number
-    }
-  | { readonly kind: 'refused'; readonly rule: string | null }
-  | { readonly kind: 'unreachable'; readonly detail: string }
-  | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: WaitReason }
+export type RobotsAnswer = RobotsDecision<RobotsWait>
 
 /** May the request of a task start, and under which pace. */
 export type Admission =
@@ -56,8 +42,8 @@ export interface PageBudget extends Budget {
 }
 
 export interface AdmissionOptions {
-  readonly paceOf: (url: URL) => SitePace
-  readonly robotsOf: (url: URL, pace: SitePace) => Promise<RobotsAnswer>
+  readonly paceOf: (url: URL) => SitePolicy
+  readonly robotsOf: (url: URL) => Promise<RobotsAnswer>
   readonly budgetsOf: (task: UrlTask) => readonly PageBudget[]
   readonly isCrawlStopped: (crawlId: string) => boolean
   readonly state: Pick<StateStore, 'isFinished' | 'reserve' | 'acquire'>
@@ -65,6 +51,9 @@ export interface AdmissionOptions {
   readonly owner: LeaseOwner
   /** Longest request, with all its timeouts. */
   readonly leaseMs: number
+  /** A site that asks for a longer crawl delay is parked. */
+  readonly crawlDelayMaxMs: number
+  readonly observer: Observer
   readonly clock: Clock
 }
 
@@ -94,22 +83,30 @@ export class AdmissionDesk {
     if (await this.#isFinished(queued)) return { kind: 'repeat' }
     const pace = this.#options.paceOf(target)
     if (pace.isPaused) return { kind: 'wait', waitMs: PAUSED_MS, reason: 'paused' }
-    const robots = await this.#options.robotsOf(target, pace)
+    const robots = await this.#options.robotsOf(target)
     if (robots.kind === 'refused') return { kind: 'ended', end: { kind: 'REFUSED', reason: 'robots' } }
     if (robots.kind === 'unreachable') return { kind: 'robots-unreachable', detail: robots.detail }
     if (robots.kind === 'wait') return robots
     const full = await this.#reserve(task)
     if (full !== undefined) return { kind: 'ended', end: { kind: 'REFUSED', reason: full } }
-    return this.#acquire({ ...pace, crawlDelayMs: Math.max(pace.crawlDelayMs, robots.crawlDelayMs) }, robots)
+    return this.#acquire({ ...pace, crawlDelayMs: this.#crawlDelayMs(pace, robots.crawlDelayMs) }, robots)
   }
 
-  async #acquire(pace: SitePace, robots: { verdict: string; rule: string | null }): Promise<Admission> {
+  async #acquire(pace: SitePolicy, robots: { verdict: string; rule: string | null }): Promise<Admission> {
     const { state, gate, owner, leaseMs } = this.#options
     const { key, ratePerSecond, burst, concurrency, crawlDelayMs } = pace
     const limiterKey: LimiterKey = { key, ratePerSecond, burst, concurrency, crawlDelayMs }
     const answer = await gate.run(() => state.acquire({ keys: [limiterKey], leaseMs, owner, countsForRate: true }))
     if (answer.kind === 'wait') return { kind: 'wait', waitMs: answer.waitMs, reason: answer.reason }
     return { kind: 'admitted', leaseId: answer.leaseId, pace: limiterKey, robots: { verdict: robots.verdict, rule: robots.rule } }
+  }
+
+  /** A delay that is too long for a place in a window is kept all the same: its tasks spill, at the pace that the site asks for. */
+  #crawlDelayMs({ key, crawlDelayMs: configuredMs }: SitePolicy, robotsMs: number): number {
+    const { crawlDelayMaxMs, observer } = this.#options
+    const { crawlDelayMs, isParked } = effectiveCrawlDelay(configuredMs, robotsMs, crawlDelayMaxMs)
+    if (isParked) observer.emit('SiteParked', { key, reason: 'crawl-delay', forMs: crawlDelayMs })
+    return crawlDelayMs
   }
 
   #endOf(task: UrlTask): EndWithoutRequest | undefined {

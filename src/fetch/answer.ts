@@ -30,7 +30,6 @@ export type Answer =
 
 export interface AnswerContext {
   readonly target: URL
-  readonly task: UrlTask
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
   /** Epoch ms. */
@@ -119,7 +118,7 @@ export function resumeChain(
   const own = task.redirects.findIndex((hop) => hop.url === task.url)
   if (own === -1) return walk
   for (const hop of task.redirects.slice(own)) {
-    const answer = hopAnswer(hop.status, hop.location, { ...walk, task, now: 0 })
+    const answer = hopAnswer(hop.status, hop.location, { ...walk, now: 0 })
     if (answer.kind !== 'hop') return walk
     walk = answer
   }

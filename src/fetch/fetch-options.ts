@@ -8,8 +8,9 @@ import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import type { TopicNames } from '../message/topics.ts'
+import type { SitePolicy } from '../politeness/policy.ts'
 import type { LeaseOwner, StateStore } from '../state/state-store.ts'
-import type { PageBudget, RobotsAnswer, SitePace } from './admission.ts'
+import type { PageBudget } from './admission.ts'
 import type { HttpExchange, HttpLimits } from './http-exchange.ts'
 import type { RetryPolicy } from './retry-route.ts'
 import type { SpillLimits } from './spill.ts'
@@ -36,13 +37,15 @@ export interface FetchWorkerOptions {
   readonly clusterId: string
   readonly state: StateStore
   readonly exchange: HttpExchange
-  readonly paceOf: (url: URL) => SitePace
-  /** `signal`: of the worker. */
-  readonly robotsOf: (url: URL, pace: SitePace, signal: AbortSignal) => Promise<RobotsAnswer>
+  readonly paceOf: (url: URL) => SitePolicy
+  /** What robots.txt counts for. */
+  readonly robots: 'obey' | 'ignore'
   /** Page budgets of a task; none where it has no crawl. */
   readonly budgetsOf: (task: UrlTask) => readonly PageBudget[]
   readonly isCrawlStopped: (crawlId: string) => boolean
   readonly isHopInScope: (target: URL, task: UrlTask) => boolean
+  /** A site whose robots.txt asks for a longer crawl delay is parked. */
+  readonly crawlDelayMaxMs: number
   readonly owner: LeaseOwner
   readonly userAgent: string
   readonly limits: HttpLimits

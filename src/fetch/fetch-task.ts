@@ -90,14 +90,14 @@ export class FetchTask {
         return { kind: 'done' }
       }
       case 'admitted':
-        turn.admitted(admission.pace.concurrency)
+        turn.admitted(admission.pace)
         return this.#request(queued, admission, turn, signal)
     }
   }
 
   async #request(queued: QueuedTask, admission: Admitted, turn: Turn, signal: AbortSignal): Promise<TaskStep> {
     const { exchange, clock, observer, limits, keptTypes, userAgent } = this.#options
-    const { task, target, walk } = queued
+    const { target, walk } = queued
     const startedAt = clock.now()
     if (walk.hops === 0) observer.emit('QueueWaited', { lane: queued.lane, seconds: (clock.mono() - queued.entry.takenMono) / 1_000 })
     const result = await exchange.request({
@@ -110,7 +110,7 @@ export class FetchTask {
     })
     const walked = { ...walk, startedAt: walk.startedAt ?? startedAt, requestMs: walk.requestMs + result.totalMs }
     this.#report(result, turn)
-    const answer = readAnswer(result, { target, task, method: walk.method, headers: walk.headers, now: clock.now() })
+    const answer = readAnswer(result, { target, method: walk.method, headers: walk.headers, now: clock.now() })
     const backedOffMs = await this.#release(queued, admission, answer)
     turn.leave()
     await this.#conclude({ ...queued, walk: walked }, admission, result, answer)

@@ -7,11 +7,14 @@ import { backoffMs } from '../kernel/backoff.ts'
 import { type PolitenessKey, partitionId } from '../kernel/brand.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
-import { AdmissionDesk } from './admission.ts'
+import { productToken } from '../politeness/robots.ts'
+import { RobotsGate } from '../politeness/robots-gate.ts'
+import { AdmissionDesk, type RobotsWait } from './admission.ts'
 import { resumeChain } from './answer.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
 import { FetchTask, type TaskStep } from './fetch-task.ts'
 import type { QueuedTask } from './queued-task.ts'
+import { RobotsFetcher } from './robots-fetch.ts'
 import { Scheduler } from './scheduler.ts'
 import { isEnding, Settler } from './settler.ts'
 import type { SpillReason } from './spill.ts'
@@ -91,12 +94,9 @@ export class FetchWorker extends BaseService {
       ...(options.spill === undefined ? {} : { limits: options.spill }),
     })
     this.#intake = new TaskIntake({ ...options, publisher: this.#publisher, gate })
-    const desk = new AdmissionDesk({
-      ...options,
-      gate,
-      robotsOf: (url, pace) => options.robotsOf(url, pace, signal),
-      leaseMs: limits.totalMs + LEASE_MARGIN_MS,
-    })
+    const leaseMs = limits.totalMs + LEASE_MARGIN_MS
+    const robots = createRobotsGate(options, new RobotsFetcher({ ...options, gate, leaseMs }), gate)
+    const desk = new AdmissionDesk({ ...options, gate, leaseMs, robotsOf: (url) => robots.check(url, signal) })
     const backOff = (attempt: number): number => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random())
     this.#task = new FetchTask({ ...options, desk, endings: this.#endings, gate, backOffMs: backOff })
     this.#consumer = options.createConsumer({
@@ -345,4 +345,20 @@ export class FetchWorker extends BaseService {
     const failure = { code: 'INTERNAL', message: errorText(error) } as const
     await this.#endings.final(entry, task, { kind: 'FAILED', reason: 'internal', at: this.#options.clock.now() }, { failure })
   }
+}
+
+/** robots.txt as all workers know it, through the store. */
+function createRobotsGate(options: FetchWorkerOptions, fetcher: RobotsFetcher, gate: StoreGate): RobotsGate<RobotsWait> {
+  const { robots: mode, userAgent, state, clock, observer } = options
+  return new RobotsGate({
+    mode,
+    token: productToken(userAgent),
+    cache: {
+      read: (origin) => gate.run(() => state.readRobots(origin)),
+      write: (origin, entry, ttlMs) => gate.run(() => state.writeRobots(origin, entry, ttlMs)),
+    },
+    ask: (url, signal) => fetcher.ask(url, signal),
+    clock,
+    observer,
+  })
 }

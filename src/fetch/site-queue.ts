@@ -27,6 +27,8 @@ export class SiteQueue<T extends SiteTask> {
   readonly key: PolitenessKey
   /** Requests that the pace of the site allows at the same time. */
   concurrency = 1
+  /** Between two starts as the pace of the site allows it, its robots.txt included; ms. 0 until it is known. */
+  paceIntervalMs = 0
   probing = false
   inFlight = 0
   /** Monotonic ms before which nothing of the site starts. */

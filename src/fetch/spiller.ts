@@ -1,7 +1,7 @@
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
 import type { PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { SitePace } from './admission.ts'
+import type { SitePolicy } from '../politeness/policy.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
 import { expectedWaitMs, SPILL_LIMITS, type SpillLimits, type SpillReason, spillReason } from './spill.ts'
@@ -10,7 +10,7 @@ import type { TaskEndings } from './task-endings.ts'
 export interface SpillerOptions {
   readonly scheduler: Scheduler<QueuedTask>
   readonly endings: Pick<TaskEndings, 'spilled'>
-  readonly paceOf: (url: URL) => SitePace
+  readonly paceOf: (url: URL) => SitePolicy
   readonly limits?: SpillLimits
   readonly clock: Clock
 }
@@ -78,6 +78,7 @@ export class Spiller {
   #intervalMs(queued: QueuedTask): number {
     const { ratePerSecond, crawlDelayMs, concurrency } = this.#options.paceOf(queued.target)
     const allowed = Math.max(1_000 / ratePerSecond, crawlDelayMs / concurrency)
-    return Math.max(allowed, this.#options.scheduler.site(queued.key)?.observedIntervalMs ?? 0)
+    const site = this.#options.scheduler.site(queued.key)
+    return Math.max(allowed, site?.paceIntervalMs ?? 0, site?.observedIntervalMs ?? 0)
   }
 }

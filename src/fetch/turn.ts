@@ -1,4 +1,5 @@
 import type { Clock } from '../kernel/clock.ts'
+import type { LimiterKey } from '../state/state-store.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -25,10 +26,12 @@ export class Turn {
   }
 
   /** The limiter gave a lease. */
-  admitted(concurrency: number): void {
+  admitted(pace: LimiterKey): void {
     this.#phase = 'requesting'
     const now = this.#clock.mono()
-    this.#scheduler.setConcurrency(this.#queued.key, concurrency, now)
+    const site = this.#scheduler.site(this.#queued.key)
+    if (site !== undefined) site.paceIntervalMs = Math.max(1_000 / pace.ratePerSecond, pace.crawlDelayMs / pace.concurrency)
+    this.#scheduler.setConcurrency(this.#queued.key, pace.concurrency, now)
     this.#scheduler.admitted(this.#queued, now)
     this.holds(EXPECTED_BYTES)
     this.#onChange()

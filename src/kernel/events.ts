@@ -169,6 +169,12 @@ export const EVENTS = {
     throttleMs: 30_000,
     throttleBy: 'key',
   },
+  SiteParked: {
+    level: 'info',
+    message: 'a site asks for a longer crawl delay than politeness.default.crawlDelayMax: it is parked between its requests',
+    throttleMs: 600_000,
+    throttleBy: 'key',
+  },
   StorePaused: {
     level: 'warn',
     message: 'the state store does not answer: fetching pauses',

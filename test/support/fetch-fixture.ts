@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DelayWorker, type DelayWorkerOptions } from '../../src/delay/delay-worker.ts'
-import type { RobotsAnswer, SitePace } from '../../src/fetch/admission.ts'
 import type { FetchWorkerOptions } from '../../src/fetch/fetch-options.ts'
 import { FetchWorker } from '../../src/fetch/fetch-worker.ts'
 import type { HttpExchange, HttpRequest, HttpResult } from '../../src/fetch/http-exchange.ts'
@@ -23,6 +22,7 @@ import type { Outcome, Page, UrlTask } from '../../src/message/generated/types.t
 import { createSchemaStore } from '../../src/message/schema-store.ts'
 import { groupNames, type TopicNames, topicNames } from '../../src/message/topics.ts'
 import { newUrlTask } from '../../src/message/url-task.ts'
+import type { SitePolicy } from '../../src/politeness/policy.ts'
 import { openStateStore } from '../../src/state/open-state-store.ts'
 import { ownProcess } from '../../src/state/process-identity.ts'
 import type { StateStore } from '../../src/state/state-store.ts'
@@ -142,10 +142,11 @@ export class FetchFixture {
       state: this.state,
       exchange,
       paceOf: fastPace,
-      robotsOf: allowAll,
+      robots: 'ignore',
       budgetsOf: () => [],
       isCrawlStopped: () => false,
       isHopInScope: () => true,
+      crawlDelayMaxMs: 30_000,
       owner: ownProcess(uniqueName('worker')),
       userAgent: 'millrace-test/1.0',
       limits: { connectMs: 2_000, headersMs: 5_000, idleMs: 5_000, totalMs: 10_000, maxBodyBytes: 1_048_576 },
@@ -214,12 +215,8 @@ export class FetchFixture {
 }
 
 /** A pace that no test waits for. */
-export function fastPace(url: URL): SitePace {
+export function fastPace(url: URL): SitePolicy {
   return { key: url.hostname as PolitenessKey, ratePerSecond: 1_000, burst: 10, concurrency: 4, crawlDelayMs: 0, isPaused: false }
-}
-
-export async function allowAll(): Promise<RobotsAnswer> {
-  return { kind: 'allowed', verdict: 'absent', rule: null, crawlDelayMs: 0 }
 }
 
 export interface TestRequest {

@@ -28,7 +28,7 @@ describe('a fetch worker on a real broker', () => {
       const body = await unpackPageBody(page)
       expect(body.ok && String(body.bytes)).toBe(`<p>${new URL(page.url).pathname} é`)
       expect(page.headers).toContainEqual({ name: 'X-Odd', value: 'one' })
-      expect(page).toMatchObject({ charset: 'UTF-8', robots: { verdict: 'absent' }, crawlId, finalUrl: page.url, attempt: 1 })
+      expect(page).toMatchObject({ charset: 'UTF-8', robots: { verdict: 'ignored' }, crawlId, finalUrl: page.url, attempt: 1 })
     }
     const ids = tasks.map(({ taskId }) => ({ taskId, attempt: 1 }))
     await eventually(async () => (await fixture.state.isFinished(ids)).every(Boolean))
@@ -293,5 +293,50 @@ describe('a fetch worker on a real broker', () => {
     expect(fixture.seen.count('TaskMoved')).toBe(1)
     const copies = (await fixture.messages(topic)).filter(({ headers }) => headers['millrace-moved'] !== undefined)
     expect(copies.map(({ partition, headers }) => [partition, String(headers['millrace-moved'])])).toEqual([[right, '1']])
+  })
+
+  it('asks robots.txt before the first page of an origin, obeys it, and takes its crawl delay', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const starts: number[] = []
+    const exchange = fakeExchange(({ url }) => {
+      if (url.host === 'absent.example' && url.pathname === '/robots.txt') return { status: 404 }
+      if (url.pathname === '/robots.txt') return { body: 'User-agent: *\nDisallow: /private\nCrawl-delay: 0.3' }
+      if (url.host === 'rules.example') starts.push(performance.now())
+      return { body: 'x' }
+    })
+    await fixture.fetchWorker(exchange, { robots: 'obey' })
+    await fixture.produce([
+      ...Array.from({ length: 3 }, (_, i) => ({ url: `http://rules.example/${i}` })),
+      { url: 'http://rules.example/private/1' },
+      { url: 'http://absent.example/private/1' },
+    ])
+    const outcomes = await settled(5)
+    expect(outcomes.filter(({ kind }) => kind === 'REFUSED').map(({ url, reason }) => `${url} ${reason}`)).toEqual([
+      'http://rules.example/private/1 robots',
+    ])
+    expect(exchange.requests.filter(({ url }) => url.pathname === '/robots.txt')).toHaveLength(2)
+    expect(
+      starts
+        .slice(1)
+        .map((at, i) => at - (starts[i] ?? 0))
+        .every((gap) => gap >= 295),
+    ).toBe(true)
+    const page = (await fixture.pages()).find(({ url }) => url === 'http://rules.example/0')
+    expect(page).toMatchObject({ robots: { verdict: 'allowed' }, policy: { crawlDelayMs: 300 } })
+  })
+
+  it('retries tasks whose robots.txt can not be had, and refuses them at the end', async () => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
+    const exchange = fakeExchange(({ url }) => (url.pathname === '/robots.txt' ? { status: 500 } : { body: 'x' }))
+    await fixture.fetchWorker(exchange, { robots: 'obey', retry: { maxAttempts: 2, firstDelayMs: 200, maxDelayMs: 1_000 } })
+    await fixture.delayWorker()
+    await fixture.produce([{ url: 'http://broken.example/' }])
+    await settled(1)
+    expect((await fixture.outcomes()).map(({ kind, reason, attempt }) => `${kind} ${reason} ${attempt}`)).toEqual([
+      'RETRY robots-unreachable 1',
+      'REFUSED robots-unreachable 2',
+    ])
+    expect(exchange.requests.every(({ url }) => url.pathname === '/robots.txt')).toBe(true)
+    expect(await fixture.messages(fixture.topics.deadLetters)).toEqual([])
   })
 })

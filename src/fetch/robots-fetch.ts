@@ -1,0 +1,76 @@
+import type { SitePolicy } from '../politeness/policy.ts'
+import { MAX_ROBOTS_BYTES } from '../politeness/robots.ts'
+import type { RobotsFetch } from '../politeness/robots-gate.ts'
+import type { LeaseOwner, StateStore } from '../state/state-store.ts'
+import type { RobotsWait } from './admission.ts'
+import { readAnswer } from './answer.ts'
+import type { HttpExchange, HttpLimits, HttpResult } from './http-exchange.ts'
+import { requestHeaders } from './request-headers.ts'
+import type { StoreGate } from './store-gate.ts'
+
+export interface RobotsFetcherOptions {
+  readonly exchange: HttpExchange
+  readonly paceOf: (url: URL) => SitePolicy
+  readonly state: Pick<StateStore, 'acquire' | 'release' | 'backOff'>
+  readonly gate: StoreGate
+  readonly owner: LeaseOwner
+  readonly leaseMs: number
+  readonly userAgent: string
+  readonly limits: HttpLimits
+  readonly clock: { readonly now: () => number }
+}
+
+/** RFC 9309 section 2.3.1.2. */
+const MAX_HOPS = 5
+/** What a longer chain stands for: the file is unavailable, all is allowed. */
+const UNAVAILABLE = { kind: 'answer', status: 404, body: Buffer.alloc(0) } as const
+
+/**
+ * Asks a site for its robots.txt: on one of its places, so that it counts for the site's concurrency, but not for its rate. Each hop
+ * of a redirect takes a place of the site it leads to.
+ */
+export class RobotsFetcher {
+  readonly #options: RobotsFetcherOptions
+
+  constructor(options: RobotsFetcherOptions) {
+    this.#options = options
+  }
+
+  /** Errors: the signal's reason; those of the store other than STATE_UNAVAILABLE. */
+  async ask(robotsUrl: URL, signal: AbortSignal): Promise<RobotsFetch<RobotsWait>> {
+    const { clock } = this.#options
+    let target = robotsUrl
+    for (let hops = 0; hops <= MAX_HOPS; hops += 1) {
+      const result = await this.#request(target, signal)
+      if (result.kind !== 'response') return result
+      const answer = readAnswer(result, { target, method: 'GET', headers: {}, now: clock.now() })
+      if (answer.kind !== 'hop') return { kind: 'answer', status: result.status, body: result.decoded }
+      target = answer.target
+    }
+    return UNAVAILABLE
+  }
+
+  async #request(url: URL, signal: AbortSignal): Promise<HttpResult | RobotsWait> {
+    const { exchange, paceOf, state, gate, owner, leaseMs, userAgent, limits, clock } = this.#options
+    const { key, ratePerSecond, burst, concurrency, crawlDelayMs, isPaused } = paceOf(url)
+    if (isPaused) return { kind: 'wait', waitMs: leaseMs, reason: 'back-off' }
+    const keys = [{ key, ratePerSecond, burst, concurrency, crawlDelayMs }]
+    const lease = await gate.run(() => state.acquire({ keys, leaseMs, owner, countsForRate: false }))
+    if (lease.kind === 'wait') return { kind: 'wait', waitMs: lease.waitMs, reason: lease.reason }
+    const result = await exchange.request({
+      url,
+      method: 'GET',
+      headers: requestHeaders({ accept: 'text/plain,*/*;q=0.5' }, userAgent),
+      limits: { ...limits, maxBodyBytes: MAX_ROBOTS_BYTES },
+      keepBody: () => true,
+      signal,
+    })
+    const answer = readAnswer(result, { target: url, method: 'GET', headers: {}, now: clock.now() })
+    if (answer.kind === 'retry' && answer.backsOff && answer.retryAfterMs !== undefined) {
+      const { retryAfterMs } = answer
+      await gate.run(() => state.backOff(key, retryAfterMs))
+    }
+    await gate.run(() => state.release(lease.leaseId, keys))
+    return result
+  }
+}
