@@ -1,0 +1,71 @@
+import { errorText } from '../kernel/errors.ts'
+import type { FailureReason } from './http-exchange.ts'
+
+const BY_CODE: Readonly<Record<string, FailureReason>> = {
+  ADDRESS_REFUSED: 'address-refused',
+  // The name does not exist; a resolver that did not answer is another matter.
+  ENOTFOUND: 'dns-not-found',
+  EAI_AGAIN: 'dns-failed',
+  EAI_FAIL: 'dns-failed',
+  ESERVFAIL: 'dns-failed',
+  ETIMEOUT: 'dns-failed',
+  EAI_NONAME: 'dns-not-found',
+  EAI_NODATA: 'dns-not-found',
+  ECONNREFUSED: 'connect-refused',
+  EHOSTUNREACH: 'connect-refused',
+  ENETUNREACH: 'connect-refused',
+  EADDRNOTAVAIL: 'connect-refused',
+  ETIMEDOUT: 'connect-timeout',
+  UND_ERR_CONNECT_TIMEOUT: 'connect-timeout',
+  ECONNRESET: 'connection-reset',
+  EPIPE: 'connection-reset',
+  ECONNABORTED: 'connection-reset',
+  UND_ERR_SOCKET: 'connection-reset',
+  UND_ERR_DESTROYED: 'connection-reset',
+  UND_ERR_CLOSED: 'connection-reset',
+  UND_ERR_HEADERS_TIMEOUT: 'headers-timeout',
+  UND_ERR_BODY_TIMEOUT: 'body-timeout',
+  // Fields that no sane server sends, or a length that does not fit the body.
+  UND_ERR_HEADERS_OVERFLOW: 'protocol-error',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'connection-reset',
+  EPROTO: 'tls-failed',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'tls-failed',
+  SELF_SIGNED_CERT_IN_CHAIN: 'tls-failed',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'tls-failed',
+  UNABLE_TO_GET_ISSUER_CERT: 'tls-failed',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'tls-failed',
+  HOSTNAME_MISMATCH: 'tls-failed',
+}
+
+/** Bounded reason of anything that undici or the system throws. Total: what is not known is `network-error`. */
+export function failureReason(error: unknown): { readonly reason: FailureReason; readonly detail: string } {
+  const detail = errorText(error)
+  for (const candidate of candidates(error)) {
+    const { code, name } = (typeof candidate === 'object' && candidate !== null ? candidate : {}) as { code?: unknown; name?: unknown }
+    // undici's parser gives its errors a code only now and then.
+    if (name === 'HTTPParserError') return { reason: 'protocol-error', detail }
+    if (typeof code !== 'string') continue
+    const reason = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : byPrefix(code)
+    if (reason !== undefined) return { reason, detail: detail.includes(code) ? detail : `${detail} (${code})` }
+  }
+  return { reason: 'network-error', detail }
+}
+
+/** The parser says HPE_…, TLS says CERT_…, ERR_TLS_… or ERR_SSL_…. */
+function byPrefix(code: string): FailureReason | undefined {
+  if (code.startsWith('HPE_')) return 'protocol-error'
+  if (code.startsWith('CERT_') || code.startsWith('ERR_TLS_') || code.startsWith('ERR_SSL_')) return 'tls-failed'
+  return undefined
+}
+
+/** The error, its causes, and the attempts behind a connection that was tried to several addresses. */
+function candidates(error: unknown): unknown[] {
+  const found: unknown[] = []
+  const queue: unknown[] = [error]
+  for (let next = queue.shift(); next !== undefined && found.length < 16; next = queue.shift()) {
+    found.push(next)
+    if (next instanceof AggregateError) queue.push(...next.errors)
+    if (next instanceof Error && next.cause !== undefined) queue.push(next.cause)
+  }
+  return found
+}

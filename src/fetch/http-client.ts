@@ -1,0 +1,212 @@
+import { type Dispatcher, Pool } from 'undici'
+import type { Clock } from '../kernel/clock.ts'
+import { decodeContent } from '../message/content-encoding.ts'
+import { parseContentType } from '../message/content-type.ts'
+import type { Header } from '../message/generated/types.ts'
+import { createAddressGuard, type LookupAll } from './address-guard.ts'
+import { createAddressPolicy } from './address-policy.ts'
+import { failureReason } from './failure-reason.ts'
+import type { HttpExchange, HttpFailure, HttpRequest, HttpResult } from './http-exchange.ts'
+
+export interface HttpClientOptions {
+  /** Hosts to addresses, like curl --resolve. */
+  readonly resolve: Readonly<Record<string, string>>
+  /** Non-public ranges that may be asked all the same. */
+  readonly allowAddresses: readonly string[]
+  /** Origins with open connections; the one that was idle for longest makes room. 512 where not given. */
+  readonly maxOrigins?: number
+  readonly lookup?: LookupAll
+  readonly clock: Clock
+}
+
+interface OriginPool {
+  readonly pool: Pool
+  inFlight: number
+  address: string | null
+}
+
+/** An idle connection is kept for this long. */
+const KEEP_ALIVE_MS = 10_000
+/** Header fields together; more is an attack. */
+const MAX_HEADER_BYTES = 65_536
+/** Of a body that nobody keeps, so much is read away to keep the connection. */
+const DUMP_BYTES = 65_536
+
+/**
+ * HTTP as it is on the wire, one request at a time: a pool of connections per origin, every connection through the address guard. No
+ * retry, no redirect, no decoding behind anybody's back.
+ */
+export class HttpClient implements HttpExchange {
+  readonly #options: HttpClientOptions
+  readonly #policy: ReturnType<typeof createAddressPolicy>
+  readonly #pools = new Map<string, OriginPool>()
+
+  constructor(options: HttpClientOptions) {
+    this.#options = options
+    this.#policy = createAddressPolicy(options.allowAddresses)
+  }
+
+  async request(request: HttpRequest): Promise<HttpResult> {
+    request.signal.throwIfAborted()
+    const { clock } = this.#options
+    const startedMono = clock.mono()
+    const deadline = new AbortController()
+    const disarm = clock.timer(request.limits.totalMs, () => deadline.abort())
+    const signal = AbortSignal.any([request.signal, deadline.signal])
+    const origin = this.#poolOf(request)
+    origin.inFlight += 1
+    try {
+      return await this.#exchange(request, origin, signal, startedMono)
+    } catch (error) {
+      request.signal.throwIfAborted()
+      const totalMs = clock.mono() - startedMono
+      const late: HttpFailure = {
+        kind: 'failure',
+        reason: 'total-timeout',
+        detail: `${request.url.href} took longer than ${request.limits.totalMs} ms`,
+        totalMs,
+      }
+      return deadline.signal.aborted ? late : { kind: 'failure', ...failureReason(error), totalMs }
+    } finally {
+      origin.inFlight -= 1
+      disarm()
+    }
+  }
+
+  /** Open requests end as failures. */
+  async close(): Promise<void> {
+    const pools = [...this.#pools.values()]
+    this.#pools.clear()
+    await Promise.all(pools.map(({ pool }) => pool.destroy()))
+  }
+
+  async #exchange(request: HttpRequest, origin: OriginPool, signal: AbortSignal, startedMono: number): Promise<HttpResult> {
+    const { clock } = this.#options
+    const { url, method, headers, limits } = request
+    const answer = await origin.pool.request({
+      path: url.pathname + url.search,
+      method: method as Dispatcher.HttpMethod,
+      headers,
+      headersTimeout: limits.headersMs,
+      bodyTimeout: limits.idleMs,
+      responseHeaders: 'raw',
+      signal,
+    })
+    const ttfbMs = clock.mono() - startedMono
+    const fields = headerFields(answer.headers as unknown as readonly string[])
+    const contentType = parseContentType(lastValue(fields, 'content-type')).essence
+    const head = {
+      kind: 'response',
+      status: answer.statusCode,
+      headers: fields,
+      contentType,
+      ttfbMs,
+      remoteAddress: origin.address,
+    } as const
+    const isBodiless = method === 'HEAD' || answer.statusCode === 204 || answer.statusCode === 304
+    if (!isBodiless && !request.keepBody(contentType)) {
+      await dump(answer.body, signal)
+      const totalMs = clock.mono() - startedMono
+      return { ...head, body: EMPTY, encoding: 'identity', decoded: EMPTY, truncated: 'type', wireBytes: 0, totalMs }
+    }
+    const { wire, cut } = await readBody(answer.body, limits.maxBodyBytes, signal)
+    const content = await decodeContent(wire, joinedValue(fields, 'content-encoding'), limits.maxBodyBytes)
+    return {
+      ...head,
+      body: content.body,
+      encoding: content.encoding,
+      decoded: content.decoded,
+      // A coding that was cut with the body is not broken.
+      truncated: cut ?? content.truncated,
+      wireBytes: wire.length,
+      totalMs: clock.mono() - startedMono,
+    }
+  }
+
+  #poolOf(request: HttpRequest): OriginPool {
+    const key = `${request.url.origin} ${request.limits.connectMs}`
+    const known = this.#pools.get(key)
+    if (known !== undefined) {
+      this.#pools.delete(key)
+      this.#pools.set(key, known)
+      return known
+    }
+    this.#makeRoom()
+    const { resolve, lookup } = this.#options
+    const connect = createAddressGuard({
+      policy: this.#policy,
+      resolve,
+      connectMs: request.limits.connectMs,
+      ...(lookup === undefined ? {} : { lookup }),
+      onConnected: (address) => {
+        created.address = address
+      },
+    })
+    const pool = new Pool(request.url.origin, { connect, pipelining: 1, keepAliveTimeout: KEEP_ALIVE_MS, maxHeaderSize: MAX_HEADER_BYTES })
+    const created: OriginPool = { pool, inFlight: 0, address: null }
+    this.#pools.set(key, created)
+    return created
+  }
+
+  /** The map is in order of use; pools with requests in flight stay, so the bound gives way to them. */
+  #makeRoom(): void {
+    const maxOrigins = this.#options.maxOrigins ?? 512
+    for (const [key, { pool, inFlight }] of this.#pools) {
+      if (this.#pools.size < maxOrigins) return
+      if (inFlight > 0) continue
+      this.#pools.delete(key)
+      // Nothing is in flight: destroying it ends idle sockets alone.
+      void pool.destroy()
+    }
+  }
+}
+
+const EMPTY = Buffer.alloc(0)
+
+/** Shape: at most `maxBytes`; one byte more is read to know whether the body ends there. */
+async function readBody(
+  body: Dispatcher.ResponseData['body'],
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<{ wire: Buffer; cut: 'size' | 'network' | null }> {
+  const chunks: Buffer[] = []
+  let length = 0
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length > maxBytes) return { wire: Buffer.concat(chunks).subarray(0, maxBytes), cut: 'size' }
+    }
+  } catch (error) {
+    // Timeouts and the deadline are failures; a connection that ended early leaves what came.
+    const { reason } = failureReason(error)
+    if (signal.aborted || (reason !== 'connection-reset' && reason !== 'protocol-error')) throw error
+    return { wire: Buffer.concat(chunks), cut: 'network' }
+  }
+  return { wire: Buffer.concat(chunks), cut: null }
+}
+
+async function dump(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> {
+  try {
+    await body.dump({ limit: DUMP_BYTES, signal })
+  } catch (error) {
+    // The body is not wanted: that it ends badly says nothing about the answer. Being stopped does.
+    if (signal.aborted) throw error
+  }
+}
+
+function headerFields(raw: readonly string[]): Header[] {
+  const fields: Header[] = []
+  for (let index = 0; index + 1 < raw.length; index += 2) fields.push({ name: raw[index] ?? '', value: raw[index + 1] ?? '' })
+  return fields
+}
+
+/** The last of a repeated field, as browsers take Content-Type. */
+function lastValue(fields: readonly Header[], name: string): string | undefined {
+  return fields.findLast((field) => field.name.toLowerCase() === name)?.value
+}
+
+function joinedValue(fields: readonly Header[], name: string): string | undefined {
+  const values = fields.filter((field) => field.name.toLowerCase() === name).map(({ value }) => value)
+  return values.length === 0 ? undefined : values.join(',')
+}
