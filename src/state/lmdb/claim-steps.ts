@@ -18,8 +18,15 @@ export class ClaimSteps {
 
   claim(claims: readonly Claim[], now: number): ClaimVerdict[] {
     let timed = 0
+    // A list is nearly always of one crawl.
+    let crawlId: string | undefined
+    let group: Buffer = Buffer.alloc(0)
     const verdicts = claims.map((claim) => {
-      const parts = [groupDigest(claim.crawlId), digest([claim.canonicalUrl, claim.round], 16)] as const
+      if (claim.crawlId !== crawlId) {
+        crawlId = claim.crawlId
+        group = groupDigest(crawlId)
+      }
+      const parts = [group, digest([claim.canonicalUrl, claim.round], 16)] as const
       const key = this.#keys.of('claim', ...parts)
       const timedKey = this.#keys.of('timedClaim', ...parts)
       const holder = this.#file.get<string>(key) ?? this.#timedHolder(timedKey, now)

@@ -65,17 +65,11 @@ export class LimiterSteps {
   }
 
   release(leaseId: string, keys: readonly { readonly key: PolitenessKey; readonly crawlDelayMs: number }[], now: number): void {
-    for (const { key, crawlDelayMs } of keys) {
-      const pace = this.#load(key, now) ?? newKeyPace()
-      endLease(pace, leaseId, crawlDelayMs, now)
-      this.#save(key, pace)
-    }
+    for (const { key, crawlDelayMs } of keys) this.#change(key, now, (pace) => endLease(pace, leaseId, crawlDelayMs, now))
   }
 
   backOff(key: PolitenessKey, forMs: number, now: number): void {
-    const pace = this.#load(key, now) ?? newKeyPace()
-    extendBackOff(pace, now, forMs)
-    this.#save(key, pace)
+    this.#change(key, now, (pace) => extendBackOff(pace, now, forMs))
   }
 
   limiterState(key: PolitenessKey, now: number): LimiterState {
@@ -114,6 +108,14 @@ export class LimiterSteps {
     for (const lease of gone) if (lease.counts) endRequest(pace, now, lease.crawlDelayMs)
     pace.leases = pace.leases.filter((lease) => !gone.has(lease))
     return gone.size
+  }
+
+  #change(key: PolitenessKey, now: number, change: (pace: KeyPace) => void): void {
+    const found = this.#load(key, now)
+    const pace = found ?? newKeyPace()
+    change(pace)
+    this.#save(key, pace)
+    this.#sweep.afterAdding('pace', found === undefined ? 1 : 0, now)
   }
 
   #birth(): number | undefined {

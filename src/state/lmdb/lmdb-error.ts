@@ -1,3 +1,4 @@
+import { statfsSync } from 'node:fs'
 import { isMillraceError, MillraceError } from '../../kernel/errors.ts'
 import { brokenState } from './file-check.ts'
 
@@ -6,7 +7,7 @@ export function lmdbError(error: unknown, folder: string): MillraceError {
   if (isMillraceError(error)) return error
   const code = codeOf(error)
   const text = error instanceof Error ? error.message : String(error)
-  if (DISK.has(code)) {
+  if (DISK.has(code) || (IO.has(code) && isFull(folder))) {
     return new MillraceError('DISK_FULL', `the state in ${folder} can not be written: ${text}. Free disk space; nothing was lost`, {
       cause: error,
       context: { folder },
@@ -34,10 +35,23 @@ export function lmdbError(error: unknown, folder: string): MillraceError {
 
 /** ENOSPC, EDQUOT, EFBIG: by number from LMDB, by name from Node. */
 const DISK = new Set(['28', '122', '69', '27', 'ENOSPC', 'EDQUOT', 'EFBIG'])
+/** EIO: LMDB says so too when the disk took only a part of what it was given. */
+const IO = new Set(['5', 'EIO'])
+const FULL_BYTES = 16 * 1024 * 1024
 /** EACCES, EPERM, EROFS. */
 const PERMISSION = new Set(['13', '1', '30', 'EACCES', 'EPERM', 'EROFS'])
 /** MDB_CORRUPTED, MDB_PAGE_NOTFOUND, MDB_PANIC, MDB_VERSION_MISMATCH, MDB_INVALID, MDB_INCOMPATIBLE. */
 const BROKEN = new Set(['-30796', '-30797', '-30795', '-30794', '-30793', '-30784'])
+
+function isFull(folder: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize < FULL_BYTES
+  } catch {
+    // The folder is gone: not for want of space.
+    return false
+  }
+}
 
 function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null || !('code' in error)) return ''

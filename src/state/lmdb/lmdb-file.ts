@@ -13,8 +13,8 @@ import { lmdbError } from './lmdb-error.ts'
  * One LMDB file, shared by all processes of a machine that open the folder.
  *
  * Guarantees: a step is one transaction, or takes part in one with other steps (group commit), and is undone whole when it throws;
- * what a step did is seen by every process as soon as its promise resolves, and outlives a kill -9 of any of them. A crash of the
- * machine may lose the last second (the file then is as it was before that second).
+ * what a step did is seen by every process as soon as its promise resolves, and outlives a kill -9 of any of them. It is written
+ * through to the disk once a second: a crash of the whole machine may lose the last second, or damage the file, which then is STATE_BROKEN.
  *
  * Steps run synchronously on this thread: a transaction takes about 0.1 ms, and the asynchronous transactions of lmdb 3.5.6 never
  * return under Node 20. Steps that wait together share one, so that their number and not their sum meets the file.
@@ -45,7 +45,8 @@ export class LmdbFile {
     try {
       mkdirSync(folder, { recursive: true })
       checkFile(folder)
-      db = open({ path: folder, encoding: 'json', keyEncoding: 'binary' }) as Database
+      // Not `overlappingSync`: its commits wait for the disk on this thread, some milliseconds each.
+      db = open({ path: folder, encoding: 'json', keyEncoding: 'binary', noSync: true, overlappingSync: false }) as Database
       const time = readBoot(db, folder, options)
       return new LmdbFile(folder, db, time, options)
     } catch (error) {
@@ -157,7 +158,7 @@ export class LmdbFile {
   }
 
   #transaction(run: (now: number) => void): void {
-    this.#db.transactionSync(() => run(this.#clock.machineMono()), ABORTABLE_UNFLUSHED)
+    this.#db.transactionSync(() => run(this.#clock.machineMono()), ABORTABLE)
     this.#disarmFlush ??= this.#clock.timer(FLUSH_MS, () => this.#flushLater(), { unref: true })
   }
 
@@ -200,8 +201,8 @@ interface QueuedStep {
 }
 
 const FORMAT = 1
-/** TransactionFlags.ABORTABLE | SYNCHRONOUS_COMMIT | NO_SYNC_FLUSH: undone when a step throws, visible on return, flushed later. */
-const ABORTABLE_UNFLUSHED: number = 0x10003
+/** TransactionFlags.ABORTABLE | SYNCHRONOUS_COMMIT: undone when a step throws, visible to all on return. */
+const ABORTABLE: number = 3
 const FLUSH_MS = 1_000
 /** How long one group may hold the thread, and the write lock that other processes wait for. */
 const GROUP_MS = 10
@@ -230,7 +231,7 @@ function readBoot(db: Database, folder: string, options: LmdbFileOptions): BootT
     const next = { format: FORMAT, bootId: options.bootId, boot: (found?.boot ?? 0) + 1, openedAt: now }
     db.putSync(FILE_KEY, next)
     return next
-  }, ABORTABLE_UNFLUSHED)
+  }, ABORTABLE)
   if (restarted) options.observer.emit('StateWaitsRestarted', { folder })
   return new BootTime(record.boot, record.openedAt)
 }

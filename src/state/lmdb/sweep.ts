@@ -1,4 +1,4 @@
-import { isIdle } from '../limiter-rules.ts'
+import { endExpiredLeases, isIdle } from '../limiter-rules.ts'
 import type { Timed } from './boot-time.ts'
 import type { Keys, Kind } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
@@ -37,7 +37,11 @@ export class Sweep {
   }
 
   #isOver(kind: TimedKind, value: unknown, now: number): boolean {
-    if (kind === 'pace') return isIdle(decodePace(value as StoredPace, this.#file.time), now)
+    if (kind === 'pace') {
+      const pace = decodePace(value as StoredPace, this.#file.time)
+      endExpiredLeases(pace, now)
+      return isIdle(pace, now)
+    }
     // Every other timed entry begins with its time.
     return this.#file.time.until((value as readonly [Timed, ...unknown[]])[0]) <= now
   }

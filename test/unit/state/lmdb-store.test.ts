@@ -1,0 +1,227 @@
+import { closeSync, mkdirSync, openSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { open } from 'lmdb'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { PolitenessKey } from '../../../src/kernel/brand.ts'
+import { MillraceError } from '../../../src/kernel/errors.ts'
+import { silentObserver } from '../../../src/kernel/observe.ts'
+import { FILE_KEY, Keys } from '../../../src/state/lmdb/keys.ts'
+import { LmdbFile } from '../../../src/state/lmdb/lmdb-file.ts'
+import { openStateStore } from '../../../src/state/open-state-store.ts'
+import { ownProcess } from '../../../src/state/process-identity.ts'
+import type { LimiterKey } from '../../../src/state/state-store.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+import { StoreBench } from '../../support/state-stores.ts'
+
+const KEY: LimiterKey = { key: 'a.example' as PolitenessKey, ratePerSecond: 1, burst: 1, concurrency: 1, crawlDelayMs: 0 }
+const request = (change: Partial<LimiterKey> = {}, leaseMs = 60_000) => ({
+  keys: [{ ...KEY, ...change }],
+  leaseMs,
+  owner: ownProcess('w'),
+  countsForRate: true,
+})
+
+let bench: StoreBench
+let clock: ManualClock
+beforeEach(() => {
+  bench = new StoreBench()
+  clock = new ManualClock()
+})
+afterEach(() => bench.end())
+
+describe('after the machine was started again', () => {
+  it('starts each wait that was left anew from its whole length', async () => {
+    await clock.advance(1_000_000)
+    const before = await bench.lmdb({ clock, bootId: 'boot-1' })
+    await before.backOff(KEY.key, 10_000)
+    await before.spillSlot(KEY.key, 0, 30_000)
+    await before.claim([{ crawlId: 'c', canonicalUrl: 'u', round: 0, claimant: 'x', ttlMs: 60_000 }])
+    await before.markFinished([{ taskId: 't', attempt: 1, final: true }], 60_000)
+    await clock.advance(9_000)
+    await before.close()
+
+    const restarted = new ManualClock()
+    await restarted.advance(5)
+    const after = await bench.lmdb({ clock: restarted, bootId: 'boot-2' })
+    expect(await after.acquire(request())).toMatchObject({ kind: 'wait', reason: 'back-off', waitMs: 10_000 })
+    expect(await after.spillSlot(KEY.key, 0, 0)).toBe(30_000)
+    await restarted.advance(10_000)
+    expect(await after.acquire(request())).toMatchObject({ kind: 'lease' })
+    expect(await after.isFinished([{ taskId: 't', attempt: 1 }])).toEqual([true])
+    await restarted.advance(50_001)
+    expect(await after.isFinished([{ taskId: 't', attempt: 1 }])).toEqual([false])
+    expect(await after.claim([{ crawlId: 'c', canonicalUrl: 'u', round: 0, claimant: 'y' }])).toEqual(['new'])
+  })
+
+  it('asks a rate and a crawl delay anew, and finds the leases of before to be of processes that are gone', async () => {
+    await clock.advance(500_000)
+    const before = await bench.lmdb({ clock, bootId: 'boot-1', isGone: () => false })
+    await before.acquire(request({ crawlDelayMs: 4_000 }))
+    await before.close()
+    const restarted = new ManualClock()
+    const after = await bench.lmdb({ clock: restarted, bootId: 'boot-2', isGone: () => true })
+    expect((await after.limiterState(KEY.key)).leases).toBe(1)
+    const asker = { ...ownProcess('w'), pid: 1, pidStartedAt: 'other' }
+    const answer = await after.acquire({ ...request({ crawlDelayMs: 4_000 }), owner: asker })
+    expect(answer).toMatchObject({ kind: 'wait', reason: 'crawl-delay', waitMs: 4_000 })
+    expect((await after.limiterState(KEY.key)).leases).toBe(0)
+  })
+
+  it('takes a clock that went back for a new start where the system tells no boot id', async () => {
+    await clock.advance(1_000_000)
+    const before = await bench.lmdb({ clock, bootId: '' })
+    await before.backOff(KEY.key, 10_000)
+    await before.close()
+    const after = await bench.lmdb({ clock: new ManualClock(), bootId: '' })
+    expect((await after.limiterState(KEY.key)).backOffMs).toBe(10_000)
+  })
+
+  it('goes on where it was within one boot', async () => {
+    const before = await bench.lmdb({ clock, bootId: 'boot-1' })
+    await before.backOff(KEY.key, 10_000)
+    await before.close()
+    await clock.advance(4_000)
+    const after = await bench.lmdb({ clock, bootId: 'boot-1' })
+    expect((await after.limiterState(KEY.key)).backOffMs).toBe(6_000)
+  })
+})
+
+describe('a state folder that can not be used', () => {
+  const dataFile = (): string => join(bench.folder, 'data.mdb')
+  const broken = async (): Promise<string> => {
+    const failure = await bench.lmdb({ clock }).catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(MillraceError)
+    expect(failure).toMatchObject({ code: 'STATE_BROKEN' })
+    return (failure as Error).message
+  }
+  const fill = async (): Promise<void> => {
+    const store = await bench.lmdb({ clock })
+    const urls = Array.from({ length: 3_000 }, (_, index) => `https://a.example/${index}`)
+    await store.claim(urls.map((canonicalUrl) => ({ crawlId: 'c', canonicalUrl, round: 0, claimant: 'x'.repeat(40) })))
+    await store.close()
+  }
+
+  it('says so, and what to do, when its file is something else', async () => {
+    writeFileSync(dataFile(), 'This is a text. '.repeat(1_000))
+    expect(await broken()).toMatch(/no LMDB file.*move the folder away/)
+    writeFileSync(dataFile(), 'short')
+    expect(await broken()).toContain('it ends within its head')
+  })
+
+  it('says so when the file holds something else, or a later format', async () => {
+    const foreign = open({ path: bench.folder, encoding: 'json' })
+    await foreign.put('some', 'thing')
+    await foreign.close()
+    expect(await broken()).toContain('it holds something else')
+    const later = open({ path: bench.folder, encoding: 'json', keyEncoding: 'binary' })
+    await later.put(FILE_KEY, { format: 2 })
+    await later.close()
+    expect(await broken()).toContain('its format is 2')
+  })
+
+  it('says so when the file was cut off, and does not end the process', async () => {
+    await fill()
+    truncateSync(dataFile(), Math.floor(statSync(dataFile()).size / 8_192) * 4_096)
+    expect(await broken()).toContain('MDB_')
+  })
+
+  it('says so when pages were overwritten, at the latest when they are asked for', async () => {
+    await fill()
+    const file = openSync(dataFile(), 'r+')
+    // All pages but the two heads and every fifth one: some of the root may be left, not all of the leaves.
+    for (let page = 2; page < statSync(dataFile()).size / 4_096; page += page % 5 === 0 ? 2 : 1)
+      writeSync(file, Buffer.alloc(4_096), 0, 4_096, page * 4_096)
+    closeSync(file)
+    const used = async (): Promise<void> => {
+      const store = await bench.lmdb({ clock })
+      const urls = Array.from({ length: 3_000 }, (_, index) => `https://a.example/${index}`)
+      await store.claim(urls.map((canonicalUrl) => ({ crawlId: 'c', canonicalUrl, round: 0, claimant: 'y' })))
+    }
+    await expect(used()).rejects.toMatchObject({ code: 'STATE_BROKEN' })
+  })
+
+  it('opens an empty file, as a kill right after its creation leaves it', async () => {
+    writeFileSync(dataFile(), '')
+    const store = await bench.lmdb({ clock })
+    expect(store.startedEmpty).toBe(true)
+  })
+})
+
+describe('LmdbFile', () => {
+  const openFile = (): LmdbFile => LmdbFile.open(join(bench.folder, 'file'), { clock, observer: silentObserver, bootId: 'b' })
+  const key = (name: string): Buffer => Buffer.concat([FILE_KEY, Buffer.from(name)])
+
+  it('undoes a step that throws, and only that one of those that shared its transaction', async () => {
+    const file = openFile()
+    const steps = [1, 2, 3].map((number) =>
+      file.step(() => {
+        file.put(key(`${number}`), number)
+        if (number === 2) throw new MillraceError('INTERNAL', 'two')
+        return number
+      }),
+    )
+    expect((await Promise.allSettled(steps)).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(file.read(() => [1, 2, 3].map((number) => file.get(key(`${number}`))))).toEqual([1, undefined, 3])
+    await file.close()
+  })
+
+  it('does at its close what was asked before, and nothing afterwards', async () => {
+    const file = openFile()
+    const asked = file.step(() => file.put(key('x'), 1))
+    const closed = file.close()
+    await asked
+    await closed
+    await expect(file.step(() => 1)).rejects.toMatchObject({ code: 'STATE_UNAVAILABLE' })
+    const again = openFile()
+    expect(again.read(() => again.get(key('x')))).toBe(1)
+    await again.close()
+  })
+})
+
+describe('what has expired', () => {
+  it('is taken away as new things come, so that the file stays bounded', async () => {
+    const store = await bench.lmdb({ clock, bootId: 'b' })
+    for (let round = 0; round < 20; round += 1) {
+      const names = Array.from({ length: 100 }, (_, index) => `${round}-${index}`)
+      await store.markFinished(
+        names.map((taskId) => ({ taskId, attempt: 1, final: false })),
+        1_000,
+      )
+      await store.claim(names.map((canonicalUrl) => ({ crawlId: 'c', canonicalUrl, round: 0, claimant: 'x', ttlMs: 1_000 })))
+      for (const name of names.slice(0, 20)) {
+        await store.release('none', [{ key: name as PolitenessKey, crawlDelayMs: 0 }])
+        await store.acquire(request({ key: `k${name}` as PolitenessKey }, 500))
+      }
+      await clock.advance(700_000)
+    }
+    await store.close()
+    const file = LmdbFile.open(bench.folder, { clock, observer: silentObserver, bootId: 'b' })
+    const keys = new Keys(bench.clusterId, 'test.')
+    const count = (kind: 'finished' | 'timedClaim' | 'pace'): number => file.read(() => file.entries(keys.kind(kind), 100_000).length)
+    // Of 2,000 each (of 800 keys) those of the last round live.
+    expect(count('finished')).toBeLessThan(300)
+    expect(count('timedClaim')).toBeLessThan(300)
+    expect(count('pace')).toBeLessThan(150)
+    await file.close()
+  })
+})
+
+describe('openStateStore', () => {
+  const options = () => ({ namespace: { clusterId: bench.clusterId, prefix: 'p.' }, clock, observer: silentObserver })
+
+  it('warms up only where the data folder is not new as a whole', async () => {
+    const fresh = await openStateStore({ ...options(), dataDir: join(bench.folder, 'new') })
+    expect(await fresh.acquire(request())).toMatchObject({ kind: 'lease' })
+    await fresh.close()
+    mkdirSync(join(bench.folder, 'old', 'kafka'), { recursive: true })
+    const lost = await openStateStore({ ...options(), dataDir: join(bench.folder, 'old') })
+    expect(await lost.acquire(request())).toMatchObject({ kind: 'wait', reason: 'warm-up', waitMs: 1_000 })
+    await lost.close()
+  })
+
+  it('refuses when there is no place for the state', async () => {
+    await expect(openStateStore(options())).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+    writeFileSync(join(bench.folder, 'a-file'), '')
+    await expect(openStateStore({ ...options(), dataDir: join(bench.folder, 'a-file') })).rejects.toBeInstanceOf(MillraceError)
+  })
+})
