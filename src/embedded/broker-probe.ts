@@ -18,12 +18,12 @@ const MAX_ANSWER_BYTES = 1024 * 1024
 /** Shape: undefined when nothing answers in time, or what answers is no Kafka. Units: ms. Errors: none. */
 export function probeBroker(host: string, port: number, timeoutMs: number): Promise<BrokerAnswer | undefined> {
   return new Promise((resolve) => {
-    const socket = connect({ host, port })
+    const socket = connect({ host, port, timeout: timeoutMs })
     const done = (answer: BrokerAnswer | undefined): void => {
       socket.destroy()
       resolve(answer)
     }
-    socket.setTimeout(timeoutMs, () => done(undefined))
+    socket.once('timeout', () => done(undefined))
     socket.once('error', () => done(undefined))
     socket.once('close', () => done(undefined))
     socket.once('connect', () => socket.write(metadataRequest()))

@@ -83,6 +83,9 @@ const produceOne = (broker: EmbeddedBroker, topic: string) =>
     await producer.disconnect()
   })
 
+/** On a machine with more to do than it has cores, everything takes as much longer as each process waits for one. */
+const crowding = () => Math.max(1, (loadavg()[0] ?? 1) / availableParallelism())
+
 /** From nothing to the first acknowledged message, each time a test begins that way. */
 const startsMs: number[] = []
 
@@ -166,7 +169,7 @@ describe('the embedded broker', () => {
     expect(next.port).toBe(user.port)
     expect(await highWatermark(next, 'survives')).toBe('1')
     await produceOne(user, 'goes-on')
-    expect(tookMs).toBeLessThan(10_000)
+    expect(tookMs).toBeLessThan(10_000 * crowding())
     await next.release()
     await user.release()
   })
@@ -179,7 +182,7 @@ describe('the embedded broker', () => {
     await eventually(() => !isAlive(killed.broker) && !isAlive(killed.supervisor), { what: 'both to die' })
     const started = performance.now()
     const next = await acquire()
-    expect(performance.now() - started).toBeLessThan(10_000)
+    expect(performance.now() - started).toBeLessThan(10_000 * crowding())
     await produceOne(next, 'again')
     expect(next.clusterId).toBe(clusterId)
     expect(observer.repairs()).toEqual([expect.stringMatching(/the broker \(process \d+, .*\) is dead and was not stopped in order/)])
@@ -312,9 +315,8 @@ describe('a data folder in disorder', () => {
 
 describe('a warm start', () => {
   it('is from nothing to the first message acknowledged in less than 2.5 s', () => {
-    // The best of several, and on a machine with more to do than it has cores as much longer as each process waits for one.
-    const crowding = Math.max(1, (loadavg()[0] ?? 1) / availableParallelism())
+    // The best of several, since other tests run beside these.
     expect(startsMs.length).toBeGreaterThanOrEqual(3)
-    expect(Math.min(...startsMs)).toBeLessThan(2500 * crowding)
+    expect(Math.min(...startsMs)).toBeLessThan(2500 * crowding())
   })
 })
