@@ -109,7 +109,10 @@ export async function* seedLines(chunks: AsyncIterable<string | Buffer>): AsyncG
     rest += typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
     const lines = rest.split(/\r\n|\n|\r(?!$)/)
     rest = lines.pop() ?? ''
-    for (const text of lines) yield { text, line: (line += 1) }
+    for (const text of lines) {
+      line += 1
+      yield { text, line }
+    }
     if (rest.length > MAX_LINE) {
       yield { text: rest.slice(0, MAX_LINE), line: line + 1 }
       rest = ''

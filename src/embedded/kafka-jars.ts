@@ -75,7 +75,7 @@ export async function resolveJars(options: {
 }
 
 export function pomPath(): string {
-  return fileURLToPath(new URL('./pom.xml', import.meta.url))
+  return fileURLToPath(new URL('../../src/embedded/pom.xml', import.meta.url))
 }
 
 function jarsFolder(cacheDir: string): string {

@@ -1,7 +1,6 @@
 import type { KafkaClient } from '../kafka/client.ts'
 import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
 import { headerText } from '../kafka/message.ts'
-import type { MessageProducer } from '../kafka/producer.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import { type WindowEntry, WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import { backoffMs } from '../kernel/backoff.ts'
@@ -25,7 +24,6 @@ export interface FrontierWorkerOptions {
   /** The topic of pages. */
   readonly topic: string
   readonly codec: MessageCodec
-  readonly producer: MessageProducer
   readonly publisher: TaskPublisher
   readonly state: StateStore
   readonly inScope: (url: URL, seed: URL) => ScopeVerdict

@@ -1,0 +1,146 @@
+import { readLog } from '../kafka/log-reader.ts'
+import { partitionId } from '../kernel/brand.ts'
+import { isMillraceError } from '../kernel/errors.ts'
+import { decodeTask } from '../message/decode-task.ts'
+import { HEADER, headerValue } from '../message/header-names.ts'
+import { LANES } from '../message/topics.ts'
+import type { Runtime } from './runtime.ts'
+
+/** A task in a delay topic. */
+export interface DelayedTask {
+  readonly taskId: string
+  readonly crawlId: string | null
+  readonly url: string
+  /** Epoch ms. */
+  readonly dueAt: number
+  readonly reason: string
+}
+
+export type CrawlState =
+  | { readonly kind: 'running'; readonly accepted: number; readonly final: number }
+  | { readonly kind: 'ended' }
+  /** What is left is due later than somebody wants to wait. */
+  | { readonly kind: 'waiting'; readonly tasks: readonly DelayedTask[] }
+
+/**
+ * Knows when a crawl has ended: every accepted task has a final outcome, then frontier and extract have committed past what was then
+ * the end of html, and then no task was accepted meanwhile. The end of html is its high watermark: the last stable offset would hide
+ * pages behind an open transaction.
+ */
+export class CrawlEnd {
+  readonly #runtime: Runtime
+  /** Undefined: all that is queued, whatever crawl it belongs to. */
+  readonly #crawlId: string | undefined
+  readonly #maxWaitMs: number
+  #htmlEnd: Map<number, bigint> | undefined
+  #unchangedSinceMono = 0
+  #seen = ''
+
+  constructor(runtime: Runtime, options: { crawlId?: string; maxWaitMs: number }) {
+    this.#runtime = runtime
+    this.#crawlId = options.crawlId
+    this.#maxWaitMs = options.maxWaitMs
+  }
+
+  async check(): Promise<CrawlState> {
+    const { accepted, final } = await this.#counts()
+    const running = { kind: 'running', accepted, final } as const
+    if (accepted > final) {
+      this.#htmlEnd = undefined
+      const waiting = await this.#onlyLater(accepted, final)
+      return waiting === undefined ? running : { kind: 'waiting', tasks: waiting }
+    }
+    this.#htmlEnd ??= await this.#runtime.admin.endOffsets(this.#runtime.topics.html, 'read_uncommitted')
+    if (!(await this.#readersArePast(this.#htmlEnd))) return running
+    const after = await this.#counts()
+    if (after.accepted === after.final && after.accepted === accepted) return { kind: 'ended' }
+    this.#htmlEnd = undefined
+    return running
+  }
+
+  /** Tasks of the crawl, or messages of the lanes and delay topics, that are taken and finished. */
+  async #counts(): Promise<{ accepted: number; final: number }> {
+    const { topics, groups, admin } = this.#runtime
+    if (this.#crawlId !== undefined) return (await this.#runtime.state()).crawlCounts(this.#crawlId)
+    const lanes = LANES.map((lane) => topics.urls[lane])
+    const lags = [
+      ...(await admin.lag(groups.fetch, lanes)),
+      ...(await admin.lag(
+        groups.delay,
+        topics.delays.map(({ topic }) => topic),
+      )),
+    ]
+    const accepted = lags.reduce((sum, { low, end }) => sum + end - low, 0n)
+    const open = lags.reduce((sum, { lag }) => sum + lag, 0n)
+    return { accepted: Number(accepted), final: Number(accepted - open) }
+  }
+
+  async #readersArePast(end: ReadonlyMap<number, bigint>): Promise<boolean> {
+    const { topics, groups, admin, config } = this.#runtime
+    const named = Object.keys(config['extract.groups']).map((name) => groups.extract(name))
+    for (const group of [groups.frontier, groups.extract(), ...named]) {
+      const lags = await admin.lag(group, [topics.html])
+      for (const { partition, committed, low } of lags) {
+        const target = end.get(partition) ?? 0n
+        // A partition without messages needs no commit.
+        if (target > low && (committed ?? low) < target) return false
+      }
+    }
+    return true
+  }
+
+  /** Looked at only when nothing has moved for a while: it reads the delay topics. */
+  async #onlyLater(accepted: number, final: number): Promise<readonly DelayedTask[] | undefined> {
+    const { clock } = this.#runtime
+    const now = clock.mono()
+    const seen = `${accepted} ${final}`
+    if (seen !== this.#seen) {
+      this.#seen = seen
+      this.#unchangedSinceMono = now
+      return undefined
+    }
+    if (now - this.#unchangedSinceMono < QUIET_MS) return undefined
+    this.#unchangedSinceMono = now
+    const delayed = await delayedTasks(this.#runtime, this.#crawlId)
+    const later = delayed.filter(({ dueAt }) => dueAt > clock.now() + this.#maxWaitMs)
+    return later.length > 0 && later.length >= accepted - final ? later : undefined
+  }
+}
+
+const QUIET_MS = 3_000
+
+/** Tasks that wait in the delay topics, of one crawl or of all; the newest copy of each. */
+export async function delayedTasks(runtime: Runtime, crawlId: string | undefined): Promise<DelayedTask[]> {
+  const { admin, topics, groups, codec, client, clock } = runtime
+  const names = topics.delays.map(({ topic }) => topic)
+  const lags = await admin.lag(groups.delay, names)
+  const from = new Map(
+    names.map(
+      (topic) =>
+        [topic, new Map(lags.filter((lag) => lag.topic === topic).map((lag) => [lag.partition, lag.committed ?? lag.low]))] as const,
+    ),
+  )
+  const until = new Map(lags.map((lag) => [partitionId(lag.topic, lag.partition), lag.end]))
+  const found = new Map<string, DelayedTask>()
+  for await (const event of readLog({ client, clock, from, until })) {
+    if (event.kind !== 'batch') continue
+    for (const { value, headers } of event.messages) {
+      try {
+        const task = decodeTask(codec, value)
+        if (crawlId !== undefined && task.crawlId !== crawlId) continue
+        const dueAt = Number(headerValue(headers, HEADER.dueMs) ?? 0)
+        found.set(task.taskId, {
+          taskId: task.taskId,
+          crawlId: task.crawlId,
+          url: task.url,
+          dueAt,
+          reason: headerValue(headers, HEADER.reason) ?? '',
+        })
+      } catch (error) {
+        // No task: the delay stage makes a dead letter of it.
+        if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error
+      }
+    }
+  }
+  return [...found.values()]
+}

@@ -1,0 +1,45 @@
+import { errorText } from '../kernel/errors.ts'
+import { uuidV7 } from '../message/ids.ts'
+import { ownProcess } from '../state/process-identity.ts'
+import type { Runtime } from './runtime.ts'
+
+const EVERY_MS = 5_000
+/** A worker that was not heard of for three beats is gone. */
+const TTL_MS = 3 * EVERY_MS
+
+/** Says in the state store that this worker lives, until the returned function is called. A beat that fails is told and tried again. */
+export async function startHeartbeat(
+  runtime: Runtime,
+  worker: { readonly stage: string; readonly groupId: string; readonly extractors: Readonly<Record<string, number>> },
+): Promise<() => Promise<void>> {
+  const { clock, observer } = runtime
+  const state = await runtime.state()
+  const { workerId, host, pid, pidStartedAt } = ownProcess(uuidV7(clock))
+  const heartbeat = { workerId, host, pid, pidStartedAt, startedAt: clock.now(), ...worker }
+  let disarm = (): void => undefined
+  let beating: Promise<void> = Promise.resolve()
+  const beat = async (): Promise<void> => {
+    try {
+      await state.heartbeat(heartbeat, TTL_MS)
+    } catch (error) {
+      observer.emit('HeartbeatFailed', { stage: worker.stage, error: errorText(error) })
+    }
+  }
+  const schedule = (): void => {
+    disarm = clock.timer(
+      EVERY_MS,
+      () => {
+        beating = beat()
+        schedule()
+      },
+      { unref: true },
+    )
+  }
+  await beat()
+  schedule()
+  return async () => {
+    disarm()
+    await beating
+    await state.removeWorker(workerId)
+  }
+}

@@ -1,0 +1,67 @@
+import type { Config } from '../config/options.ts'
+import type { ControlLog } from '../kafka/control-log.ts'
+import { commandPayload, subject } from '../message/command.ts'
+import type { UrlTask } from '../message/generated/types.ts'
+import { createPolicy, type SitePolicy } from '../politeness/policy.ts'
+import { registrableDomain } from '../url/registrable-domain.ts'
+import { compileScope, type ScopeVerdict } from '../url/scope.ts'
+
+/** Budgets of a crawl, as fetch reserves them and the frontier asks whether they are full. */
+export interface CrawlBudget {
+  readonly id: string
+  readonly limit: number
+  /** Bounded code of the outcome of a task that finds it full. */
+  readonly reason: string
+}
+
+export function crawlBudgets(config: Config, crawlId: string, domain: string): readonly CrawlBudget[] {
+  return [
+    { id: `crawl:${crawlId}:pages`, limit: config['crawl.maxPages'], reason: 'max-pages' },
+    { id: `crawl:${crawlId}:pages:${domain}`, limit: config['crawl.maxPagesPerDomain'], reason: 'max-pages-per-domain' },
+  ]
+}
+
+export function taskBudgets(config: Config): (task: UrlTask) => readonly CrawlBudget[] {
+  return (task) => (task.crawlId === null ? [] : crawlBudgets(config, task.crawlId, registrableDomain(task.url)))
+}
+
+/** Pace by URL: configuration, and live overrides on control. */
+export function paceRules(config: Config, control: Pick<ControlLog, 'get'>): (url: URL) => SitePolicy {
+  return createPolicy({
+    key: config['politeness.key'],
+    default: {
+      ratePerSecond: config['politeness.default.ratePerSecond'],
+      burst: config['politeness.default.burst'],
+      concurrency: config['politeness.default.concurrency'],
+    },
+    rules: config['politeness.rules'],
+    overrideOf: (domain) => {
+      const command = control.get(subject.site(domain))
+      return command === undefined || command.kind === 'delete' ? undefined : commandPayload(command)
+    },
+  })
+}
+
+export function linkScope(config: Config): (url: URL, seed: URL) => ScopeVerdict {
+  return compileScope({ kind: config['crawl.scope'] })
+}
+
+/** A redirect within a crawl stays within its scope; a task that stands alone may go anywhere. */
+export function hopScope(config: Config): (target: URL, task: UrlTask) => boolean {
+  const inScope = linkScope(config)
+  return (target, task) => {
+    if (task.crawlId === null) return true
+    const verdict = inScope(target, new URL(task.seedUrl ?? task.url))
+    // The bounds against endless paths are for links: a redirect has its own bound.
+    return verdict.inScope || verdict.reason !== 'out-of-scope'
+  }
+}
+
+/** A crawl that an operator stopped. */
+export function stoppedCrawls(control: Pick<ControlLog, 'get'>): (crawlId: string) => boolean {
+  return (crawlId) => {
+    const command = control.get(subject.crawl(crawlId))
+    if (command === undefined || command.kind === 'delete') return false
+    return (commandPayload(command) as { stopped?: unknown } | null)?.stopped === true
+  }
+}

@@ -1,0 +1,118 @@
+import type { Config } from '../config/options.ts'
+import { DelayWorker } from '../delay/delay-worker.ts'
+import { FetchWorker } from '../fetch/fetch-worker.ts'
+import { HttpClient } from '../fetch/http-client.ts'
+import { FrontierWorker } from '../frontier/frontier-worker.ts'
+import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
+import type { Service } from '../kernel/lifecycle.ts'
+import type { Page } from '../message/generated/types.ts'
+import { uuidV7 } from '../message/ids.ts'
+import { LANES } from '../message/topics.ts'
+import { ownProcess } from '../state/process-identity.ts'
+import type { Runtime } from './runtime.ts'
+import { crawlBudgets, hopScope, linkScope, paceRules, stoppedCrawls, taskBudgets } from './site-rules.ts'
+
+/** A claim with dedup `ttl` lives so long. */
+const CLAIM_TTL_MS = 7 * 86_400_000
+
+/** Fetch as one process: reads the lanes, asks the sites. */
+export async function createFetch(runtime: Runtime, version: string): Promise<Service> {
+  const { config, client, codec, topics, groups, clock, observer, clusterId } = runtime
+  const [producer, state, control, layout] = await Promise.all([runtime.producer(), runtime.state(), runtime.control(), runtime.layout()])
+  const exchange = new HttpClient({ resolve: config['fetch.resolve'], allowAddresses: config['fetch.allowAddresses'], clock })
+  runtime.onClose('HTTP connections', () => exchange.close())
+  if (config['fetch.userAgent'] === undefined) observer.emit('UserAgentMissing')
+  return new FetchWorker({
+    createConsumer: (handlers) =>
+      new WindowedConsumer({ client, groupId: groups.fetch, topics: LANES.map((lane) => topics.urls[lane]), ...handlers, clock, observer }),
+    producer,
+    codec,
+    topics,
+    layout,
+    clusterId,
+    state,
+    exchange,
+    paceOf: paceRules(config, control),
+    robots: config['fetch.robots'],
+    budgetsOf: taskBudgets(config),
+    isCrawlStopped: stoppedCrawls(control),
+    isHopInScope: hopScope(config),
+    crawlDelayMaxMs: config['politeness.default.crawlDelayMax'],
+    owner: ownProcess(uuidV7(clock)),
+    userAgent: userAgentOf(config, version),
+    limits: {
+      connectMs: config['fetch.timeouts.connect'],
+      headersMs: config['fetch.timeouts.headers'],
+      idleMs: config['fetch.timeouts.idle'],
+      totalMs: config['fetch.timeouts.total'],
+      maxBodyBytes: config['fetch.maxBodyBytes'],
+    },
+    keptTypes: new Set(config['fetch.types'].map((type) => type.toLowerCase())),
+    concurrency: config['fetch.concurrency'],
+    maxBytesInFlight: config['fetch.maxBytesInFlight'],
+    retry: {
+      maxAttempts: config['retry.maxAttempts'],
+      firstDelayMs: config['retry.firstDelay'],
+      maxDelayMs: config['retry.maxDelay'],
+    },
+    deadLetterMaxBytes: runtime.maxBatchBytes(topics.deadLetters),
+    claimTtlMs: CLAIM_TTL_MS,
+    clock,
+    observer: observer.child({ stage: 'fetch' }),
+  })
+}
+
+export function userAgentOf(config: Config, version: string): string {
+  return config['fetch.userAgent'] ?? `millrace/${version}`
+}
+
+/** Delay as one process: sends tasks back to their lanes when they are due. */
+export async function createDelay(runtime: Runtime): Promise<Service> {
+  const { client, codec, topics, groups, clock, observer, clusterId } = runtime
+  return new DelayWorker({
+    createConsumer: (handlers) =>
+      new WindowedConsumer({
+        client,
+        groupId: groups.delay,
+        topics: topics.delays.map(({ topic }) => topic),
+        ...handlers,
+        clock,
+        observer,
+      }),
+    producer: await runtime.producer(),
+    codec,
+    topics,
+    layout: await runtime.layout(),
+    clusterId,
+    deadLetterMaxBytes: runtime.maxBatchBytes(topics.deadLetters),
+    clock,
+    observer: observer.child({ stage: 'delay' }),
+  })
+}
+
+/** Frontier as one process: reads pages, produces their links. */
+export async function createFrontier(
+  runtime: Runtime,
+  narrowLinks: (page: Page, links: readonly string[]) => readonly string[],
+): Promise<Service> {
+  const { config, client, codec, topics, groups, clock, observer } = runtime
+  const [publisher, state, control] = await Promise.all([runtime.publisher(), runtime.state(), runtime.control()])
+  return new FrontierWorker({
+    client,
+    groupId: groups.frontier,
+    topic: topics.html,
+    codec,
+    publisher,
+    state,
+    inScope: linkScope(config),
+    narrowLinks,
+    isBudgetFull: async (crawlId, domain) => {
+      for (const { id, limit } of crawlBudgets(config, crawlId, domain)) if ((await state.reserved(id)) >= limit) return true
+      return false
+    },
+    isCrawlStopped: stoppedCrawls(control),
+    claimTtlMs: CLAIM_TTL_MS,
+    clock,
+    observer: observer.child({ stage: 'frontier' }),
+  })
+}
