@@ -17,7 +17,7 @@ export interface Unpacked {
   readonly problem: 'size' | 'cut' | 'broken' | 'unsupported' | null
 }
 
-type Decoder = (options: { finishFlush?: number; maxOutputLength?: number }) => zlib.Gunzip
+type Decoder = () => zlib.Gunzip
 
 interface ZstdApi {
   readonly createZstdDecompress?: Decoder
@@ -32,19 +32,12 @@ export function hasZstd(): boolean {
   return zstd.zstdCompress !== undefined && zstd.createZstdDecompress !== undefined && zstd.zstdDecompressSync !== undefined
 }
 
-const { Z_SYNC_FLUSH, BROTLI_OPERATION_FLUSH } = zlib.constants
-const ZSTD_FLUSH = 1
-
 /** Decodes one coding in Node's thread pool. Shape: total; memory is bounded by `maxBytes` and one piece of the decoder's output. */
 export async function unpack(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: number): Promise<Unpacked> {
   const plan = decoderOf(bytes, encoding)
   if (plan === 'identity') return bounded(bytes, maxBytes)
   if (plan === undefined) return { bytes: Buffer.alloc(0), problem: 'unsupported' }
-  const strict = await run(plan.create({}), bytes, maxBytes)
-  if (strict.problem !== 'cut') return strict
-  // A decoder that is told to flush instead of to finish gives what a cut input holds.
-  const lenient = await run(plan.create({ finishFlush: plan.flush }), bytes, maxBytes)
-  return { bytes: lenient.bytes, problem: lenient.problem ?? 'cut' }
+  return run(plan(), bytes, maxBytes)
 }
 
 /** The same, at once, for threads that have nothing else to do; without the bytes that a damaged input gave. */
@@ -69,21 +62,22 @@ export function unpackSync(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: 
   }
 }
 
-function decoderOf(bytes: Uint8Array, encoding: BodyEncoding): { create: Decoder; flush: number } | 'identity' | undefined {
+function decoderOf(bytes: Uint8Array, encoding: BodyEncoding): Decoder | 'identity' | undefined {
   switch (encoding) {
     case 'identity':
       return 'identity'
     case 'gzip':
-      return { create: (options) => zlib.createGunzip(options), flush: Z_SYNC_FLUSH }
+      return () => zlib.createGunzip()
     case 'br':
-      return { create: (options) => zlib.createBrotliDecompress(options), flush: BROTLI_OPERATION_FLUSH }
+      return () => zlib.createBrotliDecompress()
     case 'deflate':
-      return { create: (options) => (isZlib(bytes) ? zlib.createInflate(options) : zlib.createInflateRaw(options)), flush: Z_SYNC_FLUSH }
+      return isZlib(bytes) ? () => zlib.createInflate() : () => zlib.createInflateRaw()
     case 'zstd':
-      return zstd.createZstdDecompress === undefined ? undefined : { create: zstd.createZstdDecompress, flush: ZSTD_FLUSH }
+      return zstd.createZstdDecompress
   }
 }
 
+/** On an input that ends too early the decoders first give what they have, then the error. */
 function run(decoder: zlib.Gunzip, input: Uint8Array, maxBytes: number): Promise<Unpacked> {
   return new Promise((resolve) => {
     const pieces: Buffer[] = []

@@ -108,7 +108,8 @@ describe('a Content-Encoding', () => {
     ] as const) {
       const decoded = await decodeContent(wire, header, MAX)
       expect([header, decoded.truncated, decoded.problem, decoded.encoding]).toEqual([header, 'encoding', 'cut', 'identity'])
-      if (header !== 'br') expect(decoded.decoded.toString()).toBe('hello gzip')
+      expect(header === 'br' ? html.subarray(0, 100).toString() : 'hello gzip').toContain(decoded.decoded.subarray(0, 100).toString())
+      expect(decoded.decoded.length).toBeGreaterThan(0)
     }
   })
 
