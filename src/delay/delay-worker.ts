@@ -1,7 +1,7 @@
 import type { AssignedPartition } from '../kafka/assignment.ts'
 import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
 import type { LayoutSource } from '../kafka/layout.ts'
-import type { OutgoingMessage } from '../kafka/message.ts'
+import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import type { TrackerLimits } from '../kafka/offset-tracker.ts'
 import type { MessageProducer } from '../kafka/producer.ts'
 import { TaskPublisher } from '../kafka/task-publisher.ts'
@@ -20,6 +20,12 @@ import type { TopicNames } from '../message/topics.ts'
 import { delayTimes } from './delay-time.ts'
 import { DelayWindow } from './delay-window.ts'
 
+/** The consumer of the delay topics; `WindowedConsumer` is one. */
+export interface DelayConsumer extends Service {
+  /** The entry of each partition that holds back its commit. */
+  bases(): readonly WindowEntry[]
+}
+
 export interface DelayHandlers {
   readonly onEntries: (entries: readonly WindowEntry[]) => void
   readonly onLost: (assigned: AssignedPartition) => void
@@ -31,7 +37,7 @@ export interface DelayHandlers {
 
 export interface DelayWorkerOptions {
   /** Builds the consumer of all delay topics in the delay group. */
-  readonly createConsumer: (handlers: DelayHandlers) => Service
+  readonly createConsumer: (handlers: DelayHandlers) => DelayConsumer
   readonly producer: MessageProducer
   readonly codec: MessageCodec
   readonly topics: TopicNames
@@ -54,6 +60,8 @@ const MIB = 1_048_576
 const STAGE = 'delay'
 /** The shortest topic is ordered by due time, so it must be seen as a whole; of the others only the head is of use. */
 const SHORTEST_LIMITS: Partial<TrackerLimits> = { maxIncomplete: 65_536, maxSpan: 131_072 }
+/** Offsets behind the newest at which an entry is moved, well before the span is full. */
+const FAR_BACK = 98_304n
 const HEAD_LIMITS: Partial<TrackerLimits> = { maxIncomplete: 500 }
 /** A task that is due within this is not written again: it would come back too late. */
 const NEAR_MS = 3_000
@@ -77,7 +85,7 @@ export class DelayWorker extends BaseService {
   readonly #deadLetters: DeadLetterPublisher
   readonly #window: DelayWindow<Held>
   readonly #topics: ReadonlyMap<string, { readonly delayMs: number; readonly isShortest: boolean }>
-  readonly #consumer: Service
+  readonly #consumer: DelayConsumer
   readonly #working = new Set<Promise<void>>()
   #isTaking = true
   #disarm: (() => void) | undefined
@@ -94,7 +102,8 @@ export class DelayWorker extends BaseService {
       onEntries: (entries) => this.#onEntries(entries),
       onLost: () => this.#window.takeOut(({ entry }) => !entry.isCurrent()),
       limits: (topic) => (this.#topics.get(topic)?.isShortest === true ? SHORTEST_LIMITS : HEAD_LIMITS),
-      maxBytes: 2 * maxWindowBytes,
+      // It reads on below half of this: well above what is kept here after room was made, the heads of the longer topics included.
+      maxBytes: 4 * maxWindowBytes,
     })
   }
 
@@ -144,15 +153,25 @@ export class DelayWorker extends BaseService {
       }
       this.#window.add({
         wakeAt: times.wakeAt,
-        bytes: OVERHEAD_BYTES + (entry.message.key?.length ?? 0) + (entry.message.value?.length ?? 0),
+        bytes: heldBytes(entry.message),
         isMovable: topic.isShortest,
         value: { entry, dueAt: times.dueAt },
       })
     }
-    if (this.#window.isOver) {
-      for (const held of this.#window.takeLatest(this.#options.clock.now() + NEAR_MS)) this.#work(() => this.#again(held))
-    }
+    for (const held of this.#inTheWay(entries)) this.#work(() => this.#again(held))
     this.#pump()
+  }
+
+  /** What is written to the end of its topic, so that what is due sooner can be read: too many bytes, or a base that is too far back. */
+  #inTheWay(entries: readonly WindowEntry[]): Held[] {
+    const earliestAt = this.#options.clock.now() + NEAR_MS
+    const held = this.#window.isOver ? this.#window.takeLatest(earliestAt) : []
+    const newest = entries.at(-1)?.message
+    if (newest === undefined || this.#topics.get(newest.topic)?.isShortest !== true) return held
+    const isFarBack = ({ message }: WindowEntry): boolean =>
+      message.topic === newest.topic && message.partition === newest.partition && newest.offset - message.offset > FAR_BACK
+    if (!this.#consumer.bases().some(isFarBack)) return held
+    return [...held, ...this.#window.takeOut(({ entry, dueAt }) => dueAt >= earliestAt && isFarBack(entry))]
   }
 
   #pump(): void {
@@ -222,6 +241,12 @@ export class DelayWorker extends BaseService {
     await this.#send(entry, this.#deadLetters.message(entry.message, context))
     observer.emit('DeadLetterWritten', { stage: STAGE, code: error.code, text: error.message })
   }
+}
+
+function heldBytes({ key, value, headers }: KafkaMessage): number {
+  let bytes = OVERHEAD_BYTES + (key?.length ?? 0) + (value?.length ?? 0)
+  for (const [name, text] of Object.entries(headers)) bytes += name.length + text.length
+  return bytes
 }
 
 function badDueTime({ message }: WindowEntry): MillraceError {

@@ -1,0 +1,110 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { newUrlTask } from '../../../src/message/url-task.ts'
+import { eventually } from '../../support/eventually.ts'
+import { FetchFixture } from '../../support/fetch-fixture.ts'
+
+let fixture: FetchFixture
+afterEach(() => fixture.close())
+
+const original = (topic: string) => ({ topic, partition: 1, offset: 77n, timestamp: 123, key: Buffer.from('k'), value: null, headers: {} })
+
+/** When each task came to its lane, in the order of arrival; ms after it was due. */
+async function arrivals(count: number): Promise<{ url: string; lateMs: number }[]> {
+  return eventually(
+    async () => {
+      const all = (await Promise.all(Object.values(fixture.topics.urls).map((topic) => fixture.messages(topic)))).flat()
+      if (all.length < count) return false
+      return all
+        .sort((a, b) => a.timestamp - b.timestamp)
+        .map(({ value, timestamp }) => {
+          const task = fixture.codec.decode('UrlTask', value)
+          return { url: task.url, lateMs: timestamp - Number(task.meta.due) }
+        })
+    },
+    { timeoutMs: 12_000, everyMs: 100, what: `${count} tasks in their lanes` },
+  )
+}
+
+async function delay(name: string, waitMs: number, fields: object = {}): Promise<void> {
+  const dueAt = Date.now() + waitMs
+  const task = newUrlTask({ url: `http://${name}.example/`, taskId: name, lane: 'low', meta: { due: String(dueAt) }, ...fields })
+  await fixture.producer.send([
+    fixture.publisher.delayMessage(task, { dueAt, reason: 'spill', original: original(fixture.topics.urls.low) }),
+  ])
+}
+
+describe('the delay worker on a real broker', () => {
+  it('brings tasks back in the order they are due, never before and within a second', async () => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [500, 1_500, 60_000, 3_600_000] })
+    await fixture.delayWorker()
+    const waits = { b: 900, d: 2_600, a: 300, c: 1_400, e: 3_300 }
+    for (const [name, waitMs] of Object.entries(waits)) await delay(name, waitMs)
+    const arrived = await arrivals(5)
+    expect(arrived.map(({ url }) => new URL(url).hostname[0])).toEqual(['a', 'b', 'c', 'd', 'e'])
+    for (const { lateMs } of arrived) {
+      expect(lateMs).toBeGreaterThanOrEqual(0)
+      expect(lateMs).toBeLessThan(1_000)
+    }
+    // The long ones went through the second topic, the longest twice, and then through the first.
+    expect((await fixture.messages(fixture.topics.delays[1]?.topic ?? '')).length).toBe(3)
+    expect((await fixture.messages(fixture.topics.delays[0]?.topic ?? '')).length).toBe(5)
+    const [copy] = await fixture.messages(fixture.topics.urls.low)
+    expect(String(copy?.headers['millrace-orig-offset'])).toBe('77')
+    expect(String(copy?.headers['millrace-orig-topic'])).toBe(fixture.topics.urls.low)
+    expect(String(copy?.key)).toBe('a.example')
+  })
+
+  it('answers what it can not read with dead letters, and sends on what has expired', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    await fixture.delayWorker()
+    const topic = fixture.topics.delays[1]?.topic ?? ''
+    const due = { 'millrace-due-ms': '1' }
+    await fixture.producer.send([
+      { topic, partition: 0, key: null, value: Buffer.from('rubbish'), headers: due },
+      { topic, partition: 0, key: null, value: Buffer.from('{"url":"http://a.example/"}'), headers: { 'millrace-due-ms': 'soon' } },
+      { topic, partition: 0, key: null, value: Buffer.from('{"url":"mailto:a"}'), headers: due },
+      { topic, partition: 0, key: null, value: Buffer.from(`{"url":"http://b.example/","expiresAt":1,"meta":{"due":"1"}}`), headers: due },
+    ])
+    await eventually(async () => (await fixture.messages(fixture.topics.urls.normal)).length === 1)
+    const dead = await eventually(async () => {
+      const all = await fixture.messages(fixture.topics.deadLetters)
+      return all.length === 3 && all
+    })
+    expect(dead.map(({ headers }) => String(headers['millrace-error-code'])).sort()).toEqual([
+      'MESSAGE_FRAMING_UNKNOWN',
+      'MESSAGE_INVALID',
+      'TASK_URL_INVALID',
+    ])
+    expect(dead.every(({ headers }) => String(headers['millrace-stage']) === 'delay')).toBe(true)
+    expect(dead.map(({ value }) => String(value))).toContain('rubbish')
+  })
+
+  it('makes room by writing what is due last to the end, and sees what is due sooner', async () => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
+    await Promise.all([...Array.from({ length: 30 }, (_, i) => delay(`late${i}`, 5_000)), delay('soon', 2_500)])
+    const worker = await fixture.delayWorker({ maxWindowBytes: 6_000 })
+    const arrived = await arrivals(31)
+    expect(arrived[0]?.url).toBe('http://soon.example/')
+    expect(new Set(arrived.map(({ url }) => url)).size).toBe(31)
+    for (const { lateMs } of arrived) {
+      expect(lateMs).toBeGreaterThanOrEqual(0)
+      expect(lateMs).toBeLessThan(1_000)
+    }
+    expect((await fixture.messages(fixture.topics.delays[0]?.topic ?? '')).length).toBeGreaterThan(31)
+    expect(worker.heldCount).toBe(0)
+  })
+
+  it('goes on after an abort with what it held', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const first = await fixture.delayWorker()
+    await delay('early', 200)
+    await delay('later', 2_500)
+    await arrivals(1)
+    await first.stop({ mode: 'abort', timeoutMs: 0 })
+    await fixture.delayWorker()
+    // What was forwarded a moment before may come again: its commit may not have been made.
+    const later = await eventually(async () => (await arrivals(2)).find(({ url }) => url === 'http://later.example/'))
+    expect(later.lateMs).toBeGreaterThanOrEqual(0)
+    expect(later.lateMs).toBeLessThan(1_000)
+  })
+})

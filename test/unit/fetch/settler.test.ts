@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest'
+import { Settler } from '../../../src/fetch/settler.ts'
+import { StoreGate } from '../../../src/fetch/store-gate.ts'
+import type { WindowEntry } from '../../../src/kafka/windowed-consumer.ts'
+import { MillraceError } from '../../../src/kernel/errors.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+function setup(options: { storeFailures?: number; sendError?: Error } = {}) {
+  const steps: string[] = []
+  const clock = new ManualClock()
+  const seen = recordingObserver()
+  const { signal } = new AbortController()
+  let failures = options.storeFailures ?? 0
+  const step = async (name: string): Promise<void> => {
+    if (failures > 0) {
+      failures -= 1
+      throw new MillraceError('STATE_UNAVAILABLE', 'away')
+    }
+    steps.push(name)
+  }
+  const gate = new StoreGate({ clock, observer: seen.observer, signal, random: () => 1 })
+  const settler = new Settler({
+    producer: {
+      async send(messages) {
+        if (options.sendError !== undefined) throw options.sendError
+        steps.push(`send ${messages.map(({ topic }) => topic).join('+')}`)
+      },
+    },
+    state: {
+      finalise: (crawlId, taskIds) => step(`finalise ${crawlId} ${taskIds.join('+')}`),
+      markFinished: (attempts, ttlMs) =>
+        step(`finished ${attempts.map(({ taskId, final }) => `${taskId}${final ? '!' : ''}`).join('+')} ${ttlMs}`),
+      unreserve: (taskId, ids) => step(`unreserve ${taskId} ${ids.join('+')}`),
+    },
+    gate,
+    finishedTtlMs: 7,
+    signal,
+  })
+  const entry = (name: string) => ({ complete: () => steps.push(`complete ${name}`) }) as unknown as WindowEntry
+  return { steps, clock, seen, gate, settler, entry }
+}
+
+const message = (topic: string) => ({ topic, partition: 0, key: null, value: null })
+const task = (taskId: string, crawlId: string | null = 'c') => ({ taskId, attempt: 1, crawlId })
+
+describe('the settler', () => {
+  it('writes, then tells the store that the task is final, then that it is finished, then completes', async () => {
+    const { settler, steps, entry } = setup()
+    await settler.settle({
+      entry: entry('a'),
+      messages: [message('html'), message('outcomes')],
+      finished: { task: task('t'), final: true },
+      unreserve: ['b'],
+    })
+    expect(steps).toEqual(['send html+outcomes', 'unreserve t b', 'finalise c t', 'finished t! 7', 'complete a'])
+  })
+
+  it('does not call a retry final, nor tell of crawls that there are none of', async () => {
+    const { settler, steps, entry } = setup()
+    await settler.settle({ entry: entry('a'), messages: [], finished: { task: task('t'), final: false } })
+    await settler.settle({ entry: entry('b'), messages: [], finished: { task: task('u', null), final: true } })
+    expect(steps).toEqual(['finished t 7', 'complete a', 'finished u! 7', 'complete b'])
+  })
+
+  it('gathers what ends together in one call', async () => {
+    const { settler, steps, entry } = setup()
+    await Promise.all(
+      ['a', 'b', 'c', 'd'].map((id) => settler.settle({ entry: entry(id), messages: [], finished: { task: task(id), final: true } })),
+    )
+    expect(steps.filter((step) => step.startsWith('finished')).length).toBeLessThanOrEqual(2)
+    expect(steps.filter((step) => step.startsWith('complete'))).toHaveLength(4)
+  })
+
+  it('completes nothing that was not acknowledged', async () => {
+    const { settler, steps, entry } = setup({ sendError: new MillraceError('KAFKA_MESSAGE_TOO_LARGE', 'too large') })
+    await expect(settler.settle({ entry: entry('a'), messages: [message('html')] })).rejects.toMatchObject({
+      code: 'KAFKA_MESSAGE_TOO_LARGE',
+    })
+    expect(steps).toEqual([])
+  })
+
+  it('waits while the store is away, says so once, and goes on by itself', async () => {
+    const { settler, steps, entry, clock, seen, gate } = setup({ storeFailures: 3 })
+    const done = settler.settle({ entry: entry('a'), messages: [], finished: { task: task('t', null), final: true } })
+    await clock.advance(0)
+    expect(gate.isAway).toBe(true)
+    expect(steps).toEqual([])
+    await clock.advance(2_000)
+    await done
+    expect(steps).toEqual(['finished t! 7', 'complete a'])
+    expect(gate.isAway).toBe(false)
+    expect([seen.count('StorePaused'), seen.count('StoreResumed')]).toEqual([1, 1])
+  })
+})
