@@ -40,6 +40,9 @@ const anySchema: fc.Arbitrary<AvroSchema> = fc
     ),
   )
 
+/** Decimals are compared more strictly than the library does, for which they are plain bytes. */
+const withoutDecimals = anySchema.map(({ text }) => parseSchema(text.replaceAll('"logicalType":"decimal",', '')))
+
 describe('messages', () => {
   it.each(BUILT_IN_NAMES)('%s come back as they were written, whatever they hold', (name) => {
     const schema = store.current(name)
@@ -108,9 +111,8 @@ describe('compatibility', () => {
   it('says yes exactly where the Avro library can resolve', () => {
     let [yes, no] = [0, 0]
     fc.assert(
-      fc.property(anySchema, anySchema, (reader, writer) => {
-        // Decimals are compared more strictly than the library's plain bytes.
-        const problems = readProblems(reader, writer).filter(({ reason }) => !reason.includes('decimal'))
+      fc.property(withoutDecimals, withoutDecimals, (reader, writer) => {
+        const problems = readProblems(reader, writer)
         let resolves = true
         try {
           avro.Type.forSchema(JSON.parse(reader.text)).createResolver(avro.Type.forSchema(JSON.parse(writer.text)))
@@ -123,7 +125,7 @@ describe('compatibility', () => {
           resolves ? { problems: [] } : { problems: [{}, ...problems.slice(1)] },
         )
       }),
-      { numRuns: 400 },
+      { numRuns: 300 },
     )
     expect(yes).toBeGreaterThan(10)
     expect(no).toBeGreaterThan(10)
