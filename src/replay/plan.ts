@@ -1,0 +1,138 @@
+import { MillraceError } from '../kernel/errors.ts'
+
+/** Where a replay begins, in the words of Kafka's own tool. Offsets that times stand for are looked up by the caller. */
+export type ReplayStart =
+  | { readonly kind: 'earliest' }
+  /** First offset at or after a time, by partition. */
+  | { readonly kind: 'offsets'; readonly offsets: ReadonlyMap<number, bigint>; readonly what: string }
+  | { readonly kind: 'offset'; readonly offset: bigint }
+  /** Relative to what the group has committed; negative goes back. */
+  | { readonly kind: 'shift'; readonly by: bigint }
+
+/** One partition as it stands. */
+export interface PartitionFacts {
+  readonly partition: number
+  /** First offset that is still there. */
+  readonly low: bigint
+  /** High watermark. */
+  readonly end: bigint
+  /** Next offset of the group; undefined where nothing is committed. */
+  readonly committed: bigint | undefined
+}
+
+export interface PlannedPartition {
+  readonly partition: number
+  readonly from: bigint
+  /** First offset that is not replayed. */
+  readonly until: bigint
+  readonly pages: bigint
+  /** Pages of the wanted range that retention has deleted. */
+  readonly gone: bigint
+  readonly note: string | undefined
+}
+
+export interface ReplayPlan {
+  readonly topic: string
+  readonly partitions: readonly PlannedPartition[]
+  readonly pages: bigint
+  readonly gone: bigint
+}
+
+export interface PlanRequest {
+  readonly topic: string
+  readonly start: ReplayStart
+  /** By partition; the end where not given. */
+  readonly until: ReadonlyMap<number, bigint> | undefined
+  /** All where not given. */
+  readonly partitions: readonly number[] | undefined
+  /** In place nothing is replayed that the group has not read yet. */
+  readonly untilCommitted: boolean
+}
+
+/**
+ * The range of a replay, by partition. Pure. Shape: offsets are clamped to what is there, and the note says so; a partition with
+ * nothing to replay is left out. Errors: REPLAY_REFUSED for a partition that does not exist, or a shift of a group without offsets.
+ */
+export function planReplay(request: PlanRequest, facts: readonly PartitionFacts[]): ReplayPlan {
+  const known = new Set(facts.map(({ partition }) => partition))
+  for (const partition of request.partitions ?? []) {
+    if (!known.has(partition))
+      throw new MillraceError('REPLAY_REFUSED', `topic ${request.topic} has no partition ${partition}; it has ${facts.length}, from 0`)
+  }
+  const partitions = facts
+    .filter(({ partition }) => request.partitions === undefined || request.partitions.includes(partition))
+    .map((fact) => planPartition(request, fact))
+    .filter((planned) => planned.pages > 0n || planned.gone > 0n)
+  return {
+    topic: request.topic,
+    partitions,
+    pages: partitions.reduce((sum, { pages }) => sum + pages, 0n),
+    gone: partitions.reduce((sum, { gone }) => sum + gone, 0n),
+  }
+}
+
+function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedPartition {
+  const { partition, low, end, committed } = fact
+  const wanted = startOffset(request.start, fact)
+  const limit = request.untilCommitted ? (committed ?? low) : end
+  const until = smaller(smaller(request.until?.get(partition) ?? limit, limit), end)
+  const from = wanted < low ? low : wanted
+  const gone = wanted < low ? low - (wanted < 0n ? 0n : wanted) : 0n
+  const notes: string[] = []
+  if (gone > 0n && request.start.kind !== 'earliest') notes.push(`${gone} older pages are gone by retention`)
+  if (wanted > end) notes.push(`offset ${wanted} lies behind the end ${end}`)
+  return {
+    partition,
+    from: from > until ? until : from,
+    until,
+    pages: until > from ? until - from : 0n,
+    gone: request.start.kind === 'earliest' ? 0n : gone,
+    note: notes.length === 0 ? undefined : notes.join('; '),
+  }
+}
+
+function startOffset(start: ReplayStart, { partition, low, end, committed }: PartitionFacts): bigint {
+  switch (start.kind) {
+    case 'earliest':
+      return low
+    case 'offset':
+      return start.offset
+    case 'offsets':
+      // A partition that the list does not name is not replayed.
+      return start.offsets.get(partition) ?? end
+    case 'shift':
+      if (committed === undefined) {
+        throw new MillraceError(
+          'REPLAY_REFUSED',
+          `--shift-by: the group has committed nothing for partition ${partition}, so there is nothing to shift from`,
+        )
+      }
+      return committed + start.by
+  }
+}
+
+function smaller(a: bigint, b: bigint): bigint {
+  return a < b ? a : b
+}
+
+/** CSV as Kafka's tool exports and reads it: `topic,partition,offset`, or with the group in front. Errors: USAGE naming the line. */
+export function parseOffsetsFile(text: string, file: string, topic: string): Map<number, bigint> {
+  const offsets = new Map<number, bigint>()
+  for (const [index, raw] of text.split(/\r?\n/).entries()) {
+    const line = raw.trim()
+    if (line === '' || line.startsWith('#')) continue
+    const cells = line.split(',').map((cell) => cell.trim().replace(/^"|"$/g, ''))
+    const [name, partition, offset] = cells.length === 4 ? cells.slice(1) : cells
+    if (cells.length < 3 || cells.length > 4 || !/^\d+$/.test(partition ?? '') || !/^\d+$/.test(offset ?? '')) {
+      throw new MillraceError('USAGE', `${file}:${index + 1}: ${JSON.stringify(line)} is not topic,partition,offset`)
+    }
+    if (name === topic) offsets.set(Number(partition), BigInt(offset ?? 0))
+  }
+  if (offsets.size === 0) throw new MillraceError('USAGE', `${file}: no line names topic ${topic}`)
+  return offsets
+}
+
+/** The plan as `--from-file` reads it. */
+export function exportOffsets(plan: ReplayPlan): string {
+  return plan.partitions.map(({ partition, from }) => `${plan.topic},${partition},${from}`).join('\n')
+}

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest'
+import { isMillraceError } from '../../../src/kernel/errors.ts'
+import { exportOffsets, type PartitionFacts, type PlanRequest, parseOffsetsFile, planReplay } from '../../../src/replay/plan.ts'
+
+const facts: PartitionFacts[] = [
+  { partition: 0, low: 10n, end: 100n, committed: 90n },
+  { partition: 1, low: 0n, end: 50n, committed: 50n },
+  { partition: 2, low: 0n, end: 0n, committed: undefined },
+]
+const request: PlanRequest = { topic: 'html', start: { kind: 'earliest' }, until: undefined, partitions: undefined, untilCommitted: false }
+
+const ranges = (plan: ReturnType<typeof planReplay>): string[] =>
+  plan.partitions.map(({ partition, from, until }) => `${partition}:${from}-${until}`)
+
+describe('the plan of a replay', () => {
+  it('covers everything that is there, and leaves out empty partitions', () => {
+    const plan = planReplay(request, facts)
+    expect(ranges(plan)).toEqual(['0:10-100', '1:0-50'])
+    expect(plan.pages).toBe(140n)
+    expect(plan.gone).toBe(0n)
+  })
+
+  it('ends in place where the group stands', () => {
+    expect(ranges(planReplay({ ...request, untilCommitted: true }, facts))).toEqual(['0:10-90', '1:0-50'])
+  })
+
+  it('clamps an offset below the log and says how many pages are gone', () => {
+    const plan = planReplay({ ...request, start: { kind: 'offset', offset: 3n }, partitions: [0] }, facts)
+    expect(ranges(plan)).toEqual(['0:10-100'])
+    expect(plan.partitions[0]).toMatchObject({ gone: 7n, note: '7 older pages are gone by retention' })
+  })
+
+  it('shifts from what the group has committed', () => {
+    const some = facts.slice(0, 2)
+    expect(ranges(planReplay({ ...request, start: { kind: 'shift', by: -20n }, untilCommitted: true }, some))).toEqual([
+      '0:70-90',
+      '1:30-50',
+    ])
+    expect(ranges(planReplay({ ...request, start: { kind: 'shift', by: 5n }, untilCommitted: true }, some))).toEqual([])
+  })
+
+  it('refuses to shift a group that has committed nothing', () => {
+    expect(() => planReplay({ ...request, start: { kind: 'shift', by: -1n } }, facts)).toThrow(/nothing to shift from/)
+  })
+
+  it('never plans backwards when the start lies behind the end', () => {
+    const plan = planReplay({ ...request, start: { kind: 'offsets', offsets: new Map([[0, 500n]]), what: 'time' } }, facts)
+    expect(plan.pages).toBe(0n)
+  })
+
+  it('refuses a partition that does not exist', () => {
+    try {
+      planReplay({ ...request, partitions: [7] }, facts)
+      expect.unreachable()
+    } catch (error) {
+      expect(isMillraceError(error, 'REPLAY_REFUSED')).toBe(true)
+    }
+  })
+
+  it('reads back what it exports, and what Kafka writes with the group in front', () => {
+    const plan = planReplay(request, facts)
+    expect(parseOffsetsFile(exportOffsets(plan), 'f', 'html')).toEqual(
+      new Map([
+        [0, 10n],
+        [1, 0n],
+      ]),
+    )
+    expect(parseOffsetsFile('"scrape.extract","html",1,7\n', 'f', 'html')).toEqual(new Map([[1, 7n]]))
+    expect(() => parseOffsetsFile('html,1\n', 'f', 'html')).toThrow(/f:1/)
+    expect(() => parseOffsetsFile('other,1,1\n', 'f', 'html')).toThrow(/no line names topic html/)
+  })
+})
