@@ -200,7 +200,8 @@ interface QueuedStep {
   readonly reject: (reason: unknown) => void
 }
 
-const FORMAT = 1
+/** Format of what lies in the file; a later one is STATE_BROKEN to an older version. */
+export const FORMAT = 1
 /** TransactionFlags.ABORTABLE | SYNCHRONOUS_COMMIT: undone when a step throws, visible to all on return. */
 const ABORTABLE: number = 3
 const FLUSH_MS = 1_000

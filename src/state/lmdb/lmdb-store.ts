@@ -23,7 +23,7 @@ import { ClaimSteps } from './claim-steps.ts'
 import { CrawlSteps } from './crawl-steps.ts'
 import { Keys } from './keys.ts'
 import { LimiterSteps } from './limiter-steps.ts'
-import { LmdbFile, type LmdbFileOptions } from './lmdb-file.ts'
+import { FORMAT, LmdbFile, type LmdbFileOptions } from './lmdb-file.ts'
 import { SharedSteps } from './shared-steps.ts'
 import { Sweep } from './sweep.ts'
 
@@ -184,7 +184,7 @@ export class LmdbStore implements StateStore {
 
   async health(): Promise<StoreHealth> {
     const sizeBytes = this.#file.read(() => this.#file.sizeBytes())
-    return { kind: 'lmdb', version: '1', location: this.#file.folder, persistence: 'file', sizeBytes }
+    return { kind: 'lmdb', version: `${FORMAT}`, location: this.#file.folder, persistence: 'file', sizeBytes }
   }
 
   close(): Promise<void> {

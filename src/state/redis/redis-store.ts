@@ -23,6 +23,7 @@ import type {
 import { readHealth } from './redis-health.ts'
 import { RedisLink } from './redis-link.ts'
 import { parseRedisUrl } from './redis-url.ts'
+import { RetryLater } from './retry-later.ts'
 
 export interface RedisStoreOptions {
   readonly url: string
@@ -45,12 +46,14 @@ export class RedisStore implements StateStore {
   readonly #link: RedisLink
   readonly #observer: Observer
   readonly #prefix: string
+  readonly #later: RetryLater
   readonly #isGone: (owner: Pick<LeaseOwner, 'pid' | 'pidStartedAt'>) => boolean
 
   private constructor(link: RedisLink, startedEmpty: boolean, prefix: string, options: RedisStoreOptions) {
     this.#link = link
     this.startedEmpty = startedEmpty
     this.#prefix = prefix
+    this.#later = new RetryLater(link, options.clock)
     this.#observer = options.observer
     this.#isGone = options.isGone ?? isGone
   }
@@ -159,11 +162,14 @@ export class RedisStore implements StateStore {
   }
 
   async release(leaseId: string, keys: readonly { readonly key: PolitenessKey; readonly crawlDelayMs: number }[]): Promise<void> {
-    await this.#link.script(
-      'releaseLease',
-      keys.map(({ key }) => this.#paceKey(key)),
-      [leaseId, ...keys.map(({ crawlDelayMs }) => crawlDelayMs)],
-    )
+    const paceKeys = keys.map(({ key }) => this.#paceKey(key))
+    const args = [leaseId, ...keys.map(({ crawlDelayMs }) => crawlDelayMs)]
+    try {
+      await this.#link.script('releaseLease', paceKeys, args)
+    } catch (error) {
+      this.#later.add('releaseLease', paceKeys, args, 1)
+      throw error
+    }
   }
 
   async backOff(key: PolitenessKey, forMs: number): Promise<void> {
@@ -222,6 +228,7 @@ export class RedisStore implements StateStore {
   }
 
   close(): Promise<void> {
+    this.#later.stop()
     return this.#link.close()
   }
 
@@ -232,7 +239,7 @@ export class RedisStore implements StateStore {
     const asker = [owner.workerId, owner.host, owner.pid, owner.pidStartedAt]
     const args = [leaseId, request.leaseMs, request.countsForRate ? 1 : 0, ...asker, ...policies]
     const paceKeys = keys.map(({ key }) => this.#paceKey(key))
-    const reply = (await this.#link.script('acquireLease', [this.#key('birth'), ...paceKeys], args)) as (string | number)[]
+    const reply = await this.#askForLease(leaseId, paceKeys, args)
     const [kind, waitMs, reason, which, ...candidates] = reply
     if (kind === 'lease') return { answer: { kind: 'lease', leaseId }, gone: [] }
     const keyAt = (number: unknown): PolitenessKey => keys[Number(number) - 1]?.key ?? ('' as PolitenessKey)
@@ -242,6 +249,17 @@ export class RedisStore implements StateStore {
       if (this.#isGone({ pid: Number(pid), pidStartedAt: String(pidStartedAt) })) gone.push({ key: keyAt(number), leaseId: String(id) })
     }
     return { answer: { kind: 'wait', waitMs: Number(waitMs), reason: reason as WaitReason, key: keyAt(which) }, gone }
+  }
+
+  /** A lease that comes after we have given up on it belongs to nobody: it is ended as soon as the server answers again. */
+  async #askForLease(leaseId: string, paceKeys: readonly string[], args: readonly (string | number)[]): Promise<(string | number)[]> {
+    try {
+      return (await this.#link.script('acquireLease', [this.#key('birth'), ...paceKeys], args)) as (string | number)[]
+    } catch (error) {
+      const ids = paceKeys.map(() => leaseId)
+      this.#later.add('endGoneLeases', paceKeys, ids, 2)
+      throw error
+    }
   }
 
   #key(kind: string, ...parts: readonly string[]): string {

@@ -1,0 +1,194 @@
+import { inspect } from 'node:util'
+import { Redis } from 'ioredis'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { PolitenessKey } from '../../src/kernel/brand.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import type { EventName } from '../../src/kernel/events.ts'
+import type { Observer } from '../../src/kernel/observe.ts'
+import { ownProcess } from '../../src/state/process-identity.ts'
+import { RedisStore } from '../../src/state/redis/redis-store.ts'
+import type { StateStore } from '../../src/state/state-store.ts'
+import { eventually } from '../support/eventually.ts'
+import { OwnRedis } from '../support/own-redis.ts'
+
+const KEY = 'a.example' as PolitenessKey
+const REQUEST = {
+  keys: [{ key: KEY, ratePerSecond: 2, burst: 1, concurrency: 1, crawlDelayMs: 0 }],
+  leaseMs: 60_000,
+  owner: ownProcess('w'),
+  countsForRate: true,
+}
+
+describe('StateStore on a Redis that fails', () => {
+  let servers: OwnRedis[]
+  let stores: StateStore[]
+  let events: EventName[]
+
+  const observer: Observer = { emit: (event) => void events.push(event), child: () => observer }
+  const serve = async (settings: readonly string[] = [], options: { sentinel?: boolean } = {}): Promise<OwnRedis> => {
+    const server = await OwnRedis.start(settings, options)
+    servers.push(server)
+    return server
+  }
+  const openAt = async (url: string, warmUp = false): Promise<RedisStore> => {
+    const store = await RedisStore.open({ url, namespace: { clusterId: 'c', prefix: 'p.' }, clock: systemClock, observer, warmUp })
+    stores.push(store)
+    return store
+  }
+  /** Milliseconds after which the call failed with that code. */
+  const failsAfter = async (call: Promise<unknown>, code: string): Promise<number> => {
+    const startedAt = performance.now()
+    await expect(call).rejects.toMatchObject({ code })
+    return performance.now() - startedAt
+  }
+
+  beforeEach(() => {
+    servers = []
+    stores = []
+    events = []
+  })
+  afterEach(async () => {
+    for (const server of servers) server.goOn()
+    await Promise.all(stores.map((store) => store.close()))
+    await Promise.all(servers.map((server) => server.end()))
+  })
+
+  it('says within a second that the server is away, and goes on by itself when it is back', async () => {
+    const server = await serve()
+    const store = await openAt(server.url)
+    await store.acquire(REQUEST)
+    await server.stop()
+    const calls = [
+      store.acquire(REQUEST),
+      store.claim([{ crawlId: 'c', canonicalUrl: 'u', round: 0, claimant: 'x' }]),
+      store.readValue('n'),
+    ]
+    for (const ms of await Promise.all(calls.map((call) => failsAfter(call, 'STATE_UNAVAILABLE')))) expect(ms).toBeLessThan(1_000)
+    expect(await failsAfter(store.backOff(KEY, 1), 'STATE_UNAVAILABLE')).toBeLessThan(1_000)
+    expect(events).toEqual(['StateStoreLost'])
+    await server.start()
+    await eventually(() => store.writeValue('n', 'v').then(() => true))
+    expect(await store.readValue('n')).toBe('v')
+    expect(events).toEqual(['StateStoreLost', 'StateStoreFound'])
+    // The server came back empty: nobody knows any more when the site was asked.
+    expect(await store.acquire(REQUEST)).toMatchObject({ kind: 'wait', reason: 'warm-up' })
+  })
+
+  it('says within a second that the server hangs, and goes on by itself when it answers again', async () => {
+    const server = await serve()
+    const store = await openAt(server.url)
+    server.hang()
+    const calls = Array.from({ length: 20 }, () => failsAfter(store.acquire(REQUEST), 'STATE_UNAVAILABLE'))
+    for (const ms of await Promise.all(calls)) expect(ms).toBeLessThan(1_000)
+    server.goOn()
+    await eventually(() => store.readValue('n').then(() => true))
+  })
+
+  it('ends a lease that a hanging server gave to nobody, and one whose release it missed', async () => {
+    const server = await serve()
+    const store = await openAt(server.url)
+    const second = { ...REQUEST, keys: REQUEST.keys.map((key) => ({ ...key, key: 'b.example' as PolitenessKey })) }
+    const held = await store.acquire(second)
+    server.hang()
+    await failsAfter(store.acquire(REQUEST), 'STATE_UNAVAILABLE')
+    const release = store.release(held.kind === 'lease' ? held.leaseId : '', [{ key: second.keys[0]!.key, crawlDelayMs: 0 }])
+    await failsAfter(release, 'STATE_UNAVAILABLE')
+    server.goOn()
+    await eventually(async () => {
+      const states = await Promise.all([KEY, second.keys[0]!.key].map((key) => store.limiterState(key)))
+      // The turn of the first was used up: the server had given the lease.
+      return states.every(({ leases }) => leases === 0)
+    })
+  })
+
+  it('takes a store that was emptied under it for an empty start', async () => {
+    const server = await serve()
+    const store = await openAt(server.url)
+    expect(await store.acquire(REQUEST)).toMatchObject({ kind: 'lease' })
+    const other = new Redis(server.url)
+    await other.flushall()
+    await other.quit()
+    expect(await store.acquire(REQUEST)).toMatchObject({ kind: 'wait', reason: 'warm-up', waitMs: 500 })
+  })
+
+  it('says which address was not reached', async () => {
+    const server = await serve()
+    await server.stop()
+    const failure = openAt(server.url)
+    await expect(failure).rejects.toMatchObject({ code: 'REDIS_UNREACHABLE', exitCode: 4 })
+    await expect(failure).rejects.toThrow(`127.0.0.1:${server.port}`)
+  })
+
+  it('never shows the password, be it right or wrong', async () => {
+    const server = await serve(['requirepass right-secret'])
+    const host = `127.0.0.1:${server.port}`
+    for (const url of [`redis://:wrong-secret@${host}`, `redis://someone:wrong-secret@${host}`, `redis://${host}`]) {
+      const failure: unknown = await openAt(url).catch((error: unknown) => error)
+      expect(failure).toMatchObject({ code: 'REDIS_UNREACHABLE' })
+      expect((failure as Error).message).toContain('Check user and password')
+      expect(inspect(failure, { depth: 9, showHidden: true })).not.toContain('secret')
+    }
+    const store = await openAt(`redis://:right-secret@${host}`)
+    await store.writeValue('n', 'v')
+    expect((await store.health()).location).toBe(`redis://***@${host}`)
+    await server.stop()
+    const lost: unknown = await store.readValue('n').catch((error: unknown) => error)
+    expect(inspect(lost, { depth: 9, showHidden: true })).not.toContain('secret')
+  })
+
+  it('tells what doctor asks for', async () => {
+    const bad = await (await openAt((await serve(['maxmemory 100mb', 'maxmemory-policy allkeys-lru', 'save 60 1'])).url)).health()
+    expect(bad).toMatchObject({ kind: 'redis', maxmemoryPolicy: 'allkeys-lru', persistence: 'rdb' })
+    const good = await (await openAt((await serve(['appendonly yes'])).url)).health()
+    expect(good).toMatchObject({ maxmemoryPolicy: 'noeviction', persistence: 'aof' })
+    expect(good.version).toMatch(/^\d+\.\d+/)
+    expect((await (await openAt((await serve()).url)).health()).persistence).toBe('none')
+  })
+
+  it('is unavailable, and forgets nothing, when the server is out of memory', async () => {
+    const server = await serve(['maxmemory 3mb', 'maxmemory-policy noeviction'])
+    const store = await openAt(server.url)
+    await store.writeValue('kept', 'v')
+    const fill = async (): Promise<void> => {
+      for (let index = 0; index < 100; index += 1) await store.writeValue(`n${index}`, 'x'.repeat(100_000))
+    }
+    const failure: unknown = await fill().catch((error: unknown) => error)
+    expect(failure).toMatchObject({ code: 'STATE_UNAVAILABLE' })
+    expect((failure as Error).message).toContain('Raise `maxmemory`')
+    expect(await store.readValue('kept')).toBe('v')
+  })
+
+  it('says so when something else lies under its keys', async () => {
+    const server = await serve()
+    const store = await openAt(server.url)
+    const other = new Redis(server.url)
+    await other.set('c:p.:open:crawl', 'text')
+    await other.quit()
+    await expect(store.accept('crawl', ['1'])).rejects.toMatchObject({ code: 'STATE_BROKEN' })
+  })
+
+  it('follows the sentinels to the server that leads', async () => {
+    const leader = await serve()
+    const follower = await serve([`replicaof 127.0.0.1 ${leader.port}`, 'repl-diskless-sync-delay 0'])
+    const watch = ['down-after-milliseconds main 300', 'failover-timeout main 2000'].map((line) => `sentinel ${line}`)
+    const sentinel = await serve([`sentinel monitor main 127.0.0.1 ${leader.port} 1`, ...watch], { sentinel: true })
+    const replica = new Redis(follower.url)
+    const watcher = new Redis(`redis://127.0.0.1:${sentinel.port}`)
+    try {
+      const store = await openAt(`redis+sentinel://127.0.0.1:${sentinel.port}/main`)
+      await store.writeValue('n', 'before')
+      await eventually(async () => (await replica.get('c:p.:value:n')) === 'before', { what: 'the follower has it' })
+      await eventually(async () => JSON.stringify(await watcher.call('SENTINEL', 'replicas', 'main')).includes(`${follower.port}`), {
+        timeoutMs: 15_000,
+        what: 'the sentinel knows the follower',
+      })
+      await leader.stop()
+      expect(await failsAfter(store.writeValue('n', 'lost'), 'STATE_UNAVAILABLE')).toBeLessThan(1_000)
+      await eventually(() => store.writeValue('n', 'after').then(() => true), { timeoutMs: 20_000, what: 'the follower leads' })
+      expect(await replica.get('c:p.:value:n')).toBe('after')
+    } finally {
+      replica.disconnect()
+      watcher.disconnect()
+    }
+  })
+})
