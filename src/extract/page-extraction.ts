@@ -36,7 +36,13 @@ export interface ExtractionJob {
 
 export type ExtractionResult =
   | { readonly kind: 'records'; readonly extractor: string; readonly records: readonly ExtractedRecord[] }
-  | { readonly kind: 'failure'; readonly extractor: string; readonly code: ErrorCode; readonly message: string }
+  | {
+      readonly kind: 'failure'
+      readonly extractor: string
+      readonly code: ErrorCode
+      readonly message: string /** Path of the field that is at fault. */
+      readonly field?: string
+    }
 
 export interface ExtractedRecord {
   /** Key of the message: `<extractor>/<entityKey>`. */

@@ -210,6 +210,11 @@ export const EVENTS = {
     message: 'an extraction thread was replaced',
     metric: counter('extract_threads_replaced_total', 'Extraction threads replaced.', ['reason']),
   },
+  FieldValuesInvalid: {
+    level: 'debug',
+    message: 'values that do not have the type of their field',
+    metric: counter('extract_invalid_values_total', 'Values that do not have the type of their field.', ['extractor'], 'count'),
+  },
   ReplayStarted: { level: 'info', message: 'replay started' },
   ReplayPartitionDone: { level: 'info', message: 'replay of a partition done' },
   ReplayRefused: { level: 'warn', message: 'replay refused' },

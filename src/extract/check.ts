@@ -1,0 +1,29 @@
+import type { ErrorContext } from '../kernel/errors.ts'
+import { isMillraceError } from '../kernel/errors.ts'
+import type { ExtractorProblem } from './language/extractor-problem.ts'
+import { problemText } from './language/extractor-problem.ts'
+import { type LoadedExtractor, loadExtractor } from './load-extractors.ts'
+
+/** What `extractors check` says of a file. */
+export type CheckResult =
+  | {
+      readonly ok: true
+      readonly extractor: LoadedExtractor /** One line each, `file:line:column warning: …`. */
+      readonly warnings: readonly string[]
+    }
+  | {
+      readonly ok: false /** One line each, `file:line:column …`, errors and warnings. */
+      readonly problems: readonly string[]
+      readonly context: ErrorContext
+    }
+
+/** Reads a file, checks all of it and, for code, loads it in a process of its own. Errors: none for what is in the file. */
+export async function checkExtractorFile(file: string, envelopeText: string): Promise<CheckResult> {
+  try {
+    const extractor = await loadExtractor(file, envelopeText)
+    return { ok: true, extractor, warnings: extractor.warnings.map((problem: ExtractorProblem) => problemText(file, problem)) }
+  } catch (error) {
+    if (!isMillraceError(error, 'EXTRACTOR_INVALID')) throw error
+    return { ok: false, problems: error.message.split('\n'), context: error.context }
+  }
+}

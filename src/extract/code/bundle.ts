@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { BuildFailure, BuildResult, Message } from 'esbuild'
+import { errorText, MillraceError } from '../../kernel/errors.ts'
+import { sha256OfJson } from '../language/canonical-definition.ts'
+import { type ExtractorProblem, invalidExtractor } from '../language/extractor-problem.ts'
+
+/** A code extractor with all that it imports, as one text. */
+export interface BundledModule {
+  readonly code: string
+  /** sha256 over the text of every file that went in, hex; the same on every machine. */
+  readonly sourceSha256: string
+}
+
+/** JavaScript and TypeScript that can be extractors. */
+export const CODE_FILE = /\.(js|mjs|cjs|ts|mts|cts)$/
+
+/**
+ * Bundles a code extractor. Once it is one text, a thread that is replaced runs the same code as the one before, whatever became of
+ * the files; its hash covers what it imports; and `import 'millrace'` works whether or not it is installed where the module lies.
+ * Errors: EXTRACTOR_INVALID with file, line and column.
+ */
+export async function bundleModule(file: string): Promise<BundledModule> {
+  const path = resolve(file)
+  const esbuild = await loadEsbuild()
+  let result: BuildResult<{ write: false; metafile: true }>
+  try {
+    result = await esbuild.build({
+      entryPoints: [path],
+      absWorkingDir: dirname(path),
+      bundle: true,
+      write: false,
+      metafile: true,
+      format: 'cjs',
+      platform: 'node',
+      target: 'node20',
+      charset: 'utf8',
+      sourcemap: false,
+      logLevel: 'silent',
+      // A tsconfig somewhere above must not change what an extractor means.
+      tsconfigRaw: {},
+      alias: { millrace: ownModule() },
+    })
+  } catch (cause) {
+    throw isBuildFailure(cause) ? invalidExtractor(file, cause.errors.map(problemOf), cause) : cause
+  }
+  const [output] = result.outputFiles
+  if (output === undefined) throw new MillraceError('INTERNAL', `bundling ${file} gave no text`)
+  return { code: output.text, sourceSha256: sourceHash(dirname(path), Object.keys(result.metafile.inputs)) }
+}
+
+/** The part of Millrace that a module may import: one file without imports of its own. */
+function ownModule(): string {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+  return fileURLToPath(new URL(`../define-extractor.${extension}`, import.meta.url))
+}
+
+async function loadEsbuild(): Promise<typeof import('esbuild')> {
+  try {
+    return await import('esbuild')
+  } catch (cause) {
+    throw new MillraceError(
+      'EXTRACTOR_INVALID',
+      `extractors in JavaScript and TypeScript need the package esbuild, which can't be loaded: ${errorText(cause)}`,
+      { cause },
+    )
+  }
+}
+
+/** Own files are left out: another version of Millrace is no other extractor. Order and folder of the files do not count. */
+function sourceHash(folder: string, inputs: readonly string[]): string {
+  const own = ownModule()
+  const texts = inputs
+    .map((input) => resolve(folder, input))
+    .filter((path) => path !== own)
+    .map((path) => readFileSync(path, 'utf8').replaceAll('\r\n', '\n'))
+  return sha256OfJson(texts.toSorted())
+}
+
+function problemOf({ text, location }: Message): ExtractorProblem {
+  return { severity: 'error', message: text, line: location?.line ?? 1, column: (location?.column ?? 0) + 1 }
+}
+
+function isBuildFailure(error: unknown): error is BuildFailure {
+  return error instanceof Error && 'errors' in error && Array.isArray(error.errors)
+}

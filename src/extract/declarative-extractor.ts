@@ -1,0 +1,80 @@
+import type { ErrorCode } from '../kernel/errors.ts'
+import { type CompiledField, compileFields, type FieldReading, readFields } from './language/compile-field.ts'
+import { elementScopes, type FieldScope, pageScope } from './language/compile-source.ts'
+import type { ExtractorDefinition } from './language/definition.ts'
+import { compileSelector, type Selector } from './language/selector.ts'
+import type { PageView } from './page-view.ts'
+
+/** One record before it has its envelope. */
+export interface ExtractedItem {
+  readonly entityKey: string
+  readonly data: unknown
+}
+
+/** What an extractor makes of a page: all of its records or, where one is not whole, none and the reason. */
+export type Extracted =
+  | { readonly ok: true; readonly items: readonly ExtractedItem[]; readonly invalidCount: number }
+  | { readonly ok: false; readonly code: ErrorCode; readonly message: string; readonly field?: string }
+
+/** A declarative extractor ready to run: everything that can be done once is done. */
+export interface DeclarativeExtractor {
+  readonly definition: ExtractorDefinition
+  readonly fields: readonly CompiledField[]
+  /** Scopes of its records on a page: one per element of `each`, or the page. */
+  scopes(page: PageView): readonly FieldScope[]
+  extract(page: PageView, canonicalUrl: string): Extracted
+}
+
+/** Shape: a definition that was read without errors; its selectors and patterns compile. */
+export function compileExtractor(definition: ExtractorDefinition): DeclarativeExtractor {
+  const each = definition.each === undefined ? undefined : compileSelector(definition.each)
+  const fields = compileFields(definition.fields)
+  const scopes = (page: PageView): readonly FieldScope[] => scopesOf(each, page)
+  return {
+    definition,
+    fields,
+    scopes,
+    extract: (page, canonicalUrl) => extractAll(definition, fields, scopes(page), canonicalUrl),
+  }
+}
+
+function scopesOf(each: Selector | undefined, page: PageView): readonly FieldScope[] {
+  const whole = pageScope(page)
+  return each === undefined ? [whole] : elementScopes(whole, each.all(page.root))
+}
+
+function extractAll(
+  definition: ExtractorDefinition,
+  fields: readonly CompiledField[],
+  scopes: readonly FieldScope[],
+  canonicalUrl: string,
+): Extracted {
+  const reading: FieldReading = { failure: undefined, invalid: [] }
+  const items: ExtractedItem[] = []
+  for (const [index, scope] of scopes.entries()) {
+    const data = readFields(fields, scope, reading, '')
+    const where = definition.each === undefined ? '' : ` of item ${index}`
+    if (reading.failure !== undefined) {
+      const { code, field, message } = reading.failure
+      return { ok: false, code, field, message: `${message}${where}` }
+    }
+    const entityKey = keyOf(definition, data, index, canonicalUrl)
+    if (entityKey === undefined) {
+      const message = `the key${where} is empty: it is the field ${definition.key}`
+      return { ok: false, code: 'EXTRACT_KEY_MISSING', field: definition.key ?? '', message }
+    }
+    items.push({ entityKey, data })
+  }
+  return { ok: true, items, invalidCount: reading.invalid.length }
+}
+
+function keyOf(
+  { key, each }: ExtractorDefinition,
+  data: Readonly<Record<string, unknown>>,
+  index: number,
+  canonicalUrl: string,
+): string | undefined {
+  if (key === undefined) return each === undefined ? canonicalUrl : `${canonicalUrl}#${index}`
+  const value = data[key]
+  return value === null || value === undefined || value === '' ? undefined : String(value)
+}

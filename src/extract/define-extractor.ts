@@ -1,0 +1,106 @@
+import type { CheerioAPI } from 'cheerio'
+
+/** Which pages a code extractor reads; none: every HTML page with a 2xx status. */
+export interface ExtractorMatch {
+  readonly hosts?: readonly string[]
+  readonly paths?: readonly string[]
+  readonly status?: readonly (number | string)[]
+  readonly types?: readonly string[]
+}
+
+/** An Avro record schema as JSON; `const` keeps its names, from which the type of `data` follows. */
+export interface ExtractorSchema {
+  readonly type: 'record'
+  readonly name: string
+  readonly namespace?: string
+  readonly doc?: string
+  readonly fields: readonly ExtractorSchemaField[]
+}
+
+export interface ExtractorSchemaField {
+  readonly name: string
+  readonly type: unknown
+  readonly doc?: string
+  readonly default?: unknown
+}
+
+/** What an extractor is told of the page, beside its content. */
+export interface ExtractorPage {
+  /** URL that answered, after redirects. */
+  readonly url: string
+  readonly requestedUrl: string
+  readonly canonicalUrl: string
+  readonly status: number
+  /** In the order received, names as received. */
+  readonly headers: readonly { readonly name: string; readonly value: string }[]
+  readonly contentType: string | null
+  /** The whole text of the body. */
+  readonly text: string
+  /** Epoch ms. It is also what the clock says while the extractor runs. */
+  readonly fetchedAt: number
+  readonly depth: number
+  readonly meta: Readonly<Record<string, string>>
+}
+
+export interface ExtractorInput {
+  /** The parsed page, as `cheerio.load` gives it. It must not be kept beyond the call. */
+  readonly $: CheerioAPI
+  /** Same as `page.url`. */
+  readonly url: string
+  readonly page: ExtractorPage
+  /** Nodes of JSON-LD in document order; lists and graphs are opened. */
+  readonly jsonld: readonly Readonly<Record<string, unknown>>[]
+}
+
+/** A record as an extractor gives it. `key` names the entity; it is no empty text. */
+export interface ExtractorRecord<Data> {
+  readonly key: string | number
+  readonly data: Data
+}
+
+/**
+ * An extractor in code. `extract` is synchronous and gives the same records for the same page: it sees no network, no clock (`Date`
+ * stands at `page.fetchedAt`) and no chance (`Math.random` gives the same numbers for the same page).
+ */
+export interface CodeExtractor<Schema extends ExtractorSchema = ExtractorSchema> {
+  readonly name: string
+  readonly version: number
+  readonly description?: string
+  readonly topic?: string
+  readonly match?: ExtractorMatch
+  readonly schema: Schema
+  extract(input: ExtractorInput): readonly ExtractorRecord<DataOf<Schema>>[]
+}
+
+/** Type of a record's data by its schema: fields by name; types that are no primitive are left open. */
+export type DataOf<Schema extends ExtractorSchema> = ExtractorSchema extends Schema
+  ? Readonly<Record<string, unknown>>
+  : {
+      readonly [Field in RequiredField<Schema['fields'][number]> as Field['name']]: AvroValue<Field['type']>
+    } & {
+      readonly [Field in DefaultedField<Schema['fields'][number]> as Field['name']]?: AvroValue<Field['type']>
+    }
+
+type DefaultedField<Field extends ExtractorSchemaField> = Extract<Field, { readonly default: unknown }>
+type RequiredField<Field extends ExtractorSchemaField> = Exclude<Field, { readonly default: unknown }>
+
+type AvroValue<Type> = Type extends 'string'
+  ? string
+  : Type extends 'int' | 'long' | 'float' | 'double'
+    ? number
+    : Type extends 'boolean'
+      ? boolean
+      : Type extends 'null'
+        ? null
+        : Type extends 'bytes'
+          ? Uint8Array
+          : Type extends readonly (infer Branch)[]
+            ? AvroValue<Branch>
+            : Type extends { readonly type: 'array'; readonly items: infer Items }
+              ? readonly AvroValue<Items>[]
+              : unknown
+
+/** Gives the definition back, checked against its schema by the compiler. What is wrong at run time is said when the file is loaded. */
+export function defineExtractor<const Schema extends ExtractorSchema>(extractor: CodeExtractor<Schema>): CodeExtractor<Schema> {
+  return extractor
+}

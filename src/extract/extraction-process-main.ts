@@ -1,0 +1,68 @@
+import { Worker } from 'node:worker_threads'
+import { errorText } from '../kernel/errors.ts'
+import { loadCode } from './code/code-extractor.ts'
+import { type FromProcess, MEMORY_SIGNAL, type ToProcess } from './extraction-protocol.ts'
+import { createPageRunner, type PageRunner } from './page-runner.ts'
+
+/**
+ * Entry of an extraction process. It ends when its parent closes the channel, and not by signals meant for the whole group: a page
+ * that is in work when the operator presses Ctrl-C is finished.
+ */
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => undefined)
+
+// Taken before any extractor is loaded: an extractor must not be able to speak for its process.
+const send = process.send?.bind(process)
+Reflect.deleteProperty(process, 'send')
+
+// What an extractor left behind (a promise that nobody awaited) is no fault of the page that is in work now.
+process.on('unhandledRejection', (reason) => console.error(`left behind by an extractor: ${errorText(reason)}`))
+process.on('uncaughtException', (error) => console.error(`left behind by an extractor: ${errorText(error)}`))
+
+let runner: PageRunner | undefined
+
+function answer(message: FromProcess): void {
+  send?.(message)
+}
+
+/**
+ * A thread of its own, so that it goes on while an extractor loops: it ends the process when its parent is gone, and when memory
+ * outside the heap, which no flag of Node limits, grows too far.
+ */
+function watch(maxRssBytes: number): void {
+  const text = `
+    const { workerData } = require('node:worker_threads')
+    const never = new Int32Array(new SharedArrayBuffer(4))
+    for (;;) {
+      Atomics.wait(never, 0, 0, 200)
+      if (process.ppid !== workerData.parent) process.kill(process.pid, 'SIGKILL')
+      if (process.memoryUsage.rss() > workerData.maxRssBytes) process.kill(process.pid, workerData.memorySignal)
+    }`
+  const workerData = { parent: process.ppid, maxRssBytes, memorySignal: MEMORY_SIGNAL }
+  new Worker(text, { eval: true, execArgv: [], workerData, resourceLimits: { maxOldGenerationSizeMb: 16 } }).unref()
+}
+
+function obey(message: ToProcess): void {
+  switch (message.kind) {
+    case 'describe':
+      watch(process.memoryUsage.rss() + 512 * 1024 * 1024)
+      answer({ kind: 'described', description: loadCode(message.source.file, message.source.code).description })
+      return
+    case 'load':
+      runner = createPageRunner(message.sources, message.envelopeText)
+      watch(process.memoryUsage.rss() + message.extraBytes)
+      answer({ kind: 'ready' })
+      return
+    case 'run':
+      runner?.run(message.job, (result) => answer({ kind: 'result', result }))
+      answer({ kind: 'done' })
+      return
+  }
+}
+
+process.on('message', (message: ToProcess) => {
+  try {
+    obey(message)
+  } catch (error) {
+    answer({ kind: 'unusable', message: errorText(error) })
+  }
+})

@@ -1,0 +1,20 @@
+import type { CodeDescription, ExtractorSource } from './extractor-source.ts'
+import type { PageJob, RunResult } from './page-runner.ts'
+
+/** What the stage says to an extraction process. `describe` or `load` comes first and once. */
+export type ToProcess =
+  | { readonly kind: 'describe'; readonly source: Extract<ExtractorSource, { kind: 'code' }> }
+  | { readonly kind: 'load'; readonly sources: readonly ExtractorSource[]; readonly envelopeText: string; readonly extraBytes: number }
+  | { readonly kind: 'run'; readonly job: PageJob }
+
+/** What it answers. After `run`: one `result` per extractor as each is done, then `done`. */
+export type FromProcess =
+  | { readonly kind: 'described'; readonly description: CodeDescription }
+  | { readonly kind: 'ready' }
+  /** It can't do what it was told first; the message is for the operator. */
+  | { readonly kind: 'unusable'; readonly message: string }
+  | { readonly kind: 'result'; readonly result: RunResult }
+  | { readonly kind: 'done' }
+
+/** Ends the process when it uses more memory than it may; nobody else sends it. */
+export const MEMORY_SIGNAL = 'SIGUSR2'

@@ -1,0 +1,223 @@
+import type { Clock } from '../kernel/clock.ts'
+import type { ErrorCode } from '../kernel/errors.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import { BaseService } from '../kernel/lifecycle.ts'
+import type { Observer } from '../kernel/observe.ts'
+import type { MessageCodec } from '../message/codec.ts'
+import { singleObjectFrame } from '../message/framing.ts'
+import type { Page } from '../message/generated/types.ts'
+import { ExtractionProcess, type ProcessEnd } from './extraction-process.ts'
+import type { LoadedExtractor } from './load-extractors.ts'
+import type { ExtractedRecord, ExtractionJob, ExtractionResult, ExtractorSummary, PageExtraction } from './page-extraction.ts'
+import type { RunResult } from './page-runner.ts'
+
+export interface ExtractorHostOptions {
+  /** Those of one group. */
+  readonly extractors: readonly LoadedExtractor[]
+  /** Text of schemas/RecordEnvelope.avsc. */
+  readonly envelopeText: string
+  /** Processes that extract at the same time. */
+  readonly threads: number
+  /** Limit of one extractor on one page. */
+  readonly pageTimeoutMs: number
+  readonly pageMemoryBytes: number
+  /** What stands before the bytes of a record: see `recordFraming`. Asked once per extractor, at its first record. */
+  readonly framing?: (extractor: ExtractorSummary) => Buffer
+  /** What extractors print; left out: nothing is shown. */
+  readonly onOutput?: (text: string) => void
+  readonly clock: Clock
+  readonly observer: Observer
+}
+
+interface Waiting {
+  readonly job: ExtractionJob
+  readonly resolve: (results: readonly ExtractionResult[]) => void
+  readonly reject: (reason: unknown) => void
+}
+
+/**
+ * Extraction in processes of its own, a page at a time in each. Limits and failures are per page and extractor: what had finished is
+ * kept, the extractor that was at fault fails, the rest runs in the process that takes the place of the one that was ended.
+ *
+ * Which extractor is at fault is never guessed: where several were not done, each of them runs again alone.
+ */
+export class ExtractorHost extends BaseService implements PageExtraction {
+  readonly extractors: ReadonlyMap<string, LoadedExtractor>
+  readonly #options: ExtractorHostOptions
+  readonly #queue: Waiting[] = []
+  readonly #framing = new Map<string, Buffer>()
+  #processes: (ExtractionProcess | undefined)[] = []
+  readonly #idle: number[] = []
+  #working = 0
+  #onQuiet: () => void = () => undefined
+
+  constructor(options: ExtractorHostOptions) {
+    super()
+    this.#options = options
+    this.extractors = new Map(options.extractors.map((extractor) => [extractor.name, extractor]))
+  }
+
+  matching(page: Page): readonly string[] {
+    return this.#options.extractors.filter(({ matches }) => matches(page)).map(({ name }) => name)
+  }
+
+  extract(job: ExtractionJob): Promise<readonly ExtractionResult[]> {
+    if (this.aborted.signal.aborted) return Promise.reject(this.aborted.signal.reason)
+    if (this.state !== 'running' && this.state !== 'draining') {
+      return Promise.reject(new MillraceError('INTERNAL', `pages can't be extracted while the host is ${this.state}`))
+    }
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ job, resolve, reject })
+      this.#next()
+    })
+  }
+
+  protected async onStart(signal: AbortSignal): Promise<void> {
+    const { threads } = this.#options
+    this.releases.add('extraction processes', () => this.#end())
+    this.#processes = await Promise.all(Array.from({ length: threads }, () => this.#start()))
+    signal.throwIfAborted()
+    this.#idle.push(...this.#processes.keys())
+  }
+
+  protected async onDrain(signal: AbortSignal): Promise<void> {
+    const quiet = new Promise<void>((resolve) => {
+      this.#onQuiet = () => {
+        if (this.#working === 0 && this.#queue.length === 0) resolve()
+      }
+      this.#onQuiet()
+    })
+    const late = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+    await Promise.race([quiet, late])
+  }
+
+  async #start(): Promise<ExtractionProcess> {
+    const { extractors, envelopeText, pageTimeoutMs, pageMemoryBytes, clock, onOutput = () => undefined } = this.#options
+    const sources = extractors.map(({ source }) => source)
+    return await ExtractionProcess.start(sources, envelopeText, { pageTimeoutMs, pageMemoryBytes, clock, onOutput })
+  }
+
+  #end(): void {
+    for (const process of this.#processes) process?.kill()
+    const reason = this.aborted.signal.reason ?? new MillraceError('ABORTED', 'extraction has ended')
+    for (const { reject } of this.#queue.splice(0)) reject(reason)
+  }
+
+  #next(): void {
+    while (this.#idle.length > 0) {
+      const waiting = this.#queue.shift()
+      const slot = waiting === undefined ? undefined : this.#idle.pop()
+      if (waiting === undefined || slot === undefined) return
+      this.#working += 1
+      this.#work(slot, waiting.job)
+        .then(waiting.resolve, waiting.reject)
+        .finally(() => {
+          this.#working -= 1
+          this.#idle.push(slot)
+          this.#next()
+          this.#onQuiet()
+        })
+    }
+  }
+
+  async #work(slot: number, job: ExtractionJob): Promise<readonly ExtractionResult[]> {
+    const results = new Map<string, RunResult>()
+    const repeated = new Set<string>()
+    const groups: (readonly string[])[] = [job.extractors]
+    for (let names = groups.shift(); names !== undefined; names = groups.shift()) {
+      const process = await this.#processOf(slot)
+      const end = await process.run({ ...job, extractors: names }, (result) => results.set(result.extractor, result))
+      this.aborted.signal.throwIfAborted()
+      const left = names.filter((name) => !results.has(name))
+      if (end !== undefined) this.#replaced(end, job, left)
+      const [only] = left
+      if (only === undefined) continue
+      if (left.length > 1 && end !== undefined) groups.unshift(...left.map((name) => [name]))
+      else if (end?.reason === 'outside' && !repeated.has(only)) {
+        repeated.add(only)
+        groups.unshift([only])
+      } else for (const name of left) results.set(name, this.#failure(name, end))
+    }
+    return job.extractors.map((name) => this.#framed(results.get(name) ?? this.#failure(name, undefined)))
+  }
+
+  /** The process of a slot, a new one where it has ended. */
+  async #processOf(slot: number): Promise<ExtractionProcess> {
+    const process = this.#processes[slot]
+    if (process !== undefined && !process.isEnded) return process
+    this.aborted.signal.throwIfAborted()
+    try {
+      const started = await this.#start()
+      this.#processes[slot] = started
+      if (this.aborted.signal.aborted) started.kill()
+      this.aborted.signal.throwIfAborted()
+      return started
+    } catch (error) {
+      this.fail(error)
+      throw error
+    }
+  }
+
+  #replaced(end: ProcessEnd, { source, page }: ExtractionJob, left: readonly string[]): void {
+    const { topic, partition, offset } = source
+    const detail = 'detail' in end ? end.detail : undefined
+    this.#options.observer.emit('ThreadReplaced', {
+      reason: end.reason,
+      detail,
+      extractors: left.join(','),
+      url: page.finalUrl,
+      topic,
+      partition,
+      offset,
+    })
+  }
+
+  #framed(result: RunResult): ExtractionResult {
+    if (result.kind === 'failure') return result
+    const { extractor, invalidCount } = result
+    if (invalidCount > 0) this.#options.observer.emit('FieldValuesInvalid', { extractor, count: invalidCount })
+    if (result.records.length === 0) return { kind: 'records', extractor, records: [] }
+    const framing = this.#framingOf(extractor)
+    const records = result.records.map(({ key, value }): ExtractedRecord => ({ key, value: Buffer.concat([framing, value]) }))
+    return { kind: 'records', extractor, records }
+  }
+
+  #framingOf(name: string): Buffer {
+    const known = this.#framing.get(name)
+    if (known !== undefined) return known
+    const extractor = this.extractors.get(name)
+    if (extractor === undefined) throw new MillraceError('INTERNAL', `there is no extractor ${name}`)
+    const framing = (this.#options.framing ?? singleObjectFraming)(extractor)
+    this.#framing.set(name, framing)
+    return framing
+  }
+
+  #failure(extractor: string, end: ProcessEnd | undefined): RunResult {
+    const { code, message } = failureOf(end, this.#options)
+    return { kind: 'failure', extractor, code, message }
+  }
+}
+
+function failureOf(end: ProcessEnd | undefined, options: ExtractorHostOptions): { readonly code: ErrorCode; readonly message: string } {
+  switch (end?.reason) {
+    case 'timeout':
+      return { code: 'EXTRACT_TIMEOUT', message: `the extractor was not done with the page after ${options.pageTimeoutMs} ms` }
+    case 'memory':
+      return { code: 'EXTRACT_MEMORY', message: `the extractor used more than ${options.pageMemoryBytes} bytes on the page` }
+    case 'crash':
+      return { code: 'EXTRACT_CRASHED', message: `the process of the extractor is no more: ${end.detail}` }
+    case 'outside':
+      return { code: 'EXTRACT_CRASHED', message: `the process of the extractor was ended twice on this page: ${end.detail}` }
+    default:
+      return { code: 'EXTRACT_FAILED', message: 'the extractor gave no answer for the page' }
+  }
+}
+
+function singleObjectFraming({ schema }: ExtractorSummary): Buffer {
+  return singleObjectFrame(schema.fingerprint, Buffer.alloc(0))
+}
+
+/** What a codec writes before the bytes of a record: the framing without a body. Errors: INTERNAL where the topic was not prepared. */
+export function recordFraming(codec: MessageCodec, schema: ExtractorSummary['schema'], topic: string): Buffer {
+  return codec.encodeRecord({ ...schema, encode: () => Buffer.alloc(0) }, undefined, topic)
+}

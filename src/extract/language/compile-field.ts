@@ -1,0 +1,152 @@
+import { type Converted, type Converter, compileConverter, type ScalarKind, type ValueType } from '../values/value-type.ts'
+import { type CompiledSource, compileSource, type FieldScope } from './compile-source.ts'
+import type { FieldDefinition } from './definition.ts'
+
+/** Why an extractor gives no record for a page. */
+export interface FieldFailure {
+  readonly code: 'EXTRACT_FIELD_MISSING' | 'EXTRACT_FIELD_INVALID'
+  /** Path of the field, such as `specs[2].name`. */
+  readonly field: string
+  readonly message: string
+}
+
+/** What reading the fields of one record has come to so far. */
+export interface FieldReading {
+  failure: FieldFailure | undefined
+  /** Values that do not have the type of their field; the field is null, or its default. */
+  readonly invalid: { readonly field: string; readonly problem: string }[]
+}
+
+export interface CompiledField {
+  readonly name: string
+  readonly definition: FieldDefinition
+  readonly sources: readonly CompiledSource[]
+  /** Fields of a nested record. */
+  readonly nested: readonly CompiledField[] | undefined
+  /** The value, or null; a required one that is not there is noted as the failure of the reading. */
+  read(scope: FieldScope, reading: FieldReading, path: string): unknown
+}
+
+export function compileFields(definitions: readonly FieldDefinition[]): readonly CompiledField[] {
+  return definitions.map(compileField)
+}
+
+/** Data of one record. Shape: every field, null where there is nothing; incomplete once the reading has failed. */
+export function readFields(
+  fields: readonly CompiledField[],
+  scope: FieldScope,
+  reading: FieldReading,
+  prefix: string,
+): Record<string, unknown> {
+  const data: Record<string, unknown> = {}
+  for (const field of fields) {
+    data[field.name] = field.read(scope, reading, `${prefix}${field.name}`)
+    if (reading.failure !== undefined) break
+  }
+  return data
+}
+
+function compileField(definition: FieldDefinition): CompiledField {
+  const { name, type } = definition
+  const inner = type.kind === 'list' ? type.items : type
+  const sources = definition.sources.map((source) => compileSource(source, inner.kind))
+  const nested = inner.kind === 'record' ? compileFields(inner.fields) : undefined
+  const finder: Finder =
+    inner.kind === 'record' ? recordFinder(sources, nested ?? [], type.kind === 'list') : valueFinder(sources, inner, type.kind === 'list')
+  return {
+    name,
+    definition,
+    sources,
+    nested,
+    read(scope, reading, path) {
+      const found = finder(scope, reading, path)
+      if (found.value !== undefined) return found.value
+      if (found.problem !== undefined && found.noted !== true) reading.invalid.push({ field: path, problem: found.problem })
+      if (definition.default !== undefined) return definition.default
+      if (definition.required) reading.failure ??= failureOf(path, definition, sources, found.problem)
+      return null
+    },
+  }
+}
+
+type Finder = (scope: FieldScope, reading: FieldReading, path: string) => Found
+
+/** Shape: value undefined where there is none; problem: the first value that does not have the type; noted: the reading has it. */
+interface Found {
+  readonly value?: unknown
+  readonly problem?: string
+  readonly noted?: boolean
+}
+
+function valueFinder(sources: readonly CompiledSource[], type: ValueType, isList: boolean): Finder {
+  const convert = compileConverter(type)
+  return isList ? listFinder(sources, convert) : scalarFinder(sources, convert, type.kind)
+}
+
+function scalarFinder(sources: readonly CompiledSource[], convert: Converter, kind: ScalarKind): Finder {
+  const needsBase = kind === 'url'
+  return (scope) => {
+    let problem: string | undefined
+    for (const source of sources) {
+      const [raw] = source.raws(scope, 1)
+      if (raw === undefined) continue
+      const converted = convert(raw, source.machine, needsBase ? scope.page.base : '')
+      if (converted.kind === 'value') return { value: converted.value }
+      if (converted.kind === 'problem') problem ??= converted.problem
+    }
+    return problem === undefined ? {} : { problem }
+  }
+}
+
+/** Items that are empty or do not have the type are left out, the latter counted. */
+function listFinder(sources: readonly CompiledSource[], convert: Converter): Finder {
+  return (scope, reading, path) => {
+    let problem: string | undefined
+    for (const source of sources) {
+      const values: unknown[] = []
+      for (const raw of source.raws(scope, Number.POSITIVE_INFINITY)) {
+        const converted: Converted = convert(raw, source.machine, scope.page.base)
+        if (converted.kind === 'value') values.push(converted.value)
+        else if (converted.kind === 'problem') {
+          problem ??= converted.problem
+          reading.invalid.push({ field: path, problem: converted.problem })
+        }
+      }
+      if (values.length > 0) return { value: values }
+    }
+    return problem === undefined ? {} : { problem, noted: true }
+  }
+}
+
+/** A nested record of nothing but nulls is none: the head of a table has no cells. */
+function recordFinder(sources: readonly CompiledSource[], fields: readonly CompiledField[], isList: boolean): Finder {
+  return (scope, reading, path) => {
+    for (const source of sources) {
+      const records: Record<string, unknown>[] = []
+      for (const [index, inner] of source.scopes(scope, isList ? Number.POSITIVE_INFINITY : 1).entries()) {
+        const data = readFields(fields, inner, reading, `${path}${isList ? `[${index}]` : ''}.`)
+        if (reading.failure !== undefined) return {}
+        if (Object.values(data).some((value) => value !== null)) records.push(data)
+      }
+      if (records.length > 0) return { value: isList ? records : records[0] }
+    }
+    return {}
+  }
+}
+
+function failureOf(
+  path: string,
+  definition: FieldDefinition,
+  sources: readonly CompiledSource[],
+  problem: string | undefined,
+): FieldFailure {
+  const where = sources.map(({ text }) => text).join(', then ')
+  if (problem === undefined) {
+    return { code: 'EXTRACT_FIELD_MISSING', field: path, message: `the required field ${path} is empty; it comes from ${where}` }
+  }
+  return {
+    code: 'EXTRACT_FIELD_INVALID',
+    field: path,
+    message: `the required field ${path} (${definition.type.kind}, from ${where}) has no value of its type: ${problem}`,
+  }
+}

@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import { SCALAR_KINDS } from '../values/value-type.ts'
+import { EXTRACTOR_NAME } from './definition.ts'
+
+/** One text or a list of them; a list in any case. */
+const texts = z.preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(z.string().min(1)).min(1))
+
+const statuses = z.preprocess(
+  (value) => (Array.isArray(value) || value === undefined ? value : [value]),
+  z.array(z.union([z.int().min(100).max(599), z.string().regex(/^[1-5]xx$/)], 'expected a status such as 404 or 4xx')).min(1),
+)
+
+export const MATCH_SHAPE = z.strictObject({
+  hosts: texts.optional(),
+  paths: texts.optional(),
+  status: statuses.optional(),
+  types: texts.optional(),
+})
+
+export const LINKS_SHAPE = z.strictObject({ select: z.string().min(1).optional(), allow: texts.optional(), deny: texts.optional() })
+
+/** Keys of an extractor file; `fields` is read field by field, with its positions. */
+export const EXTRACTOR_SHAPE = z.strictObject({
+  name: z.string().regex(EXTRACTOR_NAME, 'expected a lower case name of letters, digits and hyphens, at most 48 characters'),
+  version: z.int().min(1).max(2_147_483_647),
+  description: z.string().optional(),
+  topic: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,249}$/, 'expected the name of a topic')
+    .optional(),
+  match: MATCH_SHAPE.optional(),
+  parse: z.enum(['document', 'fragment']).optional(),
+  each: z.string().min(1).optional(),
+  key: z.string().min(1).optional(),
+  fields: z.unknown(),
+  links: LINKS_SHAPE.optional(),
+})
+
+const scalar = z.enum(SCALAR_KINDS)
+
+/** Keys of a field; which of them go together is checked where the field is read. */
+export const FIELD_SHAPE = z.strictObject({
+  doc: z.string().optional(),
+  select: z.string().optional(),
+  attr: z.string().min(1).optional(),
+  meta: z.string().min(1).optional(),
+  jsonld: z.string().min(1).optional(),
+  microdata: z.string().min(1).optional(),
+  any: z.array(z.unknown()).min(1).optional(),
+  match: z.string().min(1).optional(),
+  type: z.enum([...SCALAR_KINDS, 'list', 'record']).optional(),
+  items: scalar.optional(),
+  scale: z.int().min(0).max(38).optional(),
+  locale: z.string().optional(),
+  format: z.string().optional(),
+  zone: z.string().optional(),
+  required: z.boolean().optional(),
+  default: z.union([z.string(), z.number(), z.boolean()], 'expected a text, a number or true or false').optional(),
+  fields: z.unknown().optional(),
+})
+
+/** Keys of one entry of `any`. */
+export const SOURCE_SHAPE = FIELD_SHAPE.pick({
+  select: true,
+  attr: true,
+  meta: true,
+  jsonld: true,
+  microdata: true,
+  match: true,
+})
+
+export type FieldShape = z.infer<typeof FIELD_SHAPE>
+export type SourceShape = z.infer<typeof SOURCE_SHAPE>

@@ -1,0 +1,85 @@
+import type { ValueType } from '../values/value-type.ts'
+
+/** A declarative extractor, as its file says it: checked, short forms written out, nothing compiled. */
+export interface ExtractorDefinition {
+  readonly name: string
+  readonly version: number
+  readonly description: string | undefined
+  /** Topic of its records; undefined: the common one. */
+  readonly topic: string | undefined
+  readonly match: MatchDefinition
+  /** document: the body is a page; fragment: it is a piece of one, as an answer to a script. */
+  readonly parse: 'document' | 'fragment'
+  /** Selector of the elements that are a record each; undefined: the page is one. */
+  readonly each: string | undefined
+  /** Field that names the entity; undefined: the canonical URL, with `each` and the index. */
+  readonly key: string | undefined
+  readonly fields: readonly FieldDefinition[]
+  readonly links: LinksDefinition | undefined
+}
+
+/** Which pages an extractor reads. Shape: an empty list sets no condition, but for status (2xx) and types (HTML). */
+export interface MatchDefinition {
+  readonly hosts: readonly string[]
+  readonly paths: readonly string[]
+  /** `200` or `2xx`. */
+  readonly status: readonly (number | string)[]
+  readonly types: readonly string[]
+}
+
+/** Links that the frontier follows on the pages that match. */
+export interface LinksDefinition {
+  readonly select: string | undefined
+  readonly allow: readonly string[]
+  readonly deny: readonly string[]
+}
+
+export interface FieldDefinition {
+  readonly name: string
+  readonly doc: string | undefined
+  /** Tried in order; the first that gives a value of the type counts. */
+  readonly sources: readonly SourceDefinition[]
+  readonly type: FieldType
+  readonly required: boolean
+  /** As the file has it; undefined: none. */
+  readonly default: string | number | boolean | undefined
+}
+
+export type FieldType =
+  | ValueType
+  | { readonly kind: 'record'; readonly fields: readonly FieldDefinition[] }
+  | { readonly kind: 'list'; readonly items: ValueType | { readonly kind: 'record'; readonly fields: readonly FieldDefinition[] } }
+
+export type SourceDefinition = (
+  | { readonly kind: 'css' /** Empty: the scope itself. */; readonly selector: string; readonly attribute: string | undefined }
+  | { readonly kind: 'meta'; readonly name: string }
+  | { readonly kind: 'jsonld'; readonly path: string }
+  | { readonly kind: 'microdata'; readonly path: string }
+) & {
+  /** Regular expression; its first group, or the whole match, is the value. */
+  readonly match: string | undefined
+}
+
+export type SourceKind = SourceDefinition['kind']
+
+export const EXTRACTOR_NAME = /^[a-z][a-z0-9-]{0,47}$/
+
+/** `book-offer` is `BookOffer`: name of its record schema. */
+export function pascalName(name: string): string {
+  return name
+    .split(/[-_]/)
+    .map((word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`)
+    .join('')
+}
+
+/** One source, as people write it. */
+export function sourceText(source: SourceDefinition): string {
+  switch (source.kind) {
+    case 'css':
+      return `${source.selector}${source.attribute === undefined ? '' : `@${source.attribute}`}` || 'the element itself'
+    case 'meta':
+      return `meta ${source.name}`
+    default:
+      return `${source.kind} ${source.path}`
+  }
+}

@@ -1,0 +1,21 @@
+/**
+ * Regular expression of `match`. Shape: `(?i)` at its start ignores case. Unicode mode where the pattern allows it, so that `\p{L}`
+ * works; patterns with needless escapes (`\-`) fall back to the older reading. Errors: SyntaxError.
+ */
+export function compilePattern(pattern: string): RegExp {
+  const ignoreCase = pattern.startsWith('(?i)')
+  const source = ignoreCase ? pattern.slice(4) : pattern
+  const flags = ignoreCase ? 'i' : ''
+  try {
+    return new RegExp(source, `${flags}u`)
+  } catch (error) {
+    if (/\\[pPu]\{/.test(source)) throw error
+    return new RegExp(source, flags)
+  }
+}
+
+/** First group, or the whole match where there is no group; undefined for no match. */
+export function firstGroup(pattern: RegExp, text: string): string | undefined {
+  const match = pattern.exec(text)
+  return match === null ? undefined : match.length > 1 ? match[1] : match[0]
+}

@@ -1,0 +1,86 @@
+import { type CheerioAPI, load } from 'cheerio'
+import { _compileUnsafe, selectAll, selectOne } from 'css-select'
+import { type AnyNode, type Document, Element } from 'domhandler'
+import { errorText } from '../../kernel/errors.ts'
+
+/** Where a selector looks: in the whole page, or in one element of it. */
+export type Scope = Document | Element
+
+/** A CSS selector, compiled once and used for all pages. */
+export interface Selector {
+  readonly text: string
+  /** Matches within the scope, in document order. A relative selector (`> td`) begins at the scope itself, as in `$(scope).find()`. */
+  all(scope: Scope): Element[]
+  first(scope: Scope): Element | undefined
+}
+
+/** Filters by position that jQuery and cheerio have and CSS has not. */
+const POSITIONAL = /:(first|last|eq|nth|gt|lt|even|odd)(?![\w-])/
+
+/** Errors: thrown as the parser words them; the reader of the file adds the position. */
+export function compileSelector(text: string): Selector {
+  if (text.trim() === '') throw new Error('the selector is empty')
+  try {
+    return compiled(text)
+  } catch (error) {
+    if (!POSITIONAL.test(text)) throw error
+    return positional(text, error)
+  }
+}
+
+/** Why a selector that compiles will probably match nothing; undefined: nothing is seen. */
+export function selectorDoubt(text: string): string | undefined {
+  const match = /(^|[\s,])([^\s,>+~]+)\s*>\s*tr(?![\w-])/.exec(text)
+  if (match === null || /^(tbody|thead|tfoot)/i.test(match[2] ?? '')) return undefined
+  return `${JSON.stringify(text)}: a parser puts <tr> into <tbody>, so ${JSON.stringify(`${match[2]} > tr`)} matches only where ${match[2]} is a tbody; write ${JSON.stringify(`${match[2]} tr`)}`
+}
+
+function compiled(text: string): Selector {
+  // Results are not cached: the cache would outlive the page, and knows nothing of a changing scope.
+  const inDocument = _compileUnsafe<AnyNode, Element>(text, { cacheResults: false })
+  const holder = scopeHolder()
+  // An internal option, therefore not in the type of the public ones.
+  const options = { cacheResults: false, equals: holder.equals }
+  const inElement = _compileUnsafe<AnyNode, Element>(text, options, holder.stand)
+  const queryFor = (scope: Scope): typeof inDocument => {
+    if (!(scope instanceof Element)) return inDocument
+    holder.set(scope)
+    return inElement
+  }
+  return {
+    text,
+    all: (scope) => selectAll<AnyNode, Element>(queryFor(scope), scope),
+    first: (scope) => selectOne<AnyNode, Element>(queryFor(scope), scope) ?? undefined,
+  }
+}
+
+/**
+ * css-select binds a compiled selector to one scope. This stands in for it at compile time, and its `equals` says that it is whatever
+ * element is the scope now.
+ */
+function scopeHolder(): { readonly stand: Element; set(scope: Element): void; equals(a: AnyNode, b: AnyNode): boolean } {
+  const stand = new Element('scope', {})
+  stand.parent = new Element('outer', {})
+  let current: Element = stand
+  return {
+    stand,
+    set(scope) {
+      current = scope
+    },
+    equals: (a, b) => a === b || (a === stand ? b === current : b === stand && a === current),
+  }
+}
+
+function positional(text: string, refused: unknown): Selector {
+  const $: CheerioAPI = load('<p><b>1</b></p>')
+  const find = (scope: Scope): Element[] =>
+    $(scope as unknown as Parameters<CheerioAPI>[0])
+      .find(text)
+      .toArray() as unknown as Element[]
+  try {
+    find($('p')[0] as unknown as Element)
+  } catch (error) {
+    throw new Error(errorText(error), { cause: refused })
+  }
+  return { text, all: find, first: (scope) => find(scope)[0] }
+}

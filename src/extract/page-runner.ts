@@ -1,0 +1,162 @@
+import type { ErrorCode } from '../kernel/errors.ts'
+import { errorText, isMillraceError } from '../kernel/errors.ts'
+import type { AvroSchema } from '../message/avro.ts'
+import { decodeText } from '../message/charset.ts'
+import type { Page } from '../message/generated/types.ts'
+import { unpackPageBodySync } from '../message/page-body.ts'
+import { type LoadedCode, loadCode } from './code/code-extractor.ts'
+import { compileExtractor, type DeclarativeExtractor, type Extracted } from './declarative-extractor.ts'
+import type { ExtractorInput, ExtractorPage } from './define-extractor.ts'
+import { deriveSchema, embedSchema } from './derive-schema.ts'
+import { type EnvelopeContext, recordKey, recordOf } from './envelope.ts'
+import type { ExtractorSource } from './extractor-source.ts'
+import { invalidExtractor } from './language/extractor-problem.ts'
+import { readDefinition } from './language/read-definition.ts'
+import { createPageSelectors, PageView } from './page-view.ts'
+import { createPageParser, type OpenPage } from './parse-page.ts'
+import { parseJsonLd } from './sources/jsonld.ts'
+
+/** One page for some extractors. */
+export interface PageJob {
+  readonly page: Page
+  readonly source: EnvelopeContext['source']
+  readonly extractors: readonly string[]
+  readonly extractedAt: number
+  readonly replayId: string | null
+}
+
+/** What one extractor makes of a page, as bytes: nothing of the page's text outlives it. */
+export type RunResult =
+  | { readonly kind: 'records'; readonly extractor: string; readonly records: readonly EncodedRecord[]; readonly invalidCount: number }
+  | { readonly kind: 'failure'; readonly extractor: string; readonly code: ErrorCode; readonly message: string; readonly field?: string }
+
+export interface EncodedRecord {
+  readonly key: string
+  /** Avro without framing. */
+  readonly value: Buffer
+}
+
+/** Runs extractors over pages, one after the other, in this thread. */
+export interface PageRunner {
+  /** Calls `onResult` once per extractor, as soon as it is done. Synchronous from beginning to end, since a tree that is held across a turn of the event loop is not collected young. */
+  run(job: PageJob, onResult: (result: RunResult) => void): void
+}
+
+interface Runnable {
+  readonly name: string
+  readonly version: number
+  readonly schema: AvroSchema
+  readonly mode: 'document' | 'fragment'
+  readonly body:
+    | { readonly kind: 'declarative'; readonly extractor: DeclarativeExtractor }
+    | { readonly kind: 'code'; readonly code: LoadedCode }
+}
+
+/** Shape: envelopeText is schemas/RecordEnvelope.avsc. Errors: EXTRACTOR_INVALID, SCHEMA_INVALID. */
+export function createPageRunner(sources: readonly ExtractorSource[], envelopeText: string): PageRunner {
+  const runnables = new Map(sources.map((source) => runnableOf(source, envelopeText)).map((runnable) => [runnable.name, runnable]))
+  const parser = createPageParser()
+  const selectors = createPageSelectors()
+
+  return {
+    run(job, onResult) {
+      const unpacked = unpackPageBodySync(job.page)
+      if (!unpacked.ok) {
+        for (const extractor of job.extractors)
+          onResult({ kind: 'failure', extractor, code: 'EXTRACT_PAGE_BROKEN', message: unpacked.detail })
+        return
+      }
+      const text = decodeText(unpacked.bytes, job.page.charset)
+      const wanted = job.extractors.flatMap((name) => runnables.get(name) ?? [])
+      for (const group of groupsOf(wanted)) {
+        const [first] = group
+        if (first === undefined) continue
+        parser.withPage(text, { mode: first.mode }, (open) => {
+          const view = new PageView(open.root, job.page.finalUrl, selectors)
+          for (const runnable of group) onResult(runOne(runnable, job, text, open, view))
+        })
+      }
+    },
+  }
+}
+
+function runnableOf(source: ExtractorSource, envelopeText: string): Runnable {
+  if (source.kind === 'code') {
+    const code = loadCode(source.file, source.code)
+    const { name, version, description, schema } = code.description
+    const embedded = embedSchema(name, description, JSON.parse(schema), envelopeText)
+    return { name, version, schema: embedded, mode: 'document', body: { kind: 'code', code } }
+  }
+  const { definition, problems } = readDefinition(source.text)
+  if (definition === undefined) throw invalidExtractor(source.file, problems)
+  const { name, version, parse: mode } = definition
+  const extractor = compileExtractor(definition)
+  return { name, version, schema: deriveSchema(definition, envelopeText), mode, body: { kind: 'declarative', extractor } }
+}
+
+/**
+ * Extractors that may share one tree. Declarative ones only read it. Code may change it, so it comes last, and a second one gets a
+ * tree of its own: an extractor gives the same records whichever others run beside it.
+ */
+function groupsOf(wanted: readonly Runnable[]): Runnable[][] {
+  const declarative = (mode: Runnable['mode']): Runnable[] =>
+    wanted.filter(({ body, mode: own }) => body.kind === 'declarative' && own === mode)
+  const [firstCode, ...otherCode] = wanted.filter(({ body }) => body.kind === 'code')
+  const documents = declarative('document')
+  if (firstCode !== undefined) documents.push(firstCode)
+  return [documents, declarative('fragment'), ...otherCode.map((code) => [code])]
+}
+
+function runOne(runnable: Runnable, job: PageJob, text: string, open: OpenPage, view: PageView): RunResult {
+  const { name, version, schema, body } = runnable
+  const context: EnvelopeContext = { ...job, extractor: name, version }
+  try {
+    const extracted =
+      body.kind === 'declarative' ? body.extractor.extract(view, job.page.canonicalUrl) : runCode(body.code, job, text, open, view)
+    if (!extracted.ok) {
+      const { code, message, field } = extracted
+      return { kind: 'failure', extractor: name, code, message, ...(field === undefined ? {} : { field }) }
+    }
+    const records = extracted.items.map((item, index) => ({
+      key: recordKey(name, item.entityKey),
+      value: schema.encode(recordOf(context, item, index)),
+    }))
+    return { kind: 'records', extractor: name, records, invalidCount: extracted.invalidCount }
+  } catch (error) {
+    if (isMillraceError(error, 'MESSAGE_INVALID')) {
+      return { kind: 'failure', extractor: name, code: 'EXTRACT_RECORD_INVALID', message: error.message }
+    }
+    return {
+      kind: 'failure',
+      extractor: name,
+      code: 'EXTRACT_FAILED',
+      message: `the extractor failed: ${errorText(error).slice(0, 1_000)}`,
+    }
+  }
+}
+
+function runCode(code: LoadedCode, job: PageJob, text: string, { $ }: OpenPage, view: PageView): Extracted {
+  const { page } = job
+  const told: ExtractorPage = {
+    url: page.finalUrl,
+    requestedUrl: page.url,
+    canonicalUrl: page.canonicalUrl,
+    status: page.status,
+    headers: page.headers.map(({ name, value }) => ({ name, value })),
+    contentType: page.contentType,
+    text,
+    fetchedAt: page.fetchedAt,
+    depth: page.depth,
+    meta: { ...page.meta },
+  }
+  const input: ExtractorInput = {
+    $,
+    url: page.finalUrl,
+    page: told,
+    // Made when it is asked for, and anew for each extractor: it may be changed.
+    get jsonld() {
+      return parseJsonLd(view.jsonLdTexts()).nodes
+    },
+  }
+  return code.extract(input, page.fetchId)
+}

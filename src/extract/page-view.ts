@@ -1,0 +1,81 @@
+import type { Document, Element } from 'domhandler'
+import { compileSelector, type Selector } from './language/selector.ts'
+import { JsonGraph } from './sources/json-node.ts'
+import { type JsonLd, parseJsonLd } from './sources/jsonld.ts'
+import { type MetaEntry, readMeta } from './sources/meta.ts'
+import { readMicrodata } from './sources/microdata.ts'
+import { rawText } from './sources/node-text.ts'
+
+/** What all extractors of a page read, each part made when it is first asked for and then shared. Never changed by those who read it. */
+export class PageView {
+  readonly root: Document
+  /** Final URL of the page. */
+  readonly url: string
+  readonly #selectors: PageSelectors
+  #base: string | undefined
+  #meta: readonly MetaEntry[] | undefined
+  #jsonLd: JsonLd | undefined
+  #jsonLdGraph: JsonGraph | undefined
+  #microdata: JsonGraph | undefined
+
+  constructor(root: Document, url: string, selectors: PageSelectors) {
+    this.root = root
+    this.url = url
+    this.#selectors = selectors
+  }
+
+  /** What references are resolved against: the first `<base href>`, itself resolved against the final URL. */
+  get base(): string {
+    this.#base ??= baseOf(this.#selectors.base.first(this.root), this.url)
+    return this.#base
+  }
+
+  get meta(): readonly MetaEntry[] {
+    this.#meta ??= readMeta(this.root, this.#selectors.meta)
+    return this.#meta
+  }
+
+  get jsonLd(): JsonLd {
+    this.#jsonLd ??= parseJsonLd(this.jsonLdTexts())
+    return this.#jsonLd
+  }
+
+  /** Texts of the scripts that hold JSON-LD, in document order. */
+  jsonLdTexts(): string[] {
+    const scripts = this.#selectors.scripts.all(this.root)
+    return scripts.filter(({ attribs }) => /^\s*application\/ld\+json\s*(;|$)/i.test(attribs.type ?? '')).map(rawText)
+  }
+
+  get jsonLdGraph(): JsonGraph {
+    this.#jsonLdGraph ??= new JsonGraph(this.jsonLd.nodes)
+    return this.#jsonLdGraph
+  }
+
+  get microdata(): JsonGraph {
+    this.#microdata ??= new JsonGraph(readMicrodata(this.root))
+    return this.#microdata
+  }
+}
+
+/** Selectors that every page view needs; compiled once. */
+export interface PageSelectors {
+  readonly base: Selector
+  readonly meta: Selector
+  readonly scripts: Selector
+}
+
+export function createPageSelectors(): PageSelectors {
+  return {
+    base: compileSelector('base[href]'),
+    meta: compileSelector('meta[content]'),
+    scripts: compileSelector('script[type]'),
+  }
+}
+
+function baseOf(element: Element | undefined, url: string): string {
+  const href = element?.attribs.href
+  if (href === undefined || !URL.canParse(href, url)) return url
+  const base = new URL(href, url)
+  // As in browsers: a base that is data or script is none.
+  return base.protocol === 'data:' || base.protocol === 'javascript:' ? url : base.href
+}

@@ -1,0 +1,126 @@
+import type { RawValue } from '../values/value-type.ts'
+
+/**
+ * Structured data of a page (JSON-LD and microdata) as one kind of tree: objects with properties, as JSON has them. What a page
+ * says is only ever read by own property, never merged into anything.
+ */
+export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonNode
+export type JsonNode = { readonly [property: string]: JsonValue }
+
+/** `Product.offers[0].price`: a type to find, then properties to follow. */
+export interface JsonPath {
+  readonly text: string
+  /** Undefined for a path within a node. */
+  readonly type: string | undefined
+  readonly steps: readonly (string | number)[]
+}
+
+/** A page may nest and repeat as it likes: what is looked at is bounded. */
+const MAX_DEPTH = 64
+const MAX_NODES = 50_000
+
+/** Shape: undefined for a text that is no path. */
+export function parseJsonPath(text: string, options: { readonly relative: boolean }): JsonPath | undefined {
+  if (!/^[^.[\]\s]+(\[\d+\])*(\.[^.[\]\s]+(\[\d+\])*)*$/.test(text)) return undefined
+  const steps = [...text.matchAll(/\[(\d+)\]|[^.[\]]+/g)].map(([word, index]) => (index === undefined ? word : Number(index)))
+  if (options.relative) return { text, type: undefined, steps }
+  const [type, ...rest] = steps
+  return typeof type === 'string' ? { text, type, steps: rest } : undefined
+}
+
+/** All nodes of a page, as they are found by type and by id. */
+export class JsonGraph {
+  readonly #top: readonly JsonNode[]
+  #all: readonly JsonNode[] | undefined
+  #byId: Map<string, JsonNode> | undefined
+
+  constructor(top: readonly JsonNode[]) {
+    this.#top = top
+  }
+
+  /** Outermost nodes, in document order; those of an `@graph` are outermost. */
+  get top(): readonly JsonNode[] {
+    return this.#top
+  }
+
+  /** Nodes of a type, outermost first, then in document order. Shape: `Product`, without the vocabulary before it. */
+  typed(type: string): readonly JsonNode[] {
+    return this.#nodes().filter((node) => typesOf(node).includes(type))
+  }
+
+  /** Values at a path: from all nodes of its type, or from `within`. Shape: lists flattened, null left out, in document order. */
+  values(path: JsonPath, within?: JsonNode): JsonValue[] {
+    const starts = path.type === undefined ? (within === undefined ? [] : [within]) : this.typed(path.type)
+    let values: JsonValue[] = [...starts]
+    for (const step of path.steps) values = typeof step === 'number' ? values.slice(step, step + 1) : this.#follow(values, step)
+    return values
+  }
+
+  #follow(values: readonly JsonValue[], property: string): JsonValue[] {
+    return values.flatMap((value) => {
+      const node = isNode(value) ? this.#resolved(value) : undefined
+      return node === undefined || !Object.hasOwn(node, property) ? [] : flattened(node[property] ?? null)
+    })
+  }
+
+  /** `{"@id": "#brand"}` alone stands for the node with that id. */
+  #resolved(node: JsonNode): JsonNode {
+    const id = node['@id']
+    if (typeof id !== 'string' || Object.keys(node).length !== 1) return node
+    this.#byId ??= new Map(
+      this.#nodes()
+        .filter((other) => typeof other['@id'] === 'string' && Object.keys(other).length > 1)
+        .map((other) => [other['@id'] as string, other]),
+    )
+    return this.#byId.get(id) ?? node
+  }
+
+  /** Level by level, so that a product of its own comes before one that is mentioned inside something else. */
+  #nodes(): readonly JsonNode[] {
+    if (this.#all !== undefined) return this.#all
+    const all: JsonNode[] = []
+    let level: readonly JsonValue[] = this.#top
+    for (let depth = 0; depth < MAX_DEPTH && level.length > 0; depth += 1) {
+      const next: JsonValue[] = []
+      for (const value of level) {
+        if (all.length + next.length > MAX_NODES) break
+        if (Array.isArray(value)) for (const item of value as readonly JsonValue[]) next.push(item)
+        else if (isNode(value)) {
+          all.push(value)
+          for (const key of Object.keys(value)) {
+            const child = value[key]
+            if (typeof child === 'object' && child !== null) next.push(child)
+          }
+        }
+      }
+      level = next
+    }
+    this.#all = all
+    return all
+  }
+}
+
+/** What a field takes of a value: itself, or of a node its `@value` or its `name`. */
+export function rawOf(value: JsonValue): RawValue | undefined {
+  if (value === null) return undefined
+  if (typeof value !== 'object') return value
+  if (!isNode(value)) return undefined
+  const inner = Object.hasOwn(value, '@value') ? value['@value'] : Object.hasOwn(value, 'name') ? value.name : undefined
+  return typeof inner === 'object' ? undefined : inner
+}
+
+export function isNode(value: JsonValue | undefined): value is JsonNode {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function typesOf(node: JsonNode): readonly string[] {
+  const types = Object.hasOwn(node, '@type') ? node['@type'] : undefined
+  const list = Array.isArray(types) ? (types as readonly JsonValue[]) : [types]
+  return list.flatMap((type) => (typeof type === 'string' ? [type.replace(/^.*[/#:]/, '')] : []))
+}
+
+function flattened(value: JsonValue): JsonValue[] {
+  if (Array.isArray(value)) return (value as readonly JsonValue[]).flatMap((item) => (Array.isArray(item) ? [] : flattened(item)))
+  if (isNode(value) && Array.isArray(value['@list'])) return flattened(value['@list'])
+  return value === null ? [] : [value]
+}

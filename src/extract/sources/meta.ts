@@ -1,0 +1,52 @@
+import type { Document } from 'domhandler'
+import type { Selector } from '../language/selector.ts'
+
+/** One `<meta>` of a page that has a name and a content. */
+export interface MetaEntry {
+  /** Lower case: property, name, itemprop or http-equiv. */
+  readonly name: string
+  readonly content: string
+}
+
+/** In document order, which is what gives a structured property its owner. */
+export function readMeta(root: Document, metas: Selector): readonly MetaEntry[] {
+  return metas.all(root).flatMap(({ attribs }) => {
+    const name = attribs.property ?? attribs.name ?? attribs.itemprop ?? attribs['http-equiv']
+    const content = attribs.content
+    if (name === undefined || content === undefined) return []
+    // Several names in one attribute are as many properties.
+    return name
+      .toLowerCase()
+      .split(/\s+/)
+      .filter((word) => word !== '')
+      .map((word) => ({ name: word, content }))
+  })
+}
+
+/** Contents under a name. `og:image:url` is another way to write `og:image`. */
+export function metaValues(entries: readonly MetaEntry[], name: string): string[] {
+  const wanted = name.toLowerCase()
+  const exact = entries.filter((entry) => entry.name === wanted)
+  return (exact.length > 0 ? exact : entries.filter((entry) => entry.name === `${wanted}:url`)).map(({ content }) => content)
+}
+
+/**
+ * Entries grouped by their owner: each `og:image` begins a group, and the `og:image:…` behind it are its own until the next one.
+ * Source: ogp.me, "Structured Properties" and "Arrays".
+ */
+export function metaGroups(entries: readonly MetaEntry[], name: string): readonly (readonly MetaEntry[])[] {
+  const wanted = name.toLowerCase()
+  const groups: MetaEntry[][] = []
+  for (const entry of entries) {
+    const begins = entry.name === wanted || (entry.name === `${wanted}:url` && !isRepeated(groups.at(-1), wanted, entry))
+    if (begins) groups.push([entry])
+    else if (entry.name.startsWith(`${wanted}:`)) groups.at(-1)?.push(entry)
+  }
+  return groups
+}
+
+/** `og:image` followed by an `og:image:url` that says the same again. */
+function isRepeated(group: readonly MetaEntry[] | undefined, wanted: string, entry: MetaEntry): boolean {
+  const [first] = group ?? []
+  return first !== undefined && first.name === wanted && first.content === entry.content
+}

@@ -1,0 +1,86 @@
+import type { AnyNode, Document, Element } from 'domhandler'
+import type { JsonNode, JsonValue } from './json-node.ts'
+import { rawText } from './node-text.ts'
+
+const URL_ATTRIBUTES: Readonly<Record<string, string>> = {
+  a: 'href',
+  area: 'href',
+  link: 'href',
+  audio: 'src',
+  embed: 'src',
+  iframe: 'src',
+  img: 'src',
+  source: 'src',
+  track: 'src',
+  video: 'src',
+  object: 'data',
+}
+const VALUE_ATTRIBUTES: Readonly<Record<string, string>> = { meta: 'content', data: 'value', meter: 'value', time: 'datetime' }
+
+const MAX_DEPTH = 64
+
+/**
+ * Microdata of a page as nodes with `@type`. A property belongs to the nearest item around it; an item that is no property of
+ * another is a node of its own. URLs stay as they are written. Source: HTML standard, "Microdata".
+ */
+export function readMicrodata(root: Document): readonly JsonNode[] {
+  const items: Element[] = []
+  const byId = new Map<string, Element>()
+  walk(root, (element) => {
+    const { itemscope, itemprop, id } = element.attribs
+    if (itemscope !== undefined && itemprop === undefined) items.push(element)
+    if (id !== undefined && !byId.has(id)) byId.set(id, element)
+    return true
+  })
+  return items.map((item) => readItem(item, byId, []))
+}
+
+function readItem(item: Element, byId: ReadonlyMap<string, Element>, open: readonly Element[]): JsonNode {
+  const properties = new Map<string, JsonValue[]>()
+  const add = (element: Element): boolean => {
+    const { itemprop, itemscope } = element.attribs
+    if (itemprop !== undefined) {
+      const value = propertyValue(element, byId, [...open, item])
+      for (const name of itemprop.split(/\s+/)) {
+        if (name === '' || value === null) continue
+        const values = properties.get(name) ?? []
+        properties.set(name, values)
+        values.push(value)
+      }
+    }
+    return itemscope === undefined
+  }
+  for (const child of item.children) walk(child, add)
+  for (const id of (item.attribs.itemref ?? '').split(/\s+/)) {
+    const referred = byId.get(id)
+    if (referred !== undefined && !open.includes(referred) && referred !== item) walk(referred, add)
+  }
+  const types = (item.attribs.itemtype ?? '').split(/\s+/).filter((type) => type !== '')
+  const entries: [string, JsonValue][] = [...properties].map(([name, values]) => [name, values])
+  return Object.fromEntries(types.length === 0 ? entries : [['@type', types], ...entries])
+}
+
+function propertyValue(element: Element, byId: ReadonlyMap<string, Element>, open: readonly Element[]): JsonValue {
+  if (element.attribs.itemscope !== undefined) {
+    // An item that refers to one around it has no end.
+    return open.includes(element) || open.length >= MAX_DEPTH ? null : readItem(element, byId, open)
+  }
+  const attribute = VALUE_ATTRIBUTES[element.name] ?? URL_ATTRIBUTES[element.name]
+  const value = attribute === undefined ? undefined : element.attribs[attribute]
+  if (value !== undefined) return value
+  // What sites write on any element, whatever the standard says of its text.
+  return element.attribs.content ?? rawText(element).replace(/\s+/g, ' ').trim()
+}
+
+/** Elements in document order, `start` included; those below one for which `visit` gives false are left out. No recursion. */
+function walk(start: AnyNode, visit: (element: Element) => boolean): void {
+  const waiting: AnyNode[] = [start]
+  for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+    const below = 'attribs' in node ? visit(node) : 'children' in node
+    if (!below || !('children' in node)) continue
+    for (let index = node.children.length - 1; index >= 0; index -= 1) {
+      const child = node.children[index]
+      if (child !== undefined) waiting.push(child)
+    }
+  }
+}

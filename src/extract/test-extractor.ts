@@ -1,0 +1,132 @@
+import { createHash } from 'node:crypto'
+import type { Clock } from '../kernel/clock.ts'
+import { silentObserver } from '../kernel/observe.ts'
+import { decideCharset, decodeText } from '../message/charset.ts'
+import type { Page } from '../message/generated/types.ts'
+import { h } from '../message/ids.ts'
+import { unpackPageBodySync } from '../message/page-body.ts'
+import { compileExtractor } from './declarative-extractor.ts'
+import { ExtractorHost } from './extractor-host.ts'
+import { readDefinition } from './language/read-definition.ts'
+import type { LoadedExtractor } from './load-extractors.ts'
+import type { ExtractionResult } from './page-extraction.ts'
+import { createPageSelectors, PageView } from './page-view.ts'
+import { createPageParser } from './parse-page.ts'
+import type { JsonLdNote } from './sources/jsonld.ts'
+import { type FieldTrace, traceFields } from './trace-fields.ts'
+
+export interface TestInput {
+  readonly extractor: LoadedExtractor
+  readonly page: Page
+  readonly source: { readonly topic: string; readonly partition: number; readonly offset: bigint }
+  readonly envelopeText: string
+  readonly pageTimeoutMs: number
+  readonly pageMemoryBytes: number
+  readonly clock: Clock
+  /** What the extractor prints. */
+  readonly onOutput?: (text: string) => void
+}
+
+/** What `extractors test` shows. */
+export interface TestReport {
+  /** It would read this page in a crawl; it is run in any case. */
+  readonly matches: boolean
+  readonly records: readonly { readonly key: string; readonly record: Readonly<Record<string, unknown>> }[]
+  readonly failure: { readonly code: string; readonly message: string; readonly field: string | undefined } | undefined
+  /** Empty for code extractors. */
+  readonly fields: readonly FieldTrace[]
+  /** JSON-LD of the page that was repaired or left out. */
+  readonly notes: readonly JsonLdNote[]
+}
+
+/** Runs an extractor on one page as the stage would, under its limits, and tells of a declarative one where each value came from. */
+export async function testExtractor(input: TestInput): Promise<TestReport> {
+  const { extractor, page, source, envelopeText, pageTimeoutMs, pageMemoryBytes, clock, onOutput } = input
+  const host = new ExtractorHost({
+    extractors: [extractor],
+    envelopeText,
+    threads: 1,
+    pageTimeoutMs,
+    pageMemoryBytes,
+    clock,
+    observer: silentObserver,
+    framing: () => Buffer.alloc(0),
+    ...(onOutput === undefined ? {} : { onOutput }),
+  })
+  let results: readonly ExtractionResult[]
+  await host.start()
+  try {
+    results = await host.extract({ page, source, extractors: [extractor.name], extractedAt: clock.now(), replayId: null })
+  } finally {
+    await host.stop({ mode: 'abort', timeoutMs: 0 })
+  }
+  const [result] = results
+  const records = result?.kind === 'records' ? result.records : []
+  return {
+    matches: extractor.matches(page),
+    records: records.map(({ key, value }) => ({ key, record: extractor.schema.decode(value) as Readonly<Record<string, unknown>> })),
+    failure: result?.kind === 'failure' ? { code: result.code, message: result.message, field: result.field } : undefined,
+    // A page that does not end the process in time is not looked at here either.
+    ...(result?.kind === 'records' || result?.field !== undefined ? traced(extractor, page) : { fields: [], notes: [] }),
+  }
+}
+
+function traced(extractor: LoadedExtractor, page: Page): Pick<TestReport, 'fields' | 'notes'> {
+  if (extractor.source.kind !== 'declarative') return { fields: [], notes: [] }
+  const { definition } = readDefinition(extractor.source.text)
+  if (definition === undefined) return { fields: [], notes: [] }
+  const compiled = compileExtractor(definition)
+  const unpacked = unpackPageBodySync(page)
+  if (!unpacked.ok) return { fields: [], notes: [] }
+  const text = decodeText(unpacked.bytes, page.charset)
+  return createPageParser().withPage(text, { mode: definition.parse, locations: true }, ({ root }) => {
+    const view = new PageView(root, page.finalUrl, createPageSelectors())
+    return { fields: traceFields(compiled, view), notes: view.jsonLd.notes }
+  })
+}
+
+/** A page of a saved file or of one request, as it would lie on the topic. Shape: body is decoded; contentType is the whole header. */
+export function pageOf(body: Buffer, url: string, given: { readonly contentType?: string; readonly fetchedAt: number }): Page {
+  const contentType = given.contentType ?? 'text/html'
+  const { charset, source } = decideCharset(body, contentType)
+  const taskId = h('test', url)
+  return {
+    fetchId: h(taskId, 1),
+    taskId,
+    url,
+    canonicalUrl: url,
+    finalUrl: url,
+    redirects: [],
+    status: 200,
+    headers: [{ name: 'content-type', value: contentType }],
+    contentType: contentType.split(';', 1)[0]?.trim().toLowerCase() ?? null,
+    charset,
+    charsetSource: source,
+    body,
+    bodyEncoding: 'identity',
+    bodyRef: null,
+    bodySha256: createHash('sha256').update(body).digest('hex'),
+    bodyLength: body.length,
+    truncated: null,
+    fetchedAt: given.fetchedAt,
+    ttfbMs: 0,
+    totalMs: 0,
+    remoteAddress: null,
+    robots: null,
+    policy: null,
+    attempt: 1,
+    crawlId: null,
+    jobId: null,
+    round: 0,
+    lane: null,
+    depth: 0,
+    maxDepth: 0,
+    seedUrl: null,
+    parentUrl: null,
+    extractors: [],
+    dedup: 'none',
+    meta: {},
+    traceId: null,
+    enqueuedAt: null,
+  }
+}

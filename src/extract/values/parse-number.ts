@@ -1,0 +1,92 @@
+/** A decimal number as it was written, without any loss: digits as text. */
+export interface DecimalDigits {
+  readonly negative: boolean
+  /** Without leading zeros; `0` for none. */
+  readonly whole: string
+  /** As written, trailing zeros included; empty for none. */
+  readonly fraction: string
+}
+
+export interface NumberFormat {
+  /** `1.299` is written by a program: a point is the decimal point. Else it is written for people. */
+  readonly machine: boolean
+  /** The character before the fraction, where the extractor says the language; undefined: found from the number itself. */
+  readonly decimalMark: string | undefined
+  /** Digits behind the mark that the type holds; a single mark before exactly three digits groups thousands where fewer fit. */
+  readonly scale: number
+}
+
+const MACHINE = /^\s*([+-]?)(\d+)(?:\.(\d+))?\s*$/
+/** Digits with grouping or decimal marks between them, or a fraction without its zero. */
+const WRITTEN = /\d+(?:[.,'’٬٫ ]\d+)*|[.,]\d+/
+/** A sign, perhaps before a currency, right before the number; a hyphen within a word or a dash between words is none. */
+const NEGATIVE = /(?:^|[\s(:]|\p{Sc})[-−](?:\p{Sc}\s?|[A-Z]{3}\s?)?$/u
+const GROUP_ONLY = /['’٬ ]/
+
+/**
+ * The first number in a text, in whatever way it is grouped: `1.299,00`, `1,299.00`, `1 299,00`, `1'299.00`, `$-5`, `.99`.
+ * Shape: undefined where there is none. With both marks the last one is the decimal mark; one that occurs twice groups.
+ */
+export function parseNumber(text: string, format: NumberFormat): DecimalDigits | undefined {
+  if (format.machine && format.decimalMark === undefined) {
+    const match = MACHINE.exec(text)
+    if (match !== null) return digits(match[1] === '-', match[2] ?? '', match[3] ?? '')
+  }
+  const match = WRITTEN.exec(text)
+  if (match === null) return undefined
+  const written = withoutLooseGroups(match[0])
+  const mark = format.decimalMark ?? decimalMarkOf(written, format)
+  const at = mark === undefined ? -1 : written.lastIndexOf(mark)
+  const whole = at === -1 ? written : written.slice(0, at)
+  const fraction = at === -1 ? '' : written.slice(at + 1)
+  // "1.2.3" with a point as the decimal mark is a version, not a number; "12,34" where a comma groups is none either.
+  if (/\D/.test(fraction) || !isGrouped(whole, mark)) return undefined
+  return digits(NEGATIVE.test(text.slice(0, match.index)), whole.replace(/\D/g, ''), fraction)
+}
+
+/** Character before the fraction in a language. Errors: RangeError for a text that is no language tag. */
+export function decimalMarkOfLocale(locale: string): string {
+  return new Intl.NumberFormat(locale).formatToParts(1.5).find(({ type }) => type === 'decimal')?.value ?? '.'
+}
+
+function digits(negative: boolean, whole: string, fraction: string): DecimalDigits {
+  const trimmed = whole.replace(/^0+(?=\d)/, '')
+  return { negative, whole: trimmed === '' ? '0' : trimmed, fraction }
+}
+
+/** A space groups only between one to three digits and groups of exactly three: `13 128` does, `2 packs of 5` never comes here. */
+function withoutLooseGroups(written: string): string {
+  const parts = written.split(' ')
+  let kept = parts[0] ?? ''
+  if (!/^\d{1,3}$/.test(kept)) return kept
+  for (const part of parts.slice(1)) {
+    if (!/^\d{3}(?!\d)/.test(part)) break
+    kept += ` ${part}`
+    // A part with a decimal mark ends the number.
+    if (!/^\d{3}$/.test(part)) break
+  }
+  return kept
+}
+
+function decimalMarkOf(written: string, { scale, machine }: NumberFormat): string | undefined {
+  if (written.includes('٫')) return '٫'
+  const point = written.lastIndexOf('.')
+  const comma = written.lastIndexOf(',')
+  if (point === -1 && comma === -1) return undefined
+  if (point !== -1 && comma !== -1) return point > comma ? '.' : ','
+  const mark = point === -1 ? ',' : '.'
+  const first = written.indexOf(mark)
+  if (first !== Math.max(point, comma)) return undefined
+  // Other marks group already, so this one does not.
+  if (GROUP_ONLY.test(written)) return mark
+  const looksGrouped = /^[1-9]\d{0,2}[.,]\d{3}$/.test(written)
+  if (!looksGrouped) return mark
+  if (mark === ',') return undefined
+  return machine || scale >= 3 ? mark : undefined
+}
+
+function isGrouped(whole: string, mark: string | undefined): boolean {
+  if (mark !== undefined && whole.includes(mark)) return false
+  const groups = whole.split(/\D/)
+  return groups.length === 1 || groups.slice(1).every((group) => group.length === 3 || (group.length === 2 && /[.,]/.test(whole)))
+}

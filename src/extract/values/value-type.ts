@@ -1,0 +1,167 @@
+import { type DecimalDigits, decimalMarkOfLocale, parseNumber } from './parse-number.ts'
+import { compileTimePattern, parseTime, type TimeFormat, zoneMinutes } from './parse-time.ts'
+
+/** Type of a field, as the extractor file says it. */
+export type ValueType =
+  | { readonly kind: 'string' | 'url' | 'html' | 'boolean' }
+  | { readonly kind: 'int' | 'long' | 'double'; readonly locale?: string }
+  | { readonly kind: 'decimal'; readonly scale: number; readonly locale?: string }
+  | { readonly kind: 'date' | 'timestamp'; readonly format?: string; readonly zone?: string }
+
+export type ScalarKind = ValueType['kind']
+
+export const SCALAR_KINDS = [
+  'string',
+  'int',
+  'long',
+  'double',
+  'decimal',
+  'boolean',
+  'date',
+  'timestamp',
+  'url',
+  'html',
+] as const satisfies readonly ScalarKind[]
+
+/** What a source found, before it has the type of its field. */
+export type RawValue = string | number | boolean
+
+/** A typed value as `AvroSchema.encode` takes it; `empty`: nothing but white space; `problem`: why it does not have the type. */
+export type Converted =
+  | { readonly kind: 'value'; readonly value: string | number | boolean }
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'problem'; readonly problem: string }
+
+/** Shape: machine = written by a program (attributes, JSON-LD, meta), so that `1.299` is little more than one. */
+export type Converter = (raw: RawValue, machine: boolean, base: string) => Converted
+
+const EMPTY: Converted = { kind: 'empty' }
+const YES = new Set(['true', 'yes', 'y', 'on', '1'])
+const NO = new Set(['false', 'no', 'n', 'off', '0'])
+const INT_MAX = 2_147_483_647n
+/** What a JavaScript number and the Avro library hold without loss. */
+const LONG_MAX = 9_007_199_254_740_990n
+const PRECISION = 38
+
+/** Compiles the conversion to one type. Errors: RangeError for a locale, format or zone that is none; checked when the file is read. */
+export function compileConverter(type: ValueType): Converter {
+  switch (type.kind) {
+    case 'string':
+      return (raw) => text(collapse(String(raw)))
+    case 'html':
+      return (raw) => text(String(raw).trim())
+    case 'boolean':
+      return toBoolean
+    case 'url':
+      return toUrl
+    case 'int':
+    case 'long':
+      return numeric(type.locale, 0, integerOf(type.kind))
+    case 'double':
+      return numeric(type.locale, Number.POSITIVE_INFINITY, doubleOf, true)
+    case 'decimal':
+      return numeric(type.locale, type.scale, decimalOf(type.scale))
+    case 'date':
+    case 'timestamp':
+      return timed(type)
+  }
+}
+
+/** White space of any kind and length as one space, none at the ends. */
+export function collapse(value: string): string {
+  return value.replace(/\s+/g, ' ').trim()
+}
+
+function text(value: string): Converted {
+  return value === '' ? EMPTY : { kind: 'value', value }
+}
+
+function problem(raw: RawValue, expected: string): Converted {
+  const shown = typeof raw === 'string' && raw.length > 80 ? `${raw.slice(0, 80)}…` : raw
+  return { kind: 'problem', problem: `${JSON.stringify(shown)} is no ${expected}` }
+}
+
+/** `checked` and `checked=""` are true, as in HTML; the attribute reader hands them over as true. */
+function toBoolean(raw: RawValue): Converted {
+  if (typeof raw === 'boolean') return { kind: 'value', value: raw }
+  const word = String(raw).trim().toLowerCase()
+  if (word === '') return EMPTY
+  if (YES.has(word)) return { kind: 'value', value: true }
+  return NO.has(word) ? { kind: 'value', value: false } : problem(raw, 'boolean (true, false, yes, no, on, off, 1, 0)')
+}
+
+function toUrl(raw: RawValue, _machine: boolean, base: string): Converted {
+  const reference = String(raw).trim()
+  if (reference === '') return EMPTY
+  if (!URL.canParse(reference, base)) return problem(raw, 'URL')
+  const url = new URL(reference, base)
+  return url.protocol === 'http:' || url.protocol === 'https:' ? { kind: 'value', value: url.href } : problem(raw, 'http or https URL')
+}
+
+type FromDigits = (digits: DecimalDigits, raw: RawValue) => Converted
+
+function numeric(locale: string | undefined, scale: number, fromDigits: FromDigits, exponent = false): Converter {
+  const decimalMark = locale === undefined ? undefined : decimalMarkOfLocale(locale)
+  return (raw, machine) => {
+    if (typeof raw === 'boolean') return problem(raw, 'number')
+    const written = typeof raw === 'number' ? plainNumber(raw) : raw
+    if (written.trim() === '') return EMPTY
+    if (exponent && /^\s*[+-]?\d+(\.\d+)?e[+-]?\d+\s*$/i.test(written) && Number.isFinite(Number(written))) {
+      return { kind: 'value', value: Number(written) }
+    }
+    const digits = parseNumber(written, { machine: machine || typeof raw === 'number', decimalMark, scale })
+    return digits === undefined ? problem(raw, 'number') : fromDigits(digits, raw)
+  }
+}
+
+/** A JSON number without an exponent: 1e21 is written out. */
+function plainNumber(value: number): string {
+  return Number.isInteger(value) && Math.abs(value) >= 1e21 ? BigInt(value).toString() : String(value)
+}
+
+function integerOf(kind: 'int' | 'long'): FromDigits {
+  const max = kind === 'int' ? INT_MAX : LONG_MAX
+  return ({ negative, whole, fraction }, raw) => {
+    if (/[1-9]/.test(fraction)) return problem(raw, 'whole number')
+    // Longer than any long: the text is no number that BigInt should be asked to make.
+    if (whole.length > 19) return problem(raw, kind)
+    const value = negative ? -BigInt(whole) : BigInt(whole)
+    return value > max || value < -max ? problem(raw, kind) : { kind: 'value', value: Number(value) }
+  }
+}
+
+function doubleOf({ negative, whole, fraction }: DecimalDigits, raw: RawValue): Converted {
+  const value = Number(`${negative ? '-' : ''}${whole}.${fraction}0`)
+  return Number.isFinite(value) ? { kind: 'value', value } : problem(raw, 'double')
+}
+
+/** Never rounded: what does not fit the scale is not that number. Trailing zeros are none. */
+function decimalOf(scale: number): FromDigits {
+  return ({ negative, whole, fraction }, raw) => {
+    const kept = fraction.slice(0, scale).padEnd(scale, '0')
+    if (/[1-9]/.test(fraction.slice(scale))) return problem(raw, `decimal with ${scale} digits behind the point`)
+    if (whole.length + scale > PRECISION + (whole === '0' ? 1 : 0)) return problem(raw, `decimal of ${PRECISION} digits`)
+    const zero = whole === '0' && !/[1-9]/.test(kept)
+    return { kind: 'value', value: `${negative && !zero ? '-' : ''}${whole}${scale === 0 ? '' : `.${kept}`}` }
+  }
+}
+
+function timed(type: Extract<ValueType, { kind: 'date' | 'timestamp' }>): Converter {
+  const format = timeFormat(type)
+  const expected = `${type.kind}${type.format === undefined ? ' in a form that has one meaning; say its `format`' : ` in the format ${type.format}`}`
+  return (raw) => {
+    const written = collapse(String(raw))
+    if (written === '') return EMPTY
+    const parsed = parseTime(written, format)
+    if (!parsed.ok) return problem(raw, expected)
+    return { kind: 'value', value: type.kind === 'date' ? parsed.date : parsed.ms }
+  }
+}
+
+function timeFormat({ format, zone }: { readonly format?: string; readonly zone?: string }): TimeFormat {
+  const pattern = format === undefined ? undefined : compileTimePattern(format)
+  if (format !== undefined && pattern === undefined) throw new RangeError(`${JSON.stringify(format)} names no year, month and day`)
+  const minutes = zone === undefined ? 0 : zoneMinutes(zone)
+  if (minutes === undefined) throw new RangeError(`${JSON.stringify(zone)} is no zone; expected UTC or an offset such as +02:00`)
+  return { pattern, zoneMinutes: minutes }
+}
