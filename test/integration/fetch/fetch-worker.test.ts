@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { MillraceError } from '../../../src/kernel/errors.ts'
 import { unpackPageBody } from '../../../src/message/page-body.ts'
 import { eventually } from '../../support/eventually.ts'
 import { FetchFixture, fakeExchange, fastPace } from '../../support/fetch-fixture.ts'
@@ -338,5 +339,82 @@ describe('a fetch worker on a real broker', () => {
     ])
     expect(exchange.requests.every(({ url }) => url.pathname === '/robots.txt')).toBe(true)
     expect(await fixture.messages(fixture.topics.deadLetters)).toEqual([])
+  })
+
+  it('skips a copy of a finished task: no request, no outcome, counted', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const exchange = fakeExchange(() => ({ body: 'x' }))
+    await fixture.fetchWorker(exchange)
+    const [task] = await fixture.produce([{ url: 'http://a.example/once' }])
+    await settled(1)
+    await eventually(async () => (await fixture.state.isFinished([{ taskId: task?.taskId ?? '', attempt: 1 }]))[0])
+    await fixture.publisher.publish([task as NonNullable<typeof task>])
+    await fixture.produce([{ url: 'http://b.example/after' }])
+    await settled(2)
+    await eventually(() => fixture.seen.count('RepeatSkipped') === 1)
+    expect(exchange.requests).toHaveLength(2)
+    expect(await fixture.outcomes()).toHaveLength(2)
+  })
+
+  it('starts no request while the store is away, guesses nothing, and goes on by itself', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    let isAway = false
+    const state = new Proxy(fixture.state, {
+      get(target, name) {
+        const value = Reflect.get(target, name) as unknown
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]) =>
+          isAway ? Promise.reject(new MillraceError('STATE_UNAVAILABLE', 'away')) : Reflect.apply(value, target, args)
+      },
+    })
+    const exchange = fakeExchange(() => ({ body: 'x' }))
+    await fixture.fetchWorker(exchange, { state })
+    await fixture.produce([{ url: 'http://a.example/1' }])
+    await settled(1)
+    isAway = true
+    await fixture.produce(Array.from({ length: 5 }, (_, i) => ({ url: `http://a${i}.example/2` })))
+    await eventually(() => fixture.seen.count('StorePaused') > 0)
+    expect(exchange.requests).toHaveLength(1)
+    isAway = false
+    await settled(6)
+    expect(exchange.requests).toHaveLength(6)
+    expect(fixture.seen.count('StoreResumed')).toBeGreaterThan(0)
+  })
+
+  it('leaves a site alone for as long as it asks, its other tasks included, and goes on with the others', async () => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
+    const starts: { host: string; at: number }[] = []
+    const exchange = fakeExchange(({ url }) => {
+      starts.push({ host: url.host, at: performance.now() })
+      const isFirst = starts.filter(({ host }) => host === 'busy.example').length === 1
+      return url.host === 'busy.example' && isFirst ? { status: 429, headers: { 'retry-after': '2' } } : { body: 'x' }
+    })
+    await fixture.fetchWorker(exchange, { paceOf: (url) => ({ ...fastPace(url), concurrency: 1 }) })
+    await fixture.delayWorker()
+    await fixture.produce(Array.from({ length: 8 }, (_, i) => ({ url: `http://${i % 2 === 0 ? 'busy' : 'free'}.example/${i}` })))
+    await settled(8)
+    const busy = starts.filter(({ host }) => host === 'busy.example').map(({ at }) => at)
+    expect(busy).toHaveLength(5)
+    expect((busy[1] ?? 0) - (busy[0] ?? 0)).toBeGreaterThanOrEqual(1_990)
+    const free = starts.filter(({ host }) => host === 'free.example').map(({ at }) => at)
+    expect((free.at(-1) ?? 0) - (busy[0] ?? 0)).toBeLessThan(1_000)
+  })
+
+  it('keeps a page that was cut only when there is no further attempt', async () => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
+    const exchange = fakeExchange(({ url }, count) => ({
+      body: 'short',
+      ...(url.pathname === '/ever' || count === 1 ? { truncated: 'network' } : {}),
+    }))
+    await fixture.fetchWorker(exchange, { retry: { maxAttempts: 2, firstDelayMs: 100, maxDelayMs: 200 } })
+    await fixture.delayWorker()
+    await fixture.produce([{ url: 'http://a.example/once' }])
+    await settled(1)
+    await fixture.produce([{ url: 'http://a.example/ever' }])
+    await settled(2)
+    expect((await fixture.pages()).map(({ url, truncated, attempt }) => [new URL(url).pathname, truncated, attempt])).toEqual([
+      ['/once', null, 2],
+      ['/ever', 'network', 2],
+    ])
   })
 })
