@@ -1,0 +1,188 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { ExtractWorker, type ShadowReplay } from '../extract/extract-worker.ts'
+import { ExtractorHost, recordFraming } from '../extract/extractor-host.ts'
+import { type LoadedExtractor, loadExtractors } from '../extract/load-extractors.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import type { AvroSchema } from '../message/avro.ts'
+import { commandPayload, parseSubject, subject } from '../message/command.ts'
+import { compatibilityProblems } from '../message/compatibility.ts'
+import type { Page } from '../message/generated/types.ts'
+import { compileGlob, compileUrlGlob } from '../url/glob.ts'
+import { announce } from './announce.ts'
+import type { Runtime } from './runtime.ts'
+
+/** Files of the configuration; a `*` in the name of the file stands for any characters. Errors: CONFIG_INVALID for a pattern without files. */
+export function extractorFiles(patterns: readonly string[]): string[] {
+  return patterns.flatMap((pattern) => {
+    if (!basename(pattern).includes('*')) return [resolve(pattern)]
+    const folder = resolve(dirname(pattern))
+    const matches = compileGlob(basename(pattern))
+    const found = listFolder(folder).filter(matches).sort()
+    if (found.length === 0) throw new MillraceError('CONFIG_INVALID', `extractors: no file matches ${pattern}`)
+    return found.map((name) => join(folder, name))
+  })
+}
+
+function listFolder(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch (cause) {
+    throw new MillraceError('CONFIG_INVALID', `extractors: can not read the folder ${folder}`, { cause })
+  }
+}
+
+/** The extractors of the configuration, or of the files named. Errors: EXTRACTOR_INVALID, CONFIG_INVALID. */
+export function loadConfigured(envelopeText: string, patterns: readonly string[]): Promise<readonly LoadedExtractor[]> {
+  return loadExtractors(extractorFiles(patterns), envelopeText)
+}
+
+export function envelopeText(runtime: Pick<Runtime, 'schemaStore'>): string {
+  return runtime.schemaStore.current('RecordEnvelope').text
+}
+
+/** Those of one extract group: all where the group has no name, and no other group asks for them. */
+export function extractorsOf(runtime: Runtime, all: readonly LoadedExtractor[], group: string | undefined): readonly LoadedExtractor[] {
+  const groups = runtime.config['extract.groups']
+  if (group === undefined) {
+    const elsewhere = new Set(Object.values(groups).flat())
+    return all.filter(({ name }) => !elsewhere.has(name))
+  }
+  const names = groups[group]
+  if (names === undefined)
+    throw new MillraceError(
+      'CONFIG_INVALID',
+      `there is no extract group ${group}; extract.groups has ${Object.keys(groups).join(', ') || 'none'}`,
+    )
+  const missing = names.filter((name) => !all.some((extractor) => extractor.name === name))
+  if (missing.length > 0)
+    throw new MillraceError('CONFIG_INVALID', `extract.groups.${group} names ${missing.join(', ')}, which no extractor file defines`)
+  return all.filter(({ name }) => names.includes(name))
+}
+
+/**
+ * Tells all members of these extractors: their record schemas first, so that any reader can decode what follows. Errors:
+ * EXTRACTOR_VERSION_CHANGED for a definition that differs under a version that is known, EXTRACTOR_INCOMPATIBLE for a schema that
+ * can't read what older versions wrote, naming the field.
+ */
+export async function announceExtractors(runtime: Runtime, extractors: readonly LoadedExtractor[]): Promise<void> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  const known = control.withPrefix('extractor:')
+  for (const extractor of extractors) {
+    const { name, version, definitionSha256, schema } = extractor
+    const older: AvroSchema[] = []
+    let isKnown = false
+    for (const command of known) {
+      const about = parseSubject(command.subject)
+      if (about?.kind !== 'extractor' || about.name !== name) continue
+      const payload = commandPayload(command) as { definitionSha256?: unknown; fingerprint?: unknown }
+      if (about.version === version) {
+        isKnown = true
+        if (payload.definitionSha256 !== definitionSha256) throw changedDefinition(extractor)
+      } else if (about.version < version && typeof payload.fingerprint === 'string') {
+        const writer = runtime.schemaStore.byFingerprint(payload.fingerprint)
+        if (writer !== undefined) older.push(writer)
+      }
+    }
+    refuseIncompatible(extractor, older)
+    runtime.schemaStore.add(schema.text)
+    keepSchemaFile(runtime, schema)
+    if (isKnown) continue
+    await announce(runtime, {
+      kind: 'announce',
+      subject: subject.schema(schema.fingerprint),
+      payload: { name: schema.name, schema: schema.text },
+    })
+    await announce(runtime, {
+      kind: 'announce',
+      subject: subject.extractor(name, version),
+      payload: { definitionSha256, fingerprint: schema.fingerprint },
+    })
+  }
+}
+
+function changedDefinition({ name, version, file }: LoadedExtractor): MillraceError {
+  return new MillraceError(
+    'EXTRACTOR_VERSION_CHANGED',
+    `${file}: extractor ${name} differs from what ran as version ${version} before; raise it to ${version + 1}`,
+    {
+      context: { file },
+    },
+  )
+}
+
+function refuseIncompatible({ name, version, file, schema }: LoadedExtractor, older: readonly AvroSchema[]): void {
+  const problems = compatibilityProblems('BACKWARD_TRANSITIVE', schema, older)
+  if (problems.length === 0) return
+  const reasons = problems.map(({ path, reason }) => `  ${path}: ${reason}`).join('\n')
+  throw new MillraceError(
+    'EXTRACTOR_INCOMPATIBLE',
+    `${file}: version ${version} of ${name} can not read the records of an older version:\n${reasons}`,
+    { context: { file } },
+  )
+}
+
+/** A reader without a registry finds every record schema as a file. */
+function keepSchemaFile(runtime: Runtime, schema: AvroSchema): void {
+  const folder = join(runtime.dataDir, 'schemas')
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, `${schema.name}.${schema.fingerprint}.avsc`), `${JSON.stringify(JSON.parse(schema.text), null, 2)}\n`)
+}
+
+export interface ExtractStage {
+  readonly host: ExtractorHost
+  readonly worker: ExtractWorker
+}
+
+/** Extract as one process: reads pages, writes records. Both parts are built, none is started. */
+export async function createExtract(
+  runtime: Runtime,
+  extractors: readonly LoadedExtractor[],
+  options: { groupId: string; shadow?: ShadowReplay; onOutput?: (text: string) => void },
+): Promise<ExtractStage> {
+  const { config, client, admin, codec, topics, clock, observer } = runtime
+  const stageObserver = observer.child({ stage: 'extract' })
+  const host = new ExtractorHost({
+    extractors,
+    envelopeText: envelopeText(runtime),
+    threads: config['extract.threads'],
+    pageTimeoutMs: config['extract.pageTimeout'],
+    pageMemoryBytes: config['extract.pageMemory'],
+    framing: ({ schema, topic }) => recordFraming(codec, schema, options.shadow?.recordsTopic ?? topic ?? topics.records),
+    ...(options.onOutput === undefined ? {} : { onOutput: options.onOutput }),
+    clock,
+    observer: stageObserver,
+  })
+  const worker = new ExtractWorker({
+    client,
+    admin,
+    groupId: options.groupId,
+    topic: topics.html,
+    recordsTopic: topics.records,
+    deadLettersTopic: topics.deadLetters,
+    extraction: host,
+    codec,
+    control: await runtime.control(),
+    maxBatchBytes: runtime.maxBatchBytes,
+    ...(options.shadow === undefined ? {} : { shadow: options.shadow }),
+    clock,
+    observer: stageObserver,
+  })
+  return { host, worker }
+}
+
+/** Links that the extractors matching a page let through; all where none of them says anything. */
+export function linkNarrowing(extractors: readonly LoadedExtractor[]): (page: Page, links: readonly string[]) => readonly string[] {
+  const rules = extractors.flatMap(({ matches, links }) =>
+    links === undefined ? [] : [{ matches, allow: links.allow.map(compileUrlGlob), deny: links.deny.map(compileUrlGlob) }],
+  )
+  return (page, links) => {
+    const applying = rules.filter(({ matches }) => matches(page))
+    if (applying.length === 0) return links
+    return links.filter((link) => {
+      const url = new URL(link)
+      return applying.some(({ allow, deny }) => !deny.some((glob) => glob(url)) && (allow.length === 0 || allow.some((glob) => glob(url))))
+    })
+  }
+}

@@ -1,0 +1,94 @@
+import { readLog } from '../kafka/log-reader.ts'
+import type { KafkaMessage } from '../kafka/message.ts'
+import { type PartitionId, partitionId } from '../kernel/brand.ts'
+import type { Runtime } from './runtime.ts'
+
+/** A record as `--out` writes it. */
+export type WriteRecord = (record: unknown) => Promise<void>
+
+/**
+ * Follows the topics of records from where they end now, and hands over the records of one crawl as they are committed. `finish`
+ * reads to what is then the end; the count is exact.
+ */
+export class RecordOutput {
+  readonly #runtime: Runtime
+  readonly #crawlId: string | undefined
+  readonly #write: WriteRecord | undefined
+  readonly #positions = new Map<string, Map<number, bigint>>()
+  readonly #stopping = new AbortController()
+  #following: Promise<void> = Promise.resolve()
+  #count = 0
+
+  private constructor(runtime: Runtime, crawlId: string | undefined, write: WriteRecord | undefined) {
+    this.#runtime = runtime
+    this.#crawlId = crawlId
+    this.#write = write
+  }
+
+  static async start(
+    runtime: Runtime,
+    topics: readonly string[],
+    crawlId: string | undefined,
+    write: WriteRecord | undefined,
+  ): Promise<RecordOutput> {
+    const output = new RecordOutput(runtime, crawlId, write)
+    for (const topic of topics) output.#positions.set(topic, await runtime.admin.endOffsets(topic, 'read_committed'))
+    output.#following = output.#read({ follow: true, signal: output.#stopping.signal })
+    output.#following.catch(() => undefined)
+    return output
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  /** Rejects when the reading, or writing what was read, has failed. */
+  get failed(): Promise<never> {
+    return this.#following.then(() => new Promise<never>(() => undefined))
+  }
+
+  async finish(): Promise<number> {
+    this.#stopping.abort()
+    await this.#following
+    await this.#read({ follow: false })
+    return this.#count
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#following
+  }
+
+  async #read(how: { follow: boolean; signal?: AbortSignal }): Promise<void> {
+    const { client, clock, observer, codec } = this.#runtime
+    const from = new Map([...this.#positions].map(([topic, offsets]) => [topic, new Map(offsets)] as const))
+    const until = how.follow ? undefined : await this.#ends()
+    const log = readLog({ client, clock, observer, from, ...(until === undefined ? {} : { until }), ...how })
+    for await (const event of log) {
+      if (event.kind !== 'batch') continue
+      await codec.ensureSchemas(event.messages.map(({ value }) => value))
+      for (const message of event.messages) {
+        await this.#take(message)
+        this.#positions.get(event.topic)?.set(event.partition, message.offset + 1n)
+      }
+      this.#positions.get(event.topic)?.set(event.partition, event.position)
+    }
+  }
+
+  async #take(message: KafkaMessage): Promise<void> {
+    if (message.value === null) return
+    const { value } = this.#runtime.codec.decodeAny(message.value)
+    if (this.#crawlId !== undefined && (value as { crawlId?: unknown }).crawlId !== this.#crawlId) return
+    this.#count += 1
+    await this.#write?.(value)
+  }
+
+  async #ends(): Promise<Map<PartitionId, bigint>> {
+    const ends = new Map<PartitionId, bigint>()
+    for (const topic of this.#positions.keys()) {
+      for (const [partition, offset] of await this.#runtime.admin.endOffsets(topic, 'read_committed'))
+        ends.set(partitionId(topic, partition), offset)
+    }
+    return ends
+  }
+}

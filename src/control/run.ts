@@ -1,0 +1,229 @@
+import { acquireRunLock } from '../embedded/run-lock.ts'
+import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import { uuidV7 } from '../message/ids.ts'
+import { type AuditReport, audit } from './audit.ts'
+import { CrawlEnd, type DelayedTask } from './crawl-end.ts'
+import { announceExtractors, createExtract, extractorsOf, linkNarrowing } from './extraction.ts'
+import { startHeartbeat } from './heartbeat.ts'
+import { type BadSeed, produce, type SeedText } from './produce.ts'
+import { RecordOutput, type WriteRecord } from './record-output.ts'
+import { type Runtime, requireTopics } from './runtime.ts'
+import { StageGroup } from './stage-group.ts'
+import { createDelay, createFetch, createFrontier } from './stages.ts'
+import { applyTopics } from './topics.ts'
+
+export interface RunOptions {
+  /** None: what is queued is worked off. */
+  readonly seeds: AsyncIterable<SeedText> | Iterable<SeedText> | undefined
+  readonly extractors: readonly LoadedExtractor[]
+  /** A new crawl where not given. */
+  readonly crawlId?: string
+  readonly meta?: Readonly<Record<string, string>>
+  readonly writeRecord?: WriteRecord
+  readonly onOutput?: (text: string) => void
+  /** Tasks that are due later than this are left queued. */
+  readonly maxWaitMs: number
+  readonly keepRunning: boolean
+  readonly drainTimeoutMs: number
+  readonly version: string
+  readonly onProgress?: (progress: RunProgress) => void
+  readonly draining: AbortSignal
+  readonly aborting: AbortSignal
+}
+
+export interface RunProgress {
+  readonly accepted: number
+  readonly final: number
+  readonly records: number
+  readonly elapsedMs: number
+}
+
+export interface RunReport {
+  /** Undefined when what was queued was worked off. */
+  readonly crawlId: string | undefined
+  readonly audit: AuditReport
+  readonly records: number
+  readonly bad: readonly BadSeed[]
+  readonly badCount: number
+  readonly produced: number
+  /** Left queued, since they are due later than `maxWaitMs`. */
+  readonly waiting: readonly DelayedTask[]
+  /** A signal ended it before the crawl had ended. */
+  readonly interrupted: boolean
+  readonly elapsedMs: number
+}
+
+const LOOK_EVERY_MS = 200
+
+/**
+ * The main job: every stage in this process, until the crawl has ended. Stages are started from the end of the flow to its beginning
+ * and stopped the other way round, so that each finds its successor up.
+ */
+export async function run(runtime: Runtime, options: RunOptions): Promise<RunReport> {
+  const lock = acquireRunLock(runtime.dataDir, 'millrace run')
+  runtime.onClose('run lock', () => lock.release())
+  const startedMono = runtime.clock.mono()
+  await prepareTopics(runtime, options.extractors)
+  await announceExtractors(runtime, options.extractors)
+  const crawlId = options.seeds === undefined ? options.crawlId : (options.crawlId ?? uuidV7(runtime.clock))
+  const output = await RecordOutput.start(runtime, recordTopics(runtime, options.extractors), crawlId, options.writeRecord)
+  const stages = new StageGroup()
+  const ended = { waiting: [] as readonly DelayedTask[], interrupted: false }
+  let produced = { produced: 0, badCount: 0, bad: [] as readonly BadSeed[] }
+  try {
+    await startStages(runtime, stages, options)
+    const seeding = seed(runtime, options, crawlId)
+    const outcome = await Promise.race([
+      waitForEnd(runtime, options, crawlId, seeding, (state) => report(runtime, options, output, startedMono, state)),
+      stages.failed,
+      output.failed,
+    ])
+    produced = await seeding
+    ended.waiting = outcome.waiting
+    ended.interrupted = outcome.interrupted
+  } finally {
+    const mode = options.aborting.aborted ? 'abort' : 'drain'
+    const stopping = stages.stop({ mode, timeoutMs: options.drainTimeoutMs })
+    const onAbort = (): void => void stages.stop({ mode: 'abort', timeoutMs: 0 })
+    options.aborting.addEventListener('abort', onAbort, { once: true })
+    await stopping
+    options.aborting.removeEventListener('abort', onAbort)
+    await output.stop()
+  }
+  const records = await output.finish()
+  const ledger = await audit(runtime, crawlId === undefined ? {} : { crawlId })
+  return { crawlId, audit: ledger, records, ...produced, ...ended, elapsedMs: runtime.clock.mono() - startedMono }
+}
+
+/** On our own broker the topics are made; on a given one that is the operator's decision. */
+export async function prepareTopics(runtime: Runtime, extractors: readonly LoadedExtractor[]): Promise<void> {
+  const topics = extractors.flatMap(({ topic }) => (topic === undefined ? [] : [topic]))
+  if (runtime.isEmbedded) await applyTopics(runtime, topics)
+  else
+    await requireTopics(
+      runtime,
+      runtime.wantedTopics(topics).map(({ topic }) => topic),
+    )
+}
+
+function recordTopics(runtime: Runtime, extractors: readonly LoadedExtractor[]): string[] {
+  return [...new Set([runtime.topics.records, ...extractors.flatMap(({ topic }) => (topic === undefined ? [] : [topic]))])]
+}
+
+async function startStages(runtime: Runtime, stages: StageGroup, options: RunOptions): Promise<void> {
+  const { groups } = runtime
+  const { aborting: signal, extractors } = options
+  const names = [undefined, ...Object.keys(runtime.config['extract.groups'])]
+  for (const name of names) {
+    const own = extractorsOf(runtime, extractors, name)
+    const output = options.onOutput === undefined ? {} : { onOutput: options.onOutput }
+    const { host, worker } = await createExtract(runtime, own, { groupId: groups.extract(name), ...output })
+    await stages.start('extraction', host, signal)
+    await stages.start('extract', worker, signal)
+    await beat(runtime, 'extract', groups.extract(name), own)
+  }
+  await stages.start('frontier', await createFrontier(runtime, linkNarrowing(extractors)), signal)
+  await stages.start('delay', await createDelay(runtime), signal)
+  await stages.start('fetch', await createFetch(runtime, options.version), signal)
+  await beat(runtime, 'frontier', groups.frontier)
+  await beat(runtime, 'delay', groups.delay)
+  await beat(runtime, 'fetch', groups.fetch)
+}
+
+async function beat(runtime: Runtime, stage: string, groupId: string, extractors: readonly LoadedExtractor[] = []): Promise<void> {
+  const versions = Object.fromEntries(extractors.map(({ name, version }) => [name, version]))
+  runtime.onClose(`heartbeat of ${stage}`, await startHeartbeat(runtime, { stage, groupId, extractors: versions }))
+}
+
+async function seed(
+  runtime: Runtime,
+  options: RunOptions,
+  crawlId: string | undefined,
+): Promise<{ produced: number; badCount: number; bad: readonly BadSeed[] }> {
+  if (options.seeds === undefined || crawlId === undefined) return { produced: 0, badCount: 0, bad: [] }
+  const state = await runtime.state()
+  const template = {
+    crawlId,
+    lane: 'normal' as const,
+    maxDepth: runtime.config['crawl.maxDepth'],
+    headers: {},
+    meta: options.meta ?? {},
+    notBefore: null,
+    expiresAt: null,
+    ifChanged: false,
+  }
+  try {
+    return await produce(runtime, options.seeds, template, {
+      signal: options.draining,
+      accept: (taskIds) => state.accept(crawlId, taskIds),
+    })
+  } catch (error) {
+    if (options.draining.aborted) return { produced: 0, badCount: 0, bad: [] }
+    throw error
+  }
+}
+
+type Ended = { readonly waiting: readonly DelayedTask[]; readonly interrupted: boolean }
+
+async function waitForEnd(
+  runtime: Runtime,
+  options: RunOptions,
+  crawlId: string | undefined,
+  seeding: Promise<unknown>,
+  onState: (state: { accepted: number; final: number }) => void,
+): Promise<Ended> {
+  const end = new CrawlEnd(runtime, { maxWaitMs: options.maxWaitMs, ...(crawlId === undefined ? {} : { crawlId }) })
+  const interrupted: Ended = { waiting: [], interrupted: true }
+  const stop = AbortSignal.any([options.draining, options.aborting])
+  let seeded = false
+  seeding.then(
+    () => {
+      seeded = true
+    },
+    () => undefined,
+  )
+  while (!stop.aborted) {
+    // Its failure is ours.
+    if (!seeded) await Promise.race([seeding, pause(runtime, stop)])
+    const state = await end.check()
+    if (state.kind === 'running') onState(state)
+    else if (seeded && !options.keepRunning) return { waiting: state.kind === 'waiting' ? state.tasks : [], interrupted: false }
+    await pause(runtime, stop)
+  }
+  return interrupted
+}
+
+function pause(runtime: Runtime, stop: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      disarm()
+      stop.removeEventListener('abort', done)
+      resolve()
+    }
+    const disarm = runtime.clock.timer(LOOK_EVERY_MS, done)
+    stop.addEventListener('abort', done, { once: true })
+  })
+}
+
+function report(
+  runtime: Runtime,
+  options: RunOptions,
+  output: RecordOutput,
+  startedMono: number,
+  state: { accepted: number; final: number },
+): void {
+  options.onProgress?.({ ...state, records: output.count, elapsedMs: runtime.clock.mono() - startedMono })
+}
+
+/** Reasons of a refusal that the user asked for: they do not make a run partial. */
+const WANTED_REFUSALS = new Set(['max-pages', 'max-pages-per-domain', 'out-of-scope', 'crawl-stopped'])
+
+/** 0: all that was taken is fetched, and duplicates were dropped. 3: some were refused, failed, or wait. 1: not one seed was good. */
+export function runExitCode(report: RunReport): 0 | 1 | 3 {
+  if (report.badCount > 0 && report.produced === 0) return 1
+  const { outcomes, reasons, difference } = report.audit
+  const wanted = Object.entries(reasons).reduce((sum, [reason, count]) => sum + (WANTED_REFUSALS.has(reason) ? (count ?? 0) : 0), 0)
+  const refused = (outcomes.REFUSED ?? 0) - wanted
+  const isPartial = refused > 0 || (outcomes.FAILED ?? 0) > 0 || (outcomes.EXPIRED ?? 0) > 0
+  return isPartial || report.badCount > 0 || report.waiting.length > 0 || difference !== 0 ? 3 : 0
+}
