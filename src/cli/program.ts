@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, Option } from 'commander'
 import { configCommand } from './commands/config.ts'
+import { runCommand } from './commands/run.ts'
 import type { CommandContext, GlobalOptions } from './context.ts'
 
 /** Makes the context once the global options are known. */
@@ -9,7 +10,7 @@ export type ContextOf = (globals: GlobalOptions) => CommandContext
 /** What a command file exports: the definition is light, the work is imported when the command runs. */
 export type CommandDefinition = (contextOf: (command: Command) => CommandContext) => Command
 
-const COMMANDS: readonly CommandDefinition[] = [configCommand]
+const COMMANDS: readonly CommandDefinition[] = [runCommand, configCommand]
 
 export function buildProgram(contextOf: ContextOf): Command {
   const program = new Command('millrace')

@@ -154,7 +154,8 @@ export class Runtime {
   async #openState(): Promise<StateStore> {
     const redisUrl = this.config.redis
     const state = await openStateStore({
-      ...(redisUrl === undefined ? { dataDir: join(this.dataDir, 'state') } : { redisUrl }),
+      // Our own broker has written into the folder already; nothing of this deployment can have asked a site before.
+      ...(redisUrl === undefined ? { dataDir: this.dataDir, ...(this.isEmbedded ? { warmUp: false } : {}) } : { redisUrl }),
       namespace: { clusterId: this.clusterId, prefix: this.config['topics.prefix'] },
       clock: this.clock,
       observer: this.observer,

@@ -1,0 +1,90 @@
+import { createReadStream } from 'node:fs'
+import { Command } from 'commander'
+import type { SeedText } from '../../control/produce.ts'
+import type { RunProgress, RunReport } from '../../control/run.ts'
+import type { CommandContext } from '../context.ts'
+import { type CommandDefinition, collect, packageVersion } from '../program.ts'
+
+interface RunFlags {
+  readonly seeds?: string
+  readonly extractor: readonly string[]
+  readonly depth?: string
+  readonly limit?: string
+  readonly out?: string
+  readonly crawl?: string
+  readonly maxWait: string
+  readonly drainTimeout: string
+  readonly keepRunning?: boolean
+}
+
+export const runCommand: CommandDefinition = (contextOf) =>
+  new Command('run')
+    .description('all stages in one process: fetch the URLs, extract records, end when the crawl has ended')
+    .argument('[url...]', 'where to begin; without any, what is queued is worked off')
+    .option('--seeds <file>', 'URLs, one a line; - for standard input')
+    .option('--extractor <file>', 'extractor file; may be repeated', collect, [])
+    .option('--depth <n>', 'follow links this deep')
+    .option('--limit <n>', 'fetch at most this many pages')
+    .option('--out <file>', 'one record a line; - for standard output')
+    .option('--crawl <id>', 'name of the crawl; a new one each time where not given')
+    .option('--max-wait <duration>', 'leave tasks queued that are due later than this', '10m')
+    .option('--drain-timeout <duration>', 'how long the first Ctrl-C may take', '30s')
+    .option('--keep-running', 'do not end with the crawl')
+    .addHelpText('after', '\nExample:\n  millrace run https://books.example/ --extractor book.yaml --depth 2 --out books.ndjson')
+    .action(async (urls: string[], flags: RunFlags, running: Command) => {
+      const context = contextOf(running)
+      const loaded = context.loadConfig({
+        ...(flags.extractor.length === 0 ? {} : { extractors: flags.extractor }),
+        ...(flags.depth === undefined ? {} : { 'crawl.maxDepth': flags.depth }),
+        ...(flags.limit === undefined ? {} : { 'crawl.maxPages': flags.limit }),
+      })
+      const { openRun } = await import('../run-session.ts')
+      await openRun(context, loaded.config, {
+        seeds: seedsOf(urls, flags.seeds),
+        seedFile: flags.seeds,
+        out: flags.out,
+        crawlId: flags.crawl,
+        maxWait: flags.maxWait,
+        drainTimeout: flags.drainTimeout,
+        keepRunning: flags.keepRunning === true,
+        version: packageVersion(),
+      })
+    })
+
+/** Arguments first, then the file; undefined when neither was given. */
+function seedsOf(urls: readonly string[], file: string | undefined): AsyncIterable<SeedText> | undefined {
+  if (urls.length === 0 && file === undefined) return undefined
+  return (async function* () {
+    for (const text of urls) yield { text, line: undefined }
+    if (file === undefined) return
+    const { seedLines } = await import('../../control/produce.ts')
+    yield* seedLines(file === '-' ? process.stdin : createReadStream(file))
+  })()
+}
+
+/** One line of progress. */
+export function runProgressText(progress: RunProgress): string {
+  const rate = progress.elapsedMs > 0 ? (progress.final / progress.elapsedMs) * 1000 : 0
+  return `${progress.final} of ${progress.accepted} URLs done, ${progress.records} records, ${rate.toFixed(rate < 10 ? 1 : 0)} URLs/s`
+}
+
+/** The summary: every number of it adds up to the URLs taken. */
+export async function writeSummary(context: CommandContext, report: RunReport, write: (line: string) => Promise<void>): Promise<void> {
+  const { renderCount, renderDuration } = await import('../render.ts')
+  const { outcomes, reasons, inFlight, difference, produced } = report.audit
+  const parts = Object.entries(outcomes).map(([kind, count]) => `${renderCount(count ?? 0)} ${kind.toLowerCase()}`)
+  if (inFlight > 0) parts.push(`${renderCount(inFlight)} waiting`)
+  if (difference > 0) parts.push(`${renderCount(difference)} unaccounted for`)
+  await write(`${renderCount(produced)} URLs: ${parts.join(', ') || 'none'}`)
+  const why = Object.entries(reasons).map(([reason, count]) => `${reason} ${renderCount(count ?? 0)}`)
+  if (why.length > 0) await write(`not fetched: ${why.join(', ')}`)
+  await write(
+    `${renderCount(report.records)} records in ${renderDuration(report.elapsedMs)}${report.crawlId === undefined ? '' : `, crawl ${report.crawlId}`}`,
+  )
+  for (const task of report.waiting.slice(0, 10))
+    await write(`waits until ${new Date(task.dueAt).toISOString()}: ${task.url} (${task.reason})`)
+  if (report.waiting.length > 10) await write(`and ${report.waiting.length - 10} more wait`)
+  for (const { line, text, reason } of report.bad) context.note(`${line === undefined ? '' : `line ${line}: `}${text}: ${reason}`)
+  if (report.badCount > report.bad.length) context.note(`and ${report.badCount - report.bad.length} more bad lines`)
+  if (report.interrupted) context.note('stopped before the crawl had ended; `millrace run` goes on with what is queued')
+}

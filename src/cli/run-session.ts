@@ -1,0 +1,127 @@
+import { createWriteStream, type WriteStream } from 'node:fs'
+import type { Config } from '../config/options.ts'
+import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { parseAnyDuration } from '../control/parse-time.ts'
+import type { SeedText } from '../control/produce.ts'
+import { run, runExitCode } from '../control/run.ts'
+import { Runtime } from '../control/runtime.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { errorText, MillraceError } from '../kernel/errors.ts'
+import { createSchemaStore } from '../message/schema-store.ts'
+import { runProgressText, writeSummary } from './commands/run.ts'
+import type { CommandContext } from './context.ts'
+import { createProgress, type ProgressOptions } from './progress.ts'
+import { renderDuration, toJson } from './render.ts'
+
+export interface RunSession {
+  readonly seeds: AsyncIterable<SeedText> | undefined
+  readonly seedFile: string | undefined
+  readonly out: string | undefined
+  readonly crawlId: string | undefined
+  readonly maxWait: string
+  readonly drainTimeout: string
+  readonly keepRunning: boolean
+  readonly version: string
+}
+
+/** What stands between the flags of `run` and the verb: files, progress, summary, exit code. */
+export async function openRun(context: CommandContext, config: Config, session: RunSession): Promise<void> {
+  const maxWaitMs = parseAnyDuration(session.maxWait, '--max-wait')
+  const drainTimeoutMs = parseAnyDuration(session.drainTimeout, '--drain-timeout')
+  // Before anything is started: a typo in an extractor must not cost a Kafka.
+  const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors)
+  for (const { file, warnings } of extractors)
+    for (const warning of warnings) context.note(`${file}:${warning.line}:${warning.column}: ${warning.message}`)
+  const out = session.out === undefined ? undefined : await openOut(context, session.out)
+  const progress = createProgress(progressOptions(context))
+  const runtime = await Runtime.open({
+    config,
+    owner: 'millrace run',
+    clock: systemClock,
+    observer: context.observer,
+    signal: context.draining,
+  })
+  try {
+    const report = await run(runtime, {
+      seeds: session.seeds,
+      extractors,
+      ...(session.crawlId === undefined ? {} : { crawlId: session.crawlId }),
+      ...(out === undefined ? {} : { writeRecord: (record) => out.write(toJson(record)) }),
+      maxWaitMs,
+      keepRunning: session.keepRunning,
+      drainTimeoutMs,
+      version: session.version,
+      onProgress: (state) => {
+        const ratio = state.accepted > 0 ? { ratio: state.final / state.accepted } : {}
+        progress.update({ text: runProgressText(state), ...ratio, fields: { ...state } })
+      },
+      onOutput: (text) => context.note(text),
+      draining: context.draining,
+      aborting: context.aborting,
+    })
+    progress.finish()
+    await out?.end()
+    if (context.globals.json && session.out !== '-') await context.out(toJson(report))
+    else await writeSummary(context, report, session.out === '-' ? async (line) => context.note(line) : context.out)
+    context.setExitCode(runExitCode(report))
+  } finally {
+    progress.finish()
+    await runtime.close()
+  }
+}
+
+export function progressOptions(context: CommandContext): ProgressOptions {
+  const style = context.globals.quiet ? 'none' : context.globals.json ? 'json' : context.interactive ? 'line' : 'log'
+  return {
+    write: (text) => process.stderr.write(text),
+    style,
+    clock: systemClock,
+    columns: () => process.stderr.columns ?? 80,
+    duration: renderDuration,
+  }
+}
+
+interface Out {
+  write(line: string): Promise<void>
+  end(): Promise<void>
+}
+
+/** A file is opened before the run, so that a path that can't be written is told at once. */
+async function openOut(context: CommandContext, target: string): Promise<Out> {
+  if (target === '-') return { write: (line) => context.out(line), end: async () => undefined }
+  const stream = await opened(target)
+  let failure: unknown
+  stream.on('error', (error) => {
+    failure = outFailure(target, error)
+  })
+  return {
+    async write(line) {
+      if (failure !== undefined) throw failure
+      if (stream.write(`${line}\n`)) return
+      await new Promise<void>((resolve) => {
+        stream.once('drain', resolve)
+        stream.once('error', () => resolve())
+      })
+      if (failure !== undefined) throw failure
+    },
+    async end() {
+      await new Promise<void>((resolve) => stream.end(() => resolve()))
+      if (failure !== undefined) throw failure
+    },
+  }
+}
+
+function opened(target: string): Promise<WriteStream> {
+  return new Promise((resolve, reject) => {
+    const stream = createWriteStream(target)
+    stream.once('open', () => resolve(stream))
+    stream.once('error', (error) =>
+      reject(new MillraceError('USAGE', `--out: can not write ${target}: ${errorText(error)}`, { cause: error })),
+    )
+  })
+}
+
+function outFailure(target: string, error: NodeJS.ErrnoException): MillraceError {
+  const code = error.code === 'ENOSPC' ? 'DISK_FULL' : 'INTERNAL'
+  return new MillraceError(code, `--out: writing ${target} failed: ${errorText(error)}`, { cause: error })
+}
