@@ -210,11 +210,21 @@ export class DelayWorker extends BaseService {
   async #forward(entry: WindowEntry): Promise<void> {
     const task = this.#read(entry)
     if (task instanceof MillraceError) return this.#deadLetter(entry, task)
-    await this.#send(entry, this.#publisher.forwardMessage(task, entry.message))
+    await this.#sendOrKeep(entry, () => this.#publisher.forwardMessage(task, entry.message))
   }
 
   #again({ entry, dueAt }: Held): Promise<void> {
-    return this.#send(entry, this.#publisher.againMessage(entry.message, dueAt))
+    return this.#sendOrKeep(entry, () => this.#publisher.againMessage(entry.message, dueAt))
+  }
+
+  /** A copy can be a little larger than its original, and so too large for its topic. */
+  async #sendOrKeep(entry: WindowEntry, build: () => OutgoingMessage): Promise<void> {
+    try {
+      await this.#send(entry, build())
+    } catch (error) {
+      if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error
+      await this.#deadLetter(entry, error)
+    }
   }
 
   async #send(entry: WindowEntry, message: OutgoingMessage): Promise<void> {
@@ -237,7 +247,13 @@ export class DelayWorker extends BaseService {
 
   async #deadLetter(entry: WindowEntry, error: MillraceError): Promise<void> {
     const { clock, observer } = this.#options
-    const context = { stage: STAGE, code: error.code, message: error.message, reason: 'malformed', failedAt: clock.now() }
+    const context = {
+      stage: STAGE,
+      code: error.code,
+      message: error.message,
+      reason: error.code === 'KAFKA_MESSAGE_TOO_LARGE' ? 'message-too-large' : 'malformed',
+      failedAt: clock.now(),
+    }
     await this.#send(entry, this.#deadLetters.message(entry.message, context))
     observer.emit('DeadLetterWritten', { stage: STAGE, code: error.code, text: error.message })
   }

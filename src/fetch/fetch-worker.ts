@@ -5,8 +5,9 @@ import { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { type PolitenessKey, partitionId } from '../kernel/brand.ts'
-import { errorText, isMillraceError } from '../kernel/errors.ts'
+import { isMillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
+import type { UrlTask } from '../message/generated/types.ts'
 import { productToken } from '../politeness/robots.ts'
 import { RobotsGate } from '../politeness/robots-gate.ts'
 import { AdmissionDesk, type RobotsWait } from './admission.ts'
@@ -149,6 +150,17 @@ export class FetchWorker extends BaseService {
     this.#working.add(work)
   }
 
+  /** The same for one entry: what it throws ends the entry. */
+  #workOn(entry: WindowEntry, task: UrlTask | undefined, run: () => Promise<void>): void {
+    this.#work(async () => {
+      try {
+        await run()
+      } catch (error) {
+        await this.#failed(entry, task, error)
+      }
+    })
+  }
+
   // --- intake ---------------------------------------------------------------------------------------------------------------
 
   #onEntries(entries: readonly WindowEntry[]): void {
@@ -191,7 +203,7 @@ export class FetchWorker extends BaseService {
     const spills = new Map<PolitenessKey, { tasks: QueuedTask[]; reason: SpillReason }>()
     for (const verdict of verdicts) {
       if (verdict.kind !== 'ready') {
-        this.#work(() => this.#endWithoutQueue(verdict))
+        this.#workOn(verdict.entry, 'task' in verdict ? verdict.task : undefined, () => this.#endWithoutQueue(verdict))
         continue
       }
       const queued = this.#queuedTask(verdict, checkedMono)
@@ -305,7 +317,7 @@ export class FetchWorker extends BaseService {
       this.#next(queued, await this.#task.run(queued, turn, this.aborted.signal), turn)
     } catch (error) {
       turn.close()
-      await this.#failed(queued, error)
+      await this.#failed(queued.entry, queued.task, error)
     } finally {
       turn.close()
     }
@@ -338,12 +350,13 @@ export class FetchWorker extends BaseService {
     }
   }
 
-  /** A defect in the work on one task ends that task and no other. A broken dependency, on the other hand, is nobody's task's fault. */
-  async #failed({ entry, task }: QueuedTask, error: unknown): Promise<void> {
+  /**
+   * What a task does to the work on it ends that task and no other. A dependency that is broken, on the other hand, is no task's fault.
+   */
+  async #failed(entry: WindowEntry, task: UrlTask | undefined, error: unknown): Promise<void> {
     if (isEnding(error, this.aborted.signal)) return
     if (isMillraceError(error) && error.disposition === 'stop' && error.code !== 'INTERNAL') throw error
-    const failure = { code: 'INTERNAL', message: errorText(error) } as const
-    await this.#endings.final(entry, task, { kind: 'FAILED', reason: 'internal', at: this.#options.clock.now() }, { failure })
+    await this.#endings.unwritable(entry, task, error)
   }
 }
 

@@ -4,7 +4,7 @@ import type { OutcomePublisher } from '../kafka/outcome-publisher.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { ErrorCode, MillraceError } from '../kernel/errors.ts'
+import { type ErrorCode, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { OutcomeKind, UrlTask } from '../message/generated/types.ts'
 import { isFinal, type TaskEnd } from '../message/outcome.ts'
@@ -114,6 +114,24 @@ export class TaskEndings {
     return 'retry'
   }
 
+  /**
+   * The proper end of the entry can't be written: a value of its task is too large for a topic, or there is a defect. The original goes to
+   * dead-letters, and with it the shortest outcome that names the task; where even that can't be written, the dead letter alone.
+   */
+  async unwritable(entry: WindowEntry, task: UrlTask | undefined, error: unknown): Promise<void> {
+    const failure: Failure = { code: isMillraceError(error) ? error.code : 'INTERNAL', message: errorText(error) }
+    const reason = failure.code === 'KAFKA_MESSAGE_TOO_LARGE' ? 'message-too-large' : 'internal'
+    const at = this.#options.clock.now()
+    if (task !== undefined) {
+      try {
+        return await this.final(entry, { ...task, jobId: null }, { kind: 'FAILED', reason, at }, { failure })
+      } catch (again) {
+        if (!isMillraceError(again, failure.code)) throw again
+      }
+    }
+    await this.malformed(entry, new MillraceError(failure.code, failure.message, { cause: error }))
+  }
+
   /** No task could be read from the entry: it is kept as it is. */
   async malformed(entry: WindowEntry, error: MillraceError): Promise<void> {
     const { settler, observer } = this.#options
@@ -157,8 +175,13 @@ export class TaskEndings {
     await Promise.all(
       tasks.map(async ({ entry, task }, index) => {
         const copy = { dueAt: now + (slots[index] ?? lastMs), reason: 'spill', original: entry.message }
-        await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
-        observer.emit('TaskSpilled', { reason })
+        try {
+          await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
+          observer.emit('TaskSpilled', { reason })
+        } catch (error) {
+          if (!isMillraceError(error, 'KAFKA_MESSAGE_TOO_LARGE')) throw error
+          await this.unwritable(entry, task, error)
+        }
       }),
     )
   }

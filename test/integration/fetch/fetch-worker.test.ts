@@ -417,4 +417,27 @@ describe('a fetch worker on a real broker', () => {
       ['/ever', 'network', 2],
     ])
   })
+
+  it('lives through tasks whose outcome, or whose copy, is too large for its topic', async () => {
+    fixture = await FetchFixture.open({ partitions: 2 })
+    await fixture.fetchWorker(fakeExchange(() => ({ body: 'x' })))
+    const topic = fixture.topics.urls.normal
+    const url = 'http://big.example/'
+    const right = fixture.publisher.partitionOf({ url })
+    const json = (fields: object): Buffer => Buffer.from(JSON.stringify({ url, ...fields }))
+    const huge = 'j'.repeat(1_048_300)
+    await fixture.producer.send([
+      { topic, partition: right, key: null, value: json({ taskId: 'large-job', jobId: huge }) },
+      { topic, partition: right, key: null, value: json({ taskId: huge }) },
+      { topic, partition: 1 - right, key: null, value: json({ taskId: 'large-copy', meta: { m: huge } }) },
+      { topic, partition: right, key: null, value: json({ taskId: 'small' }) },
+    ])
+    const outcomes = await settled(3)
+    expect(outcomes.map(({ taskId, kind, reason }) => `${taskId.slice(0, 20)} ${kind} ${reason}`).sort()).toEqual([
+      'large-copy FAILED message-too-large',
+      'large-job FAILED message-too-large',
+      'small FETCHED null',
+    ])
+    await eventually(async () => (await fixture.messages(fixture.topics.deadLetters)).length === 3)
+  })
 })
