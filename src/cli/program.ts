@@ -1,16 +1,14 @@
-import { readFileSync } from 'node:fs'
 import { Command, Option } from 'commander'
+import { type CommandDefinition, collect, packageVersion } from './command-definition.ts'
 import { configCommand } from './commands/config.ts'
 import { runCommand } from './commands/run.ts'
+import { stageCommands } from './commands/stages.ts'
 import type { CommandContext, GlobalOptions } from './context.ts'
 
 /** Makes the context once the global options are known. */
 export type ContextOf = (globals: GlobalOptions) => CommandContext
 
-/** What a command file exports: the definition is light, the work is imported when the command runs. */
-export type CommandDefinition = (contextOf: (command: Command) => CommandContext) => Command
-
-const COMMANDS: readonly CommandDefinition[] = [runCommand, configCommand]
+const COMMANDS: readonly CommandDefinition[] = [runCommand, ...stageCommands, configCommand]
 
 export function buildProgram(contextOf: ContextOf): Command {
   const program = new Command('millrace')
@@ -40,13 +38,4 @@ export function buildProgram(contextOf: ContextOf): Command {
 function inherit(command: Command): void {
   command.exitOverride().showSuggestionAfterError().configureHelp({ sortSubcommands: false, helpWidth: 80 })
   for (const inner of command.commands) inherit(inner)
-}
-
-export function collect(value: string, previous: readonly string[]): readonly string[] {
-  return [...previous, value]
-}
-
-export function packageVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
 }

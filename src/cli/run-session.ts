@@ -8,10 +8,10 @@ import { Runtime } from '../control/runtime.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
-import { runProgressText, writeSummary } from './commands/run.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress, type ProgressOptions } from './progress.ts'
 import { renderDuration, toJson } from './render.ts'
+import { runProgressText, writeSummary } from './run-summary.ts'
 
 export interface RunSession {
   readonly seeds: AsyncIterable<SeedText> | undefined

@@ -1,10 +1,13 @@
 import type { Config } from '../config/options.ts'
 import { DelayWorker } from '../delay/delay-worker.ts'
+import { createAddressPolicy } from '../fetch/address-policy.ts'
 import { FetchWorker } from '../fetch/fetch-worker.ts'
 import { HttpClient } from '../fetch/http-client.ts'
+import type { HttpExchange } from '../fetch/http-exchange.ts'
 import { FrontierWorker } from '../frontier/frontier-worker.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import type { Service } from '../kernel/lifecycle.ts'
+import type { Observer } from '../kernel/observe.ts'
 import type { Page } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { LANES } from '../message/topics.ts'
@@ -19,9 +22,9 @@ const CLAIM_TTL_MS = 7 * 86_400_000
 export async function createFetch(runtime: Runtime, version: string): Promise<Service> {
   const { config, client, codec, topics, groups, clock, observer, clusterId } = runtime
   const [producer, state, control, layout] = await Promise.all([runtime.producer(), runtime.state(), runtime.control(), runtime.layout()])
-  const exchange = new HttpClient({ resolve: config['fetch.resolve'], allowAddresses: config['fetch.allowAddresses'], clock })
-  runtime.onClose('HTTP connections', () => exchange.close())
-  if (config['fetch.userAgent'] === undefined) observer.emit('UserAgentMissing')
+  const http = new HttpClient({ resolve: config['fetch.resolve'], allowAddresses: config['fetch.allowAddresses'], clock })
+  runtime.onClose('HTTP connections', () => http.close())
+  const exchange = config['fetch.userAgent'] === undefined ? warnOnPublic(http, observer) : http
   return new FetchWorker({
     createConsumer: (handlers) =>
       new WindowedConsumer({ client, groupId: groups.fetch, topics: LANES.map((lane) => topics.urls[lane]), ...handlers, clock, observer }),
@@ -60,6 +63,23 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Se
     clock,
     observer: observer.child({ stage: 'fetch' }),
   })
+}
+
+/** Strangers should be able to see who asks; on private addresses nobody minds. */
+function warnOnPublic(exchange: HttpExchange, observer: Observer): HttpExchange {
+  const isPublic = createAddressPolicy([])
+  let warned = false
+  return {
+    async request(request) {
+      const result = await exchange.request(request)
+      const address = result.kind === 'response' ? result.remoteAddress : null
+      if (!warned && address !== null && isPublic(address) === undefined) {
+        warned = true
+        observer.emit('UserAgentMissing')
+      }
+      return result
+    },
+  }
 }
 
 export function userAgentOf(config: Config, version: string): string {

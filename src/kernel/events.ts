@@ -62,7 +62,7 @@ export const EVENTS = {
   },
   PartitionsLost: { level: 'debug', message: 'partitions went to another member' },
   ConsumerRestarted: {
-    level: 'warn',
+    level: 'info',
     message: 'the consumer restarted',
     metric: counter('consumer_restarts_total', 'Restarts of a consumer after a crash.', ['group']),
   },

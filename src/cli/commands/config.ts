@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import type { CommandDefinition } from '../program.ts'
+import type { CommandDefinition } from '../command-definition.ts'
 import { renderTable, toJson } from '../render.ts'
 
 export const configCommand: CommandDefinition = (contextOf) => {

@@ -1,9 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { Command } from 'commander'
 import type { SeedText } from '../../control/produce.ts'
-import type { RunProgress, RunReport } from '../../control/run.ts'
-import type { CommandContext } from '../context.ts'
-import { type CommandDefinition, collect, packageVersion } from '../program.ts'
+import { type CommandDefinition, collect, packageVersion } from '../command-definition.ts'
 
 interface RunFlags {
   readonly seeds?: string
@@ -60,31 +58,4 @@ function seedsOf(urls: readonly string[], file: string | undefined): AsyncIterab
     const { seedLines } = await import('../../control/produce.ts')
     yield* seedLines(file === '-' ? process.stdin : createReadStream(file))
   })()
-}
-
-/** One line of progress. */
-export function runProgressText(progress: RunProgress): string {
-  const rate = progress.elapsedMs > 0 ? (progress.final / progress.elapsedMs) * 1000 : 0
-  return `${progress.final} of ${progress.accepted} URLs done, ${progress.records} records, ${rate.toFixed(rate < 10 ? 1 : 0)} URLs/s`
-}
-
-/** The summary: every number of it adds up to the URLs taken. */
-export async function writeSummary(context: CommandContext, report: RunReport, write: (line: string) => Promise<void>): Promise<void> {
-  const { renderCount, renderDuration } = await import('../render.ts')
-  const { outcomes, reasons, inFlight, difference, produced } = report.audit
-  const parts = Object.entries(outcomes).map(([kind, count]) => `${renderCount(count ?? 0)} ${kind.toLowerCase()}`)
-  if (inFlight > 0) parts.push(`${renderCount(inFlight)} waiting`)
-  if (difference > 0) parts.push(`${renderCount(difference)} unaccounted for`)
-  await write(`${renderCount(produced)} URLs: ${parts.join(', ') || 'none'}`)
-  const why = Object.entries(reasons).map(([reason, count]) => `${reason} ${renderCount(count ?? 0)}`)
-  if (why.length > 0) await write(`not fetched: ${why.join(', ')}`)
-  await write(
-    `${renderCount(report.records)} records in ${renderDuration(report.elapsedMs)}${report.crawlId === undefined ? '' : `, crawl ${report.crawlId}`}`,
-  )
-  for (const task of report.waiting.slice(0, 10))
-    await write(`waits until ${new Date(task.dueAt).toISOString()}: ${task.url} (${task.reason})`)
-  if (report.waiting.length > 10) await write(`and ${report.waiting.length - 10} more wait`)
-  for (const { line, text, reason } of report.bad) context.note(`${line === undefined ? '' : `line ${line}: `}${text}: ${reason}`)
-  if (report.badCount > report.bad.length) context.note(`and ${report.badCount - report.bad.length} more bad lines`)
-  if (report.interrupted) context.note('stopped before the crawl had ended; `millrace run` goes on with what is queued')
 }

@@ -1,0 +1,16 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import type { CommandContext } from './context.ts'
+
+/** What a command file exports: the definition is light, the work is imported when the command runs. */
+export type CommandDefinition = (contextOf: (command: Command) => CommandContext) => Command
+
+/** For options that may be repeated. */
+export function collect(value: string, previous: readonly string[]): readonly string[] {
+  return [...previous, value]
+}
+
+export function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}

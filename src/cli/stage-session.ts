@@ -1,0 +1,43 @@
+import type { Config } from '../config/options.ts'
+import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { parseAnyDuration } from '../control/parse-time.ts'
+import { Runtime } from '../control/runtime.ts'
+import { runStage, type StageName } from '../control/stage-process.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { createSchemaStore } from '../message/schema-store.ts'
+import type { CommandContext } from './context.ts'
+
+export interface StageSession {
+  readonly stage: StageName
+  readonly group: string | undefined
+  readonly drainTimeout: string
+  readonly version: string
+}
+
+/** What stands between the flags of a stage command and the stage. */
+export async function openStage(context: CommandContext, config: Config, session: StageSession): Promise<void> {
+  const drainTimeoutMs = parseAnyDuration(session.drainTimeout, '--drain-timeout')
+  const needsExtractors = session.stage === 'extract' || session.stage === 'frontier'
+  const extractors = needsExtractors ? await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors) : []
+  if (session.stage === 'extract' && extractors.length === 0) context.note('note: no extractors are configured; pages are passed over')
+  if (config.brokers.length > 0 && config.redis === undefined) {
+    context.note('note: no redis is set: pace, dedup and limits are kept on this machine only')
+  }
+  const owner = `millrace ${session.stage}`
+  const runtime = await Runtime.open({ config, owner, clock: systemClock, observer: context.observer, signal: context.draining })
+  try {
+    await runStage(runtime, {
+      stage: session.stage,
+      ...(session.group === undefined ? {} : { group: session.group }),
+      extractors,
+      drainTimeoutMs,
+      version: session.version,
+      onOutput: (text) => context.note(text),
+      onRunning: () => context.note(`${session.stage} is running; Ctrl-C stops it`),
+      draining: context.draining,
+      aborting: context.aborting,
+    })
+  } finally {
+    await runtime.close()
+  }
+}
