@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest'
+import type { OutgoingMessage } from '../../../src/kafka/message.ts'
+import { TaskPublisher } from '../../../src/kafka/task-publisher.ts'
+import { createMessageCodec } from '../../../src/message/codec.ts'
+import { createSchemaStore } from '../../../src/message/schema-store.ts'
+import { topicNames } from '../../../src/message/topics.ts'
+import { newUrlTask } from '../../../src/message/url-task.ts'
+import { partitionFor } from '../../../src/url/partition.ts'
+
+const topics = topicNames('p.')
+const codec = createMessageCodec({ schemaStore: createSchemaStore() })
+const sent: OutgoingMessage[] = []
+const publisher = new TaskPublisher({
+  topics,
+  codec,
+  producer: {
+    async send(messages) {
+      sent.push(...messages)
+    },
+  },
+  layout: () => ({ version: 3, partitionsOf: (topic) => (topic.includes('delay') ? 5 : 12) }),
+  clock: { now: () => 1_000 },
+})
+const task = newUrlTask({ url: 'http://www.shop.co.uk/x', taskId: 't', lane: 'high', traceId: 'a'.repeat(32) })
+const original = {
+  topic: 'p.urls',
+  partition: 2,
+  offset: 9n,
+  timestamp: 5,
+  key: Buffer.from('shop.co.uk'),
+  value: Buffer.from('value'),
+  headers: {},
+}
+
+describe('the publisher of tasks', () => {
+  it('keys a task by its registrable domain, in the lane it names and the partition of the layout', async () => {
+    await publisher.publish([task])
+    const [message] = sent
+    expect(message).toMatchObject({ topic: 'p.urls.high', key: 'shop.co.uk', partition: partitionFor('shop.co.uk', 12) })
+    expect(codec.decode('UrlTask', message?.value as Buffer)).toEqual(task)
+    expect(message?.headers?.['content-type']).toBe('application/avro')
+    expect(message?.headers?.['millrace-schema']).toMatch(/^io\.millrace\.v1\.UrlTask:[0-9a-f]{16}$/)
+    expect(message?.headers?.traceparent).toMatch(new RegExp(`^00-${'a'.repeat(32)}-[0-9a-f]{16}-01$`))
+    expect(publisher.laneMessage({ ...task, lane: null }).topic).toBe('p.urls')
+  })
+
+  it('says in a delayed copy when it is due, why it waits and where it was first read, and keeps that through every copy', () => {
+    const failure = { code: 'FETCH_FAILED', message: 'x'.repeat(2_000), at: 900 } as const
+    const copy = publisher.delayMessage({ ...task, attempt: 2 }, { dueAt: 61_000.2, reason: 'http-503', original, failure })
+    expect(copy).toMatchObject({ topic: 'p.urls.delay.1m', partition: partitionFor('shop.co.uk', 5) })
+    expect(copy.headers).toMatchObject({
+      'millrace-attempt': '2',
+      'millrace-due-ms': '61001',
+      'millrace-first-ms': '900',
+      'millrace-reason': 'http-503',
+      'millrace-error-code': 'FETCH_FAILED',
+      'millrace-orig-topic': 'p.urls',
+      'millrace-orig-partition': '2',
+      'millrace-orig-offset': '9',
+      'millrace-orig-timestamp': '5',
+    })
+    expect(copy.headers?.['millrace-error-message']).toHaveLength(500)
+    const read = {
+      ...original,
+      topic: copy.topic,
+      offset: 44n,
+      headers: Object.fromEntries(Object.entries(copy.headers ?? {}).map(([name, value]) => [name, Buffer.from(value)])),
+    }
+    const forwarded = publisher.forwardMessage(task, read)
+    expect(forwarded).toMatchObject({ topic: 'p.urls.high', headers: { 'millrace-orig-offset': '9', 'millrace-first-ms': '900' } })
+    expect(forwarded.headers).not.toHaveProperty('millrace-due-ms')
+    const again = publisher.delayMessage(task, { dueAt: 2_000, reason: 'spill', original: read })
+    expect(again.headers).toMatchObject({ 'millrace-orig-offset': '9', 'millrace-first-ms': '900', 'millrace-reason': 'spill' })
+  })
+
+  it('passes a message on to the next delay topic as it is', () => {
+    const message = publisher.againMessage({ ...original, headers: { 'millrace-due-ms': Buffer.from('5000') } }, 5_000)
+    expect(message).toMatchObject({ topic: 'p.urls.delay.10s', partition: partitionFor('shop.co.uk', 5), value: original.value })
+    expect(String(message.headers?.['millrace-due-ms'])).toBe('5000')
+  })
+
+  it('marks a moved task with the version of the layout', () => {
+    expect(publisher.movedMessage(task, original).headers).toMatchObject({ 'millrace-moved': '3', 'millrace-orig-partition': '2' })
+  })
+})
