@@ -1,6 +1,8 @@
 import { Command, Option } from 'commander'
 import { type CommandDefinition, collect, packageVersion } from './command-definition.ts'
 import { configCommand } from './commands/config.ts'
+import { extractorsCommand } from './commands/extractors.ts'
+import { replayCommand } from './commands/replay.ts'
 import { runCommand } from './commands/run.ts'
 import { stageCommands } from './commands/stages.ts'
 import type { CommandContext, GlobalOptions } from './context.ts'
@@ -8,7 +10,7 @@ import type { CommandContext, GlobalOptions } from './context.ts'
 /** Makes the context once the global options are known. */
 export type ContextOf = (globals: GlobalOptions) => CommandContext
 
-const COMMANDS: readonly CommandDefinition[] = [runCommand, ...stageCommands, configCommand]
+const COMMANDS: readonly CommandDefinition[] = [runCommand, ...stageCommands, replayCommand, extractorsCommand, configCommand]
 
 export function buildProgram(contextOf: ContextOf): Command {
   const program = new Command('millrace')

@@ -42,7 +42,9 @@ export function createPageProcessor(
 
   return async (message, replayId) => {
     const request = options.shadow ?? (replayId === undefined ? undefined : options.replayRequest(replayId))
-    const replayed = request !== undefined || replayId !== undefined
+    const isReplay = request !== undefined || replayId !== undefined
+    // The group of a shadow replay has no other work: its own totals count it.
+    const replayed = isReplay && options.shadow === undefined
     const page = await decodePage(message)
     if (isFailure(page)) {
       const letter = brokenPageOutput(message, page, clock.now(), output)
@@ -54,9 +56,9 @@ export function createPageProcessor(
         offset: message.offset,
       })
       // A replay that meets a broken page does not bury it a second time.
-      return { offset: message.offset, messages: replayed ? [] : [letter], totals: NOTHING, replayed }
+      return { offset: message.offset, messages: isReplay ? [] : [letter], totals: NOTHING, replayed }
     }
-    const names = namesFor(message, page, request, replayed)
+    const names = namesFor(message, page, request, isReplay)
     if (names.length === 0) {
       observer.emit('PagePassedOver')
       return { offset: message.offset, messages: [], totals: NOTHING, replayed }
@@ -102,13 +104,13 @@ export function createPageProcessor(
     }
   }
 
-  function namesFor(message: KafkaMessage, page: Page, request: ReplayRequest | undefined, replayed: boolean): readonly string[] {
+  function namesFor(message: KafkaMessage, page: Page, request: ReplayRequest | undefined, isReplay: boolean): readonly string[] {
     const matching = extraction.matching(page)
     if (request !== undefined) {
       return inFilter(page, request.filter, registrableDomain) ? matching.filter((name) => name === request.extractor) : []
     }
     // In a replay whose request nobody knows nothing is guessed; the worker has refused it before it came here.
-    if (replayed) return []
+    if (isReplay) return []
     const only = headerText(message.headers, HEADER.only)
     return only === undefined ? matching : matching.filter((name) => name === only)
   }

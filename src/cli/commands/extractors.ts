@@ -1,0 +1,27 @@
+import { Command } from 'commander'
+import { type CommandDefinition, packageVersion } from '../command-definition.ts'
+
+export const extractorsCommand: CommandDefinition = (contextOf) => {
+  const command = new Command('extractors').description('check extractor files, and try them on a page')
+  command
+    .command('check')
+    .description('validate extractor files; problems are shown with line and column')
+    .argument('<file...>', 'extractor files')
+    .addHelpText('after', '\nExample:\n  millrace extractors check extractors/*.yaml')
+    .action(async (files: string[], _: object, running: Command) => {
+      const { checkFiles } = await import('../extractors-session.ts')
+      await checkFiles(contextOf(running), files)
+    })
+  command
+    .command('test')
+    .description('run an extractor on one page and show where each field came from')
+    .argument('<file>', 'extractor file')
+    .argument('<page>', 'a saved page, a URL (fetched once), or TOPIC:PARTITION:OFFSET of a stored one')
+    .option('--url <url>', 'URL of a saved page: links are resolved against it', 'http://localhost/')
+    .addHelpText('after', '\nExample:\n  millrace extractors test book.yaml page.html --url https://books.example/1')
+    .action(async (file: string, page: string, flags: { url: string }, running: Command) => {
+      const { testOnPage } = await import('../extractors-session.ts')
+      await testOnPage(contextOf(running), file, page, flags.url, packageVersion())
+    })
+  return command
+}
