@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander'
 import { type CommandDefinition, collect, packageVersion } from './command-definition.ts'
 import { configCommand } from './commands/config.ts'
+import { exampleCommand } from './commands/example.ts'
 import { extractorsCommand } from './commands/extractors.ts'
 import { replayCommand } from './commands/replay.ts'
 import { runCommand } from './commands/run.ts'
@@ -10,7 +11,14 @@ import type { CommandContext, GlobalOptions } from './context.ts'
 /** Makes the context once the global options are known. */
 export type ContextOf = (globals: GlobalOptions) => CommandContext
 
-const COMMANDS: readonly CommandDefinition[] = [runCommand, ...stageCommands, replayCommand, extractorsCommand, configCommand]
+const COMMANDS: readonly CommandDefinition[] = [
+  runCommand,
+  ...stageCommands,
+  replayCommand,
+  extractorsCommand,
+  configCommand,
+  exampleCommand,
+]
 
 export function buildProgram(contextOf: ContextOf): Command {
   const program = new Command('millrace')
