@@ -1,0 +1,174 @@
+import { loadConfig } from '../config/load.ts'
+import type { Config, OptionPath } from '../config/options.ts'
+import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { type Observer, silentObserver } from '../kernel/observe.ts'
+import type { Lane } from '../message/generated/types.ts'
+import { uuidV7 } from '../message/ids.ts'
+import type { ReplayFilter } from '../message/replay-request.ts'
+import type { ReplayPlan } from '../replay/plan.ts'
+import { envelopeText, loadConfigured } from './extraction.ts'
+import { type ProduceReport, produce } from './produce.ts'
+import { type ConsumedRecord, consumeRecords } from './record-consumer.ts'
+import { planRange, type ReplayScope, rewindGroup, type StartRequest } from './replay.ts'
+import { type RunReport, run } from './run.ts'
+import { Runtime } from './runtime.ts'
+import { runShadow, type ShadowReport } from './shadow-replay.ts'
+
+/** Options of the configuration by their path, written as in the file: `{ 'fetch.concurrency': '50' }`. */
+export type MillraceOptions = Readonly<Partial<Record<OptionPath, string | readonly string[]>>>
+
+export interface ProduceOptions {
+  readonly crawlId?: string
+  readonly lane?: Lane
+  readonly maxDepth?: number
+  readonly meta?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface ReplayOptions {
+  /** Name of a configured extractor, or a file. */
+  readonly extractor: string
+  readonly start?: StartRequest
+  readonly filter?: ReplayFilter
+}
+
+/**
+ * Millrace as a library: the functions that the command line calls. Nothing is started before it is needed; `stop` gives everything
+ * back, our own Kafka included.
+ */
+export class Millrace {
+  readonly #config: Config
+  readonly #observer: Observer
+  readonly #draining = new AbortController()
+  readonly #aborting = new AbortController()
+  #runtime: Promise<Runtime> | undefined
+  readonly #version: string
+
+  /** Errors: CONFIG_INVALID, CONFIG_UNKNOWN_KEY, CONFIG_UNREADABLE. */
+  constructor(options: MillraceOptions = {}, parts: { observer?: Observer; configFile?: string; version?: string } = {}) {
+    this.#config = loadConfig({ sets: [], flags: options, ...(parts.configFile === undefined ? {} : { file: parts.configFile }) }).config
+    this.#observer = parts.observer ?? silentObserver
+    this.#version = parts.version ?? 'library'
+  }
+
+  /** Writes tasks; bad URLs are reported, not thrown. */
+  async produce(urls: Iterable<string> | AsyncIterable<string>, options: ProduceOptions = {}): Promise<ProduceReport> {
+    return produce(await this.#open(), seedsOf(urls), {
+      crawlId: options.crawlId ?? null,
+      lane: options.lane ?? 'normal',
+      maxDepth: options.maxDepth ?? this.#config['crawl.maxDepth'],
+      headers: options.headers ?? {},
+      meta: options.meta ?? {},
+      notBefore: null,
+      expiresAt: null,
+      ifChanged: false,
+    })
+  }
+
+  /** All stages in this process until the crawl has ended. Without URLs what is queued is worked off. */
+  async run(
+    urls?: Iterable<string> | AsyncIterable<string>,
+    options: { crawlId?: string; maxWaitMs?: number; onRecord?: (record: unknown) => Promise<void> } = {},
+  ): Promise<RunReport> {
+    const extractors = await this.#extractors(this.#config.extractors)
+    return run(await this.#open(), {
+      seeds: urls === undefined ? undefined : seedsOf(urls),
+      extractors,
+      ...(options.crawlId === undefined ? {} : { crawlId: options.crawlId }),
+      ...(options.onRecord === undefined ? {} : { writeRecord: options.onRecord }),
+      maxWaitMs: options.maxWaitMs ?? 600_000,
+      keepRunning: false,
+      drainTimeoutMs: 30_000,
+      version: this.#version,
+      draining: this.#draining.signal,
+      aborting: this.#aborting.signal,
+    })
+  }
+
+  /** Records as they are committed, in a consumer group; each is given again after a restart until it is committed. */
+  async *consumeRecords(options: { groupId: string; topic?: string; signal?: AbortSignal }): AsyncGenerator<ConsumedRecord> {
+    const signals = [this.#draining.signal, ...(options.signal === undefined ? [] : [options.signal])]
+    yield* consumeRecords(await this.#open(), { ...options, signal: AbortSignal.any(signals) })
+  }
+
+  readonly replay = {
+    /** The range; changes nothing. */
+    plan: async (options: ReplayOptions): Promise<ReplayPlan> => {
+      const runtime = await this.#open()
+      return planRange(runtime, runtime.groups.extract(), scopeOf(options), false)
+    },
+    /** Rewinds the stopped extract group; it does the work when it starts again. */
+    runInPlace: async (options: ReplayOptions): Promise<{ replayId: string; plan: ReplayPlan }> => {
+      const runtime = await this.#open()
+      const { name, version } = await this.#extractor(options.extractor)
+      const plan = await planRange(runtime, runtime.groups.extract(), scopeOf(options), true)
+      const replayId = uuidV7(runtime.clock)
+      await rewindGroup(
+        runtime,
+        { replayId, groupId: runtime.groups.extract(), extractor: name, extractorVersion: version, filter: options.filter ?? {} },
+        plan,
+      )
+      return { replayId, plan }
+    },
+    /** Beside live work, to a topic of its own. */
+    runShadow: async (options: ReplayOptions & { replayId?: string; rate?: number; out?: string }): Promise<ShadowReport> => {
+      const runtime = await this.#open()
+      return runShadow(runtime, {
+        replayId: options.replayId ?? uuidV7(runtime.clock),
+        extractor: await this.#extractor(options.extractor),
+        filter: options.filter ?? {},
+        plan: await planRange(runtime, runtime.groups.extract(), scopeOf(options), false),
+        rate: options.rate,
+        out: options.out,
+        drainTimeoutMs: 30_000,
+        draining: this.#draining.signal,
+        aborting: this.#aborting.signal,
+      })
+    },
+  }
+
+  /** Finishes what is in flight and gives everything back. */
+  async stop(): Promise<void> {
+    this.#draining.abort(new Error('Millrace was stopped'))
+    const runtime = await this.#runtime
+    this.#runtime = undefined
+    await runtime?.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
+  #open(): Promise<Runtime> {
+    this.#runtime ??= Runtime.open({
+      config: this.#config,
+      owner: 'the library',
+      clock: systemClock,
+      observer: this.#observer,
+      signal: this.#draining.signal,
+    })
+    return this.#runtime
+  }
+
+  async #extractors(patterns: readonly string[]): Promise<readonly LoadedExtractor[]> {
+    return loadConfigured(envelopeText(await this.#open()), patterns)
+  }
+
+  async #extractor(given: string): Promise<LoadedExtractor> {
+    const configured = await this.#extractors(this.#config.extractors)
+    const named = configured.find(({ name }) => name === given)
+    if (named !== undefined) return named
+    const [file] = await this.#extractors([given])
+    if (file === undefined) throw new Error(`there is no extractor ${given}`)
+    return file
+  }
+}
+
+async function* seedsOf(urls: Iterable<string> | AsyncIterable<string>): AsyncGenerator<{ text: string; line: undefined }> {
+  for await (const text of urls) yield { text, line: undefined }
+}
+
+function scopeOf({ start, filter }: ReplayOptions): ReplayScope {
+  return { start: start ?? { kind: 'earliest' }, filter: filter ?? {} }
+}
