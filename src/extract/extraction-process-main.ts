@@ -53,6 +53,7 @@ function obey(message: ToProcess): void {
       answer({ kind: 'ready' })
       return
     case 'run':
+      answer({ kind: 'begun' })
       runner?.run(message.job, (result) => answer({ kind: 'result', result }))
       answer({ kind: 'done' })
       return

@@ -98,9 +98,11 @@ export class ExtractionProcess {
       disarm()
       disarm = clock.timer(pageTimeoutMs, () => this.kill({ reason: 'timeout' }))
     }
+    let begun = false
     const done = new Promise<undefined>((resolve) => {
       this.#onMessage = (message) => {
-        if (message.kind === 'result') {
+        if (message.kind === 'begun') begun = true
+        else if (message.kind === 'result') {
           arm()
           onResult(message.result)
         } else if (message.kind === 'done') resolve(undefined)
@@ -110,7 +112,9 @@ export class ExtractionProcess {
     })
     arm()
     this.#send({ kind: 'run', job })
-    return Promise.race([done, this.#ended]).finally(() => {
+    // A process that ends before it has the page was ended by something that came earlier.
+    const ended = this.#ended.then((end): ProcessEnd => (end.reason === 'crash' && !begun ? { ...end, reason: 'outside' } : end))
+    return Promise.race([done, ended]).finally(() => {
       disarm()
       this.#onMessage = () => undefined
     })
@@ -176,7 +180,7 @@ const OUT_OF_MEMORY = /out of memory|Allocation failed|invalid (array|table|stri
 function endOf(code: number | null, signal: NodeJS.Signals | null, output: string): ProcessEnd {
   if (signal === MEMORY_SIGNAL) return { reason: 'memory' }
   if (signal === 'SIGABRT' || signal === 'SIGTRAP' || signal === 'SIGILL' || code === 134) {
-    return OUT_OF_MEMORY.test(output) ? { reason: 'memory' } : { reason: 'crash', detail: `it was aborted: ${output.slice(0, 300)}` }
+    return OUT_OF_MEMORY.test(output) ? { reason: 'memory' } : { reason: 'crash', detail: `it was aborted (${signal ?? 'exit code 134'})` }
   }
   if (signal === 'SIGSEGV' || signal === 'SIGBUS') return { reason: 'crash', detail: `it ended with ${signal}` }
   if (signal !== null) return { reason: 'outside', detail: `it was ended by ${signal}` }

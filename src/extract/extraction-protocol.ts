@@ -7,12 +7,14 @@ export type ToProcess =
   | { readonly kind: 'load'; readonly sources: readonly ExtractorSource[]; readonly envelopeText: string; readonly extraBytes: number }
   | { readonly kind: 'run'; readonly job: PageJob }
 
-/** What it answers. After `run`: one `result` per extractor as each is done, then `done`. */
+/** What it answers. After `run`: `begun`, one `result` per extractor as each is done, then `done`. */
 export type FromProcess =
   | { readonly kind: 'described'; readonly description: CodeDescription }
   | { readonly kind: 'ready' }
   /** It can't do what it was told first; the message is for the operator. */
   | { readonly kind: 'unusable'; readonly message: string }
+  /** It has the page: what ends the process from here on may be the page's fault. */
+  | { readonly kind: 'begun' }
   | { readonly kind: 'result'; readonly result: RunResult }
   | { readonly kind: 'done' }
 

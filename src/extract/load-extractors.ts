@@ -1,8 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { systemClock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
-import { compileGlob } from '../url/glob.ts'
 import { bundleModule, CODE_FILE } from './code/bundle.ts'
 import { deriveSchema, embedSchema } from './derive-schema.ts'
 import { ExtractionProcess } from './extraction-process.ts'
@@ -117,33 +115,5 @@ function readText(file: string): string {
     return readFileSync(file, 'utf8')
   } catch (cause) {
     throw new MillraceError('EXTRACTOR_INVALID', `${file}:1:1 the file can't be read: ${errorText(cause)}`, { cause })
-  }
-}
-
-/**
- * Files that patterns name; `*` stands in the file name alone. Shape: sorted within a pattern, each file once.
- * Errors: EXTRACTOR_INVALID for a pattern that names no file.
- */
-export function extractorFiles(patterns: readonly string[]): readonly string[] {
-  const files = new Set<string>()
-  for (const pattern of patterns) {
-    if (!basename(pattern).includes('*')) {
-      files.add(pattern)
-      continue
-    }
-    const folder = dirname(pattern)
-    const isMatch = compileGlob(basename(pattern))
-    const found = listed(folder).filter(isMatch).toSorted()
-    if (found.length === 0) throw new MillraceError('EXTRACTOR_INVALID', `${pattern}:1:1 there is no such file`)
-    for (const name of found) files.add(join(folder, name))
-  }
-  return [...files]
-}
-
-function listed(folder: string): string[] {
-  try {
-    return readdirSync(folder)
-  } catch (cause) {
-    throw new MillraceError('EXTRACTOR_INVALID', `${folder}:1:1 the folder of extractors can't be read: ${errorText(cause)}`, { cause })
   }
 }

@@ -32,7 +32,7 @@ export const EXTRACTOR_SHAPE = z.strictObject({
   parse: z.enum(['document', 'fragment']).optional(),
   each: z.string().min(1).optional(),
   key: z.string().min(1).optional(),
-  fields: z.unknown(),
+  fields: z.unknown().optional(),
   links: LINKS_SHAPE.optional(),
 })
 

@@ -104,8 +104,8 @@ function numeric(locale: string | undefined, scale: number, fromDigits: FromDigi
   const decimalMark = locale === undefined ? undefined : decimalMarkOfLocale(locale)
   return (raw, machine) => {
     if (typeof raw === 'boolean') return problem(raw, 'number')
-    const written = typeof raw === 'number' ? plainNumber(raw) : raw
-    if (written.trim() === '') return EMPTY
+    const written = typeof raw === 'number' ? plainNumber(raw) : collapse(raw)
+    if (written === '') return EMPTY
     if (exponent && /^\s*[+-]?\d+(\.\d+)?e[+-]?\d+\s*$/i.test(written) && Number.isFinite(Number(written))) {
       return { kind: 'value', value: Number(written) }
     }

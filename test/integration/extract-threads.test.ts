@@ -1,0 +1,254 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { checkExtractorFile } from '../../src/extract/check.ts'
+import { ExtractorHost, type ExtractorHostOptions } from '../../src/extract/extractor-host.ts'
+import { type LoadedExtractor, loadDefinition, loadExtractor, loadExtractors } from '../../src/extract/load-extractors.ts'
+import { testExtractor } from '../../src/extract/test-extractor.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import type { EventFields, Observer } from '../../src/kernel/observe.ts'
+import { readFraming } from '../../src/message/framing.ts'
+import { eventually } from '../support/eventually.ts'
+import { envelopeText, outcomeOf, testJob, testPage } from '../support/extraction.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'millrace-extract-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const hosts: ExtractorHost[] = []
+afterEach(async () => {
+  for (const host of hosts.splice(0)) await host.stop({ mode: 'abort', timeoutMs: 0 })
+})
+
+function file(name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+/** A module that does something on pages whose heading is its word, and gives a record on all others. */
+function moduleText(name: string, bodies: Readonly<Record<string, string>>): string {
+  const branches = Object.entries(bodies).map(([word, body]) => `if (word === '${word}') { ${body} }`)
+  return `import { defineExtractor } from 'millrace'
+declare const globalThis: any
+export default defineExtractor({
+  name: '${name}', version: 1,
+  schema: { type: 'record', name: 'X', fields: [{ name: 'word', type: 'string' }] },
+  extract({ $ }) {
+    const word: string = $('h1').text()
+    ${branches.join('\n    ')}
+    return [{ key: 'k', data: { word } }]
+  },
+})\n`
+}
+
+const title = loadDefinition('title.yaml', 'name: title\nversion: 1\nfields: { title: { select: h1, required: true } }', envelopeText)
+const slow = loadDefinition('slow.yaml', "name: slow\nversion: 1\nfields: { x: { select: p, match: '^(a+)+$' } }", envelopeText)
+
+interface Seen {
+  readonly event: string
+  readonly fields: EventFields
+}
+
+async function hostOf(
+  extractors: readonly LoadedExtractor[],
+  options: Partial<ExtractorHostOptions> = {},
+): Promise<{ host: ExtractorHost; seen: Seen[] }> {
+  const seen: Seen[] = []
+  const observer: Observer = { emit: (event, fields = {}) => seen.push({ event, fields }), child: () => observer }
+  const host = new ExtractorHost({
+    extractors,
+    envelopeText,
+    threads: 1,
+    pageTimeoutMs: 20_000,
+    pageMemoryBytes: 96 * 1024 * 1024,
+    clock: systemClock,
+    observer,
+    ...options,
+  })
+  hosts.push(host)
+  await host.start()
+  return { host, seen }
+}
+
+const job = (html: string, extractors: readonly string[]): ReturnType<typeof testJob> => testJob(testPage(html), extractors)
+const outcomes = async (host: ExtractorHost, html: string, extractors: readonly string[]): Promise<string[]> =>
+  (await host.extract(job(html, extractors))).map(outcomeOf)
+
+describe('extraction in processes', () => {
+  it('gives framed records, one result per extractor in the order asked for', async () => {
+    const { host } = await hostOf([title, slow])
+    const results = await host.extract(job('<h1>T</h1><p>aaa', ['slow', 'title']))
+    expect(results.map(outcomeOf)).toEqual(['slow: 1 records', 'title: 1 records'])
+    const value = results[1]?.kind === 'records' ? results[1].records[0]?.value : undefined
+    const framing = readFraming(value)
+    expect(framing).toMatchObject({ kind: 'single-object', fingerprint: title.schema.fingerprint })
+    expect(title.schema.decode(value as Buffer, framing.bodyStart)).toMatchObject({ data: { title: 'T' }, source: { offset: 41 } })
+    expect(await outcomes(host, '<p>', ['title'])).toEqual(['title: EXTRACT_FIELD_MISSING'])
+  })
+
+  it('ends a pattern that never ends, keeps what others gave, and goes on', async () => {
+    const { host, seen } = await hostOf([title, slow], { pageTimeoutMs: 1_000 })
+    expect(await outcomes(host, `<h1>T</h1><p>${'a'.repeat(40)}!`, ['title', 'slow'])).toEqual([
+      'title: 1 records',
+      'slow: EXTRACT_TIMEOUT',
+    ])
+    expect(seen).toMatchObject([{ event: 'ThreadReplaced', fields: { reason: 'timeout', extractors: 'slow', offset: 41n } }])
+    expect(await outcomes(host, '<h1>T</h1><p>aaa', ['title', 'slow'])).toEqual(['title: 1 records', 'slow: 1 records'])
+  })
+
+  it('costs one failure whatever code does, and nothing of its neighbours', async () => {
+    const path = file(
+      'wild.ts',
+      moduleText('wild', {
+        push: 'const list: number[] = []; for (;;) list.push(1)',
+        map: 'const map = new Map(); for (let i = 0; ; i++) map.set(i, i)',
+        buffer: 'const list: unknown[] = []; for (;;) list.push(Buffer.alloc(10_000_000, 1))',
+        exit: 'globalThis.process.exit(0)',
+        abort: 'globalThis.process.abort()',
+        kill: "globalThis.process.kill(globalThis.process.pid, 'SIGKILL')",
+        late: "Promise.reject(new Error('late')); queueMicrotask(() => { throw new Error('later') })",
+        spoof: "globalThis.process.send?.({ kind: 'done' })",
+      }),
+    )
+    const { host } = await hostOf([title, await loadExtractor(path, envelopeText)])
+    const of = (word: string): Promise<string[]> => outcomes(host, `<h1>${word}</h1>`, ['wild', 'title'])
+    const costs = (code: string): string[] => [`wild: ${code}`, 'title: 1 records']
+    expect(await of('push')).toEqual(costs('EXTRACT_MEMORY'))
+    expect(await of('map')).toEqual(costs('EXTRACT_MEMORY'))
+    expect(await of('buffer')).toEqual(costs('EXTRACT_MEMORY'))
+    expect(await of('exit')).toEqual(costs('EXTRACT_CRASHED'))
+    expect(await of('abort')).toEqual(costs('EXTRACT_CRASHED'))
+    expect(await of('kill')).toEqual(costs('EXTRACT_CRASHED'))
+    expect(await of('late')).toEqual(costs('1 records'))
+    expect(await of('spoof')).toEqual(costs('1 records'))
+    expect(await of('good')).toEqual(costs('1 records'))
+  }, 60_000)
+
+  it('survives a page that needs more memory than there is', async () => {
+    const { host } = await hostOf([title], { pageMemoryBytes: 48 * 1024 * 1024 })
+    expect(await outcomes(host, '<i>'.repeat(600_000), ['title'])).toEqual([expect.stringMatching(/^title: EXTRACT_(MEMORY|TIMEOUT)$/)])
+    expect(await outcomes(host, '<h1>T', ['title'])).toEqual(['title: 1 records'])
+  })
+
+  it('does not blame a page for what an earlier one left behind', async () => {
+    const path = file('behind.ts', moduleText('behind', { leave: 'Promise.resolve().then(() => globalThis.process.exit(7))' }))
+    const { host, seen } = await hostOf([await loadExtractor(path, envelopeText)])
+    const results = ['leave', 'good', 'leave', 'fine'].map((word) => outcomes(host, `<h1>${word}</h1>`, ['behind']))
+    expect((await Promise.all(results)).flat()).toEqual(Array(4).fill('behind: 1 records'))
+    expect(new Set(seen.map(({ fields }) => fields.reason))).toEqual(new Set(seen.length === 0 ? [] : ['outside']))
+  })
+
+  it('works pages side by side in several processes, all of them', async () => {
+    const { host } = await hostOf([title], { threads: 2 })
+    const results = await Promise.all(Array.from({ length: 40 }, (_, index) => host.extract(job(`<h1>T${index}</h1>`, ['title']))))
+    const titles = results.map(([result]) => {
+      const value = result?.kind === 'records' ? result.records[0]?.value : undefined
+      return (title.schema.decode(value as Buffer, 10) as { data: { title: string } }).data.title
+    })
+    expect(titles).toEqual(Array.from({ length: 40 }, (_, index) => `T${index}`))
+  })
+
+  it('finishes what it took when it drains, and gives up what it holds when it is aborted', async () => {
+    const { host } = await hostOf([title])
+    const taken = [1, 2, 3].map(() => host.extract(job('<h1>T</h1>', ['title'])))
+    await host.stop({ mode: 'drain', timeoutMs: 10_000 })
+    expect((await Promise.all(taken)).flat().map(outcomeOf)).toEqual(['title: 1 records', 'title: 1 records', 'title: 1 records'])
+    await expect(host.extract(job('<h1>T</h1>', ['title']))).rejects.toMatchObject({ code: 'ABORTED' })
+
+    const { host: second } = await hostOf([slow])
+    const hanging = [1, 2].map(() => second.extract(job(`<p>${'a'.repeat(40)}!`, ['slow'])))
+    const rejected = Promise.allSettled(hanging)
+    await second.stop({ mode: 'abort', timeoutMs: 0 })
+    expect((await rejected).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  })
+
+  it('does not hold up the loop that talks to Kafka', async () => {
+    const { host } = await hostOf([title])
+    const html = `<h1>T</h1>${'<div><p class=x>text</p></div>'.repeat(20_000)}`
+    let longestMs = 0
+    let last = performance.now()
+    const beat = setInterval(() => {
+      longestMs = Math.max(longestMs, performance.now() - last)
+      last = performance.now()
+    }, 5)
+    await Promise.all([1, 2, 3, 4].map(() => host.extract(job(html, ['title']))))
+    clearInterval(beat)
+    expect(longestMs).toBeLessThan(250)
+  })
+})
+
+describe('a code extractor', () => {
+  it('is TypeScript that may import millrace and files of its own', async () => {
+    file('words.ts', 'export const shout = (text: string): string => text.toUpperCase()\n')
+    const path = file(
+      'uses.ts',
+      `import { defineExtractor } from 'millrace'
+import { createHash } from 'node:crypto'
+import { shout } from './words.ts'
+export default defineExtractor({ name: 'uses', version: 3, match: { hosts: ['shop.example.test'] }, topic: 'own',
+  schema: { type: 'record', name: 'Uses', fields: [{ name: 'v', type: 'string' }] },
+  extract({ $, url }) { console.log('seen', url); return [{ key: url, data: { v: shout($('h1').text()) + createHash('md5').update('').digest('hex').length } }] } })\n`,
+    )
+    const extractor = await loadExtractor(path, envelopeText)
+    expect(extractor).toMatchObject({ name: 'uses', version: 3, topic: 'own', kind: 'code', match: { hosts: ['shop.example.test'] } })
+    let printed = ''
+    const report = await testExtractor({
+      extractor,
+      page: testPage('<h1>word</h1>'),
+      source: { topic: 'h', partition: 0, offset: 0n },
+      envelopeText,
+      pageTimeoutMs: 10_000,
+      pageMemoryBytes: 128 * 1024 * 1024,
+      clock: systemClock,
+      onOutput: (text) => {
+        printed += text
+      },
+    })
+    expect(report).toMatchObject({ matches: true, records: [{ record: { data: { v: 'WORD32' } } }], failure: undefined })
+    await eventually(() => printed.includes('seen http://shop.example.test/p/1'), { what: 'what the extractor printed' })
+
+    const before = extractor.definitionSha256
+    file('words.ts', 'export const shout = (text: string): string => text.toLowerCase()\n')
+    expect((await loadExtractor(path, envelopeText)).definitionSha256).not.toBe(before)
+  })
+
+  it('that can not be loaded is refused with file, line and column', async () => {
+    const problems = async (name: string, text: string): Promise<string> => {
+      const result = await checkExtractorFile(file(name, text), envelopeText)
+      return result.ok ? 'ok' : result.problems.join('\n')
+    }
+    expect(await problems('syntax.ts', 'export default {\n  name: ,\n}')).toMatch(/syntax\.ts:2:9 Unexpected ","/)
+    expect(await problems('import.ts', "import { x } from './nowhere.ts'\nexport default x")).toMatch(/import\.ts:1:19 Could not resolve/)
+    expect(await problems('throws.ts', "throw new Error('at once')\nexport default {}")).toMatch(
+      /throws\.ts:1:1 the module can't be loaded: at once/,
+    )
+    expect(await problems('exits.js', 'globalThis.process.exit(0)\nexport default {}')).toMatch(
+      /exits\.js:1:1 the module can't be loaded: it ended/,
+    )
+    expect(await problems('shape.ts', "export default { name: 'Shape', version: 1 }")).toMatch(
+      /shape\.ts:1:1 name: expected a lower case name/,
+    )
+    expect(
+      await problems(
+        'schema.js',
+        "export default { name: 's', version: 1, schema: { type: 'record', name: 'S', fields: [{ name: 'x', type: 'strin' }] }, extract() { return [] } }",
+      ),
+    ).toMatch(/schema\.js:1:1 its schema can't be used: .*strin/)
+    expect(await problems('nowhere.yaml/x.ts', '').catch((error: unknown) => String(error))).toContain('ENOENT')
+  }, 60_000)
+})
+
+describe('extractors together', () => {
+  it('have names, and schema names, of their own', async () => {
+    const a = file('a.yaml', 'name: a-b\nversion: 1\nfields: { x: p }')
+    const b = file('b.yaml', 'name: a-b\nversion: 1\nfields: { x: p }')
+    await expect(loadExtractors([a, b], envelopeText)).rejects.toMatchObject({
+      code: 'EXTRACTOR_INVALID',
+      message: expect.stringContaining('has the name a-b'),
+    })
+    await expect(loadExtractors([join(folder, 'none.yaml')], envelopeText)).rejects.toMatchObject({
+      message: expect.stringMatching(/none\.yaml:1:1 the file can't be read/),
+    })
+  })
+})

@@ -1,0 +1,180 @@
+import { describe, expect, it } from 'vitest'
+import { dataFrom, extractFrom, fieldFrom } from '../../support/extraction.ts'
+
+describe('a field by selector', () => {
+  it('is the text of the first match, white space collapsed', () => {
+    expect(fieldFrom('h1', '<h1>\n A <b>B</b>\u00a0 C\n</h1><h1>D</h1>')).toBe('A B C')
+    expect(fieldFrom('h1::text', '<h1>A<br>B</h1>')).toBe('A B')
+    expect(fieldFrom('div', '<div><p>one</p><p>two</p><ul><li>a<li>b</ul></div>')).toBe('one two a b')
+    expect(fieldFrom('h2', '<h1>A</h1>')).toBe(null)
+  })
+
+  it('leaves out what is no text of the page (cheeriojs/cheerio#986)', () => {
+    const html = '<div id=d>ciao<script>f()</script><style>p{}</style><noscript><b>no</b></noscript><template>t</template></div>'
+    expect(fieldFrom('"#d"', html)).toBe('ciao')
+    expect(fieldFrom('script', html)).toBe('f()')
+    expect(fieldFrom('style', html)).toBe('p{}')
+  })
+
+  it('takes an attribute in each of its forms', () => {
+    const html = '<img class=cover src=" a.jpg " data-x="" checked>'
+    expect(fieldFrom("'img.cover@src'", html)).toBe('a.jpg')
+    expect(fieldFrom("'img::attr(src)'", html)).toBe('a.jpg')
+    expect(fieldFrom('{ select: img, attr: src }', html)).toBe('a.jpg')
+    expect(fieldFrom("'img@data-x'", html)).toBe(null)
+    expect(fieldFrom("'img@constructor'", html)).toBe(null)
+    expect(fieldFrom("{ select: 'img@checked', type: boolean }", html)).toBe(true)
+    expect(fieldFrom(`'a[href*="@"]@href'`, '<a href="x"></a><a href="m@h">t</a>')).toBe('m@h')
+  })
+
+  it('reads HTML as a browser does', () => {
+    // Implied tbody (cheeriojs/cheerio#1007).
+    const table = '<table id=t><tr><td>1</td></tr></table>'
+    expect(fieldFrom("'#t > tr'", table)).toBe(null)
+    expect(fieldFrom("'#t > tbody > tr'", table)).toBe('1')
+    // References in attributes and numeric references (openzim/warc2zim#219, apache/commons-text#191).
+    expect(fieldFrom("'a@href'", '<a href="/x?a=1&para=2&copy=3&lt=4">')).toBe('/x?a=1&para=2&copy=3&lt=4')
+    expect(fieldFrom('p', '<p>&#128;10 &#150; &#147;x&#148; &#x99; &copy2024</p>')).toBe('€10 – “x” ™ ©2024')
+    // A block ends a paragraph (taoqf/node-html-parser#259).
+    const block = '<p class=a><div class=price>9</div></p>'
+    expect(fieldFrom("'p.a > .price'", block)).toBe(null)
+    expect(fieldFrom('.price', block)).toBe('9')
+  })
+
+  it('keeps a fragment as it is only where the extractor says so (cheeriojs/cheerio#1663)', () => {
+    const row = '<tr><td>1</td></tr>'
+    expect(dataFrom('name: t\nversion: 1\nparse: fragment\nfields: { x: td }', row)).toEqual([{ x: '1' }])
+    expect(fieldFrom('td', row)).toBe(null)
+  })
+
+  it('resolves URLs against the base of the page, which is resolved against its final URL (apify/crawlee#1416)', () => {
+    expect(fieldFrom("{ select: 'a@href', type: url }", '<a href="p">', 'http://example.test/new/dir/')).toBe(
+      'http://example.test/new/dir/p',
+    )
+    expect(fieldFrom("{ select: 'a@href', type: url }", '<base href="/b/"><a href="p">')).toBe('http://shop.example.test/b/p')
+    expect(fieldFrom("{ select: 'a@href', type: url }", '<base href="http://["><a href="p">')).toBe('http://shop.example.test/p/p')
+    expect(fieldFrom("{ select: 'img@srcset', type: list, items: url }", '<img srcset="/w_3,h_2/a.jpg 3w, /b.jpg">')).toEqual([
+      'http://shop.example.test/w_3,h_2/a.jpg',
+      'http://shop.example.test/b.jpg',
+    ])
+  })
+
+  it('matches a pattern: its first group, or all of it', () => {
+    expect(fieldFrom("{ select: p, match: '(\\d+) left', type: int }", '<p>12 of 40 left</p>')).toBe(40)
+    expect(fieldFrom("{ select: p, match: '\\p{Lu}+' }", '<p>ab ÄÖ</p>')).toBe('ÄÖ')
+    expect(fieldFrom("{ select: p, match: '(?i)IN stock', type: boolean }", '<p>In Stock</p>')).toBe(true)
+    expect(fieldFrom("{ select: p, match: 'in stock', type: boolean }", '<p>sold out</p>')).toBe(false)
+    expect(fieldFrom("{ select: p, match: '[a\\-z]' }", '<p>-</p>')).toBe('-')
+  })
+
+  it('takes the first of several that gives a value of its type', () => {
+    const field = '{ any: [{ jsonld: Product.offers.price }, .sale-price, .price], type: decimal, scale: 2 }'
+    expect(fieldFrom(field, '<p class=price>9,90</p>')).toBe('9.90')
+    expect(fieldFrom(field, '<p class=sale-price>soon</p><p class=price>9,90</p>')).toBe('9.90')
+    expect(fieldFrom(field, '<p class=sale-price>8</p><p class=price>9,90</p>')).toBe('8.00')
+  })
+
+  it('gives the HTML inside an element', () => {
+    expect(fieldFrom('{ select: div, type: html }', '<div> <b>x</b> &amp; y </div>')).toBe('<b>x</b> &amp; y')
+  })
+
+  it('filters by position as cheerio does', () => {
+    expect(fieldFrom("'li:eq(1)'", '<ul><li>a<li>b<li>c</ul>')).toBe('b')
+    expect(fieldFrom("'li:last'", '<ul><li>a<li>b<li>c</ul>')).toBe('c')
+  })
+})
+
+describe('an empty field', () => {
+  it('is null, or its default, or fails the page where it is required', () => {
+    expect(fieldFrom('{ select: h2 }', '<p>')).toBe(null)
+    expect(fieldFrom('{ select: h2, type: int, default: 7 }', '<p>')).toBe(7)
+    expect(fieldFrom('{ select: h2, type: list }', '<p>')).toBe(null)
+    expect(extractFrom('name: t\nversion: 1\nfields: { a: p, x: { select: h2, required: true } }', '<p>y')).toMatchObject({
+      ok: false,
+      code: 'EXTRACT_FIELD_MISSING',
+      field: 'x',
+    })
+  })
+
+  it('is also one whose value does not have its type; that is counted, and fails a required one', () => {
+    const html = '<p>soon</p>'
+    expect(extractFrom('name: t\nversion: 1\nfields: { x: { select: p, type: int } }', html)).toMatchObject({
+      ok: true,
+      invalidCount: 1,
+      items: [{ data: { x: null } }],
+    })
+    const failed = extractFrom('name: t\nversion: 1\nfields: { x: { select: p, type: int, required: true } }', html)
+    expect(failed).toMatchObject({ ok: false, code: 'EXTRACT_FIELD_INVALID', field: 'x' })
+    expect(failed.ok ? '' : failed.message).toContain('"soon"')
+  })
+
+  it('leaves what is invalid out of a list and counts it once', () => {
+    const list = 'name: t\nversion: 1\nfields: { x: { select: li, type: list, items: int } }'
+    expect(extractFrom(list, '<li>1<li>x<li>3')).toMatchObject({ ok: true, invalidCount: 1, items: [{ data: { x: [1, 3] } }] })
+    expect(extractFrom(list, '<li>x')).toMatchObject({ ok: true, invalidCount: 1, items: [{ data: { x: null } }] })
+  })
+})
+
+describe('records of a page', () => {
+  const items = 'name: t\nversion: 1\neach: li\nfields: { name: .n, price: { select: .p, type: int } }'
+
+  it('are one per element, each with its own fields (tidyverse/rvest#308)', () => {
+    const html = '<li><b class=n>A</b><i class=p>1</i></li><li><b class=n>B</b></li><li><b class=n>C</b><i class=p>3</i></li>'
+    expect(dataFrom(items, html)).toEqual([
+      { name: 'A', price: 1 },
+      { name: 'B', price: null },
+      { name: 'C', price: 3 },
+    ])
+  })
+
+  it('do not leak from an element within another into the outer one', () => {
+    const html = '<ul><li><ul><li><b class=n>inner</b><i class=p>2</i></li></ul><b class=n>outer</b></li></ul>'
+    expect(dataFrom(items, html)).toEqual([
+      { name: 'outer', price: null },
+      { name: 'inner', price: 2 },
+    ])
+  })
+
+  it('have as key a field, the URL, or the URL and their number', () => {
+    const keys = (text: string, html: string): unknown => {
+      const extracted = extractFrom(text, html, 'http://a.example.test/1')
+      return extracted.ok ? extracted.items.map(({ entityKey }) => entityKey) : extracted.code
+    }
+    expect(keys('name: t\nversion: 1\nfields: { x: p }', '<p>1')).toEqual(['http://a.example.test/1'])
+    expect(keys('name: t\nversion: 1\neach: p\nfields: { x: ::text }', '<p>1<p>2')).toEqual([
+      'http://a.example.test/1#0',
+      'http://a.example.test/1#1',
+    ])
+    expect(keys('name: t\nversion: 1\neach: p\nkey: x\nfields: { x: { select: ., type: int } }', '<p>1<p>2')).toEqual(['1', '2'])
+    expect(keys('name: t\nversion: 1\neach: p\nkey: x\nfields: { x: { select: ., type: int } }', '<p>1<p>-')).toBe('EXTRACT_KEY_MISSING')
+    expect(keys('name: t\nversion: 1\neach: p\nfields: { x: ::text }', '<b>')).toEqual([])
+  })
+
+  it('nest: a record or a list of them, without those that are all null', () => {
+    const table = '<table><tr><td></td></tr><tr><th>Size</th><td>L</td></tr><tr><th>Colour</th></tr></table>'
+    expect(fieldFrom("{ select: 'table tr', type: list, fields: { name: th, value: td } }", table)).toEqual([
+      { name: 'Size', value: 'L' },
+      { name: 'Colour', value: null },
+    ])
+    expect(fieldFrom("{ select: 'table tr:nth-child(2)', fields: { name: th } }", table)).toEqual({ name: 'Size' })
+    expect(fieldFrom("{ select: '.none', fields: { name: { select: th, required: true } } }", table)).toBe(null)
+    expect(
+      extractFrom(
+        'name: t\nversion: 1\nfields: { s: { select: tr, type: list, fields: { name: { select: th, required: true } } } }',
+        table,
+      ),
+    ).toMatchObject({
+      code: 'EXTRACT_FIELD_MISSING',
+      field: 's[0].name',
+    })
+  })
+
+  it('come from the element itself and its children by relative selectors', () => {
+    const html = '<div data-id=1><p>a<span><p>b</p></span></div><div data-id=2><section><p>c</section></div>'
+    const text = "name: t\nversion: 1\neach: div\nfields: { id: '@data-id', p: { select: '> p' }, all: { select: p, type: list } }"
+    expect(dataFrom(text, html)).toEqual([
+      { id: '1', p: 'a', all: ['a', 'b'] },
+      { id: '2', p: null, all: ['c'] },
+    ])
+  })
+})

@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest'
+import { readDefinition } from '../../../../src/extract/language/read-definition.ts'
+
+const problems = (text: string): string[] =>
+  readDefinition(text).problems.map(
+    ({ severity, line, column, message }) => `${line}:${column} ${severity === 'warning' ? 'warning ' : ''}${message}`,
+  )
+const head = 'name: book\nversion: 1\n'
+
+describe('an extractor file', () => {
+  it('is read with its short forms written out', () => {
+    const { definition } = readDefinition(`${head}match: { hosts: books.example, status: 2xx }
+fields:
+  title: h1
+  cover: 'img.cover@src'
+  price: { select: .price, type: decimal, scale: 2, required: true, default: 1 }
+  tags: { select: 'ul li', type: list, items: url }
+  sale: { any: [{ jsonld: Product.offers.price }, .sale-price], match: '(.*)' }
+links: { select: 'a@href', allow: '/x/*' }`)
+    expect(definition).toMatchObject({
+      name: 'book',
+      version: 1,
+      parse: 'document',
+      match: { hosts: ['books.example'], paths: [], status: ['2xx'], types: [] },
+      links: { select: 'a@href', allow: ['/x/*'], deny: [] },
+    })
+    expect(definition?.fields).toMatchObject([
+      { name: 'title', type: { kind: 'string' }, sources: [{ kind: 'css', selector: 'h1', attribute: undefined }] },
+      { name: 'cover', sources: [{ kind: 'css', selector: 'img.cover', attribute: 'src' }] },
+      { name: 'price', type: { kind: 'decimal', scale: 2 }, required: true, default: '1.00' },
+      { name: 'tags', type: { kind: 'list', items: { kind: 'url' } } },
+      {
+        name: 'sale',
+        sources: [
+          { kind: 'jsonld', match: '(.*)' },
+          { kind: 'css', selector: '.sale-price', match: '(.*)' },
+        ],
+      },
+    ])
+  })
+
+  it('may be JSON', () => {
+    expect(readDefinition('{"name":"a","version":1,"fields":{"x":"h1"}}').definition?.fields).toHaveLength(1)
+  })
+
+  it('shows all that is wrong at its line and column, with the name that was probably meant', () => {
+    const text = `name: Bad
+version: 0
+feilds: {}
+fields:
+  a: 'a['
+  b: { selct: x }
+  c: { select: p, type: strin }
+  d: { select: p, match: '(' }
+  __proto__: h1
+  1x: h1
+  e: { type: decimal, select: x }
+  f: { select: p, meta: q }
+  g: 3
+  h: { select: p, type: int, default: many }
+  i: { jsonld: 'a b' }
+match: { hots: [x] }
+`
+    expect(problems(text)).toEqual([
+      '1:7 "name" is "Bad"; expected a lower case name of letters, digits and hyphens, at most 48 characters',
+      '2:10 "version" is 0; expected number to be >=1',
+      '3:1 unknown key "feilds": did you mean "fields"?',
+      expect.stringMatching(/^5:6 the selector "a\[" can't be used: /),
+      '6:8 unknown key "selct": did you mean "select"?',
+      expect.stringMatching(/^7:25 "type" is "strin"; expected one of .*; did you mean string\?$/),
+      expect.stringMatching(/^8:26 the pattern "\(" can't be used: /),
+      expect.stringMatching(/^9:14 "__proto__" can't be the name of a field/),
+      expect.stringMatching(/^10:7 "1x" can't be the name of a field/),
+      '11:6 a decimal needs its "scale": the number of digits behind the point',
+      '12:6 the field has select and meta; expected one of select, jsonld, meta, microdata, any',
+      '13:6 field g is 3; expected a selector or a map with select, jsonld, meta, microdata or any',
+      '14:39 the default is "many"; expected a value of type int',
+      expect.stringMatching(/^15:16 "a b" is no path/),
+      '16:10 unknown key "hots": did you mean "hosts"?',
+    ])
+  })
+
+  it.each(['.lg:prose-xl', 'i.My(8)', 'esi:foo', 'p::before', 'a['])(
+    'refuses the selector %s when it is loaded (cheeriojs/cheerio#2282)',
+    (selector) => {
+      expect(problems(`${head}fields:\n  x: { select: '${selector}' }`)).toEqual([
+        expect.stringContaining(`the selector ${JSON.stringify(selector)}`),
+      ])
+      expect(problems(`${head}each: '${selector}'\nfields: { x: h1 }`)).toEqual([expect.stringMatching(/^3:7 /)])
+    },
+  )
+
+  it.each(['.lg\\:prose-xl', 'i.My\\(8\\)', 'esi\\:foo'])('takes the escaped selector %s', (selector) => {
+    expect(problems(`${head}fields:\n  x: { select: '${selector}' }`)).toEqual([])
+  })
+
+  it('warns of a row that is looked for right below a table (cheeriojs/cheerio#1007)', () => {
+    expect(problems(`${head}fields: { x: '#t > tr' }`)).toEqual([
+      expect.stringMatching(/^3:14 warning "#t > tr": a parser puts <tr> into <tbody>/),
+    ])
+    expect(problems(`${head}fields: { x: 'tbody > tr' }`)).toEqual([])
+  })
+
+  it('points at what YAML itself can not read', () => {
+    expect(problems('name: a\n  version: 1')[0]).toMatch(/^1:7 Nested mappings/)
+    expect(problems('name: a\nname: b\nversion: 1\nfields: {x: p}')).toEqual([expect.stringMatching(/^2:1 .*unique/)])
+    expect(problems('')).toEqual(['1:1 the file holds no extractor; expected a map with name, version and fields'])
+    expect(problems('- a')).toEqual([expect.stringContaining('holds no extractor')])
+  })
+
+  it('says what is missing', () => {
+    expect(problems('name: a')).toEqual(['1:1 "version" is missing', '1:1 "fields" is missing'])
+    expect(problems(`${head}fields: {}`)).toEqual(['3:9 "fields" is empty; expected at least one field'])
+  })
+
+  it('has a key that names one of its fields', () => {
+    expect(problems(`${head}key: upd\nfields: { upc: p }`)).toEqual([
+      '3:6 key names the field "upd", which is not there: did you mean upc?',
+    ])
+    expect(problems(`${head}key: l\nfields: { l: { select: p, type: list } }`)).toEqual(['3:6 the field l is a list; a key is one value'])
+  })
+
+  it('has options only where they mean something', () => {
+    expect(problems(`${head}fields: { x: { select: p, type: int, scale: 2 } }`)).toEqual([
+      '3:45 "scale" belongs to decimal; the field is a int',
+    ])
+    expect(problems(`${head}fields: { x: { select: p, type: date, format: HH } }`)).toEqual([
+      expect.stringContaining('names no year, month and day'),
+    ])
+    expect(problems(`${head}fields: { x: { select: p, items: int } }`)).toEqual([expect.stringContaining('add "type: list"')])
+    expect(problems(`${head}fields: { x: { select: 'p@a', fields: { y: b } } }`)).toEqual([expect.stringContaining('no attribute')])
+  })
+
+  it('can not make its reader run away', () => {
+    const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${['b', 'c', 'd', 'e', 'f', 'g'].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${'abcdef'[index]}`).join(',')}]`).join('\n')}`
+    expect(problems(bomb)).toHaveLength(1)
+    const deep = Array.from({ length: 12 }).reduce<string>((inner) => `{ select: p, fields: { x: ${inner} } }`, 'p')
+    expect(problems(`${head}fields: { x: ${deep} }`)).toEqual([expect.stringContaining('nested deeper')])
+  })
+})

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest'
+import type { MatchDefinition } from '../../../src/extract/language/definition.ts'
+import { compileMatch, type MatchedPage } from '../../../src/extract/match.ts'
+
+const page: MatchedPage = {
+  finalUrl: 'http://Books.example/catalogue/a?x=1',
+  status: 200,
+  contentType: 'text/html',
+  truncated: null,
+  extractors: [],
+}
+const matches = (match: Partial<MatchDefinition>, change: Partial<MatchedPage> = {}): boolean =>
+  compileMatch('book', { hosts: [], paths: [], status: [], types: [], ...match })({ ...page, ...change })
+
+describe('an extractor without conditions', () => {
+  it('reads HTML with a final 2xx status and nothing else', () => {
+    expect(matches({})).toBe(true)
+    expect(matches({}, { contentType: 'application/xhtml+xml' })).toBe(true)
+    expect(matches({}, { contentType: null })).toBe(true)
+    expect(matches({}, { contentType: 'application/xml' })).toBe(false)
+    expect(matches({}, { contentType: 'application/json' })).toBe(false)
+    expect(matches({}, { status: 404 })).toBe(false)
+    expect(matches({}, { status: 304 })).toBe(false)
+    expect(matches({}, { truncated: 'size' })).toBe(true)
+    expect(matches({}, { truncated: 'type' })).toBe(false)
+  })
+})
+
+describe('conditions', () => {
+  it('on hosts and paths must both hold', () => {
+    expect(matches({ hosts: ['books.example'] })).toBe(true)
+    expect(matches({ hosts: ['*.example'] })).toBe(true)
+    expect(matches({ hosts: ['other.example'] })).toBe(false)
+    expect(matches({ hosts: ['books.example'], paths: ['/catalogue/*'] })).toBe(true)
+    expect(matches({ hosts: ['books.example'], paths: ['/other/*', '*?x=1'] })).toBe(true)
+    expect(matches({ hosts: ['books.example'], paths: ['/other/*'] })).toBe(false)
+    expect(matches({ hosts: ['books.example'] }, { finalUrl: 'no url' })).toBe(false)
+  })
+
+  it('on status and type replace the usual ones', () => {
+    expect(matches({ status: [404] }, { status: 404 })).toBe(true)
+    expect(matches({ status: ['4xx', 200] }, { status: 410 })).toBe(true)
+    expect(matches({ status: ['4xx'] })).toBe(false)
+    expect(matches({ types: ['Application/JSON'] }, { contentType: 'application/json' })).toBe(true)
+    expect(matches({ types: ['application/json'] })).toBe(false)
+  })
+})
+
+describe('a task that names extractors', () => {
+  it('sends its page to those alone, whatever their hosts', () => {
+    expect(matches({ hosts: ['other.example'] }, { extractors: ['book'] })).toBe(true)
+    expect(matches({}, { extractors: ['article'] })).toBe(false)
+    expect(matches({}, { extractors: ['book'], status: 500 })).toBe(false)
+  })
+})

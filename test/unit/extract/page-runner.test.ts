@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest'
+import { deriveSchema } from '../../../src/extract/derive-schema.ts'
+import type { ExtractorSource } from '../../../src/extract/extractor-source.ts'
+import { readDefinition } from '../../../src/extract/language/read-definition.ts'
+import { createPageRunner, type PageJob, type RunResult } from '../../../src/extract/page-runner.ts'
+import { recordId } from '../../../src/message/ids.ts'
+import { packPageBody } from '../../../src/message/page-body.ts'
+import { corpusNote, corpusPages, hasCorpus } from '../../support/corpus.ts'
+import { envelopeText, outcomeOf, testJob, testPage } from '../../support/extraction.ts'
+
+const BOOK = 'name: book\nversion: 2\nkey: sku\nfields: { sku: .sku, title: h1, price: { select: .price, type: decimal, scale: 2 } }'
+const declarative = (text: string): ExtractorSource => ({ kind: 'declarative', file: 'x.yaml', text })
+const code = (name: string, body: string, fields = '[{ name: "v", type: "string" }]'): ExtractorSource => ({
+  kind: 'code',
+  file: `/x/${name}.js`,
+  code: `exports.default = { name: ${JSON.stringify(name)}, version: 1, schema: { type: 'record', name: 'X', fields: ${fields} }, extract({ $, url, page, jsonld }) { ${body} } }`,
+})
+
+function run(sources: readonly ExtractorSource[], job: PageJob): RunResult[] {
+  const results: RunResult[] = []
+  createPageRunner(sources, envelopeText).run(job, (result) => results.push(result))
+  return results
+}
+
+function decoded(text: string, result: RunResult | undefined): unknown[] {
+  const { definition } = readDefinition(text)
+  if (definition === undefined || result?.kind !== 'records') throw new Error(JSON.stringify(result))
+  const schema = deriveSchema(definition, envelopeText)
+  return result.records.map(({ value }) => JSON.parse(JSON.stringify(schema.decode(value))) as unknown)
+}
+
+describe('a record', () => {
+  const page = testPage('<h1>T</h1><p class=sku>S1<p class=price>9,90', 'http://shop.example.test/p/1', {
+    crawlId: 'c',
+    jobId: 'j',
+    traceId: 't'.repeat(32),
+    meta: { a: 'b' },
+  })
+
+  it('names the bytes and the extractor that made it', () => {
+    const [result] = run([declarative(BOOK)], { ...testJob(page, ['book']), replayId: 'r1' })
+    expect(result).toMatchObject({ kind: 'records', records: [{ key: 'book/S1' }] })
+    expect(decoded(BOOK, result)).toEqual([
+      {
+        recordId: recordId(page.fetchId, 'book', 2, 0),
+        url: 'http://shop.example.test/p/1',
+        extractor: 'book',
+        extractorVersion: 2,
+        recordVersion: { fetchedAt: 1_700_000_000_000, extractorVersion: 2 },
+        itemIndex: 0,
+        entityKey: 'S1',
+        source: { topic: 'scrape.html', partition: 3, offset: 41 },
+        bodySha256: page.bodySha256,
+        fetchedAt: 1_700_000_000_000,
+        extractedAt: 1_700_000_001_000,
+        crawlId: 'c',
+        jobId: 'j',
+        replayId: 'r1',
+        traceId: 't'.repeat(32),
+        meta: { a: 'b' },
+        data: { sku: 'S1', title: 'T', price: '9.90' },
+      },
+    ])
+  })
+
+  it('is the same, byte for byte, for the same page', () => {
+    const sources = [
+      declarative(BOOK),
+      code('rnd', 'return [{ key: url, data: { v: String([Math.random(), Date.now(), new Date().toISOString()]) } }]'),
+    ]
+    const job = testJob(page, ['book', 'rnd'])
+    expect(run(sources, job)).toEqual(run(sources, job))
+    const other = run(sources, testJob({ ...page, fetchId: 'f'.repeat(32) }, ['rnd']))
+    expect(other).not.toEqual(run(sources, testJob(page, ['rnd'])))
+  })
+})
+
+describe('the body of a page', () => {
+  it('is unpacked and decoded by the charset that was decided', async () => {
+    const bytes = Buffer.from('<h1>\xd6\xe5\xed\xe0</h1>'.padEnd(600, ' '), 'latin1')
+    const packed = await packPageBody({ body: bytes, encoding: 'identity', decoded: bytes })
+    expect(packed.bodyEncoding).not.toBe('identity')
+    const page = testPage(bytes, 'http://a.example.test/', { ...packed, charset: 'windows-1251' })
+    const [result] = run([declarative(BOOK.replace('key: sku\n', ''))], testJob(page, ['book']))
+    expect(decoded(BOOK, result)).toMatchObject([{ data: { title: 'Цена' } }])
+  })
+
+  it('that is broken fails all extractors, and is never half a record', () => {
+    const page = testPage('<h1>T', 'http://a.example.test/', { bodyEncoding: 'gzip' })
+    const results = run([declarative(BOOK), declarative(BOOK.replace('name: book', 'name: other'))], testJob(page, ['book', 'other']))
+    expect(results.map(outcomeOf)).toEqual(['book: EXTRACT_PAGE_BROKEN', 'other: EXTRACT_PAGE_BROKEN'])
+  })
+})
+
+describe('a code extractor', () => {
+  const page = testPage('<h1>T</h1><script type="application/ld+json">{"@graph":[{"@type":"A"}]}</script>')
+  const one = (body: string): RunResult | undefined => run([code('x', body)], testJob(page, ['x']))[0]
+
+  it('gets the page, its parsed tree, its URL and its JSON-LD', () => {
+    const given = "return [{ key: 7, data: { v: [$('h1').text(), url, page.status, page.text.length, jsonld[0]['@type']].join() } }]"
+    const result = one(given)
+    expect(result).toMatchObject({ kind: 'records', records: [{ key: 'x/7' }] })
+    expect(result?.kind === 'records' && result.records[0]?.value.includes(`T,http://shop.example.test/p/1,200,${page.bodyLength},A`)).toBe(
+      true,
+    )
+  })
+
+  it.each([
+    ["throw new TypeError('boom')", 'EXTRACT_FAILED', 'TypeError: boom'],
+    ['null.x', 'EXTRACT_FAILED', 'null'],
+    ['return', 'EXTRACT_RECORD_INVALID', 'extract gave undefined'],
+    ['return 42', 'EXTRACT_RECORD_INVALID', '42'],
+    ['return [null]', 'EXTRACT_RECORD_INVALID', 'item 0 is null'],
+    ['return [{ key: 1 }]', 'EXTRACT_RECORD_INVALID', 'expected { key, data }'],
+    ['return [{ key: {}, data: { v: "" } }]', 'EXTRACT_RECORD_INVALID', 'the key of item 0 is a object'],
+    ['return [{ key: 1, data: { v: 3 } }]', 'EXTRACT_RECORD_INVALID', 'field data.v: is 3; expected text'],
+    ['return [{ key: 1, data: { v: "", w: 1 } }]', 'EXTRACT_RECORD_INVALID', 'data.w'],
+    ['return [{ key: 1, data: { v: new Date(0) } }]', 'EXTRACT_RECORD_INVALID', 'data.v'],
+    ['return [{ key: "a", data: { v: "" } }, { key: "", data: { v: "" } }]', 'EXTRACT_KEY_MISSING', 'item 1'],
+    ['return [{ data: { v: "" } }]', 'EXTRACT_KEY_MISSING', 'item 0'],
+    ['return Promise.reject(new Error("late"))', 'EXTRACT_RECORD_INVALID', 'promise'],
+    ['return fetch("http://x")', 'EXTRACT_FAILED', 'never sees the network'],
+    ['setTimeout(() => 1)', 'EXTRACT_FAILED', 'setTimeout'],
+    ['require("node:http").get("http://x")', 'EXTRACT_FAILED', 'node:http'],
+    ['const f = () => f(); f()', 'EXTRACT_FAILED', 'call stack'],
+  ])('that does %s costs its record and says why', (body, expectedCode, text) => {
+    const result = one(body)
+    expect(result).toMatchObject({ kind: 'failure', code: expectedCode })
+    expect(result?.kind === 'failure' ? result.message : '').toContain(text)
+  })
+
+  it('sees the tree as the page has it, whatever another one did to its own', () => {
+    const spoil = code('spoil', "$('h1').remove(); return []")
+    const read = (name: string): ExtractorSource => code(name, "return [{ key: 1, data: { v: $('h1').text() } }]")
+    const results = run(
+      [spoil, read('a'), read('b'), declarative(BOOK.replace('key: sku\n', ''))],
+      testJob(page, ['spoil', 'a', 'b', 'book']),
+    )
+    const alone = run([read('a')], testJob(page, ['a']))
+    expect(results.find(({ extractor }) => extractor === 'a')).toEqual(alone[0])
+    expect(results.map(outcomeOf).toSorted()).toEqual(['a: 1 records', 'b: 1 records', 'book: 1 records', 'spoil: 0 records'])
+    expect(
+      decoded(
+        BOOK,
+        results.find(({ extractor }) => extractor === 'book'),
+      ),
+    ).toMatchObject([{ data: { title: 'T' } }])
+  })
+})
+
+describe.skipIf(!hasCorpus)(`real pages${corpusNote}`, () => {
+  it('give one record each, the same every time', () => {
+    const text = `name: page\nversion: 1\nfields:
+  title: title
+  canonical: { select: 'link[rel=canonical]@href', type: url }
+  description: { meta: description }
+  headings: { select: 'h1, h2', type: list }
+  links: { select: 'a@href', type: list, items: url }\n`
+    const runner = createPageRunner([declarative(text)], envelopeText)
+    const results = (): RunResult[] => {
+      const all: RunResult[] = []
+      for (const { id, bytes } of corpusPages({ every: 16 })) {
+        runner.run(testJob(testPage(bytes, `http://a.example.test/${id}`), ['page']), (result) => all.push(result))
+      }
+      return all
+    }
+    const first = results()
+    expect(first.length).toBeGreaterThan(8)
+    expect(new Set(first.map(outcomeOf))).toEqual(new Set(['page: 1 records']))
+    expect(results()).toEqual(first)
+    const titles = first.map((result) => (decoded(text, result)[0] as { data: { title: string | null; links: string[] | null } }).data)
+    expect(titles.every(({ title, links }) => title !== null && links !== null && links.length > 0)).toBe(true)
+  })
+})

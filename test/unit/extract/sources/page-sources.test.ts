@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest'
+import { dataFrom, fieldFrom } from '../../../support/extraction.ts'
+
+describe('microdata', () => {
+  it('gives a property to the nearest item around it (scrapinghub/extruct#105)', () => {
+    const html =
+      '<div itemscope itemtype="http://schema.org/Product"><span itemprop=name>P</span><div itemprop=brand itemscope itemtype="http://schema.org/Brand"><span itemprop=name>B</span></div><b itemscope><i itemprop=name>X</i></b></div>'
+    expect(fieldFrom('{ microdata: Product.name, type: list }', html)).toEqual(['P'])
+    expect(fieldFrom('{ microdata: Product.brand.name }', html)).toBe('B')
+    expect(fieldFrom('{ microdata: Brand.name }', html)).toBe('B')
+  })
+
+  it('takes values from the attributes that the standard names', () => {
+    const html =
+      '<div itemscope itemtype="https://schema.org/Product"><meta itemprop=sku content=S1><a itemprop=url href="/x">t</a><time itemprop=made datetime=2024-05-06>May</time><span itemprop=price content="9.90">9,90 €</span></div>'
+    expect(fieldFrom('{ microdata: Product.sku }', html)).toBe('S1')
+    expect(fieldFrom('{ microdata: Product.url, type: url }', html)).toBe('http://shop.example.test/x')
+    expect(fieldFrom('{ microdata: Product.made, type: date }', html)).toBe('2024-05-06')
+    expect(fieldFrom('{ microdata: Product.price, type: decimal, scale: 2 }', html)).toBe('9.90')
+  })
+
+  it('follows itemref, and ends where items refer to each other', () => {
+    const html =
+      '<div itemscope itemtype="http://schema.org/A" itemref="n loop" id=loop></div><p id=n itemprop=name>N</p><div id=x itemscope itemprop=self itemref=x></div>'
+    expect(fieldFrom('{ microdata: A.name }', html)).toBe('N')
+  })
+})
+
+describe('meta', () => {
+  const html =
+    '<meta property="og:image" content="1.jpg"><meta property="og:image:width" content=300><meta property="og:image" content="2.jpg"><meta property="og:image" content="3.jpg"><meta property="og:image:height" content=1000><meta name="Description" content=" d  e ">'
+
+  it('is found by property or name, without case', () => {
+    expect(fieldFrom('{ meta: description }', html)).toBe('d e')
+    expect(fieldFrom('{ meta: "og:image", type: url }', html)).toBe('http://shop.example.test/p/1.jpg')
+    expect(fieldFrom('{ meta: "og:image", type: list }', html)).toEqual(['1.jpg', '2.jpg', '3.jpg'])
+    expect(fieldFrom('{ meta: nothing }', html)).toBe(null)
+  })
+
+  it('keeps structured properties with the image before them (pfefferle/wordpress-opengraph#5)', () => {
+    const field =
+      '{ meta: "og:image", type: list, fields: { url: { meta: "og:image" }, width: { meta: "og:image:width", type: int }, height: { meta: "og:image:height", type: int } } }'
+    expect(fieldFrom(field, html)).toEqual([
+      { url: '1.jpg', width: 300, height: null },
+      { url: '2.jpg', width: null, height: null },
+      { url: '3.jpg', width: null, height: 1000 },
+    ])
+  })
+})
+
+describe('structured data as nested records', () => {
+  it('gives a record per node', () => {
+    const html =
+      '<script type="application/ld+json">{"@type":"Product","offers":[{"price":"1.50","seller":{"name":"S"}},{"price":2}]}</script>'
+    const field =
+      '{ jsonld: Product.offers, type: list, fields: { price: { jsonld: price, type: decimal, scale: 2 }, seller: { jsonld: seller.name } } }'
+    expect(fieldFrom(field, html)).toEqual([
+      { price: '1.50', seller: 'S' },
+      { price: '2.00', seller: null },
+    ])
+  })
+
+  it('ends a script at its end tag, whatever is in it (Readplace/readplace.com#526)', () => {
+    const html =
+      '<script type="application/ld+json">{"d":"a </script><b>x</b>"}</script><script type="application/ld+json">{"@type":"B","n":1}</script>'
+    expect(dataFrom('name: t\nversion: 1\nfields:\n  n: { jsonld: B.n, type: int }\n', html)).toEqual([{ n: 1 }])
+  })
+})
