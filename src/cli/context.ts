@@ -1,6 +1,6 @@
 import type { LoadedConfig } from '../config/load.ts'
 import type { OptionPath } from '../config/options.ts'
-import type { Observer } from '../kernel/observe.ts'
+import type { MetricSink, Observer } from '../kernel/observe.ts'
 
 /** Options that every command takes. */
 export interface GlobalOptions {
@@ -25,6 +25,8 @@ export interface CommandContext {
   /** One line for people on stderr; silent with --quiet. */
   note(line: string): void
   readonly observer: Observer
+  /** From now on the metrics of events are counted here; before, and without, they are not counted. */
+  countInto(sink: MetricSink): void
   /** Aborted by the first SIGINT or SIGTERM: take nothing new, finish, leave. */
   readonly draining: AbortSignal
   /** Aborted by the second one: stop at once. */

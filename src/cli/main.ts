@@ -3,7 +3,7 @@ import { CommanderError } from 'commander'
 import { loadConfig } from '../config/load.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { errorText } from '../kernel/errors.ts'
-import { createObserver } from '../kernel/observe.ts'
+import { createObserver, type MetricSink } from '../kernel/observe.ts'
 import type { CommandContext, GlobalOptions } from './context.ts'
 import { createLogger } from './log.ts'
 import { buildProgram } from './program.ts'
@@ -28,7 +28,9 @@ async function main(argv: readonly string[]): Promise<number> {
 
   const contextOf = (options: GlobalOptions): CommandContext => {
     globals = options
-    const observer = createObserver({ logger: createLogger(logLevel(options)), clock: systemClock })
+    let sink: MetricSink | undefined
+    const metrics: MetricSink = { record: (metric, labels, value) => sink?.record(metric, labels, value) }
+    const observer = createObserver({ logger: createLogger(logLevel(options)), metrics, clock: systemClock })
     return {
       globals: options,
       loadConfig: (flags = {}) =>
@@ -42,6 +44,9 @@ async function main(argv: readonly string[]): Promise<number> {
         if (!options.quiet) process.stderr.write(`${line}\n`)
       },
       observer,
+      countInto: (target) => {
+        sink = target
+      },
       draining: draining.signal,
       aborting: aborting.signal,
       interactive: process.stderr.isTTY === true && !options.json && !options.quiet,

@@ -12,6 +12,7 @@ import type { CommandContext } from './context.ts'
 import { createProgress, type ProgressOptions } from './progress.ts'
 import { renderDuration, toJson } from './render.ts'
 import { runProgressText, writeSummary } from './run-summary.ts'
+import { serveMetricsOf } from './serve-metrics.ts'
 
 export interface RunSession {
   readonly seeds: AsyncIterable<SeedText> | undefined
@@ -42,6 +43,7 @@ export async function openRun(context: CommandContext, config: Config, session: 
     signal: context.draining,
   })
   try {
+    await serveMetricsOf(context, config, runtime)
     const report = await run(runtime, {
       seeds: session.seeds,
       extractors,

@@ -6,6 +6,7 @@ import { runStage, type StageName } from '../control/stage-process.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
+import { serveMetricsOf } from './serve-metrics.ts'
 
 export interface StageSession {
   readonly stage: StageName
@@ -26,6 +27,7 @@ export async function openStage(context: CommandContext, config: Config, session
   const owner = `millrace ${session.stage}`
   const runtime = await Runtime.open({ config, owner, clock: systemClock, observer: context.observer, signal: context.draining })
   try {
+    await serveMetricsOf(context, config, runtime)
     await runStage(runtime, {
       stage: session.stage,
       ...(session.group === undefined ? {} : { group: session.group }),

@@ -3,13 +3,14 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { ExtractWorker, type ShadowReplay } from '../extract/extract-worker.ts'
 import { ExtractorHost, recordFraming } from '../extract/extractor-host.ts'
 import { type LoadedExtractor, loadExtractors } from '../extract/load-extractors.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { errorText, MillraceError } from '../kernel/errors.ts'
 import type { AvroSchema } from '../message/avro.ts'
 import { commandPayload, parseSubject, subject } from '../message/command.ts'
 import { compatibilityProblems } from '../message/compatibility.ts'
 import type { Page } from '../message/generated/types.ts'
 import { compileGlob, compileUrlGlob } from '../url/glob.ts'
 import { announce } from './announce.ts'
+import { closeReplay } from './replay.ts'
 import type { Runtime } from './runtime.ts'
 
 /** Files of the configuration; a `*` in the name of the file stands for any characters. Errors: CONFIG_INVALID for a pattern without files. */
@@ -165,6 +166,11 @@ export async function createExtract(
     codec,
     control: await runtime.control(),
     maxBatchBytes: runtime.maxBatchBytes,
+    onReplayDone: (replayId) => {
+      closeReplay(runtime, options.groupId, replayId).catch((error: unknown) =>
+        stageObserver.emit('ReplayCloseFailed', { replayId, error: errorText(error) }),
+      )
+    },
     ...(options.shadow === undefined ? {} : { shadow: options.shadow }),
     clock,
     observer: stageObserver,

@@ -116,6 +116,11 @@ async function refuseWhileOpen(runtime: Runtime, groupId: string): Promise<void>
   }
 }
 
+/** Closes a replay when all partitions have worked their part; whichever owner ends last does it. */
+export async function closeReplay(runtime: Runtime, groupId: string, replayId: string): Promise<void> {
+  if (await isDone(runtime, groupId, replayId)) await announce(runtime, { kind: 'close', subject: subject.replay(replayId) })
+}
+
 /** True when no partition of the group is in that replay any more. */
 export async function isDone(runtime: Runtime, groupId: string, replayId: string): Promise<boolean> {
   const committed = await runtime.admin.committedOffsets(groupId, [runtime.topics.html])

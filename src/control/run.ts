@@ -3,6 +3,7 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { type AuditReport, audit } from './audit.ts'
 import { CrawlEnd, type DelayedTask } from './crawl-end.ts'
+import { startDiskGuard } from './disk-guard.ts'
 import { announceExtractors, createExtract, extractorsOf, linkNarrowing } from './extraction.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { type BadSeed, produce, type SeedText } from './produce.ts'
@@ -11,6 +12,7 @@ import { type Runtime, requireTopics } from './runtime.ts'
 import { StageGroup } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
 import { applyTopics } from './topics.ts'
+import { startUrlsRetention } from './urls-retention.ts'
 
 export interface RunOptions {
   /** None: what is queued is worked off. */
@@ -124,7 +126,10 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
   }
   await stages.start('frontier', await createFrontier(runtime, linkNarrowing(extractors)), signal)
   await stages.start('delay', await createDelay(runtime), signal)
-  await stages.start('fetch', await createFetch(runtime, options.version), signal)
+  const fetch = await createFetch(runtime, options.version)
+  runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
+  await stages.start('fetch', fetch, signal)
+  runtime.onClose('retention of urls', startUrlsRetention(runtime))
   await beat(runtime, 'frontier', groups.frontier)
   await beat(runtime, 'delay', groups.delay)
   await beat(runtime, 'fetch', groups.fetch)

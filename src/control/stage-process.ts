@@ -1,11 +1,13 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { startDiskGuard } from './disk-guard.ts'
 import { announceExtractors, createExtract, extractorsOf, linkNarrowing } from './extraction.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { prepareTopics } from './run.ts'
 import type { Runtime } from './runtime.ts'
 import { StageGroup } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
+import { startUrlsRetention } from './urls-retention.ts'
 
 export type StageName = 'fetch' | 'extract' | 'frontier' | 'delay'
 
@@ -47,9 +49,13 @@ async function startStage(
 ): Promise<{ groupId: string; own: readonly LoadedExtractor[] }> {
   const { groups } = runtime
   switch (stage) {
-    case 'fetch':
-      await stages.start('fetch', await createFetch(runtime, version), aborting)
+    case 'fetch': {
+      const fetch = await createFetch(runtime, version)
+      runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
+      await stages.start('fetch', fetch, aborting)
+      runtime.onClose('retention of urls', startUrlsRetention(runtime))
       return { groupId: groups.fetch, own: [] }
+    }
     case 'delay':
       await stages.start('delay', await createDelay(runtime), aborting)
       return { groupId: groups.delay, own: [] }

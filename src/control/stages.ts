@@ -19,7 +19,7 @@ import { crawlBudgets, hopScope, linkScope, paceRules, stoppedCrawls, taskBudget
 const CLAIM_TTL_MS = 7 * 86_400_000
 
 /** Fetch as one process: reads the lanes, asks the sites. */
-export async function createFetch(runtime: Runtime, version: string): Promise<Service> {
+export async function createFetch(runtime: Runtime, version: string): Promise<FetchWorker> {
   const { config, client, codec, topics, groups, clock, observer, clusterId } = runtime
   const [producer, state, control, layout] = await Promise.all([runtime.producer(), runtime.state(), runtime.control(), runtime.layout()])
   const http = new HttpClient({ resolve: config['fetch.resolve'], allowAddresses: config['fetch.allowAddresses'], clock })

@@ -31,6 +31,8 @@ export interface ExtractWorkerOptions {
   /** Largest batch per topic. */
   readonly maxBatchBytes: (topic: string) => number
   readonly limits?: Partial<PartitionLimits>
+  /** A partition of this worker has worked its part of a replay. */
+  readonly onReplayDone?: (replayId: string) => void
   /** A replay beside live work: bounded, for one extractor, to a topic of its own. */
   readonly shadow?: ShadowReplay
   readonly settings?: ConsumerSettings
@@ -203,6 +205,8 @@ export class ExtractWorker extends BaseService {
       pause: () => this.#loop.pause([assigned]),
       resume: () => this.#loop.resume([assigned]),
       refuseReplay: (replayId) => this.#refuseReplay(replayId),
+      isReplayClosed: (replayId) => control.get(subject.replay(replayId))?.kind === 'close',
+      replayDone: (replayId) => this.#options.onReplayDone?.(replayId),
       process: async (message, replayId) => {
         await this.#turn()
         return process(message, replayId)
@@ -231,7 +235,7 @@ export class ExtractWorker extends BaseService {
 
   #replayRequest(replayId: string): ReplayRequest | undefined {
     const command = this.#options.control.get(subject.replay(replayId))
-    return command === undefined ? undefined : parseReplayRequest(commandPayload(command))
+    return command === undefined || command.kind !== 'request' ? undefined : parseReplayRequest(commandPayload(command))
   }
 
   #refuseReplay(replayId: string): string | undefined {

@@ -23,6 +23,10 @@ export interface PartitionPort {
   resume(): void
   /** Why the replay can not go on here; undefined: it can. */
   refuseReplay(replayId: string): string | undefined
+  /** The replay was closed: its state is carried no further. */
+  isReplayClosed(replayId: string): boolean
+  /** The partition has worked its part of a replay. */
+  replayDone(replayId: string): void
   /** Works one page; never rejects for what is in it. `replayId` set: only the extractor that the replay names, on its filter. */
   process(message: KafkaMessage, replayId: string | undefined): Promise<ProcessedPage>
 }
@@ -159,6 +163,7 @@ export class PartitionExtractor {
       })
     this.#metadata = decodeMetadata(committed.metadata) ?? freshMetadata(offset)
     const replay = this.#metadata.replay
+    if (replay?.phase === 'done' && port.isReplayClosed(replay.replayId)) this.#metadata = { ...this.#metadata, replay: undefined }
     const refusal = replay?.phase === 'replaying' ? port.refuseReplay(replay.replayId) : undefined
     if (refusal !== undefined) throw new MillraceError('REPLAY_REFUSED', refusal, { context: { replayId: replay?.replayId } })
     this.#startAt(offset)
@@ -245,6 +250,7 @@ export class PartitionExtractor {
       partition: this.#options.assigned.partition,
       replayId: metadata.replay?.replayId,
     })
+    if (metadata.replay !== undefined) this.#options.port.replayDone(metadata.replay.replayId)
     this.#startAt(resumeAt)
   }
 }

@@ -192,6 +192,7 @@ export const EVENTS = {
   StateWaitsRestarted: { level: 'info', message: 'the machine was restarted: the waits that were left start anew from their full length' },
   DeadLeasesEnded: { level: 'info', message: 'leases of processes that are gone were ended', throttleMs: 10_000 },
   DiskLow: { level: 'error', message: 'less than the free space that fetching needs: it pauses', throttleMs: 60_000 },
+  DiskUnknown: { level: 'warn', message: 'the free space of the data folder can not be read', throttleMs: 600_000 },
   UserAgentMissing: { level: 'warn', message: 'no fetch.userAgent is set: sites can not tell who asks, nor write to you' },
   // extraction
   RecordsWritten: { level: 'debug', message: 'records', metric: counter('records_total', 'Records written.', ['extractor'], 'count') },
@@ -217,6 +218,7 @@ export const EVENTS = {
   },
   ReplayStarted: { level: 'info', message: 'replay started' },
   ReplayPartitionDone: { level: 'info', message: 'replay of a partition done' },
+  ReplayCloseFailed: { level: 'warn', message: 'a replay that is done could not be closed; the next one of the group does it' },
   ReplayRefused: { level: 'warn', message: 'replay refused' },
   // frontier
   LinksFound: { level: 'debug', message: 'links', metric: counter('links_total', 'Links by what became of them.', ['verdict'], 'count') },
@@ -227,6 +229,7 @@ export const EVENTS = {
     message: 'a message on the control topic is no command and was passed over',
     metric: counter('commands_undecodable_total', 'Messages on the control topic that are no commands.'),
   },
+  RetentionFailed: { level: 'warn', message: 'old tasks could not be deleted; it is tried again', throttleMs: 60_000 },
   HeartbeatFailed: { level: 'warn', message: 'the heartbeat of this worker could not be stored', throttleMs: 30_000 },
   LagMeasured: {
     level: 'debug',

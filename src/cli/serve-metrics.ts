@@ -1,0 +1,14 @@
+import type { Config } from '../config/options.ts'
+import type { Runtime } from '../control/runtime.ts'
+import type { CommandContext } from './context.ts'
+
+/** `/metrics` for as long as the runtime is open, where `metrics.port` is set. */
+export async function serveMetricsOf(context: CommandContext, config: Config, runtime: Runtime): Promise<void> {
+  const port = config['metrics.port']
+  if (port === undefined) return
+  const { createMetrics, serveMetrics } = await import('../control/metrics.ts')
+  const metrics = createMetrics()
+  context.countInto(metrics.sink)
+  const server = await serveMetrics(metrics, port)
+  runtime.onClose('metrics', () => server.close())
+}

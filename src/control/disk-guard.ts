@@ -1,0 +1,34 @@
+import { statfs } from 'node:fs/promises'
+import { errorText } from '../kernel/errors.ts'
+import type { Runtime } from './runtime.ts'
+
+const EVERY_MS = 5_000
+
+/**
+ * Holds fetching while the data folder of our own broker has less free space than `fetch.minFreeDisk`: pages that can't be stored must
+ * not be asked for. Goes on by itself. Until the returned function is called.
+ */
+export async function startDiskGuard(runtime: Runtime, fetch: { holdRequests(isHeld: boolean): void }): Promise<() => void> {
+  const { clock, config, dataDir, observer } = runtime
+  if (!runtime.isEmbedded) return () => undefined
+  let disarm = (): void => undefined
+  let isStopped = false
+  const look = async (): Promise<void> => {
+    try {
+      const { bavail, bsize } = await statfs(dataDir)
+      const freeBytes = bavail * bsize
+      const isLow = freeBytes < config['fetch.minFreeDisk']
+      if (isLow) observer.emit('DiskLow', { folder: dataDir, freeBytes, minFreeBytes: config['fetch.minFreeDisk'] })
+      fetch.holdRequests(isLow)
+    } catch (error) {
+      // A folder that can't be looked at is no reason to stop: writing to it will tell.
+      observer.emit('DiskUnknown', { folder: dataDir, error: errorText(error) })
+    }
+    if (!isStopped) disarm = clock.timer(EVERY_MS, () => void look(), { unref: true })
+  }
+  await look()
+  return () => {
+    isStopped = true
+    disarm()
+  }
+}
