@@ -123,7 +123,8 @@ describe('the scheduler, for any order of what happens', () => {
         const scheduler = new Scheduler<Task>({ maxInFlight: 8, maxBytes: 1 })
         let added = 0
         for (const [index, sites] of sitesOfCrawl.entries()) {
-          for (let i = 0; i < 120; i++) scheduler.add(make(added++, { site: `c${index}s${i % sites}`, lane: 'normal', crawl: `c${index}` }), 0)
+          for (let i = 0; i < 120; i++)
+            scheduler.add(make(added++, { site: `c${index}s${i % sites}`, lane: 'normal', crawl: `c${index}` }), 0)
         }
         const counts = sitesOfCrawl.map(() => 0)
         for (let i = 0; i < 100 * sitesOfCrawl.length; i++) {
