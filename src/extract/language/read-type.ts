@@ -54,7 +54,6 @@ function scalarType(document: DefinitionDocument, kind: ScalarKind, shape: Field
   for (const option of misplaced) {
     document.error([...path, option], `"${option}" belongs to ${OPTIONS[option].join(', ')}; the field is a ${kind}`)
   }
-  if (misplaced.length > 0) return undefined
   const { scale, locale, format, zone } = shape
   switch (kind) {
     case 'decimal':

@@ -131,14 +131,19 @@ describe('a code extractor', () => {
 
   it('sees the tree as the page has it, whatever another one did to its own', () => {
     const spoil = code('spoil', "$('h1').remove(); return []")
+    const spoilToo = code('spoil-too', "$('h1').remove(); return []")
     const read = (name: string): ExtractorSource => code(name, "return [{ key: 1, data: { v: $('h1').text() } }]")
-    const results = run(
-      [spoil, read('a'), read('b'), declarative(BOOK.replace('key: sku\n', ''))],
-      testJob(page, ['spoil', 'a', 'b', 'book']),
-    )
+    const sources = [spoil, spoilToo, read('a'), read('b'), declarative(BOOK.replace('key: sku\n', ''))]
+    const results = run(sources, testJob(page, ['spoil', 'spoil-too', 'a', 'b', 'book']))
     const alone = run([read('a')], testJob(page, ['a']))
     expect(results.find(({ extractor }) => extractor === 'a')).toEqual(alone[0])
-    expect(results.map(outcomeOf).toSorted()).toEqual(['a: 1 records', 'b: 1 records', 'book: 1 records', 'spoil: 0 records'])
+    expect(results.map(outcomeOf).toSorted()).toEqual([
+      'a: 1 records',
+      'b: 1 records',
+      'book: 1 records',
+      'spoil-too: 0 records',
+      'spoil: 0 records',
+    ])
     expect(
       decoded(
         BOOK,

@@ -8,6 +8,8 @@ const probe = ($: ReturnType<typeof load>): unknown => ({
   html: $.html(),
   root: $.root().children().length,
   text: $('body').text(),
+  isRoot: $('html').get(0)?.parent === $.root()[0],
+  up: $('body').parents().length,
   links: $('a[href]')
     .map((_, element) => $(element).attr('href'))
     .get(),
