@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest'
+import { compileExtractor } from '../../../src/extract/declarative-extractor.ts'
+import { readDefinition } from '../../../src/extract/language/read-definition.ts'
+import { createPageSelectors, PageView } from '../../../src/extract/page-view.ts'
+import { createPageParser } from '../../../src/extract/parse-page.ts'
+import { type FieldTrace, traceFields } from '../../../src/extract/trace-fields.ts'
+
+function traces(fields: string, html: string): readonly FieldTrace[] {
+  const { definition } = readDefinition(`name: t\nversion: 1\nfields: ${fields}`)
+  if (definition === undefined) throw new Error('the file has problems')
+  return createPageParser().withPage(html, { mode: 'document', locations: true }, ({ root }) =>
+    traceFields(compileExtractor(definition), new PageView(root, 'http://a.example.test/', createPageSelectors())),
+  )
+}
+
+describe('the trace of a field', () => {
+  it('says which node gave the value, and how many match', () => {
+    expect(traces('{ x: p }', '<h1>\n</h1>\n <p>one</p><p>two</p>')).toEqual([
+      { item: 0, field: 'x', value: 'one', sources: [{ source: 'p', matched: 2, line: 3, column: 2, reason: undefined }], why: undefined },
+    ])
+  })
+
+  it.each([
+    ['{ x: h2 }', 'null, since h2: it matches nothing'],
+    ["{ x: 'p@src' }", 'null, since p@src: the first match has no attribute src'],
+    ['{ x: b }', 'null, since b: what it matches is empty'],
+    ["{ x: { select: p, match: '\\d' } }", 'null, since p: the pattern \\d finds nothing in "one"'],
+    ['{ x: { select: p, type: int } }', 'null, since p: "one" is no number'],
+    ['{ x: { select: p, type: int, required: true } }', 'missing and required, since p: "one" is no number'],
+    ['{ x: { select: h2, default: d } }', 'the default, since h2: it matches nothing'],
+    ['{ x: { any: [h2, { jsonld: A.b }] } }', 'null, since h2: it matches nothing; jsonld A.b: it matches nothing'],
+  ])('says why %s is empty', (fields, why) => {
+    expect(traces(fields, '<p>one</p><b> </b>')[0]?.why).toBe(why)
+  })
+})
