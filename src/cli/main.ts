@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 import { CommanderError } from 'commander'
+import pc from 'picocolors'
 import { loadConfig } from '../config/load.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { errorText } from '../kernel/errors.ts'
+import { errorText, isMillraceError } from '../kernel/errors.ts'
 import { createObserver, type MetricSink } from '../kernel/observe.ts'
 import type { CommandContext, GlobalOptions } from './context.ts'
 import { createLogger } from './log.ts'
@@ -62,9 +63,11 @@ async function main(argv: readonly string[]): Promise<number> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     // What a signal cut short is no failure of the command.
-    if (signalCode() !== undefined && aborting.signal.aborted) return signalCode() ?? 1
+    const isStop = aborting.signal.aborted || error === draining.signal.reason || isMillraceError(error, 'ABORTED')
+    if (signalCode() !== undefined && isStop) return signalCode() ?? 1
     const report = reportError(error, globals)
-    process.stderr.write(`${report.text}\n`)
+    const isRed = globals.color && process.stderr.isTTY && !globals.json && pc.isColorSupported
+    process.stderr.write(`${isRed ? report.text.replace(/^error:/, pc.red('error:')) : report.text}\n`)
     return signalCode() ?? report.exitCode
   }
 }
