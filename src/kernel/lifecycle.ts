@@ -71,6 +71,7 @@ export class ReleaseStack {
  */
 export abstract class BaseService implements Service {
   #state: ServiceState = 'idle'
+  #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
   readonly #settled: { resolve: () => void; reject: (reason: unknown) => void }
   readonly closed: Promise<void>
@@ -98,14 +99,22 @@ export abstract class BaseService implements Service {
   /** Finish what was taken. `signal` aborts at the deadline. */
   protected abstract onDrain(signal: AbortSignal): Promise<void>
 
-  async start(options: { signal?: AbortSignal } = {}): Promise<void> {
+  start(options: { signal?: AbortSignal } = {}): Promise<void> {
     this.#move('starting')
+    this.#starting = this.#start(options)
+    return this.#starting
+  }
+
+  async #start(options: { signal?: AbortSignal }): Promise<void> {
     try {
       const signal = options.signal ? AbortSignal.any([options.signal, this.aborted.signal]) : this.aborted.signal
       await this.onStart(signal)
+      // Stopped or failed meanwhile, by a part that did not look at the signal.
+      this.aborted.signal.throwIfAborted()
       this.#move('running')
     } catch (error) {
-      await this.#close(error)
+      // A start that was stopped is no failure of the service.
+      await this.#close(this.#stopping === undefined ? error : undefined)
       throw error
     }
   }
@@ -124,7 +133,8 @@ export abstract class BaseService implements Service {
   protected fail(error: unknown): void {
     if (this.#stopping !== undefined || this.#state === 'closed' || this.#state === 'failed') return
     this.aborted.abort(error)
-    this.#stopping = this.#close(error)
+    // A start that is under way ends by the signal, and closes by itself.
+    if (this.#state !== 'starting') this.#stopping = this.#close(error)
   }
 
   async #stop(options: StopOptions): Promise<void> {
@@ -132,6 +142,10 @@ export abstract class BaseService implements Service {
       this.#move('closed')
       this.#settled.resolve()
       return
+    }
+    if (this.#state === 'starting') {
+      this.aborted.abort(new MillraceError('ABORTED', 'the service was stopped while it started'))
+      await Promise.allSettled([this.#starting])
     }
     if (this.#state === 'closed' || this.#state === 'failed') return
     let failure: unknown
