@@ -4,7 +4,7 @@ import type { RobotsFetch } from '../politeness/robots-gate.ts'
 import type { LeaseOwner, StateStore } from '../state/state-store.ts'
 import type { RobotsWait } from './admission.ts'
 import { readAnswer } from './answer.ts'
-import type { HttpExchange, HttpLimits, HttpResult } from './http-exchange.ts'
+import type { HttpExchange, HttpLimits, HttpResponse, HttpResult } from './http-exchange.ts'
 import { requestHeaders } from './request-headers.ts'
 import type { StoreGate } from './store-gate.ts'
 
@@ -44,7 +44,8 @@ export class RobotsFetcher {
       const result = await this.#request(target, signal)
       if (result.kind !== 'response') return result
       const answer = readAnswer(result, { target, method: 'GET', headers: {}, now: clock.now() })
-      if (answer.kind !== 'hop') return { kind: 'answer', status: result.status, body: result.decoded }
+      // A page that refreshes is no robots.txt, and no way to one.
+      if (answer.kind !== 'hop' || result.status < 300) return wholeFile(result, target)
       target = answer.target
     }
     return UNAVAILABLE
@@ -73,4 +74,12 @@ export class RobotsFetcher {
     await gate.run(() => state.release(lease.leaseId, keys))
     return result
   }
+}
+
+/** Half a file may lack the half that forbids: it counts as none. One that is too large is read as far as the limit goes. */
+function wholeFile(response: HttpResponse, url: URL): RobotsFetch<never> {
+  const { status, decoded, truncated } = response
+  const isPartial = truncated === 'network' || truncated === 'encoding'
+  if (!isPartial || status < 200 || status >= 300) return { kind: 'answer', status, body: decoded }
+  return { kind: 'failure', reason: 'truncated', detail: `${url.href} ended early, after ${decoded.length} bytes` }
 }

@@ -38,15 +38,16 @@ export function createPolicy(options: PolicyOptions): (url: URL) => SitePolicy {
   return (url) => {
     const host = bareHost(url.hostname)
     const rule = rules.find(({ matches }) => matches(host))?.rule
-    const override = siteOverride(options.overrideOf?.(host)) ?? siteOverride(options.overrideOf?.(registrableDomainOfHost(host)))
+    // Each value by itself: a rate that was set for one host must not hide that its whole domain is paused.
+    const override = { ...siteOverride(options.overrideOf?.(registrableDomainOfHost(host))), ...siteOverride(options.overrideOf?.(host)) }
     const base = options.default
     return {
       key: politenessKey(url, options.key),
-      ratePerSecond: override?.ratePerSecond ?? rule?.ratePerSecond ?? base.ratePerSecond,
+      ratePerSecond: override.ratePerSecond ?? rule?.ratePerSecond ?? base.ratePerSecond,
       burst: rule?.burst ?? base.burst,
-      concurrency: override?.concurrency ?? rule?.concurrency ?? base.concurrency,
+      concurrency: override.concurrency ?? rule?.concurrency ?? base.concurrency,
       crawlDelayMs: rule?.crawlDelayMs ?? 0,
-      isPaused: override?.isPaused ?? false,
+      isPaused: override.isPaused ?? false,
     }
   }
 }

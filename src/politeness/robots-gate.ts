@@ -1,6 +1,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Observer } from '../kernel/observe.ts'
-import { parseRobots, type RobotsRules, robotsCrawlDelayMs, robotsVerdict } from './robots.ts'
+import { parseRobots, robotsCrawlDelayMs, robotsVerdict } from './robots.ts'
+import { type RememberedRobots, RobotsMemory } from './robots-memory.ts'
 
 /** A robots.txt as it is kept for all workers; the state store holds this shape. */
 export interface KeptRobots {
@@ -47,29 +48,24 @@ export interface RobotsGateOptions<Wait> {
 }
 
 /** What is known of an origin, or why nothing is. `no-file` stands for a file that nobody may ask for. */
-type Found<Wait> = Remembered | { readonly kind: 'unreachable'; readonly detail: string } | Wait | 'no-file'
-
-interface Remembered {
-  readonly kept: KeptRobots
-  readonly rules: RobotsRules
-}
+type Found<Wait> = RememberedRobots | { readonly kind: 'unreachable'; readonly detail: string } | Wait | 'no-file'
 
 /** A file is asked for again after this; until `LAST_GOOD_MS` the old one stands in when the site does not answer. */
 const FRESH_MS = 12 * 3_600_000
 const LAST_GOOD_MS = 24 * 3_600_000
 /** A site that did not answer is not asked again by the tasks that wait beside this one. */
 const UNREACHABLE_MS = 5_000
-const MAX_ORIGINS = 10_000
+const MEMORY = { maxOrigins: 10_000, maxBodyBytes: 16_777_216 } as const
 
 /**
  * What robots.txt of an origin says, asked before the first page of it and kept for all workers.
  *
- * 2xx: its rules. 4xx but 429: no rules, all is allowed. 429, 5xx and no answer: the last good copy for a day, else nothing of the
- * origin is fetched and the tasks try again later. Source: RFC 9309 section 2.3.1.
+ * 2xx: its rules. 4xx but 429, and a redirect that leads nowhere: no rules, all is allowed. 429, 5xx and no answer: the last good
+ * copy for a day, else nothing of the origin is fetched and the tasks try again later. Source: RFC 9309 section 2.3.1.
  */
 export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
   readonly #options: RobotsGateOptions<Wait>
-  readonly #known = new Map<string, Remembered>()
+  readonly #known = new RobotsMemory(MEMORY)
   readonly #unreachable = new Map<string, { readonly detail: string; readonly untilMono: number }>()
   readonly #asking = new Map<string, Promise<Found<Wait>>>()
 
@@ -83,7 +79,7 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
     const found = await this.#rulesOf(url.origin, signal)
     if (found === 'no-file') return ABSENT
     if ('kind' in found) return found
-    if (found.kept.verdict === 'absent') return ABSENT
+    if (!found.isPresent) return ABSENT
     const { token } = this.#options
     const verdict = robotsVerdict(found.rules, token, url.pathname + url.search)
     if (!verdict.allowed) return { kind: 'refused', rule: verdict.rule ?? null }
@@ -92,7 +88,7 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
 
   #rulesOf(origin: string, signal: AbortSignal): Promise<Found<Wait>> {
     const known = this.#known.get(origin)
-    if (known !== undefined && this.#age(known.kept) < FRESH_MS) return Promise.resolve(known)
+    if (known !== undefined && this.#age(known) < FRESH_MS) return Promise.resolve(known)
     const asking = this.#asking.get(origin)
     if (asking !== undefined) return asking
     const answer = this.#find(origin, signal).finally(() => this.#asking.delete(origin))
@@ -112,32 +108,34 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
     // The address of the site may not be asked at all: its tasks meet the same wall, and say so.
     if (answer.kind === 'failure' && answer.reason === 'address-refused') return 'no-file'
     const fresh = answer.kind === 'answer' ? readAnswer(answer, clock.now()) : undefined
-    observer.emit('RobotsRead', { verdict: fresh?.verdict ?? 'unreachable', origin })
     if (fresh !== undefined) {
       await cache.write(origin, fresh, LAST_GOOD_MS)
-      return this.#remember(origin, fresh)
+      const remembered = this.#remember(origin, fresh)
+      // A page that says "not found" with status 200 allows everything; how often that happens is worth knowing.
+      const isEmpty = remembered.isPresent && fresh.body !== '' && remembered.rules.understoodLines === 0
+      observer.emit('RobotsRead', { verdict: isEmpty ? 'no-rules' : fresh.verdict, origin })
+      return remembered
     }
-    const detail =
-      answer.kind === 'failure'
-        ? answer.detail
-        : `robots.txt of ${origin} answered with status ${answer.kind === 'answer' ? answer.status : ''}`
+    observer.emit('RobotsRead', { verdict: 'unreachable', origin })
+    const detail = answer.kind === 'failure' ? answer.detail : `robots.txt of ${origin} answered with status ${answer.status}`
     bounded(this.#unreachable).set(origin, { detail, untilMono: clock.mono() + UNREACHABLE_MS })
     return this.#lastGood(origin, kept) ?? { kind: 'unreachable', detail }
   }
 
-  #lastGood(origin: string, kept: KeptRobots | undefined): Remembered | undefined {
+  #lastGood(origin: string, kept: KeptRobots | undefined): RememberedRobots | undefined {
     return kept !== undefined && kept.verdict !== 'unreachable' && this.#age(kept) < LAST_GOOD_MS ? this.#remember(origin, kept) : undefined
   }
 
-  #remember(origin: string, kept: KeptRobots): Remembered {
-    const remembered = { kept, rules: parseRobots(Buffer.from(kept.body, 'latin1')) }
-    this.#known.delete(origin)
-    bounded(this.#known).set(origin, remembered)
+  #remember(origin: string, { body, verdict, fetchedAt }: KeptRobots): RememberedRobots {
+    const known = this.#known.get(origin)
+    if (known?.fetchedAt === fetchedAt && known.isPresent === (verdict === 'parsed')) return known
+    const remembered = { rules: parseRobots(Buffer.from(body, 'latin1')), isPresent: verdict === 'parsed', fetchedAt }
+    this.#known.set(origin, remembered, body.length)
     return remembered
   }
 
-  #age(kept: KeptRobots): number {
-    return this.#options.clock.now() - kept.fetchedAt
+  #age({ fetchedAt }: { readonly fetchedAt: number }): number {
+    return this.#options.clock.now() - fetchedAt
   }
 }
 
@@ -150,13 +148,14 @@ function readAnswer(answer: { readonly status: number; readonly body: Buffer }, 
     // Kept as latin1, which loses no octet: rules are compared as octets.
     return { verdict: 'parsed', body: body.toString('latin1'), status, fetchedAt }
   }
-  if (status >= 400 && status < 500 && status !== 429) return { verdict: 'absent', body: '', status, fetchedAt }
+  // What is left of 3xx are redirects without a target, or with too many steps.
+  if (status >= 300 && status < 500 && status !== 429) return { verdict: 'absent', body: '', status, fetchedAt }
   return undefined
 }
 
 /** The oldest entry makes room. */
 function bounded<V>(map: Map<string, V>): Map<string, V> {
-  const oldest = map.size >= MAX_ORIGINS ? map.keys().next().value : undefined
+  const oldest = map.size >= MEMORY.maxOrigins ? map.keys().next().value : undefined
   if (oldest !== undefined) map.delete(oldest)
   return map
 }

@@ -1,8 +1,8 @@
+import { escapePath, escapePattern, matchPattern, type RobotsPattern, robotsPattern } from './robots-pattern.ts'
+
 /**
- * robots.txt by RFC 9309, lenient where Google's published parser is. Works on bytes: octets above 127 are percent-encoded on both
- * sides before they are compared, so that a line in a broken encoding loses itself and not the file.
- *
- * One choice where the two sources differ: `%62%61%7A` in a rule is not `baz` (Google's tests; the table of the RFC decodes it).
+ * robots.txt by RFC 9309, lenient where Google's published parser is. Works on bytes: what stands for the same octet is written the
+ * same way on both sides before it is compared (robots-pattern.ts), so that a line in a broken encoding loses itself and not the file.
  */
 export interface RobotsRules {
   readonly groups: readonly RobotsGroup[]
@@ -16,13 +16,20 @@ interface RobotsGroup {
   /** Lower-case product tokens; `*` for all others. */
   readonly agents: string[]
   readonly rules: RobotsRule[]
-  crawlDelayMs: number | undefined
+  readonly crawlDelays: CrawlDelay[]
 }
 
 interface RobotsRule {
   readonly allow: boolean
-  readonly pattern: string
+  readonly pattern: RobotsPattern
+  /** The folder itself, where the rule allows its index page. */
+  readonly folder: RobotsPattern | undefined
   readonly line: string
+}
+
+interface CrawlDelay {
+  readonly agents: readonly string[]
+  readonly ms: number
 }
 
 export interface RobotsVerdict {
@@ -33,7 +40,10 @@ export interface RobotsVerdict {
 
 /** RFC 9309 section 2.5 asks for at least 500 KiB. */
 export const MAX_ROBOTS_BYTES = 524_288
-const MAX_LINE_BYTES = 16_664
+/** Google's parser reads lines into a buffer of 16,664 bytes, the last of which it keeps for itself. */
+const MAX_LINE_BYTES = 16_663
+/** No site means a longer delay than this when it writes a longer number. */
+const MAX_CRAWL_DELAY_MS = 365 * 86_400_000
 const KEYS: Readonly<Record<string, 'agent' | 'allow' | 'disallow' | 'sitemap' | 'crawl-delay'>> = {
   'user-agent': 'agent',
   useragent: 'agent',
@@ -60,6 +70,9 @@ export function parseRobots(body: Buffer | string): RobotsRules {
   const sitemaps: string[] = []
   let open: RobotsGroup | undefined
   let hasRules = false
+  // Of the lines that head the group, those to which a Crawl-delay belongs that comes now.
+  let named: string[] = []
+  let isNaming = false
   let understoodLines = 0
   for (const raw of text.split(/\r\n|\n|\r/)) {
     const parsed = parseLine(raw.slice(0, MAX_LINE_BYTES))
@@ -71,28 +84,69 @@ export function parseRobots(body: Buffer | string): RobotsRules {
     } else if (key === 'agent') {
       // Consecutive user-agent lines head one group; a rule in between ends it, an unknown line does not.
       if (open === undefined || hasRules) {
-        open = { agents: [], rules: [], crawlDelayMs: undefined }
+        open = { agents: [], rules: [], crawlDelays: [] }
         groups.push(open)
         hasRules = false
       }
+      if (!isNaming) named = []
+      isNaming = true
       const agent = agentOf(value)
-      if (agent !== undefined) open.agents.push(agent)
+      if (agent === undefined) continue
+      open.agents.push(agent)
+      named.push(agent)
+    } else if (open === undefined) {
+      // A rule before the first group speaks to nobody.
     } else if (key === 'crawl-delay') {
-      const seconds = Number(value.replace(',', '.'))
-      if (open !== undefined && value !== '' && Number.isFinite(seconds) && seconds >= 0) open.crawlDelayMs = Math.round(seconds * 1000)
-    } else if (open !== undefined) {
+      // It ends no group, but a delay meant for one bot is not the delay of the bots that are named after it.
+      isNaming = false
+      const ms = crawlDelayOf(value)
+      if (ms !== undefined) open.crawlDelays.push({ agents: named, ms })
+    } else {
+      isNaming = false
       hasRules = true
-      open.rules.push({ allow: key === 'allow', pattern: escapeOctets(value), line: Buffer.from(line, 'latin1').toString('utf8') })
+      open.rules.push(ruleOf(key === 'allow', value, line))
     }
   }
   return { groups, sitemaps, understoodLines }
+}
+
+function ruleOf(allow: boolean, value: string, line: string): RobotsRule {
+  const escaped = escapePattern(value)
+  // Allowing a folder's index page allows the folder itself (Google).
+  const slash = escaped.lastIndexOf('/')
+  const isIndex = allow && slash !== -1 && escaped.startsWith('/index.htm', slash)
+  return {
+    allow,
+    pattern: robotsPattern(escaped),
+    folder: isIndex ? robotsPattern(`${escaped.slice(0, slash + 1)}$`) : undefined,
+    line: Buffer.from(line, 'latin1').toString('utf8'),
+  }
+}
+
+/** Seconds, with a point or a comma; a word behind them (`10 s`) changes nothing. */
+function crawlDelayOf(value: string): number | undefined {
+  const number = /^(?:\d+(?:[.,]\d*)?|[.,]\d+)/.exec(value)?.[0]
+  return number === undefined ? undefined : Math.min(Math.round(Number(number.replace(',', '.')) * 1000), MAX_CRAWL_DELAY_MS)
+}
+
+/** White space of ASCII alone: `\xA0` may be the last octet of a character. */
+function trim(text: string): string {
+  let start = 0
+  let end = text.length
+  while (start < end && isSpace(text.charCodeAt(start))) start += 1
+  while (end > start && isSpace(text.charCodeAt(end - 1))) end -= 1
+  return text.slice(start, end)
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || (code >= 0x09 && code <= 0x0d)
 }
 
 function parseLine(
   raw: string,
 ): { key: 'agent' | 'allow' | 'disallow' | 'sitemap' | 'crawl-delay'; value: string; line: string } | undefined {
   const comment = raw.indexOf('#')
-  const line = (comment === -1 ? raw : raw.slice(0, comment)).trim()
+  const line = trim(comment === -1 ? raw : raw.slice(0, comment))
   if (line === '') return undefined
   let separator = line.indexOf(':')
   // `disallow /x` without its colon is read where it is two words and no more.
@@ -101,9 +155,9 @@ function parseLine(
     if (words.length !== 2) return undefined
     separator = line.search(/[ \t]/)
   }
-  const name = line.slice(0, separator).trim().toLowerCase()
+  const name = trim(line.slice(0, separator)).toLowerCase()
   const key = Object.hasOwn(KEYS, name) ? KEYS[name] : undefined
-  return key === undefined ? undefined : { key, value: line.slice(separator + 1).trim(), line }
+  return key === undefined ? undefined : { key, value: trim(line.slice(separator + 1)), line }
 }
 
 /** `FooBot/1.0 (x)` -> `foobot`; `*` where it stands alone; undefined where there is no token. */
@@ -139,11 +193,13 @@ function groupsFor(rules: RobotsRules, token: string): readonly RobotsGroup[] {
  * query as in a serialised URL.
  */
 export function robotsVerdict(rules: RobotsRules, token: string, pathAndQuery: string): RobotsVerdict {
-  const path = escapeOctets(pathAndQuery)
-  if (path === '/robots.txt') return { allowed: true, rule: undefined }
+  if (pathAndQuery === '/robots.txt') return { allowed: true, rule: undefined }
+  const path = escapePath(pathAndQuery)
   let best: { length: number; rule: RobotsRule } | undefined
   for (const { rules: lines } of groupsFor(rules, token)) {
     for (const rule of lines) {
+      // A shorter rule can't change what is found already: most of a long file is passed by.
+      if (best !== undefined && (rule.pattern.length < best.length || (rule.pattern.length === best.length && best.rule.allow))) continue
       const length = matchLength(rule, path)
       if (length === 0) continue
       if (best === undefined || length > best.length || (length === best.length && rule.allow)) best = { length, rule }
@@ -154,8 +210,14 @@ export function robotsVerdict(rules: RobotsRules, token: string, pathAndQuery: s
 
 /** What the groups for the token ask for; the largest where several do. Units: ms. A group of one's own does not inherit that of `*`. */
 export function robotsCrawlDelayMs(rules: RobotsRules, token: string): number | undefined {
-  const delays = groupsFor(rules, token).flatMap(({ crawlDelayMs }) => (crawlDelayMs === undefined ? [] : [crawlDelayMs]))
-  return delays.length === 0 ? undefined : Math.max(...delays)
+  const name = rules.groups.some(({ agents }) => agents.includes(token)) ? token : '*'
+  let longest: number | undefined
+  for (const { crawlDelays } of groupsFor(rules, token)) {
+    for (const { agents, ms } of crawlDelays) {
+      if (agents.includes(name) && (longest === undefined || ms > longest)) longest = ms
+    }
+  }
+  return longest
 }
 
 /** Sitemaps as absolute URLs, resolved against where the file was found; what is no http(s) URL is left out. */
@@ -168,42 +230,8 @@ export function sitemapUrls(rules: RobotsRules, robotsUrl: string): string[] {
 }
 
 /** Characters of the pattern that matched, its precedence; 0: no match, and an empty pattern never matches. */
-function matchLength(rule: RobotsRule, path: string): number {
-  if (rule.pattern === '') return 0
-  if (matches(rule.pattern, path)) return rule.pattern.length
-  // Allowing a folder's index page allows the folder itself.
-  const slash = rule.pattern.lastIndexOf('/')
-  if (rule.allow && slash !== -1 && rule.pattern.slice(slash).startsWith('/index.htm')) {
-    const folder = `${rule.pattern.slice(0, slash + 1)}$`
-    if (matches(folder, path)) return folder.length
-  }
-  return 0
-}
-
-/** `*` stands for anything, `$` at the end for the end; everything else for itself. Linear: no pattern can make it run away. */
-function matches(pattern: string, path: string): boolean {
-  const anchored = pattern.endsWith('$')
-  const pieces = (anchored ? pattern.slice(0, -1) : pattern).split('*')
-  const first = pieces[0] ?? ''
-  if (!path.startsWith(first)) return false
-  let at = first.length
-  for (const [index, piece] of pieces.entries()) {
-    if (index === 0) continue
-    if (anchored && index === pieces.length - 1) return path.length - piece.length >= at && path.endsWith(piece)
-    const found = path.indexOf(piece, at)
-    if (found === -1) return false
-    at = found + piece.length
-  }
-  return !anchored || at === path.length
-}
-
-/** Octets above 127 percent-encoded, hex digits upper case; nothing is decoded. Input: latin1 characters, or an ASCII URL. */
-function escapeOctets(text: string): string {
-  return text
-    .replaceAll(/%[0-9a-fA-F]{2}/g, (sequence) => sequence.toUpperCase())
-    .replaceAll(/[^\x20-\x7e\t]/g, (character) =>
-      [...Buffer.from(character, character.charCodeAt(0) > 255 ? 'utf8' : 'latin1')]
-        .map((octet) => `%${octet.toString(16).toUpperCase().padStart(2, '0')}`)
-        .join(''),
-    )
+function matchLength({ pattern, folder }: RobotsRule, path: string): number {
+  if (pattern.length === 0) return 0
+  if (matchPattern(pattern, path)) return pattern.length
+  return folder !== undefined && matchPattern(folder, path) ? folder.length : 0
 }

@@ -1,0 +1,90 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { parseRobots, robotsVerdict } from '../../../src/politeness/robots.ts'
+import { escapePath, escapePattern, matchPattern, robotsPattern } from '../../../src/politeness/robots-pattern.ts'
+
+/** The same meaning by trying every place: short inputs only. */
+function reference(pattern: string, path: string): boolean {
+  if (pattern === '') return true
+  if (pattern === '$') return path === ''
+  if (pattern[0] === '*') return reference(pattern.slice(1), path) || (path !== '' && reference(pattern, path.slice(1)))
+  return path !== '' && path[0] === pattern[0] && reference(pattern.slice(1), path.slice(1))
+}
+
+const few = fc.string({ unit: fc.constantFrom('a', 'b', '/'), maxLength: 12 })
+const pattern = fc.string({ unit: fc.constantFrom('a', 'b', '/', '*', '*'), maxLength: 10 })
+
+describe('a pattern of robots.txt', () => {
+  it('means what trying every place means', () => {
+    fc.assert(
+      fc.property(pattern, fc.boolean(), few, (text, isAnchored, rest) => {
+        const rule = isAnchored ? `${text}$` : text
+        expect(matchPattern(robotsPattern(rule), `/${rest}`)).toBe(reference(rule, `/${rest}`))
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+
+  it('means the same for pieces too long for the quick search', () => {
+    const long = fc.string({ unit: fc.constantFrom('a', 'a', 'a', 'b'), minLength: 17, maxLength: 40 })
+    const text = fc.array(fc.oneof(long, few), { maxLength: 6 }).map((parts) => `/${parts.join('')}`)
+    fc.assert(
+      fc.property(fc.array(long, { minLength: 1, maxLength: 2 }), fc.boolean(), text, (pieces, isInside, path) => {
+        const given = isInside ? `${path}${pieces.join('x')}${path}` : path
+        let at = 1
+        const expected = pieces.every((piece) => {
+          const found = given.indexOf(piece, at)
+          at = found + piece.length
+          return found !== -1
+        })
+        expect(matchPattern(robotsPattern(`/*${pieces.join('*')}`), given)).toBe(expected)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  it('is compared in a spelling that does not change when it is spelled again', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.string(), (unicode, ascii) => {
+        const octets = Buffer.from(unicode).toString('latin1')
+        for (const text of [octets, ascii]) expect(escapePattern(escapePattern(text))).toBe(escapePattern(text))
+        for (const text of [unicode, ascii]) expect(escapePath(escapePath(text))).toBe(escapePath(text))
+        expect(escapePath(unicode)).toMatch(/^[\x21-\x7e]*$/)
+      }),
+    )
+  })
+
+  it.each([
+    ['wildcards', `/${'*a'.repeat(8_000)}b`, `/${'a'.repeat(8_000)}`],
+    ['a piece that nearly fits everywhere', `/*${'a'.repeat(4_000)}b`, `/${'a'.repeat(8_000)}`],
+    ['a piece that fails at its beginning', `/*b${'a'.repeat(4_000)}`, `/${'a'.repeat(8_000)}`],
+    ['stars alone', `/${'*'.repeat(16_000)}x`, `/${'y'.repeat(8_000)}`],
+  ])('costs no more than its length: %s', (_about, rule, path) => {
+    const file = `User-agent: *\n${`Disallow: ${rule}\n`.repeat(Math.floor(500_000 / (rule.length + 11)))}`
+    const startedAt = performance.now()
+    expect(robotsVerdict(parseRobots(file), 'foobot', path).allowed).toBe(true)
+    expect(performance.now() - startedAt).toBeLessThan(500)
+  })
+
+  it('is read in no time from a file of spaces', () => {
+    const file = `${'a'.padEnd(16_000)}b: c\n`.repeat(30)
+    const startedAt = performance.now()
+    expect(parseRobots(file).understoodLines).toBe(0)
+    expect(performance.now() - startedAt).toBeLessThan(500)
+  })
+})
+
+describe('robots.txt', () => {
+  it('gives a verdict for any bytes and any path', () => {
+    const line = fc.tuple(
+      fc.constantFrom('user-agent: ', 'allow:', 'Disallow: ', 'crawl-delay:', 'sitemap: ', ''),
+      fc.string({ unit: 'binary' }),
+    )
+    fc.assert(
+      fc.property(fc.array(line), fc.uint8Array(), fc.webPath(), (lines, bytes, path) => {
+        const file = Buffer.concat([Buffer.from(lines.map((parts) => parts.join('')).join('\n')), Buffer.from(bytes)])
+        expect(typeof robotsVerdict(parseRobots(file), 'foobot', `/${path}`).allowed).toBe('boolean')
+      }),
+    )
+  })
+})

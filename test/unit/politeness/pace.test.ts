@@ -1,0 +1,92 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { effectiveCrawlDelay } from '../../../src/politeness/crawl-delay.ts'
+import { createPolicy, type PolicyOptions, siteOverride } from '../../../src/politeness/policy.ts'
+
+describe('the crawl delay of a site', () => {
+  it.each([
+    ['C134: a short one of the site does not shorten ours', 2_000, 200, { crawlDelayMs: 2_000, source: 'configured', isParked: false }],
+    ['a longer one of the site counts', 2_000, 5_000, { crawlDelayMs: 5_000, source: 'robots', isParked: false }],
+    ['the longest that is waited for', 0, 30_000, { crawlDelayMs: 30_000, source: 'robots', isParked: false }],
+    ['a longer one is kept whole, and parks the site', 0, 30_001, { crawlDelayMs: 30_001, source: 'robots', isParked: true }],
+    ['nobody asks for one', 0, undefined, { crawlDelayMs: 0, source: 'none', isParked: false }],
+    ['ours alone', 1_000, undefined, { crawlDelayMs: 1_000, source: 'configured', isParked: false }],
+    ['ours is as long as we say', 60_000, 10_000, { crawlDelayMs: 60_000, source: 'configured', isParked: false }],
+  ] as const)('%s', (_about, configuredMs, robotsMs, expected) => {
+    expect(effectiveCrawlDelay(configuredMs, robotsMs, 30_000)).toEqual(expected)
+  })
+
+  it('is never shorter than either wish', () => {
+    fc.assert(
+      fc.property(fc.nat(), fc.option(fc.nat(), { nil: undefined }), fc.nat(), (configuredMs, robotsMs, maxMs) => {
+        const { crawlDelayMs } = effectiveCrawlDelay(configuredMs, robotsMs, maxMs)
+        expect(crawlDelayMs).toBe(Math.max(configuredMs, robotsMs ?? 0))
+      }),
+    )
+  })
+})
+
+describe('the pace of a site', () => {
+  const overrides = new Map<string, unknown>()
+  const options: PolicyOptions = {
+    key: 'host',
+    default: { ratePerSecond: 1, burst: 1, concurrency: 1 },
+    rules: [
+      { match: 'www.example.com', ratePerSecond: 2 },
+      { match: '*.example.com', ratePerSecond: 5, concurrency: 4, crawlDelayMs: 100 },
+    ],
+    overrideOf: (domain) => overrides.get(domain),
+  }
+  const paceOf = createPolicy(options)
+  const of = (url: string, withOverrides: Record<string, unknown> = {}) => {
+    overrides.clear()
+    for (const [domain, payload] of Object.entries(withOverrides)) overrides.set(domain, payload)
+    return paceOf(new URL(url))
+  }
+
+  it('is that of the first rule that matches, and the default where none does or the rule is silent', () => {
+    expect(of('http://www.example.com/')).toMatchObject({ ratePerSecond: 2, concurrency: 1, burst: 1, crawlDelayMs: 0 })
+    expect(of('http://shop.example.com/')).toMatchObject({ ratePerSecond: 5, concurrency: 4, crawlDelayMs: 100 })
+    expect(of('http://example.com/')).toMatchObject({ ratePerSecond: 5 })
+    expect(of('http://badexample.com/')).toMatchObject({ ratePerSecond: 1 })
+    expect(of('http://other.test/')).toMatchObject({ ratePerSecond: 1, isPaused: false })
+  })
+
+  it('C140: has one key for all spellings of a host', () => {
+    const keys = ['http://Example.TEST/', 'http://example.test./', 'https://example.test:8443/x'].map((url) => of(url).key)
+    expect(new Set(keys)).toEqual(new Set(['example.test']))
+    const idn = ['http://bücher.example.test/', 'http://xn--bcher-kva.example.test/'].map((url) => of(url).key)
+    expect(new Set(idn)).toEqual(new Set(['xn--bcher-kva.example.test']))
+  })
+
+  it('has the registrable domain for its key where that is asked for', () => {
+    expect(createPolicy({ ...options, key: 'domain' })(new URL('http://a.b.example.co.uk/')).key).toBe('example.co.uk')
+  })
+
+  it('is overridden by host before domain, value by value', () => {
+    expect(of('http://a.test.com/', { 'test.com': { ratePerSecond: 0.5 } })).toMatchObject({ ratePerSecond: 0.5, concurrency: 1 })
+    const both = { 'test.com': { paused: true, ratePerSecond: 0.5 }, 'a.test.com': { ratePerSecond: 3 } }
+    expect(of('http://a.test.com/', both)).toMatchObject({ isPaused: true, ratePerSecond: 3 })
+    expect(of('http://a.test.com/', { ...both, 'a.test.com': { paused: false } })).toMatchObject({ isPaused: false, ratePerSecond: 0.5 })
+    expect(of('http://b.test.com/', { 'a.test.com': { paused: true } })).toMatchObject({ isPaused: false })
+    expect(of('http://www.example.com/', { 'example.com': { ratePerSecond: 9 } })).toMatchObject({ ratePerSecond: 9 })
+  })
+
+  it.each([
+    undefined,
+    null,
+    'fast',
+    7,
+    [],
+    { ratePerSecond: 0 },
+    { ratePerSecond: -1 },
+    { ratePerSecond: Number.POSITIVE_INFINITY },
+    { ratePerSecond: '9' },
+    { concurrency: 0 },
+    { concurrency: 1.5 },
+    { paused: 'no' },
+  ])('is not changed by %j on control', (payload) => {
+    expect(siteOverride(payload) ?? {}).toEqual({})
+    expect(of('http://a.test/', { 'a.test': payload })).toEqual(of('http://a.test/'))
+  })
+})

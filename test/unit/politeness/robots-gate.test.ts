@@ -1,0 +1,186 @@
+import { describe, expect, it } from 'vitest'
+import { type KeptRobots, type RobotsDecision, type RobotsFetch, RobotsGate } from '../../../src/politeness/robots-gate.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+interface Wait {
+  readonly kind: 'wait'
+  readonly waitMs: number
+}
+type Answer = RobotsFetch<Wait>
+
+const HOUR_MS = 3_600_000
+const forbidsP = 'User-agent: *\nCrawl-delay: 2\nDisallow: /p\n'
+const answer = (status: number, body: string | Buffer = ''): Answer => ({ kind: 'answer', status, body: Buffer.from(body) })
+const silence: Answer = { kind: 'failure', reason: 'connect-timeout', detail: 'nobody there' }
+
+class Shared {
+  readonly entries = new Map<string, KeptRobots>()
+  readonly ttls: number[] = []
+  reads = 0
+  async read(origin: string): Promise<KeptRobots | undefined> {
+    this.reads += 1
+    return this.entries.get(origin)
+  }
+  async write(origin: string, entry: KeptRobots, ttlMs: number): Promise<void> {
+    this.entries.set(origin, entry)
+    this.ttls.push(ttlMs)
+  }
+}
+
+function gateOf(
+  answers: (url: URL) => Answer | Promise<Answer>,
+  more: { mode?: 'obey' | 'ignore'; shared?: Shared; clock?: ManualClock } = {},
+) {
+  const asked: string[] = []
+  const { shared = new Shared(), clock = new ManualClock(), mode = 'obey' } = more
+  const seen = recordingObserver()
+  const gate = new RobotsGate<Wait>({
+    mode,
+    token: 'foobot',
+    cache: shared,
+    ask: async (url) => {
+      asked.push(url.href)
+      return answers(url)
+    },
+    clock,
+    observer: seen.observer,
+  })
+  const check = (url: string): Promise<RobotsDecision<Wait>> => gate.check(new URL(url), new AbortController().signal)
+  return { gate, check, asked, shared, clock, seen }
+}
+
+describe('the robots gate', () => {
+  it('asks once per origin, and gives the rule and the delay', async () => {
+    const { check, asked } = gateOf(() => answer(200, forbidsP))
+    expect(await check('http://a.test/x?y')).toEqual({ kind: 'allowed', verdict: 'allowed', rule: null, crawlDelayMs: 2_000 })
+    expect(await check('http://a.test/p?y')).toEqual({ kind: 'refused', rule: 'Disallow: /p' })
+    expect(asked).toEqual(['http://a.test/robots.txt'])
+  })
+
+  it('C031: takes scheme, host and port together for an origin', async () => {
+    const { check, asked } = gateOf(({ origin }) => answer(200, origin === 'http://a.test' ? 'User-agent: *\nDisallow: /' : ''))
+    const kinds = [await check('http://a.test/x'), await check('https://a.test/x'), await check('http://a.test:8080/x')].map(
+      ({ kind }) => kind,
+    )
+    expect(kinds).toEqual(['refused', 'allowed', 'allowed'])
+    expect(asked).toEqual(['http://a.test/robots.txt', 'https://a.test/robots.txt', 'http://a.test:8080/robots.txt'])
+  })
+
+  it('asks once for all that come while the answer is under way', async () => {
+    let open: (value: Answer) => void = () => undefined
+    const pending = new Promise<Answer>((resolve) => {
+      open = resolve
+    })
+    const { check, asked } = gateOf(() => pending)
+    const all = [check('http://a.test/x'), check('http://a.test/p'), check('http://a.test/y')]
+    open(answer(200, forbidsP))
+    expect((await Promise.all(all)).map(({ kind }) => kind)).toEqual(['allowed', 'refused', 'allowed'])
+    expect(asked).toHaveLength(1)
+  })
+
+  it.each([400, 401, 403, 404, 410, 451, 301, 304])('C027: allows all after status %i, whatever its body says', async (status) => {
+    const { check } = gateOf(() => answer(status, 'User-agent: *\nDisallow: /'))
+    expect(await check('http://a.test/x')).toEqual({ kind: 'allowed', verdict: 'absent', rule: null, crawlDelayMs: 0 })
+  })
+
+  it.each([500, 503, 429, 599])('C025: allows nothing after status %i, and asks again at the next try', async (status) => {
+    let now = answer(status, '<html>oops</html>')
+    const { check, asked, clock, shared } = gateOf(() => now)
+    expect(await check('http://a.test/x')).toMatchObject({ kind: 'unreachable', detail: expect.stringContaining(String(status)) })
+    expect(await check('http://a.test/y')).toMatchObject({ kind: 'unreachable' })
+    expect([asked.length, shared.entries.size]).toEqual([1, 0])
+    now = answer(404)
+    await clock.advance(10_000)
+    expect(await check('http://a.test/x')).toMatchObject({ kind: 'allowed' })
+    expect(asked).toHaveLength(2)
+  })
+
+  it('allows nothing of a site that does not answer, and says why', async () => {
+    const { check } = gateOf(() => silence)
+    expect(await check('http://a.test/x')).toEqual({ kind: 'unreachable', detail: 'nobody there' })
+  })
+
+  it('lets the last good copy stand in for a day, and no longer', async () => {
+    let now = answer(200, forbidsP)
+    const { check, clock, asked } = gateOf(() => now)
+    await check('http://a.test/x')
+    now = answer(503)
+    await clock.advance(13 * HOUR_MS)
+    expect(await check('http://a.test/p')).toMatchObject({ kind: 'refused' })
+    expect(await check('http://a.test/x')).toMatchObject({ kind: 'allowed' })
+    expect(asked).toHaveLength(2)
+    await clock.advance(12 * HOUR_MS)
+    expect(await check('http://a.test/x')).toMatchObject({ kind: 'unreachable' })
+  })
+
+  it('asks again after half a day, and never keeps a file longer than a day', async () => {
+    let now = answer(200, forbidsP)
+    const { check, clock, asked, shared } = gateOf(() => now)
+    await check('http://a.test/p')
+    await clock.advance(11 * HOUR_MS)
+    await check('http://a.test/p')
+    expect(asked).toHaveLength(1)
+    now = answer(200, '')
+    await clock.advance(2 * HOUR_MS)
+    expect(await check('http://a.test/p')).toMatchObject({ kind: 'allowed' })
+    expect(asked).toHaveLength(2)
+    expect(Math.max(...shared.ttls)).toBeLessThanOrEqual(24 * HOUR_MS)
+  })
+
+  it('shares what it read, octet by octet', async () => {
+    const shared = new Shared()
+    const clock = new ManualClock()
+    const file = Buffer.concat([Buffer.from('User-agent: *\nDisallow: /\xff\n', 'latin1'), Buffer.from('Disallow: /bücher\n')])
+    const first = gateOf(() => answer(200, file), { shared, clock })
+    const second = gateOf(() => silence, { shared, clock })
+    await first.check('http://a.test/')
+    for (const path of ['/%FF', '/b%C3%BCcher']) {
+      expect(await first.check(`http://a.test${path}`)).toMatchObject({ kind: 'refused' })
+      expect(await second.check(`http://a.test${path}`)).toMatchObject({ kind: 'refused' })
+    }
+    expect(second.asked).toEqual([])
+  })
+
+  it('hands on that the site has no place free, and asks again at once', async () => {
+    const answers: Answer[] = [{ kind: 'wait', waitMs: 70 }, answer(404)]
+    const { check } = gateOf(() => answers.shift() ?? silence)
+    expect(await check('http://a.test/x')).toEqual({ kind: 'wait', waitMs: 70 })
+    expect(await check('http://a.test/x')).toMatchObject({ kind: 'allowed' })
+  })
+
+  it('lets the tasks of an address that may not be asked meet the same wall', async () => {
+    const { check, shared } = gateOf(() => ({ kind: 'failure', reason: 'address-refused', detail: '127.0.0.1 is not public' }))
+    expect(await check('http://a.test/x')).toMatchObject({ kind: 'allowed', verdict: 'absent' })
+    expect(shared.entries.size).toBe(0)
+  })
+
+  it('asks nobody where robots.txt is ignored', async () => {
+    const { check, asked, shared } = gateOf(() => silence, { mode: 'ignore' })
+    expect(await check('http://a.test/x')).toEqual({ kind: 'allowed', verdict: 'ignored', rule: null, crawlDelayMs: 0 })
+    expect([asked.length, shared.reads]).toEqual([0, 0])
+  })
+
+  it('fails with the store, and asks again afterwards', async () => {
+    const shared = new Shared()
+    const { check, asked } = gateOf(() => answer(404), { shared })
+    const { read } = shared
+    shared.read = async () => {
+      throw new Error('the store is away')
+    }
+    await expect(check('http://a.test/x')).rejects.toThrow('the store is away')
+    shared.read = read
+    expect(await check('http://a.test/x')).toMatchObject({ kind: 'allowed' })
+    expect(asked).toHaveLength(1)
+  })
+
+  it('counts files without a rule apart', async () => {
+    const { check, seen } = gateOf(({ hostname }) =>
+      hostname === 'a.test' ? answer(200, '<html>Not found</html>') : answer(200, forbidsP),
+    )
+    await check('http://a.test/x')
+    await check('http://b.test/x')
+    const verdicts = seen.events.filter(({ event }) => event === 'RobotsRead').map(({ fields }) => fields?.verdict)
+    expect(verdicts).toEqual(['no-rules', 'parsed'])
+  })
+})

@@ -1,0 +1,202 @@
+import { describe, expect, it } from 'vitest'
+import {
+  MAX_ROBOTS_BYTES,
+  parseRobots,
+  productToken,
+  robotsCrawlDelayMs,
+  robotsVerdict,
+  sitemapUrls,
+} from '../../../src/politeness/robots.ts'
+import { escapePattern } from '../../../src/politeness/robots-pattern.ts'
+import { GOOGLE_CASES, GOOGLE_FILES, GOOGLE_SPELLINGS, GOOGLE_TOKENS } from './robots-google-cases.ts'
+
+const isAllowed = (robots: string | Buffer, url: string, token = 'foobot'): boolean => {
+  const { pathname, search } = new URL(url, 'http://site.test')
+  return robotsVerdict(parseRobots(robots), token, pathname + search).allowed
+}
+
+/** Paths that begin with two slashes are no hosts here. */
+const pathOf = (url: string): string => {
+  const { pathname, search } = new URL(`http://site.test${url}`)
+  return pathname + search
+}
+
+describe("Google's table", () => {
+  const verdicts = GOOGLE_CASES.flatMap(({ about, robots, agent, allowed, refused }) =>
+    [...allowed.map((url) => ({ url, expected: true })), ...refused.map((url) => ({ url, expected: false }))].map((rest) => ({
+      about,
+      robots,
+      agent,
+      ...rest,
+    })),
+  )
+  const cut = (text: string): string => (text.length > 40 ? `${text.slice(0, 40)}…` : text)
+
+  it.each(verdicts.map((verdict) => [verdict.about, cut(verdict.url), verdict.expected ? 'allowed' : 'refused', verdict] as const))(
+    '%s: %s is %s',
+    (_about, _url, _expected, { robots, agent, url, expected }) => {
+      expect(robotsVerdict(parseRobots(robots), agent.toLowerCase(), pathOf(url)).allowed).toBe(expected)
+    },
+  )
+
+  it.each(GOOGLE_FILES)('reads %s', (_about, file, understood) => {
+    expect(parseRobots(file).understoodLines).toBe(understood)
+  })
+
+  it('knows what is a product token', () => {
+    const isToken = (name: string): boolean => name !== '' && productToken(name) === name.toLowerCase()
+    expect(GOOGLE_TOKENS.valid.filter((name) => !isToken(name))).toEqual([])
+    expect(GOOGLE_TOKENS.invalid.filter(isToken)).toEqual([])
+  })
+
+  it.each(GOOGLE_SPELLINGS)('spells %j as %j', (rule, compared) => {
+    expect(escapePattern(Buffer.from(rule).toString('latin1'))).toBe(compared)
+  })
+
+  it('is whole', () => {
+    const count =
+      verdicts.length + GOOGLE_FILES.length + GOOGLE_TOKENS.valid.length + GOOGLE_TOKENS.invalid.length + GOOGLE_SPELLINGS.length
+    expect(count).toBeGreaterThanOrEqual(145)
+  })
+})
+
+describe('robots.txt in the wild', () => {
+  it('C015: is not hidden by a byte order mark', () => {
+    expect(isAllowed(Buffer.from('efbbbf557365722d6167656e743a202a0a446973616c6c6f773a202f0a', 'hex'), '/x')).toBe(false)
+    expect(isAllowed('\ufeffUser-agent: *\nDisallow: /\n', '/x')).toBe(false)
+  })
+
+  it('C017: compares raw characters with encoded ones, and loses no more than the line that is broken', () => {
+    const robots = 'User-agent: *\nDisallow: /bücher/\n'
+    for (const path of ['/b%C3%BCcher/1', '/b%c3%bccher/1', '/bücher/1']) {
+      expect(robotsVerdict(parseRobots(robots), 'foobot', path).allowed).toBe(false)
+    }
+    const broken = Buffer.from('User-agent: *\nDisallow: /\xff\xfe/\nDisallow: /b/\n', 'latin1')
+    expect([isAllowed(broken, '/a'), isAllowed(broken, '/b/')]).toEqual([true, false])
+  })
+
+  it('keeps a last octet that looks like a space', () => {
+    expect(isAllowed('User-agent: *\nDisallow: /Ã\n', '/%C3')).toBe(true)
+    expect(isAllowed('User-agent: *\nDisallow: /à\n', '/%C3%A0/x')).toBe(false)
+    expect(isAllowed('User-agent: *\nDisallow: /à\n', '/%C3/x')).toBe(true)
+  })
+
+  it('C019: takes user-agent lines that follow each other as one group, whatever stands between them', () => {
+    expect(isAllowed('User-agent: *\nUser-agent: BadBot\nDisallow: /\n', '/x')).toBe(false)
+    expect(isAllowed('User-agent: *\n\n# comment\nSitemap: /s.xml\nHost: x\nUser-agent: BadBot\n\nDisallow: /\n', '/x')).toBe(false)
+  })
+
+  it('C021: an empty Disallow is a group all the same, and a tie goes to Allow', () => {
+    const own = 'User-agent: FooBot\nDisallow:\n\nUser-agent: *\nDisallow: /\n'
+    expect([isAllowed(own, '/x'), isAllowed(own, '/x', 'barbot')]).toEqual([true, false])
+    expect(isAllowed('User-agent: *\nDisallow: /t.html\nAllow: /t.html\n', '/t.html')).toBe(true)
+  })
+
+  it.each([
+    ['FooBot/2.1', 'foobot'],
+    ['Mozilla/5.0 (compatible; FooBot/2.1; +https://bot.example.test)', 'foobot'],
+    ['mozilla/5.0 (Compatible;foo-bot)', 'foo-bot'],
+    ['examplebot/1.0 (+https://example.com/bot)', 'examplebot'],
+    ['Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/130.0', 'mozilla'],
+    ['', ''],
+  ])('C023: the token of %j is %j', (userAgent, token) => {
+    expect(productToken(userAgent)).toBe(token)
+  })
+
+  it('C023: the group of a bot is found by the token of its header', () => {
+    const token = productToken('Mozilla/5.0 (compatible; FooBot/2.1; +https://bot.example.test)')
+    expect(isAllowed('User-agent: FooBot\nDisallow: /\n\nUser-agent: *\nDisallow:\n', '/x', token)).toBe(false)
+    expect(isAllowed('User-agent: foobot/1.0 (x)\nDisallow: /\n', '/x', token)).toBe(false)
+  })
+
+  it('C027: HTML is no rules', () => {
+    const rules = parseRobots('<!DOCTYPE html>\n<html><body style="color: red">Not found: /robots.txt</body></html>')
+    expect(rules.understoodLines).toBe(0)
+    expect(robotsVerdict(rules, 'foobot', '/x').allowed).toBe(true)
+  })
+
+  it('C042: resolves sitemaps, however they are written, and drops what is no http', () => {
+    const robots =
+      'SITEMAP:/sitemap.xml # main\nUser-agent: *\nDisallow:\nSitemap: https://example.test/s3.xml\nSitemap: ftp://x/\nsitemap: http://[\nSitemap:\n'
+    const urls = sitemapUrls(parseRobots(robots), 'https://example.test/robots.txt')
+    expect(urls.slice(0, 2)).toEqual(['https://example.test/sitemap.xml', 'https://example.test/s3.xml'])
+    expect(urls.some((url) => !url.startsWith('https://example.test/'))).toBe(false)
+  })
+
+  it('always allows robots.txt itself', () => {
+    expect(isAllowed('User-agent: *\nDisallow: /\n', '/robots.txt')).toBe(true)
+  })
+
+  it.each([
+    ['/~joe/', '/%7Ejoe/x'],
+    ['/%7ejoe/', '/~joe/x'],
+    ['/a b', '/a%20b'],
+    ['/a%2Fb', '/a%2fb'],
+    ['/{id}', '/%7Bid%7D'],
+    ["/?q='x'", '/?q=%27x%27'],
+    ['/file-with-a-%2A.html', '/file-with-a-*.html'],
+    ['/price%24', '/price$'],
+    ['/price$list', '/price$list'],
+  ])('takes %j and %j for the same path', (rule, path) => {
+    expect(isAllowed(`User-agent: *\nDisallow: ${rule}\n`, path)).toBe(false)
+  })
+
+  it('does not take an encoded slash for a slash', () => {
+    expect(isAllowed('User-agent: *\nDisallow: /a%2Fb\n', '/a/b')).toBe(true)
+  })
+
+  it('names the rule that decided, as it is written', () => {
+    const rules = parseRobots('User-agent: *\nDisallow: /  # all\nAllow: /bü*\n')
+    expect(robotsVerdict(rules, 'foobot', '/x')).toEqual({ allowed: false, rule: 'Disallow: /' })
+    expect(robotsVerdict(rules, 'foobot', '/b%C3%BC1')).toEqual({ allowed: true, rule: 'Allow: /bü*' })
+    expect(robotsVerdict(parseRobots(''), 'foobot', '/x')).toEqual({ allowed: true, rule: undefined })
+  })
+
+  it('reads 512 KiB and no more', () => {
+    const filler = '# x\n'.repeat(MAX_ROBOTS_BYTES / 4 - 10)
+    expect(isAllowed(`User-agent: *\n${filler}Disallow: /\n`, '/x')).toBe(false)
+    expect(isAllowed(`User-agent: *\n${filler}${'# x\n'.repeat(10)}Disallow: /\n`, '/x')).toBe(true)
+  })
+
+  it.each(['\0', '\0\0\0', ':', '::::', 'user-agent', 'user-agent:', 'disallow:', '\r', '#', '\xff\xfe', 'user-agent:\ndisallow: /'])(
+    'reads %j without a rule for anybody',
+    (text) => expect(isAllowed(Buffer.from(text, 'latin1'), '/x')).toBe(true),
+  )
+})
+
+describe('Crawl-delay', () => {
+  const delayMs = (robots: string, token = 'foobot') => robotsCrawlDelayMs(parseRobots(robots), token)
+
+  it.each([
+    ['10', 10_000],
+    ['0.2', 200],
+    ['0,5', 500],
+    ['.5', 500],
+    ['2.', 2_000],
+    ['10 seconds', 10_000],
+    ['0', 0],
+    ['-1', undefined],
+    ['ten', undefined],
+    ['', undefined],
+    ['Infinity', undefined],
+    ['9'.repeat(400), 365 * 86_400_000],
+  ])('of %j is %s ms', (text, ms) => {
+    expect(delayMs(`User-agent: *\nCrawl-delay: ${text}\n`)).toBe(ms)
+  })
+
+  it('C136: meant for one bot is not that of another, and a group of its own does not inherit', () => {
+    expect(delayMs('User-agent: *\nDisallow: /p\n\nUser-agent: OtherBot\nCrawl-delay: 10\n')).toBeUndefined()
+    expect(delayMs('User-agent: *\nCrawl-delay: 10\nDisallow: /p\n\nUser-agent: FooBot\nDisallow: /q\n')).toBeUndefined()
+    expect(delayMs('User-agent: OtherBot\nCrawl-delay: 10\n\nUser-agent: *\nDisallow: /p\n')).toBeUndefined()
+    expect(delayMs('User-agent: OtherBot\nCrawl-delay: 10\n\nUser-agent: *\nDisallow: /p\n', 'otherbot')).toBe(10_000)
+  })
+
+  it('belongs to all agents named before it, and the longest counts', () => {
+    const robots = 'User-agent: FooBot\nUser-agent: BarBot\nCrawl-delay: 2\nDisallow: /p\nUser-agent: FooBot\nCrawl-delay: 1\n'
+    expect([delayMs(robots), delayMs(robots, 'barbot'), delayMs(robots, 'other')]).toEqual([2_000, 2_000, undefined])
+  })
+
+  it('does not end a group', () => {
+    expect(isAllowed('User-agent: FooBot\nCrawl-delay: 2\nUser-agent: BarBot\nDisallow: /\n', '/x')).toBe(false)
+  })
+})
