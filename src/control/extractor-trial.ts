@@ -11,7 +11,7 @@ import type { Page } from '../message/generated/types.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import { envelopeText } from './extraction.ts'
 import type { Runtime } from './runtime.ts'
-import { userAgentOf } from './stages.ts'
+import { httpLimits, userAgentOf } from './stages.ts'
 
 /** What `extractors test` runs on. */
 export type TrialTarget =
@@ -82,13 +82,7 @@ async function fetchOnce(url: string, { config, version, clock, signal }: TrialO
       url: new URL(url),
       method: 'GET',
       headers: { 'user-agent': userAgentOf(config, version), accept: 'text/html,*/*;q=0.8', 'accept-encoding': 'gzip, deflate, br' },
-      limits: {
-        connectMs: config['fetch.timeouts.connect'],
-        headersMs: config['fetch.timeouts.headers'],
-        idleMs: config['fetch.timeouts.idle'],
-        totalMs: config['fetch.timeouts.total'],
-        maxBodyBytes: config['fetch.maxBodyBytes'],
-      },
+      limits: httpLimits(config),
       keepBody: () => true,
       signal,
     })

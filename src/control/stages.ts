@@ -3,7 +3,7 @@ import { DelayWorker } from '../delay/delay-worker.ts'
 import { createAddressPolicy } from '../fetch/address-policy.ts'
 import { FetchWorker } from '../fetch/fetch-worker.ts'
 import { HttpClient } from '../fetch/http-client.ts'
-import type { HttpExchange } from '../fetch/http-exchange.ts'
+import type { HttpExchange, HttpLimits } from '../fetch/http-exchange.ts'
 import { FrontierWorker } from '../frontier/frontier-worker.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import type { Service } from '../kernel/lifecycle.ts'
@@ -43,13 +43,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     crawlDelayMaxMs: config['politeness.default.crawlDelayMax'],
     owner: ownProcess(uuidV7(clock)),
     userAgent: userAgentOf(config, version),
-    limits: {
-      connectMs: config['fetch.timeouts.connect'],
-      headersMs: config['fetch.timeouts.headers'],
-      idleMs: config['fetch.timeouts.idle'],
-      totalMs: config['fetch.timeouts.total'],
-      maxBodyBytes: config['fetch.maxBodyBytes'],
-    },
+    limits: httpLimits(config),
     keptTypes: new Set(config['fetch.types'].map((type) => type.toLowerCase())),
     concurrency: config['fetch.concurrency'],
     maxBytesInFlight: config['fetch.maxBytesInFlight'],
@@ -79,6 +73,17 @@ function warnOnPublic(exchange: HttpExchange, observer: Observer): HttpExchange 
       }
       return result
     },
+  }
+}
+
+/** Deadlines and caps of one request. */
+export function httpLimits(config: Config): HttpLimits {
+  return {
+    connectMs: config['fetch.timeouts.connect'],
+    headersMs: config['fetch.timeouts.headers'],
+    idleMs: config['fetch.timeouts.idle'],
+    totalMs: config['fetch.timeouts.total'],
+    maxBodyBytes: config['fetch.maxBodyBytes'],
   }
 }
 
