@@ -1,30 +1,33 @@
-import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns'
+import type { LookupAddress, LookupOptions } from 'node:dns'
 import { isIP } from 'node:net'
 import { buildConnector } from 'undici'
-import { compileHostGlob } from '../url/glob.ts'
 import type { AddressPolicy } from './address-policy.ts'
+import type { LookupAll } from './resolve.ts'
 
 /** A host that may not be connected to, with the address that decided. */
 export class AddressRefused extends Error {
   readonly code = 'ADDRESS_REFUSED'
 
   constructor(hostname: string, address: string, range: string) {
-    super(address === hostname ? `${address} is not public (${range})` : `${hostname} is at ${address}, which is not public (${range})`)
+    super(
+      address === hostname
+        ? `${address} is not public (${range}); allow it with fetch.allowAddresses`
+        : `${hostname} is at ${address}, which is not public (${range}); allow it with fetch.allowAddresses`,
+    )
   }
 }
 
 export interface AddressGuardOptions {
   readonly policy: AddressPolicy
-  /** Hosts to addresses, like curl --resolve; the first pattern that matches counts. The addresses are judged like any other. */
-  readonly resolve: Readonly<Record<string, string>>
+  /** Where hosts are. What it gives is judged like any other address. */
+  readonly lookup: LookupAll
   readonly connectMs: number
   /** Called for each connection that stands. */
   readonly onConnected: (address: string) => void
-  /** For tests; the system's resolver where not given. */
-  readonly lookup?: LookupAll
 }
 
-export type LookupAll = (hostname: string, callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void) => void
+/** Node gives each of several addresses 250 ms by itself, too little for the other side of the world. */
+const ATTEMPT_MS = 2_000
 
 /**
  * A connector for undici that every connection goes through, whatever asked for it: a page, a hop of a redirect, robots.txt.
@@ -34,27 +37,19 @@ export type LookupAll = (hostname: string, callback: (error: NodeJS.ErrnoExcepti
  * looked up, and is judged before. Host header and TLS name stay those of the URL.
  */
 export function createAddressGuard(options: AddressGuardOptions): buildConnector.connector {
-  const { policy, connectMs, onConnected } = options
-  const overrides = Object.entries(options.resolve).map(([pattern, address]) => ({ matches: compileHostGlob(pattern), address }))
-  const lookupAll: LookupAll = options.lookup ?? ((hostname, callback) => systemLookup(hostname, { all: true, verbatim: true }, callback))
-
-  const resolveHost: LookupAll = (hostname, callback) => {
-    const override = overrides.find(({ matches }) => matches(hostname))?.address
-    if (override === undefined) lookupAll(hostname, callback)
-    else callback(null, [{ address: override, family: isIP(override) }])
-  }
+  const { policy, lookup, connectMs, onConnected } = options
 
   const guardedLookup = (hostname: string, asked: LookupOptions, callback: LookupCallback): void => {
-    resolveHost(hostname, (error, addresses) => {
-      if (error !== null) return callback(error, asked.all === true ? [] : '')
+    const refuse = (error: Error): void => callback(error, asked.all === true ? [] : '')
+    lookup(hostname, (error, addresses) => {
+      if (error !== null) return refuse(error)
       for (const { address } of addresses) {
         const range = policy(address)
-        if (range !== undefined) return callback(new AddressRefused(hostname, address, range), asked.all === true ? [] : '')
+        if (range !== undefined) return refuse(new AddressRefused(hostname, address, range))
       }
-      const first = addresses[0]
-      if (first === undefined) return callback(Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND' }), '')
-      if (asked.all === true) callback(null, addresses)
-      else callback(null, first.address, first.family)
+      if (asked.all === true) return callback(null, addresses)
+      const [first] = addresses
+      callback(null, first?.address ?? '', first?.family ?? 0)
     })
   }
 
@@ -62,6 +57,7 @@ export function createAddressGuard(options: AddressGuardOptions): buildConnector
     timeout: connectMs,
     lookup: guardedLookup,
     autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: Math.min(ATTEMPT_MS, connectMs),
     allowH2: false,
   } as buildConnector.BuildOptions)
   return (opts, callback) => {

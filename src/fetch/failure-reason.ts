@@ -27,7 +27,12 @@ const BY_CODE: Readonly<Record<string, FailureReason>> = {
   UND_ERR_BODY_TIMEOUT: 'body-timeout',
   // Fields that no sane server sends, or a length that does not fit the body.
   UND_ERR_HEADERS_OVERFLOW: 'protocol-error',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'connection-reset',
+  // A method or a header that can't be written: asking again would not change it.
+  UND_ERR_INVALID_ARG: 'protocol-error',
+  UND_ERR_NOT_SUPPORTED: 'protocol-error',
+  UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'protocol-error',
+  UND_ERR_HTTP_PARSER: 'protocol-error',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'protocol-error',
   EPROTO: 'tls-failed',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls-failed',
   SELF_SIGNED_CERT_IN_CHAIN: 'tls-failed',

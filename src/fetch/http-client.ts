@@ -1,12 +1,14 @@
+import { setMaxListeners } from 'node:events'
 import { type Dispatcher, Pool } from 'undici'
 import type { Clock } from '../kernel/clock.ts'
 import { decodeContent } from '../message/content-encoding.ts'
 import { parseContentType } from '../message/content-type.ts'
 import type { Header } from '../message/generated/types.ts'
-import { createAddressGuard, type LookupAll } from './address-guard.ts'
+import { createAddressGuard } from './address-guard.ts'
 import { createAddressPolicy } from './address-policy.ts'
 import { failureReason } from './failure-reason.ts'
-import type { HttpExchange, HttpFailure, HttpRequest, HttpResult } from './http-exchange.ts'
+import type { HttpExchange, HttpRequest, HttpResult } from './http-exchange.ts'
+import { createHostLookup, type LookupAll } from './resolve.ts'
 
 export interface HttpClientOptions {
   /** Hosts to addresses, like curl --resolve. */
@@ -15,6 +17,7 @@ export interface HttpClientOptions {
   readonly allowAddresses: readonly string[]
   /** Origins with open connections; the one that was idle for longest makes room. 512 where not given. */
   readonly maxOrigins?: number
+  /** For tests; the system's resolver where not given. */
   readonly lookup?: LookupAll
   readonly clock: Clock
 }
@@ -25,7 +28,7 @@ interface OriginPool {
   address: string | null
 }
 
-/** An idle connection is kept for this long. */
+/** An idle connection is kept for this long, even where the server offers more. */
 const KEEP_ALIVE_MS = 10_000
 /** Header fields together; more is an attack. */
 const MAX_HEADER_BYTES = 65_536
@@ -39,42 +42,53 @@ const DUMP_BYTES = 65_536
 export class HttpClient implements HttpExchange {
   readonly #options: HttpClientOptions
   readonly #policy: ReturnType<typeof createAddressPolicy>
+  readonly #lookup: LookupAll
   readonly #pools = new Map<string, OriginPool>()
+  #isClosed = false
 
+  /** Errors: CONFIG_INVALID for a range or an address that is none. */
   constructor(options: HttpClientOptions) {
     this.#options = options
     this.#policy = createAddressPolicy(options.allowAddresses)
+    this.#lookup = createHostLookup(options.resolve, options.lookup)
   }
 
   async request(request: HttpRequest): Promise<HttpResult> {
     request.signal.throwIfAborted()
     const { clock } = this.#options
     const startedMono = clock.mono()
-    const deadline = new AbortController()
-    const disarm = clock.timer(request.limits.totalMs, () => deadline.abort())
-    const signal = AbortSignal.any([request.signal, deadline.signal])
+    if (this.#isClosed) return { kind: 'failure', reason: 'network-error', detail: 'the HTTP client is closed', totalMs: 0 }
+    // By hand: what AbortSignal.any makes hangs on a long-lived signal for longer than the request.
+    const stop = new AbortController()
+    let isLate = false
+    const disarm = clock.timer(request.limits.totalMs, () => {
+      isLate = true
+      stop.abort()
+    })
+    const onAbort = (): void => stop.abort()
+    // One signal stops all requests of a worker: there are as many listeners as requests.
+    setMaxListeners(0, request.signal)
+    request.signal.addEventListener('abort', onAbort, { once: true })
     const origin = this.#poolOf(request)
     origin.inFlight += 1
     try {
-      return await this.#exchange(request, origin, signal, startedMono)
+      return await this.#exchange(request, origin, stop.signal, startedMono)
     } catch (error) {
       request.signal.throwIfAborted()
       const totalMs = clock.mono() - startedMono
-      const late: HttpFailure = {
-        kind: 'failure',
-        reason: 'total-timeout',
-        detail: `${request.url.href} took longer than ${request.limits.totalMs} ms`,
-        totalMs,
-      }
-      return deadline.signal.aborted ? late : { kind: 'failure', ...failureReason(error), totalMs }
+      if (!isLate) return { kind: 'failure', ...failureReason(error), totalMs }
+      const detail = `${request.url.href} took longer than ${request.limits.totalMs} ms`
+      return { kind: 'failure', reason: 'total-timeout', detail, totalMs }
     } finally {
       origin.inFlight -= 1
+      request.signal.removeEventListener('abort', onAbort)
       disarm()
     }
   }
 
-  /** Open requests end as failures. */
+  /** Open requests end as failures, and so do later ones. */
   async close(): Promise<void> {
+    this.#isClosed = true
     const pools = [...this.#pools.values()]
     this.#pools.clear()
     await Promise.all(pools.map(({ pool }) => pool.destroy()))
@@ -103,11 +117,13 @@ export class HttpClient implements HttpExchange {
       ttfbMs,
       remoteAddress: origin.address,
     } as const
+    // These have none, and may say how long it would be: undici takes that for a body that is missing.
     const isBodiless = method === 'HEAD' || answer.statusCode === 204 || answer.statusCode === 304
-    if (!isBodiless && !request.keepBody(contentType)) {
+    if (isBodiless || !request.keepBody(contentType)) {
       await dump(answer.body, signal)
+      const truncated = isBodiless ? null : 'type'
       const totalMs = clock.mono() - startedMono
-      return { ...head, body: EMPTY, encoding: 'identity', decoded: EMPTY, truncated: 'type', wireBytes: 0, totalMs }
+      return { ...head, body: EMPTY, encoding: 'identity', decoded: EMPTY, truncated, wireBytes: 0, totalMs }
     }
     const { wire, cut } = await readBody(answer.body, limits.maxBodyBytes, signal)
     const content = await decodeContent(wire, joinedValue(fields, 'content-encoding'), limits.maxBodyBytes)
@@ -132,17 +148,21 @@ export class HttpClient implements HttpExchange {
       return known
     }
     this.#makeRoom()
-    const { resolve, lookup } = this.#options
     const connect = createAddressGuard({
       policy: this.#policy,
-      resolve,
+      lookup: this.#lookup,
       connectMs: request.limits.connectMs,
-      ...(lookup === undefined ? {} : { lookup }),
       onConnected: (address) => {
         created.address = address
       },
     })
-    const pool = new Pool(request.url.origin, { connect, pipelining: 1, keepAliveTimeout: KEEP_ALIVE_MS, maxHeaderSize: MAX_HEADER_BYTES })
+    const pool = new Pool(request.url.origin, {
+      connect,
+      pipelining: 1,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+    })
     const created: OriginPool = { pool, inFlight: 0, address: null }
     this.#pools.set(key, created)
     return created

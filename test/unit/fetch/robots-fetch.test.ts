@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest'
+import type { HttpRequest, HttpResult } from '../../../src/fetch/http-exchange.ts'
+import { RobotsFetcher } from '../../../src/fetch/robots-fetch.ts'
+import { StoreGate } from '../../../src/fetch/store-gate.ts'
+import type { LimiterAnswer, LimiterRequest } from '../../../src/state/state-store.ts'
+import { type FakeAnswer, fakeExchange, fastPace } from '../../support/fetch-fixture.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+const signal = new AbortController().signal
+const limits = { connectMs: 1, headersMs: 1, idleMs: 1, totalMs: 1, maxBodyBytes: 8_388_608 }
+
+function fetcherOf(answers: (request: HttpRequest) => FakeAnswer, acquire: (request: LimiterRequest) => LimiterAnswer = lease) {
+  const clock = new ManualClock()
+  const calls: string[] = []
+  const exchange = fakeExchange((request) => answers(request))
+  const fetcher = new RobotsFetcher({
+    exchange,
+    paceOf: (url) => ({ ...fastPace(url), isPaused: url.hostname === 'paused.test' }),
+    state: {
+      acquire: async (request) => {
+        calls.push(`acquire ${request.keys[0]?.key} ${request.countsForRate}`)
+        return acquire(request)
+      },
+      release: async (leaseId) => void calls.push(`release ${leaseId}`),
+      backOff: async (key, forMs) => void calls.push(`back off ${key} ${forMs}`),
+    },
+    gate: new StoreGate({ clock, observer: recordingObserver().observer, signal, random: () => 0.5, onBack: () => undefined }),
+    owner: { workerId: 'w', host: 'h', pid: 1, pidStartedAt: '0' },
+    leaseMs: 1_000,
+    userAgent: 'foobot/1.0',
+    limits,
+    clock,
+  })
+  const ask = (url = 'http://a.test/robots.txt') => fetcher.ask(new URL(url), signal)
+  return { ask, calls, requests: exchange.requests }
+}
+
+const lease = (request: LimiterRequest): LimiterAnswer => ({ kind: 'lease', leaseId: `lease of ${request.keys[0]?.key}` })
+const hop = (location: string, status = 301): FakeAnswer => ({ status, headers: { location } })
+
+describe('asking a site for its robots.txt', () => {
+  it('takes a place of the site, not a turn, and gives it back', async () => {
+    const { ask, calls, requests } = fetcherOf(() => ({ body: 'User-agent: *' }))
+    expect(await ask()).toEqual({ kind: 'answer', status: 200, body: Buffer.from('User-agent: *') })
+    expect(calls).toEqual(['acquire a.test false', 'release lease of a.test'])
+    expect(requests[0]).toMatchObject({ method: 'GET', headers: { 'user-agent': 'foobot/1.0' }, limits: { maxBodyBytes: 524_288 } })
+  })
+
+  it('C029: follows five hops, each on a place of where it leads', async () => {
+    const { ask, calls, requests } = fetcherOf(({ url }) => {
+      if (url.hostname === 'www.test') return { body: 'User-agent: *\nDisallow: /p' }
+      const step = Number(url.pathname.match(/\d/)?.[0] ?? 0)
+      return hop(step === 4 ? 'https://www.test/r.txt' : `/r${step + 1}.txt`)
+    })
+    expect(await ask()).toMatchObject({ kind: 'answer', status: 200, body: Buffer.from('User-agent: *\nDisallow: /p') })
+    expect(requests.map(({ url }) => url.href)).toEqual([
+      'http://a.test/robots.txt',
+      'http://a.test/r1.txt',
+      'http://a.test/r2.txt',
+      'http://a.test/r3.txt',
+      'http://a.test/r4.txt',
+      'https://www.test/r.txt',
+    ])
+    expect(calls.slice(-2)).toEqual(['acquire www.test false', 'release lease of www.test'])
+  })
+
+  it('C029: takes more hops for a file that is not there', async () => {
+    const { ask, requests } = fetcherOf(() => hop('/robots.txt'))
+    expect(await ask()).toMatchObject({ kind: 'answer', status: 404 })
+    expect(requests).toHaveLength(6)
+  })
+
+  it('takes a redirect that leads nowhere for an answer', async () => {
+    expect(await fetcherOf(() => hop('http://\xa0bad/')).ask()).toMatchObject({ kind: 'answer', status: 301 })
+    expect(await fetcherOf(() => ({ status: 302 })).ask()).toMatchObject({ kind: 'answer', status: 302 })
+  })
+
+  it('does not follow the refresh of a page', async () => {
+    const body = '<meta http-equiv="refresh" content="0;url=/home">'
+    const { ask, requests } = fetcherOf(() => ({ body }))
+    expect(await ask()).toEqual({ kind: 'answer', status: 200, body: Buffer.from(body) })
+    expect(requests).toHaveLength(1)
+  })
+
+  it('takes half a file for none, and one that is too large for as much as it is', async () => {
+    expect(await fetcherOf(() => ({ body: 'User-agent: *\nDis', truncated: 'network' })).ask()).toMatchObject({
+      kind: 'failure',
+      reason: 'truncated',
+    })
+    expect(await fetcherOf(() => ({ body: 'User-agent: *\nDis', truncated: 'size' })).ask()).toMatchObject({ kind: 'answer', status: 200 })
+    expect(await fetcherOf(() => ({ body: 'not fou', status: 404, truncated: 'network' })).ask()).toMatchObject({
+      kind: 'answer',
+      status: 404,
+    })
+  })
+
+  it('hands on a failure, and gives the place back', async () => {
+    const failure: HttpResult = { kind: 'failure', reason: 'dns-failed', detail: 'no resolver', totalMs: 1 }
+    const { ask, calls } = fetcherOf(() => failure)
+    expect(await ask()).toEqual(failure)
+    expect(calls.at(-1)).toBe('release lease of a.test')
+  })
+
+  it('leaves a site alone that asks for it, before its place is free again', async () => {
+    const { ask, calls } = fetcherOf(() => ({ status: 503, headers: { 'retry-after': '30' } }))
+    expect(await ask()).toMatchObject({ kind: 'answer', status: 503 })
+    expect(calls).toEqual(['acquire a.test false', 'back off a.test 30000', 'release lease of a.test'])
+  })
+
+  it('waits where no place is free, or the site is paused', async () => {
+    const busy: LimiterAnswer = { kind: 'wait', waitMs: 70, reason: 'concurrency', key: fastPace(new URL('http://a.test/')).key }
+    const { ask, requests } = fetcherOf(
+      () => ({}),
+      () => busy,
+    )
+    expect(await ask()).toEqual({ kind: 'wait', waitMs: 70, reason: 'concurrency' })
+    expect(await ask('http://paused.test/robots.txt')).toMatchObject({ kind: 'wait' })
+    expect(requests).toEqual([])
+  })
+})
