@@ -100,10 +100,7 @@ async function openOut(context: CommandContext, target: string): Promise<Out> {
     async write(line) {
       if (failure !== undefined) throw failure
       if (stream.write(`${line}\n`)) return
-      await new Promise<void>((resolve) => {
-        stream.once('drain', resolve)
-        stream.once('error', () => resolve())
-      })
+      await drained(stream)
       if (failure !== undefined) throw failure
     },
     async end() {
@@ -111,6 +108,19 @@ async function openOut(context: CommandContext, target: string): Promise<Out> {
       if (failure !== undefined) throw failure
     },
   }
+}
+
+/** Until there is room again, or it has failed. */
+function drained(stream: WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      stream.off('drain', done)
+      stream.off('error', done)
+      resolve()
+    }
+    stream.on('drain', done)
+    stream.on('error', done)
+  })
 }
 
 function opened(target: string): Promise<WriteStream> {
