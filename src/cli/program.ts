@@ -1,22 +1,39 @@
 import { Command, Option } from 'commander'
 import { type CommandDefinition, collect, packageVersion } from './command-definition.ts'
+import { doctorCommand, downCommand, upCommand } from './commands/broker.ts'
 import { configCommand } from './commands/config.ts'
+import { consumeCommand } from './commands/consume.ts'
+import { deadLettersCommand } from './commands/dead-letters.ts'
 import { exampleCommand } from './commands/example.ts'
 import { extractorsCommand } from './commands/extractors.ts'
+import { auditCommand, schemasCommand, statusCommand } from './commands/ledger.ts'
+import { produceCommand } from './commands/produce.ts'
 import { replayCommand } from './commands/replay.ts'
 import { runCommand } from './commands/run.ts'
 import { stageCommands } from './commands/stages.ts'
+import { topicsCommand } from './commands/topics.ts'
 import type { CommandContext, GlobalOptions } from './context.ts'
 
 /** Makes the context once the global options are known. */
 export type ContextOf = (globals: GlobalOptions) => CommandContext
 
+/** In the order of the work. */
 const COMMANDS: readonly CommandDefinition[] = [
   runCommand,
+  produceCommand,
   ...stageCommands,
+  consumeCommand,
   replayCommand,
   extractorsCommand,
+  topicsCommand,
+  schemasCommand,
+  deadLettersCommand,
+  statusCommand,
+  auditCommand,
+  doctorCommand,
   configCommand,
+  upCommand,
+  downCommand,
   exampleCommand,
 ]
 

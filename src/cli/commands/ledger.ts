@@ -1,0 +1,36 @@
+import { Command } from 'commander'
+import type { CommandDefinition } from '../command-definition.ts'
+
+/** Commands that look and change nothing. */
+export const statusCommand: CommandDefinition = (contextOf) =>
+  new Command('status')
+    .description('where every group stands: lag in messages and seconds, members, workers')
+    .option('--watch', 'again every two seconds, until Ctrl-C')
+    .addHelpText('after', '\nExample:\n  millrace status --watch')
+    .action(async (flags: { watch?: boolean }, running: Command) => {
+      const { showStatus } = await import('../ledger-session.ts')
+      await showStatus(contextOf(running), flags.watch === true)
+    })
+
+export const auditCommand: CommandDefinition = (contextOf) =>
+  new Command('audit')
+    .description('the ledger: every URL against its outcome; ends with 1 when they differ')
+    .option('--crawl <id>', 'of this crawl alone')
+    .addHelpText('after', '\nExample:\n  millrace audit --crawl spring')
+    .action(async (flags: { crawl?: string }, running: Command) => {
+      const { showAudit } = await import('../ledger-session.ts')
+      await showAudit(contextOf(running), flags.crawl)
+    })
+
+export const schemasCommand: CommandDefinition = (contextOf) => {
+  const command = new Command('schemas').description('Avro schemas of the messages')
+  command
+    .command('list')
+    .description('all schemas that this installation can read, those of extractors too')
+    .addHelpText('after', '\nExample:\n  millrace schemas list --json | jq -r .[].schema')
+    .action(async (_: object, running: Command) => {
+      const { listSchemas } = await import('../ledger-session.ts')
+      await listSchemas(contextOf(running))
+    })
+  return command
+}

@@ -1,0 +1,36 @@
+import { Command, Option } from 'commander'
+import { type CommandDefinition, collect } from '../command-definition.ts'
+
+export interface ProduceFlags {
+  readonly file?: string
+  readonly lane: 'high' | 'normal' | 'low'
+  readonly crawl?: string
+  readonly maxDepth?: string
+  readonly meta: readonly string[]
+  readonly header: readonly string[]
+  readonly notBefore?: string
+  readonly expires?: string
+  readonly ifChanged?: boolean
+}
+
+export const produceCommand: CommandDefinition = (contextOf) =>
+  new Command('produce')
+    .description('write URLs to their topic')
+    .argument('[url...]', 'URLs')
+    .option('--file <file>', 'URLs, one a line; - for standard input')
+    .addOption(new Option('--lane <lane>', 'priority class').choices(['high', 'normal', 'low']).default('normal'))
+    .option('--crawl <id>', 'crawl they belong to; repeats within it are dropped')
+    .option('--max-depth <n>', 'follow links this deep')
+    .option('--meta <k=v>', 'passed through to pages and records; may be repeated', collect, [])
+    .option('--header <k: v>', 'request header; may be repeated', collect, [])
+    .option('--not-before <time>', 'fetch no sooner than this')
+    .option('--expires <time>', 'do not fetch after this')
+    .option('--if-changed', 'an unchanged page is an outcome, not a page')
+    .addHelpText(
+      'after',
+      '\nExample:\n  millrace produce --file urls.txt --crawl spring --max-depth 1\n  kcat -P and the console producer can write {"url": "…"} as well',
+    )
+    .action(async (urls: string[], flags: ProduceFlags, running: Command) => {
+      const { produceUrls } = await import('../produce-session.ts')
+      await produceUrls(contextOf(running), urls, flags)
+    })

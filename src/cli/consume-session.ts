@@ -1,0 +1,52 @@
+import { type ConsumeOptions, type ConsumeStart, consume } from '../control/consume.ts'
+import { parseTime } from '../control/parse-time.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import type { ConsumeFlags } from './commands/consume.ts'
+import type { CommandContext } from './context.ts'
+import { toJson } from './render.ts'
+import { withRuntime } from './with-runtime.ts'
+
+export async function consumeMessages(context: CommandContext, what: string, flags: ConsumeFlags): Promise<void> {
+  const { config } = context.loadConfig()
+  const now = systemClock.now()
+  const options: ConsumeOptions = {
+    what,
+    start: startOf(flags, now),
+    ...(flags.to === undefined ? {} : { until: parseTime(flags.to, '--to', now) }),
+    ...(flags.max === undefined ? {} : { max: count(flags.max, '--max') }),
+    follow: flags.follow === true,
+    ...(flags.crawl === undefined ? {} : { crawlId: flags.crawl }),
+    ...(flags.domain === undefined ? {} : { domain: flags.domain }),
+    body: flags.body === true,
+    signal: context.draining,
+  }
+  await withRuntime(context, config, 'millrace consume', async (runtime) => {
+    for await (const { offset, ...message } of consume(runtime, options)) {
+      const { topic, partition, ...rest } = message
+      await context.out(toJson({ topic, partition, offset: offset <= MAX_SAFE ? Number(offset) : offset, ...rest }))
+    }
+  })
+}
+
+const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER)
+
+function startOf(flags: ConsumeFlags, now: number): ConsumeStart {
+  const given: ConsumeStart[] = []
+  if (flags.fromBeginning === true) given.push({ kind: 'beginning' })
+  if (flags.from !== undefined) given.push({ kind: 'time', at: parseTime(flags.from, '--from', now) })
+  if (flags.offset !== undefined) given.push(placeOf(flags.offset))
+  if (given.length > 1) throw new MillraceError('USAGE', 'give one of --from-beginning, --offset, --from')
+  return given[0] ?? (flags.follow === true ? { kind: 'end' } : { kind: 'beginning' })
+}
+
+function placeOf(text: string): ConsumeStart {
+  const match = /^(\d+):(\d+)$/.exec(text)
+  if (match === null) throw new MillraceError('USAGE', `--offset: ${JSON.stringify(text)} is not PARTITION:OFFSET`)
+  return { kind: 'offset', partition: Number(match[1]), offset: BigInt(match[2] ?? 0) }
+}
+
+function count(text: string, option: string): number {
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
+  throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is not a whole number above 0`)
+}

@@ -1,0 +1,159 @@
+import { type AuditReport, audit } from '../control/audit.ts'
+import { type StatusReport, status } from '../control/status.ts'
+import { systemClock } from '../kernel/clock.ts'
+import type { CommandContext } from './context.ts'
+import { renderCount, renderDuration, renderTable, toJson } from './render.ts'
+import { withRuntime } from './with-runtime.ts'
+
+const WATCH_EVERY_MS = 2000
+const right = 'right' as const
+
+export async function showStatus(context: CommandContext, watch: boolean): Promise<void> {
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, 'millrace status', async (runtime) => {
+    do {
+      const report = await status(runtime)
+      if (context.globals.json) await context.out(toJson(report))
+      else await writeStatus(context, report, watch)
+      if (watch) await pause(context.draining)
+    } while (watch && !context.draining.aborted)
+  })
+}
+
+async function writeStatus(context: CommandContext, report: StatusReport, watch: boolean): Promise<void> {
+  if (watch && context.interactive) process.stdout.write('\x1b[2J\x1b[H')
+  const groups = report.summary.map(({ group, state, members, lag, oldestSeconds }) => [
+    group,
+    state,
+    String(members),
+    renderCount(lag),
+    oldestSeconds === null ? '' : renderDuration(oldestSeconds * 1000),
+  ])
+  await context.out(
+    renderTable(
+      [
+        { title: 'GROUP', flexible: true },
+        { title: 'STATE' },
+        { title: 'MEMBERS', align: right },
+        { title: 'LAG', align: right },
+        { title: 'OLDEST', align: right },
+      ],
+      groups,
+    ),
+  )
+  if (report.workers.length > 0) {
+    const workers = report.workers.map(({ stage, host, pid, startedAt, extractors }) => [
+      stage,
+      `${host} ${pid}`,
+      renderDuration(systemClock.now() - startedAt),
+      Object.entries(extractors)
+        .map(([name, version]) => `${name}:${version}`)
+        .join(' '),
+    ])
+    await context.out('')
+    await context.out(
+      renderTable(
+        [{ title: 'WORKER' }, { title: 'PROCESS', flexible: true }, { title: 'UP', align: right }, { title: 'EXTRACTORS', flexible: true }],
+        workers,
+      ),
+    )
+  }
+  await writeExtractors(context, report.extractors)
+}
+
+async function writeExtractors(context: CommandContext, extractors: StatusReport['extractors']): Promise<void> {
+  if (extractors.length === 0) return
+  const rows = extractors.map(({ extractor, pages, records, none, deadLetters }) => [
+    extractor,
+    renderCount(pages),
+    renderCount(records),
+    renderCount(none),
+    renderCount(deadLetters),
+  ])
+  await context.out('')
+  await context.out(
+    renderTable(
+      [
+        { title: 'EXTRACTOR', flexible: true },
+        { title: 'PAGES', align: right },
+        { title: 'RECORDS', align: right },
+        { title: 'WITHOUT', align: right },
+        { title: 'DEAD LETTERS', align: right },
+      ],
+      rows,
+    ),
+  )
+}
+
+function pause(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      disarm()
+      resolve()
+    }
+    const disarm = systemClock.timer(WATCH_EVERY_MS, done)
+    if (signal.aborted) done()
+    else signal.addEventListener('abort', done, { once: true })
+  })
+}
+
+/** A difference is a defect, or a disk that lost data: the command fails, so that a script notices. */
+export async function showAudit(context: CommandContext, crawlId: string | undefined): Promise<void> {
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, 'millrace audit', async (runtime) => {
+    const report = await audit(runtime, { ...(crawlId === undefined ? {} : { crawlId }), signal: context.draining })
+    if (context.globals.json) await context.out(toJson(report))
+    else await writeAudit(context, report)
+    if (report.difference !== 0) context.setExitCode(1)
+  })
+}
+
+async function writeAudit(context: CommandContext, report: AuditReport): Promise<void> {
+  const lines: [string, number][] = [['produced', report.produced]]
+  for (const [kind, count] of Object.entries(report.outcomes)) lines.push([`- ${kind}`, count ?? 0])
+  lines.push(['- in flight', report.inFlight], ['= difference', report.difference])
+  await context.out(
+    renderTable(
+      [{ title: 'TASKS' }, { title: 'COUNT', align: right }],
+      lines.map(([name, count]) => [name, renderCount(count)]),
+    ),
+  )
+  const reasons = Object.entries(report.reasons).map(([reason, count]) => `${reason} ${renderCount(count ?? 0)}`)
+  if (reasons.length > 0) await context.out(`\nreasons: ${reasons.join(', ')}`)
+  if (report.repeats > 0) await context.out(`repeated outcomes: ${renderCount(report.repeats)}`)
+  if (report.beforeHorizon > 0) await context.out(`outcomes of tasks that retention has deleted: ${renderCount(report.beforeHorizon)}`)
+  if (report.malformed > 0) await context.out(`messages that are no tasks (dead letters): ${renderCount(report.malformed)}`)
+  await writeExtractors(
+    context,
+    report.extract.map(({ extractor, totals }) => ({ extractor, ...totals })),
+  )
+  for (const { taskId, url } of report.missing) await context.out(`missing: ${url} (task ${taskId})`)
+}
+
+export async function listSchemas(context: CommandContext): Promise<void> {
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, 'millrace schemas list', async (runtime) => {
+    // Those that extractors announced are on control; a broker without our topics has none.
+    if ((await runtime.admin.listTopics()).includes(runtime.topics.control)) await runtime.control()
+    const schemas = runtime.schemaStore.list()
+    if (context.globals.json) {
+      await context.out(
+        toJson(
+          schemas.map(({ schema, origin }) => ({
+            name: schema.name,
+            fingerprint: schema.fingerprint,
+            origin,
+            schema: JSON.parse(schema.text),
+          })),
+        ),
+      )
+      return
+    }
+    await context.out(
+      renderTable(
+        [{ title: 'SCHEMA', flexible: true }, { title: 'FINGERPRINT' }, { title: 'ORIGIN' }],
+        schemas.map(({ schema, origin }) => [schema.name, schema.fingerprint, origin]),
+      ),
+    )
+  })
+}

@@ -1,0 +1,83 @@
+import { createReadStream } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { parseTime } from '../control/parse-time.ts'
+import { type ProduceReport, produce, type SeedText, seedLines, type TaskTemplate } from '../control/produce.ts'
+import { prepareTopics } from '../control/run.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { errorText, MillraceError } from '../kernel/errors.ts'
+import type { ProduceFlags } from './commands/produce.ts'
+import type { CommandContext } from './context.ts'
+import { createProgress } from './progress.ts'
+import { renderCount, toJson } from './render.ts'
+import { progressOptions } from './run-session.ts'
+import { withRuntime } from './with-runtime.ts'
+
+/** `produce`: what is good is written, what is bad is told with its line, and the exit code says which it was. */
+export async function produceUrls(context: CommandContext, urls: readonly string[], flags: ProduceFlags): Promise<void> {
+  if (urls.length === 0 && flags.file === undefined) throw new MillraceError('USAGE', 'give URLs, or --file FILE (- for standard input)')
+  const { config } = context.loadConfig(flags.maxDepth === undefined ? {} : { 'crawl.maxDepth': flags.maxDepth })
+  const template = templateOf(flags, config['crawl.maxDepth'])
+  if (flags.file !== undefined && flags.file !== '-') await readable(flags.file)
+  const progress = createProgress(progressOptions(context))
+  const report = await withRuntime(context, config, 'millrace produce', async (runtime) => {
+    await prepareTopics(runtime, [])
+    return produce(runtime, seedsOf(urls, flags.file), template, {
+      signal: context.draining,
+      onProgress: (produced) => progress.update({ text: `${renderCount(produced)} URLs written`, fields: { produced } }),
+    })
+  })
+  progress.finish()
+  await tell(context, report)
+  if (report.badCount > 0) context.setExitCode(report.produced === 0 ? 1 : 3)
+}
+
+async function tell(context: CommandContext, report: ProduceReport): Promise<void> {
+  if (context.globals.json) {
+    await context.out(toJson(report))
+    return
+  }
+  for (const { line, text, reason } of report.bad)
+    context.note(`${line === undefined ? '' : `line ${line}: `}${JSON.stringify(text)}: ${reason}`)
+  if (report.badCount > report.bad.length) context.note(`and ${renderCount(report.badCount - report.bad.length)} more bad lines`)
+  await context.out(
+    `${renderCount(report.produced)} URLs written${report.badCount > 0 ? `, ${renderCount(report.badCount)} bad ones skipped` : ''}`,
+  )
+}
+
+async function* seedsOf(urls: readonly string[], file: string | undefined): AsyncGenerator<SeedText> {
+  for (const text of urls) yield { text, line: undefined }
+  if (file !== undefined) yield* seedLines(file === '-' ? process.stdin : createReadStream(file))
+}
+
+/** A file that can't be read is told before anything is started. */
+async function readable(path: string): Promise<void> {
+  try {
+    const handle = await open(path)
+    await handle.close()
+  } catch (cause) {
+    throw new MillraceError('USAGE', `--file: can not read ${path}: ${errorText(cause)}`, { cause })
+  }
+}
+
+function templateOf(flags: ProduceFlags, maxDepth: number): TaskTemplate {
+  const now = systemClock.now()
+  return {
+    crawlId: flags.crawl ?? null,
+    lane: flags.lane,
+    maxDepth,
+    headers: pairs(flags.header, ':', '--header', 'name: value'),
+    meta: pairs(flags.meta, '=', '--meta', 'name=value'),
+    notBefore: flags.notBefore === undefined ? null : parseTime(flags.notBefore, '--not-before', now),
+    expiresAt: flags.expires === undefined ? null : parseTime(flags.expires, '--expires', now),
+    ifChanged: flags.ifChanged === true,
+  }
+}
+
+function pairs(texts: readonly string[], separator: string, option: string, form: string): Record<string, string> {
+  const entries = texts.map((text) => {
+    const at = text.indexOf(separator)
+    if (at < 1) throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is not ${form}`)
+    return [text.slice(0, at).trim(), text.slice(at + 1).trim()] as const
+  })
+  return Object.fromEntries(entries)
+}

@@ -1,0 +1,78 @@
+import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { applyTopics, describeTopics, planTopics } from '../control/topics.ts'
+import { createSchemaStore } from '../message/schema-store.ts'
+import type { CommandContext } from './context.ts'
+import { renderCount, renderTable, toJson } from './render.ts'
+import { withRuntime } from './with-runtime.ts'
+
+type Plan = Awaited<ReturnType<typeof planTopics>>
+
+/** `topics plan` and `topics apply`. A plan with refusals ends with 2, and nothing is changed. */
+export async function planOrApply(context: CommandContext, verb: 'plan' | 'apply'): Promise<void> {
+  const { config } = context.loadConfig()
+  const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors)
+  const recordTopics = extractors.flatMap(({ topic }) => (topic === undefined ? [] : [topic]))
+  await withRuntime(context, config, `millrace topics ${verb}`, async (runtime) => {
+    const plan = verb === 'plan' ? await planTopics(runtime, recordTopics) : await applyTopics(runtime, recordTopics)
+    if (context.globals.json) await context.out(toJson(plan.changes))
+    else await writePlan(context, plan, verb)
+    for (const note of plan.notes) context.note(`note: ${note.message}`)
+    for (const refusal of plan.refusals) context.note(`refused: ${refusal.message}`)
+    if (plan.refusals.length > 0) context.setExitCode(2)
+  })
+}
+
+async function writePlan(context: CommandContext, { changes }: Plan, verb: 'plan' | 'apply'): Promise<void> {
+  for (const change of changes) {
+    if (change.kind === 'create')
+      await context.out(`create ${change.topic}: ${change.partitions} partitions, ${change.replication} replicas`)
+    else if (change.kind === 'add-partitions') await context.out(`add partitions to ${change.topic}: ${change.from} -> ${change.to}`)
+    else await context.out(`set ${change.topic} ${change.name}: ${change.from ?? '(default)'} -> ${change.to}`)
+  }
+  const count = changes.length === 1 ? '1 change' : `${changes.length} changes`
+  await context.out(
+    changes.length === 0
+      ? 'the topics are as the configuration wants them'
+      : verb === 'plan'
+        ? `${count}; nothing was changed`
+        : `${count} made`,
+  )
+}
+
+export async function describe(context: CommandContext): Promise<void> {
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, 'millrace topics describe', async (runtime) => {
+    const topics = await describeTopics(runtime)
+    if (context.globals.json) {
+      await context.out(toJson(topics))
+      return
+    }
+    const right = 'right' as const
+    const columns = [
+      { title: 'TOPIC', flexible: true },
+      { title: 'PARTITIONS', align: right },
+      { title: 'REPLICAS', align: right },
+      { title: 'MESSAGES', align: right },
+      { title: 'RETENTION', align: right },
+      { title: 'CLEANUP' },
+    ]
+    const rows = topics.map(({ topic, partitions, replication, messages, configs }) => [
+      topic,
+      String(partitions),
+      String(replication),
+      renderCount(messages),
+      retention(configs['retention.ms']),
+      configs['cleanup.policy'] ?? '',
+    ])
+    await context.out(
+      topics.length === 0
+        ? `no topic of the prefix ${config['topics.prefix']} is there; \`millrace topics apply\` makes them`
+        : renderTable(columns, rows),
+    )
+  })
+}
+
+function retention(ms: string | undefined): string {
+  if (ms === undefined) return ''
+  return ms === '-1' ? 'for ever' : `${Math.round(Number(ms) / 86_400_000)}d`
+}

@@ -1,0 +1,163 @@
+import { access, constants, mkdir, statfs } from 'node:fs/promises'
+import { configAdvice } from '../config/advice.ts'
+import type { Config } from '../config/options.ts'
+import { formatDuration, formatSize } from '../config/units.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
+import type { Observer } from '../kernel/observe.ts'
+import { embeddedOptions, Runtime } from './runtime.ts'
+import { planTopics } from './topics.ts'
+
+export interface Finding {
+  readonly check: string
+  readonly level: 'ok' | 'warn' | 'fail'
+  readonly text: string
+  /** What to do; undefined where all is well. */
+  readonly fix?: string
+  /** A dependency that can't be reached. */
+  readonly unreachable?: boolean
+}
+
+export interface DoctorOptions {
+  readonly config: Config
+  readonly clock: Clock
+  readonly observer: Observer
+  readonly signal: AbortSignal
+}
+
+const MIN_NODE = [20, 19] as const
+/** More than a hundred years. */
+const FOR_EVER_MINUTES = 52_560_000
+/** A clock that is further off makes timestamps of messages lie. */
+const MAX_SKEW_MS = 5_000
+
+const ok = (check: string, text: string): Finding => ({ check, level: 'ok', text })
+const warn = (check: string, text: string, fix: string): Finding => ({ check, level: 'warn', text, fix })
+const fail = (check: string, text: string, fix: string): Finding => ({ check, level: 'fail', text, fix })
+
+/** Looks at everything that a crawl needs, one finding per check, each with a fix. Starts our own Kafka where no brokers are given. */
+export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
+  const { config } = options
+  yield nodeVersion()
+  for (const advice of configAdvice(config)) yield warn('configuration', advice, 'See `millrace config print`.')
+  yield await dataFolder(config)
+  let runtime: Runtime
+  try {
+    runtime = await Runtime.open({ ...options, owner: 'millrace doctor' })
+  } catch (error) {
+    const code = isMillraceError(error) ? error.code : 'KAFKA_UNREACHABLE'
+    yield { ...fail('Kafka', errorText(error), ERRORS[code].hint), unreachable: true }
+    return
+  }
+  try {
+    const where = runtime.isEmbedded ? 'own, in the data folder' : 'given'
+    yield ok('Kafka', `cluster ${runtime.clusterId} at ${runtime.brokers.join(', ')} (${where})`)
+    yield* brokerFindings(runtime)
+    yield* topicFindings(runtime)
+    yield* stateFindings(runtime)
+  } finally {
+    await runtime.close()
+  }
+}
+
+function nodeVersion(): Finding {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  const isNew = major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1])
+  const text = `Node.js ${process.versions.node}`
+  return isNew ? ok('Node.js', text) : fail('Node.js', text, `Install Node.js ${MIN_NODE.join('.')} or newer.`)
+}
+
+async function dataFolder(config: Config): Promise<Finding> {
+  const { dataDir } = embeddedOptions(config)
+  try {
+    await mkdir(dataDir, { recursive: true })
+    await access(dataDir, constants.W_OK)
+    const { bavail, bsize } = await statfs(dataDir)
+    const free = bavail * bsize
+    const text = `${dataDir} has ${(free / 1_073_741_824).toFixed(1)} GiB free`
+    const needed = config['fetch.minFreeDisk']
+    return free >= needed ? ok('data folder', text) : fail('data folder', text, `Free space: fetching pauses below ${formatSize(needed)}.`)
+  } catch (error) {
+    return fail(
+      'data folder',
+      `${dataDir} can not be written: ${errorText(error)}`,
+      'Correct its permissions, or use another folder with --data.',
+    )
+  }
+}
+
+async function* brokerFindings(runtime: Runtime): AsyncGenerator<Finding> {
+  const configs = await runtime.admin.brokerConfigs()
+  const minutes = Number(configs['offsets.retention.minutes'] ?? Number.NaN)
+  const needed = Math.max(runtime.config['topics.retention.html'], runtime.config['topics.retention.urls'])
+  if (Number.isNaN(minutes))
+    yield warn('offsets', 'the broker does not tell offsets.retention.minutes', 'Allow DescribeConfigs for this user.')
+  else if (minutes * 60_000 < needed) {
+    const text = `offsets of a stopped group expire after ${formatDuration(minutes * 60_000)}, before pages and tasks do (${formatDuration(needed)})`
+    yield fail('offsets', text, `Set offsets.retention.minutes of the broker to at least ${Math.ceil(needed / 60_000)}.`)
+  } else yield ok('offsets', `kept for ${minutes > FOR_EVER_MINUTES ? 'ever' : formatDuration(minutes * 60_000)} after a group has stopped`)
+  if (configs['auto.create.topics.enable'] === 'true') {
+    yield warn(
+      'auto-creation',
+      'the broker creates topics by itself, with settings that are not ours',
+      'Set auto.create.topics.enable=false.',
+    )
+  }
+}
+
+async function* topicFindings(runtime: Runtime): AsyncGenerator<Finding> {
+  const existing = new Set(await runtime.admin.listTopics())
+  const wanted = runtime.wantedTopics().map(({ topic }) => topic)
+  const missing = wanted.filter((topic) => !existing.has(topic))
+  if (missing.length === wanted.length) {
+    const fix = runtime.isEmbedded ? 'Nothing: `millrace run` makes them.' : 'Run `millrace topics apply`.'
+    yield runtime.isEmbedded
+      ? ok('topics', 'none yet; the first run makes them')
+      : fail('topics', `no topic of the prefix ${runtime.config['topics.prefix']} is there`, fix)
+    return
+  }
+  const plan = await planTopics(runtime)
+  for (const refusal of plan.refusals) yield fail('topics', refusal.message, 'See the message.')
+  for (const note of plan.notes) yield warn('topics', note.message, 'See the message.')
+  if (plan.changes.length > 0)
+    yield warn(
+      'topics',
+      `${plan.changes.length} differences from the configuration`,
+      'Run `millrace topics plan`, then `millrace topics apply`.',
+    )
+  else yield ok('topics', `${wanted.length} topics as the configuration wants them`)
+  const skew = await clockSkew(runtime)
+  if (skew !== undefined && Math.abs(skew) > MAX_SKEW_MS)
+    yield warn(
+      'clock',
+      `the clock of this machine and the newest pages differ by ${formatDuration(Math.abs(skew))}`,
+      'Run a time service on all machines.',
+    )
+}
+
+/** Pages of the future give away a clock that is off. */
+async function clockSkew(runtime: Runtime): Promise<number | undefined> {
+  const now = runtime.clock.now()
+  const future = await runtime.admin.offsetsForTime(runtime.topics.html, now + MAX_SKEW_MS)
+  const end = await runtime.admin.endOffsets(runtime.topics.html, 'read_uncommitted')
+  return [...end].some(([partition, offset]) => (future.get(partition) ?? offset) < offset) ? MAX_SKEW_MS + 1 : undefined
+}
+
+async function* stateFindings(runtime: Runtime): AsyncGenerator<Finding> {
+  try {
+    const health = await (await runtime.state()).health()
+    const text = `${health.kind} ${health.version} at ${health.location}`
+    if (health.kind === 'redis' && health.maxmemoryPolicy !== undefined && health.maxmemoryPolicy !== 'noeviction') {
+      yield fail(
+        'state',
+        `${text} evicts keys (${health.maxmemoryPolicy}): URLs would be fetched again`,
+        'Set maxmemory-policy noeviction.',
+      )
+    } else if (health.persistence === 'none') {
+      yield warn('state', `${text} keeps nothing over a restart`, 'Set appendonly yes.')
+    } else yield ok('state', text)
+  } catch (error) {
+    const code = isMillraceError(error) ? error.code : 'STATE_UNAVAILABLE'
+    yield { ...fail('state', errorText(error), ERRORS[code].hint), unreachable: true }
+  }
+}
