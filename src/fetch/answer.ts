@@ -5,6 +5,7 @@ import { parseFetchUrl } from '../url/parse-url.ts'
 import type { FailureReason, HttpResponse, HttpResult } from './http-exchange.ts'
 import { metaRefresh } from './meta-refresh.ts'
 import { contentTypeHeader } from './page-message.ts'
+import { retryAfterMs } from './retry-after.ts'
 
 export interface HopAnswer {
   readonly kind: 'hop'
@@ -57,7 +58,7 @@ export function readAnswer(result: HttpResult, context: AnswerContext): Answer {
       kind: 'retry',
       reason: `http-${result.status}`,
       detail: `${href} answered with status ${result.status}`,
-      retryAfterMs: retryAfterMs(headerOf(result, 'retry-after'), context.now),
+      retryAfterMs: retryAfterMs(headerOf(result, 'retry-after'), context.now, headerOf(result, 'date')),
       ...(result.status === 429 ? { factor: TOO_MANY_FACTOR } : {}),
       backsOff: result.status === 429 || result.status === 503,
     }
@@ -97,8 +98,6 @@ function withoutHash(url: URL): string {
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 /** Times the usual delay: a site that says "too many" needs longer than one that broke down. */
 const TOO_MANY_FACTOR = 6
-/** A longer Retry-After is no wish that anybody could outwait. */
-const MAX_RETRY_AFTER_MS = 365 * 86_400_000
 
 function isRetried(status: number): boolean {
   if (status >= 500) return status !== 501 && status !== 505
@@ -135,16 +134,6 @@ function hopAnswer(status: number, location: string, context: AnswerContext): An
     method: toGet ? 'GET' : context.method,
     headers: target.origin === context.target.origin ? context.headers : {},
   }
-}
-
-/**
- * ms that a site asks for. Shape: seconds or an HTTP date; undefined for anything else, and for a time that has passed; at most a year.
- * Source: RFC 9110 section 10.2.3.
- */
-export function retryAfterMs(text: string | undefined, now: number): number | undefined {
-  const trimmed = text?.trim() ?? ''
-  const ms = /^\d+$/.test(trimmed) ? Number(trimmed) * 1_000 : /^[A-Za-z]{3,9}[, ]/.test(trimmed) ? Date.parse(trimmed) - now : Number.NaN
-  return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : undefined
 }
 
 function headerOf(response: HttpResponse, name: string): string | undefined {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readAnswer, resumeChain, retryAfterMs } from '../../../src/fetch/answer.ts'
+import { readAnswer, resumeChain } from '../../../src/fetch/answer.ts'
 import type { FailureReason, HttpResponse } from '../../../src/fetch/http-exchange.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 
@@ -137,26 +137,6 @@ describe('a page that refreshes', () => {
   it('is a page where it is no HTML, or an error', () => {
     expect(page(meta('0;url=x'), { contentType: 'text/plain' }).kind).toBe('page')
     expect(page(meta('0;url=x'), { status: 404 }).kind).toBe('page')
-  })
-})
-
-describe('Retry-After', () => {
-  it.each([
-    ['2', 2_000],
-    [' 120 ', 120_000],
-    ['Wed, 21 Oct 2026 07:29:00 GMT', 60_000],
-    ['Wednesday, 21-Oct-26 07:29:00 GMT', 60_000],
-    ['99999999999', 365 * 86_400_000],
-    ['9'.repeat(400), 365 * 86_400_000],
-    ['0', undefined],
-    ['-1', undefined],
-    ['1.5', undefined],
-    ['2s', undefined],
-    ['', undefined],
-    ['soon', undefined],
-    ['Wed, 21 Oct 2026 07:27:00 GMT', undefined],
-  ])('%j is %s ms', (text, ms) => {
-    expect(retryAfterMs(text, now)).toBe(ms)
   })
 })
 

@@ -1,0 +1,20 @@
+/** A longer one is no wish that anybody could outwait. */
+const MAX_RETRY_AFTER_MS = 365 * 86_400_000
+
+/**
+ * ms that a site asks for. Shape: seconds or an HTTP date; undefined for anything else, and for a time that has passed; at most a year.
+ * A date is counted from the `Date` of the same answer where it has one, since a site whose clock is wrong is wrong in both; else from
+ * `now`, epoch ms. Source: RFC 9110 section 10.2.3.
+ */
+export function retryAfterMs(text: string | undefined, now: number, date?: string): number | undefined {
+  const trimmed = text?.trim() ?? ''
+  const ms = /^\d+$/.test(trimmed) ? Number(trimmed) * 1_000 : (httpDate(trimmed) ?? Number.NaN) - (httpDate(date?.trim() ?? '') ?? now)
+  return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : undefined
+}
+
+/** Epoch ms of the three forms of RFC 9110 section 5.6.7, all of them in GMT, whether they say so (the third does not) or not. */
+function httpDate(text: string): number | undefined {
+  if (!/^[A-Za-z]{3,9}[, ]/.test(text)) return undefined
+  const at = Date.parse(/(?:GMT|UTC|Z|[+-]\d{2}:?\d{2})$/i.test(text) ? text : `${text} GMT`)
+  return Number.isNaN(at) ? undefined : at
+}

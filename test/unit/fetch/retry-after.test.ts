@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest'
+import { retryAfterMs } from '../../../src/fetch/retry-after.ts'
+
+const now = Date.parse('Wed, 21 Oct 2026 07:28:00 GMT')
+
+describe('Retry-After', () => {
+  it.each([
+    ['2', 2_000],
+    [' 120 ', 120_000],
+    ['Wed, 21 Oct 2026 07:29:00 GMT', 60_000],
+    ['Wednesday, 21-Oct-26 07:29:00 GMT', 60_000],
+    ['Wed Oct 21 07:29:00 2026', 60_000],
+    ['Wed, 21 Oct 2026 07:29:00', 60_000],
+    ['Wed, 21 Oct 2026 09:29:00 +0200', 60_000],
+    ['99999999999', 365 * 86_400_000],
+    ['9'.repeat(400), 365 * 86_400_000],
+    ['0', undefined],
+    ['-1', undefined],
+    ['1.5', undefined],
+    ['2s', undefined],
+    ['', undefined],
+    ['soon', undefined],
+    ['2026-10-21', undefined],
+    ['Wed, 41 Oct 2026 07:29:00 GMT', undefined],
+    ['2, 3', undefined],
+    ['Wed, 21 Oct 2026 07:27:00 GMT', undefined],
+  ])('C143, C145: %j is %s ms', (text, ms) => {
+    expect(retryAfterMs(text, now)).toBe(ms)
+  })
+
+  it('as a date counts from the clock of the site, however wrong it is', () => {
+    const [date, later] = ['Tue, 21 Oct 2025 07:28:00 GMT', 'Tue, 21 Oct 2025 07:30:00 GMT']
+    expect(retryAfterMs(later, now)).toBeUndefined()
+    expect(retryAfterMs(later, now, date)).toBe(120_000)
+    expect(retryAfterMs('Wed, 21 Oct 2026 07:29:00 GMT', now, 'nonsense')).toBe(60_000)
+    expect(retryAfterMs('30', now, date)).toBe(30_000)
+  })
+
+  it('does not depend on where we are', () => {
+    const { TZ } = process.env
+    try {
+      for (const zone of ['America/Los_Angeles', 'Asia/Tokyo']) {
+        process.env.TZ = zone
+        expect(retryAfterMs('Wed Oct 21 07:29:00 2026', now)).toBe(60_000)
+      }
+    } finally {
+      if (TZ === undefined) delete process.env.TZ
+      else process.env.TZ = TZ
+    }
+  })
+})
