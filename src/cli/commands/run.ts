@@ -28,7 +28,7 @@ export const runCommand: CommandDefinition = (contextOf) =>
     .option('--max-wait <duration>', 'leave tasks queued that are due later than this', '10m')
     .option('--drain-timeout <duration>', 'how long the first Ctrl-C may take', '30s')
     .option('--keep-running', 'do not end with the crawl')
-    .addHelpText('after', '\nExample:\n  millrace run https://books.example/ --extractor book.yaml --depth 2 --out books.ndjson')
+    .addHelpText('after', '\nExample:\n  millrace run https://books.example/ --extractor book.yaml \\\n    --depth 2 --out books.ndjson')
     .action(async (urls: string[], flags: RunFlags, running: Command) => {
       const context = contextOf(running)
       const loaded = context.loadConfig({

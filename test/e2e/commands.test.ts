@@ -1,0 +1,177 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type CliResult, lines, runCli, startCli } from '../support/cli.ts'
+import { eventually } from '../support/eventually.ts'
+import { brokers, uniqueName } from '../support/services.ts'
+
+/** The commands as a user types them, against the broker of the tests. */
+const cwd = mkdtempSync(join(tmpdir(), 'millrace-cli-'))
+const prefix = `${uniqueName('cli')}.`
+
+function cli(...args: string[]): Promise<CliResult> {
+  return runCli([...args, '--brokers', brokers().join(','), '--set', `topics.prefix=${prefix}`, '--set', 'topics.partitions.urls=4'], {
+    cwd,
+  })
+}
+
+describe('topics', () => {
+  it('are planned, made, and then need nothing', async () => {
+    const before = JSON.parse((await cli('topics', 'plan', '--json')).stdout) as { kind: string; topic: string }[]
+    expect(before.map(({ kind }) => kind)).toEqual(Array(12).fill('create'))
+    expect((await cli('topics', 'apply')).code).toBe(0)
+    const after = await cli('topics', 'plan', '--json')
+    expect([after.code, JSON.parse(after.stdout)]).toEqual([0, []])
+    expect((await cli('topics', 'describe')).stdout).toContain(`${prefix}html`)
+  })
+
+  it('are missing before, and the command says what to type', async () => {
+    const result = await runCli(
+      ['run', 'http://127.0.0.1:1/', '--brokers', brokers().join(','), '--set', `topics.prefix=${uniqueName('none')}.`],
+      { cwd },
+    )
+    expect(result.code).toBe(4)
+    expect(result.stderr).toContain('millrace topics apply')
+  })
+})
+
+describe('produce and consume', () => {
+  beforeAll(async () => {
+    await cli('topics', 'apply')
+  })
+
+  it('write what is good, tell bad lines with their number, and end with 3', async () => {
+    const file = join(cwd, 'urls.txt')
+    writeFileSync(file, '# list\n\n  http://a.example.test/  \nhttp://b.example.test/#x\nnot a url\n')
+    const result = await cli('produce', '--file', file, '--crawl', 'c1', '--meta', 'k=v')
+    expect(result.code).toBe(3)
+    expect(result.stderr).toContain('line 5: "not a url"')
+    const consumed = await cli('consume', 'urls', '--crawl', 'c1')
+    const urls = lines<{ value: { url: string; meta: object; taskId: string } }>(consumed).map(({ value }) => value)
+    expect(urls.map(({ url }) => url).sort()).toEqual(['http://a.example.test/', 'http://b.example.test/'])
+    expect(urls[0]?.meta).toEqual({ k: 'v' })
+    expect(new Set(urls.map(({ taskId }) => taskId)).size).toBe(2)
+  })
+
+  it('end with 1 when not one line is good, and with 0 when all are', async () => {
+    expect((await cli('produce', 'nonsense')).code).toBe(1)
+    expect((await cli('produce', 'http://c.example.test/')).code).toBe(0)
+  })
+
+  it('count what waits, and find no difference', async () => {
+    const result = await cli('audit', '--json', '--crawl', 'c1')
+    expect(result.code).toBe(0)
+    expect(JSON.parse(result.stdout)).toMatchObject({ produced: 2, inFlight: 2, difference: 0, missing: [] })
+  })
+
+  it('show one message at an offset, and end quietly when the reader closes', async () => {
+    const all = lines<{ partition: number; offset: number }>(await cli('consume', 'urls'))
+    const some = all[0]
+    const one = lines<{ partition: number; offset: number }>(
+      await cli('consume', `${prefix}urls`, '--offset', `${some?.partition}:${some?.offset}`, '--max', '1'),
+    )
+    expect(one).toHaveLength(1)
+    expect(one[0]).toMatchObject({ partition: some?.partition, offset: some?.offset })
+    const running = startCli(
+      ['consume', 'urls', '--follow', '--from-beginning', '--brokers', brokers().join(','), '--set', `topics.prefix=${prefix}`],
+      { cwd },
+    )
+    running.child.stdout?.once('data', () => running.child.stdout?.destroy())
+    await cli('produce', 'http://d.example.test/', 'http://e.example.test/')
+    await eventually(() => running.child.exitCode !== null, { what: 'the reader to end' })
+    expect(running.child.exitCode).toBe(0)
+    expect(running.stderr()).toBe('')
+  })
+})
+
+describe('looking', () => {
+  it('gives the status of every group and partition', async () => {
+    const report = JSON.parse((await cli('status', '--json')).stdout) as { groups: object[] }
+    expect(report.groups.length).toBe(3 * 4 + 4 * 4 + 4 + 4)
+    expect(Object.keys(report.groups[0] ?? {})).toEqual(
+      expect.arrayContaining(['group', 'topic', 'partition', 'committed', 'end', 'lag', 'lagSeconds', 'runnable']),
+    )
+    const table = await cli('status')
+    expect(Math.max(...table.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80)
+  })
+
+  it('lists schemas whole, and dead letters', async () => {
+    const schemas = JSON.parse((await cli('schemas', 'list', '--json')).stdout) as { name: string; schema: { fields: object[] } }[]
+    expect(schemas.find(({ name }) => name === 'io.millrace.v1.Page')?.schema.fields.length).toBeGreaterThan(20)
+    expect((await cli('dead-letters', 'list', '--json')).stdout).toBe('')
+  })
+
+  it('examines what a crawl needs', async () => {
+    const findings = JSON.parse((await cli('doctor', '--json')).stdout) as { check: string; level: string; fix?: string }[]
+    expect(findings.find(({ check }) => check === 'Kafka')?.level).toBe('ok')
+    for (const finding of findings) if (finding.level !== 'ok') expect(finding.fix).toBeTruthy()
+  })
+})
+
+describe('mistakes', () => {
+  it.each([
+    [['runn'], 'Did you mean run?'],
+    [['run', '--extractr', 'x'], 'Did you mean --extractor?'],
+    [['config', 'print', '--set', 'fetch.concurency=1'], 'did you mean fetch.concurrency?'],
+    [['consume', '--max', '0'], 'is not a whole number above 0'],
+    [['consume', '--from', 'yesterday'], 'is no time'],
+    [['replay', 'run', '--extractor', 'x.yaml'], 'say --in-place'],
+    [['produce'], 'give URLs'],
+  ])('%j end with 2 and say what was meant', async (args, text) => {
+    const result = await runCli(args, { cwd })
+    expect(result.code).toBe(2)
+    expect(result.stderr).toContain(text)
+    expect(result.stdout).toBe('')
+  })
+
+  it('name every broker that could not be reached, in less than 15 s, and end with 4', async () => {
+    const started = performance.now()
+    const result = await runCli(['status', '--brokers', '127.0.0.1:1,nowhere.invalid:9092'], { cwd })
+    expect(performance.now() - started).toBeLessThan(15_000)
+    expect(result.code).toBe(4)
+    expect(result.stderr).toContain('127.0.0.1:1: connect ECONNREFUSED')
+    expect(result.stderr).toContain('nowhere.invalid:9092')
+  })
+
+  it('show a stack only when asked, and JSON where JSON was asked for', async () => {
+    const plain = await runCli(['status', '--brokers', '127.0.0.1:1'], { cwd })
+    expect(plain.stderr).not.toContain('    at ')
+    const json = await runCli(['status', '--brokers', '127.0.0.1:1', '--json'], { cwd })
+    expect(JSON.parse(json.stderr)).toMatchObject({ error: { code: 'KAFKA_UNREACHABLE' } })
+  })
+
+  it('are told for every command with an example in its help', async () => {
+    for (const args of [
+      ['run'],
+      ['produce'],
+      ['consume'],
+      ['replay', 'plan'],
+      ['replay', 'run'],
+      ['topics', 'apply'],
+      ['extractors', 'test'],
+      ['up'],
+      ['doctor'],
+    ]) {
+      const help = await runCli([...args, '--help'], { cwd })
+      expect(help.code).toBe(0)
+      expect(help.stdout).toContain('Example:')
+      expect(Math.max(...help.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(81)
+    }
+  })
+})
+
+describe('a signal', () => {
+  it('ends a command that follows, with the code of the signal', async () => {
+    const args = ['consume', 'urls', '--follow', '--from-beginning', '--brokers', brokers().join(','), '--set', `topics.prefix=${prefix}`]
+    for (const [signal, code] of [
+      ['SIGINT', 130],
+      ['SIGTERM', 143],
+    ] as const) {
+      const running = startCli(args, { cwd })
+      await eventually(() => running.stdout() !== '', { what: 'the first message' })
+      running.child.kill(signal)
+      expect((await running.done).code).toBe(code)
+    }
+  })
+})
