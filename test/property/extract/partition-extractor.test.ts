@@ -1,0 +1,173 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
+import type { ProcessedPage } from '../../../src/extract/page-processor.ts'
+import { DEFAULT_LIMITS, PartitionExtractor, type PartitionPort } from '../../../src/extract/partition-extractor.ts'
+import type { KafkaMessage, OutgoingMessage } from '../../../src/kafka/message.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { MillraceError } from '../../../src/kernel/errors.ts'
+import { silentObserver } from '../../../src/kernel/observe.ts'
+import { eventually } from '../../support/eventually.ts'
+
+type Fate = 'commits' | 'fails' | 'commits-and-fails' | 'page-fails'
+
+/** A log of pages and a broker that keeps its promises, seen through a port that fails as it is told. */
+class Partition {
+  readonly records: string[] = []
+  offset: bigint | undefined
+  metadata = ''
+  readonly #fates: Fate[]
+  readonly #size: number
+  readonly #batch: number
+  extractor: PartitionExtractor | undefined
+  #delivery = 0
+
+  constructor(size: number, batch: number, fates: readonly Fate[]) {
+    this.#size = size
+    this.#batch = batch
+    this.#fates = [...fates]
+  }
+
+  start(): PartitionExtractor {
+    this.extractor = new PartitionExtractor({
+      assigned: { topic: 'html', partition: 0, epoch: 1 },
+      group: 'g',
+      port: this.#port(),
+      limits: { ...DEFAULT_LIMITS, maxPages: 7, maxGatherMs: 2 },
+      clock: { ...systemClock, sleep: async (_ms, signal) => signal?.throwIfAborted() },
+      observer: silentObserver,
+    })
+    return this.extractor
+  }
+
+  #port(): PartitionPort {
+    return {
+      readControl: async () => undefined,
+      logBounds: async () => ({ low: 0n, end: BigInt(this.#size) }),
+      pause: () => undefined,
+      resume: () => undefined,
+      refuseReplay: () => undefined,
+      isReplayClosed: () => false,
+      replayDone: () => undefined,
+      readFrom: (offset) => this.#deliver(offset),
+      process: async (message, replayId) => {
+        if (this.#fates[0] === 'page-fails') {
+          this.#fates.shift()
+          throw new MillraceError('REGISTRY_UNREACHABLE', 'away')
+        }
+        return page(message, replayId)
+      },
+      transactions: {
+        fence: async () => ({ offset: this.offset, metadata: this.metadata }),
+        commit: async (messages, offset, metadata) => this.#commit(messages, offset, metadata),
+        close: async () => undefined,
+      },
+    }
+  }
+
+  #commit(messages: readonly OutgoingMessage[], offset: bigint, metadata: string): void {
+    const fate = this.#fates.shift() ?? 'commits'
+    if (fate === 'fails' || fate === 'page-fails') throw new MillraceError('KAFKA_TRANSACTION_FAILED', 'no')
+    this.records.push(...messages.map(({ key }) => String(key)))
+    this.offset = offset
+    this.metadata = metadata
+    if (fate === 'commits-and-fails') throw new MillraceError('KAFKA_TRANSACTION_FAILED', 'who knows')
+  }
+
+  /** Like the consumer loop: in pieces, later, without a hole from where it was told last. */
+  #deliver(offset: bigint): void {
+    this.#delivery += 1
+    const delivery = this.#delivery
+    const messages = Array.from({ length: this.#size - Number(offset) }, (_, index) => kafkaMessage(offset + BigInt(index)))
+    const next = (start: number): void => {
+      if (start >= messages.length || delivery !== this.#delivery) return
+      const piece = messages.slice(start, start + this.#batch)
+      this.extractor?.accept(piece, (piece.at(-1)?.offset ?? 0n) + 1n)
+      setImmediate(() => next(start + this.#batch))
+    }
+    setImmediate(() => next(0))
+  }
+}
+
+function kafkaMessage(offset: bigint): KafkaMessage {
+  return { topic: 'html', partition: 0, offset, timestamp: 0, key: null, value: Buffer.from('x'), headers: {} }
+}
+
+/** Every third page gives nothing. */
+function page({ offset }: KafkaMessage, replayId: string | undefined): ProcessedPage {
+  const key = replayId === undefined ? `${offset}` : `${replayId}/${offset}`
+  const hasRecord = offset % 3n !== 0n
+  const messages = hasRecord ? [{ topic: 'records', partition: 0, key, value: Buffer.from('r') }] : []
+  const totals = new Map(hasRecord ? [['e', { ...NO_TOTALS, pages: 1, records: 1 }]] : [])
+  return { offset, messages, totals, replayed: replayId !== undefined }
+}
+
+const expected = (size: number): string[] =>
+  Array.from({ length: size }, (_, index) => index)
+    .filter((index) => index % 3 !== 0)
+    .map(String)
+const fates = fc.array(fc.constantFrom<Fate>('commits', 'commits', 'fails', 'commits-and-fails', 'page-fails'), { maxLength: 12 })
+
+describe('a partition of the extract stage', () => {
+  it('writes the records of every page exactly once and in order, whatever becomes of its transactions', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 20 }), fates, async (size, batch, told) => {
+        const partition = new Partition(size, batch, told)
+        const extractor = partition.start()
+        await eventually(() => partition.offset === BigInt(size), { what: 'the end of the log', everyMs: 1 })
+        extractor.drain()
+        await extractor.finished
+        expect(partition.records).toEqual(expected(size))
+        const { totals } = decodeMetadata(partition.metadata) ?? freshMetadata(0n)
+        expect((totals.extractors.e?.pages ?? 0) + totals.noMatch).toBe(size)
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('commits what it took before a drain, and nothing after it was abandoned', async () => {
+    const partition = new Partition(40, 5, [])
+    const extractor = partition.start()
+    await eventually(() => partition.records.length > 0, { everyMs: 1 })
+    extractor.abandon()
+    await extractor.finished
+    const written = partition.records.length
+    const next = partition.start()
+    await eventually(() => partition.offset === 40n, { everyMs: 1 })
+    next.drain()
+    await next.finished
+    expect(written).toBeGreaterThan(0)
+    expect(partition.records).toEqual(expected(40))
+  })
+
+  it('replays its range for the replay alone, then goes on where live work stood', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 10, max: 50 }),
+        fc.integer({ min: 1, max: 9 }),
+        fc.integer({ min: 1, max: 20 }),
+        fates,
+        async (size, from, batch, told) => {
+          const partition = new Partition(size, batch, told)
+          const resumeAt = BigInt(size - 3)
+          const until = resumeAt - 2n
+          partition.offset = BigInt(Math.min(from, Number(until)))
+          const start = Number(partition.offset)
+          partition.metadata = encodeMetadata({
+            ...freshMetadata(0n),
+            replay: { replayId: 'r', phase: 'replaying', until, resumeAt, totals: NO_TOTALS },
+          })
+          const extractor = partition.start()
+          await eventually(() => partition.offset === BigInt(size), { what: 'the end of the log', everyMs: 1 })
+          extractor.drain()
+          await extractor.finished
+          const replayed = Array.from({ length: Number(until) - start }, (_, index) => start + index).filter((index) => index % 3 !== 0)
+          const live = [size - 3, size - 2, size - 1].filter((index) => index % 3 !== 0)
+          expect(partition.records).toEqual([...replayed.map((index) => `r/${index}`), ...live.map(String)])
+          expect(decodeMetadata(partition.metadata)?.replay).toMatchObject({ phase: 'done', totals: { pages: replayed.length } })
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+})
