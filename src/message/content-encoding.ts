@@ -1,4 +1,5 @@
 import { type BodyEncoding, type Unpacked, unpack } from './body-codec.ts'
+import { firstGzipMember } from './gzip-member.ts'
 
 /** What became of a body that came with a Content-Encoding header. */
 export interface DecodedContent {
@@ -10,9 +11,10 @@ export interface DecodedContent {
   readonly truncated: 'size' | 'encoding' | null
   /**
    * What was wrong, if anything. mislabelled: the body is not in the coding that the header names, and passes as it is.
-   * unknown-coding: the header names one that does not exist, the same. too-many: more codings than are undone.
+   * unknown-coding: the header names one that does not exist, the same. too-many: more codings than are undone. tail: something follows the packed body, and is
+   * passed over.
    */
-  readonly problem: 'mislabelled' | 'unknown-coding' | 'too-many' | 'cut' | 'broken' | 'unsupported' | 'size' | null
+  readonly problem: 'tail' | 'mislabelled' | 'unknown-coding' | 'too-many' | 'cut' | 'broken' | 'unsupported' | 'size' | null
 }
 
 /** Codings applied one over the other that are undone; more are an attack. */
@@ -39,14 +41,20 @@ export async function decodeContent(wire: Buffer, header: string | null | undefi
   }
   if (codings.some((name) => asEncoding(name) === undefined)) return plain(wire, maxBytes, 'unknown-coding')
   let current = wire
+  let hasTail = false
   for (const [undone, name] of [...codings].reverse().entries()) {
     const encoding = asEncoding(name) ?? 'identity'
     if (undone === 0 && isMislabelled(current, encoding)) return plain(current, maxBytes, 'mislabelled')
     const { bytes, problem } = await unpack(current, encoding, maxBytes)
-    if (problem !== null) return cut(bytes, problem)
-    current = bytes
+    const isDamaged = problem === 'broken' || problem === 'cut'
+    const member = isDamaged && encoding === 'gzip' ? await firstGzipMember(current, maxBytes) : undefined
+    if (member !== undefined) hasTail = true
+    else if (problem !== null) return cut(bytes, problem)
+    current = member ?? bytes
   }
   const only = codings.length === 1 ? asEncoding(codings[0] ?? '') : undefined
+  // With its tail it would be broken for readers too: stored decoded.
+  if (hasTail) return { body: current, encoding: 'identity', decoded: current, truncated: null, problem: 'tail' }
   if (only !== undefined) return { body: wire, encoding: only, decoded: current, truncated: null, problem: null }
   return { body: current, encoding: 'identity', decoded: current, truncated: null, problem: null }
 }

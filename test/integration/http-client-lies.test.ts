@@ -190,8 +190,9 @@ describe('a coded answer', () => {
     expect(await answered(path)).toMatchObject({ text: '<html>plain</html>', encoding: 'identity', truncated: null })
   })
 
-  it('is read where it is empty', async () => {
+  it('is read where it is empty, or something follows it', async () => {
     expect(await answered('/gzip-empty')).toMatchObject({ text: '', truncated: null })
+    expect(await answered('/gzip-with-tail')).toMatchObject({ text: 'hello gzip', truncated: null, encoding: 'identity' })
   })
 
   it('C089: of more layers than anybody needs is not unpacked', async () => {
@@ -247,6 +248,22 @@ describe('a request', () => {
     await ask('/reset', { host: 'once.test' })
     await ask('/nothing', { host: 'once.test' })
     expect(site.requests.length - before).toBe(2)
+  })
+
+  it('goes to the next address of a host where the first does not answer', async () => {
+    const addresses = [
+      { address: '::1', family: 6 },
+      { address: '127.0.0.1', family: 4 },
+    ]
+    const many = new HttpClient({
+      ...options,
+      resolve: {},
+      allowAddresses: ['127.0.0.0/8', '::1'],
+      lookup: (_, callback) => callback(null, addresses),
+    })
+    expect(await ask('/honest', { host: 'two-homes.test' }, many)).toMatchObject({ status: 200, remoteAddress: '127.0.0.1' })
+    expect(site.requests.at(-1)?.head).toContain('host: two-homes.test')
+    await many.close()
   })
 
   it('names the host of its URL in TLS, wherever it connects', async () => {
