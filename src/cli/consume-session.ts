@@ -2,10 +2,21 @@ import { type ConsumeOptions, type ConsumeStart, consume } from '../control/cons
 import { parseTime } from '../control/parse-time.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import type { ConsumeFlags } from './commands/consume.ts'
 import type { CommandContext } from './context.ts'
 import { toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
+
+export interface ConsumeFlags {
+  readonly fromBeginning?: boolean
+  readonly offset?: string
+  readonly from?: string
+  readonly to?: string
+  readonly max?: string
+  readonly follow?: boolean
+  readonly crawl?: string
+  readonly domain?: string
+  readonly body?: boolean
+}
 
 export async function consumeMessages(context: CommandContext, what: string, flags: ConsumeFlags): Promise<void> {
   const { config } = context.loadConfig()

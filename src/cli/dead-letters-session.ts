@@ -2,10 +2,17 @@ import { type DeadLetterFilter, type ListedDeadLetter, listDeadLetters, showDead
 import { parseTime } from '../control/parse-time.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import type { DeadLetterFlags } from './commands/dead-letters.ts'
 import type { CommandContext } from './context.ts'
 import { renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
+
+export interface DeadLetterFlags {
+  readonly stage?: string
+  readonly code?: string
+  readonly domain?: string
+  readonly since?: string
+  readonly max?: string
+}
 
 /** A table of more rows than this is printed in pieces, so that memory stays bounded. */
 const ROWS_AT_ONCE = 500

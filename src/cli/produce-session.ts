@@ -5,12 +5,23 @@ import { type ProduceReport, produce, type SeedText, seedLines, type TaskTemplat
 import { prepareTopics } from '../control/run.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
-import type { ProduceFlags } from './commands/produce.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { renderCount, toJson } from './render.ts'
 import { progressOptions } from './run-session.ts'
 import { withRuntime } from './with-runtime.ts'
+
+export interface ProduceFlags {
+  readonly file?: string
+  readonly lane: 'high' | 'normal' | 'low'
+  readonly crawl?: string
+  readonly maxDepth?: string
+  readonly meta: readonly string[]
+  readonly header: readonly string[]
+  readonly notBefore?: string
+  readonly expires?: string
+  readonly ifChanged?: boolean
+}
 
 /** `produce`: what is good is written, what is bad is told with its line, and the exit code says which it was. */
 export async function produceUrls(context: CommandContext, urls: readonly string[], flags: ProduceFlags): Promise<void> {

@@ -8,12 +8,37 @@ import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
-import type { ReplayFlags, ReplayRunFlags } from './commands/replay.ts'
 import { writeComparison } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { renderCount, renderDuration, renderTable, toJson } from './render.ts'
 import { progressOptions } from './run-session.ts'
+
+export interface ReplayFlags {
+  readonly extractor: string
+  readonly toEarliest?: boolean
+  readonly toDatetime?: string
+  readonly byDuration?: string
+  readonly toOffset?: string
+  readonly shiftBy?: string
+  readonly fromFile?: string
+  readonly until?: string
+  readonly topic?: string
+  readonly domain?: string
+  readonly crawl?: string
+  readonly fetchedFrom?: string
+  readonly fetchedUntil?: string
+  readonly group?: string
+}
+
+export interface ReplayRunFlags extends ReplayFlags {
+  readonly inPlace?: boolean
+  readonly shadow?: boolean
+  readonly out?: string
+  readonly rate?: string
+  readonly id?: string
+  readonly drainTimeout: string
+}
 
 type Extractor = Awaited<ReturnType<typeof loadConfigured>>[number]
 type Plan = Awaited<ReturnType<typeof planRange>>

@@ -1,17 +1,6 @@
 import { Command } from 'commander'
 import type { CommandDefinition } from '../command-definition.ts'
-
-export interface ConsumeFlags {
-  readonly fromBeginning?: boolean
-  readonly offset?: string
-  readonly from?: string
-  readonly to?: string
-  readonly max?: string
-  readonly follow?: boolean
-  readonly crawl?: string
-  readonly domain?: string
-  readonly body?: boolean
-}
+import type { ConsumeFlags } from '../consume-session.ts'
 
 export const consumeCommand: CommandDefinition = (contextOf) =>
   new Command('consume')

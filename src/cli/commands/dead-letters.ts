@@ -1,13 +1,6 @@
 import { Command } from 'commander'
 import type { CommandDefinition } from '../command-definition.ts'
-
-export interface DeadLetterFlags {
-  readonly stage?: string
-  readonly code?: string
-  readonly domain?: string
-  readonly since?: string
-  readonly max?: string
-}
+import type { DeadLetterFlags } from '../dead-letters-session.ts'
 
 export const deadLettersCommand: CommandDefinition = (contextOf) => {
   const command = new Command('dead-letters').description('messages that were given up on, with their bytes and the reason')

@@ -1,17 +1,6 @@
 import { Command, Option } from 'commander'
 import { type CommandDefinition, collect } from '../command-definition.ts'
-
-export interface ProduceFlags {
-  readonly file?: string
-  readonly lane: 'high' | 'normal' | 'low'
-  readonly crawl?: string
-  readonly maxDepth?: string
-  readonly meta: readonly string[]
-  readonly header: readonly string[]
-  readonly notBefore?: string
-  readonly expires?: string
-  readonly ifChanged?: boolean
-}
+import type { ProduceFlags } from '../produce-session.ts'
 
 export const produceCommand: CommandDefinition = (contextOf) =>
   new Command('produce')

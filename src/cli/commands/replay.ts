@@ -1,31 +1,6 @@
 import { Command } from 'commander'
 import type { CommandDefinition } from '../command-definition.ts'
-
-export interface ReplayFlags {
-  readonly extractor: string
-  readonly toEarliest?: boolean
-  readonly toDatetime?: string
-  readonly byDuration?: string
-  readonly toOffset?: string
-  readonly shiftBy?: string
-  readonly fromFile?: string
-  readonly until?: string
-  readonly topic?: string
-  readonly domain?: string
-  readonly crawl?: string
-  readonly fetchedFrom?: string
-  readonly fetchedUntil?: string
-  readonly group?: string
-}
-
-export interface ReplayRunFlags extends ReplayFlags {
-  readonly inPlace?: boolean
-  readonly shadow?: boolean
-  readonly out?: string
-  readonly rate?: string
-  readonly id?: string
-  readonly drainTimeout: string
-}
+import type { ReplayFlags, ReplayRunFlags } from '../replay-session.ts'
 
 export const replayCommand: CommandDefinition = (contextOf) => {
   const command = new Command('replay').description('run an extractor again over stored pages; never asks a site')
