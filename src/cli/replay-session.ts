@@ -2,7 +2,7 @@ import type { Config } from '../config/options.ts'
 import { envelopeText, loadConfigured } from '../control/extraction.ts'
 import { parseAnyDuration, parseTime } from '../control/parse-time.ts'
 import { planRange, type ReplayScope, rewindGroup, type StartRequest } from '../control/replay.ts'
-import { Runtime } from '../control/runtime.ts'
+import type { Runtime } from '../control/runtime.ts'
 import { compareShadow, runShadow } from '../control/shadow-replay.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
@@ -13,6 +13,7 @@ import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { renderCount, renderDuration, renderTable, toJson } from './render.ts'
 import { progressOptions } from './run-session.ts'
+import { withRuntime } from './with-runtime.ts'
 
 export interface ReplayFlags {
   readonly extractor: string
@@ -250,18 +251,4 @@ function positive(text: string, option: string): number {
   const value = Number(text)
   if (Number.isFinite(value) && value > 0) return value
   throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is not a number above 0`)
-}
-
-async function withRuntime(
-  context: CommandContext,
-  config: Config,
-  owner: string,
-  work: (runtime: Runtime) => Promise<void>,
-): Promise<void> {
-  const runtime = await Runtime.open({ config, owner, clock: systemClock, observer: context.observer, signal: context.draining })
-  try {
-    await work(runtime)
-  } finally {
-    await runtime.close()
-  }
 }
