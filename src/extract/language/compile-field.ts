@@ -49,7 +49,7 @@ export function readFields(
 function compileField(definition: FieldDefinition): CompiledField {
   const { name, type } = definition
   const inner = type.kind === 'list' ? type.items : type
-  const sources = definition.sources.map((source) => compileSource(source, inner.kind))
+  const sources = definition.sources.map((source) => compileSource(source, inner.kind, type.kind === 'list'))
   const nested = inner.kind === 'record' ? compileFields(inner.fields) : undefined
   const finder: Finder =
     inner.kind === 'record' ? recordFinder(sources, nested ?? [], type.kind === 'list') : valueFinder(sources, inner, type.kind === 'list')

@@ -46,9 +46,9 @@ export interface SourceTrace {
 const NO_LIMIT = Number.POSITIVE_INFINITY
 
 /** `kind`: type of the value (or of the items of a list); it decides what is taken of an element. */
-export function compileSource(source: SourceDefinition, kind: ScalarKind | 'record'): CompiledSource {
+export function compileSource(source: SourceDefinition, kind: ScalarKind | 'record', isList: boolean): CompiledSource {
   const pattern = source.match === undefined ? undefined : compilePattern(source.match)
-  const base = baseSource(source, kind)
+  const base = baseSource(source, kind, isList)
   if (pattern === undefined) return base
   const isBoolean = kind === 'boolean'
   return {
@@ -69,16 +69,16 @@ export function compileSource(source: SourceDefinition, kind: ScalarKind | 'reco
   }
 }
 
-function baseSource(source: SourceDefinition, kind: ScalarKind | 'record'): CompiledSource {
+function baseSource(source: SourceDefinition, kind: ScalarKind | 'record', isList: boolean): CompiledSource {
   switch (source.kind) {
     case 'css':
       return cssSource(source, kind)
     case 'meta':
       return metaSource(source.name)
     case 'jsonld':
-      return structuredSource(source, (page) => page.jsonLdGraph)
+      return structuredSource(source, isList, (page) => page.jsonLdGraph)
     case 'microdata':
-      return structuredSource(source, (page) => page.microdata)
+      return structuredSource(source, isList, (page) => page.microdata)
   }
 }
 
@@ -89,7 +89,7 @@ function cssSource(source: Extract<SourceDefinition, { kind: 'css' }>, kind: Sca
   return {
     text: sourceText(source),
     machine: source.attribute !== undefined,
-    raws: (scope, limit) => find(scope, limit).flatMap(take),
+    raws: (scope, limit) => find(scope, limit).flatMap((element) => take(element, scope.owners)),
     scopes: (scope, limit) => elementScopes(scope, find(scope, limit)),
     trace(scope) {
       const elements = find(scope, NO_LIMIT)
@@ -118,10 +118,22 @@ function elementsOf(selector: Selector | undefined, { element, owners }: FieldSc
 
 /** A scope per element. Owners are kept only where one element stands within another, which few pages have. */
 export function elementScopes(scope: FieldScope, elements: readonly Element[]): FieldScope[] {
-  const set = new Set(elements)
-  const nested = elements.some((element) => ownerOf(element.parent, set) !== undefined)
-  const owners = nested ? set : undefined
+  // Those of the record around it stay: one of them may stand within an element of this one.
+  const owners = scope.owners !== undefined || isNested(elements) ? new Set([...(scope.owners ?? []), ...elements]) : undefined
   return elements.map((element) => ({ page: scope.page, element, owners, node: undefined, meta: undefined }))
+}
+
+/** Whether one of the elements is within another. Cost: each element around them is visited once. */
+function isNested(elements: readonly Element[]): boolean {
+  const set = new Set<unknown>(elements)
+  const visited = new Set<unknown>()
+  for (const element of elements) {
+    for (let node = element.parent; node !== null && !visited.has(node); node = node.parent) {
+      if (set.has(node)) return true
+      visited.add(node)
+    }
+  }
+  return false
 }
 
 function ownerOf(start: Element['parent'], owners: ReadonlySet<Element>): Element | undefined {
@@ -133,12 +145,12 @@ function isElement(node: unknown): node is Element {
   return typeof node === 'object' && node !== null && 'attribs' in node
 }
 
-type ElementReader = (element: Element) => RawValue[]
+type ElementReader = (element: Element, owners: FieldScope['owners']) => RawValue[]
 
 function elementReader(attribute: string | undefined, kind: ScalarKind | 'record'): ElementReader {
   if (attribute === undefined) {
     if (kind === 'html') return (element) => [serialize(element, { treeAdapter: adapter })]
-    return (element) => [RAW_TEXT.has(element.name) ? rawText(element) : nodeText(element)]
+    return (element, owners) => [RAW_TEXT.has(element.name) ? rawText(element) : nodeText(element, owners)]
   }
   return (element) => {
     const value = attributeOf(element, attribute)
@@ -172,12 +184,16 @@ function metaSource(name: string): CompiledSource {
   }
 }
 
-function structuredSource(source: Extract<SourceDefinition, { path: string }>, graphOf: (page: PageView) => JsonGraph): CompiledSource {
+function structuredSource(
+  source: Extract<SourceDefinition, { path: string }>,
+  isList: boolean,
+  graphOf: (page: PageView) => JsonGraph,
+): CompiledSource {
   const absolute = parseJsonPath(source.path, { relative: false })
   const relative = parseJsonPath(source.path, { relative: true })
   const values = ({ page, node }: FieldScope): JsonValue[] => {
     const path = node === undefined ? absolute : relative
-    return path === undefined ? [] : graphOf(page).values(path, node)
+    return path === undefined ? [] : graphOf(page).values(path, { within: node, outermost: !isList })
   }
   return {
     text: sourceText(source),

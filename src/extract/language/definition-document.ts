@@ -12,6 +12,8 @@ const MAX_TEXT = 1_048_576
 /** A YAML or JSON file that remembers where each of its values stands, and gathers what is wrong with them. */
 export class DefinitionDocument {
   readonly problems: ExtractorProblem[] = []
+  /** Types of nested records, by name, with the path of the field that has each. */
+  readonly typeNames = new Map<string, string>()
   /** The whole file as plain values; undefined where it can't be read. */
   readonly value: unknown
   readonly #lines = new LineCounter()
@@ -126,7 +128,9 @@ function startOf(node: unknown): number | undefined {
 }
 
 function issueText(issue: z.core.$ZodIssue, path: Path, value: unknown): string {
-  const name = path.length === 0 ? 'the file' : `${JSON.stringify(String(path.at(-1)))}`
+  const last = path.at(-1)
+  // An entry of a list is named by the list.
+  const name = last === undefined ? 'the file' : JSON.stringify(typeof last === 'number' ? `${path.at(-2)}[${last}]` : String(last))
   if (value === undefined) return `${name} is missing`
   if (issue.code === 'invalid_value') {
     const known = issue.values.map(String)

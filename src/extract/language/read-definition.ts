@@ -27,13 +27,14 @@ function readTop(document: DefinitionDocument): ExtractorDefinition | undefined 
     return undefined
   }
   const top = document.read(value, EXTRACTOR_SHAPE, [])
-  const given = value as { readonly fields?: unknown; readonly name?: unknown }
+  const given = value as Readonly<Record<string, unknown>>
   // Read even where something above is wrong, so that one run shows all there is to correct.
   const typeName = typeof given.name === 'string' ? `${pascalName(given.name)}Data` : 'Data'
   const fields = readFields(document, given.fields, ['fields'], typeName)
+  if (typeof given.each === 'string' && given.each !== '') checkSelector(document, given.each, ['each'])
+  checkLinks(document, given.links)
+  checkKey(document, given.key, given.fields, fields ?? [])
   if (top === undefined || fields === undefined) return undefined
-  if (top.each !== undefined) checkSelector(document, top.each, ['each'])
-  checkKey(document, top.key, fields)
   return {
     name: top.name,
     version: top.version,
@@ -44,7 +45,7 @@ function readTop(document: DefinitionDocument): ExtractorDefinition | undefined 
     each: top.each,
     key: top.key,
     fields,
-    links: linksOf(document, top.links),
+    links: linksOf(top.links),
   }
 }
 
@@ -55,19 +56,25 @@ function matchOf(match: MatchInput | undefined): MatchDefinition {
 /** As zod gives it: absent keys may be there as undefined. */
 type MatchInput = { readonly [Name in keyof MatchDefinition]?: MatchDefinition[Name] | undefined }
 
-function linksOf(document: DefinitionDocument, links: LinksInput | undefined): LinksDefinition | undefined {
+function checkLinks(document: DefinitionDocument, links: unknown): void {
+  if (typeof links !== 'object' || links === null || !('select' in links) || typeof links.select !== 'string') return
+  if (links.select !== '') checkSelector(document, parseShortForm(links.select).selector, ['links', 'select'])
+}
+
+function linksOf(links: LinksInput | undefined): LinksDefinition | undefined {
   if (links === undefined) return undefined
-  if (links.select !== undefined) checkSelector(document, parseShortForm(links.select).selector, ['links', 'select'])
   return { select: links.select, allow: links.allow ?? [], deny: links.deny ?? [] }
 }
 
 type LinksInput = { readonly [Name in keyof LinksDefinition]?: LinksDefinition[Name] | undefined }
 
-function checkKey(document: DefinitionDocument, key: string | undefined, fields: readonly FieldDefinition[]): void {
-  if (key === undefined) return
+/** Shape: `written` is the map of the file, `fields` those of it that could be read. */
+function checkKey(document: DefinitionDocument, key: unknown, written: unknown, fields: readonly FieldDefinition[]): void {
+  if (typeof key !== 'string' || key === '' || typeof written !== 'object' || written === null) return
   const field = fields.find(({ name }) => name === key)
   if (field === undefined) {
-    const names = fields.map(({ name }) => name)
+    const names = Object.keys(written)
+    if (names.includes(key)) return
     const nearest = nearestName(key, names)
     const advice = nearest === undefined ? `expected one of ${names.join(', ')}` : `did you mean ${nearest}?`
     document.error(['key'], `key names the field ${JSON.stringify(key)}, which is not there: ${advice}`)

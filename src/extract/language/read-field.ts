@@ -61,11 +61,13 @@ function readField(
     return undefined
   }
   const shape = document.read(value, FIELD_SHAPE, path)
-  if (shape === undefined) return undefined
+  if (shape === undefined) {
+    checkParts(document, value as Readonly<Record<string, unknown>>, path, nestedName(typeName, name))
+    return undefined
+  }
   const sources = readSources(document, shape, path, place)
   const inner: FieldPlace = sources?.some(({ kind }) => kind !== 'css') ? 'structured' : place
-  const nested =
-    shape.fields === undefined ? undefined : readFields(document, shape.fields, [...path, 'fields'], nestedName(typeName, name), inner)
+  const nested = shape.fields === undefined ? undefined : readNested(document, shape.fields, path, nestedName(typeName, name), inner)
   if (sources === undefined || (shape.fields !== undefined && nested === undefined)) return undefined
   if (nested !== undefined) checkNestedSource(document, shape, path)
   const type = readType(document, shape, nested, path)
@@ -75,6 +77,33 @@ function readField(
     document.warning([...path, 'default'], `field ${name} is required and has a default: it can never be missing`)
   }
   return { name, doc: shape.doc, sources, type, required: shape.required ?? false, default: fallback }
+}
+
+/** What can be checked of a field that has something else wrong. */
+function checkParts(document: DefinitionDocument, value: Readonly<Record<string, unknown>>, path: Path, typeName: string): void {
+  const { select, match, fields } = value
+  if (typeof select === 'string' && select !== '') {
+    const { selector } = parseShortForm(select)
+    if (selector !== '') checkSelector(document, selector, [...path, 'select'])
+  }
+  if (typeof match === 'string' && match !== '') checkPattern(document, match, path)
+  if (fields !== undefined) readFields(document, fields, [...path, 'fields'], typeName)
+}
+
+/** Fields of a nested record, which is a type of its own: two of one name would be one type with two meanings. */
+function readNested(
+  document: DefinitionDocument,
+  fields: unknown,
+  path: Path,
+  typeName: string,
+  place: FieldPlace,
+): readonly FieldDefinition[] | undefined {
+  const taken = document.typeNames.get(typeName)
+  if (taken !== undefined) {
+    document.error(path, `its record has the type name ${typeName}, which that of ${taken} has already: rename one of the fields`)
+  }
+  document.typeNames.set(typeName, path.filter((step) => step !== 'fields').join('.'))
+  return readFields(document, fields, [...path, 'fields'], typeName, place)
 }
 
 function nestedName(typeName: string, field: string): string {
@@ -104,7 +133,6 @@ function readSources(
   const other = SOURCE_KEYS.find((key) => shape[key] !== undefined)
   if (other !== undefined) {
     document.error([...path, other], `a field has either "any" or ${JSON.stringify(other)}`)
-    return undefined
   }
   const sources = shape.any.map((entry, index) => {
     const at = [...path, 'any', index]
@@ -113,7 +141,7 @@ function readSources(
     return read === undefined ? undefined : readSource(document, { ...read, match: read.match ?? shape.match }, at, place)
   })
   const found = sources.filter((source) => source !== undefined)
-  return found.length === sources.length ? found : undefined
+  return found.length === sources.length && other === undefined ? found : undefined
 }
 
 function readSource(
@@ -162,7 +190,7 @@ export function checkSelector(document: DefinitionDocument, selector: string, pa
   try {
     compileSelector(selector)
   } catch (error) {
-    document.error(path, `the selector ${JSON.stringify(selector)} can't be used: ${errorText(error)}`)
+    document.error(path, `the selector ${JSON.stringify(selector)} can't be used: ${errorText(error).replace(/found $/, 'found its end')}`)
     return
   }
   const doubt = selectorDoubt(selector)

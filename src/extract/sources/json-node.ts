@@ -15,9 +15,10 @@ export interface JsonPath {
   readonly steps: readonly (string | number)[]
 }
 
-/** A page may nest and repeat as it likes: what is looked at is bounded. */
+/** A page may nest and repeat as it likes: what is looked at is bounded. References multiply, so values are counted at every step. */
 const MAX_DEPTH = 64
 const MAX_NODES = 50_000
+const MAX_VALUES = 50_000
 
 /** Shape: undefined for a text that is no path. */
 export function parseJsonPath(text: string, options: { readonly relative: boolean }): JsonPath | undefined {
@@ -32,6 +33,7 @@ export function parseJsonPath(text: string, options: { readonly relative: boolea
 export class JsonGraph {
   readonly #top: readonly JsonNode[]
   #all: readonly JsonNode[] | undefined
+  readonly #parents = new Map<JsonNode, JsonNode>()
   #byId: Map<string, JsonNode> | undefined
 
   constructor(top: readonly JsonNode[]) {
@@ -48,19 +50,40 @@ export class JsonGraph {
     return this.#nodes().filter((node) => typesOf(node).includes(type))
   }
 
-  /** Values at a path: from all nodes of its type, or from `within`. Shape: lists flattened, null left out, in document order. */
-  values(path: JsonPath, within?: JsonNode): JsonValue[] {
-    const starts = path.type === undefined ? (within === undefined ? [] : [within]) : this.typed(path.type)
+  /** Nodes of a type that are not within another of that type: a related product is not the product of the page. */
+  outermost(type: string): readonly JsonNode[] {
+    const typed = this.typed(type)
+    const all = new Set(typed)
+    return typed.filter((node) => {
+      for (let at = this.#parents.get(node); at !== undefined; at = this.#parents.get(at)) if (all.has(at)) return false
+      return true
+    })
+  }
+
+  /**
+   * Values at a path: from `within`, or from the nodes of its type, the outermost alone where one value is wanted.
+   * Shape: lists flattened, null left out, in document order.
+   */
+  values(path: JsonPath, options: { readonly within?: JsonNode | undefined; readonly outermost?: boolean } = {}): JsonValue[] {
+    const { within, outermost = false } = options
+    const { type } = path
+    const starts = type === undefined ? (within === undefined ? [] : [within]) : outermost ? this.outermost(type) : this.typed(type)
     let values: JsonValue[] = [...starts]
     for (const step of path.steps) values = typeof step === 'number' ? values.slice(step, step + 1) : this.#follow(values, step)
     return values
   }
 
   #follow(values: readonly JsonValue[], property: string): JsonValue[] {
-    return values.flatMap((value) => {
+    const found: JsonValue[] = []
+    for (const value of values) {
       const node = isNode(value) ? this.#resolved(value) : undefined
-      return node === undefined || !Object.hasOwn(node, property) ? [] : flattened(node[property] ?? null)
-    })
+      if (node === undefined || !Object.hasOwn(node, property)) continue
+      for (const inner of flattened(node[property] ?? null)) {
+        if (found.length >= MAX_VALUES) return found
+        found.push(inner)
+      }
+    }
+    return found
   }
 
   /** `{"@id": "#brand"}` alone stands for the node with that id. */
@@ -79,17 +102,17 @@ export class JsonGraph {
   #nodes(): readonly JsonNode[] {
     if (this.#all !== undefined) return this.#all
     const all: JsonNode[] = []
-    let level: readonly JsonValue[] = this.#top
+    let level: readonly PlacedValue[] = this.#top.map((value) => ({ value, parent: undefined }))
     for (let depth = 0; depth < MAX_DEPTH && level.length > 0; depth += 1) {
-      const next: JsonValue[] = []
-      for (const value of level) {
+      const next: PlacedValue[] = []
+      for (const { value, parent } of level) {
         if (all.length + next.length > MAX_NODES) break
-        if (Array.isArray(value)) for (const item of value as readonly JsonValue[]) next.push(item)
+        if (Array.isArray(value)) for (const item of value as readonly JsonValue[]) next.push({ value: item, parent })
         else if (isNode(value)) {
           all.push(value)
-          for (const key of Object.keys(value)) {
-            const child = value[key]
-            if (typeof child === 'object' && child !== null) next.push(child)
+          if (parent !== undefined) this.#parents.set(value, parent)
+          for (const child of Object.values(value)) {
+            if (typeof child === 'object' && child !== null) next.push({ value: child, parent: value })
           }
         }
       }
@@ -100,13 +123,22 @@ export class JsonGraph {
   }
 }
 
+interface PlacedValue {
+  readonly value: JsonValue
+  /** Node that it is a property of. */
+  readonly parent: JsonNode | undefined
+}
+
 /** What a field takes of a value: itself, or of a node its `@value` or its `name`. */
 export function rawOf(value: JsonValue): RawValue | undefined {
-  if (value === null) return undefined
-  if (typeof value !== 'object') return value
-  if (!isNode(value)) return undefined
-  const inner = Object.hasOwn(value, '@value') ? value['@value'] : Object.hasOwn(value, 'name') ? value.name : undefined
-  return typeof inner === 'object' ? undefined : inner
+  if (!isNode(value)) return scalarOf(value)
+  return scalarOf(Object.hasOwn(value, '@value') ? value['@value'] : Object.hasOwn(value, 'name') ? value.name : undefined)
+}
+
+/** JSON can say a number beyond all numbers (1e400): it is none. */
+function scalarOf(value: JsonValue | undefined): RawValue | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
+  return typeof value === 'string' || typeof value === 'boolean' ? value : undefined
 }
 
 export function isNode(value: JsonValue | undefined): value is JsonNode {
@@ -119,8 +151,10 @@ function typesOf(node: JsonNode): readonly string[] {
   return list.flatMap((type) => (typeof type === 'string' ? [type.replace(/^.*[/#:]/, '')] : []))
 }
 
-function flattened(value: JsonValue): JsonValue[] {
-  if (Array.isArray(value)) return (value as readonly JsonValue[]).flatMap((item) => (Array.isArray(item) ? [] : flattened(item)))
-  if (isNode(value) && Array.isArray(value['@list'])) return flattened(value['@list'])
+function flattened(value: JsonValue, depth = 0): JsonValue[] {
+  if (depth > MAX_DEPTH) return []
+  if (Array.isArray(value))
+    return (value as readonly JsonValue[]).flatMap((item) => (Array.isArray(item) ? [] : flattened(item, depth + 1)))
+  if (isNode(value) && Array.isArray(value['@list'])) return flattened(value['@list'], depth + 1)
   return value === null ? [] : [value]
 }

@@ -53,23 +53,45 @@ function parseBlock(text: string): ParsedBlock {
 
 function parseJson(text: string): JsonValue {
   const mayPollute = text.includes('__proto__') || text.includes('constructor') || text.includes('prototype') || text.includes('\\u00')
-  return JSON.parse(text, mayPollute ? (key, value) => (NEVER_KEYS.has(key) ? undefined : value) : undefined) as JsonValue
+  const reviver = mayPollute ? (key: string, value: unknown) => (NEVER_KEYS.has(key) ? undefined : value) : undefined
+  const value = JSON.parse(text, reviver) as JsonValue
+  return /\d{16}/.test(text) ? (JSON.parse(withLongNumbersAsText(text), reviver) as JsonValue) : value
 }
+
+/** A whole number beyond what a JavaScript number holds is an identifier, and stays as it is written. Shape: text is valid JSON. */
+function withLongNumbersAsText(text: string): string {
+  return text.replace(STRING_OR_NUMBER, (part) => (/^-?\d{16,}$/.test(part) && !Number.isSafeInteger(Number(part)) ? `"${part}"` : part))
+}
+
+const STRING = '"[^"\\\\]*(?:\\\\[^][^"\\\\]*)*"'
+const STRING_OR_NUMBER = new RegExp(`${STRING}|-?\\d[\\d.eE+-]*`, 'g')
+const STRING_OR_LAST_COMMA = new RegExp(`(${STRING})|,(?=\\s*[}\\]])`, 'g')
 
 /** Wrappers around the JSON, what stands behind it, commas before a closing bracket, line breaks and tabs within strings. */
 function repaired(text: string): string {
-  const bare = text
+  const opened = text
     .replace(/^\uFEFF/, '')
     .trim()
     .replace(/^(?:\/\/|\/\*)?\s*(?:<!\[CDATA\[|<!--)\s*(?:\*\/)?/, '')
-    .replace(/(?:\/\/|\/\*)?\s*(?:\]\]>|-->)\s*(?:\*\/)?$/, '')
-    .trim()
-    .replace(/[;,\s]+$/, '')
+  const bare = withoutEnd(withoutClosing(opened), ';,')
   // Strings are passed over whole, so that a comma or a line break is judged by where it stands.
-  const result = bare.replace(/("(?:[^"\\]|\\[\s\S])*")|,(?=\s*[}\]])/g, (_part, string: string | undefined) =>
+  return bare.replace(STRING_OR_LAST_COMMA, (_part, string: string | undefined) =>
     string === undefined ? '' : string.replace(CONTROL, escaped),
   )
-  return result
+}
+
+/** Without `]]>` or `-->` at the end, in a comment or not. Patterns that end in `$` would try again at every white space of a page. */
+function withoutClosing(text: string): string {
+  const inner = (text.endsWith('*/') ? text.slice(0, -2) : text).trimEnd()
+  if (!inner.endsWith(']]>') && !inner.endsWith('-->')) return text
+  const before = inner.slice(0, -3).trimEnd()
+  return before.endsWith('//') || before.endsWith('/*') ? before.slice(0, -2) : before
+}
+
+function withoutEnd(text: string, characters: string): string {
+  let end = text.length
+  while (end > 0 && (characters.includes(text[end - 1] ?? '') || /\s/.test(text[end - 1] ?? ''))) end -= 1
+  return text.slice(0, end)
 }
 
 /** Characters that JSON allows in a string only as escapes. */
@@ -79,13 +101,17 @@ function escaped(character: string): string {
   return JSON.stringify(character).slice(1, -1)
 }
 
-function collect(value: JsonValue, nodes: JsonNode[]): void {
-  if (Array.isArray(value)) {
-    for (const item of value as readonly JsonValue[]) if (!Array.isArray(item)) collect(item, nodes)
-    return
+/** No recursion: a page may nest graphs as deep as it likes. */
+function collect(outer: JsonValue, nodes: JsonNode[]): void {
+  const waiting: JsonValue[] = [outer]
+  for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
+    if (Array.isArray(value)) {
+      // The last one is taken first: pushed backwards, they come in document order.
+      for (const item of (value as readonly JsonValue[]).toReversed()) if (!Array.isArray(item)) waiting.push(item)
+    } else if (isNode(value)) {
+      const graph = Object.hasOwn(value, '@graph') ? value['@graph'] : undefined
+      if (graph === undefined || Object.hasOwn(value, '@type')) nodes.push(value)
+      if (graph !== undefined) waiting.push(graph)
+    }
   }
-  if (!isNode(value)) return
-  const graph = Object.hasOwn(value, '@graph') ? value['@graph'] : undefined
-  if (graph === undefined || Object.hasOwn(value, '@type')) nodes.push(value)
-  if (graph !== undefined) collect(graph, nodes)
 }

@@ -3,7 +3,7 @@ import type { Selector } from '../language/selector.ts'
 
 /** One `<meta>` of a page that has a name and a content. */
 export interface MetaEntry {
-  /** Lower case: property, name, itemprop or http-equiv. */
+  /** Lower case: of property, name, itemprop or http-equiv. */
   readonly name: string
   readonly content: string
 }
@@ -11,15 +11,11 @@ export interface MetaEntry {
 /** In document order, which is what gives a structured property its owner. */
 export function readMeta(root: Document, metas: Selector): readonly MetaEntry[] {
   return metas.all(root).flatMap(({ attribs }) => {
-    const name = attribs.property ?? attribs.name ?? attribs.itemprop ?? attribs['http-equiv']
     const content = attribs.content
-    if (name === undefined || content === undefined) return []
-    // Several names in one attribute are as many properties.
-    return name
-      .toLowerCase()
-      .split(/\s+/)
-      .filter((word) => word !== '')
-      .map((word) => ({ name: word, content }))
+    if (content === undefined) return []
+    // Several names, in one attribute or in several (`name="image" property="og:image"`), are as many properties.
+    const names = [attribs.property, attribs.name, attribs.itemprop, attribs['http-equiv']].join(' ').toLowerCase().split(/\s+/)
+    return [...new Set(names)].filter((name) => name !== '').map((name) => ({ name, content }))
   })
 }
 

@@ -19,6 +19,14 @@ const VALUE_ATTRIBUTES: Readonly<Record<string, string>> = { meta: 'content', da
 
 const MAX_DEPTH = 64
 
+/** What one page may cost: elements visited and characters of text read. References multiply, since each item reads what it refers to. */
+const MAX_WORK = 20_000_000
+
+interface Reading {
+  readonly byId: ReadonlyMap<string, Element>
+  work: number
+}
+
 /**
  * Microdata of a page as nodes with `@type`. A property belongs to the nearest item around it; an item that is no property of
  * another is a node of its own. URLs stay as they are written. Source: HTML standard, "Microdata".
@@ -32,15 +40,18 @@ export function readMicrodata(root: Document): readonly JsonNode[] {
     if (id !== undefined && !byId.has(id)) byId.set(id, element)
     return true
   })
-  return items.map((item) => readItem(item, byId, []))
+  const reading: Reading = { byId, work: 0 }
+  return items.map((item) => readItem(item, reading, []))
 }
 
-function readItem(item: Element, byId: ReadonlyMap<string, Element>, open: readonly Element[]): JsonNode {
+function readItem(item: Element, reading: Reading, open: readonly Element[]): JsonNode {
   const properties = new Map<string, JsonValue[]>()
   const add = (element: Element): boolean => {
+    reading.work += 1
+    if (reading.work > MAX_WORK) return false
     const { itemprop, itemscope } = element.attribs
     if (itemprop !== undefined) {
-      const value = propertyValue(element, byId, [...open, item])
+      const value = propertyValue(element, reading, [...open, item])
       for (const name of itemprop.split(/\s+/)) {
         if (name === '' || value === null) continue
         const values = properties.get(name) ?? []
@@ -52,7 +63,7 @@ function readItem(item: Element, byId: ReadonlyMap<string, Element>, open: reado
   }
   for (const child of item.children) walk(child, add)
   for (const id of (item.attribs.itemref ?? '').split(/\s+/)) {
-    const referred = byId.get(id)
+    const referred = reading.byId.get(id)
     if (referred !== undefined && !open.includes(referred) && referred !== item) walk(referred, add)
   }
   const types = (item.attribs.itemtype ?? '').split(/\s+/).filter((type) => type !== '')
@@ -60,16 +71,19 @@ function readItem(item: Element, byId: ReadonlyMap<string, Element>, open: reado
   return Object.fromEntries(types.length === 0 ? entries : [['@type', types], ...entries])
 }
 
-function propertyValue(element: Element, byId: ReadonlyMap<string, Element>, open: readonly Element[]): JsonValue {
+function propertyValue(element: Element, reading: Reading, open: readonly Element[]): JsonValue {
   if (element.attribs.itemscope !== undefined) {
     // An item that refers to one around it has no end.
-    return open.includes(element) || open.length >= MAX_DEPTH ? null : readItem(element, byId, open)
+    return open.includes(element) || open.length >= MAX_DEPTH ? null : readItem(element, reading, open)
   }
   const attribute = VALUE_ATTRIBUTES[element.name] ?? URL_ATTRIBUTES[element.name]
   const value = attribute === undefined ? undefined : element.attribs[attribute]
   if (value !== undefined) return value
   // What sites write on any element, whatever the standard says of its text.
-  return element.attribs.content ?? rawText(element).replace(/\s+/g, ' ').trim()
+  if (element.attribs.content !== undefined) return element.attribs.content
+  const text = rawText(element)
+  reading.work += text.length
+  return text.replace(/\s+/g, ' ').trim()
 }
 
 /** Elements in document order, `start` included; those below one for which `visit` gives false are left out. No recursion. */

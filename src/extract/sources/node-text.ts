@@ -14,13 +14,14 @@ const BREAKING: ReadonlySet<string> = new Set(
 
 /**
  * Text of a node as a reader sees it, white space collapsed; scripts, styles and what stands for browsers without scripts are left
- * out. Cost: one walk without recursion, since a page may be nested as deep as it likes.
+ * out, and so are the elements of `others`, which are records of their own. Cost: one walk without recursion, since a page may be
+ * nested as deep as it likes.
  */
-export function nodeText(root: AnyNode): string {
+export function nodeText(root: AnyNode, others?: ReadonlySet<AnyNode>): string {
   let text = ''
   let node: AnyNode | null = root
   while (node !== null) {
-    const dropped: boolean = node !== root && 'name' in node && DROPPED.has(node.name)
+    const dropped: boolean = node !== root && 'name' in node && (DROPPED.has(node.name) || others?.has(node) === true)
     if (node.type === 'text') text += node.data
     else if ('name' in node && BREAKING.has(node.name)) text += ' '
     const child: AnyNode | null = !dropped && 'children' in node ? (node.children[0] ?? null) : null

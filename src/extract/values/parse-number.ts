@@ -16,7 +16,9 @@ export interface NumberFormat {
   readonly scale: number
 }
 
-const MACHINE = /^\s*([+-]?)(\d+)(?:\.(\d+))?\s*$/
+const MACHINE = /^\s*([+-]?)(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?\s*$/i
+/** With an exponent a number has one reading, whoever wrote it. */
+const SCIENTIFIC = /^\s*[+-]?\d+(?:\.\d+)?e[+-]?\d+\s*$/i
 /** Digits with grouping or decimal marks between them, or a fraction without its zero. */
 const WRITTEN = /\d+(?:[.,'’٬٫ ]\d+)*|[.,]\d+/
 /** A sign, perhaps before a currency, right before the number; a hyphen within a word or a dash between words is none. */
@@ -27,11 +29,46 @@ const GROUP_ONLY = /['’٬ ]/
  * The first number in a text, in whatever way it is grouped: `1.299,00`, `1,299.00`, `1 299,00`, `1'299.00`, `$-5`, `.99`.
  * Shape: undefined where there is none. With both marks the last one is the decimal mark; one that occurs twice groups.
  */
-export function parseNumber(text: string, format: NumberFormat): DecimalDigits | undefined {
-  if (format.machine && format.decimalMark === undefined) {
-    const match = MACHINE.exec(text)
-    if (match !== null) return digits(match[1] === '-', match[2] ?? '', match[3] ?? '')
+export function parseNumber(given: string, format: NumberFormat): DecimalDigits | undefined {
+  const text = withAsciiDigits(given)
+  if (SCIENTIFIC.test(text) || (format.machine && format.decimalMark === undefined)) {
+    const number = machineNumber(text)
+    if (number !== undefined || SCIENTIFIC.test(text)) return number
   }
+  // A program may write a plain number even where people of that language write another one.
+  return writtenNumber(text, format) ?? (format.machine ? machineNumber(text) : undefined)
+}
+
+/** Shape: undefined for anything but a plain number, and for an exponent beyond three digits. */
+function machineNumber(text: string): DecimalDigits | undefined {
+  const match = MACHINE.exec(text)
+  if (match === null) return undefined
+  const [, sign, whole = '', fraction = '', exponent = '0'] = match
+  return shifted(sign === '-', whole, fraction, Number(exponent))
+}
+
+/** Moves the decimal point by `places` to the right. */
+function shifted(negative: boolean, whole: string, fraction: string, places: number): DecimalDigits {
+  const all = `${'0'.repeat(Math.max(0, -places))}${whole}${fraction}${'0'.repeat(Math.max(0, places))}`
+  const point = Math.max(0, -places) + whole.length + places
+  return digits(negative, all.slice(0, point), all.slice(point))
+}
+
+/** Digits of other scripts as 0 to 9. */
+function withAsciiDigits(text: string): string {
+  return text.replace(OTHER_DIGITS, (character) => {
+    const code = character.codePointAt(0) ?? 0
+    const zero = ZEROS.find((first) => code >= first && code <= first + 9)
+    if (zero !== undefined) return String(code - zero)
+    return character === '．' ? '.' : character === '，' ? ',' : character
+  })
+}
+
+/** First digit of Arabic, Persian, Devanagari, Bengali, Thai and full width digits. */
+const ZEROS = [0x660, 0x6f0, 0x966, 0x9e6, 0xe50, 0xff10]
+const OTHER_DIGITS = /[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0e50-\u0e59\uff10-\uff19．，]/g
+
+function writtenNumber(text: string, format: NumberFormat): DecimalDigits | undefined {
   const match = WRITTEN.exec(text)
   if (match === null) return undefined
   const written = withoutLooseGroups(match[0])
@@ -85,8 +122,11 @@ function decimalMarkOf(written: string, { scale, machine }: NumberFormat): strin
   return machine || scale >= 3 ? mark : undefined
 }
 
+/** Groups of three digits; before the last one also of two, as in India: `1,23,456`. */
 function isGrouped(whole: string, mark: string | undefined): boolean {
   if (mark !== undefined && whole.includes(mark)) return false
   const groups = whole.split(/\D/)
-  return groups.length === 1 || groups.slice(1).every((group) => group.length === 3 || (group.length === 2 && /[.,]/.test(whole)))
+  if (groups.length === 1) return true
+  if ((groups[0] ?? '').length > 3 || groups.at(-1)?.length !== 3) return false
+  return groups.slice(1, -1).every((group) => group.length === 3 || (group.length === 2 && whole.includes(',')))
 }

@@ -17,7 +17,7 @@ type Part = 'year' | 'shortYear' | 'month' | 'monthName' | 'day' | 'hour' | 'min
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 const MONTH_NAME = '(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\\.?'
-const ZONE = '(z|utc|gmt|[+-]\\d{2}:?\\d{2})'
+const ZONE = '(z|utc|gmt|[+-]\\d{2}(?::?\\d{2})?)'
 
 const TOKENS: readonly (readonly [token: string, part: Part, regex: string])[] = [
   ['YYYY', 'year', '(\\d{4})'],
@@ -51,7 +51,15 @@ const ISO = compileParts(`(\\d{4})-(\\d{2})-(\\d{2})(?:[t ](\\d{2}):(\\d{2})(?::
   'milli',
   'zone',
 ])
-const COMPACT = compileParts('(\\d{4})(\\d{2})(\\d{2})', ['year', 'month', 'day'])
+const COMPACT = compileParts(`(\\d{4})(\\d{2})(\\d{2})(?:t(\\d{2})(\\d{2})(\\d{2})?${ZONE}?)?`, [
+  'year',
+  'month',
+  'day',
+  'hour',
+  'minute',
+  'second',
+  'zone',
+])
 const DAY_FIRST = compileParts(
   `(?:[a-z]{3,9},?\\s+)?(\\d{1,2})(?:st|nd|rd|th)?\\s+${MONTH_NAME},?\\s+(\\d{4})(?:\\s+(\\d{2}):(\\d{2})(?::(\\d{2}))?\\s*${ZONE}?)?`,
   ['day', 'monthName', 'year', 'hour', 'minute', 'second', 'zone'],
@@ -99,12 +107,12 @@ export function compileTimePattern(format: string): TimePattern | undefined {
   return has('year', 'shortYear') && has('month', 'monthName') && has('day') ? compileParts(source, parts) : undefined
 }
 
-/** `UTC`, `Z`, `+02:00` or `-0530` in minutes east of UTC; undefined for anything else. */
+/** `UTC`, `Z`, `+02:00`, `-0530` or `+02` in minutes east of UTC; undefined for anything else. */
 export function zoneMinutes(text: string): number | undefined {
   if (/^(z|utc|gmt)$/i.test(text)) return 0
-  const match = /^([+-])(\d{2}):?(\d{2})$/.exec(text)
+  const match = /^([+-])(\d{2})(?::?(\d{2}))?$/.exec(text)
   if (match === null) return undefined
-  const minutes = Number(match[2]) * 60 + Number(match[3])
+  const minutes = Number(match[2]) * 60 + Number(match[3] ?? 0)
   return minutes > 18 * 60 ? undefined : match[1] === '-' ? -minutes : minutes
 }
 
@@ -130,8 +138,8 @@ function readParts(text: string, { regex, parts }: TimePattern, defaultZone: num
   if (hour === undefined || zone === undefined || hour > 23 || minute > 59 || second > 59) return { ok: false }
   const local = Date.UTC(year, month - 1, day, hour, minute, second, milli)
   const back = new Date(local)
-  // 31 June rolls over: no such day.
-  if (back.getUTCMonth() !== month - 1 || back.getUTCDate() !== day || year < 1) return { ok: false }
+  // 31 June rolls over: no such day. Date.UTC takes the year 50 for 1950.
+  if (back.getUTCMonth() !== month - 1 || back.getUTCDate() !== day || year < 100) return { ok: false }
   return moment(local - zone * 60_000, zone)
 }
 

@@ -47,9 +47,9 @@ const PRECISION = 38
 export function compileConverter(type: ValueType): Converter {
   switch (type.kind) {
     case 'string':
-      return (raw) => text(collapse(String(raw)))
+      return (raw) => text(collapse(wellFormed(String(raw))))
     case 'html':
-      return (raw) => text(String(raw).trim())
+      return (raw) => text(wellFormed(String(raw)).trim())
     case 'boolean':
       return toBoolean
     case 'url':
@@ -58,7 +58,7 @@ export function compileConverter(type: ValueType): Converter {
     case 'long':
       return numeric(type.locale, 0, integerOf(type.kind))
     case 'double':
-      return numeric(type.locale, Number.POSITIVE_INFINITY, doubleOf, true)
+      return numeric(type.locale, Number.POSITIVE_INFINITY, doubleOf)
     case 'decimal':
       return numeric(type.locale, type.scale, decimalOf(type.scale))
     case 'date':
@@ -70,6 +70,11 @@ export function compileConverter(type: ValueType): Converter {
 /** White space of any kind and length as one space, none at the ends. */
 export function collapse(value: string): string {
   return value.replace(/\s+/g, ' ').trim()
+}
+
+/** Half of a surrogate pair, which JSON can hold and UTF-8 can not, as the replacement character: what is read back is what was written. */
+function wellFormed(value: string): string {
+  return value.replace(/\p{Surrogate}/gu, '\uFFFD')
 }
 
 function text(value: string): Converted {
@@ -100,23 +105,17 @@ function toUrl(raw: RawValue, _machine: boolean, base: string): Converted {
 
 type FromDigits = (digits: DecimalDigits, raw: RawValue) => Converted
 
-function numeric(locale: string | undefined, scale: number, fromDigits: FromDigits, exponent = false): Converter {
+function numeric(locale: string | undefined, scale: number, fromDigits: FromDigits): Converter {
   const decimalMark = locale === undefined ? undefined : decimalMarkOfLocale(locale)
   return (raw, machine) => {
     if (typeof raw === 'boolean') return problem(raw, 'number')
-    const written = typeof raw === 'number' ? plainNumber(raw) : collapse(raw)
+    const written = collapse(String(raw))
     if (written === '') return EMPTY
-    if (exponent && /^\s*[+-]?\d+(\.\d+)?e[+-]?\d+\s*$/i.test(written) && Number.isFinite(Number(written))) {
-      return { kind: 'value', value: Number(written) }
-    }
-    const digits = parseNumber(written, { machine: machine || typeof raw === 'number', decimalMark, scale })
+    // A number of JSON has a decimal point in every language.
+    const format = typeof raw === 'number' ? { machine: true, decimalMark: undefined, scale } : { machine, decimalMark, scale }
+    const digits = parseNumber(written, format)
     return digits === undefined ? problem(raw, 'number') : fromDigits(digits, raw)
   }
-}
-
-/** A JSON number without an exponent: 1e21 is written out. */
-function plainNumber(value: number): string {
-  return Number.isInteger(value) && Math.abs(value) >= 1e21 ? BigInt(value).toString() : String(value)
 }
 
 function integerOf(kind: 'int' | 'long'): FromDigits {
