@@ -41,7 +41,9 @@ export async function startBroker(folder: BrokerFolder, runtime: BrokerRuntime, 
   const repaired = (what: string): void => options.observer.emit('BrokerRepaired', { what, folder: folder.path })
   const cluster = await prepareCluster(folder, runtime, options, repaired)
   let attempt = await launch(folder, runtime, cluster, options, true)
-  if (attempt.kind === 'failed' && runtime.kind === 'java' && !options.signal?.aborted) {
+  // Whoever killed it can do so at any moment, this one included: another supervisor goes on with the broker, which runs.
+  if (attempt.kind === 'failed' && attempt.supervisorKilled) attempt = await supervised(folder, runtime, options)
+  if (attempt.kind === 'failed' && !attempt.supervisorKilled && runtime.kind === 'java' && !options.signal?.aborted) {
     const archive = archivePath(runtime.java, runtime.jars)
     if (existsSync(archive) && !attempt.log.some((line) => KAFKA_LOG_LINE.test(line))) {
       // A damaged class-data archive takes Java down before Kafka says a word. Without it the start is slower; the next run writes another.
@@ -115,7 +117,9 @@ async function choosePorts(
   return { port, controllerPort: keep ? knownController : await choosePort([port]) }
 }
 
-type LaunchResult = { readonly kind: 'up' } | { readonly kind: 'failed'; readonly reason: string; readonly log: readonly string[] }
+type LaunchResult =
+  | { readonly kind: 'up' }
+  | { readonly kind: 'failed'; readonly reason: string; readonly log: readonly string[]; readonly supervisorKilled: boolean }
 
 async function launch(
   folder: BrokerFolder,
@@ -132,8 +136,11 @@ async function launch(
   removeFile(folder.failure)
   rotateLog(folder.log)
   options.observer.emit('BrokerStarting', { folder: folder.path, port, via: runtime.kind })
-  const supervisor = spawnSupervisor(folder)
-  return waitUntilUp(folder, supervisor, options, runtime.kind === 'docker' ? DOCKER_START_MS : START_MS)
+  return supervised(folder, runtime, options)
+}
+
+function supervised(folder: BrokerFolder, runtime: BrokerRuntime, options: AcquireBrokerOptions): Promise<LaunchResult> {
+  return waitUntilUp(folder, spawnSupervisor(folder), options, runtime.kind === 'docker' ? DOCKER_START_MS : START_MS)
 }
 
 /** Starts a supervisor for a broker that runs without one. */
@@ -150,17 +157,19 @@ async function waitUntilUp(
   limitMs: number,
 ): Promise<LaunchResult> {
   let ended = ''
+  let supervisorKilled = false
   supervisor.once('error', (error) => {
     ended = `its supervisor could not be started: ${error.message}`
   })
   supervisor.once('exit', (code, name) => {
     ended = `its supervisor ended (${name ?? `exit code ${code}`})`
+    supervisorKilled = name !== null
   })
   const deadline = options.clock.mono() + limitMs
   for (;;) {
     const file = readProcessFile(folder)
     if (file !== undefined && file !== 'broken' && file.phase === 'up' && file.supervisor.pid === supervisor.pid) return { kind: 'up' }
-    if (ended !== '') return failure(folder, ended)
+    if (ended !== '') return { ...failure(folder, ended), supervisorKilled }
     if (options.clock.mono() >= deadline) return failure(folder, `it did not answer within ${limitMs / 1000} s`)
     await options.clock.sleep(POLL_MS, options.signal)
   }
@@ -171,5 +180,5 @@ function failure(folder: BrokerFolder, otherwise: string): LaunchResult & { kind
   const noted = file.kind === 'value' ? (file.value as { reason?: unknown; log?: unknown }) : {}
   const brokerLog = Array.isArray(noted.log) ? noted.log.map(String) : lastLines(folder.log, 15)
   const log = brokerLog.length > 0 ? brokerLog : lastLines(folder.supervisorLog, 15)
-  return { kind: 'failed', reason: typeof noted.reason === 'string' ? noted.reason : otherwise, log }
+  return { kind: 'failed', supervisorKilled: false, reason: typeof noted.reason === 'string' ? noted.reason : otherwise, log }
 }

@@ -101,7 +101,7 @@ async function orderDown(
   if (file !== undefined && file !== 'broken' && isLocal(file.supervisor) && isAlive(file.supervisor)) return 'stopping'
   const found = await findBroker(folder, options)
   if (found.kind === 'none') return 'none'
-  if (found.kind === 'orphan') await endBroker(folder, found.file, options.clock)
+  if (found.kind === 'orphan') await endBroker(folder, found.file.broker, options.clock)
   return 'stopping'
 }
 

@@ -45,6 +45,7 @@ export function javaLaunch(options: { java: Java; jars: KafkaJars; clusterId: st
       ...archiveArgs,
       '-Xlog:disable',
       '-Xlog:all=error:stderr',
+      brokerMark(options.clusterId),
       '-Djava.awt.headless=true',
       '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
       '-Dorg.slf4j.simpleLogger.showDateTime=true',
@@ -60,6 +61,11 @@ export function javaLaunch(options: { java: Java; jars: KafkaJars; clusterId: st
     archiveWritten: written,
     archivePlace: written === '' ? '' : archive,
   }
+}
+
+/** An argument by which the Java process of a cluster is found again when nothing says its pid any more. */
+export function brokerMark(clusterId: string): string {
+  return `-Dmillrace.cluster=${clusterId}`
 }
 
 export function dockerLaunch(clusterId: string, ports: BrokerPorts): LaunchSpec {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 
 /**
@@ -58,6 +58,24 @@ export function parseIdentity(value: unknown): ProcessIdentity | undefined {
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid <= 0) return undefined
   if (typeof start !== 'string' || typeof host !== 'string' || typeof startedAt !== 'string') return undefined
   return { pid, start, host, startedAt }
+}
+
+/** A process that was started with this argument, word for word; undefined when there is none. Cost: a look at every process. */
+export function findProcess(argument: string): ProcessIdentity | undefined {
+  const pid = process.platform === 'linux' ? linuxPidOf(argument) : psPidOf(argument)
+  return pid === undefined ? undefined : identityOf(pid)
+}
+
+function linuxPidOf(argument: string): number | undefined {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
+  const found = pids.find((pid) => readText(`/proc/${pid}/cmdline`)?.split('\0').includes(argument) === true)
+  return found === undefined ? undefined : Number(found)
+}
+
+function psPidOf(argument: string): number | undefined {
+  const lines = execFileSync('/bin/ps', ['-axww', '-o', 'pid=,command='], { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 }).split('\n')
+  const found = lines.map((line) => line.trim().split(/\s+/)).find(([, ...words]) => words.includes(argument))
+  return found === undefined ? undefined : Number(found[0])
 }
 
 function localHost(): string {

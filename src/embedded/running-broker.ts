@@ -3,7 +3,8 @@ import { MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { type BrokerFolder, type ProcessFile, readClusterFile, readProcessFile, removeFile } from './broker-folder.ts'
 import { probeBroker } from './broker-probe.ts'
-import { describeProcess, isAlive, isLocal, type ProcessIdentity } from './process-identity.ts'
+import { brokerMark } from './launch-spec.ts'
+import { describeProcess, findProcess, isAlive, isLocal, type ProcessIdentity } from './process-identity.ts'
 
 /**
  * What the start lock's holder finds in the folder.
@@ -18,6 +19,8 @@ const PROBE_MS = 1000
 /** A killed broker that its supervisor starts again is back in five to nine seconds. */
 const ANSWER_MS = 30_000
 const END_MS = 30_000
+/** A supervisor that lives writes the file again several times in this. */
+const LOST_MS = 3_000
 
 interface FindOptions {
   readonly clock: Clock
@@ -27,17 +30,20 @@ interface FindOptions {
 
 /** The caller holds the start lock. Errors: KAFKA_START_FAILED when a broker runs but does not answer; `signal.reason`. */
 export async function findBroker(folder: BrokerFolder, options: FindOptions): Promise<FoundBroker> {
-  const deadline = options.clock.mono() + ANSWER_MS
+  const begunMono = options.clock.mono()
+  const deadline = begunMono + ANSWER_MS
   let repairs = 0
   for (;;) {
     const file = readProcessFile(folder)
     if (file === undefined || file === 'broken') {
-      if (!(await answersAsOurs(folder))) {
+      const lost = lostBroker(folder)
+      if (lost !== undefined && options.clock.mono() >= begunMono + LOST_MS) await endLost(folder, lost, options)
+      else if (lost === undefined && !(await answersAsOurs(folder))) {
         if (file === 'broken') repaired(folder, options, `${folder.process} was unreadable, and no broker runs`)
         removeFile(folder.process)
         return { kind: 'none' }
       }
-      // It runs, and its supervisor writes the file again in a moment. If that is dead too, its pid is not known any more.
+      // It runs, and its supervisor writes the file again in a moment, unless that is dead too.
       if (repairs++ === 0)
         repaired(folder, options, `${folder.process} was ${file === 'broken' ? 'unreadable' : 'gone'} though the broker runs`)
     } else if (!isLocal(file.supervisor)) {
@@ -55,25 +61,41 @@ export async function findBroker(folder: BrokerFolder, options: FindOptions): Pr
   }
 }
 
+/** The broker of this folder that a supervisor started and did not live to write down. */
+export function lostBroker(folder: BrokerFolder): ProcessIdentity | undefined {
+  const cluster = readClusterFile(folder)
+  if (cluster === undefined || cluster === 'broken') return undefined
+  return findProcess(brokerMark(cluster.clusterId))
+}
+
 /** Ends a broker that has no supervisor. */
-export async function endBroker(folder: BrokerFolder, file: ProcessFile, clock: Clock): Promise<void> {
+export async function endBroker(folder: BrokerFolder, broker: ProcessIdentity, clock: Clock): Promise<void> {
   for (const name of ['SIGTERM', 'SIGKILL'] as const) {
-    signalTo(file.broker, name)
+    signalTo(broker, name)
     const deadline = clock.mono() + END_MS
-    while (isAlive(file.broker) && clock.mono() < deadline) await clock.sleep(POLL_MS)
-    if (!isAlive(file.broker)) break
+    while (isAlive(broker) && clock.mono() < deadline) await clock.sleep(POLL_MS)
+    if (!isAlive(broker)) break
   }
   removeFile(folder.process)
+}
+
+async function endLost(folder: BrokerFolder, broker: ProcessIdentity, options: FindOptions): Promise<void> {
+  repaired(folder, options, `a broker runs (${describeProcess(broker)}) that no supervisor knows of: it is ended`)
+  await endBroker(folder, broker, options.clock)
 }
 
 async function putAway(folder: BrokerFolder, file: ProcessFile, options: FindOptions): Promise<void> {
   if (isAlive(file.broker)) {
     repaired(folder, options, `the supervisor is dead and the broker (${describeProcess(file.broker)}) does not answer: it is ended`)
-    await endBroker(folder, file, options.clock)
+    // One that has not come up serves nobody, and hears no SIGTERM before it has.
+    if (file.phase === 'starting') signalTo(file.broker, 'SIGKILL')
+    await endBroker(folder, file.broker, options.clock)
     return
   }
   repaired(folder, options, `the broker (${describeProcess(file.broker)}) is dead and was not stopped in order`)
   removeFile(folder.process)
+  const lost = lostBroker(folder)
+  if (lost !== undefined) await endLost(folder, lost, options)
 }
 
 async function answers(file: ProcessFile): Promise<boolean> {

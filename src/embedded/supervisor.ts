@@ -19,6 +19,7 @@ import { type LaunchSpec, placeArchive, readLaunchSpec } from './launch-spec.ts'
 import { liveLeases } from './leases.ts'
 import { identityOf, isAlive, isLocal, ownIdentity, type ProcessIdentity } from './process-identity.ts'
 import { runCommand } from './run-command.ts'
+import { lostBroker } from './running-broker.ts'
 
 /**
  * Owns the broker in a process of its own, so that the broker outlives the command that started it, and no longer than its users.
@@ -114,8 +115,10 @@ class Supervisor {
   /** A broker whose supervisor is gone: watched by its pid, since it is no child of ours. */
   #adopt(): boolean {
     const file = readProcessFile(this.#folder)
-    if (file === undefined || file === 'broken' || !isLocal(file.broker) || !isAlive(file.broker)) return false
-    this.#broker = file.broker
+    const isNoted = file !== undefined && file !== 'broken' && isLocal(file.broker) && isAlive(file.broker)
+    const broker = isNoted ? file.broker : lostBroker(this.#folder)
+    if (broker === undefined) return false
+    this.#broker = broker
     this.#save()
     return true
   }

@@ -1,0 +1,66 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { brokerFolder, readClusterFile, readProcessFile } from '../../src/embedded/broker-folder.ts'
+import { acquireBroker } from '../../src/embedded/embedded-broker.ts'
+import { brokerMark } from '../../src/embedded/launch-spec.ts'
+import { findProcess, isAlive } from '../../src/embedded/process-identity.ts'
+import { brokerOptions, RecordingObserver } from '../support/embedded.ts'
+import { eventually } from '../support/eventually.ts'
+
+let dataDir: string
+let observer: RecordingObserver
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'millrace-embedded-'))
+  observer = new RecordingObserver()
+})
+
+afterEach(async () => {
+  const java = brokerProcess()
+  rmSync(dataDir, { recursive: true, force: true })
+  await eventually(() => java === undefined || !isAlive(java), { timeoutMs: 20_000, what: 'the broker to end' })
+})
+
+function noted() {
+  const file = readProcessFile(brokerFolder(dataDir))
+  return file === 'broken' ? undefined : file
+}
+
+function brokerProcess() {
+  const cluster = readClusterFile(brokerFolder(dataDir))
+  return cluster === undefined || cluster === 'broken' ? undefined : findProcess(brokerMark(cluster.clusterId))
+}
+
+describe('kill -9 of the supervisor', () => {
+  it('while the broker starts: another one goes on with the same broker', async () => {
+    const acquiring = acquireBroker(brokerOptions(dataDir, observer))
+    const before = await eventually(() => noted(), { everyMs: 2, what: 'the supervisor to note the broker' })
+    expect(before.phase).toBe('starting')
+    process.kill(before.supervisor.pid, 'SIGKILL')
+    const broker = await acquiring
+    const after = noted()
+    expect(after?.broker).toEqual(before.broker)
+    expect(after?.supervisor.pid).not.toBe(before.supervisor.pid)
+    expect(observer.repairs()).toEqual([])
+    await broker.release()
+    expect(isAlive(before.broker)).toBe(false)
+  })
+
+  it('with the broker it had not noted yet: the next command finds it all the same, and begins anew', async () => {
+    const first = await acquireBroker(brokerOptions(dataDir, observer))
+    const before = noted()
+    if (before === undefined) throw new Error('no broker is noted')
+    process.kill(before.supervisor.pid, 'SIGKILL')
+    await eventually(() => !isAlive(before.supervisor), { what: 'the supervisor to be gone' })
+    rmSync(brokerFolder(dataDir).process)
+    expect(brokerProcess()).toEqual(before.broker)
+    const second = await acquireBroker(brokerOptions(dataDir, observer))
+    expect(second.clusterId).toBe(first.clusterId)
+    expect(isAlive(before.broker)).toBe(false)
+    expect(observer.repairs().join('\n')).toContain('that no supervisor knows of: it is ended')
+    await second.release()
+    await first.release()
+  })
+})
