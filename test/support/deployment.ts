@@ -87,26 +87,15 @@ export class Deployment {
   }
 
   pages(): Promise<OnTopic<Page>[]> {
-    return this.read(async (runtime) => {
-      const messages = await committed(runtime, runtime.topics.html)
-      return messages.map((message) => ({ message, value: runtime.codec.decode('Page', message.value) }))
-    })
+    return this.read(readPages)
   }
 
   outcomes(): Promise<OnTopic<Outcome>[]> {
-    return this.read(async (runtime) => {
-      const messages = await committed(runtime, runtime.topics.outcomes)
-      return messages.map((message) => ({ message, value: runtime.codec.decode('Outcome', message.value) }))
-    })
+    return this.read(readOutcomes)
   }
 
   records(): Promise<OnTopic<RecordOnTopic>[]> {
-    return this.read(async (runtime) => {
-      // Record schemas are announced there.
-      await runtime.control()
-      const messages = await committed(runtime, runtime.topics.records)
-      return messages.map((message) => ({ message, value: runtime.codec.decodeAny(message.value).value as RecordOnTopic }))
-    })
+    return this.read(readRecords)
   }
 
   deadLetters(): Promise<KafkaMessage[]> {
@@ -118,8 +107,27 @@ export class Deployment {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
       await done
     }
-    rmSync(this.folder, { recursive: true, force: true })
+    // To look at what a failure has left behind.
+    if (process.env.MILLRACE_TEST_KEEP === '1') process.stderr.write(`kept: ${this.folder}\n`)
+    else rmSync(this.folder, { recursive: true, force: true })
   }
+}
+
+export async function readPages(runtime: Runtime): Promise<OnTopic<Page>[]> {
+  const messages = await committed(runtime, runtime.topics.html)
+  return messages.map((message) => ({ message, value: runtime.codec.decode('Page', message.value) }))
+}
+
+export async function readOutcomes(runtime: Runtime): Promise<OnTopic<Outcome>[]> {
+  const messages = await committed(runtime, runtime.topics.outcomes)
+  return messages.map((message) => ({ message, value: runtime.codec.decode('Outcome', message.value) }))
+}
+
+export async function readRecords(runtime: Runtime): Promise<OnTopic<RecordOnTopic>[]> {
+  // Record schemas are announced there.
+  await runtime.control()
+  const messages = await committed(runtime, runtime.topics.records)
+  return messages.map((message) => ({ message, value: runtime.codec.decodeAny(message.value).value as RecordOnTopic }))
 }
 
 /** What a consumer with `read_committed` sees of a topic, up to its present end. */

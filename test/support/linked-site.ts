@@ -1,0 +1,158 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** What an address of the site is. */
+export type PageKind =
+  | 'page'
+  /** 404, with a body. */
+  | 'gone'
+  /** 302 to a page that nothing else links to. */
+  | 'moved'
+  /** 503 at the first request, a page from then on. */
+  | 'flaky'
+
+export interface SiteRequest {
+  readonly host: string
+  readonly path: string
+  /** ms of `performance.now()`. */
+  readonly at: number
+  /** When it was answered, or when the client was gone. */
+  endedAt: number | undefined
+  answered: boolean
+}
+
+export interface LinkedSiteOptions {
+  readonly hosts: number
+  readonly pagesPerHost: number
+  readonly latencyMs: (request: { host: string; path: string; nth: number }) => number
+}
+
+/**
+ * A few hosts with pages that link to each other, and a log of every request: the count from outside. Each host has a tree of pages,
+ * three links down from each, and links across.
+ */
+export class LinkedSite {
+  readonly requests: SiteRequest[] = []
+  readonly #options: LinkedSiteOptions
+  readonly #server = createServer((request, response) => {
+    const host = (request.headers.host ?? '').replace(/:\d+$/, '')
+    const path = request.url ?? '/'
+    const nth = this.requests.filter((other) => other.host === host && other.path === path).length
+    const entry: SiteRequest = { host, path, at: performance.now(), endedAt: undefined, answered: false }
+    this.requests.push(entry)
+    response.once('close', () => {
+      entry.endedAt = performance.now()
+      entry.answered = response.writableFinished
+    })
+    setTimeout(() => {
+      const answer = this.#answer(host, path, nth)
+      response.writeHead(answer.status, { 'content-type': answer.type ?? 'text/html; charset=utf-8', ...answer.headers }).end(answer.body)
+    }, this.#options.latencyMs({ host, path, nth }))
+  })
+  #port = 0
+
+  constructor(options: LinkedSiteOptions) {
+    this.#options = options
+  }
+
+  async start(): Promise<void> {
+    // Every sixth connection waits in the queue of the listener else, while Java starts on the same two cores.
+    await new Promise<void>((resolve) => this.#server.listen({ port: 0, host: '127.0.0.1', backlog: 1024 }, resolve))
+    this.#port = (this.#server.address() as AddressInfo).port
+  }
+
+  async stop(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#server.close(() => resolve())
+      this.#server.closeAllConnections()
+    })
+  }
+
+  hosts(): string[] {
+    return Array.from({ length: this.#options.hosts }, (_, index) => `shop${index}.example`)
+  }
+
+  /** Where a crawl begins: the root of each host. */
+  seeds(): string[] {
+    return this.hosts().map((host) => this.#url(host, 0))
+  }
+
+  /** Of the page that is farthest from its root. */
+  get depth(): number {
+    let depth = 0
+    const seen = new Set([0])
+    for (let level = [0]; level.length > 0; depth += 1) {
+      const below = level.filter(givesLinks).flatMap((index) => this.#links(index))
+      level = [...new Set(below)].filter((index) => !seen.has(index))
+      for (const index of level) seen.add(index)
+    }
+    return depth - 1
+  }
+
+  /** Every address that a whole crawl has to ask for, the seeds included. */
+  urls(): { readonly url: string; readonly kind: PageKind; readonly host: string; readonly path: string; readonly links: number }[] {
+    return this.hosts().flatMap((host) =>
+      Array.from({ length: this.#options.pagesPerHost }, (_, index) => ({
+        url: this.#url(host, index),
+        kind: kindOf(index),
+        host,
+        path: pathOf(index),
+        links: this.#links(index).length,
+      })),
+    )
+  }
+
+  /** What the site answers in the end. */
+  bodyOf(host: string, path: string): string {
+    return this.#answer(host, path, 1).body
+  }
+
+  openAt(time: number): SiteRequest[] {
+    return this.requests.filter(({ at, endedAt }) => at <= time && (endedAt === undefined || endedAt > time))
+  }
+
+  #url(host: string, index: number): string {
+    return `http://${host}:${this.#port}${pathOf(index)}`
+  }
+
+  /** Below a page without links there is nothing: what would hang on it hangs on the one before. */
+  #links(index: number): number[] {
+    const count = this.#options.pagesPerHost
+    const parents = [index]
+    for (let next = index + 1; next < count && !givesLinks(next); next += 1) parents.push(next)
+    const children = parents.flatMap((parent) => [3 * parent + 1, 3 * parent + 2, 3 * parent + 3])
+    return [...children, (index * 7 + 3) % count, 0].filter((child) => child < count)
+  }
+
+  #answer(host: string, path: string, nth: number): { status: number; body: string; headers?: Record<string, string>; type?: string } {
+    if (path === '/robots.txt') return { status: 200, body: 'User-agent: *\nDisallow: /private/\n', type: 'text/plain' }
+    const [, kind, number] = /^\/(page|gone|moved|flaky|new)\/(\d+)$/.exec(path) ?? (path === '/' ? ['', 'page', '0'] : [])
+    if (kind === undefined) return { status: 404, body: 'nothing here' }
+    const index = Number(number)
+    if (kind === 'gone') return { status: 404, body: `<h1>Gone ${index}</h1>` }
+    if (kind === 'moved') return { status: 302, body: '', headers: { location: `/new/${index}` } }
+    if (kind === 'flaky' && nth === 0) return { status: 503, body: '<h1>Later</h1>' }
+    const links = kind === 'new' ? [] : this.#links(index)
+    const anchors = links.map((child) => `<li><a href="${pathOf(child)}">${child}</a></li>`)
+    return { status: 200, body: `<title>${host} ${index}</title><h1>Page ${index}</h1><ul>${anchors.join('')}</ul>${FILLING}` }
+  }
+}
+
+/** A page of a size that is worth packing. */
+const FILLING = `<p>${'Lorem ipsum dolor sit amet. '.repeat(80)}</p>`
+
+function kindOf(index: number): PageKind {
+  if (index % 23 === 11) return 'gone'
+  if (index % 29 === 17) return 'moved'
+  if (index % 31 === 13) return 'flaky'
+  return 'page'
+}
+
+/** Pages that nothing may hang on: their answer has no links. */
+function givesLinks(index: number): boolean {
+  return kindOf(index) === 'page' || kindOf(index) === 'flaky'
+}
+
+function pathOf(index: number): string {
+  return index === 0 ? '/' : `/${kindOf(index)}/${index}`
+}
