@@ -16,6 +16,7 @@ import type { HttpExchange, HttpLimits, HttpResponse, HttpResult } from './http-
 import { buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { requestHeaders } from './request-headers.ts'
+import { SendSpacing } from './send-spacing.ts'
 import type { StoreGate } from './store-gate.ts'
 import type { TaskEndings } from './task-endings.ts'
 import type { Turn } from './turn.ts'
@@ -61,6 +62,7 @@ const MAX_HOPS = 10
  */
 export class FetchTask {
   readonly #options: FetchTaskOptions
+  readonly #spacing = new SendSpacing()
 
   constructor(options: FetchTaskOptions) {
     this.#options = options
@@ -98,7 +100,10 @@ export class FetchTask {
   async #request(queued: QueuedTask, admission: Admitted, turn: Turn, signal: AbortSignal): Promise<TaskStep> {
     const { exchange, clock, observer, limits, keptTypes, userAgent } = this.#options
     const { target, walk } = queued
+    const waitMs = this.#spacing.take(admission.pace, clock.mono())
+    if (waitMs > 0) await clock.sleep(waitMs, signal)
     const startedAt = clock.now()
+    const startedMono = clock.mono()
     if (walk.hops === 0) observer.emit('QueueWaited', { lane: queued.lane, seconds: (clock.mono() - queued.entry.takenMono) / 1_000 })
     const result = await exchange.request({
       url: target,
@@ -108,6 +113,7 @@ export class FetchTask {
       keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
       signal,
     })
+    if (result.kind === 'response') this.#spacing.sentAt(admission.pace.key, startedMono + result.connectMs)
     const walked = { ...walk, startedAt: walk.startedAt ?? startedAt, requestMs: walk.requestMs + result.totalMs }
     this.#report(result, turn)
     const answer = readAnswer(result, { target, method: walk.method, headers: walk.headers, now: clock.now() })

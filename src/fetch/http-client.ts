@@ -26,6 +26,8 @@ interface OriginPool {
   readonly pool: Pool
   inFlight: number
   address: string | null
+  /** When the newest connection stood. */
+  connectedMono: number
 }
 
 /** An idle connection is kept for this long, even where the server offers more. */
@@ -115,6 +117,7 @@ export class HttpClient implements HttpExchange {
       headers: fields,
       contentType,
       ttfbMs,
+      connectMs: Math.max(0, origin.connectedMono - startedMono),
       remoteAddress: origin.address,
     } as const
     // These have none, and may say how long it would be: undici takes that for a body that is missing.
@@ -154,6 +157,7 @@ export class HttpClient implements HttpExchange {
       connectMs: request.limits.connectMs,
       onConnected: (address) => {
         created.address = address
+        created.connectedMono = this.#options.clock.mono()
       },
     })
     const pool = new Pool(request.url.origin, {
@@ -163,7 +167,7 @@ export class HttpClient implements HttpExchange {
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
     })
-    const created: OriginPool = { pool, inFlight: 0, address: null }
+    const created: OriginPool = { pool, inFlight: 0, address: null, connectedMono: 0 }
     this.#pools.set(key, created)
     return created
   }

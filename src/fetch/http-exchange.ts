@@ -48,6 +48,8 @@ export interface HttpResponse {
   readonly truncated: 'size' | 'type' | 'network' | 'encoding' | null
   /** Bytes on the wire, of the body. */
   readonly wireBytes: number
+  /** Until a connection stood; 0 where one was open. */
+  readonly connectMs: number
   readonly ttfbMs: number
   readonly totalMs: number
   readonly remoteAddress: string | null

@@ -38,7 +38,7 @@ export function metaRefresh(html: string): MetaRefresh | undefined {
   )
   parser.end(text)
   if (found === undefined || base === undefined) return found
-  return { ...found, location: URL.parse(found.location, base)?.href ?? found.location }
+  return { ...found, location: URL.canParse(found.location, base) ? new URL(found.location, base).href : found.location }
 }
 
 function parseRefresh(content: string): MetaRefresh | undefined {

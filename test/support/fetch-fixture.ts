@@ -284,6 +284,7 @@ export function fakeExchange(
         truncated: given.truncated ?? null,
         wireBytes: body.length,
         ttfbMs: 1,
+        connectMs: 0,
         totalMs: 2,
         remoteAddress: '127.0.0.1',
       }

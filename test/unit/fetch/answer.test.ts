@@ -18,6 +18,7 @@ function response(status: number, headers: Record<string, string> = {}, more: Pa
     truncated: null,
     wireBytes: 0,
     ttfbMs: 1,
+    connectMs: 0,
     totalMs: 1,
     remoteAddress: null,
     ...more,

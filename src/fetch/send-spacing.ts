@@ -1,0 +1,38 @@
+import type { PolitenessKey } from '../kernel/brand.ts'
+import type { LimiterKey } from '../state/state-store.ts'
+
+/** Sites whose last request is remembered; one that was not asked for longest is forgotten, and the limiter alone spaces it. */
+const MAX_KEYS = 50_000
+
+/**
+ * The gap between two requests of a site as the site sees it. The limiter spaces the moments in which requests are admitted; until a
+ * request is on the wire the event loop may be late, or a connection must be made first, and the next one may be quicker. So the next
+ * one waits for the gap to the last that was really sent. Within this process; the partition of a site has one owner.
+ *
+ * Pure: time is an argument. Units: monotonic ms.
+ */
+export class SendSpacing {
+  readonly #sent = new Map<PolitenessKey, number>()
+
+  /** Takes the next moment in which a request of the site may be sent. Shape: ms from now, at most one interval; a burst is not spaced. */
+  take(pace: Pick<LimiterKey, 'key' | 'ratePerSecond' | 'burst'>, nowMono: number): number {
+    if (pace.burst > 1) return 0
+    const intervalMs = 1000 / pace.ratePerSecond
+    const last = this.#sent.get(pace.key)
+    const waitMs = last === undefined ? 0 : Math.min(intervalMs, Math.max(0, last + intervalMs - nowMono))
+    this.#remember(pace.key, nowMono + waitMs)
+    return waitMs
+  }
+
+  /** A request was on the wire only now, since its connection had to be made first. */
+  sentAt(key: PolitenessKey, mono: number): void {
+    if (mono > (this.#sent.get(key) ?? 0)) this.#remember(key, mono)
+  }
+
+  #remember(key: PolitenessKey, mono: number): void {
+    this.#sent.delete(key)
+    this.#sent.set(key, mono)
+    const oldest = this.#sent.size > MAX_KEYS ? this.#sent.keys().next().value : undefined
+    if (oldest !== undefined) this.#sent.delete(oldest)
+  }
+}

@@ -1,0 +1,35 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { SendSpacing } from '../../../src/fetch/send-spacing.ts'
+import type { PolitenessKey } from '../../../src/kernel/brand.ts'
+
+const key = 'a.test' as PolitenessKey
+
+describe('the spacing of requests on the wire', () => {
+  it('keeps the gap of the pace, however late each request was after its admission', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 2, maxLength: 30 }), (lateness) => {
+        const spacing = new SendSpacing()
+        const sent = lateness.map((lateMs, index) => {
+          const now = index * 100 + lateMs
+          return now + spacing.take({ key, ratePerSecond: 10, burst: 1 }, now)
+        })
+        for (const [index, at] of sent.entries()) if (index > 0) expect(at - (sent[index - 1] ?? 0)).toBeGreaterThanOrEqual(100 - 1e-6)
+      }),
+    )
+  })
+
+  it('counts from when the connection of a request stood', () => {
+    const spacing = new SendSpacing()
+    expect(spacing.take({ key, ratePerSecond: 10, burst: 1 }, 0)).toBe(0)
+    spacing.sentAt(key, 40)
+    expect(spacing.take({ key, ratePerSecond: 10, burst: 1 }, 100)).toBe(40)
+  })
+
+  it('does not space a burst, nor one site by another', () => {
+    const spacing = new SendSpacing()
+    expect([0, 0].map((now) => spacing.take({ key, ratePerSecond: 1, burst: 2 }, now))).toEqual([0, 0])
+    spacing.take({ key, ratePerSecond: 1, burst: 1 }, 0)
+    expect(spacing.take({ key: 'b.test' as PolitenessKey, ratePerSecond: 1, burst: 1 }, 0)).toBe(0)
+  })
+})
