@@ -15,13 +15,13 @@ export async function showStatus(context: CommandContext, watch: boolean): Promi
       const report = await status(runtime)
       if (context.globals.json) await context.out(toJson(report))
       else await writeStatus(context, report, watch)
-      if (watch) await pause(context.draining)
-    } while (watch && !context.draining.aborted)
+      if (watch) await systemClock.sleep(WATCH_EVERY_MS, context.draining)
+    } while (watch)
   })
 }
 
 async function writeStatus(context: CommandContext, report: StatusReport, watch: boolean): Promise<void> {
-  if (watch && context.interactive) process.stdout.write('\x1b[2J\x1b[H')
+  if (watch && process.stdout.isTTY) process.stdout.write('\x1b[2J\x1b[H')
   const groups = report.summary.map(({ group, state, members, lag, oldestSeconds }) => [
     group,
     state,
@@ -83,18 +83,6 @@ async function writeExtractors(context: CommandContext, extractors: StatusReport
       rows,
     ),
   )
-}
-
-function pause(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      disarm()
-      resolve()
-    }
-    const disarm = systemClock.timer(WATCH_EVERY_MS, done)
-    if (signal.aborted) done()
-    else signal.addEventListener('abort', done, { once: true })
-  })
 }
 
 /** A difference is a defect, or a disk that lost data: the command fails, so that a script notices. */

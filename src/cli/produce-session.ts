@@ -26,6 +26,8 @@ export interface ProduceFlags {
 /** `produce`: what is good is written, what is bad is told with its line, and the exit code says which it was. */
 export async function produceUrls(context: CommandContext, urls: readonly string[], flags: ProduceFlags): Promise<void> {
   if (urls.length === 0 && flags.file === undefined) throw new MillraceError('USAGE', 'give URLs, or --file FILE (- for standard input)')
+  if (flags.maxDepth !== undefined && flags.crawl === undefined)
+    throw new MillraceError('USAGE', '--max-depth: links are followed within a crawl; name it with --crawl ID')
   const { config } = context.loadConfig(flags.maxDepth === undefined ? {} : { 'crawl.maxDepth': flags.maxDepth })
   const template = templateOf(flags, config['crawl.maxDepth'])
   if (flags.file !== undefined && flags.file !== '-') await readable(flags.file)
@@ -47,9 +49,9 @@ async function tell(context: CommandContext, report: ProduceReport): Promise<voi
     await context.out(toJson(report))
     return
   }
-  for (const { line, text, reason } of report.bad)
-    context.note(`${line === undefined ? '' : `line ${line}: `}${JSON.stringify(text)}: ${reason}`)
+  for (const { line, reason } of report.bad) context.note(`${line === undefined ? '' : `line ${line}: `}${reason}`)
   if (report.badCount > report.bad.length) context.note(`and ${renderCount(report.badCount - report.bad.length)} more bad lines`)
+  if (report.interrupted) context.note('interrupted: the rest of the input was not read')
   await context.out(
     `${renderCount(report.produced)} URLs written${report.badCount > 0 ? `, ${renderCount(report.badCount)} bad ones skipped` : ''}`,
   )
@@ -64,7 +66,9 @@ async function* seedsOf(urls: readonly string[], file: string | undefined): Asyn
 async function readable(path: string): Promise<void> {
   try {
     const handle = await open(path)
+    const isFolder = (await handle.stat()).isDirectory()
     await handle.close()
+    if (isFolder) throw new Error('it is a folder')
   } catch (cause) {
     throw new MillraceError('USAGE', `--file: can not read ${path}: ${errorText(cause)}`, { cause })
   }
@@ -72,16 +76,34 @@ async function readable(path: string): Promise<void> {
 
 function templateOf(flags: ProduceFlags, maxDepth: number): TaskTemplate {
   const now = systemClock.now()
+  const notBefore = flags.notBefore === undefined ? null : parseTime(flags.notBefore, '--not-before', now, 'ahead')
+  const expiresAt = flags.expires === undefined ? null : parseTime(flags.expires, '--expires', now, 'ahead')
+  if (expiresAt !== null && expiresAt <= Math.max(now, notBefore ?? 0)) {
+    const before = notBefore !== null && expiresAt > now ? '--not-before' : 'now'
+    throw new MillraceError('USAGE', `--expires: ${JSON.stringify(flags.expires)} is not after ${before}; nothing would be fetched`)
+  }
   return {
     crawlId: flags.crawl ?? null,
     lane: flags.lane,
     maxDepth,
-    headers: pairs(flags.header, ':', '--header', 'name: value'),
+    headers: headersOf(flags.header),
     meta: pairs(flags.meta, '=', '--meta', 'name=value'),
-    notBefore: flags.notBefore === undefined ? null : parseTime(flags.notBefore, '--not-before', now),
-    expiresAt: flags.expires === undefined ? null : parseTime(flags.expires, '--expires', now),
+    notBefore,
+    expiresAt,
     ifChanged: flags.ifChanged === true,
   }
+}
+
+/** Source: RFC 9110 section 5: a name is a token, a value has no control characters but the tab. */
+function headersOf(texts: readonly string[]): Record<string, string> {
+  const headers = pairs(texts, ':', '--header', "'name: value'")
+  for (const [name, value] of Object.entries(headers)) {
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name))
+      throw new MillraceError('USAGE', `--header: ${JSON.stringify(name)} is not the name of a header`)
+    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
+      throw new MillraceError('USAGE', `--header: ${name} has a value with characters that no header can carry: ${JSON.stringify(value)}`)
+  }
+  return headers
 }
 
 function pairs(texts: readonly string[], separator: string, option: string, form: string): Record<string, string> {

@@ -65,8 +65,9 @@ export function createProgress(options: ProgressOptions): Progress {
 export function progressLine(state: ProgressState, duration: (ms: number) => string): string {
   const parts: string[] = []
   if (state.ratio !== undefined) {
-    const filled = Math.round(Math.min(1, Math.max(0, state.ratio)) * BAR_WIDTH)
-    parts.push(`[${'#'.repeat(filled)}${'.'.repeat(BAR_WIDTH - filled)}] ${Math.floor(Math.min(1, state.ratio) * 100)}%`)
+    const ratio = Math.min(1, Math.max(0, state.ratio))
+    const filled = Math.round(ratio * BAR_WIDTH)
+    parts.push(`[${'#'.repeat(filled)}${'.'.repeat(BAR_WIDTH - filled)}] ${Math.floor(ratio * 100)}%`)
   }
   parts.push(state.text)
   if (state.remainingMs !== undefined) parts.push(`about ${duration(state.remainingMs)} left`)

@@ -23,7 +23,7 @@ export async function writeSummary(context: CommandContext, report: RunReport, w
   for (const task of report.waiting.slice(0, 10))
     await write(`waits until ${new Date(task.dueAt).toISOString()}: ${task.url} (${task.reason})`)
   if (report.waiting.length > 10) await write(`and ${report.waiting.length - 10} more wait`)
-  for (const { line, text, reason } of report.bad) context.note(`${line === undefined ? '' : `line ${line}: `}${text}: ${reason}`)
+  for (const { line, reason } of report.bad) context.note(`${line === undefined ? '' : `line ${line}: `}${reason}`)
   if (report.badCount > report.bad.length) context.note(`and ${report.badCount - report.bad.length} more bad lines`)
   if (report.interrupted) context.note('stopped before the crawl had ended; `millrace run` goes on with what is queued')
 }

@@ -2,6 +2,7 @@ import { type LogStart, readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { nearestName } from '../kernel/nearest.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { Page } from '../message/generated/types.ts'
 import { unpackPageBody } from '../message/page-body.ts'
@@ -47,9 +48,12 @@ export interface ConsumedMessage {
   readonly undecodable?: string
 }
 
-/** Names of ours for topics; anything else is taken as the name of a topic. */
-export function topicsOf(runtime: Runtime, what: string): readonly string[] {
-  const { topics } = runtime
+/**
+ * A word of ours for topics, the name of a topic, or one without its prefix. Errors: KAFKA_TOPIC_MISSING where a word's topic is not
+ * there; USAGE naming the nearest for anything else.
+ */
+async function topicsOf(runtime: Runtime, what: string): Promise<readonly string[]> {
+  const { topics, config } = runtime
   const words: Readonly<Record<string, readonly string[]>> = {
     records: [topics.records],
     html: [topics.html],
@@ -58,13 +62,24 @@ export function topicsOf(runtime: Runtime, what: string): readonly string[] {
     'dead-letters': [topics.deadLetters],
     control: [topics.control],
   }
-  return Object.hasOwn(words, what) ? (words[what] ?? []) : [what]
+  const meant = Object.hasOwn(words, what) ? words[what] : undefined
+  if (meant !== undefined) {
+    await requireTopics(runtime, meant)
+    return meant
+  }
+  const existing = await runtime.admin.listTopics()
+  const prefix = config['topics.prefix']
+  for (const topic of [what, `${prefix}${what}`]) if (existing.includes(topic)) return [topic]
+  const nearest = nearestName(what, [...Object.keys(words), ...existing])
+  throw new MillraceError(
+    'USAGE',
+    `there is no topic ${JSON.stringify(what)}${nearest === undefined ? '' : `; did you mean ${nearest}?`} Words for topics: ${Object.keys(words).join(', ')}`,
+  )
 }
 
 /** Committed messages, decoded. Without `follow` it ends at the end that it saw at the start. */
 export async function* consume(runtime: Runtime, options: ConsumeOptions): AsyncGenerator<ConsumedMessage> {
-  const topics = topicsOf(runtime, options.what)
-  await requireTopics(runtime, topics)
+  const topics = await topicsOf(runtime, options.what)
   // Announced schemas first: records can't be read without them.
   if ((await runtime.admin.listTopics()).includes(runtime.topics.control)) await runtime.control()
   const from = new Map<string, LogStart | ReadonlyMap<number, LogStart>>()
@@ -102,14 +117,25 @@ async function startOf(runtime: Runtime, topic: string, start: ConsumeStart): Pr
       return 'end'
     case 'time':
       return runtime.admin.offsetsForTime(topic, start.at)
-    case 'offset': {
-      const partitions = await runtime.admin.partitions(topic)
-      if (!partitions.includes(start.partition)) {
-        throw new MillraceError('USAGE', `topic ${topic} has no partition ${start.partition}; it has ${partitions.length}, from 0`)
-      }
-      return new Map([[start.partition, start.offset]])
-    }
+    case 'offset':
+      return new Map([[start.partition, await checkedOffset(runtime, topic, start)]])
   }
+}
+
+/** Errors: USAGE where nothing is at this place, since another place would be another answer. */
+async function checkedOffset(
+  runtime: Runtime,
+  topic: string,
+  { partition, offset }: { partition: number; offset: bigint },
+): Promise<bigint> {
+  const [lows, ends] = await Promise.all([runtime.admin.earliestOffsets(topic), runtime.admin.endOffsets(topic, 'read_uncommitted')])
+  const low = lows.get(partition)
+  const end = ends.get(partition)
+  if (low === undefined || end === undefined)
+    throw new MillraceError('USAGE', `topic ${topic} has no partition ${partition}; it has ${ends.size}, from 0`)
+  if (offset >= low && offset <= end) return offset
+  const held = low === end ? `is empty; its next offset is ${end}` : `has the offsets ${low} to ${end - 1n}`
+  throw new MillraceError('USAGE', `--offset: ${offset} is not in partition ${partition} of ${topic}, which ${held}`)
 }
 
 async function offsetsBefore(runtime: Runtime, topics: readonly string[], at: number): Promise<Map<PartitionId, bigint>> {

@@ -2,6 +2,8 @@ import { access, constants, mkdir, statfs } from 'node:fs/promises'
 import { configAdvice } from '../config/advice.ts'
 import type { Config } from '../config/options.ts'
 import { formatDuration, formatSize } from '../config/units.ts'
+import { kafkajsModules } from '../kafka/patches/kafkajs-modules.ts'
+import { KAFKAJS_VERSION } from '../kafka/patches/load-kafkajs.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -39,14 +41,16 @@ const fail = (check: string, text: string, fix: string): Finding => ({ check, le
 export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
   const { config } = options
   yield nodeVersion()
+  yield kafkajsVersion()
   for (const advice of configAdvice(config)) yield warn('configuration', advice, 'See `millrace config print`.')
   yield await dataFolder(config)
   let runtime: Runtime
   try {
     runtime = await Runtime.open({ ...options, owner: 'millrace doctor' })
   } catch (error) {
-    const code = isMillraceError(error) ? error.code : 'KAFKA_UNREACHABLE'
-    yield { ...fail('Kafka', errorText(error), ERRORS[code].hint), unreachable: true }
+    options.signal.throwIfAborted()
+    const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'KAFKA_UNREACHABLE']
+    yield { ...fail('Kafka', errorText(error), hint), unreachable: exitCode === 4 }
     return
   }
   try {
@@ -65,6 +69,18 @@ function nodeVersion(): Finding {
   const isNew = major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1])
   const text = `Node.js ${process.versions.node}`
   return isNew ? ok('Node.js', text) : fail('Node.js', text, `Install Node.js ${MIN_NODE.join('.')} or newer.`)
+}
+
+/** Our corrections reach into its files. */
+function kafkajsVersion(): Finding {
+  const version = kafkajsModules().version()
+  return version === KAFKAJS_VERSION
+    ? ok('kafkajs', `kafkajs ${version}`)
+    : fail(
+        'kafkajs',
+        `kafkajs ${version} is installed, and ${KAFKAJS_VERSION} is needed`,
+        `Run \`npm install kafkajs@${KAFKAJS_VERSION}\`.`,
+      )
 }
 
 async function dataFolder(config: Config): Promise<Finding> {
@@ -117,8 +133,9 @@ async function* topicFindings(runtime: Runtime): AsyncGenerator<Finding> {
     return
   }
   const plan = await planTopics(runtime)
-  for (const refusal of plan.refusals) yield fail('topics', refusal.message, 'See the message.')
-  for (const note of plan.notes) yield warn('topics', note.message, 'See the message.')
+  for (const refusal of plan.refusals)
+    yield fail('topics', refusal.message, 'Correct the configuration; `millrace topics plan` shows the rest.')
+  for (const note of plan.notes) yield warn('topics', note.message, 'Correct the configuration, or the topic by hand.')
   if (plan.changes.length > 0)
     yield warn(
       'topics',
@@ -157,7 +174,7 @@ async function* stateFindings(runtime: Runtime): AsyncGenerator<Finding> {
       yield warn('state', `${text} keeps nothing over a restart`, 'Set appendonly yes.')
     } else yield ok('state', text)
   } catch (error) {
-    const code = isMillraceError(error) ? error.code : 'STATE_UNAVAILABLE'
-    yield { ...fail('state', errorText(error), ERRORS[code].hint), unreachable: true }
+    const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'STATE_UNAVAILABLE']
+    yield { ...fail('state', errorText(error), hint), unreachable: exitCode === 4 }
   }
 }

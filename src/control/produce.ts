@@ -1,9 +1,11 @@
+import type { Clock } from '../kernel/clock.ts'
 import type { Lane, UrlTask } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { newTraceId } from '../message/trace.ts'
 import { newUrlTask } from '../message/url-task.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { parseFetchUrl } from '../url/parse-url.ts'
+import { batches } from './batches.ts'
 import type { Runtime } from './runtime.ts'
 
 /** One line of input, or one argument. */
@@ -37,9 +39,12 @@ export interface ProduceReport {
   readonly badCount: number
   /** The first of the bad lines. */
   readonly bad: readonly BadSeed[]
+  /** A signal ended it before the input did. */
+  readonly interrupted: boolean
 }
 
 export interface ProduceOptions {
+  /** Ends the reading; what was read is still written. */
   readonly signal?: AbortSignal
   /** Adds the tasks to the accepted set of their crawl, so that its end can be known. */
   readonly accept?: (taskIds: readonly string[]) => Promise<void>
@@ -47,7 +52,13 @@ export interface ProduceOptions {
 }
 
 const BATCH = 500
+/** A slow input is written as it comes, not when a batch is full. */
+const LINGER_MS = 100
+/** For the last batch after a signal; without it a broker that is away would hold the process for ever. */
+const LAST_BATCH_MS = 5000
 const BAD_SHOWN = 100
+/** Of a bad line that is shown: a file without line ends is one long line. */
+const BAD_TEXT_SHOWN = 200
 
 /** Writes tasks as they come in, a batch at a time. A bad line is reported and passed over; blank lines and comments are nothing. */
 export async function produce(
@@ -57,34 +68,56 @@ export async function produce(
   options: ProduceOptions = {},
 ): Promise<ProduceReport> {
   const publisher = await runtime.publisher()
+  const { signal } = options
+  const { clock } = runtime
+  const late = lateSignal(clock, signal)
   const bad: BadSeed[] = []
   let badCount = 0
   let produced = 0
-  let batch: UrlTask[] = []
-  const flush = async (): Promise<void> => {
-    if (batch.length === 0) return
-    const tasks = batch
-    batch = []
-    await publisher.publish(tasks, options.signal === undefined ? {} : { signal: options.signal })
-    await options.accept?.(tasks.map(({ taskId }) => taskId))
-    produced += tasks.length
-    options.onProgress?.(produced)
-  }
-  for await (const seed of seeds) {
-    options.signal?.throwIfAborted()
+  const take = (seed: SeedText): UrlTask | undefined => {
     const text = seed.text.trim()
-    if (text === '' || text.startsWith('#')) continue
+    if (text === '' || text.startsWith('#')) return undefined
     const parsed = parseFetchUrl(text)
-    if (!parsed.ok) {
-      badCount += 1
-      if (bad.length < BAD_SHOWN) bad.push({ line: seed.line, text, reason: parsed.detail })
-      continue
-    }
-    batch.push(taskOf(runtime, parsed.url, template))
-    if (batch.length >= BATCH) await flush()
+    if (parsed.ok) return taskOf(runtime, parsed.url, template)
+    badCount += 1
+    if (bad.length < BAD_SHOWN) bad.push({ line: seed.line, text: shortened(text), reason: parsed.detail })
+    return undefined
   }
-  await flush()
-  return { produced, badCount, bad }
+  try {
+    for await (const batch of batches(seeds, { size: BATCH, lingerMs: LINGER_MS, clock, ...(signal === undefined ? {} : { signal }) })) {
+      const tasks = batch.flatMap((seed) => take(seed) ?? [])
+      if (tasks.length === 0) continue
+      await publisher.publish(tasks, { signal: late.signal })
+      await options.accept?.(tasks.map(({ taskId }) => taskId))
+      produced += tasks.length
+      options.onProgress?.(produced)
+    }
+  } finally {
+    late.release()
+  }
+  return { produced, badCount, bad, interrupted: signal?.aborted === true }
+}
+
+/** Aborted some time after the given one, with its reason. */
+function lateSignal(clock: Clock, signal: AbortSignal | undefined): { signal: AbortSignal; release: () => void } {
+  const late = new AbortController()
+  let disarm = (): void => undefined
+  const onAbort = (): void => {
+    disarm = clock.timer(LAST_BATCH_MS, () => late.abort(signal?.reason))
+  }
+  if (signal?.aborted === true) onAbort()
+  else signal?.addEventListener('abort', onAbort, { once: true })
+  return {
+    signal: late.signal,
+    release: () => {
+      disarm()
+      signal?.removeEventListener('abort', onAbort)
+    },
+  }
+}
+
+function shortened(text: string): string {
+  return text.length <= BAD_TEXT_SHOWN ? text : `${text.slice(0, BAD_TEXT_SHOWN)}…`
 }
 
 function taskOf(runtime: Runtime, url: URL, template: TaskTemplate): UrlTask {
@@ -100,26 +133,34 @@ function taskOf(runtime: Runtime, url: URL, template: TaskTemplate): UrlTask {
   })
 }
 
-/** Lines of a stream of text, numbered; a line is bounded, so that a file without line ends can't fill the memory. */
+/** Characters of a line; no URL is near it. */
+const MAX_LINE = 1_048_576
+
+/**
+ * Lines of a stream of text, numbered from 1. Shape: LF, CRLF and CR end a line. Of a line beyond a million characters the beginning is
+ * given and the rest passed over, so that a file without line ends can't fill the memory.
+ */
 export async function* seedLines(chunks: AsyncIterable<string | Buffer>): AsyncGenerator<SeedText> {
   const decoder = new TextDecoder()
   let rest = ''
   let line = 0
+  let isCut = false
   for await (const chunk of chunks) {
     rest += typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
+    // A CR at the end may be half of a CRLF.
     const lines = rest.split(/\r\n|\n|\r(?!$)/)
     rest = lines.pop() ?? ''
     for (const text of lines) {
       line += 1
-      yield { text, line }
+      if (!isCut) yield { text, line }
+      isCut = false
     }
     if (rest.length > MAX_LINE) {
-      yield { text: rest.slice(0, MAX_LINE), line: line + 1 }
-      rest = ''
+      if (!isCut) yield { text: rest.slice(0, MAX_LINE), line: line + 1 }
+      isCut = true
+      rest = rest.endsWith('\r') ? '\r' : ''
     }
   }
   rest += decoder.decode()
-  if (rest !== '') yield { text: rest.replace(/\r$/, ''), line: line + 1 }
+  if (rest !== '' && !isCut) yield { text: rest.replace(/\r$/, ''), line: line + 1 }
 }
-
-const MAX_LINE = 1_048_576

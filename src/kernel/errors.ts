@@ -68,7 +68,7 @@ export const ERRORS = {
   MESSAGE_INVALID: entry('dead-letter', 1, 'The value does not fit the schema; the message names the field.'),
   SCHEMA_INVALID: entry('dead-letter', 2, 'Correct the Avro schema; the message says where.'),
   SCHEMA_INCOMPATIBLE: entry('dead-letter', 1, 'Give every added field a default and every renamed one an alias.'),
-  REGISTRY_REFUSED: entry('stop', 4, 'See what the schema registry answered; `millrace schemas check` compares the schemas with it.'),
+  REGISTRY_REFUSED: entry('stop', 4, 'See what the schema registry answered, and check `registry.url` and its credentials.'),
   TASK_FIELD_INVALID: entry('dead-letter', 1, 'Correct the field named in the message.'),
   TASK_URL_INVALID: entry('dead-letter', 1, 'Give an absolute http or https URL.'),
   // extraction
@@ -129,5 +129,10 @@ export function isMillraceError(error: unknown, code?: ErrorCode): error is Mill
 /** Text of anything that was thrown; never throws itself. */
 export function errorText(error: unknown): string {
   if (error instanceof Error) return error.message === '' ? error.name : error.message
-  return typeof error === 'string' ? error : `${error as string}`
+  try {
+    return String(error)
+  } catch {
+    // An object without a prototype, or one whose toString throws.
+    return 'something without a text was thrown'
+  }
 }

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest'
+import { renderBytes, renderCount, renderDuration, renderTable, toJson } from '../../../src/cli/render.ts'
+
+describe('a table', () => {
+  it('is as wide as its content, two spaces between columns, numbers to the right', () => {
+    const table = renderTable(
+      [{ title: 'NAME' }, { title: 'COUNT', align: 'right' }],
+      [
+        ['html', '1,200'],
+        ['a longer name', '3'],
+      ],
+    )
+    expect(table.split('\n')).toEqual(['NAME           COUNT', 'html           1,200', 'a longer name      3'])
+  })
+
+  it('cuts flexible columns to fit 80 columns and shows the others whole', () => {
+    const table = renderTable([{ title: 'KEY', flexible: true }, { title: 'CODE' }], [['x'.repeat(200), 'MESSAGE_FRAMING_UNKNOWN']])
+    const [, row = ''] = table.split('\n')
+    expect(row).toHaveLength(80)
+    expect(row).toMatch(/^x+… {2}MESSAGE_FRAMING_UNKNOWN$/)
+  })
+
+  it('gives what a short flexible column does not need to a long one', () => {
+    const table = renderTable(
+      [
+        { title: 'A', flexible: true },
+        { title: 'B', flexible: true },
+      ],
+      [['ab', 'y'.repeat(100)]],
+    )
+    expect(table.split('\n')[1]).toBe(`ab  ${'y'.repeat(75)}…`)
+  })
+
+  it('counts characters, not code units, and keeps a cell on one line', () => {
+    const table = renderTable([{ title: 'T' }, { title: 'U' }], [['🚀\n🚀', 'b']])
+    expect(table.split('\n')).toEqual(['T    U', '🚀 🚀  b'])
+  })
+
+  it('has its titles when there are no rows, and empty cells for missing ones', () => {
+    expect(renderTable([{ title: 'A' }, { title: 'B' }], [])).toBe('A  B')
+    expect(renderTable([{ title: 'A' }, { title: 'B' }], [['1']])).toBe('A  B\n1')
+  })
+})
+
+describe('numbers for people', () => {
+  it.each([
+    [0, '0'],
+    [999, '999'],
+    [1000, '1,000'],
+    [1234567n, '1,234,567'],
+    [-12345, '-12,345'],
+  ])('count %s is %s', (count, text) => expect(renderCount(count)).toBe(text))
+
+  it.each([
+    [0, '0 B'],
+    [1023, '1023 B'],
+    [1536, '1.5 KiB'],
+    [10 * 1024 ** 3, '10.0 GiB'],
+  ])('%s bytes are %s', (bytes, text) => expect(renderBytes(bytes)).toBe(text))
+
+  it.each([
+    [0, '0ms'],
+    [999, '999ms'],
+    [1500, '1.5s'],
+    [9990, '10.0s'],
+    [59_400, '59s'],
+    [59_600, '1m 0s'],
+    [95_000, '1m 35s'],
+    [3_600_000, '1h 0m'],
+    [90_000_000, '1d 1h'],
+  ])('%s ms are %s', (ms, text) => expect(renderDuration(ms)).toBe(text))
+})
+
+describe('JSON', () => {
+  it('writes offsets beyond any number as text, and bytes as base64, at any depth', () => {
+    expect(toJson({ offset: 2n ** 60n, inner: [{ bytes: Buffer.from('hi') }], no: null })).toBe(
+      '{"offset":"1152921504606846976","inner":[{"bytes":"aGk="}],"no":null}',
+    )
+  })
+})
