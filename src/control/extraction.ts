@@ -90,6 +90,7 @@ export async function announceExtractors(runtime: Runtime, extractors: readonly 
     runtime.schemaStore.add(schema.text)
     keepSchemaFile(runtime, schema)
     if (isKnown) continue
+    await claimVersion(runtime, extractor)
     await announce(runtime, {
       kind: 'announce',
       subject: subject.schema(schema.fingerprint),
@@ -101,6 +102,14 @@ export async function announceExtractors(runtime: Runtime, extractors: readonly 
       payload: { definitionSha256, fingerprint: schema.fingerprint },
     })
   }
+}
+
+/** Two workers that start at the same moment both find the version unknown: the store lets one of two definitions in. */
+async function claimVersion(runtime: Runtime, extractor: LoadedExtractor): Promise<void> {
+  const state = await runtime.state()
+  const name = `extractor:${extractor.name}:${extractor.version}`
+  if (await state.writeValueOnce(name, extractor.definitionSha256)) return
+  if ((await state.readValue(name)) !== extractor.definitionSha256) throw changedDefinition(extractor)
 }
 
 function changedDefinition({ name, version, file }: LoadedExtractor): MillraceError {

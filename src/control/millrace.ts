@@ -43,6 +43,8 @@ export class Millrace {
   readonly #draining = new AbortController()
   readonly #aborting = new AbortController()
   #runtime: Promise<Runtime> | undefined
+  /** What has to end before the ground is taken away. */
+  readonly #working = new Set<Promise<unknown>>()
   readonly #version: string
 
   /** Errors: CONFIG_INVALID, CONFIG_UNKNOWN_KEY, CONFIG_UNREADABLE. */
@@ -72,7 +74,7 @@ export class Millrace {
     options: { crawlId?: string; maxWaitMs?: number; onRecord?: (record: unknown) => Promise<void> } = {},
   ): Promise<RunReport> {
     const extractors = await this.#extractors(this.#config.extractors)
-    return run(await this.#open(), {
+    const running = run(await this.#open(), {
       seeds: urls === undefined ? undefined : seedsOf(urls),
       extractors,
       ...(options.crawlId === undefined ? {} : { crawlId: options.crawlId }),
@@ -84,12 +86,25 @@ export class Millrace {
       draining: this.#draining.signal,
       aborting: this.#aborting.signal,
     })
+    return this.#tracked(running)
   }
 
   /** Records as they are committed, in a consumer group; each is given again after a restart until it is committed. */
   async *consumeRecords(options: { groupId: string; topic?: string; signal?: AbortSignal }): AsyncGenerator<ConsumedRecord> {
     const signals = [this.#draining.signal, ...(options.signal === undefined ? [] : [options.signal])]
-    yield* consumeRecords(await this.#open(), { ...options, signal: AbortSignal.any(signals) })
+    const runtime = await this.#open()
+    let ended = (): void => undefined
+    const reading = this.#tracked(
+      new Promise<void>((resolve) => {
+        ended = resolve
+      }),
+    )
+    try {
+      yield* consumeRecords(runtime, { ...options, signal: AbortSignal.any(signals) })
+    } finally {
+      ended()
+      await reading
+    }
   }
 
   readonly replay = {
@@ -114,7 +129,7 @@ export class Millrace {
     /** Beside live work, to a topic of its own. */
     runShadow: async (options: ReplayOptions & { replayId?: string; rate?: number; out?: string }): Promise<ShadowReport> => {
       const runtime = await this.#open()
-      return runShadow(runtime, {
+      const running = runShadow(runtime, {
         replayId: options.replayId ?? uuidV7(runtime.clock),
         extractor: await this.#extractor(options.extractor),
         filter: options.filter ?? {},
@@ -125,12 +140,14 @@ export class Millrace {
         draining: this.#draining.signal,
         aborting: this.#aborting.signal,
       })
+      return this.#tracked(running)
     },
   }
 
   /** Finishes what is in flight and gives everything back. */
   async stop(): Promise<void> {
     this.#draining.abort(new Error('Millrace was stopped'))
+    await Promise.allSettled([...this.#working])
     const runtime = await this.#runtime
     this.#runtime = undefined
     await runtime?.close()
@@ -148,7 +165,17 @@ export class Millrace {
       observer: this.#observer,
       signal: this.#draining.signal,
     })
+    this.#runtime.catch(() => {
+      this.#runtime = undefined
+    })
     return this.#runtime
+  }
+
+  #tracked<T>(work: Promise<T>): Promise<T> {
+    this.#working.add(work)
+    const done = (): boolean => this.#working.delete(work)
+    work.then(done, done)
+    return work
   }
 
   async #extractors(patterns: readonly string[]): Promise<readonly LoadedExtractor[]> {

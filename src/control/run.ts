@@ -9,7 +9,7 @@ import { startHeartbeat } from './heartbeat.ts'
 import { type BadSeed, produce, type SeedText } from './produce.ts'
 import { RecordOutput, type WriteRecord } from './record-output.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
-import { StageGroup } from './stage-group.ts'
+import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
 import { applyTopics } from './topics.ts'
 import { startUrlsRetention } from './urls-retention.ts'
@@ -61,7 +61,11 @@ const LOOK_EVERY_MS = 200
  * The main job: every stage in this process, until the crawl has ended. Stages are started from the end of the flow to its beginning
  * and stopped the other way round, so that each finds its successor up.
  */
-export async function run(runtime: Runtime, options: RunOptions): Promise<RunReport> {
+export function run(runtime: Runtime, options: RunOptions): Promise<RunReport> {
+  return runtime.scoped(() => runScoped(runtime, options))
+}
+
+async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunReport> {
   const lock = acquireRunLock(runtime.dataDir, 'millrace run')
   runtime.onClose('run lock', () => lock.release())
   const startedMono = runtime.clock.mono()
@@ -85,11 +89,7 @@ export async function run(runtime: Runtime, options: RunOptions): Promise<RunRep
     ended.interrupted = outcome.interrupted
   } finally {
     const mode = options.aborting.aborted ? 'abort' : 'drain'
-    const stopping = stages.stop({ mode, timeoutMs: options.drainTimeoutMs })
-    const onAbort = (): void => void stages.stop({ mode: 'abort', timeoutMs: 0 })
-    options.aborting.addEventListener('abort', onAbort, { once: true })
-    await stopping
-    options.aborting.removeEventListener('abort', onAbort)
+    await stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, options.aborting)
     await output.stop()
   }
   const records = await output.finish()
@@ -181,15 +181,18 @@ async function waitForEnd(
   const interrupted: Ended = { waiting: [], interrupted: true }
   const stop = AbortSignal.any([options.draining, options.aborting])
   let seeded = false
+  let failure: unknown
   seeding.then(
     () => {
       seeded = true
     },
-    () => undefined,
+    (error: unknown) => {
+      failure = error
+    },
   )
   while (!stop.aborted) {
     // Its failure is ours.
-    if (!seeded) await Promise.race([seeding, pause(runtime, stop)])
+    if (failure !== undefined) throw failure
     const state = await end.check()
     if (state.kind === 'running') onState(state)
     else if (seeded && !options.keepRunning) return { waiting: state.kind === 'waiting' ? state.tasks : [], interrupted: false }

@@ -67,6 +67,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   })
   const stages = new StageGroup()
   let finished = false
+  let isDone = false
   // A worker that has left its group owns no partition any more: what it counted is kept here.
   let counted = worker.progress()
   const done = (): bigint =>
@@ -82,16 +83,24 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
       finished = true
     })
     const stop = AbortSignal.any([options.draining, options.aborting])
-    while (!finished && !stop.aborted) {
-      await Promise.race([ranged, stages.failed, clock.sleep(LOOK_EVERY_MS)])
+    let failure: unknown
+    const watched = Promise.race([ranged, stages.failed]).catch((error: unknown) => {
+      failure = error
+    })
+    while (!finished && failure === undefined && !stop.aborted) {
+      await clock.sleep(LOOK_EVERY_MS)
       counted = worker.progress()
       tell()
     }
+    // Not later: a worker that is stopped ends its partitions too.
+    isDone = finished
+    if (failure !== undefined) throw failure
+    if (isDone) await watched
   } finally {
     await stages.stop({ mode: options.aborting.aborted ? 'abort' : 'drain', timeoutMs: options.drainTimeoutMs })
   }
   const totals = counted.map(({ metadata }) => metadata.replay?.totals ?? metadata.totals.extractors[name])
-  if (finished) {
+  if (isDone) {
     await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId) })
     await admin.deleteGroup(groupId)
   }
@@ -101,7 +110,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
     pages: options.plan.pages,
     records: totals.reduce((sum, each) => sum + (each?.records ?? 0), 0),
     deadLetters: totals.reduce((sum, each) => sum + (each?.deadLetters ?? 0), 0),
-    interrupted: !finished,
+    interrupted: !isDone,
     elapsedMs: clock.mono() - startedMono,
   }
 }
@@ -121,6 +130,7 @@ export async function recordsOf(runtime: Runtime, topic: string, extractor: stri
   const found: ComparableRecord[] = []
   for await (const event of readLog({ client, clock, observer, from: new Map([[topic, 'earliest' as const]]) })) {
     if (event.kind !== 'batch') continue
+    await codec.ensureSchemas(event.messages.map(({ value }) => value))
     for (const { value } of event.messages) {
       if (value === null) continue
       const record = codec.decodeAny(value).value as RecordEnvelope & { readonly data: Readonly<Record<string, unknown>> }

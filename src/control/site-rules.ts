@@ -51,7 +51,8 @@ export function hopScope(config: Config): (target: URL, task: UrlTask) => boolea
   const inScope = linkScope(config)
   return (target, task) => {
     if (task.crawlId === null) return true
-    const verdict = inScope(target, new URL(task.seedUrl ?? task.url))
+    const seed = task.seedUrl !== null && URL.canParse(task.seedUrl) ? task.seedUrl : task.url
+    const verdict = inScope(target, new URL(seed))
     // The bounds against endless paths are for links: a redirect has its own bound.
     return verdict.inScope || verdict.reason !== 'out-of-scope'
   }

@@ -12,6 +12,8 @@ interface Part {
 export class StageGroup {
   readonly #parts: Part[] = []
   readonly #failures: Promise<never>[] = []
+  #stopping: Promise<void> | undefined
+  #aborting = false
 
   async start(name: string, service: Service, signal?: AbortSignal): Promise<void> {
     await service.start(signal === undefined ? {} : { signal })
@@ -25,21 +27,45 @@ export class StageGroup {
     this.#failures.push(failed)
   }
 
+  /** Something that the parts stand on, and whose end is theirs. */
+  watch(failure: Promise<never>): void {
+    failure.catch(() => undefined)
+    this.#failures.push(failure)
+  }
+
   /** Rejects when a part fails; never resolves. */
   get failed(): Promise<never> {
     return Promise.race(this.#failures)
   }
 
-  /** Every part is tried; what fails is gathered. */
+  /** Every part is tried; what fails is gathered. An abort while a drain is under way reaches the parts that still drain. */
   async stop(options: StopOptions): Promise<void> {
+    if (options.mode === 'abort') for (const { service } of this.#parts) if (service.state === 'draining') void service.stop(options)
+    this.#stopping ??= this.#stopAll(options)
+    if (options.mode === 'abort') this.#aborting = true
+    return this.#stopping
+  }
+
+  async #stopAll(options: StopOptions): Promise<void> {
     const failures: unknown[] = []
-    for (const { name, service } of this.#parts.splice(0).reverse()) {
+    for (const { name, service } of [...this.#parts].reverse()) {
       try {
-        if (service.state === 'running') await service.stop(options)
+        if (service.state === 'running') await service.stop(this.#aborting ? { mode: 'abort', timeoutMs: 0 } : options)
       } catch (error) {
         failures.push(new Error(`stopping ${name} failed`, { cause: error }))
       }
     }
     if (failures.length > 0) throw new AggregateError(failures, `${failures.length} parts did not stop well`)
+  }
+}
+
+/** Stops a group; the second signal turns a drain into an abort. */
+export async function stopStages(stages: StageGroup, options: StopOptions, aborting: AbortSignal): Promise<void> {
+  const onAbort = (): void => void stages.stop({ mode: 'abort', timeoutMs: 0 })
+  aborting.addEventListener('abort', onAbort, { once: true })
+  try {
+    await stages.stop(options)
+  } finally {
+    aborting.removeEventListener('abort', onAbort)
   }
 }

@@ -5,7 +5,7 @@ import { announceExtractors, createExtract, extractorsOf, linkNarrowing } from '
 import { startHeartbeat } from './heartbeat.ts'
 import { prepareTopics } from './run.ts'
 import type { Runtime } from './runtime.ts'
-import { StageGroup } from './stage-group.ts'
+import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
 import { startUrlsRetention } from './urls-retention.ts'
 
@@ -37,8 +37,7 @@ export async function runStage(runtime: Runtime, options: StageProcessOptions): 
     await Promise.race([stopped(options.draining), stages.failed])
   } finally {
     const mode = options.aborting.aborted ? 'abort' : 'drain'
-    const stopping = stages.stop({ mode, timeoutMs: options.drainTimeoutMs })
-    await Promise.race([stopping, stopped(options.aborting)])
+    await stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, options.aborting)
   }
 }
 

@@ -71,6 +71,8 @@ export class ExtractWorker extends BaseService {
   readonly #options: ExtractWorkerOptions
   readonly #loop: ConsumerLoop
   readonly #partitions = new Map<PartitionId, PartitionExtractor>()
+  /** Lost, and still in a step that can't be cut short. */
+  readonly #leaving = new Set<PartitionExtractor>()
   readonly #counts = new Map<string, number>()
   #nextStartMono = 0
   readonly #finished = new Set<number>()
@@ -140,15 +142,21 @@ export class ExtractWorker extends BaseService {
 
   async #abandonAll(): Promise<void> {
     for (const partition of this.#partitions.values()) partition.abandon()
-    await Promise.all([...this.#partitions.values()].map((partition) => partition.finished))
+    await Promise.all([...this.#partitions.values(), ...this.#leaving].map((partition) => partition.finished))
   }
 
   #onAssignment({ gained, lost }: AssignmentChange): void {
     for (const { topic, partition } of lost) {
       const id = partitionId(topic, partition)
       const extractor = this.#partitions.get(id)
+      if (extractor === undefined) continue
       this.#partitions.delete(id)
-      extractor?.abandon()
+      extractor.abandon()
+      this.#leaving.add(extractor)
+      extractor.finished.then(
+        () => this.#leaving.delete(extractor),
+        () => this.#leaving.delete(extractor),
+      )
     }
     if (this.state === 'draining' || this.state === 'closing') return
     for (const assigned of gained) this.#take(assigned)
@@ -169,9 +177,10 @@ export class ExtractWorker extends BaseService {
     })
     this.#partitions.set(partitionId(assigned.topic, assigned.partition), partition)
     partition.finished.then(
-      () => {
+      (end) => {
         if (!this.#loop.isCurrent(assigned)) return
         this.#loop.pause([assigned])
+        if (end !== 'range-done') return
         this.#finished.add(assigned.partition)
         this.#onFinished?.()
       },
@@ -198,12 +207,18 @@ export class ExtractWorker extends BaseService {
         const [low, end] = await Promise.all([admin.earliestOffsets(topic), admin.endOffsets(topic, 'read_uncommitted')])
         return { low: low.get(assigned.partition) ?? 0n, end: end.get(assigned.partition) ?? 0n }
       },
+      // A partition that went away and came back has a new extractor, which the old one must not move.
       readFrom: (offset) => {
+        if (!this.#loop.isCurrent(assigned)) return
         this.#loop.seek(assigned, offset)
         this.#loop.resume([assigned])
       },
-      pause: () => this.#loop.pause([assigned]),
-      resume: () => this.#loop.resume([assigned]),
+      pause: () => {
+        if (this.#loop.isCurrent(assigned)) this.#loop.pause([assigned])
+      },
+      resume: () => {
+        if (this.#loop.isCurrent(assigned)) this.#loop.resume([assigned])
+      },
       refuseReplay: (replayId) => this.#refuseReplay(replayId),
       isReplayClosed: (replayId) => control.get(subject.replay(replayId))?.kind === 'close',
       replayDone: (replayId) => this.#options.onReplayDone?.(replayId),
@@ -226,6 +241,7 @@ export class ExtractWorker extends BaseService {
         deadLettersTopic,
         partitionCount: (name) => this.#counts.get(name) ?? 1,
         maxDeadLetterBytes: maxBatchBytes(deadLettersTopic),
+        maxRecordBytes: (name) => maxBatchBytes(name),
         recordHeaders: (schema, traceparent) => codec.headers(schema, traceparent),
       },
       clock,

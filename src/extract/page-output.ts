@@ -1,4 +1,5 @@
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
+import { BATCH_OVERHEAD_BYTES, messageBytes } from '../kafka/outgoing.ts'
 import type { AvroSchema } from '../message/avro.ts'
 import { deadLetter } from '../message/dead-letter.ts'
 import type { Page } from '../message/generated/types.ts'
@@ -12,6 +13,8 @@ export interface PageOutputOptions {
   readonly deadLettersTopic: string
   readonly partitionCount: (topic: string) => number
   readonly maxDeadLetterBytes: number
+  /** Largest batch of a records topic. */
+  readonly maxRecordBytes: (topic: string) => number
   readonly recordHeaders: (schema: AvroSchema, traceparent?: string) => Record<string, string>
 }
 
@@ -35,23 +38,43 @@ export function pageOutput(
   for (const result of results) {
     const extractor = extractors.get(result.extractor)
     if (extractor === undefined) continue
-    const counted: ExtractorTotals =
-      result.kind === 'failure'
-        ? { ...NO_TOTALS, pages: 1, deadLetters: 1 }
-        : { ...NO_TOTALS, pages: 1, records: result.records.length, none: result.records.length === 0 ? 1 : 0 }
-    totals.set(extractor.name, addTotals(totals.get(extractor.name) ?? NO_TOTALS, counted))
-    if (result.kind === 'failure') {
-      messages.push(extractDeadLetter(message, result, extractor, extractedAt, options))
-      continue
-    }
-    const topic = options.recordsTopic(extractor)
-    const count = options.partitionCount(topic)
-    const headers = options.recordHeaders(extractor.schema, page.traceId === null ? undefined : makeTraceParent(page.traceId))
-    for (const { key, value } of result.records) {
-      messages.push({ topic, partition: partitionFor(key, count), key, value, headers, timestamp: extractedAt })
-    }
+    const output = resultOutput(message, page, result, extractor, extractedAt, options)
+    messages.push(...output.messages)
+    totals.set(extractor.name, addTotals(totals.get(extractor.name) ?? NO_TOTALS, output.counted))
   }
   return { messages, totals }
+}
+
+function resultOutput(
+  message: KafkaMessage,
+  page: Page,
+  result: ExtractionResult,
+  extractor: ExtractorSummary,
+  extractedAt: number,
+  options: PageOutputOptions,
+): { messages: OutgoingMessage[]; counted: ExtractorTotals } {
+  if (result.kind === 'failure') {
+    return {
+      messages: [extractDeadLetter(message, result, extractor, extractedAt, options)],
+      counted: { ...NO_TOTALS, pages: 1, deadLetters: 1 },
+    }
+  }
+  const topic = options.recordsTopic(extractor)
+  const count = options.partitionCount(topic)
+  const headers = options.recordHeaders(extractor.schema, page.traceId === null ? undefined : makeTraceParent(page.traceId))
+  const records = result.records.map(
+    ({ key, value }): OutgoingMessage => ({ topic, partition: partitionFor(key, count), key, value, headers, timestamp: extractedAt }),
+  )
+  const limit = options.maxRecordBytes(topic) - BATCH_OVERHEAD_BYTES
+  const large = records.find((record) => messageBytes(record) > limit)
+  // All of a page or nothing of it: a record that no transaction can hold must not hold up the pages behind it.
+  if (large !== undefined) {
+    const text = `a record of ${extractor.name} has ${messageBytes(large)} bytes, and ${topic} takes ${limit}`
+    const failure = { kind: 'failure', extractor: extractor.name, code: 'EXTRACT_RECORD_TOO_LARGE', message: text } as const
+    return resultOutput(message, page, failure, extractor, extractedAt, options)
+  }
+  const none = records.length === 0 ? 1 : 0
+  return { messages: records, counted: { ...NO_TOTALS, pages: 1, records: records.length, none } }
 }
 
 /** A message of html that can't be worked for any extractor, as one dead letter. */

@@ -105,14 +105,15 @@ export function createPageProcessor(
   }
 
   function namesFor(message: KafkaMessage, page: Page, request: ReplayRequest | undefined, isReplay: boolean): readonly string[] {
-    const matching = extraction.matching(page)
+    const only = headerText(message.headers, HEADER.only)
+    const all = extraction.matching(page)
+    const matching = only === undefined ? all : all.filter((name) => name === only)
     if (request !== undefined) {
       return inFilter(page, request.filter, registrableDomain) ? matching.filter((name) => name === request.extractor) : []
     }
     // In a replay whose request nobody knows nothing is guessed; the worker has refused it before it came here.
     if (isReplay) return []
-    const only = headerText(message.headers, HEADER.only)
-    return only === undefined ? matching : matching.filter((name) => name === only)
+    return matching
   }
 }
 

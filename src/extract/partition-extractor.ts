@@ -82,8 +82,8 @@ export class PartitionExtractor {
   #committed = 0n
   #draining = false
   #abandoned = new AbortController()
-  /** A range was worked to its end, or the partition was drained. */
-  readonly finished: Promise<void>
+  /** range-done: a range was worked to its end. ended: the partition was drained or abandoned. */
+  readonly finished: Promise<'range-done' | 'ended'>
 
   constructor(options: PartitionExtractorOptions) {
     this.#options = options
@@ -119,13 +119,14 @@ export class PartitionExtractor {
     this.#queue.close()
   }
 
-  async #run(): Promise<void> {
+  async #run(): Promise<'range-done' | 'ended'> {
     const { port, clock, observer, group, assigned } = this.#options
     let failures = 0
+    let end: 'range-done' | 'ended' = 'ended'
     while (!this.#abandoned.signal.aborted) {
       try {
         await this.#begin()
-        await this.#work(() => {
+        end = await this.#work(() => {
           failures = 0
         })
         break
@@ -133,7 +134,7 @@ export class PartitionExtractor {
         if (this.#abandoned.signal.aborted) break
         failures += 1
         // A replay that this worker can't do waits for one that can; nothing else of the partition is worked meanwhile.
-        const event = isMillraceError(error, 'REPLAY_REFUSED') ? 'ReplayRefused' : 'TransactionFailed'
+        const event = isMillraceError(error, 'REPLAY_REFUSED') ? 'ReplayRefused' : 'PartitionRepeated'
         observer.emit(event, { group, partition: assigned.partition, error: errorText(error) })
         if (this.#draining) break
         await clock.sleep(backoffMs(RETRY, failures, 0.5), this.#abandoned.signal).catch((reason: unknown) => {
@@ -142,6 +143,7 @@ export class PartitionExtractor {
       }
     }
     await port.transactions.close()
+    return end
   }
 
   /** Control first, then the fence, then the offset: in this order nobody can move it behind our back. */
@@ -183,7 +185,7 @@ export class PartitionExtractor {
     return this.#options.port.process(message, step.kind === 'replay' ? step.replayId : undefined)
   }
 
-  async #work(onProgress: () => void): Promise<void> {
+  async #work(onProgress: () => void): Promise<'range-done' | 'ended'> {
     for (;;) {
       if (this.#queue.isDry) {
         const step = replayStep(this.#metadata, this.#next)
@@ -192,10 +194,11 @@ export class PartitionExtractor {
           continue
         }
         const { range } = this.#options
-        if (this.#draining || (range !== undefined && this.#next >= range.until)) return
+        if (range !== undefined && this.#next >= range.until) return 'range-done'
+        if (this.#draining) return 'ended'
       }
       const pages = await this.#gather()
-      if (this.#abandoned.signal.aborted) return
+      if (this.#abandoned.signal.aborted) return 'ended'
       await this.#commit(pages)
       onProgress()
     }
@@ -233,11 +236,6 @@ export class PartitionExtractor {
     await this.#options.port.transactions.commit(messages, this.#next, encodeMetadata(metadata))
     this.#metadata = metadata
     this.#committed = this.#next
-    this.#options.observer.emit('TransactionCommitted', {
-      group: this.#options.group,
-      partition: this.#options.assigned.partition,
-      pages: pages.length,
-    })
   }
 
   /** The replayed range has ended: the offset goes back to where live work stood, in a transaction of its own. */

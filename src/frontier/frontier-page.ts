@@ -30,7 +30,7 @@ export function isFollowed(page: Page): boolean {
  * ids included, so that a page that is read again claims and produces what it did before.
  */
 export function pageCandidates(page: Page, links: readonly string[], inScope: (url: URL, seed: URL) => ScopeVerdict): PageCandidates {
-  const seed = new URL(page.seedUrl ?? page.url)
+  const seed = seedOf(page)
   const refused = new Map<string, number>()
   const candidates = new Map<string, Candidate>()
   for (const link of links) {
@@ -44,6 +44,11 @@ export function pageCandidates(page: Page, links: readonly string[], inScope: (u
     if (!candidates.has(identity)) candidates.set(identity, { task: linkTask(page, link, identity), domain: registrableDomain(url) })
   }
   return { candidates: [...candidates.values()], refused }
+}
+
+/** Whoever wrote the task may have written anything as its seed; what is no URL does not narrow the crawl to nothing. */
+function seedOf({ seedUrl, url }: Page): URL {
+  return new URL(seedUrl !== null && URL.canParse(seedUrl) ? seedUrl : url)
 }
 
 function linkTask(page: Page, url: string, identity: string): UrlTask {

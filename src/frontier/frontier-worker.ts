@@ -116,7 +116,14 @@ export class FrontierWorker extends BaseService {
       } catch (error) {
         if (this.aborted.signal.aborted) return
         if (isMillraceError(error) && error.disposition === 'stop') throw error
-        observer.emit('StorePaused', { error: errorText(error) })
+        if (!isMillraceError(error) || error.disposition !== 'retry') {
+          // Something in this one page: its links are given up, the partition goes on.
+          const { topic, partition, offset } = entry.message
+          observer.emit('PageSkipped', { topic, partition, offset, error: errorText(error) })
+          entry.complete()
+          return
+        }
+        observer.emit('FrontierRetried', { error: errorText(error) })
         const pause = backoffMs(RETRY, attempt, 0.5)
         await new Promise<void>((resolve) => {
           clock.timer(pause, resolve, { unref: true })
@@ -127,7 +134,7 @@ export class FrontierWorker extends BaseService {
   }
 
   async #follow(entry: WindowEntry): Promise<void> {
-    const page = this.#pageOf(entry)
+    const page = await this.#pageOf(entry)
     if (page === undefined || !isFollowed(page)) return
     const crawlId = page.crawlId ?? ''
     if (this.#options.isCrawlStopped(crawlId)) return
@@ -139,9 +146,10 @@ export class FrontierWorker extends BaseService {
   }
 
   /** A message that is no page is extract's to bury: it reads every message of this topic too. */
-  #pageOf(entry: WindowEntry): Page | undefined {
+  async #pageOf(entry: WindowEntry): Promise<Page | undefined> {
     if (headerText(entry.message.headers, HEADER.only) !== undefined) return undefined
     try {
+      await this.#options.codec.ensureSchemas([entry.message.value])
       return this.#options.codec.decode('Page', entry.message.value)
     } catch (error) {
       if (isMillraceError(error) && error.disposition === 'dead-letter') return undefined

@@ -76,6 +76,7 @@ export const ERRORS = {
   EXTRACT_FIELD_INVALID: entry('dead-letter', 1, 'The value does not have the type of the field.'),
   EXTRACT_KEY_MISSING: entry('dead-letter', 1, 'The entity key of the record is empty.'),
   EXTRACT_RECORD_INVALID: entry('dead-letter', 1, 'The record does not fit the schema of the extractor.'),
+  EXTRACT_RECORD_TOO_LARGE: entry('dead-letter', 1, 'Let the extractor take less of the page, or give it a topic of its own.'),
   EXTRACT_TIMEOUT: entry('dead-letter', 1, 'Raise `extract.pageTimeout`, or make the extractor cheaper.'),
   EXTRACT_MEMORY: entry('dead-letter', 1, 'Raise `extract.pageMemory`, or make the extractor cheaper.'),
   EXTRACT_FAILED: entry('dead-letter', 1, 'The extractor threw; the message holds its error.'),

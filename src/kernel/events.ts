@@ -29,8 +29,6 @@ export interface EventDefinition {
 
 const counter = (name: string, help: string, labels: readonly string[] = [], value?: string) =>
   ({ name, kind: 'counter', help, labels, ...(value === undefined ? {} : { value }) }) as const
-const gauge = (name: string, help: string, labels: readonly string[], value: string) =>
-  ({ name, kind: 'gauge', help, labels, value }) as const
 const histogram = (name: string, help: string, labels: readonly string[], value: string, buckets: readonly number[]) =>
   ({ name, kind: 'histogram', help, labels, value, buckets }) as const
 
@@ -38,14 +36,7 @@ const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
 
 export const EVENTS = {
   // service life
-  ServiceStarted: { level: 'info', message: 'started' },
   ServiceStopping: { level: 'info', message: 'stopping' },
-  ServiceStopped: { level: 'info', message: 'stopped' },
-  ServiceFailed: {
-    level: 'error',
-    message: 'failed',
-    metric: counter('service_failures_total', 'Services that could not go on.', ['stage']),
-  },
   // embedded broker
   BrokerStarting: { level: 'info', message: 'starting Apache Kafka' },
   BrokerStarted: { level: 'info', message: 'Apache Kafka is up' },
@@ -195,6 +186,12 @@ export const EVENTS = {
   DiskUnknown: { level: 'warn', message: 'the free space of the data folder can not be read', throttleMs: 600_000 },
   UserAgentMissing: { level: 'warn', message: 'no fetch.userAgent is set: sites can not tell who asks, nor write to you' },
   // extraction
+  PartitionRepeated: {
+    level: 'warn',
+    message: 'a partition begins again from its committed offset',
+    throttleMs: 10_000,
+    throttleBy: 'group',
+  },
   RecordsWritten: { level: 'debug', message: 'records', metric: counter('records_total', 'Records written.', ['extractor'], 'count') },
   PageExtracted: {
     level: 'debug',
@@ -216,11 +213,21 @@ export const EVENTS = {
     message: 'values that do not have the type of their field',
     metric: counter('extract_invalid_values_total', 'Values that do not have the type of their field.', ['extractor'], 'count'),
   },
-  ReplayStarted: { level: 'info', message: 'replay started' },
   ReplayPartitionDone: { level: 'info', message: 'replay of a partition done' },
   ReplayCloseFailed: { level: 'warn', message: 'a replay that is done could not be closed; the next one of the group does it' },
   ReplayRefused: { level: 'warn', message: 'replay refused' },
   // frontier
+  PageSkipped: {
+    level: 'warn',
+    message: 'the links of a page could not be read and are given up',
+    throttleMs: 10_000,
+    metric: counter('frontier_pages_skipped_total', 'Pages whose links were given up.', []),
+  },
+  FrontierRetried: {
+    level: 'warn',
+    message: 'a store or the broker does not answer the frontier; the page is tried again',
+    throttleMs: 10_000,
+  },
   LinksFound: { level: 'debug', message: 'links', metric: counter('links_total', 'Links by what became of them.', ['verdict'], 'count') },
   // control and state
   CommandRead: { level: 'debug', message: 'command' },
@@ -231,11 +238,6 @@ export const EVENTS = {
   },
   RetentionFailed: { level: 'warn', message: 'old tasks could not be deleted; it is tried again', throttleMs: 60_000 },
   HeartbeatFailed: { level: 'warn', message: 'the heartbeat of this worker could not be stored', throttleMs: 30_000 },
-  LagMeasured: {
-    level: 'debug',
-    message: 'lag',
-    metric: gauge('consumer_lag', 'End offset minus committed offset.', ['group', 'topic', 'partition'], 'lag'),
-  },
 } as const satisfies Record<string, EventDefinition>
 
 export type EventName = keyof typeof EVENTS
