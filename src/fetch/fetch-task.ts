@@ -11,10 +11,11 @@ import type { StateStore } from '../state/state-store.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { registrableDomainOfHost } from '../url/registrable-domain.ts'
 import type { Admission, AdmissionDesk } from './admission.ts'
-import { type Answer, type HopAnswer, readAnswer } from './answer.ts'
+import { type Answer, readAnswer } from './answer.ts'
 import type { HttpExchange, HttpLimits, HttpResponse, HttpResult } from './http-exchange.ts'
 import { buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
+import { type HopAnswer, MAX_HOPS } from './redirect.ts'
 import { requestHeaders } from './request-headers.ts'
 import { SendSpacing } from './send-spacing.ts'
 import type { StoreGate } from './store-gate.ts'
@@ -53,8 +54,6 @@ export type TaskStep =
   | { readonly kind: 'backed-off'; readonly forMs: number }
 
 type Admitted = Extract<Admission, { readonly kind: 'admitted' }>
-
-const MAX_HOPS = 10
 
 /**
  * One task from its turn to its end: admission, one request, and what its answer means. It makes one request at most; the next hop of a
@@ -116,7 +115,13 @@ export class FetchTask {
     if (result.kind === 'response') this.#spacing.sentAt(admission.pace.key, startedMono + result.connectMs)
     const walked = { ...walk, startedAt: walk.startedAt ?? startedAt, requestMs: walk.requestMs + result.totalMs }
     this.#report(result, turn)
-    const answer = readAnswer(result, { target, method: walk.method, headers: walk.headers, now: clock.now() })
+    const answer = readAnswer(result, {
+      target,
+      method: walk.method,
+      headers: walk.headers,
+      chain: queued.task.redirects,
+      now: clock.now(),
+    })
     const backedOffMs = await this.#release(queued, admission, answer)
     turn.leave()
     await this.#conclude({ ...queued, walk: walked }, admission, result, answer)

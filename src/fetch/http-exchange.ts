@@ -55,6 +55,11 @@ export interface HttpResponse {
   readonly remoteAddress: string | null
 }
 
+/** Values of a header, in the order received. Shape: name in lower case. */
+export function headerValues({ headers }: HttpResponse, name: string): readonly string[] {
+  return headers.filter((header) => header.name.toLowerCase() === name).map(({ value }) => value)
+}
+
 export interface HttpFailure {
   readonly kind: 'failure'
   /** Bounded code, as it stands in Outcome.reason. */

@@ -9,13 +9,17 @@ export interface MetaRefresh {
 
 /** A page says it in its head; what lies further down is not looked at. */
 const MAX_CHARACTERS = 65_536
+/**
+ * What stands within these is text to a browser with scripts, or a document of its own. `<noscript>` most of all: it would lead to the
+ * page for browsers without scripts, which browsers and other crawlers pass by.
+ */
+const HIDING: ReadonlySet<string> = new Set(['noscript', 'template', 'iframe', 'noembed', 'noframes', 'xmp'])
 
 /**
- * The declarative refresh of a page: `<meta http-equiv=refresh>`, the first that counts. Not within comments, scripts, templates, and
- * not within `<noscript>`: it would lead to the page for browsers without scripts, which browsers and other crawlers pass by.
+ * The declarative refresh of a page: `<meta http-equiv=refresh>`, the first that can be read. Not within comments and scripts.
  * Shape: undefined where there is none, or where it only reloads. Source: HTML standard, "shared declarative refresh steps".
  */
-export function metaRefresh(html: string): MetaRefresh | undefined {
+export function metaRefresh(html: string, pageUrl: URL): MetaRefresh | undefined {
   const text = html.slice(0, MAX_CHARACTERS)
   if (!/http-equiv/i.test(text)) return undefined
   let found: MetaRefresh | undefined
@@ -24,29 +28,38 @@ export function metaRefresh(html: string): MetaRefresh | undefined {
   const parser = new Parser(
     {
       onopentag(name, attributes) {
-        if (name === 'noscript' || name === 'template') hidden += 1
+        if (HIDING.has(name)) hidden += 1
         if (hidden > 0) return
         if (name === 'base') base ??= attributes.href
         if (name !== 'meta' || attributes['http-equiv']?.trim().toLowerCase() !== 'refresh') return
         found ??= parseRefresh(attributes.content ?? '')
       },
       onclosetag(name) {
-        if ((name === 'noscript' || name === 'template') && hidden > 0) hidden -= 1
+        if (HIDING.has(name) && hidden > 0) hidden -= 1
       },
     },
     { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true },
   )
   parser.end(text)
-  if (found === undefined || base === undefined) return found
-  return { ...found, location: URL.canParse(found.location, base) ? new URL(found.location, base).href : found.location }
+  if (found === undefined || found.location === '') return undefined
+  return base === undefined ? found : { ...found, location: againstBase(found.location, base, pageUrl) }
 }
 
+/** The base of a page is itself relative to the page. One that is no URL is none. */
+function againstBase(location: string, base: string, pageUrl: URL): string {
+  if (!URL.canParse(base, pageUrl.href)) return location
+  const { href } = new URL(base, pageUrl.href)
+  return URL.canParse(location, href) ? new URL(location, href).href : location
+}
+
+/** Undefined: not readable. An empty location: a reload, which stands all the same against a refresh further down. */
 function parseRefresh(content: string): MetaRefresh | undefined {
   const time = /^\s*(\d+|(?=\.))[\d.]*(.*)$/s.exec(content)
   if (time === null) return undefined
-  const rest = /^\s*[;,\s]\s*(.*)$/s.exec(time[2] ?? '')?.[1] ?? ''
-  const location = unquoted(rest.replace(/^url\s*=\s*/i, '')).trim()
-  return location === '' ? undefined : { delayMs: Number(time[1]) * 1_000, location }
+  const behind = time[2] ?? ''
+  if (behind !== '' && !/^[;,\s]/.test(behind)) return undefined
+  const rest = behind.replace(/^\s*[;,]?\s*/, '')
+  return { delayMs: Number(time[1]) * 1_000, location: unquoted(rest.replace(/^url\s*=\s*/i, '')).trim() }
 }
 
 function unquoted(text: string): string {

@@ -8,7 +8,7 @@ import { packPageBody } from '../message/page-body.ts'
 import type { TopicNames } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
 import { partitionFor } from '../url/partition.ts'
-import type { HttpResponse } from './http-exchange.ts'
+import { type HttpResponse, headerValues } from './http-exchange.ts'
 
 export interface FetchedAnswer {
   readonly task: UrlTask
@@ -66,7 +66,7 @@ export async function buildPage(answer: FetchedAnswer): Promise<Page> {
 
 /** Every Content-Type header of an answer, as one text: of two, either may be the one that names the charset. */
 export function contentTypeHeader(response: HttpResponse): string | null {
-  const values = response.headers.filter(({ name }) => name.toLowerCase() === 'content-type').map(({ value }) => value)
+  const values = headerValues(response, 'content-type')
   return values.length === 0 ? null : values.join(', ')
 }
 

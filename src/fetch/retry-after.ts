@@ -2,14 +2,19 @@
 const MAX_RETRY_AFTER_MS = 365 * 86_400_000
 
 /**
- * ms that a site asks for. Shape: seconds or an HTTP date; undefined for anything else, and for a time that has passed; at most a year.
- * A date is counted from the `Date` of the same answer where it has one, since a site whose clock is wrong is wrong in both; else from
- * `now`, epoch ms. Source: RFC 9110 section 10.2.3.
+ * ms that a site asks for, the longest where it says several. Shape: seconds, with a fraction where a site is careless, or an HTTP date;
+ * undefined for anything else, and for a time that has passed; at most a year. A date is counted from the `Date` of the same answer
+ * where it has one, since a site whose clock is wrong is wrong in both; else from `now`, epoch ms. Source: RFC 9110 section 10.2.3.
  */
-export function retryAfterMs(text: string | undefined, now: number, date?: string): number | undefined {
-  const trimmed = text?.trim() ?? ''
-  const ms = /^\d+$/.test(trimmed) ? Number(trimmed) * 1_000 : (httpDate(trimmed) ?? Number.NaN) - (httpDate(date?.trim() ?? '') ?? now)
-  return ms > 0 ? Math.min(ms, MAX_RETRY_AFTER_MS) : undefined
+export function retryAfterMs(values: readonly string[], now: number, date?: string): number | undefined {
+  const from = httpDate(date?.trim() ?? '') ?? now
+  const longest = Math.max(0, ...values.map((value) => delayMs(value.trim(), from)))
+  return longest > 0 ? Math.min(longest, MAX_RETRY_AFTER_MS) : undefined
+}
+
+/** 0: nothing that can be read. */
+function delayMs(text: string, from: number): number {
+  return /^\d+(?:\.\d*)?$/.test(text) ? Math.ceil(Number(text) * 1_000) : (httpDate(text) ?? from) - from
 }
 
 /** Epoch ms of the three forms of RFC 9110 section 5.6.7, all of them in GMT, whether they say so (the third does not) or not. */

@@ -16,7 +16,12 @@ describe('Retry-After', () => {
     ['9'.repeat(400), 365 * 86_400_000],
     ['0', undefined],
     ['-1', undefined],
-    ['1.5', undefined],
+    ['1.5', 1_500],
+    ['120.', 120_000],
+    ['0.0', undefined],
+    ['.5', undefined],
+    ['1e3', undefined],
+    ['0x10', undefined],
     ['2s', undefined],
     ['', undefined],
     ['soon', undefined],
@@ -25,15 +30,21 @@ describe('Retry-After', () => {
     ['2, 3', undefined],
     ['Wed, 21 Oct 2026 07:27:00 GMT', undefined],
   ])('C143, C145: %j is %s ms', (text, ms) => {
-    expect(retryAfterMs(text, now)).toBe(ms)
+    expect(retryAfterMs([text], now)).toBe(ms)
   })
 
   it('as a date counts from the clock of the site, however wrong it is', () => {
     const [date, later] = ['Tue, 21 Oct 2025 07:28:00 GMT', 'Tue, 21 Oct 2025 07:30:00 GMT']
-    expect(retryAfterMs(later, now)).toBeUndefined()
-    expect(retryAfterMs(later, now, date)).toBe(120_000)
-    expect(retryAfterMs('Wed, 21 Oct 2026 07:29:00 GMT', now, 'nonsense')).toBe(60_000)
-    expect(retryAfterMs('30', now, date)).toBe(30_000)
+    expect(retryAfterMs([later], now)).toBeUndefined()
+    expect(retryAfterMs([later], now, date)).toBe(120_000)
+    expect(retryAfterMs(['Wed, 21 Oct 2026 07:29:00 GMT'], now, 'nonsense')).toBe(60_000)
+    expect(retryAfterMs(['30'], now, date)).toBe(30_000)
+  })
+
+  it('is the longest of several, and none where none can be read', () => {
+    expect(retryAfterMs(['2', 'soon', '120', '30'], now)).toBe(120_000)
+    expect(retryAfterMs(['soon', ''], now)).toBeUndefined()
+    expect(retryAfterMs([], now)).toBeUndefined()
   })
 
   it('does not depend on where we are', () => {
@@ -41,7 +52,7 @@ describe('Retry-After', () => {
     try {
       for (const zone of ['America/Los_Angeles', 'Asia/Tokyo']) {
         process.env.TZ = zone
-        expect(retryAfterMs('Wed Oct 21 07:29:00 2026', now)).toBe(60_000)
+        expect(retryAfterMs(['Wed Oct 21 07:29:00 2026'], now)).toBe(60_000)
       }
     } finally {
       if (TZ === undefined) delete process.env.TZ

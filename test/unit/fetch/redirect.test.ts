@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest'
+import { type ChainRequest, redirectOf, resumeChain } from '../../../src/fetch/redirect.ts'
+import { newUrlTask } from '../../../src/message/url-task.ts'
+import { httpResponse } from '../../support/http-response.ts'
+
+const from: ChainRequest = { target: new URL('http://a.example/a/b/c?q=1'), method: 'GET', headers: { cookie: 'x' } }
+const to = (location: string, status = 302, request = from) => redirectOf(httpResponse(status, { Location: location }), request)
+const headersTo = (location: string, request: ChainRequest) => {
+  const answer = to(location, 302, request)
+  return answer?.kind === 'hop' ? answer.headers : undefined
+}
+
+describe('a redirect', () => {
+  it.each([
+    ['C045: a relative path', 'd', 'http://a.example/a/b/d'],
+    ['a path from the root', '/d', 'http://a.example/d'],
+    ['steps upwards', '../../../d', 'http://a.example/d'],
+    ['C044: a byte as it was sent', '/caf\xe9', 'http://a.example/caf%E9'],
+    ['UTF-8 as it was sent', '/caf\xc3\xa9', 'http://a.example/caf%C3%A9'],
+    ['a host in UTF-8', 'http://b\xc3\xbccher.example/', 'http://xn--bcher-kva.example/'],
+    ['a path encoded already', '/caf%C3%A9', 'http://a.example/caf%C3%A9'],
+    ['another host, without its fragment', '//b.example/x#frag', 'http://b.example/x'],
+    ['a query alone', '?r', 'http://a.example/a/b/c?r'],
+    ['a fragment alone', '#top', 'http://a.example/a/b/c?q=1'],
+    ['white space around', ' \t/d ', 'http://a.example/d'],
+    ['a space within', '/d e', 'http://a.example/d%20e'],
+  ])('leads on: %s', (_about, location, target) => {
+    const answer = to(location)
+    expect(answer).toMatchObject({ kind: 'hop', hop: { url: from.target.href, status: 302, location: location.trim() } })
+    expect(answer?.kind === 'hop' && answer.target.href).toBe(target)
+  })
+
+  it.each([
+    ['C055: a host that is none', 'http://\xa0example.test/', '%A0example'],
+    ['a broken host', 'http://[/', 'valid URL'],
+    ['another scheme', 'ftp://a.example/', 'http or https'],
+    ['a script', 'javascript:alert(1)', 'http or https'],
+    ['data', 'data:text/html,x', 'http or https'],
+    ['credentials', 'http://user:pass@a.example/', 'no user and password'],
+    ['a port that is none', 'http://a.example:99999/', 'valid URL'],
+    ['no host', 'http://./', 'a host'],
+    ['a target that is too long', `/${'x'.repeat(9_000)}`, 'at most 8192'],
+  ])('is bad with %s', (_about, location, says) => {
+    const answer = to(location, 301)
+    expect(answer).toMatchObject({ kind: 'failed', reason: 'bad-redirect', detail: expect.stringContaining(says) })
+    expect(JSON.stringify(answer)).not.toContain('pass@')
+  })
+
+  it('is none without a target, and with a status that does not redirect', () => {
+    expect(redirectOf(httpResponse(302), from)).toBeUndefined()
+    expect(to(' ')).toBeUndefined()
+    for (const status of [200, 201, 300, 304, 305, 306, 404, 503]) expect(to('/x', status)).toBeUndefined()
+  })
+
+  it('is bad with two targets, and good with one that is said twice', () => {
+    const twice = (second: string) =>
+      redirectOf(
+        httpResponse(301, [
+          ['Location', '/x'],
+          ['location', second],
+        ]),
+        from,
+      )
+    expect(twice('/y')).toMatchObject({ kind: 'failed', detail: expect.stringContaining('"/x" and "/y"') })
+    expect(twice('/x')).toMatchObject({ kind: 'hop' })
+    expect(twice('')).toMatchObject({ kind: 'hop' })
+  })
+
+  it('changes the method as browsers do', () => {
+    const method = (status: number, was: string) => {
+      const answer = to('/x', status, { ...from, method: was })
+      return answer?.kind === 'hop' ? answer.method : undefined
+    }
+    const statuses = [301, 302, 303, 307, 308]
+    expect(statuses.map((status) => method(status, 'POST'))).toEqual(['GET', 'GET', 'GET', 'POST', 'POST'])
+    expect(statuses.map((status) => method(status, 'PUT'))).toEqual(['PUT', 'PUT', 'GET', 'PUT', 'PUT'])
+    expect(statuses.map((status) => method(status, 'HEAD'))).toEqual(['HEAD', 'HEAD', 'HEAD', 'HEAD', 'HEAD'])
+  })
+
+  it('drops what describes a body together with the body', () => {
+    const post = { ...from, method: 'POST', headers: { 'Content-Type': 'text/plain', 'content-length': '1', 'x-token': 't' } }
+    expect(headersTo('/x', post)).toEqual({ 'x-token': 't' })
+    expect(to('/x', 307, post)).toMatchObject({ headers: post.headers })
+  })
+
+  it.each([
+    ['another host', 'http://b.example/'],
+    ['a subdomain', 'http://www.a.example/'],
+    ['another scheme', 'https://a.example/'],
+    ['another port', 'http://a.example:8080/'],
+  ])('C190: keeps the headers of a task from %s', (_about, location) => {
+    const request = { ...from, headers: { authorization: 'Basic eA==', cookie: 'sid=1', 'x-any': 'y' } }
+    expect(headersTo(location, request)).toEqual({})
+    expect(headersTo('http://a.example:80/x', request)).toEqual(request.headers)
+  })
+})
+
+describe('a chain that was written to a topic', () => {
+  it('goes on where it stopped, without the headers once it has left the origin', () => {
+    const task = newUrlTask({ url: 'http://a.example/1', headers: { cookie: 'x' } })
+    const url = new URL(task.url)
+    expect(resumeChain(task, url)).toEqual({ target: url, method: 'GET', headers: { cookie: 'x' } })
+    const same = { ...task, redirects: [{ url: 'http://a.example/1', status: 302, location: '/2' }] }
+    expect(resumeChain(same, url)).toEqual({ target: new URL('http://a.example/2'), method: 'GET', headers: { cookie: 'x' } })
+    const left = {
+      ...task,
+      redirects: [
+        { url: 'http://a.example/1', status: 302, location: 'http://www.a.example/2' },
+        { url: 'http://www.a.example/2', status: 302, location: 'http://a.example/3' },
+      ],
+    }
+    expect(resumeChain(left, url)).toEqual({ target: new URL('http://a.example/3'), method: 'GET', headers: {} })
+  })
+
+  it('of its parents does not move a task', () => {
+    const task = newUrlTask({
+      url: 'http://b.example/',
+      redirects: [{ url: 'http://a.example/', status: 302, location: 'http://b.example/' }],
+    })
+    expect(resumeChain(task, new URL(task.url)).target.href).toBe('http://b.example/')
+  })
+
+  it('goes over pages that refresh and bytes outside ASCII as it did at first', () => {
+    const task = newUrlTask({
+      url: 'http://a.example/1',
+      redirects: [
+        { url: 'http://a.example/1', status: 302, location: '/caf\xe9' },
+        { url: 'http://a.example/caf%E9', status: 200, location: '/caf\xe9' },
+      ],
+    })
+    expect(resumeChain(task, new URL(task.url)).target.href).toBe('http://a.example/caf%C3%A9')
+  })
+
+  it('stops where a hop can no longer be read', () => {
+    const task = newUrlTask({ url: 'http://a.example/1', redirects: [{ url: 'http://a.example/1', status: 302, location: 'http://[' }] })
+    expect(resumeChain(task, new URL(task.url)).target.href).toBe('http://a.example/1')
+  })
+})
