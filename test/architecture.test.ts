@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { EVENTS } from '../src/kernel/events.ts'
 
 /** The rules of the house (src/README.md), checked: who may import what, who owns a library, how large a file may grow. */
 const root = fileURLToPath(new URL('../src/', import.meta.url))
@@ -150,6 +151,13 @@ describe('the layout of src', () => {
       (file) => /(^|\/)(utils?|helpers?|common|misc|types)\.ts$/.test(file.path) || !/^[a-z0-9/-]+\.ts$/.test(file.path),
     )
     expect(bad.map((file) => file.path)).toEqual([])
+  })
+
+  it('emits every event of the catalogue somewhere', () => {
+    const emitting = files.filter((file) => file.path !== 'kernel/events.ts').map((file) => file.text)
+    // By its name as text: a name is also handed on, and emitted by whoever gets it.
+    const silent = Object.keys(EVENTS).filter((name) => !emitting.some((text) => text.includes(`'${name}'`)))
+    expect(silent).toEqual([])
   })
 
   it('silences nothing', () => {

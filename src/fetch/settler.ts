@@ -1,7 +1,7 @@
 import type { OutgoingMessage } from '../kafka/message.ts'
 import type { MessageProducer } from '../kafka/producer.ts'
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
-import { errorText, isMillraceError } from '../kernel/errors.ts'
+import { isMillraceError } from '../kernel/errors.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import type { StateStore } from '../state/state-store.ts'
 import type { StoreGate } from './store-gate.ts'
@@ -105,9 +105,4 @@ export class Settler {
 /** True where a settlement failed since the worker ends: the entry comes again after a restart. */
 export function isEnding(error: unknown, signal: AbortSignal): boolean {
   return signal.aborted || isMillraceError(error, 'ABORTED')
-}
-
-/** For people, in a dead letter. */
-export function failureText(error: unknown): string {
-  return error instanceof Error && error.cause !== undefined ? `${errorText(error)}: ${errorText(error.cause)}` : errorText(error)
 }

@@ -4,7 +4,7 @@ import type { EventFields, Observer } from '../kernel/observe.ts'
 import type { Cluster, ClusterOptions } from './cluster.ts'
 import { registerCodecs } from './codecs.ts'
 import { loadKafkajs } from './patches/load-kafkajs.ts'
-import { verifyReachable } from './reachability.ts'
+import { verifyReachable } from './probe-brokers.ts'
 
 /** How to reach a Kafka. */
 export interface KafkaConnection {

@@ -24,12 +24,6 @@ export interface OutgoingMessage {
   readonly timestamp?: number
 }
 
-/** Where a message was stored. */
-export interface Acknowledged {
-  readonly topic: string
-  readonly partition: number
-}
-
 /** Text of a header; undefined where it is absent. */
 export function headerText(headers: MessageHeaders, name: string): string | undefined {
   return headers[name]?.toString('utf8')

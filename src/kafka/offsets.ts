@@ -7,8 +7,8 @@ import { byLeader, byTopic, type ClusterSession, partitionsOf } from './cluster-
 export type Isolation = 'read_uncommitted' | 'read_committed'
 
 /** As the protocol calls the first offset of a log and its end. */
-const EARLIEST = '-2'
-const LATEST = '-1'
+export const EARLIEST = '-2'
+export const LATEST = '-1'
 
 export function isolationLevel(isolation: Isolation): 0 | 1 {
   return isolation === 'read_committed' ? 1 : 0

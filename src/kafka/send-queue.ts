@@ -137,15 +137,7 @@ export class SendQueue {
 
   /** Takes back what a call has not on the wire. Shape: the items that were removed. */
   removeCall(call: SendCall): SendItem[] {
-    return this.#remove((item) => item.call === call)
-  }
-
-  /** Everything that waits, in no particular order. */
-  removeAll(): SendItem[] {
-    return this.#remove(() => true)
-  }
-
-  #remove(matches: (item: SendItem) => boolean): SendItem[] {
+    const matches = (item: SendItem): boolean => item.call === call
     const removed: SendItem[] = []
     for (const lane of this.#lanes.values()) {
       if (!lane.items.some(matches)) continue

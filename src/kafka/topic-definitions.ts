@@ -44,7 +44,7 @@ export interface TopicSettings {
 const DAY_MS = 86_400_000
 const MIB = 1_048_576
 /** What a broker allows where nothing is set; written out so that the limit we check is the one in force. */
-const DEFAULT_MAX_BATCH_BYTES = 1_048_588
+export const DEFAULT_MAX_BATCH_BYTES = 1_048_588
 const DELAY_SEGMENT_BYTES = 64 * MIB
 const LARGEST_SEGMENT_BYTES = 1_024 * MIB
 const SMALLEST_SEGMENT_BYTES = 16 * MIB

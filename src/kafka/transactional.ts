@@ -14,6 +14,7 @@ import { checkMessage, piecesOf, toKafkajs, unansweredPartitions } from './outgo
 import { explicitPartition } from './producer-connection.ts'
 import { reach } from './reach.ts'
 import { closeWithin } from './shared-connection.ts'
+import { DEFAULT_MAX_BATCH_BYTES } from './topic-definitions.ts'
 
 /** What a group has committed for one partition. */
 export interface CommittedOffset {
@@ -70,7 +71,6 @@ const CONCURRENT_LIMIT_MS = 5_000
 /** A broker takes this long at most to abort what the former owner left open. */
 const FENCE_LIMIT_MS = 15_000
 const FENCE_BACKOFF = { firstMs: 50, maxMs: 1_000 } as const
-const DEFAULT_MAX_BATCH_BYTES = 1_048_588
 /** Per piece of one transaction; larger ones block the event loop. */
 const PIECE_MESSAGES = 500
 const PIECE_BYTES = 1_048_576
