@@ -14,6 +14,9 @@ function reference(pattern: string, path: string): boolean {
 const few = fc.string({ unit: fc.constantFrom('a', 'b', '/'), maxLength: 12 })
 const pattern = fc.string({ unit: fc.constantFrom('a', 'b', '/', '*', '*'), maxLength: 10 })
 
+/** Time of this process alone: a busy machine makes no pattern slow. */
+const cpuMsSince = (before: NodeJS.CpuUsage): number => process.cpuUsage(before).user / 1_000
+
 describe('a pattern of robots.txt', () => {
   it('means what trying every place means', () => {
     fc.assert(
@@ -61,16 +64,16 @@ describe('a pattern of robots.txt', () => {
     ['stars alone', `/${'*'.repeat(16_000)}x`, `/${'y'.repeat(8_000)}`],
   ])('costs no more than its length: %s', (_about, rule, path) => {
     const file = `User-agent: *\n${`Disallow: ${rule}\n`.repeat(Math.floor(500_000 / (rule.length + 11)))}`
-    const startedAt = performance.now()
+    const before = process.cpuUsage()
     expect(robotsVerdict(parseRobots(file), 'foobot', path).allowed).toBe(true)
-    expect(performance.now() - startedAt).toBeLessThan(500)
+    expect(cpuMsSince(before)).toBeLessThan(500)
   })
 
   it('is read in no time from a file of spaces', () => {
     const file = `${'a'.padEnd(16_000)}b: c\n`.repeat(30)
-    const startedAt = performance.now()
+    const before = process.cpuUsage()
     expect(parseRobots(file).understoodLines).toBe(0)
-    expect(performance.now() - startedAt).toBeLessThan(500)
+    expect(cpuMsSince(before)).toBeLessThan(500)
   })
 })
 

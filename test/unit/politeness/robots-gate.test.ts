@@ -142,6 +142,31 @@ describe('the robots gate', () => {
     expect(second.asked).toEqual([])
   })
 
+  it('takes the last good copy of another process where the site is silent', async () => {
+    const shared = new Shared()
+    const clock = new ManualClock()
+    const first = gateOf(() => answer(200, forbidsP), { shared, clock })
+    const second = gateOf(() => silence, { shared, clock })
+    await first.check('http://a.test/x')
+    await clock.advance(23 * HOUR_MS)
+    expect(await second.check('http://a.test/p')).toMatchObject({ kind: 'refused' })
+    expect(second.asked).toEqual(['http://a.test/robots.txt'])
+    await clock.advance(HOUR_MS)
+    expect(await second.check('http://a.test/p')).toMatchObject({ kind: 'unreachable' })
+  })
+
+  it('lets an absent file stand in as well, and learns of a new one', async () => {
+    let now = answer(404)
+    const { check, clock } = gateOf(() => now)
+    await check('http://a.test/p')
+    now = answer(500)
+    await clock.advance(13 * HOUR_MS)
+    expect(await check('http://a.test/p')).toMatchObject({ kind: 'allowed', verdict: 'absent' })
+    now = answer(200, forbidsP)
+    await clock.advance(10_000)
+    expect(await check('http://a.test/p')).toMatchObject({ kind: 'refused' })
+  })
+
   it('hands on that the site has no place free, and asks again at once', async () => {
     const answers: Answer[] = [{ kind: 'wait', waitMs: 70 }, answer(404)]
     const { check } = gateOf(() => answers.shift() ?? silence)

@@ -2,8 +2,9 @@
  * What Google's published matcher says, as a table of ours: each verdict that its robots_test.cc asserts for a file, an agent and a
  * URL, on `http://site.test` where not said otherwise. Source: github.com/google/robotstxt (Apache-2.0), robots_test.cc.
  *
- * Left out: paths of URLs without a scheme, since no such URL comes here. Different, and marked: URLs with raw characters outside
- * ASCII. Google's matcher leaves the encoding of a URL to its caller and then finds no match; RFC 9309 section 2.2.2 encodes both sides.
+ * Left out: numbers of lines, which nobody asks for here, and paths of URLs without a scheme, since no such URL comes here. Different,
+ * and marked: URLs with raw characters outside ASCII. Google's matcher leaves the encoding of a URL to its caller and then finds no
+ * match; RFC 9309 section 2.2.2 encodes both sides.
  */
 export interface GoogleCase {
   readonly about: string
@@ -225,4 +226,23 @@ export const GOOGLE_SPELLINGS: readonly (readonly [rule: string, compared: strin
   ['/a/b/c', '/a/b/c'],
   ['á', '%C3%A1'],
   ['%aa', '%AA'],
+]
+
+/** URLs and what of them is compared. */
+export const GOOGLE_PATHS: readonly (readonly [url: string, compared: string])[] = [
+  ['http://www.example.com', '/'],
+  ['http://www.example.com/', '/'],
+  ['http://www.example.com/a', '/a'],
+  ['http://www.example.com/a/', '/a/'],
+  ['http://www.example.com/a/b?c=http://d.e/', '/a/b?c=http://d.e/'],
+  ['http://www.example.com/a/b?c=d&e=f#fragment', '/a/b?c=d&e=f'],
+  ['http://example.com?a', '/?a'],
+  ['http://example.com/a;b#c', '/a;b'],
+]
+
+/** Files that name one sitemap, before, within or behind the groups. */
+export const GOOGLE_SITEMAP = 'http://foo.bar/sitemap.xml'
+export const GOOGLE_SITEMAP_FILES: readonly string[] = [
+  lines('User-Agent: foo', 'Allow: /some/path', 'User-Agent: bar', '', '', `Sitemap: ${GOOGLE_SITEMAP}`),
+  lines(`Sitemap: ${GOOGLE_SITEMAP}`, 'User-Agent: foo', 'Allow: /some/path', 'User-Agent: bar', '', ''),
 ]

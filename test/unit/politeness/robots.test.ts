@@ -7,8 +7,16 @@ import {
   robotsVerdict,
   sitemapUrls,
 } from '../../../src/politeness/robots.ts'
-import { escapePattern } from '../../../src/politeness/robots-pattern.ts'
-import { GOOGLE_CASES, GOOGLE_FILES, GOOGLE_SPELLINGS, GOOGLE_TOKENS } from './robots-google-cases.ts'
+import { escapePath, escapePattern } from '../../../src/politeness/robots-pattern.ts'
+import {
+  GOOGLE_CASES,
+  GOOGLE_FILES,
+  GOOGLE_PATHS,
+  GOOGLE_SITEMAP,
+  GOOGLE_SITEMAP_FILES,
+  GOOGLE_SPELLINGS,
+  GOOGLE_TOKENS,
+} from './robots-google-cases.ts'
 
 const isAllowed = (robots: string | Buffer, url: string, token = 'foobot'): boolean => {
   const { pathname, search } = new URL(url, 'http://site.test')
@@ -53,10 +61,24 @@ describe("Google's table", () => {
     expect(escapePattern(Buffer.from(rule).toString('latin1'))).toBe(compared)
   })
 
+  it.each(GOOGLE_PATHS)('compares %j as %j', (url, compared) => {
+    const { pathname, search } = new URL(url)
+    expect(escapePath(pathname + search)).toBe(compared)
+    const rules = parseRobots(`User-agent: *\nDisallow: ${compared}$\n`)
+    expect(robotsVerdict(rules, 'foobot', pathname + search).allowed).toBe(false)
+  })
+
+  it('reads a sitemap wherever it stands', () => {
+    expect(GOOGLE_SITEMAP_FILES.map((file) => sitemapUrls(parseRobots(file), 'http://foo.bar/robots.txt'))).toEqual([
+      [GOOGLE_SITEMAP],
+      [GOOGLE_SITEMAP],
+    ])
+  })
+
   it('is whole', () => {
-    const count =
-      verdicts.length + GOOGLE_FILES.length + GOOGLE_TOKENS.valid.length + GOOGLE_TOKENS.invalid.length + GOOGLE_SPELLINGS.length
-    expect(count).toBeGreaterThanOrEqual(145)
+    const tokens = GOOGLE_TOKENS.valid.length + GOOGLE_TOKENS.invalid.length
+    const lists = [verdicts, GOOGLE_FILES, GOOGLE_SPELLINGS, GOOGLE_PATHS, GOOGLE_SITEMAP_FILES]
+    expect(lists.reduce((sum, { length }) => sum + length, tokens)).toBeGreaterThanOrEqual(155)
   })
 })
 
@@ -153,9 +175,9 @@ describe('robots.txt in the wild', () => {
   })
 
   it('reads 512 KiB and no more', () => {
-    const filler = '# x\n'.repeat(MAX_ROBOTS_BYTES / 4 - 10)
+    const filler = `#${'x'.repeat(1_022)}\n`.repeat(MAX_ROBOTS_BYTES / 1_024 - 1)
     expect(isAllowed(`User-agent: *\n${filler}Disallow: /\n`, '/x')).toBe(false)
-    expect(isAllowed(`User-agent: *\n${filler}${'# x\n'.repeat(10)}Disallow: /\n`, '/x')).toBe(true)
+    expect(isAllowed(`User-agent: *\n${filler}${filler.slice(0, 1_024)}Disallow: /\n`, '/x')).toBe(true)
   })
 
   it.each(['\0', '\0\0\0', ':', '::::', 'user-agent', 'user-agent:', 'disallow:', '\r', '#', '\xff\xfe', 'user-agent:\ndisallow: /'])(
