@@ -43,12 +43,13 @@ function readSource(path: string): SourceFile {
 const SHARED = ['politeness', 'url', 'kafka', 'message', 'kernel']
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   kernel: [],
+  machine: ['kernel'],
   config: ['kernel'],
   url: ['kernel'],
   message: ['kernel', 'url'],
-  state: ['kernel'],
+  state: ['kernel', 'machine'],
   kafka: ['kernel', 'message', 'url'],
-  embedded: ['kernel'],
+  embedded: ['kernel', 'machine'],
   politeness: ['kernel', 'url', 'message'],
   frontier: [...SHARED, 'state'],
   fetch: [...SHARED, 'state'],
@@ -56,7 +57,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   extract: [...SHARED, 'state'],
   replay: [...SHARED, 'state', 'extract'],
   example: ['kernel'],
-  control: ['frontier', 'fetch', 'delay', 'extract', 'replay', 'embedded', 'example', 'config', 'state', ...SHARED],
+  control: ['frontier', 'fetch', 'delay', 'extract', 'replay', 'embedded', 'example', 'config', 'state', 'machine', ...SHARED],
   cli: ['control', 'config', 'message', 'kernel'],
   '': ['control', 'extract', 'message', 'config', 'kernel'],
 }

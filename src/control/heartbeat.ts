@@ -1,6 +1,6 @@
 import { errorText } from '../kernel/errors.ts'
+import { ownProcess } from '../machine/process-identity.ts'
 import { uuidV7 } from '../message/ids.ts'
-import { ownProcess } from '../state/process-identity.ts'
 import type { Runtime } from './runtime.ts'
 
 const EVERY_MS = 5_000

@@ -8,10 +8,10 @@ import { FrontierWorker } from '../frontier/frontier-worker.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import type { Service } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { ownProcess } from '../machine/process-identity.ts'
 import type { Page } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { LANES } from '../message/topics.ts'
-import { ownProcess } from '../state/process-identity.ts'
 import type { Runtime } from './runtime.ts'
 import { crawlBudgets, hopScope, linkScope, paceRules, stoppedCrawls, taskBudgets } from './site-rules.ts'
 
@@ -27,7 +27,15 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
   const exchange = config['fetch.userAgent'] === undefined ? warnOnPublic(http, observer) : http
   return new FetchWorker({
     createConsumer: (handlers) =>
-      new WindowedConsumer({ client, groupId: groups.fetch, topics: LANES.map((lane) => topics.urls[lane]), ...handlers, clock, observer }),
+      new WindowedConsumer({
+        client,
+        groupId: groups.fetch,
+        topics: LANES.map((lane) => topics.urls[lane]),
+        ...handlers,
+        settings: runtime.consumerSettings,
+        clock,
+        observer,
+      }),
     producer,
     codec,
     topics,
@@ -101,6 +109,7 @@ export async function createDelay(runtime: Runtime): Promise<Service> {
         groupId: groups.delay,
         topics: topics.delays.map(({ topic }) => topic),
         ...handlers,
+        settings: runtime.consumerSettings,
         clock,
         observer,
       }),
@@ -130,6 +139,7 @@ export async function createFrontier(
     publisher,
     state,
     inScope: linkScope(config),
+    settings: runtime.consumerSettings,
     narrowLinks,
     isBudgetFull: async (crawlId, domain) => {
       for (const { id, limit } of crawlBudgets(config, crawlId, domain)) if ((await state.reserved(id)) >= limit) return true

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, copyFileSync, fstatSync, mkdirSync, openSync, readSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { type ProcessIdentity, parseIdentity } from '../machine/process-identity.ts'
 import { readJsonFile, writeJsonFile } from './atomic-file.ts'
-import { type ProcessIdentity, parseIdentity } from './process-identity.ts'
 
 /**
  * The folder of the embedded broker and the files in it. Each has one writer:

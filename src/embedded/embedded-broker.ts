@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { describeProcess, isAlive, isLocal, ownIdentity } from '../machine/process-identity.ts'
 import { writeJsonFile } from './atomic-file.ts'
 import {
   type BrokerFolder,
@@ -18,7 +19,6 @@ import { type BrokerRuntime, findRuntime } from './broker-runtime.ts'
 import { adoptBroker, startBroker } from './broker-start.ts'
 import { type HeldLock, waitForLock } from './file-lock.ts'
 import { addLease, liveLeases } from './leases.ts'
-import { describeProcess, isAlive, isLocal, ownIdentity } from './process-identity.ts'
 import { endBroker, type FoundBroker, findBroker } from './running-broker.ts'
 
 /** Longer than any start of another process; installing and downloading happen outside the lock. */

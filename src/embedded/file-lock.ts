@@ -2,8 +2,8 @@ import { linkSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { describeProcess, isAlive, isLocal, ownIdentity, type ProcessIdentity, parseIdentity } from '../machine/process-identity.ts'
 import { readJsonFile, temporaryBeside, writeJsonFile } from './atomic-file.ts'
-import { describeProcess, isAlive, isLocal, ownIdentity, type ProcessIdentity, parseIdentity } from './process-identity.ts'
 
 /**
  * An exclusive lock between processes that survives kill -9 of its holder.

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { isAlive, isLocal, ownIdentity, type ProcessIdentity, parseIdentity } from '../machine/process-identity.ts'
 import { readJsonFile, writeJsonFile } from './atomic-file.ts'
-import { isAlive, isLocal, ownIdentity, type ProcessIdentity, parseIdentity } from './process-identity.ts'
 
 /** A user of the broker: as long as its process lives and its lease lies in the folder, the broker stays. */
 export interface Lease {

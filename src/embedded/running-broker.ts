@@ -1,10 +1,10 @@
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { describeProcess, findProcess, isAlive, isLocal, type ProcessIdentity } from '../machine/process-identity.ts'
 import { type BrokerFolder, type ProcessFile, readClusterFile, readProcessFile, removeFile } from './broker-folder.ts'
 import { probeBroker } from './broker-probe.ts'
 import { brokerMark } from './launch-spec.ts'
-import { describeProcess, findProcess, isAlive, isLocal, type ProcessIdentity } from './process-identity.ts'
 
 /**
  * What the start lock's holder finds in the folder.

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText } from '../kernel/errors.ts'
+import { identityOf, isAlive, isLocal, ownIdentity, type ProcessIdentity } from '../machine/process-identity.ts'
 import { writeJsonFile } from './atomic-file.ts'
 import {
   type BrokerFolder,
@@ -17,7 +18,6 @@ import { probeBroker } from './broker-probe.ts'
 import { type HeldLock, tryLock } from './file-lock.ts'
 import { type LaunchSpec, placeArchive, readLaunchSpec } from './launch-spec.ts'
 import { liveLeases } from './leases.ts'
-import { identityOf, isAlive, isLocal, ownIdentity, type ProcessIdentity } from './process-identity.ts'
 import { runCommand } from './run-command.ts'
 import { lostBroker } from './running-broker.ts'
 

@@ -156,7 +156,7 @@ export interface LimiterKey {
 
 export interface LeaseOwner {
   readonly workerId: string
-  /** The machine, and the set of processes in it, within which `pid` is unique (process-identity.ts). */
+  /** The machine, and the set of processes in it, within which `pid` is unique (machine/process-identity.ts). */
   readonly host: string
   readonly pid: number
   /** Start of the process as the system tells it, so that a reused pid is not taken for the old process. */

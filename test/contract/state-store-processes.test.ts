@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { PolitenessKey } from '../../src/kernel/brand.ts'
-import { ownProcess } from '../../src/state/process-identity.ts'
+import { ownProcess } from '../../src/machine/process-identity.ts'
 import type { LimiterAnswer, LimiterKey, LimiterRequest } from '../../src/state/state-store.ts'
 import { eventually } from '../support/eventually.ts'
 import { StateChild } from '../support/state-processes.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { PolitenessKey } from '../../src/kernel/brand.ts'
-import { hostIdentity, ownProcess } from '../../src/state/process-identity.ts'
+import { hostIdentity, ownProcess } from '../../src/machine/process-identity.ts'
 import type { LimiterAnswer, LimiterKey, LimiterRequest, StateStore, WorkerHeartbeat } from '../../src/state/state-store.ts'
 
 /** One deployment on one kind of store. `elapse` lets the store's own time go by: at once on a clock of ours, really on Redis. */

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { brokerFolder, readClusterFile, readProcessFile } from '../../src/embedded/broker-folder.ts'
 import { acquireBroker } from '../../src/embedded/embedded-broker.ts'
 import { brokerMark } from '../../src/embedded/launch-spec.ts'
-import { findProcess, isAlive } from '../../src/embedded/process-identity.ts'
+import { findProcess, isAlive } from '../../src/machine/process-identity.ts'
 import { brokerOptions, RecordingObserver } from '../support/embedded.ts'
 import { eventually } from '../support/eventually.ts'
 

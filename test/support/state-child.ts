@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/kernel/clock.ts'
 import { silentObserver } from '../../src/kernel/observe.ts'
+import { ownProcess } from '../../src/machine/process-identity.ts'
 import { LmdbStore } from '../../src/state/lmdb/lmdb-store.ts'
-import { ownProcess } from '../../src/state/process-identity.ts'
 import type { LimiterRequest } from '../../src/state/state-store.ts'
 
 /**

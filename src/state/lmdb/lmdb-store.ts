@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { PolitenessKey } from '../../kernel/brand.ts'
 import type { Observer } from '../../kernel/observe.ts'
+import { bootId, isGone } from '../../machine/process-identity.ts'
 import { checkLimiterRequest } from '../limiter-rules.ts'
-import { bootId, isGone } from '../process-identity.ts'
 import type {
   Budget,
   Claim,

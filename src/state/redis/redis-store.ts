@@ -2,8 +2,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { PolitenessKey } from '../../kernel/brand.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Observer } from '../../kernel/observe.ts'
+import { isGone } from '../../machine/process-identity.ts'
 import { checkLimiterRequest } from '../limiter-rules.ts'
-import { isGone } from '../process-identity.ts'
 import type {
   Budget,
   Claim,

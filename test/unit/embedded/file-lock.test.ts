@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type HeldLock, tryLock, waitForLock } from '../../../src/embedded/file-lock.ts'
-import { ownIdentity } from '../../../src/embedded/process-identity.ts'
 import { acquireRunLock } from '../../../src/embedded/run-lock.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { isMillraceError } from '../../../src/kernel/errors.ts'
+import { ownIdentity } from '../../../src/machine/process-identity.ts'
 
 let folder: string
 beforeEach(() => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { addLease, liveLeases } from '../../../src/embedded/leases.ts'
-import { identityOf, isAlive, ownIdentity } from '../../../src/embedded/process-identity.ts'
+import { identityOf, isAlive, ownIdentity } from '../../../src/machine/process-identity.ts'
 
 let folder: string
 beforeEach(() => {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { bootId, hostIdentity, isGone, ownProcess, processStartedAt } from '../../../src/state/process-identity.ts'
+import { bootId, hostIdentity, isAlive, isGone, ownIdentity, ownProcess, processStartedAt } from '../../../src/machine/process-identity.ts'
 
 describe('process identity', () => {
   it('knows this process, and that it is there', () => {
@@ -25,5 +25,18 @@ describe('process identity', () => {
     await ended
     expect(isGone({ pid, pidStartedAt })).toBe(true)
     expect(isGone({ pid, pidStartedAt: '' })).toBe(true)
+  })
+
+  it('takes a process that the system hides for one that is there', () => {
+    const hidden = () => ({ kind: 'hidden' }) as const
+    expect(isGone({ pid: 4711, pidStartedAt: '1' }, hidden)).toBe(false)
+    expect(isAlive(ownIdentity(), hidden)).toBe(true)
+    const ended = () => ({ kind: 'ended' }) as const
+    expect(isGone({ pid: 4711, pidStartedAt: '1' }, ended)).toBe(true)
+    expect(isAlive(ownIdentity(), ended)).toBe(false)
+  })
+
+  it('never takes a number that is no pid for a process', () => {
+    for (const pid of [0, -1, Number.NaN]) expect(isGone({ pid, pidStartedAt: '' })).toBe(true)
   })
 })
