@@ -1,8 +1,9 @@
 import pino from 'pino'
+import type { LogLevel } from '../kernel/events.ts'
 import type { Logger } from '../kernel/observe.ts'
 
-/** Log lines as NDJSON on stderr, where people and collectors both can read them; stdout is for data. */
-export function createLogger(level: 'debug' | 'info' | 'warn' | 'error' | 'silent'): Logger {
+/** Log lines as NDJSON on stderr, for collectors; stdout is for data. */
+export function createLogger(level: LogLevel): Logger {
   return pino(
     {
       level,
@@ -14,4 +15,25 @@ export function createLogger(level: 'debug' | 'info' | 'warn' | 'error' | 'silen
     },
     pino.destination({ dest: 2, sync: true }),
   )
+}
+
+const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
+
+/** The same for a person at a terminal: one readable line, without stacks. */
+export function createTerminalLogger(level: LogLevel, write: (line: string) => void): Logger {
+  const log =
+    (of: LogLevel) =>
+    (fields: object, message: string): void => {
+      if (LEVELS.indexOf(of) < LEVELS.indexOf(level)) return
+      const facts = Object.entries(fields).flatMap(([name, value]) =>
+        name === 'event' || value === undefined || value === '' ? [] : [`${name} ${shown(value)}`],
+      )
+      write(`${of}: ${message}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`)
+    }
+  return { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
+}
+
+function shown(value: unknown): string {
+  const text = value instanceof Error ? value.message : String(value)
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text
 }

@@ -4,9 +4,9 @@ import pc from 'picocolors'
 import { loadConfig } from '../config/load.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
-import { createObserver, type MetricSink } from '../kernel/observe.ts'
+import { createObserver, type Logger, type MetricSink } from '../kernel/observe.ts'
 import type { CommandContext, GlobalOptions } from './context.ts'
-import { createLogger } from './log.ts'
+import { createLogger, createTerminalLogger } from './log.ts'
 import { buildProgram } from './program.ts'
 import { reportError } from './report-error.ts'
 
@@ -31,7 +31,7 @@ async function main(argv: readonly string[]): Promise<number> {
     globals = options
     let sink: MetricSink | undefined
     const metrics: MetricSink = { record: (metric, labels, value) => sink?.record(metric, labels, value) }
-    const observer = createObserver({ logger: createLogger(logLevel(options)), metrics, clock: systemClock })
+    const observer = createObserver({ logger: loggerOf(options), metrics, clock: systemClock })
     return {
       globals: options,
       loadConfig: (flags = {}) =>
@@ -70,6 +70,13 @@ async function main(argv: readonly string[]): Promise<number> {
     process.stderr.write(`${isRed ? report.text.replace(/^error:/, pc.red('error:')) : report.text}\n`)
     return signalCode() ?? report.exitCode
   }
+}
+
+function loggerOf(options: GlobalOptions): Logger {
+  const level = logLevel(options)
+  if (options.json || options.verbose || process.stderr.isTTY !== true) return createLogger(level)
+  // Progress is drawn on the same line.
+  return createTerminalLogger(level, (line) => process.stderr.write(`\r\x1b[2K${line}\n`))
 }
 
 function logLevel(options: GlobalOptions): 'debug' | 'warn' | 'error' {

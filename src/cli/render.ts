@@ -48,6 +48,11 @@ export function renderCount(count: number | bigint): string {
   return count.toString().replaceAll(/\B(?=(\d{3})+(?!\d))/g, ',')
 }
 
+/** `1 URL`, `2 URLs`. */
+export function counted(count: number | bigint, noun: string): string {
+  return `${renderCount(count)} ${noun}${BigInt(count) === 1n ? '' : 's'}`
+}
+
 /** 1536 -> `1.5 KiB`. */
 export function renderBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']

@@ -57,7 +57,13 @@ export async function replayPlan(context: CommandContext, flags: ReplayFlags, as
     }
     if (context.globals.json)
       await context.out(toJson({ extractor: `${extractor.name}:${extractor.version}`, ...plan, filter: scope.filter }))
-    else await writePlan(context, plan, extractor)
+    else
+      await writePlan(
+        context,
+        plan,
+        extractor,
+        Object.values(scope.filter).some((value) => value !== undefined),
+      )
   })
 }
 
@@ -98,7 +104,6 @@ async function inPlace(
     group,
   }: { replayId: string; extractor: Extractor; scope: ReplayScope; plan: Plan; group: string | undefined },
 ): Promise<void> {
-  if (plan.pages === 0n) throw new MillraceError('REPLAY_REFUSED', 'there is no page in that range which the group has read')
   const groupId = runtime.groups.extract(group)
   await rewindGroup(
     runtime,
@@ -147,7 +152,10 @@ async function shadow(context: CommandContext, runtime: Runtime, request: Shadow
     context.note(`stopped; \`millrace replay run --shadow --id ${report.replayId}\` with the same flags goes on`)
     return
   }
-  const comparison = await compareShadow(runtime, report.topic, request.extractor.name)
+  const comparison = await compareShadow(runtime, report.topic, request.extractor.name, {
+    plan: request.plan,
+    filter: request.scope.filter,
+  })
   if (context.globals.json) {
     await context.out(toJson({ ...report, comparison }))
     return
@@ -158,7 +166,7 @@ async function shadow(context: CommandContext, runtime: Runtime, request: Shadow
   await writeComparison(context, comparison)
 }
 
-async function writePlan(context: CommandContext, plan: Plan, extractor: Extractor): Promise<void> {
+async function writePlan(context: CommandContext, plan: Plan, extractor: Extractor, isFiltered: boolean): Promise<void> {
   const rows = plan.partitions.map(({ partition, from, until, pages, note }) => [
     String(partition),
     String(from),
@@ -182,6 +190,7 @@ async function writePlan(context: CommandContext, plan: Plan, extractor: Extract
   await context.out(
     `${renderCount(plan.pages)} pages of ${plan.topic} for ${extractor.name} version ${extractor.version}; nothing was changed`,
   )
+  if (isFiltered) await context.out('pages that the filter passes over are counted: which these are is known when they are read')
   if (plan.gone > 0n) await context.out(`${renderCount(plan.gone)} pages of the range are gone by retention`)
 }
 

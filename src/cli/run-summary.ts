@@ -1,6 +1,6 @@
 import type { RunProgress, RunReport } from '../control/run.ts'
 import type { CommandContext } from './context.ts'
-import { renderCount, renderDuration } from './render.ts'
+import { counted, renderCount, renderDuration } from './render.ts'
 
 /** One line of progress. */
 export function runProgressText(progress: RunProgress): string {
@@ -14,11 +14,13 @@ export async function writeSummary(context: CommandContext, report: RunReport, w
   const parts = Object.entries(outcomes).map(([kind, count]) => `${renderCount(count ?? 0)} ${kind.toLowerCase()}`)
   if (inFlight > 0) parts.push(`${renderCount(inFlight)} waiting`)
   if (difference > 0) parts.push(`${renderCount(difference)} unaccounted for`)
-  await write(`${renderCount(produced)} URLs: ${parts.join(', ') || 'none'}`)
+  // Without seeds of its own a run works off whatever lies there: its ledger is that of the whole log.
+  const whose = report.crawlId === undefined ? ' in the log' : ''
+  await write(`${counted(produced, 'URL')}${whose}: ${parts.join(', ') || 'none'}`)
   const why = Object.entries(reasons).map(([reason, count]) => `${reason} ${renderCount(count ?? 0)}`)
   if (why.length > 0) await write(`not fetched: ${why.join(', ')}`)
   await write(
-    `${renderCount(report.records)} records in ${renderDuration(report.elapsedMs)}${report.crawlId === undefined ? '' : `, crawl ${report.crawlId}`}`,
+    `${counted(report.records, 'record')} in ${renderDuration(report.elapsedMs)}${report.crawlId === undefined ? '' : `, crawl ${report.crawlId}`}`,
   )
   for (const task of report.waiting.slice(0, 10))
     await write(`waits until ${new Date(task.dueAt).toISOString()}: ${task.url} (${task.reason})`)

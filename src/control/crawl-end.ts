@@ -3,6 +3,7 @@ import { partitionId } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
+import { learnSchemas } from '../message/learn-schemas.ts'
 import { LANES } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -32,14 +33,16 @@ export class CrawlEnd {
   /** Undefined: all that is queued, whatever crawl it belongs to. */
   readonly #crawlId: string | undefined
   readonly #maxWaitMs: number
+  readonly #extractGroups: readonly string[]
   #htmlEnd: Map<number, bigint> | undefined
   #unchangedSinceMono = 0
   #seen = ''
 
-  constructor(runtime: Runtime, options: { crawlId?: string; maxWaitMs: number }) {
+  constructor(runtime: Runtime, options: { crawlId?: string; maxWaitMs: number; extractGroups: readonly string[] }) {
     this.#runtime = runtime
     this.#crawlId = options.crawlId
     this.#maxWaitMs = options.maxWaitMs
+    this.#extractGroups = options.extractGroups
   }
 
   async check(): Promise<CrawlState> {
@@ -76,9 +79,8 @@ export class CrawlEnd {
   }
 
   async #readersArePast(end: ReadonlyMap<number, bigint>): Promise<boolean> {
-    const { topics, groups, admin, config } = this.#runtime
-    const named = Object.keys(config['extract.groups']).map((name) => groups.extract(name))
-    for (const group of [groups.frontier, groups.extract(), ...named]) {
+    const { topics, groups, admin } = this.#runtime
+    for (const group of [groups.frontier, ...this.#extractGroups]) {
       const lags = await admin.lag(group, [topics.html])
       for (const { partition, committed, low } of lags) {
         const target = end.get(partition) ?? 0n
@@ -124,6 +126,11 @@ export async function delayedTasks(runtime: Runtime, crawlId: string | undefined
   const found = new Map<string, DelayedTask>()
   for await (const event of readLog({ client, clock, from, until })) {
     if (event.kind !== 'batch') continue
+    await learnSchemas(
+      codec,
+      event.messages.map(({ value }) => value),
+      { clock },
+    )
     for (const { value, headers } of event.messages) {
       try {
         const task = decodeTask(codec, value)

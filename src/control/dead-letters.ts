@@ -56,6 +56,8 @@ export async function showDeadLetter(
   offset: bigint,
 ): Promise<(ListedDeadLetter & { value: Buffer | null }) | undefined> {
   await requireTopics(runtime, [runtime.topics.deadLetters])
+  const partitions = await runtime.admin.partitions(runtime.topics.deadLetters)
+  if (!partitions.includes(partition)) return undefined
   const message = await readOne(runtime.admin.session, { topic: runtime.topics.deadLetters, partition }, offset)
   return message === undefined ? undefined : { ...listed(message), value: message.value }
 }

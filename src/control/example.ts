@@ -95,11 +95,12 @@ async function replay(runtime: Runtime, shop: ShopServer, options: ExampleOption
   const [extractor] = await exampleExtractor(2)
   if (extractor === undefined) return
   const scope = { start: { kind: 'earliest' }, filter: {} } as const
+  const plan = await planRange(runtime, runtime.groups.extract(), scope, false)
   const report = await runShadow(runtime, {
     replayId: `example-${runtime.clock.now()}`,
     extractor,
     filter: {},
-    plan: await planRange(runtime, runtime.groups.extract(), scope, false),
+    plan,
     rate: undefined,
     out: undefined,
     drainTimeoutMs: DRAIN_MS,
@@ -108,7 +109,7 @@ async function replay(runtime: Runtime, shop: ShopServer, options: ExampleOption
     aborting: options.aborting,
   })
   if (report.interrupted) return options.onStep({ kind: 'interrupted' })
-  const comparison = await compareShadow(runtime, report.topic, extractor.name)
+  const comparison = await compareShadow(runtime, report.topic, extractor.name, { plan, filter: {} })
   await options.onStep({ kind: 'replayed', report, requests: shop.requestCount() - before, comparison })
 }
 

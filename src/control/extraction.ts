@@ -175,6 +175,7 @@ export async function createExtract(
     codec,
     control: await runtime.control(),
     maxBatchBytes: runtime.maxBatchBytes,
+    settings: runtime.consumerSettings,
     onReplayDone: (replayId) => {
       closeReplay(runtime, options.groupId, replayId).catch((error: unknown) =>
         stageObserver.emit('ReplayCloseFailed', { replayId, error: errorText(error) }),

@@ -5,7 +5,7 @@ import { transactionalId } from '../kafka/transactional.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
-import type { ReplayFilter, ReplayRequest } from '../message/replay-request.ts'
+import { parseReplayRequest, type ReplayFilter, type ReplayRequest } from '../message/replay-request.ts'
 import { type PartitionFacts, parseOffsetsFile, planReplay, type ReplayPlan, type ReplayStart } from '../replay/plan.ts'
 import { announce } from './announce.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
@@ -72,6 +72,7 @@ export async function rewindGroup(runtime: Runtime, request: ReplayRequest, plan
   const { groupId, replayId } = request
   await refuseUnlessStopped(runtime, groupId)
   await refuseWhileOpen(runtime, groupId)
+  if (plan.pages === 0n) throw new MillraceError('REPLAY_REFUSED', 'there is no page in that range which the group has read')
   await announce(runtime, { kind: 'request', subject: subject.replay(replayId), payload: request })
   // Whoever still holds an open transaction is shut out, and what is committed is then what stands.
   await admin.fenceTransactions(plan.partitions.map(({ partition }) => transactionalId(groupId, topics.html, partition)))
@@ -112,6 +113,31 @@ async function refuseWhileOpen(runtime: Runtime, groupId: string): Promise<void>
     throw new MillraceError(
       'REPLAY_REFUSED',
       `replay ${payload.replayId} of group ${groupId} is still open: let it end (start the group), or use --shadow`,
+    )
+  }
+}
+
+/**
+ * Extractors of a group against its open replay: with another version than it asks for, the group would wait for ever. Errors:
+ * REPLAY_REFUSED saying which file to run.
+ */
+export async function refuseOtherVersion(
+  runtime: Runtime,
+  groupId: string,
+  extractors: readonly { readonly name: string; readonly version: number }[],
+): Promise<void> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  for (const command of control.withPrefix('replay:')) {
+    if (command.kind !== 'request') continue
+    const request = parseReplayRequest(commandPayload(command))
+    if (request.groupId !== groupId) continue
+    const here = extractors.find(({ name }) => name === request.extractor)
+    if (here?.version === request.extractorVersion || (await isDone(runtime, groupId, request.replayId))) continue
+    const found = here === undefined ? `no extractor ${request.extractor}` : `version ${here.version} of it`
+    throw new MillraceError(
+      'REPLAY_REFUSED',
+      `replay ${request.replayId} of group ${groupId} is open and wants ${request.extractor} version ${request.extractorVersion}; here is ${found}: run with that extractor, and the group replays and goes on`,
     )
   }
 }

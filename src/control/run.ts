@@ -8,6 +8,7 @@ import { announceExtractors, createExtract, extractorsOf, linkNarrowing } from '
 import { startHeartbeat } from './heartbeat.ts'
 import { type BadSeed, produce, type SeedText } from './produce.ts'
 import { RecordOutput, type WriteRecord } from './record-output.ts'
+import { refuseOtherVersion } from './replay.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
@@ -118,6 +119,9 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
   const names = [undefined, ...Object.keys(runtime.config['extract.groups'])]
   for (const name of names) {
     const own = extractorsOf(runtime, extractors, name)
+    // Without extractors the pages are left unread, for the run that brings some.
+    if (own.length === 0) continue
+    await refuseOtherVersion(runtime, groups.extract(name), own)
     const output = options.onOutput === undefined ? {} : { onOutput: options.onOutput }
     const { host, worker } = await createExtract(runtime, own, { groupId: groups.extract(name), ...output })
     await stages.start('extraction', host, signal)
@@ -177,7 +181,10 @@ async function waitForEnd(
   seeding: Promise<unknown>,
   onState: (state: { accepted: number; final: number }) => void,
 ): Promise<Ended> {
-  const end = new CrawlEnd(runtime, { maxWaitMs: options.maxWaitMs, ...(crawlId === undefined ? {} : { crawlId }) })
+  const names = [undefined, ...Object.keys(runtime.config['extract.groups'])]
+  const working = names.filter((name) => extractorsOf(runtime, options.extractors, name).length > 0)
+  const extractGroups = working.map((name) => runtime.groups.extract(name))
+  const end = new CrawlEnd(runtime, { extractGroups, maxWaitMs: options.maxWaitMs, ...(crawlId === undefined ? {} : { crawlId }) })
   const interrupted: Ended = { waiting: [], interrupted: true }
   const stop = AbortSignal.any([options.draining, options.aborting])
   let seeded = false

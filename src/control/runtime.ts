@@ -5,6 +5,7 @@ import type { Config } from '../config/options.ts'
 import { acquireBroker } from '../embedded/embedded-broker.ts'
 import { KafkaAdmin } from '../kafka/admin.ts'
 import { createKafkaClient, type KafkaClient } from '../kafka/client.ts'
+import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
 import { ControlLog } from '../kafka/control-log.ts'
 import type { LayoutSource } from '../kafka/layout.ts'
 import { DurableProducer } from '../kafka/producer.ts'
@@ -15,13 +16,18 @@ import { MillraceError } from '../kernel/errors.ts'
 import { ReleaseStack } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { createMessageCodec, type MessageCodec } from '../message/codec.ts'
+import { learnSchemas } from '../message/learn-schemas.ts'
 import { createSchemaStore, type SchemaStore } from '../message/schema-store.ts'
 import { type GroupNames, groupNames, type TopicNames, topicNames } from '../message/topics.ts'
 import { openStateStore } from '../state/open-state-store.ts'
 import type { StateStore } from '../state/state-store.ts'
+import { learnAnnouncedSchema } from './announced-schema.ts'
 import { layoutSource } from './layout-command.ts'
+import { isNewDeployment } from './new-deployment.ts'
 import { registryOf } from './registry-client.ts'
 import { wantedTopics } from './topic-settings.ts'
+
+const EMBEDDED_SESSION_MS = 10_000
 
 export interface RuntimeOptions {
   readonly config: Config
@@ -52,7 +58,15 @@ export class Runtime {
   readonly admin: KafkaAdmin
   readonly schemaStore: SchemaStore
   readonly codec: MessageCodec
+  /**
+   * Rejects when the control log that was opened here has failed: commands are no longer obeyed, so whoever works on must end. Never
+   * resolves.
+   */
+  readonly controlFailed: Promise<never>
   readonly #releases: ReleaseStack
+  readonly #isNew: boolean
+  #failControl: (error: unknown) => void = () => undefined
+  #scope: ReleaseStack | undefined
   #producer: Promise<DurableProducer> | undefined
   #state: Promise<StateStore> | undefined
   #control: Promise<ControlLog> | undefined
@@ -74,6 +88,12 @@ export class Runtime {
     const registry = registryOf(options.config['registry.url'])
     this.codec = createMessageCodec({ schemaStore: this.schemaStore, ...(registry === undefined ? {} : { registry }) })
     this.#releases = releases
+    this.#isNew = opened.isNew
+    this.controlFailed = new Promise<never>((_, reject) => {
+      this.#failControl = reject
+    })
+    // Nobody has to listen: `control()` and what it gave reject as well.
+    this.controlFailed.catch(() => undefined)
   }
 
   /** Errors: KAFKA_UNREACHABLE, KAFKA_NOT_AVAILABLE, KAFKA_START_FAILED, DATA_DIR_BROKEN. */
@@ -85,6 +105,14 @@ export class Runtime {
       await releases.releaseAll()
       throw error
     }
+  }
+
+  /**
+   * How its members behave in their groups. On our own broker nobody else waits for us: a process that was killed is forgotten soon,
+   * so that the next one need not wait for it.
+   */
+  get consumerSettings(): ConsumerSettings {
+    return this.isEmbedded ? { sessionTimeoutMs: EMBEDDED_SESSION_MS } : {}
   }
 
   /** All topics as the configuration wants them, with those that extractors name for their records. */
@@ -128,9 +156,21 @@ export class Runtime {
     return publisher
   }
 
-  /** Something of the caller's that is to be closed before what it stands on. */
+  /** Something of the caller's that is to be closed before what it stands on: with the scope that it was made in, else with the runtime. */
   onClose(name: string, release: () => Promise<void> | void): void {
-    this.#releases.add(name, release)
+    ;(this.#scope ?? this.#releases).add(name, release)
+  }
+
+  /** Work that gives back what it acquired when it ends, so that it can be done again on the same runtime. One at a time. */
+  async scoped<T>(work: () => Promise<T>): Promise<T> {
+    const scope = new ReleaseStack()
+    this.#scope = scope
+    try {
+      return await work()
+    } finally {
+      this.#scope = undefined
+      await scope.releaseAll()
+    }
   }
 
   close(): Promise<void> {
@@ -154,8 +194,8 @@ export class Runtime {
   async #openState(): Promise<StateStore> {
     const redisUrl = this.config.redis
     const state = await openStateStore({
-      // Our own broker has written into the folder already; nothing of this deployment can have asked a site before.
-      ...(redisUrl === undefined ? { dataDir: this.dataDir, ...(this.isEmbedded ? { warmUp: false } : {}) } : { redisUrl }),
+      // Our own broker has written into the folder by now, so the store can't see whether it was new.
+      ...(redisUrl === undefined ? { dataDir: this.dataDir, ...(this.isEmbedded ? { warmUp: !this.#isNew } : {}) } : { redisUrl }),
       namespace: { clusterId: this.clusterId, prefix: this.config['topics.prefix'] },
       clock: this.clock,
       observer: this.observer,
@@ -170,27 +210,25 @@ export class Runtime {
       clock: this.clock,
       observer: this.observer,
       topic: this.topics.control,
+      learn: (values, signal) => learnSchemas(this.codec, values, { clock: this.clock, signal }),
       decode: (value) => this.codec.decode('Command', value),
     })
     await this.codec.prepare(this.topics.control, 'Command')
-    control.subscribe(({ command }) => {
-      if (command.subject.startsWith('schema:') && command.kind === 'announce') this.#learnSchema(command.payload)
-    })
+    const { schemaStore, observer } = this
+    control.subscribe((logged) => learnAnnouncedSchema(logged, { schemaStore, observer, topic: this.topics.control }))
+    control.closed.catch((error: unknown) => this.#failControl(error))
     await control.start()
     this.#releases.add('control log', () => control.stop({ mode: 'abort', timeoutMs: 0 }))
     await control.ready
     return control
-  }
-
-  #learnSchema(payload: string): void {
-    const parsed = JSON.parse(payload) as { schema?: unknown } | null
-    if (typeof parsed?.schema === 'string') this.schemaStore.add(parsed.schema)
   }
 }
 
 interface OpenedBroker {
   readonly brokers: readonly string[]
   readonly isEmbedded: boolean
+  /** Our own broker, in a data folder that held nothing before. */
+  readonly isNew: boolean
   readonly clusterId: string
   readonly client: KafkaClient
   readonly admin: KafkaAdmin
@@ -200,12 +238,13 @@ async function openBroker(options: RuntimeOptions, releases: ReleaseStack): Prom
   const { config, clock, observer, signal } = options
   const given = config.brokers
   const isEmbedded = given.length === 0
+  const isNew = isEmbedded && isNewDeployment(resolve(config.data))
   const brokers = isEmbedded ? await acquire(options, releases) : given
   const client = createKafkaClient(connectionOf(config, brokers), observer)
   await client.verifyReachable({ timeoutMs: 10_000, ...(signal === undefined ? {} : { signal }) })
   const admin = new KafkaAdmin(client, clock)
   releases.add('admin connection', () => admin.close())
-  return { brokers, isEmbedded, client, admin, clusterId: await admin.clusterId() }
+  return { brokers, isEmbedded, isNew, client, admin, clusterId: await admin.clusterId() }
 }
 
 async function acquire(options: RuntimeOptions, releases: ReleaseStack): Promise<readonly string[]> {

@@ -3,9 +3,10 @@ import { readLog } from '../kafka/log-reader.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
 import type { RecordEnvelope } from '../message/generated/types.ts'
-import type { ReplayFilter, ReplayRequest } from '../message/replay-request.ts'
+import { inFilter, type ReplayFilter, type ReplayRequest } from '../message/replay-request.ts'
 import { type ComparableRecord, type Comparison, compareRecords } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
+import { registrableDomain } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import { announceExtractors, createExtract } from './extraction.ts'
 import type { Runtime } from './runtime.ts'
@@ -124,26 +125,41 @@ async function createShadowTopic(runtime: Runtime, topic: string): Promise<void>
 }
 
 /** Records of one extractor in a topic, by entity key, as far as they are committed; those of a filter alone where one is given. */
-export async function recordsOf(runtime: Runtime, topic: string, extractor: string, version?: number): Promise<ComparableRecord[]> {
+export async function recordsOf(runtime: Runtime, topic: string, extractor: string, version?: number): Promise<StoredRecord[]> {
   const { client, clock, observer, codec } = runtime
   await runtime.control()
-  const found: ComparableRecord[] = []
+  const found: StoredRecord[] = []
   for await (const event of readLog({ client, clock, observer, from: new Map([[topic, 'earliest' as const]]) })) {
     if (event.kind !== 'batch') continue
     await codec.ensureSchemas(event.messages.map(({ value }) => value))
     for (const { value } of event.messages) {
       if (value === null) continue
-      const record = codec.decodeAny(value).value as RecordEnvelope & { readonly data: Readonly<Record<string, unknown>> }
+      const record = codec.decodeAny(value).value as StoredRecord
       if (record.extractor !== extractor || (version !== undefined && record.extractorVersion !== version)) continue
-      found.push({ entityKey: record.entityKey, url: record.url, data: record.data, source: record.source })
+      found.push(record)
     }
   }
   return found
 }
 
 /** What a shadow replay would change: its records against those of the common topic. */
-export async function compareShadow(runtime: Runtime, shadowTopic: string, extractor: string): Promise<Comparison> {
-  const before = await recordsOf(runtime, runtime.topics.records, extractor)
+export async function compareShadow(
+  runtime: Runtime,
+  shadowTopic: string,
+  extractor: string,
+  scope: { readonly plan: ReplayPlan; readonly filter: ReplayFilter },
+): Promise<Comparison> {
+  // Records of pages that the replay did not read are no difference.
+  const before = (await recordsOf(runtime, runtime.topics.records, extractor)).filter((record) => isReplayed(record, scope))
   const after = await recordsOf(runtime, shadowTopic, extractor)
   return compareRecords(before, after)
+}
+
+type StoredRecord = RecordEnvelope & ComparableRecord
+
+function isReplayed(record: StoredRecord, { plan, filter }: { readonly plan: ReplayPlan; readonly filter: ReplayFilter }): boolean {
+  const { partition, offset } = record.source
+  const range = plan.partitions.find((planned) => planned.partition === partition)
+  if (range === undefined || BigInt(offset) < range.from || BigInt(offset) >= range.until) return false
+  return inFilter({ finalUrl: record.url, crawlId: record.crawlId, fetchedAt: record.fetchedAt }, filter, registrableDomain)
 }

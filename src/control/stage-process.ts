@@ -3,6 +3,7 @@ import { MillraceError } from '../kernel/errors.ts'
 import { startDiskGuard } from './disk-guard.ts'
 import { announceExtractors, createExtract, extractorsOf, linkNarrowing } from './extraction.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { refuseOtherVersion } from './replay.ts'
 import { prepareTopics } from './run.ts'
 import type { Runtime } from './runtime.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
@@ -65,6 +66,7 @@ async function startStage(
       const own = extractorsOf(runtime, extractors, group)
       await announceExtractors(runtime, own)
       const groupId = groups.extract(group)
+      await refuseOtherVersion(runtime, groupId, own)
       const { host, worker } = await createExtract(runtime, own, { groupId, ...(onOutput === undefined ? {} : { onOutput }) })
       await stages.start('extraction', host, aborting)
       await stages.start('extract', worker, aborting)

@@ -24,6 +24,9 @@ export interface ProcessOptions {
   readonly onOutput: (text: string) => void
 }
 
+/** What V8 writes when it ends a process for its memory: a page that is too large is told as a dead letter, not as a crash of ours. */
+const CRASH_LINE = /^(<---|FATAL ERROR:|-----|\s*\d+: 0x[0-9a-f]+|\[\d+:0x[0-9a-f]+\])/
+
 /** Loading what extractors import, on a machine that is busy. */
 const START_TIMEOUT_MS = 60_000
 const MIB = 1_048_576
@@ -61,7 +64,8 @@ export class ExtractionProcess {
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {
         this.#lastOutput = `${this.#lastOutput}${text}`.slice(-8_192)
-        options.onOutput(text)
+        const shown = withoutCrashReport(text)
+        if (shown !== '') options.onOutput(shown)
       })
     }
   }
@@ -185,4 +189,12 @@ function endOf(code: number | null, signal: NodeJS.Signals | null, output: strin
   if (signal === 'SIGSEGV' || signal === 'SIGBUS') return { reason: 'crash', detail: `it ended with ${signal}` }
   if (signal !== null) return { reason: 'outside', detail: `it was ended by ${signal}` }
   return { reason: 'crash', detail: `it ended with exit code ${code}` }
+}
+
+/** What an extractor printed, without V8's own last words. */
+function withoutCrashReport(text: string): string {
+  if (!text.includes('0x') && !text.includes('FATAL ERROR:') && !text.includes('<---')) return text
+  const lines = text.split('\n')
+  const own = lines.filter((line) => !CRASH_LINE.test(line))
+  return own.length === lines.length ? text : own.filter((line) => line.trim() !== '').join('\n')
 }

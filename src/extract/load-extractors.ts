@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { systemClock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { bundleModule, CODE_FILE } from './code/bundle.ts'
@@ -73,7 +74,8 @@ export function loadDefinition(file: string, text: string, envelopeText: string)
 async function loadModule(file: string, envelopeText: string): Promise<LoadedExtractor> {
   readText(file)
   const { code, sourceSha256 } = await bundleModule(file)
-  const source = { kind: 'code', file, code } as const
+  // Whole: a process that loads it has no working folder of ours to look from.
+  const source = { kind: 'code', file: resolve(file), code } as const
   const { name, version, description, topic, match, schema } = await ExtractionProcess.describe(source, {
     pageTimeoutMs: 0,
     pageMemoryBytes: DESCRIBE_MEMORY_BYTES,

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { MillraceError } from './errors.ts'
 
 /**
@@ -86,6 +87,8 @@ export abstract class BaseService implements Service {
       resolve = onResolve
       reject = onReject
     })
+    // As many may wait for the end of a service as there is work in it.
+    setMaxListeners(0, this.aborted.signal)
     // Nobody has to listen to `closed`: a failure is also reported through `fail`.
     this.closed.catch(() => undefined)
     this.#settled = { resolve, reject }

@@ -43,7 +43,11 @@ export function parseReplayRequest(payload: unknown): ReplayRequest {
 }
 
 /** True where the page lies within the filter; `domainOf` gives the registrable domain of a URL. */
-export function inFilter(page: Page, filter: ReplayFilter, domainOf: (url: string) => string): boolean {
+export function inFilter(
+  page: Pick<Page, 'crawlId' | 'fetchedAt' | 'finalUrl'>,
+  filter: ReplayFilter,
+  domainOf: (url: string) => string,
+): boolean {
   if (filter.crawlId !== undefined && page.crawlId !== filter.crawlId) return false
   if (filter.fetchedFrom !== undefined && page.fetchedAt < filter.fetchedFrom) return false
   if (filter.fetchedUntil !== undefined && page.fetchedAt >= filter.fetchedUntil) return false
