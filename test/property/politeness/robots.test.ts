@@ -61,12 +61,15 @@ describe('a pattern of robots.txt', () => {
     ['wildcards', `/${'*a'.repeat(8_000)}b`, `/${'a'.repeat(8_000)}`],
     ['a piece that nearly fits everywhere', `/*${'a'.repeat(4_000)}b`, `/${'a'.repeat(8_000)}`],
     ['a piece that fails at its beginning', `/*b${'a'.repeat(4_000)}`, `/${'a'.repeat(8_000)}`],
+    // The search that is built in takes half a second for one verdict on these.
+    ['a piece that fails in its middle', `/*${'a'.repeat(2_000)}b${'a'.repeat(2_000)}`, `/${'a'.repeat(8_000)}`],
     ['stars alone', `/${'*'.repeat(16_000)}x`, `/${'y'.repeat(8_000)}`],
   ])('costs no more than its length: %s', (_about, rule, path) => {
     const file = `User-agent: *\n${`Disallow: ${rule}\n`.repeat(Math.floor(500_000 / (rule.length + 11)))}`
     const before = process.cpuUsage()
-    expect(robotsVerdict(parseRobots(file), 'foobot', path).allowed).toBe(true)
-    expect(cpuMsSince(before)).toBeLessThan(500)
+    const rules = parseRobots(file)
+    for (let times = 0; times < 5; times += 1) expect(robotsVerdict(rules, 'foobot', path).allowed).toBe(true)
+    expect(cpuMsSince(before)).toBeLessThan(1_000)
   })
 
   it('is read in no time from a file of spaces', () => {

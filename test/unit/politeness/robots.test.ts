@@ -172,6 +172,15 @@ describe('robots.txt in the wild', () => {
     expect(robotsVerdict(rules, 'foobot', '/x')).toEqual({ allowed: false, rule: 'Disallow: /' })
     expect(robotsVerdict(rules, 'foobot', '/b%C3%BC1')).toEqual({ allowed: true, rule: 'Allow: /bü*' })
     expect(robotsVerdict(parseRobots(''), 'foobot', '/x')).toEqual({ allowed: true, rule: undefined })
+    const twice = parseRobots('User-agent: *\nDisallow: /x # first\nDISALLOW: /x\n')
+    expect(robotsVerdict(twice, 'foobot', '/x').rule).toBe('Disallow: /x')
+  })
+
+  it('weighs an index page that allows its folder by the length of the folder', () => {
+    const rules = (forbidden: string) => `User-agent: *\nDisallow: ${forbidden}\nAllow: /a/index.html\n`
+    expect(isAllowed(rules('/*a*/'), '/a/')).toBe(false)
+    expect(isAllowed(rules('/*a*/'), '/a/index.html')).toBe(true)
+    expect(isAllowed(rules('/*/'), '/a/')).toBe(true)
   })
 
   it('reads 512 KiB and no more', () => {
