@@ -3,7 +3,6 @@ import { partitionId } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
-import { learnSchemas } from '../message/learn-schemas.ts'
 import { LANES } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -38,11 +37,12 @@ export class CrawlEnd {
   #unchangedSinceMono = 0
   #seen = ''
 
-  constructor(runtime: Runtime, options: { crawlId?: string; maxWaitMs: number; extractGroups: readonly string[] }) {
+  constructor(runtime: Runtime, options: { crawlId?: string; maxWaitMs: number; extractGroups?: readonly string[] }) {
     this.#runtime = runtime
     this.#crawlId = options.crawlId
     this.#maxWaitMs = options.maxWaitMs
-    this.#extractGroups = options.extractGroups
+    // Without a word all groups that are configured have to come to the end.
+    this.#extractGroups = options.extractGroups ?? [undefined, ...Object.keys(runtime.config['extract.groups'])].map(runtime.groups.extract)
   }
 
   async check(): Promise<CrawlState> {
@@ -103,15 +103,26 @@ export class CrawlEnd {
     }
     if (now - this.#unchangedSinceMono < QUIET_MS) return undefined
     this.#unchangedSinceMono = now
-    const delayed = await delayedTasks(this.#runtime, this.#crawlId)
+    const delayed = await this.#delayedTasks()
+    if (delayed === undefined) return undefined
     const later = delayed.filter(({ dueAt }) => dueAt > clock.now() + this.#maxWaitMs)
     return later.length > 0 && later.length >= accepted - final ? later : undefined
+  }
+
+  /** Undefined while the schema registry is away: the stages wait for it as well, so the crawl goes on. */
+  async #delayedTasks(): Promise<readonly DelayedTask[] | undefined> {
+    try {
+      return await delayedTasks(this.#runtime, this.#crawlId)
+    } catch (error) {
+      if (isMillraceError(error, 'REGISTRY_UNREACHABLE')) return undefined
+      throw error
+    }
   }
 }
 
 const QUIET_MS = 3_000
 
-/** Tasks that wait in the delay topics, of one crawl or of all; the newest copy of each. */
+/** Tasks that wait in the delay topics, of one crawl or of all; the newest copy of each. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED. */
 export async function delayedTasks(runtime: Runtime, crawlId: string | undefined): Promise<DelayedTask[]> {
   const { admin, topics, groups, codec, client, clock } = runtime
   const names = topics.delays.map(({ topic }) => topic)
@@ -126,11 +137,7 @@ export async function delayedTasks(runtime: Runtime, crawlId: string | undefined
   const found = new Map<string, DelayedTask>()
   for await (const event of readLog({ client, clock, from, until })) {
     if (event.kind !== 'batch') continue
-    await learnSchemas(
-      codec,
-      event.messages.map(({ value }) => value),
-      { clock },
-    )
+    await codec.ensureSchemas(event.messages.map(({ value }) => value))
     for (const { value, headers } of event.messages) {
       try {
         const task = decodeTask(codec, value)

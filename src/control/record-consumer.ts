@@ -1,5 +1,6 @@
 import { type WindowEntry, WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import type { RecordEnvelope } from '../message/generated/types.ts'
+import { RecordReader } from './record-reader.ts'
 import type { Runtime } from './runtime.ts'
 
 export interface ConsumedRecord {
@@ -16,8 +17,9 @@ export async function* consumeRecords(
   runtime: Runtime,
   options: { groupId: string; topic?: string; signal: AbortSignal },
 ): AsyncGenerator<ConsumedRecord> {
-  const { client, codec, clock, observer, topics } = runtime
+  const { client, clock, observer, topics } = runtime
   await runtime.control()
+  const reader = new RecordReader(runtime)
   const waiting: WindowEntry[] = []
   let wake = (): void => undefined
   const consumer = new WindowedConsumer({
@@ -51,12 +53,13 @@ export async function* consumeRecords(
       }
       const { message } = entry
       if (!entry.isCurrent()) continue
-      if (message.value === null) {
+      if (!(await reader.learn([message], options.signal))) break
+      const found = await reader.read(message)
+      if (found === undefined) {
         entry.complete()
         continue
       }
-      await codec.ensureSchemas([message.value])
-      const record = codec.decodeAny(message.value).value as ConsumedRecord['record']
+      const record = found.value as ConsumedRecord['record']
       yield { record, topic: message.topic, partition: message.partition, offset: message.offset, commit: () => entry.complete() }
     }
   } finally {

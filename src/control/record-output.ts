@@ -1,6 +1,7 @@
 import { readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
+import { RecordReader } from './record-reader.ts'
 import type { Runtime } from './runtime.ts'
 
 /** A record as `--out` writes it. */
@@ -16,11 +17,13 @@ export class RecordOutput {
   readonly #write: WriteRecord | undefined
   readonly #positions = new Map<string, Map<number, bigint>>()
   readonly #stopping = new AbortController()
+  readonly #reader: RecordReader
   #following: Promise<void> = Promise.resolve()
   #count = 0
 
   private constructor(runtime: Runtime, crawlId: string | undefined, write: WriteRecord | undefined) {
     this.#runtime = runtime
+    this.#reader = new RecordReader(runtime)
     this.#crawlId = crawlId
     this.#write = write
   }
@@ -42,6 +45,11 @@ export class RecordOutput {
     return this.#count
   }
 
+  /** Messages that were passed over, since they could not be read as records. */
+  get undecodableCount(): number {
+    return this.#reader.undecodableCount
+  }
+
   /** Rejects when the reading, or writing what was read, has failed. */
   get failed(): Promise<never> {
     return this.#following.then(() => new Promise<never>(() => undefined))
@@ -60,13 +68,14 @@ export class RecordOutput {
   }
 
   async #read(how: { follow: boolean; signal?: AbortSignal }): Promise<void> {
-    const { client, clock, observer, codec } = this.#runtime
+    const { client, clock, observer } = this.#runtime
     const from = new Map([...this.#positions].map(([topic, offsets]) => [topic, new Map(offsets)] as const))
     const until = how.follow ? undefined : await this.#ends()
     const log = readLog({ client, clock, observer, from, ...(until === undefined ? {} : { until }), ...how })
     for await (const event of log) {
       if (event.kind !== 'batch') continue
-      await codec.ensureSchemas(event.messages.map(({ value }) => value))
+      // Not read: `finish` begins here again.
+      if (!(await this.#reader.learn(event.messages, how.signal))) return
       for (const message of event.messages) {
         await this.#take(message)
         this.#positions.get(event.topic)?.set(event.partition, message.offset + 1n)
@@ -76,8 +85,9 @@ export class RecordOutput {
   }
 
   async #take(message: KafkaMessage): Promise<void> {
-    if (message.value === null) return
-    const { value } = this.#runtime.codec.decodeAny(message.value)
+    const record = await this.#reader.read(message)
+    if (record === undefined) return
+    const { value } = record
     if (this.#crawlId !== undefined && (value as { crawlId?: unknown }).crawlId !== this.#crawlId) return
     this.#count += 1
     await this.#write?.(value)

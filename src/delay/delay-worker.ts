@@ -6,7 +6,6 @@ import type { TrackerLimits } from '../kafka/offset-tracker.ts'
 import type { MessageProducer } from '../kafka/producer.ts'
 import { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
-import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { BaseService, type Service } from '../kernel/lifecycle.ts'
@@ -16,6 +15,7 @@ import { completeTask } from '../message/complete-task.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
+import { learnSchemas } from '../message/learn-schemas.ts'
 import type { TopicNames } from '../message/topics.ts'
 import { delayTimes } from './delay-time.ts'
 import { DelayWindow } from './delay-window.ts'
@@ -66,7 +66,6 @@ const HEAD_LIMITS: Partial<TrackerLimits> = { maxIncomplete: 500 }
 /** A task that is due within this is not written again: it would come back too late. */
 const NEAR_MS = 3_000
 const OVERHEAD_BYTES = 200
-const PREPARE_RETRY = { firstMs: 200, maxMs: 5_000 } as const
 const CONSUMER_DRAIN_MS = 1
 
 /**
@@ -186,24 +185,13 @@ export class DelayWorker extends BaseService {
   }
 
   async #release(due: readonly Held[]): Promise<void> {
-    await this.#knowSchemas(due)
-    for (const held of due) {
-      const isDue = held.dueAt <= this.#options.clock.now()
-      this.#work(() => (isDue ? this.#forward(held.entry) : this.#again(held)))
-    }
-  }
-
-  /** A registry that is away holds up everything here, and loses nothing. */
-  async #knowSchemas(due: readonly Held[]): Promise<void> {
     const { codec, clock } = this.#options
-    for (let failures = 1; ; failures += 1) {
-      try {
-        await codec.ensureSchemas(due.map(({ entry }) => entry.message.value))
-        return
-      } catch (error) {
-        if (!isMillraceError(error) || error.disposition !== 'retry') throw error
-        await clock.sleep(backoffMs(PREPARE_RETRY, failures, Math.random()), this.aborted.signal)
-      }
+    const values = due.map(({ entry }) => entry.message.value)
+    // A registry that is away holds up everything here, and loses nothing.
+    await learnSchemas(codec, values, { clock, signal: this.aborted.signal })
+    for (const held of due) {
+      const isDue = held.dueAt <= clock.now()
+      this.#work(() => (isDue ? this.#forward(held.entry) : this.#again(held)))
     }
   }
 

@@ -16,6 +16,8 @@ export interface ControlLogOptions {
   readonly observer: Observer
   /** The control topic. */
   readonly topic: string
+  /** Awaited before values are decoded: for what they need to be read. Rejects when the service ends with it. */
+  readonly learn?: (values: readonly (Buffer | null)[], signal: AbortSignal) => Promise<void>
   /** Throws where the bytes are no command. */
   readonly decode: (value: Buffer) => Command
 }
@@ -124,7 +126,7 @@ export class ControlLog extends BaseService {
     try {
       const from = new Map([[topic, new Map([[PARTITION, 'earliest' as const]])]])
       for await (const event of readLog({ client, clock, observer, from, follow: true, signal: this.aborted.signal })) {
-        if (event.kind === 'batch') for (const message of event.messages) this.#take(message)
+        if (event.kind === 'batch') await this.#takeAll(event.messages)
         this.#moveTo(event.kind === 'out-of-range' ? event.to : event.position)
         if (event.kind === 'end') this.#settleReady.resolve()
       }
@@ -133,6 +135,14 @@ export class ControlLog extends BaseService {
       this.#settle(error)
       this.fail(error)
     }
+  }
+
+  async #takeAll(messages: readonly KafkaMessage[]): Promise<void> {
+    await this.#options.learn?.(
+      messages.map(({ value }) => value),
+      this.aborted.signal,
+    )
+    for (const message of messages) this.#take(message)
   }
 
   #take(message: KafkaMessage): void {

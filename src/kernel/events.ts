@@ -236,6 +236,13 @@ export const EVENTS = {
     message: 'a message on the control topic is no command and was passed over',
     metric: counter('commands_undecodable_total', 'Messages on the control topic that are no commands.'),
   },
+  RecordUndecodable: {
+    level: 'warn',
+    message: 'a message on a topic of records is no record that can be read and was passed over',
+    metric: counter('records_undecodable_total', 'Messages on topics of records that could not be read.', ['topic', 'code']),
+    throttleMs: 10_000,
+    throttleBy: 'topic',
+  },
   RetentionFailed: { level: 'warn', message: 'old tasks could not be deleted; it is tried again', throttleMs: 60_000 },
   HeartbeatFailed: { level: 'warn', message: 'the heartbeat of this worker could not be stored', throttleMs: 30_000 },
 } as const satisfies Record<string, EventDefinition>

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { ControlLog, publishCommand } from '../../../src/kafka/control-log.ts'
+import { ControlLog, type ControlLogOptions, publishCommand } from '../../../src/kafka/control-log.ts'
 import { DurableProducer } from '../../../src/kafka/producer.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
@@ -14,9 +14,9 @@ const producer = new DurableProducer({ client, clock: systemClock, observer: sil
 const started = producer.start()
 const logs: ControlLog[] = []
 
-function open(topic: string): ControlLog {
+function open(topic: string, options: Partial<ControlLogOptions> = {}): ControlLog {
   const decode = (value: Buffer): Command => JSON.parse(value.toString()) as Command
-  const log = new ControlLog({ client, clock: systemClock, observer: silentObserver, topic, decode })
+  const log = new ControlLog({ client, clock: systemClock, observer: silentObserver, topic, decode, ...options })
   logs.push(log)
   return log
 }
@@ -51,6 +51,26 @@ describe('control log', () => {
       ['site:a.example', '2'],
     ])
     expect(log.get('replay:none')).toBeUndefined()
+  })
+
+  it('decodes a command only when what it needs to be read has been learnt', async () => {
+    const topic = await testTopic(admin, 'control')
+    await publish(topic, 'layout', 'x')
+    const learnt = new Set<string>()
+    const log = open(topic, {
+      learn: async (values) => {
+        await systemClock.sleep(1)
+        for (const value of values) learnt.add(String(value))
+      },
+      decode: (value) => {
+        if (!learnt.has(value.toString())) throw new Error('unknown schema')
+        return JSON.parse(value.toString()) as Command
+      },
+    })
+    await log.start()
+    await log.ready
+    expect(log.get('layout')?.payload).toBe('x')
+    expect(log.undecodableCount).toBe(0)
   })
 
   it('is ready on an empty topic', async () => {

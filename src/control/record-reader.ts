@@ -1,0 +1,66 @@
+import type { KafkaMessage } from '../kafka/message.ts'
+import { isMillraceError } from '../kernel/errors.ts'
+import { learnSchemas } from '../message/learn-schemas.ts'
+import type { Runtime } from './runtime.ts'
+
+/**
+ * Records as their writers' schemas have them. The topics of records are the user's: what lies there and is no record that can be
+ * read is passed over, counted and told, and never ends the reading.
+ */
+export class RecordReader {
+  readonly #runtime: Pick<Runtime, 'codec' | 'clock' | 'observer' | 'control'>
+  #undecodableCount = 0
+
+  constructor(runtime: Pick<Runtime, 'codec' | 'clock' | 'observer' | 'control'>) {
+    this.#runtime = runtime
+  }
+
+  /** Messages that could not be read. */
+  get undecodableCount(): number {
+    return this.#undecodableCount
+  }
+
+  /**
+   * To be awaited before `read` of these. With a signal a registry that is away is waited for, and false says that the signal came
+   * first. Errors: REGISTRY_REFUSED; without a signal REGISTRY_UNREACHABLE.
+   */
+  async learn(messages: readonly KafkaMessage[], signal?: AbortSignal): Promise<boolean> {
+    const { codec, clock } = this.#runtime
+    const values = messages.map(({ value }) => value)
+    try {
+      if (signal === undefined) await codec.ensureSchemas(values)
+      else await learnSchemas(codec, values, { clock, signal })
+    } catch (error) {
+      if (signal?.aborted === true) return false
+      throw error
+    }
+    return true
+  }
+
+  /** Shape: undefined for a message that is no record. Errors: those of the control log. */
+  async read(message: KafkaMessage): Promise<{ readonly value: unknown } | undefined> {
+    if (message.value === null) return undefined
+    const { observer } = this.#runtime
+    try {
+      return await this.#decode(message.value)
+    } catch (error) {
+      if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error
+      this.#undecodableCount += 1
+      const { topic, partition, offset } = message
+      observer.emit('RecordUndecodable', { topic, partition, offset, code: error.code, text: error.message })
+      return undefined
+    }
+  }
+
+  /** The schema of a record is announced before its first record, but this process may not have read that yet. */
+  async #decode(value: Buffer): Promise<{ readonly value: unknown }> {
+    const { codec } = this.#runtime
+    try {
+      return codec.decodeAny(value)
+    } catch (error) {
+      if (!isMillraceError(error, 'MESSAGE_SCHEMA_UNKNOWN')) throw error
+      await (await this.#runtime.control()).readToEnd()
+      return codec.decodeAny(value)
+    }
+  }
+}

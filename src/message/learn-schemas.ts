@@ -1,0 +1,27 @@
+import { backoffMs } from '../kernel/backoff.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { isMillraceError } from '../kernel/errors.ts'
+import type { MessageCodec } from './codec.ts'
+
+const RETRY = { firstMs: 200, maxMs: 5_000 } as const
+
+/**
+ * What every reader does before it decodes: learns the schemas that the values name and nobody here knows yet. A registry that is away
+ * is waited for, since its messages can be read later and must not be taken for broken; without a registry it does nothing.
+ * Errors: REGISTRY_REFUSED; the reason of the signal.
+ */
+export async function learnSchemas(
+  codec: Pick<MessageCodec, 'ensureSchemas'>,
+  values: readonly (Buffer | null)[],
+  options: { readonly clock: Pick<Clock, 'sleep'>; readonly signal?: AbortSignal },
+): Promise<void> {
+  for (let failures = 1; ; failures += 1) {
+    try {
+      await codec.ensureSchemas(values)
+      return
+    } catch (error) {
+      if (!isMillraceError(error) || error.disposition !== 'retry') throw error
+      await options.clock.sleep(backoffMs(RETRY, failures, Math.random()), options.signal)
+    }
+  }
+}

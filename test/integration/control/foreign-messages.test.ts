@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { loadConfig } from '../../../src/config/load.ts'
+import { consumeRecords } from '../../../src/control/record-consumer.ts'
+import { RecordOutput } from '../../../src/control/record-output.ts'
+import { Runtime } from '../../../src/control/runtime.ts'
+import { applyTopics } from '../../../src/control/topics.ts'
+import { publishCommand } from '../../../src/kafka/control-log.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { parseSchema } from '../../../src/message/avro.ts'
+import { newCommand, subject } from '../../../src/message/command.ts'
+import { eventually } from '../../support/eventually.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
+import { brokers, uniqueName } from '../../support/services.ts'
+
+const schema = parseSchema(
+  JSON.stringify({
+    type: 'record',
+    name: 'Thing',
+    namespace: 'test.records',
+    fields: [
+      { name: 'crawlId', type: 'string' },
+      { name: 'title', type: 'string' },
+    ],
+  }),
+)
+const seen = recordingObserver()
+let runtime: Runtime
+
+beforeAll(async () => {
+  const sets = [
+    `brokers=${brokers().join(',')}`,
+    `topics.prefix=${uniqueName('foreign')}.`,
+    'topics.partitions.urls=1',
+    'topics.partitions.records=1',
+  ]
+  const { config } = loadConfig({ sets, flags: {}, environment: {} })
+  runtime = await Runtime.open({ config, owner: 'a test', clock: systemClock, observer: seen.observer })
+  await applyTopics(runtime)
+})
+afterAll(() => runtime.close())
+
+async function announce(subjectText: string, payload: string): Promise<void> {
+  const { codec, topics } = runtime
+  const command = { ...newCommand({ clock: systemClock, kind: 'announce', subject: subjectText, by: 'a test' }), payload }
+  await publishCommand(await runtime.producer(), topics.control, command, (given) => ({
+    value: codec.encode('Command', given, topics.control),
+  }))
+}
+
+async function put(value: Buffer): Promise<void> {
+  await (await runtime.producer()).send([{ topic: runtime.topics.records, partition: 0, key: 'k', value }])
+}
+
+describe('what strangers write', () => {
+  it('does not end the control log where it announces schemas that are none', async () => {
+    await announce(subject.schema('0000000000000001'), 'no JSON')
+    await announce(subject.schema('0000000000000002'), '{"schema":"no schema"}')
+    await announce(subject.schema('0000000000000003'), '{}')
+    const control = await runtime.control()
+    await announce('layout-of-mine', '"x"')
+    await control.readToEnd()
+    expect(control.get('layout-of-mine')?.payload).toBe('"x"')
+    expect(control.state).toBe('running')
+    expect(seen.count('CommandUndecodable')).toBe(3)
+  })
+
+  it('is passed over among records, and a record whose schema was announced meanwhile is not', async () => {
+    const { topics } = runtime
+    const written: unknown[] = []
+    const output = await RecordOutput.start(runtime, [topics.records], 'c', async (record) => void written.push(record))
+    const ending = new AbortController()
+    const consumed: unknown[] = []
+    const consuming = (async () => {
+      for await (const { record, commit } of consumeRecords(runtime, { groupId: uniqueName('group'), signal: ending.signal })) {
+        consumed.push(record)
+        commit()
+      }
+    })()
+    await put(Buffer.from('rubbish'))
+    await put(Buffer.from('c301ffffffffffffffff02', 'hex'))
+    // Straight onto control, as another process does it.
+    await announce(subject.schema(schema.fingerprint), JSON.stringify({ schema: schema.text }))
+    await put(runtime.codec.encodeRecord(schema, { crawlId: 'c', title: 'one' }, topics.records))
+    await eventually(() => consumed.length === 1 && written.length === 1, { timeoutMs: 15_000 })
+    ending.abort()
+    await consuming
+    expect(await output.finish()).toBe(1)
+    expect(consumed).toEqual([{ crawlId: 'c', title: 'one' }])
+    expect(written).toEqual(consumed)
+    expect(output.undecodableCount).toBe(2)
+    expect(seen.events.filter(({ event }) => event === 'RecordUndecodable').map(({ fields }) => fields.code)).toEqual(
+      expect.arrayContaining(['MESSAGE_FRAMING_UNKNOWN', 'MESSAGE_SCHEMA_UNKNOWN']),
+    )
+  })
+})
