@@ -75,8 +75,8 @@ const CONSUMER_DRAIN_MS = 1
  * delay and then goes to a shorter one; the shortest holds until due. When more waits there than memory allows, those that are due
  * last are written to the end of the topic, so that the ones due sooner are seen.
  *
- * It keeps no state but its offsets. A task that has expired meanwhile goes to its lane as well, where fetch ends it: so the ledger
- * of a task is written in one place.
+ * It keeps no state but its offsets. A task that has expired meanwhile, or whose URL is none, goes to its lane as well, where fetch ends
+ * it: so the ledger of a task is written in one place. Only what can't be read as a task is a dead letter here.
  */
 export class DelayWorker extends BaseService {
   readonly #options: DelayWorkerOptions
@@ -198,20 +198,33 @@ export class DelayWorker extends BaseService {
   async #forward(entry: WindowEntry): Promise<void> {
     const task = this.#read(entry)
     if (task instanceof MillraceError) return this.#deadLetter(entry, task)
-    await this.#sendOrKeep(entry, () => this.#publisher.forwardMessage(task, entry.message))
+    const { message } = entry
+    await this.#sendSmaller(entry, [
+      () => this.#publisher.forwardMessage(task, message),
+      () => this.#publisher.bareForwardMessage(task, message),
+    ])
   }
 
   #again({ entry, dueAt }: Held): Promise<void> {
-    return this.#sendOrKeep(entry, () => this.#publisher.againMessage(entry.message, dueAt))
+    const { message } = entry
+    return this.#sendSmaller(entry, [
+      () => this.#publisher.againMessage(message, dueAt),
+      () => this.#publisher.againMessage(message, dueAt, { withOrigin: false }),
+    ])
   }
 
-  /** A copy can be a little larger than its original, and so too large for its topic. */
-  async #sendOrKeep(entry: WindowEntry, build: () => OutgoingMessage): Promise<void> {
+  /**
+   * A copy can be a little larger than its original, and so too large for its topic: then a smaller one goes. A task that fetch has
+   * taken was written by us and fits, so what does not is a stranger's message, which nobody waits for.
+   */
+  async #sendSmaller(entry: WindowEntry, [build, ...smaller]: readonly (() => OutgoingMessage)[]): Promise<void> {
+    if (build === undefined) return
     try {
       await this.#send(entry, build())
     } catch (error) {
       if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error
-      await this.#deadLetter(entry, error)
+      if (smaller.length > 0) await this.#sendSmaller(entry, smaller)
+      else await this.#deadLetter(entry, error)
     }
   }
 
@@ -225,8 +238,8 @@ export class DelayWorker extends BaseService {
     const { topic, partition, offset, timestamp, value, headers } = entry.message
     try {
       const place = { clusterId, topic, partition, offset, timestamp, traceparent: headerValue(headers, HEADER.traceparent) }
-      const completed = completeTask(decodeTask(codec, value), place)
-      return completed.ok ? completed.task : new MillraceError('TASK_URL_INVALID', completed.detail)
+      // One with a bad URL is a task all the same, and ends as one in fetch.
+      return completeTask(decodeTask(codec, value), place).task
     } catch (error) {
       const code: ErrorCode = isMillraceError(error) ? error.code : 'INTERNAL'
       return error instanceof MillraceError ? error : new MillraceError(code, errorText(error), { cause: error })

@@ -4,6 +4,7 @@ import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue, type OriginalMessage, originHeaders } from '../message/header-names.ts'
 import type { TopicNames } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
+import { parseFetchUrl } from '../url/parse-url.ts'
 import { partitionFor } from '../url/partition.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import { chooseDelay } from './delay-choice.ts'
@@ -81,9 +82,19 @@ export class TaskPublisher {
     return this.laneMessage(task, { ...carried(original), [HEADER.moved]: String(this.#options.layout().version) })
   }
 
-  /** The task back in its lane when its time in the delay topics is over. */
+  /**
+   * The task back in its lane when its time in the delay topics is over. Its URL may be none: fetch ends such a task, and so its outcome
+   * is written where all are.
+   */
   forwardMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
-    return this.laneMessage(task, carried(original))
+    return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, carried(original), placeOf(task, original))
+  }
+
+  /** The same where that would be too large: the bytes as they were read and no header, so that it is no larger than the original. */
+  bareForwardMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
+    const topic = this.#options.topics.urls[task.lane ?? 'normal']
+    const key = placeOf(task, original)
+    return { topic, partition: partitionFor(key, this.#options.layout().partitionsOf(topic)), key, value: original.value }
   }
 
   /** The task in the delay topic for the time that is left. */
@@ -103,8 +114,8 @@ export class TaskPublisher {
     })
   }
 
-  /** A message of a delay topic in the next one, bytes and headers as they are. */
-  againMessage(original: OriginalMessage, dueAt: number): OutgoingMessage {
+  /** A message of a delay topic in the next one, bytes and headers as they are; with where it was first read, unless that is too much. */
+  againMessage(original: OriginalMessage, dueAt: number, options: { withOrigin: boolean } = { withOrigin: true }): OutgoingMessage {
     const { topics, clock, layout } = this.#options
     const { topic } = chooseDelay(topics.delays, dueAt - clock.now())
     const count = layout().partitionsOf(topic)
@@ -113,13 +124,17 @@ export class TaskPublisher {
       partition: original.key === null ? original.partition % count : partitionFor(original.key, count),
       key: original.key,
       value: original.value,
-      headers: { ...original.headers, ...originHeaders(original) },
+      headers: options.withOrigin ? { ...original.headers, ...originHeaders(original) } : original.headers,
     }
   }
 
-  #message(topic: string, task: UrlTask, headers: Readonly<Record<string, string>>): OutgoingMessage {
+  #message(
+    topic: string,
+    task: UrlTask,
+    headers: Readonly<Record<string, string>>,
+    key: string | Buffer = registrableDomain(task.url),
+  ): OutgoingMessage {
     const { codec, layout } = this.#options
-    const key = registrableDomain(task.url)
     return {
       topic,
       partition: partitionFor(key, layout().partitionsOf(topic)),
@@ -128,6 +143,11 @@ export class TaskPublisher {
       headers: { ...codec.headers('UrlTask', task.traceId === null ? undefined : makeTraceParent(task.traceId)), ...headers },
     }
   }
+}
+
+/** Key of a task; one without a URL that has a domain stays with the key that it came with. */
+function placeOf(task: UrlTask, original: OriginalMessage): string | Buffer {
+  return parseFetchUrl(task.url).ok ? registrableDomain(task.url) : (original.key ?? '')
 }
 
 const CARRIED = [HEADER.attempt, HEADER.firstMs, HEADER.reason, HEADER.errorCode, HEADER.errorMessage] as const
