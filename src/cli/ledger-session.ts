@@ -5,6 +5,7 @@ import type { CommandContext } from './context.ts'
 import { renderCount, renderDuration, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
 
+const NOT_KNOWN = { pages: null, records: null, none: null, deadLetters: null } as const
 const WATCH_EVERY_MS = 2000
 const right = 'right' as const
 
@@ -21,10 +22,13 @@ export async function showStatus(context: CommandContext, watch: boolean): Promi
 }
 
 async function writeStatus(context: CommandContext, report: StatusReport, watch: boolean): Promise<void> {
+  if (report.summary.length === 0)
+    context.note('no topics yet: `millrace topics apply`, or the first `run` or `produce` on our own broker, makes them')
   if (watch && process.stdout.isTTY) process.stdout.write('\x1b[2J\x1b[H')
   const groups = report.summary.map(({ group, state, members, lag, oldestSeconds }) => [
     group,
-    state,
+    // Kafka's word for a group that nobody has joined yet would only frighten.
+    state === 'Dead' ? 'not started' : state,
     String(members),
     renderCount(lag),
     oldestSeconds === null ? '' : renderDuration(oldestSeconds * 1000),
@@ -65,10 +69,7 @@ async function writeExtractors(context: CommandContext, extractors: StatusReport
   if (extractors.length === 0) return
   const rows = extractors.map(({ extractor, pages, records, none, deadLetters }) => [
     extractor,
-    renderCount(pages),
-    renderCount(records),
-    renderCount(none),
-    renderCount(deadLetters),
+    ...[pages, records, none, deadLetters].map((count) => (count === null ? 'unknown' : renderCount(count))),
   ])
   await context.out('')
   await context.out(
@@ -113,8 +114,12 @@ async function writeAudit(context: CommandContext, report: AuditReport): Promise
   if (report.malformed > 0) await context.out(`messages that are no tasks (dead letters): ${renderCount(report.malformed)}`)
   await writeExtractors(
     context,
-    report.extract.map(({ extractor, totals }) => ({ extractor, ...totals })),
+    report.extract.flatMap(({ extractors }) => extractors.map(({ extractor, totals }) => ({ extractor, ...(totals ?? NOT_KNOWN) }))),
   )
+  for (const { group, noMatch } of report.extract) {
+    if (noMatch === 0) continue
+    await context.out(`pages that no extractor of ${group} matched: ${noMatch === null ? 'unknown' : renderCount(noMatch)}`)
+  }
   for (const { taskId, url } of report.missing) await context.out(`missing: ${url} (task ${taskId})`)
 }
 

@@ -3,18 +3,25 @@ import type { LogLevel } from '../kernel/events.ts'
 import type { Logger } from '../kernel/observe.ts'
 
 /** Log lines as NDJSON on stderr, for collectors; stdout is for data. */
-export function createLogger(level: LogLevel): Logger {
+export function createLogger(level: LogLevel, destination: pino.DestinationStream = pino.destination({ dest: 2, sync: true })): Logger {
   return pino(
     {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { error: pino.stdSerializers.err },
+      serializers: { error: level === 'debug' ? pino.stdSerializers.err : withoutStack },
       redact: { paths: ['password', 'authorization', 'cookie', '*.password', '*.authorization', '*.cookie'], censor: '(hidden)' },
     },
-    pino.destination({ dest: 2, sync: true }),
+    destination,
   )
+}
+
+/** Stacks are for those who asked for all there is. */
+function withoutStack(error: unknown): unknown {
+  if (!(error instanceof Error)) return error
+  const { code } = error as { code?: unknown }
+  return { type: error.name, message: error.message, ...(code === undefined ? {} : { code }) }
 }
 
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']

@@ -36,7 +36,7 @@ export async function produceUrls(context: CommandContext, urls: readonly string
     await prepareTopics(runtime, [])
     return produce(runtime, seedsOf(urls, flags.file), template, {
       signal: context.draining,
-      onProgress: (produced) => progress.update({ text: `${renderCount(produced)} URLs written`, fields: { produced } }),
+      onProgress: (produced) => progress.update({ text: writtenText(produced), fields: { produced } }),
     })
   })
   progress.finish()
@@ -52,9 +52,13 @@ async function tell(context: CommandContext, report: ProduceReport): Promise<voi
   for (const { line, reason } of report.bad) context.note(`${line === undefined ? '' : `line ${line}: `}${reason}`)
   if (report.badCount > report.bad.length) context.note(`and ${renderCount(report.badCount - report.bad.length)} more bad lines`)
   if (report.interrupted) context.note('interrupted: the rest of the input was not read')
-  await context.out(
-    `${renderCount(report.produced)} URLs written${report.badCount > 0 ? `, ${renderCount(report.badCount)} bad ones skipped` : ''}`,
-  )
+  const written = writtenText(report.produced)
+  const skipped = `, ${renderCount(report.badCount)} bad ${report.badCount === 1 ? 'one' : 'ones'} skipped`
+  await context.out(`${written}${report.badCount > 0 ? skipped : ''}`)
+}
+
+function writtenText(count: number): string {
+  return `${renderCount(count)} ${count === 1 ? 'URL' : 'URLs'} written`
 }
 
 async function* seedsOf(urls: readonly string[], file: string | undefined): AsyncGenerator<SeedText> {

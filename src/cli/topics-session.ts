@@ -22,7 +22,7 @@ export async function planOrApply(context: CommandContext, verb: 'plan' | 'apply
   })
 }
 
-async function writePlan(context: CommandContext, { changes }: Plan, verb: 'plan' | 'apply'): Promise<void> {
+async function writePlan(context: CommandContext, { changes, refusals }: Plan, verb: 'plan' | 'apply'): Promise<void> {
   for (const change of changes) {
     if (change.kind === 'create')
       await context.out(`create ${change.topic}: ${change.partitions} partitions, ${change.replication} replicas`)
@@ -30,13 +30,9 @@ async function writePlan(context: CommandContext, { changes }: Plan, verb: 'plan
     else await context.out(`set ${change.topic} ${change.name}: ${change.from ?? '(default)'} -> ${change.to}`)
   }
   const count = changes.length === 1 ? '1 change' : `${changes.length} changes`
-  await context.out(
-    changes.length === 0
-      ? 'the topics are as the configuration wants them'
-      : verb === 'plan'
-        ? `${count}; nothing was changed`
-        : `${count} made`,
-  )
+  if (refusals.length > 0) await context.out(`${count}, and ${refusals.length} that can not be made; nothing was changed`)
+  else if (changes.length === 0) await context.out('the topics are as the configuration wants them')
+  else await context.out(verb === 'plan' ? `${count}; nothing was changed` : `${count} made`)
 }
 
 export async function describe(context: CommandContext): Promise<void> {

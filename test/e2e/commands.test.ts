@@ -1,6 +1,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Kafka, logLevel } from 'kafkajs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type CliResult, lines, runCli, startCli } from '../support/cli.ts'
 import { eventually } from '../support/eventually.ts'
@@ -10,10 +11,10 @@ import { brokers, uniqueName } from '../support/services.ts'
 const cwd = mkdtempSync(join(tmpdir(), 'millrace-cli-'))
 const prefix = `${uniqueName('cli')}.`
 
+const scope = ['--brokers', brokers().join(','), '--set', `topics.prefix=${prefix}`, '--set', 'topics.partitions.urls=4']
+
 function cli(...args: string[]): Promise<CliResult> {
-  return runCli([...args, '--brokers', brokers().join(','), '--set', `topics.prefix=${prefix}`, '--set', 'topics.partitions.urls=4'], {
-    cwd,
-  })
+  return runCli([...args, ...scope], { cwd })
 }
 
 describe('topics', () => {
@@ -24,6 +25,11 @@ describe('topics', () => {
     const after = await cli('topics', 'plan', '--json')
     expect([after.code, JSON.parse(after.stdout)]).toEqual([0, []])
     expect((await cli('topics', 'describe')).stdout).toContain(`${prefix}html`)
+    const fewer = await cli('topics', 'apply', '--set', 'topics.partitions.html=2')
+    expect([fewer.code, fewer.stdout]).toEqual([2, ''])
+    expect(fewer.stderr).toContain('Kafka can not take partitions away')
+    const refused = await cli('topics', 'plan', '--set', 'topics.partitions.html=2')
+    expect([refused.code, refused.stdout]).toEqual([2, '0 changes, and 1 that can not be made; nothing was changed\n'])
   })
 
   it('are missing before, and the command says what to type', async () => {
@@ -52,6 +58,40 @@ describe('produce and consume', () => {
     expect(urls.map(({ url }) => url).sort()).toEqual(['http://a.example.test/', 'http://b.example.test/'])
     expect(urls[0]?.meta).toEqual({ k: 'v' })
     expect(new Set(urls.map(({ taskId }) => taskId)).size).toBe(2)
+  })
+
+  it('take a list from standard input as it comes, and keep what was written when they are interrupted', async () => {
+    const running = startCli(['produce', '--file', '-', '--crawl', 'c2', ...scope], {
+      cwd,
+      input: 'http://f.example.test/\r\nnonsense\r\n',
+      keepInputOpen: true,
+    })
+    const consumed = await eventually(
+      async () => {
+        const found = lines<{ value: { url: string } }>(await cli('consume', 'urls', '--crawl', 'c2'))
+        return found.length > 0 && found
+      },
+      { what: 'the line that was given', timeoutMs: 25_000 },
+    )
+    expect(consumed.map(({ value }) => value.url)).toEqual(['http://f.example.test/'])
+    running.child.kill('SIGINT')
+    const result = await running.done
+    expect(result.code).toBe(130)
+    expect(result.stderr).toContain('line 2: "nonsense"')
+    expect(result.stderr).toContain('the rest of the input was not read')
+    expect(result.stdout).toBe('1 URL written, 1 bad one skipped\n')
+  })
+
+  it('read JSON that another producer wrote, and show what is no task with its reason', async () => {
+    const producer = new Kafka({ brokers: brokers(), clientId: 'foreign', logLevel: logLevel.NOTHING }).producer()
+    await producer.connect()
+    const values = ['{"url": "http://g.example.test/", "crawlId": "c3"}', 'rubbish']
+    await producer.send({ topic: `${prefix}urls.low`, messages: values.map((value) => ({ partition: 0, value })) })
+    await producer.disconnect()
+    const shown = lines<{ value: unknown; undecodable?: string }>(await cli('consume', 'urls.low'))
+    expect(shown.map(({ undecodable }) => undecodable)).toEqual([undefined, 'MESSAGE_FRAMING_UNKNOWN'])
+    expect(shown[0]?.value).toMatchObject({ url: 'http://g.example.test/', crawlId: 'c3' })
+    expect(Buffer.from(String(shown[1]?.value), 'base64').toString()).toBe('rubbish')
   })
 
   it('end with 1 when not one line is good, and with 0 when all are', async () => {
@@ -100,6 +140,33 @@ describe('looking', () => {
     const schemas = JSON.parse((await cli('schemas', 'list', '--json')).stdout) as { name: string; schema: { fields: object[] } }[]
     expect(schemas.find(({ name }) => name === 'io.millrace.v1.Page')?.schema.fields.length).toBeGreaterThan(20)
     expect((await cli('dead-letters', 'list', '--json')).stdout).toBe('')
+    const shown = await cli('dead-letters', 'show', '0:5')
+    expect([shown.code, shown.stdout]).toEqual([2, ''])
+    expect(shown.stderr).toContain('there is no dead letter at 0:5')
+  })
+
+  it('refuses a place that is not there rather than show another', async () => {
+    const offset = await cli('consume', 'urls.high', '--offset', '0:99')
+    expect([offset.code, offset.stdout]).toEqual([2, ''])
+    expect(offset.stderr).toContain('99 is not in partition 0')
+    expect((await cli('consume', 'html', '--offset', '77:0')).stderr).toContain('has no partition 77; it has 4, from 0')
+    const topic = await cli('consume', 'recods')
+    expect(topic.code).toBe(2)
+    expect(topic.stderr).toContain('did you mean records?')
+  })
+
+  it('prints every option with its value and where it came from', async () => {
+    const options = JSON.parse((await cli('config', 'print', '--json', '--set', 'fetch.concurrency=7')).stdout) as {
+      option: string
+      value: string
+      source: string
+    }[]
+    const byName = new Map(options.map((option) => [option.option, option]))
+    expect(byName.get('fetch.concurrency')?.value).toBe('7')
+    expect(byName.get('fetch.concurrency')?.source).toContain('--set')
+    expect(byName.get('topics.retention.html')?.source).toBe('default')
+    const table = await cli('config', 'print')
+    expect(Math.max(...table.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80)
   })
 
   it('examines what a crawl needs', async () => {
@@ -118,6 +185,16 @@ describe('mistakes', () => {
     [['consume', '--from', 'yesterday'], 'is no time'],
     [['replay', 'run', '--extractor', 'x.yaml'], 'say --in-place'],
     [['produce'], 'give URLs'],
+    [['produce', 'http://a.test/', '--file', 'no-such-file'], 'no such file'],
+    [['produce', '--file', '.'], 'it is a folder'],
+    [['produce', 'http://a.test/', '--max-depth', '2'], 'name it with --crawl'],
+    [['produce', 'http://a.test/', '--expires', '2020-01-01'], 'is not after now'],
+    [['produce', 'http://a.test/', '--header', 'no colon'], "is not 'name: value'"],
+    [['produce', 'http://a.test/', '--header', 'a: b\r\nc: d'], 'no header can carry'],
+    [['produce', 'http://a.test/', '--lane', 'fast'], 'Allowed choices are high, normal, low'],
+    [['dead-letters', 'show', 'x'], 'is not PARTITION:OFFSET'],
+    [['consume', '--from-beginning', '--from', '1h'], 'give one of'],
+    [['up', '--port', '99999'], 'is no port'],
   ])('%j end with 2 and say what was meant', async (args, text) => {
     const result = await runCli(args, { cwd })
     expect(result.code).toBe(2)

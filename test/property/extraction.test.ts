@@ -1,9 +1,11 @@
+import type { Element } from 'domhandler'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { compileExtractor } from '../../src/extract/declarative-extractor.ts'
 import { deriveSchema } from '../../src/extract/derive-schema.ts'
 import { recordOf } from '../../src/extract/envelope.ts'
 import { readDefinition } from '../../src/extract/language/read-definition.ts'
+import { compileSelector } from '../../src/extract/language/selector.ts'
 import { createPageSelectors, PageView } from '../../src/extract/page-view.ts'
 import { createPageParser } from '../../src/extract/parse-page.ts'
 import { parseJsonLd } from '../../src/extract/sources/jsonld.ts'
@@ -75,6 +77,44 @@ describe('extraction from any markup', () => {
       { numRuns: 150 },
     )
   })
+})
+
+describe('a selector within an element', () => {
+  const plain = [
+    'p',
+    'li, td',
+    'div p',
+    'ul > li',
+    'tr td:first-child',
+    'p ~ *',
+    'b + *',
+    ':not(b)',
+    'div:has(> p)',
+    'p:not(div *)',
+    '[id] *',
+  ]
+
+  it('matches what it matches in the page and is within the element, in the same order', () => {
+    fc.assert(
+      fc.property(markup, fc.constantFrom(...plain), (html, text) =>
+        parser.withPage(html, { mode: 'document' }, ({ root }) => {
+          const selector = compileSelector(text)
+          const inPage = selector.all(root)
+          for (const scope of compileSelector('*').all(root)) {
+            const within = inPage.filter((element) => isWithin(element, scope))
+            expect(selector.all(scope).map((element) => inPage.indexOf(element))).toEqual(within.map((element) => inPage.indexOf(element)))
+            expect(selector.first(scope) === within[0]).toBe(true)
+          }
+        }),
+      ),
+      { numRuns: 60 },
+    )
+  })
+
+  function isWithin(element: Element, scope: Element): boolean {
+    for (let node = element.parent; node !== null; node = node.parent) if (node === scope) return true
+    return false
+  }
 })
 
 describe('numbers', () => {

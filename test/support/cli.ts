@@ -20,6 +20,8 @@ export interface RunningCli {
 export interface CliOptions {
   readonly cwd: string
   readonly input?: string
+  /** More may be written to the standard input of the child; else it ends behind `input`. */
+  readonly keepInputOpen?: boolean
   readonly env?: Readonly<Record<string, string>>
 }
 
@@ -39,7 +41,8 @@ export function startCli(args: readonly string[], options: CliOptions): RunningC
   })
   // A program that ends early closes its standard input; that is for it to explain.
   child.stdin.on('error', () => undefined)
-  child.stdin.end(options.input ?? '')
+  child.stdin.write(options.input ?? '')
+  if (options.keepInputOpen !== true) child.stdin.end()
   const done = new Promise<CliResult>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code, signal) => resolve({ code, signal, stdout, stderr }))

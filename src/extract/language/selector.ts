@@ -9,7 +9,10 @@ export type Scope = Document | Element
 /** A CSS selector, compiled once and used for all pages. */
 export interface Selector {
   readonly text: string
-  /** Matches within the scope, in document order. A relative selector (`> td`) begins at the scope itself, as in `$(scope).find()`. */
+  /**
+   * Matches within the scope, in document order, as `element.querySelectorAll` has it: what is around the scope may count for the
+   * front of a selector (`.card .price` within a `.card`). A relative one (`> td`) begins at the scope itself.
+   */
   all(scope: Scope): Element[]
   first(scope: Scope): Element | undefined
 }
@@ -39,10 +42,8 @@ function compiled(text: string): Selector {
   // Results are not cached: the cache would outlive the page, and knows nothing of a changing scope.
   const inDocument = _compileUnsafe<AnyNode, Element>(text, { cacheResults: false })
   const holder = scopeHolder()
-  // An internal option, therefore not in the type of the public ones.
-  const options = { cacheResults: false, equals: holder.equals }
-  const inElement = _compileUnsafe<AnyNode, Element>(text, options, holder.stand)
-  const queryFor = (scope: Scope): typeof inDocument => {
+  const inElement = compiledInElement(text, holder)
+  const queryFor = (scope: Scope): Query => {
     if (!(scope instanceof Element)) return inDocument
     holder.set(scope)
     return inElement
@@ -54,11 +55,30 @@ function compiled(text: string): Selector {
   }
 }
 
+function compiledInElement(text: string, holder: ScopeHolder): Query {
+  // `equals` is an internal option, therefore not in the type of the public ones.
+  const options = { cacheResults: false, equals: holder.equals }
+  try {
+    return _compileUnsafe<AnyNode, Element>(text, { ...options, relativeSelector: false }, holder.stand)
+  } catch {
+    // The text compiles, as the caller found out: a part of it begins with a combinator, and then all of it is relative.
+    return _compileUnsafe<AnyNode, Element>(text, options, holder.stand)
+  }
+}
+
+type Query = ReturnType<typeof _compileUnsafe<AnyNode, Element>>
+
+interface ScopeHolder {
+  readonly stand: Element
+  set(scope: Element): void
+  equals(a: AnyNode, b: AnyNode): boolean
+}
+
 /**
  * css-select binds a compiled selector to one scope. This stands in for it at compile time, and its `equals` says that it is whatever
  * element is the scope now.
  */
-function scopeHolder(): { readonly stand: Element; set(scope: Element): void; equals(a: AnyNode, b: AnyNode): boolean } {
+function scopeHolder(): ScopeHolder {
   const stand = new Element('scope', {})
   stand.parent = new Element('outer', {})
   let current: Element = stand

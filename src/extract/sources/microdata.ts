@@ -19,8 +19,8 @@ const VALUE_ATTRIBUTES: Readonly<Record<string, string>> = { meta: 'content', da
 
 const MAX_DEPTH = 64
 
-/** What one page may cost: elements visited and characters of text read. References multiply, since each item reads what it refers to. */
-const MAX_WORK = 20_000_000
+/** What one page may cost: elements visited; 16 characters of text count as one. Each item reads what it refers to: references multiply. */
+const MAX_WORK = 2_000_000
 
 interface Reading {
   readonly byId: ReadonlyMap<string, Element>
@@ -45,6 +45,8 @@ export function readMicrodata(root: Document): readonly JsonNode[] {
 }
 
 function readItem(item: Element, reading: Reading, open: readonly Element[]): JsonNode {
+  // What an item costs before it has any property.
+  reading.work += 50 + open.length
   const properties = new Map<string, JsonValue[]>()
   const add = (element: Element): boolean => {
     reading.work += 1
@@ -82,7 +84,7 @@ function propertyValue(element: Element, reading: Reading, open: readonly Elemen
   // What sites write on any element, whatever the standard says of its text.
   if (element.attribs.content !== undefined) return element.attribs.content
   const text = rawText(element)
-  reading.work += text.length
+  reading.work += Math.ceil(text.length / 16)
   return text.replace(/\s+/g, ' ').trim()
 }
 

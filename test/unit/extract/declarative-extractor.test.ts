@@ -135,6 +135,36 @@ describe('records of a page', () => {
     ])
   })
 
+  it('have no text of an element within another, wherever it stands in it', () => {
+    const text = 'name: t\nversion: 1\neach: li\nfields: { x: ., y: .d }'
+    expect(dataFrom(text, '<ul><li>A <div class=d>a <ul><li>B <div class=d>b</div></li></ul> c</div></li></ul>')).toEqual([
+      { x: 'A a c', y: 'a c' },
+      { x: 'B b', y: 'b' },
+    ])
+    const specs = 'name: t\nversion: 1\neach: .item\nfields: { s: { select: .spec, type: list, fields: { n: .n } } }'
+    const html =
+      '<div class=item><div class=spec><i class=n>1</i><div class=item><div class=spec><i class=n>2</i></div></div></div><div class=spec><div class=item><i class=n>3</i></div></div></div>'
+    expect(dataFrom(specs, html)).toEqual([{ s: [{ n: '1' }] }, { s: [{ n: '2' }] }, { s: null }])
+  })
+
+  it('take selectors as browsers do: what is around an element counts for the front of one', () => {
+    const html = '<div class=list><div class=card><h3>A</h3><p>x</p></div><div class=card><h3>B</h3></div></div><p>y</p>'
+    const text =
+      "name: t\nversion: 1\neach: .card\nfields: { a: '.card h3', b: '.list .card > h3', p: p, own: ':scope > h3', mixed: 'b, > h3' }"
+    expect(dataFrom(text, html)).toEqual([
+      { a: 'A', b: 'A', p: 'x', own: 'A', mixed: 'A' },
+      { a: 'B', b: 'B', p: null, own: 'B', mixed: 'B' },
+    ])
+  })
+
+  it('take one value of structured data from the outermost node of its type', () => {
+    const html =
+      '<script type="application/ld+json">{"@type":"Product","name":"A","isSimilarTo":{"@type":"Product","name":"S","sku":"9"}}</script>'
+    expect(fieldFrom('{ jsonld: Product.sku }', html)).toBe(null)
+    expect(fieldFrom('{ jsonld: Product.sku, type: list }', html)).toEqual(['9'])
+    expect(fieldFrom('{ jsonld: Product.gtin }', html.replace('"A"', '"A","gtin":12345678901234567890'))).toBe('12345678901234567890')
+  })
+
   it('have as key a field, the URL, or the URL and their number', () => {
     const keys = (text: string, html: string): unknown => {
       const extracted = extractFrom(text, html, 'http://a.example.test/1')

@@ -94,6 +94,41 @@ match: { hots: [x] }
     expect(problems(`${head}fields:\n  x: { select: '${selector}' }`)).toEqual([])
   })
 
+  it('shows every fault in one run, whatever else is wrong beside it', () => {
+    const text = `name: Bad
+version: 1
+each: 'a['
+key: titel
+links: { select: 'b[', alow: [x] }
+match: { status: [200, 999] }
+fields:
+  title: { selct: x, select: 'c[', match: '(', fields: { y: 'd[' } }
+  other: { any: ['e[', { jsonld: 'a b' }], meta: m }
+`
+    expect(problems(text).map((line) => line.replace(/ .*?(["'])/, ' $1').slice(0, 24))).toEqual([
+      expect.stringMatching(/^1:7 "name"/),
+      expect.stringMatching(/^3:7 "a\["/),
+      expect.stringMatching(/^4:6 "titel"/),
+      expect.stringMatching(/^5:18 "b\["/),
+      expect.stringMatching(/^5:24 "alow"/),
+      expect.stringMatching(/^6:24 "status\[1\]"/),
+      expect.stringMatching(/^8:12 "selct"/),
+      expect.stringMatching(/^8:30 "c\["/),
+      expect.stringMatching(/^8:43 "\("/),
+      expect.stringMatching(/^8:61 "d\["/),
+      expect.stringMatching(/^9:18 "e\["/),
+      expect.stringMatching(/^9:34 "a b"/),
+      expect.stringMatching(/^9:50 "any" or "meta"/),
+    ])
+  })
+
+  it('refuses two nested records that would be one type of the schema', () => {
+    const text = `${head}fields:
+  a: { select: p, fields: { bC: { select: q, fields: { d: e } } } }
+  aB: { select: p, fields: { c: { select: q, fields: { d: e } } } }`
+    expect(problems(text)).toEqual([expect.stringMatching(/^5:33 its record has the type name \w+ABC, which that of a\.bC has already/)])
+  })
+
   it('warns of a row that is looked for right below a table (cheeriojs/cheerio#1007)', () => {
     expect(problems(`${head}fields: { x: '#t > tr' }`)).toEqual([
       expect.stringMatching(/^3:14 warning "#t > tr": a parser puts <tr> into <tbody>/),

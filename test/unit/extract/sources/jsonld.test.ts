@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { JsonGraph, parseJsonPath } from '../../../../src/extract/sources/json-node.ts'
+import { JsonGraph, parseJsonPath, rawOf } from '../../../../src/extract/sources/json-node.ts'
 import { parseJsonLd } from '../../../../src/extract/sources/jsonld.ts'
 
 const types = (...scripts: string[]): unknown[] => parseJsonLd(scripts).nodes.map((node) => node['@type'])
@@ -7,6 +7,11 @@ const values = (path: string, ...scripts: string[]): unknown => {
   const parsed = parseJsonPath(path, { relative: false })
   if (parsed === undefined) throw new Error(`no path: ${path}`)
   return new JsonGraph(parseJsonLd(scripts).nodes).values(parsed)
+}
+const one = (path: string, ...scripts: string[]): unknown => {
+  const parsed = parseJsonPath(path, { relative: false })
+  if (parsed === undefined) throw new Error(`no path: ${path}`)
+  return new JsonGraph(parseJsonLd(scripts).nodes).values(parsed, { outermost: true })
 }
 
 describe('JSON-LD blocks', () => {
@@ -52,6 +57,40 @@ describe('JSON-LD blocks', () => {
     expect(({} as Record<string, unknown>).p2).toBeUndefined()
     expect(nodes.map((node) => Object.keys(node))).toEqual([['@type'], ['@type']])
   })
+
+  it('keep whole numbers that JavaScript would round as they are written', () => {
+    const [node] = parseJsonLd([
+      '{"@type":"A","id":12345678901234567890,"n":-9007199254740993,"s":"9 12345678901234567890","p":4.6999999999999993,"ok":9007199254740991}',
+    ]).nodes
+    expect(node).toEqual({
+      '@type': 'A',
+      id: '12345678901234567890',
+      n: '-9007199254740993',
+      s: '9 12345678901234567890',
+      p: 4.6999999999999993,
+      ok: 9007199254740991,
+    })
+    expect(rawOf(Number.POSITIVE_INFINITY)).toBeUndefined()
+  })
+
+  it.each([
+    ['graphs', `${'{"@graph":'.repeat(20_000)}{"@type":"A"}${'}'.repeat(20_000)}`, ['A', 'B']],
+    ['lists', `${'['.repeat(20_000)}${']'.repeat(20_000)}`, ['B']],
+    ['objects', `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`, [undefined, 'B']],
+    ['unclosed lists', '['.repeat(100_000), ['B']],
+  ])('may nest %s as deep as they like', (_what, deep, expected) => {
+    expect(types(deep, '{"@type":"B"}')).toEqual(expected)
+  })
+
+  // Patterns that end in `$` took time by the square of these: minutes.
+  it.each([' ', ';', ',', '\n', '/', '*', ']', '-', '"', '\\'])(
+    'that are broken by a million %j cost no more than reading them',
+    (character) => {
+      const { nodes, notes } = parseJsonLd([`{bad ${character.repeat(1_000_000)} x}`, '{"@type":"B"}'])
+      expect(nodes).toEqual([{ '@type': 'B' }])
+      expect(notes).toMatchObject([{ block: 0, kind: 'broken' }])
+    },
+  )
 })
 
 describe('a JSON-LD path', () => {
@@ -68,6 +107,30 @@ describe('a JSON-LD path', () => {
   it('prefers a node of its own to one that is mentioned in another', () => {
     const page = '[{"@type":"Offer","itemOffered":{"@type":"Product","name":"inner"}},{"@type":"http://schema.org/Product","name":"outer"}]'
     expect(values('Product.name', page)).toEqual(['outer', 'inner'])
+  })
+
+  it('asked for one value looks at no node within another of its type: a related product is not that of the page', () => {
+    const related = '{"@type":"Product","name":"A","isRelatedTo":[{"@type":"Product","name":"R","brand":{"name":"X"}}]}'
+    const wrapped = `{"@type":"WebPage","mainEntity":${related}}`
+    for (const page of [related, wrapped]) {
+      expect(one('Product.name', page)).toEqual(['A'])
+      expect(one('Product.brand.name', page)).toEqual([])
+      expect(values('Product.brand.name', page)).toEqual(['X'])
+    }
+    expect(one('Review.author.name', '[{"@type":"Product","review":[{"@type":"Review","author":{"name":"N"}}]}]')).toEqual(['N'])
+  })
+
+  it('gives a bounded number of values where references multiply, and ends in lists without end', () => {
+    const many = (id: string): unknown[] => Array.from({ length: 1000 }, () => ({ '@id': id }))
+    const page = [
+      { '@type': 'A', p: many('b') },
+      { '@id': 'b', q: many('c') },
+      { '@id': 'c', r: many('d') },
+      { '@id': 'd', s: 1 },
+    ]
+    expect(values('A.p.q.r.s', JSON.stringify(page))).toHaveLength(50_000)
+    expect(values('A.p', `{"@type":"A","p":${'{"@list":['.repeat(20_000)}1${']}'.repeat(20_000)}}`)).toEqual([])
+    expect(values('A.p', '{"@type":"A","p":{"@list":[1,{"@list":[2]}]}}')).toEqual([1, 2])
   })
 
   it('sees own properties alone', () => {

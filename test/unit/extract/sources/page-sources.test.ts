@@ -24,6 +24,14 @@ describe('microdata', () => {
       '<div itemscope itemtype="http://schema.org/A" itemref="n loop" id=loop></div><p id=n itemprop=name>N</p><div id=x itemscope itemprop=self itemref=x></div>'
     expect(fieldFrom('{ microdata: A.name }', html)).toBe('N')
   })
+
+  it('costs a bounded time where references multiply: each of these items refers to two more', () => {
+    const levels = Array.from({ length: 40 }, (_, level) =>
+      ['a', 'b'].map((id) => `<i id=${id}${level} itemscope itemprop=x itemref="a${level + 1} b${level + 1}"></i>`).join(''),
+    )
+    const html = `<p itemscope itemtype="http://schema.org/A" itemref=a0><b itemprop=name>N</b></p>${levels.join('')}`
+    expect(fieldFrom('{ microdata: A.name }', html)).toBe('N')
+  })
 })
 
 describe('meta', () => {
@@ -35,6 +43,16 @@ describe('meta', () => {
     expect(fieldFrom('{ meta: "og:image", type: url }', html)).toBe('http://shop.example.test/p/1.jpg')
     expect(fieldFrom('{ meta: "og:image", type: list }', html)).toEqual(['1.jpg', '2.jpg', '3.jpg'])
     expect(fieldFrom('{ meta: nothing }', html)).toBe(null)
+  })
+
+  it('is found by each of its names', () => {
+    const both = '<meta name="image" property="og:image twitter:image" content="1.jpg"><meta property="" name="author" content="A">'
+    expect(['image', 'og:image', 'twitter:image', 'author'].map((name) => fieldFrom(`{ meta: "${name}" }`, both))).toEqual([
+      '1.jpg',
+      '1.jpg',
+      '1.jpg',
+      'A',
+    ])
   })
 
   it('keeps structured properties with the image before them (pfefferle/wordpress-opengraph#5)', () => {

@@ -32,13 +32,21 @@ describe('a decimal', () => {
     ['A-5', '5.00'],
     ['3 for 2', '3.00'],
     ['-0.00', '0.00'],
+    ['1.5e3', '1500.00'],
+    ['1250E-2', '12.50'],
+    ['١٬٢٩٩٫٥٠ ر.س', '1299.50'],
+    ['۱۲۰۰ تومان', '1200.00'],
+    ['１，２９９．００円', '1299.00'],
   ])('reads %s as %s', (text, value) => {
     expect(decimal(text)).toBe(value)
   })
 
-  it.each(['1.2.3', 'free', '0.299', '12.3456', '9'.repeat(40)])('does not read %s: it would have to guess or to round', (text) => {
-    expect(decimal(text)).toBe('problem')
-  })
+  it.each(['1.2.3', 'free', '0.299', '12.3456', '1.299.00', '1,299,5', '1e-7', '1e400', '9'.repeat(40)])(
+    'does not read %s: it would have to guess or to round',
+    (text) => {
+      expect(decimal(text)).toBe('problem')
+    },
+  )
 
   it('takes a mark before exactly three digits for thousands, unless the scale has room for them', () => {
     expect(decimal('12.345')).toBe('12345.00')
@@ -50,12 +58,16 @@ describe('a decimal', () => {
     expect(convert({ kind: 'double' }, '1.299', true)).toBe(1.299)
     expect(decimal('1.299', true)).toBe('problem')
     expect(decimal(19.9)).toBe('19.90')
+    expect(decimal(1e-7)).toBe('problem')
+    expect(decimal(2.5e21)).toBe('2500000000000000000000.00')
   })
 
   it('follows the language that the extractor names', () => {
     expect(convert({ kind: 'double', locale: 'de' }, '1.299')).toBe(1299)
     expect(convert({ kind: 'double', locale: 'en' }, '1,299')).toBe(1299)
     expect(convert({ kind: 'double', locale: 'de' }, '1,299')).toBe(1.299)
+    expect(convert({ kind: 'double', locale: 'de' }, 1.5)).toBe(1.5)
+    expect(convert({ kind: 'decimal', scale: 2, locale: 'de' }, '1299.00', true)).toBe('1299.00')
   })
 })
 
@@ -81,6 +93,13 @@ describe('a boolean', () => {
   })
 })
 
+describe('a text', () => {
+  it('can be written as UTF-8 and read back the same', () => {
+    expect(convert({ kind: 'string' }, 'a\ud800b \ud83d\ude00')).toBe('a\ufffdb \ud83d\ude00')
+    expect(convert({ kind: 'html' }, '\udc00')).toBe('\ufffd')
+  })
+})
+
 describe('a URL', () => {
   it('is resolved, and is http or https', () => {
     expect(convert({ kind: 'url' }, ' ../a b ')).toBe('http://a.example.test/a%20b')
@@ -100,6 +119,8 @@ describe('a time', () => {
     ['3rd June 2008', 1212451200000, '2008-06-03'],
     ['June 3, 2008', 1212451200000, '2008-06-03'],
     ['20240506', 1714953600000, '2024-05-06'],
+    ['20240506T101112Z', 1714990272000, '2024-05-06'],
+    ['2024-05-06T10:11:12+02', 1714983072000, '2024-05-06'],
     ['1700000000', 1700000000000, '2023-11-14'],
     ['1700000000123', 1700000000123, '2023-11-14'],
   ])('reads %s', (text, ms, date) => {
@@ -107,7 +128,7 @@ describe('a time', () => {
     expect(convert({ kind: 'date' }, text)).toBe(date)
   })
 
-  it.each(['03/04/2008', '2024-02-30', 'yesterday', '2024-13-01', '2024-05-06T25:00Z'])('does not guess %s', (text) => {
+  it.each(['03/04/2008', '2024-02-30', 'yesterday', '2024-13-01', '2024-05-06T25:00Z', '0050-01-01'])('does not guess %s', (text) => {
     expect(convert({ kind: 'timestamp' }, text)).toBe('problem')
   })
 
