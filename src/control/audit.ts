@@ -1,4 +1,3 @@
-import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../extract/offset-metadata.ts'
 import { readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { decodeOffsetMap } from '../kafka/offset-map.ts'
@@ -11,6 +10,7 @@ import { HEADER } from '../message/header-names.ts'
 import { isFinal } from '../message/outcome.ts'
 import { LANES } from '../message/topics.ts'
 import { murmur2 } from '../url/partition.ts'
+import { extractGroupsOf, type GroupTotals, groupTotals } from './extract-totals.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
 export interface AuditReport {
@@ -32,41 +32,79 @@ export interface AuditReport {
   readonly difference: number
   /** Some of these, by taskId and URL. */
   readonly missing: readonly { readonly taskId: string; readonly url: string }[]
-  readonly extract: readonly ExtractAudit[]
+  /** One entry for each extract group. */
+  readonly extract: readonly GroupTotals[]
 }
 
-export interface ExtractAudit {
-  readonly extractor: string
-  readonly totals: ExtractorTotals
+export interface AuditOptions {
+  readonly crawlId?: string
+  readonly signal?: AbortSignal
+  /** Tasks held in memory at a time; more are counted in several passes over the logs. 400,000 where not given. */
+  readonly tasksPerPass?: number
 }
 
-/** Tasks held in memory at a time; more are counted in several passes over the logs. */
 const TASKS_PER_PASS = 400_000
 const MISSING_SHOWN = 20
 
 interface Pass {
   readonly isOurs: (taskId: string) => boolean
   readonly crawlId: string | undefined
+  readonly bounds: Bounds
+  readonly signal: AbortSignal | undefined
+}
+
+/** What all passes look at, so that they count one moment though the stages go on. */
+interface Bounds {
+  readonly waiting: WaitingBounds
+  /** Topic to partition to end, taken once. */
+  readonly ends: ReadonlyMap<string, ReadonlyMap<number, bigint>>
 }
 
 /** The ledger: every task that was produced against its first final outcome. Reads the logs; changes nothing. */
-export async function audit(runtime: Runtime, options: { crawlId?: string; signal?: AbortSignal } = {}): Promise<AuditReport> {
+export async function audit(runtime: Runtime, options: AuditOptions = {}): Promise<AuditReport> {
   const { topics, admin } = runtime
   const lanes = LANES.map((lane) => topics.urls[lane])
   await requireTopics(runtime, [...lanes, topics.outcomes])
   const size = await messageCount(runtime, [...lanes, topics.outcomes])
-  const passes = Math.max(1, Math.ceil(size / TASKS_PER_PASS))
-  const waiting = await waitingBounds(runtime)
+  const passes = Math.max(1, Math.ceil(size / (options.tasksPerPass ?? TASKS_PER_PASS)))
+  const bounds = await takeBounds(runtime)
   let report: AuditReport = EMPTY
   for (let index = 0; index < passes; index += 1) {
     const pass: Pass = {
       isOurs: (taskId) => passes === 1 || (murmur2(Buffer.from(taskId)) >>> 0) % passes === index,
       crawlId: options.crawlId,
+      bounds,
+      signal: options.signal,
     }
-    report = add(report, await auditPass(runtime, pass, waiting, options.signal))
+    report = add(report, await auditPass(runtime, pass))
   }
-  const committed = await admin.committedOffsets(runtime.groups.extract(), [topics.html])
-  return { ...report, extract: extractTotals([...committed.values()].map(({ metadata }) => metadata)) }
+  const extract: GroupTotals[] = []
+  for (const group of extractGroupsOf(runtime)) {
+    const committed = await admin.committedOffsets(group, [topics.html])
+    extract.push(
+      groupTotals(
+        group,
+        [...committed.values()].map(({ metadata }) => metadata),
+      ),
+    )
+  }
+  return { ...report, extract }
+}
+
+/**
+ * The order is what makes the sum come out while the stages work: first what is waiting, then the end of outcomes, then the ends of the
+ * tasks. What was finished at the first moment has an outcome before the second, and what has one before the second has a task before
+ * the third.
+ */
+async function takeBounds(runtime: Runtime): Promise<Bounds> {
+  const { topics, admin } = runtime
+  const waiting = await waitingBounds(runtime)
+  const existing = new Set(await admin.listTopics())
+  const ends = new Map<string, ReadonlyMap<number, bigint>>()
+  const tasks = [...LANES.map((lane) => topics.urls[lane]), ...topics.delays.map(({ topic }) => topic)]
+  for (const topic of [topics.outcomes, ...tasks].filter((name) => existing.has(name)))
+    ends.set(topic, await admin.endOffsets(topic, 'read_committed'))
+  return { waiting, ends }
 }
 
 const EMPTY: AuditReport = {
@@ -114,15 +152,15 @@ interface TaskEntry {
   ended: OutcomeKind | undefined
 }
 
-async function auditPass(runtime: Runtime, pass: Pass, waiting: WaitingBounds, signal: AbortSignal | undefined): Promise<AuditReport> {
+async function auditPass(runtime: Runtime, pass: Pass): Promise<AuditReport> {
   const { topics } = runtime
   const tasks = new Map<string, TaskEntry>()
-  const seen = await readTasks(runtime, pass, tasks, waiting, signal)
+  const seen = await readTasks(runtime, pass, tasks)
   const outcomes: Partial<Record<OutcomeKind, number>> = {}
   const reasons: Record<string, number> = {}
   let repeats = 0
   let beforeHorizon = 0
-  for await (const message of messagesOf(runtime, [topics.outcomes], signal)) {
+  for await (const message of messagesOf(runtime, [topics.outcomes], pass)) {
     const outcome = tryDecode(() => runtime.codec.decode('Outcome', message.value))
     if (outcome === undefined || !isFinal(outcome.kind) || !pass.isOurs(outcome.taskId)) continue
     if (pass.crawlId !== undefined && outcome.crawlId !== pass.crawlId) continue
@@ -157,17 +195,11 @@ async function auditPass(runtime: Runtime, pass: Pass, waiting: WaitingBounds, s
 }
 
 /** All tasks of the lanes, and of the delay topics those that still wait there. */
-async function readTasks(
-  runtime: Runtime,
-  pass: Pass,
-  tasks: Map<string, TaskEntry>,
-  waiting: WaitingBounds,
-  signal: AbortSignal | undefined,
-): Promise<{ malformed: number }> {
+async function readTasks(runtime: Runtime, pass: Pass, tasks: Map<string, TaskEntry>): Promise<{ malformed: number }> {
   const { topics } = runtime
   let malformed = 0
   const delays = topics.delays.map(({ topic }) => topic)
-  for await (const message of messagesOf(runtime, [...LANES.map((lane) => topics.urls[lane]), ...delays], signal)) {
+  for await (const message of messagesOf(runtime, [...LANES.map((lane) => topics.urls[lane]), ...delays], pass)) {
     const task = completed(runtime, message)
     const isDelayed = delays.includes(message.topic)
     if (task === undefined) {
@@ -178,7 +210,7 @@ async function readTasks(
     const isCopy = isDelayed || message.headers[HEADER.origTopic] !== undefined || message.headers[HEADER.moved] !== undefined
     const entry = tasks.get(task.taskId) ?? { url: task.url, produced: false, waiting: false, ended: undefined }
     entry.produced ||= !isCopy
-    entry.waiting ||= waiting(message)
+    entry.waiting ||= pass.bounds.waiting(message)
     tasks.set(task.taskId, entry)
   }
   return { malformed }
@@ -203,14 +235,20 @@ function tryDecode<T>(decode: () => T): T | undefined {
   }
 }
 
-async function* messagesOf(runtime: Runtime, topics: readonly string[], signal: AbortSignal | undefined): AsyncGenerator<KafkaMessage> {
-  const existing = new Set(await runtime.admin.listTopics())
-  const from = new Map(topics.filter((topic) => existing.has(topic)).map((topic) => [topic, 'earliest' as const]))
+async function* messagesOf(runtime: Runtime, topics: readonly string[], { bounds, signal }: Pass): AsyncGenerator<KafkaMessage> {
+  const from = new Map<string, ReadonlyMap<number, 'earliest'>>()
+  const until = new Map<PartitionId, bigint>()
+  for (const topic of topics) {
+    const ends = bounds.ends.get(topic) ?? new Map<number, bigint>()
+    if (ends.size > 0) from.set(topic, new Map([...ends.keys()].map((partition) => [partition, 'earliest'])))
+    for (const [partition, end] of ends) until.set(partitionId(topic, partition), end)
+  }
   const log = readLog({
     client: runtime.client,
     clock: runtime.clock,
     observer: runtime.observer,
     from,
+    until,
     ...(signal === undefined ? {} : { signal }),
   })
   for await (const event of log) {
@@ -250,15 +288,4 @@ async function messageCount(runtime: Runtime, topics: readonly string[]): Promis
     for (const [partition, offset] of end) count += offset - (low.get(partition) ?? 0n)
   }
   return Number(count)
-}
-
-/** Running totals of the extract group, over all partitions, from the metadata of its offsets. */
-export function extractTotals(metadata: readonly string[]): ExtractAudit[] {
-  const sums = new Map<string, ExtractorTotals>()
-  for (const text of metadata) {
-    for (const [extractor, totals] of Object.entries(decodeMetadata(text)?.totals.extractors ?? {})) {
-      sums.set(extractor, addTotals(sums.get(extractor) ?? NO_TOTALS, totals))
-    }
-  }
-  return [...sums].map(([extractor, totals]) => ({ extractor, totals }))
 }

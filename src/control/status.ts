@@ -2,7 +2,7 @@ import type { PartitionLag } from '../kafka/admin.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import { LANES } from '../message/topics.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
-import { extractTotals } from './audit.ts'
+import { extractGroupsOf, groupTotals } from './extract-totals.ts'
 import type { Runtime } from './runtime.ts'
 
 export interface PartitionStatus {
@@ -34,20 +34,21 @@ export interface StatusReport {
   readonly workers: readonly WorkerHeartbeat[]
   readonly extractors: readonly {
     readonly extractor: string
-    readonly pages: number
-    readonly records: number
-    readonly none: number
-    readonly deadLetters: number
+    /** Null, like the others: no longer known. */
+    readonly pages: number | null
+    readonly records: number | null
+    readonly none: number | null
+    readonly deadLetters: number | null
   }[]
 }
 
 /** Where every group stands: lag in messages and in seconds, members, what extract has counted. */
 export async function status(runtime: Runtime): Promise<StatusReport> {
-  const { admin, groups, topics, config } = runtime
+  const { admin, groups, topics } = runtime
   const existing = new Set(await admin.listTopics())
   const lanes = LANES.map((lane) => topics.urls[lane])
   const delays = topics.delays.map(({ topic }) => topic)
-  const extractGroups = [groups.extract(), ...Object.keys(config['extract.groups']).map((name) => groups.extract(name))]
+  const extractGroups = extractGroupsOf(runtime)
   const readers = [
     { group: groups.fetch, topics: lanes },
     { group: groups.delay, topics: delays },
@@ -56,7 +57,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
   ]
   const partitions: PartitionStatus[] = []
   const summary: GroupStatus[] = []
-  const metadata: string[] = []
+  const extractors: StatusReport['extractors'][number][] = []
   for (const reader of readers) {
     const present = reader.topics.filter((topic) => existing.has(topic))
     if (present.length === 0) continue
@@ -66,7 +67,11 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
       partitionStatus(reader.group, lag, ages[index] ?? null, extractGroups.includes(reader.group) || reader.group === groups.frontier),
     )
     partitions.push(...rows)
-    if (extractGroups.includes(reader.group)) metadata.push(...lags.map((lag) => lag.metadata))
+    if (extractGroups.includes(reader.group)) {
+      const metadata = lags.map((lag) => lag.metadata)
+      for (const { extractor, totals } of groupTotals(reader.group, metadata).extractors)
+        extractors.push({ extractor, ...(totals ?? { pages: null, records: null, none: null, deadLetters: null }) })
+    }
     const described = await admin.describeGroup(reader.group)
     summary.push({
       group: reader.group,
@@ -85,7 +90,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
     groups: partitions,
     summary,
     workers: await state.workers(),
-    extractors: extractTotals(metadata).map(({ extractor, totals }) => ({ extractor, ...totals })),
+    extractors,
   }
 }
 

@@ -1,0 +1,135 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { loadConfig } from '../../../src/config/load.ts'
+import { type AuditReport, audit } from '../../../src/control/audit.ts'
+import { Runtime } from '../../../src/control/runtime.ts'
+import { applyTopics } from '../../../src/control/topics.ts'
+import { encodeMetadata, freshMetadata } from '../../../src/extract/offset-metadata.ts'
+import { encodeOffsetMap } from '../../../src/kafka/offset-map.ts'
+import type { TaskPublisher } from '../../../src/kafka/task-publisher.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { silentObserver } from '../../../src/kernel/observe.ts'
+import type { OutcomeKind, UrlTask } from '../../../src/message/generated/types.ts'
+import { outcomeOf } from '../../../src/message/outcome.ts'
+import { newUrlTask } from '../../../src/message/url-task.ts'
+import { brokers, uniqueName } from '../../support/services.ts'
+
+let runtime: Runtime
+let publisher: TaskPublisher
+
+beforeEach(async () => {
+  const sets = [
+    `brokers=${brokers().join(',')}`,
+    `topics.prefix=${uniqueName('audit')}.`,
+    'topics.partitions.urls=1',
+    'topics.partitions.records=1',
+  ]
+  const { config } = loadConfig({ sets, flags: {}, environment: {} })
+  runtime = await Runtime.open({ config, owner: 'a test', clock: systemClock, observer: silentObserver })
+  await applyTopics(runtime)
+  publisher = await runtime.publisher()
+})
+afterEach(() => runtime.close())
+
+const task = (taskId: string, fields: Partial<UrlTask> = {}): UrlTask =>
+  newUrlTask({ taskId, url: `http://${taskId}.example/`, crawlId: 'c', lane: 'normal', ...fields })
+
+async function end(ended: UrlTask, kind: OutcomeKind, reason: string | null = null): Promise<void> {
+  const value = runtime.codec.encode('Outcome', outcomeOf(ended, { kind, reason, at: 1 }), runtime.topics.outcomes)
+  await (await runtime.producer()).send([{ topic: runtime.topics.outcomes, partition: 0, key: 'k', value }])
+}
+
+/** Where a task was read, for its copies. */
+function original(offset: bigint) {
+  const topic = runtime.topics.urls.normal
+  return { topic, partition: 0, offset, timestamp: 1, key: Buffer.from('k'), value: Buffer.from('v'), headers: {} }
+}
+
+async function commit(groupId: string, topic: string, offset: bigint, metadata = ''): Promise<void> {
+  await runtime.admin.commitDirect(groupId, [{ topic, partition: 0, offset, metadata }])
+}
+
+/** Ten messages of the lane, of which one never got an outcome. */
+async function fillLogs(): Promise<void> {
+  const { topics, groups } = runtime
+  const names = ['fetched', 'retried', 'moved', 'delayed', 'queued', 'lost', 'refused']
+  const producer = await runtime.producer()
+  await publisher.publish([...names.map((name) => task(name)), task('other', { crawlId: 'd' })])
+  await producer.send([{ topic: topics.urls.normal, partition: 0, key: null, value: Buffer.from('rubbish') }])
+  await end(task('fetched'), 'FETCHED')
+  await end(task('fetched'), 'FETCHED')
+  await end(task('refused'), 'REFUSED', 'robots')
+  await end(task('other', { crawlId: 'd' }), 'FETCHED')
+  // A retry: its outcome is not final, its copy waits a while, comes back to the lane and ends.
+  await end(task('retried'), 'RETRY', 'http-503')
+  const again = task('retried', { attempt: 2 })
+  const copy = { dueAt: Date.now(), reason: 'http-503', original: original(1n) }
+  await producer.send([publisher.delayMessage(again, copy), publisher.forwardMessage(again, original(1n))])
+  await end(again, 'FAILED', 'http-503')
+  await producer.send([publisher.movedMessage(task('moved'), original(2n))])
+  await end(task('moved'), 'FETCHED')
+  // Still waits in its delay topic, whose first message has been dealt with.
+  await producer.send([publisher.delayMessage(task('delayed'), { ...copy, original: original(3n) })])
+  await commit(groups.delay, publisher.delayMessage(again, copy).topic, 1n)
+  // Of the lane all is done but offset 4.
+  const map = encodeOffsetMap({ span: 7, incomplete: [0] }, 4n)
+  await commit(groups.fetch, topics.urls.normal, 4n, map.kind === 'map' ? map.text : '')
+  await end(task('deleted'), 'FETCHED')
+}
+
+const WHOLE: Partial<AuditReport> = {
+  produced: 8,
+  outcomes: { FETCHED: 3, REFUSED: 1, FAILED: 1 },
+  reasons: { robots: 1, 'http-503': 1 },
+  repeats: 1,
+  inFlight: 2,
+  beforeHorizon: 1,
+  malformed: 1,
+  difference: 1,
+  missing: [{ taskId: 'lost', url: 'http://lost.example/' }],
+}
+
+describe('the ledger', () => {
+  it('accounts for every task once: repeats, retries, delayed and moved copies, what waits, what is lost', async () => {
+    await fillLogs()
+    expect(await audit(runtime)).toMatchObject(WHOLE)
+    expect(await audit(runtime, { crawlId: 'c' })).toMatchObject({ ...WHOLE, produced: 7, outcomes: { FETCHED: 2, REFUSED: 1, FAILED: 1 } })
+    expect(await audit(runtime, { crawlId: 'd' })).toMatchObject({ produced: 1, outcomes: { FETCHED: 1 }, inFlight: 0, difference: 0 })
+  })
+
+  it('says the same in several passes, and of the moment at which it began, whatever is written meanwhile', async () => {
+    await fillLogs()
+    const readEnds = runtime.admin.endOffsets.bind(runtime.admin)
+    const ends = vi.spyOn(runtime.admin, 'endOffsets').mockImplementation(async (topic, isolation) => {
+      const found = await readEnds(topic, isolation)
+      // The last topic whose end is asked for: from here on the stages go on while the passes read.
+      if (topic !== runtime.topics.delays.at(-1)?.topic || isolation !== 'read_committed') return found
+      await publisher.publish([task('late')])
+      await end(task('late'), 'FETCHED')
+      await end(task('lost'), 'FETCHED')
+      return found
+    })
+    expect(await audit(runtime, { tasksPerPass: 4 })).toMatchObject(WHOLE)
+    ends.mockRestore()
+    expect(await audit(runtime, { tasksPerPass: 4 })).toMatchObject({
+      ...WHOLE,
+      produced: 9,
+      outcomes: { FETCHED: 5 },
+      difference: 0,
+      missing: [],
+    })
+  })
+
+  it('gives the totals of every extract group, and pages without an extractor', async () => {
+    const { groups, topics } = runtime
+    const totals = { pages: 3, records: 2, none: 1, deadLetters: 0 }
+    const metadata = encodeMetadata({ ...freshMetadata(0n), totals: { noMatch: 4, extractors: { 'book:1': totals } } })
+    await commit(groups.extract(), topics.html, 0n, metadata)
+    await commit(groups.extract('slow'), topics.html, 0n, encodeMetadata({ ...freshMetadata(-1n) }))
+    const config = { ...runtime.config, 'extract.groups': { slow: ['book'] } }
+    const { extract } = await audit(Object.assign(Object.create(runtime), { config }))
+    expect(extract).toEqual([
+      { group: groups.extract(), noMatch: 4, extractors: [{ extractor: 'book:1', totals }] },
+      { group: groups.extract('slow'), noMatch: null, extractors: [] },
+    ])
+  })
+})
