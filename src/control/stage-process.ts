@@ -29,6 +29,7 @@ export interface StageProcessOptions {
 export async function runStage(runtime: Runtime, options: StageProcessOptions): Promise<void> {
   await prepareTopics(runtime, options.extractors)
   const stages = new StageGroup()
+  stages.watch(runtime.controlFailed)
   try {
     const { groupId, own } = await startStage(runtime, stages, options)
     await refuseSplitState(runtime, groupId)
