@@ -1,5 +1,7 @@
+import { KafkaAdmin } from '../../src/kafka/admin.ts'
 import { createKafkaClient, type KafkaClient } from '../../src/kafka/client.ts'
 import type { ConsumerSettings } from '../../src/kafka/consumer-settings.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import type { EventName } from '../../src/kernel/events.ts'
 import type { EventFields, Observer } from '../../src/kernel/observe.ts'
 import { brokers, uniqueName } from './services.ts'
@@ -79,20 +81,21 @@ export class KafkaFixture {
 
   /** Stores an offset for a group without members. */
   async commit(groupId: string, topic: string, partition: number, offset: bigint, metadata: string): Promise<void> {
-    const cluster = await this.client.openCluster()
-    try {
-      const coordinator = await cluster.findGroupCoordinator({ groupId })
-      const partitions = [{ partition, offset: offset.toString(), metadata }]
-      await coordinator.offsetCommit({ groupId, groupGenerationId: -1, memberId: '', topics: [{ topic, partitions }] })
-    } finally {
-      await cluster.disconnect()
-    }
+    // Retried by the admin: a coordinator that is just loading is daily life of a fresh broker.
+    await this.#withAdmin((admin) => admin.commitDirect(groupId, [{ topic, partition, offset, metadata }]))
   }
 
   async deleteRecordsBelow(topic: string, partition: number, offset: bigint): Promise<void> {
-    // The admin client knows the leaders only of topics that it was asked about before.
-    await this.#admin((admin) => admin.fetchTopicOffsets(topic))
-    await this.#admin((admin) => admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: offset.toString() }] }))
+    await this.#withAdmin((admin) => admin.deleteRecordsBefore(topic, new Map([[partition, offset]])))
+  }
+
+  async #withAdmin(work: (admin: KafkaAdmin) => Promise<void>): Promise<void> {
+    const admin = new KafkaAdmin(this.client, systemClock)
+    try {
+      await work(admin)
+    } finally {
+      await admin.close()
+    }
   }
 
   async close(): Promise<void> {
