@@ -52,7 +52,7 @@ describe('other Kafka clients', () => {
     expect(produced).toMatchObject({ code: 0 })
     const result = await work()
     expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 0, stderr: '' })
-    expect(result.stdout).toContain('3 URLs: 3 fetched')
+    expect(result.stdout).toContain('3 URLs in the log: 3 fetched')
     const records = await deployment.records()
     expect(records.map(({ value }) => value.url).sort()).toEqual([1, 2, 3].map(urlOf).sort())
   })
@@ -94,7 +94,7 @@ describe('other Kafka clients', () => {
       const address = brokers().join(',')
       const produced = await run(python.command, [SCRIPT, 'produce', address, `${deployment.prefix}urls`, urlOf(4), urlOf(5)])
       expect(produced.code, produced.stderr).toBe(0)
-      expect((await work()).stdout).toContain('5 URLs: 5 fetched')
+      expect((await work()).stdout).toContain('5 URLs in the log: 5 fetched')
       const read = await run(python.command, [
         SCRIPT,
         'consume',

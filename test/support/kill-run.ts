@@ -1,0 +1,389 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { CrawlEnd } from '../../src/control/crawl-end.ts'
+import { produce } from '../../src/control/produce.ts'
+import { applyTopics } from '../../src/control/topics.ts'
+import type { CliResult, RunningCli } from './cli.ts'
+import { Deployment } from './deployment.ts'
+import { eventually } from './eventually.ts'
+import { LinkedSite } from './linked-site.ts'
+import { countFromOutside, type Figures, type Kill } from './oracle.ts'
+import { SeededRandom } from './random.ts'
+
+export interface KillRunOptions {
+  /** Decides everything that is left to chance here; the machine decides the rest. */
+  readonly seed: number
+  /** One process with all stages, or one for each. */
+  readonly processes: 'run' | 'stages'
+  readonly hosts: number
+  readonly pagesPerHost: number
+  readonly kills: number
+  /** For the whole of it. */
+  readonly timeoutMs: number
+}
+
+export interface KillRunReport {
+  readonly seed: number
+  readonly kills: readonly string[]
+  readonly violations: readonly string[]
+  readonly figures: Figures
+  /** Commands that ended by themselves with an error while the broker was away. */
+  readonly gaveUp: readonly string[]
+  readonly seconds: number
+}
+
+const RATE_PER_SECOND = 8
+const CONCURRENCY = 2
+const CRAWL = 'kill-test'
+
+const PAGE = 'name: page\nversion: 1\nfields: { title: title, heading: { select: h1, required: true } }\n'
+const LINK = "name: link\nversion: 1\neach: 'li'\nfields: { target: 'a@href', text: a }\nmatch: { paths: ['/', '/page/*', '/flaky/*'] }\n"
+
+type Fault = 'program' | 'broker' | 'program and broker' | 'extraction' | 'supervisor'
+const FAULTS: Readonly<Record<Fault, number>> = { program: 8, broker: 4, 'program and broker': 2, extraction: 3, supervisor: 2 }
+/** A supervisor gives up on a broker that ends more often than this within five minutes. */
+const BROKER_KILLS = 4
+
+/** A crawl of a site of some hosts while its processes are killed, and the count from outside when it has ended. */
+export async function killRun(options: KillRunOptions): Promise<KillRunReport> {
+  const latencies = new SeededRandom(options.seed ^ 0x5bd1e995)
+  const site = new LinkedSite({
+    hosts: options.hosts,
+    pagesPerHost: options.pagesPerHost,
+    latencyMs: () => Math.round(latencies.between(2, 90)),
+  })
+  await site.start()
+  const deployment = await Deployment.open({
+    embedded: true,
+    set: [
+      `politeness.default.ratePerSecond=${RATE_PER_SECOND}`,
+      `politeness.default.concurrency=${CONCURRENCY}`,
+      'retry.firstDelay=1s',
+      `crawl.maxDepth=${site.depth}`,
+    ],
+  })
+  const begun = performance.now()
+  try {
+    const driver = new KillDriver(options, site, deployment)
+    const { violations, figures } = await driver.run()
+    return {
+      seed: options.seed,
+      kills: driver.kills.map(({ at, what }) => `${((at - begun) / 1000).toFixed(1)} s ${what}`),
+      violations,
+      figures,
+      gaveUp: driver.gaveUp,
+      seconds: Math.round((performance.now() - begun) / 1000),
+    }
+  } finally {
+    await deployment.close()
+    await site.stop()
+  }
+}
+
+class KillDriver {
+  readonly kills: Kill[] = []
+  readonly gaveUp: string[] = []
+  readonly #options: KillRunOptions
+  readonly #site: LinkedSite
+  readonly #deployment: Deployment
+  readonly #random: SeededRandom
+  readonly #deadline: number
+  readonly #programs = new Map<string, RunningCli>()
+  #brokerKills = 0
+  #brokerDownSince: number | undefined
+  #seeded = false
+
+  constructor(options: KillRunOptions, site: LinkedSite, deployment: Deployment) {
+    this.#options = options
+    this.#site = site
+    this.#deployment = deployment
+    this.#random = new SeededRandom(options.seed)
+    this.#deadline = performance.now() + options.timeoutMs
+    deployment.file('page.yaml', PAGE)
+    deployment.file('link.yaml', LINK)
+    deployment.file('seeds.txt', site.seeds().join('\n'))
+  }
+
+  async run(): Promise<{ violations: string[]; figures: Figures }> {
+    const violations: string[] = []
+    this.#startAll()
+    const seeding = this.#options.processes === 'stages' ? this.#produceSeeds() : Promise.resolve()
+    await seeding
+    while (this.kills.length < this.#options.kills) {
+      // Mostly in the middle of the work, at times while it starts.
+      if (this.#random.next() < 0.8) await this.#asking()
+      await this.#running(this.#random.between(50, 2_500))
+      if (this.#hasEnded()) break
+      await this.#strike()
+    }
+    violations.push(...(await this.#untilEnd()))
+    const counted = await countFromOutside({
+      deployment: this.#deployment,
+      site: this.#site,
+      crawlId: CRAWL,
+      kills: this.kills,
+      ratePerSecond: RATE_PER_SECOND,
+      concurrency: CONCURRENCY,
+    })
+    violations.push(...counted.violations, ...(await this.#leftovers()))
+    return { violations, figures: counted.figures }
+  }
+
+  #startAll(): void {
+    const names = this.#options.processes === 'run' ? ['run'] : ['fetch', 'extract', 'frontier', 'delay']
+    for (const name of names) this.#start(name)
+  }
+
+  #start(name: string): void {
+    const extractors = ['--extractor', 'page.yaml', '--extractor', 'link.yaml']
+    this.#programs.set(
+      name,
+      this.#deployment.start([name, '--verbose', ...this.#runArguments(name), ...(takesExtractors(name) ? extractors : [])]),
+    )
+  }
+
+  /** As a user would: the same line again, or without the seeds once all have been taken. */
+  #runArguments(name: string): string[] {
+    if (name !== 'run') return []
+    this.#seeded ||= this.#site.hosts().every((host) => this.#site.requests.some((request) => request.host === host))
+    if (!this.#seeded) return ['--crawl', CRAWL, '--seeds', 'seeds.txt']
+    return this.#random.next() < 0.5 ? ['--crawl', CRAWL] : []
+  }
+
+  async #produceSeeds(): Promise<void> {
+    const texts = this.#site.seeds().map((text) => ({ text, line: undefined }))
+    await this.#deployment.read(async (runtime) => {
+      await applyTopics(runtime)
+      const state = await runtime.state()
+      const template = { crawlId: CRAWL, lane: 'normal' as const, maxDepth: this.#site.depth, headers: {}, meta: {} }
+      await produce(
+        runtime,
+        texts,
+        { ...template, notBefore: null, expiresAt: null, ifChanged: false },
+        { accept: (taskIds) => state.accept(CRAWL, taskIds) },
+      )
+    })
+  }
+
+  /** Until the site is asked for something again. */
+  async #asking(): Promise<void> {
+    const before = this.#site.requests.length
+    const until = performance.now() + 20_000
+    while (this.#site.requests.length === before && performance.now() < until && !this.#hasEnded()) await this.#running(50)
+  }
+
+  /** Lets them work for a while; a program that has given up is started again, as its supervisor would. */
+  async #running(ms: number): Promise<void> {
+    const until = performance.now() + ms
+    while (performance.now() < until && !this.#hasEnded()) {
+      this.#restartEnded()
+      await new Promise((resolve) => setTimeout(resolve, Math.min(50, Math.max(1, until - performance.now()))))
+    }
+  }
+
+  #hasEnded(): boolean {
+    return this.#options.processes === 'run' && this.#programs.get('run')?.child.exitCode === 0
+  }
+
+  #restartEnded(): void {
+    for (const [name, program] of this.#programs) {
+      const { exitCode, signalCode } = program.child
+      if (exitCode === null && signalCode === null) continue
+      if (exitCode === 0 && name === 'run') continue
+      if (exitCode !== null)
+        this.gaveUp.push(
+          `${name} exit ${exitCode}: ${
+            program
+              .stderr()
+              .split('\n')
+              .filter((line) => line.startsWith('error'))[0] ?? program.stderr()
+          }`,
+        )
+      this.#start(name)
+    }
+  }
+
+  async #strike(): Promise<void> {
+    let fault = this.#random.pick(FAULTS)
+    const takesBroker = fault.includes('broker')
+    if (takesBroker && this.#brokerKills >= BROKER_KILLS) fault = 'program'
+    const names = [...this.#programs.keys()]
+    const victim = names[Math.floor(this.#random.next() * names.length)] ?? 'run'
+    if (fault.includes('broker')) this.#killBroker()
+    if (fault.includes('program')) await this.#killProgram(victim)
+    if (fault === 'extraction') this.#killExtraction()
+    if (fault === 'supervisor') this.#killSupervisor()
+  }
+
+  async #killProgram(name: string): Promise<void> {
+    const program = this.#programs.get(name)
+    if (program === undefined || !kill(program.child.pid)) return
+    await program.done
+    this.#record(name, name === 'run' || name === 'fetch')
+    // Some start again at once, some after their leases have been swept and the broker has been stopped.
+    await new Promise((resolve) => setTimeout(resolve, this.#random.next() < 0.7 ? 0 : this.#random.between(200, 3_000)))
+    this.#restartEnded()
+  }
+
+  #killBroker(): void {
+    const pid = this.#brokerProcess('broker')
+    if (!kill(pid)) return
+    this.#brokerKills += 1
+    this.#brokerDownSince = performance.now()
+    this.#record('broker', false)
+  }
+
+  #killSupervisor(): void {
+    if (kill(this.#brokerProcess('supervisor'))) this.#record('supervisor', false)
+  }
+
+  #killExtraction(): void {
+    const children = [...this.#programs.values()].flatMap(({ child }) => childrenOf(child.pid, 'extraction-process'))
+    if (children.some(kill)) this.#record('extraction', false)
+  }
+
+  #record(what: string, losesRequests: boolean): void {
+    // Requests that were answered since then have not been acknowledged for certain; it is back after ten seconds at most.
+    const at = performance.now()
+    const down = this.#brokerDownSince !== undefined && at - this.#brokerDownSince < 10_000 ? this.#brokerDownSince : undefined
+    this.kills.push({ at, what, brokerDownSince: down, losesRequests })
+  }
+
+  #brokerProcess(which: 'broker' | 'supervisor'): number | undefined {
+    try {
+      const file = JSON.parse(readFileSync(join(this.#deployment.dataDir, 'kafka', 'process.json'), 'utf8')) as Record<
+        string,
+        { pid?: number }
+      >
+      return file[which]?.pid
+    } catch (error) {
+      // None runs at the moment.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      throw error
+    }
+  }
+
+  async #untilEnd(): Promise<string[]> {
+    const left = (): number => Math.max(1, this.#deadline - performance.now())
+    if (this.#options.processes === 'run') {
+      await this.#untilOrStuck(async () => this.#hasEnded(), left())
+      const result = await (this.#programs.get('run') as RunningCli).done
+      return result.code === 0 ? [] : [`the last run ended with ${result.code}: ${result.stderr}`]
+    }
+    await this.#untilOrStuck(
+      () =>
+        this.#deployment.read(async (runtime) => {
+          // Twice in a row, since the end is told by two looks.
+          const end = new CrawlEnd(runtime, { crawlId: CRAWL, maxWaitMs: 600_000 })
+          for (let look = 0; look < 5; look += 1) {
+            if ((await end.check()).kind === 'ended') return true
+            await new Promise((resolve) => setTimeout(resolve, 200))
+          }
+          return false
+        }),
+      left(),
+    )
+    const results: CliResult[] = []
+    for (const program of this.#programs.values()) program.child.kill('SIGTERM')
+    for (const program of this.#programs.values()) results.push(await program.done)
+    return results
+      .filter(({ code }) => code !== 143)
+      .map(({ code, stderr }) => `a stage that was told to end ended with ${code}: ${stderr}`)
+  }
+
+  async #untilOrStuck(check: () => Promise<boolean>, timeoutMs: number): Promise<void> {
+    try {
+      await eventually(
+        async () => {
+          this.#restartEnded()
+          return check()
+        },
+        { timeoutMs, everyMs: 100, what: 'the end of the crawl' },
+      )
+    } catch (error) {
+      for (const [name, { stdout, stderr }] of this.#programs) this.#deployment.file(`${name}.log`, stdout() + stderr())
+      const said = [...this.#programs].map(([name, { stdout, stderr }]) => `${name}: ${stdout()}${stderr().slice(-2_000)}`)
+      throw new Error(
+        `seed ${this.#options.seed}: ${String(error)}\nkills: ${this.kills.map(({ what }) => what).join(', ')}\ngave up: ${this.gaveUp.join(', ')}\n${said.join('\n')}`,
+        {
+          cause: error,
+        },
+      )
+    }
+  }
+
+  /** Whatever was killed, nothing may stay behind: no broker, no supervisor, no extraction process. */
+  async #leftovers(): Promise<string[]> {
+    const find = (): string[] => processesOf(this.#deployment.folder)
+    try {
+      await eventually(() => find().length === 0, { timeoutMs: 15_000, everyMs: 100, what: 'all processes to end' })
+      return []
+    } catch {
+      return find().map((command) => `left running: ${command.slice(0, 200)}`)
+    }
+  }
+}
+
+function takesExtractors(name: string): boolean {
+  return name === 'run' || name === 'extract' || name === 'frontier'
+}
+
+/** False when it was gone already. */
+function kill(pid: number | undefined): boolean {
+  if (pid === undefined) return false
+  try {
+    return process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    return false
+  }
+}
+
+/** Linux only, as the fault runs are. */
+function childrenOf(pid: number | undefined, command: string): number[] {
+  return processes()
+    .filter((other) => other.parent === pid && other.command.includes(command))
+    .map(({ pid: child }) => child)
+}
+
+/** Commands of processes that work in this folder. */
+function processesOf(folder: string): string[] {
+  return processes()
+    .filter(({ command, cwd }) => command.includes(folder) || cwd.startsWith(folder))
+    .map(({ pid, command }) => `${pid} ${command}`)
+}
+
+function processes(): { pid: number; parent: number; command: string; cwd: string }[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      const stat = readOrEmpty(`/proc/${name}/stat`)
+      if (stat === '') return []
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      if (fields[0] === 'Z') return []
+      return [
+        {
+          pid: Number(name),
+          parent: Number(fields[1]),
+          command: readOrEmpty(`/proc/${name}/cmdline`).replaceAll('\0', ' '),
+          cwd: cwdOf(name),
+        },
+      ]
+    })
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function cwdOf(pid: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`)
+  } catch {
+    return ''
+  }
+}

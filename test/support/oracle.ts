@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto'
+import { type AuditReport, audit } from '../../src/control/audit.ts'
+import { isFinal } from '../../src/message/outcome.ts'
+import { unpackPageBody } from '../../src/message/page-body.ts'
+import { committed, type Deployment, readOutcomes, readPages, readRecords } from './deployment.ts'
+import type { LinkedSite } from './linked-site.ts'
+
+/** A process was killed; what it had on the wire may be asked for again. */
+export interface Kill {
+  /** ms of `performance.now()`. */
+  readonly at: number
+  readonly what: string
+  /** Nothing could be acknowledged from then on. */
+  readonly brokerDownSince: number | undefined
+  /** It took requests with it. */
+  readonly losesRequests: boolean
+}
+
+export interface Figures {
+  readonly urls: number
+  readonly requests: number
+  readonly pages: number
+  readonly records: number
+  /** Requests beyond those that an undisturbed crawl makes. */
+  readonly repeatedRequests: number
+  /** What the kills may have cost at most. */
+  readonly inFlightAtKills: number
+  readonly repeatedPages: number
+  readonly repeatedOutcomes: number
+  readonly mostPerSecond: number
+  readonly mostAtOnce: number
+}
+
+export interface OracleOptions {
+  readonly deployment: Deployment
+  readonly site: LinkedSite
+  readonly crawlId: string
+  readonly kills: readonly Kill[]
+  readonly ratePerSecond: number
+  readonly concurrency: number
+}
+
+/** Time from the answer of a site until nothing can be lost any more, on a busy machine. */
+const SETTLE_MS = 1_000
+
+/** Counts from outside what a crawl has left behind. Shape: `violations` is empty where all promises hold. */
+export async function countFromOutside(options: OracleOptions): Promise<{ violations: string[]; figures: Figures }> {
+  const { deployment, site } = options
+  const violations: string[] = []
+  const wanted = site.urls()
+  const byUrl = new Map(wanted.map((entry) => [entry.url, entry]))
+  const { pages, outcomes, records, letters, ledger } = await deployment.read(async (runtime) => ({
+    pages: await readPages(runtime),
+    outcomes: await readOutcomes(runtime),
+    records: await readRecords(runtime),
+    letters: await committed(runtime, runtime.topics.deadLetters),
+    ledger: await audit(runtime, { crawlId: options.crawlId }),
+  }))
+
+  const count = new Map<string, number>()
+  const expectedRecords = new Set<string>()
+  for (const { message, value } of pages) {
+    count.set(value.url, (count.get(value.url) ?? 0) + 1)
+    const entry = byUrl.get(value.url)
+    if (entry === undefined) {
+      violations.push(`a page of ${value.url}, which nobody asked for`)
+      continue
+    }
+    const body = await unpackPageBody(value)
+    const path = new URL(value.finalUrl).pathname
+    const isWhole = body.ok && sha256(body.bytes) === sha256(Buffer.from(site.bodyOf(entry.host, path)))
+    if (!isWhole) violations.push(`the page of ${value.url} at ${message.partition}:${message.offset} is not what the site sent`)
+    if (value.status !== 200) continue
+    const source = `${message.topic}/${message.partition}/${message.offset}`
+    expectedRecords.add(`${source} page:1 0`)
+    const links = entry.kind === 'moved' ? 0 : entry.links
+    for (let index = 0; index < links; index += 1) expectedRecords.add(`${source} link:1 ${index}`)
+  }
+  for (const { url } of wanted) if (!count.has(url)) violations.push(`no page of ${url}`)
+
+  const seen = new Set<string>()
+  for (const { value } of records) {
+    const { source } = value
+    const id = `${source.topic}/${source.partition}/${source.offset} ${value.extractor}:${value.extractorVersion} ${value.itemIndex}`
+    if (seen.has(id)) violations.push(`a second record ${id}`)
+    if (!expectedRecords.has(id)) violations.push(`a record ${id} that no page gives`)
+    seen.add(id)
+  }
+  for (const id of expectedRecords) if (!seen.has(id)) violations.push(`no record ${id}`)
+
+  const ended = new Map<string, number>()
+  for (const { value } of outcomes) {
+    if (!isFinal(value.kind) || value.kind === 'DUPLICATE') continue
+    ended.set(value.url, (ended.get(value.url) ?? 0) + 1)
+    if (value.kind !== 'FETCHED') violations.push(`${value.url} ended ${value.kind} ${value.reason ?? ''}`)
+  }
+  for (const { url } of wanted) if (!ended.has(url)) violations.push(`no outcome of ${url}`)
+  for (const letter of letters) violations.push(`a dead letter: ${letter.headers['millrace-error-message']}`)
+  violations.push(...ledgerProblems(ledger))
+
+  const { problems, figures } = requestFigures(options)
+  violations.push(...problems)
+  return {
+    violations,
+    figures: {
+      ...figures,
+      urls: wanted.length,
+      pages: pages.length,
+      records: records.length,
+      repeatedPages: pages.length - count.size,
+      repeatedOutcomes: [...ended.values()].reduce((sum, times) => sum + times - 1, 0),
+    },
+  }
+}
+
+function ledgerProblems(ledger: AuditReport): string[] {
+  const problems: string[] = []
+  if (ledger.difference !== 0) problems.push(`audit: difference ${ledger.difference}: ${ledger.missing.map(({ url }) => url).join(', ')}`)
+  if (ledger.inFlight !== 0) problems.push(`audit: ${ledger.inFlight} in flight after the end`)
+  if (ledger.malformed !== 0) problems.push(`audit: ${ledger.malformed} malformed`)
+  if (ledger.beforeHorizon !== 0) problems.push(`audit: ${ledger.beforeHorizon} outcomes of tasks that are not in the log`)
+  return problems
+}
+
+type RequestFigures = Pick<Figures, 'requests' | 'repeatedRequests' | 'inFlightAtKills' | 'mostPerSecond' | 'mostAtOnce'>
+
+/** What the site's own log says of repeats and of the pace. */
+function requestFigures({ site, kills, ratePerSecond, concurrency }: OracleOptions): { problems: string[]; figures: RequestFigures } {
+  const problems: string[] = []
+  const tasks = site.requests.filter(({ path }) => path !== '/robots.txt')
+  const times = new Map<string, number[]>()
+  for (const { host, path, at } of tasks) times.set(`${host}${path}`, [...(times.get(`${host}${path}`) ?? []), at])
+  const costly = kills.filter(({ losesRequests }) => losesRequests)
+  let repeatedRequests = 0
+  for (const [address, at] of times) {
+    const usual = address.includes('/flaky/') ? 2 : 1
+    repeatedRequests += Math.max(0, at.length - usual)
+    for (let index = usual; index < at.length; index += 1) {
+      const [before, again] = [at[index - usual] as number, at[index] as number]
+      if (!costly.some((kill) => kill.at >= before && kill.at <= again))
+        problems.push(`${address} was asked for again after ${Math.round(again - before)} ms with no kill between`)
+    }
+  }
+  const inFlightAtKills = costly.reduce((sum, { at, brokerDownSince }) => {
+    const settled = (brokerDownSince ?? at) - SETTLE_MS
+    return sum + tasks.filter((request) => request.at <= at && (request.endedAt === undefined || request.endedAt > settled)).length
+  }, 0)
+  if (repeatedRequests > inFlightAtKills)
+    problems.push(`${repeatedRequests} requests were repeated, ${inFlightAtKills} were in flight at the kills`)
+
+  let mostPerSecond = 0
+  let mostAtOnce = 0
+  for (const host of site.hosts()) {
+    const own = tasks.filter((request) => request.host === host)
+    for (const { at } of own) {
+      const second = own.filter((other) => other.at >= at && other.at < at + 1_000).length
+      mostPerSecond = Math.max(mostPerSecond, second)
+      mostAtOnce = Math.max(mostAtOnce, own.filter((other) => other.at <= at && (other.endedAt ?? Infinity) > at).length)
+    }
+  }
+  // Starts keep the pace; arrivals of a busy machine may come a little closer together.
+  if (mostPerSecond > ratePerSecond * 1.15 + 2) problems.push(`${mostPerSecond} requests within a second, at a rate of ${ratePerSecond}`)
+  if (mostAtOnce > concurrency) problems.push(`${mostAtOnce} requests to a host at the same time, at a concurrency of ${concurrency}`)
+  return { problems, figures: { requests: site.requests.length, repeatedRequests, inFlightAtKills, mostPerSecond, mostAtOnce } }
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
