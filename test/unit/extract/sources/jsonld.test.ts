@@ -84,9 +84,9 @@ describe('JSON-LD blocks', () => {
 
   // Patterns that end in `$` took time by the square of these: minutes.
   it.each([' ', ';', ',', '\n', '/', '*', ']', '-', '"', '\\'])(
-    'that are broken by a million %j cost no more than reading them',
+    'that are broken by many %j cost no more than reading them',
     (character) => {
-      const { nodes, notes } = parseJsonLd([`{bad ${character.repeat(1_000_000)} x}`, '{"@type":"B"}'])
+      const { nodes, notes } = parseJsonLd([`{bad ${character.repeat(200_000)} x}`, '{"@type":"B"}'])
       expect(nodes).toEqual([{ '@type': 'B' }])
       expect(notes).toMatchObject([{ block: 0, kind: 'broken' }])
     },
