@@ -1,12 +1,12 @@
 import { createReadStream } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { parseTime } from '../control/parse-time.ts'
 import { type ProduceReport, produce, type SeedText, seedLines, type TaskTemplate } from '../control/produce.ts'
 import { prepareTopics } from '../control/run.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { errorText, MillraceError } from '../kernel/errors.ts'
+import { MillraceError } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
+import { refuseUnreadable } from './refuse-unreadable.ts'
 import { renderCount, toJson } from './render.ts'
 import { progressOptions } from './run-session.ts'
 import { withRuntime } from './with-runtime.ts'
@@ -30,7 +30,7 @@ export async function produceUrls(context: CommandContext, urls: readonly string
     throw new MillraceError('USAGE', '--max-depth: links are followed within a crawl; name it with --crawl ID')
   const { config } = context.loadConfig(flags.maxDepth === undefined ? {} : { 'crawl.maxDepth': flags.maxDepth })
   const template = templateOf(flags, config['crawl.maxDepth'])
-  if (flags.file !== undefined && flags.file !== '-') await readable(flags.file)
+  if (flags.file !== undefined && flags.file !== '-') await refuseUnreadable(flags.file, '--file')
   const progress = createProgress(progressOptions(context))
   const report = await withRuntime(context, config, 'millrace produce', async (runtime) => {
     await prepareTopics(runtime, [])
@@ -64,18 +64,6 @@ function writtenText(count: number): string {
 async function* seedsOf(urls: readonly string[], file: string | undefined): AsyncGenerator<SeedText> {
   for (const text of urls) yield { text, line: undefined }
   if (file !== undefined) yield* seedLines(file === '-' ? process.stdin : createReadStream(file))
-}
-
-/** A file that can't be read is told before anything is started. */
-async function readable(path: string): Promise<void> {
-  try {
-    const handle = await open(path)
-    const isFolder = (await handle.stat()).isDirectory()
-    await handle.close()
-    if (isFolder) throw new Error('it is a folder')
-  } catch (cause) {
-    throw new MillraceError('USAGE', `--file: can not read ${path}: ${errorText(cause)}`, { cause })
-  }
 }
 
 function templateOf(flags: ProduceFlags, maxDepth: number): TaskTemplate {

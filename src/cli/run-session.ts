@@ -10,6 +10,7 @@ import { errorText, MillraceError } from '../kernel/errors.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress, type ProgressOptions } from './progress.ts'
+import { refuseUnreadable } from './refuse-unreadable.ts'
 import { renderDuration, toJson } from './render.ts'
 import { runProgressText, writeSummary } from './run-summary.ts'
 import { serveMetricsOf } from './serve-metrics.ts'
@@ -29,6 +30,7 @@ export interface RunSession {
 export async function openRun(context: CommandContext, config: Config, session: RunSession): Promise<void> {
   const maxWaitMs = parseAnyDuration(session.maxWait, '--max-wait')
   const drainTimeoutMs = parseAnyDuration(session.drainTimeout, '--drain-timeout')
+  if (session.seedFile !== undefined && session.seedFile !== '-') await refuseUnreadable(session.seedFile, '--seeds')
   // Before anything is started: a typo in an extractor must not cost a Kafka.
   const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors)
   for (const { file, warnings } of extractors)
