@@ -1,0 +1,332 @@
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { KafkaMessage } from '../../src/kafka/message.ts'
+import { loadKafkajs } from '../../src/kafka/patches/load-kafkajs.ts'
+import type { Page } from '../../src/message/generated/types.ts'
+import { Deployment } from '../support/deployment.ts'
+import { eventually } from '../support/eventually.ts'
+import { kafkaTool } from '../support/kafka-tools.ts'
+import { LinkedSite } from '../support/linked-site.ts'
+import { brokers } from '../support/services.ts'
+
+const { CompressionTypes, Kafka, logLevel } = loadKafkajs()
+
+const PAGE = 'name: page\nversion: 1\nfields: { title: title, heading: { select: h1, required: true } }\n'
+
+/** Written by a client of somebody else's, straight to the topic. */
+async function write(topic: string, values: readonly (Buffer | null)[], options: { gzip?: boolean } = {}): Promise<bigint[]> {
+  const producer = new Kafka({ brokers: brokers(), clientId: 'foreign', logLevel: logLevel.NOTHING }).producer()
+  await producer.connect()
+  const offsets: bigint[] = []
+  for (const [index, value] of values.entries()) {
+    const [answer] = await producer.send({
+      topic,
+      messages: [{ key: `key-${index}`, value, partition: 0 }],
+      ...(options.gzip === true ? { compression: CompressionTypes.GZIP } : {}),
+    })
+    offsets.push(BigInt(answer?.baseOffset ?? -1))
+  }
+  await producer.disconnect()
+  return offsets
+}
+
+const header = (message: KafkaMessage | undefined, name: string): string | undefined => message?.headers[name]?.toString('utf8')
+
+const site = new LinkedSite({ hosts: 2, pagesPerHost: 30, latencyMs: ({ path }) => (path === '/robots.txt' ? 0 : 20) })
+const open: Deployment[] = []
+const deployments = async (options: Parameters<typeof Deployment.open>[0] = {}): Promise<Deployment> => {
+  const deployment = await Deployment.open(options)
+  open.push(deployment)
+  deployment.file('page.yaml', PAGE)
+  return deployment
+}
+const good = (index: number): string => site.urls()[index]?.url as string
+
+beforeAll(() => site.start())
+afterAll(async () => {
+  for (const deployment of open) await deployment.close()
+  await site.stop()
+})
+
+describe('malformed messages on urls', () => {
+  it('each becomes a dead letter with its bytes and a code, and the worker goes on to the good one behind', async () => {
+    const deployment = await deployments()
+    const topic = `${deployment.prefix}urls`
+    const fingerprint = await deployment.read(async ({ codec }) => codec.schemas.current('UrlTask').fingerprint)
+    const frame = Buffer.alloc(10)
+    frame.writeUInt16BE(0xc301)
+    frame.writeBigUInt64LE(BigInt(`0x${fingerprint}`), 2)
+    const bad: readonly (readonly [string, Buffer | null, string])[] = [
+      ['text', Buffer.from('hello'), 'MESSAGE_FRAMING_UNKNOWN'],
+      ['an unknown schema', Buffer.concat([Buffer.from([0xc3, 0x01]), Buffer.alloc(8, 7), Buffer.from('abc')]), 'MESSAGE_SCHEMA_UNKNOWN'],
+      ['an id of a registry that is not there', Buffer.from([0, 0, 0, 0, 9, 1, 2, 3]), 'MESSAGE_SCHEMA_UNKNOWN'],
+      ['our schema and other bytes', Buffer.concat([frame, Buffer.from([0xff, 0xff, 0xff, 0xff, 0x0f])]), 'MESSAGE_MALFORMED'],
+      [
+        'a length that would take all memory',
+        Buffer.concat([frame, Buffer.from([0xfe, 0xff, 0xff, 0xff, 0x0f, 0x61])]),
+        'MESSAGE_MALFORMED',
+      ],
+      ['no value', null, 'MESSAGE_EMPTY'],
+      ['an empty value', Buffer.alloc(0), 'MESSAGE_EMPTY'],
+      ['half a JSON', Buffer.from('{"url": "http://a.example/'), 'MESSAGE_MALFORMED'],
+      ['JSON with an unknown name', Buffer.from(`{"url": "${good(1)}", "maxdepth": 1}`), 'TASK_FIELD_INVALID'],
+      ['JSON with a wrong type', Buffer.from(`{"url": "${good(1)}", "maxDepth": "1"}`), 'TASK_FIELD_INVALID'],
+      ['JSON without a url', Buffer.from('{"maxDepth": 1}'), 'TASK_FIELD_INVALID'],
+      ['900 KB of nothing', Buffer.alloc(900_000, 0x20), 'MESSAGE_FRAMING_UNKNOWN'],
+      ['900 KB of a field', Buffer.from(`{"url": "${good(1)}", "meta": {"x": "${'x'.repeat(900_000)}"}, "y": 1}`), 'TASK_FIELD_INVALID'],
+    ]
+    const offsets = await write(
+      topic,
+      bad.map(([, value]) => value),
+    )
+    await write(topic, [Buffer.from(`{"url": "${good(2)}"}`)], { gzip: true })
+    const result = await deployment.run(['run', '--extractor', 'page.yaml', '--json', '--quiet'])
+    const letters = await deployment.deadLetters()
+    for (const [index, [what, value, code]] of bad.entries()) {
+      const letter = letters.find((message) => header(message, 'millrace-orig-offset') === String(offsets[index]))
+      expect({
+        what,
+        code: header(letter, 'millrace-error-code'),
+        topic: header(letter, 'millrace-orig-topic'),
+        stage: header(letter, 'millrace-stage'),
+        isWhole: value === null ? letter?.value === null : letter?.value?.equals(value),
+        key: letter?.key?.toString(),
+      }).toEqual({ what, code, topic, stage: 'fetch', isWhole: true, key: `key-${index}` })
+    }
+    expect(letters).toHaveLength(bad.length)
+    expect((await deployment.pages()).map(({ value }) => value.url)).toEqual([good(2)])
+    expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 0, stderr: '' })
+    expect(JSON.parse(result.stdout)).toMatchObject({
+      audit: { produced: 1, malformed: bad.length, difference: 0, outcomes: { FETCHED: 1 } },
+    })
+  })
+
+  it('a URL that is none ends FAILED bad-url, with a dead letter', async () => {
+    const deployment = await deployments()
+    const urls = ['not a url', 'ftp://a.example/', 'http://', 'javascript:alert(1)', '']
+    await write(
+      `${deployment.prefix}urls`,
+      urls.map((url) => Buffer.from(JSON.stringify({ url }))),
+    )
+    const result = await deployment.run(['run', '--json', '--quiet'])
+    expect(result.code).toBe(3)
+    const outcomes = await deployment.outcomes()
+    expect(outcomes.map(({ value }) => `${value.url} ${value.kind} ${value.reason}`).sort()).toEqual(
+      urls.map((url) => `${url} FAILED bad-url`).sort(),
+    )
+    const letters = await deployment.deadLetters()
+    expect(letters.map((message) => header(message, 'millrace-error-code'))).toEqual(urls.map(() => 'TASK_URL_INVALID'))
+  })
+
+  it('is read whatever codec another client packs it with, since the broker repacks it', async () => {
+    const deployment = await deployments()
+    const codecs = ['snappy', 'lz4', 'zstd', 'gzip']
+    for (const [index, codec] of codecs.entries()) {
+      const sent = await kafkaTool(
+        'org.apache.kafka.tools.ConsoleProducer',
+        ['--bootstrap-server', brokers().join(','), '--topic', `${deployment.prefix}urls`, '--compression-codec', codec],
+        `{"url":"${good(index)}"}\n`,
+      )
+      expect(sent).toMatchObject({ code: 0 })
+    }
+    expect(await deployment.run(['run', '--quiet'])).toMatchObject({ code: 0, stderr: '' })
+    expect((await deployment.pages()).map(({ value }) => value.url).sort()).toEqual([0, 1, 2, 3].map(good).sort())
+  })
+})
+
+describe('broken pages on html', () => {
+  it('each becomes a dead letter that names its offset; never half a record', async () => {
+    const deployment = await deployments()
+    const html = `${deployment.prefix}html`
+    const first = await deployment.run(['run', good(0), good(1), '--extractor', 'page.yaml', '--quiet'])
+    expect(first).toMatchObject({ code: 0, stderr: '' })
+    const [whole] = await deployment.pages()
+    const packed = gzipSync('<title>t</title><h1>never to be seen</h1>'.repeat(100))
+    const broken: readonly (readonly [string, Partial<Page>])[] = [
+      ['a body that ends in the middle', { body: packed.subarray(0, packed.length / 2), bodyEncoding: 'gzip' }],
+      ['a body in another codec', { body: packed, bodyEncoding: 'br' }],
+      ['a body in a codec that nobody knows', { body: packed, bodyEncoding: 'rot13' }],
+      ['a body of other bytes than its sum says', { body: Buffer.from('<h1>forged</h1>'), bodyEncoding: 'identity' }],
+    ]
+    const values = await deployment.read(async ({ codec }) => [
+      Buffer.from('garbage'),
+      ...broken.map(([, fields]) => codec.encode('Page', { ...(whole?.value as Page), ...fields }, html)),
+    ])
+    const offsets = await write(html, values)
+    const result = await deployment.run(['run', '--extractor', 'page.yaml', '--quiet'])
+    expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 0, stderr: '' })
+    const letters = (await deployment.deadLetters()).filter((message) => header(message, 'millrace-stage') === 'extract')
+    const found = letters.map((message) => [
+      BigInt(header(message, 'millrace-orig-offset') ?? -1),
+      header(message, 'millrace-orig-topic'),
+      header(message, 'millrace-error-code'),
+    ])
+    expect(found.sort()).toEqual(
+      offsets.map((offset, index) => [offset, html, index === 0 ? 'MESSAGE_FRAMING_UNKNOWN' : 'EXTRACT_PAGE_BROKEN']).sort(),
+    )
+    expect(await deployment.records()).toHaveLength(2)
+  })
+})
+
+describe('extractors that misbehave', () => {
+  const LOOP = `import { defineExtractor } from 'millrace'
+export default defineExtractor({
+  name: 'loop', version: 1,
+  schema: { type: 'record', name: 'Loop', fields: [{ name: 'title', type: 'string' }] },
+  extract({ $, url }) {
+    while (url.endsWith('/page/2')) {}
+    return [{ key: url, data: { title: $('h1').text() } }]
+  },
+})
+`
+  // On text of many spaces and letters this takes longer than the sun will shine.
+  const REGEX =
+    "name: regex\nversion: 1\nfields: { slow: { select: p, match: '^((?:[A-Za-z. ]+)+)\\d$' } }\nmatch: { paths: ['/page/3'] }\n"
+
+  it('one that never ends costs its page one dead letter, and no other extractor or page anything', { timeout: 60_000 }, async () => {
+    const deployment = await deployments({ set: ['extract.pageTimeout=1s'] })
+    deployment.file('loop.mjs', LOOP)
+    deployment.file('regex.yaml', REGEX)
+    const extractors = ['page.yaml', 'loop.mjs', 'regex.yaml'].flatMap((file) => ['--extractor', file])
+    const result = await deployment.run(['run', ...[0, 1, 2, 3, 4].map(good), ...extractors, '--quiet'])
+    expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 0, stderr: '' })
+    const letters = await deployment.deadLetters()
+    const told = letters.map(
+      (message) => `${header(message, 'millrace-extractor')} ${header(message, 'millrace-error-code')} ${message.key?.toString()}`,
+    )
+    expect(told.sort()).toEqual([`loop:1 EXTRACT_TIMEOUT ${good(2)}`, `regex:1 EXTRACT_TIMEOUT ${good(3)}`])
+    const records = (await deployment.records()).map(({ value }) => `${value.extractor} ${value.url}`)
+    const expected = [0, 1, 2, 3, 4].flatMap((index) => [`page ${good(index)}`, ...(index === 2 ? [] : [`loop ${good(index)}`])])
+    expect(records.sort()).toEqual(expected.sort())
+  })
+
+  it('a file that is wrong is told with file, line and column before anything is started', async () => {
+    const deployment = await deployments()
+    const cases: readonly (readonly [string, string, RegExp])[] = [
+      ['no-yaml.yaml', 'name: x\n  version: : 1\n', /no-yaml\.yaml:\d+:\d+ /],
+      ['no-selector.yaml', "name: x\nversion: 1\nfields:\n  title: 'h1['\n", /no-selector\.yaml:4:10 /],
+      ['no-field.yaml', 'name: x\nversion: 1\nfields:\n  title: { selct: h1 }\n', /no-field\.yaml:4:\d+ .*select/],
+      ['no-version.yaml', 'name: x\nfields: { title: h1 }\n', /no-version\.yaml:1:1 .*version/],
+      ['no-regex.yaml', "name: x\nversion: 1\nfields:\n  title: { select: h1, match: '(' }\n", /no-regex\.yaml:4:\d+ /],
+      ['no-module.mjs', 'export default defineExtractor({\n  name: ,\n})\n', /no-module\.mjs:2:\d+ /],
+      ['not-there.yaml', '', /not-there\.yaml/],
+    ]
+    for (const [name, text, expected] of cases) {
+      if (text !== '') deployment.file(name, text)
+      const result = await deployment.run(['run', good(0), '--extractor', name])
+      expect({ name, code: result.code, stdout: result.stdout }).toEqual({ name, code: 2, stdout: '' })
+      expect(result.stderr).toMatch(expected)
+      expect(result.stderr).not.toMatch(/^\s+at /m)
+    }
+    expect(await deployment.pages()).toEqual([])
+  })
+})
+
+describe('the command line', () => {
+  it('names the nearest option, key or command for one that is unknown, and does nothing', async () => {
+    const deployment = await deployments()
+    const cases: readonly (readonly [string[], RegExp])[] = [
+      [['run', good(0), '--dept', '2'], /--depth/],
+      [['rum', good(0)], /run/],
+      [['run', good(0), '--set', 'fetch.concurency=2'], /fetch\.concurrency/],
+      [['run', good(0), '--set', 'fetch.timeouts.total=30'], /30.*(unit|s)/],
+      [['run', good(0), '--max-wait', '10'], /--max-wait/],
+      [['run', good(0), '--depth', 'deep'], /--depth/],
+      [['run', good(0), '--out', 'no/such/folder/out.ndjson'], /no\/such\/folder/],
+      [['run', '--seeds', 'no-such-seeds.txt'], /no-such-seeds\.txt/],
+    ]
+    for (const [args, expected] of cases) {
+      const result = await deployment.run(args)
+      expect({ args, code: result.code, stdout: result.stdout }).toEqual({ args, code: 2, stdout: '' })
+      expect(result.stderr).toMatch(expected)
+    }
+    expect(await deployment.outcomes()).toEqual([])
+  })
+
+  it('reports bad seeds by line and fetches the good ones', async () => {
+    const deployment = await deployments()
+    const seeds = deployment.file('seeds.txt', `${good(0)}\nnot a url\n\n# a comment\nftp://x.example/\n${good(1)}\n`)
+    const result = await deployment.run(['run', '--seeds', seeds])
+    expect(result.code).toBe(3)
+    expect(result.stdout).toMatch(/^2 URLs: 2 fetched$/m)
+    expect(result.stderr).toMatch(/^line 2: "not a url" /m)
+    expect(result.stderr).toMatch(/^line 5: "ftp:\/\/x\.example\/" /m)
+  })
+
+  it('exits 4 within 15 s where the broker is not there, saying which address', async () => {
+    const deployment = await deployments()
+    const began = performance.now()
+    const result = await deployment.run(['run', good(0), '--brokers', '127.0.0.1:1'])
+    expect(result.code).toBe(4)
+    expect(result.stderr).toMatch(/127\.0\.0\.1:1\b/)
+    expect(performance.now() - began).toBeLessThan(15_000)
+  })
+})
+
+describe('signals', () => {
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('%s drains and exits %i; a later run goes on', async (signal, code) => {
+    const deployment = await deployments({ set: ['politeness.default.ratePerSecond=10'] })
+    const before = site.requests.length
+    const running = deployment.start([
+      'run',
+      ...site.seeds(),
+      '--depth',
+      String(site.depth),
+      '--extractor',
+      'page.yaml',
+      '--crawl',
+      'signals',
+    ])
+    await eventually(() => site.requests.length >= before + 12, { timeoutMs: 20_000, what: 'some requests' })
+    const second = await deployment.run(['run', good(0)])
+    expect(second.code).toBe(2)
+    expect(second.stderr).toContain(String(running.child.pid))
+    running.child.kill(signal)
+    const result = await running.done
+    expect({ code: result.code, stderr: result.stderr }).toMatchObject({ code })
+    expect(result.stderr).toContain('stopped before the crawl had ended')
+    const atStop = site.requests.length
+    expect(atStop - before).toBeLessThan(50)
+    const rest = await deployment.run(['run', '--extractor', 'page.yaml', '--crawl', 'signals', '--json', '--quiet'])
+    expect({ code: rest.code, stderr: rest.stderr }).toEqual({ code: 0, stderr: '' })
+    expect(JSON.parse(rest.stdout)).toMatchObject({ audit: { difference: 0, inFlight: 0, repeats: 0, outcomes: { FETCHED: 60 } } })
+    const pages = await deployment.pages()
+    expect(pages).toHaveLength(60)
+    expect(await deployment.records()).toHaveLength(pages.filter(({ value }) => value.status === 200).length)
+  })
+})
+
+describe('a site that refuses connections', () => {
+  // Port 1 of loopback: nobody listens there.
+  const dead = 'http://dead.example:1/'
+
+  it('is tried as often as configured, and ends FAILED', { timeout: 60_000 }, async () => {
+    const deployment = await deployments({ set: ['retry.maxAttempts=2', 'retry.firstDelay=1s', 'fetch.robots=ignore'] })
+    const result = await deployment.run(['run', dead, good(0), '--json', '--quiet'])
+    expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 3, stderr: '' })
+    expect(JSON.parse(result.stdout)).toMatchObject({ audit: { produced: 2, difference: 0, outcomes: { FAILED: 1, FETCHED: 1 } } })
+    const kinds = (await deployment.outcomes())
+      .filter(({ value }) => value.url === dead)
+      .map(({ value }) => `${value.kind} ${value.attempt} ${value.reason}`)
+    expect(kinds).toEqual(['RETRY 1 connect-refused', 'FAILED 2 connect-refused'])
+    expect(await deployment.deadLetters()).toHaveLength(1)
+  })
+
+  it('whose robots.txt can not be had is refused in the end', { timeout: 60_000 }, async () => {
+    const deployment = await deployments({ set: ['retry.maxAttempts=2', 'retry.firstDelay=1s'] })
+    const result = await deployment.run(['run', dead, '--json', '--quiet'])
+    expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 3, stderr: '' })
+    expect(JSON.parse(result.stdout)).toMatchObject({ audit: { reasons: { 'robots-unreachable': 1 }, outcomes: { REFUSED: 1 } } })
+  })
+
+  it('waits in the queue where it is due later than --max-wait, and the run says so', { timeout: 60_000 }, async () => {
+    const deployment = await deployments({ set: ['retry.firstDelay=1h', 'fetch.robots=ignore'] })
+    const result = await deployment.run(['run', dead, good(0), '--max-wait', '5s'])
+    expect(result.code).toBe(3)
+    expect(result.stdout).toMatch(/^2 URLs: 1 fetched, 1 waiting$/m)
+    expect(result.stdout).toContain(dead)
+  })
+})
