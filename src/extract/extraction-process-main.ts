@@ -18,6 +18,10 @@ Reflect.deleteProperty(process, 'send')
 process.on('unhandledRejection', (reason) => console.error(`left behind by an extractor: ${errorText(reason)}`))
 process.on('uncaughtException', (error) => console.error(`left behind by an extractor: ${errorText(error)}`))
 
+/** The parent by its own word: asked from here, it may be another one already. */
+const parent = Number(process.argv[2])
+process.on('disconnect', () => process.exit())
+
 let runner: PageRunner | undefined
 
 function answer(message: FromProcess): void {
@@ -37,7 +41,7 @@ function watch(maxRssBytes: number): void {
       if (process.ppid !== workerData.parent) process.kill(process.pid, 'SIGKILL')
       if (process.memoryUsage.rss() > workerData.maxRssBytes) process.kill(process.pid, workerData.memorySignal)
     }`
-  const workerData = { parent: process.ppid, maxRssBytes, memorySignal: MEMORY_SIGNAL }
+  const workerData = { parent, maxRssBytes, memorySignal: MEMORY_SIGNAL }
   new Worker(text, { eval: true, execArgv: [], workerData, resourceLimits: { maxOldGenerationSizeMb: 16 } }).unref()
 }
 

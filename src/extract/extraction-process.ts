@@ -170,7 +170,7 @@ function forkChild(options: ProcessOptions): ChildProcess {
   const fromSource = import.meta.url.endsWith('.ts')
   const entry = fileURLToPath(new URL(`./extraction-process-main.${fromSource ? 'ts' : 'js'}`, import.meta.url))
   const tsx = fromSource ? ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href] : []
-  return fork(entry, [], {
+  return fork(entry, [String(process.pid)], {
     serialization: 'advanced',
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     execArgv: [...tsx, `--max-old-space-size=${Math.max(32, Math.ceil(options.pageMemoryBytes / MIB))}`],

@@ -76,8 +76,9 @@ export class AdmissionDesk {
   }
 
   async ask(queued: QueuedTask): Promise<Admission> {
-    const { entry, task, target } = queued
-    if (!entry.isCurrent()) return { kind: 'gone' }
+    const { entry, task, target, walk } = queued
+    // A chain that has begun is followed to its end, or its first hops would be asked for again.
+    if (!entry.isCurrent() && walk.hops === 0) return { kind: 'gone' }
     const end = this.#endOf(task)
     if (end !== undefined) return { kind: 'ended', end }
     if (await this.#isFinished(queued)) return { kind: 'repeat' }

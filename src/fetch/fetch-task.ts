@@ -46,6 +46,8 @@ export interface FetchTaskOptions {
 /** What is left to do for a task by whoever holds the queues. */
 export type TaskStep =
   | { readonly kind: 'done' }
+  /** Its partition went away before anything was asked for it. */
+  | { readonly kind: 'dropped' }
   /** The site must not be asked for so long. */
   | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: string }
   /** The next hop goes to the head of its site. */
@@ -75,7 +77,7 @@ export class FetchTask {
       case 'wait':
         return admission
       case 'gone':
-        return { kind: 'done' }
+        return { kind: 'dropped' }
       case 'repeat':
         endings.repeat(entry)
         return { kind: 'done' }

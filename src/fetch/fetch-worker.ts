@@ -11,6 +11,7 @@ import type { UrlTask } from '../message/generated/types.ts'
 import { productToken } from '../politeness/robots.ts'
 import { RobotsGate } from '../politeness/robots-gate.ts'
 import { AdmissionDesk, type RobotsWait } from './admission.ts'
+import { EntriesUnderWay } from './entries-under-way.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
 import { FetchTask, type TaskStep } from './fetch-task.ts'
 import type { QueuedTask } from './queued-task.ts'
@@ -56,6 +57,7 @@ export class FetchWorker extends BaseService {
   readonly #publisher: TaskPublisher
   readonly #outcomes: OutcomePublisher
   readonly #working = new Set<Promise<void>>()
+  readonly #underWay = new EntriesUnderWay()
   #incoming: WindowEntry[] = []
   #isSorting = false
   #isTaking = true
@@ -152,13 +154,39 @@ export class FetchWorker extends BaseService {
 
   /** The same for one entry: what it throws ends the entry. */
   #workOn(entry: WindowEntry, task: UrlTask | undefined, run: () => Promise<void>): void {
+    this.#underWay.begin(entry)
     this.#work(async () => {
+      let isSettled = false
       try {
         await run()
+        isSettled = true
       } catch (error) {
-        await this.#failed(entry, task, error)
+        isSettled = await this.#failed(entry, task, error)
+      } finally {
+        this.#ended(entry, isSettled)
       }
     })
+  }
+
+  #spill(tasks: readonly QueuedTask[], reason: SpillReason, closedMs?: number): void {
+    for (const { entry } of tasks) this.#underWay.begin(entry)
+    this.#work(async () => {
+      let isSettled = false
+      try {
+        await this.#spiller.spill(tasks, reason, closedMs)
+        isSettled = true
+      } finally {
+        for (const { entry } of tasks) this.#ended(entry, isSettled)
+      }
+    })
+  }
+
+  /** Nothing is under way for the entry any more. A later reading of it is done as well, or has its turn now. */
+  #ended(entry: WindowEntry, isSettled: boolean): void {
+    const again = this.#underWay.end(entry)
+    if (again === undefined) return
+    if (isSettled) this.#endings.repeat(again)
+    else this.#onEntries([again])
   }
 
   // --- intake ---------------------------------------------------------------------------------------------------------------
@@ -175,7 +203,7 @@ export class FetchWorker extends BaseService {
   async #sortAll(): Promise<void> {
     try {
       while (this.#incoming.length > 0 && this.#isTaking) {
-        const batch = this.#incoming.splice(0, INTAKE_BATCH).filter((entry) => entry.isCurrent())
+        const batch = this.#incoming.splice(0, INTAKE_BATCH).filter((entry) => entry.isCurrent() && !this.#underWay.holdsBack(entry))
         const checkedMono = this.#options.clock.mono()
         const verdicts = await this.#sort(batch)
         if (!this.#isTaking) return
@@ -202,6 +230,7 @@ export class FetchWorker extends BaseService {
   #take(verdicts: readonly IntakeVerdict[], checkedMono: number): void {
     const spills = new Map<PolitenessKey, { tasks: QueuedTask[]; reason: SpillReason }>()
     for (const verdict of verdicts) {
+      if (!verdict.entry.isCurrent()) continue
       if (verdict.kind !== 'ready') {
         this.#workOn(verdict.entry, 'task' in verdict ? verdict.task : undefined, () => this.#endWithoutQueue(verdict))
         continue
@@ -217,7 +246,7 @@ export class FetchWorker extends BaseService {
         spill.tasks.push(queued)
       }
     }
-    for (const { tasks, reason } of spills.values()) this.#work(() => this.#spiller.spill(tasks, reason))
+    for (const { tasks, reason } of spills.values()) this.#spill(tasks, reason)
     this.#pumpSoon()
   }
 
@@ -268,7 +297,7 @@ export class FetchWorker extends BaseService {
     let disarm = (): void => undefined
     const arm = (): void => {
       disarm = this.#options.clock.timer(SWEEP_MS, () => {
-        for (const old of this.#spiller.takeOld(this.#consumer.bases())) this.#work(() => this.#spiller.spill(old, 'old-base'))
+        for (const old of this.#spiller.takeOld(this.#consumer.bases())) this.#spill(old, 'old-base')
         arm()
       })
     }
@@ -276,11 +305,11 @@ export class FetchWorker extends BaseService {
     return () => disarm()
   }
 
-  /** Its new owner has the tasks as well: what is on the wire goes on, what waits is dropped. */
+  /** Its new owner has the tasks as well: what has begun goes on, what waits is dropped. */
   #onLost({ topic, partition }: AssignedPartition): void {
     const window = partitionId(topic, partition)
     for (const site of [...this.#scheduler.sites()]) {
-      this.#scheduler.takeOut(site.key, (queued) => queued.window === window && !queued.entry.isCurrent())
+      this.#scheduler.takeOut(site.key, (queued) => queued.window === window && queued.walk.hops === 0 && !queued.entry.isCurrent())
     }
   }
 
@@ -313,50 +342,59 @@ export class FetchWorker extends BaseService {
   async #run(queued: QueuedTask): Promise<void> {
     const { clock } = this.#options
     const turn = new Turn({ scheduler: this.#scheduler, queued, clock, onChange: () => this.#pumpSoon() })
+    this.#underWay.begin(queued.entry)
+    let after: 'under way' | 'waiting' | 'settled' = 'waiting'
     try {
-      this.#next(queued, await this.#task.run(queued, turn, this.aborted.signal), turn)
+      after = this.#next(queued, await this.#task.run(queued, turn, this.aborted.signal), turn)
     } catch (error) {
       turn.close()
-      await this.#failed(queued.entry, queued.task, error)
+      after = (await this.#failed(queued.entry, queued.task, error)) ? 'settled' : 'waiting'
     } finally {
       turn.close()
+      if (after !== 'under way') this.#ended(queued.entry, after === 'settled')
     }
   }
 
-  #next(queued: QueuedTask, step: TaskStep, turn: Turn): void {
+  /** Shape: where the entry is then. */
+  #next(queued: QueuedTask, step: TaskStep, turn: Turn): 'under way' | 'waiting' | 'settled' {
     switch (step.kind) {
       case 'done':
-        break
+        return 'settled'
+      case 'dropped':
+        return 'waiting'
       case 'wait': {
         this.#options.observer.emit('LimiterWaited', { reason: step.reason })
         if (!this.#spiller.isLong(step.waitMs)) {
           turn.putBack(step.waitMs)
-          break
+          return queued.walk.hops === 0 ? 'waiting' : 'under way'
         }
         turn.leave()
         const tasks = [queued, ...this.#spiller.takeSite(queued.key, step.waitMs)]
-        this.#work(() => this.#spiller.spill(tasks, step.reason === 'paused' ? 'paused' : 'long-wait', step.waitMs))
-        break
+        this.#spill(tasks, step.reason === 'paused' ? 'paused' : 'long-wait', step.waitMs)
+        return 'under way'
       }
       case 'hop':
         this.#enqueue({ ...queued, ...step.next, key: this.#options.paceOf(step.next.target).key }, 'head')
         this.#pumpSoon()
-        break
+        return 'under way'
       case 'backed-off': {
-        if (!this.#spiller.isLong(step.forMs)) break
+        if (!this.#spiller.isLong(step.forMs)) return 'settled'
         const tasks = this.#spiller.takeSite(queued.key, step.forMs)
-        this.#work(() => this.#spiller.spill(tasks, 'long-wait', step.forMs))
+        this.#spill(tasks, 'long-wait', step.forMs)
+        return 'settled'
       }
     }
   }
 
   /**
    * What a task does to the work on it ends that task and no other. A dependency that is broken, on the other hand, is no task's fault.
+   * Shape: false where the worker ends and the entry comes again.
    */
-  async #failed(entry: WindowEntry, task: UrlTask | undefined, error: unknown): Promise<void> {
-    if (isEnding(error, this.aborted.signal)) return
+  async #failed(entry: WindowEntry, task: UrlTask | undefined, error: unknown): Promise<boolean> {
+    if (isEnding(error, this.aborted.signal)) return false
     if (isMillraceError(error) && error.disposition === 'stop' && error.code !== 'INTERNAL') throw error
     await this.#endings.unwritable(entry, task, error)
+    return true
   }
 }
 

@@ -1,0 +1,70 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { eventually } from '../../support/eventually.ts'
+import { FetchFixture, fakeExchange, fastPace } from '../../support/fetch-fixture.ts'
+import { ReassignedLanes } from '../../support/reassigned-lanes.ts'
+
+let fixture: FetchFixture
+afterEach(() => fixture.close())
+
+async function reassigned(urls: readonly string[]) {
+  fixture = await FetchFixture.open({ partitions: 1 })
+  await fixture.produce(urls.map((url) => ({ url })))
+  const messages = await fixture.messages(fixture.topics.urls.normal)
+  let answer: () => void = () => undefined
+  const gate = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  const exchange = fakeExchange(async ({ url }) => {
+    await gate
+    return url.pathname === '/moved' ? { status: 302, headers: { location: '/new' } } : { body: url.href }
+  })
+  let lanes: ReassignedLanes | undefined
+  await fixture.fetchWorker(exchange, {
+    paceOf: (url) => ({ ...fastPace(url), concurrency: 2 }),
+    createConsumer: (handlers) => {
+      lanes = new ReassignedLanes(handlers, messages)
+      return lanes
+    },
+  })
+  if (lanes === undefined) throw new Error('the worker has made no consumer')
+  const paths = (): string[] => exchange.requests.map(({ url }) => url.pathname)
+  return { lanes, paths, answer }
+}
+
+describe('a fetch worker whose partitions are assigned anew', () => {
+  it('does not ask again for what is on the wire when its message is read again', async () => {
+    const { lanes, paths, answer } = await reassigned(['http://a.example/1', 'http://a.example/2', 'http://a.example/3'])
+    lanes.assign()
+    await eventually(() => paths().length === 2)
+    lanes.assign()
+    lanes.assign()
+    answer()
+    await eventually(() => lanes.incompleteCount() === 0)
+    expect(paths().sort()).toEqual(['/1', '/2', '/3'])
+    expect(await fixture.pages()).toHaveLength(3)
+    expect((await fixture.outcomes()).map(({ kind }) => kind)).toEqual(['FETCHED', 'FETCHED', 'FETCHED'])
+  })
+
+  it('follows a chain of redirects that has begun to its end, and asks for none of it again', async () => {
+    const { lanes, paths, answer } = await reassigned(['http://a.example/moved', 'http://a.example/1'])
+    lanes.assign()
+    await eventually(() => paths().length === 2)
+    lanes.assign()
+    answer()
+    await eventually(() => lanes.incompleteCount() === 0)
+    expect(paths().sort()).toEqual(['/1', '/moved', '/new'])
+    expect(await fixture.pages()).toHaveLength(2)
+  })
+
+  it('settles what is on the wire, and starts nothing more, where the partition does not come back', async () => {
+    const { lanes, paths, answer } = await reassigned(['http://a.example/1', 'http://a.example/2', 'http://a.example/3'])
+    lanes.assign()
+    await eventually(() => paths().length === 2)
+    lanes.revoke()
+    answer()
+    await eventually(() => fixture.finalOutcomes(2))
+    lanes.assign()
+    await eventually(() => lanes.incompleteCount() === 0)
+    expect(paths().sort()).toEqual(['/1', '/2', '/3'])
+  })
+})
