@@ -8,6 +8,7 @@ import { commandPayload, subject } from '../message/command.ts'
 import { parseReplayRequest, type ReplayFilter, type ReplayRequest } from '../message/replay-request.ts'
 import { type PartitionFacts, parseOffsetsFile, planReplay, type ReplayPlan, type ReplayStart } from '../replay/plan.ts'
 import { announce } from './announce.ts'
+import { evictDeadMembers } from './dead-members.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
 /** Where a replay begins, as typed. */
@@ -70,6 +71,7 @@ async function startOf(runtime: Runtime, start: StartRequest): Promise<ReplaySta
 export async function rewindGroup(runtime: Runtime, request: ReplayRequest, plan: ReplayPlan): Promise<void> {
   const { admin, topics } = runtime
   const { groupId, replayId } = request
+  await evictDeadMembers(runtime)
   await refuseUnlessStopped(runtime, groupId)
   await refuseWhileOpen(runtime, groupId)
   if (plan.pages === 0n) throw new MillraceError('REPLAY_REFUSED', 'there is no page in that range which the group has read')

@@ -3,6 +3,7 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { type AuditReport, audit } from './audit.ts'
 import { CrawlEnd, type DelayedTask } from './crawl-end.ts'
+import { evictDeadMembers } from './dead-members.ts'
 import { startDiskGuard } from './disk-guard.ts'
 import { announceExtractors, createExtract, extractorsOf, linkNarrowing } from './extraction.ts'
 import { startHeartbeat } from './heartbeat.ts'
@@ -70,6 +71,7 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   const lock = acquireRunLock(runtime.dataDir, 'millrace run')
   runtime.onClose('run lock', () => lock.release())
   const startedMono = runtime.clock.mono()
+  await evictDeadMembers(runtime)
   await prepareTopics(runtime, options.extractors)
   await announceExtractors(runtime, options.extractors)
   const crawlId = options.seeds === undefined ? options.crawlId : (options.crawlId ?? uuidV7(runtime.clock))

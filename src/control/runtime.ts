@@ -24,6 +24,7 @@ import type { StateStore } from '../state/state-store.ts'
 import { learnAnnouncedSchema } from './announced-schema.ts'
 import { layoutSource } from './layout-command.ts'
 import { isNewDeployment } from './new-deployment.ts'
+import { processClientId } from './process-client-id.ts'
 import { registryOf } from './registry-client.ts'
 import { wantedTopics } from './topic-settings.ts'
 
@@ -240,7 +241,7 @@ async function openBroker(options: RuntimeOptions, releases: ReleaseStack): Prom
   const isEmbedded = given.length === 0
   const isNew = isEmbedded && isNewDeployment(resolve(config.data))
   const brokers = isEmbedded ? await acquire(options, releases) : given
-  const client = createKafkaClient(connectionOf(config, brokers), observer)
+  const client = createKafkaClient(connectionOf(config, brokers, isEmbedded), observer)
   await client.verifyReachable({ timeoutMs: 10_000, ...(signal === undefined ? {} : { signal }) })
   const admin = new KafkaAdmin(client, clock)
   releases.add('admin connection', () => admin.close())
@@ -265,11 +266,11 @@ export function embeddedOptions(config: Config): { dataDir: string; cacheDir: st
   }
 }
 
-function connectionOf(config: Config, brokers: readonly string[]): Parameters<typeof createKafkaClient>[0] {
+function connectionOf(config: Config, brokers: readonly string[], isEmbedded: boolean): Parameters<typeof createKafkaClient>[0] {
   const mechanism = config['kafka.sasl.mechanism']
   return {
     brokers,
-    clientId: config['kafka.clientId'],
+    clientId: isEmbedded ? processClientId(config['kafka.clientId']) : config['kafka.clientId'],
     ...(config['kafka.ssl'] ? { ssl: true } : {}),
     ...(mechanism === undefined
       ? {}

@@ -1,5 +1,6 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { evictDeadMembers } from './dead-members.ts'
 import { startDiskGuard } from './disk-guard.ts'
 import { announceExtractors, createExtract, extractorsOf, linkNarrowing } from './extraction.ts'
 import { startHeartbeat } from './heartbeat.ts'
@@ -27,6 +28,7 @@ export interface StageProcessOptions {
 
 /** One stage as a process, until a signal ends it. Errors: what ended the stage by itself. */
 export async function runStage(runtime: Runtime, options: StageProcessOptions): Promise<void> {
+  await evictDeadMembers(runtime)
   await prepareTopics(runtime, options.extractors)
   const stages = new StageGroup()
   stages.watch(runtime.controlFailed)

@@ -36,6 +36,7 @@ export interface AdminBroker extends ClusterBroker {
       }[]
     }[]
   }>
+  leaveGroup(request: { groupId: string; memberId: string }): Promise<unknown>
   /** Does not throw: each result has its own error. */
   deleteGroups(groupIds: readonly string[]): Promise<{
     readonly results: readonly { readonly groupId: string; readonly error?: { readonly type: string } }[]

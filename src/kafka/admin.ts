@@ -117,6 +117,10 @@ export class KafkaAdmin {
     return this.#groups.describe(groupId)
   }
 
+  evictMember(groupId: string, memberId: string): Promise<boolean> {
+    return this.#groups.evict(groupId, memberId)
+  }
+
   /** Errors: KAFKA_GROUP_ACTIVE. */
   deleteGroup(groupId: string): Promise<boolean> {
     return this.#groups.delete(groupId)

@@ -73,6 +73,23 @@ export class GroupAdmin {
     })
   }
 
+  /**
+   * Takes a member out, as it would leave itself: the others need not wait for its session to run out. A living one joins again. Shape:
+   * false when it was no member.
+   */
+  async evict(groupId: string, memberId: string): Promise<boolean> {
+    return this.#session.run(`taking a member out of group ${groupId}`, async (cluster) => {
+      const broker = await groupBroker(cluster, groupId)
+      try {
+        await broker.leaveGroup({ groupId, memberId })
+        return true
+      } catch (error) {
+        if (kafkajsFailure(error).type === 'UNKNOWN_MEMBER_ID') return false
+        throw error
+      }
+    })
+  }
+
   /** Shape: false when there was none. Errors: KAFKA_GROUP_ACTIVE when it has members. */
   async delete(groupId: string): Promise<boolean> {
     return this.#session.run(`deleting group ${groupId}`, async (cluster) => {

@@ -51,6 +51,7 @@ export const EVENTS = {
     message: 'joined the group',
     metric: counter('group_joins_total', 'Joins of a consumer group.', ['group']),
   },
+  GroupMemberEvicted: { level: 'info', message: 'a member whose process has ended was taken out of its group' },
   PartitionsLost: { level: 'debug', message: 'partitions went to another member' },
   ConsumerRestarted: {
     level: 'info',

@@ -203,6 +203,15 @@ describe('groups', () => {
       const set = admin.commitDirect(group, [{ topic, partition: 0, offset: 0n, metadata: '' }])
       await expect(set).rejects.toMatchObject({ code: 'KAFKA_GROUP_ACTIVE' })
       await expect(admin.deleteGroup(group)).rejects.toMatchObject({ code: 'KAFKA_GROUP_ACTIVE' })
+      // One that is taken out is gone at once, and comes back as another one if it lives.
+      const memberId = described.members[0]?.memberId ?? ''
+      expect(await admin.evictMember(group, memberId)).toBe(true)
+      expect(await admin.evictMember(group, memberId)).toBe(false)
+      const again = await eventually(async () => {
+        const { state, members } = await admin.describeGroup(group)
+        return state === 'Stable' && members[0]?.memberId !== memberId ? members : undefined
+      })
+      expect(again).toHaveLength(1)
     } finally {
       await consumer.disconnect()
     }

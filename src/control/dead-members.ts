@@ -1,0 +1,23 @@
+import { isClientGone } from './process-client-id.ts'
+import type { Runtime } from './runtime.ts'
+
+/**
+ * A process that was killed stays a member of its groups until its session runs out, and whoever starts in its place waits for it:
+ * half a minute in which nothing is read. On our own broker every member is a process of this machine and says which one in its client
+ * id, so the dead can be told from the living and taken out at once.
+ *
+ * Takes members whose processes have ended out of our groups; does nothing on a given broker. Errors: as of the admin client.
+ */
+export async function evictDeadMembers(runtime: Runtime): Promise<void> {
+  if (!runtime.isEmbedded) return
+  const { groups, admin, config, observer } = runtime
+  const named = Object.keys(config['extract.groups']).map((name) => groups.extract(name))
+  for (const groupId of [groups.fetch, groups.delay, groups.frontier, groups.extract(), ...named]) {
+    const { members } = await admin.describeGroup(groupId)
+    for (const { memberId, clientId } of members) {
+      if (!isClientGone(clientId)) continue
+      await admin.evictMember(groupId, memberId)
+      observer.emit('GroupMemberEvicted', { group: groupId, member: memberId })
+    }
+  }
+}
