@@ -81,7 +81,8 @@ class Supervisor {
       const end = await this.#watch()
       if (end === 'stopped') break
       await this.#afterEnd()
-      if (this.#phase !== 'up') {
+      // The first start is answered to whoever waits for it; one that was up has users, whatever ends it while it comes back.
+      if (this.#phase !== 'up' && restarts.length === 0) {
         this.#fail(`it ended before it answered${this.#startError}`)
         break
       }

@@ -64,3 +64,27 @@ describe('kill -9 of the supervisor', () => {
     await first.release()
   })
 })
+
+describe('kill -9 of the broker', () => {
+  it('again while it comes back: it is started once more for those who use it', async () => {
+    const broker = await acquireBroker(brokerOptions(dataDir, observer))
+    const first = noted()?.broker
+    if (first === undefined) throw new Error('no broker is noted')
+    process.kill(first.pid, 'SIGKILL')
+    const second = await eventually(
+      () => {
+        const file = noted()
+        return file?.phase === 'starting' && file.broker.pid !== first.pid ? file.broker : undefined
+      },
+      { everyMs: 5, what: 'the broker to be started again' },
+    )
+    process.kill(second.pid, 'SIGKILL')
+    const third = await eventually(() => (noted()?.phase === 'up' ? noted()?.broker : undefined), {
+      timeoutMs: 20_000,
+      what: 'the broker to be up again',
+    })
+    expect(third.pid).not.toBe(second.pid)
+    await broker.release()
+    expect(isAlive(third)).toBe(false)
+  })
+})
