@@ -132,11 +132,14 @@ function requestFigures({ site, kills, ratePerSecond, concurrency }: OracleOptio
   for (const { host, path, at } of tasks) times.set(`${host}${path}`, [...(times.get(`${host}${path}`) ?? []), at])
   const costly = kills.filter(({ losesRequests }) => losesRequests)
   let repeatedRequests = 0
+  const repeats: string[] = []
   for (const [address, at] of times) {
     const usual = address.includes('/flaky/') ? 2 : 1
     repeatedRequests += Math.max(0, at.length - usual)
     for (let index = usual; index < at.length; index += 1) {
       const [before, again] = [at[index - usual] as number, at[index] as number]
+      const first = kills[0]?.at ?? 0
+      repeats.push(`${address} ${seconds(before - first)} s and ${seconds(again - first)} s after the first kill`)
       if (!costly.some((kill) => kill.at >= before && kill.at <= again))
         problems.push(`${address} was asked for again after ${Math.round(again - before)} ms with no kill between`)
     }
@@ -146,7 +149,7 @@ function requestFigures({ site, kills, ratePerSecond, concurrency }: OracleOptio
     return sum + tasks.filter((request) => request.at <= at && (request.endedAt === undefined || request.endedAt > settled)).length
   }, 0)
   if (repeatedRequests > inFlightAtKills)
-    problems.push(`${repeatedRequests} requests were repeated, ${inFlightAtKills} were in flight at the kills`)
+    problems.push(`${repeatedRequests} requests were repeated, ${inFlightAtKills} were in flight at the kills: ${repeats.join(', ')}`)
 
   let mostPerSecond = 0
   let mostAtOnce = 0
@@ -166,4 +169,8 @@ function requestFigures({ site, kills, ratePerSecond, concurrency }: OracleOptio
 
 function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
+}
+
+function seconds(ms: number): string {
+  return (ms / 1_000).toFixed(1)
 }
