@@ -21,6 +21,8 @@ process.on('uncaughtException', (error) => console.error(`left behind by an extr
 /** The parent by its own word: asked from here, it may be another one already. */
 const parent = Number(process.argv[2])
 process.on('disconnect', () => process.exit())
+// Nobody reads any more. To print that would fail as well, and so on for ever.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => process.exit())
 
 let runner: PageRunner | undefined
 

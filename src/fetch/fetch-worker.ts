@@ -11,9 +11,10 @@ import type { UrlTask } from '../message/generated/types.ts'
 import { productToken } from '../politeness/robots.ts'
 import { RobotsGate } from '../politeness/robots-gate.ts'
 import { AdmissionDesk, type RobotsWait } from './admission.ts'
-import { EntriesUnderWay } from './entries-under-way.ts'
+import { AttemptsUnderWay } from './attempts-under-way.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
 import { FetchTask, type TaskStep } from './fetch-task.ts'
+import { IntakeQueue } from './intake-queue.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { resumeChain } from './redirect.ts'
 import { RobotsFetcher } from './robots-fetch.ts'
@@ -26,9 +27,6 @@ import { TaskEndings } from './task-endings.ts'
 import { type IntakeVerdict, TaskIntake } from './task-intake.ts'
 import { Turn } from './turn.ts'
 
-/** Entries that the store is asked about in one call. */
-const INTAKE_BATCH = 1_000
-const INTAKE_RETRY = { firstMs: 200, maxMs: 5_000 } as const
 const SWEEP_MS = 5_000
 const LEAST_FINISHED_TTL_MS = 21_600_000
 const LEASE_MARGIN_MS = 5_000
@@ -50,16 +48,14 @@ export class FetchWorker extends BaseService {
   readonly #spiller: Spiller
   readonly #scheduler: Scheduler<QueuedTask>
   readonly #gate: StoreGate
-  readonly #intake: TaskIntake
+  readonly #intake: IntakeQueue
   readonly #endings: TaskEndings
   readonly #task: FetchTask
   readonly #consumer: LaneConsumer
   readonly #publisher: TaskPublisher
   readonly #outcomes: OutcomePublisher
   readonly #working = new Set<Promise<void>>()
-  readonly #underWay = new EntriesUnderWay()
-  #incoming: WindowEntry[] = []
-  #isSorting = false
+  readonly #underWay = new AttemptsUnderWay()
   #isTaking = true
   #isHeld = false
   #isPumpDue = false
@@ -96,14 +92,27 @@ export class FetchWorker extends BaseService {
       clock,
       ...(options.spill === undefined ? {} : { limits: options.spill }),
     })
-    this.#intake = new TaskIntake({ ...options, publisher: this.#publisher, gate })
+    const intake = new TaskIntake({
+      ...options,
+      publisher: this.#publisher,
+      gate,
+      isHeldBack: (entry, task) => this.#underWay.holdsBack(entry, task),
+    })
+    this.#intake = new IntakeQueue({
+      sort: (entries) => intake.sort(entries),
+      onVerdicts: (verdicts, checkedMono) => this.#take(verdicts, checkedMono),
+      work: (run) => this.#work(run),
+      clock,
+      random,
+      signal,
+    })
     const leaseMs = limits.totalMs + LEASE_MARGIN_MS
     const robots = createRobotsGate(options, new RobotsFetcher({ ...options, gate, leaseMs }), gate)
     const desk = new AdmissionDesk({ ...options, gate, leaseMs, robotsOf: (url) => robots.check(url, signal) })
     const backOff = (attempt: number): number => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random())
     this.#task = new FetchTask({ ...options, desk, endings: this.#endings, gate, backOffMs: backOff })
     this.#consumer = options.createConsumer({
-      onEntries: (entries) => this.#onEntries(entries),
+      onEntries: (entries) => this.#intake.add(entries),
       onLost: (assigned) => this.#onLost(assigned),
     })
   }
@@ -132,7 +141,7 @@ export class FetchWorker extends BaseService {
 
   protected async onDrain(signal: AbortSignal): Promise<void> {
     this.#isTaking = false
-    this.#incoming = []
+    this.#intake.close()
     const late = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
     await Promise.race([this.#settled(), late])
     await this.#consumer.stop({ mode: 'drain', timeoutMs: CONSUMER_DRAIN_MS })
@@ -154,87 +163,46 @@ export class FetchWorker extends BaseService {
 
   /** The same for one entry: what it throws ends the entry. */
   #workOn(entry: WindowEntry, task: UrlTask | undefined, run: () => Promise<void>): void {
-    this.#underWay.begin(entry)
     this.#work(async () => {
-      let isSettled = false
       try {
         await run()
-        isSettled = true
       } catch (error) {
-        isSettled = await this.#failed(entry, task, error)
-      } finally {
-        this.#ended(entry, isSettled)
+        await this.#failed(entry, task, error)
       }
     })
   }
 
   #spill(tasks: readonly QueuedTask[], reason: SpillReason, closedMs?: number): void {
-    for (const { entry } of tasks) this.#underWay.begin(entry)
     this.#work(async () => {
       let isSettled = false
       try {
         await this.#spiller.spill(tasks, reason, closedMs)
         isSettled = true
       } finally {
-        for (const { entry } of tasks) this.#ended(entry, isSettled)
+        for (const queued of tasks) this.#ended(queued, isSettled)
       }
     })
   }
 
-  /** Nothing is under way for the entry any more. A later reading of it is done as well, or has its turn now. */
-  #ended(entry: WindowEntry, isSettled: boolean): void {
-    const again = this.#underWay.end(entry)
-    if (again === undefined) return
-    if (isSettled) this.#endings.repeat(again)
-    else this.#onEntries([again])
+  /** The attempt is not under way any more. Copies of it are done as well, or have their turn now. */
+  #ended({ entry, task }: QueuedTask, isSettled: boolean): void {
+    const copies = this.#underWay.end(entry, task)
+    if (copies.length === 0) return
+    if (isSettled) for (const copy of copies) this.#endings.repeat(copy)
+    else this.#intake.add(copies)
   }
 
   // --- intake ---------------------------------------------------------------------------------------------------------------
 
-  #onEntries(entries: readonly WindowEntry[]): void {
-    if (!this.#isTaking) return
-    for (const entry of entries) this.#incoming.push(entry)
-    if (this.#isSorting) return
-    this.#isSorting = true
-    this.#work(() => this.#sortAll())
-  }
-
-  /** One batch at a time, so that tasks enter the queues in the order of their partitions. */
-  async #sortAll(): Promise<void> {
-    try {
-      while (this.#incoming.length > 0 && this.#isTaking) {
-        const batch = this.#incoming.splice(0, INTAKE_BATCH).filter((entry) => entry.isCurrent() && !this.#underWay.holdsBack(entry))
-        const checkedMono = this.#options.clock.mono()
-        const verdicts = await this.#sort(batch)
-        if (!this.#isTaking) return
-        this.#take(verdicts, checkedMono)
-      }
-    } finally {
-      this.#isSorting = false
-    }
-  }
-
-  /** What is away (a schema registry) holds up the intake and loses nothing. */
-  async #sort(batch: readonly WindowEntry[]): Promise<readonly IntakeVerdict[]> {
-    const { clock, random = Math.random } = this.#options
-    for (let failures = 1; ; failures += 1) {
-      try {
-        return await this.#intake.sort(batch)
-      } catch (error) {
-        if (!isMillraceError(error) || error.disposition !== 'retry') throw error
-        await clock.sleep(backoffMs(INTAKE_RETRY, failures, random()), this.aborted.signal)
-      }
-    }
-  }
-
   #take(verdicts: readonly IntakeVerdict[], checkedMono: number): void {
     const spills = new Map<PolitenessKey, { tasks: QueuedTask[]; reason: SpillReason }>()
     for (const verdict of verdicts) {
-      if (!verdict.entry.isCurrent()) continue
+      if (!verdict.entry.isCurrent() || verdict.kind === 'held-back') continue
       if (verdict.kind !== 'ready') {
         this.#workOn(verdict.entry, 'task' in verdict ? verdict.task : undefined, () => this.#endWithoutQueue(verdict))
         continue
       }
+      if (!this.#underWay.begin(verdict.entry, verdict.task)) continue
       const queued = this.#queuedTask(verdict, checkedMono)
       this.#options.observer.emit('TaskAccepted', { lane: queued.lane })
       const reason = spills.get(queued.key)?.reason ?? this.#spiller.reasonFor(queued)
@@ -250,7 +218,7 @@ export class FetchWorker extends BaseService {
     this.#pumpSoon()
   }
 
-  async #endWithoutQueue(verdict: Exclude<IntakeVerdict, { readonly kind: 'ready' }>): Promise<void> {
+  async #endWithoutQueue(verdict: Exclude<IntakeVerdict, { readonly kind: 'ready' | 'held-back' }>): Promise<void> {
     const endings = this.#endings
     switch (verdict.kind) {
       case 'malformed':
@@ -309,7 +277,8 @@ export class FetchWorker extends BaseService {
   #onLost({ topic, partition }: AssignedPartition): void {
     const window = partitionId(topic, partition)
     for (const site of [...this.#scheduler.sites()]) {
-      this.#scheduler.takeOut(site.key, (queued) => queued.window === window && queued.walk.hops === 0 && !queued.entry.isCurrent())
+      const isDropped = ({ entry, walk, window: own }: QueuedTask): boolean => own === window && walk.hops === 0 && !entry.isCurrent()
+      for (const queued of this.#scheduler.takeOut(site.key, isDropped)) this.#ended(queued, false)
     }
   }
 
@@ -342,31 +311,30 @@ export class FetchWorker extends BaseService {
   async #run(queued: QueuedTask): Promise<void> {
     const { clock } = this.#options
     const turn = new Turn({ scheduler: this.#scheduler, queued, clock, onChange: () => this.#pumpSoon() })
-    this.#underWay.begin(queued.entry)
-    let after: 'under way' | 'waiting' | 'settled' = 'waiting'
+    let after: 'under way' | 'settled' | 'dropped' = 'dropped'
     try {
       after = this.#next(queued, await this.#task.run(queued, turn, this.aborted.signal), turn)
     } catch (error) {
       turn.close()
-      after = (await this.#failed(queued.entry, queued.task, error)) ? 'settled' : 'waiting'
+      after = (await this.#failed(queued.entry, queued.task, error)) ? 'settled' : 'dropped'
     } finally {
       turn.close()
-      if (after !== 'under way') this.#ended(queued.entry, after === 'settled')
+      if (after !== 'under way') this.#ended(queued, after === 'settled')
     }
   }
 
-  /** Shape: where the entry is then. */
-  #next(queued: QueuedTask, step: TaskStep, turn: Turn): 'under way' | 'waiting' | 'settled' {
+  /** Shape: what has become of the attempt. */
+  #next(queued: QueuedTask, step: TaskStep, turn: Turn): 'under way' | 'settled' | 'dropped' {
     switch (step.kind) {
       case 'done':
         return 'settled'
       case 'dropped':
-        return 'waiting'
+        return 'dropped'
       case 'wait': {
         this.#options.observer.emit('LimiterWaited', { reason: step.reason })
         if (!this.#spiller.isLong(step.waitMs)) {
           turn.putBack(step.waitMs)
-          return queued.walk.hops === 0 ? 'waiting' : 'under way'
+          return 'under way'
         }
         turn.leave()
         const tasks = [queued, ...this.#spiller.takeSite(queued.key, step.waitMs)]

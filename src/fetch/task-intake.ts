@@ -25,6 +25,8 @@ export type IntakeVerdict =
       readonly end: EndWithoutRequest
       readonly detail?: string
     }
+  /** A copy of what is under way: whoever holds it gives it back. */
+  | { readonly kind: 'held-back'; readonly entry: WindowEntry }
   /** A copy of what is finished: no request, no outcome. */
   | { readonly kind: 'repeat'; readonly entry: WindowEntry }
   /** It lies in a wrong partition. */
@@ -49,6 +51,8 @@ export interface TaskIntakeOptions {
   readonly clock: { readonly now: () => number }
   /** The crawl was stopped on `control`. */
   readonly isCrawlStopped: (crawlId: string) => boolean
+  /** Another entry of the attempt is under way. Asked before the store is, since the store learns its end before the other one is gone. */
+  readonly isHeldBack: (entry: WindowEntry, task: UrlTask) => boolean
   /** How long a claim with dedup `ttl` lives. */
   readonly claimTtlMs: number
 }
@@ -90,6 +94,7 @@ export class TaskIntake {
     for (const [index, entry] of entries.entries()) {
       const read = this.#read(entry)
       if (read.kind === 'malformed') verdicts[index] = read
+      else if (this.#options.isHeldBack(entry, read.task)) verdicts[index] = { kind: 'held-back', entry }
       else candidates.push({ index, entry, task: read.task, read })
     }
     for (const verdict of await this.#judge(candidates)) verdicts[verdict.index] = verdict.verdict

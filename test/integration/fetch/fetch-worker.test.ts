@@ -356,6 +356,26 @@ describe('a fetch worker on a real broker', () => {
     expect(await fixture.outcomes()).toHaveLength(2)
   })
 
+  it('asks once for an attempt whose copies come before it has ended, whether it waits or is on the wire', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const tasks = Array.from({ length: 4 }, (_, i) => ({ url: `http://a.example/${i}`, taskId: uniqueName('copy') }))
+    await fixture.produce([...tasks, ...tasks, ...tasks])
+    let answer: () => void = () => undefined
+    const gate = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    const exchange = fakeExchange(() => gate.then(() => ({ body: 'x' })))
+    await fixture.fetchWorker(exchange, { paceOf: (url) => ({ ...fastPace(url), concurrency: 2 }) })
+    await eventually(() => exchange.requests.length === 2)
+    await fixture.produce(tasks)
+    answer()
+    await settled(4)
+    await eventually(() => fixture.seen.count('RepeatSkipped') === 12)
+    expect(exchange.requests.map(({ url }) => url.pathname).sort()).toEqual(['/0', '/1', '/2', '/3'])
+    expect(await fixture.pages()).toHaveLength(4)
+    expect(await fixture.outcomes()).toHaveLength(4)
+  })
+
   it('starts no request while the store is away, guesses nothing, and goes on by itself', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
     let isAway = false
