@@ -1,0 +1,27 @@
+import { readFileSync } from 'node:fs'
+
+/** Ticks of /proc; 100 on every Linux that Node.js runs on. */
+const TICKS_PER_SECOND = 100
+
+/** CPU time of a process with all its threads, its ended children left out; seconds. Linux only. */
+export function cpuSeconds(pid: number): number {
+  const fields = statFields(pid)
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+}
+
+/** Resident memory of a process, MiB. */
+export function residentMiB(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN) / 1024
+}
+
+/** Load of the machine over the last minute: what else was running while a figure was taken. */
+export function loadAverage(): number {
+  return Number(readFileSync('/proc/loadavg', 'utf8').split(' ')[0])
+}
+
+/** Fields of /proc/PID/stat behind the name of the command, which may hold blanks. */
+function statFields(pid: number): string[] {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+}
