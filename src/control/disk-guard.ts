@@ -1,4 +1,4 @@
-import { statfs } from 'node:fs/promises'
+import { freeDiskBytes } from '../embedded/disk-space.ts'
 import { errorText } from '../kernel/errors.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -15,8 +15,7 @@ export async function startDiskGuard(runtime: Runtime, fetch: { holdRequests(isH
   let isStopped = false
   const look = async (): Promise<void> => {
     try {
-      const { bavail, bsize } = await statfs(dataDir)
-      const freeBytes = bavail * bsize
+      const freeBytes = await freeDiskBytes(dataDir)
       const isLow = freeBytes < config['fetch.minFreeDisk']
       if (isLow) observer.emit('DiskLow', { folder: dataDir, freeBytes, minFreeBytes: config['fetch.minFreeDisk'] })
       fetch.holdRequests(isLow)

@@ -140,7 +140,10 @@ export function boundLog(path: string, maxBytes = MAX_LOG_BYTES): void {
     copyFileSync(path, `${path}.1`)
     truncateSync(path, 0)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    const { code } = error as NodeJS.ErrnoException
+    // Without room for the copy the old lines are given up.
+    if (code === 'ENOSPC' || code === 'EDQUOT') truncateSync(path, 0)
+    else if (code !== 'ENOENT') throw error
   }
 }
 

@@ -15,11 +15,13 @@ import {
   START_LOCK,
 } from './broker-folder.ts'
 import { probeBroker } from './broker-probe.ts'
+import { hasRoomToStart } from './disk-space.ts'
 import { type HeldLock, tryLock } from './file-lock.ts'
 import { type LaunchSpec, placeArchive, readLaunchSpec } from './launch-spec.ts'
 import { liveLeases } from './leases.ts'
 import { runCommand } from './run-command.ts'
 import { lostBroker } from './running-broker.ts'
+import { logLine } from './supervisor-log.ts'
 
 /**
  * Owns the broker in a process of its own, so that the broker outlives the command that started it, and no longer than its users.
@@ -27,6 +29,7 @@ import { lostBroker } from './running-broker.ts'
  * - Users are the live leases, and `keep` while `up` holds it. With none left it takes the start lock, looks again, and stops the broker;
  *   whoever wants to join holds that lock, so nobody is handed a broker that is about to end.
  * - A broker that was up and ends by itself (killed, out of memory) is started again while there are users.
+ * - One that died of a full disk is started again when there is space.
  * - A broker whose supervisor was killed is adopted by the next supervisor, which the next command starts.
  * - When the whole folder is removed, the broker ends.
  */
@@ -35,6 +38,7 @@ const START_POLL_MS = 25
 const POLL_MS = process.platform === 'linux' ? 200 : 1000
 const PROBE_MS = 1000
 const STOP_MS = 30_000
+const ROOM_POLL_MS = 1000
 const MAX_RESTARTS = 5
 const RESTART_WINDOW_MS = 300_000
 
@@ -46,7 +50,7 @@ export async function superviseBroker(folder: BrokerFolder, clock: Clock, signal
     await supervisor.run()
   } catch (error) {
     // Nobody would look after the broker any more, so it must not stay.
-    process.stderr.write(`the supervisor failed: ${error instanceof Error ? error.stack : errorText(error)}\n`)
+    logLine(`the supervisor failed: ${error instanceof Error ? error.stack : errorText(error)}`)
     await supervisor.stopBroker()
     throw error
   }
@@ -86,6 +90,7 @@ class Supervisor {
         this.#fail(`it ended before it answered${this.#startError}`)
         break
       }
+      if (await this.#waitedForRoom()) restarts.length = 0
       const now = this.#clock.mono()
       restarts.push(now)
       if (restarts.filter((at) => now - at < RESTART_WINDOW_MS).length > MAX_RESTARTS) {
@@ -93,10 +98,26 @@ class Supervisor {
         break
       }
       if (this.#signal.aborted || !this.#hasUsers()) break
-      process.stderr.write('the broker ended by itself and is started again\n')
+      logLine('the broker ended by itself and is started again')
       await this.#spawn()
     }
     removeFile(this.#folder.process)
+  }
+
+  /**
+   * A broker that died of a full disk would only die again until there is space, which says nothing of the broker: those ends don't
+   * count. Shape: true when it had to wait; ends early when nobody is left to wait for it.
+   */
+  async #waitedForRoom(): Promise<boolean> {
+    const path = this.#folder.path
+    if (await hasRoomToStart(path)) return false
+    logLine('the broker ended while the disk is full: it is started again when there is space')
+    this.#wake = new AbortController()
+    while (!this.#signal.aborted && this.#hasUsers() && !(await hasRoomToStart(path))) {
+      this.#keepProcessFile()
+      await this.#pause(ROOM_POLL_MS)
+    }
+    return true
   }
 
   /** Ends the broker: asks, and after its time kills. */
@@ -106,7 +127,7 @@ class Supervisor {
     this.#save()
     sendSignal(this.#broker, 'SIGTERM')
     if (!(await this.#endedWithin(STOP_MS))) {
-      process.stderr.write('the broker did not end when asked and is killed\n')
+      logLine('the broker did not end when asked and is killed')
       sendSignal(this.#broker, 'SIGKILL')
       await this.#endedWithin(5000)
     }
@@ -246,12 +267,12 @@ class Supervisor {
       writeJsonFile(this.#folder.process, file)
     } catch (error) {
       // A full disk must not end the watch; the next turn writes the file again.
-      process.stderr.write(`${this.#folder.process} could not be written: ${errorText(error)}\n`)
+      logLine(`${this.#folder.process} could not be written: ${errorText(error)}`)
     }
   }
 
   #fail(reason: string): void {
-    process.stderr.write(`the broker failed: ${reason}\n`)
+    logLine(`the broker failed: ${reason}`)
     if (!existsSync(this.#folder.path)) return
     writeJsonFile(this.#folder.failure, { reason, log: lastLines(this.#folder.log, 15) })
   }

@@ -1,0 +1,83 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { brokerFolder, readProcessFile } from '../../src/embedded/broker-folder.ts'
+import { acquireBroker } from '../../src/embedded/embedded-broker.ts'
+import { brokerMark } from '../../src/embedded/launch-spec.ts'
+import { KafkaAdmin } from '../../src/kafka/admin.ts'
+import { createKafkaClient } from '../../src/kafka/client.ts'
+import { DurableProducer } from '../../src/kafka/producer.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { silentObserver } from '../../src/kernel/observe.ts'
+import { findProcess, isAlive } from '../../src/machine/process-identity.ts'
+import { brokerOptions, RecordingObserver } from '../support/embedded.ts'
+import { eventually } from '../support/eventually.ts'
+import { readTexts } from '../support/kafka.ts'
+
+const MIB = 1024 * 1024
+const disk = mkdtempSync(join(tmpdir(), 'millrace-disk-'))
+const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=256m', 'tmpfs', disk], { encoding: 'utf8' })
+const reason = mounted.status === 0 ? '' : ` (skipped: no disk of its own can be mounted: ${(mounted.stderr ?? 'no mount').trim()})`
+
+afterAll(() => {
+  if (reason === '') spawnSync('umount', ['--lazy', disk])
+  rmSync(disk, { recursive: true, force: true })
+})
+
+function noted() {
+  const file = readProcessFile(brokerFolder(disk))
+  return file === 'broken' ? undefined : file
+}
+
+function fill(name: string): string {
+  const path = join(disk, name)
+  const { bavail, bsize } = statfsSync(disk)
+  writeFileSync(path, Buffer.alloc(Math.max(0, bavail * bsize)))
+  return path
+}
+
+describe.skipIf(reason !== '')(`a full disk${reason}`, () => {
+  it('ends the broker, which comes back by itself when there is space, with all that was acknowledged', { timeout: 90_000 }, async () => {
+    const broker = await acquireBroker(brokerOptions(disk, new RecordingObserver()))
+    const client = createKafkaClient({ brokers: broker.brokers, clientId: 'test' }, silentObserver)
+    const admin = new KafkaAdmin(client, systemClock)
+    const producer = new DurableProducer({ client, clock: systemClock, observer: silentObserver, maxBatchBytes: () => MIB })
+    try {
+      await producer.start()
+      await admin.createTopics([{ topic: 'pages', partitions: 1, replication: 1, configs: {} }])
+      const send = (text: string) =>
+        producer.send([{ topic: 'pages', partition: 0, key: null, value: Buffer.from(text.padEnd(200_000, '.')) }])
+      await send('before')
+
+      const first = noted()?.broker
+      if (first === undefined) throw new Error('no broker is noted')
+      const filler = fill('filler')
+      const sent = [1, 2, 3].map((index) => send(`while ${index}`))
+      await eventually(() => !isAlive(first), { timeoutMs: 30_000, what: 'the broker to end for want of space' })
+      // One that ends for another reason is started again at once.
+      const until = performance.now() + 2_000
+      while (performance.now() < until) {
+        expect(findProcess(brokerMark(broker.clusterId))).toBeUndefined()
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+      rmSync(filler)
+      await Promise.all(sent)
+      await send('after')
+      expect((await readTexts(client, 'pages')).map((text) => text.replace(/\.+$/, ''))).toEqual([
+        'before',
+        'while 1',
+        'while 2',
+        'while 3',
+        'after',
+      ])
+      expect(noted()?.phase).toBe('up')
+      expect(noted()?.broker.pid).not.toBe(first.pid)
+    } finally {
+      await producer.stop({ mode: 'abort', timeoutMs: 0 })
+      await admin.close()
+      await broker.release()
+    }
+  })
+})
