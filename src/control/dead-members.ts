@@ -8,7 +8,7 @@ import type { Runtime } from './runtime.ts'
  *
  * Takes members whose processes have ended out of our groups; does nothing on a given broker. Errors: as of the admin client.
  */
-export async function evictDeadMembers(runtime: Runtime): Promise<void> {
+export async function evictDeadMembers(runtime: Pick<Runtime, 'isEmbedded' | 'groups' | 'admin' | 'config' | 'observer'>): Promise<void> {
   if (!runtime.isEmbedded) return
   const { groups, admin, config, observer } = runtime
   const named = Object.keys(config['extract.groups']).map((name) => groups.extract(name))
