@@ -10,6 +10,7 @@ import { auditCommand, schemasCommand, statusCommand } from './commands/ledger.t
 import { produceCommand } from './commands/produce.ts'
 import { replayCommand } from './commands/replay.ts'
 import { runCommand } from './commands/run.ts'
+import { sitesCommand } from './commands/sites.ts'
 import { stageCommands } from './commands/stages.ts'
 import { topicsCommand } from './commands/topics.ts'
 import type { CommandContext, GlobalOptions } from './context.ts'
@@ -28,6 +29,7 @@ const COMMANDS: readonly CommandDefinition[] = [
   topicsCommand,
   schemasCommand,
   deadLettersCommand,
+  sitesCommand,
   statusCommand,
   auditCommand,
   doctorCommand,

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import type { PolitenessRule } from './politeness-rules.ts'
 
 /**
  * Every option once: path, type, default, description. Parser, types, environment name, README table and `config print` come from
@@ -45,22 +45,6 @@ export interface OptionDefinition {
   /** Structured options can't be written in one environment variable. */
   readonly fileOnly?: true
   readonly min?: number
-}
-
-export const politenessRule = z.strictObject({
-  match: z.string().min(1),
-  ratePerSecond: z.number().positive().optional(),
-  burst: z.number().int().positive().optional(),
-  concurrency: z.number().int().positive().optional(),
-  crawlDelay: z.string().optional(),
-})
-/** As in the file, with crawlDelay in ms. */
-export interface PolitenessRule {
-  readonly match: string
-  readonly ratePerSecond?: number
-  readonly burst?: number
-  readonly concurrency?: number
-  readonly crawlDelayMs?: number
 }
 
 export const OPTIONS = {
@@ -137,7 +121,11 @@ export const OPTIONS = {
     default: '1GiB',
     description: 'Fetching pauses when the data folder has less free space (embedded broker).',
   },
-  'politeness.key': { kind: ['host', 'domain'], default: 'host', description: 'What counts as one site for pacing.' },
+  'politeness.key': {
+    kind: ['host', 'domain'],
+    default: 'host',
+    description: 'What counts as one site for pacing.',
+  },
   'politeness.default.ratePerSecond': { kind: 'number', default: '1', min: 0.0001, description: 'Requests per second and site.' },
   'politeness.default.burst': { kind: 'integer', default: '1', min: 1, description: 'Requests that may start at once after idling.' },
   'politeness.default.concurrency': { kind: 'integer', default: '1', min: 1, description: 'Requests at the same time per site.' },

@@ -1,4 +1,5 @@
-import { type OptionDefinition, type OptionKind, type PolitenessRule, politenessRule } from './options.ts'
+import type { OptionDefinition, OptionKind } from './options.ts'
+import { parsePolitenessRules } from './politeness-rules.ts'
 import { parseDuration, parseSize } from './units.ts'
 
 export type ParsedValue = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly expected: string }
@@ -39,7 +40,7 @@ function parseKind(kind: OptionKind, raw: unknown): ParsedValue {
     case 'map':
       return parseMap(raw)
     case 'rules':
-      return parseRules(raw)
+      return parsePolitenessRules(raw)
     case 'groups':
       return parseGroups(raw)
     default: {
@@ -80,30 +81,6 @@ function parseMap(raw: unknown): ParsedValue {
   }
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return expected('a map of texts')
   return Object.values(raw).every((item) => typeof item === 'string') ? ok({ ...raw }) : expected('a map of texts')
-}
-
-function parseRules(raw: unknown): ParsedValue {
-  if (raw === '') return ok([])
-  if (!Array.isArray(raw)) return expected('a list of rules, each with match')
-  const rules: PolitenessRule[] = []
-  for (const [index, item] of raw.entries()) {
-    const parsed = politenessRule.safeParse(item)
-    if (!parsed.success) {
-      const issue = parsed.error.issues[0]
-      return expected(`rule ${index + 1}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? 'a rule'}`.trim())
-    }
-    const { crawlDelay, match, ratePerSecond, burst, concurrency } = parsed.data
-    const crawlDelayMs = crawlDelay === undefined ? undefined : parseDuration(crawlDelay)
-    if (crawlDelay !== undefined && crawlDelayMs === undefined) return expected(`rule ${index + 1}: crawlDelay as a duration, like 2s`)
-    rules.push({
-      match,
-      ...(ratePerSecond === undefined ? {} : { ratePerSecond }),
-      ...(burst === undefined ? {} : { burst }),
-      ...(concurrency === undefined ? {} : { concurrency }),
-      ...(crawlDelayMs === undefined ? {} : { crawlDelayMs }),
-    })
-  }
-  return ok(rules)
 }
 
 function parseGroups(raw: unknown): ParsedValue {

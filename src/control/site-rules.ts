@@ -1,8 +1,9 @@
 import type { Config } from '../config/options.ts'
 import type { ControlLog } from '../kafka/control-log.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { UrlTask } from '../message/generated/types.ts'
-import { createPolicy, type SitePolicy } from '../politeness/policy.ts'
+import { createPolicy, type Policy } from '../politeness/policy.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import { compileScope, type ScopeVerdict } from '../url/scope.ts'
 
@@ -26,7 +27,7 @@ export function taskBudgets(config: Config): (task: UrlTask) => readonly CrawlBu
 }
 
 /** Pace by URL: configuration, and live overrides on control. */
-export function paceRules(config: Config, control: Pick<ControlLog, 'get'>): (url: URL) => SitePolicy {
+export function paceRules(config: Config, control: Pick<ControlLog, 'get'>, clock: Pick<Clock, 'now'>): Policy {
   return createPolicy({
     key: config['politeness.key'],
     default: {
@@ -35,6 +36,7 @@ export function paceRules(config: Config, control: Pick<ControlLog, 'get'>): (ur
       concurrency: config['politeness.default.concurrency'],
     },
     rules: config['politeness.rules'],
+    now: () => clock.now(),
     overrideOf: (domain) => {
       const command = control.get(subject.site(domain))
       return command === undefined || command.kind === 'delete' ? undefined : commandPayload(command)

@@ -9,6 +9,7 @@ import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import type { Service } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { ownProcess } from '../machine/process-identity.ts'
+import { parseSubject } from '../message/command.ts'
 import type { Page } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { LANES } from '../message/topics.ts'
@@ -25,7 +26,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
   const http = new HttpClient({ resolve: config['fetch.resolve'], allowAddresses: config['fetch.allowAddresses'], clock })
   runtime.onClose('HTTP connections', () => http.close())
   const exchange = config['fetch.userAgent'] === undefined ? warnOnPublic(http, observer) : http
-  return new FetchWorker({
+  const worker = new FetchWorker({
     createConsumer: (handlers) =>
       new WindowedConsumer({
         client,
@@ -43,7 +44,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     clusterId,
     state,
     exchange,
-    paceOf: paceRules(config, control),
+    paceOf: paceRules(config, control, clock).paceOf,
     robots: config['fetch.robots'],
     budgetsOf: taskBudgets(config),
     isCrawlStopped: stoppedCrawls(control),
@@ -65,6 +66,12 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     clock,
     observer: observer.child({ stage: 'fetch' }),
   })
+  const unsubscribe = control.subscribe(({ command }) => {
+    const about = parseSubject(command.subject)
+    if (about?.kind === 'site') worker.paceChanged(about.domain)
+  })
+  runtime.onClose('live paces', unsubscribe)
+  return worker
 }
 
 /** Strangers should be able to see who asks; on private addresses nobody minds. */

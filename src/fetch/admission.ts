@@ -13,7 +13,7 @@ import type { EndWithoutRequest } from './task-intake.ts'
 export interface RobotsWait {
   readonly kind: 'wait'
   readonly waitMs: number
-  readonly reason: WaitReason
+  readonly reason: WaitReason | 'paused'
 }
 
 export type RobotsAnswer = RobotsDecision<RobotsWait>
@@ -57,8 +57,10 @@ export interface AdmissionOptions {
   readonly clock: Clock
 }
 
-/** A paused site is looked at again after this. */
-const PAUSED_MS = 60_000
+/** Tasks of a site that was paused stay in memory for so long, since the pause may be short and then ends at once for them. */
+const PAUSED_KEPT_MS = 30_000
+/** What has waited for longer leaves its window, and comes again after this. */
+const PAUSED_SPILL_MS = 60_000
 /** Answers of the store that a task is finished are good for so long. */
 const CHECK_AGE_MS = 1_000
 
@@ -82,15 +84,22 @@ export class AdmissionDesk {
     const end = this.#endOf(task)
     if (end !== undefined) return { kind: 'ended', end }
     if (await this.#isFinished(queued)) return { kind: 'repeat' }
-    const pace = this.#options.paceOf(target)
-    if (pace.isPaused) return { kind: 'wait', waitMs: PAUSED_MS, reason: 'paused' }
+    if (this.#options.paceOf(target).isPaused) return this.#paused(queued)
     const robots = await this.#options.robotsOf(target)
     if (robots.kind === 'refused') return { kind: 'ended', end: { kind: 'REFUSED', reason: 'robots' } }
     if (robots.kind === 'unreachable') return { kind: 'robots-unreachable', detail: robots.detail }
     if (robots.kind === 'wait') return robots
     const full = await this.#reserve(task)
     if (full !== undefined) return { kind: 'ended', end: { kind: 'REFUSED', reason: full } }
+    // robots.txt may have taken its time: what is in force is the pace of now.
+    const pace = this.#options.paceOf(target)
+    if (pace.isPaused) return this.#paused(queued)
     return this.#acquire({ ...pace, crawlDelayMs: this.#crawlDelayMs(pace, robots.crawlDelayMs) }, robots)
+  }
+
+  #paused({ entry }: QueuedTask): Admission {
+    const keptMs = PAUSED_KEPT_MS - (this.#options.clock.mono() - entry.takenMono)
+    return { kind: 'wait', waitMs: keptMs > 0 ? keptMs : PAUSED_SPILL_MS, reason: 'paused' }
   }
 
   async #acquire(pace: SitePolicy, robots: { verdict: string; rule: string | null }): Promise<Admission> {

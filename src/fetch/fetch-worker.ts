@@ -128,6 +128,15 @@ export class FetchWorker extends BaseService {
     this.#pumpSoon()
   }
 
+  /** The pace of a domain was changed while sites may sleep by the old one: they are asked for anew. */
+  paceChanged(domain: string): void {
+    const now = this.#options.clock.mono()
+    for (const { key } of [...this.#scheduler.sites()]) {
+      if (key === domain || key.endsWith(`.${domain}`) || domain.endsWith(`.${key}`)) this.#scheduler.wake(key, now)
+    }
+    this.#pumpSoon()
+  }
+
   protected async onStart(signal: AbortSignal): Promise<void> {
     const { codec, topics } = this.#options
     await Promise.all([this.#publisher.prepare(), this.#outcomes.prepare(), codec.prepare(topics.html, 'Page')])

@@ -22,6 +22,8 @@ export interface RobotsFetcherOptions {
 
 /** RFC 9309 section 2.3.1.2. */
 const MAX_HOPS = 5
+/** A site that robots.txt leads to and that is paused is looked at again after this. */
+const PAUSED_MS = 30_000
 /** What a longer chain stands for: the file is unavailable, all is allowed. */
 const UNAVAILABLE = { kind: 'answer', status: 404, body: Buffer.alloc(0) } as const
 
@@ -54,7 +56,7 @@ export class RobotsFetcher {
   async #request(url: URL, signal: AbortSignal): Promise<HttpResult | RobotsWait> {
     const { exchange, paceOf, state, gate, owner, leaseMs, userAgent, limits, clock } = this.#options
     const { key, ratePerSecond, burst, concurrency, crawlDelayMs, isPaused } = paceOf(url)
-    if (isPaused) return { kind: 'wait', waitMs: leaseMs, reason: 'back-off' }
+    if (isPaused) return { kind: 'wait', waitMs: PAUSED_MS, reason: 'paused' }
     const keys = [{ key, ratePerSecond, burst, concurrency, crawlDelayMs }]
     const lease = await gate.run(() => state.acquire({ keys, leaseMs, owner, countsForRate: false }))
     if (lease.kind === 'wait') return { kind: 'wait', waitMs: lease.waitMs, reason: lease.reason }

@@ -139,6 +139,14 @@ export class Scheduler<T extends SiteTask> {
     this.#offer(site, now)
   }
 
+  /** What a site slept for may be over: it is asked for now. */
+  wake(key: PolitenessKey, now: number): void {
+    const site = this.#sites.get(key)
+    if (site === undefined || site.wakeAt <= now) return
+    site.wakeAt = now
+    this.#offer(site, now)
+  }
+
   /** Takes tasks of a site out of its queue, lane by lane in order. */
   takeOut(key: PolitenessKey, matches: (task: T) => boolean): T[] {
     const site = this.#sites.get(key)

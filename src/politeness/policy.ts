@@ -2,25 +2,31 @@ import type { PolitenessKey } from '../kernel/brand.ts'
 import { compileHostGlob } from '../url/glob.ts'
 import { type PolitenessKeyKind, politenessKey } from '../url/politeness-key.ts'
 import { bareHost, registrableDomainOfHost } from '../url/registrable-domain.ts'
+import { type DayWindow, WallClock, windowAt } from './schedule.ts'
 
-/** The pace owed to a site. */
-export interface SitePolicy {
-  readonly key: PolitenessKey
-  readonly ratePerSecond: number
-  readonly burst: number
-  readonly concurrency: number
-  /** From the end of a request to the start of the next; ms. robots.txt may ask for more. */
-  readonly crawlDelayMs: number
-  readonly isPaused: boolean
-}
-
-export interface PolicyRule {
-  /** Host pattern; `*.example.com` means example.com too. */
-  readonly match: string
+/** What can be said of the pace of a site, each by itself. */
+export interface PaceValues {
   readonly ratePerSecond?: number
   readonly burst?: number
   readonly concurrency?: number
+  /** From the end of a request to the start of the next; ms. robots.txt may ask for more. */
   readonly crawlDelayMs?: number
+  readonly isPaused?: boolean
+}
+
+/** The pace owed to a site. */
+export interface SitePolicy extends Required<PaceValues> {
+  readonly key: PolitenessKey
+  /** The address of the site is paced as well: what is admitted is a request of the host to this address. */
+  readonly byAddress?: boolean
+}
+
+export interface PolicyRule extends Omit<PaceValues, 'isPaused'> {
+  /** Host pattern; `*.example.com` means example.com too. */
+  readonly match: string
+  readonly key?: PolitenessKeyKind
+  /** Other values at some hours of the day; the first window that holds the moment counts. */
+  readonly schedule?: readonly (PaceValues & DayWindow & { readonly text: string })[]
 }
 
 export interface PolicyOptions {
@@ -28,43 +34,100 @@ export interface PolicyOptions {
   readonly default: { readonly ratePerSecond: number; readonly burst: number; readonly concurrency: number }
   /** The first that matches counts. */
   readonly rules: readonly PolicyRule[]
-  /** Live override of a host or registrable domain: the payload of `site:DOMAIN` on control, unchecked. */
+  /** Live override of a domain: the payload of `site:DOMAIN` on control, unchecked. */
   readonly overrideOf?: (domain: string) => unknown
+  /** Epoch ms. */
+  readonly now: () => number
 }
 
-/** Pace by URL: default, then the first rule that matches, then a live override of the host or of its domain. Total. */
-export function createPolicy(options: PolicyOptions): (url: URL) => SitePolicy {
+/** Where a value comes from, and what it says there. */
+export interface PaceLayer {
+  readonly source: 'default' | 'rule' | 'schedule' | 'override'
+  /** Pattern of the rule, hours of the schedule, domain of the override; empty for the default. */
+  readonly name: string
+  readonly values: PaceValues
+}
+
+export interface ExplainedPolicy {
+  readonly policy: SitePolicy
+  /** From the weakest to the strongest: each value is that of the last layer that has it. */
+  readonly layers: readonly PaceLayer[]
+}
+
+export interface Policy {
+  readonly paceOf: (url: URL) => SitePolicy
+  /** The same, with the reasons. */
+  readonly explain: (url: URL) => ExplainedPolicy
+}
+
+/**
+ * Pace by URL, value by value: the default, then the first rule that matches, then the hours of its schedule, then live overrides, of
+ * the registrable domain first and of the host itself last. Total.
+ */
+export function createPolicy(options: PolicyOptions): Policy {
   const rules = options.rules.map((rule) => ({ rule, matches: compileHostGlob(rule.match) }))
-  return (url) => {
+  const wallClock = new WallClock()
+  const base: PaceLayer = { source: 'default', name: '', values: { ...options.default, crawlDelayMs: 0, isPaused: false } }
+
+  const explain = (url: URL): ExplainedPolicy => {
     const host = bareHost(url.hostname)
     const rule = rules.find(({ matches }) => matches(host))?.rule
-    // Each value by itself: a rate that was set for one host must not hide that its whole domain is paused.
-    const override = { ...siteOverride(options.overrideOf?.(registrableDomainOfHost(host))), ...siteOverride(options.overrideOf?.(host)) }
-    const base = options.default
-    return {
-      key: politenessKey(url, options.key),
-      ratePerSecond: override.ratePerSecond ?? rule?.ratePerSecond ?? base.ratePerSecond,
-      burst: rule?.burst ?? base.burst,
-      concurrency: override.concurrency ?? rule?.concurrency ?? base.concurrency,
-      crawlDelayMs: rule?.crawlDelayMs ?? 0,
-      isPaused: override.isPaused ?? false,
+    const layers = [base]
+    if (rule !== undefined) layers.push({ source: 'rule', name: rule.match, values: paceValues(rule) })
+    const window = rule?.schedule === undefined ? undefined : windowAt(rule.schedule, options.now(), wallClock)
+    if (window !== undefined) layers.push({ source: 'schedule', name: window.text, values: paceValues(window) })
+    for (const domain of options.overrideOf === undefined ? [] : overridable(host)) {
+      const values = siteOverride(options.overrideOf?.(domain))
+      if (values !== undefined) layers.push({ source: 'override', name: domain, values })
     }
+    const kind = rule?.key ?? options.key
+    const values = Object.assign({}, ...layers.map((layer) => layer.values)) as Required<PaceValues>
+    return { policy: { key: politenessKey(url, kind), ...values, ...(kind === 'ip' ? { byAddress: true } : {}) }, layers }
   }
+  return { explain, paceOf: (url) => explain(url).policy }
 }
 
-export interface SiteOverride {
-  readonly isPaused?: boolean
-  readonly ratePerSecond?: number
-  readonly concurrency?: number
+/**
+ * Names under which an override of the host may stand: its registrable domain, and every name between that and the host. Shape: the
+ * host last.
+ */
+export function overridable(host: string): string[] {
+  const domain = registrableDomainOfHost(host)
+  const names = [host]
+  for (let name = host; name !== domain && name.includes('.'); ) {
+    name = name.slice(name.indexOf('.') + 1)
+    names.push(name)
+  }
+  return names.reverse()
 }
 
-/** Reads what somebody wrote to control; a value that makes no sense is left out, so that it can't make a site faster than configured. */
-export function siteOverride(payload: unknown): SiteOverride | undefined {
-  if (typeof payload !== 'object' || payload === null) return undefined
-  const { paused, ratePerSecond, concurrency } = payload as Record<string, unknown>
+function paceValues({ ratePerSecond, burst, concurrency, crawlDelayMs, isPaused }: PaceValues): PaceValues {
   return {
-    ...(typeof paused === 'boolean' ? { isPaused: paused } : {}),
-    ...(typeof ratePerSecond === 'number' && ratePerSecond > 0 && Number.isFinite(ratePerSecond) ? { ratePerSecond } : {}),
-    ...(typeof concurrency === 'number' && Number.isSafeInteger(concurrency) && concurrency > 0 ? { concurrency } : {}),
+    ...(ratePerSecond === undefined ? {} : { ratePerSecond }),
+    ...(burst === undefined ? {} : { burst }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(crawlDelayMs === undefined ? {} : { crawlDelayMs }),
+    ...(isPaused === undefined ? {} : { isPaused }),
   }
+}
+
+/**
+ * Reads what somebody wrote to control; a value that makes no sense is left out, so that it can't make a site faster than configured.
+ * Shape: undefined where nothing is left.
+ */
+export function siteOverride(payload: unknown): PaceValues | undefined {
+  if (typeof payload !== 'object' || payload === null) return undefined
+  const { paused, ratePerSecond, burst, concurrency, crawlDelayMs } = payload as Record<string, unknown>
+  const values: PaceValues = {
+    ...(typeof paused === 'boolean' ? { isPaused: paused } : {}),
+    ...(isPositive(ratePerSecond) ? { ratePerSecond } : {}),
+    ...(isPositive(burst) && Number.isSafeInteger(burst) ? { burst } : {}),
+    ...(isPositive(concurrency) && Number.isSafeInteger(concurrency) ? { concurrency } : {}),
+    ...(isPositive(crawlDelayMs) || crawlDelayMs === 0 ? { crawlDelayMs } : {}),
+  }
+  return Object.keys(values).length === 0 ? undefined : values
+}
+
+function isPositive(value: unknown): value is number {
+  return typeof value === 'number' && value > 0 && Number.isFinite(value)
 }

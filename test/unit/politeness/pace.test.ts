@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { paceFacts } from '../../../src/control/sites.ts'
 import { effectiveCrawlDelay } from '../../../src/politeness/crawl-delay.ts'
 import { createPolicy, type PolicyOptions, siteOverride } from '../../../src/politeness/policy.ts'
 
@@ -36,8 +37,9 @@ describe('the pace of a site', () => {
       { match: '*.example.com', ratePerSecond: 5, concurrency: 4, crawlDelayMs: 100 },
     ],
     overrideOf: (domain) => overrides.get(domain),
+    now: () => 0,
   }
-  const paceOf = createPolicy(options)
+  const { paceOf, explain } = createPolicy(options)
   const of = (url: string, withOverrides: Record<string, unknown> = {}) => {
     overrides.clear()
     for (const [domain, payload] of Object.entries(withOverrides)) overrides.set(domain, payload)
@@ -60,7 +62,7 @@ describe('the pace of a site', () => {
   })
 
   it('has the registrable domain for its key where that is asked for', () => {
-    expect(createPolicy({ ...options, key: 'domain' })(new URL('http://a.b.example.co.uk/')).key).toBe('example.co.uk')
+    expect(createPolicy({ ...options, key: 'domain' }).paceOf(new URL('http://a.b.example.co.uk/')).key).toBe('example.co.uk')
   })
 
   it('is overridden by host before domain, value by value', () => {
@@ -70,6 +72,49 @@ describe('the pace of a site', () => {
     expect(of('http://a.test.com/', { ...both, 'a.test.com': { paused: false } })).toMatchObject({ isPaused: false, ratePerSecond: 0.5 })
     expect(of('http://b.test.com/', { 'a.test.com': { paused: true } })).toMatchObject({ isPaused: false })
     expect(of('http://www.example.com/', { 'example.com': { ratePerSecond: 9 } })).toMatchObject({ ratePerSecond: 9 })
+    const between = { 'b.test.com': { burst: 7, crawlDelayMs: 3_000 } }
+    expect(of('http://a.b.test.com/', between)).toMatchObject({ burst: 7, crawlDelayMs: 3_000 })
+    expect(of('http://c.test.com/', between)).toMatchObject({ burst: 1, crawlDelayMs: 0 })
+  })
+
+  it('says where each value comes from, the strongest last', () => {
+    overrides.clear()
+    overrides.set('example.com', { paused: true })
+    overrides.set('www.example.com', { concurrency: 3 })
+    const { policy, layers } = explain(new URL('http://www.example.com/'))
+    expect(layers).toEqual([
+      { source: 'default', name: '', values: { ratePerSecond: 1, burst: 1, concurrency: 1, crawlDelayMs: 0, isPaused: false } },
+      { source: 'rule', name: 'www.example.com', values: { ratePerSecond: 2 } },
+      { source: 'override', name: 'example.com', values: { isPaused: true } },
+      { source: 'override', name: 'www.example.com', values: { concurrency: 3 } },
+    ])
+    expect(policy).toMatchObject({ isPaused: true, ratePerSecond: 2, concurrency: 3 })
+    const facts = paceFacts({ policy, layers }, 9_000, 30_000)
+    expect(facts).toEqual({
+      paused: { value: true, from: 'override example.com' },
+      ratePerSecond: { value: 2, from: 'rule www.example.com' },
+      burst: { value: 1, from: 'default' },
+      concurrency: { value: 3, from: 'override www.example.com' },
+      crawlDelayMs: { value: 9_000, from: 'robots.txt' },
+    })
+  })
+
+  it('has its own values at the hours of a schedule, which an override still beats', () => {
+    let now = Date.parse('2026-11-28T20:59:00Z')
+    const night = { fromMinute: 22 * 60, toMinute: 6 * 60, timezone: 'Europe/Berlin', text: '22:00-06:00 Europe/Berlin', ratePerSecond: 9 }
+    const scheduled = createPolicy({
+      ...options,
+      rules: [{ match: 'www.example.com', ratePerSecond: 2, concurrency: 2, schedule: [night] }],
+      now: () => now,
+    })
+    overrides.clear()
+    const url = new URL('http://www.example.com/')
+    expect(scheduled.paceOf(url)).toMatchObject({ ratePerSecond: 2, concurrency: 2 })
+    now += 60_000
+    expect(scheduled.paceOf(url)).toMatchObject({ ratePerSecond: 9, concurrency: 2 })
+    expect(scheduled.explain(url).layers.at(-1)).toEqual({ source: 'schedule', name: night.text, values: { ratePerSecond: 9 } })
+    overrides.set('www.example.com', { ratePerSecond: 0.1 })
+    expect(scheduled.paceOf(url)).toMatchObject({ ratePerSecond: 0.1 })
   })
 
   it.each([
@@ -85,6 +130,8 @@ describe('the pace of a site', () => {
     { concurrency: 0 },
     { concurrency: 1.5 },
     { paused: 'no' },
+    { burst: 0.5 },
+    { crawlDelayMs: -1 },
   ])('is not changed by %j on control', (payload) => {
     expect(siteOverride(payload) ?? {}).toEqual({})
     expect(of('http://a.test/', { 'a.test': payload })).toEqual(of('http://a.test/'))

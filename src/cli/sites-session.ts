@@ -1,0 +1,121 @@
+import { parseDuration } from '../config/units.ts'
+import { prepareTopics } from '../control/run.ts'
+import type { Runtime } from '../control/runtime.ts'
+import { overrideSite, type PaceFact, type SiteOverride, type SiteReport, showSite, siteDomain } from '../control/sites.ts'
+import { userAgentOf } from '../control/stages.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import { packageVersion } from './command-definition.ts'
+import type { CommandContext } from './context.ts'
+import { renderDuration, renderTable, toJson } from './render.ts'
+import { withRuntime } from './with-runtime.ts'
+
+export interface RateFlags {
+  readonly ratePerSecond?: string
+  readonly burst?: string
+  readonly concurrency?: string
+  readonly crawlDelay?: string
+  readonly reset?: boolean
+}
+
+export async function pause(context: CommandContext, name: string, isPaused: boolean): Promise<void> {
+  const verb = isPaused ? 'pause' : 'resume'
+  await change(context, name, verb, { paused: isPaused ? true : undefined }, (report) => {
+    if (isPaused) return `${report.domain} is paused: nothing of it starts until \`millrace sites resume ${report.domain}\``
+    const { paused } = report.pace
+    return paused.value === true
+      ? `${report.domain} is still paused, by ${paused.from}`
+      : `${report.domain} goes on; what was put aside meanwhile comes back within a minute, at its pace`
+  })
+}
+
+export async function rate(context: CommandContext, name: string, flags: RateFlags): Promise<void> {
+  const given = overrideFlags(flags)
+  const isReset = flags.reset === true
+  if (!isReset && Object.keys(given).length === 0)
+    throw new MillraceError('USAGE', 'sites rate needs a value, like --rate-per-second 0.5, or --reset')
+  const none = { ratePerSecond: undefined, burst: undefined, concurrency: undefined, crawlDelayMs: undefined }
+  await change(context, name, 'rate', { ...(isReset ? none : {}), ...given }, (report) => {
+    const { ratePerSecond, concurrency, crawlDelayMs } = report.pace
+    const delay = crawlDelayMs.value === 0 ? '' : `, ${renderDuration(Number(crawlDelayMs.value))} between them`
+    return `${report.domain}: ${ratePerSecond.value} requests per second, ${concurrency.value} at the same time${delay}`
+  })
+}
+
+export async function show(context: CommandContext, name: string): Promise<void> {
+  const domain = siteDomain(name)
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, 'millrace sites show', async (runtime) => {
+    const report = await reportOf(runtime, domain)
+    if (context.globals.json) await context.out(toJson(report))
+    else await writeReport(context, report, runtime.clock.now())
+  })
+}
+
+async function change(
+  context: CommandContext,
+  name: string,
+  verb: string,
+  override: Parameters<typeof overrideSite>[2],
+  said: (report: SiteReport) => string,
+): Promise<void> {
+  const domain = siteDomain(name)
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, `millrace sites ${verb}`, async (runtime) => {
+    await prepareTopics(runtime, [])
+    await overrideSite(runtime, domain, override)
+    const report = await reportOf(runtime, domain)
+    if (context.globals.json) await context.out(toJson(report))
+    else await context.out(said(report))
+  })
+}
+
+function reportOf(runtime: Runtime, domain: string): Promise<SiteReport> {
+  return showSite(runtime, domain, userAgentOf(runtime.config, packageVersion()))
+}
+
+function overrideFlags({ ratePerSecond, burst, concurrency, crawlDelay }: RateFlags): Partial<SiteOverride> {
+  const crawlDelayMs = crawlDelay === undefined ? undefined : parseDuration(crawlDelay)
+  if (crawlDelay !== undefined && crawlDelayMs === undefined)
+    throw new MillraceError('USAGE', `--crawl-delay ${JSON.stringify(crawlDelay)} is no duration; write 2s or 500ms`)
+  return {
+    ...number('--rate-per-second', 'ratePerSecond', ratePerSecond, (value) => value >= 0.0001, 'a number of at least 0.0001'),
+    ...number('--burst', 'burst', burst, (value) => Number.isSafeInteger(value) && value > 0, 'a whole number above 0'),
+    ...number('--concurrency', 'concurrency', concurrency, (value) => Number.isSafeInteger(value) && value > 0, 'a whole number above 0'),
+    ...(crawlDelayMs === undefined ? {} : { crawlDelayMs }),
+  }
+}
+
+function number(
+  flag: string,
+  name: keyof SiteOverride,
+  text: string | undefined,
+  fits: (value: number) => boolean,
+  expected: string,
+): Partial<SiteOverride> {
+  if (text === undefined) return {}
+  const value = text.trim() === '' ? Number.NaN : Number(text)
+  if (!Number.isFinite(value) || !fits(value))
+    throw new MillraceError('USAGE', `${flag} ${JSON.stringify(text)} is not possible; expected ${expected}`)
+  return { [name]: value }
+}
+
+async function writeReport(context: CommandContext, report: SiteReport, now: number): Promise<void> {
+  const { pace, limiter, robots } = report
+  const duration = ({ value }: PaceFact): string => (value === 0 ? 'none' : renderDuration(Number(value)))
+  const rows = [
+    ['paused', pace.paused.value === true ? 'yes' : 'no', pace.paused.from],
+    ['requests per second', String(pace.ratePerSecond.value), pace.ratePerSecond.from],
+    ['burst', String(pace.burst.value), pace.burst.from],
+    ['at the same time', String(pace.concurrency.value), pace.concurrency.from],
+    ['crawl delay', duration(pace.crawlDelayMs), pace.crawlDelayMs.from],
+  ]
+  await context.out(renderTable([{ title: 'PACE' }, { title: report.key }, { title: 'FROM', flexible: true }], rows))
+  await context.out('')
+  const facts = [
+    ['under way', `${limiter.leases}`],
+    ['next start', limiter.nextMs === 0 ? 'now' : `in ${renderDuration(limiter.nextMs)}`],
+    ['back-off', limiter.backOffMs === 0 ? 'none' : `for ${renderDuration(limiter.backOffMs)}`],
+    ['robots.txt', robots === null ? 'not known' : `${robots.verdict}, read ${renderDuration(Math.max(0, now - robots.fetchedAt))} ago`],
+  ]
+  await context.out(renderTable([{ title: 'LIMITER' }, { title: 'NOW', flexible: true }], facts))
+}

@@ -1,0 +1,149 @@
+import { z } from 'zod'
+import { parseDuration } from './units.ts'
+
+/** Hours of the day in which a site has another pace. Minutes count from midnight on the wall clock of `timezone`. */
+export interface ScheduleWindow extends PaceValues {
+  readonly fromMinute: number
+  /** Not above `fromMinute`: the window ends on the next day. */
+  readonly toMinute: number
+  /** Days on which the window begins, 0 for Sunday; undefined: every day. */
+  readonly days?: readonly number[]
+  readonly timezone: string
+  readonly isPaused?: boolean
+  /** As it stands in the file. */
+  readonly text: string
+}
+
+export interface PaceValues {
+  readonly ratePerSecond?: number
+  readonly burst?: number
+  readonly concurrency?: number
+  readonly crawlDelayMs?: number
+}
+
+/** As in the file, with durations in ms and hours in minutes. */
+export interface PolitenessRule extends PaceValues {
+  readonly match: string
+  readonly key?: 'host' | 'domain'
+  readonly schedule?: readonly ScheduleWindow[]
+}
+
+export type ParsedRules =
+  | { readonly ok: true; readonly value: readonly PolitenessRule[] }
+  | { readonly ok: false; readonly expected: string }
+
+const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
+const HOURS = /^(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$/
+const MINUTES_OF_DAY = 1_440
+
+const duration = z.string().transform((text, context) => {
+  const ms = parseDuration(text)
+  if (ms === undefined) context.addIssue({ code: 'custom', message: `is a duration, like 2s, and not ${JSON.stringify(text)}` })
+  return ms ?? 0
+})
+const hours = z.string().transform((text, context) => {
+  const window = parseHours(text)
+  if (window === undefined)
+    context.addIssue({ code: 'custom', message: `are two times, like 22:00-06:00, and not ${JSON.stringify(text)}` })
+  return { fromMinute: window?.[0] ?? 0, toMinute: window?.[1] ?? 0, text }
+})
+const days = z.string().transform((text, context) => {
+  const parsed = parseDays(text)
+  if (parsed === undefined) context.addIssue({ code: 'custom', message: `are like mon-fri or sat,sun, and not ${JSON.stringify(text)}` })
+  return parsed ?? []
+})
+const timezone = z.string().refine(isTimezone, {
+  error: ({ input }) => `is a name of the time zone database, like Europe/Berlin, and not ${JSON.stringify(input)}`,
+})
+const pace = {
+  ratePerSecond: z.number().positive().optional(),
+  burst: z.number().int().positive().optional(),
+  concurrency: z.number().int().positive().optional(),
+  crawlDelay: duration.optional(),
+}
+const window = z.strictObject({ hours, days: days.optional(), timezone: timezone.default('UTC'), paused: z.boolean().optional(), ...pace })
+const rule = z.strictObject({
+  match: z.string().min(1),
+  key: z.enum(['host', 'domain']).optional(),
+  schedule: z.array(window).min(1).optional(),
+  ...pace,
+})
+
+/** The value of `politeness.rules`. Total: what is wrong is said with the number of the rule and the path within it. */
+export function parsePolitenessRules(raw: unknown): ParsedRules {
+  if (raw === '') return { ok: true, value: [] }
+  if (!Array.isArray(raw)) return { ok: false, expected: 'a list of rules, each with match' }
+  const rules: PolitenessRule[] = []
+  for (const [index, item] of raw.entries()) {
+    const parsed = rule.safeParse(item)
+    if (!parsed.success) {
+      const [issue] = parsed.error.issues
+      return {
+        ok: false,
+        expected: `rule ${index + 1}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? 'a rule'}`.replaceAll(/ +/g, ' '),
+      }
+    }
+    const { match, key, schedule } = parsed.data
+    rules.push({
+      match,
+      ...(key === undefined ? {} : { key }),
+      ...paceValues(parsed.data),
+      ...(schedule === undefined ? {} : { schedule: schedule.map(scheduleWindow) }),
+    })
+  }
+  return { ok: true, value: rules }
+}
+
+function scheduleWindow(given: z.infer<typeof window>): ScheduleWindow {
+  const { hours, days, timezone, paused } = given
+  return {
+    ...hours,
+    text: `${hours.text} ${timezone}`,
+    timezone,
+    ...(days === undefined ? {} : { days }),
+    ...(paused === undefined ? {} : { isPaused: paused }),
+    ...paceValues(given),
+  }
+}
+
+function paceValues(given: { [Name in keyof typeof pace]?: number | undefined }): PaceValues {
+  const { ratePerSecond, burst, concurrency, crawlDelay } = given
+  return {
+    ...(ratePerSecond === undefined ? {} : { ratePerSecond }),
+    ...(burst === undefined ? {} : { burst }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(crawlDelay === undefined ? {} : { crawlDelayMs: crawlDelay }),
+  }
+}
+
+/** Shape: minutes from midnight, the first below 24:00; undefined where it is no window of more than nothing. */
+function parseHours(text: string): readonly [number, number] | undefined {
+  const [, fromHour, fromMinute, toHour, toMinute] = HOURS.exec(text.trim()) ?? []
+  if (Number(fromMinute) > 59 || Number(toMinute) > 59) return undefined
+  const from = Number(fromHour) * 60 + Number(fromMinute)
+  const to = Number(toHour) * 60 + Number(toMinute)
+  return from < MINUTES_OF_DAY && to <= MINUTES_OF_DAY && from !== to ? [from, to] : undefined
+}
+
+function parseDays(text: string): number[] | undefined {
+  const found = new Set<number>()
+  for (const part of text.toLowerCase().split(',')) {
+    const [first = '', last = first, ...rest] = part.trim().split('-')
+    const from = DAYS.indexOf(first.trim() as (typeof DAYS)[number])
+    const to = DAYS.indexOf(last.trim() as (typeof DAYS)[number])
+    if (from === -1 || to === -1 || rest.length > 0) return undefined
+    for (let day = from; ; day = (day + 1) % 7) {
+      found.add(day)
+      if (day === to) break
+    }
+  }
+  return [...found].sort()
+}
+
+function isTimezone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,145 @@
+import type { ControlLog } from '../kafka/control-log.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import { commandPayload, subject } from '../message/command.ts'
+import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
+import { type ExplainedPolicy, type PaceLayer, type PaceValues, siteOverride } from '../politeness/policy.ts'
+import { parseRobots, productToken, robotsCrawlDelayMs } from '../politeness/robots.ts'
+import type { LimiterState } from '../state/state-store.ts'
+import { bareHost } from '../url/registrable-domain.ts'
+import { announce } from './announce.ts'
+import type { Runtime } from './runtime.ts'
+import { paceRules } from './site-rules.ts'
+
+/** Payload of `site:DOMAIN` on control. */
+export interface SiteOverride {
+  readonly paused?: boolean
+  readonly ratePerSecond?: number
+  readonly burst?: number
+  readonly concurrency?: number
+  readonly crawlDelayMs?: number
+}
+
+/** One value of the pace in force, and where it comes from: `default`, `rule PATTERN`, `schedule HOURS`, `override DOMAIN`, `robots.txt`. */
+export interface PaceFact {
+  readonly value: number | boolean
+  readonly from: string
+}
+
+export interface SiteReport {
+  readonly domain: string
+  /** What is paced as one. */
+  readonly key: string
+  readonly pace: {
+    readonly paused: PaceFact
+    readonly ratePerSecond: PaceFact
+    readonly burst: PaceFact
+    readonly concurrency: PaceFact
+    readonly crawlDelayMs: PaceFact
+  }
+  /** The live override of this very domain; null: none. */
+  readonly override: SiteOverride | null
+  /** robots.txt as all workers know it; null: nobody has asked for it, or it is too old. */
+  readonly robots: { readonly origin: string; readonly verdict: string; readonly fetchedAt: number } | null
+  readonly limiter: LimiterState
+}
+
+/** Shape: the host of what may be a URL, a host or a domain. Errors: USAGE. */
+export function siteDomain(text: string): string {
+  const url = text.includes('://') ? text : `http://${text}`
+  if (!URL.canParse(url) || !/^https?:/.test(url))
+    throw new MillraceError('USAGE', `${JSON.stringify(text)} is no domain; write example.com`)
+  return bareHost(new URL(url).hostname)
+}
+
+/**
+ * Changes the live override of a domain and of all hosts below it: what is undefined in `change` is taken away, what is not named
+ * stays. Resolves with what is in force then, once it is stored; every worker follows the topic.
+ */
+export async function overrideSite(
+  runtime: Runtime,
+  domain: string,
+  change: { readonly [Name in keyof SiteOverride]: SiteOverride[Name] | undefined },
+): Promise<SiteOverride | null> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  const merged = Object.entries({ ...overrideOf(control, domain), ...change }).filter(([, value]) => value !== undefined)
+  if (merged.length === 0) {
+    await announce(runtime, { kind: 'delete', subject: subject.site(domain) })
+    return null
+  }
+  const payload = Object.fromEntries(merged) as SiteOverride
+  await announce(runtime, { kind: 'set', subject: subject.site(domain), payload })
+  return payload
+}
+
+/** The pace in force for a domain now, why, and what the limiter remembers of it. Changes nothing. */
+export async function showSite(runtime: Runtime, domain: string, userAgent: string): Promise<SiteReport> {
+  const hasControl = (await runtime.admin.listTopics()).includes(runtime.topics.control)
+  const log = hasControl ? await runtime.control() : undefined
+  await log?.readToEnd()
+  const control = log ?? NOTHING_SAID
+  const explained = paceRules(runtime.config, control, runtime.clock).explain(new URL(`http://${domain}/`))
+  const state = await runtime.state()
+  const robots = await keptRobots(runtime, domain, userAgent)
+  return {
+    domain,
+    key: explained.policy.key,
+    pace: paceFacts(explained, robots?.crawlDelayMs, runtime.config['politeness.default.crawlDelayMax']),
+    override: overrideOf(control, domain),
+    robots: robots === undefined ? null : { origin: robots.origin, verdict: robots.verdict, fetchedAt: robots.fetchedAt },
+    limiter: await state.limiterState(explained.policy.key),
+  }
+}
+
+/** Before the first `topics apply` nothing was said. */
+const NOTHING_SAID: Pick<ControlLog, 'get'> = { get: () => undefined }
+
+function overrideOf(control: Pick<ControlLog, 'get'>, domain: string): SiteOverride | null {
+  const command = control.get(subject.site(domain))
+  const payload = command === undefined || command.kind === 'delete' ? undefined : commandPayload(command)
+  return siteOverride(payload) === undefined ? null : (payload as SiteOverride)
+}
+
+export function paceFacts(
+  { policy, layers }: Pick<ExplainedPolicy, 'policy' | 'layers'>,
+  robotsDelayMs: number | undefined,
+  crawlDelayMaxMs: number,
+): SiteReport['pace'] {
+  const fact = (name: keyof PaceValues): PaceFact => {
+    const layer = layers.findLast(({ values }) => values[name] !== undefined)
+    return { value: policy[name], from: layer === undefined ? 'default' : layerName(layer) }
+  }
+  const { crawlDelayMs, source } = effectiveCrawlDelay(policy.crawlDelayMs, robotsDelayMs, crawlDelayMaxMs)
+  return {
+    paused: fact('isPaused'),
+    ratePerSecond: fact('ratePerSecond'),
+    burst: fact('burst'),
+    concurrency: fact('concurrency'),
+    crawlDelayMs: source === 'robots' ? { value: crawlDelayMs, from: 'robots.txt' } : fact('crawlDelayMs'),
+  }
+}
+
+function layerName({ source, name }: PaceLayer): string {
+  return name === '' ? source : `${source} ${name}`
+}
+
+interface KeptRobots {
+  readonly origin: string
+  readonly verdict: string
+  readonly fetchedAt: number
+  readonly crawlDelayMs: number | undefined
+}
+
+/** robots.txt is kept by origin; where both are known the one that asks for more is shown. */
+async function keptRobots(runtime: Runtime, domain: string, userAgent: string): Promise<KeptRobots | undefined> {
+  const state = await runtime.state()
+  const found: KeptRobots[] = []
+  for (const origin of [`https://${domain}`, `http://${domain}`]) {
+    const entry = await state.readRobots(origin)
+    if (entry === undefined) continue
+    const rules = entry.verdict === 'parsed' ? parseRobots(Buffer.from(entry.body, 'latin1')) : undefined
+    const crawlDelayMs = rules === undefined ? undefined : robotsCrawlDelayMs(rules, productToken(userAgent))
+    found.push({ origin, verdict: entry.verdict, fetchedAt: entry.fetchedAt, crawlDelayMs })
+  }
+  return found.sort((a, b) => (b.crawlDelayMs ?? 0) - (a.crawlDelayMs ?? 0))[0]
+}

@@ -1,0 +1,64 @@
+/** A stretch of the day; minutes from midnight on the wall clock of `timezone`. */
+export interface DayWindow {
+  readonly fromMinute: number
+  /** Not above `fromMinute`: it ends on the next day. */
+  readonly toMinute: number
+  /** Days on which it begins, 0 for Sunday; undefined: every day. */
+  readonly days?: readonly number[]
+  readonly timezone: string
+}
+
+interface WallTime {
+  readonly day: number
+  readonly minute: number
+}
+
+/**
+ * The first window that holds a moment, as the clock on the wall shows it: where clocks are put forward an hour of a window is left
+ * out, where they are put back it comes twice. Shape: undefined where none does. Units: epoch ms.
+ *
+ * `reader` remembers what the clocks of each zone show in the present minute, since this is asked many times a second.
+ */
+export function windowAt<W extends DayWindow>(windows: readonly W[], now: number, reader: WallClock): W | undefined {
+  return windows.find((window) => holds(window, reader.at(window.timezone, now)))
+}
+
+function holds({ fromMinute, toMinute, days }: DayWindow, { day, minute }: WallTime): boolean {
+  const begins = (on: number): boolean => days === undefined || days.includes(on)
+  if (fromMinute < toMinute) return minute >= fromMinute && minute < toMinute && begins(day)
+  return (minute >= fromMinute && begins(day)) || (minute < toMinute && begins((day + 6) % 7))
+}
+
+const MINUTE_MS = 60_000
+const DAYS: Readonly<Record<string, number>> = { Sun: 0, Mon: 1, Tue: 2, Wed: 3, Thu: 4, Fri: 5, Sat: 6 }
+
+/** Day and minute in any time zone. Offsets of zones are whole minutes since long before the epoch of this project. */
+export class WallClock {
+  readonly #zones = new Map<string, { readonly format: Intl.DateTimeFormat; minute: number; time: WallTime }>()
+
+  /** Errors: RangeError for a zone that does not exist; the configuration has checked it. */
+  at(timezone: string, now: number): WallTime {
+    const minute = Math.floor(now / MINUTE_MS)
+    let zone = this.#zones.get(timezone)
+    if (zone === undefined) {
+      const format = new Intl.DateTimeFormat('en-US', {
+        timeZone: timezone,
+        weekday: 'short',
+        hour: '2-digit',
+        minute: '2-digit',
+        hourCycle: 'h23',
+      })
+      zone = { format, minute, time: wallTime(format, now) }
+      this.#zones.set(timezone, zone)
+    } else if (zone.minute !== minute) {
+      zone.minute = minute
+      zone.time = wallTime(zone.format, now)
+    }
+    return zone.time
+  }
+}
+
+function wallTime(format: Intl.DateTimeFormat, now: number): WallTime {
+  const parts = Object.fromEntries(format.formatToParts(now).map(({ type, value }) => [type, value]))
+  return { day: DAYS[parts.weekday ?? ''] ?? 0, minute: Number(parts.hour) * 60 + Number(parts.minute) }
+}

@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { SiteReport } from '../../src/control/sites.ts'
+import { Deployment } from '../support/deployment.ts'
+import { eventually } from '../support/eventually.ts'
+import { TestSite } from '../support/fetch-fixture.ts'
+
+const HOST = 'www.paced.example'
+
+/** `sites` beside a fetch process that runs, as an operator types it. */
+describe('millrace sites', () => {
+  let deployment: Deployment
+  const site = new TestSite((_, response) => response.setHeader('content-type', 'text/html').end('<p>page</p>'))
+  const since = (mono: number) => site.requests.filter(({ startedAt }) => startedAt > mono).length
+  const show = async (domain = HOST) => JSON.parse((await deployment.run(['sites', 'show', domain, '--json'])).stdout) as SiteReport
+
+  beforeAll(async () => {
+    await site.open()
+    deployment = await Deployment.open({ set: ['fetch.robots=ignore', 'politeness.default.ratePerSecond=2'] })
+    const urls = Array.from({ length: 60 }, (_, index) => site.url(HOST, `/${index}`)).join('\n')
+    expect((await deployment.run(['produce', '--file', '-'], urls)).code).toBe(0)
+  })
+  afterAll(async () => {
+    await deployment.close()
+    await site.close()
+  })
+
+  it('pauses a site within two seconds, over a restart of its workers, and goes on within two seconds', { timeout: 120_000 }, async () => {
+    const fetch = deployment.start(['fetch'])
+    await eventually(() => site.requests.length > 2, { what: 'requests before the pause', timeoutMs: 20_000 })
+    const paused = await deployment.run(['sites', 'pause', 'paced.example'])
+    expect(paused.stdout).toContain('paced.example is paused')
+    const quietFrom = performance.now() + 2_000
+    await eventually(() => performance.now() > quietFrom + 3_000, { what: 'three quiet seconds', timeoutMs: 10_000 })
+    expect(since(quietFrom)).toBe(0)
+    expect((await show()).pace.paused).toEqual({ value: true, from: 'override paced.example' })
+
+    const atResume = performance.now()
+    expect((await deployment.run(['sites', 'resume', 'paced.example'])).stdout).toContain('goes on')
+    const resumed = performance.now()
+    await eventually(() => since(atResume) > 0, { what: 'requests after the resume', timeoutMs: 5_000 })
+    const firstAgain = site.requests.find(({ startedAt }) => startedAt > atResume)?.startedAt ?? Number.NaN
+    expect(firstAgain - resumed).toBeLessThan(2_000)
+
+    await deployment.run(['sites', 'pause', 'paced.example'])
+    fetch.child.kill('SIGTERM')
+    await fetch.done
+    const beforeRestart = performance.now()
+    const again = deployment.start(['fetch'])
+    await eventually(() => performance.now() > beforeRestart + 5_000, { what: 'a quiet restart', timeoutMs: 10_000 })
+    expect(again.child.exitCode).toBeNull()
+    expect(since(beforeRestart)).toBe(0)
+    await deployment.run(['sites', 'resume', 'paced.example'])
+    await eventually(() => since(beforeRestart) > 0, { what: 'requests after the second resume', timeoutMs: 5_000 })
+    again.child.kill('SIGTERM')
+    expect((await again.done).code).toBe(143)
+  })
+
+  it('gives a site another pace until it is taken back, and tells where each value comes from', { timeout: 120_000 }, async () => {
+    const slow = await deployment.run(['sites', 'rate', HOST, '--rate-per-second', '0.5', '--crawl-delay', '3s', '--concurrency', '2'])
+    expect(slow.stdout).toBe(`${HOST}: 0.5 requests per second, 2 at the same time, 3.0s between them\n`)
+    await deployment.run(['sites', 'rate', HOST, '--burst', '4'])
+    const report = await show(`https://${HOST.toUpperCase()}/some/page`)
+    expect(report).toMatchObject({
+      domain: HOST,
+      key: HOST,
+      override: { ratePerSecond: 0.5, crawlDelayMs: 3_000, concurrency: 2, burst: 4 },
+      pace: {
+        paused: { value: false, from: 'default' },
+        ratePerSecond: { value: 0.5, from: `override ${HOST}` },
+        crawlDelayMs: { value: 3_000, from: `override ${HOST}` },
+      },
+      limiter: { leases: 0, backOffMs: 0 },
+    })
+    const text = (await deployment.run(['sites', 'show', HOST])).stdout
+    expect(text).toContain(`requests per second  0.5                override ${HOST}`)
+    await deployment.run(['sites', 'rate', HOST, '--reset', '--concurrency', '3'])
+    expect((await show()).override).toEqual({ concurrency: 3 })
+    await deployment.run(['sites', 'rate', HOST, '--reset'])
+    expect((await show()).override).toBeNull()
+    expect((await show()).pace.ratePerSecond).toEqual({ value: 2, from: 'default' })
+  })
+
+  it('refuses what makes no sense, and changes nothing', async () => {
+    const refused: [string[], string][] = [
+      [['rate', HOST], 'needs a value'],
+      [['rate', HOST, '--rate-per-second', '0'], '--rate-per-second "0" is not possible; expected a number of at least 0.0001'],
+      [['rate', HOST, '--concurrency', '1.5'], 'a whole number above 0'],
+      [['rate', HOST, '--crawl-delay', '5'], '--crawl-delay "5" is no duration'],
+      [['pause', 'no domain'], '"no domain" is no domain'],
+      [['show', 'ftp://a.example/'], 'is no domain'],
+    ]
+    for (const [args, said] of refused) {
+      const result = await deployment.run(['sites', ...args])
+      expect(result.code).toBe(2)
+      expect(result.stderr).toContain(said)
+    }
+  })
+})

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest'
+import { WallClock, windowAt } from '../../../src/politeness/schedule.ts'
+
+const minutes = (text: string): number => Number(text.slice(0, 2)) * 60 + Number(text.slice(3))
+const window = (hours: string, timezone: string, days?: readonly number[]) => ({
+  fromMinute: minutes(hours.slice(0, 5)),
+  toMinute: minutes(hours.slice(6)),
+  timezone,
+  ...(days === undefined ? {} : { days }),
+})
+const holds = (one: ReturnType<typeof window>, at: string): boolean => windowAt([one], Date.parse(at), new WallClock()) === one
+
+describe('a window of the day', () => {
+  it.each([
+    ['08:00-17:00', '2026-11-28T07:59:59Z', false],
+    ['08:00-17:00', '2026-11-28T08:00:00Z', true],
+    ['08:00-17:00', '2026-11-28T16:59:59Z', true],
+    ['08:00-17:00', '2026-11-28T17:00:00Z', false],
+    ['22:00-06:00', '2026-11-28T22:00:00Z', true],
+    ['22:00-06:00', '2026-11-29T05:59:59Z', true],
+    ['22:00-06:00', '2026-11-29T06:00:00Z', false],
+    ['00:00-24:00', '2026-11-29T00:00:00Z', true],
+    ['22:00-00:00', '2026-11-29T23:59:00Z', true],
+    ['22:00-00:00', '2026-11-30T00:00:00Z', false],
+  ] as const)('%s holds %s: %s', (hours, at, expected) => {
+    expect(holds(window(hours, 'UTC'), at)).toBe(expected)
+  })
+
+  it('is by the clock of its own zone, half hours included', () => {
+    expect(holds(window('09:00-10:00', 'Asia/Kolkata'), '2026-11-28T03:29:00Z')).toBe(false)
+    expect(holds(window('09:00-10:00', 'Asia/Kolkata'), '2026-11-28T03:30:00Z')).toBe(true)
+    expect(holds(window('22:00-06:00', 'America/New_York'), '2026-11-29T03:00:00Z')).toBe(true)
+  })
+
+  it('keeps its hours on the wall when clocks are put forward: an hour of it is left out', () => {
+    // Berlin, 29 March 2026: 01:59 CET is followed by 03:00 CEST.
+    const early = window('02:00-03:00', 'Europe/Berlin')
+    expect(holds(early, '2026-03-29T00:59:00Z')).toBe(false)
+    expect(holds(early, '2026-03-29T01:00:00Z')).toBe(false)
+    expect(holds(early, '2026-03-28T01:30:00Z')).toBe(true)
+    const night = window('22:00-06:00', 'Europe/Berlin')
+    expect(holds(night, '2026-03-29T03:59:00Z')).toBe(true)
+    expect(holds(night, '2026-03-29T04:00:00Z')).toBe(false)
+  })
+
+  it('keeps its hours on the wall when clocks are put back: an hour of it comes twice', () => {
+    // Berlin, 25 October 2026: 02:59 CEST is followed by 02:00 CET.
+    const early = window('02:00-03:00', 'Europe/Berlin')
+    expect(holds(early, '2026-10-25T00:30:00Z')).toBe(true)
+    expect(holds(early, '2026-10-25T01:30:00Z')).toBe(true)
+    expect(holds(early, '2026-10-25T02:00:00Z')).toBe(false)
+  })
+
+  it('belongs over midnight to the day on which it begins', () => {
+    const fridays = window('22:00-06:00', 'UTC', [5])
+    expect(holds(fridays, '2026-11-27T23:00:00Z')).toBe(true)
+    expect(holds(fridays, '2026-11-28T05:00:00Z')).toBe(true)
+    expect(holds(fridays, '2026-11-28T23:00:00Z')).toBe(false)
+    expect(holds(fridays, '2026-11-27T05:00:00Z')).toBe(false)
+    expect(holds(window('22:00-06:00', 'UTC', [6]), '2026-11-29T05:00:00Z')).toBe(true)
+  })
+
+  it('is the first that holds the moment, and none where none does', () => {
+    const [day, all] = [window('08:00-17:00', 'UTC'), window('00:00-24:00', 'UTC')]
+    const clock = new WallClock()
+    expect(windowAt([day, all], Date.parse('2026-11-28T09:00:00Z'), clock)).toBe(day)
+    expect(windowAt([day, all], Date.parse('2026-11-28T18:00:00Z'), clock)).toBe(all)
+    expect(windowAt([day], Date.parse('2026-11-28T18:00:00Z'), clock)).toBeUndefined()
+    expect(windowAt([], 0, clock)).toBeUndefined()
+  })
+})
