@@ -18,6 +18,9 @@ export interface ProduceFlags {
   readonly maxDepth?: string
   readonly meta: readonly string[]
   readonly header: readonly string[]
+  readonly method?: string
+  readonly body?: string
+  readonly bodyFile?: string
   readonly notBefore?: string
   readonly expires?: string
   readonly ifChanged?: boolean
@@ -29,7 +32,7 @@ export async function produceUrls(context: CommandContext, urls: readonly string
   if (flags.maxDepth !== undefined && flags.crawl === undefined)
     throw new MillraceError('USAGE', '--max-depth: links are followed within a crawl; name it with --crawl ID')
   const { config } = context.loadConfig(flags.maxDepth === undefined ? {} : { 'crawl.maxDepth': flags.maxDepth })
-  const template = templateOf(flags, config['crawl.maxDepth'])
+  const template = templateOf(flags, config['crawl.maxDepth'], await bodyOf(flags))
   if (flags.file !== undefined && flags.file !== '-') await refuseUnreadable(flags.file, '--file')
   const progress = createProgress(progressOptions(context))
   const report = await withRuntime(context, config, 'millrace produce', async (runtime) => {
@@ -66,7 +69,7 @@ async function* seedsOf(urls: readonly string[], file: string | undefined): Asyn
   if (file !== undefined) yield* seedLines(file === '-' ? process.stdin : createReadStream(file))
 }
 
-function templateOf(flags: ProduceFlags, maxDepth: number): TaskTemplate {
+function templateOf(flags: ProduceFlags, maxDepth: number, body: Buffer | null): TaskTemplate {
   const now = systemClock.now()
   const notBefore = flags.notBefore === undefined ? null : parseTime(flags.notBefore, '--not-before', now, 'ahead')
   const expiresAt = flags.expires === undefined ? null : parseTime(flags.expires, '--expires', now, 'ahead')
@@ -78,12 +81,44 @@ function templateOf(flags: ProduceFlags, maxDepth: number): TaskTemplate {
     crawlId: flags.crawl ?? null,
     lane: flags.lane,
     maxDepth,
+    method: methodOf(flags.method ?? (body === null ? 'GET' : 'POST')),
     headers: headersOf(flags.header),
+    body,
     meta: pairs(flags.meta, '=', '--meta', 'name=value'),
     notBefore,
     expiresAt,
     ifChanged: flags.ifChanged === true,
   }
+}
+
+/** A task is one message, and a message of a task has less room than a page. */
+const MAX_BODY_BYTES = 524_288
+
+async function bodyOf(flags: ProduceFlags): Promise<Buffer | null> {
+  const { body, bodyFile, file } = flags
+  if (body !== undefined && bodyFile !== undefined) throw new MillraceError('USAGE', 'give --body or --body-file, not both')
+  if (bodyFile === undefined) return body === undefined ? null : within(Buffer.from(body), '--body')
+  if (bodyFile === '-' && file === '-') throw new MillraceError('USAGE', '--file and --body-file can not both be standard input')
+  if (bodyFile !== '-') await refuseUnreadable(bodyFile, '--body-file')
+  const pieces: Buffer[] = []
+  let length = 0
+  for await (const piece of (bodyFile === '-' ? process.stdin : createReadStream(bodyFile)) as AsyncIterable<Buffer>) {
+    pieces.push(piece)
+    length += piece.length
+    if (length > MAX_BODY_BYTES) break
+  }
+  return within(Buffer.concat(pieces), '--body-file')
+}
+
+function within(body: Buffer, option: string): Buffer {
+  if (body.length <= MAX_BODY_BYTES) return body
+  throw new MillraceError('USAGE', `${option}: more than ${MAX_BODY_BYTES} bytes; a task carries no larger body`)
+}
+
+/** A tunnel and an echo are no requests for a page. */
+function methodOf(text: string): string {
+  if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text) && !/^(?:CONNECT|TRACE)$/i.test(text)) return text
+  throw new MillraceError('USAGE', `--method: ${JSON.stringify(text)} is no method for a page; such as GET, HEAD or POST`)
 }
 
 /** Source: RFC 9110 section 5: a name is a token, a value has no control characters but the tab. */

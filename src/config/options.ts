@@ -97,6 +97,11 @@ export const OPTIONS = {
   'fetch.userAgent': { kind: 'string', description: 'User-Agent with a contact. Without one: millrace/<version>, and a warning.' },
   'fetch.concurrency': { kind: 'integer', default: '200', min: 1, description: 'Requests at the same time, over all sites of a process.' },
   'fetch.robots': { kind: ['obey', 'ignore'], default: 'obey', description: 'What robots.txt counts for.' },
+  'fetch.cookies': {
+    kind: ['none', 'crawl'],
+    default: 'none',
+    description: 'Cookies go along within a chain of redirects; with `crawl` from page to page of a crawl too.',
+  },
   'fetch.resolve': { kind: 'map', default: '', description: 'Addresses of hosts, like curl --resolve; `*.example` covers all below.' },
   'fetch.allowAddresses': { kind: 'list', default: '', description: 'Non-public addresses (CIDR) that may be fetched.' },
   'fetch.timeouts.connect': { kind: 'duration', default: '10s', min: 1, description: 'Until the connection stands, TLS included.' },

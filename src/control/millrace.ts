@@ -23,7 +23,12 @@ export interface ProduceOptions {
   readonly lane?: Lane
   readonly maxDepth?: number
   readonly meta?: Readonly<Record<string, string>>
+  /** GET where not given, POST with a body. */
+  readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array
+  /** An unchanged page is an outcome, not a page. */
+  readonly ifChanged?: boolean
 }
 
 export interface ReplayOptions {
@@ -60,11 +65,13 @@ export class Millrace {
       crawlId: options.crawlId ?? null,
       lane: options.lane ?? 'normal',
       maxDepth: options.maxDepth ?? this.#config['crawl.maxDepth'],
+      method: options.method ?? (options.body === undefined ? 'GET' : 'POST'),
       headers: options.headers ?? {},
+      body: options.body === undefined ? null : Buffer.from(options.body),
       meta: options.meta ?? {},
       notBefore: null,
       expiresAt: null,
-      ifChanged: false,
+      ifChanged: options.ifChanged ?? false,
     })
   }
 

@@ -20,7 +20,10 @@ export interface TaskTemplate {
   readonly crawlId: string | null
   readonly lane: Lane
   readonly maxDepth: number
+  /** GET where not given. */
+  readonly method?: string
   readonly headers: Readonly<Record<string, string>>
+  readonly body?: Buffer | null
   readonly meta: Readonly<Record<string, string>>
   /** Epoch ms. */
   readonly notBefore: number | null

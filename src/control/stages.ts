@@ -52,6 +52,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     crawlDelayMaxMs: config['politeness.default.crawlDelayMax'],
     owner: ownProcess(uuidV7(clock)),
     userAgent: userAgentOf(config, version),
+    cookies: config['fetch.cookies'],
     limits: httpLimits(config),
     keptTypes: new Set(config['fetch.types'].map((type) => type.toLowerCase())),
     concurrency: config['fetch.concurrency'],

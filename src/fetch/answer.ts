@@ -95,7 +95,7 @@ function refreshAnswer(response: HttpResponse, context: AnswerContext): HopAnswe
   const head = decoded.subarray(0, SEARCHED_BYTES)
   const refresh = metaRefresh(decodeText(head, decideCharset(head, contentTypeHeader(response)).charset), context.target)
   if (refresh === undefined || refresh.delayMs > MAX_REFRESH_MS) return undefined
-  const answer = hopOf(status, refresh.location, context)
+  const answer = hopOf(status, refresh.location, context, headerValues(response, 'set-cookie'))
   if (answer.kind !== 'hop') return undefined
   const asked = [context.target.href.replace(/#.*$/, ''), ...context.chain.map(({ url }) => url)]
   return asked.includes(answer.target.href) ? undefined : answer

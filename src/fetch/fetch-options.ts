@@ -48,6 +48,8 @@ export interface FetchWorkerOptions {
   readonly crawlDelayMaxMs: number
   readonly owner: LeaseOwner
   readonly userAgent: string
+  /** Whether cookies live longer than a chain of redirects. */
+  readonly cookies: 'none' | 'crawl'
   readonly limits: HttpLimits
   /** Essences of the content types whose body is kept. */
   readonly keptTypes: ReadonlySet<string>

@@ -12,7 +12,8 @@ import { canonicalUrl } from '../url/canonical-url.ts'
 import { registrableDomainOfHost } from '../url/registrable-domain.ts'
 import type { Admission, AdmissionDesk } from './admission.ts'
 import { type Answer, readAnswer } from './answer.ts'
-import type { HttpExchange, HttpLimits, HttpResponse, HttpResult } from './http-exchange.ts'
+import type { CookieJars } from './cookie-jars.ts'
+import { type HttpExchange, type HttpLimits, type HttpResponse, type HttpResult, headerValues } from './http-exchange.ts'
 import { buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { type HopAnswer, MAX_HOPS } from './redirect.ts'
@@ -32,6 +33,7 @@ export interface FetchTaskOptions {
   readonly layout: LayoutSource
   readonly topics: TopicNames
   readonly userAgent: string
+  readonly cookies: CookieJars
   readonly limits: HttpLimits
   /** Content types whose body is kept, as essences. */
   readonly keptTypes: ReadonlySet<string>
@@ -99,7 +101,7 @@ export class FetchTask {
   }
 
   async #request(queued: QueuedTask, admission: Admitted, turn: Turn, signal: AbortSignal): Promise<TaskStep> {
-    const { exchange, clock, observer, limits, keptTypes, userAgent } = this.#options
+    const { exchange, clock, observer, limits, keptTypes, cookies } = this.#options
     const { target, walk } = queued
     const waitMs = this.#spacing.take(admission.pace, clock.mono())
     if (waitMs > 0) await clock.sleep(waitMs, signal)
@@ -109,18 +111,21 @@ export class FetchTask {
     const result = await exchange.request({
       url: target,
       method: walk.method,
-      headers: requestHeaders(walk.headers, userAgent),
+      headers: this.#headers(queued),
+      body: walk.body,
       limits,
       keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
       signal,
     })
     if (result.kind === 'response') this.#spacing.sentAt(admission.pace.key, startedMono + result.connectMs)
     const walked = { ...walk, startedAt: walk.startedAt ?? startedAt, requestMs: walk.requestMs + result.totalMs }
+    if (result.kind === 'response') cookies.learn(queued.task, target, headerValues(result, 'set-cookie'))
     this.#report(result, turn)
     const answer = readAnswer(result, {
       target,
       method: walk.method,
       headers: walk.headers,
+      body: walk.body,
       chain: queued.task.redirects,
       now: clock.now(),
     })
@@ -129,6 +134,13 @@ export class FetchTask {
     await this.#conclude({ ...queued, walk: walked }, admission, result, answer)
     if (answer.kind === 'hop') return this.#hop({ ...queued, walk: walked }, answer)
     return backedOffMs === undefined ? { kind: 'done' } : { kind: 'backed-off', forMs: backedOffMs }
+  }
+
+  #headers({ task, target, walk }: QueuedTask): Record<string, string> {
+    const { cookies, userAgent } = this.#options
+    const { cookie: own, ...headers } = requestHeaders(walk.headers, userAgent)
+    const cookie = cookies.headerFor(task, target, own)
+    return cookie === undefined ? headers : { ...headers, cookie }
   }
 
   #report(result: HttpResult, turn: Turn): void {
@@ -226,12 +238,12 @@ export class FetchTask {
       await endings.redirected(entry, task, this.#hopTask(task, answer), end('REDIRECTED', 'other-domain'))
       return { kind: 'done' }
     }
-    const { method, headers } = answer
-    return { kind: 'hop', next: { task, target: answer.target, walk: { ...walk, hops: walk.hops + 1, method, headers } } }
+    const { method, headers, body } = answer
+    return { kind: 'hop', next: { task, target: answer.target, walk: { ...walk, hops: walk.hops + 1, method, headers, body } } }
   }
 
   /** The hop as a task of its own, in the partition of its own domain. */
-  #hopTask(task: UrlTask, { target, method, headers }: HopAnswer): UrlTask {
+  #hopTask(task: UrlTask, { target, method, headers, body }: HopAnswer): UrlTask {
     return {
       ...task,
       url: target.href,
@@ -239,6 +251,7 @@ export class FetchTask {
       taskId: hopTaskId(task.taskId, task.attempt, task.redirects.length, target.href),
       method,
       headers,
+      body,
       dedup: 'none',
       attempt: 1,
       notBefore: null,

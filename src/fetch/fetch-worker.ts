@@ -12,6 +12,7 @@ import { productToken } from '../politeness/robots.ts'
 import { RobotsGate } from '../politeness/robots-gate.ts'
 import { AdmissionDesk, type RobotsWait } from './admission.ts'
 import { AttemptsUnderWay } from './attempts-under-way.ts'
+import { CookieJars } from './cookie-jars.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
 import { FetchTask, type TaskStep } from './fetch-task.ts'
 import { IntakeQueue } from './intake-queue.ts'
@@ -110,7 +111,8 @@ export class FetchWorker extends BaseService {
     const robots = createRobotsGate(options, new RobotsFetcher({ ...options, gate, leaseMs }), gate)
     const desk = new AdmissionDesk({ ...options, gate, leaseMs, robotsOf: (url) => robots.check(url, signal) })
     const backOff = (attempt: number): number => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random())
-    this.#task = new FetchTask({ ...options, desk, endings: this.#endings, gate, backOffMs: backOff })
+    const cookies = new CookieJars({ keep: options.cookies, observer })
+    this.#task = new FetchTask({ ...options, cookies, desk, endings: this.#endings, gate, backOffMs: backOff })
     this.#consumer = options.createConsumer({
       onEntries: (entries) => this.#intake.add(entries),
       onLost: (assigned) => this.#onLost(assigned),
@@ -247,7 +249,7 @@ export class FetchWorker extends BaseService {
   }
 
   #queuedTask({ entry, task, url }: Extract<IntakeVerdict, { readonly kind: 'ready' }>, checkedMono: number): QueuedTask {
-    const { target, method, headers } = resumeChain(task, url)
+    const { target, method, headers, body } = resumeChain(task, url)
     return {
       key: this.#options.paceOf(target).key,
       lane: task.lane ?? 'normal',
@@ -257,7 +259,7 @@ export class FetchWorker extends BaseService {
       task,
       target,
       checkedMono,
-      walk: { hops: 0, startedAt: undefined, requestMs: 0, method, headers },
+      walk: { hops: 0, startedAt: undefined, requestMs: 0, method, headers, body },
     }
   }
 

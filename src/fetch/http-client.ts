@@ -98,11 +98,12 @@ export class HttpClient implements HttpExchange {
 
   async #exchange(request: HttpRequest, origin: OriginPool, signal: AbortSignal, startedMono: number): Promise<HttpResult> {
     const { clock } = this.#options
-    const { url, method, headers, limits } = request
+    const { url, method, headers, body = null, limits } = request
     const answer = await origin.pool.request({
       path: url.pathname + url.search,
       method: method as Dispatcher.HttpMethod,
       headers,
+      body,
       headersTimeout: limits.headersMs,
       bodyTimeout: limits.idleMs,
       responseHeaders: 'raw',

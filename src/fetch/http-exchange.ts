@@ -14,6 +14,7 @@ export interface HttpRequest {
   readonly method: string
   /** Complete, User-Agent and Accept-Encoding included; names as they go on the wire. */
   readonly headers: Readonly<Record<string, string>>
+  readonly body?: Buffer | null
   readonly limits: HttpLimits
   /** False: stop reading after the headers (a type that is not kept); the result is `truncated: 'type'`. */
   readonly keepBody: (contentType: string | null) => boolean

@@ -27,7 +27,8 @@ export interface Walk {
   readonly startedAt: number | undefined
   /** Of all requests, without waits; ms. */
   readonly requestMs: number
-  /** Method and headers of the next request: a redirect may change the one, and leaving the origin drops the others. */
+  /** Method, headers and body of the next request: a redirect may change the first and drop the last, and leaving the origin drops headers. */
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer | null
 }

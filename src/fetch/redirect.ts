@@ -1,13 +1,15 @@
 import type { Hop, UrlTask } from '../message/generated/types.ts'
 import { parseFetchUrl } from '../url/parse-url.ts'
+import { carriedCookies } from './cookie-jars.ts'
 import { type HttpResponse, headerValues } from './http-exchange.ts'
 
 /** The request that an answer belongs to, or the next one of its chain. */
 export interface ChainRequest {
   readonly target: URL
   readonly method: string
-  /** Those of the task; none once the chain has left its origin. */
+  /** Those of the task; once the chain has left its origin none, but for those that describe a body which is sent on. */
   readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer | null
 }
 
 export interface HopAnswer extends ChainRequest {
@@ -36,22 +38,24 @@ export function redirectOf(response: HttpResponse, from: ChainRequest): HopAnswe
   const [location = '', ...others] = [...locations].filter((value) => value !== '')
   if (location === '') return undefined
   if (others.length > 0) return bad(from, `${JSON.stringify(location)} and ${JSON.stringify(others[0])} at once; expected one location`)
-  return hopOf(response.status, location, from)
+  return hopOf(response.status, location, from, headerValues(response, 'set-cookie'))
 }
 
 /** Shape: status and location as they stand in a hop; a status below 300 is that of a page that refreshes. */
-export function hopOf(status: number, location: string, from: ChainRequest): HopAnswer | BadRedirect {
+export function hopOf(status: number, location: string, from: ChainRequest, setCookies: readonly string[] = []): HopAnswer | BadRedirect {
   const isHeader = status >= 300
   const parsed = parseFetchUrl(isHeader ? asSent(location) : location, from.target)
   if (!parsed.ok) return bad(from, parsed.detail)
   const target = parsed.url
   const method = nextMethod(isHeader ? status : 303, from.method)
+  const keepsBody = isHeader && status !== 303 && method === from.method
   return {
     kind: 'hop',
-    hop: { url: from.target.href, status, location },
+    hop: { url: from.target.href, status, location, setCookies: carriedCookies(setCookies) },
     target,
     method,
-    headers: target.origin === from.target.origin ? headersFor(method, from) : {},
+    headers: headersFor(target.origin === from.target.origin, keepsBody, from),
+    body: keepsBody ? from.body : null,
   }
 }
 
@@ -79,21 +83,34 @@ const BODY_HEADERS: ReadonlySet<string> = new Set([
   'content-type',
 ])
 
-function headersFor(method: string, from: ChainRequest): Readonly<Record<string, string>> {
-  if (method === from.method) return from.headers
-  return Object.fromEntries(Object.entries(from.headers).filter(([name]) => !BODY_HEADERS.has(name.toLowerCase())))
+/** A body that goes to another origin keeps its type, as in browsers, or nobody could read it. Nothing else crosses. */
+function headersFor(isSameOrigin: boolean, keepsBody: boolean, from: ChainRequest): Readonly<Record<string, string>> {
+  if (isSameOrigin && keepsBody) return from.headers
+  const describesBody = (name: string): boolean => BODY_HEADERS.has(name.toLowerCase())
+  const crossing = keepsBody && from.body !== null
+  return Object.fromEntries(
+    Object.entries(from.headers).filter(([name]) => (isSameOrigin ? !describesBody(name) : crossing && describesBody(name))),
+  )
+}
+
+/** Names of methods that count in any case. Source: Fetch standard, "normalize". */
+const COMMON_METHODS: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'POST', 'PUT'])
+
+function commonMethod(method: string): string {
+  const upper = method.toUpperCase()
+  return COMMON_METHODS.has(upper) ? upper : method
 }
 
 /** Where a chain goes on that was written to a topic: the target of its last hop, or the URL of the task. */
 export function resumeChain(task: UrlTask, url: URL): ChainRequest {
-  let walk: ChainRequest = { target: url, method: task.method, headers: task.headers }
+  let walk: ChainRequest = { target: url, method: commonMethod(task.method), headers: task.headers, body: task.body }
   const own = task.redirects.findIndex((hop) => hop.url === task.url)
   if (own === -1) return walk
   for (const { status, location } of task.redirects.slice(own)) {
     const answer = hopOf(status, location, walk)
     if (answer.kind !== 'hop') return walk
-    const { target, method, headers } = answer
-    walk = { target, method, headers }
+    const { target, method, headers, body } = answer
+    walk = { target, method, headers, body }
   }
   return walk
 }

@@ -45,7 +45,7 @@ export class RobotsFetcher {
     for (let hops = 0; hops <= MAX_HOPS; hops += 1) {
       const result = await this.#request(target, signal)
       if (result.kind !== 'response') return result
-      const answer = readAnswer(result, { target, method: 'GET', headers: {}, chain: [], now: clock.now() })
+      const answer = readAnswer(result, { target, method: 'GET', headers: {}, body: null, chain: [], now: clock.now() })
       // A page that refreshes is no robots.txt, and no way to one.
       if (answer.kind !== 'hop' || result.status < 300) return wholeFile(result, target)
       target = answer.target
@@ -68,7 +68,7 @@ export class RobotsFetcher {
       keepBody: () => true,
       signal,
     })
-    const answer = readAnswer(result, { target: url, method: 'GET', headers: {}, chain: [], now: clock.now() })
+    const answer = readAnswer(result, { target: url, method: 'GET', headers: {}, body: null, chain: [], now: clock.now() })
     if (answer.kind === 'retry' && answer.backsOff && answer.retryAfterMs !== undefined) {
       const { retryAfterMs } = answer
       await gate.run(() => state.backOff(key, retryAfterMs))

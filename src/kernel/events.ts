@@ -154,6 +154,11 @@ export const EVENTS = {
     metric: counter('limiter_waits_total', 'Answers of the limiter that said wait.', ['reason']),
   },
   RobotsRead: { level: 'debug', message: 'robots.txt read', metric: counter('robots_reads_total', 'Readings of robots.txt.', ['verdict']) },
+  CookiesRefused: {
+    level: 'debug',
+    message: 'cookies that break the rules were passed over',
+    metric: counter('cookies_refused_total', 'Cookies that break the rules of RFC 6265, or are not for their site.', [], 'count'),
+  },
   SiteBackedOff: {
     level: 'info',
     message: 'a site asked for less',

@@ -7,7 +7,7 @@ import { newUrlTask } from './url-task.ts'
 
 /**
  * Tasks as JSON, for console producers: plain JSON without union tags, with UrlTask's names; times as epoch ms or as ISO 8601 with
- * zone. Strict on purpose: a misspelt name that passed would be a task that does something else than was asked.
+ * zone, bytes as base64. Strict on purpose: a misspelt name that passed would be a task that does something else than was asked.
  */
 
 /** True where a value on `urls*` is meant as JSON; neither framing of Avro begins so. */
@@ -72,6 +72,9 @@ function read(node: AvroNode, value: unknown, path: string): unknown {
     case 'string':
       if (typeof value !== 'string') throw wrong(path, value, 'text')
       return value
+    case 'bytes':
+      if (typeof value !== 'string' || !BASE64.test(value)) throw wrong(path, value, 'bytes in base64')
+      return Buffer.from(value, 'base64')
     case 'boolean':
       if (typeof value !== 'boolean') throw wrong(path, value, 'true or false')
       return value
@@ -93,6 +96,7 @@ function entries(value: unknown, path: string): readonly (readonly [string, unkn
   return found
 }
 
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 const ISO = /^(\d{4}-\d{2}-\d{2})[Tt]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d{2}:?\d{2})$/
 
 function readTime(value: unknown, path: string): number {

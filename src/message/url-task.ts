@@ -11,6 +11,7 @@ const DEFAULTS: Omit<UrlTask, 'url'> = {
   taskId: '',
   method: 'GET',
   headers: {},
+  body: null,
   crawlId: null,
   jobId: null,
   round: 0,

@@ -18,6 +18,8 @@ export interface UrlTask {
   readonly method: string
   /** Request headers beside Millrace's own; never sent to another origin. */
   readonly headers: Readonly<Record<string, string>>
+  /** Body of the request; base64 where the task is written as JSON. */
+  readonly body: Buffer | null
   /** Crawl the task belongs to; none: it stands alone and is never a duplicate. */
   readonly crawlId: string | null
   /** Job of the user that asked, passed through. */
@@ -66,6 +68,8 @@ export interface Hop {
   readonly status: number
   /** Target as the server gave it, not yet resolved. */
   readonly location: string
+  /** Set-Cookie headers of the answer, as received, within a bound; sent back within the chain. */
+  readonly setCookies: readonly string[]
 }
 
 /** One response header line, name and value as received. */

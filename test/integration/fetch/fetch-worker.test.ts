@@ -99,11 +99,11 @@ describe('a fetch worker on a real broker', () => {
     const page = pages.find(({ url }) => url === 'http://one.example/a')
     expect(page?.finalUrl).toBe('http://www.one.example/c')
     expect(page?.redirects).toEqual([
-      { url: 'http://one.example/a', status: 302, location: 'b' },
-      { url: 'http://one.example/b', status: 301, location: 'http://www.one.example/c' },
+      { url: 'http://one.example/a', status: 302, location: 'b', setCookies: [] },
+      { url: 'http://one.example/b', status: 301, location: 'http://www.one.example/c', setCookies: [] },
     ])
     expect(pages.find(({ url }) => url === 'http://two.example/here')?.redirects).toEqual([
-      { url: 'http://one.example/away', status: 307, location: 'http://two.example/here' },
+      { url: 'http://one.example/away', status: 307, location: 'http://two.example/here', setCookies: [] },
     ])
     expect(exchange.requests.filter(({ url }) => url.pathname === '/loop')).toHaveLength(11)
     const sentTo = exchange.requests.filter((request) => request.headers['x-token'] !== undefined).map(({ url }) => url.host)

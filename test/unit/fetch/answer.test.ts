@@ -4,7 +4,14 @@ import type { HttpResponse } from '../../../src/fetch/http-exchange.ts'
 import { httpResponse as response } from '../../support/http-response.ts'
 
 const now = Date.parse('Wed, 21 Oct 2026 07:28:00 GMT')
-const context: AnswerContext = { target: new URL('http://a.example/a/b/c?q=1'), method: 'GET', headers: { cookie: 'x' }, chain: [], now }
+const context: AnswerContext = {
+  target: new URL('http://a.example/a/b/c?q=1'),
+  method: 'GET',
+  headers: { cookie: 'x' },
+  body: null,
+  chain: [],
+  now,
+}
 
 describe('what an answer means', () => {
   it.each([200, 204, 206, 300, 304, 400, 401, 403, 404, 410, 451, 501, 505])('is a page for %d', (status) => {
@@ -92,7 +99,7 @@ describe('a page that refreshes', () => {
   })
 
   it('is a page where it leads back into its own chain, or the chain is at its end', () => {
-    const hop = (path: string) => ({ url: `http://a.example/${path}`, status: 200, location: 'y' })
+    const hop = (path: string) => ({ url: `http://a.example/${path}`, status: 200, location: 'y', setCookies: [] })
     expect(page('0;url=/1', {}, [hop('1')]).kind).toBe('page')
     expect(page('0;url=/2', {}, [hop('1')]).kind).toBe('hop')
     expect(

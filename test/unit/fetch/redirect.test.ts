@@ -3,7 +3,7 @@ import { type ChainRequest, redirectOf, resumeChain } from '../../../src/fetch/r
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { httpResponse } from '../../support/http-response.ts'
 
-const from: ChainRequest = { target: new URL('http://a.example/a/b/c?q=1'), method: 'GET', headers: { cookie: 'x' } }
+const from: ChainRequest = { target: new URL('http://a.example/a/b/c?q=1'), method: 'GET', headers: { cookie: 'x' }, body: null }
 const to = (location: string, status = 302, request = from) => redirectOf(httpResponse(status, { Location: location }), request)
 const headersTo = (location: string, request: ChainRequest) => {
   const answer = to(location, 302, request)
@@ -83,6 +83,40 @@ describe('a redirect', () => {
     expect(to('/x', 307, post)).toMatchObject({ headers: post.headers })
   })
 
+  it('keeps the body as long as the method stays, and with it to another origin what describes it', () => {
+    const body = Buffer.from('a=1')
+    const post = { ...from, method: 'POST', headers: { 'content-type': 'text/plain', authorization: 'x' }, body }
+    expect([301, 302, 303].map((status) => to('/x', status, post))).toEqual(
+      [1, 2, 3].map(() => expect.objectContaining({ method: 'GET', body: null, headers: { authorization: 'x' } })),
+    )
+    for (const status of [307, 308]) {
+      expect(to('/x', status, post)).toMatchObject({ method: 'POST', body, headers: post.headers })
+      const away = to('https://b.example/', status, post)
+      expect(away).toMatchObject({ method: 'POST', body })
+      expect(away?.kind === 'hop' && away.headers).toEqual({ 'content-type': 'text/plain' })
+    }
+    expect(to('/x', 301, { ...post, method: 'PUT' })).toMatchObject({ method: 'PUT', body })
+    expect(to('/x', 303, { ...post, method: 'PUT' })).toMatchObject({ method: 'GET', body: null })
+    const resumed = newUrlTask({ url: from.target.href, method: 'post', body, headers: post.headers })
+    expect(resumeChain(resumed, from.target)).toEqual({ ...post, target: from.target })
+  })
+
+  it('carries the cookies of its answer, within bounds', () => {
+    const answer = redirectOf(
+      httpResponse(302, [
+        ['Location', '/x'],
+        ['Set-Cookie', 'a=1; Expires=Wed, 21 Oct 2027 07:28:00 GMT'],
+        ['set-cookie', 'b=2'],
+        ...Array.from({ length: 100 }, (_, index): [string, string] => ['Set-Cookie', `c${index}=${'x'.repeat(1_000)}`]),
+      ]),
+      from,
+    )
+    const carried = answer?.kind === 'hop' ? answer.hop.setCookies : []
+    expect(carried.slice(0, 2)).toEqual(['a=1; Expires=Wed, 21 Oct 2027 07:28:00 GMT', 'b=2'])
+    expect(carried.length).toBeGreaterThan(10)
+    expect(carried.join('').length).toBeLessThan(16_384)
+  })
+
   it.each([
     ['another host', 'http://b.example/'],
     ['a subdomain', 'http://www.a.example/'],
@@ -99,23 +133,23 @@ describe('a chain that was written to a topic', () => {
   it('goes on where it stopped, without the headers once it has left the origin', () => {
     const task = newUrlTask({ url: 'http://a.example/1', headers: { cookie: 'x' } })
     const url = new URL(task.url)
-    expect(resumeChain(task, url)).toEqual({ target: url, method: 'GET', headers: { cookie: 'x' } })
-    const same = { ...task, redirects: [{ url: 'http://a.example/1', status: 302, location: '/2' }] }
-    expect(resumeChain(same, url)).toEqual({ target: new URL('http://a.example/2'), method: 'GET', headers: { cookie: 'x' } })
+    expect(resumeChain(task, url)).toEqual({ target: url, method: 'GET', headers: { cookie: 'x' }, body: null })
+    const same = { ...task, redirects: [{ url: 'http://a.example/1', status: 302, location: '/2', setCookies: [] }] }
+    expect(resumeChain(same, url)).toEqual({ target: new URL('http://a.example/2'), method: 'GET', headers: { cookie: 'x' }, body: null })
     const left = {
       ...task,
       redirects: [
-        { url: 'http://a.example/1', status: 302, location: 'http://www.a.example/2' },
-        { url: 'http://www.a.example/2', status: 302, location: 'http://a.example/3' },
+        { url: 'http://a.example/1', status: 302, location: 'http://www.a.example/2', setCookies: [] },
+        { url: 'http://www.a.example/2', status: 302, location: 'http://a.example/3', setCookies: [] },
       ],
     }
-    expect(resumeChain(left, url)).toEqual({ target: new URL('http://a.example/3'), method: 'GET', headers: {} })
+    expect(resumeChain(left, url)).toEqual({ target: new URL('http://a.example/3'), method: 'GET', headers: {}, body: null })
   })
 
   it('of its parents does not move a task', () => {
     const task = newUrlTask({
       url: 'http://b.example/',
-      redirects: [{ url: 'http://a.example/', status: 302, location: 'http://b.example/' }],
+      redirects: [{ url: 'http://a.example/', status: 302, location: 'http://b.example/', setCookies: [] }],
     })
     expect(resumeChain(task, new URL(task.url)).target.href).toBe('http://b.example/')
   })
@@ -124,15 +158,18 @@ describe('a chain that was written to a topic', () => {
     const task = newUrlTask({
       url: 'http://a.example/1',
       redirects: [
-        { url: 'http://a.example/1', status: 302, location: '/caf\xe9' },
-        { url: 'http://a.example/caf%E9', status: 200, location: '/caf\xe9' },
+        { url: 'http://a.example/1', status: 302, location: '/caf\xe9', setCookies: [] },
+        { url: 'http://a.example/caf%E9', status: 200, location: '/caf\xe9', setCookies: [] },
       ],
     })
     expect(resumeChain(task, new URL(task.url)).target.href).toBe('http://a.example/caf%C3%A9')
   })
 
   it('stops where a hop can no longer be read', () => {
-    const task = newUrlTask({ url: 'http://a.example/1', redirects: [{ url: 'http://a.example/1', status: 302, location: 'http://[' }] })
+    const task = newUrlTask({
+      url: 'http://a.example/1',
+      redirects: [{ url: 'http://a.example/1', status: 302, location: 'http://[', setCookies: [] }],
+    })
     expect(resumeChain(task, new URL(task.url)).target.href).toBe('http://a.example/1')
   })
 })

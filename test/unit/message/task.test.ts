@@ -34,7 +34,7 @@ describe('a task as JSON', () => {
       crawlId: 'c',
       lane: 'high',
       dedup: 'ttl',
-      redirects: [{ url: 'http://a.test/', status: 301, location: '/b' }],
+      redirects: [{ url: 'http://a.test/', status: 301, location: '/b', setCookies: [] }],
       notBefore: 1,
       expiresAt: 2,
       extractors: ['book'],
@@ -43,6 +43,11 @@ describe('a task as JSON', () => {
       traceId: null,
     }
     expect(decode(JSON.stringify(task))).toEqual(task)
+  })
+
+  it('has its body in base64', () => {
+    expect(decode(`{"url":"${url}","method":"POST","body":"YT0x/w=="}`).body).toEqual(Buffer.from('a=1\xff', 'latin1'))
+    expect(decode(`{"url":"${url}","body":""}`).body).toEqual(Buffer.alloc(0))
   })
 
   it.each([
@@ -64,6 +69,8 @@ describe('a task as JSON', () => {
     ['{"url":"a","maxdepth":1}', "TASK_FIELD_INVALID: the task's field maxdepth is no field of a task; did you mean maxDepth?"],
     ['{"url":"a","zzzzzzzzzz":1}', "TASK_FIELD_INVALID: the task's field zzzzzzzzzz is no field of a task"],
     ['{"url":"a","crawlId":{"string":"c"}}', "TASK_FIELD_INVALID: the task's field crawlId is an object; expected text"],
+    ['{"url":"a","body":"not base64"}', 'TASK_FIELD_INVALID: the task\'s field body is "not base64"; expected bytes in base64'],
+    ['{"url":"a","body":[1]}', "TASK_FIELD_INVALID: the task's field body is a list; expected bytes in base64"],
     ['{"url":"a","depth":"1"}', 'TASK_FIELD_INVALID: the task\'s field depth is "1"; expected an integer of 32 bits'],
     ['{"url":"a","depth":1.5}', "TASK_FIELD_INVALID: the task's field depth is 1.5; expected an integer of 32 bits"],
     ['{"url":"a","depth":4294967296}', "TASK_FIELD_INVALID: the task's field depth is 4294967296; expected an integer of 32 bits"],

@@ -1,0 +1,116 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { HttpClient } from '../../../src/fetch/http-client.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { eventually } from '../../support/eventually.ts'
+import { FetchFixture } from '../../support/fetch-fixture.ts'
+import { uniqueName } from '../../support/services.ts'
+
+interface Asked {
+  readonly method: string
+  /** Host without its port, and path. */
+  readonly at: string
+  readonly headers: IncomingMessage['headers']
+  readonly body: string
+}
+
+let fixture: FetchFixture
+let port = 0
+let asked: Asked[] = []
+const html = { 'content-type': 'text/html' }
+
+/** What the site answers, by host and path. */
+function answer({ at }: Asked, response: ServerResponse): void {
+  const to = (status: number, location: string, headers: Record<string, string | string[]> = {}): void =>
+    void response.writeHead(status, { location, ...headers }).end()
+  if (at === 'shop.test/login') to(303, '/home', { 'set-cookie': ['sid=2; Path=/; HttpOnly', 'junk', 'far=1; Domain=else.test'] })
+  else if (at === 'shop.test/keep') to(308, '/form')
+  else if (at === 'shop.test/away') to(307, `http://pay.test:${port}/form`, { 'set-cookie': 'cart=7; Path=/' })
+  else if (at === 'shop.test/consent') to(302, `http://pay.test:${port}/consent`, { 'set-cookie': 'seen=1; Path=/' })
+  else if (at === 'pay.test/consent') to(302, `http://shop.test:${port}/welcome`, { 'set-cookie': 'pay=1' })
+  else if (at === 'shop.test/start') response.writeHead(200, { ...html, 'set-cookie': 'crawl=1; Path=/' }).end('start')
+  else response.writeHead(200, html).end(at)
+}
+
+beforeEach(async () => {
+  asked = []
+  fixture = await FetchFixture.open({ delays: [200, 60_000, 600_000, 3_600_000] })
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = []
+    for await (const piece of request as AsyncIterable<Buffer>) pieces.push(piece)
+    const at = `${(request.headers.host ?? '').replace(/:\d+$/, '')}${request.url}`
+    const one = { method: request.method ?? '', at, headers: request.headers, body: Buffer.concat(pieces).toString('latin1') }
+    asked.push(one)
+    answer(one, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  port = (server.address() as AddressInfo).port
+  fixture.onClose(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+})
+afterEach(() => fixture.close())
+
+async function worker(cookies: 'none' | 'crawl' = 'none'): Promise<void> {
+  const exchange = new HttpClient({ resolve: { '*.test': '127.0.0.1' }, allowAddresses: ['127.0.0.0/8'], clock: systemClock })
+  fixture.onClose(() => exchange.close())
+  await fixture.fetchWorker(exchange, { cookies })
+}
+
+const url = (host: string, path: string): string => `http://${host}:${port}${path}`
+const of = (at: string): Asked | undefined => asked.find((one) => one.at === at)
+
+describe('a request of a task', () => {
+  it('has its method, headers and body, and keeps them over the redirects that keep them', async () => {
+    await worker()
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', authorization: 'Basic eA==', cookie: 'sid=1; lang=en' }
+    const post = { method: 'POST', headers, body: Buffer.from('user=\xff', 'latin1') }
+    await fixture.produce([
+      { url: url('shop.test', '/login'), ...post },
+      { url: url('shop.test', '/keep'), ...post },
+      { url: url('shop.test', '/away'), ...post },
+    ])
+    // The hop to another domain is a task of its own.
+    await eventually(() => fixture.finalOutcomes(4), { timeoutMs: 10_000, everyMs: 100 })
+    expect(of('shop.test/login')).toMatchObject({ method: 'POST', body: 'user=\xff', headers: { ...headers, 'content-length': '6' } })
+    const home = of('shop.test/home')
+    expect(home).toMatchObject({ method: 'GET', body: '', headers: { authorization: 'Basic eA==', cookie: 'lang=en; sid=2' } })
+    expect(home?.headers['content-type']).toBeUndefined()
+    expect(of('shop.test/form')).toMatchObject({ method: 'POST', body: 'user=\xff', headers })
+    const away = of('pay.test/form')
+    expect(away).toMatchObject({ method: 'POST', body: 'user=\xff', headers: { 'content-type': headers['content-type'] } })
+    expect([away?.headers.authorization, away?.headers.cookie]).toEqual([undefined, undefined])
+    expect(fixture.seen.count('CookiesRefused', { count: 2 })).toBe(1)
+  })
+
+  it('carries the cookies of its chain of redirects, over another domain and back, and none elsewhere', async () => {
+    await worker()
+    const crawlId = uniqueName('crawl')
+    await fixture.produce([
+      { url: url('shop.test', '/consent'), crawlId },
+      { url: url('shop.test', '/plain'), crawlId },
+    ])
+    await eventually(() => fixture.finalOutcomes(4), { timeoutMs: 10_000, everyMs: 100 })
+    expect(of('pay.test/consent')?.headers.cookie).toBeUndefined()
+    expect(of('shop.test/welcome')?.headers.cookie).toBe('seen=1')
+    expect(of('shop.test/plain')?.headers.cookie).toBeUndefined()
+    const page = (await fixture.pages()).find(({ finalUrl }) => finalUrl === url('shop.test', '/welcome'))
+    expect(page?.redirects.map(({ setCookies }) => setCookies)).toEqual([['seen=1; Path=/'], ['pay=1']])
+  })
+
+  it('carries the cookies of its crawl where that was asked for', async () => {
+    await worker('crawl')
+    const [crawlId, other] = [uniqueName('crawl'), uniqueName('crawl')]
+    await fixture.produce([{ url: url('shop.test', '/start'), crawlId }])
+    await eventually(() => fixture.finalOutcomes(1), { timeoutMs: 10_000, everyMs: 100 })
+    await fixture.produce([
+      { url: url('shop.test', '/mine'), crawlId },
+      { url: url('shop.test', '/other'), crawlId: other },
+      { url: url('shop.test', '/alone') },
+    ])
+    await eventually(() => fixture.finalOutcomes(4), { timeoutMs: 10_000, everyMs: 100 })
+    expect(['mine', 'other', 'alone'].map((path) => of(`shop.test/${path}`)?.headers.cookie)).toEqual(['crawl=1', undefined, undefined])
+  })
+})
