@@ -143,7 +143,7 @@ export const OPTIONS = {
   'retry.maxAttempts': { kind: 'integer', default: '5', min: 1, description: 'Attempts of a task before it fails.' },
   'retry.firstDelay': { kind: 'duration', default: '10s', min: 1, description: 'Before the second attempt; doubles with each one.' },
   'retry.maxDelay': { kind: 'duration', default: '6h', min: 1, description: 'Longest delay between two attempts.' },
-  'crawl.maxDepth': { kind: 'integer', default: '0', min: 0, flag: '--depth', description: 'Links are followed this deep.' },
+  'crawl.maxDepth': { kind: 'integer', default: '0', min: 0, flag: '--depth', description: 'Links are followed this deep, counted along the path on which a page was found first.' },
   'crawl.scope': {
     kind: ['domain', 'host', 'origin', 'any'],
     default: 'domain',

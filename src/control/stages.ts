@@ -5,7 +5,9 @@ import { FetchWorker } from '../fetch/fetch-worker.ts'
 import { HttpClient } from '../fetch/http-client.ts'
 import type { HttpExchange, HttpLimits } from '../fetch/http-exchange.ts'
 import { FrontierWorker } from '../frontier/frontier-worker.ts'
+import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
+import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Service } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { ownProcess } from '../machine/process-identity.ts'
@@ -138,7 +140,14 @@ export async function createFrontier(
   narrowLinks: (page: Page, links: readonly string[]) => readonly string[],
 ): Promise<Service> {
   const { config, client, codec, topics, groups, clock, observer } = runtime
-  const [publisher, state, control] = await Promise.all([runtime.publisher(), runtime.state(), runtime.control()])
+  const [publisher, state, control, producer, layout] = await Promise.all([
+    runtime.publisher(),
+    runtime.state(),
+    runtime.control(),
+    runtime.producer(),
+    runtime.layout(),
+  ])
+  const deadLetters = new DeadLetterPublisher({ topics, layout, maxBytes: runtime.maxBatchBytes(topics.deadLetters) })
   return new FrontierWorker({
     client,
     groupId: groups.frontier,
@@ -148,6 +157,12 @@ export async function createFrontier(
     state,
     inScope: linkScope(config),
     settings: runtime.consumerSettings,
+    bury: async (message, error, signal) => {
+      const code = isMillraceError(error) ? error.code : 'INTERNAL'
+      const letter = { stage: 'frontier', code, message: errorText(error), failedAt: clock.now() } as const
+      await producer.send([deadLetters.message(message, letter)], { signal })
+      observer.emit('DeadLetterWritten', { stage: 'frontier', code, text: letter.message })
+    },
     narrowLinks,
     isBudgetFull: async (crawlId, domain) => {
       for (const { id, limit } of crawlBudgets(config, crawlId, domain)) if ((await state.reserved(id)) >= limit) return true

@@ -1,6 +1,6 @@
 import type { KafkaClient } from '../kafka/client.ts'
 import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
-import { headerText } from '../kafka/message.ts'
+import { headerText, type KafkaMessage } from '../kafka/message.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import { type WindowEntry, WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import { backoffMs } from '../kernel/backoff.ts'
@@ -34,6 +34,8 @@ export interface FrontierWorkerOptions {
   readonly isCrawlStopped: (crawlId: string) => boolean
   /** How long a claim of a task with `dedup: ttl` lives. */
   readonly claimTtlMs: number
+  /** Keeps a page whose links could not be followed, with the reason; settled when it is acknowledged. */
+  readonly bury: (message: KafkaMessage, error: unknown, signal: AbortSignal) => Promise<void>
   readonly settings?: ConsumerSettings
   readonly observer: Observer
   readonly clock: Clock
@@ -116,13 +118,7 @@ export class FrontierWorker extends BaseService {
       } catch (error) {
         if (this.aborted.signal.aborted) return
         if (isMillraceError(error) && error.disposition === 'stop') throw error
-        if (!isMillraceError(error) || error.disposition !== 'retry') {
-          // Something in this one page: its links are given up, the partition goes on.
-          const { topic, partition, offset } = entry.message
-          observer.emit('PageSkipped', { topic, partition, offset, error: errorText(error) })
-          entry.complete()
-          return
-        }
+        if (!isMillraceError(error) || error.disposition !== 'retry') return await this.#skip(entry, error)
         observer.emit('FrontierRetried', { error: errorText(error) })
         const pause = backoffMs(RETRY, attempt, 0.5)
         await new Promise<void>((resolve) => {
@@ -131,6 +127,14 @@ export class FrontierWorker extends BaseService {
         })
       }
     }
+  }
+
+  /** Something in this one page: it is kept as a dead letter, the partition goes on. */
+  async #skip(entry: WindowEntry, error: unknown): Promise<void> {
+    const { topic, partition, offset } = entry.message
+    this.#options.observer.emit('PageSkipped', { topic, partition, offset, error: errorText(error) })
+    await this.#options.bury(entry.message, error, this.aborted.signal)
+    entry.complete()
   }
 
   async #follow(entry: WindowEntry): Promise<void> {

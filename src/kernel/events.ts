@@ -225,9 +225,9 @@ export const EVENTS = {
   // frontier
   PageSkipped: {
     level: 'warn',
-    message: 'the links of a page could not be read and are given up',
+    message: 'the links of a page could not be followed; the page is kept as a dead letter',
     throttleMs: 10_000,
-    metric: counter('frontier_pages_skipped_total', 'Pages whose links were given up.', []),
+    metric: counter('frontier_pages_skipped_total', 'Pages whose links could not be followed; each is a dead letter.', []),
   },
   FrontierRetried: {
     level: 'warn',

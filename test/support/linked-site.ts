@@ -77,16 +77,12 @@ export class LinkedSite {
     return this.hosts().map((host) => this.#url(host, 0))
   }
 
-  /** Of the page that is farthest from its root. */
+  /**
+   * Longer than any path through a host. A page has the depth of the path on which it was found first, and which that is depends on who
+   * was quicker: a crawl that has to find them all must not be bounded by the shortest one.
+   */
   get depth(): number {
-    let depth = 0
-    const seen = new Set([0])
-    for (let level = [0]; level.length > 0; depth += 1) {
-      const below = level.filter(givesLinks).flatMap((index) => this.#links(index))
-      level = [...new Set(below)].filter((index) => !seen.has(index))
-      for (const index of level) seen.add(index)
-    }
-    return depth - 1
+    return this.#options.pagesPerHost
   }
 
   /** Every address that a whole crawl has to ask for, the seeds included. */

@@ -1,0 +1,84 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { loadConfig } from '../../../src/config/load.ts'
+import { Runtime } from '../../../src/control/runtime.ts'
+import { createFrontier } from '../../../src/control/stages.ts'
+import { applyTopics } from '../../../src/control/topics.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import type { Service } from '../../../src/kernel/lifecycle.ts'
+import type { Page } from '../../../src/message/generated/types.ts'
+import { eventually } from '../../support/eventually.ts'
+import { testPage } from '../../support/extraction.ts'
+import { readAll } from '../../support/kafka.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
+import { brokers, uniqueName } from '../../support/services.ts'
+
+const seen = recordingObserver()
+let folder: string
+let runtime: Runtime
+let frontier: Service | undefined
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-frontier-'))
+  const sets = [
+    `brokers=${brokers().join(',')}`,
+    `topics.prefix=${uniqueName('frontier')}.`,
+    'topics.partitions.urls=1',
+    'topics.partitions.deadLetters=1',
+    `data=${folder}`,
+  ]
+  const { config } = loadConfig({ sets, flags: {}, environment: {} })
+  runtime = await Runtime.open({ config, owner: 'a test', clock: systemClock, observer: seen.observer })
+  await applyTopics(runtime)
+})
+afterEach(async () => {
+  await frontier?.stop({ mode: 'drain', timeoutMs: 10_000 })
+  await runtime.close()
+  rmSync(folder, { recursive: true })
+})
+
+async function put(page: Page): Promise<Buffer> {
+  const { topics, codec } = runtime
+  const value = codec.encode('Page', page, topics.html)
+  await (await runtime.producer()).send([{ topic: topics.html, partition: 0, key: page.canonicalUrl, value }])
+  return value
+}
+
+describe('the frontier', () => {
+  it('keeps a page whose links it can not follow as a dead letter, and goes on with the next', async () => {
+    const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
+    const bad = await put(testPage('<a href="/bad">bad</a>', 'http://shop.example.test/bad-page', crawl))
+    await put(testPage('<a href="/good">good</a>', 'http://shop.example.test/good-page', crawl))
+    frontier = await createFrontier(runtime, (page, links) => {
+      if (page.url.endsWith('/bad-page')) throw new TypeError('nobody foresaw this page')
+      return links
+    })
+    await frontier.start({ signal: new AbortController().signal })
+
+    const { client, topics, codec } = runtime
+    const tasks = await eventually(
+      async () => {
+        const messages = await readAll(client, topics.urls.normal)
+        return messages.length > 0 && messages
+      },
+      { timeoutMs: 20_000, everyMs: 100, what: 'a task of the good page' },
+    )
+    expect(tasks.map(({ value }) => codec.decode('UrlTask', value).url)).toEqual(['http://shop.example.test/good'])
+    const letters = await eventually(
+      async () => {
+        const messages = await readAll(client, topics.deadLetters)
+        return messages.length > 0 && messages
+      },
+      { timeoutMs: 20_000, everyMs: 100, what: 'a dead letter of the bad page' },
+    )
+    expect(letters).toHaveLength(1)
+    expect(letters[0]?.value).toEqual(bad)
+    const header = (name: string): string => String(letters[0]?.headers[name])
+    expect(header('millrace-stage')).toBe('frontier')
+    expect(header('millrace-error-code')).toBe('INTERNAL')
+    expect(header('millrace-error-message')).toContain('nobody foresaw this page')
+    expect(header('millrace-orig-offset')).toBe('0')
+  })
+})
