@@ -48,7 +48,10 @@ export interface ExtractorInput {
   /** Same as `page.url`. */
   readonly url: string
   readonly page: ExtractorPage
-  /** Nodes of JSON-LD in document order; lists and graphs are opened. */
+  /**
+   * Nodes of JSON-LD in document order; lists and graphs are opened. A whole number of 16 digits or more that a JavaScript number would
+   * round is text, with the digits as the page has them.
+   */
   readonly jsonld: readonly Readonly<Record<string, unknown>>[]
 }
 

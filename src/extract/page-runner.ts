@@ -71,10 +71,15 @@ export function createPageRunner(sources: readonly ExtractorSource[], envelopeTe
       for (const group of groupsOf(wanted)) {
         const [first] = group
         if (first === undefined) continue
-        parser.withPage(text, { mode: first.mode }, (open) => {
-          const view = new PageView(open.root, job.page.finalUrl, selectors)
-          for (const runnable of group) onResult(runOne(runnable, job, text, open, view))
-        })
+        try {
+          parser.withPage(text, { mode: first.mode }, (open) => {
+            const view = new PageView(open.root, job.page.finalUrl, selectors)
+            for (const runnable of group) onResult(runOne(runnable, job, text, open, view))
+          })
+        } catch (error) {
+          if (!isMillraceError(error, 'EXTRACT_PAGE_BROKEN')) throw error
+          for (const { name: extractor } of group) onResult({ kind: 'failure', extractor, code: error.code, message: error.message })
+        }
       }
     },
   }

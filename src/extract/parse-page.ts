@@ -2,6 +2,13 @@ import { type CheerioAPI, load } from 'cheerio'
 import type { ChildNode, Document } from 'domhandler'
 import { parse, parseFragment } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
+import { MillraceError } from '../kernel/errors.ts'
+
+/**
+ * Elements that may be open at the same time. The parser looks through all of them at many tags, so its time grows with the square:
+ * a page of 100,000 elements within each other would take minutes. Browsers stop at 512.
+ */
+const MAX_OPEN_ELEMENTS = 8_000
 
 /**
  * One `$` for all pages of a thread.
@@ -14,6 +21,7 @@ export interface PageParser {
   /**
    * Parses a page and hands it over; when `use` returns, the page is closed and its nodes must not be kept. Not to be nested: there
    * is one document. Shape: `use` is synchronous, since a tree that is held across a turn of the event loop does not die young.
+   * Errors: EXTRACT_PAGE_BROKEN for a page that is nested deeper than any page is.
    */
   withPage<T>(text: string, options: ParseOptions, use: (page: OpenPage) => T): T
 }
@@ -32,13 +40,15 @@ export interface OpenPage {
 
 export function createPageParser(): PageParser {
   const shared: Record<ParseOptions['mode'], CheerioAPI> = { document: load(''), fragment: load('', null, false) }
+  const counting = countingAdapter()
 
   return {
     withPage(text, { mode, locations = false }, use) {
       const $ = shared[mode]
       const root = $.root()[0] as unknown as Document
       // Scripting as a browser has it, which is also what cheerio.load does: `<noscript>` holds text.
-      const options = { treeAdapter: adapter, scriptingEnabled: true, sourceCodeLocationInfo: locations }
+      const options = { treeAdapter: counting.adapter, scriptingEnabled: true, sourceCodeLocationInfo: locations }
+      counting.reset()
       const parsed = mode === 'document' ? parse(text, options) : parseFragment(text, options)
       adopt(root, parsed)
       try {
@@ -46,6 +56,28 @@ export function createPageParser(): PageParser {
       } finally {
         adopt(root, undefined)
       }
+    },
+  }
+}
+
+/** The adapter of cheerio's trees, which counts what is open. `reset` before each page: one that failed has left elements open. */
+function countingAdapter(): { readonly adapter: typeof adapter; reset(): void } {
+  let open = 0
+  return {
+    adapter: {
+      ...adapter,
+      onItemPush() {
+        open += 1
+        if (open > MAX_OPEN_ELEMENTS) {
+          throw new MillraceError('EXTRACT_PAGE_BROKEN', `the page is nested deeper than ${MAX_OPEN_ELEMENTS} elements`)
+        }
+      },
+      onItemPop() {
+        open -= 1
+      },
+    },
+    reset() {
+      open = 0
     },
   }
 }

@@ -1,9 +1,8 @@
 import type { Document, Element } from 'domhandler'
-import { serialize } from 'parse5'
-import { adapter } from 'parse5-htmlparser2-tree-adapter'
 import type { PageView } from '../page-view.ts'
 import { isNode, type JsonGraph, type JsonNode, type JsonValue, parseJsonPath, rawOf } from '../sources/json-node.ts'
 import { type MetaEntry, metaGroups, metaValues } from '../sources/meta.ts'
+import { innerHtml } from '../sources/node-html.ts'
 import { nodeText, rawText } from '../sources/node-text.ts'
 import { srcsetUrls } from '../values/srcset.ts'
 import type { RawValue, ScalarKind } from '../values/value-type.ts'
@@ -149,7 +148,7 @@ type ElementReader = (element: Element, owners: FieldScope['owners']) => RawValu
 
 function elementReader(attribute: string | undefined, kind: ScalarKind | 'record'): ElementReader {
   if (attribute === undefined) {
-    if (kind === 'html') return (element) => [serialize(element, { treeAdapter: adapter })]
+    if (kind === 'html') return (element) => [innerHtml(element)]
     return (element, owners) => [RAW_TEXT.has(element.name) ? rawText(element) : nodeText(element, owners)]
   }
   return (element) => {

@@ -90,6 +90,11 @@ describe('the body of a page', () => {
     const results = run([declarative(BOOK), declarative(BOOK.replace('name: book', 'name: other'))], testJob(page, ['book', 'other']))
     expect(results.map(outcomeOf)).toEqual(['book: EXTRACT_PAGE_BROKEN', 'other: EXTRACT_PAGE_BROKEN'])
   })
+
+  it('that is nested without end fails all extractors, whatever they would take of it', () => {
+    const results = run([declarative(BOOK), code('x', 'return []')], testJob(testPage('<div>'.repeat(20_000)), ['book', 'x']))
+    expect(results.map(outcomeOf)).toEqual(['book: EXTRACT_PAGE_BROKEN', 'x: EXTRACT_PAGE_BROKEN'])
+  })
 })
 
 describe('a code extractor', () => {

@@ -49,6 +49,16 @@ describe('the shared document', () => {
   })
 })
 
+describe('a page without end', () => {
+  it('is refused before its depth costs minutes, and the next one is read', () => {
+    const deep = (count: number): string => '<div>'.repeat(count)
+    expect(() => parser.withPage(deep(100_000), { mode: 'document' }, () => undefined)).toThrow(/nested deeper than 8000 elements/)
+    expect(parser.withPage(`${deep(5_000)}<b>x</b>`, { mode: 'document' }, ({ $ }) => $('b').length)).toBe(1)
+    const wide = '<p>1<li>2<option>3'.repeat(5_000)
+    expect(parser.withPage(wide, { mode: 'document' }, ({ $ }) => $('p').length)).toBe(5_000)
+  })
+})
+
 describe.skipIf(!hasCorpus)(`real pages${corpusNote}`, () => {
   it('parse to what cheerio.load gives', () => {
     const pages = corpusPages({ every: 8 })
