@@ -28,16 +28,17 @@ const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 
 /** The same for a person at a terminal: one readable line, without stacks. */
 export function createTerminalLogger(level: LogLevel, write: (line: string) => void): Logger {
+  const isLevelEnabled = (of: LogLevel): boolean => LEVELS.indexOf(of) >= LEVELS.indexOf(level)
   const log =
     (of: LogLevel) =>
     (fields: object, message: string): void => {
-      if (LEVELS.indexOf(of) < LEVELS.indexOf(level)) return
+      if (!isLevelEnabled(of)) return
       const facts = Object.entries(fields).flatMap(([name, value]) =>
         name === 'event' || value === undefined || value === '' ? [] : [`${name} ${shown(value)}`],
       )
       write(`${of}: ${message}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`)
     }
-  return { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
+  return { isLevelEnabled, debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
 }
 
 function shown(value: unknown): string {

@@ -85,6 +85,21 @@ const MAX_REFRESH_MS = 10_000
 const SEARCHED_BYTES = 65_536
 
 /**
+ * Nearly no page has one, and telling so by its bytes is quicker than to decode them: by the letter of the word that is rarest. Where
+ * they may be no ASCII (UTF-16) it is open.
+ */
+function mayRefresh(head: Buffer): boolean {
+  if (head.includes(0)) return true
+  for (const letter of 'qQ') {
+    for (let at = head.indexOf(letter); at !== -1; at = head.indexOf(letter, at + 1)) {
+      if (head[at - 2] === HYPHEN && head.toString('latin1', at - 6, at + 4).toLowerCase() === 'http-equiv') return true
+    }
+  }
+  return false
+}
+const HYPHEN = 0x2d
+
+/**
  * A refresh is followed only where that leads to another page: there is a page here already, and one that reloads itself, turns in a
  * circle with others (a slide show), or names no URL that can be fetched is better kept than failed.
  */
@@ -93,6 +108,7 @@ function refreshAnswer(response: HttpResponse, context: AnswerContext): HopAnswe
   if (status < 200 || status >= 300 || !isHtmlType(contentType) || decoded.length === 0) return undefined
   if (context.chain.length >= MAX_HOPS) return undefined
   const head = decoded.subarray(0, SEARCHED_BYTES)
+  if (!mayRefresh(head)) return undefined
   const refresh = metaRefresh(decodeText(head, decideCharset(head, contentTypeHeader(response)).charset), context.target)
   if (refresh === undefined || refresh.delayMs > MAX_REFRESH_MS) return undefined
   const answer = hopOf(status, refresh.location, context, headerValues(response, 'set-cookie'))

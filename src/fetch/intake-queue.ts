@@ -4,8 +4,8 @@ import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import type { IntakeVerdict } from './task-intake.ts'
 
-/** Entries that the store is asked about in one call. */
-const INTAKE_BATCH = 1_000
+/** Entries that are decoded, and that the store is asked about, in one go: the event loop must not be held for longer than some ms. */
+const INTAKE_BATCH = 100
 const INTAKE_RETRY = { firstMs: 200, maxMs: 5_000 } as const
 
 export interface IntakeQueueOptions {

@@ -5,6 +5,8 @@ export type EventFields = Readonly<Record<string, string | number | bigint | boo
 
 /** Where lines go; pino has this shape. */
 export interface Logger {
+  /** False: lines of that level go nowhere, and need not be made. True where not given. */
+  isLevelEnabled?(level: LogLevel): boolean
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
@@ -34,15 +36,19 @@ export function createObserver(parts: { logger?: Logger; metrics?: MetricSink; c
 
   const emit = (bound: EventFields, event: EventName, fields: EventFields): void => {
     const definition: EventDefinition = EVENTS[event]
-    const all = { ...bound, ...fields }
     const metric = definition.metric
-    if (metric !== undefined && parts.metrics !== undefined) {
+    // Several events per page: what nobody listens to must cost nothing.
+    const isMeasured = metric !== undefined && parts.metrics !== undefined
+    const isLogged = parts.logger !== undefined && parts.logger.isLevelEnabled?.(definition.level) !== false
+    if (!isMeasured && !isLogged) return
+    const all = { ...bound, ...fields }
+    if (isMeasured) {
       const labels: Record<string, string> = {}
       for (const label of metric.labels) labels[label] = String(all[label] ?? '')
       const amount = metric.value === undefined ? 1 : Number(all[metric.value] ?? 0)
-      parts.metrics.record(metric, labels, amount)
+      parts.metrics?.record(metric, labels, amount)
     }
-    if (parts.logger === undefined) return
+    if (!isLogged || parts.logger === undefined) return
     const suppressedCount = suppress(definition, event, all)
     if (suppressedCount === undefined) return
     write(parts.logger, definition.level, { event, ...all, ...(suppressedCount > 0 ? { suppressedCount } : {}) }, definition.message)

@@ -32,8 +32,20 @@ export function hasZstd(): boolean {
   return zstd.zstdCompress !== undefined && zstd.createZstdDecompress !== undefined && zstd.zstdDecompressSync !== undefined
 }
 
-/** Decodes one coding in Node's thread pool. Shape: total; memory is bounded by `maxBytes` and one piece of the decoder's output. */
+const PIECE_BYTES = 16_384
+/** What is decoded at once where it may be; about 3 ms. */
+const AT_ONCE_WIRE_BYTES = 262_144
+const AT_ONCE_BYTES = 1_048_576
+
+/**
+ * Decodes one coding. Shape: total; memory is bounded by `maxBytes` and one piece of the decoder's output. What is small is decoded on
+ * this thread, since handing it to another one costs more; the rest, and what is damaged, in Node's thread pool, piece by piece.
+ */
 export async function unpack(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: number): Promise<Unpacked> {
+  if (encoding !== 'identity' && bytes.length <= AT_ONCE_WIRE_BYTES) {
+    const whole = unpackSync(bytes, encoding, Math.min(maxBytes, AT_ONCE_BYTES))
+    if (whole.problem === null || whole.problem === 'unsupported') return whole
+  }
   const plan = decoderOf(bytes, encoding)
   if (plan === 'identity') return bounded(bytes, maxBytes)
   if (plan === undefined) return { bytes: Buffer.alloc(0), problem: 'unsupported' }
@@ -42,7 +54,7 @@ export async function unpack(bytes: Uint8Array, encoding: BodyEncoding, maxBytes
 
 /** The same, at once, for threads that have nothing else to do; without the bytes that a damaged input gave. */
 export function unpackSync(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: number): Unpacked {
-  const options = { maxOutputLength: Math.max(1, maxBytes) }
+  const options = { maxOutputLength: Math.max(1, maxBytes), chunkSize: outputSize(bytes, encoding, maxBytes) }
   try {
     switch (encoding) {
       case 'identity':
@@ -60,6 +72,15 @@ export function unpackSync(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: 
   } catch (error) {
     return { bytes: Buffer.alloc(0), problem: problemOf(error) }
   }
+}
+
+/** Room for the whole output in one piece, where the input tells how long it is; a wrong guess costs a copy. */
+function outputSize(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: number): number {
+  if (encoding !== 'gzip' || bytes.length < 18) return PIECE_BYTES
+  const [a = 0, b = 0, c = 0, d = 0] = bytes.subarray(-4)
+  const told = a + b * 256 + c * 65_536 + d * 16_777_216
+  // One byte more: a buffer that is exactly full makes zlib ask for another one.
+  return told <= Math.min(maxBytes, AT_ONCE_BYTES) ? Math.max(64, told + 1) : PIECE_BYTES
 }
 
 function decoderOf(bytes: Uint8Array, encoding: BodyEncoding): Decoder | 'identity' | undefined {

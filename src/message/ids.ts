@@ -1,5 +1,6 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
+import { digestOfParts } from '../kernel/digest.ts'
 
 /**
  * Identities that any process, in any language, computes alike; vectors in schemas/vectors.json.
@@ -8,14 +9,7 @@ import type { Clock } from '../kernel/clock.ts'
  * integer. Numbers are written in decimal, so that `1` and `"1"` are the same part. The length makes ("ab", "c") differ from ("a", "bc").
  */
 export function h(...parts: readonly (string | number | bigint)[]): string {
-  const hash = createHash('sha256')
-  for (const part of parts) {
-    const bytes = Buffer.from(String(part), 'utf8')
-    const length = Buffer.allocUnsafe(4)
-    length.writeUInt32BE(bytes.length)
-    hash.update(length).update(bytes)
-  }
-  return hash.digest('hex').slice(0, 32)
+  return digestOfParts(parts).slice(0, 32)
 }
 
 /** UUIDv7 (RFC 9562 section 5.7): sorts by time of making to the millisecond, random beyond it. */

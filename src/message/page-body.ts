@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
+import { sha256Hex } from '../kernel/digest.ts'
 import { BODY_ENCODINGS, type BodyEncoding, type Unpacked, unpack, unpackSync, zstd } from './body-codec.ts'
 import type { Page } from './generated/types.ts'
 
@@ -24,7 +24,7 @@ const LEAST_PACKED = 256
  */
 export async function packPageBody(received: ReceivedBody): Promise<PageBody> {
   const { decoded } = received
-  const facts = { bodySha256: createHash('sha256').update(decoded).digest('hex'), bodyLength: decoded.length }
+  const facts = { bodySha256: sha256Hex(decoded), bodyLength: decoded.length }
   if (received.encoding !== 'identity') return { body: received.body, bodyEncoding: received.encoding, ...facts }
   if (decoded.length >= LEAST_PACKED) {
     const { body, bodyEncoding } = await pack(decoded)
@@ -80,7 +80,7 @@ function checked(page: PackedPage, { bytes, problem }: Unpacked): UnpackedPage {
   if (problem === 'size') return broken(page, `it decodes to more than the ${page.bodyLength} bytes that the page says`)
   if (problem !== null) return broken(page, problem === 'cut' ? 'it ends too early' : 'it is damaged')
   if (bytes.length !== page.bodyLength) return broken(page, `it decodes to ${bytes.length} bytes; the page says ${page.bodyLength}`)
-  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  const sha256 = sha256Hex(bytes)
   return sha256 === page.bodySha256 ? { ok: true, bytes } : broken(page, `its sha256 is ${sha256}; the page says ${page.bodySha256}`)
 }
 

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { gunzipSync, gunzip as gunzipWithCallback } from 'node:zlib'
 import avsc from 'avsc'
 import kafkajs from 'kafkajs'
 import { Pool } from 'undici'
+import { registerZstdCodec } from './zstd-codec.ts'
 
 /**
  * What one writes in an afternoon, with nothing in it that could be left out: requests by undici, gunzip, avsc, kafkajs in sends of 16.
@@ -24,20 +24,10 @@ export interface BareLoopOptions {
 }
 
 const options = JSON.parse(process.argv[2] ?? '{}') as BareLoopOptions
-const { CompressionTypes, CompressionCodecs, Kafka, logLevel } = kafkajs
+const { CompressionTypes, Kafka, logLevel } = kafkajs
 const PAGES_PER_SEND = 16
 
-if (options.store === 'zstd') {
-  const require = createRequire(`${options.zstdFolder}/package.json`)
-  const { Encoder } = require('@toondepauw/node-zstd') as { Encoder: new (level: number) => { encodeSync: (bytes: Buffer) => Buffer } }
-  const encoder = new Encoder(3)
-  CompressionCodecs[CompressionTypes.ZSTD] = () => ({
-    compress: async (message: { buffer: Buffer }) => encoder.encodeSync(message.buffer),
-    decompress: async () => {
-      throw new Error('a bare loop only writes')
-    },
-  })
-}
+if (options.store === 'zstd' && options.zstdFolder !== undefined) registerZstdCodec(options.zstdFolder, kafkajs)
 
 const schema = readFileSync(fileURLToPath(new URL('../../schemas/Page.avsc', import.meta.url)), 'utf8')
 const pageType = avsc.Type.forSchema(JSON.parse(schema) as avsc.Schema)

@@ -1,7 +1,5 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Page } from '../../src/message/generated/types.ts'
 import { unpackPageBody } from '../../src/message/page-body.ts'
@@ -12,6 +10,7 @@ import { BenchSite, hostNames } from './bench-site.ts'
 import { type BenchBroker, FetchDeployment, type LoopDelay, until } from './fetch-deployment.ts'
 import { type Goal, median, print, printTable } from './figures.ts'
 import { cpuSeconds, loadAverage } from './machine-usage.ts'
+import { hasZstdCodec, registerZstdCodec } from './zstd-codec.ts'
 
 /**
  * G3 and G13: the fetch stage against the loop that has nothing in it. Both write every page to Kafka with acknowledgement of all
@@ -38,13 +37,13 @@ const WARM_PAGES = 600
 export async function fetchThroughput(broker: BenchBroker, options: ThroughputOptions): Promise<Goal[]> {
   const site = await BenchSite.start({ latencyMs: options.latencyMs, keepLog: false })
   const zstd = process.env.MILLRACE_BENCH_ZSTD
-  const hasZstd = zstd !== undefined && existsSync(join(zstd, 'node_modules', '@toondepauw', 'node-zstd'))
   const deployment = await FetchDeployment.open(broker, [
     `fetch.concurrency=${options.concurrency}`,
     'politeness.default.ratePerSecond=1000',
     'politeness.default.concurrency=4',
   ])
-  const contenders = ['fetch stage', 'bare loop', ...(hasZstd ? ['bare loop, zstd'] : [])]
+  if (hasZstdCodec(zstd)) registerZstdCodec(zstd, deployment.runtime.client.kafkajs)
+  const contenders = ['fetch stage', 'bare loop', ...(hasZstdCodec(zstd) ? ['bare loop, zstd'] : [])]
   const rounds = new Map<string, Round[]>(contenders.map((name) => [name, []]))
   try {
     for (let round = 0; round < options.rounds; round += 1) {
@@ -68,7 +67,9 @@ async function stageRound(deployment: FetchDeployment, broker: BenchBroker, site
   const perHost = Math.ceil(options.pages / HOSTS)
   const before = await deployment.pageCount()
   await deployment.produce(
-    Array.from({ length: perHost }, (_, index) => hostNames(HOSTS).map((host) => ({ url: site.url(host, index) }))).flat(),
+    Array.from({ length: perHost }, (_, index) =>
+      hostNames(HOSTS).map((host) => ({ url: site.url(host, index), crawlId: 'bench' })),
+    ).flat(),
   )
   const program = deployment.start('fetch')
   const total = perHost * HOSTS
@@ -109,7 +110,7 @@ async function bareRound(
   const figures = await measure(broker, child.pid ?? 0, () => deployment.messageCount(topic), total)
   await ended
   const raw = deployment.runtime.codec.schemas.current('Page')
-  await verify(deployment, topic, 0, total, (bytes) => raw.decode(bytes) as Page, store === 'packed')
+  await verify(deployment, topic, 0, total, (bytes) => raw.decode(bytes) as Page)
   return figures
 }
 
@@ -147,14 +148,13 @@ async function verify(
   skipped: number,
   total: number,
   decode: (bytes: Buffer) => Page,
-  hasBody = true,
 ): Promise<void> {
   const pages = benchPages()
   const seen = new Map<string, number>()
   let count = 0
   for await (const { value } of deployment.messages(topic)) {
     count += 1
-    if (value === null || !hasBody) continue
+    if (value === null) continue
     const page = decode(value)
     const expected = pages[pageIndex(new URL(page.url).pathname, pages.length)]
     const body = await unpackPageBody({ ...page, bodySha256: expected?.sha256 ?? '' })
@@ -162,7 +162,7 @@ async function verify(
     seen.set(page.url, (seen.get(page.url) ?? 0) + 1)
   }
   if (count !== skipped + total) throw new Error(`${topic} holds ${count} pages; expected ${skipped + total}`)
-  if (hasBody && seen.size !== total) throw new Error(`${topic} holds pages of ${seen.size} URLs; expected ${total}`)
+  if (seen.size !== total) throw new Error(`${topic} holds pages of ${seen.size} URLs; expected ${total}`)
 }
 
 function report(rounds: ReadonlyMap<string, readonly Round[]>, options: ThroughputOptions): Goal[] {

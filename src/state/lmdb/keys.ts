@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { digestOfParts } from '../../kernel/digest.ts'
 
 /**
  * Keys of the file: 8 bytes of the namespace, one byte for the kind of thing, then hashes or names. Names that a caller chooses are
@@ -57,14 +57,7 @@ export function groupDigest(id: string): Buffer {
 
 /** First bytes of sha256 over the parts, each behind its length. */
 export function digest(parts: readonly (string | number)[], bytes: number): Buffer {
-  const hash = createHash('sha256')
-  for (const part of parts) {
-    const text = Buffer.from(String(part))
-    const length = Buffer.alloc(4)
-    length.writeUInt32BE(text.length)
-    hash.update(length).update(text)
-  }
-  return hash.digest().subarray(0, bytes)
+  return Buffer.from(digestOfParts(parts).slice(0, 2 * bytes), 'hex')
 }
 
 /** The smallest key above all that begin with `prefix`. Shape: the last byte of our prefixes is never 255 for kinds; hashes may be. */
