@@ -1,9 +1,18 @@
-import { type DeadLetterFilter, type ListedDeadLetter, listDeadLetters, showDeadLetter } from '../control/dead-letters.ts'
+import {
+  type DeadLetterFilter,
+  deadLetterStats,
+  domainOf,
+  type ListedDeadLetter,
+  listDeadLetters,
+  showDeadLetter,
+} from '../control/dead-letters.ts'
 import { parseTime } from '../control/parse-time.ts'
+import { type ResolveReport, resolveDeadLetters } from '../control/requeue.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import type { DeadLetterAction } from '../message/dead-letter-marks.ts'
 import type { CommandContext } from './context.ts'
-import { renderTable, toJson } from './render.ts'
+import { counted, renderCount, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
 
 export interface DeadLetterFlags {
@@ -11,21 +20,18 @@ export interface DeadLetterFlags {
   readonly code?: string
   readonly domain?: string
   readonly since?: string
-  readonly max?: string
+  readonly limit?: string
+  readonly all?: boolean
+  readonly execute?: boolean
 }
 
 /** A table of more rows than this is printed in pieces, so that memory stays bounded. */
 const ROWS_AT_ONCE = 500
+const right = 'right' as const
 
 export async function list(context: CommandContext, flags: DeadLetterFlags): Promise<void> {
   const { config } = context.loadConfig()
-  const filter: DeadLetterFilter = {
-    ...(flags.stage === undefined ? {} : { stage: flags.stage }),
-    ...(flags.code === undefined ? {} : { code: flags.code }),
-    ...(flags.domain === undefined ? {} : { domain: flags.domain }),
-    ...(flags.since === undefined ? {} : { since: parseTime(flags.since, '--since', systemClock.now()) }),
-    ...(flags.max === undefined ? {} : { max: maxOf(flags.max) }),
-  }
+  const filter = filterOf(flags)
   await withRuntime(context, config, 'millrace dead-letters list', async (runtime) => {
     let rows: string[][] = []
     let count = 0
@@ -44,21 +50,20 @@ export async function list(context: CommandContext, flags: DeadLetterFlags): Pro
     }
     await flush()
     if (!context.globals.json)
-      context.note(count === 0 ? 'no dead letters' : `${count} dead letters; \`millrace dead-letters show P:N\` shows one`)
+      context.note(count === 0 ? 'no dead letters' : `${counted(count, 'dead letter')}; \`millrace dead-letters show P:N\` shows one`)
   })
 }
 
-function rowOf({ partition, offset, timestamp, key, info }: ListedDeadLetter): string[] {
-  return [`${partition}:${offset}`, new Date(timestamp).toISOString().slice(0, 19), info.stage ?? '', info.code ?? '', key ?? '']
+function rowOf({ partition, offset, timestamp, key, info, resolved }: ListedDeadLetter): string[] {
+  const code = resolved === undefined ? (info.code ?? '') : `${info.code ?? ''} (${resolved.action})`
+  return [`${partition}:${offset}`, timeText(timestamp), info.stage ?? '', code, key ?? '']
 }
 
 export async function show(context: CommandContext, place: string, raw: boolean): Promise<void> {
-  const match = /^(\d+):(\d+)$/.exec(place)
-  if (match === null)
-    throw new MillraceError('USAGE', `${JSON.stringify(place)} is not PARTITION:OFFSET, as \`dead-letters list\` shows them`)
+  const [partition, offset] = placeOf(place)
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace dead-letters show', async (runtime) => {
-    const letter = await showDeadLetter(runtime, Number(match[1]), BigInt(match[2] ?? 0))
+    const letter = await showDeadLetter(runtime, partition, offset)
     if (letter === undefined) throw new MillraceError('USAGE', `there is no dead letter at ${place}`)
     if (raw) {
       await new Promise<void>((resolve) => process.stdout.write(letter.value ?? Buffer.alloc(0), () => resolve()))
@@ -68,9 +73,10 @@ export async function show(context: CommandContext, place: string, raw: boolean)
       await context.out(toJson({ ...letter, value: letter.value?.toString('base64') ?? null }))
       return
     }
-    const { info } = letter
+    const { info, resolved } = letter
     await context.out(`${info.code ?? ''} at ${info.stage ?? ''}, ${new Date(letter.timestamp).toISOString()}`)
     await context.out(`${info.message ?? ''}`)
+    if (resolved !== undefined) await context.out(`${resolved.action} ${new Date(resolved.at).toISOString()}`)
     if (info.extractor !== undefined) await context.out(`extractor ${info.extractor}`)
     if (info.original !== undefined)
       await context.out(`came from ${info.original.topic}, partition ${info.original.partition}, offset ${info.original.offset}`)
@@ -79,6 +85,115 @@ export async function show(context: CommandContext, place: string, raw: boolean)
     )
     await context.out(preview(letter.value))
   })
+}
+
+export async function stats(context: CommandContext, flags: DeadLetterFlags): Promise<void> {
+  const { config } = context.loadConfig()
+  const filter = filterOf(flags)
+  await withRuntime(context, config, 'millrace dead-letters stats', async (runtime) => {
+    const report = await deadLetterStats(runtime, filter, context.draining)
+    if (context.globals.json) {
+      await context.out(toJson(report))
+      return
+    }
+    const { open, requeued, dropped, oldestAt, newestAt } = report
+    await context.out(`${renderCount(open)} open, ${renderCount(requeued)} requeued, ${renderCount(dropped)} dropped`)
+    if (oldestAt !== null && newestAt !== null) await context.out(`the open ones from ${timeText(oldestAt)} to ${timeText(newestAt)}`)
+    const others = report.otherDomains === 0 ? {} : { '(others)': report.otherDomains }
+    for (const [title, counts] of [
+      ['STAGE', report.byStage],
+      ['CODE', report.byCode],
+      ['DOMAIN', { ...report.byDomain, ...others }],
+    ] as const) {
+      if (Object.keys(counts).length === 0) continue
+      await context.out('')
+      await context.out(
+        renderTable(
+          [
+            { title, flexible: true },
+            { title: 'OPEN', align: right },
+          ],
+          Object.entries(counts).map(([name, count]) => [name, renderCount(count)]),
+        ),
+      )
+    }
+  })
+}
+
+/** `requeue` and `drop`. Exit code 3 where some had to be left. */
+export async function resolve(
+  context: CommandContext,
+  action: DeadLetterAction,
+  places: readonly string[],
+  flags: DeadLetterFlags,
+): Promise<void> {
+  const { config } = context.loadConfig()
+  const filter = filterOf(flags, places)
+  const execute = flags.execute === true
+  const owner = `millrace dead-letters ${action === 'requeued' ? 'requeue' : 'drop'}`
+  await withRuntime(context, config, owner, async (runtime) => {
+    const report = await resolveDeadLetters(runtime, { action, filter, execute, signal: context.draining })
+    if (context.globals.json) await context.out(toJson(report))
+    else await writeResolved(context, report)
+    if (Object.keys(report.left).length > 0) context.setExitCode(3)
+  })
+}
+
+async function writeResolved(context: CommandContext, report: ResolveReport): Promise<void> {
+  const { executed, tasks, pages, samePage, dropped, left, examples } = report
+  const leftCount = Object.values(left).reduce((sum, count) => sum + (count ?? 0), 0)
+  const count = tasks + pages + samePage + dropped + leftCount
+  if (count === 0) {
+    context.note('no dead letters')
+    return
+  }
+  await context.out(
+    renderTable(
+      [{ title: 'P:N' }, { title: 'CODE' }, { title: executed ? 'BECAME' : 'WOULD BE' }, { title: 'KEY', flexible: true }],
+      examples.map(({ place, code, becomes, reason, key }) => [
+        place,
+        code ?? '',
+        becomes === 'left' ? `left: ${reason ?? ''}` : BECOMES[becomes],
+        key ?? '',
+      ]),
+    ),
+  )
+  if (count > examples.length) await context.out(`and ${renderCount(count - examples.length)} more`)
+  const parts = [
+    ...(tasks > 0 ? [`${counted(tasks, 'new task')}`] : []),
+    ...(pages + samePage > 0 ? [`${counted(pages, 'page')} for extract`] : []),
+    ...(dropped > 0 ? [`${renderCount(dropped)} dropped`] : []),
+    ...Object.entries(left).map(([reason, count]) => `${renderCount(count ?? 0)} left as they are: ${reason}`),
+  ]
+  await context.out(`\n${executed ? '' : 'would be '}${parts.join(', ')}`)
+  if (!executed) context.note('nothing was written: add --execute')
+}
+
+const BECOMES = { task: 'new task', page: 'page', 'same-page': 'same page', dropped: 'dropped' } as const
+
+function filterOf(flags: DeadLetterFlags, places: readonly string[] = []): DeadLetterFilter {
+  const named = new Set(places.map((place) => placeOf(place).join(':')))
+  return {
+    ...(flags.stage === undefined ? {} : { stage: flags.stage }),
+    ...(flags.code === undefined ? {} : { code: flags.code }),
+    ...(flags.domain === undefined ? {} : { domain: domainOf({ key: flags.domain }) ?? flags.domain }),
+    ...(flags.since === undefined ? {} : { since: parseTime(flags.since, '--since', systemClock.now()) }),
+    ...(flags.limit === undefined ? {} : { limit: limitOf(flags.limit) }),
+    ...(flags.all === true ? { withResolved: true } : {}),
+    ...(named.size === 0 ? {} : { places: named }),
+  }
+}
+
+/** Shape: partition and offset. Errors: USAGE. */
+function placeOf(text: string): [number, bigint] {
+  const match = /^(\d{1,9}):(\d{1,18})$/.exec(text)
+  if (match === null)
+    throw new MillraceError('USAGE', `${JSON.stringify(text)} is not PARTITION:OFFSET, as \`dead-letters list\` shows them`)
+  return [Number(match[1]), BigInt(match[2] ?? 0)]
+}
+
+function timeText(epochMs: number): string {
+  return new Date(epochMs).toISOString().slice(0, 19)
 }
 
 /** Text as text, anything else as hex; the first bytes of it. */
@@ -90,7 +205,7 @@ function preview(value: Buffer | null): string {
   return `${isText ? text : head.toString('hex')}${value.length > head.length ? ' …' : ''}`
 }
 
-function maxOf(text: string): number {
+function limitOf(text: string): number {
   if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
-  throw new MillraceError('USAGE', `--max: ${JSON.stringify(text)} is not a whole number above 0`)
+  throw new MillraceError('USAGE', `--limit: ${JSON.stringify(text)} is not a whole number above 0`)
 }

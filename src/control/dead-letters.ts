@@ -1,5 +1,7 @@
 import { readLog, readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
+import { subject } from '../message/command.ts'
+import { type Resolved, ResolvedLetters } from '../message/dead-letter-marks.ts'
 import { type DeadLetterInfo, readDeadLetter } from '../message/read-dead-letter.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
@@ -11,7 +13,11 @@ export interface DeadLetterFilter {
   readonly domain?: string
   /** Epoch ms. */
   readonly since?: number
-  readonly max?: number
+  /** These alone, by `PARTITION:OFFSET`. */
+  readonly places?: ReadonlySet<string>
+  /** Those that are dealt with as well. */
+  readonly withResolved?: boolean
+  readonly limit?: number
 }
 
 export interface ListedDeadLetter {
@@ -22,30 +28,72 @@ export interface ListedDeadLetter {
   readonly key: string | null
   readonly bytes: number
   readonly info: DeadLetterInfo
+  /** What was done about it; undefined: it is open. */
+  readonly resolved: Resolved | undefined
 }
+
+/** A dead letter with all that lies on the topic. */
+export interface FoundDeadLetter {
+  readonly message: KafkaMessage
+  readonly listed: ListedDeadLetter
+}
+
+/** How many dead letters there are, by what they have in common; the most first. */
+export interface DeadLetterStats {
+  readonly open: number
+  readonly requeued: number
+  readonly dropped: number
+  /** Of the open ones. */
+  readonly byStage: Readonly<Record<string, number>>
+  readonly byCode: Readonly<Record<string, number>>
+  /** The domains with the most; the rest is in `otherDomains`. */
+  readonly byDomain: Readonly<Record<string, number>>
+  readonly otherDomains: number
+  /** Epoch ms of the oldest and the newest open one; null where there is none. */
+  readonly oldestAt: number | null
+  readonly newestAt: number | null
+}
+
+/** Domains that statistics name, and those that are counted at all: the memory must not grow with the log. */
+const DOMAINS_SHOWN = 20
+const DOMAINS_COUNTED = 10_000
 
 /** Dead letters that fit the filter, in the order of each partition. */
 export async function* listDeadLetters(runtime: Runtime, filter: DeadLetterFilter, signal?: AbortSignal): AsyncGenerator<ListedDeadLetter> {
-  const topic = runtime.topics.deadLetters
-  await requireTopics(runtime, [topic])
-  const start = filter.since === undefined ? ('earliest' as const) : await runtime.admin.offsetsForTime(topic, filter.since)
-  const log = readLog({
-    client: runtime.client,
-    clock: runtime.clock,
-    observer: runtime.observer,
-    from: new Map([[topic, start]]),
-    ...(signal === undefined ? {} : { signal }),
-  })
-  let given = 0
-  for await (const event of log) {
-    if (event.kind !== 'batch') continue
-    for (const message of event.messages) {
-      const letter = listed(message)
-      if (!fits(letter, filter)) continue
-      yield letter
-      given += 1
-      if (filter.max !== undefined && given >= filter.max) return
-    }
+  await requireTopics(runtime, [runtime.topics.deadLetters])
+  const partitions = await runtime.admin.partitions(runtime.topics.deadLetters)
+  for await (const { listed } of findDeadLetters(runtime, partitions, filter, signal)) yield listed
+}
+
+/** Counts what fits the filter. */
+export async function deadLetterStats(runtime: Runtime, filter: DeadLetterFilter, signal?: AbortSignal): Promise<DeadLetterStats> {
+  const counts = { open: 0, requeued: 0, dropped: 0 }
+  const stages = new Map<string, number>()
+  const codes = new Map<string, number>()
+  const domains = new Map<string, number>()
+  let otherDomains = 0
+  let oldestAt: number | null = null
+  let newestAt: number | null = null
+  for await (const letter of listDeadLetters(runtime, { ...filter, withResolved: true }, signal)) {
+    counts[letter.resolved?.action ?? 'open'] += 1
+    if (letter.resolved !== undefined) continue
+    increment(stages, letter.info.stage ?? 'unknown')
+    increment(codes, letter.info.code ?? 'unknown')
+    const domain = domainOf(letter) ?? 'unknown'
+    if (domains.has(domain) || domains.size < DOMAINS_COUNTED) increment(domains, domain)
+    else otherDomains += 1
+    oldestAt = Math.min(oldestAt ?? letter.timestamp, letter.timestamp)
+    newestAt = Math.max(newestAt ?? letter.timestamp, letter.timestamp)
+  }
+  const ranked = byCount(domains)
+  return {
+    ...counts,
+    byStage: Object.fromEntries(byCount(stages)),
+    byCode: Object.fromEntries(byCount(codes)),
+    byDomain: Object.fromEntries(ranked.slice(0, DOMAINS_SHOWN)),
+    otherDomains: ranked.slice(DOMAINS_SHOWN).reduce((sum, [, count]) => sum + count, otherDomains),
+    oldestAt,
+    newestAt,
   }
 }
 
@@ -59,10 +107,60 @@ export async function showDeadLetter(
   const partitions = await runtime.admin.partitions(runtime.topics.deadLetters)
   if (!partitions.includes(partition)) return undefined
   const message = await readOne(runtime.admin.session, { topic: runtime.topics.deadLetters, partition }, offset)
-  return message === undefined ? undefined : { ...listed(message), value: message.value }
+  if (message === undefined) return undefined
+  return { ...listed(message, await resolvedLetters(runtime)), value: message.value }
 }
 
-function listed(message: KafkaMessage): ListedDeadLetter {
+/**
+ * What lies in these partitions and fits, with its bytes. Reads what is there now, and what is dealt with as `control` says now.
+ * Shape: in the order of each partition.
+ */
+export async function* findDeadLetters(
+  runtime: Runtime,
+  partitions: readonly number[],
+  filter: DeadLetterFilter,
+  signal?: AbortSignal,
+): AsyncGenerator<FoundDeadLetter> {
+  const topic = runtime.topics.deadLetters
+  const since = filter.since === undefined ? undefined : await runtime.admin.offsetsForTime(topic, filter.since)
+  const resolved = await resolvedLetters(runtime)
+  const log = readLog({
+    client: runtime.client,
+    clock: runtime.clock,
+    observer: runtime.observer,
+    from: new Map([[topic, new Map(partitions.map((partition) => [partition, since?.get(partition) ?? ('earliest' as const)]))]]),
+    ...(signal === undefined ? {} : { signal }),
+  })
+  let given = 0
+  for await (const event of log) {
+    if (event.kind !== 'batch') continue
+    for (const message of event.messages) {
+      const letter = listed(message, resolved)
+      if (!fits(letter, filter)) continue
+      yield { message, listed: letter }
+      given += 1
+      if (filter.limit !== undefined && given >= filter.limit) return
+    }
+  }
+}
+
+/** Registrable domain that a dead letter is about; undefined where its key names none. */
+export function domainOf({ key }: Pick<ListedDeadLetter, 'key'>): string | undefined {
+  if (key === null || key === '') return undefined
+  const domain = URL.canParse(key) ? registrableDomain(key) : ''
+  return domain === '' ? key : domain
+}
+
+/** `control` is read to its end, so that what was done a moment ago is known. */
+async function resolvedLetters(runtime: Runtime): Promise<ResolvedLetters> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  const resolved = new ResolvedLetters()
+  for (const command of control.withPrefix(subject.deadLetters(''))) resolved.add(command)
+  return resolved
+}
+
+function listed(message: KafkaMessage, resolved: ResolvedLetters): ListedDeadLetter {
   const { partition, offset, timestamp, key, value } = message
   return {
     partition,
@@ -71,14 +169,23 @@ function listed(message: KafkaMessage): ListedDeadLetter {
     key: key?.toString('utf8') ?? null,
     bytes: value?.length ?? 0,
     info: readDeadLetter(message.headers),
+    resolved: resolved.get(message),
   }
 }
 
 function fits(letter: ListedDeadLetter, filter: DeadLetterFilter): boolean {
+  if (filter.withResolved !== true && letter.resolved !== undefined) return false
+  if (filter.places !== undefined && !filter.places.has(`${letter.partition}:${letter.offset}`)) return false
   if (filter.stage !== undefined && letter.info.stage !== filter.stage) return false
   if (filter.code !== undefined && letter.info.code !== filter.code) return false
   if (filter.since !== undefined && letter.timestamp < filter.since) return false
-  if (filter.domain === undefined) return true
-  const { key } = letter
-  return key !== null && (key === filter.domain || (URL.canParse(key) && registrableDomain(key) === filter.domain))
+  return filter.domain === undefined || domainOf(letter) === filter.domain
+}
+
+function increment(counts: Map<string, number>, name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1)
+}
+
+function byCount(counts: ReadonlyMap<string, number>): [string, number][] {
+  return [...counts].sort(([a, left], [b, right]) => right - left || (a < b ? -1 : 1))
 }

@@ -27,6 +27,8 @@ export const HEADER = {
   moved: 'millrace-moved',
   /** The one extractor that a requeued page is meant for; the frontier skips such pages. */
   only: 'millrace-only',
+  /** `PARTITION:OFFSET` of the dead letter that a requeued task or page was. */
+  requeued: 'millrace-requeued',
 } as const
 
 /** Headers as they come from Kafka or go to it. */

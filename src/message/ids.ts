@@ -44,6 +44,14 @@ export function hopTaskId(parentTaskId: string, attempt: number, hop: number, ur
   return h(parentTaskId, attempt, hop, url)
 }
 
+/**
+ * Task that a dead letter becomes when it is requeued: another one, since the first has its final outcome. The same dead letter is
+ * always the same task.
+ */
+export function requeuedTaskId(taskId: string, deadLetter: { readonly partition: number; readonly offset: bigint }): string {
+  return h(taskId, 'requeued', deadLetter.partition, deadLetter.offset)
+}
+
 /** One attempt of a task; a repeat of the same attempt has the same id. */
 export function fetchId(taskId: string, attempt: number): string {
   return h(taskId, attempt)

@@ -43,6 +43,8 @@ export interface GroupNames {
   readonly fetch: string
   readonly delay: string
   readonly frontier: string
+  /** Of the commands that deal with dead letters: nobody reads in it, it makes their transactions shut each other out. */
+  readonly deadLetters: string
   /** Group of a set of extractors; `undefined` is the one of all. */
   readonly extract: (name?: string) => string
   readonly replay: (replayId: string) => string
@@ -53,6 +55,7 @@ export function groupNames(prefix: string): GroupNames {
     fetch: `${prefix}fetch`,
     delay: `${prefix}delay`,
     frontier: `${prefix}frontier`,
+    deadLetters: `${prefix}dead-letters`,
     extract: (name) => (name === undefined ? `${prefix}extract` : `${prefix}extract.${name}`),
     replay: (replayId) => `${prefix}replay.${replayId}`,
   }

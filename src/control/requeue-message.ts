@@ -1,0 +1,151 @@
+import { createHash } from 'node:crypto'
+import { chainBefore } from '../fetch/task-endings.ts'
+import type { LayoutSource } from '../kafka/layout.ts'
+import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
+import { BATCH_OVERHEAD_BYTES, messageBytes } from '../kafka/outgoing.ts'
+import type { TaskPublisher } from '../kafka/task-publisher.ts'
+import { errorText, isMillraceError } from '../kernel/errors.ts'
+import type { MessageCodec } from '../message/codec.ts'
+import { completeTask } from '../message/complete-task.ts'
+import { decodeTask } from '../message/decode-task.ts'
+import type { UrlTask } from '../message/generated/types.ts'
+import { HEADER, headerValue } from '../message/header-names.ts'
+import { requeuedTaskId } from '../message/ids.ts'
+import { LANES, type TopicNames } from '../message/topics.ts'
+import { partitionFor } from '../url/partition.ts'
+import type { FoundDeadLetter } from './dead-letters.ts'
+
+/** Why a dead letter can't be put back. */
+export type NotRequeued =
+  /** The task is not to be fetched after a time that has passed. */
+  | 'expired'
+  /** Its URL can't be fetched, now or ever. */
+  | 'bad-url'
+  /** It can't be read now either. */
+  | 'unreadable'
+  /** Its bytes are cut, and the original has left its topic. */
+  | 'original-gone'
+  /** It would not fit the topic. */
+  | 'too-large'
+
+export type Requeue =
+  | { readonly kind: 'task'; readonly message: OutgoingMessage; readonly task: UrlTask }
+  | { readonly kind: 'page'; readonly message: OutgoingMessage }
+  | { readonly kind: 'not'; readonly reason: NotRequeued; readonly detail: string }
+
+export interface RequeueParts {
+  readonly codec: MessageCodec
+  readonly publisher: TaskPublisher
+  readonly layout: LayoutSource
+  readonly topics: TopicNames
+  readonly clusterId: string
+  readonly maxBatchBytes: (topic: string) => number
+  readonly now: number
+  /** The message that its producer wrote; undefined where it is gone. Asked for dead letters whose bytes are cut. */
+  readonly readOriginal: (place: { topic: string; partition: number; offset: bigint }) => Promise<KafkaMessage | undefined>
+}
+
+const EXTRACT = 'extract'
+
+/**
+ * What a dead letter becomes when it is tried again. One of extract is its page once more, for the one extractor that failed; any other
+ * is a task of its own, from its first attempt on, since the first task has its final outcome already.
+ */
+export async function requeueOf(found: FoundDeadLetter, parts: RequeueParts): Promise<Requeue> {
+  const value = await wholeValue(found, parts)
+  if (value === undefined) return not('original-gone', 'its bytes are cut, and the original message is no longer on its topic')
+  const { info } = found.listed
+  const isPage = info.stage === EXTRACT || info.original?.topic === parts.topics.html
+  await parts.codec.ensureSchemas([value])
+  const requeue = isPage ? pageAgain(found, value, parts) : taskAgain(found, value, parts)
+  if (requeue.kind === 'not') return requeue
+  const bytes = messageBytes(requeue.message) + BATCH_OVERHEAD_BYTES
+  const limit = parts.maxBatchBytes(requeue.message.topic)
+  return bytes <= limit ? requeue : not('too-large', `it takes ${bytes} bytes, and ${requeue.message.topic} takes ${limit}`)
+}
+
+async function wholeValue({ message, listed }: FoundDeadLetter, parts: RequeueParts): Promise<Buffer | null | undefined> {
+  const { truncated, original } = listed.info
+  if (truncated === undefined || !truncated.parts.includes('value')) return message.value
+  const found = original === undefined ? undefined : await parts.readOriginal(original)
+  if (found === undefined || found.value === null) return undefined
+  // A topic that was made anew has another message there.
+  return createHash('sha256').update(found.value).digest('hex') === truncated.fullSha256 ? found.value : undefined
+}
+
+function taskAgain(found: FoundDeadLetter, value: Buffer | null, parts: RequeueParts): Requeue {
+  const { message, listed } = found
+  const { codec, publisher, clusterId, topics, now } = parts
+  let completed: ReturnType<typeof completeTask>
+  try {
+    const { topic, partition, offset, timestamp } = listed.info.original ?? message
+    const lane = LANES.find((name) => topics.urls[name] === topic)
+    completed = completeTask(decodeTask(codec, value), {
+      clusterId,
+      topic,
+      partition,
+      offset,
+      timestamp: timestamp ?? message.timestamp,
+      ...(lane === undefined ? {} : { lane }),
+      traceparent: headerValue(message.headers, HEADER.traceparent),
+    })
+  } catch (error) {
+    if (isMillraceError(error) && error.disposition === 'dead-letter') return not('unreadable', errorText(error))
+    throw error
+  }
+  const { task } = completed
+  if (!completed.ok) return not('bad-url', completed.detail)
+  if (task.expiresAt !== null && task.expiresAt <= now)
+    return not('expired', `its expiresAt was ${new Date(task.expiresAt).toISOString()}: produce the URL anew`)
+  const again: UrlTask = {
+    ...task,
+    taskId: requeuedTaskId(task.taskId, message),
+    attempt: 1,
+    redirects: chainBefore(task),
+    // The first task holds the claim of the URL, and would make a duplicate of this one.
+    dedup: 'none',
+    enqueuedAt: now,
+  }
+  return { kind: 'task', task: again, message: publisher.laneMessage(again, { [HEADER.requeued]: placeOf(message) }) }
+}
+
+function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, parts: RequeueParts): Requeue {
+  const { codec, layout, topics, now } = parts
+  try {
+    codec.decode('Page', value)
+  } catch (error) {
+    if (isMillraceError(error) && error.disposition === 'dead-letter') return not('unreadable', errorText(error))
+    throw error
+  }
+  const name = listed.info.extractor?.split(':')[0]
+  const count = layout().partitionsOf(topics.html)
+  return {
+    kind: 'page',
+    message: {
+      topic: topics.html,
+      partition: message.key === null ? message.partition % count : partitionFor(message.key, count),
+      key: message.key,
+      value,
+      headers: { ...carriedHeaders(message), ...(name === undefined ? {} : { [HEADER.only]: name }), [HEADER.requeued]: placeOf(message) },
+      // Not that of the page: html may be about to drop what was fetched then.
+      timestamp: now,
+    },
+  }
+}
+
+/** Of the dead letter only what the message had before it was one. */
+const OF_ITS_MESSAGE: readonly string[] = [HEADER.traceparent, HEADER.contentType, HEADER.schema, HEADER.only]
+
+function carriedHeaders(message: KafkaMessage): Record<string, Buffer> {
+  return Object.fromEntries(
+    Object.entries(message.headers).filter(([name]) => OF_ITS_MESSAGE.includes(name) || !name.startsWith('millrace-')),
+  )
+}
+
+export function placeOf({ partition, offset }: { readonly partition: number; readonly offset: bigint }): string {
+  return `${partition}:${offset}`
+}
+
+function not(reason: NotRequeued, detail: string): Requeue {
+  return { kind: 'not', reason, detail }
+}

@@ -1,0 +1,265 @@
+import { readOne } from '../kafka/log-reader.ts'
+import type { OutgoingMessage } from '../kafka/message.ts'
+import { createPartitionTransactions, type PartitionTransactions } from '../kafka/transactional.ts'
+import { backoffMs } from '../kernel/backoff.ts'
+import { isMillraceError } from '../kernel/errors.ts'
+import { newCommand, subject } from '../message/command.ts'
+import { type DeadLetterAction, type DeadLetterMark, offsetRanges } from '../message/dead-letter-marks.ts'
+import type { UrlTask } from '../message/generated/types.ts'
+import { uuidV7 } from '../message/ids.ts'
+import { type DeadLetterFilter, type FoundDeadLetter, findDeadLetters, type ListedDeadLetter } from './dead-letters.ts'
+import { type NotRequeued, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
+import { commandAuthor, type Runtime, requireTopics } from './runtime.ts'
+
+export interface ResolveOptions {
+  readonly action: DeadLetterAction
+  readonly filter: DeadLetterFilter
+  /** Without it nothing is written: the report says what would be. */
+  readonly execute: boolean
+  readonly signal?: AbortSignal
+}
+
+export interface ResolveReport {
+  readonly executed: boolean
+  /** Written to their lanes, as new tasks. */
+  readonly tasks: number
+  /** Written to html, for the extractor that failed. */
+  readonly pages: number
+  /** Other dead letters of a page that was written for all extractors. */
+  readonly samePage: number
+  readonly dropped: number
+  /** Left as they are, by reason. */
+  readonly left: Readonly<Partial<Record<NotRequeued, number>>>
+  /** The first of all these. */
+  readonly examples: readonly ResolvedExample[]
+}
+
+export interface ResolvedExample {
+  readonly place: string
+  readonly key: string | null
+  readonly code: string | null
+  readonly becomes: 'task' | 'page' | 'same-page' | 'dropped' | 'left'
+  /** Id of the new task. */
+  readonly taskId?: string
+  readonly reason?: NotRequeued
+  readonly detail?: string
+}
+
+const EXAMPLES = 20
+/** What goes into one transaction. */
+const CHUNK_LETTERS = 200
+const CHUNK_BYTES = 4_194_304
+/** A command that was killed holds up readers of the urls topics no longer than this. */
+const TRANSACTION_TIMEOUT_MS = 10_000
+const RETRY = { firstMs: 100, maxMs: 5_000 } as const
+const TRIES = 6
+
+/**
+ * Puts dead letters back, or marks them as dropped. What is written for a dead letter and the mark that it is dealt with commit in one
+ * transaction, so a command that is killed anywhere has done each of them whole or not at all, and the same command again goes on
+ * where it stopped. Of two at once over the same partition, the later one shuts the other out, and reads what that had done.
+ * Errors: KAFKA_FENCED where another such command took over; KAFKA_TRANSACTION_FAILED after several tries.
+ */
+export async function resolveDeadLetters(runtime: Runtime, options: ResolveOptions): Promise<ResolveReport> {
+  const { topics } = runtime
+  await requireTopics(runtime, [topics.deadLetters, topics.html, ...Object.values(topics.urls)])
+  const parts = await requeueParts(runtime)
+  const tally = new Tally(options)
+  for (const partition of await runtime.admin.partitions(topics.deadLetters)) {
+    if (options.signal?.aborted === true || tally.isFull) break
+    await new PartitionResolving(runtime, options, parts, tally, partition).run()
+  }
+  return tally.report()
+}
+
+async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
+  const { codec, topics, clusterId, maxBatchBytes, clock, admin } = runtime
+  return {
+    codec,
+    publisher: await runtime.publisher(),
+    layout: await runtime.layout(),
+    topics,
+    clusterId,
+    maxBatchBytes,
+    now: clock.now(),
+    readOriginal: async ({ topic, partition, offset }) => {
+      if (!(await admin.listTopics()).includes(topic) || !(await admin.partitions(topic)).includes(partition)) return undefined
+      return readOne(admin.session, { topic, partition }, offset)
+    },
+  }
+}
+
+/** One thing done about one dead letter. */
+interface Step {
+  readonly letter: ListedDeadLetter
+  readonly example: ResolvedExample
+  readonly message?: OutgoingMessage
+  readonly task?: UrlTask
+  /** A page that is written for all extractors, by where it lay first. */
+  readonly whole?: string
+}
+
+/** All dead letters of one partition, a transaction at a time. */
+class PartitionResolving {
+  readonly #runtime: Runtime
+  readonly #options: ResolveOptions
+  readonly #parts: RequeueParts
+  readonly #tally: Tally
+  readonly #partition: number
+  /** Pages that were written for all extractors, by where they lay first. */
+  readonly #wholePages = new Set<string>()
+
+  constructor(runtime: Runtime, options: ResolveOptions, parts: RequeueParts, tally: Tally, partition: number) {
+    this.#runtime = runtime
+    this.#options = options
+    this.#parts = parts
+    this.#tally = tally
+    this.#partition = partition
+  }
+
+  async run(): Promise<void> {
+    if (!this.#options.execute) return this.#work(undefined)
+    const { client, groups, topics, clock, observer, maxBatchBytes, admin } = this.#runtime
+    const transactions = createPartitionTransactions({
+      client,
+      groupId: groups.deadLetters,
+      topic: topics.deadLetters,
+      partition: this.#partition,
+      transactionTimeoutMs: TRANSACTION_TIMEOUT_MS,
+      clock,
+      observer,
+      maxBatchBytes,
+      session: admin.session,
+    })
+    try {
+      for (let tries = 1; ; tries += 1) {
+        try {
+          await transactions.fence()
+          return await this.#work(transactions)
+        } catch (error) {
+          // It may have committed: what is done is read from the marks, and the rest is tried again.
+          if (!isMillraceError(error, 'KAFKA_TRANSACTION_FAILED') || tries >= TRIES) throw error
+          await clock.sleep(backoffMs(RETRY, tries, 0.5), this.#options.signal)
+        }
+      }
+    } finally {
+      await transactions.close()
+    }
+  }
+
+  async #work(transactions: PartitionTransactions | undefined): Promise<void> {
+    const { filter, signal } = this.#options
+    const left = this.#tally.left
+    const rest = left === undefined ? filter : { ...filter, limit: left }
+    let chunk: Step[] = []
+    let bytes = 0
+    const flush = async (): Promise<void> => {
+      if (chunk.length === 0) return
+      if (transactions !== undefined) await this.#commit(transactions, chunk)
+      for (const { example, whole } of chunk) {
+        this.#tally.add(example)
+        if (whole !== undefined) this.#wholePages.add(whole)
+      }
+      chunk = []
+      bytes = 0
+    }
+    for await (const found of findDeadLetters(this.#runtime, [this.#partition], rest, signal)) {
+      const step = await this.#step(found, chunk)
+      chunk.push(step)
+      bytes += step.message?.value?.length ?? 0
+      if (chunk.length >= CHUNK_LETTERS || bytes >= CHUNK_BYTES) await flush()
+    }
+    if (signal?.aborted !== true) await flush()
+  }
+
+  async #step(found: FoundDeadLetter, before: readonly Step[]): Promise<Step> {
+    const { listed: letter } = found
+    const about = { place: placeOf(letter), key: letter.key, code: letter.info.code ?? null }
+    if (this.#options.action === 'dropped') return { letter, example: { ...about, becomes: 'dropped' } }
+    const whole = wholePageOf(letter, this.#runtime.topics.html)
+    if (whole !== undefined && (this.#wholePages.has(whole) || before.some((step) => step.whole === whole)))
+      return { letter, example: { ...about, becomes: 'same-page' } }
+    const requeue: Requeue = await requeueOf(found, this.#parts)
+    if (requeue.kind === 'not') return { letter, example: { ...about, becomes: 'left', reason: requeue.reason, detail: requeue.detail } }
+    const { message } = requeue
+    if (requeue.kind === 'task') {
+      const { task } = requeue
+      return { letter, message, task, example: { ...about, becomes: 'task', taskId: task.taskId } }
+    }
+    return { letter, message, example: { ...about, becomes: 'page' }, ...(whole === undefined ? {} : { whole }) }
+  }
+
+  async #commit(transactions: PartitionTransactions, chunk: readonly Step[]): Promise<void> {
+    const done = chunk.filter(({ example }) => example.becomes !== 'left')
+    const last = done.at(-1)
+    if (last === undefined) return
+    const messages = done.flatMap(({ message }) => message ?? [])
+    await transactions.commit([...messages, this.#mark(done.map(({ letter }) => letter))], last.letter.offset + 1n, '')
+    await this.#accept(done.flatMap(({ task }) => task ?? []))
+  }
+
+  #mark(letters: readonly ListedDeadLetter[]): OutgoingMessage {
+    const { codec, topics, clock, owner } = this.#runtime
+    const payload: DeadLetterMark = {
+      action: this.#options.action,
+      partition: this.#partition,
+      offsets: offsetRanges(letters.map(({ offset }) => offset)),
+      newestMs: letters.reduce((newest, { timestamp }) => Math.max(newest, timestamp), 0),
+    }
+    const command = newCommand({ clock, kind: 'set', subject: subject.deadLetters(uuidV7(clock)), payload, by: commandAuthor(owner) })
+    return {
+      topic: topics.control,
+      partition: 0,
+      key: command.subject,
+      value: codec.encode('Command', command, topics.control),
+      headers: codec.headers('Command'),
+    }
+  }
+
+  /** A run of the crawl that goes on waits for them from now on; fetch does the same when it reads them. */
+  async #accept(tasks: readonly UrlTask[]): Promise<void> {
+    const byCrawl = new Map<string, string[]>()
+    for (const { crawlId, taskId } of tasks) if (crawlId !== null) byCrawl.set(crawlId, [...(byCrawl.get(crawlId) ?? []), taskId])
+    if (byCrawl.size === 0) return
+    const state = await this.#runtime.state()
+    for (const [crawlId, taskIds] of byCrawl) await state.accept(crawlId, taskIds)
+  }
+}
+
+/** A page that no extractor could read is buried once by each group, and put back once for all. */
+function wholePageOf({ info }: ListedDeadLetter, html: string): string | undefined {
+  const { original, extractor } = info
+  return extractor === undefined && original?.topic === html ? `${original.partition}:${original.offset}` : undefined
+}
+
+class Tally {
+  readonly #options: ResolveOptions
+  readonly #counts = { task: 0, page: 0, 'same-page': 0, dropped: 0, left: 0 }
+  readonly #left: Partial<Record<NotRequeued, number>> = {}
+  readonly #examples: ResolvedExample[] = []
+
+  constructor(options: ResolveOptions) {
+    this.#options = options
+  }
+
+  /** How many more the limit allows; undefined where there is none. */
+  get left(): number | undefined {
+    const { limit } = this.#options.filter
+    return limit === undefined ? undefined : Math.max(0, limit - Object.values(this.#counts).reduce((sum, count) => sum + count, 0))
+  }
+
+  get isFull(): boolean {
+    return this.left === 0
+  }
+
+  add(example: ResolvedExample): void {
+    this.#counts[example.becomes] += 1
+    if (example.reason !== undefined) this.#left[example.reason] = (this.#left[example.reason] ?? 0) + 1
+    if (this.#examples.length < EXAMPLES) this.#examples.push(example)
+  }
+
+  report(): ResolveReport {
+    const { task, page, dropped, 'same-page': samePage } = this.#counts
+    return { executed: this.#options.execute, tasks: task, pages: page, samePage, dropped, left: this.#left, examples: this.#examples }
+  }
+}

@@ -1,0 +1,67 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Deployment } from '../support/deployment.ts'
+
+const STRICT = 'name: book\nversion: 1\nfields: { title: { select: h1, required: true } }\n'
+const LENIENT = 'name: book\nversion: 2\nfields: { title: h2 }\n'
+const OTHER = 'name: other\nversion: 1\nfields: { heading: h2 }\n'
+
+/** `/down` answers 503 until it is told otherwise; `/page` has no h1. */
+let isDown = true
+const asked: string[] = []
+const server = createServer((request, response) => {
+  const path = request.url ?? '/'
+  asked.push(path)
+  if (path === '/robots.txt') response.writeHead(404).end()
+  else if (path === '/down' && isDown) response.writeHead(503).end()
+  else response.writeHead(200, { 'content-type': 'text/html' }).end(`<h2>${path}</h2>`)
+})
+let deployment: Deployment
+let base = ''
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  base = `http://shop.example:${(server.address() as AddressInfo).port}`
+  deployment = await Deployment.open({ set: ['retry.maxAttempts=1'] })
+  deployment.file('book.yaml', STRICT)
+  deployment.file('other.yaml', OTHER)
+})
+afterAll(async () => {
+  await deployment.close()
+  server.close()
+})
+
+describe('what was given up on', () => {
+  it('is told by the commands, tried again when they say so, and adds up in the ledger', async () => {
+    const extractors = ['--extractor', 'book.yaml', '--extractor', 'other.yaml']
+    const first = await deployment.run(['run', `${base}/down`, `${base}/page`, ...extractors, '--crawl', 'c'])
+    expect(first.code).toBe(3)
+    const stats = JSON.parse((await deployment.run(['dead-letters', 'stats', '--json'])).stdout)
+    expect(stats).toMatchObject({ open: 2, byStage: { fetch: 1, extract: 1 }, byDomain: { 'shop.example': 2 } })
+
+    const plan = await deployment.run(['dead-letters', 'requeue'])
+    expect(plan.code).toBe(0)
+    expect(plan.stdout).toContain('would be 1 new task, 1 page for extract')
+    expect(plan.stderr).toContain('add --execute')
+    isDown = false
+    deployment.file('book.yaml', LENIENT)
+    const done = await deployment.run(['dead-letters', 'requeue', '--execute'])
+    expect([done.code, done.stdout.trim().split('\n').at(-1)]).toEqual([0, '1 new task, 1 page for extract'])
+    expect((await deployment.run(['dead-letters', 'list', '--json'])).stdout).toBe('')
+    const all = await deployment.run(['dead-letters', 'list', '--all'])
+    expect(all.stdout.match(/\(requeued\)/g)?.length).toBe(2)
+
+    // Without URLs: what is queued is worked off, and that run ends by itself.
+    const second = await deployment.run(['run', ...extractors, '--json'])
+    expect(second.code, second.stderr).toBe(3)
+    const ledger = JSON.parse((await deployment.run(['audit', '--crawl', 'c', '--json'])).stdout)
+    expect(ledger).toMatchObject({ produced: 3, outcomes: { FETCHED: 2, FAILED: 1 }, inFlight: 0, difference: 0, missing: [] })
+    expect(asked.filter((path) => path !== '/robots.txt').sort()).toEqual(['/down', '/down', '/page'])
+    const records = (await deployment.records()).map(
+      ({ value }) => `${value.extractor} ${value.extractorVersion} ${new URL(value.url).pathname}`,
+    )
+    // The page went to the extractor that had failed alone, and the new task to both.
+    expect(records.sort()).toEqual(['book 2 /down', 'book 2 /page', 'other 1 /down', 'other 1 /page'])
+  }, 90_000)
+})

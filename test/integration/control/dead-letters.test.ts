@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { loadConfig } from '../../../src/config/load.ts'
+import { deadLetterStats, type ListedDeadLetter, listDeadLetters } from '../../../src/control/dead-letters.ts'
+import { resolveDeadLetters } from '../../../src/control/requeue.ts'
+import { Runtime } from '../../../src/control/runtime.ts'
+import { applyTopics } from '../../../src/control/topics.ts'
+import { DeadLetterPublisher } from '../../../src/kafka/dead-letter-publisher.ts'
+import type { KafkaMessage } from '../../../src/kafka/message.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { silentObserver } from '../../../src/kernel/observe.ts'
+import type { DeadLetterContext } from '../../../src/message/dead-letter.ts'
+import type { UrlTask } from '../../../src/message/generated/types.ts'
+import { HEADER } from '../../../src/message/header-names.ts'
+import { foreignTaskId, requeuedTaskId } from '../../../src/message/ids.ts'
+import { newUrlTask } from '../../../src/message/url-task.ts'
+import { committed } from '../../support/deployment.ts'
+import { testPage } from '../../support/extraction.ts'
+import { brokers, uniqueName } from '../../support/services.ts'
+
+let runtime: Runtime
+
+beforeEach(async () => {
+  const sets = [
+    `brokers=${brokers().join(',')}`,
+    `topics.prefix=${uniqueName('dlq')}.`,
+    'topics.partitions.urls=2',
+    'topics.partitions.html=2',
+    'topics.partitions.deadLetters=2',
+    'topics.partitions.records=1',
+  ]
+  const { config } = loadConfig({ sets, flags: {}, environment: {} })
+  runtime = await Runtime.open({ config, owner: 'a test', clock: systemClock, observer: silentObserver })
+  await applyTopics(runtime)
+})
+afterEach(() => runtime.close())
+
+const FAILED = { stage: 'fetch', code: 'FETCH_FAILED', message: 'http-503', reason: 'http-503', attempt: 5, failedAt: 1 } as const
+
+function task(name: string, fields: Partial<UrlTask> = {}): UrlTask {
+  return newUrlTask({
+    taskId: name,
+    url: `http://${name}.example/`,
+    canonicalUrl: `http://${name}.example/`,
+    crawlId: 'c',
+    lane: 'high',
+    attempt: 5,
+    ...fields,
+  })
+}
+
+/** A message as a stage read it. */
+function read(topic: string, offset: bigint, key: string, value: Buffer | null, headers: Record<string, Buffer> = {}): KafkaMessage {
+  return { topic, partition: 0, offset, timestamp: 7, key: Buffer.from(key), value, headers }
+}
+
+async function bury(original: KafkaMessage, context: DeadLetterContext, maxBytes = runtime.maxBatchBytes(runtime.topics.deadLetters)) {
+  const publisher = new DeadLetterPublisher({ topics: runtime.topics, layout: await runtime.layout(), maxBytes })
+  await (await runtime.producer()).send([publisher.message(original, context)])
+}
+
+async function buryTask(failed: UrlTask, context: DeadLetterContext = FAILED): Promise<void> {
+  const { topics, codec } = runtime
+  await bury(read(topics.urls.high, 3n, `${failed.taskId}.example`, codec.encode('UrlTask', failed, topics.urls.high)), context)
+}
+
+async function open(): Promise<ListedDeadLetter[]> {
+  const found: ListedDeadLetter[] = []
+  for await (const letter of listDeadLetters(runtime, {})) found.push(letter)
+  return found
+}
+
+const requeue = (execute: boolean, filter = {}) => resolveDeadLetters(runtime, { action: 'requeued', filter, execute })
+
+describe('requeue of a URL', () => {
+  it('writes nothing until it is told to, then a new task from its first attempt on, and offers it no more', async () => {
+    await buryTask(task('a', { redirects: [{ url: 'http://a.example/', status: 302, location: '/b' }], dedup: 'crawl' }))
+    const plan = await requeue(false)
+    expect(plan).toMatchObject({ executed: false, tasks: 1, pages: 0, left: {} })
+    expect(await committed(runtime, runtime.topics.urls.high)).toEqual([])
+    const [letter] = await open()
+    const done = await requeue(true)
+    expect(done).toMatchObject({ executed: true, tasks: 1, examples: [{ becomes: 'task' }] })
+    const [message, ...others] = await committed(runtime, runtime.topics.urls.high)
+    expect(others).toEqual([])
+    const written = runtime.codec.decode('UrlTask', message?.value ?? null)
+    expect(written).toMatchObject({
+      taskId: requeuedTaskId('a', { partition: letter?.partition ?? -1, offset: letter?.offset ?? -1n }),
+      url: 'http://a.example/',
+      crawlId: 'c',
+      attempt: 1,
+      redirects: [],
+      dedup: 'none',
+    })
+    expect(message?.headers[HEADER.requeued]?.toString()).toBe(`${letter?.partition}:${letter?.offset}`)
+    // The ledger takes copies by this header: this is none.
+    expect(message?.headers[HEADER.origTopic]).toBeUndefined()
+    expect(await (await runtime.state()).openTasks('c', 10)).toEqual([written.taskId])
+    expect(await open()).toEqual([])
+    expect(await requeue(true)).toMatchObject({ tasks: 0, examples: [] })
+    expect((await committed(runtime, runtime.topics.urls.high)).length).toBe(1)
+  })
+
+  it('names the task of another program by where it lay, and leaves what can not be fetched', async () => {
+    const { topics, clusterId } = runtime
+    await bury(read(topics.urls.low, 9n, 'json.example', Buffer.from('{"url":"http://json.example/"}')), FAILED)
+    await bury(read(topics.urls.low, 10n, 'x', Buffer.from('{"url":"nonsense"}')), { ...FAILED, code: 'TASK_URL_INVALID' })
+    await bury(read(topics.urls.low, 11n, 'y', Buffer.from('rubbish')), { ...FAILED, code: 'MESSAGE_FRAMING_UNKNOWN' })
+    await buryTask(task('late', { expiresAt: Date.now() - 1 }))
+    const done = await requeue(true)
+    expect(done).toMatchObject({ tasks: 1, left: { 'bad-url': 1, unreadable: 1, expired: 1 } })
+    const [message] = await committed(runtime, topics.urls.low)
+    const written = runtime.codec.decode('UrlTask', message?.value ?? null)
+    const foreign = foreignTaskId({ clusterId, topic: topics.urls.low, partition: 0, offset: 9n, timestamp: 7 })
+    const place = message?.headers[HEADER.requeued]?.toString().split(':') ?? []
+    expect(written.taskId).toBe(requeuedTaskId(foreign, { partition: Number(place[0]), offset: BigInt(place[1] ?? -1) }))
+    expect(written.lane).toBe('low')
+    expect((await open()).map(({ info }) => info.code).sort()).toEqual(['FETCH_FAILED', 'MESSAGE_FRAMING_UNKNOWN', 'TASK_URL_INVALID'])
+  })
+
+  it('takes what the filter names, and no more than the limit', async () => {
+    for (const name of ['a', 'b', 'd', 'e']) await buryTask(task(name))
+    await buryTask(task('f'), { ...FAILED, code: 'TIMEOUT' })
+    expect(await requeue(false, { limit: 2 })).toMatchObject({ tasks: 2 })
+    expect(await requeue(true, { domain: 'b.example' })).toMatchObject({ tasks: 1, examples: [{ key: 'b.example' }] })
+    expect(await requeue(true, { code: 'TIMEOUT' })).toMatchObject({ tasks: 1, examples: [{ key: 'f.example' }] })
+    const [first] = await open()
+    const places = new Set([`${first?.partition}:${first?.offset}`])
+    expect(await resolveDeadLetters(runtime, { action: 'dropped', filter: { places }, execute: true })).toMatchObject({ dropped: 1 })
+    expect((await open()).length).toBe(2)
+    const stats = await deadLetterStats(runtime, {})
+    expect(stats).toMatchObject({ open: 2, requeued: 2, dropped: 1, byStage: { fetch: 2 }, byCode: { FETCH_FAILED: 2 } })
+    expect(Object.values(stats.byDomain)).toEqual([1, 1])
+  })
+
+  it('writes each of them once when two commands do it at the same time', async () => {
+    const names = Array.from({ length: 30 }, (_, index) => `n${index}`)
+    for (const name of names) await buryTask(task(name))
+    const both = await Promise.allSettled([requeue(true), requeue(true)])
+    for (const result of both) if (result.status === 'rejected') expect(result.reason.code).toBe('KAFKA_FENCED')
+    // Whatever the one that was shut out has left.
+    await requeue(true)
+    const written = (await committed(runtime, runtime.topics.urls.high)).map(({ value }) => runtime.codec.decode('UrlTask', value).url)
+    expect(written.sort()).toEqual(names.map((name) => `http://${name}.example/`).sort())
+    expect(await open()).toEqual([])
+  })
+})
+
+describe('requeue of a page', () => {
+  const page = testPage('<h1>p</h1>', 'http://p.example/')
+
+  it('writes its bytes for the one extractor that failed, or once for all where none could read it', async () => {
+    const { topics, codec } = runtime
+    const value = codec.encode('Page', page, topics.html)
+    const stored = read(topics.html, 4n, page.canonicalUrl, value, { 'x-own': Buffer.from('1'), ...buffers(codec.headers('Page')) })
+    const failed = { stage: 'extract', code: 'EXTRACT_FIELD_MISSING', message: 'title', failedAt: 1 } as const
+    await bury(stored, { ...failed, extractor: 'book:2' })
+    await bury({ ...stored, offset: 5n }, { ...failed, code: 'EXTRACT_PAGE_BROKEN' })
+    await bury({ ...stored, offset: 5n }, { ...failed, code: 'EXTRACT_PAGE_BROKEN' })
+    expect(await requeue(true)).toMatchObject({ tasks: 0, pages: 2, samePage: 1 })
+    const written = await committed(runtime, topics.html)
+    expect(written.map(({ headers }) => headers[HEADER.only]?.toString())).toEqual(['book', undefined])
+    for (const message of written) {
+      expect(message.value).toEqual(value)
+      expect(message.key?.toString()).toBe(page.canonicalUrl)
+      expect(message.headers['x-own']?.toString()).toBe('1')
+      expect(message.headers[HEADER.errorCode]).toBeUndefined()
+      expect(message.headers[HEADER.origTopic]).toBeUndefined()
+    }
+    expect(await open()).toEqual([])
+  })
+
+  it('takes the bytes from the original where the dead letter was cut, and leaves it where that is another message', async () => {
+    const { topics, codec } = runtime
+    const body = Buffer.alloc(400_000, 'x')
+    const large = { ...page, body, bodySha256: createHash('sha256').update(body).digest('hex'), bodyLength: body.length }
+    const value = codec.encode('Page', large, topics.html)
+    await (await runtime.producer()).send([{ topic: topics.html, partition: 0, key: page.canonicalUrl, value }])
+    const failed = { stage: 'extract', code: 'EXTRACT_TIMEOUT', message: 'slow', failedAt: 1, extractor: 'book:2' } as const
+    await bury(read(topics.html, 0n, page.canonicalUrl, value), failed, 300_000)
+    await bury(read(topics.html, 0n, page.canonicalUrl, Buffer.concat([value, value])), failed, 300_000)
+    await bury(read(topics.html, 99n, page.canonicalUrl, value), failed, 300_000)
+    expect(await requeue(true)).toMatchObject({ pages: 1, left: { 'original-gone': 2 } })
+    const copies = (await committed(runtime, topics.html)).filter(({ headers }) => headers[HEADER.requeued] !== undefined)
+    expect(copies.map((copy) => copy.value?.equals(value))).toEqual([true])
+  })
+})
+
+function buffers(headers: Readonly<Record<string, string | Buffer>>): Record<string, Buffer> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Buffer.from(value)]))
+}
