@@ -24,7 +24,7 @@ describe('ranges of offsets', () => {
     [[3n, 1n, 2n, 2n], '1-3'],
     [[9n, 1n, 2n, 7n, 8n, 4n], '1-2,4,7-9'],
     [[9_007_199_254_740_993n, 9_007_199_254_740_992n], '9007199254740992-9007199254740993'],
-  ])("of %s are %s", (offsets, text) => {
+  ])('of %s are %s', (offsets, text) => {
     expect(offsetRanges(offsets)).toBe(text)
   })
 })
