@@ -74,7 +74,7 @@ const requeue = (execute: boolean, filter = {}) => resolveDeadLetters(runtime, {
 
 describe('requeue of a URL', () => {
   it('writes nothing until it is told to, then a new task from its first attempt on, and offers it no more', async () => {
-    await buryTask(task('a', { redirects: [{ url: 'http://a.example/', status: 302, location: '/b' }], dedup: 'crawl' }))
+    await buryTask(task('a', { redirects: [{ url: 'http://a.example/', status: 302, location: '/b', setCookies: [] }], dedup: 'crawl' }))
     const plan = await requeue(false)
     expect(plan).toMatchObject({ executed: false, tasks: 1, pages: 0, left: {} })
     expect(await committed(runtime, runtime.topics.urls.high)).toEqual([])
