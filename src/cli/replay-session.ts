@@ -1,36 +1,18 @@
-import type { Config } from '../config/options.ts'
-import { envelopeText, loadConfigured } from '../control/extraction.ts'
-import { parseAnyDuration, parseTime } from '../control/parse-time.ts'
-import { planRange, type ReplayScope, rewindGroup, type StartRequest } from '../control/replay.ts'
+import { parseAnyDuration } from '../control/parse-time.ts'
+import { planRange, type ReplayScope, rewindGroup } from '../control/replay.ts'
+import { estimateRange, type RangeEstimate } from '../control/replay-estimate.ts'
+import { expectedPlan, previewReplay } from '../control/replay-preview.ts'
 import type { Runtime } from '../control/runtime.ts'
 import { compareShadow, runShadow } from '../control/shadow-replay.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { nearestName } from '../kernel/nearest.ts'
-import { createSchemaStore } from '../message/schema-store.ts'
-import { writeComparison } from './comparison-summary.ts'
+import { writeComparison, writePreview } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
-import { renderCount, renderDuration, renderTable, toJson } from './render.ts'
+import { counted, renderBytes, renderCount, renderDuration, renderTable, toJson } from './render.ts'
+import { type Extractor, extractorOf, positive, type ReplayFlags, scopeOf } from './replay-scope.ts'
 import { progressOptions } from './run-session.ts'
 import { withRuntime } from './with-runtime.ts'
-
-export interface ReplayFlags {
-  readonly extractor: string
-  readonly toEarliest?: boolean
-  readonly toDatetime?: string
-  readonly byDuration?: string
-  readonly toOffset?: string
-  readonly shiftBy?: string
-  readonly fromFile?: string
-  readonly until?: string
-  readonly topic?: string
-  readonly domain?: string
-  readonly crawl?: string
-  readonly fetchedFrom?: string
-  readonly fetchedUntil?: string
-  readonly group?: string
-}
 
 export interface ReplayRunFlags extends ReplayFlags {
   readonly inPlace?: boolean
@@ -38,10 +20,11 @@ export interface ReplayRunFlags extends ReplayFlags {
   readonly out?: string
   readonly rate?: string
   readonly id?: string
+  /** Hash of a preview. */
+  readonly expect?: string
   readonly drainTimeout: string
 }
 
-type Extractor = Awaited<ReturnType<typeof loadConfigured>>[number]
 type Plan = Awaited<ReturnType<typeof planRange>>
 
 /** `replay plan`: the range, and nothing is changed. */
@@ -55,15 +38,50 @@ export async function replayPlan(context: CommandContext, flags: ReplayFlags, as
       for (const { partition, from } of plan.partitions) await context.out(`${plan.topic},${partition},${from}`)
       return
     }
+    const estimate = await estimateRange(runtime, plan, { extractor, filter: scope.filter, signal: context.draining })
     if (context.globals.json)
-      await context.out(toJson({ extractor: `${extractor.name}:${extractor.version}`, ...plan, filter: scope.filter }))
-    else
-      await writePlan(
-        context,
-        plan,
-        extractor,
-        Object.values(scope.filter).some((value) => value !== undefined),
-      )
+      await context.out(toJson({ extractor: `${extractor.name}:${extractor.version}`, ...plan, filter: scope.filter, estimate }))
+    else await writePlan(context, plan, extractor, estimate)
+  })
+}
+
+export interface PreviewFlags extends ReplayFlags {
+  readonly sample?: string
+  readonly all?: boolean
+  readonly against?: string
+}
+
+const SAMPLE_PAGES = 200
+
+/** `replay preview`: what would change; no message is written. */
+export async function replayPreview(context: CommandContext, flags: PreviewFlags): Promise<void> {
+  if (flags.all === true && flags.sample !== undefined) throw new MillraceError('USAGE', 'give --sample or --all, not both')
+  const { config } = context.loadConfig()
+  const extractor = await extractorOf(config, flags.extractor)
+  const against = flags.against === undefined ? undefined : await extractorOf(config, flags.against, '--against')
+  const scope = scopeOf(flags, config)
+  const sample = flags.all === true ? 'all' : flags.sample === undefined ? SAMPLE_PAGES : Math.ceil(positive(flags.sample, '--sample'))
+  await withRuntime(context, config, 'millrace replay preview', async (runtime) => {
+    const plan = await planRange(runtime, runtime.groups.extract(flags.group), scope, false)
+    const progress = createProgress(progressOptions(context))
+    const report = await previewReplay(runtime, {
+      extractor,
+      against,
+      plan,
+      filter: scope.filter,
+      sample,
+      onProgress: ({ done, pages, elapsedMs }) =>
+        progress.update({
+          text: `${renderCount(done)} pages`,
+          ...(sample === 'all' ? { ratio: pages === 0 ? 1 : done / pages } : {}),
+          fields: { done, pages, elapsedMs },
+        }),
+      onOutput: (text) => context.note(text),
+      signal: context.draining,
+    })
+    progress.finish()
+    if (context.globals.json) await context.out(toJson(report))
+    else await writePreview(context, report)
   })
 }
 
@@ -87,7 +105,10 @@ export async function replayRun(context: CommandContext, flags: ReplayRunFlags):
     const replayId = flags.id ?? new Date(systemClock.now()).toISOString().replaceAll(/[-:.]/g, '').toLowerCase()
     if (!/^[a-zA-Z0-9._-]{1,64}$/.test(replayId))
       throw new MillraceError('USAGE', `--id: ${JSON.stringify(replayId)} may hold letters, digits, dots, dashes and underscores alone`)
-    const plan = await planRange(runtime, runtime.groups.extract(flags.group), scope, flags.inPlace === true)
+    const plan =
+      flags.expect === undefined
+        ? await planRange(runtime, runtime.groups.extract(flags.group), scope, flags.inPlace === true)
+        : (await expectedPlan(runtime, flags.expect, extractor, scope.filter)).plan
     if (flags.inPlace === true) await inPlace(context, runtime, { replayId, extractor, scope, plan, group: flags.group })
     else await shadow(context, runtime, { replayId, extractor, scope, plan, rate, out: flags.out, drainTimeoutMs })
   })
@@ -152,7 +173,7 @@ async function shadow(context: CommandContext, runtime: Runtime, request: Shadow
     context.note(`stopped; \`millrace replay run --shadow --id ${report.replayId}\` with the same flags goes on`)
     return
   }
-  const comparison = await compareShadow(runtime, report.topic, request.extractor.name, {
+  const comparison = await compareShadow(runtime, report.topic, request.extractor, {
     plan: request.plan,
     filter: request.scope.filter,
   })
@@ -166,7 +187,7 @@ async function shadow(context: CommandContext, runtime: Runtime, request: Shadow
   await writeComparison(context, comparison)
 }
 
-async function writePlan(context: CommandContext, plan: Plan, extractor: Extractor, isFiltered: boolean): Promise<void> {
+async function writePlan(context: CommandContext, plan: Plan, extractor: Extractor, estimate: RangeEstimate): Promise<void> {
   const rows = plan.partitions.map(({ partition, from, until, pages, note }) => [
     String(partition),
     String(from),
@@ -187,77 +208,21 @@ async function writePlan(context: CommandContext, plan: Plan, extractor: Extract
       rows,
     ),
   )
+  const about = estimate.isExact ? '' : 'about '
   await context.out(
-    `${renderCount(plan.pages)} pages of ${plan.topic} for ${extractor.name} version ${extractor.version}; nothing was changed`,
+    `${counted(plan.pages, 'page')} of ${plan.topic}, ${about}${renderBytes(estimate.bytes)}; ${about}${renderCount(estimate.matched)} for ${extractor.name} version ${extractor.version}`,
   )
-  if (isFiltered) await context.out('pages that the filter passes over are counted: which these are is known when they are read')
-  if (plan.gone > 0n) await context.out(`${renderCount(plan.gone)} pages of the range are gone by retention`)
-}
-
-/** A file, or the name of an extractor of the configuration. */
-async function extractorOf(config: Config, given: string): Promise<Extractor> {
-  const envelope = envelopeText({ schemaStore: createSchemaStore() })
-  if (/\.(ya?ml|json|[cm]?[jt]s)$/.test(given)) {
-    const [extractor] = await loadConfigured(envelope, [given])
-    if (extractor !== undefined) return extractor
+  if (estimate.seconds !== null && estimate.pagesPerSecond !== null) {
+    const from = {
+      'last replay': 'the pace of its last replay',
+      sample: `measured on ${counted(Math.min(estimate.looked, estimate.matched), 'page')}`,
+      cap: 'the cap',
+    }
+    await context.out(
+      `about ${renderDuration(estimate.seconds * 1000)} in one process, at ${renderCount(Math.round(estimate.pagesPerSecond))} pages/s (${from[estimate.rateFrom ?? 'sample']})`,
+    )
   }
-  const configured = await loadConfigured(envelope, config.extractors)
-  const found = configured.find(({ name }) => name === given)
-  if (found !== undefined) return found
-  const names = configured.map(({ name }) => name)
-  const near = nearestName(given, names)
-  throw new MillraceError(
-    'USAGE',
-    `--extractor: there is no extractor ${given}${near === undefined ? '' : `; did you mean ${near}?`} (configured: ${names.join(', ') || 'none'}; a file works too)`,
-  )
-}
-
-function scopeOf(flags: ReplayFlags, config: Config): ReplayScope {
-  const now = systemClock.now()
-  const time = (text: string | undefined, option: string): number | undefined =>
-    text === undefined ? undefined : parseTime(text, option, now)
-  const until = time(flags.until, '--until')
-  const partitions = flags.topic === undefined ? undefined : partitionsOf(flags.topic, `${config['topics.prefix']}html`)
-  return {
-    start: startOf(flags, now),
-    ...(until === undefined ? {} : { until }),
-    ...(partitions === undefined ? {} : { partitions }),
-    filter: {
-      domain: flags.domain,
-      crawlId: flags.crawl,
-      fetchedFrom: time(flags.fetchedFrom, '--fetched-from'),
-      fetchedUntil: time(flags.fetchedUntil, '--fetched-until'),
-    },
-  }
-}
-
-function startOf(flags: ReplayFlags, now: number): StartRequest {
-  const given: StartRequest[] = []
-  if (flags.toEarliest === true) given.push({ kind: 'earliest' })
-  if (flags.toDatetime !== undefined) given.push({ kind: 'time', at: parseTime(flags.toDatetime, '--to-datetime', now) })
-  if (flags.byDuration !== undefined) given.push({ kind: 'time', at: now - parseAnyDuration(flags.byDuration, '--by-duration') })
-  if (flags.toOffset !== undefined) given.push({ kind: 'offset', offset: integer(flags.toOffset, '--to-offset') })
-  if (flags.shiftBy !== undefined) given.push({ kind: 'shift', by: integer(flags.shiftBy, '--shift-by') })
-  if (flags.fromFile !== undefined) given.push({ kind: 'file', path: flags.fromFile })
-  if (given.length > 1)
-    throw new MillraceError('USAGE', 'give one of --to-earliest, --to-datetime, --by-duration, --to-offset, --shift-by, --from-file')
-  return given[0] ?? { kind: 'earliest' }
-}
-
-function partitionsOf(text: string, html: string): readonly number[] {
-  const match = /^(.+):(\d+(?:,\d+)*)$/.exec(text)
-  if (match === null || match[1] !== html)
-    throw new MillraceError('USAGE', `--topic: expected ${html}:P,P, not ${JSON.stringify(text)}; pages lie on ${html} alone`)
-  return (match[2] ?? '').split(',').map(Number)
-}
-
-function integer(text: string, option: string): bigint {
-  if (/^-?\d{1,18}$/.test(text)) return BigInt(text)
-  throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is no whole number`)
-}
-
-function positive(text: string, option: string): number {
-  const value = Number(text)
-  if (Number.isFinite(value) && value > 0) return value
-  throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is not a number above 0`)
+  if (plan.gone > 0n)
+    await context.out(`${counted(plan.gone, 'page')} of the range are gone by retention; ${renderCount(plan.pages)} are left`)
+  await context.out('nothing was changed')
 }

@@ -10,7 +10,8 @@ import { envelopeText, loadConfigured } from './extraction.ts'
 import { planRange } from './replay.ts'
 import { type RunProgress, type RunReport, run } from './run.ts'
 import { Runtime } from './runtime.ts'
-import { compareShadow, type ReplayProgress, recordsOf, runShadow, type ShadowReport } from './shadow-replay.ts'
+import { compareShadow, type ReplayProgress, runShadow, type ShadowReport } from './shadow-replay.ts'
+import { recordsOf } from './stored-records.ts'
 
 export interface ExampleOptions {
   readonly config: Config
@@ -109,7 +110,7 @@ async function replay(runtime: Runtime, shop: ShopServer, options: ExampleOption
     aborting: options.aborting,
   })
   if (report.interrupted) return options.onStep({ kind: 'interrupted' })
-  const comparison = await compareShadow(runtime, report.topic, extractor.name, { plan, filter: {} })
+  const comparison = await compareShadow(runtime, report.topic, extractor, { plan, filter: {} })
   await options.onStep({ kind: 'replayed', report, requests: shop.requestCount() - before, comparison })
 }
 

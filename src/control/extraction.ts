@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { ExtractWorker, type ShadowReplay } from '../extract/extract-worker.ts'
 import { ExtractorHost, recordFraming } from '../extract/extractor-host.ts'
 import { type LoadedExtractor, loadExtractors } from '../extract/load-extractors.ts'
+import type { ControlLog } from '../kafka/control-log.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import type { AvroSchema } from '../message/avro.ts'
 import { commandPayload, parseSubject, subject } from '../message/command.ts'
@@ -69,27 +70,15 @@ export function extractorsOf(runtime: Runtime, all: readonly LoadedExtractor[], 
 export async function announceExtractors(runtime: Runtime, extractors: readonly LoadedExtractor[]): Promise<void> {
   const control = await runtime.control()
   await control.readToEnd()
-  const known = control.withPrefix('extractor:')
   for (const extractor of extractors) {
-    const { name, version, definitionSha256, schema } = extractor
-    const older: AvroSchema[] = []
-    let isKnown = false
-    for (const command of known) {
-      const about = parseSubject(command.subject)
-      if (about?.kind !== 'extractor' || about.name !== name) continue
-      const payload = commandPayload(command) as { definitionSha256?: unknown; fingerprint?: unknown }
-      if (about.version === version) {
-        isKnown = true
-        if (payload.definitionSha256 !== definitionSha256) throw changedDefinition(extractor)
-      } else if (about.version < version && typeof payload.fingerprint === 'string') {
-        const writer = runtime.schemaStore.byFingerprint(payload.fingerprint)
-        if (writer !== undefined) older.push(writer)
-      }
-    }
-    refuseIncompatible(extractor, older)
+    const { name, version, definitionSha256, schema, requiredFields } = extractor
+    const known = announcedVersions(control, name)
+    const same = known.find((announced) => announced.version === version)
+    if (same !== undefined && same.definitionSha256 !== definitionSha256) throw changedDefinition(extractor)
+    refuseIncompatible(extractor, schemasBefore(runtime, known, version))
     runtime.schemaStore.add(schema.text)
     keepSchemaFile(runtime, schema)
-    if (isKnown) continue
+    if (same !== undefined) continue
     await claimVersion(runtime, extractor)
     await announce(runtime, {
       kind: 'announce',
@@ -99,9 +88,45 @@ export async function announceExtractors(runtime: Runtime, extractors: readonly 
     await announce(runtime, {
       kind: 'announce',
       subject: subject.extractor(name, version),
-      payload: { definitionSha256, fingerprint: schema.fingerprint },
+      payload: { definitionSha256, fingerprint: schema.fingerprint, required: requiredFields },
     })
   }
+}
+
+/** A version of an extractor that has run somewhere, as `control` tells it. */
+export interface AnnouncedVersion {
+  readonly version: number
+  readonly definitionSha256: string | undefined
+  readonly fingerprint: string | undefined
+  readonly required: readonly string[]
+}
+
+export function announcedVersions(control: Pick<ControlLog, 'withPrefix'>, name: string): AnnouncedVersion[] {
+  return control.withPrefix(`extractor:${name}:`).flatMap((command) => {
+    const about = parseSubject(command.subject)
+    if (about?.kind !== 'extractor' || about.name !== name) return []
+    const payload = (commandPayload(command) ?? {}) as { definitionSha256?: unknown; fingerprint?: unknown; required?: unknown }
+    const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+    const required = Array.isArray(payload.required) ? payload.required.filter((field) => typeof field === 'string') : []
+    const { version } = about
+    return [{ version, definitionSha256: text(payload.definitionSha256), fingerprint: text(payload.fingerprint), required }]
+  })
+}
+
+/** What keeps a version from reading the records of those before it. Shape: none where it may go live. */
+export function incompatibilities(
+  runtime: Pick<Runtime, 'schemaStore'>,
+  { schema, version }: LoadedExtractor,
+  known: readonly AnnouncedVersion[],
+): readonly { readonly path: string; readonly reason: string }[] {
+  return compatibilityProblems('BACKWARD_TRANSITIVE', schema, schemasBefore(runtime, known, version))
+}
+
+function schemasBefore({ schemaStore }: Pick<Runtime, 'schemaStore'>, known: readonly AnnouncedVersion[], version: number): AvroSchema[] {
+  return known.flatMap((announced) => {
+    if (announced.version >= version || announced.fingerprint === undefined) return []
+    return schemaStore.byFingerprint(announced.fingerprint) ?? []
+  })
 }
 
 /** Two workers that start at the same moment both find the version unknown: the store lets one of two definitions in. */

@@ -1,12 +1,13 @@
 import { readFile } from 'node:fs/promises'
 import { decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS } from '../extract/offset-metadata.ts'
 import type { OffsetToCommit } from '../kafka/group-admin.ts'
+import { readOne } from '../kafka/log-reader.ts'
 import { transactionalId } from '../kafka/transactional.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { parseReplayRequest, type ReplayFilter, type ReplayRequest } from '../message/replay-request.ts'
-import { type PartitionFacts, parseOffsetsFile, planReplay, type ReplayPlan, type ReplayStart } from '../replay/plan.ts'
+import { notBefore, type PartitionFacts, parseOffsetsFile, planReplay, type ReplayPlan, type ReplayStart } from '../replay/plan.ts'
 import { announce } from './announce.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
@@ -32,18 +33,28 @@ export interface ReplayScope {
 export async function planRange(runtime: Runtime, groupId: string, scope: ReplayScope, untilCommitted: boolean): Promise<ReplayPlan> {
   const { admin, topics } = runtime
   await requireTopics(runtime, [topics.html])
-  const facts: PartitionFacts[] = (await admin.lag(groupId, [topics.html])).map(({ partition, low, end, committed }) => ({
-    partition,
-    low,
-    end,
-    committed,
-  }))
-  const until = scope.until === undefined ? undefined : await admin.offsetsForTime(topics.html, scope.until)
-  return planReplay(
-    { topic: topics.html, start: await startOf(runtime, scope.start), until, partitions: scope.partitions, untilCommitted },
+  const lags = await admin.lag(groupId, [topics.html])
+  const facts: PartitionFacts[] = await Promise.all(
+    lags.map(async ({ partition, low, end, committed }) => {
+      const isCut = scope.start.kind === 'time' && low > 0n && low < end
+      const oldest = isCut ? await readOne(admin.session, { topic: topics.html, partition }, low) : undefined
+      return { partition, low, end, committed, oldestAt: oldest?.timestamp }
+    }),
+  )
+  const { fetchedFrom, fetchedUntil } = scope.filter
+  // The time of a page's message is the time of its fetch. A page may lie behind one that was fetched a little later, never before the
+  // first that is as late as `fetchedFrom`.
+  const until = scope.until ?? (fetchedUntil === undefined ? undefined : fetchedUntil + OUT_OF_ORDER_MS)
+  const bound = until === undefined ? undefined : await admin.offsetsForTime(topics.html, until)
+  const plan = planReplay(
+    { topic: topics.html, start: await startOf(runtime, scope.start), until: bound, partitions: scope.partitions, untilCommitted },
     facts,
   )
+  return fetchedFrom === undefined ? plan : notBefore(plan, await admin.offsetsForTime(topics.html, fetchedFrom))
 }
+
+/** How much later than its neighbours a page may lie on the log, by the time of its fetch. */
+const OUT_OF_ORDER_MS = 3_600_000
 
 async function startOf(runtime: Runtime, start: StartRequest): Promise<ReplayStart> {
   const { html } = runtime.topics
@@ -53,7 +64,12 @@ async function startOf(runtime: Runtime, start: StartRequest): Promise<ReplaySta
     case 'shift':
       return start
     case 'time':
-      return { kind: 'offsets', offsets: await runtime.admin.offsetsForTime(html, start.at), what: new Date(start.at).toISOString() }
+      return {
+        kind: 'offsets',
+        offsets: await runtime.admin.offsetsForTime(html, start.at),
+        what: new Date(start.at).toISOString(),
+        at: start.at,
+      }
     case 'file': {
       const text = await readFile(start.path, 'utf8').catch((cause: unknown) => {
         throw new MillraceError('USAGE', `--from-file: can not read ${start.path}`, { cause })

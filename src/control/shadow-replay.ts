@@ -1,16 +1,15 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
-import { readLog } from '../kafka/log-reader.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
-import type { RecordEnvelope } from '../message/generated/types.ts'
 import { inFilter, type ReplayFilter, type ReplayRequest } from '../message/replay-request.ts'
-import { type ComparableRecord, type Comparison, compareRecords } from '../replay/compare.ts'
+import { type Comparison, ComparisonBuilder, type PageSource, pageKey } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import { announceExtractors, createExtract } from './extraction.ts'
 import type { Runtime } from './runtime.ts'
 import { StageGroup } from './stage-group.ts'
+import { failedPages, previousRecords, readRecords, type StoredRecord } from './stored-records.ts'
 
 export interface ShadowOptions {
   readonly replayId: string
@@ -124,42 +123,52 @@ async function createShadowTopic(runtime: Runtime, topic: string): Promise<void>
   await runtime.admin.createTopics([definition])
 }
 
-/** Records of one extractor in a topic, by entity key, as far as they are committed; those of a filter alone where one is given. */
-export async function recordsOf(runtime: Runtime, topic: string, extractor: string, version?: number): Promise<StoredRecord[]> {
-  const { client, clock, observer, codec } = runtime
-  await runtime.control()
-  const found: StoredRecord[] = []
-  for await (const event of readLog({ client, clock, observer, from: new Map([[topic, 'earliest' as const]]) })) {
-    if (event.kind !== 'batch') continue
-    await codec.ensureSchemas(event.messages.map(({ value }) => value))
-    for (const { value } of event.messages) {
-      if (value === null) continue
-      const record = codec.decodeAny(value).value as StoredRecord
-      if (record.extractor !== extractor || (version !== undefined && record.extractorVersion !== version)) continue
-      found.push(record)
-    }
-  }
-  return found
-}
-
-/** What a shadow replay would change: its records against those of the common topic. */
+/**
+ * What a shadow replay would change: its records against those of the version before, on the pages that it read. Pages on which it
+ * failed are told apart by their dead letters.
+ */
 export async function compareShadow(
   runtime: Runtime,
   shadowTopic: string,
-  extractor: string,
+  extractor: LoadedExtractor,
   scope: { readonly plan: ReplayPlan; readonly filter: ReplayFilter },
 ): Promise<Comparison> {
-  // Records of pages that the replay did not read are no difference.
-  const before = (await recordsOf(runtime, runtime.topics.records, extractor)).filter((record) => isReplayed(record, scope))
-  const after = await recordsOf(runtime, shadowTopic, extractor)
-  return compareRecords(before, after)
+  const { name, version } = extractor
+  const after = new Map<string, StoredRecord[]>()
+  for await (const record of readRecords(runtime, { topic: shadowTopic, extractor: name, version })) add(after, record)
+  const failed = await failedPages(runtime, { extractor: name, version })
+  const pages = new Set([...after.keys(), ...failed.keys()])
+  const topic = extractor.topic ?? runtime.topics.records
+  for await (const record of readRecords(runtime, { topic, extractor: name }))
+    if (isReplayed(record, scope)) pages.add(pageKey(record.source))
+  const { byPage } = await previousRecords(runtime, { topic, extractor: name, version }, pages)
+  const builder = new ComparisonBuilder()
+  for (const key of pages) {
+    const before = byPage.get(key) ?? []
+    const fresh = after.get(key)
+    const [any] = fresh ?? before
+    const failure = failed.get(key)
+    if (any !== undefined) builder.add({ source: any.source, url: any.url, before, after: fresh ?? failure ?? [] })
+    else if (failure !== undefined && isInPlan(failure.source, scope.plan))
+      builder.add({ source: failure.source, url: '', before, after: failure })
+  }
+  return builder.result()
 }
 
-type StoredRecord = RecordEnvelope & ComparableRecord
+/** A page may have been written twice, by a shadow that was begun again under its id: a record counts once. */
+function add(pages: Map<string, StoredRecord[]>, record: StoredRecord): void {
+  const key = pageKey(record.source)
+  const known = pages.get(key) ?? []
+  known[record.itemIndex] = record
+  pages.set(key, known)
+}
 
 function isReplayed(record: StoredRecord, { plan, filter }: { readonly plan: ReplayPlan; readonly filter: ReplayFilter }): boolean {
-  const { partition, offset } = record.source
-  const range = plan.partitions.find((planned) => planned.partition === partition)
-  if (range === undefined || BigInt(offset) < range.from || BigInt(offset) >= range.until) return false
+  if (!isInPlan(record.source, plan)) return false
   return inFilter({ finalUrl: record.url, crawlId: record.crawlId, fetchedAt: record.fetchedAt }, filter, registrableDomain)
+}
+
+function isInPlan({ partition, offset }: PageSource, plan: ReplayPlan): boolean {
+  const range = plan.partitions.find((planned) => planned.partition === partition)
+  return range !== undefined && BigInt(offset) >= range.from && BigInt(offset) < range.until
 }

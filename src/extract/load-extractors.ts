@@ -22,6 +22,8 @@ export interface LoadedExtractor extends ExtractorSummary {
   readonly matches: (page: MatchedPage) => boolean
   /** Links that the frontier follows on the pages that match; undefined: all. */
   readonly links: LinksDefinition | undefined
+  /** Fields of its data that no record may lack. */
+  readonly requiredFields: readonly string[]
   readonly warnings: readonly ExtractorProblem[]
 }
 
@@ -67,6 +69,7 @@ export function loadDefinition(file: string, text: string, envelopeText: string)
     match,
     matches: compileMatch(name, match),
     links,
+    requiredFields: definition.fields.filter(({ required }) => required).map(({ name: field }) => field),
     warnings: problems,
   }
 }
@@ -94,8 +97,15 @@ async function loadModule(file: string, envelopeText: string): Promise<LoadedExt
     match,
     matches: compileMatch(name, match),
     links: undefined,
+    requiredFields: requiredOf(schema),
     warnings: [],
   }
+}
+
+/** Fields of a record schema that can't be null. */
+function requiredOf(schema: string): string[] {
+  const { fields = [] } = JSON.parse(schema) as { fields?: readonly { readonly name: string; readonly type: unknown }[] }
+  return fields.filter(({ type }) => type !== 'null' && !(Array.isArray(type) && type.includes('null'))).map(({ name }) => name)
 }
 
 function embedded(

@@ -4,7 +4,12 @@ import { MillraceError } from '../kernel/errors.ts'
 export type ReplayStart =
   | { readonly kind: 'earliest' }
   /** First offset at or after a time, by partition. */
-  | { readonly kind: 'offsets'; readonly offsets: ReadonlyMap<number, bigint>; readonly what: string }
+  | {
+      readonly kind: 'offsets'
+      readonly offsets: ReadonlyMap<number, bigint>
+      readonly what: string /** Epoch ms, where a time was meant. */
+      readonly at?: number
+    }
   | { readonly kind: 'offset'; readonly offset: bigint }
   /** Relative to what the group has committed; negative goes back. */
   | { readonly kind: 'shift'; readonly by: bigint }
@@ -18,6 +23,8 @@ export interface PartitionFacts {
   readonly end: bigint
   /** Next offset of the group; undefined where nothing is committed. */
   readonly committed: bigint | undefined
+  /** Epoch ms of the first message that is still there; known where a start is a time and older ones were deleted. */
+  readonly oldestAt?: number | undefined
 }
 
 export interface PlannedPartition {
@@ -63,12 +70,7 @@ export function planReplay(request: PlanRequest, facts: readonly PartitionFacts[
     .filter(({ partition }) => request.partitions === undefined || request.partitions.includes(partition))
     .map((fact) => planPartition(request, fact))
     .filter((planned) => planned.pages > 0n || planned.gone > 0n)
-  return {
-    topic: request.topic,
-    partitions,
-    pages: partitions.reduce((sum, { pages }) => sum + pages, 0n),
-    gone: partitions.reduce((sum, { gone }) => sum + gone, 0n),
-  }
+  return { topic: request.topic, partitions, ...sums(partitions) }
 }
 
 function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedPartition {
@@ -79,7 +81,13 @@ function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedParti
   const from = wanted < low ? low : wanted
   const gone = wanted < low ? low - (wanted < 0n ? 0n : wanted) : 0n
   const notes: string[] = []
-  if (gone > 0n && request.start.kind !== 'earliest') notes.push(`${gone} older pages are gone by retention`)
+  if (gone > 0n && request.start.kind !== 'earliest')
+    notes.push(`${gone} older pages are gone by retention, ${until > from ? until - from : 0n} are left`)
+  const { at } = request.start.kind === 'offsets' ? request.start : {}
+  if (at !== undefined && fact.oldestAt !== undefined && low > 0n && fact.oldestAt > at)
+    notes.push(
+      `pages from before ${new Date(fact.oldestAt).toISOString()} are gone by retention, ${until > from ? until - from : 0n} are left`,
+    )
   if (wanted > end) notes.push(`offset ${wanted} lies behind the end ${end}`)
   return {
     partition,
@@ -88,6 +96,23 @@ function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedParti
     pages: until > from ? until - from : 0n,
     gone: request.start.kind === 'earliest' ? 0n : gone,
     note: notes.length === 0 ? undefined : notes.join('; '),
+  }
+}
+
+/** The plan without what lies before these offsets. Pure. */
+export function notBefore(plan: ReplayPlan, offsets: ReadonlyMap<number, bigint>): ReplayPlan {
+  const partitions = plan.partitions.flatMap((planned) => {
+    const least = offsets.get(planned.partition) ?? planned.from
+    if (least <= planned.from) return [planned]
+    return least >= planned.until ? [] : [{ ...planned, from: least, pages: planned.until - least, gone: 0n, note: undefined }]
+  })
+  return { topic: plan.topic, partitions, ...sums(partitions) }
+}
+
+function sums(partitions: readonly PlannedPartition[]): { pages: bigint; gone: bigint } {
+  return {
+    pages: partitions.reduce((sum, { pages }) => sum + pages, 0n),
+    gone: partitions.reduce((sum, { gone }) => sum + gone, 0n),
   }
 }
 

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import type { CommandDefinition } from '../command-definition.ts'
-import type { ReplayFlags, ReplayRunFlags } from '../replay-session.ts'
+import type { ReplayFlags } from '../replay-scope.ts'
+import type { PreviewFlags, ReplayRunFlags } from '../replay-session.ts'
 
 export const replayCommand: CommandDefinition = (contextOf) => {
   const command = new Command('replay').description('run an extractor again over stored pages; never asks a site')
@@ -11,11 +12,21 @@ export const replayCommand: CommandDefinition = (contextOf) => {
       const { replayPlan } = await import('../replay-session.ts')
       await replayPlan(contextOf(running), flags, flags.export === true)
     })
+  scoped(command.command('preview').description('run the extractor over stored pages and show what would change; writes nothing'))
+    .option('--sample <n>', 'pages that are read, from all parts of the range (default: 200)')
+    .option('--all', 'all pages of the range')
+    .option('--against <name|file>', 'compare with this extractor, run on the same pages; else with the records of the log')
+    .addHelpText('after', '\nExample:\n  millrace replay preview --extractor book.yaml --domain books.example')
+    .action(async (flags: PreviewFlags, running: Command) => {
+      const { replayPreview } = await import('../replay-session.ts')
+      await replayPreview(contextOf(running), flags)
+    })
   scoped(command.command('run').description('do it: in place on a stopped group, or beside live work in a shadow'))
     .option('--in-place', 'rewind the group itself; it does the work when it starts again')
     .option('--shadow', 'a group of its own, records to a topic of their own; does the work now')
     .option('--out <topic>', 'topic for the records of a shadow replay')
     .option('--rate <n>', 'pages per second of a shadow replay')
+    .option('--expect <hash>', 'replay just what a preview with this hash looked at, or refuse')
     .option('--id <id>', 'name of the replay; one that was cut short goes on under its name')
     .option('--drain-timeout <duration>', 'how long the first Ctrl-C may take', '30s')
     .addHelpText('after', '\nExample:\n  millrace replay run --extractor book.yaml --shadow')

@@ -27,7 +27,7 @@ describe('the plan of a replay', () => {
   it('clamps an offset below the log and says how many pages are gone', () => {
     const plan = planReplay({ ...request, start: { kind: 'offset', offset: 3n }, partitions: [0] }, facts)
     expect(ranges(plan)).toEqual(['0:10-100'])
-    expect(plan.partitions[0]).toMatchObject({ gone: 7n, note: '7 older pages are gone by retention' })
+    expect(plan.partitions[0]).toMatchObject({ gone: 7n, note: '7 older pages are gone by retention, 90 are left' })
   })
 
   it('shifts from what the group has committed', () => {

@@ -1,0 +1,96 @@
+import type { Config } from '../config/options.ts'
+import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { parseAnyDuration, parseTime } from '../control/parse-time.ts'
+import type { ReplayScope, StartRequest } from '../control/replay.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import { nearestName } from '../kernel/nearest.ts'
+import { createSchemaStore } from '../message/schema-store.ts'
+
+/** What `replay` commands have in common: which extractor, which pages. */
+export interface ReplayFlags {
+  readonly extractor: string
+  readonly toEarliest?: boolean
+  readonly toDatetime?: string
+  readonly byDuration?: string
+  readonly toOffset?: string
+  readonly shiftBy?: string
+  readonly fromFile?: string
+  readonly until?: string
+  readonly topic?: string
+  readonly domain?: string
+  readonly crawl?: string
+  readonly fetchedFrom?: string
+  readonly fetchedUntil?: string
+  readonly group?: string
+}
+
+export type Extractor = Awaited<ReturnType<typeof loadConfigured>>[number]
+
+/** A file, or the name of an extractor of the configuration. */
+export async function extractorOf(config: Config, given: string, option = '--extractor'): Promise<Extractor> {
+  const envelope = envelopeText({ schemaStore: createSchemaStore() })
+  if (/\.(ya?ml|json|[cm]?[jt]s)$/.test(given)) {
+    const [extractor] = await loadConfigured(envelope, [given])
+    if (extractor !== undefined) return extractor
+  }
+  const configured = await loadConfigured(envelope, config.extractors)
+  const found = configured.find(({ name }) => name === given)
+  if (found !== undefined) return found
+  const names = configured.map(({ name }) => name)
+  const near = nearestName(given, names)
+  throw new MillraceError(
+    'USAGE',
+    `${option}: there is no extractor ${given}${near === undefined ? '' : `; did you mean ${near}?`} (configured: ${names.join(', ') || 'none'}; a file works too)`,
+  )
+}
+
+export function scopeOf(flags: ReplayFlags, config: Config): ReplayScope {
+  const now = systemClock.now()
+  const time = (text: string | undefined, option: string): number | undefined =>
+    text === undefined ? undefined : parseTime(text, option, now)
+  const until = time(flags.until, '--until')
+  const partitions = flags.topic === undefined ? undefined : partitionsOf(flags.topic, `${config['topics.prefix']}html`)
+  return {
+    start: startOf(flags, now),
+    ...(until === undefined ? {} : { until }),
+    ...(partitions === undefined ? {} : { partitions }),
+    filter: {
+      domain: flags.domain,
+      crawlId: flags.crawl,
+      fetchedFrom: time(flags.fetchedFrom, '--fetched-from'),
+      fetchedUntil: time(flags.fetchedUntil, '--fetched-until'),
+    },
+  }
+}
+
+function startOf(flags: ReplayFlags, now: number): StartRequest {
+  const given: StartRequest[] = []
+  if (flags.toEarliest === true) given.push({ kind: 'earliest' })
+  if (flags.toDatetime !== undefined) given.push({ kind: 'time', at: parseTime(flags.toDatetime, '--to-datetime', now) })
+  if (flags.byDuration !== undefined) given.push({ kind: 'time', at: now - parseAnyDuration(flags.byDuration, '--by-duration') })
+  if (flags.toOffset !== undefined) given.push({ kind: 'offset', offset: integer(flags.toOffset, '--to-offset') })
+  if (flags.shiftBy !== undefined) given.push({ kind: 'shift', by: integer(flags.shiftBy, '--shift-by') })
+  if (flags.fromFile !== undefined) given.push({ kind: 'file', path: flags.fromFile })
+  if (given.length > 1)
+    throw new MillraceError('USAGE', 'give one of --to-earliest, --to-datetime, --by-duration, --to-offset, --shift-by, --from-file')
+  return given[0] ?? { kind: 'earliest' }
+}
+
+function partitionsOf(text: string, html: string): readonly number[] {
+  const match = /^(.+):(\d+(?:,\d+)*)$/.exec(text)
+  if (match === null || match[1] !== html)
+    throw new MillraceError('USAGE', `--topic: expected ${html}:P,P, not ${JSON.stringify(text)}; pages lie on ${html} alone`)
+  return (match[2] ?? '').split(',').map(Number)
+}
+
+function integer(text: string, option: string): bigint {
+  if (/^-?\d{1,18}$/.test(text)) return BigInt(text)
+  throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is no whole number`)
+}
+
+export function positive(text: string, option: string): number {
+  const value = Number(text)
+  if (Number.isFinite(value) && value > 0) return value
+  throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is not a number above 0`)
+}

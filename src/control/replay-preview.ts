@@ -1,0 +1,251 @@
+import { createHash } from 'node:crypto'
+import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import type { Page } from '../message/generated/types.ts'
+import type { ReplayFilter } from '../message/replay-request.ts'
+import { type Comparison, ComparisonBuilder, canonical, pageKey } from '../replay/compare.ts'
+import { type GateVerdict, gateVerdict } from '../replay/gate.ts'
+import type { PlannedPartition, ReplayPlan } from '../replay/plan.ts'
+import { announcedVersions, incompatibilities } from './extraction.ts'
+import { PageTrial, type TriedPage } from './page-trial.ts'
+import type { Runtime } from './runtime.ts'
+import { PageSample, pagesOfPlan, type StoredPage } from './stored-pages.ts'
+import { previousRecords } from './stored-records.ts'
+
+export interface PreviewOptions {
+  readonly extractor: LoadedExtractor
+  /** Run over the same pages as "before"; undefined: what the topic of records holds of them. */
+  readonly against: LoadedExtractor | undefined
+  readonly plan: ReplayPlan
+  readonly filter: ReplayFilter
+  /** Pages that the extractor reads; `all`: the whole range. */
+  readonly sample: number | 'all'
+  readonly onProgress?: (progress: { readonly done: number; readonly pages: number; readonly elapsedMs: number }) => void
+  readonly onOutput?: (text: string) => void
+  readonly signal?: AbortSignal
+}
+
+export interface PreviewReport extends Comparison {
+  readonly extractor: string
+  readonly version: number
+  /** Where "before" comes from: records of the log, by the pages of each version, or a run of another file. */
+  readonly before: { readonly kind: 'records' | 'extractor'; readonly versions: Readonly<Record<number, number>> }
+  readonly pages: {
+    /** Of the range, by offsets. */
+    readonly planned: number
+    /** Of the range, deleted by retention. */
+    readonly gone: number
+    /** Read by the extractor, or with records of the version before. */
+    readonly compared: number
+    readonly sampled: boolean
+  }
+  readonly compatibility: { readonly ok: boolean; readonly problems: readonly { readonly path: string; readonly reason: string }[] }
+  readonly gate: GateVerdict
+  /** The version is known with another definition: it has to be raised before it runs. */
+  readonly versionTaken: boolean
+  readonly partitions: readonly PlannedPartition[]
+  /** For `--expect`: the same extractor over the same pages with the same result. */
+  readonly hash: string
+}
+
+/** Pages whose new records are held in memory until the old ones are found. */
+const WINDOW_PAGES = 5_000
+const PROGRESS_EVERY = 20
+
+/**
+ * What a replay would change, without writing a message: the new extractor over stored pages of the range, against what these pages
+ * gave before. The hash is remembered in the state store, with the range, so that `--expect` replays just what was looked at.
+ */
+export async function previewReplay(runtime: Runtime, options: PreviewOptions): Promise<PreviewReport> {
+  const { extractor, against, plan, filter, onOutput } = options
+  const control = await runtime.control()
+  await control.readToEnd()
+  const known = announcedVersions(control, extractor.name)
+  const trial = await PageTrial.start(runtime, extractor, onOutput)
+  const old = against === undefined ? undefined : await PageTrial.start(runtime, against, onOutput)
+  const builder = new ComparisonBuilder()
+  const versions: Record<number, number> = {}
+  let compared = 0
+  try {
+    const startedMono = runtime.clock.mono()
+    const total = options.sample === 'all' ? Number(plan.pages) : Math.min(options.sample, Number(plan.pages))
+    let done = 0
+    const onPage = (): void => {
+      done += 1
+      if (done % PROGRESS_EVERY === 0) options.onProgress?.({ done, pages: total, elapsedMs: runtime.clock.mono() - startedMono })
+    }
+    for await (const window of windows(pagesToRead(runtime, options), WINDOW_PAGES)) {
+      const pairs = await runAll(window, trial, old, runtime.config['extract.threads'], onPage)
+      const before = old === undefined ? await recordsBefore(runtime, extractor, pairs) : undefined
+      for (const [version, count] of Object.entries(before?.versions ?? {}))
+        versions[Number(version)] = (versions[Number(version)] ?? 0) + count
+      for (const { fresh, was } of pairs) {
+        const earlier = before?.byPage.get(pageKey(fresh.source)) ?? (was !== undefined && Array.isArray(was.result) ? was.result : [])
+        const isFailure = !Array.isArray(fresh.result)
+        if (earlier.length === 0 && !isFailure && (fresh.result as readonly unknown[]).length === 0 && !fresh.matched) continue
+        compared += 1
+        builder.add({ source: fresh.source, url: fresh.url, before: earlier, after: fresh.result })
+      }
+    }
+    options.signal?.throwIfAborted()
+  } finally {
+    await Promise.all([trial.close(), old?.close()])
+  }
+  if (against !== undefined) versions[against.version] = compared
+  const comparison = builder.result()
+  const problems = incompatibilities(runtime, extractor, known)
+  const required = new Set([
+    ...extractor.requiredFields,
+    ...(against?.requiredFields ?? []),
+    ...requiredBefore(known, Object.keys(versions)),
+  ])
+  const report = {
+    extractor: extractor.name,
+    version: extractor.version,
+    ...comparison,
+    before: { kind: against === undefined ? ('records' as const) : ('extractor' as const), versions },
+    pages: { planned: Number(plan.pages), gone: Number(plan.gone), compared, sampled: options.sample !== 'all' },
+    compatibility: { ok: problems.length === 0, problems },
+    gate: gateVerdict(comparison, required),
+    versionTaken: known.some(
+      ({ version, definitionSha256 }) => version === extractor.version && definitionSha256 !== extractor.definitionSha256,
+    ),
+    partitions: plan.partitions,
+    hash: hashOf(options, builder.digest()),
+  }
+  await remember(runtime, report, extractor, filter)
+  return report
+}
+
+function pagesToRead(runtime: Runtime, { extractor, against, plan, filter, sample, signal }: PreviewOptions): AsyncGenerator<StoredPage> {
+  if (sample === 'all') return pagesOfPlan(runtime, plan, filter, signal)
+  const isWanted = (page: Page): boolean => extractor.matches(page) || against?.matches(page) === true
+  return new PageSample(runtime, plan, filter, { wanted: sample, isWanted }).pages(signal)
+}
+
+interface Pair {
+  readonly fresh: TriedPage
+  readonly was: TriedPage | undefined
+}
+
+/** A few pages at the same time, so that no extraction process waits for the next read. Shape: in order; pages out of scope are left out. */
+async function runAll(
+  window: AsyncIterable<StoredPage>,
+  trial: PageTrial,
+  old: PageTrial | undefined,
+  threads: number,
+  onPage: () => void,
+): Promise<Pair[]> {
+  const pairs: Promise<Pair>[] = []
+  const working: Promise<Pair>[] = []
+  for await (const { message, page, inScope } of window) {
+    onPage()
+    if (page === undefined || !inScope) continue
+    const stored = { message, page, inScope }
+    const pair = Promise.all([trial.run(stored), old?.run(stored)]).then(([fresh, was]): Pair => ({ fresh, was }))
+    // Met when its turn comes.
+    pair.catch(() => undefined)
+    pairs.push(pair)
+    working.push(pair)
+    if (working.length > threads + 1) await working.shift()
+  }
+  return Promise.all(pairs)
+}
+
+async function recordsBefore(runtime: Runtime, extractor: LoadedExtractor, pairs: readonly Pair[]): ReturnType<typeof previousRecords> {
+  const since = pairs.reduce((least, { fresh }) => Math.min(least, fresh.fetchedAt), Number.MAX_SAFE_INTEGER)
+  const scope = { topic: extractor.topic ?? runtime.topics.records, extractor: extractor.name, version: extractor.version, since }
+  return pairs.length === 0
+    ? { byPage: new Map(), versions: {} }
+    : previousRecords(runtime, scope, new Set(pairs.map(({ fresh }) => pageKey(fresh.source))))
+}
+
+function requiredBefore(known: ReturnType<typeof announcedVersions>, versions: readonly string[]): string[] {
+  return known.filter(({ version }) => versions.includes(String(version))).flatMap(({ required }) => required)
+}
+
+function hashOf({ extractor, plan, filter }: PreviewOptions, digest: string): string {
+  const ranges = plan.partitions.map(({ partition, from, until }) => [partition, from, until])
+  const { name, version, definitionSha256 } = extractor
+  return createHash('sha256')
+    .update(canonical([name, version, definitionSha256, filter, ranges, digest]))
+    .digest('hex')
+    .slice(0, 16)
+}
+
+/** What `--expect` finds again. */
+export interface RememberedPreview {
+  readonly extractor: string
+  readonly version: number
+  readonly definitionSha256: string
+  readonly filter: ReplayFilter
+  readonly topic: string
+  readonly partitions: readonly (readonly [number, string, string])[]
+  readonly gate: GateVerdict
+}
+
+async function remember(
+  runtime: Runtime,
+  report: PreviewReport,
+  { name, version, definitionSha256 }: LoadedExtractor,
+  filter: ReplayFilter,
+): Promise<void> {
+  const partitions = report.partitions.map(({ partition, from, until }) => [partition, String(from), String(until)] as const)
+  const remembered: RememberedPreview = {
+    extractor: name,
+    version,
+    definitionSha256,
+    filter,
+    topic: runtime.topics.html,
+    partitions,
+    gate: report.gate,
+  }
+  const state = await runtime.state()
+  await state.writeValue(`preview:${report.hash}`, JSON.stringify(remembered))
+}
+
+/**
+ * The range that was previewed under a hash, for the same extractor. Errors: REPLAY_REFUSED where the hash is not known here, the
+ * extractor or the filter is another one, or pages of the range are gone since.
+ */
+export async function expectedPlan(
+  runtime: Runtime,
+  hash: string,
+  extractor: LoadedExtractor,
+  filter: ReplayFilter,
+): Promise<{ readonly plan: ReplayPlan; readonly gate: GateVerdict }> {
+  const state = await runtime.state()
+  const text = await state.readValue(`preview:${hash}`)
+  const refuse = (why: string): MillraceError =>
+    new MillraceError('REPLAY_REFUSED', `--expect ${hash}: ${why}; look again with \`millrace replay preview\``)
+  if (text === undefined) throw refuse('no preview has this hash')
+  const preview = JSON.parse(text) as RememberedPreview
+  const { name, version, definitionSha256 } = extractor
+  if (preview.extractor !== name || preview.version !== version || preview.definitionSha256 !== definitionSha256)
+    throw refuse(
+      `it was of ${preview.extractor} version ${preview.version}, and ${name} version ${version} of ${extractor.file} is another extractor`,
+    )
+  if (canonical(preview.filter) !== canonical(filter)) throw refuse(`it was of other pages (filter ${JSON.stringify(preview.filter)})`)
+  const lows = await runtime.admin.earliestOffsets(preview.topic)
+  const partitions = preview.partitions.map(([partition, from, until]): PlannedPartition => {
+    const range = { from: BigInt(from), until: BigInt(until) }
+    if (range.from < (lows.get(partition) ?? 0n)) throw refuse(`retention has deleted pages of partition ${partition} since`)
+    return { partition, ...range, pages: range.until - range.from, gone: 0n, note: undefined }
+  })
+  const pages = partitions.reduce((sum, planned) => sum + planned.pages, 0n)
+  return { plan: { topic: preview.topic, partitions, pages, gone: 0n }, gate: preview.gate }
+}
+
+async function* windows<T>(items: AsyncGenerator<T>, size: number): AsyncGenerator<AsyncIterable<T>> {
+  let next = await items.next()
+  while (next.done !== true) {
+    let count = 0
+    yield (async function* window(): AsyncGenerator<T> {
+      while (next.done !== true && count < size) {
+        yield next.value
+        count += 1
+        next = await items.next()
+      }
+    })()
+  }
+}

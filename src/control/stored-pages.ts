@@ -1,0 +1,145 @@
+import { readLog, readOne } from '../kafka/log-reader.ts'
+import type { KafkaMessage } from '../kafka/message.ts'
+import { partitionId } from '../kernel/brand.ts'
+import { isMillraceError } from '../kernel/errors.ts'
+import type { Page } from '../message/generated/types.ts'
+import { inFilter, type ReplayFilter } from '../message/replay-request.ts'
+import type { ReplayPlan } from '../replay/plan.ts'
+import { samplePlaces } from '../replay/sample.ts'
+import { registrableDomain } from '../url/registrable-domain.ts'
+import type { Runtime } from './runtime.ts'
+
+/** A page as it lies on html. */
+export interface StoredPage {
+  readonly message: KafkaMessage
+  /** Undefined: the bytes are no page. */
+  readonly page: Page | undefined
+  /** Within the filter. */
+  readonly inScope: boolean
+}
+
+/** A range that is so much longer than the sample is probed; a shorter one is read whole, which is quicker. */
+const WHOLE_FACTOR = 4
+const WHOLE_LEAST = 200
+/** Where hardly any page is wanted the search is given up, so that a sample stays quick on a log of millions. */
+const PROBES_PER_PAGE = 20
+
+/** All pages of a plan, partition after partition, in order. */
+export async function* pagesOfPlan(
+  runtime: Runtime,
+  plan: Pick<ReplayPlan, 'partitions' | 'topic'>,
+  filter: ReplayFilter,
+  signal?: AbortSignal,
+): AsyncGenerator<StoredPage> {
+  const { client, clock, observer } = runtime
+  for (const { partition, from, until } of plan.partitions) {
+    if (until <= from) continue
+    const log = readLog({
+      client,
+      clock,
+      observer,
+      from: new Map([[plan.topic, new Map([[partition, from]])]]),
+      until: new Map([[partitionId(plan.topic, partition), until]]),
+      ...(signal === undefined ? {} : { signal }),
+    })
+    for await (const event of log) {
+      if (event.kind !== 'batch') continue
+      for (const message of event.messages) if (message.offset < until) yield await decoded(runtime, message, filter)
+    }
+  }
+}
+
+/**
+ * Pages from all parts of a plan, until `wanted` of them are to the point. The same plan gives the same pages, and so does a second
+ * call. Of a long range single places are probed; a short one is read whole, which is quicker and exact.
+ */
+export class PageSample {
+  readonly #runtime: Runtime
+  readonly #plan: ReplayPlan
+  readonly #filter: ReplayFilter
+  readonly #wanted: number
+  readonly #isWanted: (page: Page) => boolean
+  /** Pages that were looked at, those out of scope too, and their stored bytes. */
+  looked = 0
+  bytes = 0
+  /** Of these, pages to the point. */
+  found = 0
+
+  constructor(
+    runtime: Runtime,
+    plan: ReplayPlan,
+    filter: ReplayFilter,
+    options: { readonly wanted: number; readonly isWanted: (page: Page) => boolean },
+  ) {
+    this.#runtime = runtime
+    this.#plan = plan
+    this.#filter = filter
+    this.#wanted = options.wanted
+    this.#isWanted = options.isWanted
+  }
+
+  /** Shape: pages to the point, at most `wanted`, and those in scope that were met on the way. */
+  pages(signal?: AbortSignal): AsyncGenerator<StoredPage> {
+    this.looked = 0
+    this.bytes = 0
+    this.found = 0
+    return this.#plan.pages <= BigInt(Math.max(this.#wanted * WHOLE_FACTOR, WHOLE_LEAST)) ? this.#fromWhole(signal) : this.#probed(signal)
+  }
+
+  async *#probed(signal: AbortSignal | undefined): AsyncGenerator<StoredPage> {
+    const { topic } = this.#plan
+    for (const { partition, offset } of samplePlaces(this.#plan, this.#wanted * PROBES_PER_PAGE)) {
+      if (signal?.aborted === true || this.found >= this.#wanted) return
+      const message = await readOne(this.#runtime.admin.session, { topic, partition }, offset)
+      if (message === undefined) continue
+      const stored = await decoded(this.#runtime, message, this.#filter)
+      this.#count(stored)
+      if (stored.inScope) yield stored
+    }
+  }
+
+  /** Which pages are to the point is known when all were looked at; then those that were chosen are read again. */
+  async *#fromWhole(signal: AbortSignal | undefined): AsyncGenerator<StoredPage> {
+    for await (const stored of pagesOfPlan(this.#runtime, this.#plan, this.#filter, signal)) this.#count(stored)
+    const total = this.found
+    const chosen = evenly(total, this.#wanted)
+    let index = -1
+    for await (const stored of pagesOfPlan(this.#runtime, this.#plan, this.#filter, signal)) {
+      if (!stored.inScope) continue
+      if (this.#isToThePoint(stored)) {
+        index += 1
+        if (chosen !== undefined && !chosen.has(index)) continue
+      }
+      yield stored
+    }
+  }
+
+  #count(stored: StoredPage): void {
+    this.looked += 1
+    this.bytes += stored.message.value?.length ?? 0
+    if (this.#isToThePoint(stored)) this.found += 1
+  }
+
+  #isToThePoint({ page, inScope }: StoredPage): boolean {
+    return page !== undefined && inScope && this.#isWanted(page)
+  }
+}
+
+/** Positions of a sample among so many; undefined: all of them. */
+function evenly(total: number, wanted: number): ReadonlySet<number> | undefined {
+  if (total <= wanted) return undefined
+  return new Set(Array.from({ length: wanted }, (_, index) => Math.floor(((index + 0.5) * total) / wanted)))
+}
+
+async function decoded(runtime: Runtime, message: KafkaMessage, filter: ReplayFilter): Promise<StoredPage> {
+  const { codec } = runtime
+  try {
+    await codec.ensureSchemas([message.value])
+    const page = codec.decode('Page', message.value)
+    return { message, page, inScope: inFilter(page, filter, registrableDomain) }
+  } catch (error) {
+    // Whatever lies on the topic: the stage writes a dead letter for it, and a replay passes it over.
+    if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error
+    return { message, page: undefined, inScope: false }
+  }
+}

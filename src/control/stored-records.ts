@@ -1,0 +1,126 @@
+import { type LogStart, readLog } from '../kafka/log-reader.ts'
+import { headerText, type KafkaMessage } from '../kafka/message.ts'
+import type { RecordEnvelope } from '../message/generated/types.ts'
+import { HEADER } from '../message/header-names.ts'
+import { type ComparableRecord, type PageFailure, type PageSource, pageKey } from '../replay/compare.ts'
+import { RecordReader } from './record-reader.ts'
+import type { Runtime } from './runtime.ts'
+
+export type StoredRecord = RecordEnvelope & ComparableRecord
+
+export interface RecordScope {
+  readonly topic: string
+  readonly extractor: string
+  readonly version?: number
+  /** Epoch ms: records written before are not read. A page can't have given a record before it was fetched. */
+  readonly since?: number
+}
+
+/** Clocks of two machines may differ by this. */
+const CLOCK_SLACK_MS = 3_600_000
+
+/** Committed records of one extractor, in the order of their partitions. */
+export async function* readRecords(runtime: Runtime, scope: RecordScope): AsyncGenerator<StoredRecord> {
+  await runtime.control()
+  const reader = new RecordReader(runtime)
+  const prefix = `${scope.extractor}/`
+  for await (const messages of messagesSince(runtime, scope.topic, scope.since)) {
+    const own = messages.filter(({ key, value }) => value !== null && key?.toString('utf8').startsWith(prefix) === true)
+    await reader.learn(own)
+    for (const message of own) {
+      const record = (await reader.read(message))?.value as StoredRecord | undefined
+      if (record === undefined || record.extractor !== scope.extractor) continue
+      if (scope.version === undefined || record.extractorVersion === scope.version) yield record
+    }
+  }
+}
+
+/** As `readRecords`, all of them. */
+export async function recordsOf(runtime: Runtime, topic: string, extractor: string, version?: number): Promise<StoredRecord[]> {
+  const found: StoredRecord[] = []
+  for await (const record of readRecords(runtime, { topic, extractor, ...(version === undefined ? {} : { version }) })) found.push(record)
+  return found
+}
+
+/** What pages gave before: records of one version for each page. */
+export interface PreviousRecords {
+  /** By `pageKey`, in the order of the items on the page. */
+  readonly byPage: ReadonlyMap<string, readonly StoredRecord[]>
+  /** Pages by the version whose records were taken. */
+  readonly versions: Readonly<Record<number, number>>
+}
+
+/**
+ * Records that the log holds of these pages. Of several versions the one before `version` counts, as a sink has it; where only later
+ * ones are there (a roll-back), the latest. A record that was written twice counts once.
+ */
+export async function previousRecords(
+  runtime: Runtime,
+  scope: { readonly topic: string; readonly extractor: string; readonly version: number; readonly since?: number },
+  pages: ReadonlySet<string>,
+): Promise<PreviousRecords> {
+  const found = new Map<string, Map<number, Map<number, StoredRecord>>>()
+  if (!(await runtime.admin.listTopics()).includes(scope.topic)) return { byPage: new Map(), versions: {} }
+  const { topic, extractor, since } = scope
+  for await (const record of readRecords(runtime, { topic, extractor, ...(since === undefined ? {} : { since }) })) {
+    const key = pageKey(record.source)
+    if (!pages.has(key)) continue
+    const versions = found.get(key) ?? new Map<number, Map<number, StoredRecord>>()
+    const items = versions.get(record.extractorVersion) ?? new Map<number, StoredRecord>()
+    found.set(key, versions.set(record.extractorVersion, items.set(record.itemIndex, record)))
+  }
+  const counts: Record<number, number> = {}
+  const byPage = new Map<string, StoredRecord[]>()
+  for (const [key, versions] of found) {
+    const version = previousVersion([...versions.keys()], scope.version)
+    if (version === undefined) continue
+    counts[version] = (counts[version] ?? 0) + 1
+    const items = versions.get(version) ?? new Map<number, StoredRecord>()
+    byPage.set(
+      key,
+      [...items.values()].sort((a, b) => a.itemIndex - b.itemIndex),
+    )
+  }
+  return { byPage, versions: counts }
+}
+
+/** Pure: the version that a new one is held against. Shape: undefined where the log holds no other. */
+export function previousVersion(versions: readonly number[], version: number): number | undefined {
+  const others = versions.filter((other) => other !== version)
+  const older = others.filter((other) => other < version)
+  const from = older.length > 0 ? older : others
+  return from.length === 0 ? undefined : Math.max(...from)
+}
+
+export interface FailedPage extends PageFailure {
+  readonly source: PageSource
+}
+
+/** Pages of html that ended as dead letters of one extractor version, by `pageKey`. */
+export async function failedPages(
+  runtime: Runtime,
+  scope: { readonly extractor: string; readonly version: number; readonly since?: number },
+): Promise<Map<string, FailedPage>> {
+  const { topics } = runtime
+  const failed = new Map<string, FailedPage>()
+  const name = `${scope.extractor}:${scope.version}`
+  for await (const messages of messagesSince(runtime, topics.deadLetters, scope.since)) {
+    for (const { headers } of messages) {
+      if (headerText(headers, HEADER.extractor) !== name || headerText(headers, HEADER.origTopic) !== topics.html) continue
+      const partition = Number(headerText(headers, HEADER.origPartition))
+      const offset = BigInt(headerText(headers, HEADER.origOffset) ?? '0')
+      const source = { topic: topics.html, partition, offset }
+      failed.set(pageKey(source), { source, code: headerText(headers, HEADER.errorCode) ?? '', field: undefined })
+    }
+  }
+  return failed
+}
+
+async function* messagesSince(runtime: Runtime, topic: string, since: number | undefined): AsyncGenerator<readonly KafkaMessage[]> {
+  const { client, clock, observer, admin } = runtime
+  const start: LogStart | ReadonlyMap<number, LogStart> =
+    since === undefined ? 'earliest' : await admin.offsetsForTime(topic, Math.max(0, since - CLOCK_SLACK_MS))
+  for await (const event of readLog({ client, clock, observer, from: new Map([[topic, start]]) })) {
+    if (event.kind === 'batch') yield event.messages
+  }
+}

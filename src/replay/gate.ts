@@ -1,0 +1,32 @@
+import type { Comparison } from './compare.ts'
+
+/** Whether a new version may take the place of the old one. */
+export interface GateVerdict {
+  readonly held: boolean
+  /** One sentence each. */
+  readonly reasons: readonly string[]
+}
+
+/**
+ * A version that gives less than the one before on the same pages is held back: pages that gave records and are dead letters now,
+ * records without a required field that had it, records that are gone. Pure. Fields that are required are those of the old version
+ * where it is known, and of the new one.
+ */
+export function gateVerdict(comparison: Comparison, required: ReadonlySet<string>): GateVerdict {
+  const reasons: string[] = []
+  const failing = comparison.failures.filter(({ gaveRecords }) => gaveRecords > 0)
+  for (const { code, field, gaveRecords } of failing) {
+    const what = field === undefined ? code : `${code} ${field}`
+    reasons.push(`${gaveRecords} ${gaveRecords === 1 ? 'page' : 'pages'} that gave records would become dead letters (${what})`)
+  }
+  for (const [name, { removed }] of Object.entries(comparison.fields)) {
+    if (removed > 0 && required.has(name)) reasons.push(`the required field ${name} would be lost in ${records(removed)}`)
+  }
+  const { added, removed } = comparison.records
+  if (removed > added) reasons.push(`${records(removed - added)} fewer on the same pages`)
+  return { held: reasons.length > 0, reasons }
+}
+
+function records(count: number): string {
+  return `${count} ${count === 1 ? 'record' : 'records'}`
+}

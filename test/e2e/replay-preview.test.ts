@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Deployment } from '../support/deployment.ts'
+import { BOOK_1, BOOK_2, BOOK_BAD, caughtUp, ends, range, storePages } from '../support/stored-shop.ts'
+
+interface Preview {
+  readonly records: Record<string, number>
+  readonly fields: Record<string, Record<string, number>>
+  readonly compatibility: { ok: boolean; problems: object[] }
+  readonly examples: { entityKey: string; field?: string; before: unknown; after: unknown; source: { partition: number; offset: string } }[]
+  readonly pages: { planned: number; compared: number; gone: number }
+  readonly gate: { held: boolean; reasons: string[] }
+  readonly hash: string
+}
+
+const PAGES = 40
+let deployment: Deployment
+
+beforeAll(async () => {
+  deployment = await Deployment.open()
+  deployment.file('book.yaml', BOOK_1)
+  deployment.file('book2.yaml', BOOK_2)
+  deployment.file('bad.yaml', BOOK_BAD)
+  await deployment.read((runtime) => storePages(runtime, range(PAGES)))
+  const extract = deployment.start(['extract', '--extractor', 'book.yaml'])
+  await caughtUp(deployment)
+  extract.child.kill('SIGTERM')
+  await extract.done
+})
+
+afterAll(() => deployment.close())
+
+async function preview(...args: string[]): Promise<Preview> {
+  const result = await deployment.run(['replay', 'preview', '--json', ...args])
+  if (result.code !== 0) throw new Error(result.stderr)
+  return JSON.parse(result.stdout) as Preview
+}
+
+describe('replay plan', () => {
+  it('tells pages, bytes and a time that was measured', async () => {
+    const result = await deployment.run(['replay', 'plan', '--json', '--extractor', 'book2.yaml'])
+    const plan = JSON.parse(result.stdout) as { pages: string; estimate: Record<string, unknown> }
+    const bytes = await deployment.pages()
+    expect(plan.pages).toBe(String(PAGES))
+    expect(plan.estimate).toMatchObject({
+      isExact: true,
+      matched: PAGES,
+      rateFrom: 'sample',
+      bytes: bytes.reduce((sum, { message }) => sum + (message.value?.length ?? 0), 0),
+    })
+    expect(plan.estimate.seconds).toBeGreaterThan(0)
+    const table = await deployment.run(['replay', '--extractor', 'book2.yaml'])
+    expect(table.stdout).toContain('40 pages of')
+    expect(table.stdout).toContain('nothing was changed')
+  })
+
+  it('says what retention has taken of the range and what is left', async () => {
+    const own = await Deployment.open()
+    own.file('book2.yaml', BOOK_2)
+    await own.read(async (runtime) => {
+      await storePages(
+        runtime,
+        range(PAGES).map((page) => ({ ...page, fetchedAt: Date.now() - 7_200_000 + page.index })),
+      )
+      await runtime.admin.deleteRecordsBefore(runtime.topics.html, new Map([0, 1, 2, 3].map((partition) => [partition, 3n])))
+    })
+    const byOffset = JSON.parse((await own.run(['replay', '--json', '--extractor', 'book2.yaml', '--to-offset', '1'])).stdout) as {
+      gone: string
+      pages: string
+      partitions: { note: string }[]
+    }
+    expect([byOffset.gone, byOffset.pages]).toEqual(['8', String(PAGES - 12)])
+    expect(byOffset.partitions[0]?.note).toContain('2 older pages are gone by retention')
+    const byTime = await own.run(['replay', '--json', '--extractor', 'book2.yaml', '--by-duration', '3h'])
+    expect((JSON.parse(byTime.stdout) as typeof byOffset).partitions[0]?.note).toMatch(
+      /pages from before .* are gone by retention, \d+ are left/,
+    )
+    await own.close()
+  })
+})
+
+describe('replay preview', () => {
+  it('tells per record and field what would change, with examples that name their page, and writes no message', async () => {
+    const before = await deployment.read(ends)
+    const report = await preview('--extractor', 'book2.yaml', '--all')
+    expect(report.records).toEqual({ same: 8, changed: 32, added: 0, removed: 0, failed: 0 })
+    expect(report.fields.price).toEqual({ added: 0, removed: 0, changed: 8, nullsBefore: 0, nullsAfter: 0 })
+    expect(report.fields.stock).toEqual({ added: 30, removed: 0, changed: 0, nullsBefore: 40, nullsAfter: 10 })
+    expect(report.compatibility).toEqual({ ok: true, problems: [] })
+    const example = report.examples.find(({ field }) => field === 'price')
+    const number = example?.entityKey.slice(1)
+    expect([example?.before, example?.after]).toEqual([`${number}.99`, `${number}.50`])
+    const page = (await deployment.pages()).find(
+      ({ message }) => message.partition === example?.source.partition && String(message.offset) === String(example.source.offset),
+    )
+    expect(page?.value.url).toContain(`/b/${number}`)
+    expect(await deployment.read(ends)).toEqual(before)
+    const files = await preview('--extractor', 'book2.yaml', '--all', '--against', 'book.yaml')
+    expect([files.records, files.fields, files.hash]).toEqual([report.records, report.fields, report.hash])
+  })
+
+  it('reads a sample from all parts of the range, and only pages of the scope', async () => {
+    const sample = await preview('--extractor', 'book2.yaml', '--sample', '10')
+    expect(sample.pages).toMatchObject({ planned: PAGES, compared: 10 })
+    const partitions = new Set(sample.examples.map(({ source }) => source.partition))
+    expect(partitions.size).toBeGreaterThan(1)
+    const odd = await preview('--extractor', 'book2.yaml', '--all', '--domain', 'odd.shop-books.com')
+    expect(odd.pages.compared).toBe(PAGES / 2)
+    expect(odd.hash).not.toBe(sample.hash)
+  })
+
+  it('shows an extractor that breaks as failed pages, and that it would be held back', async () => {
+    const report = await preview('--extractor', 'bad.yaml', '--all')
+    expect(report.records).toEqual({ same: 0, changed: 0, added: 0, removed: 0, failed: PAGES })
+    expect(report.gate.held).toBe(true)
+    expect(report.gate.reasons).toEqual(['40 pages that gave records would become dead letters (EXTRACT_FIELD_MISSING price)'])
+    const table = await deployment.run(['replay', 'preview', '--extractor', 'bad.yaml', '--all'])
+    expect(table.stdout).toContain('EXTRACT_FIELD_MISSING price: 40 pages, the first at')
+    expect(table.stdout).toContain('held back: 40 pages')
+  })
+
+  it('says what a shadow replay then does', async () => {
+    const said = await preview('--extractor', 'book2.yaml', '--all')
+    const run = await deployment.run(['replay', 'run', '--json', '--shadow', '--extractor', 'book2.yaml', '--expect', said.hash])
+    const done = (JSON.parse(run.stdout.trim().split('\n').at(-1) ?? '') as { comparison: Preview }).comparison
+    expect([run.code, done.records, done.fields]).toEqual([0, said.records, said.fields])
+  })
+
+  it('refuses a hash of another extractor, of other pages, or of nobody', async () => {
+    const { hash } = await preview('--extractor', 'book2.yaml')
+    const other = await deployment.run(['replay', 'run', '--shadow', '--extractor', 'bad.yaml', '--expect', hash])
+    expect([other.code, other.stdout]).toEqual([2, ''])
+    expect(other.stderr).toContain('is another extractor')
+    const pages = await deployment.run(['replay', 'run', '--shadow', '--extractor', 'book2.yaml', '--crawl', 'c', '--expect', hash])
+    expect(pages.stderr).toContain('it was of other pages')
+    const nobody = await deployment.run(['replay', 'run', '--shadow', '--extractor', 'book2.yaml', '--expect', '0000'])
+    expect(nobody.stderr).toContain('no preview has this hash')
+  })
+})
