@@ -56,6 +56,8 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     userAgent: userAgentOf(config, version),
     cookies: config['fetch.cookies'],
     limits: httpLimits(config),
+    // Later the page could leave the log while its URL still counts as unchanged.
+    unchangedMs: config['topics.retention.html'] / 2,
     keptTypes: new Set(config['fetch.types'].map((type) => type.toLowerCase())),
     concurrency: config['fetch.concurrency'],
     maxBytesInFlight: config['fetch.maxBytesInFlight'],

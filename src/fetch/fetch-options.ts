@@ -51,6 +51,8 @@ export interface FetchWorkerOptions {
   /** Whether cookies live longer than a chain of redirects. */
   readonly cookies: 'none' | 'crawl'
   readonly limits: HttpLimits
+  /** A stored page counts as unchanged for so long after it was fetched: half the time that html keeps it. */
+  readonly unchangedMs: number
   /** Essences of the content types whose body is kept. */
   readonly keptTypes: ReadonlySet<string>
   /** Requests at the same time. */

@@ -12,6 +12,7 @@ import { canonicalUrl } from '../url/canonical-url.ts'
 import { registrableDomainOfHost } from '../url/registrable-domain.ts'
 import type { Admission, AdmissionDesk } from './admission.ts'
 import { type Answer, readAnswer } from './answer.ts'
+import type { Condition, ConditionalRequests } from './conditional-requests.ts'
 import type { CookieJars } from './cookie-jars.ts'
 import { type HttpExchange, type HttpLimits, type HttpResponse, type HttpResult, headerValues } from './http-exchange.ts'
 import { buildPage, pageMessage } from './page-message.ts'
@@ -34,6 +35,7 @@ export interface FetchTaskOptions {
   readonly topics: TopicNames
   readonly userAgent: string
   readonly cookies: CookieJars
+  readonly conditional: ConditionalRequests
   readonly limits: HttpLimits
   /** Content types whose body is kept, as essences. */
   readonly keptTypes: ReadonlySet<string>
@@ -56,6 +58,13 @@ export type TaskStep =
   | { readonly kind: 'hop'; readonly next: Pick<QueuedTask, 'task' | 'target' | 'walk'> }
   /** Done, and the site has to be left alone. */
   | { readonly kind: 'backed-off'; readonly forMs: number }
+
+/** What came of a request. */
+interface Concluded {
+  readonly result: HttpResult
+  readonly answer: Answer
+  readonly condition: Condition | undefined
+}
 
 type Admitted = Extract<Admission, { readonly kind: 'admitted' }>
 
@@ -103,6 +112,7 @@ export class FetchTask {
   async #request(queued: QueuedTask, admission: Admitted, turn: Turn, signal: AbortSignal): Promise<TaskStep> {
     const { exchange, clock, observer, limits, keptTypes, cookies } = this.#options
     const { target, walk } = queued
+    const condition = await this.#options.conditional.before(queued)
     const waitMs = this.#spacing.take(admission.pace, clock.mono())
     if (waitMs > 0) await clock.sleep(waitMs, signal)
     const startedAt = clock.now()
@@ -111,7 +121,7 @@ export class FetchTask {
     const result = await exchange.request({
       url: target,
       method: walk.method,
-      headers: this.#headers(queued),
+      headers: { ...this.#headers(queued), ...condition?.headers },
       body: walk.body,
       limits,
       keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
@@ -131,7 +141,7 @@ export class FetchTask {
     })
     const backedOffMs = await this.#release(queued, admission, answer)
     turn.leave()
-    await this.#conclude({ ...queued, walk: walked }, admission, result, answer)
+    await this.#conclude({ ...queued, walk: walked }, admission, { result, answer, condition })
     if (answer.kind === 'hop') return this.#hop({ ...queued, walk: walked }, answer)
     return backedOffMs === undefined ? { kind: 'done' } : { kind: 'backed-off', forMs: backedOffMs }
   }
@@ -166,14 +176,18 @@ export class FetchTask {
     return forMs
   }
 
-  async #conclude(queued: QueuedTask, admission: Admitted, result: HttpResult, answer: Answer): Promise<void> {
-    const { endings, clock } = this.#options
+  async #conclude(queued: QueuedTask, admission: Admitted, { result, answer, condition }: Concluded): Promise<void> {
+    const { endings, clock, conditional } = this.#options
     const { entry, task, walk } = queued
     const status = result.kind === 'response' ? result.status : null
     const request = { startedAt: walk.startedAt ?? clock.now(), status }
     const end = (kind: TaskEnd['kind'], reason: string | null): TaskEnd => ({ kind, reason, at: clock.now(), request })
     switch (answer.kind) {
       case 'page':
+        if (conditional.isUnchanged(condition, answer.response)) {
+          await endings.final(entry, task, end('UNCHANGED', answer.response.status === 304 ? 'not-modified' : 'same-body'))
+          return conditional.confirm(task, condition, answer.response)
+        }
         return this.#publish(queued, admission, answer.response, end)
       case 'retry': {
         const { reason, detail, retryAfterMs, factor, keep } = answer
@@ -198,7 +212,7 @@ export class FetchTask {
     response: HttpResponse,
     end: (kind: TaskEnd['kind'], reason: string | null) => TaskEnd,
   ): Promise<void> {
-    const { endings, clock, codec, layout, topics } = this.#options
+    const { endings, clock, codec, layout, topics, conditional } = this.#options
     const { entry, task, target, walk } = queued
     const { key, ratePerSecond, concurrency, crawlDelayMs } = admission.pace
     const page = await buildPage({
@@ -212,6 +226,7 @@ export class FetchTask {
     })
     try {
       await endings.final(entry, task, end('FETCHED', null), { first: [pageMessage(page, { codec, layout, topics })] })
+      await conditional.remember(queued, response, page)
     } catch (error) {
       if (!isMillraceError(error, 'KAFKA_MESSAGE_TOO_LARGE')) throw error
       const failure = { code: error.code, message: error.message }

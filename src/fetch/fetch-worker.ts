@@ -12,6 +12,7 @@ import { productToken } from '../politeness/robots.ts'
 import { RobotsGate } from '../politeness/robots-gate.ts'
 import { AdmissionDesk, type RobotsWait } from './admission.ts'
 import { AttemptsUnderWay } from './attempts-under-way.ts'
+import { ConditionalRequests } from './conditional-requests.ts'
 import { CookieJars } from './cookie-jars.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
 import { FetchTask, type TaskStep } from './fetch-task.ts'
@@ -112,7 +113,8 @@ export class FetchWorker extends BaseService {
     const desk = new AdmissionDesk({ ...options, gate, leaseMs, robotsOf: (url) => robots.check(url, signal) })
     const backOff = (attempt: number): number => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random())
     const cookies = new CookieJars({ keep: options.cookies, observer })
-    this.#task = new FetchTask({ ...options, cookies, desk, endings: this.#endings, gate, backOffMs: backOff })
+    const conditional = new ConditionalRequests({ ...options, gate })
+    this.#task = new FetchTask({ ...options, cookies, conditional, desk, endings: this.#endings, gate, backOffMs: backOff })
     this.#consumer = options.createConsumer({
       onEntries: (entries) => this.#intake.add(entries),
       onLost: (assigned) => this.#onLost(assigned),

@@ -69,6 +69,12 @@ export interface StateStore {
   readRobots(origin: string): Promise<RobotsEntry | undefined>
   writeRobots(origin: string, entry: RobotsEntry, ttlMs: number): Promise<void>
 
+  // --- validators ---------------------------------------------------------------------------------------------------------
+  /** What is known of the newest stored page of a URL, for a conditional request. */
+  readValidators(canonicalUrl: string): Promise<Validators | undefined>
+  /** Replaces it, for `ttlMs`; undefined: forgets it. */
+  writeValidators(canonicalUrl: string, validators: Validators | undefined, ttlMs: number): Promise<void>
+
   // --- overrides, workers -------------------------------------------------------------------------------------------------
   /** Small shared values by name (JSON), without a time to live: overrides, marks like "sitemaps of this origin are read". */
   readValue(name: string): Promise<string | undefined>
@@ -186,6 +192,20 @@ export interface RobotsEntry {
   readonly status: number | null
   /** Epoch ms. */
   readonly fetchedAt: number
+}
+
+export interface Validators {
+  /** Of the URL that answered and the headers it was asked with: they hold for the same request alone. */
+  readonly requestHash: string
+  /** As received. */
+  readonly etag: string | null
+  readonly lastModified: string | null
+  /** Of the decoded body. */
+  readonly bodySha256: string
+  /** Epoch ms of the stored page, which is also the time of its message: with the canonical URL as key it is found by this. */
+  readonly fetchedAt: number
+  /** Epoch ms at which the site last said that the page is the same. */
+  readonly checkedAt: number
 }
 
 export interface WorkerHeartbeat {

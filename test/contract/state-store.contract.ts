@@ -440,6 +440,23 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         expect(await store.readRobots('https://b.example')).toMatchObject({ verdict: 'unreachable', status: null })
       })
 
+      it('keeps the validators of a page for their time, replaces and forgets them', async () => {
+        const url = `https://a.example/${'p'.repeat(4_000)}`
+        const first = { requestHash: 'r', etag: 'W/"\u00e9"', lastModified: null, bodySha256: 'f'.repeat(64), fetchedAt: 1, checkedAt: 2 }
+        await store.writeValidators(url, first, 60_000)
+        expect(await (await harness.open()).readValidators(url)).toEqual(first)
+        expect(await store.readValidators(`${url}q`)).toBeUndefined()
+        const second = { ...first, etag: null, lastModified: 'Wed, 21 Oct 2026 07:28:00 GMT', checkedAt: 3 }
+        await store.writeValidators(url, second, 80)
+        expect(await store.readValidators(url)).toEqual(second)
+        await harness.elapse(100)
+        expect(await store.readValidators(url)).toBeUndefined()
+        await store.writeValidators(url, first, 60_000)
+        await store.writeValidators(url, undefined, 60_000)
+        expect(await store.readValidators(url)).toBeUndefined()
+        await store.writeValidators(url, undefined, 60_000)
+      })
+
       it('keeps values by name, and lets one of many write once', async () => {
         expect(await store.readValue('n')).toBeUndefined()
         await store.writeValue('n', '{"a":1}')

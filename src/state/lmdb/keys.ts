@@ -18,6 +18,7 @@ export const KIND = {
   pace: 'L',
   spill: 'S',
   robots: 'R',
+  validators: 'H',
   value: 'V',
   worker: 'W',
 } as const

@@ -16,6 +16,7 @@ import type {
   RobotsEntry,
   StateStore,
   StoreHealth,
+  Validators,
   WorkerHeartbeat,
 } from '../state-store.ts'
 import type { Timed } from './boot-time.ts'
@@ -156,6 +157,14 @@ export class LmdbStore implements StateStore {
 
   writeRobots(origin: string, entry: RobotsEntry, ttlMs: number): Promise<void> {
     return this.#file.step((now) => this.#shared.writeRobots(origin, entry, ttlMs, now))
+  }
+
+  async readValidators(canonicalUrl: string): Promise<Validators | undefined> {
+    return this.#file.read((now) => this.#shared.readValidators(canonicalUrl, now))
+  }
+
+  writeValidators(canonicalUrl: string, validators: Validators | undefined, ttlMs: number): Promise<void> {
+    return this.#file.step((now) => this.#shared.writeValidators(canonicalUrl, validators, ttlMs, now))
   }
 
   async readValue(name: string): Promise<string | undefined> {

@@ -1,10 +1,10 @@
-import type { RobotsEntry, WorkerHeartbeat } from '../state-store.ts'
+import type { RobotsEntry, Validators, WorkerHeartbeat } from '../state-store.ts'
 import type { Timed } from './boot-time.ts'
 import type { Keys } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 import type { Sweep } from './sweep.ts'
 
-/** robots.txt, shared values and heartbeats on LMDB. Every function is called within a step or a read of the file. */
+/** robots.txt, validators, shared values and heartbeats on LMDB. Every function is called within a step or a read of the file. */
 export class SharedSteps {
   readonly #file: LmdbFile
   readonly #keys: Keys
@@ -25,6 +25,22 @@ export class SharedSteps {
     const { verdict, body, status, fetchedAt } = entry
     this.#file.put(this.#keys.named('robots', origin), [this.#file.time.timed(now, ttlMs), { verdict, body, status, fetchedAt }])
     this.#sweep.afterAdding('robots', 1, now)
+  }
+
+  readValidators(canonicalUrl: string, now: number): Validators | undefined {
+    const found = this.#file.get<readonly [Timed, Validators]>(this.#keys.named('validators', canonicalUrl))
+    return found !== undefined && this.#file.time.until(found[0]) > now ? found[1] : undefined
+  }
+
+  writeValidators(canonicalUrl: string, validators: Validators | undefined, ttlMs: number, now: number): void {
+    const key = this.#keys.named('validators', canonicalUrl)
+    if (validators === undefined) {
+      this.#file.remove(key)
+      return
+    }
+    const { requestHash, etag, lastModified, bodySha256, fetchedAt, checkedAt } = validators
+    this.#file.put(key, [this.#file.time.timed(now, ttlMs), { requestHash, etag, lastModified, bodySha256, fetchedAt, checkedAt }])
+    this.#sweep.afterAdding('validators', 1, now)
   }
 
   readValue(name: string): string | undefined {

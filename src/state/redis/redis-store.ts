@@ -17,6 +17,7 @@ import type {
   RobotsEntry,
   StateStore,
   StoreHealth,
+  Validators,
   WaitReason,
   WorkerHeartbeat,
 } from '../state-store.ts'
@@ -196,6 +197,19 @@ export class RedisStore implements StateStore {
     await this.#link.call('writeRobots', (redis) => redis.set(this.#key('robots', origin), json, 'PX', Math.max(1, Math.ceil(ttlMs))))
   }
 
+  async readValidators(canonicalUrl: string): Promise<Validators | undefined> {
+    const found = await this.#link.call('readValidators', (redis) => redis.get(this.#key('validators', shortHash(canonicalUrl))))
+    return found === null ? undefined : unpackValidators(found)
+  }
+
+  async writeValidators(canonicalUrl: string, validators: Validators | undefined, ttlMs: number): Promise<void> {
+    const key = this.#key('validators', shortHash(canonicalUrl))
+    await this.#link.call('writeValidators', (redis): Promise<unknown> => {
+      if (validators === undefined) return redis.del(key)
+      return redis.set(key, packValidators(validators), 'PX', Math.max(1, Math.ceil(ttlMs)))
+    })
+  }
+
   async readValue(name: string): Promise<string | undefined> {
     const found = await this.#link.call('readValue', (redis) => redis.get(this.#key('value', name)))
     return found ?? undefined
@@ -281,7 +295,22 @@ export class RedisStore implements StateStore {
 
 /** What is claimed, in 22 characters: URLs may be long, and there may be many. The crawl is part of the key. */
 function urlId(claim: Claim): string {
-  return createHash('sha256').update(`${claim.round} ${claim.canonicalUrl}`).digest().subarray(0, 16).toString('base64url')
+  return shortHash(`${claim.round} ${claim.canonicalUrl}`)
+}
+
+function shortHash(text: string): string {
+  return createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url')
+}
+
+/** As a list: the names would be half of it. */
+function packValidators({ requestHash, etag, lastModified, bodySha256, fetchedAt, checkedAt }: Validators): string {
+  return JSON.stringify([requestHash, etag, lastModified, bodySha256, fetchedAt, checkedAt])
+}
+
+function unpackValidators(text: string): Validators {
+  const list = JSON.parse(text) as [string, string | null, string | null, string, number, number]
+  const [requestHash, etag, lastModified, bodySha256, fetchedAt, checkedAt] = list
+  return { requestHash, etag, lastModified, bodySha256, fetchedAt, checkedAt }
 }
 
 function chunks<T>(items: readonly T[]): readonly (readonly T[])[] {

@@ -21,7 +21,7 @@ let asked: Asked[] = []
 const html = { 'content-type': 'text/html' }
 
 /** What the site answers, by host and path. */
-function answer({ at }: Asked, response: ServerResponse): void {
+function answer({ at, headers }: Asked, response: ServerResponse): void {
   const to = (status: number, location: string, headers: Record<string, string | string[]> = {}): void =>
     void response.writeHead(status, { location, ...headers }).end()
   if (at === 'shop.test/login') to(303, '/home', { 'set-cookie': ['sid=2; Path=/; HttpOnly', 'junk', 'far=1; Domain=else.test'] })
@@ -30,6 +30,8 @@ function answer({ at }: Asked, response: ServerResponse): void {
   else if (at === 'shop.test/consent') to(302, `http://pay.test:${port}/consent`, { 'set-cookie': 'seen=1; Path=/' })
   else if (at === 'pay.test/consent') to(302, `http://shop.test:${port}/welcome`, { 'set-cookie': 'pay=1' })
   else if (at === 'shop.test/start') response.writeHead(200, { ...html, 'set-cookie': 'crawl=1; Path=/' }).end('start')
+  else if (at === 'shop.test/tagged' && headers['if-none-match'] === '"v1"') response.writeHead(304).end()
+  else if (at === 'shop.test/tagged') response.writeHead(200, { ...html, etag: '"v1"' }).end('tagged')
   else response.writeHead(200, html).end(at)
 }
 
@@ -112,5 +114,29 @@ describe('a request of a task', () => {
     ])
     await eventually(() => fixture.finalOutcomes(4), { timeoutMs: 10_000, everyMs: 100 })
     expect(['mine', 'other', 'alone'].map((path) => of(`shop.test/${path}`)?.headers.cookie)).toEqual(['crawl=1', undefined, undefined])
+  })
+
+  it('C057: with ifChanged ends unchanged by the validators of the page in html, and writes no page', async () => {
+    await worker()
+    const visits = [{}, { ifChanged: true }, { ifChanged: true }, {}]
+    for (const [index, task] of visits.entries()) {
+      await fixture.produce([{ url: url('shop.test', '/tagged'), ...task }])
+      await eventually(() => fixture.finalOutcomes(index + 1), { timeoutMs: 10_000, everyMs: 50 })
+      const [stored] = await fixture.pages()
+      // What the site said is remembered after the outcome is written.
+      await eventually(async () => (await fixture.state.readValidators(stored?.canonicalUrl ?? ''))?.etag === '"v1"')
+    }
+    expect(asked.map(({ headers }) => headers['if-none-match'])).toEqual([undefined, '"v1"', '"v1"', undefined])
+    const outcomes = await fixture.outcomes()
+    expect(outcomes.map(({ kind, reason, status }) => `${kind} ${reason} ${status}`).sort()).toEqual([
+      'FETCHED null 200',
+      'FETCHED null 200',
+      'UNCHANGED not-modified 304',
+      'UNCHANGED not-modified 304',
+    ])
+    expect((await fixture.pages()).map(({ status, bodyLength }) => [status, bodyLength])).toEqual([
+      [200, 6],
+      [200, 6],
+    ])
   })
 })
