@@ -16,6 +16,10 @@ export function commitRefusal(error: unknown): CommitRefusal {
   return 'failed'
 }
 
+/** What kafkajs calls final though it only says that a broker is away, stops or comes back: by class, and by the broker's own answer. */
+const PASSING_NAMES = new Set(['KafkaJSGroupCoordinatorNotFound', 'KafkaJSTimeout', 'KafkaJSLockTimeout'])
+const PASSING_TYPES = new Set([...REBALANCE_TYPES, 'UNKNOWN', 'BROKER_NOT_AVAILABLE', 'STALE_BROKER_EPOCH', 'STALE_CONTROLLER_EPOCH'])
+
 /**
  * The error that ends a consumer which crashed, or undefined where a new one may do better: the broker was away, or slow.
  * Source: kafkajs restarts by the same rule, apart from the plain Error that it throws for a connection lost in the wrong moment.
@@ -30,6 +34,7 @@ export function fatalCrash(error: unknown, group: string): MillraceError | undef
       { cause: error, context: { group } },
     )
   }
+  if (type === undefined ? PASSING_NAMES.has(name) : PASSING_TYPES.has(type)) return undefined
   if (isRestartable(error, message)) return undefined
   return new MillraceError('KAFKA_CONSUMER_CRASHED', `the consumer of group ${group} crashed: ${type ?? name}: ${errorText(error)}`, {
     cause: error,

@@ -11,6 +11,7 @@ import type { KafkaClient, KafkajsLogLine } from './client.ts'
 import { type BatchEnd, type GroupJoin, listenTo } from './consumer-events.ts'
 import { fatalCrash, startFailure } from './consumer-failure.ts'
 import { type ConsumerSettings, DEFAULT_CONSUMER_SETTINGS, kafkajsConsumerConfig, PARTITIONS_AT_ONCE } from './consumer-settings.ts'
+import { FormerMember } from './former-member.ts'
 import { type CommitResult, GroupCommits, type PartitionCommit } from './group-commits.ts'
 import { incomingMessage } from './incoming.ts'
 import type { KafkaMessage } from './message.ts'
@@ -60,6 +61,7 @@ export class ConsumerLoop extends BaseService {
   readonly #options: ConsumerLoopOptions
   readonly #settings: Required<ConsumerSettings>
   readonly #commits: GroupCommits
+  readonly #former: FormerMember
   #consumer: Consumer | undefined
   /** Connect, subscribe and first join of the present consumer; leaving waits for it, or it would join after we left. */
   #launch: Promise<void> = Promise.resolve()
@@ -81,6 +83,7 @@ export class ConsumerLoop extends BaseService {
     super()
     this.#options = options
     this.#commits = new GroupCommits(options.groupId, options.observer)
+    this.#former = new FormerMember(options)
     this.#settings = { ...DEFAULT_CONSUMER_SETTINGS, ...options.settings }
   }
 
@@ -301,6 +304,7 @@ export class ConsumerLoop extends BaseService {
 
   /** Out of the group, by our will or by a crash: whatever was owned may be another's. */
   #onStop(): void {
+    this.#former.note(this.#assignment.memberId)
     const { after, change } = left(this.#assignment)
     this.#apply(after, change, false)
     if (change.lost.length > 0) this.#options.handler.onAssignment(change)
@@ -328,6 +332,8 @@ export class ConsumerLoop extends BaseService {
   async #restartLater(ms: number): Promise<void> {
     try {
       await this.#options.clock.sleep(ms, this.aborted.signal)
+      await this.#former.evict(this.aborted.signal)
+      if (this.#leaving) return
       await this.#connect()
     } catch (error) {
       if (!this.aborted.signal.aborted) this.#guard(() => this.#onCrash(error))

@@ -77,8 +77,8 @@ export class GroupAdmin {
    * Takes a member out, as it would leave itself: the others need not wait for its session to run out. A living one joins again. Shape:
    * false when it was no member.
    */
-  async evict(groupId: string, memberId: string): Promise<boolean> {
-    return this.#session.run(`taking a member out of group ${groupId}`, async (cluster) => {
+  async evict(groupId: string, memberId: string, options: { signal?: AbortSignal } = {}): Promise<boolean> {
+    const leave = async (cluster: Cluster): Promise<boolean> => {
       const broker = await groupBroker(cluster, groupId)
       try {
         await broker.leaveGroup({ groupId, memberId })
@@ -87,7 +87,8 @@ export class GroupAdmin {
         if (kafkajsFailure(error).type === 'UNKNOWN_MEMBER_ID') return false
         throw error
       }
-    })
+    }
+    return this.#session.run(`taking a member out of group ${groupId}`, leave, options)
   }
 
   /** Shape: false when there was none. Errors: KAFKA_GROUP_ACTIVE when it has members. */

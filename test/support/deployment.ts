@@ -17,6 +17,8 @@ export interface DeploymentOptions {
   readonly embedded?: boolean
   /** `path=value`, for every command. */
   readonly set?: readonly string[]
+  /** `path=value`, for the commands alone: where they have to take another way than the test does. */
+  readonly setForCommands?: readonly string[]
 }
 
 export type RecordOnTopic = RecordEnvelope & { readonly data: Readonly<Record<string, unknown>> }
@@ -45,10 +47,11 @@ export class Deployment {
       'fetch.allowAddresses=127.0.0.0/8',
       'fetch.resolve=*.example=127.0.0.1',
       'politeness.default.ratePerSecond=500',
-      ...(this.isEmbedded ? [] : [`brokers=${brokers().join(',')}`, `topics.prefix=${this.prefix}`, 'topics.partitions.urls=4']),
+      ...(this.isEmbedded ? [] : [`topics.prefix=${this.prefix}`, 'topics.partitions.urls=4']),
+      ...(this.isEmbedded || options.set?.some((set) => set.startsWith('brokers=')) ? [] : [`brokers=${brokers().join(',')}`]),
       ...(options.set ?? []),
     ]
-    this.#globals = this.#sets.flatMap((set) => ['--set', set])
+    this.#globals = [...this.#sets, ...(options.setForCommands ?? [])].flatMap((set) => ['--set', set])
   }
 
   static async open(options: DeploymentOptions = {}): Promise<Deployment> {
@@ -69,8 +72,8 @@ export class Deployment {
     return runCli([...args, ...this.#globals], { cwd: this.folder, ...(input === undefined ? {} : { input }) })
   }
 
-  start(args: readonly string[]): RunningCli {
-    const running = startCli([...args, ...this.#globals], { cwd: this.folder })
+  start(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningCli {
+    const running = startCli([...args, ...this.#globals], { cwd: this.folder, env })
     this.#running.push(running)
     return running
   }

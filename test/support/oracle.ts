@@ -4,6 +4,7 @@ import { isFinal } from '../../src/message/outcome.ts'
 import { unpackPageBody } from '../../src/message/page-body.ts'
 import { committed, type Deployment, readOutcomes, readPages, readRecords } from './deployment.ts'
 import type { LinkedSite } from './linked-site.ts'
+import { mostAtOnce, mostPerSecond, paceViolations } from './site-log.ts'
 
 /** A process was killed; what it had on the wire may be asked for again. */
 export interface Kill {
@@ -14,6 +15,10 @@ export interface Kill {
   readonly brokerDownSince: number | undefined
   /** It took requests with it. */
   readonly losesRequests: boolean
+  /** For a fault that lasts: its end, ms of `performance.now()`. What is on the wire until then may be lost. */
+  readonly until?: number
+  /** What had been claimed and finished before was forgotten. */
+  readonly losesState?: boolean
 }
 
 export interface Figures {
@@ -140,31 +145,20 @@ function requestFigures({ site, kills, ratePerSecond, concurrency }: OracleOptio
       const [before, again] = [at[index - usual] as number, at[index] as number]
       const first = kills[0]?.at ?? 0
       repeats.push(`${address} ${seconds(before - first)} s and ${seconds(again - first)} s after the first kill`)
-      if (!costly.some((kill) => kill.at >= before && kill.at <= again))
+      if (!costly.some((kill) => (kill.until ?? kill.at) >= before && kill.at <= again))
         problems.push(`${address} was asked for again after ${Math.round(again - before)} ms with no kill between`)
     }
   }
-  const inFlightAtKills = costly.reduce((sum, { at, brokerDownSince }) => {
-    const settled = (brokerDownSince ?? at) - SETTLE_MS
-    return sum + tasks.filter((request) => request.at <= at && (request.endedAt === undefined || request.endedAt > settled)).length
+  const inFlightAtKills = costly.reduce((sum, { at, until = at, brokerDownSince, losesState }) => {
+    const settled = losesState === true ? 0 : (brokerDownSince ?? at) - SETTLE_MS
+    return sum + tasks.filter((request) => request.at <= until && (request.endedAt === undefined || request.endedAt > settled)).length
   }, 0)
   if (repeatedRequests > inFlightAtKills)
     problems.push(`${repeatedRequests} requests were repeated, ${inFlightAtKills} were in flight at the kills: ${repeats.join(', ')}`)
 
-  let mostPerSecond = 0
-  let mostAtOnce = 0
-  for (const host of site.hosts()) {
-    const own = tasks.filter((request) => request.host === host)
-    for (const { at } of own) {
-      const second = own.filter((other) => other.at >= at && other.at < at + 1_000).length
-      mostPerSecond = Math.max(mostPerSecond, second)
-      mostAtOnce = Math.max(mostAtOnce, own.filter((other) => other.at <= at && (other.endedAt ?? Infinity) > at).length)
-    }
-  }
-  // Starts keep the pace; arrivals of a busy machine may come a little closer together.
-  if (mostPerSecond > ratePerSecond * 1.15 + 2) problems.push(`${mostPerSecond} requests within a second, at a rate of ${ratePerSecond}`)
-  if (mostAtOnce > concurrency) problems.push(`${mostAtOnce} requests to a host at the same time, at a concurrency of ${concurrency}`)
-  return { problems, figures: { requests: site.requests.length, repeatedRequests, inFlightAtKills, mostPerSecond, mostAtOnce } }
+  problems.push(...paceViolations(site.requests, { ratePerSecond, concurrency }))
+  const figures = { mostPerSecond: mostPerSecond(site.requests), mostAtOnce: mostAtOnce(site.requests) }
+  return { problems, figures: { requests: site.requests.length, repeatedRequests, inFlightAtKills, ...figures } }
 }
 
 function sha256(bytes: Uint8Array): string {

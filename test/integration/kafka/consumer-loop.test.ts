@@ -216,6 +216,18 @@ describe('the consumer loop, when things break', () => {
     expect(changes.at(-1)?.gained[0]?.epoch).toBeGreaterThan(1)
   }, 50_000)
 
+  it('does not wait for the member that it was when its broker comes back', async () => {
+    const [groupId, topic] = [uniqueName('group'), await kafka.topic()]
+    const outage = clientWithOutage()
+    const session = { sessionTimeoutMs: 30_000, rebalanceTimeoutMs: 60_000 }
+    const { changes, seen } = await member({ groupId, topic, loop: { client: outage.client, settings: { ...QUICK_MEMBER, ...session } } })
+    outage.begin()
+    await eventually(() => seen.count('ConsumerRestarted') > 0, { timeoutMs: 25_000 })
+    outage.end()
+    // Well below the session of the old member.
+    await eventually(() => changes.at(-1)?.gained.length === 1 && changes.length > 1, { timeoutMs: 12_000 })
+  }, 50_000)
+
   it('survives connections that break while it reads, without a hole', async () => {
     const [groupId, topic] = [uniqueName('group'), await kafka.topic()]
     const outage = clientWithOutage()

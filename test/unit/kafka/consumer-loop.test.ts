@@ -101,9 +101,13 @@ function rig(options: Partial<ConsumerLoopOptions> = {}) {
   let onLog: (line: KafkajsLogLine) => void = () => undefined
   /** Set before the consumer that should fail is made. */
   const next: { failConnect?: Error } = {}
+  /** Members that were taken out of the group. */
+  const evicted: string[] = []
+  const coordinator = { leaveGroup: async ({ memberId }: { memberId: string }) => void evicted.push(memberId) }
   const client = {
     connection: { brokers: [], clientId: 'c' },
     kafkajs: loadKafkajs(),
+    openCluster: async () => ({ findGroupCoordinator: async () => coordinator, disconnect: async () => undefined }),
     isolated: (listener: (line: KafkajsLogLine) => void) => {
       onLog = listener
       return {
@@ -151,7 +155,7 @@ function rig(options: Partial<ConsumerLoopOptions> = {}) {
     current().calls.length = 0
     return current()
   }
-  return { loop, start, current, consumers, log, changes, clock, seen, next, onLog: (line: KafkajsLogLine) => onLog(line) }
+  return { loop, start, current, consumers, log, changes, clock, seen, next, evicted, onLog: (line: KafkajsLogLine) => onLog(line) }
 }
 
 describe('the consumer loop', () => {
@@ -305,7 +309,7 @@ describe('the consumer loop, when its consumer crashes', () => {
   const away = new KafkaJSNumberOfRetriesExceeded(new KafkaJSConnectionError('connect ECONNREFUSED'), { retryCount: 8, retryTime: 100 })
 
   it('loses everything, and comes back as a new member when the broker does', async () => {
-    const { loop, start, log, consumers, clock, seen, current } = rig()
+    const { loop, start, log, consumers, clock, seen, current, evicted } = rig()
     const first = await start()
     first.emit('stop')
     first.emit('crash', { error: away })
@@ -313,6 +317,8 @@ describe('the consumer loop, when its consumer crashes', () => {
     expect(seen.count('ConsumerRestarted')).toBe(1)
     await clock.advance(1_000)
     expect(consumers).toHaveLength(2)
+    // Nobody waits for its session to run out.
+    expect(evicted).toEqual(['m1'])
     current().join('m2', { t: [0] })
     expect(log.at(-1)).toBe('gained 0e3 kept  lost ')
     // Whatever the old one still says is ignored.

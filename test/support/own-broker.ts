@@ -1,0 +1,116 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { brokerFolder } from '../../src/embedded/broker-folder.ts'
+import { probeBroker } from '../../src/embedded/broker-probe.ts'
+import { findRuntime } from '../../src/embedded/broker-runtime.ts'
+import { prepareLog } from '../../src/embedded/data-folder.ts'
+import { bootstrapSnapshot } from '../../src/embedded/format-template.ts'
+import { javaLaunch } from '../../src/embedded/launch-spec.ts'
+import { choosePort } from '../../src/embedded/ports.ts'
+import { brokerProperties, renderProperties } from '../../src/embedded/server-properties.ts'
+import { brokerOptions, RecordingObserver } from './embedded.ts'
+import { eventually } from './eventually.ts'
+
+/**
+ * An Apache Kafka of one test that is nobody's embedded broker: it may be stopped, killed and hung, and no supervisor starts it again.
+ * Its second listener is for a proxy: whoever comes in by it is told the address of the proxy, and so never gets past it.
+ */
+export class OwnBroker {
+  readonly port: number
+  /** Where a proxy has to lead to. */
+  readonly proxiedPort: number
+  /** Where that proxy has to listen. */
+  readonly proxyPort: number
+  readonly #folder: string
+  readonly #command: string
+  readonly #args: readonly string[]
+  readonly #clusterId: string
+  #child: ChildProcess | undefined
+
+  private constructor(ports: { port: number; proxiedPort: number; proxyPort: number }, folder: string, launch: Launch) {
+    this.port = ports.port
+    this.proxiedPort = ports.proxiedPort
+    this.proxyPort = ports.proxyPort
+    this.#folder = folder
+    this.#command = launch.command
+    this.#args = launch.args
+    this.#clusterId = launch.clusterId
+  }
+
+  static async start(): Promise<OwnBroker> {
+    const path = mkdtempSync(join(tmpdir(), 'millrace-broker-'))
+    const options = brokerOptions(path, new RecordingObserver())
+    const runtime = await findRuntime({ ...options, boundTo: 'java' })
+    if (runtime.kind !== 'java') throw new Error('a broker that is to be killed has to be a process of this machine')
+    const folder = brokerFolder(path)
+    mkdirSync(folder.path, { recursive: true })
+    const { identity } = prepareLog(folder, undefined, await bootstrapSnapshot(runtime.java, runtime.jars))
+    const port = await choosePort()
+    const controllerPort = await choosePort([port])
+    const proxiedPort = await choosePort([port, controllerPort])
+    const proxyPort = await choosePort([port, controllerPort, proxiedPort])
+    const properties = {
+      ...brokerProperties({ port, controllerPort }),
+      listeners: `PLAINTEXT://127.0.0.1:${port},PROXIED://127.0.0.1:${proxiedPort},CONTROLLER://127.0.0.1:${controllerPort}`,
+      'advertised.listeners': `PLAINTEXT://127.0.0.1:${port},PROXIED://127.0.0.1:${proxyPort}`,
+      'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    }
+    writeFileSync(folder.properties, renderProperties(properties))
+    const { command, args } = javaLaunch({ ...runtime, clusterId: identity.clusterId, port, useArchive: true })
+    const broker = new OwnBroker({ port, proxiedPort, proxyPort }, folder.path, { command, args, clusterId: identity.clusterId })
+    await broker.start()
+    return broker
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`
+  }
+
+  /** Shape: resolves when it takes messages. */
+  async start(): Promise<void> {
+    const log = openSync(join(this.#folder, 'broker.log'), 'a')
+    const child = spawn(this.#command, [...this.#args], { cwd: this.#folder, stdio: ['ignore', log, log] })
+    closeSync(log)
+    this.#child = child
+    await once(child, 'spawn')
+    const answers = async (): Promise<boolean> => {
+      if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the broker ended: see ${this.#folder}/broker.log`)
+      const answer = await probeBroker('127.0.0.1', this.port, 1_000)
+      return answer?.registered === true && answer.clusterId === this.#clusterId
+    }
+    await eventually(answers, { timeoutMs: 60_000, everyMs: 50, what: 'the broker' })
+  }
+
+  async stop(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    const child = this.#child
+    this.#child = undefined
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    const ended = once(child, 'exit')
+    child.kill(signal)
+    await ended
+  }
+
+  /** The process stands still: its connections stay open and say nothing. */
+  hang(): void {
+    this.#child?.kill('SIGSTOP')
+  }
+
+  goOn(): void {
+    this.#child?.kill('SIGCONT')
+  }
+
+  async end(): Promise<void> {
+    await this.stop('SIGKILL')
+    if (process.env.MILLRACE_TEST_KEEP === '1') process.stderr.write(`kept: ${this.#folder}\n`)
+    else rmSync(join(this.#folder, '..'), { recursive: true, force: true })
+  }
+}
+
+interface Launch {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly clusterId: string
+}
