@@ -40,7 +40,7 @@ function readSource(path: string): SourceFile {
 }
 
 /** Folder -> folders that it may import beside itself. One direction: as the data flows, and down to the kernel. */
-const SHARED = ['politeness', 'url', 'kafka', 'message', 'kernel']
+const SHARED = ['politeness', 'url', 'blobs', 'kafka', 'message', 'kernel']
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   kernel: [],
   machine: ['kernel'],
@@ -49,6 +49,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   message: ['kernel', 'url'],
   state: ['kernel', 'machine'],
   kafka: ['kernel', 'message', 'url'],
+  blobs: ['kernel', 'message'],
   embedded: ['kernel', 'machine'],
   politeness: ['kernel', 'url', 'message'],
   frontier: [...SHARED, 'state'],
@@ -100,6 +101,7 @@ describe('the layout of src', () => {
     const owners: Readonly<Record<string, RegExp>> = {
       kafkajs: /^kafka\//,
       avsc: /^message\/avro/,
+      aws4fetch: /^blobs\//,
       undici: /^fetch\//,
       ioredis: /^state\/redis\//,
       lmdb: /^state\/lmdb\//,

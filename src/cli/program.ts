@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander'
 import { type CommandDefinition, collect, packageVersion } from './command-definition.ts'
+import { blobsCommand } from './commands/blobs.ts'
 import { doctorCommand, downCommand, upCommand } from './commands/broker.ts'
 import { configCommand } from './commands/config.ts'
 import { consumeCommand } from './commands/consume.ts'
@@ -29,6 +30,7 @@ const COMMANDS: readonly CommandDefinition[] = [
   topicsCommand,
   schemasCommand,
   deadLettersCommand,
+  blobsCommand,
   sitesCommand,
   statusCommand,
   auditCommand,

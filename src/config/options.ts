@@ -143,7 +143,13 @@ export const OPTIONS = {
   'retry.maxAttempts': { kind: 'integer', default: '5', min: 1, description: 'Attempts of a task before it fails.' },
   'retry.firstDelay': { kind: 'duration', default: '10s', min: 1, description: 'Before the second attempt; doubles with each one.' },
   'retry.maxDelay': { kind: 'duration', default: '6h', min: 1, description: 'Longest delay between two attempts.' },
-  'crawl.maxDepth': { kind: 'integer', default: '0', min: 0, flag: '--depth', description: 'Links are followed this deep, counted along the path on which a page was found first.' },
+  'crawl.maxDepth': {
+    kind: 'integer',
+    default: '0',
+    min: 0,
+    flag: '--depth',
+    description: 'Links are followed this deep, counted along the path on which a page was found first.',
+  },
   'crawl.scope': {
     kind: ['domain', 'host', 'origin', 'any'],
     default: 'domain',
@@ -162,6 +168,15 @@ export const OPTIONS = {
   'extract.pageTimeout': { kind: 'duration', default: '10s', min: 10, description: 'Time limit per page and extractor.' },
   'extract.pageMemory': { kind: 'size', default: '256MiB', min: 16_777_216, description: 'Memory limit of an extraction thread.' },
   'extract.threads': { kind: 'integer', default: '1', min: 1, description: 'Extraction threads of a process.' },
+  'blobs.url': {
+    kind: 'string',
+    description: 'Store of bodies too large for a message: `file:///folder` or `s3://bucket/prefix`. None: such pages fail.',
+  },
+  'blobs.endpoint': { kind: 'string', description: 'S3 service of your own, such as `http://localhost:8333`; AWS where not set.' },
+  'blobs.region': { kind: 'string', description: 'Region of the bucket; AWS_REGION, else us-east-1 where not set.' },
+  'blobs.accessKeyId': { kind: 'string', description: 'S3 access key; AWS_ACCESS_KEY_ID where not set.' },
+  'blobs.secretAccessKey': { kind: 'string', secret: true, description: 'S3 secret key; AWS_SECRET_ACCESS_KEY where not set.' },
+  'blobs.sessionToken': { kind: 'string', secret: true, description: 'S3 session token; AWS_SESSION_TOKEN where not set.' },
   'metrics.port': { kind: 'integer', min: 1, description: 'Port of /metrics for Prometheus; none where not set.' },
 } as const satisfies Record<string, OptionDefinition>
 

@@ -1,3 +1,4 @@
+import { loadBody } from '../blobs/load-body.ts'
 import { type LogStart, readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
@@ -156,7 +157,8 @@ async function show(runtime: Runtime, message: KafkaMessage, options: ConsumeOpt
     const isTask = Object.values(runtime.topics.urls).includes(topic) || runtime.topics.delays.some((delay) => delay.topic === topic)
     if (isTask) return { ...place, schema: 'io.millrace.v1.UrlTask', value: decodeTask(runtime.codec, message.value) }
     const decoded = runtime.codec.decodeAny(message.value)
-    const value = topic === runtime.topics.html ? await shownPage(runtime.codec.decode('Page', message.value), options.body) : decoded.value
+    const value =
+      topic === runtime.topics.html ? await shownPage(runtime, runtime.codec.decode('Page', message.value), options.body) : decoded.value
     return { ...place, schema: decoded.schemaName, value }
   } catch (error) {
     // Dead letters hold whatever came; a reader must be able to look at it.
@@ -166,10 +168,11 @@ async function show(runtime: Runtime, message: KafkaMessage, options: ConsumeOpt
 }
 
 /** The body unpacked, as the bytes that the site meant; left out where it was not asked for. */
-async function shownPage(page: Page, withBody: boolean): Promise<unknown> {
+async function shownPage(runtime: Runtime, page: Page, withBody: boolean): Promise<unknown> {
   const { body: _, ...rest } = page
   if (!withBody) return rest
-  const unpacked = await unpackPageBody(page)
+  const loaded = await loadBody(page, page.bodyRef === null ? undefined : await runtime.blobs())
+  const unpacked = loaded.ok ? await unpackPageBody(loaded.page) : loaded
   return unpacked.ok ? { ...rest, body: unpacked.bytes.toString('base64') } : { ...rest, body: null, bodyProblem: unpacked.detail }
 }
 

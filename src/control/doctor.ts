@@ -59,6 +59,7 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
     yield* brokerFindings(runtime)
     yield* topicFindings(runtime)
     yield* stateFindings(runtime)
+    yield* blobFindings(runtime)
   } finally {
     await runtime.close()
   }
@@ -158,6 +159,16 @@ async function clockSkew(runtime: Runtime): Promise<number | undefined> {
   const future = await runtime.admin.offsetsForTime(runtime.topics.html, now + MAX_SKEW_MS)
   const end = await runtime.admin.endOffsets(runtime.topics.html, 'read_uncommitted')
   return [...end].some(([partition, offset]) => (future.get(partition) ?? offset) < offset) ? MAX_SKEW_MS + 1 : undefined
+}
+
+async function* blobFindings(runtime: Runtime): AsyncGenerator<Finding> {
+  try {
+    const blobs = await runtime.blobs()
+    if (blobs !== undefined) yield ok('blobs', `${blobs.location} answers`)
+  } catch (error) {
+    const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'BLOBS_UNREACHABLE']
+    yield { ...fail('blobs', errorText(error), hint), unreachable: exitCode === 4 }
+  }
 }
 
 async function* stateFindings(runtime: Runtime): AsyncGenerator<Finding> {

@@ -178,12 +178,14 @@ export async function createExtract(
 ): Promise<ExtractStage> {
   const { config, client, admin, codec, topics, clock, observer } = runtime
   const stageObserver = observer.child({ stage: 'extract' })
+  const blobs = await runtime.blobs()
   const host = new ExtractorHost({
     extractors,
     envelopeText: envelopeText(runtime),
     threads: config['extract.threads'],
     pageTimeoutMs: config['extract.pageTimeout'],
     pageMemoryBytes: config['extract.pageMemory'],
+    ...(blobs === undefined ? {} : { blobs }),
     framing: ({ schema, topic }) => recordFraming(codec, schema, options.shadow?.recordsTopic ?? topic ?? topics.records),
     ...(options.onOutput === undefined ? {} : { onOutput: options.onOutput }),
     clock,

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { loadBody } from '../blobs/load-body.ts'
 import type { Config } from '../config/options.ts'
 import { type CheckResult, checkExtractorFile } from '../extract/check.ts'
 import { loadExtractor } from '../extract/load-extractors.ts'
@@ -103,7 +104,10 @@ async function storedPage({ partition, offset }: { partition: number; offset: bi
     const message = await readOne(runtime.admin.session, { topic, partition }, offset)
     if (message === undefined) throw new MillraceError('USAGE', `there is no page at ${topic}:${partition}:${offset}`)
     await runtime.codec.ensureSchemas([message.value])
-    return { page: runtime.codec.decode('Page', message.value), source: { topic, partition, offset } }
+    const page = runtime.codec.decode('Page', message.value)
+    const loaded = await loadBody(page, page.bodyRef === null ? undefined : await runtime.blobs())
+    if (!loaded.ok) throw new MillraceError(loaded.code, `the page at ${topic}:${partition}:${offset} can not be read: ${loaded.detail}`)
+    return { page: loaded.page, source: { topic, partition, offset } }
   } finally {
     await runtime.close()
   }

@@ -37,6 +37,7 @@ export class PageTrial {
   /** Errors: EXTRACTOR_INVALID. */
   static async start(runtime: Runtime, extractor: LoadedExtractor, onOutput?: (text: string) => void): Promise<PageTrial> {
     const { config, clock } = runtime
+    const blobs = await runtime.blobs()
     const host = new ExtractorHost({
       extractors: [extractor],
       envelopeText: envelopeText(runtime),
@@ -44,6 +45,7 @@ export class PageTrial {
       pageTimeoutMs: config['extract.pageTimeout'],
       pageMemoryBytes: config['extract.pageMemory'],
       framing: () => Buffer.alloc(0),
+      ...(blobs === undefined ? {} : { blobs }),
       ...(onOutput === undefined ? {} : { onOutput }),
       clock,
       observer: silentObserver,

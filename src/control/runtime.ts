@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
+import type { BlobStore } from '../blobs/blob-store.ts'
 import { processEnvironment } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import { acquireBroker } from '../embedded/embedded-broker.ts'
@@ -22,6 +23,7 @@ import { type GroupNames, groupNames, type TopicNames, topicNames } from '../mes
 import { openStateStore } from '../state/open-state-store.ts'
 import type { StateStore } from '../state/state-store.ts'
 import { learnAnnouncedSchema } from './announced-schema.ts'
+import { blobStoreOf } from './blob-stores.ts'
 import { layoutSource } from './layout-command.ts'
 import { isNewDeployment } from './new-deployment.ts'
 import { processClientId } from './process-client-id.ts'
@@ -71,6 +73,7 @@ export class Runtime {
   #producer: Promise<DurableProducer> | undefined
   #state: Promise<StateStore> | undefined
   #control: Promise<ControlLog> | undefined
+  #blobs: Promise<BlobStore | undefined> | undefined
 
   private constructor(options: RuntimeOptions, opened: OpenedBroker, releases: ReleaseStack) {
     this.config = options.config
@@ -139,6 +142,12 @@ export class Runtime {
   control(): Promise<ControlLog> {
     this.#control ??= this.#openControl()
     return this.#control
+  }
+
+  /** Where large bodies lie, once it was found to answer; undefined where `blobs.url` is not set. Errors: BLOBS_UNREACHABLE, BLOBS_REFUSED. */
+  blobs(): Promise<BlobStore | undefined> {
+    this.#blobs ??= blobStoreOf(this.config, this.clock)
+    return this.#blobs
   }
 
   async layout(): Promise<LayoutSource> {

@@ -25,6 +25,7 @@ const CLAIM_TTL_MS = 7 * 86_400_000
 export async function createFetch(runtime: Runtime, version: string): Promise<FetchWorker> {
   const { config, client, codec, topics, groups, clock, observer, clusterId } = runtime
   const [producer, state, control, layout] = await Promise.all([runtime.producer(), runtime.state(), runtime.control(), runtime.layout()])
+  const blobs = await runtime.blobs()
   const http = new HttpClient({ resolve: config['fetch.resolve'], allowAddresses: config['fetch.allowAddresses'], clock })
   runtime.onClose('HTTP connections', () => http.close())
   const exchange = config['fetch.userAgent'] === undefined ? warnOnPublic(http, observer) : http
@@ -68,6 +69,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     },
     deadLetterMaxBytes: runtime.maxBatchBytes(topics.deadLetters),
     claimTtlMs: CLAIM_TTL_MS,
+    ...(blobs === undefined ? {} : { blobs }),
     clock,
     observer: observer.child({ stage: 'fetch' }),
   })
@@ -150,7 +152,9 @@ export async function createFrontier(
     runtime.layout(),
   ])
   const deadLetters = new DeadLetterPublisher({ topics, layout, maxBytes: runtime.maxBatchBytes(topics.deadLetters) })
+  const blobs = await runtime.blobs()
   return new FrontierWorker({
+    ...(blobs === undefined ? {} : { blobs }),
     client,
     groupId: groups.frontier,
     topic: topics.html,

@@ -1,3 +1,5 @@
+import type { BlobReader } from '../blobs/blob-store.ts'
+import { loadBody } from '../blobs/load-body.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
 import { MillraceError } from '../kernel/errors.ts'
@@ -23,6 +25,8 @@ export interface ExtractorHostOptions {
   readonly pageMemoryBytes: number
   /** What stands before the bytes of a record: see `recordFraming`. Asked once per extractor, at its first record. */
   readonly framing?: (extractor: ExtractorSummary) => Buffer
+  /** Where bodies lie that were too large for their message; left out: such pages fail. */
+  readonly blobs?: BlobReader
   /** What extractors print; left out: nothing is shown. */
   readonly onOutput?: (text: string) => void
   readonly clock: Clock
@@ -120,7 +124,13 @@ export class ExtractorHost extends BaseService implements PageExtraction {
     }
   }
 
-  async #work(slot: number, job: ExtractionJob): Promise<readonly ExtractionResult[]> {
+  async #work(slot: number, { page: stored, ...rest }: ExtractionJob): Promise<readonly ExtractionResult[]> {
+    const loaded = await loadBody(stored, this.#options.blobs)
+    if (!loaded.ok) {
+      const { code, detail: message } = loaded
+      return rest.extractors.map((extractor) => ({ kind: 'failure', extractor, code, message }))
+    }
+    const job = { ...rest, page: loaded.page }
     const results = new Map<string, RunResult>()
     const repeated = new Set<string>()
     const groups: (readonly string[])[] = [job.extractors]

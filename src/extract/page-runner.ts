@@ -62,8 +62,8 @@ export function createPageRunner(sources: readonly ExtractorSource[], envelopeTe
     run(job, onResult) {
       const unpacked = unpackPageBodySync(job.page)
       if (!unpacked.ok) {
-        for (const extractor of job.extractors)
-          onResult({ kind: 'failure', extractor, code: 'EXTRACT_PAGE_BROKEN', message: unpacked.detail })
+        const code = job.page.bodyRef === null ? 'EXTRACT_PAGE_BROKEN' : 'BLOB_BROKEN'
+        for (const extractor of job.extractors) onResult({ kind: 'failure', extractor, code, message: unpacked.detail })
         return
       }
       const text = decodeText(unpacked.bytes, job.page.charset)

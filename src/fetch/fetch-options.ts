@@ -1,3 +1,4 @@
+import type { BlobStore } from '../blobs/blob-store.ts'
 import type { AssignedPartition } from '../kafka/assignment.ts'
 import type { LayoutSource } from '../kafka/layout.ts'
 import type { MessageProducer } from '../kafka/producer.ts'
@@ -63,6 +64,8 @@ export interface FetchWorkerOptions {
   readonly deadLetterMaxBytes: number
   /** How long a claim with dedup `ttl` lives. */
   readonly claimTtlMs: number
+  /** Where bodies go that are too large for a message; left out: such pages fail. */
+  readonly blobs?: BlobStore
   readonly spill?: SpillLimits
   readonly clock: Clock
   readonly observer: Observer

@@ -1,9 +1,9 @@
 import type { LayoutSource } from '../kafka/layout.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { isMillraceError } from '../kernel/errors.ts'
+import { isMillraceError, type MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
-import type { UrlTask } from '../message/generated/types.ts'
+import type { Page, UrlTask } from '../message/generated/types.ts'
 import { hopTaskId } from '../message/ids.ts'
 import type { TaskEnd } from '../message/outcome.ts'
 import type { TopicNames } from '../message/topics.ts'
@@ -12,6 +12,7 @@ import { canonicalUrl } from '../url/canonical-url.ts'
 import { registrableDomainOfHost } from '../url/registrable-domain.ts'
 import type { Admission, AdmissionDesk } from './admission.ts'
 import { type Answer, readAnswer } from './answer.ts'
+import type { ClaimCheck } from './claim-check.ts'
 import type { Condition, ConditionalRequests } from './conditional-requests.ts'
 import type { CookieJars } from './cookie-jars.ts'
 import { type HttpExchange, type HttpLimits, type HttpResponse, type HttpResult, headerValues } from './http-exchange.ts'
@@ -30,6 +31,8 @@ export interface FetchTaskOptions {
   readonly endings: TaskEndings
   readonly state: Pick<StateStore, 'release' | 'backOff'>
   readonly gate: StoreGate
+  /** For pages that no message takes. */
+  readonly claimCheck: ClaimCheck | undefined
   readonly codec: MessageCodec
   readonly layout: LayoutSource
   readonly topics: TopicNames
@@ -212,7 +215,7 @@ export class FetchTask {
     response: HttpResponse,
     end: (kind: TaskEnd['kind'], reason: string | null) => TaskEnd,
   ): Promise<void> {
-    const { endings, clock, codec, layout, topics, conditional } = this.#options
+    const { endings, clock, claimCheck, conditional } = this.#options
     const { entry, task, target, walk } = queued
     const { key, ratePerSecond, concurrency, crawlDelayMs } = admission.pace
     const page = await buildPage({
@@ -224,13 +227,23 @@ export class FetchTask {
       fetchedAt: clock.now(),
       totalMs: walk.requestMs,
     })
+    let tooLarge = await this.#writePage(queued, page, end('FETCHED', null))
+    if (tooLarge !== undefined && claimCheck !== undefined && page.body.length > 0)
+      tooLarge = await this.#writePage(queued, await claimCheck.store(page), end('FETCHED', null))
+    if (tooLarge === undefined) return conditional.remember(queued, response, page)
+    const failure = { code: tooLarge.code, message: tooLarge.message }
+    await endings.final(entry, task, end('FAILED', 'body-too-large'), { failure })
+  }
+
+  /** Shape: the error where the topic does not take a message of this size. */
+  async #writePage({ entry, task }: QueuedTask, page: Page, end: TaskEnd): Promise<MillraceError | undefined> {
+    const { endings, codec, layout, topics } = this.#options
     try {
-      await endings.final(entry, task, end('FETCHED', null), { first: [pageMessage(page, { codec, layout, topics })] })
-      await conditional.remember(queued, response, page)
+      await endings.final(entry, task, end, { first: [pageMessage(page, { codec, layout, topics })] })
+      return undefined
     } catch (error) {
       if (!isMillraceError(error, 'KAFKA_MESSAGE_TOO_LARGE')) throw error
-      const failure = { code: error.code, message: error.message }
-      await endings.final(entry, task, end('FAILED', 'body-too-large'), { failure })
+      return error
     }
   }
 

@@ -12,6 +12,7 @@ import { productToken } from '../politeness/robots.ts'
 import { RobotsGate } from '../politeness/robots-gate.ts'
 import { AdmissionDesk, type RobotsWait } from './admission.ts'
 import { AttemptsUnderWay } from './attempts-under-way.ts'
+import { claimCheckOf } from './claim-check.ts'
 import { ConditionalRequests } from './conditional-requests.ts'
 import { CookieJars } from './cookie-jars.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
@@ -114,7 +115,8 @@ export class FetchWorker extends BaseService {
     const backOff = (attempt: number): number => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random())
     const cookies = new CookieJars({ keep: options.cookies, observer })
     const conditional = new ConditionalRequests({ ...options, gate })
-    this.#task = new FetchTask({ ...options, cookies, conditional, desk, endings: this.#endings, gate, backOffMs: backOff })
+    const claimCheck = claimCheckOf({ ...options, random, signal })
+    this.#task = new FetchTask({ ...options, cookies, conditional, desk, endings: this.#endings, gate, backOffMs: backOff, claimCheck })
     this.#consumer = options.createConsumer({
       onEntries: (entries) => this.#intake.add(entries),
       onLost: (assigned) => this.#onLost(assigned),

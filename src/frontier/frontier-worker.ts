@@ -1,3 +1,5 @@
+import type { BlobReader } from '../blobs/blob-store.ts'
+import { loadBody } from '../blobs/load-body.ts'
 import type { KafkaClient } from '../kafka/client.ts'
 import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
 import { headerText, type KafkaMessage } from '../kafka/message.ts'
@@ -25,6 +27,8 @@ export interface FrontierWorkerOptions {
   readonly topic: string
   readonly codec: MessageCodec
   readonly publisher: TaskPublisher
+  /** Where bodies lie that were too large for their message; left out: their links are not found. */
+  readonly blobs?: BlobReader
   readonly state: StateStore
   readonly inScope: (url: URL, seed: URL) => ScopeVerdict
   /** Narrows the links of a page, where an extractor that matches it says so. */
@@ -162,8 +166,9 @@ export class FrontierWorker extends BaseService {
   }
 
   async #linksOf(page: Page): Promise<string[]> {
-    const body = await unpackPageBody(page)
-    // A body that does not unpack is extract's to bury.
+    const loaded = await loadBody(page, this.#options.blobs)
+    const body = loaded.ok ? await unpackPageBody(loaded.page) : loaded
+    // A body that is missing or does not unpack is extract's to bury.
     if (!body.ok) return []
     const text = decodeText(body.bytes, page.charset)
     const scanner = new LinkScanner()

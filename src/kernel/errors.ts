@@ -47,6 +47,8 @@ export const ERRORS = {
   KAFKA_START_FAILED: entry('stop', 4, 'The last lines of the broker log are above; the whole log is in the data folder.'),
   REDIS_UNREACHABLE: entry('retry', 4, 'Check `redis` and that the server runs.'),
   REGISTRY_UNREACHABLE: entry('retry', 4, 'Check `registry.url` and that the registry runs.'),
+  BLOBS_UNREACHABLE: entry('retry', 4, 'Check `blobs.url`, and that the store of large bodies runs.'),
+  BLOBS_REFUSED: entry('stop', 4, 'Check `blobs.url`, its credentials and the permissions of the folder or bucket.'),
   STATE_UNAVAILABLE: entry('retry', 4, 'The state store does not answer: fetching pauses until it does.'),
   STATE_BROKEN: entry('stop', 1, 'Move the state folder away; it is rebuilt from the topics.'),
   // Kafka
@@ -82,6 +84,9 @@ export const ERRORS = {
   EXTRACT_FAILED: entry('dead-letter', 1, 'The extractor threw; the message holds its error.'),
   EXTRACT_CRASHED: entry('dead-letter', 1, 'The extractor ended its thread.'),
   EXTRACT_PAGE_BROKEN: entry('dead-letter', 1, 'The stored page can not be decoded.'),
+  BLOB_MISSING: entry('dead-letter', 1, 'Bring the blob back under its name, or fetch the page again.'),
+  BLOB_BROKEN: entry('dead-letter', 1, 'The blob was cut or damaged: replace it by a good copy, or fetch the page again.'),
+  BLOB_STORE_UNKNOWN: entry('dead-letter', 1, 'Set `blobs.url` as the fetch workers have it.'),
   // fetching
   FETCH_FAILED: entry('retry', 1, 'See the reason of the outcome.'),
   FETCH_ADDRESS_REFUSED: entry('skip', 3, 'The address is not public; allow it with `fetch.allowAddresses`.'),

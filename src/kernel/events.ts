@@ -92,6 +92,17 @@ export const EVENTS = {
     throttleMs: 10_000,
     throttleBy: 'reason',
   },
+  BlobWritten: {
+    level: 'debug',
+    message: 'a body went to the blob store',
+    metric: counter('blobs_written_total', 'Bodies written to the blob store.'),
+  },
+  BlobStoreRetried: {
+    level: 'warn',
+    message: 'the blob store did not take a body, which is tried again',
+    metric: counter('blob_retries_total', 'Writes to the blob store repeated.'),
+    throttleMs: 10_000,
+  },
   ReadRetried: {
     level: 'warn',
     message: 'a topic can not be read just now and is tried again',

@@ -65,7 +65,8 @@ export function unpackPageBodySync(page: PackedPage, maxBytes: number = MOST_UNP
 }
 
 function encodingOf(page: PackedPage, maxBytes: number): BodyEncoding | UnpackedPage {
-  if (page.bodyRef !== null) return { ok: false, reason: 'unsupported', detail: `the body lies in the blob store, under ${page.bodyRef}` }
+  if (page.bodyRef !== null && page.body.length === 0)
+    return { ok: false, reason: 'unsupported', detail: `the body lies in the blob store, under ${page.bodyRef}` }
   if (page.bodyLength > maxBytes) return broken(page, `it has ${page.bodyLength} bytes; at most ${maxBytes} are taken`)
   const known = BODY_ENCODINGS.find((name) => name === page.bodyEncoding)
   if (known !== undefined) return known
@@ -85,5 +86,9 @@ function checked(page: PackedPage, { bytes, problem }: Unpacked): UnpackedPage {
 }
 
 function broken(page: PackedPage, why: string): UnpackedPage {
-  return { ok: false, reason: 'broken', detail: `the ${page.bodyEncoding} body can't be read: ${why}` }
+  return {
+    ok: false,
+    reason: 'broken',
+    detail: `the ${page.bodyEncoding} body${page.bodyRef === null ? '' : ` in the blob ${page.bodyRef}`} can't be read: ${why}`,
+  }
 }

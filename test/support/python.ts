@@ -9,11 +9,11 @@ const PACKAGES = ['kafka-python==2.2.15', 'fastavro==1.12.1']
 export type Python = { readonly kind: 'python'; readonly command: string } | { readonly kind: 'none'; readonly reason: string }
 
 /**
- * A Python with a Kafka client and an Avro library, in the user's cache folder: made once on a machine. Shape: a reason where there is
+ * A Python with these packages (a Kafka client and an Avro library where none are named), in the user's cache folder: made once on a machine. Shape: a reason where there is
  * no Python, or pip can't reach its packages.
  */
-export async function findPython(): Promise<Python> {
-  const folder = join(testCacheDir(), `python-${PACKAGES.join('-').replaceAll(/[^a-z0-9.-]/g, '-')}`)
+export async function findPython(packages: readonly string[] = PACKAGES): Promise<Python> {
+  const folder = join(testCacheDir(), `python-${packages.join('-').replaceAll(/[^a-z0-9.-]/g, '-')}`)
   const command = join(folder, 'bin', 'python3')
   if (existsSync(join(folder, 'complete'))) return { kind: 'python', command }
   mkdirSync(testCacheDir(), { recursive: true })
@@ -22,8 +22,8 @@ export async function findPython(): Promise<Python> {
   try {
     const made = await run('python3', ['-m', 'venv', folder])
     if (made.code !== 0) return { kind: 'none', reason: `python3 -m venv: ${made.stderr.trim().split('\n').at(-1)}` }
-    process.stderr.write(`installing what the tests need: ${PACKAGES.join(', ')}, by pip, into ${folder}\n`)
-    const installed = await run(command, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...PACKAGES])
+    process.stderr.write(`installing what the tests need: ${packages.join(', ')}, by pip, into ${folder}\n`)
+    const installed = await run(command, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...packages])
     if (installed.code !== 0) return { kind: 'none', reason: `pip: ${installed.stderr.trim().split('\n').at(-1)}` }
     mkdirSync(join(folder, 'complete.tmp'))
     renameSync(join(folder, 'complete.tmp'), join(folder, 'complete'))

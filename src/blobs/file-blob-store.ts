@@ -1,0 +1,116 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { errorText, MillraceError } from '../kernel/errors.ts'
+import type { BlobStore, StoredBlob } from './blob-store.ts'
+
+const FOLDER = /^[0-9a-f]{2}$/
+/** A blob, or what a writer that was killed has left of one. */
+const FILE = /^[0-9a-f]{64}\.[a-z]+(?:\.[0-9a-f]{12}\.tmp)?$/
+
+/** Blobs as files, in folders by the first two characters of their key. The folder may be shared by several machines. */
+export class FileBlobStore implements BlobStore {
+  readonly location: string
+  readonly #root: string
+
+  constructor(root: string) {
+    this.#root = root
+    this.location = root
+  }
+
+  async check(): Promise<void> {
+    const path = join(this.#root, `.check-${randomBytes(6).toString('hex')}`)
+    await this.#doing('written to', async () => {
+      await mkdir(this.#root, { recursive: true })
+      await (await open(path, 'wx')).close()
+      await unlink(path)
+    })
+  }
+
+  async put(ref: string, bytes: Buffer): Promise<void> {
+    const path = this.#path(ref)
+    const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
+    await this.#doing('written to', async () => {
+      await mkdir(join(path, '..'), { recursive: true })
+      try {
+        const file = await open(temporary, 'wx')
+        try {
+          await file.writeFile(bytes)
+          // The page that names it is acknowledged by Kafka; the blob must not be the weaker of the two.
+          await file.datasync()
+        } finally {
+          await file.close()
+        }
+        await rename(temporary, path)
+      } catch (error) {
+        await rm(temporary, { force: true })
+        throw error
+      }
+    })
+  }
+
+  async get(ref: string, maxBytes: number): Promise<Buffer | undefined> {
+    return this.#doing('read', async () => {
+      const file = await open(this.#path(ref), 'r').catch(undefinedWhereMissing)
+      if (file === undefined) return undefined
+      try {
+        const { size } = await file.stat()
+        if (size > maxBytes)
+          throw new MillraceError('BLOB_BROKEN', `the blob ${ref} has ${size} bytes; at most ${maxBytes} are read`, { context: { ref } })
+        return await file.readFile()
+      } finally {
+        await file.close()
+      }
+    })
+  }
+
+  async *list(): AsyncGenerator<StoredBlob> {
+    const folders = (await this.#doing('listed', () => readdir(this.#root).catch(undefinedWhereMissing))) ?? []
+    for (const folder of folders.filter((name) => FOLDER.test(name))) {
+      const names = (await this.#doing('listed', () => readdir(join(this.#root, folder)).catch(undefinedWhereMissing))) ?? []
+      for (const ref of names.filter((name) => FILE.test(name))) {
+        const found = await this.#doing('listed', () => stat(this.#path(ref)).catch(undefinedWhereMissing))
+        if (found !== undefined) yield { ref, bytes: found.size, touchedAt: found.mtimeMs }
+      }
+    }
+  }
+
+  async deleteUntouched(ref: string, before: number): Promise<boolean> {
+    const path = this.#path(ref)
+    return this.#doing('cleared', async () => {
+      const found = await stat(path).catch(undefinedWhereMissing)
+      if (found === undefined || found.mtimeMs >= before) return false
+      await unlink(path).catch(undefinedWhereMissing)
+      return true
+    })
+  }
+
+  #path(ref: string): string {
+    return join(this.#root, ref.slice(0, 2), ref)
+  }
+
+  async #doing<T>(verb: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      throw this.#failure(verb, error)
+    }
+  }
+
+  #failure(verb: string, error: unknown): unknown {
+    const code = (error as NodeJS.ErrnoException).code
+    if (error instanceof MillraceError || code === undefined) return error
+    const context = { folder: this.#root }
+    if (code === 'ENOSPC' || code === 'EDQUOT') {
+      return new MillraceError('DISK_FULL', `no space is left for the blob store ${this.#root}`, { cause: error, context })
+    }
+    // A network folder that is away for a moment; everything else is there to be mended by somebody.
+    const passing = new Set(['EIO', 'ESTALE', 'ETIMEDOUT', 'EBUSY', 'EMFILE', 'ENFILE', 'EAGAIN'])
+    const name = passing.has(code) ? 'BLOBS_UNREACHABLE' : 'BLOBS_REFUSED'
+    return new MillraceError(name, `the blob store ${this.#root} can not be ${verb}: ${errorText(error)}`, { cause: error, context })
+  }
+}
+
+function undefinedWhereMissing(error: unknown): undefined {
+  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+}

@@ -1,0 +1,74 @@
+import type { StoredBlob } from '../blobs/blob-store.ts'
+import { readOne } from '../kafka/log-reader.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import { type Runtime, requireTopics } from './runtime.ts'
+
+const DAY_MS = 86_400_000
+
+export interface CollectOptions {
+  /** False: nothing is deleted, what would be is counted. */
+  readonly execute: boolean
+  readonly onBlob?: (blob: StoredBlob) => void
+  readonly signal?: AbortSignal
+}
+
+export interface CollectReport {
+  readonly store: string
+  /** Epoch ms; blobs that were last written before may go. Undefined: pages are kept for ever, and so are their bodies. */
+  readonly before: number | undefined
+  readonly seen: { readonly count: number; readonly bytes: number }
+  /** Deleted, or what would be. */
+  readonly collected: { readonly count: number; readonly bytes: number }
+  readonly executed: boolean
+}
+
+/**
+ * Deletes bodies that no page can name any more. It goes by age alone, never by counting who names what: every page writes its blob anew
+ * before its message, so a blob that is older than all pages has none. Errors: USAGE where `blobs.url` is not set; as of the store.
+ */
+export async function collectBlobs(runtime: Runtime, options: CollectOptions): Promise<CollectReport> {
+  const blobs = await runtime.blobs()
+  if (blobs === undefined) throw new MillraceError('USAGE', '`blobs.url` is not set: there is no blob store to collect from')
+  const before = await collectableBefore(runtime)
+  const seen = { count: 0, bytes: 0 }
+  const collected = { count: 0, bytes: 0 }
+  for await (const blob of blobs.list()) {
+    options.signal?.throwIfAborted()
+    count(seen, blob)
+    if (before === undefined || blob.touchedAt >= before) continue
+    if (options.execute && !(await blobs.deleteUntouched(blob.ref, before))) continue
+    options.onBlob?.(blob)
+    count(collected, blob)
+  }
+  return { store: blobs.location, before, seen, collected, executed: options.execute }
+}
+
+/**
+ * Younger than this may be named by a page. The retention in force counts where it is longer than the configured one, and so does what
+ * is still there beyond it: Kafka deletes by whole segments. A day lies between, for clocks that differ.
+ */
+async function collectableBefore(runtime: Runtime): Promise<number | undefined> {
+  const { admin, clock, config, topics } = runtime
+  await requireTopics(runtime, [topics.html])
+  const [html] = await admin.describeTopics([topics.html])
+  const inForce = Number(html?.configs['retention.ms'] ?? Number.NaN)
+  if (inForce < 0) return undefined
+  const retentionMs = Math.max(config['topics.retention.html'], Number.isNaN(inForce) ? 0 : inForce)
+  return Math.min(clock.now() - retentionMs, await oldestPageAt(runtime)) - DAY_MS
+}
+
+/** Time of the oldest page in the log. Shape: epoch ms; infinite without pages. */
+async function oldestPageAt(runtime: Runtime): Promise<number> {
+  const { admin, topics } = runtime
+  const times: number[] = []
+  for (const [partition, offset] of await admin.earliestOffsets(topics.html)) {
+    const oldest = await readOne(admin.session, { topic: topics.html, partition }, offset)
+    if (oldest !== undefined) times.push(oldest.timestamp)
+  }
+  return Math.min(Number.POSITIVE_INFINITY, ...times)
+}
+
+function count(sum: { count: number; bytes: number }, { bytes }: StoredBlob): void {
+  sum.count += 1
+  sum.bytes += bytes
+}

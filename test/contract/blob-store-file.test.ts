@@ -1,0 +1,52 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { FileBlobStore } from '../../src/blobs/file-blob-store.ts'
+import { blobStoreContract } from './blob-store.contract.ts'
+
+const root = mkdtempSync(join(tmpdir(), 'millrace-blobs-'))
+const folder = join(root, 'made', 'by', 'check')
+const store = new FileBlobStore(folder)
+const pathOf = (ref: string): string => join(folder, ref.slice(0, 2), ref)
+
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+describe('the blob store in a folder', () => {
+  blobStoreContract(() => ({
+    store,
+    now: Date.now,
+    damage: async (ref, bytes) => {
+      mkdirSync(join(pathOf(ref), '..'), { recursive: true })
+      writeFileSync(pathOf(ref), bytes)
+    },
+  }))
+
+  it('is young again after each write, also where the blob was there', async () => {
+    const ref = `${'ab'.repeat(32)}.br`
+    await store.put(ref, Buffer.from('x'))
+    utimesSync(pathOf(ref), 1_000, 1_000)
+    await store.put(ref, Buffer.from('x'))
+    expect(await store.deleteUntouched(ref, Date.now() - 60_000)).toBe(false)
+  })
+
+  it('clears away what a killed writer has left, and leaves files that are none of its own', async () => {
+    const place = join(folder, 'cd')
+    mkdirSync(place, { recursive: true })
+    const left = `${'cd'.repeat(32)}.gzip.0123456789ab.tmp`
+    for (const name of [left, 'notes.txt', `${'cd'.repeat(31)}.gzip`]) writeFileSync(join(place, name), 'x')
+    const refs: string[] = []
+    for await (const { ref } of store.list()) if (ref.startsWith('cd')) refs.push(ref)
+    expect(refs).toEqual([left])
+    expect(await store.deleteUntouched(left, Date.now() + 60_000)).toBe(true)
+    expect(readdirSync(place).sort()).toEqual([`${'cd'.repeat(31)}.gzip`, 'notes.txt'])
+  })
+
+  it('says what is wrong with a folder that is none', async () => {
+    const file = join(root, 'file')
+    writeFileSync(file, '')
+    const wrong = new FileBlobStore(file)
+    await expect(wrong.check()).rejects.toMatchObject({ code: 'BLOBS_REFUSED', message: expect.stringContaining(file) })
+    await expect(wrong.put(`${'ef'.repeat(32)}.br`, Buffer.from('x'))).rejects.toMatchObject({ code: 'BLOBS_REFUSED' })
+  })
+})
