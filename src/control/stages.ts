@@ -54,6 +54,12 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     isHopInScope: hopScope(config),
     crawlDelayMaxMs: config['politeness.default.crawlDelayMax'],
     owner: ownProcess(uuidV7(clock)),
+    siteHealth: {
+      isAdaptive: config['politeness.adaptive'],
+      breakerFailures: config['politeness.breaker.failures'],
+      firstParkMs: config['politeness.breaker.firstPark'],
+      maxParkMs: config['politeness.breaker.maxPark'],
+    },
     userAgent: userAgentOf(config, version),
     cookies: config['fetch.cookies'],
     limits: httpLimits(config),

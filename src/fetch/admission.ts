@@ -4,8 +4,9 @@ import type { UrlTask } from '../message/generated/types.ts'
 import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
 import type { RobotsDecision } from '../politeness/robots-gate.ts'
-import type { Budget, LeaseOwner, LimiterKey, StateStore, WaitReason } from '../state/state-store.ts'
+import type { Budget, StateStore, WaitReason } from '../state/state-store.ts'
 import type { QueuedTask } from './queued-task.ts'
+import type { SiteLease, SiteLeases } from './site-leases.ts'
 import type { StoreGate } from './store-gate.ts'
 import type { EndWithoutRequest } from './task-intake.ts'
 
@@ -22,12 +23,17 @@ export type RobotsAnswer = RobotsDecision<RobotsWait>
 export type Admission =
   | {
       readonly kind: 'admitted'
-      readonly leaseId: string
-      readonly pace: LimiterKey
+      readonly lease: SiteLease
       readonly robots: { verdict: string; rule: string | null }
     }
   /** Not before `waitMs`. */
-  | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: WaitReason | 'paused' }
+  | {
+      readonly kind: 'wait'
+      readonly waitMs: number
+      readonly reason: WaitReason | 'paused'
+      /** Requests of the site at the same time that are allowed now, where the limiter was asked. */
+      readonly concurrency?: number
+    }
   /** The partition went to another member, which has the task as well. */
   | { readonly kind: 'gone' }
   /** A copy of what is finished. */
@@ -46,11 +52,9 @@ export interface AdmissionOptions {
   readonly robotsOf: (url: URL) => Promise<RobotsAnswer>
   readonly budgetsOf: (task: UrlTask) => readonly PageBudget[]
   readonly isCrawlStopped: (crawlId: string) => boolean
-  readonly state: Pick<StateStore, 'isFinished' | 'reserve' | 'acquire'>
+  readonly state: Pick<StateStore, 'isFinished' | 'reserve'>
   readonly gate: StoreGate
-  readonly owner: LeaseOwner
-  /** Longest request, with all its timeouts. */
-  readonly leaseMs: number
+  readonly leases: SiteLeases
   /** A site that asks for a longer crawl delay is parked. */
   readonly crawlDelayMaxMs: number
   readonly observer: Observer
@@ -103,12 +107,9 @@ export class AdmissionDesk {
   }
 
   async #acquire(pace: SitePolicy, robots: { verdict: string; rule: string | null }): Promise<Admission> {
-    const { state, gate, owner, leaseMs } = this.#options
-    const { key, ratePerSecond, burst, concurrency, crawlDelayMs } = pace
-    const limiterKey: LimiterKey = { key, ratePerSecond, burst, concurrency, crawlDelayMs }
-    const answer = await gate.run(() => state.acquire({ keys: [limiterKey], leaseMs, owner, countsForRate: true }))
-    if (answer.kind === 'wait') return { kind: 'wait', waitMs: answer.waitMs, reason: answer.reason }
-    return { kind: 'admitted', leaseId: answer.leaseId, pace: limiterKey, robots: { verdict: robots.verdict, rule: robots.rule } }
+    const lease = await this.#options.leases.acquire(pace, true)
+    if (lease.kind === 'wait') return lease
+    return { kind: 'admitted', lease, robots: { verdict: robots.verdict, rule: robots.rule } }
   }
 
   /** A delay that is too long for a place in a window is kept all the same: its tasks spill, at the pace that the site asks for. */

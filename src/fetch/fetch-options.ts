@@ -10,7 +10,7 @@ import type { MessageCodec } from '../message/codec.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import type { TopicNames } from '../message/topics.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
-import type { LeaseOwner, StateStore } from '../state/state-store.ts'
+import type { HealthRules, LeaseOwner, StateStore } from '../state/state-store.ts'
 import type { PageBudget } from './admission.ts'
 import type { HttpExchange, HttpLimits } from './http-exchange.ts'
 import type { RetryPolicy } from './retry-route.ts'
@@ -48,6 +48,8 @@ export interface FetchWorkerOptions {
   /** A site whose robots.txt asks for a longer crawl delay is parked. */
   readonly crawlDelayMaxMs: number
   readonly owner: LeaseOwner
+  /** How answers change the pace of a site. */
+  readonly siteHealth: HealthRules
   readonly userAgent: string
   /** Whether cookies live longer than a chain of redirects. */
   readonly cookies: 'none' | 'crawl'

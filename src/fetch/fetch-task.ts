@@ -1,5 +1,5 @@
 import type { LayoutSource } from '../kafka/layout.ts'
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, sleepUntil } from '../kernel/clock.ts'
 import { isMillraceError, type MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
@@ -7,7 +7,6 @@ import type { Page, UrlTask } from '../message/generated/types.ts'
 import { hopTaskId } from '../message/ids.ts'
 import type { TaskEnd } from '../message/outcome.ts'
 import type { TopicNames } from '../message/topics.ts'
-import type { StateStore } from '../state/state-store.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { registrableDomainOfHost } from '../url/registrable-domain.ts'
 import type { Admission, AdmissionDesk } from './admission.ts'
@@ -21,7 +20,8 @@ import type { QueuedTask } from './queued-task.ts'
 import { type HopAnswer, MAX_HOPS } from './redirect.ts'
 import { requestHeaders } from './request-headers.ts'
 import { SendSpacing } from './send-spacing.ts'
-import type { StoreGate } from './store-gate.ts'
+import type { SiteClosed, SiteLeases } from './site-leases.ts'
+import { siteReport } from './site-report.ts'
 import type { TaskEndings } from './task-endings.ts'
 import type { Turn } from './turn.ts'
 
@@ -29,8 +29,7 @@ export interface FetchTaskOptions {
   readonly desk: AdmissionDesk
   readonly exchange: HttpExchange
   readonly endings: TaskEndings
-  readonly state: Pick<StateStore, 'release' | 'backOff'>
-  readonly gate: StoreGate
+  readonly leases: SiteLeases
   /** For pages that no message takes. */
   readonly claimCheck: ClaimCheck | undefined
   readonly codec: MessageCodec
@@ -56,11 +55,11 @@ export type TaskStep =
   /** Its partition went away before anything was asked for it. */
   | { readonly kind: 'dropped' }
   /** The site must not be asked for so long. */
-  | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: string }
+  | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: string; readonly concurrency?: number }
   /** The next hop goes to the head of its site. */
   | { readonly kind: 'hop'; readonly next: Pick<QueuedTask, 'task' | 'target' | 'walk'> }
   /** Done, and the site has to be left alone. */
-  | { readonly kind: 'backed-off'; readonly forMs: number }
+  | ({ readonly kind: 'backed-off' } & SiteClosed)
 
 /** What came of a request. */
 interface Concluded {
@@ -107,7 +106,7 @@ export class FetchTask {
         return { kind: 'done' }
       }
       case 'admitted':
-        turn.admitted(admission.pace)
+        turn.admitted(admission.lease)
         return this.#request(queued, admission, turn, signal)
     }
   }
@@ -116,8 +115,9 @@ export class FetchTask {
     const { exchange, clock, observer, limits, keptTypes, cookies } = this.#options
     const { target, walk } = queued
     const condition = await this.#options.conditional.before(queued)
-    const waitMs = this.#spacing.take(admission.pace, clock.mono())
-    if (waitMs > 0) await clock.sleep(waitMs, signal)
+    const { startMono, keys } = admission.lease
+    const [pace] = keys
+    await sleepUntil(clock, Math.max(startMono, clock.mono() + this.#spacing.take(pace, clock.mono())), signal)
     const startedAt = clock.now()
     const startedMono = clock.mono()
     if (walk.hops === 0) observer.emit('QueueWaited', { lane: queued.lane, seconds: (clock.mono() - queued.entry.takenMono) / 1_000 })
@@ -130,7 +130,8 @@ export class FetchTask {
       keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
       signal,
     })
-    if (result.kind === 'response') this.#spacing.sentAt(admission.pace.key, startedMono + result.connectMs)
+    const sentMono = startedMono + (result.kind === 'response' ? result.connectMs : 0)
+    this.#spacing.sentAt(pace.key, sentMono)
     const walked = { ...walk, startedAt: walk.startedAt ?? startedAt, requestMs: walk.requestMs + result.totalMs }
     if (result.kind === 'response') cookies.learn(queued.task, target, headerValues(result, 'set-cookie'))
     this.#report(result, turn)
@@ -142,11 +143,13 @@ export class FetchTask {
       chain: queued.task.redirects,
       now: clock.now(),
     })
-    const backedOffMs = await this.#release(queued, admission, answer)
+    // A burst is not spaced; and half a millisecond is what timers are good for.
+    const lateMs = pace.burst > 1 ? 0 : Math.max(0, sentMono - startMono - 0.5)
+    const closed = await this.#release(queued, admission, result, answer, lateMs)
     turn.leave()
     await this.#conclude({ ...queued, walk: walked }, admission, { result, answer, condition })
     if (answer.kind === 'hop') return this.#hop({ ...queued, walk: walked }, answer)
-    return backedOffMs === undefined ? { kind: 'done' } : { kind: 'backed-off', forMs: backedOffMs }
+    return closed === undefined ? { kind: 'done' } : { kind: 'backed-off', ...closed }
   }
 
   #headers({ task, target, walk }: QueuedTask): Record<string, string> {
@@ -164,19 +167,21 @@ export class FetchTask {
     turn.holds(result.body.length + (result.body === result.decoded ? 0 : result.decoded.length))
   }
 
-  /** The back-off comes before the end of the lease: between the two another request of the site could start. */
-  async #release(queued: QueuedTask, admission: Admitted, answer: Answer): Promise<number | undefined> {
-    const { state, gate, backOffMs, observer } = this.#options
-    const { key, crawlDelayMs } = admission.pace
-    let forMs: number | undefined
-    if (answer.kind === 'retry' && answer.backsOff) {
-      const chosen = Math.max(answer.retryAfterMs ?? 0, answer.retryAfterMs === undefined ? backOffMs(queued.task.attempt) : 0)
-      forMs = chosen
-      await gate.run(() => state.backOff(key, chosen))
-      observer.emit('SiteBackedOff', { key, reason: answer.reason, forMs: chosen })
-    }
-    await gate.run(() => state.release(admission.leaseId, [{ key, crawlDelayMs }]))
-    return forMs
+  /** Tells the site's limiter what came of the request. Shape: why and for how long the site must be left alone; undefined: it need not. */
+  async #release(
+    queued: QueuedTask,
+    { lease }: Admitted,
+    result: HttpResult,
+    answer: Answer,
+    lateMs: number,
+  ): Promise<SiteClosed | undefined> {
+    const { leases, backOffMs, observer } = this.#options
+    const report = siteReport(result)
+    if (answer.kind !== 'retry' || !answer.backsOff) return leases.release(lease, report, lateMs)
+    const { reason, retryAfterMs } = answer
+    const forMs = retryAfterMs ?? backOffMs(queued.task.attempt)
+    observer.emit('SiteBackedOff', { key: lease.keys[0].key, reason, forMs })
+    return leases.release(lease, { ...report, backOffMs: forMs, isAsked: retryAfterMs !== undefined }, lateMs)
   }
 
   async #conclude(queued: QueuedTask, admission: Admitted, { result, answer, condition }: Concluded): Promise<void> {
@@ -217,7 +222,7 @@ export class FetchTask {
   ): Promise<void> {
     const { endings, clock, claimCheck, conditional } = this.#options
     const { entry, task, target, walk } = queued
-    const { key, ratePerSecond, concurrency, crawlDelayMs } = admission.pace
+    const [{ key, ratePerSecond, concurrency, crawlDelayMs }] = admission.lease.keys
     const page = await buildPage({
       task,
       finalUrl: target,

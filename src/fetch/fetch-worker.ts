@@ -23,7 +23,8 @@ import { resumeChain } from './redirect.ts'
 import { RobotsFetcher } from './robots-fetch.ts'
 import { Scheduler } from './scheduler.ts'
 import { isEnding, Settler } from './settler.ts'
-import type { SpillReason } from './spill.ts'
+import { SiteLeases } from './site-leases.ts'
+import { type SpillReason, spillReasonOf } from './spill.ts'
 import { Spiller } from './spiller.ts'
 import { StoreGate } from './store-gate.ts'
 import { TaskEndings } from './task-endings.ts'
@@ -110,13 +111,14 @@ export class FetchWorker extends BaseService {
       signal,
     })
     const leaseMs = limits.totalMs + LEASE_MARGIN_MS
-    const robots = createRobotsGate(options, new RobotsFetcher({ ...options, gate, leaseMs }), gate)
-    const desk = new AdmissionDesk({ ...options, gate, leaseMs, robotsOf: (url) => robots.check(url, signal) })
+    const leases = new SiteLeases({ ...options, gate, leaseMs, rules: options.siteHealth })
+    const robots = createRobotsGate(options, new RobotsFetcher({ ...options, leases }), gate)
+    const desk = new AdmissionDesk({ ...options, gate, leases, robotsOf: (url) => robots.check(url, signal) })
     const backOff = (attempt: number): number => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random())
     const cookies = new CookieJars({ keep: options.cookies, observer })
     const conditional = new ConditionalRequests({ ...options, gate })
     const claimCheck = claimCheckOf({ ...options, random, signal })
-    this.#task = new FetchTask({ ...options, cookies, conditional, desk, endings: this.#endings, gate, backOffMs: backOff, claimCheck })
+    this.#task = new FetchTask({ ...options, cookies, conditional, desk, endings: this.#endings, leases, backOffMs: backOff, claimCheck })
     this.#consumer = options.createConsumer({
       onEntries: (entries) => this.#intake.add(entries),
       onLost: (assigned) => this.#onLost(assigned),
@@ -269,8 +271,10 @@ export class FetchWorker extends BaseService {
 
   #enqueue(queued: QueuedTask, place: 'head' | 'tail'): void {
     const now = this.#options.clock.mono()
+    const isNew = this.#scheduler.site(queued.key) === undefined
     this.#scheduler.add(queued, now, place)
-    this.#scheduler.setConcurrency(queued.key, this.#options.paceOf(queued.target).concurrency, now)
+    // Later it is what the limiter says, which may be less.
+    if (isNew) this.#scheduler.setConcurrency(queued.key, this.#options.paceOf(queued.target).concurrency, now)
   }
 
   // --- what leaves the windows ------------------------------------------------------------------------------------------------
@@ -347,13 +351,14 @@ export class FetchWorker extends BaseService {
         return 'dropped'
       case 'wait': {
         this.#options.observer.emit('LimiterWaited', { reason: step.reason })
+        if (step.concurrency !== undefined) this.#scheduler.setConcurrency(queued.key, step.concurrency, this.#options.clock.mono())
         if (!this.#spiller.isLong(step.waitMs)) {
           turn.putBack(step.waitMs)
           return 'under way'
         }
         turn.leave()
         const tasks = [queued, ...this.#spiller.takeSite(queued.key, step.waitMs)]
-        this.#spill(tasks, step.reason === 'paused' ? 'paused' : 'long-wait', step.waitMs)
+        this.#spill(tasks, spillReasonOf(step.reason), step.waitMs)
         return 'under way'
       }
       case 'hop':
@@ -363,7 +368,7 @@ export class FetchWorker extends BaseService {
       case 'backed-off': {
         if (!this.#spiller.isLong(step.forMs)) return 'settled'
         const tasks = this.#spiller.takeSite(queued.key, step.forMs)
-        this.#spill(tasks, 'long-wait', step.forMs)
+        this.#spill(tasks, spillReasonOf(step.reason), step.forMs)
         return 'settled'
       }
     }

@@ -1,23 +1,21 @@
+import { type Clock, sleepUntil } from '../kernel/clock.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
 import { MAX_ROBOTS_BYTES } from '../politeness/robots.ts'
 import type { RobotsFetch } from '../politeness/robots-gate.ts'
-import type { LeaseOwner, StateStore } from '../state/state-store.ts'
 import type { RobotsWait } from './admission.ts'
 import { readAnswer } from './answer.ts'
 import type { HttpExchange, HttpLimits, HttpResponse, HttpResult } from './http-exchange.ts'
 import { requestHeaders } from './request-headers.ts'
-import type { StoreGate } from './store-gate.ts'
+import type { SiteLeases } from './site-leases.ts'
+import { siteReport } from './site-report.ts'
 
 export interface RobotsFetcherOptions {
   readonly exchange: HttpExchange
   readonly paceOf: (url: URL) => SitePolicy
-  readonly state: Pick<StateStore, 'acquire' | 'release' | 'backOff'>
-  readonly gate: StoreGate
-  readonly owner: LeaseOwner
-  readonly leaseMs: number
+  readonly leases: SiteLeases
   readonly userAgent: string
   readonly limits: HttpLimits
-  readonly clock: { readonly now: () => number }
+  readonly clock: Clock
 }
 
 /** RFC 9309 section 2.3.1.2. */
@@ -54,12 +52,12 @@ export class RobotsFetcher {
   }
 
   async #request(url: URL, signal: AbortSignal): Promise<HttpResult | RobotsWait> {
-    const { exchange, paceOf, state, gate, owner, leaseMs, userAgent, limits, clock } = this.#options
-    const { key, ratePerSecond, burst, concurrency, crawlDelayMs, isPaused } = paceOf(url)
-    if (isPaused) return { kind: 'wait', waitMs: PAUSED_MS, reason: 'paused' }
-    const keys = [{ key, ratePerSecond, burst, concurrency, crawlDelayMs }]
-    const lease = await gate.run(() => state.acquire({ keys, leaseMs, owner, countsForRate: false }))
-    if (lease.kind === 'wait') return { kind: 'wait', waitMs: lease.waitMs, reason: lease.reason }
+    const { exchange, paceOf, leases, userAgent, limits, clock } = this.#options
+    const pace = paceOf(url)
+    if (pace.isPaused) return { kind: 'wait', waitMs: PAUSED_MS, reason: 'paused' }
+    const lease = await leases.acquire(pace, false)
+    if (lease.kind === 'wait') return lease
+    await sleepUntil(clock, lease.startMono, signal)
     const result = await exchange.request({
       url,
       method: 'GET',
@@ -69,11 +67,8 @@ export class RobotsFetcher {
       signal,
     })
     const answer = readAnswer(result, { target: url, method: 'GET', headers: {}, body: null, chain: [], now: clock.now() })
-    if (answer.kind === 'retry' && answer.backsOff && answer.retryAfterMs !== undefined) {
-      const { retryAfterMs } = answer
-      await gate.run(() => state.backOff(key, retryAfterMs))
-    }
-    await gate.run(() => state.release(lease.leaseId, keys))
+    const askedMs = answer.kind === 'retry' && answer.backsOff ? answer.retryAfterMs : undefined
+    await leases.release(lease, { ...siteReport(result), ...(askedMs === undefined ? {} : { backOffMs: askedMs, isAsked: true }) })
     return result
   }
 }

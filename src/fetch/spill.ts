@@ -13,7 +13,25 @@ export interface SpillLimits {
 
 export const SPILL_LIMITS: SpillLimits = { maxWaitMs: 30_000, maxPerWindow: 64, maxBaseAgeMs: 120_000 }
 
-export type SpillReason = 'site-full' | 'long-wait' | 'old-base' | 'paused'
+export type SpillReason = 'site-full' | 'long-wait' | 'old-base' | 'paused' | 'parked' | 'retry-after'
+
+/** Why the tasks of a site leave, by what it waits for. */
+export function spillReasonOf(waitReason: string): SpillReason {
+  switch (waitReason) {
+    case 'paused':
+    case 'retry-after':
+      return waitReason
+    case 'breaker':
+      return 'parked'
+    default:
+      return 'long-wait'
+  }
+}
+
+/** What stands in `millrace-reason`: why the task waits, where that is more than its turn. */
+export function delayReason(reason: SpillReason): string {
+  return reason === 'paused' || reason === 'parked' || reason === 'retry-after' ? reason : 'spill'
+}
 
 export interface QueueView {
   /** Tasks of the site that wait, in any window. */

@@ -12,7 +12,7 @@ import type { StateStore } from '../state/state-store.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { type RetryPolicy, retryRoute } from './retry-route.ts'
 import type { Settler } from './settler.ts'
-import { type SpillReason, spreadSlots } from './spill.ts'
+import { delayReason, type SpillReason, spreadSlots } from './spill.ts'
 import type { StoreGate } from './store-gate.ts'
 
 export interface TaskEndingsOptions {
@@ -174,7 +174,7 @@ export class TaskEndings {
     const slots = spreadSlots(lastMs, tasks.length, intervalMs)
     await Promise.all(
       tasks.map(async ({ entry, task }, index) => {
-        const copy = { dueAt: now + (slots[index] ?? lastMs), reason: 'spill', original: entry.message }
+        const copy = { dueAt: now + (slots[index] ?? lastMs), reason: delayReason(reason), original: entry.message }
         try {
           await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
           observer.emit('TaskSpilled', { reason })

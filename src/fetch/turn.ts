@@ -1,7 +1,7 @@
 import type { Clock } from '../kernel/clock.ts'
-import type { LimiterKey } from '../state/state-store.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
+import type { SiteLease } from './site-leases.ts'
 
 /** What a request is taken to bring until its answer is known; the mean of web pages, decoded and as received. */
 const EXPECTED_BYTES = 131_072
@@ -26,12 +26,12 @@ export class Turn {
   }
 
   /** The limiter gave a lease. */
-  admitted(pace: LimiterKey): void {
+  admitted({ keys: [pace], concurrency }: Pick<SiteLease, 'keys' | 'concurrency'>): void {
     this.#phase = 'requesting'
     const now = this.#clock.mono()
     const site = this.#scheduler.site(this.#queued.key)
     if (site !== undefined) site.paceIntervalMs = Math.max(1_000 / pace.ratePerSecond, pace.crawlDelayMs / pace.concurrency)
-    this.#scheduler.setConcurrency(this.#queued.key, pace.concurrency, now)
+    this.#scheduler.setConcurrency(this.#queued.key, concurrency, now)
     this.#scheduler.admitted(this.#queued, now)
     this.holds(EXPECTED_BYTES)
     this.#onChange()

@@ -21,6 +21,11 @@ export interface Clock {
 /** The longest wait Node's timers take; longer ones would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
+/** Resolves at `mono` of the clock, never before it: timers fire up to a millisecond early. Rejects with the signal's reason. */
+export async function sleepUntil(clock: Clock, mono: number, signal?: AbortSignal): Promise<void> {
+  for (let left = mono - clock.mono(); left > 0; left = mono - clock.mono()) await clock.sleep(Math.ceil(left), signal)
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   mono: () => performance.now(),

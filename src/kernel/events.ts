@@ -177,6 +177,26 @@ export const EVENTS = {
     throttleMs: 30_000,
     throttleBy: 'key',
   },
+  SiteSlowed: {
+    level: 'info',
+    message: 'a site bears less than its pace: it is asked less',
+    metric: counter('site_slowdowns_total', 'Times that a site was asked less since it answered 429 or 503 or got slow.', []),
+    throttleMs: 30_000,
+    throttleBy: 'key',
+  },
+  SiteBreakerOpened: {
+    level: 'warn',
+    message: 'a site does not answer: it is parked, and tried again later',
+    metric: counter('site_breaker_openings_total', 'Sites parked since they did not answer, and parkings after a vain try.', []),
+    throttleMs: 10_000,
+    throttleBy: 'key',
+  },
+  SiteBreakerClosed: {
+    level: 'info',
+    message: 'a parked site answers again',
+    metric: counter('site_breaker_closings_total', 'Parked sites that answered again.', []),
+  },
+  SitesReasserted: { level: 'info', message: 'the state store had lost its memory: it was told the back-offs that are known here' },
   SiteParked: {
     level: 'info',
     message: 'a site asks for a longer crawl delay than politeness.default.crawlDelayMax: it is parked between its requests',

@@ -1,6 +1,16 @@
 import type { PolitenessKey } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import type { LeaseOwner, LimiterKey, LimiterRequest, LimiterState, WaitReason } from './state-store.ts'
+import { learn, mergeHealth, newSiteHealth, paceInForce, type SiteHealth } from './site-health.ts'
+import type {
+  AnswerReport,
+  KnownHealth,
+  LeaseOwner,
+  LimiterKey,
+  LimiterRequest,
+  LimiterState,
+  ReleasedState,
+  WaitReason,
+} from './state-store.ts'
 
 /**
  * The rules of the limiter for one key, pure: state and time are arguments. LMDB runs them as they stand here; redis/scripts/limiter.ts
@@ -19,12 +29,16 @@ export interface KeyPace {
   /** Pace of the last request, for who asks without one (`limiterState`). */
   ratePerSecond: number
   burst: number
+  concurrency: number
   /** End of the last request that counted; undefined: none is known. */
   lastEndAt: number | undefined
   delayUntil: number
   delayForMs: number
   backOffUntil: number
   backOffForMs: number
+  /** The site named the end of the back-off. */
+  isAsked: boolean
+  health: SiteHealth
   leases: Lease[]
 }
 
@@ -40,7 +54,12 @@ export interface Lease {
 }
 
 export interface Wait {
+  /** 0: nothing keeps it. */
   readonly waitMs: number
+  /** Of a start that may be given out ahead of its time; 0: at once. */
+  readonly startInMs: number
+  /** Requests at the same time that are allowed now. */
+  readonly concurrency: number
   readonly reason: WaitReason
   readonly key: PolitenessKey
 }
@@ -57,11 +76,14 @@ export function newKeyPace(): KeyPace {
     debtAt: 0,
     ratePerSecond: 1,
     burst: 1,
+    concurrency: 1,
     lastEndAt: undefined,
     delayUntil: 0,
     delayForMs: 0,
     backOffUntil: 0,
     backOffForMs: 0,
+    isAsked: false,
+    health: newSiteHealth(),
     leases: [],
   }
 }
@@ -97,17 +119,25 @@ export function endRequest(pace: KeyPace, at: number, crawlDelayMs: number): voi
   }
 }
 
-export function extendBackOff(pace: KeyPace, now: number, forMs: number): void {
+export function extendBackOff(pace: KeyPace, now: number, forMs: number, isAsked = false): void {
   if (now + forMs <= pace.backOffUntil) return
+  pace.isAsked = isAsked
   pace.backOffUntil = now + forMs
   pace.backOffForMs = forMs
 }
 
 /**
- * What keeps a request of this key from starting, the longest wait where there are several; undefined: nothing. Shape: expired leases
- * have been ended before. `bornAt`: when the store was found empty; undefined: it was not. Units: whole ms, at least 1.
+ * What keeps a request of this key from starting, the longest wait where there are several. Shape: expired leases have been ended
+ * before. `bornAt`: when the store was found empty; undefined: it was not. Units: whole ms.
  */
-export function waitOf(pace: KeyPace, key: LimiterKey, countsForRate: boolean, now: number, bornAt: number | undefined): Wait | undefined {
+export function waitOf(
+  pace: KeyPace,
+  key: LimiterKey,
+  request: Pick<LimiterRequest, 'countsForRate' | 'aheadMs'>,
+  now: number,
+  bornAt: number | undefined,
+): Wait {
+  const { ratePerSecond, burst, concurrency, crawlDelayMs } = paceInForce(pace.health, key)
   let waitMs = 0
   let reason: WaitReason = 'rate'
   const consider = (ms: number, because: WaitReason): void => {
@@ -115,17 +145,20 @@ export function waitOf(pace: KeyPace, key: LimiterKey, countsForRate: boolean, n
     waitMs = ms
     reason = because
   }
-  consider(pace.backOffUntil - now, 'back-off')
-  if (bornAt !== undefined) consider(bornAt + Math.max(key.crawlDelayMs, 1_000 / key.ratePerSecond) - now, 'warm-up')
-  if (countsForRate) {
-    consider(crawlDelayLeft(pace, key.crawlDelayMs, now), 'crawl-delay')
-    consider(rateLeft(pace, key.ratePerSecond, key.burst, now), 'rate')
+  consider(pace.backOffUntil - now, pace.isAsked ? 'retry-after' : 'back-off')
+  consider(pace.health.openUntil - now, 'breaker')
+  if (bornAt !== undefined) consider(bornAt + Math.max(crawlDelayMs, 1_000 / ratePerSecond) - now, 'warm-up')
+  if (request.countsForRate) {
+    consider(crawlDelayLeft(pace, crawlDelayMs, now), 'crawl-delay')
+    consider(rateLeft(pace, ratePerSecond, burst, now), 'rate')
   }
-  if (pace.leases.length >= key.concurrency) {
+  const startInMs = waitMs <= (request.aheadMs ?? 0) ? waitMs : 0
+  if (startInMs > 0) waitMs = 0
+  if (pace.leases.length >= concurrency) {
     const soonest = Math.min(...pace.leases.map((lease) => lease.until))
     consider(Math.max(1, Math.min(soonest - now, LEASE_POLL_MS)), 'concurrency')
   }
-  return waitMs > 0 ? { waitMs: Math.max(1, Math.ceil(waitMs)), reason, key: key.key } : undefined
+  return { waitMs: waitMs > 0 ? Math.max(1, Math.ceil(waitMs)) : 0, startInMs, reason, concurrency, key: key.key }
 }
 
 function crawlDelayLeft(pace: KeyPace, crawlDelayMs: number, now: number): number {
@@ -143,30 +176,72 @@ function debtNow(pace: KeyPace, ratePerSecond: number, now: number): number {
   return Math.max(0, pace.debt - ((now - pace.debtAt) * ratePerSecond) / 1_000)
 }
 
-/** Takes a place, and a turn where the request counts for the rate. */
-export function startRequest(pace: KeyPace, key: LimiterKey, lease: Lease, now: number): void {
+/** Takes a place, and a turn where the request counts for the rate. `startAt`: now, or a little later. */
+export function startRequest(pace: KeyPace, key: LimiterKey, lease: Lease, startAt: number): void {
   pace.leases.push(lease)
+  pace.concurrency = key.concurrency
   if (!lease.counts) return
-  pace.debt = debtNow(pace, key.ratePerSecond, now) + 1
-  pace.debtAt = now
-  pace.ratePerSecond = key.ratePerSecond
-  pace.burst = key.burst
+  const { ratePerSecond, burst } = paceInForce(pace.health, key)
+  pace.debt = debtNow(pace, ratePerSecond, startAt) + 1
+  pace.debtAt = startAt
+  pace.ratePerSecond = ratePerSecond
+  pace.burst = burst
 }
 
-/** Gives a place back; a lease that is not known (it has expired) still ends a request now. */
-export function endLease(pace: KeyPace, leaseId: string, crawlDelayMs: number, now: number): void {
+/** Gives a place back, and learns from the answer; a lease that is not known (it has expired) still ends a request now. */
+export function endLease(
+  pace: KeyPace,
+  leaseId: string,
+  crawlDelayMs: number,
+  report: AnswerReport | undefined,
+  now: number,
+): ReleasedState['change'] {
   const lease = pace.leases.find((candidate) => candidate.id === leaseId)
   pace.leases = pace.leases.filter((candidate) => candidate.id !== leaseId)
-  if (lease === undefined || lease.counts) endRequest(pace, now, crawlDelayMs)
+  if (lease === undefined || lease.counts) endRequest(pace, now, crawlDelayMs / pace.health.rateFactor)
+  if (report?.backOffMs !== undefined) extendBackOff(pace, now, report.backOffMs, report.isAsked)
+  // A report that comes twice, since the first answer of the store was lost, teaches once.
+  if (report === undefined || lease === undefined) return 'none'
+  const startedAt = lease.until - lease.forMs
+  // The next request keeps its distance from the moment in which this one left, not from the one in which it was to leave.
+  if (lease.counts && report.sentLateMs !== undefined) pace.debtAt = Math.max(pace.debtAt, startedAt + report.sentLateMs)
+  return learn(pace.health, report, { startedAt, now, concurrency: pace.concurrency }, report.rules)
+}
+
+/** Takes over what a worker knew, where that is stricter. */
+export function takeOver(pace: KeyPace, known: KnownHealth, now: number): void {
+  if (known.backOffMs > 0) extendBackOff(pace, now, known.backOffMs, known.isAsked)
+  mergeHealth(pace.health, known, now)
 }
 
 export function limiterStateOf(pace: KeyPace, now: number): LimiterState {
   const nextMs = Math.max(rateLeft(pace, pace.ratePerSecond, pace.burst, now), crawlDelayLeft(pace, 0, now), 0)
-  return { leases: pace.leases.length, nextMs: Math.ceil(nextMs), backOffMs: Math.ceil(Math.max(0, pace.backOffUntil - now)) }
+  const { baselineMs, failingSince } = pace.health
+  return {
+    leases: pace.leases.length,
+    nextMs: Math.ceil(nextMs),
+    ...knownHealthOf(pace, now),
+    latencyMs: Math.round(baselineMs),
+    failingMs: failingSince === undefined ? 0 : Math.ceil(now - failingSince),
+  }
+}
+
+export function knownHealthOf(pace: KeyPace, now: number): KnownHealth {
+  const { allowed, rateFactor, trips, openUntil } = pace.health
+  const backOffMs = Math.ceil(Math.max(0, pace.backOffUntil - now))
+  return {
+    backOffMs,
+    isAsked: backOffMs > 0 && pace.isAsked,
+    allowed: allowed ?? null,
+    rateFactor,
+    trips,
+    parkedMs: Math.ceil(Math.max(0, openUntil - now)),
+  }
 }
 
 /** True where nothing of the key matters any more. */
 export function isIdle(pace: KeyPace, now: number): boolean {
-  const lastWait = Math.max(pace.backOffUntil, pace.delayUntil, pace.lastEndAt ?? 0, pace.debtAt + (pace.debt / pace.ratePerSecond) * 1_000)
+  const drainedAt = pace.debtAt + (pace.debt / pace.ratePerSecond) * 1_000
+  const lastWait = Math.max(pace.backOffUntil, pace.health.openUntil, pace.delayUntil, pace.lastEndAt ?? 0, drainedAt)
   return pace.leases.length === 0 && lastWait + KEY_IDLE_MS < now
 }

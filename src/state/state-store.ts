@@ -51,11 +51,14 @@ export interface StateStore {
   acquire(request: LimiterRequest): Promise<LimiterAnswer>
   /**
    * Ends a lease; the crawl delay of each key counts from now (not after a lease that did not count for the rate). An unknown
-   * (expired) lease is no error.
+   * (expired) lease is no error. `report`: what came of the request; every key learns from it in the same step (site-health.ts), so
+   * that nothing starts between the end of the request and the back-off that it asks for. Shape: one state per key, in order.
    */
-  release(leaseId: string, keys: readonly { readonly key: PolitenessKey; readonly crawlDelayMs: number }[]): Promise<void>
+  release(leaseId: string, keys: readonly ReleasedKey[], report?: AnswerReport): Promise<readonly ReleasedState[]>
   /** No request of the key starts for `forMs`. Extends, never shortens. */
   backOff(key: PolitenessKey, forMs: number): Promise<void>
+  /** What this worker knew of a key before the store was lost: of each the stricter one counts from now on. */
+  reassert(key: PolitenessKey, known: KnownHealth): Promise<void>
   /** What is remembered of a key: for `explain` and for re-asserting after an empty start of the store. */
   limiterState(key: PolitenessKey): Promise<LimiterState>
 
@@ -148,6 +151,61 @@ export interface LimiterRequest {
   readonly owner: LeaseOwner
   /** False for robots.txt: it takes a place and obeys the back-off, but takes no turn and waits for no crawl delay. */
   readonly countsForRate: boolean
+  /** A start that is due within this is given out now, with the time that is left; 0 where not given. */
+  readonly aheadMs?: number
+}
+
+export interface ReleasedKey {
+  readonly key: PolitenessKey
+  readonly crawlDelayMs: number
+}
+
+/** Why no answer came, or none that is one. connect: no connection. timeout: a connection, and then nothing. server: 5xx. */
+export type FailureKind = 'connect' | 'timeout' | 'server'
+
+/** What came of a request, as the site's pace is concerned. */
+export interface AnswerReport {
+  /** success: it answered, whatever it said of the page. overload: 429, 503. failure: see `failure`. none: it says nothing of the site. */
+  readonly kind: 'success' | 'overload' | 'failure' | 'none'
+  /** With `failure`, and with an overload that is a failure of the server too. */
+  readonly failure?: FailureKind
+  /** Until the first byte of the answer, without the time for a connection. */
+  readonly latencyMs?: number
+  /** The site is left alone for so long. */
+  readonly backOffMs?: number
+  /** True: the site named the time, as `Retry-After`. */
+  readonly isAsked?: boolean
+  /** The request left so long after the start that the lease named; the next one counts from there. */
+  readonly sentLateMs?: number
+  readonly rules: HealthRules
+}
+
+export interface HealthRules {
+  /** False: answers change neither concurrency nor rate. */
+  readonly isAdaptive: boolean
+  /** Failed connections in a row that open the breaker; 0: nothing does. */
+  readonly breakerFailures: number
+  readonly firstParkMs: number
+  readonly maxParkMs: number
+}
+
+/** What answers have taught about a key. */
+export interface KnownHealth {
+  readonly backOffMs: number
+  /** The site named the end of the back-off. */
+  readonly isAsked: boolean
+  /** Requests at the same time; null: as many as the policy has. */
+  readonly allowed: number | null
+  /** Share of the rate. */
+  readonly rateFactor: number
+  /** Openings of the breaker since the last answer; 0: it is closed. */
+  readonly trips: number
+  /** ms until the breaker is half open; 0: it is, or it is closed. */
+  readonly parkedMs: number
+}
+
+export interface ReleasedState extends KnownHealth {
+  readonly change: 'none' | 'slowed' | 'opened' | 'closed'
 }
 
 export interface LimiterKey {
@@ -169,19 +227,34 @@ export interface LeaseOwner {
   readonly pidStartedAt: string
 }
 
-export type WaitReason = 'rate' | 'concurrency' | 'crawl-delay' | 'back-off' | 'warm-up'
+export type WaitReason = 'rate' | 'concurrency' | 'crawl-delay' | 'back-off' | 'retry-after' | 'breaker' | 'warm-up'
 
 export type LimiterAnswer =
-  | { readonly kind: 'lease'; readonly leaseId: string }
-  | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: WaitReason; readonly key: PolitenessKey }
+  | {
+      readonly kind: 'lease'
+      readonly leaseId: string
+      /** The request may leave after this, at most `aheadMs`; 0: now. */
+      readonly startInMs: number
+      /** Requests at the same time that are allowed now, at most those of the policy. */
+      readonly concurrency: number
+    }
+  | {
+      readonly kind: 'wait'
+      readonly waitMs: number
+      readonly reason: WaitReason
+      readonly key: PolitenessKey
+      readonly concurrency: number
+    }
 
-export interface LimiterState {
+export interface LimiterState extends KnownHealth {
   /** Requests in flight. */
   readonly leases: number
   /** ms until a request may start by rate and by crawl delay; 0: now. */
   readonly nextMs: number
-  /** ms that the back-off still lasts; 0: none. */
-  readonly backOffMs: number
+  /** Slow mean of the time to the first byte; 0: not known. */
+  readonly latencyMs: number
+  /** Since the first failure after the last answer; 0: the last request was answered. */
+  readonly failingMs: number
 }
 
 export interface RobotsEntry {

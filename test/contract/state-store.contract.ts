@@ -1,7 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { PolitenessKey } from '../../src/kernel/brand.ts'
 import { hostIdentity, ownProcess } from '../../src/machine/process-identity.ts'
-import type { LimiterAnswer, LimiterKey, LimiterRequest, StateStore, WorkerHeartbeat } from '../../src/state/state-store.ts'
+import type {
+  AnswerReport,
+  LimiterAnswer,
+  LimiterKey,
+  LimiterRequest,
+  ReleasedState,
+  StateStore,
+  WorkerHeartbeat,
+} from '../../src/state/state-store.ts'
 
 /** One deployment on one kind of store. `elapse` lets the store's own time go by: at once on a clock of ours, really on Redis. */
 export interface StateStoreHarness {
@@ -15,6 +23,20 @@ const A = 'a.example' as PolitenessKey
 const B = 'b.example' as PolitenessKey
 const ADDRESS = '192.0.2.1' as PolitenessKey
 const OWNER = ownProcess('worker-1')
+/** What is told of a key that nothing is known of. */
+const UNKNOWN = {
+  leases: 0,
+  nextMs: 0,
+  backOffMs: 0,
+  isAsked: false,
+  allowed: null,
+  rateFactor: 1,
+  trips: 0,
+  parkedMs: 0,
+  latencyMs: 0,
+  failingMs: 0,
+}
+const RULES = { isAdaptive: true, breakerFailures: 2, firstParkMs: 300, maxParkMs: 500 }
 
 function pace(key: PolitenessKey, change: Partial<LimiterKey> = {}): LimiterKey {
   return { key, ratePerSecond: 1_000, burst: 1, concurrency: 1, crawlDelayMs: 0, ...change }
@@ -322,7 +344,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         const wait = waitOf(await store.acquire(ask([pace(A), pace(B), pace(ADDRESS)])))
         expect(wait).toMatchObject({ reason: 'back-off', key: ADDRESS })
         expect(wait.waitMs).toBeGreaterThan(300)
-        expect(await store.limiterState(A)).toEqual({ leases: 0, nextMs: 0, backOffMs: 0 })
+        expect(await store.limiterState(A)).toEqual(UNKNOWN)
         leaseOf(await store.acquire(ask([pace(A)])))
       })
 
@@ -377,7 +399,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
       })
 
       it('tells what it remembers of a key', async () => {
-        expect(await store.limiterState(A)).toEqual({ leases: 0, nextMs: 0, backOffMs: 0 })
+        expect(await store.limiterState(A)).toEqual(UNKNOWN)
         leaseOf(await store.acquire(ask([pace(A, { ratePerSecond: 0.5 })])))
         await store.backOff(A, 5_000)
         const state = await store.limiterState(A)
@@ -400,6 +422,164 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         const request = ask([pace(A, { ratePerSecond: 1, burst: 50, concurrency: 3 })])
         const answers = await Promise.all(Array.from({ length: 40 }, (_, index) => (index % 2 ? store : second).acquire(request)))
         expect(answers.filter((answer) => answer.kind === 'lease')).toHaveLength(3)
+      })
+    })
+
+    describe('what answers teach the limiter', () => {
+      const wide = pace(A, { concurrency: 8 })
+      const take = async (key: LimiterKey = wide): Promise<string> => {
+        const answer = await store.acquire(ask([key], { aheadMs: 50 }))
+        if (answer.kind === 'lease' && answer.startInMs > 0) await harness.elapse(Math.ceil(answer.startInMs))
+        return leaseOf(answer)
+      }
+      const tell = async (report: Omit<AnswerReport, 'rules'>, rules = RULES, key: LimiterKey = wide): Promise<ReleasedState> => {
+        const [state] = await store.release(await take(key), [key], { ...report, rules })
+        if (state === undefined) throw new Error('no state of the key was told')
+        return state
+      }
+      const ANSWERED = { kind: 'success', latencyMs: 20 } as const
+
+      it('halves the requests at the same time on each overload, then the rate, and gives both back step by step', async () => {
+        const seen: [number | null, number, string][] = []
+        for (let index = 0; index < 8; index += 1) {
+          const { allowed, rateFactor, change } = await tell({ kind: 'overload' })
+          seen.push([allowed, rateFactor, change])
+        }
+        expect(seen).toEqual([
+          [4, 1, 'slowed'],
+          [2, 1, 'slowed'],
+          [1, 1, 'slowed'],
+          [1, 1 / 2, 'slowed'],
+          [1, 1 / 4, 'slowed'],
+          [1, 1 / 8, 'slowed'],
+          [1, 1 / 16, 'slowed'],
+          [1, 1 / 16, 'none'],
+        ])
+        expect(await store.limiterState(A)).toMatchObject({ allowed: 1, rateFactor: 1 / 16 })
+        const factors: number[] = []
+        for (let index = 0; index < 15; index += 1) factors.push((await tell(ANSWERED)).rateFactor)
+        expect(factors).toEqual(Array.from({ length: 15 }, (_, index) => (index + 2) / 16))
+        const allowed: (number | null)[] = []
+        for (let index = 0; index < 40 && allowed.at(-1) !== null; index += 1) allowed.push((await tell(ANSWERED)).allowed)
+        expect(allowed.slice(0, 3)).toEqual([2, 2.5, 2.9])
+        expect(allowed.at(-1)).toBeNull()
+        expect(await store.limiterState(A)).toMatchObject({ allowed: null, rateFactor: 1 })
+      })
+
+      it('takes answers to requests of before a cut for what they are', async () => {
+        const leases = [await take(), await take(), await take()]
+        await harness.elapse(2)
+        const changes: string[] = []
+        for (const lease of leases) changes.push((await store.release(lease, [wide], { kind: 'overload', rules: RULES }))[0]?.change ?? '')
+        expect(changes).toEqual(['slowed', 'none', 'none'])
+        expect((await store.limiterState(A)).allowed).toBe(4)
+      })
+
+      it('lets no more start than the answers allow, and spaces by the rate that is left', async () => {
+        for (let index = 0; index < 3; index += 1) await tell({ kind: 'overload' })
+        await take()
+        await harness.elapse(2)
+        const wait = await store.acquire(ask([wide]))
+        expect(wait).toMatchObject({ kind: 'wait', reason: 'concurrency', concurrency: 1 })
+        const slow = pace(B, { ratePerSecond: 10 })
+        await store.release(leaseOf(await store.acquire(ask([slow]))), [slow], { kind: 'overload', rules: RULES })
+        expect((await store.limiterState(B)).rateFactor).toBe(1 / 2)
+        leaseOf(await store.acquire(ask([slow], { aheadMs: 250 })))
+        expect(waitOf(await store.acquire(ask([slow]))).waitMs).toBeGreaterThan(180)
+      })
+
+      it('halves the requests at the same time when the latency doubles, never the rate', async () => {
+        for (let index = 0; index < 40; index += 1) await tell({ kind: 'success', latencyMs: 100 })
+        expect(await store.limiterState(A)).toMatchObject({ latencyMs: 100, allowed: null })
+        const changes: string[] = []
+        for (let index = 0; index < 30; index += 1) changes.push((await tell({ kind: 'success', latencyMs: 220 })).change)
+        expect(changes.indexOf('slowed')).toBeGreaterThan(5)
+        expect(changes.filter((change) => change === 'slowed').length).toBeLessThanOrEqual(3)
+        expect(await store.limiterState(A)).toMatchObject({ rateFactor: 1 })
+        expect((await store.limiterState(A)).allowed).toBeLessThan(8)
+      })
+
+      it('is left alone where it shall not adapt', async () => {
+        expect(await tell({ kind: 'overload' }, { ...RULES, isAdaptive: false })).toMatchObject({
+          allowed: null,
+          rateFactor: 1,
+          change: 'none',
+        })
+      })
+
+      it('parks a site that does not answer, tries it with one request, and parks it longer after a vain one', async () => {
+        expect(await tell({ kind: 'failure', failure: 'connect' })).toMatchObject({ change: 'none', trips: 0 })
+        const opened = await tell({ kind: 'failure', failure: 'timeout' })
+        expect(opened).toMatchObject({ change: 'opened', trips: 1 })
+        expect(opened.parkedMs).toBeGreaterThan(250)
+        const parked = waitOf(await store.acquire(ask([wide])))
+        expect(parked.reason).toBe('breaker')
+        expect(parked.waitMs).toBeLessThanOrEqual(300)
+        await harness.elapse(parked.waitMs)
+        const probe = await take()
+        await harness.elapse(2)
+        expect(await store.acquire(ask([wide]))).toMatchObject({ kind: 'wait', reason: 'concurrency', concurrency: 1 })
+        const [again] = await store.release(probe, [wide], { kind: 'failure', failure: 'connect', rules: RULES })
+        expect(again).toMatchObject({ change: 'opened', trips: 2 })
+        expect(again?.parkedMs).toBeGreaterThan(400)
+        expect(again?.parkedMs).toBeLessThanOrEqual(500)
+        expect((await store.limiterState(A)).failingMs).toBeGreaterThan(0)
+        await harness.elapse(again?.parkedMs ?? 0)
+        expect(await tell(ANSWERED)).toMatchObject({ change: 'closed', trips: 0, parkedMs: 0 })
+        expect((await store.limiterState(A)).failingMs).toBe(0)
+        expect(await tell({ kind: 'failure', failure: 'connect' })).toMatchObject({ change: 'none' })
+      })
+
+      it('parks it for four times as many 5xx, and not at all while it answers in between', async () => {
+        const changes: string[] = []
+        for (let index = 0; index < 8; index += 1) changes.push((await tell({ kind: 'failure', failure: 'server' })).change)
+        expect(changes).toEqual([...Array(7).fill('none'), 'opened'])
+        const other = pace(B, { concurrency: 8 })
+        for (let index = 0; index < 6; index += 1) {
+          expect(await tell({ kind: 'failure', failure: 'connect' }, RULES, other)).toMatchObject({ change: 'none' })
+          expect(await tell({ kind: 'overload' }, { ...RULES, isAdaptive: false }, other)).toMatchObject({ change: 'none' })
+        }
+        for (let index = 0; index < 6; index += 1)
+          expect(await tell({ kind: 'failure', failure: 'connect' }, { ...RULES, breakerFailures: 0 }, other)).toMatchObject({
+            change: 'none',
+          })
+      })
+
+      it('learns from a report once, and takes its back-off whatever became of the lease', async () => {
+        const lease = await take()
+        await store.release(lease, [wide], { kind: 'overload', rules: RULES })
+        await store.release(lease, [wide], { kind: 'overload', backOffMs: 5_000, isAsked: true, rules: RULES })
+        expect(await store.limiterState(A)).toMatchObject({ allowed: 4, isAsked: true })
+        expect(waitOf(await store.acquire(ask([wide]))).reason).toBe('retry-after')
+        await store.release('unknown', [wide], { kind: 'none', backOffMs: 9_000, rules: RULES })
+        expect(waitOf(await store.acquire(ask([wide]))).reason).toBe('back-off')
+      })
+
+      it('takes over what a worker knew, where that is stricter', async () => {
+        const known = { backOffMs: 4_000, isAsked: true, allowed: 2.5, rateFactor: 0.5, trips: 3, parkedMs: 2_000 }
+        await store.reassert(A, known)
+        const state = await store.limiterState(A)
+        expect(state).toMatchObject({ isAsked: true, allowed: 2.5, rateFactor: 0.5, trips: 3 })
+        expect(state.backOffMs).toBeGreaterThan(3_800)
+        expect(state.parkedMs).toBeGreaterThan(1_800)
+        await store.reassert(A, { backOffMs: 0, isAsked: false, allowed: null, rateFactor: 1, trips: 0, parkedMs: 0 })
+        expect(await store.limiterState(A)).toMatchObject({ isAsked: true, allowed: 2.5, rateFactor: 0.5, trips: 3 })
+      })
+
+      it('gives a start out ahead of its time, counts from there, and from when the request really left', async () => {
+        const key = pace(A, { ratePerSecond: 1, concurrency: 9 })
+        leaseOf(await store.acquire(ask([key])))
+        const ahead = await store.acquire(ask([key], { aheadMs: 1_000 }))
+        if (ahead.kind !== 'lease') throw new Error('expected a lease')
+        expect(ahead.startInMs).toBeGreaterThan(500)
+        expect(ahead.startInMs).toBeLessThanOrEqual(1_000)
+        const third = waitOf(await store.acquire(ask([key])))
+        expect(third.waitMs).toBeGreaterThan(1_500)
+        expect(third.waitMs).toBeLessThanOrEqual(2_000)
+        expect((await store.acquire(ask([key], { aheadMs: 500 }))).kind).toBe('wait')
+        await harness.elapse(Math.ceil(ahead.startInMs))
+        await store.release(ahead.leaseId, [key], { kind: 'success', sentLateMs: 600, rules: RULES })
+        expect(waitOf(await store.acquire(ask([key]))).waitMs).toBeGreaterThan(1_000)
       })
     })
 
@@ -429,11 +609,11 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
 
       it('keeps a robots.txt for its time, the largest whole', async () => {
         const large = { ...entry, body: 'x'.repeat(512 * 1024) }
-        await store.writeRobots('https://a.example', entry, 80)
+        await store.writeRobots('https://a.example', entry, 400)
         await store.writeRobots('https://b.example', large, 60_000)
         expect(await store.readRobots('https://a.example')).toEqual(entry)
         expect(await store.readRobots('http://a.example')).toBeUndefined()
-        await harness.elapse(100)
+        await harness.elapse(420)
         expect(await store.readRobots('https://a.example')).toBeUndefined()
         expect(await store.readRobots('https://b.example')).toEqual(large)
         await store.writeRobots('https://b.example', { ...entry, verdict: 'unreachable', status: null }, 60_000)

@@ -5,13 +5,25 @@ import {
   endRequest,
   extendBackOff,
   type KeyPace,
+  knownHealthOf,
   limiterStateOf,
   newKeyPace,
   startRequest,
+  takeOver,
   type Wait,
   waitOf,
 } from '../limiter-rules.ts'
-import type { LeaseOwner, LimiterAnswer, LimiterKey, LimiterRequest, LimiterState } from '../state-store.ts'
+import type {
+  AnswerReport,
+  KnownHealth,
+  LeaseOwner,
+  LimiterAnswer,
+  LimiterKey,
+  LimiterRequest,
+  LimiterState,
+  ReleasedKey,
+  ReleasedState,
+} from '../state-store.ts'
 import type { Timed } from './boot-time.ts'
 import type { Keys } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
@@ -45,6 +57,8 @@ export class LimiterSteps {
     const paces = new Map<PolitenessKey, KeyPace>()
     const stored = new Set<PolitenessKey>()
     let longest: Wait | undefined
+    let startInMs = 0
+    let concurrency = Number.POSITIVE_INFINITY
     let ended = 0
     for (const key of request.keys) {
       const found = paces.get(key.key) ?? this.#load(key.key, now)
@@ -55,17 +69,31 @@ export class LimiterSteps {
       ended += gone
       // Written even if the answer is to wait: else their crawl delay would count anew from each time they are found.
       if (gone > 0) this.#save(key.key, pace)
-      const wait = waitOf(pace, key, request.countsForRate, now, this.#birth())
-      if (wait !== undefined && wait.waitMs > (longest?.waitMs ?? 0)) longest = wait
+      const wait = waitOf(pace, key, request, now, this.#birth())
+      startInMs = Math.max(startInMs, wait.startInMs)
+      concurrency = Math.min(concurrency, wait.concurrency)
+      if (wait.waitMs > (longest?.waitMs ?? 0)) longest = wait
     }
-    if (longest !== undefined) return { answer: { kind: 'wait', ...longest }, ended }
-    this.#start(request, leaseId, paces, now)
+    if (longest !== undefined) {
+      const { waitMs, reason, key } = longest
+      return { answer: { kind: 'wait', waitMs, reason, key, concurrency }, ended }
+    }
+    this.#start(request, leaseId, paces, now + startInMs)
     this.#sweep.afterAdding('pace', paces.size - stored.size, now)
-    return { answer: { kind: 'lease', leaseId }, ended }
+    return { answer: { kind: 'lease', leaseId, startInMs, concurrency }, ended }
   }
 
-  release(leaseId: string, keys: readonly { readonly key: PolitenessKey; readonly crawlDelayMs: number }[], now: number): void {
-    for (const { key, crawlDelayMs } of keys) this.#change(key, now, (pace) => endLease(pace, leaseId, crawlDelayMs, now))
+  release(leaseId: string, keys: readonly ReleasedKey[], report: AnswerReport | undefined, now: number): ReleasedState[] {
+    return keys.map(({ key, crawlDelayMs }) =>
+      this.#change(key, now, (pace) => {
+        const change = endLease(pace, leaseId, crawlDelayMs, report, now)
+        return { ...knownHealthOf(pace, now), change }
+      }),
+    )
+  }
+
+  reassert(key: PolitenessKey, known: KnownHealth, now: number): void {
+    this.#change(key, now, (pace) => takeOver(pace, known, now))
   }
 
   backOff(key: PolitenessKey, forMs: number, now: number): void {
@@ -74,7 +102,7 @@ export class LimiterSteps {
 
   limiterState(key: PolitenessKey, now: number): LimiterState {
     const pace = this.#load(key, now)
-    return pace === undefined ? { leases: 0, nextMs: 0, backOffMs: 0 } : limiterStateOf(pace, now)
+    return limiterStateOf(pace ?? newKeyPace(), now)
   }
 
   spillSlot(key: PolitenessKey, localWaitMs: number, intervalMs: number, now: number): number {
@@ -87,15 +115,15 @@ export class LimiterSteps {
     return Math.ceil(slotMs)
   }
 
-  #start(request: LimiterRequest, leaseId: string, paces: ReadonlyMap<PolitenessKey, KeyPace>, now: number): void {
+  #start(request: LimiterRequest, leaseId: string, paces: ReadonlyMap<PolitenessKey, KeyPace>, startAt: number): void {
     const policies = new Map<PolitenessKey, LimiterKey>(request.keys.map((key) => [key.key, key]))
     for (const [key, pace] of paces) {
       const policy = policies.get(key)
       if (policy === undefined) continue
       const counts = request.countsForRate
       const crawlDelayMs = counts ? policy.crawlDelayMs : 0
-      const lease = { id: leaseId, until: now + request.leaseMs, forMs: request.leaseMs, crawlDelayMs, counts, owner: request.owner }
-      startRequest(pace, policy, lease, now)
+      const lease = { id: leaseId, until: startAt + request.leaseMs, forMs: request.leaseMs, crawlDelayMs, counts, owner: request.owner }
+      startRequest(pace, policy, lease, startAt)
       this.#save(key, pace)
     }
   }
@@ -110,12 +138,13 @@ export class LimiterSteps {
     return gone.size
   }
 
-  #change(key: PolitenessKey, now: number, change: (pace: KeyPace) => void): void {
+  #change<T>(key: PolitenessKey, now: number, change: (pace: KeyPace) => T): T {
     const found = this.#load(key, now)
     const pace = found ?? newKeyPace()
-    change(pace)
+    const result = change(pace)
     this.#save(key, pace)
     this.#sweep.afterAdding('pace', found === undefined ? 1 : 0, now)
+    return result
   }
 
   #birth(): number | undefined {

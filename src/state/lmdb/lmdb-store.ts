@@ -4,15 +4,19 @@ import type { Observer } from '../../kernel/observe.ts'
 import { bootId, isGone } from '../../machine/process-identity.ts'
 import { checkLimiterRequest } from '../limiter-rules.ts'
 import type {
+  AnswerReport,
   Budget,
   Claim,
   ClaimVerdict,
   CrawlCounts,
   FinishedAttempt,
+  KnownHealth,
   LeaseOwner,
   LimiterAnswer,
   LimiterRequest,
   LimiterState,
+  ReleasedKey,
+  ReleasedState,
   RobotsEntry,
   StateStore,
   StoreHealth,
@@ -135,8 +139,12 @@ export class LmdbStore implements StateStore {
     return answer
   }
 
-  release(leaseId: string, keys: readonly { readonly key: PolitenessKey; readonly crawlDelayMs: number }[]): Promise<void> {
-    return this.#file.step((now) => this.#limiter.release(leaseId, keys, now))
+  release(leaseId: string, keys: readonly ReleasedKey[], report?: AnswerReport): Promise<readonly ReleasedState[]> {
+    return this.#file.step((now) => this.#limiter.release(leaseId, keys, report, now))
+  }
+
+  reassert(key: PolitenessKey, known: KnownHealth): Promise<void> {
+    return this.#file.step((now) => this.#limiter.reassert(key, known, now))
   }
 
   backOff(key: PolitenessKey, forMs: number): Promise<void> {

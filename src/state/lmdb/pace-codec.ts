@@ -1,4 +1,5 @@
 import type { KeyPace, Lease } from '../limiter-rules.ts'
+import { isStrained, newSiteHealth, type SiteHealth } from '../site-health.ts'
 import type { BootTime } from './boot-time.ts'
 import type { Json } from './lmdb-file.ts'
 
@@ -19,6 +20,22 @@ export type StoredPace = readonly [
   backOffForMs: number,
   leases: readonly StoredLease[],
   owners: readonly StoredOwner[],
+  concurrency: number,
+  isAsked: 0 | 1,
+  health: StoredHealth | null,
+]
+type StoredHealth = readonly [
+  allowed: number | null,
+  rateFactor: number,
+  baselineMs: number,
+  recentMs: number,
+  samples: number,
+  cutAt: number,
+  strain: number,
+  trips: number,
+  openUntil: number,
+  openForMs: number,
+  failingSince: number | null,
 ]
 type StoredLease = readonly [id: string, until: number, forMs: number, crawlDelayMs: number, counts: 0 | 1, owner: number]
 type StoredOwner = readonly [workerId: string, host: string, pid: number, pidStartedAt: string]
@@ -49,11 +66,24 @@ export function encodePace(pace: KeyPace, time: BootTime): Json {
     pace.backOffForMs,
     leases,
     owners,
+    pace.concurrency,
+    pace.isAsked ? 1 : 0,
+    encodeHealth(pace.health),
   ]
+}
+
+/** Shape: null for a site of which nothing is known. */
+function encodeHealth(health: SiteHealth): StoredHealth | null {
+  const { allowed, rateFactor, baselineMs, recentMs, samples, cutAt, strain, trips, openUntil, openForMs, failingSince } = health
+  if (samples === 0 && strain === 0 && failingSince === undefined && !isStrained(health)) return null
+  // A hundredth of a ms is exact enough for a mean, and short.
+  const [baseline, recent] = [Math.round(baselineMs * 100) / 100, Math.round(recentMs * 100) / 100]
+  return [allowed ?? null, rateFactor, baseline, recent, samples, cutAt, strain, trips, openUntil, openForMs, failingSince ?? null]
 }
 
 export function decodePace(stored: StoredPace, time: BootTime): KeyPace {
   const [boot, debt, debtAt, ratePerSecond, burst, lastEndAt, delayUntil, delayForMs, backOffUntil, backOffForMs, leases, owners] = stored
+  const [, , , , , , , , , , , , concurrency = 1, isAsked, health] = stored
   const until = (end: number, forMs: number): number => time.until([boot, end, forMs])
   return {
     debt,
@@ -65,9 +95,31 @@ export function decodePace(stored: StoredPace, time: BootTime): KeyPace {
     delayForMs,
     backOffUntil: until(backOffUntil, backOffForMs),
     backOffForMs,
+    concurrency,
+    isAsked: isAsked === 1,
+    health: decodeHealth(health, boot, time),
     leases: leases.map(([id, end, forMs, crawlDelayMs, counts, owner]) => {
       const [workerId, host, pid, pidStartedAt] = owners[owner] ?? ['', '', 0, '']
       return { id, until: until(end, forMs), forMs, crawlDelayMs, counts: counts === 1, owner: { workerId, host, pid, pidStartedAt } }
     }),
+  }
+}
+
+/** Shape: paces of an older release have none. */
+function decodeHealth(stored: StoredHealth | null | undefined, boot: number, time: BootTime): SiteHealth {
+  if (stored === null || stored === undefined) return newSiteHealth()
+  const [allowed, rateFactor, baselineMs, recentMs, samples, cutAt, strain, trips, openUntil, openForMs, failingSince] = stored
+  return {
+    allowed: allowed ?? undefined,
+    rateFactor,
+    baselineMs,
+    recentMs,
+    samples,
+    cutAt: time.at(boot, cutAt),
+    strain,
+    trips,
+    openUntil: openForMs === 0 ? 0 : time.until([boot, openUntil, openForMs]),
+    openForMs,
+    failingSince: failingSince === null ? undefined : time.at(boot, failingSince),
   }
 }

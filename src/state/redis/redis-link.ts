@@ -24,6 +24,7 @@ const SCRIPTS = {
   releaseLease: limiter.RELEASE,
   endGoneLeases: limiter.END_GONE,
   backOffKey: limiter.BACK_OFF,
+  reassertKey: limiter.REASSERT,
   limiterState: limiter.LIMITER_STATE,
   spillSlot: limiter.SPILL_SLOT,
   beginDeployment: limiter.BIRTH,

@@ -5,15 +5,19 @@ import type { Observer } from '../../kernel/observe.ts'
 import { isGone } from '../../machine/process-identity.ts'
 import { checkLimiterRequest } from '../limiter-rules.ts'
 import type {
+  AnswerReport,
   Budget,
   Claim,
   ClaimVerdict,
   CrawlCounts,
   FinishedAttempt,
+  KnownHealth,
   LeaseOwner,
   LimiterAnswer,
   LimiterRequest,
   LimiterState,
+  ReleasedKey,
+  ReleasedState,
   RobotsEntry,
   StateStore,
   StoreHealth,
@@ -162,11 +166,12 @@ export class RedisStore implements StateStore {
     return (await this.#acquireOnce(request)).answer
   }
 
-  async release(leaseId: string, keys: readonly { readonly key: PolitenessKey; readonly crawlDelayMs: number }[]): Promise<void> {
+  async release(leaseId: string, keys: readonly ReleasedKey[], report?: AnswerReport): Promise<readonly ReleasedState[]> {
     const paceKeys = keys.map(({ key }) => this.#paceKey(key))
-    const args = [leaseId, ...keys.map(({ crawlDelayMs }) => crawlDelayMs)]
+    const args = [leaseId, ...reportArguments(report), ...keys.map(({ crawlDelayMs }) => crawlDelayMs)]
     try {
-      await this.#link.script('releaseLease', paceKeys, args)
+      const states = (await this.#link.script('releaseLease', paceKeys, args)) as (string | number)[][]
+      return states.map((state) => ({ ...knownHealth(state), change: state[6] as ReleasedState['change'] }))
     } catch (error) {
       this.#later.add('releaseLease', paceKeys, args, 1)
       throw error
@@ -177,9 +182,21 @@ export class RedisStore implements StateStore {
     await this.#link.script('backOffKey', [this.#paceKey(key)], [forMs])
   }
 
+  async reassert(key: PolitenessKey, { backOffMs, isAsked, allowed, rateFactor, trips, parkedMs }: KnownHealth): Promise<void> {
+    const args = [backOffMs, isAsked ? 1 : 0, allowed ?? -1, rateFactor, trips, parkedMs]
+    await this.#link.script('reassertKey', [this.#paceKey(key)], args)
+  }
+
   async limiterState(key: PolitenessKey): Promise<LimiterState> {
-    const [leases = 0, nextMs = 0, backOffMs = 0] = (await this.#link.script('limiterState', [this.#paceKey(key)], [])) as number[]
-    return { leases, nextMs, backOffMs }
+    const reply = (await this.#link.script('limiterState', [this.#paceKey(key)], [])) as (string | number)[]
+    const [leases = 0, nextMs = 0, latencyMs = 0, failingMs = 0, ...known] = reply
+    return {
+      leases: Number(leases),
+      nextMs: Number(nextMs),
+      latencyMs: Number(latencyMs),
+      failingMs: Number(failingMs),
+      ...knownHealth(known),
+    }
   }
 
   async spillSlot(key: PolitenessKey, localWaitMs: number, intervalMs: number): Promise<number> {
@@ -251,18 +268,19 @@ export class RedisStore implements StateStore {
     const leaseId = randomBytes(12).toString('hex')
     const policies = keys.flatMap((key) => [key.ratePerSecond, key.burst, key.concurrency, key.crawlDelayMs])
     const asker = [owner.workerId, owner.host, owner.pid, owner.pidStartedAt]
-    const args = [leaseId, request.leaseMs, request.countsForRate ? 1 : 0, ...asker, ...policies]
+    const args = [leaseId, request.leaseMs, request.countsForRate ? 1 : 0, ...asker, request.aheadMs ?? 0, ...policies]
     const paceKeys = keys.map(({ key }) => this.#paceKey(key))
     const reply = await this.#askForLease(leaseId, paceKeys, args)
-    const [kind, waitMs, reason, which, ...candidates] = reply
-    if (kind === 'lease') return { answer: { kind: 'lease', leaseId }, gone: [] }
+    const [kind, inForce, ms, reason, which, ...candidates] = reply
+    const concurrency = Number(inForce)
+    if (kind === 'lease') return { answer: { kind: 'lease', leaseId, startInMs: Number(ms), concurrency }, gone: [] }
     const keyAt = (number: unknown): PolitenessKey => keys[Number(number) - 1]?.key ?? ('' as PolitenessKey)
     const gone: { key: PolitenessKey; leaseId: string }[] = []
     for (let index = 0; index < candidates.length; index += 4) {
       const [number, id, pid, pidStartedAt] = candidates.slice(index, index + 4)
       if (this.#isGone({ pid: Number(pid), pidStartedAt: String(pidStartedAt) })) gone.push({ key: keyAt(number), leaseId: String(id) })
     }
-    return { answer: { kind: 'wait', waitMs: Number(waitMs), reason: reason as WaitReason, key: keyAt(which) }, gone }
+    return { answer: { kind: 'wait', waitMs: Number(ms), reason: reason as WaitReason, key: keyAt(which), concurrency }, gone }
   }
 
   /** A lease that comes after we have given up on it belongs to nobody: it is ended as soon as the server answers again. */
@@ -290,6 +308,26 @@ export class RedisStore implements StateStore {
 
   #crawlKeys(crawlId: string): string[] {
     return [this.#key('open', crawlId), this.#key('final', crawlId), this.#key('crawls')]
+  }
+}
+
+function reportArguments(report: AnswerReport | undefined): (string | number)[] {
+  if (report === undefined) return ['', '', '', '', '', '', '', '', '', '']
+  const { kind, failure, latencyMs, backOffMs, isAsked, sentLateMs, rules } = report
+  const { isAdaptive, breakerFailures, firstParkMs, maxParkMs } = rules
+  const said = [kind, failure ?? '', latencyMs ?? '', backOffMs ?? '', isAsked === true ? 1 : 0, sentLateMs ?? '']
+  return [...said, isAdaptive ? 1 : 0, breakerFailures, firstParkMs, maxParkMs]
+}
+
+/** As `known` of the scripts tells it. */
+function knownHealth([backOffMs, isAsked, allowed, rateFactor, trips, parkedMs]: readonly (string | number)[]): KnownHealth {
+  return {
+    backOffMs: Number(backOffMs),
+    isAsked: Number(isAsked) === 1,
+    allowed: Number(allowed) < 0 ? null : Number(allowed),
+    rateFactor: Number(rateFactor),
+    trips: Number(trips),
+    parkedMs: Number(parkedMs),
   }
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { HttpRequest, HttpResult } from '../../../src/fetch/http-exchange.ts'
 import { RobotsFetcher } from '../../../src/fetch/robots-fetch.ts'
+import { SiteLeases } from '../../../src/fetch/site-leases.ts'
 import { StoreGate } from '../../../src/fetch/store-gate.ts'
 import type { LimiterAnswer, LimiterRequest } from '../../../src/state/state-store.ts'
 import { type FakeAnswer, fakeExchange, fastPace } from '../../support/fetch-fixture.ts'
@@ -12,22 +13,31 @@ const limits = { connectMs: 1, headersMs: 1, idleMs: 1, totalMs: 1, maxBodyBytes
 
 function fetcherOf(answers: (request: HttpRequest) => FakeAnswer, acquire: (request: LimiterRequest) => LimiterAnswer = lease) {
   const clock = new ManualClock()
+  const { observer } = recordingObserver()
   const calls: string[] = []
   const exchange = fakeExchange((request) => answers(request))
   const fetcher = new RobotsFetcher({
     exchange,
     paceOf: (url) => ({ ...fastPace(url), isPaused: url.hostname === 'paused.test' }),
-    state: {
-      acquire: async (request) => {
-        calls.push(`acquire ${request.keys[0]?.key} ${request.countsForRate}`)
-        return acquire(request)
+    leases: new SiteLeases({
+      state: {
+        acquire: async (request) => {
+          calls.push(`acquire ${request.keys[0]?.key} ${request.countsForRate}`)
+          return acquire(request)
+        },
+        release: async (leaseId, _keys, report) => {
+          calls.push(`release ${leaseId}, ${report?.kind}${report?.backOffMs === undefined ? '' : `, back off ${report.backOffMs}`}`)
+          return []
+        },
+        reassert: async () => undefined,
       },
-      release: async (leaseId) => void calls.push(`release ${leaseId}`),
-      backOff: async (key, forMs) => void calls.push(`back off ${key} ${forMs}`),
-    },
-    gate: new StoreGate({ clock, observer: recordingObserver().observer, signal, random: () => 0.5, onBack: () => undefined }),
-    owner: { workerId: 'w', host: 'h', pid: 1, pidStartedAt: '0' },
-    leaseMs: 1_000,
+      gate: new StoreGate({ clock, observer, signal, random: () => 0.5, onBack: () => undefined }),
+      owner: { workerId: 'w', host: 'h', pid: 1, pidStartedAt: '0' },
+      leaseMs: 1_000,
+      rules: { isAdaptive: true, breakerFailures: 5, firstParkMs: 1_000, maxParkMs: 10_000 },
+      clock,
+      observer,
+    }),
     userAgent: 'foobot/1.0',
     limits,
     clock,
@@ -36,14 +46,19 @@ function fetcherOf(answers: (request: HttpRequest) => FakeAnswer, acquire: (requ
   return { ask, calls, requests: exchange.requests }
 }
 
-const lease = (request: LimiterRequest): LimiterAnswer => ({ kind: 'lease', leaseId: `lease of ${request.keys[0]?.key}` })
+const lease = (request: LimiterRequest): LimiterAnswer => ({
+  kind: 'lease',
+  leaseId: `lease of ${request.keys[0]?.key}`,
+  startInMs: 0,
+  concurrency: 1,
+})
 const hop = (location: string, status = 301): FakeAnswer => ({ status, headers: { location } })
 
 describe('asking a site for its robots.txt', () => {
   it('takes a place of the site, not a turn, and gives it back', async () => {
     const { ask, calls, requests } = fetcherOf(() => ({ body: 'User-agent: *' }))
     expect(await ask()).toEqual({ kind: 'answer', status: 200, body: Buffer.from('User-agent: *') })
-    expect(calls).toEqual(['acquire a.test false', 'release lease of a.test'])
+    expect(calls).toEqual(['acquire a.test false', 'release lease of a.test, success'])
     expect(requests[0]).toMatchObject({ method: 'GET', headers: { 'user-agent': 'foobot/1.0' }, limits: { maxBodyBytes: 524_288 } })
   })
 
@@ -62,7 +77,7 @@ describe('asking a site for its robots.txt', () => {
       'http://a.test/r4.txt',
       'https://www.test/r.txt',
     ])
-    expect(calls.slice(-2)).toEqual(['acquire www.test false', 'release lease of www.test'])
+    expect(calls.slice(-2)).toEqual(['acquire www.test false', 'release lease of www.test, success'])
   })
 
   it('C029: takes more hops for a file that is not there', async () => {
@@ -99,22 +114,28 @@ describe('asking a site for its robots.txt', () => {
     const failure: HttpResult = { kind: 'failure', reason: 'dns-failed', detail: 'no resolver', totalMs: 1 }
     const { ask, calls } = fetcherOf(() => failure)
     expect(await ask()).toEqual(failure)
-    expect(calls.at(-1)).toBe('release lease of a.test')
+    expect(calls.at(-1)).toBe('release lease of a.test, failure')
   })
 
   it('leaves a site alone that asks for it, before its place is free again', async () => {
     const { ask, calls } = fetcherOf(() => ({ status: 503, headers: { 'retry-after': '30' } }))
     expect(await ask()).toMatchObject({ kind: 'answer', status: 503 })
-    expect(calls).toEqual(['acquire a.test false', 'back off a.test 30000', 'release lease of a.test'])
+    expect(calls).toEqual(['acquire a.test false', 'release lease of a.test, overload, back off 30000'])
   })
 
   it('waits where no place is free, or the site is paused', async () => {
-    const busy: LimiterAnswer = { kind: 'wait', waitMs: 70, reason: 'concurrency', key: fastPace(new URL('http://a.test/')).key }
+    const busy: LimiterAnswer = {
+      kind: 'wait',
+      waitMs: 70,
+      reason: 'concurrency',
+      key: fastPace(new URL('http://a.test/')).key,
+      concurrency: 4,
+    }
     const { ask, requests } = fetcherOf(
       () => ({}),
       () => busy,
     )
-    expect(await ask()).toEqual({ kind: 'wait', waitMs: 70, reason: 'concurrency' })
+    expect(await ask()).toEqual({ kind: 'wait', waitMs: 70, reason: 'concurrency', concurrency: 4 })
     expect(await ask('http://paused.test/robots.txt')).toMatchObject({ kind: 'wait' })
     expect(requests).toEqual([])
   })

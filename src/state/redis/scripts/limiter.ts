@@ -1,10 +1,13 @@
+import { HEALTH_RULES } from './site-health.ts'
+
 /**
  * The limiter in Lua, one script per step. The rules are those of limiter-rules.ts, word for word; the contract suite asks both stores
  * the same questions. Differences are of storage alone: a key's pace is a MessagePack map in one string (doubles stay exact, which
  * cjson's 14 digits would not keep), and Redis forgets it when its last wait is long over. Time is Redis TIME in ms.
  *
- * Fields: d debt, at of the debt, r rate per second, b burst, le last end, du delay until, bo back-off until, ls leases
- * {id, until, crawl delay, counts, worker, host, pid, start of the process}.
+ * Fields: d debt, at of the debt, r rate per second, b burst, c concurrency, le last end, du delay until, bo back-off until, ba 1 where
+ * the site named that, h health (site-health.ts), ls leases {id, until, crawl delay, counts, worker, host, pid, start of the process,
+ * start}.
  */
 const RULES = `
 local IDLE_MS = 600000
@@ -12,6 +15,7 @@ local POLL_MS = 250
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 
+${HEALTH_RULES}
 local function endRequest(pace, at, delay)
   if not pace.le or at > pace.le then pace.le = at end
   if at + delay > pace.du then pace.du = at + delay end
@@ -19,8 +23,9 @@ end
 
 local function load(key)
   local raw = redis.call('GET', key)
-  if not raw then return {d = 0, at = 0, r = 1, b = 1, du = 0, bo = 0, ls = {}} end
+  if not raw then return {d = 0, at = 0, r = 1, b = 1, c = 1, du = 0, bo = 0, ba = 0, h = newHealth(), ls = {}} end
   local pace = cmsgpack.unpack(raw)
+  pace.h = pace.h or newHealth()
   local alive = {}
   for _, lease in ipairs(pace.ls) do
     if lease[2] > now then alive[#alive + 1] = lease
@@ -31,17 +36,30 @@ local function load(key)
 end
 
 local function save(key, pace)
-  local last = math.max(pace.bo, pace.du, pace.le or 0, pace.at + pace.d / pace.r * 1000)
+  local last = math.max(pace.bo, pace.h.ou, pace.du, pace.le or 0, pace.at + pace.d / pace.r * 1000)
   for _, lease in ipairs(pace.ls) do last = math.max(last, lease[2] + lease[3]) end
   redis.call('SET', key, cmsgpack.pack(pace), 'PX', math.ceil(math.max(last - now, 0)) + IDLE_MS)
 end
 
-local function debtNow(pace, rate)
-  return math.max(0, pace.d - (now - pace.at) * rate / 1000)
+local function debtAt(pace, rate, at)
+  return math.max(0, pace.d - (at - pace.at) * rate / 1000)
+end
+
+local function extendBackOff(pace, ms, isAsked)
+  if now + ms <= pace.bo then return end
+  pace.bo, pace.ba = now + ms, isAsked
+end
+
+local function known(pace)
+  local backOff = math.ceil(math.max(0, pace.bo - now))
+  local isAsked = 0
+  if backOff > 0 and pace.ba == 1 then isAsked = 1 end
+  return {backOff, isAsked, string.format('%.17g', pace.h.a), string.format('%.17g', pace.h.f), pace.h.t,
+    math.ceil(math.max(0, pace.h.ou - now))}
 end
 
 local function rateLeft(pace, rate, burst)
-  local over = debtNow(pace, rate) + 1 - burst
+  local over = debtAt(pace, rate, now) + 1 - burst
   if over <= 1e-9 then return 0 end
   return over / rate * 1000
 end
@@ -55,8 +73,9 @@ end
 
 /**
  * KEYS: birth of the store, then one pace per key. ARGV: leaseId, leaseMs, counts for the rate (1 or 0), workerId, host, pid, start of the
- * process, then per key rate, burst, concurrency, crawl delay. Answer: {'lease'}, or {'wait', ms, reason, number of the key} and behind
- * it, for each lease that stands in the way and belongs to another process of the asker's host: number of the key, leaseId, pid, start.
+ * process, how far ahead a start is given out, then per key rate, burst, concurrency, crawl delay. Answer: {'lease', concurrency in
+ * force, ms to the start}, or {'wait', concurrency, ms, reason, number of the key} and behind it, for each lease that stands in the way and
+ * belongs to another process of the asker's host: number of the key, leaseId, pid, start.
  *
  * A birth that is missing means that the store was emptied while we were connected: it is born again, and warms up.
  */
@@ -66,23 +85,32 @@ if not born then
   born = now
   redis.call('SET', KEYS[1], string.format('%.17g', now))
 end
-local counts = tonumber(ARGV[3])
-local paces, candidates = {}, {}
+local counts, ahead = tonumber(ARGV[3]), tonumber(ARGV[8])
+local paces, forces, candidates = {}, {}, {}
+local startIn, least = 0, math.huge
 local longest, reason, which = 0, nil, nil
 for i = 2, #KEYS do
-  local base = 8 + (i - 2) * 4
-  local rate, burst = tonumber(ARGV[base]), tonumber(ARGV[base + 1])
-  local concurrency, delay = tonumber(ARGV[base + 2]), tonumber(ARGV[base + 3])
+  local base = 9 + (i - 2) * 4
   local pace = load(KEYS[i])
   paces[i] = pace
+  local rate, burst, concurrency, delay = inForce(pace.h, tonumber(ARGV[base]), tonumber(ARGV[base + 1]),
+    tonumber(ARGV[base + 2]), tonumber(ARGV[base + 3]))
+  forces[i] = {rate, burst}
+  least = math.min(least, concurrency)
+  local wait, why = 0, nil
   local function consider(ms, because)
-    if ms > longest then longest, reason, which = ms, because, i - 1 end
+    if ms > wait then wait, why = ms, because end
   end
-  consider(pace.bo - now, 'back-off')
+  if pace.ba == 1 then consider(pace.bo - now, 'retry-after') else consider(pace.bo - now, 'back-off') end
+  consider(pace.h.ou - now, 'breaker')
   if born > 0 then consider(born + math.max(delay, 1000 / rate) - now, 'warm-up') end
   if counts == 1 then
     consider(delayLeft(pace, delay), 'crawl-delay')
     consider(rateLeft(pace, rate, burst), 'rate')
+  end
+  if wait > 0 and wait <= ahead then
+    startIn = math.max(startIn, wait)
+    wait = 0
   end
   if #pace.ls >= concurrency then
     local soonest = math.huge
@@ -94,39 +122,81 @@ for i = 2, #KEYS do
     end
     consider(math.max(1, math.min(soonest - now, POLL_MS)), 'concurrency')
   end
+  if wait > longest then longest, reason, which = wait, why, i - 1 end
 end
 if longest > 0 then
-  local answer = {'wait', math.max(1, math.ceil(longest)), reason, which}
+  local answer = {'wait', least, math.max(1, math.ceil(longest)), reason, which}
   for _, value in ipairs(candidates) do answer[#answer + 1] = value end
   return answer
 end
+local start = now + startIn
 for i = 2, #KEYS do
-  local base = 8 + (i - 2) * 4
+  local base = 9 + (i - 2) * 4
   local pace = paces[i]
   local delay = 0
+  pace.c = tonumber(ARGV[base + 2])
   if counts == 1 then
-    local rate = tonumber(ARGV[base])
+    local rate, burst = forces[i][1], forces[i][2]
     delay = tonumber(ARGV[base + 3])
-    pace.d, pace.at, pace.r, pace.b = debtNow(pace, rate) + 1, now, rate, tonumber(ARGV[base + 1])
+    pace.d, pace.at, pace.r, pace.b = debtAt(pace, rate, start) + 1, start, rate, burst
   end
-  pace.ls[#pace.ls + 1] = {ARGV[1], now + tonumber(ARGV[2]), delay, counts, ARGV[4], ARGV[5], ARGV[6], ARGV[7]}
+  pace.ls[#pace.ls + 1] = {ARGV[1], start + tonumber(ARGV[2]), delay, counts, ARGV[4], ARGV[5], ARGV[6], ARGV[7], start}
   save(KEYS[i], pace)
 end
-return {'lease'}
+return {'lease', least, string.format('%.17g', startIn)}
 `
 
-/** KEYS: paces. ARGV: leaseId, then the crawl delay per key. */
+/**
+ * KEYS: paces. ARGV: leaseId; the report: kind (empty where there is none), failure, latency, back-off, 1 where the site named that, how
+ * late the request left; the rules: adaptive, failures, first and longest parking; then the crawl delay per key. What is not said is
+ * empty. Answer: per key what `known` tells, and what has changed.
+ */
 export const RELEASE = `${RULES}
+local report = {kind = ARGV[2], failure = ARGV[3], latency = tonumber(ARGV[4]), adaptive = tonumber(ARGV[8]),
+  failures = tonumber(ARGV[9]), first = tonumber(ARGV[10]), most = tonumber(ARGV[11])}
+local backOff, isAsked, sentLate = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local answer = {}
 for i = 1, #KEYS do
   local pace = load(KEYS[i])
-  local rest, counts = {}, 1
-  for _, lease in ipairs(pace.ls) do
-    if lease[1] == ARGV[1] then counts = lease[4] else rest[#rest + 1] = lease end
+  local rest, lease = {}, nil
+  for _, each in ipairs(pace.ls) do
+    if each[1] == ARGV[1] then lease = each else rest[#rest + 1] = each end
   end
   pace.ls = rest
-  if counts == 1 then endRequest(pace, now, tonumber(ARGV[i + 1])) end
+  local counts = not lease or lease[4] == 1
+  if counts then endRequest(pace, now, tonumber(ARGV[11 + i]) / pace.h.f) end
+  if backOff then extendBackOff(pace, backOff, isAsked) end
+  local change = 'none'
+  if lease and report.kind ~= '' then
+    local startedAt = lease[9] or now
+    if counts and sentLate then pace.at = math.max(pace.at, startedAt + sentLate) end
+    change = learn(pace.h, report, startedAt, pace.c or 1)
+  end
+  local state = known(pace)
+  state[#state + 1] = change
+  answer[i] = state
   save(KEYS[i], pace)
 end
+return answer
+`
+
+/** KEYS: pace. ARGV: what `known` tells, in that order. */
+export const REASSERT = `${RULES}
+local pace = load(KEYS[1])
+local backOff, allowed, factor = tonumber(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local trips, parked = tonumber(ARGV[5]), tonumber(ARGV[6])
+if backOff > 0 then extendBackOff(pace, backOff, tonumber(ARGV[2])) end
+local health = pace.h
+if allowed >= 0 then
+  if health.a < 0 then health.a = allowed else health.a = math.min(health.a, allowed) end
+end
+health.f = math.min(health.f, factor)
+if trips > health.t then
+  health.t = trips
+  if health.fs < 0 then health.fs = now end
+end
+if parked > 0 and now + parked > health.ou then health.ou, health.of = now + parked, parked end
+save(KEYS[1], pace)
 return 0
 `
 
@@ -151,16 +221,20 @@ return ended
 /** KEYS: pace. ARGV: ms. */
 export const BACK_OFF = `${RULES}
 local pace = load(KEYS[1])
-pace.bo = math.max(pace.bo, now + tonumber(ARGV[1]))
+extendBackOff(pace, tonumber(ARGV[1]), 0)
 save(KEYS[1], pace)
 return 0
 `
 
-/** KEYS: pace. Answer: {leases, ms to the next start, ms of back-off left}. */
+/** KEYS: pace. Answer: {leases, ms to the next start, slow mean of the latency, ms without an answer}, then what `known` tells. */
 export const LIMITER_STATE = `${RULES}
 local pace = load(KEYS[1])
 local nextMs = math.max(rateLeft(pace, pace.r, pace.b), delayLeft(pace, 0), 0)
-return {#pace.ls, math.ceil(nextMs), math.ceil(math.max(0, pace.bo - now))}
+local failing = 0
+if pace.h.fs >= 0 then failing = math.ceil(now - pace.h.fs) end
+local answer = {#pace.ls, math.ceil(nextMs), math.floor(pace.h.bl + 0.5), failing}
+for _, value in ipairs(known(pace)) do answer[#answer + 1] = value end
+return answer
 `
 
 /** KEYS: clock. ARGV: local wait, interval. Answer: ms from now. The clock is forgotten once it lies behind. */

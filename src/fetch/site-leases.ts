@@ -1,0 +1,164 @@
+import type { PolitenessKey } from '../kernel/brand.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { Observer } from '../kernel/observe.ts'
+import type { SitePolicy } from '../politeness/policy.ts'
+import type { HealthRules, KnownHealth, LeaseOwner, LimiterKey, ReleasedState, StateStore, WaitReason } from '../state/state-store.ts'
+import type { SiteReport } from './site-report.ts'
+import type { StoreGate } from './store-gate.ts'
+
+export interface SiteLeasesOptions {
+  readonly state: Pick<StateStore, 'acquire' | 'release' | 'reassert'>
+  readonly gate: StoreGate
+  readonly owner: LeaseOwner
+  /** Longest request, with all its timeouts. */
+  readonly leaseMs: number
+  readonly rules: HealthRules
+  readonly clock: Clock
+  readonly observer: Observer
+}
+
+/** Leave to make one request. */
+export interface SiteLease {
+  readonly kind: 'lease'
+  readonly leaseId: string
+  /** The site first, then its address where that is paced as well. */
+  readonly keys: readonly [LimiterKey, ...LimiterKey[]]
+  /** Monotonic ms before which the request must not leave. */
+  readonly startMono: number
+  /** Requests of the site at the same time that are allowed now. */
+  readonly concurrency: number
+}
+
+export interface SiteWait {
+  readonly kind: 'wait'
+  readonly waitMs: number
+  readonly reason: WaitReason
+  readonly concurrency?: number
+}
+
+/** What the site must be left alone for now, as far as this answer says. */
+export interface SiteClosed {
+  readonly forMs: number
+  readonly reason: 'back-off' | 'retry-after' | 'breaker'
+}
+
+interface Remembered {
+  readonly backOffUntil: number
+  readonly isAsked: boolean
+  readonly allowed: number | null
+  readonly rateFactor: number
+  readonly trips: number
+  readonly parkedUntil: number
+}
+
+/** A start that is due within this is taken now, and waited for here: so that requests leave on their beat, not a way to the store later. */
+const AHEAD_MS = 20
+/** Keys of which anything is remembered; the one that was learnt of longest ago is forgotten first. */
+const MAX_KEYS = 20_000
+const REASSERT_AT_ONCE = 200
+
+/**
+ * The limiter as the fetch stage uses it: a lease before each request, and what came of it afterwards. What answers have taught lies in
+ * the store, for all workers; what this worker was told of it is remembered as well, so that a store that comes back empty learns it
+ * again before any site is asked (`warm-up`), and a back-off that we know of is kept whatever the store says.
+ */
+export class SiteLeases {
+  readonly #options: SiteLeasesOptions
+  readonly #known = new Map<PolitenessKey, Remembered>()
+  #reasserting: Promise<void> | undefined
+  #isReasserted = false
+
+  constructor(options: SiteLeasesOptions) {
+    this.#options = options
+  }
+
+  /** Errors: those of the store other than STATE_UNAVAILABLE, which is waited out. */
+  async acquire(pace: SitePolicy, countsForRate: boolean, address?: string): Promise<SiteLease | SiteWait> {
+    const { state, gate, owner, leaseMs, clock } = this.#options
+    const { key, ratePerSecond, burst, concurrency, crawlDelayMs } = pace
+    const limits = { ratePerSecond, burst, concurrency, crawlDelayMs }
+    const own: LimiterKey = { key, ...limits }
+    const keys: SiteLease['keys'] = address === undefined ? [own] : [own, { key: addressKey(address), ...limits }]
+    const closed = this.#backOffOf(keys)
+    if (closed !== undefined) return closed
+    const answer = await gate.run(() => state.acquire({ keys, leaseMs, owner, countsForRate, aheadMs: AHEAD_MS }))
+    if (answer.kind === 'lease') {
+      this.#isReasserted = false
+      const { leaseId, startInMs } = answer
+      return { kind: 'lease', leaseId, keys, startMono: clock.mono() + startInMs, concurrency: answer.concurrency }
+    }
+    if (answer.reason === 'warm-up') await this.#reassert()
+    return { kind: 'wait', waitMs: answer.waitMs, reason: answer.reason, concurrency: answer.concurrency }
+  }
+
+  /** Ends the lease and tells what came of the request, in one step. Resolves with why the site must be left alone now, if it must. */
+  async release(lease: SiteLease, report: SiteReport, sentLateMs?: number): Promise<SiteClosed | undefined> {
+    const { state, gate, rules } = this.#options
+    const late = sentLateMs === undefined ? {} : { sentLateMs }
+    const states = await gate.run(() => state.release(lease.leaseId, lease.keys, { ...report, ...late, rules }))
+    const closed = lease.keys.map(({ key }, index) => this.#learn(key, states[index]))
+    return closed.reduce((longest, each) => ((each?.forMs ?? 0) > (longest?.forMs ?? 0) ? each : longest), undefined)
+  }
+
+  #learn(key: PolitenessKey, state: ReleasedState | undefined): SiteClosed | undefined {
+    if (state === undefined) return undefined
+    const { observer, clock } = this.#options
+    const { backOffMs, isAsked, allowed, rateFactor, trips, parkedMs, change } = state
+    if (change === 'slowed') observer.emit('SiteSlowed', { key, concurrency: Math.floor(allowed ?? 1), rateFactor })
+    if (change === 'opened') observer.emit('SiteBreakerOpened', { key, trips, forMs: parkedMs })
+    if (change === 'closed') observer.emit('SiteBreakerClosed', { key })
+    this.#known.delete(key)
+    if (backOffMs > 0 || allowed !== null || rateFactor < 1 || trips > 0) {
+      const now = clock.mono()
+      this.#known.set(key, { backOffUntil: now + backOffMs, isAsked, allowed, rateFactor, trips, parkedUntil: now + parkedMs })
+      const oldest = this.#known.size > MAX_KEYS ? this.#known.keys().next().value : undefined
+      if (oldest !== undefined) this.#known.delete(oldest)
+    }
+    if (backOffMs === 0 && parkedMs === 0) return undefined
+    if (parkedMs > backOffMs) return { forMs: parkedMs, reason: 'breaker' }
+    return { forMs: backOffMs, reason: isAsked ? 'retry-after' : 'back-off' }
+  }
+
+  #backOffOf(keys: readonly LimiterKey[]): SiteWait | undefined {
+    const now = this.#options.clock.mono()
+    for (const { key } of keys) {
+      const known = this.#known.get(key)
+      if (known === undefined || known.backOffUntil <= now) continue
+      return { kind: 'wait', waitMs: Math.ceil(known.backOffUntil - now), reason: known.isAsked ? 'retry-after' : 'back-off' }
+    }
+    return undefined
+  }
+
+  /** Once for each time that the store has lost its memory; whoever asks meanwhile waits for it. */
+  #reassert(): Promise<void> {
+    if (this.#isReasserted) return Promise.resolve()
+    this.#reasserting ??= this.#reassertAll().finally(() => {
+      this.#reasserting = undefined
+    })
+    return this.#reasserting
+  }
+
+  async #reassertAll(): Promise<void> {
+    const { state, gate, clock, observer } = this.#options
+    const known = [...this.#known]
+    for (let start = 0; start < known.length; start += REASSERT_AT_ONCE) {
+      const now = clock.mono()
+      const calls = known.slice(start, start + REASSERT_AT_ONCE).map(([key, { backOffUntil, parkedUntil, ...rest }]) => {
+        const left: KnownHealth = { ...rest, backOffMs: ceilLeft(backOffUntil, now), parkedMs: ceilLeft(parkedUntil, now) }
+        return gate.run(() => state.reassert(key, left))
+      })
+      await Promise.all(calls)
+    }
+    this.#isReasserted = true
+    if (known.length > 0) observer.emit('SitesReasserted', { count: known.length })
+  }
+}
+
+function ceilLeft(until: number, now: number): number {
+  return Math.max(0, Math.ceil(until - now))
+}
+
+/** A colon is in no host, but for an IPv6 address, which has brackets. */
+function addressKey(address: string): PolitenessKey {
+  return `ip:${address}` as PolitenessKey
+}
