@@ -8,9 +8,7 @@ import { type PolitenessKey, partitionId } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { UrlTask } from '../message/generated/types.ts'
-import { productToken } from '../politeness/robots.ts'
-import { RobotsGate } from '../politeness/robots-gate.ts'
-import { AdmissionDesk, type RobotsWait } from './admission.ts'
+import { AdmissionDesk } from './admission.ts'
 import { AttemptsUnderWay } from './attempts-under-way.ts'
 import { claimCheckOf } from './claim-check.ts'
 import { ConditionalRequests } from './conditional-requests.ts'
@@ -20,7 +18,7 @@ import { FetchTask, type TaskStep } from './fetch-task.ts'
 import { IntakeQueue } from './intake-queue.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { resumeChain } from './redirect.ts'
-import { RobotsFetcher } from './robots-fetch.ts'
+import { createRobotsGate } from './robots-fetch.ts'
 import { Scheduler } from './scheduler.ts'
 import { isEnding, Settler } from './settler.ts'
 import { SiteLeases } from './site-leases.ts'
@@ -112,7 +110,7 @@ export class FetchWorker extends BaseService {
     })
     const leaseMs = limits.totalMs + LEASE_MARGIN_MS
     const leases = new SiteLeases({ ...options, gate, leaseMs, rules: options.siteHealth })
-    const robots = createRobotsGate(options, new RobotsFetcher({ ...options, leases }), gate)
+    const robots = createRobotsGate({ ...options, leases, gate })
     const desk = new AdmissionDesk({ ...options, gate, leases, robotsOf: (url) => robots.check(url, signal) })
     const backOff = (attempt: number): number => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random())
     const cookies = new CookieJars({ keep: options.cookies, observer })
@@ -384,20 +382,4 @@ export class FetchWorker extends BaseService {
     await this.#endings.unwritable(entry, task, error)
     return true
   }
-}
-
-/** robots.txt as all workers know it, through the store. */
-function createRobotsGate(options: FetchWorkerOptions, fetcher: RobotsFetcher, gate: StoreGate): RobotsGate<RobotsWait> {
-  const { robots: mode, userAgent, state, clock, observer } = options
-  return new RobotsGate({
-    mode,
-    token: productToken(userAgent),
-    cache: {
-      read: (origin) => gate.run(() => state.readRobots(origin)),
-      write: (origin, entry, ttlMs) => gate.run(() => state.writeRobots(origin, entry, ttlMs)),
-    },
-    ask: (url, signal) => fetcher.ask(url, signal),
-    clock,
-    observer,
-  })
 }

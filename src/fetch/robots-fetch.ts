@@ -1,13 +1,16 @@
 import { type Clock, sleepUntil } from '../kernel/clock.ts'
+import type { Observer } from '../kernel/observe.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
-import { MAX_ROBOTS_BYTES } from '../politeness/robots.ts'
-import type { RobotsFetch } from '../politeness/robots-gate.ts'
+import { MAX_ROBOTS_BYTES, productToken } from '../politeness/robots.ts'
+import { type RobotsFetch, RobotsGate } from '../politeness/robots-gate.ts'
+import type { StateStore } from '../state/state-store.ts'
 import type { RobotsWait } from './admission.ts'
 import { readAnswer } from './answer.ts'
 import type { HttpExchange, HttpLimits, HttpResponse, HttpResult } from './http-exchange.ts'
 import { requestHeaders } from './request-headers.ts'
 import type { SiteLeases } from './site-leases.ts'
 import { siteReport } from './site-report.ts'
+import type { StoreGate } from './store-gate.ts'
 
 export interface RobotsFetcherOptions {
   readonly exchange: HttpExchange
@@ -79,4 +82,28 @@ function wholeFile(response: HttpResponse, url: URL): RobotsFetch<never> {
   const isPartial = truncated === 'network' || truncated === 'encoding'
   if (!isPartial || status < 200 || status >= 300) return { kind: 'answer', status, body: decoded }
   return { kind: 'failure', reason: 'truncated', detail: `${url.href} ended early, after ${decoded.length} bytes` }
+}
+
+export interface RobotsGateParts extends RobotsFetcherOptions {
+  readonly robots: 'obey' | 'ignore'
+  readonly state: Pick<StateStore, 'readRobots' | 'writeRobots'>
+  readonly gate: StoreGate
+  readonly observer: Observer
+}
+
+/** robots.txt as all workers know it, through the store. */
+export function createRobotsGate(parts: RobotsGateParts): RobotsGate<RobotsWait> {
+  const { robots: mode, userAgent, state, gate, clock, observer } = parts
+  const fetcher = new RobotsFetcher(parts)
+  return new RobotsGate({
+    mode,
+    token: productToken(userAgent),
+    cache: {
+      read: (origin) => gate.run(() => state.readRobots(origin)),
+      write: (origin, entry, ttlMs) => gate.run(() => state.writeRobots(origin, entry, ttlMs)),
+    },
+    ask: (url, signal) => fetcher.ask(url, signal),
+    clock,
+    observer,
+  })
 }
