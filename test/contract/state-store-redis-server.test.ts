@@ -84,6 +84,18 @@ describe('StateStore on a Redis that fails', () => {
     await eventually(() => store.readValue('n').then(() => true))
   })
 
+  it('goes on when a connection with calls under way was given up and made anew at once', async () => {
+    const server = await serve()
+    const store = await openAt(server.url)
+    server.hang()
+    const calls = Array.from({ length: 20 }, () => failsAfter(store.acquire(REQUEST), 'STATE_UNAVAILABLE'))
+    await Promise.all(calls)
+    // The new connection waits in the queue of the listener, and is served at the first try.
+    await eventually(() => events.includes('StateStoreLost'))
+    server.goOn()
+    await eventually(() => store.readValue('n').then(() => true), { timeoutMs: 5_000 })
+  })
+
   it('ends a lease that a hanging server gave to nobody, and one whose release it missed', async () => {
     const server = await serve()
     const store = await openAt(server.url)

@@ -59,6 +59,8 @@ export class RedisLink {
     this.#clock = parts.clock
     this.#observer = parts.observer
     this.#redis = new Redis(connectionOptions(address))
+    // Every call that waits for a connection listens.
+    this.#redis.setMaxListeners(0)
     for (const [name, lua] of Object.entries(SCRIPTS)) this.#redis.defineCommand(name, { lua })
     this.#listen()
   }
@@ -175,7 +177,9 @@ function connectionOptions(address: RedisAddress): Options {
     enableAutoPipelining: true,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 1,
+    // What was under way when a connection ended fails with it. At 1 and more it would never be answered at all where the next connection
+    // stands at the first try, and every later call would wait behind it in the pipeline.
+    maxRetriesPerRequest: 0,
     connectTimeout: 2_000,
     socketTimeout: SILENCE_MS,
     retryStrategy: reconnectAfter,
