@@ -15,6 +15,7 @@ import type { ClaimCheck } from './claim-check.ts'
 import type { Condition, ConditionalRequests } from './conditional-requests.ts'
 import type { CookieJars } from './cookie-jars.ts'
 import { type HttpExchange, type HttpLimits, type HttpResponse, type HttpResult, headerValues } from './http-exchange.ts'
+import type { LoadControl } from './load-control.ts'
 import { buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { type HopAnswer, MAX_HOPS } from './redirect.ts'
@@ -38,6 +39,7 @@ export interface FetchTaskOptions {
   readonly userAgent: string
   readonly cookies: CookieJars
   readonly conditional: ConditionalRequests
+  readonly load: Pick<LoadControl, 'started' | 'answered'>
   readonly limits: HttpLimits
   /** Content types whose body is kept, as essences. */
   readonly keptTypes: ReadonlySet<string>
@@ -112,7 +114,7 @@ export class FetchTask {
   }
 
   async #request(queued: QueuedTask, admission: Admitted, turn: Turn, signal: AbortSignal): Promise<TaskStep> {
-    const { exchange, clock, observer, limits, keptTypes, cookies } = this.#options
+    const { exchange, clock, observer, limits, keptTypes, cookies, load } = this.#options
     const { target, walk } = queued
     const condition = await this.#options.conditional.before(queued)
     const { startMono, keys } = admission.lease
@@ -121,6 +123,7 @@ export class FetchTask {
     const startedAt = clock.now()
     const startedMono = clock.mono()
     if (walk.hops === 0) observer.emit('QueueWaited', { lane: queued.lane, seconds: (clock.mono() - queued.entry.takenMono) / 1_000 })
+    load.started(queued.task.attempt)
     const result = await exchange.request({
       url: target,
       method: walk.method,
@@ -134,6 +137,7 @@ export class FetchTask {
     this.#spacing.sentAt(pace.key, sentMono)
     const walked = { ...walk, startedAt: walk.startedAt ?? startedAt, requestMs: walk.requestMs + result.totalMs }
     if (result.kind === 'response') cookies.learn(queued.task, target, headerValues(result, 'set-cookie'))
+    load.answered(pace.key, result)
     this.#report(result, turn)
     const answer = readAnswer(result, {
       target,

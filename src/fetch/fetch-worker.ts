@@ -4,10 +4,11 @@ import { OutcomePublisher } from '../kafka/outcome-publisher.ts'
 import { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
 import { backoffMs } from '../kernel/backoff.ts'
-import { type PolitenessKey, partitionId } from '../kernel/brand.ts'
+import { partitionId } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { UrlTask } from '../message/generated/types.ts'
+import { LANES } from '../message/topics.ts'
 import { AdmissionDesk } from './admission.ts'
 import { AttemptsUnderWay } from './attempts-under-way.ts'
 import { claimCheckOf } from './claim-check.ts'
@@ -16,6 +17,7 @@ import { CookieJars } from './cookie-jars.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
 import { FetchTask, type TaskStep } from './fetch-task.ts'
 import { IntakeQueue } from './intake-queue.ts'
+import { LoadControl } from './load-control.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { resumeChain } from './redirect.ts'
 import { createRobotsGate } from './robots-fetch.ts'
@@ -101,6 +103,7 @@ export class FetchWorker extends BaseService {
       isHeldBack: (entry, task) => this.#underWay.holdsBack(entry, task),
     })
     this.#intake = new IntakeQueue({
+      laneOf: ({ message }) => LANES.find((lane) => topics.urls[lane] === message.topic) ?? 'normal',
       sort: (entries) => intake.sort(entries),
       onVerdicts: (verdicts, checkedMono) => this.#take(verdicts, checkedMono),
       work: (run) => this.#work(run),
@@ -114,9 +117,20 @@ export class FetchWorker extends BaseService {
     const desk = new AdmissionDesk({ ...options, gate, leases, robotsOf: (url) => robots.check(url, signal) })
     const backOff = (attempt: number): number => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random())
     const cookies = new CookieJars({ keep: options.cookies, observer })
+    const load = new LoadControl({ scheduler: this.#scheduler, maxInFlight: options.concurrency, observer, clock })
     const conditional = new ConditionalRequests({ ...options, gate })
     const claimCheck = claimCheckOf({ ...options, random, signal })
-    this.#task = new FetchTask({ ...options, cookies, conditional, desk, endings: this.#endings, leases, backOffMs: backOff, claimCheck })
+    this.#task = new FetchTask({
+      ...options,
+      load,
+      cookies,
+      conditional,
+      desk,
+      endings: this.#endings,
+      leases,
+      backOffMs: backOff,
+      claimCheck,
+    })
     this.#consumer = options.createConsumer({
       onEntries: (entries) => this.#intake.add(entries),
       onLost: (assigned) => this.#onLost(assigned),
@@ -210,7 +224,7 @@ export class FetchWorker extends BaseService {
   // --- intake ---------------------------------------------------------------------------------------------------------------
 
   #take(verdicts: readonly IntakeVerdict[], checkedMono: number): void {
-    const spills = new Map<PolitenessKey, { tasks: QueuedTask[]; reason: SpillReason }>()
+    const ready: QueuedTask[] = []
     for (const verdict of verdicts) {
       if (!verdict.entry.isCurrent() || verdict.kind === 'held-back') continue
       if (verdict.kind !== 'ready') {
@@ -220,16 +234,9 @@ export class FetchWorker extends BaseService {
       if (!this.#underWay.begin(verdict.entry, verdict.task)) continue
       const queued = this.#queuedTask(verdict, checkedMono)
       this.#options.observer.emit('TaskAccepted', { lane: queued.lane })
-      const reason = spills.get(queued.key)?.reason ?? this.#spiller.reasonFor(queued)
-      if (reason === undefined) this.#enqueue(queued, 'tail')
-      else {
-        // Once one of a site is spilled, so are those behind it: they must not overtake it.
-        const spill = spills.get(queued.key) ?? { tasks: [], reason }
-        spills.set(queued.key, spill)
-        spill.tasks.push(queued)
-      }
+      ready.push(queued)
     }
-    for (const { tasks, reason } of spills.values()) this.#spill(tasks, reason)
+    for (const { tasks, reason } of this.#spiller.admit(ready, (queued) => this.#enqueue(queued, 'tail'))) this.#spill(tasks, reason)
     this.#pumpSoon()
   }
 

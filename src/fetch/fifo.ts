@@ -7,10 +7,6 @@ export class Fifo<T> {
     return this.#items.length - this.#head
   }
 
-  get first(): T | undefined {
-    return this.#items[this.#head]
-  }
-
   push(item: T): void {
     this.#items.push(item)
   }
@@ -40,6 +36,12 @@ export class Fifo<T> {
     this.#items = kept
     this.#head = 0
     return taken
+  }
+
+  /** Takes out the last one that matches. Cost: O(size). */
+  takeLast(matches: (item: T) => boolean): T | undefined {
+    const at = this.#items.findLastIndex((item) => item !== undefined && matches(item))
+    return at < this.#head ? undefined : this.#items.splice(at, 1)[0]
   }
 
   *[Symbol.iterator](): Generator<T> {

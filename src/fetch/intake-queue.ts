@@ -2,13 +2,18 @@ import type { WindowEntry } from '../kafka/windowed-consumer.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'
+import type { Lane } from '../message/generated/types.ts'
+import { LANES } from '../message/topics.ts'
 import type { IntakeVerdict } from './task-intake.ts'
 
 /** Entries that are decoded, and that the store is asked about, in one go: the event loop must not be held for longer than some ms. */
 const INTAKE_BATCH = 100
+/** Of these, places that a lower lane is sure of while a higher one fills the rest. */
+const LEAST_OF_LANE = 10
 const INTAKE_RETRY = { firstMs: 200, maxMs: 5_000 } as const
 
 export interface IntakeQueueOptions {
+  readonly laneOf: (entry: WindowEntry) => Lane
   readonly sort: (entries: readonly WindowEntry[]) => Promise<readonly IntakeVerdict[]>
   /** `checkedMono`: monotonic ms at which the store was asked. Not called after `close`. */
   readonly onVerdicts: (verdicts: readonly IntakeVerdict[], checkedMono: number) => void
@@ -19,10 +24,13 @@ export interface IntakeQueueOptions {
   readonly signal: AbortSignal
 }
 
-/** What was read and not looked at yet. One batch is looked at at a time, so that tasks enter the queues in the order of their partitions. */
+/**
+ * What was read and not looked at yet. One batch is looked at at a time, so that tasks enter the queues in the order of their
+ * partitions. A lane has partitions of its own, and a higher one goes first: thousands of entries of the low lane may wait here.
+ */
 export class IntakeQueue {
   readonly #options: IntakeQueueOptions
-  #incoming: WindowEntry[] = []
+  #incoming: Record<Lane, WindowEntry[]> = { high: [], normal: [], low: [] }
   #isSorting = false
   #isOpen = true
 
@@ -32,7 +40,7 @@ export class IntakeQueue {
 
   add(entries: readonly WindowEntry[]): void {
     if (!this.#isOpen) return
-    for (const entry of entries) this.#incoming.push(entry)
+    for (const entry of entries) this.#incoming[this.#options.laneOf(entry)].push(entry)
     if (this.#isSorting) return
     this.#isSorting = true
     this.#options.work(() => this.#sortAll())
@@ -41,13 +49,15 @@ export class IntakeQueue {
   /** Nothing is taken from now on; what waits comes again for the next owner. */
   close(): void {
     this.#isOpen = false
-    this.#incoming = []
+    this.#incoming = { high: [], normal: [], low: [] }
   }
 
   async #sortAll(): Promise<void> {
     try {
-      while (this.#incoming.length > 0 && this.#isOpen) {
-        const batch = this.#incoming.splice(0, INTAKE_BATCH).filter((entry) => entry.isCurrent())
+      while (this.#isOpen) {
+        const taken = this.#nextBatch()
+        if (taken.length === 0) return
+        const batch = taken.filter((entry) => entry.isCurrent())
         const checkedMono = this.#options.clock.mono()
         const verdicts = await this.#sort(batch)
         if (this.#isOpen) this.#options.onVerdicts(verdicts, checkedMono)
@@ -55,6 +65,17 @@ export class IntakeQueue {
     } finally {
       this.#isSorting = false
     }
+  }
+
+  #nextBatch(): WindowEntry[] {
+    const lanes = LANES.map((lane) => this.#incoming[lane])
+    let room = INTAKE_BATCH
+    return lanes.flatMap((entries, index) => {
+      const owed = lanes.slice(index + 1).reduce((sum, { length }) => sum + Math.min(length, LEAST_OF_LANE), 0)
+      const taken = entries.splice(0, Math.max(0, room - owed))
+      room -= taken.length
+      return taken
+    })
   }
 
   /** What is away (a schema registry) holds up the intake and loses nothing. */

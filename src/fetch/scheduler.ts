@@ -1,7 +1,8 @@
-import type { PolitenessKey } from '../kernel/brand.ts'
+import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
 import { TimeHeap } from '../kernel/time-heap.ts'
 import type { Lane } from '../message/generated/types.ts'
 import { LANES } from '../message/topics.ts'
+import { crawlOf } from './crawl-queues.ts'
 import { LaneRing } from './lane-ring.ts'
 import { type LaneWeights, SiteQueue, type SiteTask } from './site-queue.ts'
 
@@ -23,12 +24,21 @@ export type Next<T> =
 export const LANE_WEIGHTS: LaneWeights = { high: 8, normal: 4, low: 1 }
 /** Share of all requests that lower lanes leave free, so that a task of a higher one finds a place at once. */
 const RESERVED = { high: 0, normal: 0.05, low: 0.15 } as const
+/** Share of all requests that each lane is sure of while it has tasks, however slow the sites of the others are. */
+const FLOOR = 0.02
+/** Of fewer there is nothing to be shared out. */
+const LEAST_WITH_FLOORS = 10
+/** Share that is left to the low lane while it is held. */
+const HELD_LOW = 0.1
+/** Crawls with which one site stands in a ring at the same time: their number is not bounded, and each costs a step. */
+const CRAWLS_OFFERED = 16
 
 /**
  * Decides which request starts next. Pure: time is an argument, nothing is awaited, nothing is called back.
  *
- * Guarantees: tasks of one site and lane come out in the order they were put in; crawls take turns, and so do the sites of a crawl;
- * each lane has its share by weight, over all sites and within each; at most `maxInFlight` tasks are out. A site that waits costs one
+ * Guarantees: tasks of one site, lane and crawl come out in the order they were put in; crawls take turns, over all sites and within
+ * each, and so do the sites of a crawl; each lane has its share by weight, over all sites and within each, and a floor of places that
+ * no other lane takes; at most `maxInFlight` tasks are out. A site that waits costs one
  * entry in a heap, no timer. It knows nothing of the limiter: whoever takes a task says what became of it.
  *
  * The life of a task: `add` -> `next` (the site is probing) -> `admitted`, then `ended`; or `putBack`; or `dropped`.
@@ -43,9 +53,12 @@ export class Scheduler<T extends SiteTask> {
   #virtual = 0
   #bytes = 0
   #waiting = 0
+  #maxInFlight: number
+  #holdsLow = false
 
   constructor(options: SchedulerOptions) {
     this.#options = { weights: LANE_WEIGHTS, ...options }
+    this.#maxInFlight = options.maxInFlight
   }
 
   /** Tasks in all site queues. */
@@ -70,6 +83,16 @@ export class Scheduler<T extends SiteTask> {
     return this.#sites.values()
   }
 
+  /** Requests at the same time from now on; at most as many as it was made with. What is out stays out. */
+  setMaxInFlight(count: number): void {
+    this.#maxInFlight = Math.max(1, Math.min(this.#options.maxInFlight, count))
+  }
+
+  /** True: the low lane keeps a tenth of all places, whatever else is free. */
+  holdLow(isHeld: boolean): void {
+    this.#holdsLow = isHeld
+  }
+
   /** `head`: the next hop of a chain goes before what waits. */
   add(task: T, now: number, place: 'head' | 'tail' = 'tail'): void {
     const site = this.#siteOf(task.key)
@@ -87,7 +110,7 @@ export class Scheduler<T extends SiteTask> {
 
   next(now: number): Next<T> {
     this.#wake(now)
-    if (this.inFlight >= this.#options.maxInFlight || this.#bytes >= this.#options.maxBytes) return { kind: 'idle' }
+    if (this.inFlight >= this.#maxInFlight || this.#bytes >= this.#options.maxBytes) return { kind: 'idle' }
     for (;;) {
       const lane = this.#nextLane()
       if (lane === undefined) break
@@ -121,6 +144,8 @@ export class Scheduler<T extends SiteTask> {
     site.add(task, 'head')
     this.#waiting += 1
     site.wakeAt = Math.max(site.wakeAt, wakeAt)
+    // It had no request for its turn.
+    this.#rings[task.lane].refund(crawlOf(task))
     this.#leave(task, site, now)
   }
 
@@ -157,6 +182,16 @@ export class Scheduler<T extends SiteTask> {
     return taken
   }
 
+  /** Takes the last task of a crawl out of a site's queue, among those of one window. */
+  takeLast(key: PolitenessKey, crawl: string, window: PartitionId): T | undefined {
+    const site = this.#sites.get(key)
+    const task = site?.takeLast(crawl, window)
+    if (site === undefined || task === undefined) return undefined
+    this.#waiting -= 1
+    this.#forget(site)
+    return task
+  }
+
   /** Bytes of an answer that is in memory; a negative number when it is gone. */
   hold(bytes: number): void {
     this.#bytes += bytes
@@ -166,21 +201,24 @@ export class Scheduler<T extends SiteTask> {
     const { weights } = this.#options
     const offer = this.#rings[lane].take(({ key, crawl }) => {
       const site = this.#sites.get(key)
-      if (site === undefined || !site.offered.has(lane)) return false
-      const head = site.head(lane)
-      if (site.isReady(now) && head !== undefined && crawlOf(head) === crawl) return true
-      site.offered.delete(lane)
-      // The head may be of another crawl by now: then it stands there.
+      if (site?.offered.has(offerName(lane, crawl)) !== true) return false
+      if (site.isReady(now) && site.has(lane, crawl)) return true
+      site.offered.delete(offerName(lane, crawl))
+      // There may be tasks of other crawls by now.
       this.#offer(site, now)
       return false
     })
     const site = offer === undefined ? undefined : this.#sites.get(offer.key)
-    if (site === undefined) return undefined
-    site.offered.delete(lane)
+    if (offer === undefined || site === undefined) return undefined
+    site.offered.delete(offerName(lane, offer.crawl))
     // Which lane of the site it is, the site's own turns decide: else a busy high lane would starve its low one.
     const served = site.chooseLane((other) => this.#hasRoom(other)) ?? lane
-    const task = site.take(served, weights)
+    const task = site.take(served, weights, served === lane ? offer.crawl : undefined)
     if (task === undefined) return undefined
+    if (served !== lane) {
+      this.#rings[lane].refund(offer.crawl)
+      this.#rings[served].charge(crawlOf(task))
+    }
     site.probing = true
     this.#waiting -= 1
     this.#out[served] += 1
@@ -200,11 +238,25 @@ export class Scheduler<T extends SiteTask> {
   }
 
   #hasRoom(lane: Lane): boolean {
-    const { maxInFlight } = this.#options
-    const room = maxInFlight - Math.floor(maxInFlight * RESERVED[lane])
+    const max = this.#maxInFlight
     const { high, normal, low } = this.#out
+    if (lane === 'low' && this.#holdsLow && low >= Math.max(1, Math.floor(max * HELD_LOW))) return false
+    if (this.inFlight + this.#owedToOthers(lane) >= max) return false
+    const room = max - Math.floor(max * RESERVED[lane])
     const counted = lane === 'high' ? high + normal + low : lane === 'normal' ? normal + low : low
     return counted < room
+  }
+
+  /** Places that other lanes are sure of, have tasks for, and do not have yet. */
+  #owedToOthers(lane: Lane): number {
+    const max = this.#maxInFlight
+    if (max < LEAST_WITH_FLOORS) return 0
+    const floor = Math.ceil(max * FLOOR)
+    let owed = 0
+    for (const other of LANES) {
+      if (other !== lane && !this.#rings[other].isEmpty) owed += Math.max(0, floor - this.#out[other])
+    }
+    return owed
   }
 
   #leave(task: T, site: SiteQueue<T>, now: number): void {
@@ -223,12 +275,15 @@ export class Scheduler<T extends SiteTask> {
       return
     }
     for (const lane of LANES) {
-      const head = site.head(lane)
-      if (head === undefined || site.offered.has(lane)) continue
-      const ring = this.#rings[lane]
-      if (ring.isEmpty) this.#passes[lane] = Math.max(this.#passes[lane], this.#virtual)
-      site.offered.add(lane)
-      ring.offer({ key: site.key, crawl: crawlOf(head) })
+      let offered = 0
+      for (const crawl of site.crawls(lane)) {
+        if (offered++ >= CRAWLS_OFFERED) break
+        if (site.offered.has(offerName(lane, crawl))) continue
+        const ring = this.#rings[lane]
+        if (ring.isEmpty) this.#passes[lane] = Math.max(this.#passes[lane], this.#virtual)
+        site.offered.add(offerName(lane, crawl))
+        ring.offer({ key: site.key, crawl })
+      }
     }
   }
 
@@ -252,7 +307,6 @@ export class Scheduler<T extends SiteTask> {
   }
 }
 
-/** Tasks without a crawl share one turn. */
-function crawlOf(task: SiteTask): string {
-  return task.crawlId ?? ''
+function offerName(lane: Lane, crawl: string): string {
+  return `${lane} ${crawl}`
 }

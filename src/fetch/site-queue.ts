@@ -1,7 +1,7 @@
 import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
 import type { Lane } from '../message/generated/types.ts'
 import { LANES } from '../message/topics.ts'
-import { Fifo } from './fifo.ts'
+import { CrawlQueues, crawlOf } from './crawl-queues.ts'
 
 /** What the queues need to know of a task. */
 export interface SiteTask {
@@ -18,10 +18,10 @@ export type LaneWeights = Readonly<Record<Lane, number>>
 const INTERVAL_MEMORY = 0.7
 
 /**
- * What waits for one site in this process: a FIFO per lane, what is in flight, and when the next request may be asked for.
+ * What waits for one site in this process: queues per lane and crawl, what is in flight, and when the next request may be asked for.
  *
  * One task at a time is *probing*: taken out, asking robots and the limiter. While it does, no other of the site starts, so that tasks
- * of a lane start in the order in which they came, whatever the limiter answers. Time is an argument; nothing waits here.
+ * of a lane and crawl start in the order in which they came, whatever the limiter answers. Time is an argument; nothing waits here.
  */
 export class SiteQueue<T extends SiteTask> {
   readonly key: PolitenessKey
@@ -35,10 +35,11 @@ export class SiteQueue<T extends SiteTask> {
   wakeAt = 0
   /** Time at which the scheduler's heap holds the site; so each wait is held once. */
   sleepingUntil = 0
-  /** Lanes in whose ring of the scheduler the site stands. */
-  readonly offered = new Set<Lane>()
-  readonly #lanes: Readonly<Record<Lane, Fifo<T>>> = { high: new Fifo(), normal: new Fifo(), low: new Fifo() }
+  /** Lane and crawl of each offer with which the site stands in the rings of the scheduler. */
+  readonly offered = new Set<string>()
+  readonly #lanes: Readonly<Record<Lane, CrawlQueues<T>>> = { high: new CrawlQueues(), normal: new CrawlQueues(), low: new CrawlQueues() }
   readonly #held = new Map<PartitionId, number>()
+  readonly #crawls = new Map<string, number>()
   readonly #passes: Record<Lane, number> = { high: 0, normal: 0, low: 0 }
   #virtual = 0
   #lastStartAt: number | undefined
@@ -66,8 +67,41 @@ export class SiteQueue<T extends SiteTask> {
     return !this.probing && this.inFlight < this.concurrency && this.wakeAt <= now
   }
 
-  head(lane: Lane): T | undefined {
-    return this.#lanes[lane].first
+  /** Crawls with tasks in the lane, in the order of their turns. */
+  crawls(lane: Lane): IterableIterator<string> {
+    return this.#lanes[lane].crawls()
+  }
+
+  has(lane: Lane, crawl: string): boolean {
+    return this.#lanes[lane].has(crawl)
+  }
+
+  /** Crawls with tasks that wait here. */
+  get crawlCount(): number {
+    return this.#crawls.size
+  }
+
+  /** Tasks of one crawl that wait here, in any lane. */
+  waitingOf(crawl: string): number {
+    return this.#crawls.get(crawl) ?? 0
+  }
+
+  /** The crawl with most tasks that wait here. Cost: O(crawls). */
+  get largestCrawl(): { readonly crawl: string; readonly count: number } {
+    let largest = { crawl: '', count: 0 }
+    for (const [crawl, count] of this.#crawls) if (count > largest.count) largest = { crawl, count }
+    return largest
+  }
+
+  /** Takes out the last task of a crawl among those of one window, the lowest lane first. Cost: O(its tasks). */
+  takeLast(crawl: string, window: PartitionId): T | undefined {
+    for (const lane of LANES.toReversed()) {
+      const task = this.#lanes[lane].takeLast(crawl, (other) => other.window === window)
+      if (task === undefined) continue
+      this.#count(task, -1)
+      return task
+    }
+    return undefined
   }
 
   /** Tasks of one window that wait here. */
@@ -76,11 +110,10 @@ export class SiteQueue<T extends SiteTask> {
   }
 
   add(task: T, place: 'head' | 'tail' = 'tail'): void {
-    const fifo = this.#lanes[task.lane]
+    const queues = this.#lanes[task.lane]
     // A lane that was empty must not have saved up turns.
-    if (fifo.size === 0) this.#passes[task.lane] = Math.max(this.#passes[task.lane], this.#virtual)
-    if (place === 'tail') fifo.push(task)
-    else fifo.unshift(task)
+    if (queues.size === 0) this.#passes[task.lane] = Math.max(this.#passes[task.lane], this.#virtual)
+    queues.add(task, place)
     this.#count(task, 1)
   }
 
@@ -94,9 +127,9 @@ export class SiteQueue<T extends SiteTask> {
     return chosen
   }
 
-  /** Takes the head of a lane and counts its turn. */
-  take(lane: Lane, weights: LaneWeights): T | undefined {
-    const task = this.#lanes[lane].shift()
+  /** Takes the next task of a lane and counts its turn: of the crawl that is named, else of the one whose turn it is. */
+  take(lane: Lane, weights: LaneWeights, crawl?: string): T | undefined {
+    const task = this.#lanes[lane].take(crawl)
     if (task === undefined) return undefined
     this.#count(task, -1)
     this.#virtual = this.#passes[lane]
@@ -116,14 +149,19 @@ export class SiteQueue<T extends SiteTask> {
 
   /** Takes out what matches, lane by lane, in order. Cost: O(size). */
   takeAll(matches: (task: T) => boolean): T[] {
-    const taken = LANES.flatMap((lane) => this.#lanes[lane].take(matches))
+    const taken = LANES.flatMap((lane) => this.#lanes[lane].takeAll(matches))
     for (const task of taken) this.#count(task, -1)
     return taken
   }
 
   #count(task: T, by: 1 | -1): void {
-    const count = this.heldIn(task.window) + by
-    if (count === 0) this.#held.delete(task.window)
-    else this.#held.set(task.window, count)
+    move(this.#held, task.window, by)
+    move(this.#crawls, crawlOf(task), by)
   }
+}
+
+function move<K>(counts: Map<K, number>, key: K, by: 1 | -1): void {
+  const count = (counts.get(key) ?? 0) + by
+  if (count === 0) counts.delete(key)
+  else counts.set(key, count)
 }

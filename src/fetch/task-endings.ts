@@ -3,6 +3,7 @@ import type { OutgoingMessage } from '../kafka/message.ts'
 import type { OutcomePublisher } from '../kafka/outcome-publisher.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import type { PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -46,6 +47,17 @@ export interface FailedAttempt {
   readonly factor?: number
   /** What the task ends as when it is not repeated; FAILED with the same reason where not given. */
   readonly otherwise?: { readonly kind: 'REFUSED'; readonly reason: string }
+}
+
+/** Where spilled tasks stand in the time of their site. Units: ms. */
+export interface SpillSlots {
+  readonly reason: SpillReason
+  /** Name of the spill clock. */
+  readonly clock: PolitenessKey
+  /** Until what waits here has had its turn. */
+  readonly localWaitMs: number
+  /** Between two slots. */
+  readonly intervalMs: number
 }
 
 const STAGE = 'fetch'
@@ -161,15 +173,13 @@ export class TaskEndings {
   }
 
   /**
-   * Tasks of one site leave their windows for a delay topic, in order: each gets a slot of the site's spill clock, behind what waits
-   * here. No outcome is written and the attempt stays.
+   * Tasks of one site and crawl leave their windows for a delay topic, in order: each gets a slot of their spill clock, behind what
+   * waits here. No outcome is written and the attempt stays.
    */
-  async spilled(tasks: readonly QueuedTask[], reason: SpillReason, localWaitMs: number, intervalMs: number): Promise<void> {
-    const [first] = tasks
-    if (first === undefined) return
+  async spilled(tasks: readonly QueuedTask[], { reason, clock: name, localWaitMs, intervalMs }: SpillSlots): Promise<void> {
     const { settler, publisher, gate, state, clock, observer } = this.#options
     // One step of the clock for all of them.
-    const lastMs = await gate.run(() => state.spillSlot(first.key, localWaitMs, intervalMs * tasks.length))
+    const lastMs = await gate.run(() => state.spillSlot(name, localWaitMs, intervalMs * tasks.length))
     const now = clock.now()
     const slots = spreadSlots(lastMs, tasks.length, intervalMs)
     await Promise.all(

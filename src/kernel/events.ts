@@ -159,6 +159,24 @@ export const EVENTS = {
     message: 'queue wait',
     metric: histogram('queue_wait_seconds', 'From the decode of a task to the start of its request.', ['lane'], 'seconds', SECONDS),
   },
+  ConcurrencyAdapted: {
+    level: 'info',
+    message: 'requests at the same time were adapted to how quickly sites answer, each against what is usual for it',
+    metric: {
+      name: 'fetch_concurrency_limit',
+      kind: 'gauge',
+      help: 'Requests at the same time that fetch allows itself.',
+      labels: [],
+      value: 'limit',
+    },
+    throttleMs: 30_000,
+  },
+  LowLaneHeld: {
+    level: 'warn',
+    message: 'most requests are retries: the low lane keeps a tenth of the places until that is over',
+    metric: counter('low_lane_holds_total', 'Times that the low lane was held back since retries dominated.'),
+  },
+  LowLaneReleased: { level: 'info', message: 'retries do not dominate any more: the low lane is free again' },
   LimiterWaited: {
     level: 'debug',
     message: 'limiter',

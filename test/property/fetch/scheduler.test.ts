@@ -33,7 +33,7 @@ const make = (sequence: number, at: { site: string; lane: Lane; crawl: string | 
 })
 
 describe('the scheduler, for any order of what happens', () => {
-  it('starts the tasks of a site and lane in the order they came, loses none and starts none twice, within its bound', () => {
+  it('starts the tasks of a site, lane and crawl in the order they came, loses none and starts none twice, within its bound', () => {
     fc.assert(
       fc.property(fc.array(command, { maxLength: 300 }), (commands) => {
         const maxInFlight = 5
@@ -83,9 +83,9 @@ describe('the scheduler, for any order of what happens', () => {
         }
         expect(begun.map(({ sequence }) => sequence).sort((a, b) => a - b)).toEqual(Array.from({ length: added }, (_, i) => i))
         const last = new Map<string, number>()
-        for (const { key, lane: of, sequence } of begun) {
-          expect(sequence).toBeGreaterThan(last.get(`${key} ${of}`) ?? -1)
-          last.set(`${key} ${of}`, sequence)
+        for (const { key, lane: of, crawlId, sequence } of begun) {
+          expect(sequence).toBeGreaterThan(last.get(`${key} ${of} ${crawlId}`) ?? -1)
+          last.set(`${key} ${of} ${crawlId}`, sequence)
         }
       }),
       { numRuns: 150 },

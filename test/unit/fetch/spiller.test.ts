@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest'
+import type { QueuedTask } from '../../../src/fetch/queued-task.ts'
+import { Scheduler } from '../../../src/fetch/scheduler.ts'
+import { Spiller } from '../../../src/fetch/spiller.ts'
+import type { SpillSlots } from '../../../src/fetch/task-endings.ts'
+import type { PartitionId, PolitenessKey } from '../../../src/kernel/brand.ts'
+import { fastPace } from '../../support/fetch-fixture.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+const KEY = 'shop.example' as PolitenessKey
+const task = (crawlId: string | null, index: number): QueuedTask =>
+  ({
+    key: KEY,
+    lane: 'normal',
+    crawlId,
+    window: 'urls:0' as PartitionId,
+    target: new URL('http://shop.example/'),
+    task: { index },
+  }) as never
+const many = (crawlId: string | null, count: number): QueuedTask[] => Array.from({ length: count }, (_, index) => task(crawlId, index))
+const indexOf = (queued: QueuedTask): number => (queued.task as unknown as { index: number }).index
+
+function open(ratePerSecond: number): {
+  spiller: Spiller
+  scheduler: Scheduler<QueuedTask>
+  admit: (tasks: QueuedTask[]) => QueuedTask[]
+  slots: SpillSlots[]
+} {
+  const scheduler = new Scheduler<QueuedTask>({ maxInFlight: 10, maxBytes: 1 })
+  const slots: SpillSlots[] = []
+  const spiller = new Spiller({
+    scheduler,
+    endings: { spilled: async (_, given) => void slots.push(given) },
+    paceOf: (url) => ({ ...fastPace(url), ratePerSecond }),
+    clock: new ManualClock(),
+  })
+  const admit = (tasks: QueuedTask[]): QueuedTask[] =>
+    spiller.admit(tasks, (queued) => scheduler.add(queued, 0)).flatMap(({ tasks: spilled }) => spilled)
+  return { spiller, scheduler, admit, slots }
+}
+
+describe('the places of a site in a window', () => {
+  it('are 64, and from the first that has none on its crawl leaves in order', () => {
+    const { admit, scheduler } = open(100)
+    const spilled = admit(many('a', 100))
+    expect(scheduler.waiting).toBe(64)
+    expect(spilled.map(indexOf)).toEqual(Array.from({ length: 36 }, (_, index) => 64 + index))
+  })
+
+  it('are shared by the crawls that want the site: the last task of the one with most makes room', () => {
+    const { admit, scheduler } = open(100)
+    admit(many('a', 64))
+    const spilled = admit(many('b', 40))
+    expect(scheduler.waiting).toBe(64)
+    expect(scheduler.site(KEY)?.waitingOf('b')).toBe(32)
+    expect(scheduler.site(KEY)?.waitingOf('a')).toBe(32)
+    expect(spilled.filter(({ crawlId }) => crawlId === 'a').map(indexOf)).toEqual(Array.from({ length: 32 }, (_, index) => 32 + index))
+    expect(spilled.filter(({ crawlId }) => crawlId === 'b').map(indexOf)).toEqual(Array.from({ length: 8 }, (_, index) => 32 + index))
+  })
+
+  it('are not held back from a crawl by what waits of another: only its own tasks, and as many of others, are before it', () => {
+    const { admit } = open(1)
+    // 31 tasks at 1/s are 31 s for the next one of the same crawl.
+    expect(admit(many('a', 31))).toEqual([])
+    expect(admit([task('a', 31)])).toHaveLength(1)
+    expect(admit(many('b', 5))).toEqual([])
+  })
+
+  it('cost each crawl a slot on a clock of its own, which goes slower for every crawl that wants the site', async () => {
+    const { spiller, admit, slots } = open(10)
+    admit([...many('a', 3), ...many('b', 2)])
+    await spiller.spill([...many('a', 2), ...many('b', 2), task(null, 0)], 'site-full')
+    expect(slots.map(({ clock }) => clock)).toEqual([`${KEY} a`, `${KEY} b`, KEY])
+    expect(slots.every(({ intervalMs }) => intervalMs === 200)).toBe(true)
+  })
+})
