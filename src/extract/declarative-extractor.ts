@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../kernel/errors.ts'
+import { compileCondition } from './language/compile-condition.ts'
 import { type CompiledField, compileFields, type FieldReading, readFields } from './language/compile-field.ts'
 import { elementScopes, type FieldScope, pageScope } from './language/compile-source.ts'
 import type { ExtractorDefinition } from './language/definition.ts'
@@ -20,7 +21,7 @@ export type Extracted =
 export interface DeclarativeExtractor {
   readonly definition: ExtractorDefinition
   readonly fields: readonly CompiledField[]
-  /** Scopes of its records on a page: one per element of `each`, or the page. */
+  /** Scopes of its records on a page: one per element of `each`, or the page; none where its condition does not hold. */
   scopes(page: PageView): readonly FieldScope[]
   extract(page: PageView, canonicalUrl: string): Extracted
 }
@@ -29,7 +30,8 @@ export interface DeclarativeExtractor {
 export function compileExtractor(definition: ExtractorDefinition): DeclarativeExtractor {
   const each = definition.each === undefined ? undefined : compileSelector(definition.each)
   const fields = compileFields(definition.fields)
-  const scopes = (page: PageView): readonly FieldScope[] => scopesOf(each, page)
+  const condition = definition.when === undefined ? undefined : compileCondition(definition.when)
+  const scopes = (page: PageView): readonly FieldScope[] => (condition?.holds(pageScope(page)) === false ? [] : scopesOf(each, page))
   return {
     definition,
     fields,

@@ -70,14 +70,29 @@ function recordType(name: string, doc: string, fields: readonly FieldDefinition[
 function avroType(type: FieldType, nestedName: string): unknown {
   if (type.kind === 'list') return { type: 'array', items: avroType(type.items, nestedName) }
   if (type.kind === 'record') return recordType(nestedName, 'A nested record.', type.fields)
-  return scalarType(type)
+  return type.kind === 'money' ? moneyType(nestedName, type.scale) : scalarType(type)
 }
 
-function scalarType(type: ValueType): unknown {
+/** Its parts are never null: an amount without a currency is no money. */
+function moneyType(name: string, scale: number): Json {
+  return {
+    type: 'record',
+    name,
+    namespace: NAMESPACE,
+    doc: 'An amount of one currency.',
+    fields: [
+      { name: 'amount', type: { type: 'bytes', logicalType: 'decimal', precision: 38, scale }, doc: 'In units of the currency.' },
+      { name: 'currency', type: 'string', doc: 'ISO 4217.' },
+    ],
+  }
+}
+
+function scalarType(type: Exclude<ValueType, { kind: 'money' }>): unknown {
   switch (type.kind) {
     case 'string':
     case 'url':
     case 'html':
+    case 'markdown':
       return 'string'
     case 'decimal':
       return { type: 'bytes', logicalType: 'decimal', precision: 38, scale: type.scale }

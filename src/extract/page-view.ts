@@ -1,10 +1,12 @@
 import type { Document, Element } from 'domhandler'
 import { compileSelector, type Selector } from './language/selector.ts'
+import { type Article, readArticle } from './sources/article.ts'
 import { JsonGraph } from './sources/json-node.ts'
 import { type JsonLd, parseJsonLd } from './sources/jsonld.ts'
 import { type MetaEntry, readMeta } from './sources/meta.ts'
 import { readMicrodata } from './sources/microdata.ts'
 import { rawText } from './sources/node-text.ts'
+import { readRdfa } from './sources/rdfa.ts'
 
 /** What all extractors of a page read, each part made when it is first asked for and then shared. Never changed by those who read it. */
 export class PageView {
@@ -17,6 +19,8 @@ export class PageView {
   #jsonLd: JsonLd | undefined
   #jsonLdGraph: JsonGraph | undefined
   #microdata: JsonGraph | undefined
+  #rdfa: JsonGraph | undefined
+  #article: Article | undefined
 
   constructor(root: Document, url: string, selectors: PageSelectors) {
     this.root = root
@@ -54,6 +58,16 @@ export class PageView {
   get microdata(): JsonGraph {
     this.#microdata ??= new JsonGraph(readMicrodata(this.root))
     return this.#microdata
+  }
+
+  get rdfa(): JsonGraph {
+    this.#rdfa ??= new JsonGraph(readRdfa(this.root))
+    return this.#rdfa
+  }
+
+  get article(): Article {
+    this.#article ??= readArticle(this.root)
+    return this.#article
   }
 }
 

@@ -6,8 +6,8 @@ import type { ExtractorDefinition, FieldDefinition } from './definition.ts'
  * short forms, descriptions, `links` and the topic are no part of it; the order of fields is, since the bytes follow it.
  */
 export function definitionSha256(definition: ExtractorDefinition): string {
-  const { name, version, match, parse, each, key, fields } = definition
-  return sha256OfJson({ kind: 'declarative', name, version, match, parse, each, key, fields: fields.map(withoutDoc) })
+  const { name, version, match, when, parse, each, key, fields } = definition
+  return sha256OfJson({ kind: 'declarative', name, version, match, when, parse, each, key, fields: fields.map(withoutDoc) })
 }
 
 /** sha256 of the JSON of a value with the keys of every object sorted and undefined left out. */

@@ -1,4 +1,5 @@
-import { type Converted, type Converter, compileConverter, type ScalarKind, type ValueType } from '../values/value-type.ts'
+import { type Converted, type Converter, compileConverter, type RawValue, type ValueType } from '../values/value-type.ts'
+import { type CompiledCondition, compileCondition, compileConditionalSource } from './compile-condition.ts'
 import { type CompiledSource, compileSource, type FieldScope } from './compile-source.ts'
 import type { FieldDefinition } from './definition.ts'
 
@@ -23,6 +24,7 @@ export interface CompiledField {
   readonly sources: readonly CompiledSource[]
   /** Fields of a nested record. */
   readonly nested: readonly CompiledField[] | undefined
+  readonly condition: CompiledCondition | undefined
   /** The value, or null; a required one that is not there is noted as the failure of the reading. */
   read(scope: FieldScope, reading: FieldReading, path: string): unknown
 }
@@ -49,16 +51,19 @@ export function readFields(
 function compileField(definition: FieldDefinition): CompiledField {
   const { name, type } = definition
   const inner = type.kind === 'list' ? type.items : type
-  const sources = definition.sources.map((source) => compileSource(source, inner.kind, type.kind === 'list'))
+  const sources = definition.sources.map((source) => compileConditionalSource(source, inner.kind, type.kind === 'list'))
+  const condition = definition.when === undefined ? undefined : compileCondition(definition.when)
   const nested = inner.kind === 'record' ? compileFields(inner.fields) : undefined
   const finder: Finder =
-    inner.kind === 'record' ? recordFinder(sources, nested ?? [], type.kind === 'list') : valueFinder(sources, inner, type.kind === 'list')
+    inner.kind === 'record' ? recordFinder(sources, nested ?? [], type.kind === 'list') : valueFinder(sources, inner, definition)
   return {
     name,
     definition,
     sources,
     nested,
+    condition,
     read(scope, reading, path) {
+      if (condition?.holds(scope) === false) return definition.default ?? null
       const found = finder(scope, reading, path)
       if (found.value !== undefined) return found.value
       if (found.problem !== undefined && found.noted !== true) reading.invalid.push({ field: path, problem: found.problem })
@@ -78,19 +83,38 @@ interface Found {
   readonly noted?: boolean
 }
 
-function valueFinder(sources: readonly CompiledSource[], type: ValueType, isList: boolean): Finder {
-  const convert = compileConverter(type)
-  return isList ? listFinder(sources, convert) : scalarFinder(sources, convert, type.kind)
+function valueFinder(sources: readonly CompiledSource[], type: ValueType, { type: own, currency }: FieldDefinition): Finder {
+  const conversion: Conversion = {
+    convert: compileConverter(type),
+    // What transforms made of a text stays as they made it, but for white space at its ends.
+    convertMade: compileConverter(type.kind === 'string' ? { kind: 'html' } : type),
+    needsBase: type.kind === 'url',
+    currency: currency === undefined ? undefined : compileSource(currency, 'string', false),
+  }
+  return own.kind === 'list' ? listFinder(sources, conversion) : scalarFinder(sources, conversion)
 }
 
-function scalarFinder(sources: readonly CompiledSource[], convert: Converter, kind: ScalarKind): Finder {
-  const needsBase = kind === 'url'
+interface Conversion {
+  readonly convert: Converter
+  readonly convertMade: Converter
+  readonly needsBase: boolean
+  readonly currency: CompiledSource | undefined
+}
+
+function converterFor(source: CompiledSource, conversion: Conversion, scope: FieldScope): (raw: RawValue) => Converted {
+  const convert = source.isMade ? conversion.convertMade : conversion.convert
+  const base = conversion.needsBase ? scope.page.base : ''
+  const [currency] = conversion.currency?.raws(scope, 1) ?? []
+  return (raw) => convert(raw, source.machine, base, currency === undefined ? undefined : String(currency))
+}
+
+function scalarFinder(sources: readonly CompiledSource[], conversion: Conversion): Finder {
   return (scope) => {
     let problem: string | undefined
     for (const source of sources) {
       const [raw] = source.raws(scope, 1)
       if (raw === undefined) continue
-      const converted = convert(raw, source.machine, needsBase ? scope.page.base : '')
+      const converted = converterFor(source, conversion, scope)(raw)
       if (converted.kind === 'value') return { value: converted.value }
       if (converted.kind === 'problem') problem ??= converted.problem
     }
@@ -99,13 +123,16 @@ function scalarFinder(sources: readonly CompiledSource[], convert: Converter, ki
 }
 
 /** Items that are empty or do not have the type are left out, the latter counted. */
-function listFinder(sources: readonly CompiledSource[], convert: Converter): Finder {
+function listFinder(sources: readonly CompiledSource[], conversion: Conversion): Finder {
   return (scope, reading, path) => {
     let problem: string | undefined
     for (const source of sources) {
       const values: unknown[] = []
-      for (const raw of source.raws(scope, Number.POSITIVE_INFINITY)) {
-        const converted: Converted = convert(raw, source.machine, scope.page.base)
+      const raws = source.raws(scope, Number.POSITIVE_INFINITY)
+      if (raws.length === 0) continue
+      const convert = converterFor(source, conversion, scope)
+      for (const raw of raws) {
+        const converted = convert(raw)
         if (converted.kind === 'value') values.push(converted.value)
         else if (converted.kind === 'problem') {
           problem ??= converted.problem

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SCALAR_KINDS } from '../values/value-type.ts'
-import { EXTRACTOR_NAME } from './definition.ts'
+import { ARTICLE_PARTS, EXTRACTOR_NAME } from './definition.ts'
 
 /** One text or a list of them; a list in any case. */
 const texts = z.preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(z.string().min(1)).min(1))
@@ -31,6 +31,7 @@ export const EXTRACTOR_SHAPE = z.strictObject({
   match: MATCH_SHAPE.optional(),
   parse: z.enum(['document', 'fragment']).optional(),
   each: z.string().min(1).optional(),
+  when: z.unknown().optional(),
   key: z.string().min(1).optional(),
   fields: z.unknown().optional(),
   links: LINKS_SHAPE.optional(),
@@ -46,28 +47,56 @@ export const FIELD_SHAPE = z.strictObject({
   meta: z.string().min(1).optional(),
   jsonld: z.string().min(1).optional(),
   microdata: z.string().min(1).optional(),
+  rdfa: z.string().min(1).optional(),
+  link: z
+    .string()
+    .regex(/^[a-z][a-z0-9.:/_-]*$/i, 'expected the name of a link type, such as canonical')
+    .optional(),
+  hreflang: z
+    .string()
+    .regex(/^[a-z]+(-[a-z0-9]+)*$/i, 'expected a language such as de or pt-br, or x-default')
+    .optional(),
+  table: z.string().min(1).optional(),
+  column: z.union([z.string().min(1), z.int().min(1)], 'expected the heading of a column, or its number from 1').optional(),
+  article: z.enum(ARTICLE_PARTS).optional(),
   any: z.array(z.unknown()).min(1).optional(),
   match: z.string().min(1).optional(),
+  transform: z.unknown().optional(),
+  when: z.unknown().optional(),
   type: z.enum([...SCALAR_KINDS, 'list', 'record']).optional(),
   items: scalar.optional(),
   scale: z.int().min(0).max(38).optional(),
   locale: z.string().optional(),
   format: z.string().optional(),
   zone: z.string().optional(),
+  currency: z.unknown().optional(),
   required: z.boolean().optional(),
   default: z.union([z.string(), z.number(), z.boolean()], 'expected a text, a number or true or false').optional(),
   fields: z.unknown().optional(),
 })
 
-/** Keys of one entry of `any`. */
-export const SOURCE_SHAPE = FIELD_SHAPE.pick({
+const PLACE_KEYS = {
   select: true,
   attr: true,
   meta: true,
   jsonld: true,
   microdata: true,
+  rdfa: true,
+  link: true,
+  hreflang: true,
+  table: true,
+  column: true,
+  article: true,
   match: true,
-})
+} as const
+
+/** Keys of one entry of `any`. */
+export const SOURCE_SHAPE = FIELD_SHAPE.pick({ ...PLACE_KEYS, transform: true, when: true })
+
+/** Keys of a place that is looked at for something else than a value: whether a condition holds, which currency it is. */
+export const PLACE_SHAPE = FIELD_SHAPE.pick(PLACE_KEYS)
+
+export const CONDITION_SHAPE = PLACE_SHAPE.extend({ not: z.boolean().optional() })
 
 export type FieldShape = z.infer<typeof FIELD_SHAPE>
 export type SourceShape = z.infer<typeof SOURCE_SHAPE>

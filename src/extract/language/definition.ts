@@ -1,3 +1,4 @@
+import type { TransformDefinition } from '../values/transform.ts'
 import type { ValueType } from '../values/value-type.ts'
 
 /** A declarative extractor, as its file says it: checked, short forms written out, nothing compiled. */
@@ -8,6 +9,8 @@ export interface ExtractorDefinition {
   /** Topic of its records; undefined: the common one. */
   readonly topic: string | undefined
   readonly match: MatchDefinition
+  /** What must hold of the page; else it has no record. Undefined: nothing. */
+  readonly when: ConditionDefinition | undefined
   /** document: the body is a page; fragment: it is a piece of one, as an answer to a script. */
   readonly parse: 'document' | 'fragment'
   /** Selector of the elements that are a record each; undefined: the page is one. */
@@ -40,6 +43,10 @@ export interface FieldDefinition {
   /** Tried in order; the first that gives a value of the type counts. */
   readonly sources: readonly SourceDefinition[]
   readonly type: FieldType
+  /** What must hold; else the field is its default or null, and not missing where it is required. Undefined: nothing. */
+  readonly when: ConditionDefinition | undefined
+  /** Where the currency of a money is found; undefined: beside the amount. */
+  readonly currency: SourceDefinition | undefined
   readonly required: boolean
   /** As the file has it; undefined: none. */
   readonly default: string | number | boolean | undefined
@@ -53,12 +60,35 @@ export type FieldType =
 export type SourceDefinition = (
   | { readonly kind: 'css' /** Empty: the scope itself. */; readonly selector: string; readonly attribute: string | undefined }
   | { readonly kind: 'meta'; readonly name: string }
-  | { readonly kind: 'jsonld'; readonly path: string }
-  | { readonly kind: 'microdata'; readonly path: string }
+  | { readonly kind: 'link'; readonly rel: string /** Undefined: of any language. */; readonly hreflang: string | undefined }
+  | { readonly kind: 'jsonld' | 'microdata' | 'rdfa'; readonly path: string }
+  /** Rows of a table, for nested records. */
+  | { readonly kind: 'table'; readonly selector: string }
+  /** A cell of such a row, by its heading or its number from 1; and, within the cell, what a selector matches. */
+  | {
+      readonly kind: 'column'
+      readonly column: string | number
+      readonly selector: string
+      readonly attribute: string | undefined
+    }
+  | { readonly kind: 'article'; readonly part: ArticlePart }
 ) & {
   /** Regular expression; its first group, or the whole match, is the value. */
   readonly match: string | undefined
+  /** What is done with what `match` gives, in order. */
+  readonly transform: readonly TransformDefinition[] | undefined
+  /** What must hold, else the source gives nothing. */
+  readonly when: ConditionDefinition | undefined
 }
+
+/** Holds where its source gives something; `not` turns it round. */
+export interface ConditionDefinition {
+  readonly source: SourceDefinition
+  readonly not: boolean
+}
+
+export const ARTICLE_PARTS = ['text', 'content', 'title', 'byline', 'excerpt', 'site', 'language', 'published'] as const
+export type ArticlePart = (typeof ARTICLE_PARTS)[number]
 
 export type SourceKind = SourceDefinition['kind']
 
@@ -76,10 +106,30 @@ export function pascalName(name: string): string {
 export function sourceText(source: SourceDefinition): string {
   switch (source.kind) {
     case 'css':
-      return `${source.selector}${source.attribute === undefined ? '' : `@${source.attribute}`}` || 'the element itself'
+      return `${source.selector}${attributeText(source.attribute)}` || 'the element itself'
     case 'meta':
       return `meta ${source.name}`
+    case 'link':
+      return `link ${source.rel}${source.hreflang === undefined ? '' : ` in ${source.hreflang}`}`
+    case 'table':
+      return `the rows of ${source.selector}`
+    case 'column': {
+      const within = `${source.selector}${attributeText(source.attribute)}`
+      return `column ${source.column}${within === '' ? '' : ` ${within}`}`
+    }
+    case 'article':
+      return `article ${source.part}`
     default:
       return `${source.kind} ${source.path}`
   }
+}
+
+/** A condition, as people say it. */
+export function conditionText({ source, not }: ConditionDefinition): string {
+  const pattern = source.match === undefined ? '' : ` with ${source.match}`
+  return `there is ${not ? 'no ' : ''}${sourceText(source)}${pattern}`
+}
+
+function attributeText(attribute: string | undefined): string {
+  return attribute === undefined ? '' : `@${attribute}`
 }

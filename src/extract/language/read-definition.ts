@@ -3,7 +3,8 @@ import { type ExtractorDefinition, type FieldDefinition, type LinksDefinition, t
 import { DefinitionDocument } from './definition-document.ts'
 import { EXTRACTOR_SHAPE } from './definition-shape.ts'
 import type { ExtractorProblem } from './extractor-problem.ts'
-import { checkSelector, readFields } from './read-field.ts'
+import { readFields } from './read-field.ts'
+import { checkSelector, readCondition } from './read-source.ts'
 import { parseShortForm } from './short-form.ts'
 
 /** Shape: no definition where a problem is an error; warnings come with one. */
@@ -32,6 +33,7 @@ function readTop(document: DefinitionDocument): ExtractorDefinition | undefined 
   const typeName = typeof given.name === 'string' ? `${pascalName(given.name)}Data` : 'Data'
   const fields = readFields(document, given.fields, ['fields'], typeName)
   if (typeof given.each === 'string' && given.each !== '') checkSelector(document, given.each, ['each'])
+  const when = given.when === undefined ? undefined : readCondition(document, given.when, ['when'], 'page')
   checkLinks(document, given.links)
   checkKey(document, given.key, given.fields, fields ?? [])
   if (top === undefined || fields === undefined) return undefined
@@ -41,6 +43,7 @@ function readTop(document: DefinitionDocument): ExtractorDefinition | undefined 
     description: top.description,
     topic: top.topic,
     match: matchOf(top.match),
+    when,
     parse: top.parse ?? 'document',
     each: top.each,
     key: top.key,
@@ -78,7 +81,7 @@ function checkKey(document: DefinitionDocument, key: unknown, written: unknown, 
     const nearest = nearestName(key, names)
     const advice = nearest === undefined ? `expected one of ${names.join(', ')}` : `did you mean ${nearest}?`
     document.error(['key'], `key names the field ${JSON.stringify(key)}, which is not there: ${advice}`)
-  } else if (field.type.kind === 'list' || field.type.kind === 'record') {
+  } else if (field.type.kind === 'list' || field.type.kind === 'record' || field.type.kind === 'money') {
     document.error(['key'], `the field ${key} is a ${field.type.kind}; a key is one value`)
   }
 }

@@ -27,22 +27,26 @@ export function readType(
     document.error([...path, 'items'], '"items" is the type of the items of a list; add "type: list"')
     return undefined
   }
-  const kind: ScalarKind = (shape.type === 'list' ? shape.items : shape.type) ?? 'string'
+  const kind: ScalarKind = (isList ? shape.items : scalarOf(shape.type)) ?? (shape.link === undefined ? 'string' : 'url')
   const type = scalarType(document, kind, shape, path)
   if (type === undefined) return undefined
   try {
     compileConverter(type)
   } catch (error) {
-    const option = (['locale', 'format', 'zone'] as const).find((name) => shape[name] !== undefined)
+    const option = (['zone', 'format', 'locale'] as const).find((name) => shape[name] !== undefined)
     document.error(option === undefined ? path : [...path, option], errorText(error))
     return undefined
   }
   return isList ? { kind: 'list', items: type } : type
 }
 
+function scalarOf(type: FieldShape['type']): ScalarKind | undefined {
+  return type === 'list' || type === 'record' ? undefined : type
+}
+
 const OPTIONS: Readonly<Record<'scale' | 'locale' | 'format' | 'zone', readonly ScalarKind[]>> = {
-  scale: ['decimal'],
-  locale: ['int', 'long', 'double', 'decimal'],
+  scale: ['decimal', 'money'],
+  locale: ['int', 'long', 'double', 'decimal', 'money', 'date', 'timestamp'],
   format: ['date', 'timestamp'],
   zone: ['timestamp', 'date'],
 }
@@ -62,13 +66,22 @@ function scalarType(document: DefinitionDocument, kind: ScalarKind, shape: Field
         return undefined
       }
       return { kind, scale, ...(locale === undefined ? {} : { locale }) }
+    case 'money': {
+      const currency = typeof shape.currency === 'string' ? shape.currency : undefined
+      return { kind, scale: scale ?? 2, ...(locale === undefined ? {} : { locale }), ...(currency === undefined ? {} : { currency }) }
+    }
     case 'int':
     case 'long':
     case 'double':
       return { kind, ...(locale === undefined ? {} : { locale }) }
     case 'date':
     case 'timestamp':
-      return { kind, ...(format === undefined ? {} : { format }), ...(zone === undefined ? {} : { zone }) }
+      return {
+        kind,
+        ...(format === undefined ? {} : { format }),
+        ...(zone === undefined ? {} : { zone }),
+        ...(locale === undefined ? {} : { locale }),
+      }
     default:
       return { kind }
   }
@@ -84,17 +97,17 @@ export function readDefault(
   const value = shape.default
   if (value === undefined) return undefined
   const at = [...path, 'default']
-  if (type.kind === 'list' || type.kind === 'record') {
+  if (type.kind === 'list' || type.kind === 'record' || type.kind === 'money') {
     document.error(at, `a ${type.kind} has no default: it is null where nothing is found`)
     return undefined
   }
-  if (type.kind === 'string' || type.kind === 'html') {
+  if (type.kind === 'string' || type.kind === 'html' || type.kind === 'markdown') {
     if (typeof value === 'string') return value
     document.error(at, `the default is ${shown(value)}; expected text`)
     return undefined
   }
   const converted = compileConverter(type)(value, true, 'http://invalid.invalid/')
-  if (converted.kind === 'value') return converted.value
+  if (converted.kind === 'value' && typeof converted.value !== 'object') return converted.value
   document.error(at, `the default is ${shown(value)}; expected a value of type ${type.kind}`)
   return undefined
 }

@@ -135,6 +135,21 @@ export function rawOf(value: JsonValue): RawValue | undefined {
   return scalarOf(Object.hasOwn(value, '@value') ? value['@value'] : Object.hasOwn(value, 'name') ? value.name : undefined)
 }
 
+const AMOUNTS = ['price', 'value', 'amount', 'lowPrice', 'minPrice'] as const
+
+/** What a money takes of a value: itself, or of a node its amount and its currency in one text. */
+export function moneyOf(value: JsonValue): RawValue | undefined {
+  if (!isNode(value)) return scalarOf(value)
+  const first = (name: string): RawValue | undefined => {
+    const [inner] = Object.hasOwn(value, name) ? flattened(value[name] ?? null) : []
+    return inner === undefined ? undefined : rawOf(inner)
+  }
+  const amount = AMOUNTS.map(first).find((found) => found !== undefined)
+  const currency = first('priceCurrency') ?? first('currency')
+  if (amount === undefined) return rawOf(value)
+  return currency === undefined ? amount : `${amount} ${currency}`
+}
+
 /** JSON can say a number beyond all numbers (1e400): it is none. */
 function scalarOf(value: JsonValue | undefined): RawValue | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined

@@ -1,28 +1,32 @@
+import { MONTHS_IN_ENGLISH, type MonthNames, monthNames } from './month-names.ts'
+import { type ZoneOffset, zoneMinutes } from './time-zone.ts'
+
 /** A moment or a day, read from text. */
 export type ParsedTime = { readonly ok: true; readonly ms: number; readonly date: string } | { readonly ok: false }
 
 export interface TimeFormat {
-  /** Compiled from the extractor's `format`; undefined: the unambiguous forms below. */
+  /** Compiled from the extractor's `format`; undefined: the unambiguous forms. */
   readonly pattern: TimePattern | undefined
-  /** Minutes east of UTC, for texts that name no zone. */
-  readonly zoneMinutes: number
+  readonly forms: readonly TimePattern[]
+  /** For texts that name no zone. */
+  readonly offset: ZoneOffset
 }
 
 export interface TimePattern {
   readonly regex: RegExp
   readonly parts: readonly Part[]
+  readonly months: MonthNames
 }
 
 type Part = 'year' | 'shortYear' | 'month' | 'monthName' | 'day' | 'hour' | 'minute' | 'second' | 'milli' | 'half' | 'zone'
 
-const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
-const MONTH_NAME = '(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\\.?'
 const ZONE = '(z|utc|gmt|[+-]\\d{2}(?::?\\d{2})?)'
 
+/** The expression of a month's name follows its language. */
 const TOKENS: readonly (readonly [token: string, part: Part, regex: string])[] = [
   ['YYYY', 'year', '(\\d{4})'],
   ['YY', 'shortYear', '(\\d{2})'],
-  ['MMM', 'monthName', MONTH_NAME],
+  ['MMM', 'monthName', ''],
   ['MM', 'month', '(\\d{2})'],
   ['M', 'month', '(\\d{1,2})'],
   ['DD', 'day', '(\\d{2})'],
@@ -60,16 +64,24 @@ const COMPACT = compileParts(`(\\d{4})(\\d{2})(\\d{2})(?:t(\\d{2})(\\d{2})(\\d{2
   'second',
   'zone',
 ])
-const DAY_FIRST = compileParts(
-  `(?:[a-z]{3,9},?\\s+)?(\\d{1,2})(?:st|nd|rd|th)?\\s+${MONTH_NAME},?\\s+(\\d{4})(?:\\s+(\\d{2}):(\\d{2})(?::(\\d{2}))?\\s*${ZONE}?)?`,
-  ['day', 'monthName', 'year', 'hour', 'minute', 'second', 'zone'],
-)
-const MONTH_FIRST = compileParts(`(?:[a-z]{3,9},?\\s+)?${MONTH_NAME}\\s+(\\d{1,2})(?:st|nd|rd|th)?,?\\s+(\\d{4})`, [
-  'monthName',
-  'day',
-  'year',
-])
-const FORMS: readonly TimePattern[] = [ISO, COMPACT, DAY_FIRST, MONTH_FIRST]
+
+/** Forms that have one meaning: ISO 8601, compact, and those with the name of a month, in English or in the language of the extractor. */
+export function timeForms(locale: string | undefined): readonly TimePattern[] {
+  const english = namedForms(MONTHS_IN_ENGLISH)
+  return locale === undefined ? [ISO, COMPACT, ...english] : [ISO, COMPACT, ...namedForms(monthNames(locale)), ...english]
+}
+
+function namedForms(months: MonthNames): readonly TimePattern[] {
+  const name = months.expression
+  return [
+    compileParts(
+      `(?:[\\p{L}]{2,14}\\.?,?\\s+)?(\\d{1,2})(?:st|nd|rd|th|er|\\.|º)?\\s+(?:de\\s+)?${name},?\\s+(?:de\\s+)?(\\d{4})(?:,?\\s+(\\d{2}):(\\d{2})(?::(\\d{2}))?\\s*${ZONE}?)?`,
+      ['day', 'monthName', 'year', 'hour', 'minute', 'second', 'zone'],
+      months,
+    ),
+    compileParts(`(?:[\\p{L}]{2,14},?\\s+)?${name}\\s+(\\d{1,2})(?:st|nd|rd|th)?,?\\s+(\\d{4})`, ['monthName', 'day', 'year'], months),
+  ]
+}
 
 /**
  * A time in a form that has one meaning: ISO 8601, RFC 2822, `3 June 2008`, `June 3, 2008`, 20080603, or epoch seconds (10 digits)
@@ -77,18 +89,19 @@ const FORMS: readonly TimePattern[] = [ISO, COMPACT, DAY_FIRST, MONTH_FIRST]
  */
 export function parseTime(text: string, format: TimeFormat): ParsedTime {
   const trimmed = text.trim()
-  if (format.pattern !== undefined) return readParts(trimmed, format.pattern, format.zoneMinutes)
+  if (format.pattern !== undefined) return readParts(trimmed, format.pattern, format.offset)
   if (/^\d{10}$/.test(trimmed)) return moment(Number(trimmed) * 1000, 0)
   if (/^\d{13}$/.test(trimmed)) return moment(Number(trimmed), 0)
-  for (const form of FORMS) {
-    const parsed = readParts(trimmed, form, format.zoneMinutes)
+  for (const form of format.forms) {
+    const parsed = readParts(trimmed, form, format.offset)
     if (parsed.ok) return parsed
   }
   return { ok: false }
 }
 
 /** Shape: tokens of TIME_TOKENS and anything else as it stands; undefined where it names no year, month and day. */
-export function compileTimePattern(format: string): TimePattern | undefined {
+export function compileTimePattern(format: string, locale?: string): TimePattern | undefined {
+  const months = locale === undefined ? MONTHS_IN_ENGLISH : monthNames(locale)
   let source = ''
   const parts: Part[] = []
   for (let at = 0; at < format.length; ) {
@@ -99,28 +112,19 @@ export function compileTimePattern(format: string): TimePattern | undefined {
       at += 1
       continue
     }
-    source += token[2]
+    source += token[1] === 'monthName' ? months.expression : token[2]
     parts.push(token[1])
     at += token[0].length
   }
   const has = (...names: Part[]): boolean => names.some((name) => parts.includes(name))
-  return has('year', 'shortYear') && has('month', 'monthName') && has('day') ? compileParts(source, parts) : undefined
+  return has('year', 'shortYear') && has('month', 'monthName') && has('day') ? compileParts(source, parts, months) : undefined
 }
 
-/** `UTC`, `Z`, `+02:00`, `-0530` or `+02` in minutes east of UTC; undefined for anything else. */
-export function zoneMinutes(text: string): number | undefined {
-  if (/^(z|utc|gmt)$/i.test(text)) return 0
-  const match = /^([+-])(\d{2})(?::?(\d{2}))?$/.exec(text)
-  if (match === null) return undefined
-  const minutes = Number(match[2]) * 60 + Number(match[3] ?? 0)
-  return minutes > 18 * 60 ? undefined : match[1] === '-' ? -minutes : minutes
+function compileParts(source: string, parts: readonly Part[], months: MonthNames = MONTHS_IN_ENGLISH): TimePattern {
+  return { regex: new RegExp(`^${source}$`, 'iu'), parts, months }
 }
 
-function compileParts(source: string, parts: readonly Part[]): TimePattern {
-  return { regex: new RegExp(`^${source}$`, 'i'), parts }
-}
-
-function readParts(text: string, { regex, parts }: TimePattern, defaultZone: number): ParsedTime {
+function readParts(text: string, { regex, parts, months }: TimePattern, offset: ZoneOffset): ParsedTime {
   const match = regex.exec(text)
   if (match === null) return { ok: false }
   const read: Partial<Record<Part, string>> = {}
@@ -129,17 +133,19 @@ function readParts(text: string, { regex, parts }: TimePattern, defaultZone: num
     if (value !== undefined) read[part] = value.toLowerCase()
   })
   const year = read.year === undefined ? 2000 + Number(read.shortYear) : Number(read.year)
-  const month = read.monthName === undefined ? Number(read.month) : MONTHS.indexOf(read.monthName.slice(0, 3)) + 1
+  const month = read.monthName === undefined ? Number(read.month) : months.numberOf(read.monthName)
   const day = Number(read.day)
   const hour = hourOf(read.hour, read.half)
   const [minute, second] = [Number(read.minute ?? 0), Number(read.second ?? 0)]
   const milli = Number((read.milli ?? '0').padEnd(3, '0').slice(0, 3))
-  const zone = read.zone === undefined ? defaultZone : zoneMinutes(read.zone)
-  if (hour === undefined || zone === undefined || hour > 23 || minute > 59 || second > 59) return { ok: false }
+  const stated = read.zone === undefined ? undefined : zoneMinutes(read.zone)
+  if (hour === undefined || (read.zone !== undefined && stated === undefined) || hour > 23 || minute > 59 || second > 59)
+    return { ok: false }
   const local = Date.UTC(year, month - 1, day, hour, minute, second, milli)
   const back = new Date(local)
   // 31 June rolls over: no such day. Date.UTC takes the year 50 for 1950.
   if (back.getUTCMonth() !== month - 1 || back.getUTCDate() !== day || year < 100) return { ok: false }
+  const zone = stated ?? offset(local)
   return moment(local - zone * 60_000, zone)
 }
 

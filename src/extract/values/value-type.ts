@@ -1,12 +1,17 @@
+import { MAX_LONG, MIN_LONG } from '../../message/avro-value.ts'
+import { htmlToMarkdown } from '../sources/markdown.ts'
 import { type DecimalDigits, decimalMarkOfLocale, parseNumber } from './parse-number.ts'
-import { compileTimePattern, parseTime, type TimeFormat, zoneMinutes } from './parse-time.ts'
+import { compileTimePattern, parseTime, type TimeFormat, timeForms } from './parse-time.ts'
+import { type Money, moneyParts } from './read-money.ts'
+import { compileZone } from './time-zone.ts'
 
 /** Type of a field, as the extractor file says it. */
 export type ValueType =
-  | { readonly kind: 'string' | 'url' | 'html' | 'boolean' }
+  | { readonly kind: 'string' | 'url' | 'html' | 'markdown' | 'boolean' }
   | { readonly kind: 'int' | 'long' | 'double'; readonly locale?: string }
   | { readonly kind: 'decimal'; readonly scale: number; readonly locale?: string }
-  | { readonly kind: 'date' | 'timestamp'; readonly format?: string; readonly zone?: string }
+  | { readonly kind: 'money'; readonly scale: number; readonly locale?: string /** ISO 4217 */; readonly currency?: string }
+  | { readonly kind: 'date' | 'timestamp'; readonly format?: string; readonly zone?: string; readonly locale?: string }
 
 export type ScalarKind = ValueType['kind']
 
@@ -16,11 +21,13 @@ export const SCALAR_KINDS = [
   'long',
   'double',
   'decimal',
+  'money',
   'boolean',
   'date',
   'timestamp',
   'url',
   'html',
+  'markdown',
 ] as const satisfies readonly ScalarKind[]
 
 /** What a source found, before it has the type of its field. */
@@ -28,19 +35,23 @@ export type RawValue = string | number | boolean
 
 /** A typed value as `AvroSchema.encode` takes it; `empty`: nothing but white space; `problem`: why it does not have the type. */
 export type Converted =
-  | { readonly kind: 'value'; readonly value: string | number | boolean }
+  | { readonly kind: 'value'; readonly value: string | number | boolean | Money }
   | { readonly kind: 'empty' }
   | { readonly kind: 'problem'; readonly problem: string }
 
-/** Shape: machine = written by a program (attributes, JSON-LD, meta), so that `1.299` is little more than one. */
-export type Converter = (raw: RawValue, machine: boolean, base: string) => Converted
+/**
+ * Shape: machine = written by a program (attributes, JSON-LD, meta), so that `1.299` is little more than one; base = of URLs; currency =
+ * found elsewhere, for a money whose text names none.
+ */
+export type Converter = (raw: RawValue, machine: boolean, base: string, currency?: string) => Converted
 
 const EMPTY: Converted = { kind: 'empty' }
 const YES = new Set(['true', 'yes', 'y', 'on', '1'])
 const NO = new Set(['false', 'no', 'n', 'off', '0'])
 const INT_MAX = 2_147_483_647n
 /** What a JavaScript number and the Avro library hold without loss. */
-const LONG_MAX = 9_007_199_254_740_990n
+const LONG_MAX = BigInt(MAX_LONG)
+const LONG_MIN = BigInt(MIN_LONG)
 const PRECISION = 38
 
 /** Compiles the conversion to one type. Errors: RangeError for a locale, format or zone that is none; checked when the file is read. */
@@ -50,6 +61,8 @@ export function compileConverter(type: ValueType): Converter {
       return (raw) => text(collapse(wellFormed(String(raw))))
     case 'html':
       return (raw) => text(wellFormed(String(raw)).trim())
+    case 'markdown':
+      return (raw) => text(htmlToMarkdown(wellFormed(String(raw))).trim())
     case 'boolean':
       return toBoolean
     case 'url':
@@ -61,6 +74,8 @@ export function compileConverter(type: ValueType): Converter {
       return numeric(type.locale, Number.POSITIVE_INFINITY, doubleOf)
     case 'decimal':
       return numeric(type.locale, type.scale, decimalOf(type.scale))
+    case 'money':
+      return toMoney(type)
     case 'date':
     case 'timestamp':
       return timed(type)
@@ -119,13 +134,13 @@ function numeric(locale: string | undefined, scale: number, fromDigits: FromDigi
 }
 
 function integerOf(kind: 'int' | 'long'): FromDigits {
-  const max = kind === 'int' ? INT_MAX : LONG_MAX
+  const [min, max] = kind === 'int' ? [-INT_MAX - 1n, INT_MAX] : [LONG_MIN, LONG_MAX]
   return ({ negative, whole, fraction }, raw) => {
     if (/[1-9]/.test(fraction)) return problem(raw, 'whole number')
     // Longer than any long: the text is no number that BigInt should be asked to make.
     if (whole.length > 19) return problem(raw, kind)
     const value = negative ? -BigInt(whole) : BigInt(whole)
-    return value > max || value < -max ? problem(raw, kind) : { kind: 'value', value: Number(value) }
+    return value > max || value < min ? problem(raw, kind) : { kind: 'value', value: Number(value) }
   }
 }
 
@@ -145,6 +160,20 @@ function decimalOf(scale: number): FromDigits {
   }
 }
 
+function toMoney(type: Extract<ValueType, { kind: 'money' }>): Converter {
+  const { scale, locale, currency: stated } = type
+  const amountOf = numeric(locale, scale, decimalOf(scale))
+  return (raw, machine, _base, found) => {
+    const written = collapse(String(raw))
+    if (written === '' || typeof raw === 'boolean') return written === '' ? EMPTY : problem(raw, 'money')
+    const parts = moneyParts(written, found, stated)
+    if (parts.kind === 'problem') return parts
+    const amount = amountOf(typeof raw === 'number' ? raw : parts.amount, machine, '')
+    if (amount.kind !== 'value') return amount.kind === 'empty' ? problem(raw, 'money') : amount
+    return { kind: 'value', value: { amount: String(amount.value), currency: parts.currency } }
+  }
+}
+
 function timed(type: Extract<ValueType, { kind: 'date' | 'timestamp' }>): Converter {
   const format = timeFormat(type)
   const expected = `${type.kind}${type.format === undefined ? ' in a form that has one meaning; say its `format`' : ` in the format ${type.format}`}`
@@ -157,10 +186,12 @@ function timed(type: Extract<ValueType, { kind: 'date' | 'timestamp' }>): Conver
   }
 }
 
-function timeFormat({ format, zone }: { readonly format?: string; readonly zone?: string }): TimeFormat {
-  const pattern = format === undefined ? undefined : compileTimePattern(format)
+function timeFormat({ format, zone, locale }: { readonly format?: string; readonly zone?: string; readonly locale?: string }): TimeFormat {
+  const pattern = format === undefined ? undefined : compileTimePattern(format, locale)
   if (format !== undefined && pattern === undefined) throw new RangeError(`${JSON.stringify(format)} names no year, month and day`)
-  const minutes = zone === undefined ? 0 : zoneMinutes(zone)
-  if (minutes === undefined) throw new RangeError(`${JSON.stringify(zone)} is no zone; expected UTC or an offset such as +02:00`)
-  return { pattern, zoneMinutes: minutes }
+  const offset = compileZone(zone ?? 'UTC')
+  if (offset === undefined) {
+    throw new RangeError(`${JSON.stringify(zone)} is no zone; expected UTC, an offset such as +02:00, or a name such as Europe/Berlin`)
+  }
+  return { pattern, forms: timeForms(locale), offset }
 }

@@ -47,6 +47,24 @@ describe('the schema of a declarative extractor', () => {
   })
 })
 
+describe('the schema of a money', () => {
+  it('is a record of its own for each field, with the scale of its amount', () => {
+    const text =
+      'name: a\nversion: 1\nfields: { price: { select: .p, type: money }, fees: { select: .f, type: list, items: money, scale: 3 } }'
+    const { definition } = readDefinition(text)
+    if (definition === undefined) throw new Error('it is valid')
+    const schema = deriveSchema(definition, envelopeText)
+    expect(JSON.stringify(JSON.parse(schema.text))).toMatch(/"name":"APrice".*"scale":2|"name":"ADataPrice".*"scale":2/)
+    expect(schema.text).toMatch(/ADataFees[\s\S]*"scale":\s*3/)
+  })
+
+  it('is refused where another record has its name', () => {
+    const text =
+      'name: a\nversion: 1\nfields: { bC: { select: p, type: money }, b: { select: p, fields: { C: { select: q, type: money } } } }'
+    expect(readDefinition(text).problems.map(({ message }) => message)).toEqual([expect.stringContaining('has the type name')])
+  })
+})
+
 describe('the schema of a code extractor', () => {
   it('is its own under the name that records have, references to itself included', () => {
     const own = {
@@ -86,6 +104,21 @@ describe('the hash of a definition', () => {
     const b = hash(`{"version": 1, "fields": {"x": {"attr": "src", "select": "img", "doc": "d"}}, "name": "a", "links": {"allow": ["/x"]}}`)
     expect(a).toBe(b)
     expect(a).toMatch(/^[0-9a-f]{64}$/)
+  })
+
+  it('stays what it was when the language learns more, so that a version that is in the log is not another one', () => {
+    const text = `name: book
+version: 2
+key: sku
+each: li
+fields:
+  sku: { select: .sku, required: true }
+  price: { any: [{ jsonld: Product.price, match: '(.*)' }, .p], type: decimal, scale: 2, default: 0 }
+  specs: { select: tr, type: list, fields: { n: th, d: { select: td, type: date, zone: '+02:00' } } }
+`
+    expect(hash(text)).toBe('2a8eb6c3f469a71a878eeeaf6de20485b96e30e9e11dc000ae0c03443e043055')
+    expect(hash(`when: p\n${text}`)).not.toBe(hash(text))
+    expect(hash(text.replace('required: true', 'transform: lower'))).not.toBe(hash(text.replace('required: true', 'transform: upper')))
   })
 
   it('is another one for anything else', () => {

@@ -72,8 +72,8 @@ match: { hots: [x] }
       expect.stringMatching(/^9:14 "__proto__" can't be the name of a field/),
       expect.stringMatching(/^10:7 "1x" can't be the name of a field/),
       '11:6 a decimal needs its "scale": the number of digits behind the point',
-      '12:6 the field has select and meta; expected one of select, jsonld, meta, microdata, any',
-      '13:6 field g is 3; expected a selector or a map with select, jsonld, meta, microdata or any',
+      '12:6 the field has select and meta; expected one of select, jsonld, meta, microdata, rdfa, link, table, article, any',
+      '13:6 field g is 3; expected a selector or a map with select, jsonld, meta and so on',
       '14:39 the default is "many"; expected a value of type int',
       expect.stringMatching(/^15:16 "a b" is no path/),
       '16:10 unknown key "hots": did you mean "hosts"?',
@@ -157,13 +157,53 @@ fields:
 
   it('has options only where they mean something', () => {
     expect(problems(`${head}fields: { x: { select: p, type: int, scale: 2 } }`)).toEqual([
-      '3:45 "scale" belongs to decimal; the field is a int',
+      '3:45 "scale" belongs to decimal, money; the field is a int',
     ])
     expect(problems(`${head}fields: { x: { select: p, type: date, format: HH } }`)).toEqual([
       expect.stringContaining('names no year, month and day'),
     ])
     expect(problems(`${head}fields: { x: { select: p, items: int } }`)).toEqual([expect.stringContaining('add "type: list"')])
     expect(problems(`${head}fields: { x: { select: 'p@a', fields: { y: b } } }`)).toEqual([expect.stringContaining('no attribute')])
+  })
+
+  it('points at a transform, a condition or a currency that is none', () => {
+    const text = `${head}when: 3
+fields:
+  a: { select: p, transform: [lower, uper, { replace: x }, { split: { match: '(' } }, join, { slice: [0, 1, 2] }, {}] }
+  b: { select: p, when: { select: 'q[', matsch: x } }
+  c: { any: [{ select: p, when: { jsonld: 'a b' } }], transform: { lower: 1 } }
+  d: { select: p, type: money, currency: EURO }
+  e: { select: p, type: int, currency: EUR }
+  f: { select: p, hreflang: de }
+  g: { column: Price }
+  h: { table: 'x[', type: list, fields: { i: { column: 0 } } }
+  j: { link: 'a b' }
+  k: { select: p, fields: { l: b }, transform: lower }
+  m: { select: p, type: date, zone: Mars/Olympus }
+  n: { select: p, type: date, locale: x_y }
+`
+    expect(problems(text).map((line) => line.slice(0, 50))).toEqual([
+      '3:7 "when" is 3; expected a selector, or a map suc',
+      '5:38 unknown transform "uper": did you mean upper?',
+      '5:55 replace is "x"; expected { replace: [\'pattern',
+      '5:78 the pattern "(" can\'t be used: Invalid regula',
+      "5:87 the transform join needs a value: { join: ', ",
+      '5:102 slice is [0,1,2]; expected { slice: [0, 10] ',
+      '5:115 a transform is a map of 0 names; expected on',
+      '6:41 unknown key "matsch": did you mean "match"?',
+      '7:14 the transform lower takes no value; write low',
+      '7:43 "a b" is no path; expected a type and propert',
+      '8:42 "EURO" is no currency; expected a code of ISO',
+      '9:40 "currency" belongs to money',
+      '10:29 "hreflang" belongs to link',
+      '11:16 "column" belongs to the fields of a table',
+      expect.stringMatching(/^12:/),
+      expect.stringMatching(/^12:/),
+      '13:14 "link" is "a b"; expected the name of a link',
+      '14:48 a field with "fields" has no "transform": sa',
+      '15:37 "Mars/Olympus" is no zone; expected UTC, an ',
+      expect.stringMatching(/^16:/),
+    ])
   })
 
   it('can not make its reader run away', () => {

@@ -84,3 +84,22 @@ describe('structured data as nested records', () => {
     expect(dataFrom('name: t\nversion: 1\nfields:\n  n: { jsonld: B.n, type: int }\n', html)).toEqual([{ n: 1 }])
   })
 })
+
+describe('money of structured data', () => {
+  const offer =
+    '<script type="application/ld+json">{"@type":"Product","offers":[{"@type":"Offer","price":1299.5,"priceCurrency":"EUR"}]}</script>'
+
+  it('is a node with its amount and its currency', () => {
+    expect(fieldFrom('{ jsonld: Product.offers, type: money }', offer)).toEqual({ amount: '1299.50', currency: 'EUR' })
+    expect(fieldFrom('{ jsonld: Product.offers, type: list, items: money }', offer)).toEqual([{ amount: '1299.50', currency: 'EUR' }])
+  })
+
+  it('has its currency from wherever the extractor says', () => {
+    const field = '{ jsonld: Product.offers.price, type: money, currency: { jsonld: Product.offers.priceCurrency } }'
+    expect(fieldFrom(field, offer)).toEqual({ amount: '1299.50', currency: 'EUR' })
+    const meta = '<meta property="product:price:amount" content="5.00"><meta property="product:price:currency" content="usd">'
+    const named = '{ meta: "product:price:amount", type: money, currency: { meta: "product:price:currency" } }'
+    expect(fieldFrom(named, meta)).toEqual({ amount: '5.00', currency: 'USD' })
+    expect(fieldFrom('{ meta: "product:price:amount", type: money, required: true }', meta)).toBe('EXTRACT_FIELD_INVALID')
+  })
+})

@@ -138,3 +138,75 @@ describe('a time', () => {
     expect(convert({ kind: 'timestamp', format: 'MMM D, YYYY h:mm a' }, 'Jun 3, 2008 12:05 am')).toBe(1212451500000)
   })
 })
+
+const value = (type: ValueType, raw: RawValue): unknown => {
+  const converted = compileConverter(type)(raw, false, '')
+  return converted.kind === 'value' ? converted.value : converted.kind === 'problem' ? converted.problem : undefined
+}
+
+describe('a money', () => {
+  const money = { kind: 'money', scale: 2 } as const
+
+  it.each([
+    ['1.299,00 €', '1299.00', 'EUR'],
+    ['$1,299.00 USD', '1299.00', 'USD'],
+    ['USD 1,299', '1299.00', 'USD'],
+    ['US$5', '5.00', 'USD'],
+    ['C$ 1 299,50', '1299.50', 'CAD'],
+    ['-3.50£', '-3.50', 'GBP'],
+    ['12 zł', '12.00', 'PLN'],
+    ['1,00,000 ₹', '100000.00', 'INR'],
+    ['1.500 CHF', '1500.00', 'CHF'],
+    ['from €9.90 per month', '9.90', 'EUR'],
+  ])('is an amount and a currency: %s', (text, amount, currency) => {
+    expect(value(money, text)).toEqual({ amount, currency })
+  })
+
+  it('takes the currency of the extractor for a sign that several have, and for none', () => {
+    const dollars = { ...money, currency: 'AUD' } as const
+    expect(value(dollars, '$5')).toEqual({ amount: '5.00', currency: 'AUD' })
+    expect(value(dollars, '5')).toEqual({ amount: '5.00', currency: 'AUD' })
+    expect(value(dollars, '5 €')).toEqual({ amount: '5.00', currency: 'EUR' })
+    expect(value(money, '$5')).toMatch(/sign \$, which several currencies have; say its `currency`/)
+    expect(value(money, '5 THE')).toMatch(/names no currency/)
+    expect(value(money, 'EUR')).toMatch(/is no money/)
+    expect(value(money, '$5 (4,60 €)')).toMatch(/several currencies/)
+  })
+
+  it('never rounds', () => {
+    expect(value(money, '1.005 EUR')).toEqual({ amount: '1005.00', currency: 'EUR' })
+    expect(value(money, '1.0055 EUR')).toMatch(/2 digits behind the point/)
+  })
+})
+
+describe('a time in a zone or a language', () => {
+  it('follows the clocks of a named zone', () => {
+    const berlin = { kind: 'timestamp', zone: 'Europe/Berlin' } as const
+    const iso = (text: string): string => new Date(value(berlin, text) as number).toISOString()
+    expect(iso('2024-01-15 12:00')).toBe('2024-01-15T11:00:00.000Z')
+    expect(iso('2024-07-15 12:00')).toBe('2024-07-15T10:00:00.000Z')
+    // The hour that comes twice is its first, the hour that is passed over is read by the clock before it.
+    expect(iso('2024-10-27 02:30')).toBe('2024-10-27T00:30:00.000Z')
+    expect(iso('2024-03-31 02:30')).toBe('2024-03-31T01:30:00.000Z')
+    expect(iso('2024-07-15T12:00Z')).toBe('2024-07-15T12:00:00.000Z')
+    expect(value({ kind: 'date', zone: 'Asia/Tokyo' }, '2024-07-15 00:30')).toBe('2024-07-15')
+  })
+
+  it.each([
+    ['fr', '3 août 2024', '2024-08-03'],
+    ['fr', '1er févr. 2024', '2024-02-01'],
+    ['de', 'Montag, 4. März 2024', '2024-03-04'],
+    ['de', '4. MÄRZ 2024', '2024-03-04'],
+    ['es', '3 de marzo de 2024', '2024-03-03'],
+    ['pt-BR', '3 de março de 2024', '2024-03-03'],
+    ['ru', '3 марта 2024', '2024-03-03'],
+    ['fr', '3 August 2024', '2024-08-03'],
+  ])('knows the months of %s: %s', (locale, text, expected) => {
+    expect(value({ kind: 'date', locale }, text)).toBe(expected)
+  })
+
+  it('has the months of its language in its format', () => {
+    expect(value({ kind: 'date', locale: 'it', format: 'D MMM YYYY' }, '3 giugno 2024')).toBe('2024-06-03')
+    expect(value({ kind: 'date', locale: 'it', format: 'D MMM YYYY' }, '3 june 2024')).toMatch(/no date/)
+  })
+})

@@ -1,0 +1,51 @@
+import type { Document } from 'domhandler'
+import { loadOptional } from '../optional-packages.ts'
+import { innerHtml } from './node-html.ts'
+
+/** The text of a page without what stands around it. Shape: null for a page that has no such text. */
+export interface Article {
+  readonly title: string | null
+  readonly byline: string | null
+  readonly excerpt: string | null
+  readonly site: string | null
+  readonly language: string | null
+  readonly published: string | null
+  readonly text: string | null
+  /** HTML. */
+  readonly content: string | null
+}
+
+interface Parsed {
+  readonly title?: string | null
+  readonly byline?: string | null
+  readonly excerpt?: string | null
+  readonly siteName?: string | null
+  readonly lang?: string | null
+  readonly publishedTime?: string | null
+  readonly textContent?: string | null
+  readonly content?: string | null
+}
+type Readability = new (document: unknown) => { parse(): Parsed | null }
+type Linkedom = { parseHTML(html: string): { readonly document: unknown } }
+
+const NONE: Article = { title: null, byline: null, excerpt: null, site: null, language: null, published: null, text: null, content: null }
+
+/** Mozilla's Readability over a copy of the page, which it changes. Errors: EXTRACTOR_INVALID where the packages are not installed. */
+export function readArticle(root: Document): Article {
+  const { Readability } = loadOptional('article', '@mozilla/readability') as { Readability: Readability }
+  const { parseHTML } = loadOptional('article', 'linkedom') as Linkedom
+  // Written out by the standard, so that a simpler parser reads the tree that we have.
+  const { document } = parseHTML(innerHtml(root))
+  const parsed = new Readability(document).parse()
+  if (parsed === null) return NONE
+  return {
+    title: parsed.title ?? null,
+    byline: parsed.byline ?? null,
+    excerpt: parsed.excerpt ?? null,
+    site: parsed.siteName ?? null,
+    language: parsed.lang ?? null,
+    published: parsed.publishedTime ?? null,
+    text: parsed.textContent ?? null,
+    content: parsed.content ?? null,
+  }
+}

@@ -1,0 +1,108 @@
+import type { AnyNode, Document, Element } from 'domhandler'
+import type { JsonNode, JsonValue } from './json-node.ts'
+import { rawText } from './node-text.ts'
+
+/** What one page may cost: elements visited; 16 characters of text count as one. */
+const MAX_WORK = 2_000_000
+const MAX_DEPTH = 64
+
+/** A thing that properties are said of, while the page is read. */
+interface Subject {
+  readonly types: string[]
+  readonly id: string | undefined
+  readonly properties: Map<string, (JsonValue | Subject)[]>
+  isProperty: boolean
+}
+
+/**
+ * RDFa Lite of a page as nodes with `@type`, and `@id` where a `resource` names them. Names lose their vocabulary: `schema:price` is
+ * `price`. What is said of no item (the meta tags of Open Graph) is no node. Source: RDFa Lite 1.1, HTML+RDFa 1.1.
+ */
+export function readRdfa(root: Document): readonly JsonNode[] {
+  const subjects: Subject[] = []
+  const byId = new Map<string, Subject>()
+  const waiting: { readonly node: AnyNode; readonly subject: Subject | undefined }[] = [{ node: root, subject: undefined }]
+  let work = 0
+  for (let at = waiting.pop(); at !== undefined && work < MAX_WORK; at = waiting.pop()) {
+    const { node, subject } = at
+    work += 1
+    const inner = 'attribs' in node ? visit(node, subject) : subject
+    if (!('children' in node)) continue
+    for (let index = node.children.length - 1; index >= 0; index -= 1) {
+      const child = node.children[index]
+      if (child !== undefined) waiting.push({ node: child, subject: inner })
+    }
+  }
+  const built = new Map<Subject, JsonNode>()
+  return subjects.filter((subject) => !subject.isProperty).map((subject) => nodeOf(subject, built, []))
+
+  /** What is said of an element, and of whom its children speak. */
+  function visit(element: Element, subject: Subject | undefined): Subject | undefined {
+    const { typeof: types, property, resource } = element.attribs
+    const begins = types !== undefined || (resource !== undefined && property === undefined)
+    const isKnown = resource !== undefined && byId.has(resource)
+    const own = begins ? subjectOf(types, resource) : undefined
+    if (property === undefined || subject === undefined) return own ?? subject
+    let value: JsonValue | Subject
+    if (own === undefined) {
+      const { content } = element.attribs
+      const text = content ?? element.attribs.datetime ?? urlOf(element) ?? rawText(element)
+      work += Math.ceil(text.length / 16)
+      value = content === undefined ? text.replace(/\s+/g, ' ').trim() : text
+    } else {
+      value = own
+      // One that was spoken of before stays a thing of its own, else two that name each other would both be gone.
+      if (!isKnown) own.isProperty = true
+    }
+    for (const name of names(property)) {
+      const values: (JsonValue | Subject)[] = subject.properties.get(name) ?? []
+      subject.properties.set(name, values)
+      values.push(value)
+    }
+    return own ?? subject
+  }
+
+  function subjectOf(types: string | undefined, id: string | undefined): Subject {
+    const known = id === undefined ? undefined : byId.get(id)
+    const subject: Subject = known ?? { types: [], id, properties: new Map(), isProperty: false }
+    if (known === undefined) subjects.push(subject)
+    if (known === undefined && id !== undefined) byId.set(id, subject)
+    subject.types.push(...names(types ?? ''))
+    return subject
+  }
+}
+
+function urlOf({ attribs }: Element): string | undefined {
+  return attribs.resource ?? attribs.href ?? attribs.src
+}
+
+/** Words without their vocabulary. */
+function names(text: string): string[] {
+  return text.split(/\s+/).flatMap((word) => {
+    const name = word.replace(/^.*[/#:]/, '')
+    return name === '' ? [] : [name]
+  })
+}
+
+/** Shape: one node per subject, also where several speak of it; what leads back to itself ends there. */
+function nodeOf(subject: Subject, built: Map<Subject, JsonNode>, open: readonly Subject[]): JsonNode {
+  const known = built.get(subject)
+  if (known !== undefined) return known
+  const within = [...open, subject]
+  const entries = [...subject.properties].map(([name, values]): [string, JsonValue] => [
+    name,
+    values.flatMap((value): JsonValue[] => {
+      if (!isSubject(value)) return [value]
+      return within.includes(value) || within.length >= MAX_DEPTH ? [] : [nodeOf(value, built, within)]
+    }),
+  ])
+  const id: [string, JsonValue][] = subject.id === undefined ? [] : [['@id', subject.id]]
+  const types: [string, JsonValue][] = subject.types.length === 0 ? [] : [['@type', subject.types]]
+  const node = Object.fromEntries([...types, ...id, ...entries])
+  built.set(subject, node)
+  return node
+}
+
+function isSubject(value: JsonValue | Subject): value is Subject {
+  return typeof value === 'object' && value !== null && 'properties' in value && value.properties instanceof Map
+}

@@ -1,0 +1,43 @@
+/** Names of the months in a language. */
+export interface MonthNames {
+  /** Part of a regular expression, one group, case ignored. */
+  readonly expression: string
+  /** From 1; 0 for none. Shape: lower case, as the expression matched it. */
+  numberOf(name: string): number
+}
+
+const ENGLISH = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
+
+export const MONTHS_IN_ENGLISH: MonthNames = {
+  expression: `(${ENGLISH.join('|')})[a-z]*\\.?`,
+  numberOf: (name) => ENGLISH.indexOf(name.slice(0, 3)) + 1,
+}
+
+/** Long and short names, alone and within a date, which are other forms in many languages. Errors: RangeError for no language tag. */
+export function monthNames(locale: string): MonthNames {
+  const numbers = new Map<string, number>()
+  for (let month = 1; month <= 12; month += 1) {
+    const date = new Date(Date.UTC(2024, month - 1, 15))
+    for (const style of ['long', 'short'] as const) {
+      for (const day of [undefined, 'numeric'] as const) {
+        const format = new Intl.DateTimeFormat(locale, { timeZone: 'UTC', month: style, ...(day === undefined ? {} : { day }) })
+        const name = format.formatToParts(date).find(({ type }) => type === 'month')?.value
+        // Where months are only numbered there is nothing to read.
+        if (name !== undefined && /\p{L}/u.test(name)) numbers.set(bare(name), month)
+      }
+    }
+  }
+  const names = [...numbers.keys()].toSorted((a, b) => b.length - a.length)
+  return {
+    expression: names.length === 0 ? MONTHS_IN_ENGLISH.expression : `(${names.map(escaped).join('|')})\\.?`,
+    numberOf: (name) => numbers.get(bare(name)) ?? 0,
+  }
+}
+
+function bare(name: string): string {
+  return name.toLowerCase().replace(/\.$/, '')
+}
+
+function escaped(name: string): string {
+  return name.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&').replace(/\s+/g, '\\s+')
+}

@@ -1,0 +1,35 @@
+import { findCurrency, isCurrency } from './currencies.ts'
+
+/** An amount of one currency, as a record holds it. */
+export interface Money {
+  /** Decimal as text, with the digits of the scale: `1299.00`. */
+  readonly amount: string
+  /** ISO 4217. */
+  readonly currency: string
+}
+
+/** A text taken apart. Shape: `amount` is what is left without the currency; `problem` where no currency can be told. */
+export type MoneyParts =
+  | { readonly kind: 'parts'; readonly amount: string; readonly currency: string }
+  | { readonly kind: 'problem'; readonly problem: string }
+
+/**
+ * Which currency an amount is in: the one that the text names, else the one that the extractor found elsewhere, else the one that the
+ * extractor states. A sign that several currencies have (`$`, `kr`) is that of the others.
+ */
+export function moneyParts(text: string, found: string | undefined, stated: string | undefined): MoneyParts {
+  const mention = findCurrency(text)
+  const amount = mention?.rest ?? text
+  if (mention?.code !== undefined) return { kind: 'parts', amount, currency: mention.code }
+  const elsewhere = found === undefined ? undefined : currencyOf(found)
+  const currency = elsewhere ?? stated
+  if (currency !== undefined) return { kind: 'parts', amount, currency }
+  const shown = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
+  const why = mention === undefined ? 'names no currency' : `has the sign ${mention.text}, which several currencies have`
+  return { kind: 'problem', problem: `${shown} ${why}; say its \`currency\`` }
+}
+
+function currencyOf(text: string): string | undefined {
+  const code = text.trim().toUpperCase()
+  return isCurrency(code) ? code : findCurrency(text)?.code
+}

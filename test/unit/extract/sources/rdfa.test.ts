@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest'
+import { dataFrom, fieldFrom } from '../../../support/extraction.ts'
+
+const html = `<div vocab="https://schema.org/" typeof="Product" resource="#p">
+  <h1 property="name">Lamp</h1><img property="image" src="/l.jpg"><a property="url" href="/lamp">x</a>
+  <div property="offers" typeof="schema:Offer"><span property="schema:price" content="12.50">12,50 €</span><meta property="priceCurrency" content="EUR">
+    <time property="validFrom" datetime="2024-05-06">May</time></div>
+  <div property="brand" typeof="Brand"><b property="name">B</b></div>
+</div>
+<p resource="#p"><i property="sku">S1</i></p><div typeof="Organization"><b property="name legalName">Shop</b></div>`
+
+describe('RDFa Lite', () => {
+  it('gives a property to the nearest thing around it, by types without their vocabulary', () => {
+    expect(fieldFrom('{ rdfa: Product.name }', html)).toBe('Lamp')
+    expect(fieldFrom('{ rdfa: Product.brand.name }', html)).toBe('B')
+    expect(fieldFrom('{ rdfa: Product.image, type: url }', html)).toBe('http://shop.example.test/l.jpg')
+    expect(fieldFrom('{ rdfa: Product.url, type: url }', html)).toBe('http://shop.example.test/lamp')
+    expect(fieldFrom('{ rdfa: Offer.validFrom, type: date }', html)).toBe('2024-05-06')
+    expect(fieldFrom('{ rdfa: Organization.legalName }', html)).toBe('Shop')
+  })
+
+  it('adds what is said of a resource elsewhere', () => {
+    expect(fieldFrom('{ rdfa: Product.sku }', html)).toBe('S1')
+  })
+
+  it('is read as nested records and as money', () => {
+    expect(fieldFrom('{ rdfa: Product.offers, type: money }', html)).toEqual({ amount: '12.50', currency: 'EUR' })
+    expect(fieldFrom('{ rdfa: Product.offers, type: list, fields: { p: { rdfa: price, type: double } } }', html)).toEqual([{ p: 12.5 }])
+  })
+
+  it('ends where things refer to each other, and costs a bounded time', () => {
+    const circle =
+      '<div typeof=A resource="#a"><div property=b typeof=B resource="#b"><div property=a typeof=A resource="#a"><i property=n>N</i></div></div></div>'
+    expect(fieldFrom('{ rdfa: A.n }', circle)).toBe('N')
+    const nested = `${'<div typeof=A property=a>'.repeat(2_000)}<i property=n>x</i>`
+    expect(fieldFrom('{ rdfa: A.n }', nested)).toBeNull()
+    const repeated = `<div typeof=A>${'<p property=t>x'.repeat(3)}${'<b property=t>'.repeat(1_500)}${'y'.repeat(50_000)}</b>`
+    expect(fieldFrom('{ rdfa: A.t }', repeated)).toBe('x')
+  })
+
+  it('is no node where nothing has a type, as with the meta tags of Open Graph', () => {
+    expect(fieldFrom('{ rdfa: Product.title }', '<meta property=og:title content=x>')).toBeNull()
+  })
+})
+
+describe('links of a page', () => {
+  const head =
+    '<base href="/dir/"><link rel="stylesheet" href=a.css><link rel="Canonical" href="p?x=1"><link rel="alternate" hreflang="de-AT" href="/at"><link rel="alternate" hreflang="x-default" href="/"><ul><li>a<li>b</ul>'
+
+  it('are URLs by their type and language, resolved', () => {
+    expect(fieldFrom('{ link: canonical }', head)).toBe('http://shop.example.test/dir/p?x=1')
+    expect(fieldFrom('{ link: alternate, hreflang: de-at }', head)).toBe('http://shop.example.test/at')
+    expect(fieldFrom('{ link: alternate, type: list, items: url }', head)).toEqual([
+      'http://shop.example.test/at',
+      'http://shop.example.test/',
+    ])
+    expect(fieldFrom('{ link: next }', head)).toBeNull()
+    const all = '{ link: alternate, type: list, fields: { lang: "@hreflang", url: { select: "@href", type: url } } }'
+    expect(fieldFrom(all, head)).toEqual([
+      { lang: 'de-AT', url: 'http://shop.example.test/at' },
+      { lang: 'x-default', url: 'http://shop.example.test/' },
+    ])
+  })
+
+  it('are those of the page for each of its records', () => {
+    expect(fieldFrom('{ select: li, type: list, fields: { t: "::text", c: { link: canonical } } }', head)).toEqual([
+      { t: 'a', c: 'http://shop.example.test/dir/p?x=1' },
+      { t: 'b', c: 'http://shop.example.test/dir/p?x=1' },
+    ])
+  })
+})
+
+describe('the article of a page', () => {
+  const text = 'The lamp is a fine lamp, made by people who know how lamps are made, and it burns for a long time. '
+  const page = `<html lang=en><head><title>Lamps - Shop</title><meta property=og:site_name content=Shop></head><body><nav><a href=/>Home</a></nav>
+    <article><h1>Lamps</h1><p class=byline>By Ada</p><p>${text.repeat(4)}</p><p>${text.repeat(3)}<b>bold</b> and <a href="/x">x</a></p><ul><li>one</li></ul></article><footer>Imprint</footer></body>`
+
+  it('is its text, its HTML or Markdown, and what is known of it', () => {
+    expect(fieldFrom('{ article: text }', page)).toMatch(/^(?!.*Imprint).*fine lamp.*bold and x/)
+    expect(fieldFrom('{ article: content, type: html }', page)).toContain('<b>bold</b>')
+    expect(fieldFrom('{ article: content, type: markdown }', page)).toMatch(/\*\*bold\*\* and \[x\]\(\/x\)[\s\S]*- +one/)
+    expect(fieldFrom('{ article: site }', page)).toBe('Shop')
+    expect(fieldFrom('{ article: language }', page)).toBe('en')
+    expect(fieldFrom('{ article: published, type: timestamp }', page)).toBeNull()
+  })
+
+  it('is none where there is no such text', () => {
+    expect(fieldFrom('{ article: text }', '')).toBeNull()
+  })
+
+  it('leaves the page as it was for the other fields', () => {
+    const definition = `name: t\nversion: 1\nfields: { a: { article: title }, n: 'nav a', f: footer }`
+    expect(dataFrom(definition, page)).toMatchObject([{ n: 'Home', f: 'Imprint' }])
+  })
+})
+
+describe('Markdown', () => {
+  it('is made of the HTML inside an element', () => {
+    const html = '<main><h2>T</h2><p>a <em>b</em></p><script>x()</script><pre><code class="language-js">1</code></pre></main>'
+    expect(fieldFrom('{ select: main, type: markdown }', html)).toBe('## T\n\na *b*\n\n```js\n1\n```')
+  })
+})
