@@ -1,6 +1,5 @@
 import { readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
-import { decodeOffsetMap } from '../kafka/offset-map.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { completeTask } from '../message/complete-task.ts'
@@ -12,6 +11,7 @@ import { LANES } from '../message/topics.ts'
 import { murmur2 } from '../url/partition.ts'
 import { extractGroupsOf, type GroupTotals, groupTotals } from './extract-totals.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
+import { type WaitingBounds, waitingBounds } from './waiting-bounds.ts'
 
 export interface AuditReport {
   /** Distinct tasks in the logs of the lanes. */
@@ -210,7 +210,7 @@ async function readTasks(runtime: Runtime, pass: Pass, tasks: Map<string, TaskEn
     const isCopy = isDelayed || message.headers[HEADER.origTopic] !== undefined || message.headers[HEADER.moved] !== undefined
     const entry = tasks.get(task.taskId) ?? { url: task.url, produced: false, waiting: false, ended: undefined }
     entry.produced ||= !isCopy
-    entry.waiting ||= pass.bounds.waiting(message)
+    entry.waiting ||= pass.bounds.waiting.isWaiting(message)
     tasks.set(task.taskId, entry)
   }
   return { malformed }
@@ -257,28 +257,6 @@ async function* messagesOf(runtime: Runtime, topics: readonly string[], { bounds
     yield* event.messages
   }
   signal?.throwIfAborted()
-}
-
-/** True for a message that its group has not finished: at or above the committed offset, and not completed in its map. */
-type WaitingBounds = (message: KafkaMessage) => boolean
-
-async function waitingBounds(runtime: Runtime): Promise<WaitingBounds> {
-  const { topics, groups, admin } = runtime
-  const lanes = LANES.map((lane) => topics.urls[lane])
-  const delays = topics.delays.map(({ topic }) => topic)
-  const lags = [...(await admin.lag(groups.fetch, lanes)), ...(await admin.lag(groups.delay, delays))]
-  const bounds = new Map<PartitionId, { readonly base: bigint; readonly span: bigint; readonly incomplete: ReadonlySet<number> }>()
-  for (const { topic, partition, committed, low, end, metadata } of lags) {
-    const base = committed ?? low
-    const decoded = decodeOffsetMap(metadata, base, end)
-    const map = decoded.kind === 'map' ? decoded.map : { span: 0, incomplete: [] }
-    bounds.set(partitionId(topic, partition), { base, span: BigInt(map.span), incomplete: new Set(map.incomplete) })
-  }
-  return ({ topic, partition, offset }) => {
-    const bound = bounds.get(partitionId(topic, partition))
-    if (bound === undefined || offset < bound.base) return false
-    return offset - bound.base >= bound.span || bound.incomplete.has(Number(offset - bound.base))
-  }
 }
 
 async function messageCount(runtime: Runtime, topics: readonly string[]): Promise<number> {

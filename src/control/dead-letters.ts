@@ -144,6 +144,13 @@ export async function* findDeadLetters(
   }
 }
 
+/** These messages of dead-letters, with what was done about them. */
+export async function listedDeadLetters(runtime: Runtime, messages: readonly KafkaMessage[]): Promise<ListedDeadLetter[]> {
+  if (messages.length === 0) return []
+  const resolved = await resolvedLetters(runtime)
+  return messages.map((message) => listed(message, resolved))
+}
+
 /** Registrable domain that a dead letter is about; undefined where its key names none. */
 export function domainOf({ key }: Pick<ListedDeadLetter, 'key'>): string | undefined {
   if (key === null || key === '') return undefined

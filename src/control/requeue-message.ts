@@ -9,7 +9,7 @@ import type { MessageCodec } from '../message/codec.ts'
 import { completeTask } from '../message/complete-task.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
-import { HEADER, headerValue } from '../message/header-names.ts'
+import { HEADER, headerValue, ONLY_STAGE } from '../message/header-names.ts'
 import { requeuedTaskId } from '../message/ids.ts'
 import { LANES, type TopicNames } from '../message/topics.ts'
 import { partitionFor } from '../url/partition.ts'
@@ -48,8 +48,8 @@ export interface RequeueParts {
 const EXTRACT = 'extract'
 
 /**
- * What a dead letter becomes when it is tried again. One of extract is its page once more, for the one extractor that failed; any other
- * is a task of its own, from its first attempt on, since the first task has its final outcome already.
+ * What a dead letter becomes when it is tried again. One of a stage that reads pages is its page once more, for the extractor or the stage
+ * that failed; any other is a task of its own, from its first attempt on, since the first task has its final outcome already.
  */
 export async function requeueOf(found: FoundDeadLetter, parts: RequeueParts): Promise<Requeue> {
   const value = await wholeValue(found, parts)
@@ -117,7 +117,8 @@ function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, p
     if (isMillraceError(error) && error.disposition === 'dead-letter') return not('unreadable', errorText(error))
     throw error
   }
-  const name = listed.info.extractor?.split(':')[0]
+  const { stage, extractor } = listed.info
+  const only = stage === 'frontier' ? ONLY_STAGE.frontier : (extractor?.split(':')[0] ?? ONLY_STAGE.extract)
   const count = layout().partitionsOf(topics.html)
   return {
     kind: 'page',
@@ -126,7 +127,7 @@ function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, p
       partition: message.key === null ? message.partition % count : partitionFor(message.key, count),
       key: message.key,
       value,
-      headers: { ...carriedHeaders(message), ...(name === undefined ? {} : { [HEADER.only]: name }), [HEADER.requeued]: placeOf(message) },
+      headers: { ...carriedHeaders(message), [HEADER.only]: only, [HEADER.requeued]: placeOf(message) },
       // Not that of the page: html may be about to drop what was fetched then.
       timestamp: now,
     },

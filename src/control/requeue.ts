@@ -226,10 +226,10 @@ class PartitionResolving {
   }
 }
 
-/** A page that no extractor could read is buried once by each group, and put back once for all. */
+/** A page that can't be read is buried once by each extract group, and put back once for all. */
 function wholePageOf({ info }: ListedDeadLetter, html: string): string | undefined {
-  const { original, extractor } = info
-  return extractor === undefined && original?.topic === html ? `${original.partition}:${original.offset}` : undefined
+  const { original, extractor, stage } = info
+  return extractor === undefined && stage === 'extract' && original?.topic === html ? `${original.partition}:${original.offset}` : undefined
 }
 
 class Tally {

@@ -15,6 +15,7 @@ import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
 import { applyTopics } from './topics.ts'
 import { startUrlsRetention } from './urls-retention.ts'
+import { listenForCommands } from './worker-socket.ts'
 
 export interface RunOptions {
   /** None: what is queued is worked off. */
@@ -58,6 +59,7 @@ export interface RunReport {
 }
 
 const LOOK_EVERY_MS = 200
+const STAGES = ['fetch', 'delay', 'frontier', 'extract']
 
 /**
  * The main job: every stage in this process, until the crawl has ended. Stages are started from the end of the flow to its beginning
@@ -137,6 +139,8 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
   runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
   await stages.start('fetch', fetch, signal)
   runtime.onClose('retention of urls', startUrlsRetention(runtime))
+  const socket = { dataDir: runtime.dataDir, stages: STAGES, worker: fetch, observer: runtime.observer }
+  runtime.onClose('socket for commands', await listenForCommands(socket))
   await beat(runtime, 'frontier', groups.frontier)
   await beat(runtime, 'delay', groups.delay)
   await beat(runtime, 'fetch', groups.fetch)

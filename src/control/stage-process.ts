@@ -10,6 +10,7 @@ import type { Runtime } from './runtime.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
 import { startUrlsRetention } from './urls-retention.ts'
+import { listenForCommands } from './worker-socket.ts'
 
 export type StageName = 'fetch' | 'extract' | 'frontier' | 'delay'
 
@@ -57,6 +58,8 @@ async function startStage(
       runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
       await stages.start('fetch', fetch, aborting)
       runtime.onClose('retention of urls', startUrlsRetention(runtime))
+      const socket = { dataDir: runtime.dataDir, stages: ['fetch'], worker: fetch, observer: runtime.observer }
+      runtime.onClose('socket for commands', await listenForCommands(socket))
       return { groupId: groups.fetch, own: [] }
     }
     case 'delay':

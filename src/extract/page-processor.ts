@@ -4,7 +4,7 @@ import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { Page } from '../message/generated/types.ts'
-import { HEADER } from '../message/header-names.ts'
+import { HEADER, ONLY_STAGE } from '../message/header-names.ts'
 import { inFilter, type ReplayRequest } from '../message/replay-request.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import type { ExtractorTotals } from './offset-metadata.ts'
@@ -107,7 +107,7 @@ export function createPageProcessor(
   function namesFor(message: KafkaMessage, page: Page, request: ReplayRequest | undefined, isReplay: boolean): readonly string[] {
     const only = headerText(message.headers, HEADER.only)
     const all = extraction.matching(page)
-    const matching = only === undefined ? all : all.filter((name) => name === only)
+    const matching = only === undefined || only === ONLY_STAGE.extract ? all : all.filter((name) => name === only)
     if (request !== undefined) {
       return inFilter(page, request.filter, registrableDomain) ? matching.filter((name) => name === request.extractor) : []
     }

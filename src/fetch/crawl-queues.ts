@@ -79,4 +79,9 @@ export class CrawlQueues<T extends { readonly crawlId: string | null }> {
     this.#size -= taken.length
     return taken
   }
+
+  /** Crawl by crawl, each in order. */
+  *[Symbol.iterator](): Generator<T> {
+    for (const queue of this.#queues.values()) yield* queue
+  }
 }

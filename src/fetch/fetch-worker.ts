@@ -16,6 +16,7 @@ import { ConditionalRequests } from './conditional-requests.ts'
 import { CookieJars } from './cookie-jars.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
 import { FetchTask, type TaskStep } from './fetch-task.ts'
+import { type FetchView, fetchView, type TaskView, taskViews } from './fetch-view.ts'
 import { IntakeQueue } from './intake-queue.ts'
 import { LoadControl } from './load-control.ts'
 import type { QueuedTask } from './queued-task.ts'
@@ -60,6 +61,7 @@ export class FetchWorker extends BaseService {
   readonly #outcomes: OutcomePublisher
   readonly #working = new Set<Promise<void>>()
   readonly #underWay = new AttemptsUnderWay()
+  readonly #turns = new Set<QueuedTask>()
   #isTaking = true
   #isHeld = false
   #isPumpDue = false
@@ -140,6 +142,17 @@ export class FetchWorker extends BaseService {
   /** Tasks that wait in site queues, and those whose request is under way. */
   get load(): { readonly waiting: number; readonly inFlight: number; readonly sites: number } {
     return { waiting: this.#scheduler.waiting, inFlight: this.#scheduler.inFlight, sites: this.#scheduler.siteCount }
+  }
+
+  /** What is in memory, and what it waits for. */
+  view(): FetchView {
+    const stalledBy = this.#gate.isAway ? 'state-store' : this.#isHeld ? 'disk' : null
+    return fetchView(this.#scheduler, this.#options.clock.mono(), stalledBy)
+  }
+
+  /** Where the tasks of a canonical URL are in this worker. */
+  find(canonicalUrl: string): readonly TaskView[] {
+    return taskViews(this.#scheduler, this.#turns, canonicalUrl, this.#options.clock.mono())
   }
 
   /** True: no request starts until it is called with false; what came in waits. For a disk that runs full, or an operator. */
@@ -336,12 +349,14 @@ export class FetchWorker extends BaseService {
     const { clock } = this.#options
     const turn = new Turn({ scheduler: this.#scheduler, queued, clock, onChange: () => this.#pumpSoon() })
     let after: 'under way' | 'settled' | 'dropped' = 'dropped'
+    this.#turns.add(queued)
     try {
       after = this.#next(queued, await this.#task.run(queued, turn, this.aborted.signal), turn)
     } catch (error) {
       turn.close()
       after = (await this.#failed(queued.entry, queued.task, error)) ? 'settled' : 'dropped'
     } finally {
+      this.#turns.delete(queued)
       turn.close()
       if (after !== 'under way') this.#ended(queued, after === 'settled')
     }
@@ -358,7 +373,7 @@ export class FetchWorker extends BaseService {
         this.#options.observer.emit('LimiterWaited', { reason: step.reason })
         if (step.concurrency !== undefined) this.#scheduler.setConcurrency(queued.key, step.concurrency, this.#options.clock.mono())
         if (!this.#spiller.isLong(step.waitMs)) {
-          turn.putBack(step.waitMs)
+          turn.putBack(step.waitMs, step.reason)
           return 'under way'
         }
         turn.leave()

@@ -31,6 +31,8 @@ export class SiteQueue<T extends SiteTask> {
   paceIntervalMs = 0
   probing = false
   inFlight = 0
+  /** What the limiter said when it last said wait; undefined: it never did. */
+  waitReason: string | undefined
   /** Monotonic ms before which nothing of the site starts. */
   wakeAt = 0
   /** Time at which the scheduler's heap holds the site; so each wait is held once. */
@@ -102,6 +104,11 @@ export class SiteQueue<T extends SiteTask> {
       return task
     }
     return undefined
+  }
+
+  /** What waits in a lane, crawl by crawl, each in order. */
+  waitingIn(lane: Lane): Iterable<T> {
+    return this.#lanes[lane]
   }
 
   /** Tasks of one window that wait here. */

@@ -37,10 +37,12 @@ export class Turn {
     this.#onChange()
   }
 
-  /** Back to the head of its site, which sleeps. */
-  putBack(waitMs: number): void {
+  /** Back to the head of its site, which sleeps. `reason`: as the limiter says it. */
+  putBack(waitMs: number, reason: string): void {
     this.#phase = 'over'
     const now = this.#clock.mono()
+    const site = this.#scheduler.site(this.#queued.key)
+    if (site !== undefined) site.waitReason = reason
     this.#scheduler.putBack(this.#queued, now + waitMs, now)
     this.#onChange()
   }

@@ -13,7 +13,7 @@ import type { Observer } from '../kernel/observe.ts'
 import { decodeText } from '../message/charset.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { Page } from '../message/generated/types.ts'
-import { HEADER } from '../message/header-names.ts'
+import { HEADER, ONLY_STAGE } from '../message/header-names.ts'
 import { unpackPageBody } from '../message/page-body.ts'
 import type { StateStore } from '../state/state-store.ts'
 import type { ScopeVerdict } from '../url/scope.ts'
@@ -155,7 +155,8 @@ export class FrontierWorker extends BaseService {
 
   /** A message that is no page is extract's to bury: it reads every message of this topic too. */
   async #pageOf(entry: WindowEntry): Promise<Page | undefined> {
-    if (headerText(entry.message.headers, HEADER.only) !== undefined) return undefined
+    const only = headerText(entry.message.headers, HEADER.only)
+    if (only !== undefined && only !== ONLY_STAGE.frontier) return undefined
     try {
       await this.#options.codec.ensureSchemas([entry.message.value])
       return this.#options.codec.decode('Page', entry.message.value)

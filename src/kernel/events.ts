@@ -299,6 +299,7 @@ export const EVENTS = {
     throttleBy: 'topic',
   },
   RetentionFailed: { level: 'warn', message: 'old tasks could not be deleted; it is tried again', throttleMs: 60_000 },
+  WorkerSocketFailed: { level: 'warn', message: 'no socket for commands could be made: explain and status will know less of this process' },
   HeartbeatFailed: { level: 'warn', message: 'the heartbeat of this worker could not be stored', throttleMs: 30_000 },
 } as const satisfies Record<string, EventDefinition>
 

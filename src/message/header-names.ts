@@ -25,11 +25,14 @@ export const HEADER = {
   fullSha256: 'millrace-full-sha256',
   /** Version of the layout under which a task was sent to its right partition. */
   moved: 'millrace-moved',
-  /** The one extractor that a requeued page is meant for; the frontier skips such pages. */
+  /** Whom a requeued page is meant for: an extractor by its name, or one of `ONLY_STAGE`. Everybody else passes it over. */
   only: 'millrace-only',
   /** `PARTITION:OFFSET` of the dead letter that a requeued task or page was. */
   requeued: 'millrace-requeued',
 } as const
+
+/** Values of `millrace-only` that no extractor can have as its name. */
+export const ONLY_STAGE = { extract: '@extract', frontier: '@frontier' } as const
 
 /** Headers as they come from Kafka or go to it. */
 export type Headers = Readonly<Record<string, string | Buffer>>

@@ -46,7 +46,7 @@ export const deadLettersCommand: CommandDefinition = (contextOf) => {
 
 function filtered(command: Command): Command {
   return command
-    .option('--stage <stage>', 'of this stage alone: fetch, delay, extract')
+    .option('--stage <stage>', 'of this stage alone: fetch, delay, frontier, extract')
     .option('--code <code>', 'with this error code alone')
     .option('--domain <domain>', 'of this registrable domain alone')
     .option('--since <time>', 'written at or after a time')

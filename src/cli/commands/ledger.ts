@@ -12,6 +12,16 @@ export const statusCommand: CommandDefinition = (contextOf) =>
       await showStatus(contextOf(running), flags.watch === true)
     })
 
+export const explainCommand: CommandDefinition = (contextOf) =>
+  new Command('explain')
+    .description('where a URL is, what it waits for and until when, and what happened to it')
+    .argument('<url>', 'the URL, in any spelling of it')
+    .addHelpText('after', '\nExample:\n  millrace explain https://books.example/1')
+    .action(async (url: string, _: object, running: Command) => {
+      const { explainUrl } = await import('../explain-session.ts')
+      await explainUrl(contextOf(running), url)
+    })
+
 export const auditCommand: CommandDefinition = (contextOf) =>
   new Command('audit')
     .description('the ledger: every URL against its outcome; ends with 1 when they differ')

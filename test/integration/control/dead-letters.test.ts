@@ -149,7 +149,7 @@ describe('requeue of a URL', () => {
 describe('requeue of a page', () => {
   const page = testPage('<h1>p</h1>', 'http://p.example/')
 
-  it('writes its bytes for the one extractor that failed, or once for all where none could read it', async () => {
+  it('writes its bytes for the one extractor that failed, once for all where none could read it, and for the frontier alone', async () => {
     const { topics, codec } = runtime
     const value = codec.encode('Page', page, topics.html)
     const stored = read(topics.html, 4n, page.canonicalUrl, value, { 'x-own': Buffer.from('1'), ...buffers(codec.headers('Page')) })
@@ -157,9 +157,10 @@ describe('requeue of a page', () => {
     await bury(stored, { ...failed, extractor: 'book:2' })
     await bury({ ...stored, offset: 5n }, { ...failed, code: 'EXTRACT_PAGE_BROKEN' })
     await bury({ ...stored, offset: 5n }, { ...failed, code: 'EXTRACT_PAGE_BROKEN' })
-    expect(await requeue(true)).toMatchObject({ tasks: 0, pages: 2, samePage: 1 })
+    await bury({ ...stored, offset: 6n }, { ...failed, stage: 'frontier', code: 'EXTRACT_PAGE_BROKEN' })
+    expect(await requeue(true)).toMatchObject({ tasks: 0, pages: 3, samePage: 1 })
     const written = await committed(runtime, topics.html)
-    expect(written.map(({ headers }) => headers[HEADER.only]?.toString())).toEqual(['book', undefined])
+    expect(written.map(({ headers }) => headers[HEADER.only]?.toString())).toEqual(['book', '@extract', '@frontier'])
     for (const message of written) {
       expect(message.value).toEqual(value)
       expect(message.key?.toString()).toBe(page.canonicalUrl)

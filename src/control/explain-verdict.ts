@@ -1,0 +1,215 @@
+import type { TaskView } from '../fetch/fetch-view.ts'
+import type { Outcome } from '../message/generated/types.ts'
+import { isFinal } from '../message/outcome.ts'
+import type { ListedDeadLetter } from './dead-letters.ts'
+import type { PagePlace, WaitingTask } from './explain-places.ts'
+import type { PaceFact, SiteReport } from './sites.ts'
+
+/**
+ * under-way: its turn has come in a worker. waiting: in a lane, read or not. delayed: in a delay topic. fetched, ended, failed: its last
+ * outcome is final. unknown: the topics hold nothing of it.
+ */
+export type UrlState = 'under-way' | 'waiting' | 'delayed' | 'fetched' | 'ended' | 'failed' | 'unknown'
+
+/** What a URL that is not at its end waits for. */
+export type WaitsFor =
+  | 'fetch-worker'
+  | 'delay-worker'
+  | 'due-time'
+  | 'paused'
+  | 'state-store'
+  | 'disk'
+  | 'turn'
+  | 'request'
+  /** As the limiter says it: rate, concurrency, crawl-delay, back-off, warm-up. */
+  | (string & {})
+
+export interface RobotsOfUrl {
+  readonly verdict: string
+  readonly allowed: boolean
+  /** The line that decides; null: none does. */
+  readonly rule: string | null
+  readonly fetchedAt: number
+}
+
+export interface UrlFacts {
+  readonly now: number
+  readonly waiting: readonly WaitingTask[]
+  readonly inWorkers: readonly (TaskView & { readonly pid: number; readonly stalledBy: string | null })[]
+  readonly outcomes: readonly Outcome[]
+  readonly page: PagePlace | null
+  readonly deadLetters: readonly ListedDeadLetter[]
+  readonly site: Pick<SiteReport, 'key' | 'limiter'> & {
+    readonly pace: Pick<SiteReport['pace'], 'paused' | 'ratePerSecond' | 'concurrency' | 'crawlDelayMs'>
+  }
+  readonly robots: RobotsOfUrl | null
+  readonly members: { readonly fetch: number; readonly delay: number }
+}
+
+export interface UrlVerdict {
+  readonly state: UrlState
+  /** What it waits for; null: nothing, it is at its end or unknown. */
+  readonly waitsFor: WaitsFor | null
+  /** Epoch ms until which it waits at least, as far as anybody can tell; null: nobody can. */
+  readonly until: number | null
+  /** Sentences for people. */
+  readonly lines: readonly string[]
+}
+
+/** Where a URL is and what it waits for, out of all that is known. Pure. */
+export function explainVerdict(facts: UrlFacts): UrlVerdict {
+  const underWay = facts.inWorkers.find(({ state }) => state === 'turn')
+  if (underWay !== undefined) return turnVerdict(facts, underWay)
+  const inWorker = facts.inWorkers[0]
+  if (inWorker !== undefined) return workerVerdict(facts, inWorker)
+  const inLane = facts.waiting.find(({ dueAt }) => dueAt === null)
+  if (inLane !== undefined) return laneVerdict(facts, inLane)
+  const delayed = [...facts.waiting].sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0))[0]
+  if (delayed !== undefined) return delayVerdict(facts, delayed)
+  return endVerdict(facts)
+}
+
+function turnVerdict(facts: UrlFacts, { pid, attempt, stalledBy, url }: UrlFacts['inWorkers'][number]): UrlVerdict {
+  const waitsFor = stalledBy ?? 'request'
+  const what = stalledBy === null ? 'robots.txt and the limiter are asked, or its request is under way' : `it waits for the ${stalledBy}`
+  return {
+    state: 'under-way',
+    waitsFor,
+    until: null,
+    lines: [`its turn has come in process ${pid} (attempt ${attempt}, ${url}): ${what}`, ...robotsLines(facts)],
+  }
+}
+
+function workerVerdict(facts: UrlFacts, view: UrlFacts['inWorkers'][number]): UrlVerdict {
+  const { pid, before, siteWaitMs, siteWaitReason, site, siteInFlight, siteConcurrency, stalledBy } = view
+  const lines = [`waits in process ${pid} behind ${count(before, 'task')} of ${site}`]
+  const busy = siteInFlight >= siteConcurrency ? 'concurrency' : undefined
+  const waitsFor = stalledBy ?? (siteWaitMs > 0 ? (siteWaitReason ?? 'rate') : (busy ?? 'turn'))
+  const until = facts.now + siteWaitMs + before * intervalMs(facts.site.pace)
+  if (stalledBy !== null) lines.push(`the worker starts no request: it waits for the ${stalledBy}`)
+  else if (siteWaitMs > 0) lines.push(`${site} may be asked again in ${duration(siteWaitMs)} (${waitsFor})`)
+  else if (busy !== undefined) lines.push(`${count(siteInFlight, 'request')} of ${site} under way, no more are allowed`)
+  lines.push(...paceLines(facts), ...robotsLines(facts))
+  return { state: 'waiting', waitsFor, until: stalledBy === null ? until : null, lines }
+}
+
+function laneVerdict(facts: UrlFacts, task: WaitingTask): UrlVerdict {
+  const lines = [
+    `waits in ${task.topic}, partition ${task.partition}, offset ${task.offset}: ${count(task.before, 'message')} from the first that is not finished${attemptText(task)}`,
+  ]
+  if (facts.members.fetch === 0) {
+    lines.push('no fetch worker runs')
+    return { state: 'waiting', waitsFor: 'fetch-worker', until: null, lines: [...lines, ...robotsLines(facts)] }
+  }
+  const wait = siteWait(facts)
+  lines.push(...timeLines(facts, task), ...(wait.line === undefined ? [] : [wait.line]), ...paceLines(facts), ...robotsLines(facts))
+  return { state: 'waiting', waitsFor: wait.reason ?? 'turn', until: wait.until, lines }
+}
+
+function delayVerdict(facts: UrlFacts, task: WaitingTask): UrlVerdict {
+  const { dueAt, reason, topic, partition, offset } = task
+  const why = reason === null ? '' : ` (${reason})`
+  const when = dueAt === null ? '' : ` until ${time(dueAt)}, ${relative(dueAt, facts.now)}`
+  const lines = [`waits in ${topic}, partition ${partition}, offset ${offset}${when}${why}${attemptText(task)}`]
+  const waitsFor = facts.members.delay === 0 ? 'delay-worker' : facts.site.pace.paused.value === true ? 'paused' : 'due-time'
+  if (facts.members.delay === 0) lines.push('no delay worker runs, so it stays there')
+  if (facts.site.pace.paused.value === true) lines.push(pausedLine(facts))
+  lines.push(...timeLines(facts, task), ...paceLines(facts), ...robotsLines(facts))
+  return { state: 'delayed', waitsFor, until: dueAt, lines }
+}
+
+function endVerdict(facts: UrlFacts): UrlVerdict {
+  const last = facts.outcomes.findLast(({ kind }) => isFinal(kind)) ?? facts.outcomes.at(-1)
+  const letter = facts.deadLetters.at(-1)
+  const letterLines = facts.deadLetters.map(
+    ({ partition, offset, info, resolved }) =>
+      `dead letter ${partition}:${offset}: ${info.code ?? 'without a code'} at ${info.stage ?? 'an unknown stage'}${resolved === undefined ? '' : `, ${resolved.action}`}`,
+  )
+  const end = { waitsFor: null, until: null } as const
+  if (last === undefined) {
+    if (letter !== undefined) return { state: 'failed', ...end, lines: letterLines }
+    return { state: 'unknown', ...end, lines: ['never seen: no topic holds anything of it', ...robotsLines(facts)] }
+  }
+  const status = last.status === null ? '' : `, status ${last.status}`
+  const reason = last.reason === null ? '' : `: ${last.reason}`
+  const lines = [`${last.kind}${reason}${status}, ${time(last.at)}`]
+  const { page } = facts
+  if (page !== null) lines.push(`its page: ${page.topic}:${page.partition}:${page.offset}`)
+  if (page === null && last.kind === 'FETCHED') lines.push('its page has left html, or lies further on than was searched')
+  const state: UrlState = last.kind === 'FETCHED' || last.kind === 'UNCHANGED' ? 'fetched' : last.kind === 'FAILED' ? 'failed' : 'ended'
+  return { state, ...end, lines: [...lines, ...letterLines, ...(last.kind === 'REFUSED' ? robotsLines(facts) : [])] }
+}
+
+/** What the site waits for as a whole, by what the store remembers; a worker that has just asked knows better. */
+function siteWait(facts: UrlFacts): { readonly reason?: string; readonly line?: string; readonly until: number | null } {
+  const { pace, limiter, key } = facts.site
+  if (pace.paused.value === true) return { reason: 'paused', line: pausedLine(facts), until: null }
+  if (limiter.backOffMs > 0)
+    return {
+      reason: 'back-off',
+      line: `${key} is left alone for another ${duration(limiter.backOffMs)} (back-off)`,
+      until: facts.now + limiter.backOffMs,
+    }
+  if (limiter.leases >= Number(pace.concurrency.value))
+    return { reason: 'concurrency', line: `${count(limiter.leases, 'request')} of ${key} under way, no more are allowed`, until: null }
+  if (limiter.nextMs > 0) {
+    const reason = Number(pace.crawlDelayMs.value) > 0 ? 'crawl-delay' : 'rate'
+    return { reason, line: `${key} may be asked again in ${duration(limiter.nextMs)} (${reason})`, until: facts.now + limiter.nextMs }
+  }
+  return { until: null }
+}
+
+function pausedLine({ site }: UrlFacts): string {
+  return `${site.key} is paused (${site.pace.paused.from}): \`millrace sites resume\` lets it go on`
+}
+
+function paceLines({ site: { key, pace } }: UrlFacts): string[] {
+  const delay =
+    Number(pace.crawlDelayMs.value) > 0 ? `, crawl delay ${duration(Number(pace.crawlDelayMs.value))} (${pace.crawlDelayMs.from})` : ''
+  return [`pace of ${key}: ${pace.ratePerSecond.value} a second (${pace.ratePerSecond.from}), ${pace.concurrency.value} at once${delay}`]
+}
+
+function robotsLines({ robots }: UrlFacts): string[] {
+  if (robots === null) return []
+  const rule = robots.rule === null ? '' : ` by \`${robots.rule}\``
+  if (robots.verdict === 'unreachable')
+    return [`robots.txt could not be read at ${time(robots.fetchedAt)}: it is asked again at each attempt`]
+  if (!robots.allowed) return [`robots.txt forbids it${rule}: it will end REFUSED`]
+  return robots.rule === null ? [] : [`robots.txt allows it${rule}`]
+}
+
+function timeLines({ now }: UrlFacts, { notBefore, expiresAt }: WaitingTask): string[] {
+  return [
+    ...(notBefore !== null && notBefore > now ? [`not to be fetched before ${time(notBefore)}`] : []),
+    ...(expiresAt === null ? [] : [expiresAt <= now ? `expired ${time(expiresAt)}: it will end EXPIRED` : `expires ${time(expiresAt)}`]),
+  ]
+}
+
+/** Between two starts as the pace allows it, ms. */
+function intervalMs(pace: { readonly ratePerSecond: PaceFact; readonly crawlDelayMs: PaceFact; readonly concurrency: PaceFact }): number {
+  const rate = Number(pace.ratePerSecond.value)
+  return Math.max(rate > 0 ? 1000 / rate : 0, Number(pace.crawlDelayMs.value) / Math.max(1, Number(pace.concurrency.value)))
+}
+
+function attemptText({ attempt }: WaitingTask): string {
+  return attempt > 1 ? `; attempt ${attempt} comes then` : ''
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`
+}
+
+function time(epochMs: number): string {
+  return new Date(epochMs).toISOString()
+}
+
+function relative(epochMs: number, now: number): string {
+  return epochMs > now ? `in ${duration(epochMs - now)}` : `${duration(now - epochMs)} ago`
+}
+
+function duration(ms: number): string {
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)}s`
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 120) return `${seconds}s`
+  return seconds < 7_200 ? `${Math.round(seconds / 60)}m` : `${(seconds / 3_600).toFixed(1)}h`
+}

@@ -1,0 +1,116 @@
+import type { FetchView, TaskView } from '../fetch/fetch-view.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import type { Outcome } from '../message/generated/types.ts'
+import { LANES } from '../message/topics.ts'
+import { parseRobots, productToken, robotsVerdict } from '../politeness/robots.ts'
+import { canonicalUrl } from '../url/canonical-url.ts'
+import { parseFetchUrl } from '../url/parse-url.ts'
+import { bareHost, registrableDomain } from '../url/registrable-domain.ts'
+import type { ListedDeadLetter } from './dead-letters.ts'
+import { findUrl, type PagePlace, type WaitingTask } from './explain-places.ts'
+import { explainVerdict, type RobotsOfUrl, type UrlVerdict } from './explain-verdict.ts'
+import { type Runtime, requireTopics } from './runtime.ts'
+import { type SiteReport, showSite } from './sites.ts'
+import { askWorkers } from './worker-socket.ts'
+
+export interface ExplainReport extends UrlVerdict {
+  readonly url: string
+  readonly canonicalUrl: string
+  /** Partition key. */
+  readonly domain: string
+  readonly waiting: readonly WaitingTask[]
+  /** Where it is in the memory of fetch workers of this machine. */
+  readonly inWorkers: readonly (TaskView & { readonly pid: number; readonly stalledBy: string | null })[]
+  /** What happened to it, oldest first. */
+  readonly outcomes: readonly Outcome[]
+  readonly page: PagePlace | null
+  readonly deadLetters: readonly ListedDeadLetter[]
+  readonly site: Pick<SiteReport, 'key' | 'pace' | 'limiter'>
+  readonly robots: RobotsOfUrl | null
+  /** Members of the groups, and how many fetch workers answered on this machine. */
+  readonly workers: { readonly fetch: number; readonly delay: number; readonly answered: number }
+  /** False where a topic was longer than is searched. */
+  readonly isComplete: boolean
+  readonly searchedBytes: number
+  readonly elapsedMs: number
+}
+
+/**
+ * Where a URL is, what it waits for and until when, and what happened to it. Changes nothing; works with and without workers.
+ * Errors: USAGE for a text that is no URL; KAFKA_TOPIC_MISSING before `topics apply`.
+ */
+export async function explain(
+  runtime: Runtime,
+  text: string,
+  options: { userAgent: string; signal?: AbortSignal },
+): Promise<ExplainReport> {
+  const startedMono = runtime.clock.mono()
+  const parsed = parseFetchUrl(text)
+  if (!parsed.ok) throw new MillraceError('USAGE', parsed.detail)
+  const { url } = parsed
+  const { topics } = runtime
+  await requireTopics(runtime, [
+    ...LANES.map((lane) => topics.urls[lane]),
+    topics.outcomes,
+    topics.html,
+    topics.deadLetters,
+    topics.control,
+  ])
+  const [inWorkers, places, site, robots, members] = await Promise.all([
+    fromWorkers(runtime, canonicalUrl(url)),
+    findUrl(runtime, url, options.signal),
+    showSite(runtime, bareHost(url.hostname), options.userAgent),
+    robotsOf(runtime, url, options.userAgent),
+    membersOf(runtime),
+  ])
+  const { views, answered } = inWorkers
+  const verdict = explainVerdict({ now: runtime.clock.now(), ...places, inWorkers: views, site, robots, members })
+  const { waiting, outcomes, page, deadLetters, isComplete, bytes } = places
+  return {
+    url: url.href,
+    canonicalUrl: canonicalUrl(url),
+    domain: registrableDomain(url),
+    ...verdict,
+    waiting,
+    inWorkers: views,
+    outcomes,
+    page,
+    deadLetters,
+    site: { key: site.key, pace: site.pace, limiter: site.limiter },
+    robots,
+    workers: { ...members, answered },
+    isComplete,
+    searchedBytes: bytes,
+    elapsedMs: Math.round(runtime.clock.mono() - startedMono),
+  }
+}
+
+async function fromWorkers(runtime: Runtime, canonical: string): Promise<{ views: ExplainReport['inWorkers']; answered: number }> {
+  const { dataDir, clock } = runtime
+  const [found, views] = await Promise.all([
+    askWorkers<readonly TaskView[]>(dataDir, { ask: 'find', canonicalUrl: canonical }, { clock }),
+    askWorkers<FetchView>(dataDir, { ask: 'view' }, { clock }),
+  ])
+  const stalled = new Map(views.map(({ pid, answer }) => [pid, answer.stalledBy]))
+  return {
+    views: found.flatMap(({ pid, answer }) => answer.map((view) => ({ ...view, pid, stalledBy: stalled.get(pid) ?? null }))),
+    answered: found.length,
+  }
+}
+
+async function robotsOf(runtime: Runtime, url: URL, userAgent: string): Promise<RobotsOfUrl | null> {
+  if (runtime.config['fetch.robots'] !== 'obey') return null
+  const state = await runtime.state()
+  const entry = await state.readRobots(url.origin)
+  if (entry === undefined) return null
+  const { verdict, fetchedAt } = entry
+  if (verdict !== 'parsed') return { verdict, fetchedAt, allowed: verdict === 'absent', rule: null }
+  const rules = parseRobots(Buffer.from(entry.body, 'latin1'))
+  const { allowed, rule } = robotsVerdict(rules, productToken(userAgent), `${url.pathname}${url.search}`)
+  return { verdict, fetchedAt, allowed, rule: rule ?? null }
+}
+
+async function membersOf({ admin, groups }: Runtime): Promise<{ fetch: number; delay: number }> {
+  const [fetch, delay] = await Promise.all([admin.describeGroup(groups.fetch), admin.describeGroup(groups.delay)])
+  return { fetch: fetch.members.length, delay: delay.members.length }
+}

@@ -1,0 +1,31 @@
+import { canonicalUrl } from '../url/canonical-url.ts'
+
+/** A run of characters shorter than this lies in too many messages. */
+const LEAST_RUN = 6
+/** Characters that no spelling of a URL writes otherwise: not encoded, not escaped in JSON, not changed in canonical form. */
+const RUNS = /[A-Za-z0-9_~.-]+/g
+
+/**
+ * Bytes by which messages about a URL are found before any of them is decoded: all of them hold one of these texts, and few others do.
+ * The longest plain run of its path or query, so that other spellings of the URL are found too; where it has none that tells enough, the
+ * whole URL as Avro and JSON write it, and other spellings are not found.
+ */
+export function searchTexts(url: URL): readonly Buffer[] {
+  const canonical = canonicalUrl(url)
+  const { pathname, search } = new URL(canonical)
+  const runs = `${pathname}${search}`.match(RUNS) ?? []
+  const longest = runs.reduce((best, run) => (run.length > best.length ? run : best), '')
+  if (longest.length >= LEAST_RUN) return [Buffer.from(longest)]
+  const spellings = [...new Set([canonical, url.href])]
+  return spellings.flatMap((text) => [avroString(text), Buffer.from(JSON.stringify(text))])
+}
+
+/** Length as a zigzag varint, then the bytes: as Avro writes a string, and Kafka a key. */
+function avroString(text: string): Buffer {
+  const bytes = Buffer.from(text)
+  const length: number[] = []
+  let rest = bytes.length * 2
+  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) length.push((rest % 0x80) | 0x80)
+  length.push(rest)
+  return Buffer.concat([Buffer.from(length), bytes])
+}

@@ -1,0 +1,44 @@
+import { decodeOffsetMap } from '../kafka/offset-map.ts'
+import type { TopicPartition } from '../kernel/brand.ts'
+import { type PartitionId, partitionId } from '../kernel/brand.ts'
+import { LANES } from '../message/topics.ts'
+import type { Runtime } from './runtime.ts'
+
+/** How far the fetch and delay groups have come, at one moment. */
+export interface WaitingBounds {
+  /** True for a message that its group has not finished: at or above the committed offset, and not completed in its map. */
+  isWaiting(message: TopicPartition & { readonly offset: bigint }): boolean
+  /** First offset that is not finished, and the end of the log; undefined for a partition that is not there. */
+  rangeOf(at: TopicPartition): { readonly first: bigint; readonly end: bigint } | undefined
+}
+
+export async function waitingBounds(runtime: Runtime): Promise<WaitingBounds> {
+  const { topics, groups, admin } = runtime
+  const lanes = LANES.map((lane) => topics.urls[lane])
+  const delays = topics.delays.map(({ topic }) => topic)
+  const lags = (await Promise.all([admin.lag(groups.fetch, lanes), admin.lag(groups.delay, delays)])).flat()
+  const bounds = new Map<
+    PartitionId,
+    { readonly base: bigint; readonly first: bigint; readonly end: bigint; readonly span: bigint; readonly incomplete: ReadonlySet<number> }
+  >()
+  for (const { topic, partition, committed, low, end, metadata } of lags) {
+    const base = committed ?? low
+    const decoded = decodeOffsetMap(metadata, base, end)
+    const map = decoded.kind === 'map' ? decoded.map : { span: 0, incomplete: [] }
+    bounds.set(partitionId(topic, partition), {
+      base,
+      first: base < low ? low : base,
+      end,
+      span: BigInt(map.span),
+      incomplete: new Set(map.incomplete),
+    })
+  }
+  return {
+    isWaiting({ topic, partition, offset }) {
+      const bound = bounds.get(partitionId(topic, partition))
+      if (bound === undefined || offset < bound.base) return false
+      return offset - bound.base >= bound.span || bound.incomplete.has(Number(offset - bound.base))
+    },
+    rangeOf: ({ topic, partition }) => bounds.get(partitionId(topic, partition)),
+  }
+}

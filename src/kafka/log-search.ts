@@ -1,0 +1,208 @@
+import type { TopicPartition } from '../kernel/brand.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import type { Cluster, ClusterBroker } from './cluster.ts'
+import { byLeader, type ClusterSession } from './cluster-session.ts'
+import type { KafkaMessage } from './message.ts'
+import { kafkajsModules } from './patches/kafkajs-modules.ts'
+import { loadKafkajs } from './patches/load-kafkajs.ts'
+import { type RawBatch, rawBatches, recordsWith } from './record-batches.ts'
+
+export interface LogSearch extends TopicPartition {
+  readonly from: bigint
+  /** First offset that is not looked at. */
+  readonly until: bigint
+  /** What the bytes of a message must hold one of: its value, its key or its headers. */
+  readonly texts: readonly Buffer[]
+  /** The search is given up after so many bytes of the log; none where not given. */
+  readonly maxBytes?: number
+  readonly signal?: AbortSignal
+}
+
+export interface LogSearchResult {
+  /** In the order of the log; of transactions that were aborted none. */
+  readonly messages: readonly KafkaMessage[]
+  /** Everything before this was looked at. */
+  readonly searchedTo: bigint
+  /** Bytes of the log, as they lie there. */
+  readonly bytes: number
+}
+
+/** Requests of kafkajs's broker below its typed ones. */
+interface RawBroker extends ClusterBroker {
+  readonly lookupRequest: (apiKey: number, definitions: unknown) => (options: object) => RawRequest
+  readonly connectionPool: { send(request: object): Promise<unknown> }
+}
+
+interface RawRequest {
+  readonly request: { readonly apiVersion: number }
+  readonly response: object
+}
+
+const FETCH = 1
+const READ_COMMITTED = 1
+const FETCH_BYTES = 4_194_304
+const OFFSET_OUT_OF_RANGE = 1
+
+/**
+ * The messages of one partition in whose bytes one of the texts lies. Reads the answers of the broker as bytes and looks into those batches alone
+ * in which one is, so a million small messages take about a second, where decoding them takes ten.
+ * Errors: KAFKA_UNREACHABLE, KAFKA_TOPIC_MISSING, KAFKA_REQUEST_FAILED, ABORTED.
+ */
+export async function searchLog(session: ClusterSession, search: LogSearch): Promise<LogSearchResult> {
+  const { topic, partition, until, texts, maxBytes = Number.POSITIVE_INFINITY, signal } = search
+  const messages: KafkaMessage[] = []
+  const aborted = new AbortedTransactions()
+  let position = search.from
+  let bytes = 0
+  const read = (offset: bigint): Promise<FetchedSet> =>
+    session.run(`searching ${topic}/${partition}`, (cluster) => fetchSet(cluster, { topic, partition, offset }), {
+      ...(signal === undefined ? {} : { signal }),
+    })
+  let next: Promise<FetchedSet> | undefined = position < until ? read(position) : undefined
+  while (next !== undefined) {
+    const set: FetchedSet = await next
+    const batches = set.kind === 'records' ? rawBatches(set.records) : []
+    const last = batches.at(-1)
+    if (set.kind === 'end' || last === undefined) break
+    position = last.nextOffset
+    bytes += set.records.length
+    // The broker reads on while we look.
+    next = position < until && bytes < maxBytes ? read(position) : undefined
+    next?.catch(() => undefined)
+    aborted.learn(set.aborted)
+    const unpacked = await Promise.all(batches.map((batch) => (batch.isControl ? undefined : unpack(batch))))
+    for (const [index, batch] of batches.entries()) {
+      if (aborted.covers(batch)) continue
+      for (const record of recordsWith(batch, unpacked[index] ?? Buffer.alloc(0), texts))
+        if (record.offset >= search.from && record.offset < until) messages.push({ topic, partition, ...record })
+    }
+  }
+  return { messages, searchedTo: position < until ? position : until, bytes }
+}
+
+type FetchedSet =
+  | { readonly kind: 'records'; readonly records: Buffer; readonly aborted: readonly Aborted[] }
+  /** There is no such offset any more. */
+  | { readonly kind: 'end' }
+
+interface Aborted {
+  readonly producerId: string
+  readonly firstOffset: bigint
+}
+
+async function fetchSet(cluster: Cluster, at: TopicPartition & { readonly offset: bigint }): Promise<FetchedSet> {
+  const { topic, partition, offset } = at
+  const [leader] = await byLeader(cluster, [at])
+  const broker = leader?.broker as RawBroker
+  if (!broker.isConnected()) await broker.connect()
+  const definitions = (kafkajsModules().load('protocol/requests/index.js') as { requests: { Fetch: unknown } }).requests.Fetch
+  const { request } = broker.lookupRequest(
+    FETCH,
+    definitions,
+  )({
+    replicaId: -1,
+    isolationLevel: READ_COMMITTED,
+    maxWaitTime: 100,
+    minBytes: 1,
+    maxBytes: FETCH_BYTES,
+    topics: [{ topic, partitions: [{ partition, fetchOffset: String(offset), maxBytes: FETCH_BYTES }] }],
+  })
+  const response = { decode: async (raw: Buffer) => ({ raw }), parse: async ({ raw }: { raw: Buffer }) => raw }
+  const answer = (await broker.connectionPool.send({ request, response })) as Buffer
+  return readAnswer(answer, request.apiVersion)
+}
+
+/** Source: Kafka protocol, Fetch response versions 4 to 11, of one partition. */
+function readAnswer(answer: Buffer, version: number): FetchedSet {
+  if (version < 4) throw new MillraceError('KAFKA_REQUEST_FAILED', `the broker speaks version ${version} of Fetch; expected 4 or later`)
+  const reader = new WireReader(answer)
+  reader.skip(4)
+  if (version >= 7) {
+    refuse(reader.int16())
+    reader.skip(4)
+  }
+  if (reader.int32() === 0) return { kind: 'end' }
+  reader.skip(reader.int16())
+  if (reader.int32() === 0) return { kind: 'end' }
+  reader.skip(4)
+  const code = reader.int16()
+  if (code === OFFSET_OUT_OF_RANGE) return { kind: 'end' }
+  refuse(code)
+  // High watermark, last stable offset, and the first offset of the log.
+  reader.skip(version >= 5 ? 24 : 16)
+  const aborted: Aborted[] = []
+  for (let left = reader.int32(); left > 0; left -= 1) aborted.push({ producerId: reader.int64().toString(), firstOffset: reader.int64() })
+  if (version >= 11) reader.skip(4)
+  return { kind: 'records', records: reader.bytes(reader.int32()), aborted }
+}
+
+class WireReader {
+  readonly #bytes: Buffer
+  #at = 0
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  skip(count: number): void {
+    this.#at += Math.max(0, count)
+  }
+
+  int16(): number {
+    this.#at += 2
+    return this.#bytes.readInt16BE(this.#at - 2)
+  }
+
+  int32(): number {
+    this.#at += 4
+    return this.#bytes.readInt32BE(this.#at - 4)
+  }
+
+  int64(): bigint {
+    this.#at += 8
+    return this.#bytes.readBigInt64BE(this.#at - 8)
+  }
+
+  bytes(count: number): Buffer {
+    return this.#bytes.subarray(this.#at, this.#at + Math.max(0, count))
+  }
+}
+
+/** Throws what kafkajs makes of the code, so that the session knows what is worth another try. */
+function refuse(code: number): void {
+  if (code === 0) return
+  const { createErrorFromCode } = kafkajsModules().load('protocol/error.js') as { createErrorFromCode(code: number): unknown }
+  throw createErrorFromCode(code)
+}
+
+async function unpack({ compression, records }: RawBatch): Promise<Buffer> {
+  const codec = (loadKafkajs().CompressionCodecs as Record<number, (() => { decompress(bytes: Buffer): Promise<Buffer> }) | undefined>)[
+    compression
+  ]
+  return codec === undefined ? records : codec().decompress(records)
+}
+
+/** Which batches belong to transactions that were aborted: from the first offset of one to the marker that ends it. */
+class AbortedTransactions {
+  #known: Aborted[] = []
+  readonly #open = new Set<string>()
+
+  learn(aborted: readonly Aborted[]): void {
+    for (const entry of aborted)
+      if (!this.#known.some(({ producerId, firstOffset }) => producerId === entry.producerId && firstOffset === entry.firstOffset))
+        this.#known.push(entry)
+  }
+
+  covers(batch: RawBatch): boolean {
+    this.#known = this.#known.filter(({ producerId, firstOffset }) => {
+      if (firstOffset >= batch.nextOffset) return true
+      this.#open.add(producerId)
+      return false
+    })
+    if (batch.isControl) {
+      this.#open.delete(batch.producerId)
+      return true
+    }
+    return batch.inTransaction && this.#open.has(batch.producerId)
+  }
+}

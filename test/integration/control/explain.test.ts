@@ -1,0 +1,155 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { loadConfig } from '../../../src/config/load.ts'
+import { type ExplainReport, explain } from '../../../src/control/explain.ts'
+import { Runtime } from '../../../src/control/runtime.ts'
+import { overrideSite } from '../../../src/control/sites.ts'
+import { StageGroup } from '../../../src/control/stage-group.ts'
+import { createDelay, createFetch } from '../../../src/control/stages.ts'
+import { applyTopics } from '../../../src/control/topics.ts'
+import { listenForCommands } from '../../../src/control/worker-socket.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { silentObserver } from '../../../src/kernel/observe.ts'
+import type { UrlTask } from '../../../src/message/generated/types.ts'
+import { newUrlTask } from '../../../src/message/url-task.ts'
+import { canonicalUrl } from '../../../src/url/canonical-url.ts'
+import { eventually } from '../../support/eventually.ts'
+import { brokers, uniqueName } from '../../support/services.ts'
+
+const server = createServer((request, response) => {
+  const path = request.url ?? '/'
+  if (path === '/robots.txt') response.end('User-agent: *\nDisallow: /private/\n')
+  else if (path.startsWith('/down')) response.writeHead(503).end()
+  // `/held…` is never answered.
+  else if (!path.startsWith('/held')) response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>here</h1>')
+})
+let folder: string
+let runtime: Runtime
+let stages: StageGroup
+let base: string
+
+beforeEach(async () => {
+  if (!server.listening) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  base = `http://shop.example:${(server.address() as AddressInfo).port}`
+  folder = mkdtempSync(join(tmpdir(), 'millrace-explain-'))
+  const sets = [
+    `brokers=${brokers().join(',')}`,
+    `topics.prefix=${uniqueName('explain')}.`,
+    'topics.partitions.urls=2',
+    'topics.partitions.deadLetters=2',
+    'fetch.resolve=*.example=127.0.0.1',
+    'fetch.allowAddresses=127.0.0.0/8',
+    'politeness.default.ratePerSecond=20',
+    'retry.maxAttempts=2',
+    'retry.firstDelay=1s',
+    `data=${folder}`,
+  ]
+  const { config } = loadConfig({ sets, flags: {}, environment: {} })
+  runtime = await Runtime.open({ config, owner: 'a test', clock: systemClock, observer: silentObserver })
+  await applyTopics(runtime)
+  stages = new StageGroup()
+})
+afterEach(async () => {
+  await stages.stop({ mode: 'abort', timeoutMs: 0 })
+  await runtime.close()
+  rmSync(folder, { recursive: true })
+  server.closeAllConnections()
+})
+
+async function produce(path: string, fields: Partial<UrlTask> = {}): Promise<UrlTask> {
+  const url = `${base}${path}`
+  const task = newUrlTask({
+    url,
+    canonicalUrl: canonicalUrl(new URL(url)),
+    taskId: uniqueName('t'),
+    lane: 'normal',
+    dedup: 'none',
+    ...fields,
+  })
+  await (await runtime.publisher()).publish([task])
+  return task
+}
+
+async function startWorkers(): Promise<void> {
+  const fetch = await createFetch(runtime, '0')
+  await stages.start('delay', await createDelay(runtime))
+  await stages.start('fetch', fetch)
+  const socket = { dataDir: runtime.dataDir, stages: ['fetch'], worker: fetch, observer: silentObserver }
+  runtime.onClose('socket', await listenForCommands(socket))
+}
+
+const ask = (path: string): Promise<ExplainReport> => explain(runtime, `${base}${path}`, { userAgent: 'FooBot/1.0' })
+
+/** The report, once its state is this. */
+const until = (path: string, state: ExplainReport['state']): Promise<ExplainReport> =>
+  eventually(
+    async () => {
+      const report = await ask(path)
+      return report.state === state && report
+    },
+    { timeoutMs: 30_000, everyMs: 200, what: `${path} to be ${state}` },
+  )
+
+describe('explain, without a worker', () => {
+  it('knows what was never seen, what waits in a lane and where, and refuses what is no URL', async () => {
+    for (let index = 0; index < 5; index += 1) await produce(`/before/${index}`)
+    const task = await produce('/catalogue/item-4711.html')
+    expect(await ask('/never/seen/it')).toMatchObject({ state: 'unknown', waitsFor: null, waiting: [], outcomes: [], isComplete: true })
+    const report = await ask('/catalogue/./item-4711.html#top')
+    expect(report).toMatchObject({ state: 'waiting', waitsFor: 'fetch-worker', workers: { fetch: 0, delay: 0, answered: 0 } })
+    expect(report.waiting).toMatchObject([
+      { taskId: task.taskId, topic: runtime.topics.urls.normal, offset: 5n, before: 5, lane: 'normal' },
+    ])
+    expect(report.lines.join('\n')).toContain('no fetch worker runs')
+    // The root, whose URL lies within all the others.
+    await produce('/')
+    expect((await ask('/')).waiting).toMatchObject([{ offset: 6n }])
+    await expect(explain(runtime, 'nonsense', { userAgent: '' })).rejects.toMatchObject({ code: 'USAGE' })
+  })
+})
+
+describe('explain, beside workers', () => {
+  it('follows a URL to its page, its dead letter, its refusal', async () => {
+    await produce('/catalogue/item-1.html')
+    await produce('/down/for/good.html')
+    await produce('/private/place.html')
+    await startWorkers()
+    const fetched = await until('/catalogue/item-1.html', 'fetched')
+    expect(fetched).toMatchObject({ waitsFor: null, waiting: [], outcomes: [{ kind: 'FETCHED', status: 200 }] })
+    expect(fetched.page).toMatchObject({ topic: runtime.topics.html, offset: 0n, status: 200 })
+    const refused = await until('/private/place.html', 'ended')
+    expect(refused.robots).toMatchObject({ allowed: false, rule: 'Disallow: /private/' })
+    expect(refused.lines.join('\n')).toContain('robots.txt forbids it by `Disallow: /private/`')
+    const failed = await until('/down/for/good.html', 'failed')
+    expect(failed.outcomes.map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual(['RETRY 1', 'FAILED 2'])
+    expect(failed.deadLetters).toMatchObject([{ info: { stage: 'fetch', code: 'FETCH_FAILED' } }])
+  }, 60_000)
+
+  it('says what a URL waits for: its time, its site, the request before it, an operator', async () => {
+    const later = Date.now() + 3_600_000
+    await produce('/later/than/now.html', { notBefore: later })
+    await produce('/held/first.html')
+    await produce('/behind/the/first.html')
+    await startWorkers()
+    const underWay = await until('/held/first.html', 'under-way')
+    expect(underWay.inWorkers).toMatchObject([{ state: 'turn', pid: process.pid, site: underWay.site.key }])
+    const behind = await eventually(async () => {
+      const report = await ask('/behind/the/first.html')
+      return report.inWorkers.length > 0 && report
+    })
+    expect(behind).toMatchObject({ state: 'waiting', waitsFor: 'concurrency', workers: { fetch: 1, answered: 1 } })
+    const delayed = await until('/later/than/now.html', 'delayed')
+    expect(delayed).toMatchObject({
+      waitsFor: 'due-time',
+      until: later,
+      waiting: [{ reason: 'not-before', dueAt: later, notBefore: later }],
+    })
+    await overrideSite(runtime, 'shop.example', { paused: true })
+    expect((await ask('/later/than/now.html')).waitsFor).toBe('paused')
+    expect((await ask('/later/than/now.html')).lines.join('\n')).toContain('is paused (override shop.example)')
+  }, 60_000)
+})

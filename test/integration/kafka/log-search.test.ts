@@ -1,0 +1,111 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { searchLog } from '../../../src/kafka/log-search.ts'
+import { readAll, testAdmin, testClient, testTopic } from '../../support/kafka.ts'
+import { uniqueName } from '../../support/services.ts'
+
+const client = testClient()
+const admin = testAdmin(client)
+const { CompressionTypes, Partitioners } = client.kafkajs
+const producer = client.kafka.producer({ allowAutoTopicCreation: false, createPartitioner: Partitioners.DefaultPartitioner })
+const connected = producer.connect()
+
+type Written = { readonly key?: string; readonly value: string | Buffer; readonly headers?: Record<string, string> }
+
+async function write(topic: string, messages: readonly Written[], compression = CompressionTypes.None): Promise<void> {
+  await connected
+  await producer.send({ topic, compression, messages: messages.map((message) => ({ partition: 0, ...message })) })
+}
+
+async function transact(topic: string, values: readonly string[], end: 'commit' | 'abort', id = uniqueName('tx')): Promise<void> {
+  const transactional = client.kafka.producer({ transactionalId: id, retry: { initialRetryTime: 20 } })
+  await transactional.connect()
+  const transaction = await transactional.transaction()
+  await transaction.send({ topic, messages: values.map((value) => ({ partition: 0, value })) })
+  await transaction[end]()
+  await transactional.disconnect()
+}
+
+function search(topic: string, texts: readonly string[], range: { from?: bigint; until?: bigint; maxBytes?: number } = {}) {
+  const { from = 0n, until = 1_000_000n, ...rest } = range
+  return searchLog(admin.session, { topic, partition: 0, from, until, texts: texts.map((text) => Buffer.from(text)), ...rest })
+}
+
+afterAll(async () => {
+  await Promise.all([admin.close(), producer.disconnect()])
+})
+
+describe('searching a log', () => {
+  it.each([
+    ['plain', CompressionTypes.None],
+    ['packed', CompressionTypes.GZIP],
+  ])('finds what a reader would give, in %s batches: by value, key and header', async (_, compression) => {
+    const topic = await testTopic(admin, 'search')
+    const filler = Array.from({ length: 300 }, (_, index) => ({ key: `k${index}`, value: `nothing ${index} ${'x'.repeat(index)}` }))
+    await write(topic, [...filler, { key: 'k', value: 'a needle here', headers: { h: 'one', i: '' } }, ...filler], compression)
+    await write(
+      topic,
+      [
+        { key: 'the needle', value: 'by key' },
+        { value: 'by header', headers: { x: 'needle' } },
+      ],
+      compression,
+    )
+    await write(topic, filler, compression)
+    const found = await search(topic, ['needle'])
+    const read = (await readAll(client, topic)).filter(({ value, key, headers }) =>
+      /needle|by (key|header)/.test(`${key} ${value} ${headers.x}`),
+    )
+    expect(read).toHaveLength(3)
+    expect(found.messages).toEqual(read)
+  })
+
+  it('finds any of several texts, each message once, and none that only two messages together hold', async () => {
+    const topic = await testTopic(admin, 'texts')
+    await write(topic, [
+      { value: 'one and two and one' },
+      { value: 'ends with thr' },
+      { value: 'ee begins' },
+      { value: 'two' },
+      { value: 'three' },
+    ])
+    const found = await search(topic, ['one', 'two', 'three', 'absent'])
+    expect(found.messages.map(({ value }) => String(value))).toEqual(['one and two and one', 'two', 'three'])
+    expect((await search(topic, ['thr\u0000ee'])).messages).toEqual([])
+  })
+
+  it('keeps to its bounds, and says how far it came', async () => {
+    const topic = await testTopic(admin, 'bounds')
+    for (let batch = 0; batch < 5; batch += 1) await write(topic, [{ value: `needle ${batch}a` }, { value: `needle ${batch}b` }])
+    const found = await search(topic, ['needle'], { from: 3n, until: 6n })
+    expect(found.messages.map(({ offset }) => offset)).toEqual([3n, 4n, 5n])
+    expect(found.searchedTo).toBe(6n)
+    expect((await search(topic, ['needle'], { from: 10n })).messages).toEqual([])
+    // A retention that went on meanwhile.
+    expect((await search(topic, ['needle'], { from: 99n, until: 200n })).messages).toEqual([])
+    const short = await search(topic, ['needle'], { until: 10n, maxBytes: 1 })
+    expect(short.bytes).toBeGreaterThan(0)
+  })
+
+  it('passes over markers and over what was aborted', async () => {
+    const topic = await testTopic(admin, 'aborted')
+    const id = uniqueName('tx')
+    await transact(topic, ['needle committed'], 'commit')
+    await transact(topic, ['needle aborted'], 'abort', id)
+    await transact(topic, ['needle of the same producer'], 'commit', id)
+    await transact(topic, ['needle aborted too'], 'abort')
+    await write(topic, [{ value: 'needle last' }])
+    expect((await search(topic, ['needle'])).messages.map(({ value }) => String(value))).toEqual([
+      'needle committed',
+      'needle of the same producer',
+      'needle last',
+    ])
+  })
+
+  it('reads a log of many fetches to its end', async () => {
+    const topic = await testTopic(admin, 'long')
+    for (let batch = 0; batch < 12; batch += 1) await write(topic, [{ value: Buffer.alloc(900_000, batch) }, { value: `needle ${batch}` }])
+    const found = await search(topic, ['needle'])
+    expect(found.messages).toHaveLength(12)
+    expect(found.bytes).toBeGreaterThan(10_000_000)
+  })
+})

@@ -1,0 +1,200 @@
+import { describe, expect, it } from 'vitest'
+import type { WaitingTask } from '../../../src/control/explain-places.ts'
+import { explainVerdict, type UrlFacts } from '../../../src/control/explain-verdict.ts'
+import type { PolitenessKey } from '../../../src/kernel/brand.ts'
+import type { Outcome, OutcomeKind } from '../../../src/message/generated/types.ts'
+import { outcomeOf } from '../../../src/message/outcome.ts'
+import { newUrlTask } from '../../../src/message/url-task.ts'
+
+const NOW = Date.UTC(2026, 0, 2)
+const fact = <T extends number | boolean>(value: T, from = 'default') => ({ value, from })
+
+function facts(change: Partial<UrlFacts> = {}): UrlFacts {
+  return {
+    now: NOW,
+    waiting: [],
+    inWorkers: [],
+    outcomes: [],
+    page: null,
+    deadLetters: [],
+    site: site(),
+    robots: null,
+    members: { fetch: 1, delay: 1 },
+    ...change,
+  }
+}
+
+function site(pace: Partial<UrlFacts['site']['pace']> = {}, limiter: Partial<UrlFacts['site']['limiter']> = {}): UrlFacts['site'] {
+  return {
+    key: 'a.example' as PolitenessKey,
+    pace: { paused: fact(false), ratePerSecond: fact(2), concurrency: fact(1), crawlDelayMs: fact(0), ...pace },
+    limiter: { leases: 0, nextMs: 0, backOffMs: 0, ...limiter },
+  }
+}
+
+const inLane: WaitingTask = {
+  taskId: 't',
+  crawlId: null,
+  attempt: 1,
+  topic: 'scrape.urls',
+  partition: 3,
+  offset: 17n,
+  lane: 'normal',
+  before: 7,
+  dueAt: null,
+  reason: null,
+  notBefore: null,
+  expiresAt: null,
+}
+const delayed: WaitingTask = { ...inLane, topic: 'scrape.urls.delay.1m', attempt: 3, dueAt: NOW + 42_000, reason: 'http-503' }
+const inWorker = {
+  pid: 42,
+  taskId: 't',
+  attempt: 1,
+  crawlId: null,
+  state: 'waiting',
+  site: 'a.example',
+  url: 'http://a.example/',
+  before: 4,
+  siteWaitMs: 1_500,
+  siteWaitReason: 'crawl-delay',
+  siteInFlight: 0,
+  siteConcurrency: 1,
+  stalledBy: null,
+} as const
+
+function outcome(kind: OutcomeKind, reason: string | null = null, status: number | null = null): Outcome {
+  const task = newUrlTask({ url: 'http://a.example/', taskId: 't' })
+  return outcomeOf(task, { kind, reason, at: NOW - 1_000, ...(status === null ? {} : { request: { startedAt: NOW, status } }) })
+}
+
+const robots = (allowed: boolean, rule: string | null) => ({ verdict: 'parsed', allowed, rule, fetchedAt: NOW })
+
+describe('where a URL is', () => {
+  it.each<[string, Partial<UrlFacts>, { state: string; waitsFor: string | null; until: number | null }, RegExp]>([
+    ['nobody knows it', {}, { state: 'unknown', waitsFor: null, until: null }, /never seen/],
+    [
+      'its turn has come',
+      { inWorkers: [inWorker, { ...inWorker, state: 'turn' }], waiting: [inLane] },
+      { state: 'under-way', waitsFor: 'request', until: null },
+      /its turn has come in process 42 \(attempt 1/,
+    ],
+    [
+      'a worker holds it, and its site waits',
+      { inWorkers: [inWorker], waiting: [inLane] },
+      // Four before it at two a second.
+      { state: 'waiting', waitsFor: 'crawl-delay', until: NOW + 1_500 + 2_000 },
+      /behind 4 tasks of a\.example\n.*asked again in 1\.5s \(crawl-delay\)/,
+    ],
+    [
+      'all requests of its site are under way',
+      { inWorkers: [{ ...inWorker, siteWaitMs: 0, siteInFlight: 1, before: 0 }] },
+      { state: 'waiting', waitsFor: 'concurrency', until: NOW },
+      /1 request of a\.example under way/,
+    ],
+    [
+      'the state store is away',
+      { inWorkers: [{ ...inWorker, stalledBy: 'state-store' }] },
+      { state: 'waiting', waitsFor: 'state-store', until: null },
+      /starts no request: it waits for the state-store/,
+    ],
+    [
+      'no worker runs',
+      { waiting: [inLane], members: { fetch: 0, delay: 0 } },
+      { state: 'waiting', waitsFor: 'fetch-worker', until: null },
+      /scrape\.urls, partition 3, offset 17: 7 messages from the first that is not finished\nno fetch worker runs/,
+    ],
+    [
+      'its site is paused',
+      { waiting: [inLane], site: site({ paused: fact(true, 'override a.example') }) },
+      { state: 'waiting', waitsFor: 'paused', until: null },
+      /a\.example is paused \(override a\.example\)/,
+    ],
+    [
+      'its site is left alone',
+      { waiting: [inLane], site: site({}, { backOffMs: 90_000, leases: 1 }) },
+      { state: 'waiting', waitsFor: 'back-off', until: NOW + 90_000 },
+      /left alone for another 90s/,
+    ],
+    [
+      'its site has its pace',
+      { waiting: [inLane], site: site({}, { nextMs: 500 }) },
+      { state: 'waiting', waitsFor: 'rate', until: NOW + 500 },
+      /asked again in 0\.5s \(rate\)/,
+    ],
+    [
+      'it waits for its time',
+      { waiting: [delayed, { ...delayed, dueAt: NOW + 90_000 }] },
+      { state: 'delayed', waitsFor: 'due-time', until: NOW + 42_000 },
+      /until 2026-01-02T00:00:42\.000Z, in 42s \(http-503\); attempt 3 comes then/,
+    ],
+    [
+      'it waits for its time and nobody brings it back',
+      { waiting: [delayed], members: { fetch: 1, delay: 0 } },
+      { state: 'delayed', waitsFor: 'delay-worker', until: NOW + 42_000 },
+      /no delay worker runs/,
+    ],
+    [
+      'it was fetched',
+      {
+        outcomes: [outcome('RETRY', 'http-503', 503), outcome('FETCHED', null, 200)],
+        page: { topic: 'scrape.html', partition: 1, offset: 5n, fetchedAt: NOW, status: 200 },
+      },
+      { state: 'fetched', waitsFor: null, until: null },
+      /FETCHED, status 200, .*\nits page: scrape\.html:1:5/,
+    ],
+    [
+      'it was refused by a line of robots.txt',
+      { outcomes: [outcome('REFUSED', 'robots')], robots: robots(false, 'Disallow: /x') },
+      { state: 'ended', waitsFor: null, until: null },
+      /REFUSED: robots.*\nrobots\.txt forbids it by `Disallow: \/x`/,
+    ],
+    [
+      'it failed and is kept',
+      {
+        outcomes: [outcome('FAILED', 'http-500', 500)],
+        deadLetters: [
+          {
+            partition: 2,
+            offset: 9n,
+            timestamp: NOW,
+            key: 'a.example',
+            bytes: 1,
+            resolved: undefined,
+            info: {
+              stage: 'fetch',
+              code: 'FETCH_FAILED',
+              message: undefined,
+              reason: undefined,
+              attempt: 5,
+              firstMs: undefined,
+              extractor: undefined,
+              original: undefined,
+              truncated: undefined,
+            },
+          },
+        ],
+      },
+      { state: 'failed', waitsFor: null, until: null },
+      /FAILED: http-500, status 500.*\ndead letter 2:9: FETCH_FAILED at fetch/,
+    ],
+    [
+      'only a retry has been told yet',
+      { outcomes: [outcome('RETRY', 'http-503', 503)] },
+      { state: 'ended', waitsFor: null, until: null },
+      /RETRY: http-503/,
+    ],
+  ])('is told when %s', (_, change, { state, waitsFor, until }, text) => {
+    const verdict = explainVerdict(facts(change))
+    expect({ state: verdict.state, waitsFor: verdict.waitsFor, until: verdict.until }).toEqual({ state, waitsFor, until })
+    expect(verdict.lines.join('\n')).toMatch(text)
+  })
+
+  it('comes with what robots.txt, notBefore and expiresAt will do to it', () => {
+    const waiting = [{ ...inLane, notBefore: NOW + 1, expiresAt: NOW - 1 }]
+    const lines = explainVerdict(facts({ waiting, robots: robots(false, 'Disallow: /') })).lines.join('\n')
+    expect(lines).toContain('not to be fetched before 2026-01-02T00:00:00.001Z')
+    expect(lines).toContain('expired 2026-01-01T23:59:59.999Z: it will end EXPIRED')
+    expect(lines).toContain('robots.txt forbids it by `Disallow: /`: it will end REFUSED')
+  })
+})
