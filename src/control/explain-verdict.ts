@@ -21,7 +21,7 @@ export type WaitsFor =
   | 'disk'
   | 'turn'
   | 'request'
-  /** As the limiter says it: rate, concurrency, crawl-delay, back-off, warm-up. */
+  /** As the limiter says it: rate, concurrency, crawl-delay, back-off, retry-after, breaker, warm-up. */
   | (string & {})
 
 export interface RobotsOfUrl {
@@ -144,13 +144,21 @@ function endVerdict(facts: UrlFacts): UrlVerdict {
 function siteWait(facts: UrlFacts): { readonly reason?: string; readonly line?: string; readonly until: number | null } {
   const { pace, limiter, key } = facts.site
   if (pace.paused.value === true) return { reason: 'paused', line: pausedLine(facts), until: null }
-  if (limiter.backOffMs > 0)
+  if (limiter.parkedMs > 0)
     return {
-      reason: 'back-off',
-      line: `${key} is left alone for another ${duration(limiter.backOffMs)} (back-off)`,
+      reason: 'breaker',
+      line: `${key} does not answer and is parked for another ${duration(limiter.parkedMs)} (breaker)`,
+      until: facts.now + limiter.parkedMs,
+    }
+  if (limiter.backOffMs > 0) {
+    const reason = limiter.isAsked ? 'retry-after' : 'back-off'
+    return {
+      reason,
+      line: `${key} is left alone for another ${duration(limiter.backOffMs)} (${reason})`,
       until: facts.now + limiter.backOffMs,
     }
-  if (limiter.leases >= Number(pace.concurrency.value))
+  }
+  if (limiter.leases >= Math.min(Number(pace.concurrency.value), limiter.allowed ?? Number.POSITIVE_INFINITY))
     return { reason: 'concurrency', line: `${count(limiter.leases, 'request')} of ${key} under way, no more are allowed`, until: null }
   if (limiter.nextMs > 0) {
     const reason = Number(pace.crawlDelayMs.value) > 0 ? 'crawl-delay' : 'rate'
@@ -163,10 +171,13 @@ function pausedLine({ site }: UrlFacts): string {
   return `${site.key} is paused (${site.pace.paused.from}): \`millrace sites resume\` lets it go on`
 }
 
-function paceLines({ site: { key, pace } }: UrlFacts): string[] {
+function paceLines({ site: { key, pace, limiter } }: UrlFacts): string[] {
   const delay =
     Number(pace.crawlDelayMs.value) > 0 ? `, crawl delay ${duration(Number(pace.crawlDelayMs.value))} (${pace.crawlDelayMs.from})` : ''
-  return [`pace of ${key}: ${pace.ratePerSecond.value} a second (${pace.ratePerSecond.from}), ${pace.concurrency.value} at once${delay}`]
+  const learnt = limiter.rateFactor < 1 || limiter.allowed !== null ? ', lowered by what it answered' : ''
+  return [
+    `pace of ${key}: ${pace.ratePerSecond.value} a second (${pace.ratePerSecond.from}), ${pace.concurrency.value} at once${delay}${learnt}`,
+  ]
 }
 
 function robotsLines({ robots }: UrlFacts): string[] {

@@ -139,7 +139,7 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
   runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
   await stages.start('fetch', fetch, signal)
   runtime.onClose('retention of urls', startUrlsRetention(runtime))
-  const socket = { dataDir: runtime.dataDir, stages: STAGES, worker: fetch, observer: runtime.observer }
+  const socket = { dataDir: runtime.dataDir, stages: STAGES, worker: fetch, clock: runtime.clock, observer: runtime.observer }
   runtime.onClose('socket for commands', await listenForCommands(socket))
   await beat(runtime, 'frontier', groups.frontier)
   await beat(runtime, 'delay', groups.delay)

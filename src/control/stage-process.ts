@@ -58,7 +58,7 @@ async function startStage(
       runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
       await stages.start('fetch', fetch, aborting)
       runtime.onClose('retention of urls', startUrlsRetention(runtime))
-      const socket = { dataDir: runtime.dataDir, stages: ['fetch'], worker: fetch, observer: runtime.observer }
+      const socket = { dataDir: runtime.dataDir, stages: ['fetch'], worker: fetch, clock: runtime.clock, observer: runtime.observer }
       runtime.onClose('socket for commands', await listenForCommands(socket))
       return { groupId: groups.fetch, own: [] }
     }

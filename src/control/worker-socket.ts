@@ -57,9 +57,10 @@ export async function listenForCommands(options: {
   readonly dataDir: string
   readonly stages: readonly string[]
   readonly worker: AskedWorker
+  readonly clock: Clock
   readonly observer: Observer
 }): Promise<() => Promise<void>> {
-  const { dataDir, stages, worker, observer } = options
+  const { dataDir, stages, worker, clock, observer } = options
   const folder = join(dataDir, FOLDER)
   const note = join(folder, `${process.pid}.json`)
   let path = ''
@@ -69,7 +70,7 @@ export async function listenForCommands(options: {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     chmodSync(folder, 0o700)
     rmSync(path, { force: true })
-    const listening = await listen(path, (question) => answerTo(question, worker))
+    const listening = await listen(path, clock, (question) => answerTo(question, worker))
     server = listening
     chmodSync(path, 0o600)
     const entry: Entry = { v: SOCKET_VERSION, path, stages, process: ownIdentity() }
@@ -111,8 +112,8 @@ function socketPath(folder: string): string {
   return join(short, `${createHash('sha256').update(folder).digest('hex').slice(0, 12)}-${process.pid}.sock`)
 }
 
-function listen(path: string, answer: (line: string) => string): Promise<Server> {
-  const server = createServer((socket) => serve(socket, answer))
+function listen(path: string, clock: Clock, answer: (line: string) => string): Promise<Server> {
+  const server = createServer((socket) => serve(socket, clock, answer))
   // It must not keep the process.
   server.unref()
   return new Promise((resolve, reject) => {
@@ -121,9 +122,11 @@ function listen(path: string, answer: (line: string) => string): Promise<Server>
   })
 }
 
-function serve(socket: Socket, answer: (line: string) => string): void {
+function serve(socket: Socket, clock: Clock, answer: (line: string) => string): void {
   let text = ''
-  socket.setEncoding('utf8').setTimeout(IDLE_MS, () => socket.destroy())
+  const disarm = clock.timer(IDLE_MS, () => socket.destroy(), { unref: true })
+  socket.setEncoding('utf8')
+  socket.on('close', disarm)
   // Whoever asked has gone: nobody is left to be told.
   socket.on('error', () => socket.destroy())
   socket.on('data', (chunk: string) => {

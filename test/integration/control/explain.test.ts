@@ -78,7 +78,7 @@ async function startWorkers(): Promise<void> {
   const fetch = await createFetch(runtime, '0')
   await stages.start('delay', await createDelay(runtime))
   await stages.start('fetch', fetch)
-  const socket = { dataDir: runtime.dataDir, stages: ['fetch'], worker: fetch, observer: silentObserver }
+  const socket = { dataDir: runtime.dataDir, stages: ['fetch'], worker: fetch, clock: systemClock, observer: silentObserver }
   runtime.onClose('socket', await listenForCommands(socket))
 }
 

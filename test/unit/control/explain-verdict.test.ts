@@ -9,6 +9,19 @@ import { newUrlTask } from '../../../src/message/url-task.ts'
 const NOW = Date.UTC(2026, 0, 2)
 const fact = <T extends number | boolean>(value: T, from = 'default') => ({ value, from })
 
+const RESTED: UrlFacts['site']['limiter'] = {
+  leases: 0,
+  nextMs: 0,
+  backOffMs: 0,
+  isAsked: false,
+  allowed: null,
+  rateFactor: 1,
+  trips: 0,
+  parkedMs: 0,
+  latencyMs: 0,
+  failingMs: 0,
+}
+
 function facts(change: Partial<UrlFacts> = {}): UrlFacts {
   return {
     now: NOW,
@@ -28,7 +41,7 @@ function site(pace: Partial<UrlFacts['site']['pace']> = {}, limiter: Partial<Url
   return {
     key: 'a.example' as PolitenessKey,
     pace: { paused: fact(false), ratePerSecond: fact(2), concurrency: fact(1), crawlDelayMs: fact(0), ...pace },
-    limiter: { leases: 0, nextMs: 0, backOffMs: 0, ...limiter },
+    limiter: { ...RESTED, ...limiter },
   }
 }
 
@@ -115,6 +128,24 @@ describe('where a URL is', () => {
       { waiting: [inLane], site: site({}, { backOffMs: 90_000, leases: 1 }) },
       { state: 'waiting', waitsFor: 'back-off', until: NOW + 90_000 },
       /left alone for another 90s/,
+    ],
+    [
+      'its site asked for a time',
+      { waiting: [inLane], site: site({}, { backOffMs: 90_000, isAsked: true }) },
+      { state: 'waiting', waitsFor: 'retry-after', until: NOW + 90_000 },
+      /left alone for another 90s \(retry-after\)/,
+    ],
+    [
+      'its site is dead',
+      { waiting: [inLane], site: site({}, { parkedMs: 60_000, backOffMs: 1 }) },
+      { state: 'waiting', waitsFor: 'breaker', until: NOW + 60_000 },
+      /does not answer and is parked for another 60s/,
+    ],
+    [
+      'its site is allowed less than its rule',
+      { waiting: [inLane], site: site({ concurrency: fact(4) }, { leases: 2, allowed: 2 }) },
+      { state: 'waiting', waitsFor: 'concurrency', until: null },
+      /2 requests of a\.example under way.*\n.*lowered by what it answered/,
     ],
     [
       'its site has its pace',

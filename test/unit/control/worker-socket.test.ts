@@ -26,7 +26,7 @@ afterEach(async () => {
 })
 
 const listen = async (dataDir = folder, observer = silentObserver): Promise<void> => {
-  stop = await listenForCommands({ dataDir, stages: ['fetch'], worker, observer })
+  stop = await listenForCommands({ dataDir, stages: ['fetch'], worker, clock: systemClock, observer })
 }
 const ask = (question: Parameters<typeof askWorkers>[1], dataDir = folder) =>
   askWorkers(dataDir, question, { clock: systemClock, timeoutMs: 2_000 })
