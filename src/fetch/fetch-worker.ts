@@ -17,6 +17,7 @@ import { CookieJars } from './cookie-jars.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
 import { FetchTask, type TaskStep } from './fetch-task.ts'
 import { type FetchView, fetchView, type TaskView, taskViews } from './fetch-view.ts'
+import { endWithoutQueue } from './intake-endings.ts'
 import { IntakeQueue } from './intake-queue.ts'
 import { LoadControl } from './load-control.ts'
 import type { QueuedTask } from './queued-task.ts'
@@ -241,7 +242,9 @@ export class FetchWorker extends BaseService {
     for (const verdict of verdicts) {
       if (!verdict.entry.isCurrent() || verdict.kind === 'held-back') continue
       if (verdict.kind !== 'ready') {
-        this.#workOn(verdict.entry, 'task' in verdict ? verdict.task : undefined, () => this.#endWithoutQueue(verdict))
+        this.#workOn(verdict.entry, 'task' in verdict ? verdict.task : undefined, () =>
+          endWithoutQueue(this.#endings, verdict, this.#options.clock.now()),
+        )
         continue
       }
       if (!this.#underWay.begin(verdict.entry, verdict.task)) continue
@@ -251,25 +254,6 @@ export class FetchWorker extends BaseService {
     }
     for (const { tasks, reason } of this.#spiller.admit(ready, (queued) => this.#enqueue(queued, 'tail'))) this.#spill(tasks, reason)
     this.#pumpSoon()
-  }
-
-  async #endWithoutQueue(verdict: Exclude<IntakeVerdict, { readonly kind: 'ready' | 'held-back' }>): Promise<void> {
-    const endings = this.#endings
-    switch (verdict.kind) {
-      case 'malformed':
-        return endings.malformed(verdict.entry, verdict.error)
-      case 'repeat':
-        return endings.repeat(verdict.entry)
-      case 'moved':
-        return endings.moved(verdict.entry, verdict.task)
-      case 'delayed':
-        return endings.delayed(verdict.entry, verdict.task, verdict.dueAt)
-      case 'ended': {
-        const { entry, task, end, detail } = verdict
-        const failure = { code: 'TASK_URL_INVALID', message: detail ?? end.reason } as const
-        return endings.final(entry, task, { ...end, at: this.#options.clock.now() }, end.kind === 'FAILED' ? { failure } : {})
-      }
-    }
   }
 
   #queuedTask({ entry, task, url }: Extract<IntakeVerdict, { readonly kind: 'ready' }>, checkedMono: number): QueuedTask {
