@@ -1,5 +1,6 @@
 import type { LoadedConfig } from './load.ts'
 import { type Config, environmentName, OPTIONS, type OptionDefinition, type OptionPath } from './options.ts'
+import type { PolitenessRule } from './politeness-rules.ts'
 import { formatDuration, formatSize } from './units.ts'
 
 export interface DescribedOption {
@@ -23,7 +24,9 @@ function shownValue(path: OptionPath, config: Config): string {
   const value: unknown = config[path]
   if (value === undefined) return ''
   if (definition.secret === true) return '(hidden)'
+  if (definition.secret === 'url' && definition.kind === 'list') return (value as readonly string[]).map(withoutUser).join(',')
   if (definition.secret === 'url') return withoutPassword(String(value))
+  if (path === 'politeness.rules') return JSON.stringify(config[path].map(shownRule))
   if (definition.kind === 'duration') return formatDuration(Number(value))
   if (definition.kind === 'size') return formatSize(Number(value))
   if (definition.kind === 'list') return (value as readonly string[]).join(',')
@@ -36,6 +39,15 @@ export function withoutPassword(url: string): string {
   const shown = new URL(url)
   if (shown.password !== '') shown.password = '***'
   return shown.toString()
+}
+
+/** A proxy that can be shown: its user may be as secret as its password. */
+function withoutUser(url: string): string {
+  return url.replace(/^([a-z0-9+.-]*:\/\/)?.*@/i, '$1***@')
+}
+
+function shownRule(rule: PolitenessRule): PolitenessRule {
+  return rule.proxies === undefined ? rule : { ...rule, proxies: rule.proxies.map(withoutUser) }
 }
 
 /** The table of options in README. */

@@ -25,6 +25,8 @@ export interface PaceValues {
 export interface PolitenessRule extends PaceValues {
   readonly match: string
   readonly key?: 'host' | 'domain'
+  /** Proxies of these hosts; an empty list: directly. `fetch.proxies` where not given. */
+  readonly proxies?: readonly string[]
   readonly schedule?: readonly ScheduleWindow[]
 }
 
@@ -66,6 +68,7 @@ const rule = z.strictObject({
   match: z.string().min(1),
   key: z.enum(['host', 'domain']).optional(),
   schedule: z.array(window).min(1).optional(),
+  proxies: z.array(z.string().min(1)).optional(),
   ...pace,
 })
 
@@ -83,11 +86,12 @@ export function parsePolitenessRules(raw: unknown): ParsedRules {
         expected: `rule ${index + 1}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? 'a rule'}`.replaceAll(/ +/g, ' '),
       }
     }
-    const { match, key, schedule } = parsed.data
+    const { match, key, schedule, proxies } = parsed.data
     rules.push({
       match,
       ...(key === undefined ? {} : { key }),
       ...paceValues(parsed.data),
+      ...(proxies === undefined ? {} : { proxies }),
       ...(schedule === undefined ? {} : { schedule: schedule.map(scheduleWindow) }),
     })
   }

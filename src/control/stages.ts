@@ -15,6 +15,8 @@ import { parseSubject } from '../message/command.ts'
 import type { Page } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { LANES } from '../message/topics.ts'
+import { proxyRules } from './proxy-rules.ts'
+import { readCertificates } from './read-certificates.ts'
 import type { Runtime } from './runtime.ts'
 import { crawlBudgets, hopScope, linkScope, paceRules, stoppedCrawls, taskBudgets } from './site-rules.ts'
 
@@ -26,7 +28,16 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
   const { config, client, codec, topics, groups, clock, observer, clusterId } = runtime
   const [producer, state, control, layout] = await Promise.all([runtime.producer(), runtime.state(), runtime.control(), runtime.layout()])
   const blobs = await runtime.blobs()
-  const http = new HttpClient({ resolve: config['fetch.resolve'], allowAddresses: config['fetch.allowAddresses'], clock })
+  const caFile = config['fetch.tls.ca']
+  const http = new HttpClient({
+    resolve: config['fetch.resolve'],
+    allowAddresses: config['fetch.allowAddresses'],
+    http2: config['fetch.http2'],
+    ca: caFile === undefined ? undefined : await readCertificates(caFile),
+    proxiesOf: proxyRules(config),
+    clock,
+    observer: observer.child({ stage: 'fetch' }),
+  })
   runtime.onClose('HTTP connections', () => http.close())
   const exchange = config['fetch.userAgent'] === undefined ? warnOnPublic(http, observer) : http
   const worker = new FetchWorker({

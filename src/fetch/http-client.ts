@@ -1,13 +1,16 @@
 import { setMaxListeners } from 'node:events'
-import { type Dispatcher, Pool } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { Clock } from '../kernel/clock.ts'
+import { type Observer, silentObserver } from '../kernel/observe.ts'
 import { decodeContent } from '../message/content-encoding.ts'
 import { parseContentType } from '../message/content-type.ts'
 import type { Header } from '../message/generated/types.ts'
-import { createAddressGuard } from './address-guard.ts'
 import { createAddressPolicy } from './address-policy.ts'
 import { failureReason } from './failure-reason.ts'
 import type { HttpExchange, HttpRequest, HttpResult } from './http-exchange.ts'
+import { type OriginPool, OriginPools } from './origin-pools.ts'
+import { ProxyRing } from './proxy-ring.ts'
+import type { ForwardProxy } from './proxy-url.ts'
 import { createHostLookup, type LookupAll } from './resolve.ts'
 
 export interface HttpClientOptions {
@@ -19,40 +22,42 @@ export interface HttpClientOptions {
   readonly maxOrigins?: number
   /** For tests; the system's resolver where not given. */
   readonly lookup?: LookupAll
+  /** HTTP/2 where a site offers it. Off where not given. */
+  readonly http2?: boolean
+  /** Certificates, PEM, that are trusted beside the usual ones. */
+  readonly ca?: string | undefined
+  /** Proxies that a URL is asked through; none: directly. Direct where not given. */
+  readonly proxiesOf?: (url: URL) => readonly ForwardProxy[]
   readonly clock: Clock
+  /** Told of proxies that come and go. */
+  readonly observer?: Observer
 }
 
-interface OriginPool {
-  readonly pool: Pool
-  inFlight: number
-  address: string | null
-  /** When the newest connection stood. */
-  connectedMono: number
-}
-
-/** An idle connection is kept for this long, even where the server offers more. */
-const KEEP_ALIVE_MS = 10_000
-/** Header fields together; more is an attack. */
-const MAX_HEADER_BYTES = 65_536
 /** Of a body that nobody keeps, so much is read away to keep the connection. */
 const DUMP_BYTES = 65_536
 
 /**
- * HTTP as it is on the wire, one request at a time: a pool of connections per origin, every connection through the address guard. No
- * retry, no redirect, no decoding behind anybody's back.
+ * HTTP as it is on the wire, one request at a time: a pool of connections per origin, every connection through the address guard, and
+ * through a proxy where one is set. No retry, no redirect, no decoding behind anybody's back.
  */
 export class HttpClient implements HttpExchange {
   readonly #options: HttpClientOptions
-  readonly #policy: ReturnType<typeof createAddressPolicy>
-  readonly #lookup: LookupAll
-  readonly #pools = new Map<string, OriginPool>()
+  readonly #pools: OriginPools
+  readonly #proxies: ProxyRing
   #isClosed = false
 
   /** Errors: CONFIG_INVALID for a range or an address that is none. */
   constructor(options: HttpClientOptions) {
     this.#options = options
-    this.#policy = createAddressPolicy(options.allowAddresses)
-    this.#lookup = createHostLookup(options.resolve, options.lookup)
+    this.#pools = new OriginPools({
+      policy: createAddressPolicy(options.allowAddresses),
+      lookup: createHostLookup(options.resolve, options.lookup),
+      maxOrigins: options.maxOrigins ?? 512,
+      http2: options.http2 ?? false,
+      ca: options.ca,
+      clock: options.clock,
+    })
+    this.#proxies = new ProxyRing(options.clock, options.observer ?? silentObserver)
   }
 
   async request(request: HttpRequest): Promise<HttpResult> {
@@ -60,6 +65,35 @@ export class HttpClient implements HttpExchange {
     const { clock } = this.#options
     const startedMono = clock.mono()
     if (this.#isClosed) return { kind: 'failure', reason: 'network-error', detail: 'the HTTP client is closed', totalMs: 0 }
+    const proxies = this.#options.proxiesOf?.(request.url) ?? []
+    const proxy = this.#proxies.pick(request.url.hostname, proxies)
+    if (proxies.length > 0 && proxy === undefined) return this.#withoutProxy(proxies)
+    const result = await this.#ask(request, proxy, startedMono)
+    if (proxy !== undefined) this.#judge(proxy, request.url, result)
+    return result
+  }
+
+  /** Open requests end as failures, and so do later ones. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#pools.close()
+  }
+
+  /** Never directly: who configures proxies does not want to be seen. */
+  #withoutProxy(proxies: readonly ForwardProxy[]): HttpResult {
+    const names = proxies.map(({ label }) => label).join(', ')
+    const backInMs = Math.ceil(this.#proxies.backInMs(proxies))
+    return { kind: 'failure', reason: 'proxies-out', detail: `none of ${names} works; the next try is in ${backInMs} ms`, totalMs: 0 }
+  }
+
+  #judge(proxy: ForwardProxy, url: URL, result: HttpResult): void {
+    if (result.kind === 'response') this.#proxies.worked(proxy)
+    else if (result.reason === 'proxy-failed' || result.reason === 'proxy-auth') this.#proxies.failed(proxy, result.reason, result.detail)
+    else if (result.reason === 'proxy-timeout') this.#proxies.suspected(proxy, url.hostname, result.detail)
+  }
+
+  async #ask(request: HttpRequest, proxy: ForwardProxy | undefined, startedMono: number): Promise<HttpResult> {
+    const { clock } = this.#options
     // By hand: what AbortSignal.any makes hangs on a long-lived signal for longer than the request.
     const stop = new AbortController()
     let isLate = false
@@ -71,7 +105,7 @@ export class HttpClient implements HttpExchange {
     // One signal stops all requests of a worker: there are as many listeners as requests.
     setMaxListeners(0, request.signal)
     request.signal.addEventListener('abort', onAbort, { once: true })
-    const origin = this.#poolOf(request)
+    const origin = this.#pools.of(request.url.origin, request.limits.connectMs, proxy)
     origin.inFlight += 1
     try {
       return await this.#exchange(request, origin, stop.signal, startedMono)
@@ -86,14 +120,6 @@ export class HttpClient implements HttpExchange {
       request.signal.removeEventListener('abort', onAbort)
       disarm()
     }
-  }
-
-  /** Open requests end as failures, and so do later ones. */
-  async close(): Promise<void> {
-    this.#isClosed = true
-    const pools = [...this.#pools.values()]
-    this.#pools.clear()
-    await Promise.all(pools.map(({ pool }) => pool.destroy()))
   }
 
   async #exchange(request: HttpRequest, origin: OriginPool, signal: AbortSignal, startedMono: number): Promise<HttpResult> {
@@ -140,48 +166,6 @@ export class HttpClient implements HttpExchange {
       truncated: cut ?? content.truncated,
       wireBytes: wire.length,
       totalMs: clock.mono() - startedMono,
-    }
-  }
-
-  #poolOf(request: HttpRequest): OriginPool {
-    const key = `${request.url.origin} ${request.limits.connectMs}`
-    const known = this.#pools.get(key)
-    if (known !== undefined) {
-      this.#pools.delete(key)
-      this.#pools.set(key, known)
-      return known
-    }
-    this.#makeRoom()
-    const connect = createAddressGuard({
-      policy: this.#policy,
-      lookup: this.#lookup,
-      connectMs: request.limits.connectMs,
-      onConnected: (address) => {
-        created.address = address
-        created.connectedMono = this.#options.clock.mono()
-      },
-    })
-    const pool = new Pool(request.url.origin, {
-      connect,
-      pipelining: 1,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      keepAliveMaxTimeout: KEEP_ALIVE_MS,
-      maxHeaderSize: MAX_HEADER_BYTES,
-    })
-    const created: OriginPool = { pool, inFlight: 0, address: null, connectedMono: 0 }
-    this.#pools.set(key, created)
-    return created
-  }
-
-  /** The map is in order of use; pools with requests in flight stay, so the bound gives way to them. */
-  #makeRoom(): void {
-    const maxOrigins = this.#options.maxOrigins ?? 512
-    for (const [key, { pool, inFlight }] of this.#pools) {
-      if (this.#pools.size < maxOrigins) return
-      if (inFlight > 0) continue
-      this.#pools.delete(key)
-      // Nothing is in flight: destroying it ends idle sockets alone.
-      void pool.destroy()
     }
   }
 }

@@ -61,6 +61,12 @@ const FAILURES: Readonly<Record<FailureReason, FailureClass>> = {
   'protocol-error': 'failed',
   // We chose not to ask.
   'address-refused': 'refused',
+  // A proxy is the operator's trouble and no fault of the URL: another one, or the same one mended, may do.
+  'proxy-failed': 'retry',
+  'proxy-auth': 'retry',
+  'proxy-refused': 'retry',
+  'proxy-timeout': 'retry',
+  'proxies-out': 'retry',
   // Unknown: the attempts are bounded, so trying is the safe side.
   'network-error': 'retry',
 }

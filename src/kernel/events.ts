@@ -183,6 +183,12 @@ export const EVENTS = {
     metric: counter('limiter_waits_total', 'Answers of the limiter that said wait.', ['reason']),
   },
   RobotsRead: { level: 'debug', message: 'robots.txt read', metric: counter('robots_reads_total', 'Readings of robots.txt.', ['verdict']) },
+  ProxyTakenOut: {
+    level: 'warn',
+    message: 'a proxy does not work and is left out for a while',
+    metric: counter('proxies_taken_out_total', 'Times a proxy was left out for a while, by its address and why.', ['proxy', 'reason']),
+  },
+  ProxyReturned: { level: 'info', message: 'a proxy works again' },
   CookiesRefused: {
     level: 'debug',
     message: 'cookies that break the rules were passed over',

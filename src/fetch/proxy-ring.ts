@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto'
+import type { Clock } from '../kernel/clock.ts'
+import type { Observer } from '../kernel/observe.ts'
+import type { ForwardProxy } from './proxy-url.ts'
+
+interface Health {
+  failures: number
+  /** Monotonic ms until which nobody is sent through it. */
+  outUntilMono: number
+  /** Hosts that could not be reached in time since it last worked. */
+  readonly timedOut: Set<string>
+}
+
+const FIRST_OUT_MS = 10_000
+/** Whoever refuses our credentials will refuse them for longer than a restart takes. */
+const FIRST_OUT_AUTH_MS = 60_000
+const MAX_OUT_MS = 600_000
+const SUSPECT_HOSTS = 3
+
+/**
+ * Which proxy a site is asked through. Sites spread over the proxies by the hash of both, so that a site keeps its proxy, in every worker
+ * and after a restart, as long as that one works. A proxy that does not answer is left out for 10 s, doubled with each failure up to
+ * 10 min; its sites go to the others meanwhile and come back with it.
+ */
+export class ProxyRing {
+  readonly #clock: Clock
+  readonly #observer: Observer
+  readonly #health = new Map<string, Health>()
+
+  constructor(clock: Clock, observer: Observer) {
+    this.#clock = clock
+    this.#observer = observer
+  }
+
+  /** Undefined: all of them are out. */
+  pick(site: string, proxies: readonly ForwardProxy[]): ForwardProxy | undefined {
+    const now = this.#clock.mono()
+    const healthy = proxies.filter(({ id }) => (this.#health.get(id)?.outUntilMono ?? 0) <= now)
+    return healthy.reduce<ForwardProxy | undefined>(
+      (best, proxy) => (best === undefined || weight(site, proxy) > weight(site, best) ? proxy : best),
+      undefined,
+    )
+  }
+
+  /** ms until the first of them is tried again. */
+  backInMs(proxies: readonly ForwardProxy[]): number {
+    const now = this.#clock.mono()
+    return Math.max(0, Math.min(...proxies.map(({ id }) => this.#health.get(id)?.outUntilMono ?? 0)) - now)
+  }
+
+  failed(proxy: ForwardProxy, reason: 'proxy-failed' | 'proxy-auth' | 'proxy-timeout', detail: string): void {
+    const now = this.#clock.mono()
+    const health = this.#health.get(proxy.id) ?? fresh()
+    // Requests that were under way together fail together: that is one failure.
+    if (health.outUntilMono > now) return
+    health.failures += 1
+    const firstMs = reason === 'proxy-auth' ? FIRST_OUT_AUTH_MS : FIRST_OUT_MS
+    const forMs = Math.min(MAX_OUT_MS, firstMs * 2 ** Math.min(20, health.failures - 1))
+    health.outUntilMono = now + forMs
+    health.timedOut.clear()
+    this.#health.set(proxy.id, health)
+    this.#observer.emit('ProxyTakenOut', { proxy: proxy.label, reason, forMs, text: detail })
+  }
+
+  /** It did not connect in time, which may be the target's fault: several targets in a row are the proxy's. */
+  suspected(proxy: ForwardProxy, host: string, detail: string): void {
+    const health = this.#health.get(proxy.id) ?? fresh()
+    this.#health.set(proxy.id, health)
+    health.timedOut.add(host)
+    if (health.timedOut.size >= SUSPECT_HOSTS) this.failed(proxy, 'proxy-timeout', detail)
+  }
+
+  worked(proxy: ForwardProxy): void {
+    const health = this.#health.get(proxy.id)
+    this.#health.delete(proxy.id)
+    if (health !== undefined && health.failures > 0) this.#observer.emit('ProxyReturned', { proxy: proxy.label })
+  }
+}
+
+const fresh = (): Health => ({ failures: 0, outUntilMono: 0, timedOut: new Set() })
+
+/** Rendezvous hashing: taking one proxy away moves the sites of that one alone. */
+function weight(site: string, proxy: ForwardProxy): number {
+  return createHash('sha256').update(`${site} ${proxy.id}`).digest().readUIntBE(0, 6)
+}
