@@ -18,6 +18,12 @@ const FAILURES: Readonly<Record<FailureReason, FailureKind | 'none'>> = {
   'protocol-error': 'none',
   'address-refused': 'none',
   'network-error': 'none',
+  // A proxy is ours, and so is its trouble.
+  'proxy-failed': 'none',
+  'proxy-auth': 'none',
+  'proxy-refused': 'none',
+  'proxy-timeout': 'none',
+  'proxies-out': 'none',
 }
 
 /** What one answer, or its absence, says of the pace that a site bears. Pure and total. */
