@@ -1,29 +1,14 @@
-import { parseAnyDuration } from '../control/parse-time.ts'
-import { planRange, type ReplayScope, rewindGroup } from '../control/replay.ts'
+import { planRange } from '../control/replay.ts'
 import { estimateRange, type RangeEstimate } from '../control/replay-estimate.ts'
-import { expectedPlan, previewReplay } from '../control/replay-preview.ts'
-import type { Runtime } from '../control/runtime.ts'
-import { compareShadow, runShadow } from '../control/shadow-replay.ts'
-import { systemClock } from '../kernel/clock.ts'
+import { previewReplay } from '../control/replay-preview.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { writeComparison, writePreview } from './comparison-summary.ts'
+import { writePreview } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { counted, renderBytes, renderCount, renderDuration, renderTable, toJson } from './render.ts'
 import { type Extractor, extractorOf, positive, type ReplayFlags, scopeOf } from './replay-scope.ts'
 import { progressOptions } from './run-session.ts'
 import { withRuntime } from './with-runtime.ts'
-
-export interface ReplayRunFlags extends ReplayFlags {
-  readonly inPlace?: boolean
-  readonly shadow?: boolean
-  readonly out?: string
-  readonly rate?: string
-  readonly id?: string
-  /** Hash of a preview. */
-  readonly expect?: string
-  readonly drainTimeout: string
-}
 
 type Plan = Awaited<ReturnType<typeof planRange>>
 
@@ -83,108 +68,6 @@ export async function replayPreview(context: CommandContext, flags: PreviewFlags
     if (context.globals.json) await context.out(toJson(report))
     else await writePreview(context, report)
   })
-}
-
-/** `replay run`: in place on a stopped group at once; a shadow works until it is done. */
-export async function replayRun(context: CommandContext, flags: ReplayRunFlags): Promise<void> {
-  if ((flags.inPlace === true) === (flags.shadow === true)) {
-    throw new MillraceError(
-      'USAGE',
-      'say --in-place (rewinds the group, which must be stopped) or --shadow (runs beside it, to a topic of its own)',
-    )
-  }
-  const { config } = context.loadConfig()
-  const extractor = await extractorOf(config, flags.extractor)
-  const scope = scopeOf(flags, config)
-  const drainTimeoutMs = parseAnyDuration(flags.drainTimeout, '--drain-timeout')
-  const rate = flags.rate === undefined ? undefined : positive(flags.rate, '--rate')
-  if (flags.inPlace === true && (flags.out !== undefined || rate !== undefined)) {
-    throw new MillraceError('USAGE', '--out and --rate go with --shadow')
-  }
-  await withRuntime(context, config, 'millrace replay run', async (runtime) => {
-    const replayId = flags.id ?? new Date(systemClock.now()).toISOString().replaceAll(/[-:.]/g, '').toLowerCase()
-    if (!/^[a-zA-Z0-9._-]{1,64}$/.test(replayId))
-      throw new MillraceError('USAGE', `--id: ${JSON.stringify(replayId)} may hold letters, digits, dots, dashes and underscores alone`)
-    const plan =
-      flags.expect === undefined
-        ? await planRange(runtime, runtime.groups.extract(flags.group), scope, flags.inPlace === true)
-        : (await expectedPlan(runtime, flags.expect, extractor, scope.filter)).plan
-    if (flags.inPlace === true) await inPlace(context, runtime, { replayId, extractor, scope, plan, group: flags.group })
-    else await shadow(context, runtime, { replayId, extractor, scope, plan, rate, out: flags.out, drainTimeoutMs })
-  })
-}
-
-async function inPlace(
-  context: CommandContext,
-  runtime: Runtime,
-  {
-    replayId,
-    extractor,
-    scope,
-    plan,
-    group,
-  }: { replayId: string; extractor: Extractor; scope: ReplayScope; plan: Plan; group: string | undefined },
-): Promise<void> {
-  const groupId = runtime.groups.extract(group)
-  await rewindGroup(
-    runtime,
-    { replayId, groupId, extractor: extractor.name, extractorVersion: extractor.version, filter: scope.filter },
-    plan,
-  )
-  if (context.globals.json) await context.out(toJson({ replayId, groupId, ...plan }))
-  else {
-    await context.out(
-      `group ${groupId} is rewound by ${renderCount(plan.pages)} pages for ${extractor.name} version ${extractor.version} (replay ${replayId})`,
-    )
-    await context.out('start it again (`millrace run` or `millrace extract`) with that version: it replays, then goes on where it was')
-  }
-}
-
-interface ShadowRequest {
-  readonly replayId: string
-  readonly extractor: Extractor
-  readonly scope: ReplayScope
-  readonly plan: Plan
-  readonly rate: number | undefined
-  readonly out: string | undefined
-  readonly drainTimeoutMs: number
-}
-
-async function shadow(context: CommandContext, runtime: Runtime, request: ShadowRequest): Promise<void> {
-  const progress = createProgress(progressOptions(context))
-  const report = await runShadow(runtime, {
-    ...request,
-    filter: request.scope.filter,
-    onProgress: ({ done, pages, elapsedMs }) => {
-      const ratio = pages === 0n ? 1 : Number(done) / Number(pages)
-      progress.update({
-        text: `${renderCount(done)} of ${renderCount(pages)} pages`,
-        ratio,
-        ...(ratio > 0.02 ? { remainingMs: (elapsedMs / ratio) * (1 - ratio) } : {}),
-        fields: { done: done.toString(), pages: pages.toString(), elapsedMs },
-      })
-    },
-    onOutput: (text) => context.note(text),
-    draining: context.draining,
-    aborting: context.aborting,
-  })
-  progress.finish()
-  if (report.interrupted) {
-    context.note(`stopped; \`millrace replay run --shadow --id ${report.replayId}\` with the same flags goes on`)
-    return
-  }
-  const comparison = await compareShadow(runtime, report.topic, request.extractor, {
-    plan: request.plan,
-    filter: request.scope.filter,
-  })
-  if (context.globals.json) {
-    await context.out(toJson({ ...report, comparison }))
-    return
-  }
-  await context.out(
-    `${renderCount(report.pages)} pages, ${renderCount(report.records)} records, ${renderCount(report.deadLetters)} dead letters in ${renderDuration(report.elapsedMs)}; records are in ${report.topic}`,
-  )
-  await writeComparison(context, comparison)
 }
 
 async function writePlan(context: CommandContext, plan: Plan, extractor: Extractor, estimate: RangeEstimate): Promise<void> {

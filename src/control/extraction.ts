@@ -11,7 +11,7 @@ import { compatibilityProblems } from '../message/compatibility.ts'
 import type { Page } from '../message/generated/types.ts'
 import { compileGlob, compileUrlGlob } from '../url/glob.ts'
 import { announce } from './announce.ts'
-import { closeReplay } from './replay.ts'
+import { closeReplay } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 
 /** Files of the configuration; a `*` in the name of the file stands for any characters. Errors: CONFIG_INVALID for a pattern without files. */

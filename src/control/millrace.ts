@@ -10,7 +10,9 @@ import type { ReplayPlan } from '../replay/plan.ts'
 import { envelopeText, loadConfigured } from './extraction.ts'
 import { type ProduceReport, produce } from './produce.ts'
 import { type ConsumedRecord, consumeRecords } from './record-consumer.ts'
-import { planRange, type ReplayScope, rewindGroup, type StartRequest } from './replay.ts'
+import { planRange, type ReplayScope, type StartRequest } from './replay.ts'
+import { type InPlaceStart, replayInPlace } from './replay-in-place.ts'
+import { type PreviewReport, previewReplay } from './replay-preview.ts'
 import { type RunReport, run } from './run.ts'
 import { Runtime } from './runtime.ts'
 import { runShadow, type ShadowReport } from './shadow-replay.ts'
@@ -120,18 +122,31 @@ export class Millrace {
       const runtime = await this.#open()
       return planRange(runtime, runtime.groups.extract(), scopeOf(options), false)
     },
-    /** Rewinds the stopped extract group; it does the work when it starts again. */
-    runInPlace: async (options: ReplayOptions): Promise<{ replayId: string; plan: ReplayPlan }> => {
+    /** What would change, on a sample of so many pages or on all; writes no message. */
+    preview: async (options: ReplayOptions & { sample?: number | 'all' }): Promise<PreviewReport> => {
+      const runtime = await this.#open()
+      const running = previewReplay(runtime, {
+        extractor: await this.#extractor(options.extractor),
+        against: undefined,
+        plan: await planRange(runtime, runtime.groups.extract(), scopeOf(options), false),
+        filter: options.filter ?? {},
+        sample: options.sample ?? 200,
+        signal: this.#draining.signal,
+      })
+      return this.#tracked(running)
+    },
+    /** Rewinds the extract group: members that run do it by themselves, a stopped group when it starts again. */
+    runInPlace: async (
+      options: ReplayOptions & { rate?: number },
+    ): Promise<{ replayId: string; plan: ReplayPlan; start: InPlaceStart }> => {
       const runtime = await this.#open()
       const { name, version } = await this.#extractor(options.extractor)
       const plan = await planRange(runtime, runtime.groups.extract(), scopeOf(options), true)
       const replayId = uuidV7(runtime.clock)
-      await rewindGroup(
-        runtime,
-        { replayId, groupId: runtime.groups.extract(), extractor: name, extractorVersion: version, filter: options.filter ?? {} },
-        plan,
-      )
-      return { replayId, plan }
+      const groupId = runtime.groups.extract()
+      const { filter = {}, rate } = options
+      const start = await replayInPlace(runtime, { replayId, groupId, extractor: name, extractorVersion: version, filter, rate }, plan)
+      return { replayId, plan, start }
     },
     /** Beside live work, to a topic of its own. */
     runShadow: async (options: ReplayOptions & { replayId?: string; rate?: number; out?: string }): Promise<ShadowReport> => {

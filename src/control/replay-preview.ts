@@ -236,6 +236,19 @@ export async function expectedPlan(
   return { plan: { topic: preview.topic, partitions, pages, gone: 0n }, gate: preview.gate }
 }
 
+const GATE_SAMPLE = 100
+
+/**
+ * Lets a version pass that gives no less than the one before on the same pages: by the verdict of a preview where there is one, else by
+ * a look at a sample. Errors: EXTRACTOR_HELD with the reasons.
+ */
+export async function passGate(runtime: Runtime, request: Omit<PreviewOptions, 'sample'>, known: GateVerdict | undefined): Promise<void> {
+  const { held, reasons } = known ?? (await previewReplay(runtime, { ...request, sample: GATE_SAMPLE })).gate
+  if (!held) return
+  const { name, version } = request.extractor
+  throw new MillraceError('EXTRACTOR_HELD', `version ${version} of ${name} is held back: ${reasons.join('; ')}`)
+}
+
 async function* windows<T>(items: AsyncGenerator<T>, size: number): AsyncGenerator<AsyncIterable<T>> {
   let next = await items.next()
   while (next.done !== true) {

@@ -6,16 +6,18 @@ import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
 import { createPartitionTransactions } from '../kafka/transactional.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { isMillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
-import { commandPayload, subject } from '../message/command.ts'
+import { commandPayload, parseSubject, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
-import { parseReplayRequest, type ReplayRequest } from '../message/replay-request.ts'
+import { parseReplayRequest, type ReplayRequest, rangeOf, rangePages } from '../message/replay-request.ts'
 import type { OffsetMetadata } from './offset-metadata.ts'
 import type { PageExtraction } from './page-extraction.ts'
 import { createPageProcessor } from './page-processor.ts'
 import { DEFAULT_LIMITS, PartitionExtractor, type PartitionLimits, type PartitionPort } from './partition-extractor.ts'
+import type { ReplayOrder } from './replay-step.ts'
 
 export interface ExtractWorkerOptions {
   readonly client: KafkaClient
@@ -45,6 +47,10 @@ export interface ControlView {
   /** Resolves when everything that the topic held at this moment has been read. */
   readToEnd(): Promise<void>
   get(subject: string): Command | undefined
+  /** The last commands of all subjects that begin so. */
+  withPrefix(prefix: string): readonly Command[]
+  /** Calls the listener for each command that is read from now on. Shape: a function that ends it. */
+  subscribe(listener: (logged: { readonly command: Command }) => void): () => void
 }
 
 export interface ShadowReplay {
@@ -127,6 +133,7 @@ export class ExtractWorker extends BaseService {
     for (const topic of topics) for (const { schema } of extraction.extractors.values()) await this.#options.codec.prepare(topic, schema)
     this.releases.add('partitions', () => this.#abandonAll())
     this.releases.add('consumer', () => this.#loop.stop({ mode: 'abort', timeoutMs: 0 }))
+    this.releases.add('listening to control', this.#listen())
     this.#loop.closed.catch((error: unknown) => this.fail(error))
     await this.#loop.start({ signal })
   }
@@ -138,6 +145,13 @@ export class ExtractWorker extends BaseService {
     const ended = Promise.all(partitions.map((partition) => partition.finished))
     const late = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
     await Promise.race([ended, late])
+  }
+
+  #listen(): () => void {
+    return this.#options.control.subscribe(({ command }) => {
+      if (parseSubject(command.subject)?.kind !== 'replay') return
+      for (const partition of this.#partitions.values()) partition.controlChanged()
+    })
   }
 
   async #abandonAll(): Promise<void> {
@@ -190,7 +204,6 @@ export class ExtractWorker extends BaseService {
 
   #portOf(assigned: AssignedPartition): PartitionPort {
     const { client, admin, groupId, topic, control, maxBatchBytes, clock, observer } = this.#options
-    const process = this.#processor()
     return {
       transactions: createPartitionTransactions({
         client,
@@ -221,20 +234,20 @@ export class ExtractWorker extends BaseService {
       },
       refuseReplay: (replayId) => this.#refuseReplay(replayId),
       isReplayClosed: (replayId) => control.get(subject.replay(replayId))?.kind === 'close',
+      isReplayCancelled: (replayId) => this.#replayRequest(replayId)?.cancelled === true,
+      replayOrder: () => this.#replayOrder(assigned.partition),
       replayDone: (replayId) => this.#options.onReplayDone?.(replayId),
-      process: async (message, replayId) => {
-        await this.#turn()
-        return process(message, replayId)
-      },
+      process: this.#processor(assigned.partition),
     }
   }
 
-  #processor(): ReturnType<typeof createPageProcessor> {
+  #processor(partition: number): ReturnType<typeof createPageProcessor> {
     const { codec, extraction, recordsTopic, deadLettersTopic, shadow, maxBatchBytes, clock, observer } = this.#options
     return createPageProcessor({
       codec,
       extraction,
       replayRequest: (replayId) => this.#replayRequest(replayId),
+      turn: this.#pace(partition),
       ...(shadow === undefined ? {} : { shadow: shadow.request }),
       output: {
         recordsTopic: (extractor) => shadow?.recordsTopic ?? extractor.topic ?? recordsTopic,
@@ -251,7 +264,15 @@ export class ExtractWorker extends BaseService {
 
   #replayRequest(replayId: string): ReplayRequest | undefined {
     const command = this.#options.control.get(subject.replay(replayId))
-    return command === undefined || command.kind !== 'request' ? undefined : parseReplayRequest(commandPayload(command))
+    if (command === undefined || command.kind !== 'request') return undefined
+    try {
+      return parseReplayRequest(commandPayload(command))
+    } catch (error) {
+      // Whatever stands on `control` must not end a worker: what is no request asks for nothing.
+      if (!isMillraceError(error, 'MESSAGE_INVALID')) throw error
+      this.#options.observer.emit('ReplayRefused', { group: this.#options.groupId, replayId, error: error.message })
+      return undefined
+    }
   }
 
   #refuseReplay(replayId: string): string | undefined {
@@ -264,14 +285,40 @@ export class ExtractWorker extends BaseService {
     return `replay ${replayId} wants version ${request.extractorVersion} of ${request.extractor}, and this worker ${here}`
   }
 
-  /** The rate cap of a shadow replay: one start per interval, over all partitions. */
-  async #turn(): Promise<void> {
-    const rate = this.#options.shadow?.pagesPerSecond
-    if (rate === undefined) return
-    const { clock } = this.#options
-    const now = clock.mono()
-    const start = Math.max(now, this.#nextStartMono)
-    this.#nextStartMono = start + 1000 / rate
-    if (start > now) await clock.sleep(start - now, this.aborted.signal)
+  /** The open request of this group that names the partition; the oldest where there are several. */
+  #replayOrder(partition: number): ReplayOrder | undefined {
+    const { control, groupId } = this.#options
+    for (const { kind, subject: about } of control.withPrefix('replay:')) {
+      const request = kind === 'request' ? this.#replayRequest(about.slice('replay:'.length)) : undefined
+      if (request?.groupId !== groupId || request.cancelled === true) continue
+      const range = rangeOf(request, partition)
+      if (range !== undefined) return { replayId: request.replayId, ...range }
+    }
+    return undefined
   }
+
+  /**
+   * The rate cap of a replay: a page that is replayed waits for its turn. A shadow counts over all partitions of this worker; in place
+   * each partition has its share of the rate, by its share of the pages, so that all of them keep the cap together whoever owns them.
+   */
+  #pace(partition: number): (request: ReplayRequest) => Promise<void> {
+    const { clock, shadow } = this.#options
+    let nextMono = 0
+    return async (request) => {
+      const rate = shadow === undefined ? partitionRate(request, partition) : shadow.pagesPerSecond
+      if (rate === undefined) return
+      const now = clock.mono()
+      const start = Math.max(now, shadow === undefined ? nextMono : this.#nextStartMono)
+      nextMono = start + 1000 / rate
+      if (shadow !== undefined) this.#nextStartMono = nextMono
+      if (start > now) await clock.sleep(start - now, this.aborted.signal)
+    }
+  }
+}
+
+/** Pages per second of one partition of a replay in place. */
+function partitionRate(request: ReplayRequest, partition: number): number | undefined {
+  const range = rangeOf(request, partition)
+  if (request.rate === undefined || range === undefined) return undefined
+  return (request.rate * Number(range.until - range.from)) / Math.max(1, rangePages(request))
 }

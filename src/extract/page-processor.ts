@@ -28,6 +28,8 @@ export interface PageProcessorOptions {
   readonly replayRequest: (replayId: string) => ReplayRequest | undefined
   /** A shadow replay: every page of its filter goes to its extractor, whatever the offset's metadata says. */
   readonly shadow?: ReplayRequest
+  /** Awaited before a page of a replay is extracted: its rate cap. Pages that it passes over wait for nothing. */
+  readonly turn?: (request: ReplayRequest) => Promise<void>
   readonly clock: Clock
   readonly observer: Observer
 }
@@ -63,6 +65,7 @@ export function createPageProcessor(
       observer.emit('PagePassedOver')
       return { offset: message.offset, messages: [], totals: NOTHING, replayed }
     }
+    if (request !== undefined) await options.turn?.(request)
     const startedMono = clock.mono()
     const extractedAt = clock.now()
     const results = await extraction.extract({

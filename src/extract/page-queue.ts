@@ -61,6 +61,12 @@ export class PageQueue {
     this.#wake?.()
   }
 
+  /** No further page begins until a reset; who waits for a page is told when those in work are through. */
+  halt(): void {
+    this.#stopped = true
+    this.#wake?.()
+  }
+
   add(messages: readonly KafkaMessage[], position: bigint): void {
     if (this.#closed) return
     for (const message of messages) {

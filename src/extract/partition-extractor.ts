@@ -8,7 +8,7 @@ import type { Observer } from '../kernel/observe.ts'
 import { addTotals, decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
 import type { ProcessedPage } from './page-processor.ts'
 import { PageQueue } from './page-queue.ts'
-import { afterJump, replayStep } from './replay-step.ts'
+import { afterJump, type Course, courseOf, type ReplayOrder, replayStep, rewound } from './replay-step.ts'
 
 /** What one partition asks of the worker that owns it. */
 export interface PartitionPort {
@@ -25,6 +25,10 @@ export interface PartitionPort {
   refuseReplay(replayId: string): string | undefined
   /** The replay was closed: its state is carried no further. */
   isReplayClosed(replayId: string): boolean
+  /** It was called off. */
+  isReplayCancelled(replayId: string): boolean
+  /** What an open request asks of this partition. */
+  replayOrder(): ReplayOrder | undefined
   /** The partition has worked its part of a replay. */
   replayDone(replayId: string): void
   /** Works one page; never rejects for what is in it. `replayId` set: only the extractor that the replay names, on its filter. */
@@ -80,6 +84,7 @@ export class PartitionExtractor {
   /** Next offset to commit. */
   #next = 0n
   #committed = 0n
+  #course: Course = { kind: 'go-on' }
   #draining = false
   #abandoned = new AbortController()
   /** range-done: a range was worked to its end. ended: the partition was drained or abandoned. */
@@ -107,6 +112,11 @@ export class PartitionExtractor {
 
   accept(messages: readonly KafkaMessage[], position: bigint): void {
     this.#queue.add(messages, position)
+  }
+
+  /** `control` holds something new about replays. */
+  controlChanged(): void {
+    this.#setCourse()
   }
 
   drain(): void {
@@ -165,16 +175,36 @@ export class PartitionExtractor {
       })
     this.#metadata = decodeMetadata(committed.metadata) ?? freshMetadata(offset)
     const replay = this.#metadata.replay
-    if (replay?.phase === 'done' && port.isReplayClosed(replay.replayId)) this.#metadata = { ...this.#metadata, replay: undefined }
-    const refusal = replay?.phase === 'replaying' ? port.refuseReplay(replay.replayId) : undefined
-    if (refusal !== undefined) throw new MillraceError('REPLAY_REFUSED', refusal, { context: { replayId: replay?.replayId } })
+    if (replay?.phase === 'done') {
+      if (port.isReplayClosed(replay.replayId)) this.#metadata = { ...this.#metadata, replay: undefined }
+      // Whoever was done last may have died before it could say so.
+      else port.replayDone(replay.replayId)
+    }
+    const course = courseOf(this.#metadata, port.replayOrder(), (id) => this.#isEnded(id))
+    if (course.kind === 'rewind') this.#refuseUnlessAble(course.order.replayId)
+    if (course.kind === 'go-on' && replay?.phase === 'replaying') this.#refuseUnlessAble(replay.replayId)
     this.#startAt(offset)
+  }
+
+  #refuseUnlessAble(replayId: string): void {
+    const refusal = this.#options.port.refuseReplay(replayId)
+    if (refusal !== undefined) throw new MillraceError('REPLAY_REFUSED', refusal, { context: { replayId } })
+  }
+
+  #isEnded(replayId: string): boolean {
+    return this.#options.port.isReplayCancelled(replayId) || this.#options.port.isReplayClosed(replayId)
+  }
+
+  #setCourse(): void {
+    this.#course = courseOf(this.#metadata, this.#options.port.replayOrder(), (id) => this.#isEnded(id))
+    if (this.#course.kind !== 'go-on') this.#queue.halt()
   }
 
   #startAt(offset: bigint): void {
     this.#next = offset
     this.#committed = offset
     this.#queue.reset(offset)
+    this.#setCourse()
     this.#options.port.readFrom(offset)
   }
 
@@ -188,9 +218,14 @@ export class PartitionExtractor {
   async #work(onProgress: () => void): Promise<'range-done' | 'ended'> {
     for (;;) {
       if (this.#queue.isDry) {
-        const step = replayStep(this.#metadata, this.#next)
+        const course = this.#course
+        const step = course.kind === 'jump' ? course : replayStep(this.#metadata, this.#next)
         if (step.kind === 'jump') {
           await this.#jump(step.resumeAt)
+          continue
+        }
+        if (course.kind === 'rewind' && !this.#draining) {
+          await this.#rewind(course.order)
           continue
         }
         const { range } = this.#options
@@ -236,6 +271,19 @@ export class PartitionExtractor {
     await this.#options.port.transactions.commit(messages, this.#next, encodeMetadata(metadata))
     this.#metadata = metadata
     this.#committed = this.#next
+  }
+
+  /** Live work has drained: the offset goes back to the begin of the range, in a transaction of its own on the fenced producer. */
+  async #rewind(order: ReplayOrder): Promise<void> {
+    const { port, observer, group, assigned } = this.#options
+    this.#refuseUnlessAble(order.replayId)
+    const { low } = await port.logBounds()
+    const { offset, metadata } = rewound(this.#metadata, order, this.#next, low)
+    await port.transactions.commit([], offset, encodeMetadata(metadata))
+    this.#metadata = metadata
+    observer.emit('ReplayPartitionBegan', { group, partition: assigned.partition, replayId: order.replayId, from: offset })
+    if (metadata.replay?.phase === 'done') port.replayDone(order.replayId)
+    this.#startAt(offset)
   }
 
   /** The replayed range has ended: the offset goes back to where live work stood, in a transaction of its own. */

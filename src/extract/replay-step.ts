@@ -1,4 +1,4 @@
-import type { OffsetMetadata } from './offset-metadata.ts'
+import { NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
 
 /** What is done with the message at an offset, as the metadata of the partition says. */
 export type ReplayStep =
@@ -22,4 +22,48 @@ export function replayStep(metadata: OffsetMetadata, next: bigint): ReplayStep {
 /** The metadata after a jump. */
 export function afterJump(metadata: OffsetMetadata): OffsetMetadata {
   return metadata.replay === undefined ? metadata : { ...metadata, replay: { ...metadata.replay, phase: 'done' } }
+}
+
+/** The part of a partition that an open request on `control` asks for. */
+export interface ReplayOrder {
+  readonly replayId: string
+  readonly from: bigint
+  /** First offset that is not replayed. */
+  readonly until: bigint
+}
+
+/** What an owner does about `control` once the pages that it took are committed. */
+export type Course =
+  | { readonly kind: 'go-on' }
+  | { readonly kind: 'rewind'; readonly order: ReplayOrder }
+  /** The replay was called off: back to where live work stood. */
+  | { readonly kind: 'jump'; readonly resumeAt: bigint }
+
+/**
+ * Decides by what the committed offset carries and what `control` holds. A partition that is done with a replay never rewinds for it
+ * again, and one that replays ends that first.
+ */
+export function courseOf(metadata: OffsetMetadata, order: ReplayOrder | undefined, isEnded: (replayId: string) => boolean): Course {
+  const replay = metadata.replay
+  if (replay?.phase === 'replaying') return isEnded(replay.replayId) ? { kind: 'jump', resumeAt: replay.resumeAt } : { kind: 'go-on' }
+  if (order === undefined || replay?.replayId === order.replayId) return { kind: 'go-on' }
+  return { kind: 'rewind', order }
+}
+
+/**
+ * Offset and metadata of a rewind from `position`, where live work stands; `low` is the first offset that is still there. Nothing that
+ * live work has not read is replayed; where nothing is left to replay the partition is done at once.
+ */
+export function rewound(
+  metadata: OffsetMetadata,
+  order: ReplayOrder,
+  position: bigint,
+  low: bigint,
+): { readonly offset: bigint; readonly metadata: OffsetMetadata } {
+  const until = order.until < position ? order.until : position
+  const from = order.from > low ? order.from : low
+  const isEmpty = from >= until
+  const phase = isEmpty ? 'done' : 'replaying'
+  const replay = { replayId: order.replayId, phase, until, resumeAt: position, totals: NO_TOTALS } as const
+  return { offset: isEmpty ? position : from, metadata: { ...metadata, replay } }
 }

@@ -274,6 +274,7 @@ export const EVENTS = {
     message: 'values that do not have the type of their field',
     metric: counter('extract_invalid_values_total', 'Values that do not have the type of their field.', ['extractor'], 'count'),
   },
+  ReplayPartitionBegan: { level: 'info', message: 'replay of a partition begins' },
   ReplayPartitionDone: { level: 'info', message: 'replay of a partition done' },
   ReplayCloseFailed: { level: 'warn', message: 'a replay that is done could not be closed; the next one of the group does it' },
   ReplayRefused: { level: 'warn', message: 'replay refused' },

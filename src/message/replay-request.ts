@@ -19,7 +19,25 @@ export interface ReplayRequest {
   readonly extractor: string
   readonly extractorVersion: number
   readonly filter: ReplayFilter
+  /** In place: what each partition replays. An owner that finds its partition here, and no state of this replay with its offset, rewinds. */
+  readonly ranges?: readonly ReplayRange[] | undefined
+  /** Pages per second over all partitions; undefined: as fast as it goes. */
+  readonly rate?: number | undefined
+  /** Owners jump back to live work; what was written stays. */
+  readonly cancelled?: boolean | undefined
+  /** Why it was begun although the gate holds the version back. */
+  readonly forced?: string | undefined
 }
+
+/** Offsets in decimal: JSON has no number for them. */
+export interface ReplayRange {
+  readonly partition: number
+  readonly from: string
+  /** First offset that is not replayed. */
+  readonly until: string
+}
+
+const OFFSET = /^\d{1,19}$/
 
 const schema = z.object({
   replayId: z.string().min(1),
@@ -32,6 +50,12 @@ const schema = z.object({
     fetchedFrom: z.number().optional(),
     fetchedUntil: z.number().optional(),
   }),
+  ranges: z
+    .array(z.object({ partition: z.number().int().nonnegative(), from: z.string().regex(OFFSET), until: z.string().regex(OFFSET) }))
+    .optional(),
+  rate: z.number().positive().optional(),
+  cancelled: z.boolean().optional(),
+  forced: z.string().optional(),
 })
 
 /** Errors: MESSAGE_INVALID naming the field. Fields of later versions are passed over. */
@@ -40,6 +64,17 @@ export function parseReplayRequest(payload: unknown): ReplayRequest {
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]
   throw new MillraceError('MESSAGE_INVALID', `the replay request is not valid: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`)
+}
+
+/** The part of a partition that a replay in place covers. */
+export function rangeOf(request: ReplayRequest, partition: number): { readonly from: bigint; readonly until: bigint } | undefined {
+  const range = request.ranges?.find((each) => each.partition === partition)
+  return range === undefined ? undefined : { from: BigInt(range.from), until: BigInt(range.until) }
+}
+
+/** Pages of all ranges, by offsets. */
+export function rangePages({ ranges = [] }: ReplayRequest): number {
+  return ranges.reduce((sum, { from, until }) => sum + Number(BigInt(until) - BigInt(from)), 0)
 }
 
 /** True where the page lies within the filter; `domainOf` gives the registrable domain of a URL. */

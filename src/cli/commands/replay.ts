@@ -1,7 +1,8 @@
 import { Command } from 'commander'
 import type { CommandDefinition } from '../command-definition.ts'
+import type { ReplayRunFlags } from '../replay-run-session.ts'
 import type { ReplayFlags } from '../replay-scope.ts'
-import type { PreviewFlags, ReplayRunFlags } from '../replay-session.ts'
+import type { PreviewFlags } from '../replay-session.ts'
 
 export const replayCommand: CommandDefinition = (contextOf) => {
   const command = new Command('replay').description('run an extractor again over stored pages; never asks a site')
@@ -21,18 +22,38 @@ export const replayCommand: CommandDefinition = (contextOf) => {
       const { replayPreview } = await import('../replay-session.ts')
       await replayPreview(contextOf(running), flags)
     })
-  scoped(command.command('run').description('do it: in place on a stopped group, or beside live work in a shadow'))
-    .option('--in-place', 'rewind the group itself; it does the work when it starts again')
+  scoped(command.command('run').description('do it: in place, or beside live work in a shadow'))
+    .option('--in-place', 'rewind the group itself: live members do it at once, a stopped group when it starts')
     .option('--shadow', 'a group of its own, records to a topic of their own; does the work now')
     .option('--out <topic>', 'topic for the records of a shadow replay')
-    .option('--rate <n>', 'pages per second of a shadow replay')
+    .option('--rate <n>', 'most pages per second that are replayed')
+    .option('--wait', 'in place on a live group: until it has caught up')
+    .option('--force <reason>', 'in place although the version gives less than the one before')
     .option('--expect <hash>', 'replay just what a preview with this hash looked at, or refuse')
     .option('--id <id>', 'name of the replay; one that was cut short goes on under its name')
     .option('--drain-timeout <duration>', 'how long the first Ctrl-C may take', '30s')
     .addHelpText('after', '\nExample:\n  millrace replay run --extractor book.yaml --shadow')
     .action(async (flags: ReplayRunFlags, running: Command) => {
-      const { replayRun } = await import('../replay-session.ts')
+      const { replayRun } = await import('../replay-run-session.ts')
       await replayRun(contextOf(running), flags)
+    })
+  command
+    .command('status')
+    .description('how far a replay in place is; all of them where none is named')
+    .argument('[id]', 'name of the replay')
+    .addHelpText('after', '\nExample:\n  millrace replay status')
+    .action(async (id: string | undefined, _: object, running: Command) => {
+      const { showReplays } = await import('../replay-run-session.ts')
+      await showReplays(contextOf(running), id)
+    })
+  command
+    .command('cancel')
+    .description('call a replay in place off: its owners go back to live work, what was written stays')
+    .argument('<id>', 'name of the replay')
+    .addHelpText('after', '\nExample:\n  millrace replay cancel 20261128t053246355z')
+    .action(async (id: string, _: object, running: Command) => {
+      const { replayCancel } = await import('../replay-run-session.ts')
+      await replayCancel(contextOf(running), id)
     })
   return command
 }

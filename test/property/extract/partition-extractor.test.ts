@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
 import type { ProcessedPage } from '../../../src/extract/page-processor.ts'
 import { DEFAULT_LIMITS, PartitionExtractor, type PartitionPort } from '../../../src/extract/partition-extractor.ts'
+import type { ReplayOrder } from '../../../src/extract/replay-step.ts'
 import type { KafkaMessage, OutgoingMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
@@ -16,6 +17,9 @@ class Partition {
   readonly records: string[] = []
   offset: bigint | undefined
   metadata = ''
+  /** What `control` holds. */
+  order: ReplayOrder | undefined
+  cancelled: string | undefined
   readonly #fates: Fate[]
   readonly #size: number
   readonly #batch: number
@@ -48,6 +52,8 @@ class Partition {
       resume: () => undefined,
       refuseReplay: () => undefined,
       isReplayClosed: () => false,
+      isReplayCancelled: (replayId) => replayId === this.cancelled,
+      replayOrder: () => (this.order?.replayId === this.cancelled ? undefined : this.order),
       replayDone: () => undefined,
       readFrom: (offset) => this.#deliver(offset),
       process: async (message, replayId) => {
@@ -169,5 +175,55 @@ describe('a partition of the extract stage', () => {
       ),
       { numRuns: 60 },
     )
+  })
+
+  it('rewinds for an order that comes while it works, whatever becomes of its transactions, and loses no page of either', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 12, max: 50 }),
+        fc.integer({ min: 0, max: 8 }),
+        fc.integer({ min: 1, max: 20 }),
+        fates,
+        async (size, from, batch, told) => {
+          const partition = new Partition(size, batch, told)
+          const extractor = partition.start()
+          await eventually(() => partition.records.length > 0, { everyMs: 1 })
+          partition.order = { replayId: 'r', from: BigInt(from), until: BigInt(size) }
+          extractor.controlChanged()
+          await eventually(() => partition.offset === BigInt(size) && decodeMetadata(partition.metadata)?.replay?.phase === 'done', {
+            what: 'the end of the log',
+            everyMs: 1,
+          })
+          extractor.drain()
+          await extractor.finished
+          const live = partition.records.filter((key) => !key.startsWith('r/'))
+          const replayed = partition.records.filter((key) => key.startsWith('r/'))
+          expect(live).toEqual(expected(size))
+          const until = Number(decodeMetadata(partition.metadata)?.replay?.until)
+          expect(replayed).toEqual(
+            expected(until)
+              .filter((key) => Number(key) >= from)
+              .map((key) => `r/${key}`),
+          )
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+
+  it('goes back to live work when its replay is called off, and does not begin it again', async () => {
+    const partition = new Partition(400, 5, [])
+    partition.offset = 350n
+    partition.order = { replayId: 'r', from: 0n, until: 400n }
+    const extractor = partition.start()
+    await eventually(() => partition.records.length > 5, { everyMs: 1 })
+    partition.cancelled = 'r'
+    extractor.controlChanged()
+    await eventually(() => partition.offset === 400n, { what: 'the end of the log', everyMs: 1 })
+    extractor.drain()
+    await extractor.finished
+    const live = partition.records.filter((key) => !key.startsWith('r/'))
+    expect(live).toEqual(expected(400).filter((key) => Number(key) >= 350))
+    expect(partition.records.length).toBeLessThan(300)
   })
 })

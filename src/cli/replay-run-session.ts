@@ -1,0 +1,233 @@
+import { parseAnyDuration } from '../control/parse-time.ts'
+import { planRange, type ReplayScope } from '../control/replay.ts'
+import { cancelReplay, followReplay, replayInPlace } from '../control/replay-in-place.ts'
+import { listReplays, type ReplayStatus, replayStatus } from '../control/replay-ledger.ts'
+import { expectedPlan, passGate } from '../control/replay-preview.ts'
+import type { Runtime } from '../control/runtime.ts'
+import { compareShadow, runShadow } from '../control/shadow-replay.ts'
+import { systemClock } from '../kernel/clock.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import { writeComparison } from './comparison-summary.ts'
+import type { CommandContext } from './context.ts'
+import { createProgress } from './progress.ts'
+import { counted, renderCount, renderDuration, renderTable, toJson } from './render.ts'
+import { type Extractor, extractorOf, positive, type ReplayFlags, scopeOf } from './replay-scope.ts'
+import { progressOptions } from './run-session.ts'
+import { withRuntime } from './with-runtime.ts'
+
+export interface ReplayRunFlags extends ReplayFlags {
+  readonly inPlace?: boolean
+  readonly shadow?: boolean
+  readonly out?: string
+  readonly rate?: string
+  readonly id?: string
+  /** Hash of a preview. */
+  readonly expect?: string
+  /** In place on a live group: until it has caught up. */
+  readonly wait?: boolean
+  /** Why the gate is passed over. */
+  readonly force?: string
+  readonly drainTimeout: string
+}
+
+type Plan = Awaited<ReturnType<typeof planRange>>
+
+/** `replay run`: in place, where live members rewind by themselves; a shadow works until it is done. */
+export async function replayRun(context: CommandContext, flags: ReplayRunFlags): Promise<void> {
+  if ((flags.inPlace === true) === (flags.shadow === true)) {
+    throw new MillraceError('USAGE', 'say --in-place (rewinds the group itself) or --shadow (runs beside it, to a topic of its own)')
+  }
+  const { config } = context.loadConfig()
+  const extractor = await extractorOf(config, flags.extractor)
+  const scope = scopeOf(flags, config)
+  const drainTimeoutMs = parseAnyDuration(flags.drainTimeout, '--drain-timeout')
+  const rate = flags.rate === undefined ? undefined : positive(flags.rate, '--rate')
+  if (flags.inPlace === true && flags.out !== undefined) throw new MillraceError('USAGE', '--out goes with --shadow')
+  if (flags.shadow === true && flags.wait === true)
+    throw new MillraceError('USAGE', '--wait goes with --in-place; a shadow replay ends when it is done')
+  await withRuntime(context, config, 'millrace replay run', async (runtime) => {
+    const replayId = flags.id ?? new Date(systemClock.now()).toISOString().replaceAll(/[-:.]/g, '').toLowerCase()
+    if (!/^[a-zA-Z0-9._-]{1,64}$/.test(replayId))
+      throw new MillraceError('USAGE', `--id: ${JSON.stringify(replayId)} may hold letters, digits, dots, dashes and underscores alone`)
+    const expected = flags.expect === undefined ? undefined : await expectedPlan(runtime, flags.expect, extractor, scope.filter)
+    const plan = expected?.plan ?? (await planRange(runtime, runtime.groups.extract(flags.group), scope, flags.inPlace === true))
+    if (flags.inPlace === true) {
+      const { filter } = scope
+      if (flags.force === undefined)
+        await passGate(runtime, { extractor, against: undefined, plan, filter, signal: context.draining }, expected?.gate)
+      await inPlace(context, runtime, { replayId, extractor, scope, plan, rate, flags })
+    } else await shadow(context, runtime, { replayId, extractor, scope, plan, rate, out: flags.out, drainTimeoutMs })
+  })
+}
+
+interface InPlaceRequest {
+  readonly replayId: string
+  readonly extractor: Extractor
+  readonly scope: ReplayScope
+  readonly plan: Plan
+  readonly rate: number | undefined
+  readonly flags: ReplayRunFlags
+}
+
+async function inPlace(context: CommandContext, runtime: Runtime, request: InPlaceRequest): Promise<void> {
+  const { replayId, extractor, scope, plan, rate, flags } = request
+  const groupId = runtime.groups.extract(flags.group)
+  const { name, version } = extractor
+  const start = await replayInPlace(
+    runtime,
+    { replayId, groupId, extractor: name, extractorVersion: version, filter: scope.filter, rate, forced: flags.force },
+    plan,
+  )
+  const what = `${counted(plan.pages, 'page')} for ${name} version ${version} (replay ${replayId})`
+  if (start === 'stopped') {
+    if (context.globals.json) await context.out(toJson({ replayId, groupId, start, ...plan }))
+    else {
+      await context.out(`group ${groupId} is rewound by ${what}`)
+      await context.out('start it again (`millrace run` or `millrace extract`) with that version: it replays, then goes on where it was')
+    }
+    return
+  }
+  const status = await follow(context, runtime, replayId, flags.wait === true ? 'done' : 'rewound')
+  if (context.globals.json) await context.out(toJson({ start, ...plan, ...status }))
+  else if (status.state !== 'open') await writeStatus(context, status)
+  else {
+    await context.out(`the live members of ${groupId} replay ${what}`)
+    await context.out(`\`millrace replay status ${replayId}\` shows how far they are, \`millrace replay cancel ${replayId}\` calls it off`)
+  }
+}
+
+async function follow(context: CommandContext, runtime: Runtime, replayId: string, until: 'rewound' | 'done'): Promise<ReplayStatus> {
+  const progress = createProgress(progressOptions(context))
+  const status = await followReplay(runtime, replayId, {
+    until,
+    signal: context.draining,
+    onProgress: ({ donePages, pages, partitions }, remainingMs) => {
+      const waiting = partitions.filter(({ phase }) => phase === 'waiting').length
+      const ratio = pages === 0 ? 1 : donePages / pages
+      progress.update({
+        text: `${renderCount(donePages)} of ${renderCount(pages)} pages${waiting === 0 ? '' : `, ${counted(waiting, 'partition')} not begun`}`,
+        ratio,
+        ...(remainingMs === undefined || ratio < 0.02 ? {} : { remainingMs }),
+        fields: { replayId, done: donePages, pages, waiting, remainingMs: remainingMs ?? null },
+      })
+    },
+  })
+  progress.finish()
+  return status
+}
+
+/** `replay status`: one, or all that are known. */
+export async function showReplays(context: CommandContext, replayId: string | undefined): Promise<void> {
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, 'millrace replay status', async (runtime) => {
+    const found = replayId === undefined ? await listReplays(runtime) : [await replayStatus(runtime, replayId)]
+    if (context.globals.json) await context.out(toJson(replayId === undefined ? found : found[0]))
+    else if (replayId !== undefined && found[0] !== undefined) await writeStatus(context, found[0])
+    else await writeReplays(context, found)
+  })
+}
+
+/** `replay cancel`: owners jump back to live work. */
+export async function replayCancel(context: CommandContext, replayId: string): Promise<void> {
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, 'millrace replay cancel', async (runtime) => {
+    const status = await cancelReplay(runtime, replayId)
+    if (context.globals.json) await context.out(toJson(status))
+    else await context.out(`replay ${replayId} is called off; what it wrote stays, and live work goes on where it was`)
+  })
+}
+
+async function writeReplays(context: CommandContext, replays: readonly ReplayStatus[]): Promise<void> {
+  if (replays.length === 0) context.note('no replay in place is known; a shadow replay shows itself while it runs')
+  const right = 'right' as const
+  await context.out(
+    renderTable(
+      [
+        { title: 'REPLAY' },
+        { title: 'GROUP', flexible: true },
+        { title: 'EXTRACTOR', flexible: true },
+        { title: 'STATE' },
+        { title: 'DONE', align: right },
+        { title: 'PAGES', align: right },
+      ],
+      replays.map(({ replayId, groupId, extractor, version, state, donePages, pages }) => [
+        replayId,
+        groupId,
+        `${extractor}:${version}`,
+        state,
+        renderCount(donePages),
+        renderCount(pages),
+      ]),
+    ),
+  )
+}
+
+async function writeStatus(context: CommandContext, status: ReplayStatus): Promise<void> {
+  const { replayId, extractor, version, state, pages, donePages, totals } = status
+  await context.out(
+    `replay ${replayId} of ${extractor} version ${version}: ${state}, ${renderCount(donePages)} of ${counted(pages, 'page')}`,
+  )
+  await context.out(
+    `${counted(totals.pages, 'page')} read, ${counted(totals.records, 'record')}, ${renderCount(totals.none)} without, ${counted(totals.deadLetters, 'dead letter')}`,
+  )
+  const right = 'right' as const
+  await context.out(
+    renderTable(
+      [
+        { title: 'PARTITION', align: right },
+        { title: 'PHASE' },
+        { title: 'FROM', align: right },
+        { title: 'UNTIL', align: right },
+        { title: 'POSITION', align: right },
+      ],
+      status.partitions.map(({ partition, phase, from, until, position }) => [String(partition), phase, from, until, position ?? '']),
+    ),
+  )
+}
+
+interface ShadowRequest {
+  readonly replayId: string
+  readonly extractor: Extractor
+  readonly scope: ReplayScope
+  readonly plan: Plan
+  readonly rate: number | undefined
+  readonly out: string | undefined
+  readonly drainTimeoutMs: number
+}
+
+async function shadow(context: CommandContext, runtime: Runtime, request: ShadowRequest): Promise<void> {
+  const progress = createProgress(progressOptions(context))
+  const report = await runShadow(runtime, {
+    ...request,
+    filter: request.scope.filter,
+    onProgress: ({ done, pages, elapsedMs }) => {
+      const ratio = pages === 0n ? 1 : Number(done) / Number(pages)
+      progress.update({
+        text: `${renderCount(done)} of ${renderCount(pages)} pages`,
+        ratio,
+        ...(ratio > 0.02 ? { remainingMs: (elapsedMs / ratio) * (1 - ratio) } : {}),
+        fields: { done: done.toString(), pages: pages.toString(), elapsedMs },
+      })
+    },
+    onOutput: (text) => context.note(text),
+    draining: context.draining,
+    aborting: context.aborting,
+  })
+  progress.finish()
+  if (report.interrupted) {
+    context.note(`stopped; \`millrace replay run --shadow --id ${report.replayId}\` with the same flags goes on`)
+    return
+  }
+  const comparison = await compareShadow(runtime, report.topic, request.extractor, {
+    plan: request.plan,
+    filter: request.scope.filter,
+  })
+  if (context.globals.json) {
+    await context.out(toJson({ ...report, comparison }))
+    return
+  }
+  await context.out(
+    `${renderCount(report.pages)} pages, ${renderCount(report.records)} records, ${renderCount(report.deadLetters)} dead letters in ${renderDuration(report.elapsedMs)}; records are in ${report.topic}`,
+  )
+  await writeComparison(context, comparison)
+}

@@ -1,0 +1,179 @@
+import { decodeMetadata, encodeMetadata, freshMetadata } from '../extract/offset-metadata.ts'
+import { afterJump, rewound } from '../extract/replay-step.ts'
+import type { GroupDescription, OffsetToCommit } from '../kafka/group-admin.ts'
+import { transactionalId } from '../kafka/transactional.ts'
+import { partitionId } from '../kernel/brand.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import { subject } from '../message/command.ts'
+import { type ReplayRequest, rangeOf } from '../message/replay-request.ts'
+import { etaOf, type ReplayPace } from '../replay/pace.ts'
+import type { ReplayPlan } from '../replay/plan.ts'
+import { announce } from './announce.ts'
+import { evictDeadMembers } from './dead-members.ts'
+import { rememberRate } from './replay-estimate.ts'
+import { closeReplay, isDone, openRequests, type ReplayStatus, replayStatus } from './replay-ledger.ts'
+import type { Runtime } from './runtime.ts'
+
+/** How a replay in place was begun. */
+export type InPlaceStart = 'live' | 'stopped'
+
+/**
+ * Asks an extract group to replay a range in place. Members that run rewind one partition after the other, by themselves; of a stopped
+ * group the offsets are set here, and it replays when it starts again. Errors: REPLAY_REFUSED when another replay of the group is open,
+ * when a live member does not run the version, or where there is nothing to replay. Nothing was changed then.
+ */
+export async function replayInPlace(
+  runtime: Runtime,
+  request: Omit<ReplayRequest, 'ranges' | 'cancelled'>,
+  plan: ReplayPlan,
+): Promise<InPlaceStart> {
+  await evictDeadMembers(runtime)
+  await refuseWhileOpen(runtime, request.groupId)
+  if (plan.pages === 0n) throw new MillraceError('REPLAY_REFUSED', 'there is no page in that range which the group has read')
+  const ranges = plan.partitions
+    .filter(({ pages }) => pages > 0n)
+    .map(({ partition, from, until }) => ({ partition, from: String(from), until: String(until) }))
+  const whole: ReplayRequest = { ...request, ranges }
+  const group = await runtime.admin.describeGroup(request.groupId)
+  if (group.members.length > 0) await refuseUnlessAllRun(runtime, group, request)
+  await announce(runtime, { kind: 'request', subject: subject.replay(request.replayId), payload: whole })
+  if (group.members.length > 0) return 'live'
+  await rewindStopped(runtime, whole)
+  return 'stopped'
+}
+
+/** Owners obey the request by themselves if the group comes up meanwhile: then the broker refuses this commit, and nothing is lost. */
+async function rewindStopped(runtime: Runtime, request: ReplayRequest): Promise<void> {
+  const { admin, topics } = runtime
+  const { groupId, replayId, ranges = [] } = request
+  // Whoever still holds an open transaction is shut out, and what is committed is then what stands.
+  await admin.fenceTransactions(ranges.map(({ partition }) => transactionalId(groupId, topics.html, partition)))
+  const [committed, lows] = await Promise.all([admin.committedOffsets(groupId, [topics.html]), admin.earliestOffsets(topics.html)])
+  const offsets = ranges.flatMap(({ partition }): OffsetToCommit[] => {
+    const stored = committed.get(partitionId(topics.html, partition))
+    const range = rangeOf(request, partition)
+    if (stored?.offset === undefined || range === undefined) return []
+    const metadata = decodeMetadata(stored.metadata) ?? freshMetadata(stored.offset)
+    const moved = rewound(metadata, { replayId, ...range }, stored.offset, lows.get(partition) ?? 0n)
+    return [{ topic: topics.html, partition, offset: moved.offset, metadata: encodeMetadata(moved.metadata) }]
+  })
+  await admin.commitDirect(groupId, offsets)
+}
+
+/** A member with another version would pause its partitions until somebody comes who has it. */
+async function refuseUnlessAllRun(
+  runtime: Runtime,
+  { groupId, members }: GroupDescription,
+  { extractor, extractorVersion }: Pick<ReplayRequest, 'extractor' | 'extractorVersion'>,
+): Promise<void> {
+  const state = await runtime.state()
+  const workers = (await state.workers()).filter((worker) => worker.groupId === groupId)
+  const others = workers.filter(({ extractors }) => extractors[extractor] !== extractorVersion)
+  const wanted = `version ${extractorVersion} of ${extractor}`
+  const otherwise = `start them with that version (a rolling restart will do), stop them, or use --shadow`
+  if (others.length > 0) {
+    const list = others.map(
+      ({ host, pid, extractors }) =>
+        `${pid} on ${host} (${extractors[extractor] === undefined ? 'none' : `version ${extractors[extractor]}`})`,
+    )
+    throw new MillraceError('REPLAY_REFUSED', `not every live member of ${groupId} runs ${wanted}: ${list.join(', ')}; ${otherwise}`)
+  }
+  if (workers.length < members.length) {
+    throw new MillraceError(
+      'REPLAY_REFUSED',
+      `group ${groupId} has ${members.length} live members, and ${workers.length} of them report ${wanted} in the state store of this deployment; ${otherwise}`,
+    )
+  }
+}
+
+/** One open replay per group: two would each jump to where the other began. */
+async function refuseWhileOpen(runtime: Runtime, groupId: string): Promise<void> {
+  for (const { replayId } of await openRequests(runtime, groupId)) {
+    if (await closeReplay(runtime, groupId, replayId)) continue
+    throw new MillraceError(
+      'REPLAY_REFUSED',
+      `replay ${replayId} of group ${groupId} is still open: let it end (\`millrace replay status\`), end it with \`millrace replay cancel ${replayId}\`, or use --shadow`,
+    )
+  }
+}
+
+/**
+ * Extractors of a group against its open replay: with another version than it asks for, the group would wait for ever. Errors:
+ * REPLAY_REFUSED saying which file to run.
+ */
+export async function refuseOtherVersion(
+  runtime: Runtime,
+  groupId: string,
+  extractors: readonly { readonly name: string; readonly version: number }[],
+): Promise<void> {
+  for (const request of await openRequests(runtime, groupId)) {
+    const here = extractors.find(({ name }) => name === request.extractor)
+    if (request.cancelled === true || here?.version === request.extractorVersion || (await isDone(runtime, request))) continue
+    const found = here === undefined ? `no extractor ${request.extractor}` : `version ${here.version} of it`
+    throw new MillraceError(
+      'REPLAY_REFUSED',
+      `replay ${request.replayId} of group ${groupId} is open and wants ${request.extractor} version ${request.extractorVersion}; here is ${found}: run with that extractor, and the group replays and goes on; or end it with \`millrace replay cancel ${request.replayId}\``,
+    )
+  }
+}
+
+/**
+ * Calls a replay off: owners jump back to where live work stood; of a stopped group the offsets are set here. What was written
+ * stays. Errors: USAGE where there is none, or it has ended.
+ */
+export async function cancelReplay(runtime: Runtime, replayId: string): Promise<ReplayStatus> {
+  const { admin, topics } = runtime
+  const control = await runtime.control()
+  const status = await replayStatus(runtime, replayId)
+  if (control.get(subject.replay(replayId))?.kind === 'close') throw new MillraceError('USAGE', `replay ${replayId} has ended already`)
+  const request = (await openRequests(runtime, status.groupId)).find((each) => each.replayId === replayId)
+  await announce(runtime, { kind: 'request', subject: subject.replay(replayId), payload: { ...request, cancelled: true } })
+  await evictDeadMembers(runtime)
+  if ((await admin.describeGroup(status.groupId)).members.length === 0) {
+    await admin.fenceTransactions(status.partitions.map(({ partition }) => transactionalId(status.groupId, topics.html, partition)))
+    const committed = await admin.committedOffsets(status.groupId, [topics.html])
+    const offsets = status.partitions.flatMap(({ partition }): OffsetToCommit[] => {
+      const metadata = decodeMetadata(committed.get(partitionId(topics.html, partition))?.metadata ?? '')
+      if (metadata?.replay?.replayId !== replayId || metadata.replay.phase === 'done') return []
+      return [{ topic: topics.html, partition, offset: metadata.replay.resumeAt, metadata: encodeMetadata(afterJump(metadata)) }]
+    })
+    await admin.commitDirect(status.groupId, offsets)
+  }
+  await closeReplay(runtime, status.groupId, replayId)
+  return replayStatus(runtime, replayId)
+}
+
+export interface FollowOptions {
+  /** rewound: every owner has gone back to its range, or is through with it. */
+  readonly until: 'rewound' | 'done'
+  readonly onProgress?: (status: ReplayStatus, remainingMs: number | undefined) => void
+  readonly signal: AbortSignal
+}
+
+const LOOK_EVERY_MS = 500
+
+/** Looks until the replay is as far; a signal ends the looking, not the replay. Shape: how it stood at the last look. */
+export async function followReplay(
+  runtime: Runtime,
+  replayId: string,
+  { until, onProgress, signal }: FollowOptions,
+): Promise<ReplayStatus> {
+  const { clock } = runtime
+  const startedMono = clock.mono()
+  let pace: ReplayPace = []
+  for (;;) {
+    let status = await replayStatus(runtime, replayId)
+    const isThrough = status.partitions.every(({ phase }) => phase === 'done')
+    if (isThrough && status.state === 'open') await closeReplay(runtime, status.groupId, replayId)
+    if (isThrough) status = await replayStatus(runtime, replayId)
+    const estimate = etaOf(pace, { mono: clock.mono(), done: status.donePages }, status.pages)
+    pace = estimate.pace
+    onProgress?.(status, estimate.remainingMs)
+    if (isThrough || status.state === 'cancelled') {
+      if (status.state === 'done') await rememberRate(runtime, status.extractor, status.totals.pages, clock.mono() - startedMono)
+      return status
+    }
+    if (signal.aborted || (until === 'rewound' && status.partitions.every(({ phase }) => phase !== 'waiting'))) return status
+    await clock.sleep(LOOK_EVERY_MS)
+  }
+}

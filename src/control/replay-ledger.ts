@@ -1,0 +1,136 @@
+import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../extract/offset-metadata.ts'
+import { partitionId } from '../kernel/brand.ts'
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { commandPayload, subject } from '../message/command.ts'
+import type { Command } from '../message/generated/types.ts'
+import { parseReplayRequest, type ReplayRequest, rangePages } from '../message/replay-request.ts'
+import { announce } from './announce.ts'
+import type { Runtime } from './runtime.ts'
+
+/** A replay in place as `control` and the committed offsets tell it. */
+export interface ReplayStatus {
+  readonly replayId: string
+  readonly groupId: string
+  readonly extractor: string
+  readonly version: number
+  readonly state: 'open' | 'cancelled' | 'done'
+  /** By offsets, those that the filter passes over too. */
+  readonly pages: number
+  readonly donePages: number
+  readonly totals: ExtractorTotals
+  /** Epoch ms of the request. */
+  readonly at: number
+  readonly partitions: readonly PartitionReplay[]
+}
+
+export interface PartitionReplay {
+  readonly partition: number
+  /** waiting: its owner has not rewound yet. */
+  readonly phase: 'waiting' | 'replaying' | 'done'
+  readonly from: string
+  readonly until: string
+  readonly position: string | null
+}
+
+/** All replays in place that `control` knows, the latest last. */
+export async function listReplays(runtime: Runtime): Promise<ReplayStatus[]> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  const found: ReplayStatus[] = []
+  for (const command of control.withPrefix('replay:')) {
+    const request = requestOf(command)
+    if (request?.ranges === undefined) continue
+    found.push(await statusOf(runtime, command, request))
+  }
+  return found
+}
+
+/** Errors: USAGE where there is none with this id. */
+export async function replayStatus(runtime: Runtime, replayId: string): Promise<ReplayStatus> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  const command = control.get(subject.replay(replayId))
+  const request = command === undefined ? undefined : requestOf(command)
+  if (command === undefined || request === undefined)
+    throw new MillraceError('USAGE', `there is no replay ${replayId}; \`millrace replay status\` lists them`)
+  return statusOf(runtime, command, request)
+}
+
+async function statusOf(runtime: Runtime, command: Command, request: ReplayRequest): Promise<ReplayStatus> {
+  const { replayId, groupId, extractor, extractorVersion: version, ranges = [] } = request
+  const committed = await runtime.admin.committedOffsets(groupId, [runtime.topics.html])
+  const isClosed = command.kind === 'close'
+  let donePages = 0
+  let totals = NO_TOTALS
+  const partitions = ranges.map(({ partition, from, until }): PartitionReplay => {
+    const stored = committed.get(partitionId(runtime.topics.html, partition))
+    const state = decodeMetadata(stored?.metadata ?? '')?.replay
+    const own = state?.replayId === replayId ? state : undefined
+    const phase = isClosed ? 'done' : (own?.phase ?? 'waiting')
+    const position = stored?.offset ?? 0n
+    if (own !== undefined) totals = addTotals(totals, own.totals)
+    if (phase === 'done') donePages += Number(BigInt(until) - BigInt(from))
+    else if (phase === 'replaying' && position > BigInt(from)) donePages += Number(position - BigInt(from))
+    return { partition, phase, from, until, position: stored?.offset?.toString() ?? null }
+  })
+  const told = isClosed ? (commandPayload(command) as { totals?: ExtractorTotals } | null)?.totals : undefined
+  return {
+    replayId,
+    groupId,
+    extractor,
+    version,
+    state: request.cancelled === true ? 'cancelled' : isClosed ? 'done' : 'open',
+    pages: rangePages(request),
+    donePages,
+    totals: told ?? totals,
+    at: command.at,
+    partitions,
+  }
+}
+
+/** Shape: undefined for what is no request; of a closed one the request is what its last command repeats. */
+function requestOf(command: Command): ReplayRequest | undefined {
+  try {
+    return parseReplayRequest(commandPayload(command))
+  } catch (error) {
+    if (!isMillraceError(error, 'MESSAGE_INVALID')) throw error
+    return undefined
+  }
+}
+
+/** Requests of a group that nobody has closed. */
+export async function openRequests(runtime: Runtime, groupId: string): Promise<ReplayRequest[]> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  return control.withPrefix('replay:').flatMap((command) => {
+    const request = command.kind === 'request' ? requestOf(command) : undefined
+    return request?.groupId === groupId ? [request] : []
+  })
+}
+
+/** Closes a replay when all partitions have worked their part; whichever owner ends last does it. Shape: true when it is closed now. */
+export async function closeReplay(runtime: Runtime, groupId: string, replayId: string): Promise<boolean> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  const command = control.get(subject.replay(replayId))
+  if (command === undefined || command.kind === 'close') return true
+  const request = requestOf(command)
+  if (request === undefined || !(await isDone(runtime, { ...request, groupId }))) return false
+  const { totals } = await statusOf(runtime, command, request)
+  await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload: { ...request, totals } })
+  return true
+}
+
+/** True when every partition of the request has worked its part; of one that was called off, when none is at work on it. */
+export async function isDone(runtime: Runtime, request: ReplayRequest): Promise<boolean> {
+  const { groupId, replayId, ranges, cancelled } = request
+  const { html } = runtime.topics
+  const committed = await runtime.admin.committedOffsets(groupId, [html])
+  const stateOf = (metadata: string) => {
+    const replay = decodeMetadata(metadata)?.replay
+    return replay?.replayId === replayId ? replay.phase : undefined
+  }
+  // Requests of before had no ranges, and were for stopped groups alone: every partition has its state from the start.
+  if (ranges === undefined || cancelled === true) return [...committed.values()].every(({ metadata }) => stateOf(metadata) !== 'replaying')
+  return ranges.every(({ partition }) => stateOf(committed.get(partitionId(html, partition))?.metadata ?? '') === 'done')
+}

@@ -1,0 +1,190 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import type { RunningCli } from '../support/cli.ts'
+import { Deployment } from '../support/deployment.ts'
+import { eventually } from '../support/eventually.ts'
+import { BOOK_1, BOOK_2, BOOK_BAD, caughtUp, range, storePages } from '../support/stored-shop.ts'
+
+interface Status {
+  readonly replayId: string
+  readonly state: string
+  readonly donePages: number
+  readonly pages: number
+  readonly totals: Record<string, number>
+  readonly partitions: { partition: number; phase: string }[]
+}
+
+const PAGES = 40
+let deployment: Deployment
+
+afterEach(() => deployment.close())
+
+/** A group that has read so many pages with the first version, and now runs the second. */
+async function liveGroup(pages = PAGES): Promise<RunningCli> {
+  deployment = await Deployment.open()
+  deployment.file('book.yaml', BOOK_1)
+  deployment.file('book2.yaml', BOOK_2)
+  deployment.file('bad.yaml', BOOK_BAD)
+  await deployment.read((runtime) => storePages(runtime, range(pages)))
+  const first = deployment.start(['extract', '--extractor', 'book.yaml'])
+  await caughtUp(deployment)
+  first.child.kill('SIGTERM')
+  await first.done
+  return extract('book2.yaml')
+}
+
+async function extract(file: string): Promise<RunningCli> {
+  const running = deployment.start(['extract', '--extractor', file])
+  await eventually(() => running.stderr().includes('extract is running'), { what: 'the extract stage', timeoutMs: 40_000 })
+  return running
+}
+
+async function replay(...args: string[]): Promise<Status> {
+  const result = await deployment.run(['replay', ...args, '--json'])
+  if (result.code !== 0) throw new Error(`${result.code}: ${result.stderr}`)
+  return JSON.parse(result.stdout) as Status
+}
+
+/** The broker lets a dead member go when its session has run out; here at once. */
+function forget(): Promise<void> {
+  return deployment.read(async (runtime) => {
+    const groupId = runtime.groups.extract()
+    for (const { memberId } of (await runtime.admin.describeGroup(groupId)).members) await runtime.admin.evictMember(groupId, memberId)
+  })
+}
+
+/** Keys of the records of the second version, by the replay that wrote them. */
+async function written(): Promise<Map<string | null, string[]>> {
+  const byReplay = new Map<string | null, string[]>()
+  for (const { value } of await deployment.records()) {
+    if (value.extractorVersion !== 2) continue
+    byReplay.set(value.replayId, [...(byReplay.get(value.replayId) ?? []), value.entityKey].sort())
+  }
+  return byReplay
+}
+
+const keys = (count: number, from = 0): string[] => Array.from({ length: count }, (_, index) => `B${from + index}`).sort()
+
+describe('a replay in place on a live group', () => {
+  it('rewinds every partition, gives each page of the filter to the extractor once, and goes on with live pages', {
+    timeout: 120_000,
+  }, async () => {
+    await liveGroup()
+    const running = deployment.start([
+      'replay',
+      'run',
+      '--in-place',
+      '--extractor',
+      'book2.yaml',
+      '--id',
+      'r1',
+      '--rate',
+      '20',
+      '--wait',
+      '--json',
+    ])
+    await eventually(async () => (await written()).size > 0, { what: 'the first replayed record', timeoutMs: 40_000, everyMs: 200 })
+    await deployment.read((runtime) => storePages(runtime, range(12, PAGES)))
+    const done = await running.done
+    expect([done.code, JSON.parse(done.stdout)]).toMatchObject([
+      0,
+      { replayId: 'r1', start: 'live', state: 'done', donePages: PAGES, totals: { records: PAGES } },
+    ])
+    await caughtUp(deployment)
+    expect(await written()).toEqual(
+      new Map([
+        ['r1', keys(PAGES)],
+        [null, keys(12, PAGES)],
+      ]),
+    )
+    const { state } = await replay('status', 'r1')
+    expect(state).toBe('done')
+    // Nothing is left of it: the same group replays again, another part.
+    const again = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'r2', '--domain', 'odd.shop-books.com', '--wait')
+    expect(again).toMatchObject({ state: 'done', totals: { records: (PAGES + 12) / 2 } })
+    const odd = keys(PAGES + 12).filter((key) => Number(key.slice(1)) % 2 === 1)
+    expect((await written()).get('r2')).toEqual(odd)
+  })
+
+  it('survives kill -9 of its worker: each page once, then live work', { timeout: 120_000 }, async () => {
+    const worker = await liveGroup()
+    const begun = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'k', '--rate', '8')
+    expect(begun.state).toBe('open')
+    await eventually(async () => ((await written()).get('k')?.length ?? 0) >= 8, {
+      what: 'a part of the replay',
+      timeoutMs: 40_000,
+      everyMs: 200,
+    })
+    worker.child.kill('SIGKILL')
+    await worker.done
+    await forget()
+    const half = (await written()).get('k') ?? []
+    expect(half.length).toBeLessThan(PAGES)
+    await deployment.read((runtime) => storePages(runtime, range(5, PAGES)))
+    await extract('book2.yaml')
+    await eventually(async () => (await replay('status', 'k')).state === 'done', {
+      what: 'the end of the replay',
+      timeoutMs: 60_000,
+      everyMs: 500,
+    })
+    await caughtUp(deployment)
+    expect(await written()).toEqual(
+      new Map([
+        ['k', keys(PAGES)],
+        [null, keys(5, PAGES)],
+      ]),
+    )
+  })
+
+  it('is refused where a live member runs another version, and held back where the version gives less', { timeout: 120_000 }, async () => {
+    const worker = await liveGroup()
+    const held = await deployment.run(['replay', 'run', '--in-place', '--extractor', 'bad.yaml'])
+    expect([held.code, held.stdout]).toEqual([2, ''])
+    expect(held.stderr).toContain('40 pages that gave records would become dead letters (EXTRACT_FIELD_MISSING price)')
+    const other = await deployment.run(['replay', 'run', '--in-place', '--extractor', 'bad.yaml', '--force', 'a test'])
+    expect(other.code).toBe(2)
+    expect(other.stderr).toContain('not every live member')
+    expect(other.stderr).toContain('(version 2)')
+    expect((await deployment.run(['replay', 'status', '--json'])).stdout.trim()).toBe('[]')
+    expect(worker.child.exitCode).toBeNull()
+  })
+
+  it('is called off: its owners jump back to live work, and another may begin', { timeout: 120_000 }, async () => {
+    await liveGroup()
+    await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'c', '--rate', '0.5')
+    const open = await deployment.run(['replay', 'run', '--in-place', '--extractor', 'book2.yaml', '--id', 'c2'])
+    expect(open.stderr).toContain('replay c of group')
+    await replay('cancel', 'c')
+    await deployment.read((runtime) => storePages(runtime, range(8, PAGES)))
+    await caughtUp(deployment)
+    const found = await written()
+    expect(found.get(null)).toEqual(keys(8, PAGES))
+    expect((found.get('c') ?? []).length).toBeLessThan(PAGES)
+    await eventually(async () => (await replay('status', 'c')).state === 'cancelled', {
+      what: 'the end of the replay',
+      timeoutMs: 30_000,
+      everyMs: 500,
+    })
+    const next = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'n', '--wait')
+    expect(next.state).toBe('done')
+    expect((await written()).get('n')).toEqual(keys(PAGES + 8))
+  })
+})
+
+describe('a replay in place on a stopped group', () => {
+  it('sets the offsets at once, and the group replays when it starts', { timeout: 120_000 }, async () => {
+    const worker = await liveGroup()
+    worker.child.kill('SIGTERM')
+    await worker.done
+    const begun = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 's', '--shift-by', '-3')
+    expect(begun).toMatchObject({ start: 'stopped', pages: '12' })
+    const refused = await deployment.run(['extract', '--extractor', 'book.yaml'])
+    expect([refused.code, refused.stderr.includes('wants book version 2')]).toEqual([2, true])
+    await extract('book2.yaml')
+    await eventually(async () => (await replay('status', 's')).state === 'done', {
+      what: 'the end of the replay',
+      timeoutMs: 60_000,
+      everyMs: 500,
+    })
+    expect((await written()).get('s')?.length).toBe(12)
+  })
+})
