@@ -122,31 +122,3 @@ async function writeAudit(context: CommandContext, report: AuditReport): Promise
   }
   for (const { taskId, url } of report.missing) await context.out(`missing: ${url} (task ${taskId})`)
 }
-
-export async function listSchemas(context: CommandContext): Promise<void> {
-  const { config } = context.loadConfig()
-  await withRuntime(context, config, 'millrace schemas list', async (runtime) => {
-    // Those that extractors announced are on control; a broker without our topics has none.
-    if ((await runtime.admin.listTopics()).includes(runtime.topics.control)) await runtime.control()
-    const schemas = runtime.schemaStore.list()
-    if (context.globals.json) {
-      await context.out(
-        toJson(
-          schemas.map(({ schema, origin }) => ({
-            name: schema.name,
-            fingerprint: schema.fingerprint,
-            origin,
-            schema: JSON.parse(schema.text),
-          })),
-        ),
-      )
-      return
-    }
-    await context.out(
-      renderTable(
-        [{ title: 'SCHEMA', flexible: true }, { title: 'FINGERPRINT' }, { title: 'ORIGIN' }],
-        schemas.map(({ schema, origin }) => [schema.name, schema.fingerprint, origin]),
-      ),
-    )
-  })
-}

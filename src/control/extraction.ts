@@ -9,6 +9,8 @@ import type { AvroSchema } from '../message/avro.ts'
 import { commandPayload, parseSubject, subject } from '../message/command.ts'
 import { compatibilityProblems } from '../message/compatibility.ts'
 import type { Page } from '../message/generated/types.ts'
+import { checkSubject, problemLines } from '../message/registration.ts'
+import { subjectOf } from '../message/subjects.ts'
 import { compileGlob, compileUrlGlob } from '../url/glob.ts'
 import { announce } from './announce.ts'
 import { closeReplay } from './replay-ledger.ts'
@@ -76,6 +78,7 @@ export async function announceExtractors(runtime: Runtime, extractors: readonly 
     const same = known.find((announced) => announced.version === version)
     if (same !== undefined && same.definitionSha256 !== definitionSha256) throw changedDefinition(extractor)
     refuseIncompatible(extractor, schemasBefore(runtime, known, version))
+    await refuseUnregistrable(runtime, extractor)
     runtime.schemaStore.add(schema.text)
     keepSchemaFile(runtime, schema)
     if (same !== undefined) continue
@@ -91,6 +94,20 @@ export async function announceExtractors(runtime: Runtime, extractors: readonly 
       payload: { definitionSha256, fingerprint: schema.fingerprint, required: requiredFields },
     })
   }
+}
+
+/** The registry may know of versions that this log does not, and has a word of its own. */
+async function refuseUnregistrable(runtime: Runtime, { file, topic, schema, name, version }: LoadedExtractor): Promise<void> {
+  const { registry, topics } = runtime
+  if (registry === undefined) return
+  const under = subjectOf(topic ?? topics.records, schema)
+  const { verdict, problems } = await checkSubject(registry, under, schema)
+  if (verdict !== 'incompatible') return
+  throw new MillraceError(
+    'EXTRACTOR_INCOMPATIBLE',
+    `${file}: version ${version} of ${name} may not follow what is registered under ${under}:\n${problemLines(problems)}`,
+    { context: { file } },
+  )
 }
 
 /** A version of an extractor that has run somewhere, as `control` tells it. */

@@ -18,6 +18,7 @@ import { ReleaseStack } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { createMessageCodec, type MessageCodec } from '../message/codec.ts'
 import { learnSchemas } from '../message/learn-schemas.ts'
+import type { RegistryPort } from '../message/registry.ts'
 import { createSchemaStore, type SchemaStore } from '../message/schema-store.ts'
 import { type GroupNames, groupNames, type TopicNames, topicNames } from '../message/topics.ts'
 import { openStateStore } from '../state/open-state-store.ts'
@@ -61,6 +62,8 @@ export class Runtime {
   readonly admin: KafkaAdmin
   readonly schemaStore: SchemaStore
   readonly codec: MessageCodec
+  /** Undefined where `registry.url` is not set. */
+  readonly registry: RegistryPort | undefined
   /**
    * Rejects when the control log that was opened here has failed: commands are no longer obeyed, so whoever works on must end. Never
    * resolves.
@@ -89,8 +92,8 @@ export class Runtime {
     this.topics = topicNames(options.config['topics.prefix'])
     this.groups = groupNames(options.config['topics.prefix'])
     this.schemaStore = createSchemaStore()
-    const registry = registryOf(options.config['registry.url'])
-    this.codec = createMessageCodec({ schemaStore: this.schemaStore, ...(registry === undefined ? {} : { registry }) })
+    this.registry = registryOf(options.config['registry.url'])
+    this.codec = createMessageCodec({ schemaStore: this.schemaStore, ...(this.registry === undefined ? {} : { registry: this.registry }) })
     this.#releases = releases
     this.#isNew = opened.isNew
     this.controlFailed = new Promise<never>((_, reject) => {

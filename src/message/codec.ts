@@ -2,8 +2,10 @@ import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { type AvroSchema, parseSchema } from './avro.ts'
 import { readFraming, registryFrame, singleObjectFrame } from './framing.ts'
 import type { Command, Outcome, Page, RecordEnvelope, UrlTask } from './generated/types.ts'
+import { registerSchema } from './registration.ts'
 import type { RegistryPort } from './registry.ts'
 import type { SchemaStore } from './schema-store.ts'
+import { subjectOf } from './subjects.ts'
 
 /** Messages of our own by the name of their schema. */
 export interface MessageTypes {
@@ -41,7 +43,7 @@ export interface MessageCodec {
   decodeEnvelope(bytes: Buffer | null): RecordEnvelope
   /**
    * With a registry: learns the id under which the schema stands for the topic, once; without one it does nothing. To be awaited
-   * before the first `encode` to that topic. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED.
+   * before the first `encode` to that topic. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED; SCHEMA_INCOMPATIBLE naming the fields.
    */
   prepare(topic: string, schema: MessageType | AvroSchema): Promise<void>
   /**
@@ -121,7 +123,7 @@ export function createMessageCodec({ schemaStore, registry }: CodecOptions): Mes
       const schema = schemaOf(given)
       const key = idKey(topic, schema)
       if (registry === undefined || ids.has(key)) return
-      const id = await registry.idFor(subjectOf(topic, schema), schema.text)
+      const id = await registerSchema(registry, subjectOf(topic, schema), schema)
       ids.set(key, id)
       byId.set(id, schema)
     },
@@ -139,13 +141,6 @@ export function createMessageCodec({ schemaStore, registry }: CodecOptions): Mes
       }
     },
   }
-}
-
-const OWN_NAMESPACE = 'io.millrace.v1.'
-
-/** TopicNameStrategy for our own messages, TopicRecordNameStrategy for records, of which one topic holds many kinds. */
-function subjectOf(topic: string, schema: AvroSchema): string {
-  return schema.name.startsWith(OWN_NAMESPACE) ? `${topic}-value` : `${topic}-${schema.name}`
 }
 
 function idKey(topic: string, schema: AvroSchema): string {

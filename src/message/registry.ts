@@ -1,17 +1,37 @@
 import { errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
+import type { CompatibilityLevel } from './compatibility.ts'
 
-/** A schema registry with Confluent's interface, as far as messages need it. */
-export interface RegistryPort {
-  /** Text of the Avro schema; undefined where the registry has no such id. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED. */
-  schemaById(id: number): Promise<string | undefined>
-  /** Id of the schema under the subject, registered when it is new there. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED (incompatible). */
-  idFor(subject: string, schemaText: string): Promise<number>
+export interface SubjectVersion {
+  readonly version: number
+  /** Undefined for a schema of another kind than Avro. */
+  readonly schemaText: string | undefined
 }
+
+/** A schema registry with Confluent's interface, as far as messages need it. Errors of all calls: REGISTRY_UNREACHABLE, REGISTRY_REFUSED. */
+export interface RegistryPort {
+  /** For people, without credentials. */
+  readonly location: string
+  /** Text of the Avro schema; undefined where the registry has no such id. */
+  schemaById(id: number): Promise<string | undefined>
+  /** Id of the schema under the subject; undefined where it is not registered there. */
+  lookUp(subject: string, schemaText: string): Promise<number | undefined>
+  /** Id of the schema under the subject, made when it is new there. Errors: SCHEMA_INCOMPATIBLE where the registry refuses it for those before. */
+  register(subject: string, schemaText: string): Promise<number>
+  /** Oldest first; empty for a subject that is not there. */
+  versions(subject: string): Promise<readonly SubjectVersion[]>
+  /** The registry's own answer, against the latest version; true for a subject that is not there. */
+  isCompatible(subject: string, schemaText: string): Promise<boolean>
+  /** The level that is set for the subject itself; undefined where none is, or none counts. */
+  level(subject: string): Promise<string | undefined>
+  setLevel(subject: string, level: CompatibilityLevel): Promise<void>
+}
+
+type Method = 'GET' | 'POST' | 'PUT'
 
 /** One HTTP request with a JSON answer; rejects for what the network does, never for a status. */
 export type FetchJson = (
   url: string,
-  init: { readonly method: 'GET' | 'POST'; readonly headers: Readonly<Record<string, string>>; readonly body?: string },
+  init: { readonly method: Method; readonly headers: Readonly<Record<string, string>>; readonly body?: string },
 ) => Promise<{ readonly status: number; readonly body: unknown }>
 
 export interface RegistryOptions {
@@ -24,15 +44,16 @@ export interface RegistryOptions {
 
 const CONTENT_TYPE = 'application/vnd.schemaregistry.v1+json'
 
+/** Answers differ between registries where the comments say so; what is accepted here was seen. */
 export function createRegistryClient(options: RegistryOptions): RegistryPort {
   const base = options.url.replace(/\/+$/, '')
-  const ask = async (method: 'GET' | 'POST', path: string, body?: unknown): Promise<{ status: number; body: Answer }> => {
+  const ask = async (method: Method, path: string, body?: unknown): Promise<{ status: number; body: unknown }> => {
     const headers = { accept: CONTENT_TYPE, ...(body === undefined ? {} : { 'content-type': CONTENT_TYPE }), ...options.headers }
     try {
       const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) }
       const answer = await options.fetchJson(`${base}${path}`, init)
       if (answer.status >= 500 || answer.status === 429) throw new Error(`it answered with status ${answer.status}`)
-      return { status: answer.status, body: isObject(answer.body) ? answer.body : {} }
+      return answer
     } catch (cause) {
       if (isMillraceError(cause)) throw cause
       throw new MillraceError('REGISTRY_UNREACHABLE', `the schema registry ${base} did not answer ${method} ${path}: ${errorText(cause)}`, {
@@ -40,36 +61,90 @@ export function createRegistryClient(options: RegistryOptions): RegistryPort {
       })
     }
   }
+  const refused = (what: string, status: number, body: unknown): MillraceError => {
+    const { message } = fieldsOf(body)
+    return new MillraceError(
+      'REGISTRY_REFUSED',
+      `the schema registry ${base} answered ${what} with status ${status}${typeof message === 'string' ? `: ${message}` : ''}`,
+    )
+  }
+  const pathOf = (subject: string): string => `/subjects/${encodeURIComponent(subject)}`
+  const versionOf = async (subject: string, version: number): Promise<SubjectVersion> => {
+    const path = `${pathOf(subject)}/versions/${version}`
+    const { status, body } = await ask('GET', path)
+    if (status !== 200) throw refused(`GET ${path}`, status, body)
+    return { version, schemaText: avroText(body) }
+  }
+
   return {
+    location: base,
     async schemaById(id) {
       const path = `/schemas/ids/${id}`
       const { status, body } = await ask('GET', path)
       if (status === 404) return undefined
-      // Registries leave the type out for Avro, or name it.
-      const kind = body.schemaType ?? 'AVRO'
-      if (status === 200 && kind === 'AVRO' && typeof body.schema === 'string') return body.schema
-      if (status === 200 && kind !== 'AVRO') return undefined
-      throw refused(base, `GET ${path}`, status, body)
+      const { schema } = fieldsOf(body)
+      if (status === 200 && typeof schema === 'string') return avroText(body)
+      throw refused(`GET ${path}`, status, body)
     },
-    async idFor(subject, schemaText) {
-      const path = `/subjects/${encodeURIComponent(subject)}`
-      const found = await ask('POST', path, { schema: schemaText })
-      if (found.status === 200 && typeof found.body.id === 'number') return found.body.id
-      if (found.status !== 404) throw refused(base, `POST ${path}`, found.status, found.body)
-      const registered = await ask('POST', `${path}/versions`, { schema: schemaText })
-      if (registered.status === 200 && typeof registered.body.id === 'number') return registered.body.id
-      throw refused(base, `POST ${path}/versions`, registered.status, registered.body)
+    async lookUp(subject, schemaText) {
+      const { status, body } = await ask('POST', pathOf(subject), { schema: schemaText })
+      const { id } = fieldsOf(body)
+      if (status === 200 && typeof id === 'number') return id
+      if (status === 404) return undefined
+      throw refused(`POST ${pathOf(subject)}`, status, body)
+    },
+    async register(subject, schemaText) {
+      const path = `${pathOf(subject)}/versions`
+      const { status, body } = await ask('POST', path, { schema: schemaText })
+      const { id } = fieldsOf(body)
+      if (status === 200 && typeof id === 'number') return id
+      const refusal = refused(`POST ${path}`, status, body)
+      if (status === 409) throw new MillraceError('SCHEMA_INCOMPATIBLE', refusal.message)
+      throw refusal
+    },
+    async versions(subject) {
+      const path = `${pathOf(subject)}/versions`
+      const { status, body } = await ask('GET', path)
+      if (status === 404) return []
+      if (status !== 200 || !Array.isArray(body)) throw refused(`GET ${path}`, status, body)
+      const numbers = body.filter((version): version is number => Number.isInteger(version))
+      const found: SubjectVersion[] = []
+      for (const version of numbers.sort((one, other) => one - other)) found.push(await versionOf(subject, version))
+      return found
+    },
+    async isCompatible(subject, schemaText) {
+      const path = `/compatibility${pathOf(subject)}/versions/latest`
+      const { status, body } = await ask('POST', path, { schema: schemaText })
+      const { is_compatible: isCompatible } = fieldsOf(body)
+      if (status === 200 && typeof isCompatible === 'boolean') return isCompatible
+      // Confluent's has nothing to compare with then; others say that it fits.
+      if (status === 404) return true
+      throw refused(`POST ${path}`, status, body)
+    },
+    async level(subject) {
+      const path = `/config/${encodeURIComponent(subject)}`
+      const { status, body } = await ask('GET', path)
+      if (status === 404) return undefined
+      // Some answer with the name that the request has, and with NONE where nothing is set.
+      const { compatibilityLevel, compatibility } = fieldsOf(body)
+      const level = compatibilityLevel ?? compatibility
+      if (status !== 200 || typeof level !== 'string') throw refused(`GET ${path}`, status, body)
+      return level === 'NONE' ? undefined : level
+    },
+    async setLevel(subject, level) {
+      const path = `/config/${encodeURIComponent(subject)}`
+      const { status, body } = await ask('PUT', path, { compatibility: level })
+      if (status !== 200) throw refused(`PUT ${path} ${level}`, status, body)
     },
   }
 }
 
-type Answer = Readonly<Record<string, unknown>>
-
-function refused(base: string, what: string, status: number, body: Answer): MillraceError {
-  const reason = typeof body.message === 'string' ? `: ${body.message}` : ''
-  return new MillraceError('REGISTRY_REFUSED', `the schema registry ${base} answered ${what} with status ${status}${reason}`)
+/** Registries leave the type out for Avro, or name it. */
+function avroText(body: unknown): string | undefined {
+  const { schema, schemaType = 'AVRO' } = fieldsOf(body)
+  return schemaType === 'AVRO' && typeof schema === 'string' ? schema : undefined
 }
 
-function isObject(value: unknown): value is Answer {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+function fieldsOf(body: unknown): Readonly<Record<string, unknown>> {
+  return typeof body === 'object' && body !== null && !Array.isArray(body) ? (body as Record<string, unknown>) : {}
 }

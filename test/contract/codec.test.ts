@@ -220,10 +220,10 @@ describe('the schema registry', () => {
 
   it('that refuses an incompatible schema says so', async () => {
     const client = createRegistryClient({ url: registry.url, fetchJson: testFetchJson })
-    await client.idFor('s', '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}')
+    await client.register('s', '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}')
     const next = '{"type":"record","name":"R","fields":[{"name":"b","type":"int"}]}'
-    await expect(client.idFor('s', next)).rejects.toMatchObject({
-      code: 'REGISTRY_REFUSED',
+    await expect(client.register('s', next)).rejects.toMatchObject({
+      code: 'SCHEMA_INCOMPATIBLE',
       message: expect.stringContaining('409: incompatible'),
     })
   })

@@ -4,7 +4,7 @@ import { type AvroSchema, parseSchema } from '../../src/message/avro.ts'
 import { compatibilityProblems } from '../../src/message/compatibility.ts'
 import type { FetchJson } from '../../src/message/registry.ts'
 
-/** A schema registry with the part of Confluent's interface that Millrace calls: ids, look-up, registration, BACKWARD_TRANSITIVE. */
+/** A schema registry with the part of Confluent's interface that Millrace calls, answering as Confluent documents it. */
 export interface StubRegistry {
   readonly url: string
   /** `METHOD path` of each request so far. */
@@ -14,24 +14,59 @@ export interface StubRegistry {
   /** Answers all further requests with this status; undefined: normally again. */
   failWith(status: number | undefined): void
   subjects(): Readonly<Record<string, readonly number[]>>
+  /** Levels that were set, by subject. */
+  levels(): Readonly<Record<string, string>>
+  /** Sets one as an operator would. */
+  setLevel(subject: string, level: string): void
   close(): Promise<void>
 }
 
 export async function startStubRegistry(): Promise<StubRegistry> {
   const schemas = new Map<number, { text: string; type: string }>()
   const subjects = new Map<string, number[]>()
+  const levels = new Map<string, string>()
   const requests: string[] = []
   let failure: number | undefined
 
   const idOf = (schema: AvroSchema): number | undefined => [...schemas].find(([, { text }]) => text === schema.text)?.[0]
 
-  const answer = (method: string, path: string, body: { schema?: string }): [number, unknown] => {
+  const isIncompatible = (subject: string, schema: AvroSchema): boolean => {
+    const older = (subjects.get(subject) ?? []).map((id) => parseSchema(schemas.get(id)?.text ?? ''))
+    const level = levels.get(subject) ?? 'BACKWARD'
+    const seen = level.endsWith('_TRANSITIVE') ? older : older.slice(-1)
+    return compatibilityProblems(level.startsWith('FULL') ? 'FULL_TRANSITIVE' : 'BACKWARD_TRANSITIVE', schema, seen).length > 0
+  }
+
+  const config = (method: string, subject: string, body: { compatibility?: string }): [number, unknown] => {
+    if (method === 'PUT') {
+      levels.set(subject, body.compatibility ?? '')
+      return [200, { compatibility: body.compatibility }]
+    }
+    const level = levels.get(subject)
+    if (level === undefined) return [404, { error_code: 40408, message: 'Subject does not have subject-level compatibility configured' }]
+    return [200, { compatibilityLevel: level }]
+  }
+
+  const answer = (method: string, path: string, body: { schema?: string; compatibility?: string }): [number, unknown] => {
     if (failure !== undefined) return [failure, { error_code: failure, message: 'told to fail' }]
     const byId = /^\/schemas\/ids\/(\d+)$/.exec(path)
     if (method === 'GET' && byId !== null) {
       const found = schemas.get(Number(byId[1]))
       if (found === undefined) return [404, { error_code: 40403, message: 'Schema not found' }]
       return [200, { schema: found.text, ...(found.type === 'AVRO' ? {} : { schemaType: found.type }) }]
+    }
+    const ofConfig = /^\/config\/([^/]+)$/.exec(path)
+    if (ofConfig !== null) return config(method, decodeURIComponent(ofConfig[1] ?? ''), body)
+    const ofVersion = /^(\/compatibility)?\/subjects\/([^/]+)\/versions(?:\/(\d+|latest))?$/.exec(path)
+    if (ofVersion !== null && (method === 'GET' || ofVersion[1] !== undefined)) {
+      const known = subjects.get(decodeURIComponent(ofVersion[2] ?? ''))
+      if (known === undefined) return [404, { error_code: 40401, message: 'Subject not found' }]
+      if (method === 'POST')
+        return [200, { is_compatible: !isIncompatible(decodeURIComponent(ofVersion[2] ?? ''), parseSchema(body.schema ?? '')) }]
+      if (ofVersion[3] === undefined) return [200, known.map((_, index) => index + 1)]
+      const stored = schemas.get(known[Number(ofVersion[3]) - 1] ?? 0)
+      if (stored === undefined) return [404, { error_code: 40402, message: 'Version not found' }]
+      return [200, { schema: stored.text, ...(stored.type === 'AVRO' ? {} : { schemaType: stored.type }) }]
     }
     const bySubject = /^\/subjects\/([^/]+)(\/versions)?$/.exec(path)
     if (method !== 'POST' || bySubject === null) return [404, { error_code: 404, message: 'no such path' }]
@@ -41,8 +76,7 @@ export async function startStubRegistry(): Promise<StubRegistry> {
     const known = idOf(schema)
     if (known !== undefined && ids.includes(known)) return [200, { id: known, subject, version: ids.indexOf(known) + 1 }]
     if (bySubject[2] === undefined) return [404, { error_code: ids.length === 0 ? 40401 : 40403, message: 'not found' }]
-    const older = ids.map((id) => parseSchema(schemas.get(id)?.text ?? ''))
-    if (compatibilityProblems('BACKWARD_TRANSITIVE', schema, older).length > 0) return [409, { error_code: 409, message: 'incompatible' }]
+    if (isIncompatible(subject, schema)) return [409, { error_code: 409, message: 'incompatible' }]
     const id = known ?? Math.max(0, ...schemas.keys()) + 1
     schemas.set(id, { text: schema.text, type: 'AVRO' })
     subjects.set(subject, [...ids, id])
@@ -73,6 +107,8 @@ export async function startStubRegistry(): Promise<StubRegistry> {
       failure = status
     },
     subjects: () => Object.fromEntries(subjects),
+    levels: () => Object.fromEntries(levels),
+    setLevel: (subject, level) => levels.set(subject, level),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

@@ -1,0 +1,95 @@
+import type { Config } from '../config/options.ts'
+import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { type CheckedSchema, checkAgainstLog, checkAgainstRegistry, putIntoRegistry, type RegisteredSchema } from '../control/schemas.ts'
+import { createSchemaStore } from '../message/schema-store.ts'
+import type { CommandContext } from './context.ts'
+import { counted, renderTable, toJson } from './render.ts'
+import { withRuntime } from './with-runtime.ts'
+
+/** `schemas check`: for a build that must fail before a version goes live; nothing is changed. */
+export async function checkSchemas(context: CommandContext, files: readonly string[]): Promise<void> {
+  const { config } = context.loadConfig()
+  const extractors = await extractorsOf(config, files)
+  if (config['registry.url'] !== undefined) {
+    await showChecked(context, await checkAgainstRegistry(config, extractors))
+    return
+  }
+  await withRuntime(context, config, 'millrace schemas check', async (runtime) => {
+    await showChecked(context, await checkAgainstLog(runtime, extractors))
+  })
+}
+
+/** `schemas register`: all of them, or none where one may not follow what is there. */
+export async function registerSchemas(context: CommandContext, files: readonly string[]): Promise<void> {
+  const { config } = context.loadConfig()
+  const { checked, registered } = await putIntoRegistry(config, await extractorsOf(config, files))
+  if (registered === undefined) await showChecked(context, checked)
+  else if (context.globals.json) await context.out(toJson(registered))
+  else {
+    const columns = [{ title: 'SUBJECT', flexible: true }, { title: 'ID', align: 'right' as const }, { title: 'LEVEL' }, { title: '' }]
+    await context.out(renderTable(columns, registered.map(registeredRow)))
+  }
+}
+
+function registeredRow({ subject, id, level, isNew }: RegisteredSchema): string[] {
+  return [subject, String(id), level ?? 'none', isNew ? 'new' : '']
+}
+
+async function extractorsOf(config: Config, files: readonly string[]) {
+  return loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), files.length === 0 ? config.extractors : files)
+}
+
+async function showChecked(context: CommandContext, checked: readonly CheckedSchema[]): Promise<void> {
+  const bad = checked.filter(({ verdict }) => verdict === 'incompatible')
+  if (bad.length > 0) context.setExitCode(2)
+  if (context.globals.json) {
+    await context.out(toJson(checked))
+    return
+  }
+  const columns = [{ title: 'SUBJECT', flexible: true }, { title: 'SCHEMA', flexible: true }, { title: 'VERDICT' }]
+  if (checked.length > 0)
+    await context.out(
+      renderTable(
+        columns,
+        checked.map(({ subject, schema, verdict }) => [subject, schema, verdict]),
+      ),
+    )
+  for (const { subject, problems } of bad) {
+    await context.out(`${subject}:`)
+    for (const { version, path, reason } of problems)
+      await context.out(`  ${version === undefined ? '' : `version ${version}: `}${path === '' ? '' : `${path}: `}${reason}`)
+  }
+  await context.out(
+    bad.length === 0
+      ? `${counted(checked.length, 'schema')} may go live`
+      : `${bad.length} of ${counted(checked.length, 'schema')} may not go live`,
+  )
+}
+
+export async function listSchemas(context: CommandContext): Promise<void> {
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, 'millrace schemas list', async (runtime) => {
+    // Those that extractors announced are on control; a broker without our topics has none.
+    if ((await runtime.admin.listTopics()).includes(runtime.topics.control)) await runtime.control()
+    const schemas = runtime.schemaStore.list()
+    if (context.globals.json) {
+      await context.out(
+        toJson(
+          schemas.map(({ schema, origin }) => ({
+            name: schema.name,
+            fingerprint: schema.fingerprint,
+            origin,
+            schema: JSON.parse(schema.text),
+          })),
+        ),
+      )
+      return
+    }
+    await context.out(
+      renderTable(
+        [{ title: 'SCHEMA', flexible: true }, { title: 'FINGERPRINT' }, { title: 'ORIGIN' }],
+        schemas.map(({ schema, origin }) => [schema.name, schema.fingerprint, origin]),
+      ),
+    )
+  })
+}

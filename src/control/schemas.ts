@@ -1,0 +1,93 @@
+import type { Config } from '../config/options.ts'
+import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import type { AvroSchema } from '../message/avro.ts'
+import type { MessageType } from '../message/codec.ts'
+import { checkSubject, registerSchema, type SubjectCheck } from '../message/registration.ts'
+import type { RegistryPort } from '../message/registry.ts'
+import { createSchemaStore } from '../message/schema-store.ts'
+import { subjectOf } from '../message/subjects.ts'
+import { topicNames } from '../message/topics.ts'
+import { announcedVersions, incompatibilities } from './extraction.ts'
+import { registryOf } from './registry-client.ts'
+import { type Runtime, requireTopics } from './runtime.ts'
+
+export interface CheckedSchema extends SubjectCheck {
+  /** Full name. */
+  readonly schema: string
+}
+
+export interface RegisteredSchema {
+  readonly subject: string
+  readonly schema: string
+  readonly id: number
+  readonly isNew: boolean
+  /** In force for the subject; undefined where it is the registry's own. */
+  readonly level: string | undefined
+}
+
+/** What is written under which subject: our own messages by topic, records by topic and extractor. */
+function subjectsOf(config: Config, extractors: readonly LoadedExtractor[]): { readonly subject: string; readonly schema: AvroSchema }[] {
+  const store = createSchemaStore()
+  const topics = topicNames(config['topics.prefix'])
+  const own: readonly (readonly [string, MessageType])[] = [
+    ...[...Object.values(topics.urls), ...topics.delays.map(({ topic }) => topic)].map((topic) => [topic, 'UrlTask'] as const),
+    [topics.html, 'Page'],
+    [topics.outcomes, 'Outcome'],
+    [topics.control, 'Command'],
+  ]
+  return [
+    ...own.map(([topic, type]) => ({ topic, schema: store.current(type) })),
+    ...extractors.map(({ topic = topics.records, schema }) => ({ topic, schema })),
+  ].map(({ topic, schema }) => ({ subject: subjectOf(topic, schema), schema }))
+}
+
+/** Changes nothing. Errors: CONFIG_INVALID without a registry; as of the registry. */
+export async function checkAgainstRegistry(config: Config, extractors: readonly LoadedExtractor[]): Promise<CheckedSchema[]> {
+  const registry = requireRegistry(config)
+  const checked: CheckedSchema[] = []
+  for (const { subject, schema } of subjectsOf(config, extractors))
+    checked.push({ ...(await checkSubject(registry, subject, schema)), schema: schema.name })
+  return checked
+}
+
+/** Against the versions that have run on this broker, for who has no registry. */
+export async function checkAgainstLog(runtime: Runtime, extractors: readonly LoadedExtractor[]): Promise<CheckedSchema[]> {
+  await requireTopics(runtime, [runtime.topics.control])
+  const control = await runtime.control()
+  return extractors.map((extractor) => {
+    const { name, schema, version, topic = runtime.topics.records } = extractor
+    const known = announcedVersions(control, name)
+    const problems = incompatibilities(runtime, extractor, known).map((problem) => ({ ...problem, version: undefined }))
+    const isKnown = known.some((announced) => announced.version === version && announced.fingerprint === schema.fingerprint)
+    const isFirst = known.every((announced) => announced.version >= version)
+    const verdict = problems.length > 0 ? 'incompatible' : isKnown ? 'registered' : isFirst ? 'first' : 'compatible'
+    return { subject: subjectOf(topic, schema), schema: schema.name, verdict, problems }
+  })
+}
+
+/**
+ * Puts all schemas into the registry and sets the levels of subjects that have none. Shape: `registered` is undefined where one may not
+ * follow what is there; nothing was changed then. Errors: as `checkAgainstRegistry`.
+ */
+export async function putIntoRegistry(
+  config: Config,
+  extractors: readonly LoadedExtractor[],
+): Promise<{ readonly checked: readonly CheckedSchema[]; readonly registered: readonly RegisteredSchema[] | undefined }> {
+  const registry = requireRegistry(config)
+  const checked = await checkAgainstRegistry(config, extractors)
+  if (checked.some(({ verdict }) => verdict === 'incompatible')) return { checked, registered: undefined }
+  const registered: RegisteredSchema[] = []
+  for (const [index, { subject, schema }] of subjectsOf(config, extractors).entries()) {
+    const id = await registerSchema(registry, subject, schema)
+    const isNew = checked[index]?.verdict !== 'registered'
+    registered.push({ subject, schema: schema.name, id, isNew, level: await registry.level(subject) })
+  }
+  return { checked, registered }
+}
+
+function requireRegistry(config: Config): RegistryPort {
+  const registry = registryOf(config['registry.url'])
+  if (registry === undefined) throw new MillraceError('CONFIG_INVALID', '`registry.url` is not set: there is no schema registry to ask')
+  return registry
+}
