@@ -87,7 +87,7 @@ export function createRegistryClient(options: RegistryOptions): RegistryPort {
       throw refused(`GET ${path}`, status, body)
     },
     async lookUp(subject, schemaText) {
-      const { status, body } = await ask('POST', pathOf(subject), { schema: schemaText })
+      const { status, body } = await ask('POST', pathOf(subject), asAvro(schemaText))
       const { id } = fieldsOf(body)
       if (status === 200 && typeof id === 'number') return id
       if (status === 404) return undefined
@@ -95,7 +95,7 @@ export function createRegistryClient(options: RegistryOptions): RegistryPort {
     },
     async register(subject, schemaText) {
       const path = `${pathOf(subject)}/versions`
-      const { status, body } = await ask('POST', path, { schema: schemaText })
+      const { status, body } = await ask('POST', path, asAvro(schemaText))
       const { id } = fieldsOf(body)
       if (status === 200 && typeof id === 'number') return id
       const refusal = refused(`POST ${path}`, status, body)
@@ -114,7 +114,7 @@ export function createRegistryClient(options: RegistryOptions): RegistryPort {
     },
     async isCompatible(subject, schemaText) {
       const path = `/compatibility${pathOf(subject)}/versions/latest`
-      const { status, body } = await ask('POST', path, { schema: schemaText })
+      const { status, body } = await ask('POST', path, asAvro(schemaText))
       const { is_compatible: isCompatible } = fieldsOf(body)
       if (status === 200 && typeof isCompatible === 'boolean') return isCompatible
       // Confluent's has nothing to compare with then; others say that it fits.
@@ -137,6 +137,11 @@ export function createRegistryClient(options: RegistryOptions): RegistryPort {
       if (status !== 200) throw refused(`PUT ${path} ${level}`, status, body)
     },
   }
+}
+
+/** The kind is named, though Avro is what counts without: some guess it from the text then, and guess wrong. */
+function asAvro(schema: string): { schema: string; schemaType: 'AVRO' } {
+  return { schema, schemaType: 'AVRO' }
 }
 
 /** Registries leave the type out for Avro, or name it. */

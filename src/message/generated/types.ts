@@ -273,7 +273,7 @@ export interface Command {
   readonly kind: string
   /** layout, site:DOMAIN, replay:ID, schema:FINGERPRINT, extractor:NAME:VERSION or crawl:ID; also the key. */
   readonly subject: string
-  /** JSON. */
+  /** JSON; an empty object where there is nothing to say. */
   readonly payload: string
   /** When it was written. */
   readonly at: number
