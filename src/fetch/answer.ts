@@ -1,6 +1,7 @@
 import { decideCharset, decodeText } from '../message/charset.ts'
 import { isHtmlType } from '../message/content-type.ts'
 import type { Hop } from '../message/generated/types.ts'
+import { challengeOf } from './challenge.ts'
 import { type FailureReason, type HttpResponse, type HttpResult, headerValues } from './http-exchange.ts'
 import { metaRefresh } from './meta-refresh.ts'
 import { contentTypeHeader } from './page-message.ts'
@@ -22,6 +23,8 @@ export type Answer =
       readonly factor?: number
       /** The whole site is to be left alone, not this task alone. */
       readonly backsOff: boolean
+      /** Wall against robots that answered in the place of the site. */
+      readonly challengedBy?: string
       /** What there is, should this have been the last attempt. */
       readonly keep?: HttpResponse
     }
@@ -33,10 +36,13 @@ export interface AnswerContext extends ChainRequest {
   readonly now: number
 }
 
+/** Times the usual delay: a wall that is asked again soon stays up. */
+const CHALLENGE_FACTOR = 12
+
 /**
  * What the answer of one request means. Pure and total.
  *
- * In this order: a redirect is followed, whatever came with it; a status that asks for patience is retried, as is a body that ended
+ * In this order: a redirect is followed, whatever came with it; a wall against robots is left alone for long; a status that asks for patience is retried, as is a body that ended
  * early; a page that sends its reader on is followed; all else is a page. Which status and which failure is retried: retry-class.ts.
  */
 export function readAnswer(result: HttpResult, context: AnswerContext): Answer {
@@ -45,6 +51,18 @@ export function readAnswer(result: HttpResult, context: AnswerContext): Answer {
   if (redirect !== undefined) return redirect
   const { href } = context.target
   const { status } = result
+  const challengedBy = challengeOf(result)
+  if (challengedBy !== undefined) {
+    return {
+      kind: 'retry',
+      reason: 'challenge',
+      detail: `${href} answered with a challenge of ${challengedBy} (status ${status})`,
+      retryAfterMs: retryAfterMs(headerValues(result, 'retry-after'), context.now, headerValues(result, 'date').at(-1)),
+      factor: CHALLENGE_FACTOR,
+      backsOff: true,
+      challengedBy,
+    }
+  }
   const statusIs = statusClass(status)
   if (statusIs.kind === 'retry') {
     return {

@@ -22,7 +22,7 @@ import { type HopAnswer, MAX_HOPS } from './redirect.ts'
 import { requestHeaders } from './request-headers.ts'
 import { SendSpacing } from './send-spacing.ts'
 import type { SiteClosed, SiteLeases } from './site-leases.ts'
-import { siteReport } from './site-report.ts'
+import { type SiteReport, siteReport } from './site-report.ts'
 import type { TaskEndings } from './task-endings.ts'
 import type { Turn } from './turn.ts'
 
@@ -180,7 +180,8 @@ export class FetchTask {
     lateMs: number,
   ): Promise<SiteClosed | undefined> {
     const { leases, backOffMs, observer } = this.#options
-    const report = siteReport(result)
+    const isChallenge = answer.kind === 'retry' && answer.challengedBy !== undefined
+    const report: SiteReport = isChallenge ? { kind: 'overload' } : siteReport(result)
     if (answer.kind !== 'retry' || !answer.backsOff) return leases.release(lease, report, lateMs)
     const { reason, retryAfterMs } = answer
     const forMs = retryAfterMs ?? backOffMs(queued.task.attempt)
@@ -202,11 +203,19 @@ export class FetchTask {
         }
         return this.#publish(queued, admission, answer.response, end)
       case 'retry': {
-        const { reason, detail, retryAfterMs, factor, keep } = answer
+        const { reason, detail, retryAfterMs, factor, keep, challengedBy } = answer
+        if (challengedBy !== undefined) this.#options.observer.emit('ChallengeMet', { vendor: challengedBy, host: queued.target.hostname })
         // A page that was cut is better than none when there is no further attempt.
         if (keep !== undefined && endings.isLastAttempt(task)) return this.#publish(queued, admission, keep, end)
         const failure = { code: 'FETCH_FAILED', message: detail } as const
-        await endings.retryOrFail(entry, task, { reason, failure, request, retryAfterMs, ...(factor === undefined ? {} : { factor }) })
+        await endings.retryOrFail(entry, task, {
+          reason,
+          failure,
+          request,
+          retryAfterMs,
+          ...(factor === undefined ? {} : { factor }),
+          ...(challengedBy === undefined ? {} : { lane: 'low' }),
+        })
         return
       }
       case 'refused':

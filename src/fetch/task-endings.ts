@@ -7,7 +7,7 @@ import type { PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
-import type { OutcomeKind, UrlTask } from '../message/generated/types.ts'
+import type { Lane, OutcomeKind, UrlTask } from '../message/generated/types.ts'
 import { isFinal, type TaskEnd } from '../message/outcome.ts'
 import type { StateStore } from '../state/state-store.ts'
 import type { QueuedTask } from './queued-task.ts'
@@ -45,6 +45,8 @@ export interface FailedAttempt {
   readonly request?: NonNullable<TaskEnd['request']>
   readonly retryAfterMs?: number | undefined
   readonly factor?: number
+  /** The lane of the next attempt; as it was where not given. */
+  readonly lane?: Lane
   /** What the task ends as when it is not repeated; FAILED with the same reason where not given. */
   readonly otherwise?: { readonly kind: 'REFUSED'; readonly reason: string }
 }
@@ -106,7 +108,7 @@ export class TaskEndings {
     const { retry, random, clock, publisher } = this.#options
     const now = clock.now()
     const { attempt, expiresAt } = task
-    const { retryAfterMs, factor, reason, failure, request } = failed
+    const { retryAfterMs, factor, reason, failure, request, lane } = failed
     const route = retryRoute(retry, { attempt, expiresAt, retryAfterMs, ...(factor === undefined ? {} : { factor }) }, now, random())
     const shared = { at: now, ...(request === undefined ? {} : { request }) }
     if (route.kind !== 'retry') {
@@ -115,7 +117,7 @@ export class TaskEndings {
       await this.final(entry, task, end, kind === 'FAILED' ? { failure } : {})
       return 'final'
     }
-    const again: UrlTask = { ...task, attempt: attempt + 1, redirects: chainBefore(task) }
+    const again: UrlTask = { ...task, attempt: attempt + 1, redirects: chainBefore(task), lane: lane ?? task.lane }
     const copy = publisher.delayMessage(again, {
       dueAt: route.dueAt,
       reason,

@@ -183,6 +183,13 @@ export const EVENTS = {
     metric: counter('limiter_waits_total', 'Answers of the limiter that said wait.', ['reason']),
   },
   RobotsRead: { level: 'debug', message: 'robots.txt read', metric: counter('robots_reads_total', 'Readings of robots.txt.', ['verdict']) },
+  ChallengeMet: {
+    level: 'info',
+    message: 'a wall against robots answered in the place of a site: its URL goes to the slow lane',
+    metric: counter('challenges_total', 'Answers of walls against robots, by vendor.', ['vendor']),
+    throttleMs: 60_000,
+    throttleBy: 'host',
+  },
   ProxyTakenOut: {
     level: 'warn',
     message: 'a proxy does not work and is left out for a while',

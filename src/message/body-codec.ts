@@ -1,4 +1,5 @@
 import zlib from 'node:zlib'
+import { unzstd, unzstdSync } from './zstd-decoder.ts'
 
 /** Codecs in which a body may stand in a message; the names of HTTP content codings. */
 export type BodyEncoding = 'identity' | 'gzip' | 'br' | 'zstd' | 'deflate'
@@ -10,11 +11,10 @@ export const BODY_ENCODINGS: readonly BodyEncoding[] = ['identity', 'gzip', 'br'
  * - size: there is more; `bytes` holds the first `maxBytes`.
  * - cut: the input ends too early; `bytes` holds what it gave.
  * - broken: the input is damaged; `bytes` holds what came before the damage.
- * - unsupported: no codec for it in this process.
  */
 export interface Unpacked {
   readonly bytes: Buffer
-  readonly problem: 'size' | 'cut' | 'broken' | 'unsupported' | null
+  readonly problem: 'size' | 'cut' | 'broken' | null
 }
 
 type Decoder = () => zlib.Gunzip
@@ -25,7 +25,7 @@ interface ZstdApi {
   readonly zstdCompress?: (bytes: Uint8Array, done: (error: Error | null, packed: Buffer) => void) => void
 }
 
-/** zstd came with Node 22.15; older ones have none, and Millrace then asks no site for it. */
+/** zstd came with Node 22.15. Older ones read it by zstd-decoder.ts, pack by brotli, and ask no site for it. */
 export const zstd: ZstdApi = zlib as ZstdApi
 
 export function hasZstd(): boolean {
@@ -44,11 +44,11 @@ const AT_ONCE_BYTES = 1_048_576
 export async function unpack(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: number): Promise<Unpacked> {
   if (encoding !== 'identity' && bytes.length <= AT_ONCE_WIRE_BYTES) {
     const whole = unpackSync(bytes, encoding, Math.min(maxBytes, AT_ONCE_BYTES))
-    if (whole.problem === null || whole.problem === 'unsupported') return whole
+    if (whole.problem === null) return whole
   }
   const plan = decoderOf(bytes, encoding)
   if (plan === 'identity') return bounded(bytes, maxBytes)
-  if (plan === undefined) return { bytes: Buffer.alloc(0), problem: 'unsupported' }
+  if (plan === undefined) return unzstd(bytes, maxBytes)
   return run(plan(), bytes, maxBytes)
 }
 
@@ -66,7 +66,7 @@ export function unpackSync(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: 
       case 'deflate':
         return bounded(isZlib(bytes) ? zlib.inflateSync(bytes, options) : zlib.inflateRawSync(bytes, options), maxBytes)
       case 'zstd':
-        if (zstd.zstdDecompressSync === undefined) return { bytes: Buffer.alloc(0), problem: 'unsupported' }
+        if (zstd.zstdDecompressSync === undefined) return unzstdSync(bytes, maxBytes)
         return bounded(zstd.zstdDecompressSync(bytes, options), maxBytes)
     }
   } catch (error) {

@@ -14,7 +14,7 @@ export interface DecodedContent {
    * unknown-coding: the header names one that does not exist, the same. too-many: more codings than are undone. tail: something follows the packed body, and is
    * passed over.
    */
-  readonly problem: 'tail' | 'mislabelled' | 'unknown-coding' | 'too-many' | 'cut' | 'broken' | 'unsupported' | 'size' | null
+  readonly problem: 'tail' | 'mislabelled' | 'unknown-coding' | 'too-many' | 'cut' | 'broken' | 'size' | null
 }
 
 /** Codings applied one over the other that are undone; more are an attack. */

@@ -44,7 +44,7 @@ async function pack(decoded: Buffer): Promise<{ body: Buffer; bodyEncoding: Body
 /** The decoded body of a page, or why there is none. */
 export type UnpackedPage =
   | { readonly ok: true; readonly bytes: Buffer }
-  /** unsupported: the codec is not there. broken: it does not decode to its end, or gives more or other bytes than the page says. */
+  /** unsupported: no such codec, or a body that lies elsewhere. broken: it does not decode to its end, or gives more or other bytes than the page says. */
   | { readonly ok: false; readonly reason: 'unsupported' | 'broken'; readonly detail: string }
 
 export type PackedPage = Pick<Page, 'body' | 'bodyEncoding' | 'bodyLength' | 'bodySha256' | 'bodyRef'>
@@ -75,9 +75,6 @@ function encodingOf(page: PackedPage, maxBytes: number): BodyEncoding | Unpacked
 }
 
 function checked(page: PackedPage, { bytes, problem }: Unpacked): UnpackedPage {
-  if (problem === 'unsupported') {
-    return { ok: false, reason: 'unsupported', detail: `this Node.js has no codec for ${page.bodyEncoding}; 22.15 and later have` }
-  }
   if (problem === 'size') return broken(page, `it decodes to more than the ${page.bodyLength} bytes that the page says`)
   if (problem !== null) return broken(page, problem === 'cut' ? 'it ends too early' : 'it is damaged')
   if (bytes.length !== page.bodyLength) return broken(page, `it decodes to ${bytes.length} bytes; the page says ${page.bodyLength}`)

@@ -29,7 +29,10 @@ function answer({ at, headers }: Asked, response: ServerResponse): void {
   else if (at === 'shop.test/away') to(307, `http://pay.test:${port}/form`, { 'set-cookie': 'cart=7; Path=/' })
   else if (at === 'shop.test/consent') to(302, `http://pay.test:${port}/consent`, { 'set-cookie': 'seen=1; Path=/' })
   else if (at === 'pay.test/consent') to(302, `http://shop.test:${port}/welcome`, { 'set-cookie': 'pay=1' })
-  else if (at === 'shop.test/start') response.writeHead(200, { ...html, 'set-cookie': 'crawl=1; Path=/' }).end('start')
+  else if (at === 'wall.test/') {
+    const isFirst = asked.filter((one) => one.at === at).length === 1
+    response.writeHead(isFirst ? 403 : 200, isFirst ? { ...html, 'cf-mitigated': 'challenge' } : html).end('page')
+  } else if (at === 'shop.test/start') response.writeHead(200, { ...html, 'set-cookie': 'crawl=1; Path=/' }).end('start')
   else if (at === 'shop.test/tagged' && headers['if-none-match'] === '"v1"') response.writeHead(304).end()
   else if (at === 'shop.test/tagged') response.writeHead(200, { ...html, etag: '"v1"' }).end('tagged')
   else response.writeHead(200, html).end(at)
@@ -138,5 +141,20 @@ describe('a request of a task', () => {
       [200, 6],
       [200, 6],
     ])
+  })
+
+  it('that meets a wall against robots is made again by the slow lane, and the wall is counted', async () => {
+    await worker()
+    await fixture.delayWorker()
+    await fixture.produce([{ url: url('wall.test', '/'), lane: 'high' }])
+    await eventually(() => fixture.finalOutcomes(1), { timeoutMs: 20_000, everyMs: 100 })
+    const outcomes = await fixture.outcomes()
+    expect(outcomes.map(({ kind, reason, status, attempt }) => `${kind} ${reason} ${status} ${attempt}`)).toEqual([
+      'RETRY challenge 403 1',
+      'FETCHED null 200 2',
+    ])
+    expect((await fixture.pages()).map(({ lane, status }) => `${lane} ${status}`)).toEqual(['low 200'])
+    expect(await fixture.messages(fixture.topics.urls.low)).toHaveLength(1)
+    expect(fixture.seen.count('ChallengeMet', { vendor: 'cloudflare' })).toBe(1)
   })
 })

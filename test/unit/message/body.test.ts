@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { type BodyEncoding, hasZstd, unpack, unpackSync } from '../../../src/message/body-codec.ts'
 import { contentCodings, decodeContent } from '../../../src/message/content-encoding.ts'
 import { packPageBody, unpackPageBody, unpackPageBodySync } from '../../../src/message/page-body.ts'
+import { unzstd, unzstdSync } from '../../../src/message/zstd-decoder.ts'
 
 const html = Buffer.from(`<html>${'<p>the same again</p>'.repeat(60)}</html>`)
 const packers: Record<'gzip' | 'br' | 'deflate', (bytes: Buffer) => Buffer> = {
@@ -57,7 +58,6 @@ describe('a page body', () => {
       ok: false,
       detail: expect.stringContaining('blob-1'),
     })
-    if (!hasZstd()) expect(unpackPageBodySync({ ...page, bodyEncoding: 'zstd' })).toMatchObject({ ok: false, reason: 'unsupported' })
   })
 
   it('that is a bomb makes no more bytes than are taken', async () => {
@@ -143,6 +143,37 @@ describe('a Content-Encoding', () => {
         problem,
       })
     }
+  })
+
+  it('in zstd is decoded whether this Node.js has it or not', async () => {
+    const hello = Buffer.from('KLUv/SQKUQAAaGVsbG8genN0ZM/bYJw=', 'base64')
+    const skipped = Buffer.concat([Buffer.from([0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0]), Buffer.from('abc'), hello])
+    // A frame of 40 blocks that each repeat one byte 131,072 times.
+    const block = Buffer.from([0x02 | ((131_072 << 3) & 0xff), (131_072 >> 5) & 0xff, (131_072 >> 13) & 0xff, 0x78])
+    const last = Buffer.from([(block[0] ?? 0) | 1, block[1] ?? 0, block[2] ?? 0, 0x78])
+    const bomb = Buffer.concat([Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58]), ...Array<Buffer>(39).fill(block), last])
+    const cases = [
+      [hello, 'hello zstd', null],
+      [Buffer.concat([hello, hello]), 'hello zstdhello zstd', null],
+      [skipped, 'hello zstd', null],
+      [hello.subarray(0, -6), '', 'cut'],
+      // A block of the kind that is reserved.
+      [Buffer.concat([hello.subarray(0, 6), Buffer.from([0x17, 0, 0, 1, 1])]), '', 'broken'],
+      [bomb, 'x'.repeat(100_000), 'size'],
+    ] as const
+    for (const [wire, text, problem] of cases) {
+      for (const unpacked of [await unzstd(wire, 100_000), unzstdSync(wire, 100_000)]) {
+        expect([unpacked.bytes.toString(), unpacked.problem]).toEqual([text, problem])
+      }
+      const decoded = await decodeContent(wire, 'zstd', 100_000)
+      expect([decoded.truncated, decoded.encoding]).toEqual(
+        problem === null ? [null, 'zstd'] : [problem === 'size' ? 'size' : 'encoding', 'identity'],
+      )
+    }
+    expect((await unzstd(bomb, 10_000_000)).bytes.length).toBe(40 * 131_072)
+    const page = await packPageBody({ body: hello, encoding: 'zstd', decoded: Buffer.from('hello zstd') })
+    const unpacked = unpackPageBodySync({ ...page, bodyRef: null })
+    expect(unpacked.ok && unpacked.bytes.toString()).toBe('hello zstd')
   })
 
   it('of several codings is undone from the last to the first (C089)', async () => {
