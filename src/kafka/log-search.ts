@@ -1,3 +1,5 @@
+import { promisify } from 'node:util'
+import { gunzip, type ZlibOptions } from 'node:zlib'
 import type { TopicPartition } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Cluster, ClusterBroker } from './cluster.ts'
@@ -70,10 +72,9 @@ export async function searchLog(session: ClusterSession, search: LogSearch): Pro
     next = position < until && bytes < maxBytes ? read(position) : undefined
     next?.catch(() => undefined)
     aborted.learn(set.aborted)
-    const unpacked = await Promise.all(batches.map((batch) => (batch.isControl ? undefined : unpack(batch))))
-    for (const [index, batch] of batches.entries()) {
+    for await (const { batch, records } of unpackedBatches(batches)) {
       if (aborted.covers(batch)) continue
-      for (const record of recordsWith(batch, unpacked[index] ?? Buffer.alloc(0), texts))
+      for (const record of recordsWith(batch, records, texts))
         if (record.offset >= search.from && record.offset < until) messages.push({ topic, partition, ...record })
     }
   }
@@ -175,10 +176,40 @@ function refuse(code: number): void {
   throw createErrorFromCode(code)
 }
 
+/** As many as Node.js unpacks at the same time; more would only take memory. */
+const UNPACKED_AHEAD = 4
+
+/** Shape: in order, the records of markers empty. */
+async function* unpackedBatches(batches: readonly RawBatch[]): AsyncGenerator<{ batch: RawBatch; records: Buffer }> {
+  const ahead: Promise<Buffer>[] = []
+  const take = (batch: RawBatch | undefined): void => {
+    if (batch === undefined) return
+    const unpacking = batch.isControl ? Promise.resolve(Buffer.alloc(0)) : unpack(batch)
+    // Whoever comes to it is told.
+    unpacking.catch(() => undefined)
+    ahead.push(unpacking)
+  }
+  for (const batch of batches.slice(0, UNPACKED_AHEAD)) take(batch)
+  for (const [index, batch] of batches.entries()) {
+    const records = await ahead.shift()
+    take(batches[index + UNPACKED_AHEAD])
+    yield { batch, records: records ?? Buffer.alloc(0) }
+  }
+}
+
+const GZIP = 1
+/** Unpacked in one piece where that is no larger; put together from the usual 16 KiB it takes half as long again. */
+const MAX_PIECE_BYTES = 4_194_304
+const gunzipped = promisify(
+  gunzip as (bytes: Buffer, options: ZlibOptions, callback: (error: Error | null, result: Buffer) => void) => void,
+)
+
 async function unpack({ compression, records }: RawBatch): Promise<Buffer> {
-  const codec = (loadKafkajs().CompressionCodecs as Record<number, (() => { decompress(bytes: Buffer): Promise<Buffer> }) | undefined>)[
-    compression
-  ]
+  // The last four bytes say how long it will be, if they can be trusted; the piece is only where it begins.
+  if (compression === GZIP)
+    return gunzipped(records, { chunkSize: Math.min(MAX_PIECE_BYTES, 1_024 + records.readUInt32LE(records.length - 4)) })
+  type Codecs = Record<number, (() => { decompress(bytes: Buffer): Promise<Buffer> }) | undefined>
+  const codec = (loadKafkajs().CompressionCodecs as Codecs)[compression]
   return codec === undefined ? records : codec().decompress(records)
 }
 
