@@ -109,8 +109,10 @@ async function writeAudit(context: CommandContext, report: AuditReport): Promise
   )
   const reasons = Object.entries(report.reasons).map(([reason, count]) => `${reason} ${renderCount(count ?? 0)}`)
   if (reasons.length > 0) await context.out(`\nreasons: ${reasons.join(', ')}`)
+  if (report.crawls.length > 1) await writeCrawls(context, report.crawls)
+  if (report.retries > 0) await context.out(`attempts that were tried again: ${renderCount(report.retries)}`)
   if (report.repeats > 0) await context.out(`repeated outcomes: ${renderCount(report.repeats)}`)
-  if (report.beforeHorizon > 0) await context.out(`outcomes of tasks that retention has deleted: ${renderCount(report.beforeHorizon)}`)
+  if (report.beforeHorizon > 0) await context.out(`tasks or outcomes that retention has deleted: ${renderCount(report.beforeHorizon)}`)
   if (report.malformed > 0) await context.out(`messages that are no tasks (dead letters): ${renderCount(report.malformed)}`)
   await writeExtractors(
     context,
@@ -120,5 +122,16 @@ async function writeAudit(context: CommandContext, report: AuditReport): Promise
     if (noMatch === 0) continue
     await context.out(`pages that no extractor of ${group} matched: ${noMatch === null ? 'unknown' : renderCount(noMatch)}`)
   }
-  for (const { taskId, url } of report.missing) await context.out(`missing: ${url} (task ${taskId})`)
+  for (const { taskId, url, topic, partition, offset } of report.missing)
+    await context.out(`missing: ${url} (task ${taskId}, ${topic}:${partition}:${offset})`)
+  if (report.difference > report.missing.length) await context.out(`and ${renderCount(report.difference - report.missing.length)} more`)
+}
+
+async function writeCrawls(context: CommandContext, crawls: AuditReport['crawls']): Promise<void> {
+  const columns = ['PRODUCED', 'ENDED', 'IN FLIGHT', 'DIFFERENCE'].map((title) => ({ title, align: right }))
+  const rows = crawls.map(({ crawlId, produced, ended, inFlight, difference }) => [
+    crawlId ?? '(none)',
+    ...[produced, ended, inFlight, difference].map((count) => renderCount(count)),
+  ])
+  await context.out(`\n${renderTable([{ title: 'CRAWL', flexible: true }, ...columns], rows)}\n`)
 }

@@ -1,37 +1,21 @@
-import { readLog } from '../kafka/log-reader.ts'
+import { readLog, readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { completeTask } from '../message/complete-task.ts'
 import { decodeTask } from '../message/decode-task.ts'
-import type { OutcomeKind, UrlTask } from '../message/generated/types.ts'
+import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER } from '../message/header-names.ts'
-import { isFinal } from '../message/outcome.ts'
 import { LANES } from '../message/topics.ts'
-import { murmur2 } from '../url/partition.ts'
+import { murmur2, partitionFor } from '../url/partition.ts'
 import { extractGroupsOf, type GroupTotals, groupTotals } from './extract-totals.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
+import { addCounts, type LedgerCounts, largestCrawls, NO_COUNTS, TaskLedger } from './task-ledger.ts'
 import { type WaitingBounds, waitingBounds } from './waiting-bounds.ts'
 
-export interface AuditReport {
-  /** Distinct tasks in the logs of the lanes. */
-  readonly produced: number
-  /** First final outcome of each task. */
-  readonly outcomes: Readonly<Partial<Record<OutcomeKind, number>>>
-  /** Reasons of the outcomes that are not FETCHED. */
-  readonly reasons: Readonly<Partial<Record<string, number>>>
-  /** Final outcomes after the first one of their task. */
-  readonly repeats: number
-  /** Tasks without a final outcome that wait in a lane or in a delay topic. */
-  readonly inFlight: number
-  /** Outcomes of tasks whose message retention has deleted. */
-  readonly beforeHorizon: number
+export interface AuditReport extends LedgerCounts {
   /** Messages of the lanes that are no tasks; each is a dead letter. */
   readonly malformed: number
-  /** produced - outcomes - inFlight: tasks that nobody can account for. */
-  readonly difference: number
-  /** Some of these, by taskId and URL. */
-  readonly missing: readonly { readonly taskId: string; readonly url: string }[]
   /** One entry for each extract group. */
   readonly extract: readonly GroupTotals[]
 }
@@ -44,7 +28,6 @@ export interface AuditOptions {
 }
 
 const TASKS_PER_PASS = 400_000
-const MISSING_SHOWN = 20
 
 interface Pass {
   readonly isOurs: (taskId: string) => boolean
@@ -58,6 +41,7 @@ interface Bounds {
   readonly waiting: WaitingBounds
   /** Topic to partition to end, taken once. */
   readonly ends: ReadonlyMap<string, ReadonlyMap<number, bigint>>
+  readonly outcomesSince: (canonicalUrl: string) => number
 }
 
 /** The ledger: every task that was produced against its first final outcome. Reads the logs; changes nothing. */
@@ -68,7 +52,8 @@ export async function audit(runtime: Runtime, options: AuditOptions = {}): Promi
   const size = await messageCount(runtime, [...lanes, topics.outcomes])
   const passes = Math.max(1, Math.ceil(size / (options.tasksPerPass ?? TASKS_PER_PASS)))
   const bounds = await takeBounds(runtime)
-  let report: AuditReport = EMPTY
+  let counts = NO_COUNTS
+  let malformed = 0
   for (let index = 0; index < passes; index += 1) {
     const pass: Pass = {
       isOurs: (taskId) => passes === 1 || (murmur2(Buffer.from(taskId)) >>> 0) % passes === index,
@@ -76,7 +61,11 @@ export async function audit(runtime: Runtime, options: AuditOptions = {}): Promi
       bounds,
       signal: options.signal,
     }
-    report = add(report, await auditPass(runtime, pass))
+    const ledger = new TaskLedger()
+    // Every pass meets all of them.
+    malformed = await readTasks(runtime, pass, ledger)
+    await readOutcomes(runtime, pass, ledger)
+    counts = addCounts(counts, ledger.counts())
   }
   const extract: GroupTotals[] = []
   for (const group of extractGroupsOf(runtime)) {
@@ -88,7 +77,7 @@ export async function audit(runtime: Runtime, options: AuditOptions = {}): Promi
       ),
     )
   }
-  return { ...report, extract }
+  return { ...counts, crawls: largestCrawls(counts.crawls), malformed, extract }
 }
 
 /**
@@ -104,116 +93,57 @@ async function takeBounds(runtime: Runtime): Promise<Bounds> {
   const tasks = [...LANES.map((lane) => topics.urls[lane]), ...topics.delays.map(({ topic }) => topic)]
   for (const topic of [topics.outcomes, ...tasks].filter((name) => existing.has(name)))
     ends.set(topic, await admin.endOffsets(topic, 'read_committed'))
-  return { waiting, ends }
+  return { waiting, ends, outcomesSince: await outcomesSince(runtime) }
 }
 
-const EMPTY: AuditReport = {
-  produced: 0,
-  outcomes: {},
-  reasons: {},
-  repeats: 0,
-  inFlight: 0,
-  beforeHorizon: 0,
-  malformed: 0,
-  difference: 0,
-  missing: [],
-  extract: [],
-}
-
-function add(a: AuditReport, b: AuditReport): AuditReport {
-  return {
-    produced: a.produced + b.produced,
-    outcomes: addCounts(a.outcomes, b.outcomes),
-    reasons: addCounts(a.reasons, b.reasons),
-    repeats: a.repeats + b.repeats,
-    inFlight: a.inFlight + b.inFlight,
-    beforeHorizon: a.beforeHorizon + b.beforeHorizon,
-    // Every pass meets all of them.
-    malformed: Math.max(a.malformed, b.malformed),
-    difference: a.difference + b.difference,
-    missing: [...a.missing, ...b.missing].slice(0, MISSING_SHOWN),
-    extract: [],
-  }
-}
-
-function addCounts<K extends string>(
-  a: Readonly<Partial<Record<K, number>>>,
-  b: Readonly<Partial<Record<K, number>>>,
-): Partial<Record<K, number>> {
-  const sum: Partial<Record<K, number>> = { ...a }
-  for (const [key, count] of Object.entries(b) as [K, number][]) sum[key] = (sum[key] ?? 0) + count
-  return sum
-}
-
-interface TaskEntry {
-  readonly url: string
-  produced: boolean
-  waiting: boolean
-  ended: OutcomeKind | undefined
-}
-
-async function auditPass(runtime: Runtime, pass: Pass): Promise<AuditReport> {
-  const { topics } = runtime
-  const tasks = new Map<string, TaskEntry>()
-  const seen = await readTasks(runtime, pass, tasks)
-  const outcomes: Partial<Record<OutcomeKind, number>> = {}
-  const reasons: Record<string, number> = {}
-  let repeats = 0
-  let beforeHorizon = 0
-  for await (const message of messagesOf(runtime, [topics.outcomes], pass)) {
-    const outcome = tryDecode(() => runtime.codec.decode('Outcome', message.value))
-    if (outcome === undefined || !isFinal(outcome.kind) || !pass.isOurs(outcome.taskId)) continue
-    if (pass.crawlId !== undefined && outcome.crawlId !== pass.crawlId) continue
-    const entry = tasks.get(outcome.taskId)
-    if (entry?.ended !== undefined) {
-      repeats += 1
-      continue
-    }
-    if (entry === undefined || !entry.produced) {
-      beforeHorizon += 1
-      tasks.set(outcome.taskId, { url: outcome.url, produced: false, waiting: false, ended: outcome.kind })
-      continue
-    }
-    entry.ended = outcome.kind
-    outcomes[outcome.kind] = (outcomes[outcome.kind] ?? 0) + 1
-    if (outcome.kind !== 'FETCHED' && outcome.reason !== null) reasons[outcome.reason] = (reasons[outcome.reason] ?? 0) + 1
-  }
-  const open = [...tasks].filter(([, entry]) => entry.produced && entry.ended === undefined)
-  const missing = open.filter(([, entry]) => !entry.waiting).map(([taskId, { url }]) => ({ taskId, url }))
-  return {
-    ...EMPTY,
-    produced: [...tasks.values()].filter((entry) => entry.produced).length,
-    outcomes,
-    reasons,
-    repeats,
-    beforeHorizon,
-    malformed: seen.malformed,
-    inFlight: open.length - missing.length,
-    difference: missing.length,
-    missing: missing.slice(0, MISSING_SHOWN),
-  }
-}
-
-/** All tasks of the lanes, and of the delay topics those that still wait there. */
-async function readTasks(runtime: Runtime, pass: Pass, tasks: Map<string, TaskEntry>): Promise<{ malformed: number }> {
+/** All tasks of the lanes, and of the delay topics those that still wait there. Shape: messages of the lanes that are no tasks. */
+async function readTasks(runtime: Runtime, pass: Pass, ledger: TaskLedger): Promise<number> {
   const { topics } = runtime
   let malformed = 0
   const delays = topics.delays.map(({ topic }) => topic)
   for await (const message of messagesOf(runtime, [...LANES.map((lane) => topics.urls[lane]), ...delays], pass)) {
+    const { topic, partition, offset, headers } = message
     const task = completed(runtime, message)
-    const isDelayed = delays.includes(message.topic)
+    const isDelayed = delays.includes(topic)
     if (task === undefined) {
       if (!isDelayed) malformed += 1
       continue
     }
-    if (!pass.isOurs(task.taskId) || (pass.crawlId !== undefined && task.crawlId !== pass.crawlId)) continue
-    const isCopy = isDelayed || message.headers[HEADER.origTopic] !== undefined || message.headers[HEADER.moved] !== undefined
-    const entry = tasks.get(task.taskId) ?? { url: task.url, produced: false, waiting: false, ended: undefined }
-    entry.produced ||= !isCopy
-    entry.waiting ||= pass.bounds.waiting.isWaiting(message)
-    tasks.set(task.taskId, entry)
+    const { taskId, crawlId, url, canonicalUrl } = task
+    if (!pass.isOurs(taskId) || (pass.crawlId !== undefined && crawlId !== pass.crawlId)) continue
+    const isCopy = isDelayed || headers[HEADER.origTopic] !== undefined || headers[HEADER.moved] !== undefined
+    const isWaiting = pass.bounds.waiting.isWaiting(message)
+    const isBeforeHorizon = message.timestamp <= pass.bounds.outcomesSince(canonicalUrl)
+    ledger.addTask({ taskId, crawlId, url, topic, partition, offset, isCopy, isWaiting, isBeforeHorizon })
   }
-  return { malformed }
+  return malformed
+}
+
+async function readOutcomes(runtime: Runtime, pass: Pass, ledger: TaskLedger): Promise<void> {
+  for await (const message of messagesOf(runtime, [runtime.topics.outcomes], pass)) {
+    const outcome = tryDecode(() => runtime.codec.decode('Outcome', message.value))
+    if (outcome === undefined || !pass.isOurs(outcome.taskId)) continue
+    if (pass.crawlId === undefined || outcome.crawlId === pass.crawlId) ledger.addOutcome(outcome)
+  }
+}
+
+/**
+ * Time of the oldest outcome that is left, by the partition of a canonical URL: what was produced before may have had an outcome that
+ * retention has deleted. Minus infinity where nothing was deleted.
+ */
+async function outcomesSince(runtime: Runtime): Promise<(canonicalUrl: string) => number> {
+  const { topics, admin, clock } = runtime
+  const topic = topics.outcomes
+  const [low, end] = await Promise.all([admin.earliestOffsets(topic), admin.endOffsets(topic, 'read_committed')])
+  const since = new Map<number, number>()
+  for (const [partition, first] of low) {
+    if (first === 0n) continue
+    const message = first < (end.get(partition) ?? 0n) ? await readOne(admin.session, { topic, partition }, first) : undefined
+    since.set(partition, message?.timestamp ?? clock.now())
+  }
+  if (since.size === 0) return () => Number.NEGATIVE_INFINITY
+  const layout = await runtime.layout()
+  return (canonicalUrl) => since.get(partitionFor(canonicalUrl, layout().partitionsOf(topic))) ?? Number.NEGATIVE_INFINITY
 }
 
 function completed(runtime: Runtime, message: KafkaMessage): UrlTask | undefined {

@@ -9,6 +9,7 @@ import type { TaskPublisher } from '../../../src/kafka/task-publisher.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import type { OutcomeKind, UrlTask } from '../../../src/message/generated/types.ts'
+import { HEADER } from '../../../src/message/header-names.ts'
 import { outcomeOf } from '../../../src/message/outcome.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { brokers, uniqueName } from '../../support/services.ts'
@@ -22,6 +23,7 @@ beforeEach(async () => {
     `topics.prefix=${uniqueName('audit')}.`,
     'topics.partitions.urls=1',
     'topics.partitions.records=1',
+    'topics.partitions.outcomes=1',
   ]
   const { config } = loadConfig({ sets, flags: {}, environment: {} })
   runtime = await Runtime.open({ config, owner: 'a test', clock: systemClock, observer: silentObserver })
@@ -85,7 +87,7 @@ const WHOLE: Partial<AuditReport> = {
   beforeHorizon: 1,
   malformed: 1,
   difference: 1,
-  missing: [{ taskId: 'lost', url: 'http://lost.example/' }],
+  missing: [expect.objectContaining({ taskId: 'lost', crawlId: 'c', url: 'http://lost.example/', partition: 0, offset: '5' })],
 }
 
 describe('the ledger', () => {
@@ -94,6 +96,50 @@ describe('the ledger', () => {
     expect(await audit(runtime)).toMatchObject(WHOLE)
     expect(await audit(runtime, { crawlId: 'c' })).toMatchObject({ ...WHOLE, produced: 7, outcomes: { FETCHED: 2, REFUSED: 1, FAILED: 1 } })
     expect(await audit(runtime, { crawlId: 'd' })).toMatchObject({ produced: 1, outcomes: { FETCHED: 1 }, inFlight: 0, difference: 0 })
+  })
+
+  it('adds up by crawl, with redirects, duplicates, requeued and spilled tasks as what they are', async () => {
+    const { groups, topics } = runtime
+    const producer = await runtime.producer()
+    const hop = task('hop', {
+      redirects: [{ url: 'http://moved.example/', status: 302, location: 'http://hop.example/', setCookies: [] }],
+      dedup: 'none',
+    })
+    const requeued = task('failed-again', { dedup: 'none', crawlId: 'd' })
+    await publisher.publish([task('moved-on'), hop, task('twin'), task('late'), task('failed', { crawlId: 'd' }), task('spilled')])
+    await producer.send([publisher.laneMessage(requeued, { [HEADER.requeued]: '0:0' })])
+    await end(task('moved-on'), 'REDIRECTED')
+    await end(hop, 'FETCHED')
+    await end(task('twin'), 'DUPLICATE', 'known-url')
+    await end(task('late'), 'EXPIRED', 'expired')
+    await end(task('failed', { crawlId: 'd' }), 'FAILED', 'http-503')
+    await end(requeued, 'FETCHED')
+    const spilled = publisher.delayMessage(task('spilled'), { dueAt: Date.now() + 60_000, reason: 'spill', original: original(5n) })
+    await producer.send([spilled])
+    await commit(groups.fetch, topics.urls.normal, 7n)
+    const report = await audit(runtime)
+    expect(report).toMatchObject({
+      produced: 7,
+      outcomes: { REDIRECTED: 1, FETCHED: 2, DUPLICATE: 1, EXPIRED: 1, FAILED: 1 },
+      inFlight: 1,
+      difference: 0,
+    })
+    expect(report.crawls).toEqual([
+      { crawlId: 'c', produced: 5, ended: 4, inFlight: 1, difference: 0 },
+      { crawlId: 'd', produced: 2, ended: 2, inFlight: 0, difference: 0 },
+    ])
+  })
+
+  it('misses no task whose outcome retention may have deleted, and misses those after it', async () => {
+    const { groups, topics } = runtime
+    await publisher.publish([task('old')])
+    await end(task('old'), 'FETCHED')
+    await publisher.publish([task('older-than-what-is-left')])
+    await end(task('other'), 'FETCHED')
+    await runtime.admin.deleteRecordsBefore(topics.outcomes, new Map([[0, 1n]]))
+    await publisher.publish([task('lost')])
+    await commit(groups.fetch, topics.urls.normal, 3n)
+    expect(await audit(runtime)).toMatchObject({ produced: 1, beforeHorizon: 3, difference: 1, missing: [{ taskId: 'lost' }] })
   })
 
   it('says the same in several passes, and of the moment at which it began, whatever is written meanwhile', async () => {
