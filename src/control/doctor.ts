@@ -60,6 +60,7 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
     yield* topicFindings(runtime)
     yield* stateFindings(runtime)
     yield* blobFindings(runtime)
+    yield* registryFindings(runtime)
   } finally {
     await runtime.close()
   }
@@ -168,6 +169,18 @@ async function* blobFindings(runtime: Runtime): AsyncGenerator<Finding> {
   } catch (error) {
     const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'BLOBS_UNREACHABLE']
     yield { ...fail('blobs', errorText(error), hint), unreachable: exitCode === 4 }
+  }
+}
+
+async function* registryFindings({ registry }: Runtime): AsyncGenerator<Finding> {
+  if (registry === undefined) return
+  try {
+    // Any id will do: what counts is that it answers and lets us in.
+    await registry.schemaById(1)
+    yield ok('registry', `${registry.location} answers`)
+  } catch (error) {
+    const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'REGISTRY_UNREACHABLE']
+    yield { ...fail('registry', errorText(error), hint), unreachable: exitCode === 4 }
   }
 }
 

@@ -89,6 +89,7 @@ describe.skipIf(found.kind === 'none')(`with a schema registry${reason}`, () => 
     expect(consumed.map(({ value }) => value.data)).toHaveLength(2)
     const audited = await deployment.run(['audit', '--json'])
     expect(JSON.parse(audited.stdout)).toMatchObject({ produced: 2, difference: 0 })
+    expect((await deployment.run(['doctor'])).stdout).toContain(`${apicurio.url} answers`)
   })
 
   it('lets a new version live that reads the old one, and refuses one that does not, by field and reason', {
@@ -107,6 +108,16 @@ describe.skipIf(found.kind === 'none')(`with a schema registry${reason}`, () => 
     expect(ran.stderr).toContain('data.price')
     const registered = await deployment.run(['schemas', 'register', 'bad.yaml'])
     expect(registered.code).toBe(2)
+  })
+
+  it('refuses a version that only the registry knows to be incompatible', { timeout: 60_000 }, async () => {
+    deployment.file('shelf.yaml', 'name: shelf\nversion: 1\nfields: { price: { select: .price, type: decimal, scale: 2 } }\n')
+    expect((await deployment.run(['schemas', 'register', 'shelf.yaml'])).code).toBe(0)
+    deployment.file('shelf.yaml', 'name: shelf\nversion: 2\nfields: { price: { select: .price, type: decimal, scale: 3 } }\n')
+    const ran = await deployment.run(['run', site('four'), '--extractor', 'shelf.yaml'])
+    expect(ran.code).toBe(2)
+    expect(ran.stderr).toContain(`may not follow what is registered under ${records}-io.millrace.records.Shelf`)
+    expect(ran.stderr).toContain('version 1: data.price')
   })
 
   it("is read by kafkajs's own registry client", async () => {
@@ -188,5 +199,6 @@ describe.skipIf(found.kind === 'none')(`with a schema registry${reason}`, () => 
     expect(result.code).toBe(4)
     expect(result.stderr).toContain(`the schema registry ${apicurio.url} did not answer`)
     expect(result.stderr).toContain('registry.url')
+    expect((await deployment.run(['doctor'])).code).toBe(4)
   })
 })

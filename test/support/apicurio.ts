@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { javaMajor } from '../../src/embedded/java-runtime.ts'
@@ -8,6 +8,7 @@ import { runCommand } from '../../src/embedded/run-command.ts'
 import { testCacheDir } from './embedded.ts'
 import { eventually } from './eventually.ts'
 import { freePort } from './free-port.ts'
+import { putInPlace } from './put-in-place.ts'
 
 /** A schema registry of somebody else's, with Confluent's interface. */
 export interface Apicurio {
@@ -76,7 +77,7 @@ async function download(version: string, folder: string): Promise<string | undef
     const unpacked = await runCommand('tar', ['xzf', join(place, archive), '-C', place], { timeoutMs: DOWNLOAD_MS })
     if (unpacked.kind !== 'done') return 'the archive can not be unpacked'
     rmSync(join(place, archive))
-    renameSync(place, folder)
+    putInPlace(place, folder)
     return undefined
   } finally {
     rmSync(place, { recursive: true, force: true })

@@ -1,9 +1,10 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { findRuntime } from '../../src/embedded/broker-runtime.ts'
 import { runCommand } from '../../src/embedded/run-command.ts'
 import { brokerOptions, RecordingObserver, testCacheDir } from './embedded.ts'
 import { run, type ToolResult } from './kafka-tools.ts'
+import { putInPlace } from './put-in-place.ts'
 
 export type JavaRunner =
   | { readonly kind: 'java'; readonly run: (file: string, args: readonly string[]) => Promise<ToolResult> }
@@ -28,7 +29,8 @@ export async function findJavaRunner(): Promise<JavaRunner> {
       rmSync(place, { recursive: true })
       return { kind: 'none', reason: copied.kind === 'missing' ? 'there is no mvn' : `Maven could not fetch ${AVRO} (${copied.how})` }
     }
-    renameSync(place, folder)
+    putInPlace(place, folder)
+    rmSync(place, { recursive: true, force: true })
   }
   const jars = [...runtime.jars.jars, ...readdirSync(folder).map((name) => join(folder, name))]
   const options = ['-XX:TieredStopAtLevel=1', '-Dorg.slf4j.simpleLogger.defaultLogLevel=error', '-cp', jars.join(':')]
