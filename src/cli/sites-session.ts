@@ -99,6 +99,19 @@ function number(
   return { [name]: value }
 }
 
+function adaptiveText({ allowed, rateFactor }: SiteReport['limiter']): string {
+  if (allowed === null && rateFactor === 1) return 'the whole pace'
+  const atOnce = allowed === null ? '' : `${Math.floor(allowed)} at the same time`
+  const share = rateFactor === 1 ? '' : `${Math.round(rateFactor * 100)} % of the rate`
+  return [atOnce, share].filter((text) => text !== '').join(', ')
+}
+
+function breakerText({ trips, parkedMs, failingMs }: SiteReport['limiter']): string {
+  if (trips === 0) return failingMs === 0 ? 'closed' : `closed; no answer for ${renderDuration(failingMs)}`
+  const since = `no answer for ${renderDuration(failingMs)}, parked ${trips === 1 ? 'once' : `${trips} times`}`
+  return parkedMs === 0 ? `half open, one request at a time; ${since}` : `open for ${renderDuration(parkedMs)}; ${since}`
+}
+
 async function writeReport(context: CommandContext, report: SiteReport, now: number): Promise<void> {
   const { pace, limiter, robots } = report
   const duration = ({ value }: PaceFact): string => (value === 0 ? 'none' : renderDuration(Number(value)))
@@ -114,7 +127,13 @@ async function writeReport(context: CommandContext, report: SiteReport, now: num
   const facts = [
     ['under way', `${limiter.leases}`],
     ['next start', limiter.nextMs === 0 ? 'now' : `in ${renderDuration(limiter.nextMs)}`],
-    ['back-off', limiter.backOffMs === 0 ? 'none' : `for ${renderDuration(limiter.backOffMs)}`],
+    [
+      'back-off',
+      limiter.backOffMs === 0 ? 'none' : `for ${renderDuration(limiter.backOffMs)}${limiter.isAsked ? ', as the site asks' : ''}`,
+    ],
+    ['adaptive', adaptiveText(limiter)],
+    ['breaker', breakerText(limiter)],
+    ['time to first byte', limiter.latencyMs === 0 ? 'not known' : renderDuration(limiter.latencyMs)],
     ['robots.txt', robots === null ? 'not known' : `${robots.verdict}, read ${renderDuration(Math.max(0, now - robots.fetchedAt))} ago`],
   ]
   await context.out(renderTable([{ title: 'LIMITER' }, { title: 'NOW', flexible: true }], facts))

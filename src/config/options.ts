@@ -135,9 +135,9 @@ export const OPTIONS = {
     description: 'Fetching pauses when the data folder has less free space (embedded broker).',
   },
   'politeness.key': {
-    kind: ['host', 'domain'],
+    kind: ['host', 'domain', 'ip'],
     default: 'host',
-    description: 'What counts as one site for pacing.',
+    description: 'What counts as one site for pacing; `ip`: host and address together.',
   },
   'politeness.default.ratePerSecond': { kind: 'number', default: '1', min: 0.0001, description: 'Requests per second and site.' },
   'politeness.default.burst': { kind: 'integer', default: '1', min: 1, description: 'Requests that may start at once after idling.' },

@@ -24,7 +24,7 @@ export interface PaceValues {
 /** As in the file, with durations in ms and hours in minutes. */
 export interface PolitenessRule extends PaceValues {
   readonly match: string
-  readonly key?: 'host' | 'domain'
+  readonly key?: 'host' | 'domain' | 'ip'
   /** Proxies of these hosts; an empty list: directly. `fetch.proxies` where not given. */
   readonly proxies?: readonly string[]
   readonly schedule?: readonly ScheduleWindow[]
@@ -66,7 +66,7 @@ const pace = {
 const window = z.strictObject({ hours, days: days.optional(), timezone: timezone.default('UTC'), paused: z.boolean().optional(), ...pace })
 const rule = z.strictObject({
   match: z.string().min(1),
-  key: z.enum(['host', 'domain']).optional(),
+  key: z.enum(['host', 'domain', 'ip']).optional(),
   schedule: z.array(window).min(1).optional(),
   proxies: z.array(z.string().min(1)).optional(),
   ...pace,

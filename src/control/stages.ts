@@ -1,5 +1,6 @@
 import type { Config } from '../config/options.ts'
 import { DelayWorker } from '../delay/delay-worker.ts'
+import { createAddressBook } from '../fetch/address-book.ts'
 import { createAddressPolicy } from '../fetch/address-policy.ts'
 import { FetchWorker } from '../fetch/fetch-worker.ts'
 import { HttpClient } from '../fetch/http-client.ts'
@@ -59,6 +60,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     state,
     exchange,
     paceOf: paceRules(config, control, clock).paceOf,
+    addressOf: createAddressBook({ resolve: config['fetch.resolve'], clock }),
     robots: config['fetch.robots'],
     budgetsOf: taskBudgets(config),
     isCrawlStopped: stoppedCrawls(control),

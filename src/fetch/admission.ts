@@ -5,6 +5,8 @@ import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
 import type { RobotsDecision } from '../politeness/robots-gate.ts'
 import type { Budget, StateStore, WaitReason } from '../state/state-store.ts'
+import type { AddressOf } from './address-book.ts'
+import type { HttpFailure } from './http-exchange.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { SiteLease, SiteLeases } from './site-leases.ts'
 import type { StoreGate } from './store-gate.ts'
@@ -39,6 +41,8 @@ export type Admission =
   /** A copy of what is finished. */
   | { readonly kind: 'repeat' }
   | { readonly kind: 'ended'; readonly end: EndWithoutRequest }
+  /** This attempt is over without a request: the site has no address by which it could be paced. */
+  | { readonly kind: 'unresolved'; readonly failure: HttpFailure }
   /** This attempt is over without a request. */
   | { readonly kind: 'robots-unreachable'; readonly detail: string }
 
@@ -55,6 +59,8 @@ export interface AdmissionOptions {
   readonly state: Pick<StateStore, 'isFinished' | 'reserve'>
   readonly gate: StoreGate
   readonly leases: SiteLeases
+  /** For sites that are paced by their address. */
+  readonly addressOf: AddressOf
   /** A site that asks for a longer crawl delay is parked. */
   readonly crawlDelayMaxMs: number
   readonly observer: Observer
@@ -98,7 +104,9 @@ export class AdmissionDesk {
     // robots.txt may have taken its time: what is in force is the pace of now.
     const pace = this.#options.paceOf(target)
     if (pace.isPaused) return this.#paused(queued)
-    return this.#acquire({ ...pace, crawlDelayMs: this.#crawlDelayMs(pace, robots.crawlDelayMs) }, robots)
+    const address = pace.byAddress === true ? await this.#options.addressOf(target) : undefined
+    if (typeof address === 'object') return { kind: 'unresolved', failure: address }
+    return this.#acquire({ ...pace, crawlDelayMs: this.#crawlDelayMs(pace, robots.crawlDelayMs) }, robots, address)
   }
 
   #paused({ entry }: QueuedTask): Admission {
@@ -106,8 +114,8 @@ export class AdmissionDesk {
     return { kind: 'wait', waitMs: keptMs > 0 ? keptMs : PAUSED_SPILL_MS, reason: 'paused' }
   }
 
-  async #acquire(pace: SitePolicy, robots: { verdict: string; rule: string | null }): Promise<Admission> {
-    const lease = await this.#options.leases.acquire(pace, true)
+  async #acquire(pace: SitePolicy, robots: { verdict: string; rule: string | null }, address: string | undefined): Promise<Admission> {
+    const lease = await this.#options.leases.acquire(pace, true, address)
     if (lease.kind === 'wait') return lease
     return { kind: 'admitted', lease, robots: { verdict: robots.verdict, rule: robots.rule } }
   }

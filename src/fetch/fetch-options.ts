@@ -11,6 +11,7 @@ import type { UrlTask } from '../message/generated/types.ts'
 import type { TopicNames } from '../message/topics.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
 import type { HealthRules, LeaseOwner, StateStore } from '../state/state-store.ts'
+import type { AddressOf } from './address-book.ts'
 import type { PageBudget } from './admission.ts'
 import type { HttpExchange, HttpLimits } from './http-exchange.ts'
 import type { RetryPolicy } from './retry-route.ts'
@@ -39,6 +40,8 @@ export interface FetchWorkerOptions {
   readonly state: StateStore
   readonly exchange: HttpExchange
   readonly paceOf: (url: URL) => SitePolicy
+  /** For sites that are paced by their address. */
+  readonly addressOf: AddressOf
   /** What robots.txt counts for. */
   readonly robots: 'obey' | 'ignore'
   /** Page budgets of a task; none where it has no crawl. */

@@ -20,6 +20,7 @@ import { buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { type HopAnswer, MAX_HOPS } from './redirect.ts'
 import { requestHeaders } from './request-headers.ts'
+import { failureClass } from './retry-class.ts'
 import { SendSpacing } from './send-spacing.ts'
 import type { SiteClosed, SiteLeases } from './site-leases.ts'
 import { type SiteReport, siteReport } from './site-report.ts'
@@ -107,6 +108,14 @@ export class FetchTask {
         await endings.retryOrFail(entry, task, { reason, failure, otherwise: { kind: 'REFUSED', reason } })
         return { kind: 'done' }
       }
+      case 'unresolved': {
+        turn.leave()
+        const { reason, detail } = admission.failure
+        const failure = { code: 'FETCH_FAILED', message: detail } as const
+        if (failureClass(reason) === 'retry') await endings.retryOrFail(entry, task, { reason, failure })
+        else await endings.final(entry, task, { kind: 'FAILED', reason, at: clock.now() }, { failure })
+        return { kind: 'done' }
+      }
       case 'admitted':
         turn.admitted(admission.lease)
         return this.#request(queued, admission, turn, signal)
@@ -114,27 +123,33 @@ export class FetchTask {
   }
 
   async #request(queued: QueuedTask, admission: Admitted, turn: Turn, signal: AbortSignal): Promise<TaskStep> {
-    const { exchange, clock, observer, limits, keptTypes, cookies, load } = this.#options
+    const { exchange, leases, clock, observer, limits, keptTypes, cookies, load } = this.#options
     const { target, walk } = queued
     const condition = await this.#options.conditional.before(queued)
-    const { startMono, keys } = admission.lease
+    const { startMono, keys, address } = admission.lease
     const [pace] = keys
-    await sleepUntil(clock, Math.max(startMono, clock.mono() + this.#spacing.take(pace, clock.mono())), signal)
+    const paced = keys.at(-1) ?? pace
+    await sleepUntil(clock, Math.max(startMono, clock.mono() + this.#spacing.take(paced, clock.mono())), signal)
     const startedAt = clock.now()
     const startedMono = clock.mono()
     if (walk.hops === 0) observer.emit('QueueWaited', { lane: queued.lane, seconds: (clock.mono() - queued.entry.takenMono) / 1_000 })
     load.started(queued.task.attempt)
+    let sentMono = startedMono
     const result = await exchange.request({
       url: target,
       method: walk.method,
       headers: { ...this.#headers(queued), ...condition?.headers },
       body: walk.body,
       limits,
+      ...(address === undefined ? {} : { address }),
+      onSent: () => {
+        sentMono = clock.mono()
+        this.#spacing.sentAt(paced.key, sentMono)
+        leases.sent(admission.lease)
+      },
       keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
       signal,
     })
-    const sentMono = startedMono + (result.kind === 'response' ? result.connectMs : 0)
-    this.#spacing.sentAt(pace.key, sentMono)
     const walked = { ...walk, startedAt: walk.startedAt ?? startedAt, requestMs: walk.requestMs + result.totalMs }
     if (result.kind === 'response') cookies.learn(queued.task, target, headerValues(result, 'set-cookie'))
     load.answered(pace.key, result)
@@ -147,9 +162,7 @@ export class FetchTask {
       chain: queued.task.redirects,
       now: clock.now(),
     })
-    // A burst is not spaced; and half a millisecond is what timers are good for.
-    const lateMs = pace.burst > 1 ? 0 : Math.max(0, sentMono - startMono - 0.5)
-    const closed = await this.#release(queued, admission, result, answer, lateMs)
+    const closed = await this.#release(queued, admission, result, answer, sentMono)
     turn.leave()
     await this.#conclude({ ...queued, walk: walked }, admission, { result, answer, condition })
     if (answer.kind === 'hop') return this.#hop({ ...queued, walk: walked }, answer)
@@ -177,16 +190,16 @@ export class FetchTask {
     { lease }: Admitted,
     result: HttpResult,
     answer: Answer,
-    lateMs: number,
+    sentMono: number,
   ): Promise<SiteClosed | undefined> {
     const { leases, backOffMs, observer } = this.#options
     const isChallenge = answer.kind === 'retry' && answer.challengedBy !== undefined
     const report: SiteReport = isChallenge ? { kind: 'overload' } : siteReport(result)
-    if (answer.kind !== 'retry' || !answer.backsOff) return leases.release(lease, report, lateMs)
+    if (answer.kind !== 'retry' || !answer.backsOff) return leases.release(lease, report, sentMono)
     const { reason, retryAfterMs } = answer
     const forMs = retryAfterMs ?? backOffMs(queued.task.attempt)
     observer.emit('SiteBackedOff', { key: lease.keys[0].key, reason, forMs })
-    return leases.release(lease, { ...report, backOffMs: forMs, isAsked: retryAfterMs !== undefined }, lateMs)
+    return leases.release(lease, { ...report, backOffMs: forMs, isAsked: retryAfterMs !== undefined }, sentMono)
   }
 
   async #conclude(queued: QueuedTask, admission: Admitted, { result, answer, condition }: Concluded): Promise<void> {

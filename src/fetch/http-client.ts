@@ -12,6 +12,7 @@ import { type OriginPool, OriginPools } from './origin-pools.ts'
 import { ProxyRing } from './proxy-ring.ts'
 import type { ForwardProxy } from './proxy-url.ts'
 import { createHostLookup, type LookupAll } from './resolve.ts'
+import { notingSend } from './send-moment.ts'
 
 export interface HttpClientOptions {
   /** Hosts to addresses, like curl --resolve. */
@@ -105,7 +106,7 @@ export class HttpClient implements HttpExchange {
     // One signal stops all requests of a worker: there are as many listeners as requests.
     setMaxListeners(0, request.signal)
     request.signal.addEventListener('abort', onAbort, { once: true })
-    const origin = this.#pools.of(request.url.origin, request.limits.connectMs, proxy)
+    const origin = this.#pools.of(request.url.origin, request.limits.connectMs, proxy, request.address)
     origin.inFlight += 1
     try {
       return await this.#exchange(request, origin, stop.signal, startedMono)
@@ -125,16 +126,18 @@ export class HttpClient implements HttpExchange {
   async #exchange(request: HttpRequest, origin: OriginPool, signal: AbortSignal, startedMono: number): Promise<HttpResult> {
     const { clock } = this.#options
     const { url, method, headers, body = null, limits } = request
-    const answer = await origin.pool.request({
-      path: url.pathname + url.search,
-      method: method as Dispatcher.HttpMethod,
-      headers,
-      body,
-      headersTimeout: limits.headersMs,
-      bodyTimeout: limits.idleMs,
-      responseHeaders: 'raw',
-      signal,
-    })
+    const send = (): Promise<Dispatcher.ResponseData> =>
+      origin.pool.request({
+        path: url.pathname + url.search,
+        method: method as Dispatcher.HttpMethod,
+        headers,
+        body,
+        headersTimeout: limits.headersMs,
+        bodyTimeout: limits.idleMs,
+        responseHeaders: 'raw',
+        signal,
+      })
+    const answer = await (request.onSent === undefined ? send() : notingSend(request.onSent, send))
     const ttfbMs = clock.mono() - startedMono
     const fields = headerFields(answer.headers as unknown as readonly string[])
     const contentType = parseContentType(lastValue(fields, 'content-type')).essence

@@ -16,8 +16,12 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Buffer | null
   readonly limits: HttpLimits
+  /** The only address that is connected to, where the site is paced by it; else what the name says. Judged like any other. */
+  readonly address?: string
   /** False: stop reading after the headers (a type that is not kept); the result is `truncated: 'type'`. */
   readonly keepBody: (contentType: string | null) => boolean
+  /** Called when the request goes on the wire, which is later where a connection has to be made first. */
+  readonly onSent?: () => void
   readonly signal: AbortSignal
 }
 

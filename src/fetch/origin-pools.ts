@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
 import { Pool } from 'undici'
 import type { Clock } from '../kernel/clock.ts'
@@ -32,6 +33,11 @@ const KEEP_ALIVE_MS = 10_000
 /** Header fields together; more is an attack. */
 const MAX_HEADER_BYTES = 65_536
 
+/** The guard still judges it. */
+function pinnedLookup(address: string): LookupAll {
+  return (_, callback) => callback(null, [{ address, family: isIP(address) }])
+}
+
 /** A pool of connections per origin and way to it (direct, or through a proxy), bounded: the one that was idle for longest makes room. */
 export class OriginPools {
   readonly #options: OriginPoolsOptions
@@ -44,8 +50,9 @@ export class OriginPools {
     this.#tls = options.ca === undefined ? undefined : { secureContext: createSecureContext({ ca: [...rootCertificates, options.ca] }) }
   }
 
-  of(origin: string, connectMs: number, proxy: ForwardProxy | undefined): OriginPool {
-    const key = `${origin} ${connectMs} ${proxy?.id ?? ''}`
+  /** `pinned`: the only address that is connected to. A proxy looks the name up itself, and is not held to it. */
+  of(origin: string, connectMs: number, proxy: ForwardProxy | undefined, pinned?: string): OriginPool {
+    const key = `${origin} ${connectMs} ${proxy?.id ?? pinned ?? ''}`
     const known = this.#pools.get(key)
     if (known !== undefined) {
       this.#pools.delete(key)
@@ -56,7 +63,7 @@ export class OriginPools {
     const { policy, lookup, http2, clock } = this.#options
     const guard = {
       policy,
-      lookup,
+      lookup: pinned === undefined || proxy !== undefined ? lookup : pinnedLookup(pinned),
       connectMs,
       tls: this.#tls,
       allowH2: http2,

@@ -4,6 +4,7 @@ import type { SitePolicy } from '../politeness/policy.ts'
 import { MAX_ROBOTS_BYTES, productToken } from '../politeness/robots.ts'
 import { type RobotsFetch, RobotsGate } from '../politeness/robots-gate.ts'
 import type { StateStore } from '../state/state-store.ts'
+import type { AddressOf } from './address-book.ts'
 import type { RobotsWait } from './admission.ts'
 import { readAnswer } from './answer.ts'
 import type { HttpExchange, HttpLimits, HttpResponse, HttpResult } from './http-exchange.ts'
@@ -16,6 +17,8 @@ export interface RobotsFetcherOptions {
   readonly exchange: HttpExchange
   readonly paceOf: (url: URL) => SitePolicy
   readonly leases: SiteLeases
+  /** For sites that are paced by their address. */
+  readonly addressOf: AddressOf
   readonly userAgent: string
   readonly limits: HttpLimits
   readonly clock: Clock
@@ -55,10 +58,12 @@ export class RobotsFetcher {
   }
 
   async #request(url: URL, signal: AbortSignal): Promise<HttpResult | RobotsWait> {
-    const { exchange, paceOf, leases, userAgent, limits, clock } = this.#options
+    const { exchange, paceOf, leases, addressOf, userAgent, limits, clock } = this.#options
     const pace = paceOf(url)
     if (pace.isPaused) return { kind: 'wait', waitMs: PAUSED_MS, reason: 'paused' }
-    const lease = await leases.acquire(pace, false)
+    const address = pace.byAddress === true ? await addressOf(url) : undefined
+    if (typeof address === 'object') return address
+    const lease = await leases.acquire(pace, false, address)
     if (lease.kind === 'wait') return lease
     await sleepUntil(clock, lease.startMono, signal)
     const result = await exchange.request({
@@ -66,6 +71,7 @@ export class RobotsFetcher {
       method: 'GET',
       headers: requestHeaders({ accept: 'text/plain,*/*;q=0.5' }, userAgent),
       limits: { ...limits, maxBodyBytes: MAX_ROBOTS_BYTES },
+      ...(address === undefined ? {} : { address }),
       keepBody: () => true,
       signal,
     })

@@ -7,7 +7,7 @@ import type { SiteReport } from './site-report.ts'
 import type { StoreGate } from './store-gate.ts'
 
 export interface SiteLeasesOptions {
-  readonly state: Pick<StateStore, 'acquire' | 'release' | 'reassert'>
+  readonly state: Pick<StateStore, 'acquire' | 'release' | 'reassert' | 'reportLate'>
   readonly gate: StoreGate
   readonly owner: LeaseOwner
   /** Longest request, with all its timeouts. */
@@ -23,8 +23,12 @@ export interface SiteLease {
   readonly leaseId: string
   /** The site first, then its address where that is paced as well. */
   readonly keys: readonly [LimiterKey, ...LimiterKey[]]
+  /** The address that is paced as well: the request goes there and nowhere else. */
+  readonly address: string | undefined
   /** Monotonic ms before which the request must not leave. */
   readonly startMono: number
+  /** The earliest moment that the store may have meant by that: what leaves later than this is late. */
+  readonly beatMono: number
   /** Requests of the site at the same time that are allowed now. */
   readonly concurrency: number
 }
@@ -53,6 +57,8 @@ interface Remembered {
 
 /** A start that is due within this is taken now, and waited for here: so that requests leave on their beat, not a way to the store later. */
 const AHEAD_MS = 20
+/** What timers are good for: a request that leaves later is late. */
+const LATE_MS = 0.5
 /** Keys of which anything is remembered; the one that was learnt of longest ago is forgotten first. */
 const MAX_KEYS = 20_000
 const REASSERT_AT_ONCE = 200
@@ -81,20 +87,37 @@ export class SiteLeases {
     const keys: SiteLease['keys'] = address === undefined ? [own] : [own, { key: addressKey(address), ...limits }]
     const closed = this.#backOffOf(keys)
     if (closed !== undefined) return closed
-    const answer = await gate.run(() => state.acquire({ keys, leaseMs, owner, countsForRate, aheadMs: AHEAD_MS }))
+    let askedMono = clock.mono()
+    const answer = await gate.run(() => {
+      askedMono = clock.mono()
+      return state.acquire({ keys, leaseMs, owner, countsForRate, aheadMs: AHEAD_MS })
+    })
     if (answer.kind === 'lease') {
       this.#isReasserted = false
       const { leaseId, startInMs } = answer
-      return { kind: 'lease', leaseId, keys, startMono: clock.mono() + startInMs, concurrency: answer.concurrency }
+      // The store said it at some moment between the question and now.
+      const [beatMono, startMono] = [askedMono + startInMs, clock.mono() + startInMs]
+      return { kind: 'lease', leaseId, keys, address, startMono, beatMono, concurrency: answer.concurrency }
     }
     if (answer.reason === 'warm-up') await this.#reassert()
     return { kind: 'wait', waitMs: answer.waitMs, reason: answer.reason, concurrency: answer.concurrency }
   }
 
+  /** The request has left. Where others of the site may start meanwhile the store learns at once how late that was, else with the release. */
+  sent({ leaseId, keys, beatMono }: SiteLease): void {
+    const lateMs = this.#options.clock.mono() - beatMono
+    if (keys.every(({ burst, concurrency }) => burst > 1 || concurrency === 1) || lateMs < LATE_MS) return
+    const names = keys.map(({ key }) => key)
+    // A store that is away learns it with the release.
+    this.#options.state.reportLate(leaseId, names, lateMs).catch(() => undefined)
+  }
+
   /** Ends the lease and tells what came of the request, in one step. Resolves with why the site must be left alone now, if it must. */
-  async release(lease: SiteLease, report: SiteReport, sentLateMs?: number): Promise<SiteClosed | undefined> {
+  async release(lease: SiteLease, report: SiteReport, sentMono?: number): Promise<SiteClosed | undefined> {
     const { state, gate, rules } = this.#options
-    const late = sentLateMs === undefined ? {} : { sentLateMs }
+    const lateMs = sentMono === undefined ? 0 : sentMono - lease.beatMono
+    // A burst is not spaced.
+    const late = lateMs < LATE_MS || lease.keys[0].burst > 1 ? {} : { sentLateMs: lateMs - LATE_MS }
     const states = await gate.run(() => state.release(lease.leaseId, lease.keys, { ...report, ...late, rules }))
     const closed = lease.keys.map(({ key }, index) => this.#learn(key, states[index]))
     return closed.reduce((longest, each) => ((each?.forMs ?? 0) > (longest?.forMs ?? 0) ? each : longest), undefined)

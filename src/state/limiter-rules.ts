@@ -203,9 +203,19 @@ export function endLease(
   // A report that comes twice, since the first answer of the store was lost, teaches once.
   if (report === undefined || lease === undefined) return 'none'
   const startedAt = lease.until - lease.forMs
-  // The next request keeps its distance from the moment in which this one left, not from the one in which it was to leave.
-  if (lease.counts && report.sentLateMs !== undefined) pace.debtAt = Math.max(pace.debtAt, startedAt + report.sentLateMs)
+  if (report.sentLateMs !== undefined) countFromSend(pace, lease, report.sentLateMs)
   return learn(pace.health, report, { startedAt, now, concurrency: pace.concurrency }, report.rules)
+}
+
+/** The next request keeps its distance from the moment in which this one left, not from the one in which it was to leave. */
+function countFromSend(pace: KeyPace, lease: Lease, lateMs: number): void {
+  if (lease.counts) pace.debtAt = Math.max(pace.debtAt, lease.until - lease.forMs + lateMs)
+}
+
+/** The same while the request is under way; nothing for a lease that is not known. */
+export function leftLate(pace: KeyPace, leaseId: string, lateMs: number): void {
+  const lease = pace.leases.find(({ id }) => id === leaseId)
+  if (lease !== undefined) countFromSend(pace, lease, lateMs)
 }
 
 /** Takes over what a worker knew, where that is stricter. */

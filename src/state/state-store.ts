@@ -55,6 +55,8 @@ export interface StateStore {
    * that nothing starts between the end of the request and the back-off that it asks for. Shape: one state per key, in order.
    */
   release(leaseId: string, keys: readonly ReleasedKey[], report?: AnswerReport): Promise<readonly ReleasedState[]>
+  /** The request left only so long after the start that its lease named: the next one counts from there. */
+  reportLate(leaseId: string, keys: readonly PolitenessKey[], lateMs: number): Promise<void>
   /** No request of the key starts for `forMs`. Extends, never shortens. */
   backOff(key: PolitenessKey, forMs: number): Promise<void>
   /** What this worker knew of a key before the store was lost: of each the stricter one counts from now on. */

@@ -73,7 +73,9 @@ export class FetchFixture {
   }
 
   /** `delays`: of the delay topics, shortened so that a test need not wait. */
-  static async open(options: { partitions?: number; delays?: readonly number[]; maxBodyBytes?: number } = {}): Promise<FetchFixture> {
+  static async open(
+    options: { partitions?: number; delays?: readonly number[]; maxBodyBytes?: number; redisUrl?: string } = {},
+  ): Promise<FetchFixture> {
     const client = testClient()
     const prefix = `${uniqueName('fetch')}.`
     const plain = topicNames(prefix)
@@ -96,7 +98,8 @@ export class FetchFixture {
     await admin.close()
     const folder = mkdtempSync(join(tmpdir(), 'millrace-fetch-'))
     const { observer } = recordingObserver()
-    const state = await openStateStore({ dataDir: folder, namespace: { clusterId, prefix }, clock: systemClock, observer, warmUp: false })
+    const place = options.redisUrl === undefined ? { dataDir: folder } : { redisUrl: options.redisUrl }
+    const state = await openStateStore({ ...place, namespace: { clusterId, prefix }, clock: systemClock, observer, warmUp: false })
     const fixture = new FetchFixture({ client, topics, prefix, state, clusterId, definitions })
     fixture.#releases.push(() => rmSync(folder, { recursive: true, force: true }))
     fixture.#releases.push(() => state.close())
@@ -142,6 +145,7 @@ export class FetchFixture {
       state: this.state,
       exchange,
       paceOf: fastPace,
+      addressOf: async () => '127.0.0.1',
       robots: 'ignore',
       budgetsOf: () => [],
       isCrawlStopped: () => false,

@@ -6,6 +6,7 @@ import {
   extendBackOff,
   type KeyPace,
   knownHealthOf,
+  leftLate,
   limiterStateOf,
   newKeyPace,
   startRequest,
@@ -90,6 +91,10 @@ export class LimiterSteps {
         return { ...knownHealthOf(pace, now), change }
       }),
     )
+  }
+
+  reportLate(leaseId: string, keys: readonly PolitenessKey[], lateMs: number, now: number): void {
+    for (const key of keys) this.#change(key, now, (pace) => leftLate(pace, leaseId, lateMs))
   }
 
   reassert(key: PolitenessKey, known: KnownHealth, now: number): void {

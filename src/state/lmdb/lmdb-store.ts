@@ -143,6 +143,10 @@ export class LmdbStore implements StateStore {
     return this.#file.step((now) => this.#limiter.release(leaseId, keys, report, now))
   }
 
+  reportLate(leaseId: string, keys: readonly PolitenessKey[], lateMs: number): Promise<void> {
+    return this.#file.step((now) => this.#limiter.reportLate(leaseId, keys, lateMs, now))
+  }
+
   reassert(key: PolitenessKey, known: KnownHealth): Promise<void> {
     return this.#file.step((now) => this.#limiter.reassert(key, known, now))
   }

@@ -23,6 +23,7 @@ const SCRIPTS = {
   acquireLease: limiter.ACQUIRE,
   releaseLease: limiter.RELEASE,
   endGoneLeases: limiter.END_GONE,
+  reportLateStart: limiter.LATE,
   backOffKey: limiter.BACK_OFF,
   reassertKey: limiter.REASSERT,
   limiterState: limiter.LIMITER_STATE,

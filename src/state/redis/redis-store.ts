@@ -182,6 +182,11 @@ export class RedisStore implements StateStore {
     await this.#link.script('backOffKey', [this.#paceKey(key)], [forMs])
   }
 
+  async reportLate(leaseId: string, keys: readonly PolitenessKey[], lateMs: number): Promise<void> {
+    const paceKeys = keys.map((key) => this.#paceKey(key))
+    await this.#link.script('reportLateStart', paceKeys, [leaseId, lateMs])
+  }
+
   async reassert(key: PolitenessKey, { backOffMs, isAsked, allowed, rateFactor, trips, parkedMs }: KnownHealth): Promise<void> {
     const args = [backOffMs, isAsked ? 1 : 0, allowed ?? -1, rateFactor, trips, parkedMs]
     await this.#link.script('reassertKey', [this.#paceKey(key)], args)

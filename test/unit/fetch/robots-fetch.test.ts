@@ -19,6 +19,7 @@ function fetcherOf(answers: (request: HttpRequest) => FakeAnswer, acquire: (requ
   const fetcher = new RobotsFetcher({
     exchange,
     paceOf: (url) => ({ ...fastPace(url), isPaused: url.hostname === 'paused.test' }),
+    addressOf: async () => '192.0.2.1',
     leases: new SiteLeases({
       state: {
         acquire: async (request) => {
@@ -30,6 +31,7 @@ function fetcherOf(answers: (request: HttpRequest) => FakeAnswer, acquire: (requ
           return []
         },
         reassert: async () => undefined,
+        reportLate: async () => undefined,
       },
       gate: new StoreGate({ clock, observer, signal, random: () => 0.5, onBack: () => undefined }),
       owner: { workerId: 'w', host: 'h', pid: 1, pidStartedAt: '0' },

@@ -180,6 +180,18 @@ end
 return answer
 `
 
+/** KEYS: paces. ARGV: leaseId, how late the request left. */
+export const LATE = `${RULES}
+for i = 1, #KEYS do
+  local pace = load(KEYS[i])
+  for _, lease in ipairs(pace.ls) do
+    if lease[1] == ARGV[1] and lease[4] == 1 then pace.at = math.max(pace.at, (lease[9] or now) + tonumber(ARGV[2])) end
+  end
+  save(KEYS[i], pace)
+end
+return 0
+`
+
 /** KEYS: pace. ARGV: what `known` tells, in that order. */
 export const REASSERT = `${RULES}
 local pace = load(KEYS[1])

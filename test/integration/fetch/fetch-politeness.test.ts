@@ -1,0 +1,185 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { createAddressBook } from '../../../src/fetch/address-book.ts'
+import { HttpClient } from '../../../src/fetch/http-client.ts'
+import type { HttpExchange, HttpRequest } from '../../../src/fetch/http-exchange.ts'
+import type { PolitenessKey } from '../../../src/kernel/brand.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import type { SitePolicy } from '../../../src/politeness/policy.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type FakeAnswer, FetchFixture, fakeExchange, fastPace, TestSite } from '../../support/fetch-fixture.ts'
+import { OwnRedis } from '../../support/own-redis.ts'
+
+const QUICK_SPILL = { maxWaitMs: 300, maxPerWindow: 64, maxBaseAgeMs: 120_000 }
+const paced = (change: Partial<SitePolicy>) => (url: URL) => ({ ...fastPace(url), burst: 1, concurrency: 1, ...change })
+const pause = (ms: number): Promise<void> => systemClock.sleep(ms)
+
+describe('the pace of a site, as the site sees it', () => {
+  let fixture: FetchFixture
+  afterEach(async () => fixture.close())
+
+  const timed = (answer: (request: HttpRequest, count: number) => FakeAnswer) => {
+    const log: { host: string; at: number }[] = []
+    const exchange = fakeExchange((request, count) => {
+      log.push({ host: request.url.hostname, at: performance.now() })
+      return answer(request, count)
+    })
+    return { log, exchange, of: (host: string) => log.filter((each) => each.host === host) }
+  }
+
+  it('is that of its address over all hosts and workers, and requests go to the address that was admitted', async () => {
+    fixture = await FetchFixture.open({ partitions: 4 })
+    const site = await new TestSite((_, response) => response.setHeader('content-type', 'text/html').end('<p>page</p>')).open()
+    fixture.onClose(() => site.close())
+    const hosts = Array.from({ length: 8 }, (_, index) => `host${index}.example`)
+    let lookups = 0
+    const resolve = { '*.example': '127.0.0.1' }
+    const client = new HttpClient({
+      // Would be asked where a request were not pinned.
+      resolve: {},
+      lookup: (_, callback) => callback(Object.assign(new Error('not pinned'), { code: 'ENOTFOUND' }), []),
+      allowAddresses: ['127.0.0.0/8'],
+      clock: systemClock,
+    })
+    fixture.onClose(() => client.close())
+    const book = createAddressBook({ resolve, clock: systemClock })
+    const options = {
+      paceOf: paced({ ratePerSecond: 10, concurrency: 2, byAddress: true }),
+      addressOf: (url: URL) => {
+        lookups += 1
+        return book(url)
+      },
+    }
+    const sent: number[] = []
+    const noting: HttpExchange = {
+      request: (request) =>
+        client.request({
+          ...request,
+          onSent: () => {
+            sent.push(performance.now())
+            request.onSent?.()
+          },
+        }),
+    }
+    await Promise.all([fixture.fetchWorker(noting, options), fixture.fetchWorker(noting, options)])
+    await fixture.produce(hosts.flatMap((host) => Array.from({ length: 5 }, (_, index) => ({ url: site.url(host, `/${index}`) }))))
+    await eventually(() => fixture.finalOutcomes(40), { what: '40 outcomes', timeoutMs: 30_000 })
+    expect(site.requests).toHaveLength(40)
+    expect(lookups).toBeGreaterThanOrEqual(40)
+    // When they went on the wire: the site serves in this same process, and would look at its watch later.
+    const gaps = sent.slice(1).map((at, index) => at - (sent[index] ?? 0))
+    expect(gaps.filter((gap) => gap < 99)).toEqual([])
+    expect((await fixture.state.limiterState('ip:127.0.0.1' as PolitenessKey)).leases).toBe(0)
+  })
+
+  it('ends a task whose host has no address by which it could be paced, and tries one again whose resolver is silent', async () => {
+    fixture = await FetchFixture.open()
+    const { exchange, log } = timed(() => ({}))
+    let asked = 0
+    await fixture.fetchWorker(exchange, {
+      paceOf: paced({ byAddress: true }),
+      addressOf: async (url) => {
+        asked += 1
+        const reason = url.hostname === 'gone.test' ? 'dns-not-found' : 'dns-failed'
+        return { kind: 'failure', reason, detail: `${url.hostname} is nowhere`, totalMs: 1 }
+      },
+    })
+    await fixture.produce([{ url: 'http://gone.test/' }, { url: 'http://silent.test/' }])
+    const outcomes = await eventually(
+      async () => {
+        const all = await fixture.outcomes()
+        return all.length >= 2 ? all : false
+      },
+      { what: 'two outcomes', timeoutMs: 20_000 },
+    )
+    expect(outcomes.map(({ kind, reason }) => `${kind} ${reason}`).sort()).toEqual(['FAILED dns-not-found', 'RETRY dns-failed'])
+    expect([log.length, asked]).toEqual([0, 2])
+  })
+
+  it('is none while the site does not answer: its tasks are parked without an attempt, one request tries, and all goes on', async () => {
+    fixture = await FetchFixture.open({ delays: [200, 60_000, 600_000, 3_600_000] })
+    let isDead = true
+    const refused: FakeAnswer = { kind: 'failure', reason: 'connect-refused', detail: 'refused', totalMs: 1 }
+    const { exchange, of } = timed(({ url }) => (url.hostname === 'dead.test' && isDead ? refused : { body: '' }))
+    await fixture.fetchWorker(exchange, {
+      paceOf: paced({ ratePerSecond: 50 }),
+      siteHealth: { isAdaptive: true, breakerFailures: 3, firstParkMs: 1_500, maxParkMs: 60_000 },
+      spill: QUICK_SPILL,
+      retry: { maxAttempts: 3, firstDelayMs: 200, maxDelayMs: 400 },
+    })
+    const urls = Array.from({ length: 12 }, (_, index) => ({ url: `http://dead.test/${index}` }))
+    await fixture.produce([...urls, { url: 'http://well.test/' }])
+    await eventually(() => of('dead.test').length === 3, { what: 'three vain requests', timeoutMs: 20_000 })
+    const openedAt = of('dead.test')[2]?.at ?? 0
+    const parked = await eventually(
+      async () => {
+        const waiting = (await Promise.all(fixture.topics.delays.map(({ topic }) => fixture.messages(topic)))).flat()
+        const copies = waiting.filter(({ headers }) => headers['millrace-reason']?.toString() === 'parked')
+        return copies.length >= 9 ? copies : false
+      },
+      { what: 'nine parked tasks', timeoutMs: 10_000 },
+    )
+    expect(parked.map(({ value }) => fixture.codec.decode('UrlTask', value).attempt)).toEqual(Array(9).fill(1))
+    expect(fixture.seen.events.filter(({ event }) => event === 'SiteBreakerOpened')).toHaveLength(1)
+    expect(await fixture.state.limiterState('dead.test' as PolitenessKey)).toMatchObject({ trips: 1 })
+    expect(of('well.test')).toHaveLength(1)
+    await fixture.delayWorker()
+    await eventually(() => of('dead.test').length === 4, { what: 'a probe', timeoutMs: 10_000 })
+    expect((of('dead.test')[3]?.at ?? 0) - openedAt).toBeGreaterThan(1_490)
+    isDead = false
+    await eventually(() => fixture.finalOutcomes(13), { what: 'all outcomes', timeoutMs: 30_000 })
+    const outcomes = (await fixture.outcomes()).filter(({ kind }) => kind !== 'RETRY')
+    expect(outcomes.map(({ kind }) => kind)).toEqual(Array(13).fill('FETCHED'))
+    expect(fixture.seen.events.some(({ event }) => event === 'SiteBreakerClosed')).toBe(true)
+    expect(await fixture.state.limiterState('dead.test' as PolitenessKey)).toMatchObject({ trips: 0, parkedMs: 0, failingMs: 0 })
+  }, 60_000)
+
+  it('is none until the moment that Retry-After names, and what waits says why', async () => {
+    fixture = await FetchFixture.open({ delays: [200, 60_000, 600_000, 3_600_000] })
+    const { exchange, of } = timed((_, count) => (count === 1 ? { status: 429, headers: { 'retry-after': '2' } } : {}))
+    await fixture.fetchWorker(exchange, {
+      paceOf: paced({ ratePerSecond: 50 }),
+      spill: QUICK_SPILL,
+      retry: { maxAttempts: 3, firstDelayMs: 100, maxDelayMs: 200 },
+    })
+    await fixture.delayWorker()
+    await fixture.produce(Array.from({ length: 6 }, (_, index) => ({ url: `http://busy.test/${index}` })))
+    await eventually(() => fixture.finalOutcomes(6), { what: 'six outcomes', timeoutMs: 30_000 })
+    const [first, second] = of('busy.test')
+    expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThan(1_995)
+    expect(of('busy.test')).toHaveLength(7)
+    const reasons = (await Promise.all(fixture.topics.delays.map(({ topic }) => fixture.messages(topic))))
+      .flat()
+      .map(({ headers }) => headers['millrace-reason']?.toString())
+    expect(reasons.filter((reason) => reason === 'retry-after').length).toBeGreaterThanOrEqual(5)
+    expect(reasons).toContain('http-429')
+  }, 60_000)
+
+  it('stands still within a second while Redis is away, and is kept by a Redis that comes back with nothing', async () => {
+    const redis = await OwnRedis.start()
+    fixture = await FetchFixture.open({ redisUrl: redis.url })
+    fixture.onClose(() => redis.end())
+    const { exchange, log, of } = timed(({ url }) =>
+      url.hostname === 'busy.test' ? { status: 503, headers: { 'retry-after': '120' } } : {},
+    )
+    const ratePerSecond = 2
+    await fixture.fetchWorker(exchange, { paceOf: paced({ ratePerSecond }) })
+    const urls = Array.from({ length: 40 }, (_, index) => ({ url: `http://calm.test/${index}` }))
+    await fixture.produce([{ url: 'http://busy.test/' }, ...urls])
+    await eventually(() => of('calm.test').length > 2 && of('busy.test').length === 1, { what: 'some requests', timeoutMs: 20_000 })
+    await redis.stop()
+    const quietFrom = performance.now() + 1_000
+    await pause(3_000)
+    expect(log.filter(({ at }) => at > quietFrom)).toEqual([])
+    const startedAt = performance.now()
+    await redis.start()
+    const before = log.length
+    await eventually(() => log.length > before + 3, { what: 'requests after Redis is back', timeoutMs: 20_000 })
+    const again = log.slice(before)
+    expect(again.every(({ host }) => host === 'calm.test')).toBe(true)
+    // The store knows nothing: a whole interval goes by first.
+    expect((again[0]?.at ?? 0) - startedAt).toBeGreaterThan(1_000 / ratePerSecond)
+    const state = await fixture.state.limiterState('busy.test' as PolitenessKey)
+    expect(state.isAsked).toBe(true)
+    expect(state.backOffMs).toBeGreaterThan(90_000)
+  }, 60_000)
+})
