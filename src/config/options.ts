@@ -108,7 +108,11 @@ export const OPTIONS = {
     secret: 'url',
     description: 'Proxies (`http`, `https`, `socks5`, with `user:password@`); sites spread over them. None: directly.',
   },
-  'fetch.http2': { kind: 'boolean', default: 'false', description: 'HTTP/2 where a site offers it.' },
+  'fetch.http2': {
+    kind: 'boolean',
+    default: 'false',
+    description: 'HTTP/2 where a site offers it. A body that a server cuts off is then not always told from a whole one.',
+  },
   'fetch.tls.ca': { kind: 'string', description: 'File of certificates (PEM) that are trusted beside the usual ones.' },
   'fetch.resolve': { kind: 'map', default: '', description: 'Addresses of hosts, like curl --resolve; `*.example` covers all below.' },
   'fetch.allowAddresses': { kind: 'list', default: '', description: 'Non-public addresses (CIDR) that may be fetched.' },

@@ -63,6 +63,7 @@ export function failureReason(error: unknown): { readonly reason: FailureReason;
 /** The parser says HPE_…, TLS says CERT_…, ERR_TLS_… or ERR_SSL_…. */
 function byPrefix(code: string): FailureReason | undefined {
   if (code.startsWith('HPE_')) return 'protocol-error'
+  if (code.startsWith('ERR_HTTP2_')) return 'connection-reset'
   if (code.startsWith('CERT_') || code.startsWith('ERR_TLS_') || code.startsWith('ERR_SSL_')) return 'tls-failed'
   return undefined
 }

@@ -1,0 +1,106 @@
+import { getEventListeners, setMaxListeners } from 'node:events'
+import { HttpClient } from '../../src/fetch/http-client.ts'
+import type { HttpResult } from '../../src/fetch/http-exchange.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
+import { MisbehavingSite } from '../support/misbehaving-site.ts'
+
+/**
+ * Does the HTTP client keep anything? Requests at a concurrency of 200 to sites that are honest and that lie, some of them aborted, and
+ * then a count of what is left: sockets, timers, listeners, heap.
+ *
+ * Run: `npx tsx --expose-gc test/bench/leaks.ts [requests]`. Ends with 1 where something is left.
+ */
+const REQUESTS = Number(process.argv[2] ?? 100_000)
+const CONCURRENCY = 200
+const HOSTS = 100
+const PATHS = [
+  '/honest',
+  '/gzip',
+  '/br',
+  '/chunks',
+  '/no-length',
+  '/less-than-promised',
+  '/reset',
+  '/garbage',
+  '/gzip-cut',
+  '/loop',
+  '/not-modified',
+  '/two-types',
+]
+/** Of a thousand requests, so many are stopped by their signal. */
+const ABORTED_PER_1000 = 20
+const HEAP_GROWTH_BYTES = 16_777_216
+
+const collect = (globalThis as { gc?: () => void }).gc
+const resources = (): number => process.getActiveResourcesInfo().filter((name) => /^(?:TCPSocketWrap|TLSWrap|Timeout)$/.test(name)).length
+
+async function main(): Promise<number> {
+  const site = await MisbehavingSite.open()
+  const warnings: string[] = []
+  process.on('warning', (warning) => warnings.push(`${warning.name}: ${warning.message}`))
+  const client = new HttpClient({ resolve: { '*.test': '127.0.0.1' }, allowAddresses: ['127.0.0.0/8'], clock: systemClock, maxOrigins: 64 })
+  const stop = new AbortController()
+  setMaxListeners(0, stop.signal)
+  const counts = { response: 0, failure: 0, aborted: 0 }
+  const before = resources()
+
+  const ask = async (index: number): Promise<void> => {
+    const own = new AbortController()
+    const isAborted = index % 1_000 < ABORTED_PER_1000
+    const path = isAborted ? '/silent' : (PATHS[index % PATHS.length] ?? '')
+    const asked: Promise<HttpResult> = client.request({
+      url: new URL(site.url(path, `h${index % HOSTS}.test`)),
+      method: 'GET',
+      headers: { 'user-agent': 'leaks', 'accept-encoding': 'gzip, br' },
+      limits: { connectMs: 5_000, headersMs: 5_000, idleMs: 5_000, totalMs: 10_000, maxBodyBytes: 100_000 },
+      keepBody: () => true,
+      signal: isAborted ? own.signal : stop.signal,
+    })
+    if (isAborted) setTimeout(() => own.abort(new Error('enough')), 5)
+    try {
+      counts[(await asked).kind] += 1
+    } catch (error) {
+      if (!own.signal.aborted) throw error
+      counts.aborted += 1
+    }
+    // The site remembers what it was asked, which is no leak of the client.
+    if (site.requests.length > 10_000) site.requests.length = 0
+  }
+
+  const heapAt: number[] = []
+  let next = 0
+  const started = performance.now()
+  const work = async (): Promise<void> => {
+    while (next < REQUESTS) {
+      const index = next
+      next += 1
+      await ask(index)
+      if (index === Math.floor(REQUESTS / 5) || index === REQUESTS - 1) {
+        collect?.()
+        heapAt.push(process.memoryUsage().heapUsed)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: CONCURRENCY }, work))
+  const seconds = (performance.now() - started) / 1_000
+  const open = site.connections.open
+  await client.close()
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  const left = { sockets: site.connections.open, resources: resources() - before, listeners: listenersOf(stop.signal) }
+  const [early = 0, late = 0] = heapAt
+  const growth = late - early
+  await site.close()
+  const made = `${counts.response} answers, ${counts.failure} failures, ${counts.aborted} aborted`
+  console.log(`${REQUESTS} requests at ${CONCURRENCY} in ${seconds.toFixed(0)} s: ${made}; ${open} connections open before the end`)
+  console.log(`left: ${left.sockets} sockets, ${left.resources} handles and timers, ${left.listeners} listeners of the long-lived signal`)
+  console.log(`heap from a fifth of the way to the end: ${(growth / 1_048_576).toFixed(1)} MiB; warnings: ${warnings.length}`)
+  for (const warning of warnings) console.log(`  ${warning}`)
+  const isClean = left.sockets === 0 && left.resources <= 0 && left.listeners === 0 && warnings.length === 0
+  return isClean && (collect === undefined || growth < HEAP_GROWTH_BYTES) ? 0 : 1
+}
+
+function listenersOf(signal: AbortSignal): number {
+  return getEventListeners(signal, 'abort').length
+}
+
+process.exitCode = await main()
