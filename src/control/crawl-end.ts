@@ -36,6 +36,7 @@ export class CrawlEnd {
   #htmlEnd: Map<number, bigint> | undefined
   #unchangedSinceMono = 0
   #seen = ''
+  #last = { accepted: 0, final: 0 }
 
   constructor(runtime: Runtime, options: { crawlId?: string; maxWaitMs: number; extractGroups?: readonly string[] }) {
     this.#runtime = runtime
@@ -45,8 +46,24 @@ export class CrawlEnd {
     this.#extractGroups = options.extractGroups ?? [undefined, ...Object.keys(runtime.config['extract.groups'])].map(runtime.groups.extract)
   }
 
+  /**
+   * What can't be looked at now, since the broker, the store or the registry is away, goes on: the stages wait for the same, and say when
+   * they give up.
+   */
   async check(): Promise<CrawlState> {
+    try {
+      return await this.#look()
+    } catch (error) {
+      if (!isMillraceError(error) || (error.disposition !== 'retry' && error.code !== 'KAFKA_UNREACHABLE')) throw error
+      this.#runtime.observer.emit('ReadRetried', { reason: error.code, text: error.message })
+      this.#htmlEnd = undefined
+      return { kind: 'running', ...this.#last }
+    }
+  }
+
+  async #look(): Promise<CrawlState> {
     const { accepted, final } = await this.#counts()
+    this.#last = { accepted, final }
     const running = { kind: 'running', accepted, final } as const
     if (accepted > final) {
       this.#htmlEnd = undefined
@@ -103,20 +120,9 @@ export class CrawlEnd {
     }
     if (now - this.#unchangedSinceMono < QUIET_MS) return undefined
     this.#unchangedSinceMono = now
-    const delayed = await this.#delayedTasks()
-    if (delayed === undefined) return undefined
+    const delayed = await delayedTasks(this.#runtime, this.#crawlId)
     const later = delayed.filter(({ dueAt }) => dueAt > clock.now() + this.#maxWaitMs)
     return later.length > 0 && later.length >= accepted - final ? later : undefined
-  }
-
-  /** Undefined while the schema registry is away: the stages wait for it as well, so the crawl goes on. */
-  async #delayedTasks(): Promise<readonly DelayedTask[] | undefined> {
-    try {
-      return await delayedTasks(this.#runtime, this.#crawlId)
-    } catch (error) {
-      if (isMillraceError(error, 'REGISTRY_UNREACHABLE')) return undefined
-      throw error
-    }
   }
 }
 

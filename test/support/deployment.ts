@@ -68,8 +68,12 @@ export class Deployment {
     return path
   }
 
-  run(args: readonly string[], input?: string): Promise<CliResult> {
-    return runCli([...args, ...this.#globals], { cwd: this.folder, ...(input === undefined ? {} : { input }) })
+  /** `set`: `path=value` for this command alone. */
+  run(args: readonly string[], input?: string, set: readonly string[] = []): Promise<CliResult> {
+    return runCli([...args, ...this.#globals, ...set.flatMap((each) => ['--set', each])], {
+      cwd: this.folder,
+      ...(input === undefined ? {} : { input }),
+    })
   }
 
   start(args: readonly string[], env: Readonly<Record<string, string>> = {}): RunningCli {
@@ -105,14 +109,14 @@ export class Deployment {
     return this.read((runtime) => committed(runtime, runtime.topics.deadLetters))
   }
 
-  async close(): Promise<void> {
+  async close(options: { keepFolder?: boolean } = {}): Promise<void> {
     for (const { child, done } of this.#running) {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
       await done
     }
     // To look at what a failure has left behind.
     if (process.env.MILLRACE_TEST_KEEP === '1') process.stderr.write(`kept: ${this.folder}\n`)
-    else rmSync(this.folder, { recursive: true, force: true })
+    else if (options.keepFolder !== true) rmSync(this.folder, { recursive: true, force: true })
   }
 }
 

@@ -25,6 +25,8 @@ export interface FaultRunOptions {
   /** `path=value` for all, and for the programs alone. */
   readonly set?: readonly string[]
   readonly setForCommands?: readonly string[]
+  /** Puts a proxy before the sites. Shape: port of the sites to port of the proxy. */
+  readonly siteProxy?: (port: number) => Promise<number>
   readonly env?: (name: ProgramName) => Readonly<Record<string, string>>
 }
 
@@ -45,7 +47,7 @@ export interface Fault {
   readonly losesState: boolean
 }
 
-const RATE_PER_SECOND = 5
+const RATE_PER_SECOND = 4
 const CONCURRENCY = 2
 const CRAWL = 'fault-test'
 /** Share of the speed before that counts as full speed: the machine has other work. */
@@ -77,15 +79,16 @@ export class FaultRun {
     this.deployment = deployment
   }
 
-  /** Shape: the topics are there, the seeds lie on them, and the programs run. */
+  /** Shape: the programs run and the seeds lie on their topic. */
   static async open(options: FaultRunOptions): Promise<FaultRun> {
     const random = new SeededRandom(options.seed)
     const site = new LinkedSite({
-      hosts: options.hosts ?? 5,
-      pagesPerHost: options.pagesPerHost ?? 150,
+      hosts: options.hosts ?? 4,
+      pagesPerHost: options.pagesPerHost ?? 100,
       latencyMs: () => Math.round(random.between(2, 90)),
     })
     await site.start()
+    if (options.siteProxy !== undefined) site.beBehind(await options.siteProxy(site.port))
     const deployment = await Deployment.open({
       set: [
         `brokers=${options.brokers}`,
@@ -99,9 +102,14 @@ export class FaultRun {
       ...(options.setForCommands === undefined ? {} : { setForCommands: options.setForCommands }),
     })
     const run = new FaultRun(options, site, deployment)
+    deployment.file('page.yaml', PAGE)
+    deployment.file('link.yaml', LINK)
     try {
-      await run.#seed()
+      await deployment.read(async (runtime) => void (await applyTopics(runtime)))
       for (const name of options.programs ?? ['fetch', 'delay', 'frontier', 'extract']) run.start(name)
+      // Each start moves partitions, and what is on the wire then is asked for again: not what these runs count.
+      await run.until(() => run.programs.every(({ program }) => program.stderr().includes('is running')), 'all programs to run', 60_000)
+      await run.#seed()
       return run
     } catch (error) {
       await run.close()
@@ -116,9 +124,9 @@ export class FaultRun {
     return program
   }
 
-  /** All sites are asked as often as they allow. */
+  /** The sites are asked about as often as they allow; a machine with other work comes no nearer. */
   async untilFullSpeed(): Promise<void> {
-    const wanted = FULL_SPEED * RATE_PER_SECOND * this.site.hosts().length
+    const wanted = 0.5 * RATE_PER_SECOND * this.site.hosts().length
     await this.until(() => speed(this.site.requests, performance.now() - 2_000, performance.now()) >= wanted, 'full speed', 60_000)
   }
 
@@ -238,12 +246,9 @@ export class FaultRun {
   }
 
   async #seed(): Promise<void> {
-    this.deployment.file('page.yaml', PAGE)
-    this.deployment.file('link.yaml', LINK)
     const seeds = this.site.seeds().map((text) => ({ text, line: undefined }))
     const template = { crawlId: CRAWL, lane: 'normal' as const, maxDepth: this.site.depth, headers: {}, meta: {} }
     await this.deployment.read(async (runtime) => {
-      await applyTopics(runtime)
       const state = await runtime.state()
       const accept = (taskIds: readonly string[]): Promise<void> => state.accept(CRAWL, taskIds)
       await produce(runtime, seeds, { ...template, notBefore: null, expiresAt: null, ifChanged: false }, { accept })

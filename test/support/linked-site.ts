@@ -50,6 +50,8 @@ export class LinkedSite {
     }, this.#options.latencyMs({ host, path, nth }))
   })
   #port = 0
+  /** In the addresses of its pages: that of a proxy, where one leads to the site. */
+  #publicPort: number | undefined
 
   constructor(options: LinkedSiteOptions) {
     this.#options = options
@@ -66,6 +68,15 @@ export class LinkedSite {
       this.#server.close(() => resolve())
       this.#server.closeAllConnections()
     })
+  }
+
+  get port(): number {
+    return this.#port
+  }
+
+  /** From now on its addresses name this port. */
+  beBehind(port: number): void {
+    this.#publicPort = port
   }
 
   hosts(): string[] {
@@ -108,7 +119,7 @@ export class LinkedSite {
   }
 
   #url(host: string, index: number): string {
-    return `http://${host}:${this.#port}${pathOf(index)}`
+    return `http://${host}:${this.#publicPort ?? this.#port}${pathOf(index)}`
   }
 
   /** Below a page without links there is nothing: what would hang on it hangs on the one before. */

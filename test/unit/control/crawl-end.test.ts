@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { CrawlEnd } from '../../../src/control/crawl-end.ts'
+import type { Runtime } from '../../../src/control/runtime.ts'
+import { type ErrorCode, MillraceError } from '../../../src/kernel/errors.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+/** A crawl whose counts the store tells, and whose readers have nothing to read. */
+function rig(counts: () => { accepted: number; final: number }) {
+  const seen = recordingObserver()
+  const away: { code?: ErrorCode } = {}
+  const answer = async <T>(value: T): Promise<T> => {
+    if (away.code !== undefined) throw new MillraceError(away.code, 'away')
+    return value
+  }
+  const runtime = {
+    clock: new ManualClock(),
+    observer: seen.observer,
+    topics: { html: 'html' },
+    groups: { frontier: 'frontier', extract: () => 'extract' },
+    config: { 'extract.groups': {} },
+    admin: { endOffsets: () => answer(new Map()), lag: () => answer([]) },
+    state: async () => ({ crawlCounts: () => answer(counts()) }),
+  } as unknown as Runtime
+  return { end: new CrawlEnd(runtime, { crawlId: 'c', maxWaitMs: 0 }), away, seen }
+}
+
+describe('the end of a crawl', () => {
+  it('has come when every task that was accepted is final', async () => {
+    const counts = { accepted: 2, final: 1 }
+    const { end } = rig(() => counts)
+    expect(await end.check()).toEqual({ kind: 'running', accepted: 2, final: 1 })
+    counts.final = 2
+    expect(await end.check()).toEqual({ kind: 'ended' })
+  })
+
+  it.each<ErrorCode>(['KAFKA_UNREACHABLE', 'STATE_UNAVAILABLE', 'REGISTRY_UNREACHABLE', 'KAFKA_REQUEST_FAILED'])(
+    'has not come while it can not be looked at, and is looked at again: %s',
+    async (code) => {
+      const counts = { accepted: 2, final: 1 }
+      const { end, away, seen } = rig(() => counts)
+      await end.check()
+      away.code = code
+      expect(await end.check()).toEqual({ kind: 'running', accepted: 2, final: 1 })
+      expect(seen.count('ReadRetried', { reason: code })).toBe(1)
+      counts.final = 2
+      delete away.code
+      expect(await end.check()).toEqual({ kind: 'ended' })
+    },
+  )
+
+  it('is not waited for where the store is broken', async () => {
+    const { end, away } = rig(() => ({ accepted: 1, final: 0 }))
+    away.code = 'STATE_BROKEN'
+    await expect(end.check()).rejects.toMatchObject({ code: 'STATE_BROKEN' })
+  })
+})
