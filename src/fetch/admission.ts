@@ -6,6 +6,7 @@ import type { SitePolicy } from '../politeness/policy.ts'
 import type { RobotsDecision } from '../politeness/robots-gate.ts'
 import type { Budget, StateStore, WaitReason } from '../state/state-store.ts'
 import type { AddressOf } from './address-book.ts'
+import { HANDOVER_POLL_MS, type Handover } from './handover.ts'
 import type { HttpFailure } from './http-exchange.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { SiteLease, SiteLeases } from './site-leases.ts'
@@ -32,7 +33,7 @@ export type Admission =
   | {
       readonly kind: 'wait'
       readonly waitMs: number
-      readonly reason: WaitReason | 'paused'
+      readonly reason: WaitReason | 'paused' | 'handover'
       /** Requests of the site at the same time that are allowed now, where the limiter was asked. */
       readonly concurrency?: number
     }
@@ -52,6 +53,7 @@ export interface PageBudget extends Budget {
 }
 
 export interface AdmissionOptions {
+  readonly handover: Pick<Handover, 'isElsewhere'>
   readonly paceOf: (url: URL) => SitePolicy
   readonly robotsOf: (url: URL) => Promise<RobotsAnswer>
   readonly budgetsOf: (task: UrlTask) => readonly PageBudget[]
@@ -94,6 +96,7 @@ export class AdmissionDesk {
     const end = this.#endOf(task)
     if (end !== undefined) return { kind: 'ended', end }
     if (await this.#isFinished(queued)) return { kind: 'repeat' }
+    if (await this.#options.handover.isElsewhere(queued)) return { kind: 'wait', waitMs: HANDOVER_POLL_MS, reason: 'handover' }
     if (this.#options.paceOf(target).isPaused) return this.#paused(queued)
     const robots = await this.#options.robotsOf(target)
     if (robots.kind === 'refused') return { kind: 'ended', end: { kind: 'REFUSED', reason: 'robots' } }
@@ -106,7 +109,7 @@ export class AdmissionDesk {
     if (pace.isPaused) return this.#paused(queued)
     const address = pace.byAddress === true ? await this.#options.addressOf(target) : undefined
     if (typeof address === 'object') return { kind: 'unresolved', failure: address }
-    return this.#acquire({ ...pace, crawlDelayMs: this.#crawlDelayMs(pace, robots.crawlDelayMs) }, robots, address)
+    return this.#acquire(queued, { ...pace, crawlDelayMs: this.#crawlDelayMs(pace, robots.crawlDelayMs) }, robots, address)
   }
 
   #paused({ entry }: QueuedTask): Admission {
@@ -114,10 +117,18 @@ export class AdmissionDesk {
     return { kind: 'wait', waitMs: keptMs > 0 ? keptMs : PAUSED_SPILL_MS, reason: 'paused' }
   }
 
-  async #acquire(pace: SitePolicy, robots: { verdict: string; rule: string | null }, address: string | undefined): Promise<Admission> {
+  async #acquire(
+    { entry, walk }: QueuedTask,
+    pace: SitePolicy,
+    robots: { verdict: string; rule: string | null },
+    address: string | undefined,
+  ): Promise<Admission> {
     const lease = await this.#options.leases.acquire(pace, true, address)
     if (lease.kind === 'wait') return lease
-    return { kind: 'admitted', lease, robots: { verdict: robots.verdict, rule: robots.rule } }
+    if (entry.isCurrent() || walk.hops > 0) return { kind: 'admitted', lease, robots: { verdict: robots.verdict, rule: robots.rule } }
+    // The partition went meanwhile, and its next owner was told nothing of this one.
+    await this.#options.leases.release(lease, { kind: 'none' })
+    return { kind: 'gone' }
   }
 
   /** A delay that is too long for a place in a window is kept all the same: its tasks spill, at the pace that the site asks for. */

@@ -26,6 +26,8 @@ export interface LaneConsumer extends Service {
 
 export interface LaneHandlers {
   readonly onEntries: (entries: readonly WindowEntry[]) => void
+  readonly onGained: (assigned: AssignedPartition) => void
+  readonly onRebalancing: () => void
   readonly onLost: (assigned: AssignedPartition) => void
 }
 

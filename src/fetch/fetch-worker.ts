@@ -5,6 +5,7 @@ import { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { partitionId } from '../kernel/brand.ts'
+import { repeated } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { UrlTask } from '../message/generated/types.ts'
@@ -17,6 +18,7 @@ import { CookieJars } from './cookie-jars.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
 import { FetchTask, type TaskStep } from './fetch-task.ts'
 import { type FetchView, fetchView, type TaskView, taskViews } from './fetch-view.ts'
+import { Handover } from './handover.ts'
 import { endWithoutQueue } from './intake-endings.ts'
 import { IntakeQueue } from './intake-queue.ts'
 import { LoadControl } from './load-control.ts'
@@ -63,6 +65,7 @@ export class FetchWorker extends BaseService {
   readonly #working = new Set<Promise<void>>()
   readonly #underWay = new AttemptsUnderWay()
   readonly #turns = new Set<QueuedTask>()
+  readonly #handover: Handover
   #isTaking = true
   #isHeld = false
   #isPumpDue = false
@@ -117,7 +120,9 @@ export class FetchWorker extends BaseService {
     const leaseMs = limits.totalMs + LEASE_MARGIN_MS
     const leases = new SiteLeases({ ...options, gate, leaseMs, rules: options.siteHealth })
     const robots = createRobotsGate({ ...options, leases, gate })
-    const desk = new AdmissionDesk({ ...options, gate, leases, robotsOf: (url) => robots.check(url, signal) })
+    const handover = new Handover({ state, gate, leaseMs, clock })
+    this.#handover = handover
+    const desk = new AdmissionDesk({ ...options, handover, gate, leases, robotsOf: (url) => robots.check(url, signal) })
     const backOff = (attempt: number): number => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random())
     const cookies = new CookieJars({ keep: options.cookies, observer })
     const load = new LoadControl({ scheduler: this.#scheduler, maxInFlight: options.concurrency, observer, clock })
@@ -136,6 +141,8 @@ export class FetchWorker extends BaseService {
     })
     this.#consumer = options.createConsumer({
       onEntries: (entries) => this.#intake.add(entries),
+      onGained: (assigned) => handover.gained(assigned),
+      onRebalancing: () => this.#work(() => handover.rebalancing()),
       onLost: (assigned) => this.#onLost(assigned),
     })
   }
@@ -179,7 +186,10 @@ export class FetchWorker extends BaseService {
     this.releases.add('timers', () => this.#disarm?.())
     this.#consumer.closed.catch((error: unknown) => this.fail(error))
     await this.#consumer.start({ signal })
-    this.releases.add('sweep', this.#startSweeping())
+    const sweep = (): void => {
+      for (const old of this.#spiller.takeOld(this.#consumer.bases())) this.#spill(old, 'old-base')
+    }
+    this.releases.add('sweep', repeated(this.#options.clock, SWEEP_MS, sweep))
   }
 
   protected async onDrain(signal: AbortSignal): Promise<void> {
@@ -228,7 +238,9 @@ export class FetchWorker extends BaseService {
   }
 
   /** The attempt is not under way any more. Copies of it are done as well, or have their turn now. */
-  #ended({ entry, task }: QueuedTask, isSettled: boolean): void {
+  #ended(queued: QueuedTask, isSettled: boolean): void {
+    const { entry, task } = queued
+    this.#handover.over(queued)
     const copies = this.#underWay.end(entry, task)
     if (copies.length === 0) return
     if (isSettled) for (const copy of copies) this.#endings.repeat(copy)
@@ -281,26 +293,14 @@ export class FetchWorker extends BaseService {
 
   // --- what leaves the windows ------------------------------------------------------------------------------------------------
 
-  /** Shape: the function that ends it. */
-  #startSweeping(): () => void {
-    let disarm = (): void => undefined
-    const arm = (): void => {
-      disarm = this.#options.clock.timer(SWEEP_MS, () => {
-        for (const old of this.#spiller.takeOld(this.#consumer.bases())) this.#spill(old, 'old-base')
-        arm()
-      })
-    }
-    arm()
-    return () => disarm()
-  }
-
   /** Its new owner has the tasks as well: what has begun goes on, what waits is dropped. */
-  #onLost({ topic, partition }: AssignedPartition): void {
-    const window = partitionId(topic, partition)
+  #onLost(assigned: AssignedPartition): void {
+    const window = partitionId(assigned.topic, assigned.partition)
     for (const site of [...this.#scheduler.sites()]) {
       const isDropped = ({ entry, walk, window: own }: QueuedTask): boolean => own === window && walk.hops === 0 && !entry.isCurrent()
       for (const queued of this.#scheduler.takeOut(site.key, isDropped)) this.#ended(queued, false)
     }
+    this.#work(() => this.#handover.lost(assigned))
   }
 
   // --- requests -------------------------------------------------------------------------------------------------------------
@@ -334,6 +334,7 @@ export class FetchWorker extends BaseService {
     const turn = new Turn({ scheduler: this.#scheduler, queued, clock, onChange: () => this.#pumpSoon() })
     let after: 'under way' | 'settled' | 'dropped' = 'dropped'
     this.#turns.add(queued)
+    this.#handover.begun(queued)
     try {
       after = this.#next(queued, await this.#task.run(queued, turn, this.aborted.signal), turn)
     } catch (error) {
@@ -342,6 +343,8 @@ export class FetchWorker extends BaseService {
     } finally {
       this.#turns.delete(queued)
       turn.close()
+      // A chain that waits for its next hop has begun; a task that waits for its first request has not.
+      if (after !== 'under way' || queued.walk.hops === 0) this.#handover.over(queued)
       if (after !== 'under way') this.#ended(queued, after === 'settled')
     }
   }
@@ -366,16 +369,21 @@ export class FetchWorker extends BaseService {
         return 'under way'
       }
       case 'hop':
-        this.#enqueue({ ...queued, ...step.next, key: this.#options.paceOf(step.next.target).key }, 'head')
-        this.#pumpSoon()
+        this.#follow(queued, { ...queued, ...step.next, key: this.#options.paceOf(step.next.target).key })
         return 'under way'
       case 'backed-off': {
         if (!this.#spiller.isLong(step.forMs)) return 'settled'
-        const tasks = this.#spiller.takeSite(queued.key, step.forMs)
-        this.#spill(tasks, spillReasonOf(step.reason), step.forMs)
+        this.#spill(this.#spiller.takeSite(queued.key, step.forMs), spillReasonOf(step.reason), step.forMs)
         return 'settled'
       }
     }
+  }
+
+  #follow(queued: QueuedTask, hop: QueuedTask): void {
+    this.#handover.over(queued)
+    this.#handover.begun(hop)
+    this.#enqueue(hop, 'head')
+    this.#pumpSoon()
   }
 
   /**

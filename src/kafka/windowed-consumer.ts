@@ -36,6 +36,8 @@ export interface WindowedConsumerOptions {
   readonly onEntries: (entries: readonly WindowEntry[]) => void
   /** Before the first entry of an assignment. */
   readonly onGained?: (assigned: AssignedPartition) => void
+  /** A rebalance has begun: what is in work may soon be another member's as well. */
+  readonly onRebalancing?: () => void
   /** Entries of this epoch will not be committed any more; what has not begun is better dropped. */
   readonly onLost?: (assigned: AssignedPartition) => void
   /** Per partition; by topic where they differ. */
@@ -107,7 +109,10 @@ export class WindowedConsumer extends BaseService {
         onAssignment: (change) => this.#onAssignment(change),
         onMessages: (assigned, messages, position) => this.#onMessages(assigned, messages, position),
         onPosition: (assigned, position) => this.#windowOf(assigned)?.tracker.advanceTo(position),
-        onRebalancing: () => this.#commitSoon(),
+        onRebalancing: () => {
+          this.#options.onRebalancing?.()
+          this.#commitSoon()
+        },
       },
     })
   }

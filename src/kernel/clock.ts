@@ -57,3 +57,16 @@ export const systemClock: Clock = {
     return () => clearTimeout(handle)
   },
 }
+
+/** Runs something every `ms`, first after `ms`; what it throws ends it. Shape: the function that ends it. */
+export function repeated(clock: Pick<Clock, 'timer'>, ms: number, run: () => void): () => void {
+  let disarm = (): void => undefined
+  const arm = (): void => {
+    disarm = clock.timer(ms, () => {
+      run()
+      arm()
+    })
+  }
+  arm()
+  return () => disarm()
+}

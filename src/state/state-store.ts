@@ -18,7 +18,14 @@ export interface StateStore {
   /** Remembers attempts (and with `final` the whole task) as finished, for `ttlMs`. */
   markFinished(attempts: readonly FinishedAttempt[], ttlMs: number): Promise<void>
   /** True where that attempt, or the task as a whole, is finished. In order. */
-  isFinished(attempts: readonly { readonly taskId: string; readonly attempt: number }[]): Promise<readonly boolean[]>
+  isFinished(attempts: readonly AttemptId[]): Promise<readonly boolean[]>
+  /**
+   * Notes for `ttlMs` that these attempts are on the wire: written by a worker for those that it can't give up when their partition goes
+   * to another one, so that the next owner does not ask again. Their end is `markFinished`.
+   */
+  noteUnderWay(attempts: readonly AttemptId[], ttlMs: number): Promise<void>
+  /** True where such a note is. In order. */
+  isUnderWay(attempts: readonly AttemptId[]): Promise<readonly boolean[]>
 
   // --- crawls -------------------------------------------------------------------------------------------------------------
   /** Adds tasks to the accepted set of a crawl. Adding one twice changes nothing. */
@@ -127,9 +134,12 @@ export interface Claim {
 /** `new`: claimed now. `own`: this claimant had it (a redelivery). `known`: somebody else has it. */
 export type ClaimVerdict = 'new' | 'own' | 'known'
 
-export interface FinishedAttempt {
+export interface AttemptId {
   readonly taskId: string
   readonly attempt: number
+}
+
+export interface FinishedAttempt extends AttemptId {
   readonly final: boolean
 }
 

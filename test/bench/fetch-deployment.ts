@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createWriteStream, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createWriteStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -69,9 +69,11 @@ export class FetchDeployment {
     this.#sets = sets
   }
 
-  /** `set`: `path=value` for every process. */
-  static async open(broker: BenchBroker, set: readonly string[] = []): Promise<FetchDeployment> {
+  /** `set`: `path=value` for every process; `file`: what can stand in the configuration file alone. */
+  static async open(broker: BenchBroker, set: readonly string[] = [], file?: object): Promise<FetchDeployment> {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
+    // Read from the working folder, as a user's would be.
+    if (file !== undefined) writeFileSync(join(folder, 'millrace.yaml'), JSON.stringify(file))
     const sets = [
       `brokers=${broker.brokers.join(',')}`,
       `topics.prefix=${uniqueName('bench')}.`,

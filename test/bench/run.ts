@@ -1,4 +1,9 @@
 import { BenchBroker } from './fetch-deployment.ts'
+import { fetchFairness } from './fetch-fairness.ts'
+import { fetchIsolation } from './fetch-isolation.ts'
+import { fetchLanes } from './fetch-lanes.ts'
+import { fetchMemory } from './fetch-memory.ts'
+import { fetchPace } from './fetch-pace.ts'
 import { fetchThroughput } from './fetch-throughput.ts'
 import { type Goal, isMet, print, printGoals } from './figures.ts'
 
@@ -8,6 +13,11 @@ type Bench = (broker: BenchBroker, rounds: number) => Promise<Goal[]>
 const BENCHES: Readonly<Record<string, Readonly<Record<string, Bench>>>> = {
   fetch: {
     throughput: (broker, rounds) => fetchThroughput(broker, { rounds, pages: 4_000, latencyMs: 0, concurrency: 64 }),
+    lanes: (broker) => fetchLanes(broker, 60),
+    fairness: (broker) => fetchFairness(broker, 40),
+    pace: (broker) => fetchPace(broker, 60),
+    isolation: (broker) => fetchIsolation(broker, { hugeTasks: 100_000, seconds: 40 }),
+    memory: (broker) => fetchMemory(broker, { many: 1_000_000, seconds: 60 }),
     latency: (broker, rounds) => fetchThroughput(broker, { rounds, pages: 4_000, latencyMs: 200, concurrency: 64 }),
   },
 }

@@ -120,6 +120,29 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
       })
     })
 
+    describe('attempts under way elsewhere', () => {
+      it('are known by task and attempt, to every process, until their time is over', async () => {
+        const attempts = [1, 2].map((attempt) => ({ taskId: 't', attempt }))
+        expect(await store.isUnderWay(attempts)).toEqual([false, false])
+        await store.noteUnderWay([{ taskId: 't', attempt: 2 }], 60_000)
+        await store.noteUnderWay([{ taskId: 'u', attempt: 1 }], 50)
+        const second = await harness.open()
+        expect(await second.isUnderWay([...attempts, { taskId: 'u', attempt: 1 }])).toEqual([false, true, true])
+        await harness.elapse(70)
+        expect(await store.isUnderWay([...attempts, { taskId: 'u', attempt: 1 }])).toEqual([false, true, false])
+      })
+
+      it('are not finished by that, and nothing is under way for being finished', async () => {
+        await store.noteUnderWay([{ taskId: 't', attempt: 1 }], 60_000)
+        await store.markFinished([{ taskId: 'u', attempt: 1, final: true }], 60_000)
+        const attempts = ['t', 'u'].map((taskId) => ({ taskId, attempt: 1 }))
+        expect(await store.isFinished(attempts)).toEqual([false, true])
+        expect(await store.isUnderWay(attempts)).toEqual([true, false])
+        expect(await store.isUnderWay([])).toEqual([])
+        await store.noteUnderWay([], 60_000)
+      })
+    })
+
     describe('finished attempts', () => {
       it('knows an attempt that is finished, and no other of that task', async () => {
         await store.markFinished([{ taskId: 't', attempt: 1, final: false }], 60_000)

@@ -1,4 +1,4 @@
-import type { Claim, ClaimVerdict, FinishedAttempt } from '../state-store.ts'
+import type { AttemptId, Claim, ClaimVerdict, FinishedAttempt } from '../state-store.ts'
 import type { Timed } from './boot-time.ts'
 import { digest, groupDigest, type Keys } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
@@ -51,6 +51,15 @@ export class ClaimSteps {
     this.#sweep.afterAdding('finished', attempts.length, now)
   }
 
+  noteUnderWay(attempts: readonly AttemptId[], ttlMs: number, now: number): void {
+    for (const attempt of attempts) this.#file.put(this.#underWayKey(attempt), [this.#file.time.timed(now, ttlMs)])
+    this.#sweep.afterAdding('underWay', attempts.length, now)
+  }
+
+  isUnderWay(attempt: AttemptId, now: number): boolean {
+    return this.#isNoted(this.#underWayKey(attempt), now)
+  }
+
   isFinished(taskId: string, attempt: number, now: number): boolean {
     return this.#isNoted(this.#finishedKey(taskId, undefined), now) || this.#isNoted(this.#finishedKey(taskId, attempt), now)
   }
@@ -63,6 +72,10 @@ export class ClaimSteps {
   #isNoted(key: Buffer, now: number): boolean {
     const found = this.#file.get<readonly [Timed]>(key)
     return found !== undefined && this.#file.time.until(found[0]) > now
+  }
+
+  #underWayKey({ taskId, attempt }: AttemptId): Buffer {
+    return this.#keys.of('underWay', digest([taskId, attempt], 16))
   }
 
   #finishedKey(taskId: string, attempt: number | undefined): Buffer {

@@ -9,6 +9,7 @@ export const KIND = {
   claim: 'C',
   timedClaim: 'c',
   finished: 'F',
+  underWay: 'U',
   crawl: 'N',
   openTask: 'O',
   finalTask: 'Z',

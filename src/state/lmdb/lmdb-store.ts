@@ -5,6 +5,7 @@ import { bootId, isGone } from '../../machine/process-identity.ts'
 import { checkLimiterRequest } from '../limiter-rules.ts'
 import type {
   AnswerReport,
+  AttemptId,
   Budget,
   Claim,
   ClaimVerdict,
@@ -89,7 +90,15 @@ export class LmdbStore implements StateStore {
     await Promise.all(chunks(attempts).map((chunk) => this.#file.step((now) => this.#claims.markFinished(chunk, ttlMs, now))))
   }
 
-  async isFinished(attempts: readonly { readonly taskId: string; readonly attempt: number }[]): Promise<readonly boolean[]> {
+  async noteUnderWay(attempts: readonly AttemptId[], ttlMs: number): Promise<void> {
+    await Promise.all(chunks(attempts).map((chunk) => this.#file.step((now) => this.#claims.noteUnderWay(chunk, ttlMs, now))))
+  }
+
+  async isUnderWay(attempts: readonly AttemptId[]): Promise<readonly boolean[]> {
+    return this.#file.read((now) => attempts.map((attempt) => this.#claims.isUnderWay(attempt, now)))
+  }
+
+  async isFinished(attempts: readonly AttemptId[]): Promise<readonly boolean[]> {
     return this.#file.read((now) => attempts.map(({ taskId, attempt }) => this.#claims.isFinished(taskId, attempt, now)))
   }
 

@@ -5,7 +5,7 @@ import type { LmdbFile } from './lmdb-file.ts'
 import { decodePace, type StoredPace } from './pace-codec.ts'
 
 /** Kinds of entries whose time ends. */
-export type TimedKind = Extract<Kind, 'timedClaim' | 'finished' | 'robots' | 'validators' | 'worker' | 'spill' | 'pace'>
+export type TimedKind = Extract<Kind, 'timedClaim' | 'finished' | 'underWay' | 'robots' | 'validators' | 'worker' | 'spill' | 'pace'>
 
 /**
  * Takes away what has expired, a few entries per new one. Keys are hashes, so the cursor meets old and new entries alike: with four

@@ -6,6 +6,7 @@ import { isGone } from '../../machine/process-identity.ts'
 import { checkLimiterRequest } from '../limiter-rules.ts'
 import type {
   AnswerReport,
+  AttemptId,
   Budget,
   Claim,
   ClaimVerdict,
@@ -97,7 +98,19 @@ export class RedisStore implements StateStore {
     await Promise.all(chunks(notes).map((chunk) => this.#link.script('markFinished', chunk, [ttlMs])))
   }
 
-  async isFinished(attempts: readonly { readonly taskId: string; readonly attempt: number }[]): Promise<readonly boolean[]> {
+  async noteUnderWay(attempts: readonly AttemptId[], ttlMs: number): Promise<void> {
+    const notes = attempts.map((attempt) => this.#underWayKey(attempt))
+    await Promise.all(chunks(notes).map((chunk) => this.#link.script('markFinished', chunk, [ttlMs])))
+  }
+
+  async isUnderWay(attempts: readonly AttemptId[]): Promise<readonly boolean[]> {
+    if (attempts.length === 0) return []
+    const keys = attempts.map((attempt) => this.#underWayKey(attempt))
+    const found = await this.#link.call('isUnderWay', (redis) => redis.mget(keys))
+    return attempts.map((_, index) => (found[index] ?? null) !== null)
+  }
+
+  async isFinished(attempts: readonly AttemptId[]): Promise<readonly boolean[]> {
     if (attempts.length === 0) return []
     const keys = attempts.flatMap(({ taskId, attempt }) => [this.#finishedKey(taskId, undefined), this.#finishedKey(taskId, attempt)])
     const found = await this.#link.call('isFinished', (redis) => redis.mget(keys))
@@ -305,6 +318,10 @@ export class RedisStore implements StateStore {
 
   #paceKey(key: PolitenessKey): string {
     return this.#key('pace', key)
+  }
+
+  #underWayKey({ taskId, attempt }: AttemptId): string {
+    return this.#key('under-way', `${attempt}`, taskId)
   }
 
   #finishedKey(taskId: string, attempt: number | undefined): string {
