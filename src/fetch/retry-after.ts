@@ -8,8 +8,13 @@ const MAX_RETRY_AFTER_MS = 365 * 86_400_000
  */
 export function retryAfterMs(values: readonly string[], now: number, date?: string): number | undefined {
   const from = httpDate(date?.trim() ?? '') ?? now
-  const longest = Math.max(0, ...values.map((value) => delayMs(value.trim(), from)))
+  const longest = Math.max(0, ...values.flatMap(parts).map((value) => delayMs(value.trim(), from)))
   return longest > 0 ? Math.min(longest, MAX_RETRY_AFTER_MS) : undefined
+}
+
+/** Two fields that somebody on the way has joined, where both are seconds: a comma stands in every date. */
+function parts(value: string): readonly string[] {
+  return /^[\d\s.,]+$/.test(value) ? value.split(',') : [value]
 }
 
 /** 0: nothing that can be read. */

@@ -27,7 +27,14 @@ describe('Retry-After', () => {
     ['soon', undefined],
     ['2026-10-21', undefined],
     ['Wed, 41 Oct 2026 07:29:00 GMT', undefined],
-    ['2, 3', undefined],
+    ['2, 3', 3_000],
+    ['120,30', 120_000],
+    [',', undefined],
+    ['2, soon', undefined],
+    ['-2, 3', undefined],
+    ['+30', undefined],
+    ['Sun, 06-Nov-94 08:49:37 GMT', undefined],
+    ['Sun Nov  6 08:49:37 1994', undefined],
     ['Wed, 21 Oct 2026 07:27:00 GMT', undefined],
   ])('C143, C145: %j is %s ms', (text, ms) => {
     expect(retryAfterMs([text], now)).toBe(ms)

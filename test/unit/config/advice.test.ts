@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest'
+import { configAdvice } from '../../../src/config/advice.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+
+const about = (userAgent?: string): string[] => {
+  const sets = userAgent === undefined ? [] : [`fetch.userAgent=${userAgent}`]
+  return configAdvice(loadConfig({ sets, flags: {}, environment: {} }).config).filter((line) => line.startsWith('fetch.userAgent'))
+}
+
+describe('advice on the user agent', () => {
+  it('asks for one where there is none, since any public site may be asked', () => {
+    expect(about()).toEqual([expect.stringContaining('fetch.userAgent is not set')])
+  })
+
+  it.each(['examplebot/1.0', 'examplebot/1.0 (team)'])('asks for a contact in %j', (name) => {
+    expect(about(name)).toEqual([expect.stringContaining(`${JSON.stringify(name)} names no contact`)])
+  })
+
+  it.each(['bot/1.0 (+https://example.com/bot)', 'bot/1.0 (ops@example.com)', 'bot (www.example.com)'])(
+    'has nothing to say of %j',
+    (name) => {
+      expect(about(name)).toEqual([])
+    },
+  )
+})
