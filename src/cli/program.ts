@@ -7,7 +7,7 @@ import { consumeCommand } from './commands/consume.ts'
 import { deadLettersCommand } from './commands/dead-letters.ts'
 import { exampleCommand } from './commands/example.ts'
 import { extractorsCommand } from './commands/extractors.ts'
-import { auditCommand, explainCommand, schemasCommand, statusCommand } from './commands/ledger.ts'
+import { auditCommand, explainCommand, lineageCommand, schemasCommand, statusCommand } from './commands/ledger.ts'
 import { produceCommand } from './commands/produce.ts'
 import { replayCommand } from './commands/replay.ts'
 import { runCommand } from './commands/run.ts'
@@ -34,6 +34,7 @@ const COMMANDS: readonly CommandDefinition[] = [
   sitesCommand,
   statusCommand,
   explainCommand,
+  lineageCommand,
   auditCommand,
   doctorCommand,
   configCommand,

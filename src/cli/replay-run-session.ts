@@ -5,6 +5,7 @@ import { listReplays, type ReplayStatus, replayStatus } from '../control/replay-
 import { expectedPlan, passGate } from '../control/replay-preview.ts'
 import type { Runtime } from '../control/runtime.ts'
 import { compareShadow, runShadow } from '../control/shadow-replay.ts'
+import { planTombstones, writeTombstones } from '../control/tombstones.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { writeComparison } from './comparison-summary.ts'
@@ -25,6 +26,8 @@ export interface ReplayRunFlags extends ReplayFlags {
   readonly expect?: string
   /** In place on a live group: until it has caught up. */
   readonly wait?: boolean
+  /** Once it is done: keys that nothing gives any more are deleted. */
+  readonly tombstones?: boolean
   /** Why the gate is passed over. */
   readonly force?: string
   readonly drainTimeout: string
@@ -45,6 +48,11 @@ export async function replayRun(context: CommandContext, flags: ReplayRunFlags):
   if (flags.inPlace === true && flags.out !== undefined) throw new MillraceError('USAGE', '--out goes with --shadow')
   if (flags.shadow === true && flags.wait === true)
     throw new MillraceError('USAGE', '--wait goes with --in-place; a shadow replay ends when it is done')
+  if (flags.tombstones === true && flags.wait !== true)
+    throw new MillraceError(
+      'USAGE',
+      '--tombstones goes with --in-place --wait: what is left out is known when the replay is done (`millrace replay tombstones` does it later)',
+    )
   await withRuntime(context, config, 'millrace replay run', async (runtime) => {
     const replayId = flags.id ?? new Date(systemClock.now()).toISOString().replaceAll(/[-:.]/g, '').toLowerCase()
     if (!/^[a-zA-Z0-9._-]{1,64}$/.test(replayId))
@@ -75,11 +83,22 @@ async function inPlace(context: CommandContext, runtime: Runtime, request: InPla
   const { name, version } = extractor
   const start = await replayInPlace(
     runtime,
-    { replayId, groupId, extractor: name, extractorVersion: version, filter: scope.filter, rate, forced: flags.force },
+    {
+      replayId,
+      groupId,
+      extractor: name,
+      extractorVersion: version,
+      filter: scope.filter,
+      rate,
+      recordsTopic: extractor.topic,
+      forced: flags.force,
+    },
     plan,
   )
   const what = `${counted(plan.pages, 'page')} for ${name} version ${version} (replay ${replayId})`
   if (start === 'stopped') {
+    if (flags.tombstones === true)
+      context.note(`no tombstones yet: \`millrace replay tombstones ${replayId} --execute\` when the group has replayed`)
     if (context.globals.json) await context.out(toJson({ replayId, groupId, start, ...plan }))
     else {
       await context.out(`group ${groupId} is rewound by ${what}`)
@@ -88,7 +107,12 @@ async function inPlace(context: CommandContext, runtime: Runtime, request: InPla
     return
   }
   const status = await follow(context, runtime, replayId, flags.wait === true ? 'done' : 'rewound')
-  if (context.globals.json) await context.out(toJson({ start, ...plan, ...status }))
+  const deleted =
+    flags.tombstones === true && status.state === 'done'
+      ? await writeTombstones(runtime, await planTombstones(runtime, replayId))
+      : undefined
+  if (context.globals.json)
+    await context.out(toJson({ start, ...plan, ...status, ...(deleted === undefined ? {} : { tombstones: deleted }) }))
   else if (status.state !== 'open') await writeStatus(context, status)
   else {
     await context.out(`the live members of ${groupId} replay ${what}`)
@@ -136,6 +160,29 @@ export async function replayCancel(context: CommandContext, replayId: string): P
     else await context.out(`replay ${replayId} is called off; what it wrote stays, and live work goes on where it was`)
   })
 }
+
+/** `replay tombstones`: keys that a replay has left without a record; says which until `--execute`. */
+export async function replayTombstones(context: CommandContext, replayId: string, execute: boolean): Promise<void> {
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, 'millrace replay tombstones', async (runtime) => {
+    const plan = await planTombstones(runtime, replayId)
+    const report = execute ? await writeTombstones(runtime, plan) : undefined
+    if (context.globals.json) {
+      await context.out(toJson({ replayId, topic: plan.topic, keys: plan.keys, ...(report ?? { written: 0 }) }))
+      return
+    }
+    for (const key of plan.keys.slice(0, KEYS_SHOWN)) await context.out(key)
+    if (plan.keys.length > KEYS_SHOWN) await context.out(`and ${renderCount(plan.keys.length - KEYS_SHOWN)} more`)
+    const what = counted(plan.keys.length, 'key')
+    await context.out(
+      report === undefined
+        ? `${what} of ${plan.topic} would be deleted; nothing was written (--execute does it)`
+        : `${what} of ${plan.topic} deleted`,
+    )
+  })
+}
+
+const KEYS_SHOWN = 20
 
 async function writeReplays(context: CommandContext, replays: readonly ReplayStatus[]): Promise<void> {
   if (replays.length === 0) context.note('no replay in place is known; a shadow replay shows itself while it runs')

@@ -25,6 +25,8 @@ export interface ReplayRequest {
   readonly rate?: number | undefined
   /** Owners jump back to live work; what was written stays. */
   readonly cancelled?: boolean | undefined
+  /** Where its records go; the common topic where not given. */
+  readonly recordsTopic?: string | undefined
   /** Why it was begun although the gate holds the version back. */
   readonly forced?: string | undefined
 }
@@ -55,6 +57,7 @@ const schema = z.object({
     .optional(),
   rate: z.number().positive().optional(),
   cancelled: z.boolean().optional(),
+  recordsTopic: z.string().optional(),
   forced: z.string().optional(),
 })
 

@@ -22,6 +22,16 @@ export const explainCommand: CommandDefinition = (contextOf) =>
       await explainUrl(contextOf(running), url)
     })
 
+export const lineageCommand: CommandDefinition = (contextOf) =>
+  new Command('lineage')
+    .description('where a record came from: page, task, outcome, and when each step was')
+    .argument('<record-id|url>', 'recordId of a record, or a URL whose last page is meant')
+    .addHelpText('after', '\nExample:\n  millrace lineage e174e5f2ab25216b64c48b6783d14a3f')
+    .action(async (what: string, _: object, running: Command) => {
+      const { showLineage } = await import('../lineage-session.ts')
+      await showLineage(contextOf(running), what)
+    })
+
 export const auditCommand: CommandDefinition = (contextOf) =>
   new Command('audit')
     .description('the ledger: every URL against its outcome; ends with 1 when they differ')

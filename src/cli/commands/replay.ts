@@ -28,6 +28,7 @@ export const replayCommand: CommandDefinition = (contextOf) => {
     .option('--out <topic>', 'topic for the records of a shadow replay')
     .option('--rate <n>', 'most pages per second that are replayed')
     .option('--wait', 'in place on a live group: until it has caught up')
+    .option('--tombstones', 'with --wait: delete the keys of records that nothing gives any more')
     .option('--force <reason>', 'in place although the version gives less than the one before')
     .option('--expect <hash>', 'replay just what a preview with this hash looked at, or refuse')
     .option('--id <id>', 'name of the replay; one that was cut short goes on under its name')
@@ -54,6 +55,16 @@ export const replayCommand: CommandDefinition = (contextOf) => {
     .action(async (id: string, _: object, running: Command) => {
       const { replayCancel } = await import('../replay-run-session.ts')
       await replayCancel(contextOf(running), id)
+    })
+  command
+    .command('tombstones')
+    .description('keys that a replay in place has left without a record; shows them until --execute')
+    .argument('<id>', 'name of the replay')
+    .option('--execute', 'write a tombstone for each')
+    .addHelpText('after', '\nExample:\n  millrace replay tombstones 20261128t053246355z --execute')
+    .action(async (id: string, flags: { execute?: boolean }, running: Command) => {
+      const { replayTombstones } = await import('../replay-run-session.ts')
+      await replayTombstones(contextOf(running), id, flags.execute === true)
     })
   return command
 }

@@ -1,0 +1,48 @@
+import { type Lineage, lineage } from '../control/lineage.ts'
+import type { CommandContext } from './context.ts'
+import { renderBytes, renderDuration, renderTable, toJson } from './render.ts'
+import { withRuntime } from './with-runtime.ts'
+
+export async function showLineage(context: CommandContext, what: string): Promise<void> {
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, 'millrace lineage', async (runtime) => {
+    const found = await lineage(runtime, what, context.draining)
+    if (context.globals.json) await context.out(toJson(found))
+    else await writeLineage(context, found)
+  })
+}
+
+async function writeLineage(context: CommandContext, { records, page, task, outcomes, timing, traceId }: Lineage): Promise<void> {
+  const { out } = context
+  for (const { at, record } of records) {
+    const replay = record.replayId === null ? '' : `, by replay ${record.replayId}`
+    await out(`record   ${record.recordId}  ${record.extractor} version ${record.extractorVersion}${replay}`)
+    await out(`         at ${place(at)}, key ${record.entityKey}`)
+  }
+  if (records.length === 0) await out('record   none was made of this page')
+  if (page === null) await out('page     deleted by retention')
+  else {
+    const { page: stored, at } = page
+    await out(`page     ${stored.finalUrl}  status ${stored.status}, ${renderBytes(stored.bodyLength)}, sha256 ${stored.bodySha256}`)
+    await out(`         at ${place(at)}, attempt ${stored.attempt}, from ${stored.remoteAddress ?? 'an unknown address'}`)
+    for (const { status, url, location } of stored.redirects) await out(`         redirect ${status}: ${url} -> ${location ?? ''}`)
+    for (const { name, value } of stored.headers) await out(`         ${name}: ${value}`)
+  }
+  if (task !== null) {
+    const { taskId, url, crawlId, depth, parentUrl } = task.task
+    await out(`task     ${taskId}  ${url}`)
+    await out(
+      `         at ${place(task.at)}, crawl ${crawlId ?? 'none'}, depth ${depth}${parentUrl === null ? '' : `, found on ${parentUrl}`}`,
+    )
+  }
+  for (const { outcome, at } of outcomes)
+    await out(`outcome  ${outcome.kind} ${outcome.reason ?? ''}  attempt ${outcome.attempt}, at ${place(at)}`)
+  await out(`trace    ${traceId ?? 'none'}\n`)
+  const rows = timing.map(({ step, at, afterMs }) => [step, new Date(at).toISOString(), `+${renderDuration(Math.max(0, afterMs))}`])
+  await out(renderTable([{ title: 'STEP' }, { title: 'AT' }, { title: 'AFTER', align: 'right' }], rows))
+  if (page !== null) await out(`\nits bytes: millrace consume html --offset ${page.at.partition}:${page.at.offset} --max 1 --body`)
+}
+
+function place({ topic, partition, offset }: NonNullable<Lineage['page']>['at']): string {
+  return `${topic}/${partition} offset ${offset}`
+}

@@ -1,0 +1,225 @@
+import { readOne } from '../kafka/log-reader.ts'
+import { searchLog } from '../kafka/log-search.ts'
+import type { KafkaMessage } from '../kafka/message.ts'
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { completeTask } from '../message/complete-task.ts'
+import { decodeTask } from '../message/decode-task.ts'
+import type { Outcome, Page, UrlTask } from '../message/generated/types.ts'
+import { HEADER, headerValue } from '../message/header-names.ts'
+import { LANES } from '../message/topics.ts'
+import { canonicalUrl } from '../url/canonical-url.ts'
+import { partitionFor } from '../url/partition.ts'
+import { registrableDomain } from '../url/registrable-domain.ts'
+import { RecordReader } from './record-reader.ts'
+import type { Runtime } from './runtime.ts'
+import type { StoredRecord } from './stored-records.ts'
+import { searchTexts } from './url-search.ts'
+
+export interface Place {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: bigint
+}
+
+/** Where a record, or a page, came from. */
+export interface Lineage {
+  readonly traceId: string | null
+  readonly records: readonly { readonly at: Place; readonly record: StoredRecord }[]
+  /** Without its body. Null: retention has deleted it. */
+  readonly page: { readonly at: Place; readonly page: Omit<Page, 'body'> } | null
+  readonly task: { readonly at: Place; readonly task: UrlTask } | null
+  readonly outcomes: readonly { readonly at: Place; readonly outcome: Outcome }[]
+  readonly timing: readonly TimedStep[]
+}
+
+export interface TimedStep {
+  readonly step: 'enqueued' | 'request sent' | 'first byte' | 'fetched' | 'outcome' | 'extracted'
+  /** Epoch ms. */
+  readonly at: number
+  /** ms since the step before; 0 for the first. Clocks of two machines lie in between. */
+  readonly afterMs: number
+}
+
+const RECORD_ID = /^[0-9a-f]{32}$/
+
+/**
+ * A record back to its page, its task and what became of that; or everything that the log holds of the last page of a URL. Reads the
+ * partitions where it can lie, by their bytes. Errors: USAGE where nothing is found.
+ */
+export async function lineage(runtime: Runtime, what: string, signal?: AbortSignal): Promise<Lineage> {
+  await runtime.control()
+  const search = new LineageSearch(runtime, signal)
+  if (RECORD_ID.test(what)) {
+    const records = await search.records([Buffer.from(what)], ({ recordId }) => recordId === what)
+    const [first] = records
+    if (first === undefined) throw new MillraceError('USAGE', `no topic of records holds a record with the id ${what}`)
+    const { source, extractor } = first.record
+    const page = await search.pageAt({ ...source, offset: BigInt(source.offset) })
+    return search.complete(page, records, `the page of this record of ${extractor}`)
+  }
+  if (!URL.canParse(what)) throw new MillraceError('USAGE', `${JSON.stringify(what)} is neither a record id (32 hex characters) nor a URL`)
+  const page = await search.pageOf(new URL(what))
+  if (page === null) throw new MillraceError('USAGE', `html holds no page of ${what}; \`millrace explain ${what}\` tells where the URL is`)
+  const { topic, partition, offset } = page.at
+  const records = await search.records([Buffer.from(page.page.bodySha256)], ({ source }) => {
+    return source.topic === topic && source.partition === partition && BigInt(source.offset) === offset
+  })
+  return search.complete(page, records, what)
+}
+
+type FoundPage = NonNullable<Lineage['page']>
+
+class LineageSearch {
+  readonly #runtime: Runtime
+  readonly #signal: AbortSignal | undefined
+
+  constructor(runtime: Runtime, signal: AbortSignal | undefined) {
+    this.#runtime = runtime
+    this.#signal = signal
+  }
+
+  /** In the topic of records and those of shadow replays, oldest first. */
+  async records(texts: readonly Buffer[], isMeant: (record: StoredRecord) => boolean): Promise<Lineage['records'][number][]> {
+    const { admin, topics, config } = this.#runtime
+    const prefix = config['topics.prefix']
+    const own = new Set([
+      topics.control,
+      topics.html,
+      topics.outcomes,
+      topics.deadLetters,
+      ...Object.values(topics.urls),
+      ...topics.delays.map(({ topic }) => topic),
+    ])
+    const candidates = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix) && !own.has(topic))
+    const reader = new RecordReader(this.#runtime)
+    const found: Lineage['records'][number][] = []
+    for (const topic of candidates) {
+      for (const partition of await admin.partitions(topic)) {
+        const messages = await this.#messages(topic, partition, texts)
+        await reader.learn(messages)
+        for (const message of messages) {
+          const record = (await reader.read(message))?.value as StoredRecord | undefined
+          if (record !== undefined && isMeant(record)) found.push({ at: placeOf(message), record })
+        }
+      }
+    }
+    return found.sort((a, b) => a.record.extractedAt - b.record.extractedAt)
+  }
+
+  async pageAt(at: Place): Promise<FoundPage | null> {
+    const message = await readOne(this.#runtime.admin.session, at, at.offset)
+    return message === undefined ? null : this.#page(message)
+  }
+
+  /** The last page of a URL. */
+  async pageOf(url: URL): Promise<FoundPage | null> {
+    const { topics } = this.#runtime
+    const canonical = canonicalUrl(url)
+    const partition = await this.#partitionOf(topics.html, canonical)
+    const messages = await this.#messages(topics.html, partition, searchTexts(url))
+    const last = messages.findLast(({ key }) => key?.toString('utf8') === canonical)
+    return last === undefined ? null : this.#page(last)
+  }
+
+  async complete(page: FoundPage | null, records: Lineage['records'], what: string): Promise<Lineage> {
+    if (page === null) {
+      const traceId = records[0]?.record.traceId ?? null
+      if (records.length === 0) throw new MillraceError('USAGE', `nothing is known of ${what}`)
+      return { traceId, records, page: null, task: null, outcomes: [], timing: steps(undefined, [], records) }
+    }
+    const outcomes = await this.#outcomes(page.page)
+    const task = await this.#task(page.page)
+    return { traceId: page.page.traceId, records, page, task, outcomes, timing: steps(page.page, outcomes, records) }
+  }
+
+  async #outcomes({ canonicalUrl: key, taskId }: FoundPage['page']): Promise<Lineage['outcomes'][number][]> {
+    const { topics, codec } = this.#runtime
+    const messages = await this.#messages(topics.outcomes, await this.#partitionOf(topics.outcomes, key), [Buffer.from(taskId)])
+    return messages.flatMap((message) => {
+      const outcome = readable(() => codec.decode('Outcome', message.value))
+      return outcome?.taskId === taskId ? [{ at: placeOf(message), outcome }] : []
+    })
+  }
+
+  /** The first message of the task: what its producer wrote. */
+  async #task({ taskId, url }: FoundPage['page']): Promise<Lineage['task']> {
+    const { topics, codec, clusterId } = this.#runtime
+    if (!URL.canParse(url)) return null
+    const texts = [Buffer.from(taskId), ...searchTexts(new URL(url))]
+    const found: NonNullable<Lineage['task']>[] = []
+    for (const lane of LANES) {
+      const topic = topics.urls[lane]
+      const messages = await this.#messages(topic, await this.#partitionOf(topic, registrableDomain(url)), texts)
+      for (const message of messages) {
+        const place = {
+          clusterId,
+          ...placeOf(message),
+          timestamp: message.timestamp,
+          lane,
+          traceparent: headerValue(message.headers, HEADER.traceparent),
+        }
+        const task = readable(() => completeTask(decodeTask(codec, message.value), place).task)
+        if (task?.taskId === taskId) found.push({ at: placeOf(message), task })
+      }
+    }
+    return found.sort((a, b) => (a.task.enqueuedAt ?? 0) - (b.task.enqueuedAt ?? 0) || a.task.attempt - b.task.attempt)[0] ?? null
+  }
+
+  #page(message: KafkaMessage): FoundPage {
+    const { body: _, ...page } = this.#runtime.codec.decode('Page', message.value)
+    return { at: placeOf(message), page }
+  }
+
+  async #partitionOf(topic: string, key: string): Promise<number> {
+    return partitionFor(key, (await this.#runtime.layout())().partitionsOf(topic))
+  }
+
+  async #messages(topic: string, partition: number, texts: readonly Buffer[]): Promise<readonly KafkaMessage[]> {
+    const { admin, codec } = this.#runtime
+    const [from, until] = await Promise.all([admin.earliestOffsets(topic), admin.endOffsets(topic, 'read_committed')])
+    const { messages } = await searchLog(admin.session, {
+      topic,
+      partition,
+      from: from.get(partition) ?? 0n,
+      until: until.get(partition) ?? 0n,
+      texts,
+      ...(this.#signal === undefined ? {} : { signal: this.#signal }),
+    })
+    await codec.ensureSchemas(messages.map(({ value }) => value))
+    return messages
+  }
+}
+
+function placeOf({ topic, partition, offset }: Place): Place {
+  return { topic, partition, offset }
+}
+
+/** Pure: when each step was, in the order of time as the clocks tell it. */
+export function steps(
+  page: Pick<Page, 'enqueuedAt' | 'fetchedAt' | 'totalMs' | 'ttfbMs'> | undefined,
+  outcomes: readonly { readonly outcome: Pick<Outcome, 'at'> }[],
+  records: readonly { readonly record: Pick<StoredRecord, 'extractedAt' | 'fetchedAt'> }[],
+): TimedStep[] {
+  const known: { step: TimedStep['step']; at: number }[] = []
+  if (page?.enqueuedAt !== undefined && page.enqueuedAt !== null) known.push({ step: 'enqueued', at: page.enqueuedAt })
+  if (page !== undefined) {
+    const sent = page.fetchedAt - page.totalMs
+    known.push({ step: 'request sent', at: sent }, { step: 'first byte', at: sent + page.ttfbMs })
+  }
+  const fetchedAt = page?.fetchedAt ?? records[0]?.record.fetchedAt
+  if (fetchedAt !== undefined) known.push({ step: 'fetched', at: fetchedAt })
+  const outcome = outcomes.at(-1)?.outcome
+  if (outcome !== undefined) known.push({ step: 'outcome', at: outcome.at })
+  for (const { record } of records) known.push({ step: 'extracted', at: record.extractedAt })
+  return known.map(({ step, at }, index) => ({ step, at, afterMs: index === 0 ? 0 : at - (known[index - 1]?.at ?? at) }))
+}
+
+/** What lies on a topic may be anything: what can't be read is nothing that was looked for. */
+function readable<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (!isMillraceError(error)) throw error
+    return undefined
+  }
+}

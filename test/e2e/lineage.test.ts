@@ -1,0 +1,84 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { lines } from '../support/cli.ts'
+import { Deployment } from '../support/deployment.ts'
+import { BOOK_1, bookHtml } from '../support/stored-shop.ts'
+
+interface Lineage {
+  readonly traceId: string
+  readonly records: { record: { recordId: string; data: object; source: { partition: number; offset: number } } }[]
+  readonly page: { at: { partition: number; offset: string }; page: Record<string, unknown> }
+  readonly task: { at: { topic: string }; task: { url: string; taskId: string } }
+  readonly outcomes: { outcome: { kind: string } }[]
+  readonly timing: { step: string; at: number; afterMs: number }[]
+}
+
+/** Bytes that are no UTF-8 whole: a body that was transcoded would not come back. */
+const body = Buffer.concat([Buffer.from(bookHtml(7)), Buffer.from([0xff, 0xfe, 0x00, 0xe9])])
+let server: Server
+let deployment: Deployment
+let url: string
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    if (request.url === '/robots.txt') response.writeHead(404).end()
+    else if (request.url === '/old') response.writeHead(301, { location: '/books/7' }).end()
+    else response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'x-shelf': 'nine' }).end(body)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  url = `http://shop.example:${(server.address() as AddressInfo).port}/old`
+  deployment = await Deployment.open()
+  deployment.file('book.yaml', BOOK_1)
+  const crawled = await deployment.run(['run', url, '--extractor', 'book.yaml', '--crawl', 'spring'])
+  if (crawled.code !== 0) throw new Error(crawled.stderr)
+})
+
+afterAll(async () => {
+  await deployment.close()
+  server.close()
+})
+
+describe('millrace lineage', () => {
+  it('leads from a record to its page, its task, its outcome and the time of each step', async () => {
+    const [record] = await deployment.records()
+    const result = await deployment.run(['lineage', record?.value.recordId ?? '', '--json'])
+    const found = JSON.parse(result.stdout) as Lineage
+    expect(found.records.map(({ record: { recordId, data } }) => [recordId, data])).toEqual([[record?.value.recordId, record?.value.data]])
+    expect(found.page.page).toMatchObject({
+      status: 200,
+      bodySha256: record?.value.bodySha256,
+      redirects: [{ status: 301, location: '/books/7' }],
+      headers: expect.arrayContaining([{ name: 'x-shelf', value: 'nine' }]) as unknown,
+    })
+    expect(found.page.page.body).toBeUndefined()
+    expect(found.task.task).toMatchObject({ url, taskId: found.page.page.taskId, crawlId: 'spring' })
+    expect(found.outcomes.map(({ outcome }) => outcome.kind)).toEqual(['FETCHED'])
+    expect(found.timing.map(({ step }) => step)).toEqual(['enqueued', 'request sent', 'first byte', 'fetched', 'outcome', 'extracted'])
+    expect(found.traceId).toMatch(/^[0-9a-f]{32}$/)
+    const [consumed] = lines<{ value: { body: string } }>(
+      await deployment.run(['consume', 'html', '--offset', `${found.page.at.partition}:${found.page.at.offset}`, '--max', '1', '--body']),
+    )
+    expect(Buffer.from(consumed?.value.body ?? '', 'base64').equals(body)).toBe(true)
+  })
+
+  it('leads from a URL to what was made of its last page, for people', async () => {
+    const result = await deployment.run(['lineage', url])
+    const [record] = await deployment.records()
+    expect(result.code).toBe(0)
+    expect(result.stdout).toContain(`record   ${record?.value.recordId}  book version 1`)
+    expect(result.stdout).toContain('x-shelf: nine')
+    expect(result.stdout).toContain('redirect 301')
+    expect(result.stdout).toContain('outcome  FETCHED')
+  })
+
+  it.each([
+    ['00000000000000000000000000000000', 'no topic of records holds a record'],
+    ['http://nobody.example/', 'html holds no page of'],
+    ['nonsense', 'is neither a record id'],
+  ])('%s ends with 2 and says what was not found', async (what, text) => {
+    const result = await deployment.run(['lineage', what])
+    expect([result.code, result.stdout]).toEqual([2, ''])
+    expect(result.stderr).toContain(text)
+  })
+})
