@@ -42,7 +42,16 @@ describe('a page that no message takes', () => {
   /** The same pages once more, with a version that has not run yet. */
   const extractAgain = async (version: number): Promise<void> => {
     deployment.file('page.yaml', `name: page\nversion: ${version}\nfields: { title: title, heading: { select: h1, required: true } }\n`)
-    const replayed = await run('replay', 'run', '--extractor', 'page.yaml', '--to-earliest', '--in-place')
+    const replayed = await run(
+      'replay',
+      'run',
+      '--extractor',
+      'page.yaml',
+      '--to-earliest',
+      '--in-place',
+      '--force',
+      'bodies are missing on purpose',
+    )
     expect(replayed.code, replayed.stderr).toBe(0)
     const worked = await run('run', '--extractor', 'page.yaml')
     expect(worked.code, worked.stderr).toBe(0)
@@ -98,7 +107,7 @@ describe('a page that no message takes', () => {
     writeFileSync(blob, bytes)
   })
 
-  it('is a dead letter that says so where its blob was cut, and another one where it is missing', { timeout: 120_000 }, async () => {
+  it('is a dead letter that says so where its blob was cut, and another one where it is missing', { timeout: 240_000 }, async () => {
     const [blob = ''] = blobFiles()
     const bytes = readFileSync(blob)
     truncateSync(blob, 1_000)
@@ -112,6 +121,12 @@ describe('a page that no message takes', () => {
     await extractAgain(4)
     const headings = (await deployment.records()).map(({ value }) => `${value.extractorVersion} ${value.data.heading}`)
     expect(headings.sort()).toEqual(['1 Large page', '1 Small page', '2 Small page', '3 Small page', '4 Large page', '4 Small page'])
+
+    const requeued = await run('dead-letters', 'requeue', '--code', 'BLOB_MISSING', '--execute')
+    expect(requeued.code, requeued.stderr).toBe(0)
+    expect((await run('run', '--extractor', 'page.yaml')).code).toBe(0)
+    const again = (await deployment.records()).filter(({ value }) => value.data.heading === 'Large page')
+    expect(again.map(({ value }) => value.extractorVersion).sort()).toEqual([1, 4, 4])
   })
 
   it('fails with the reason where no blob store is configured, and others go on', async () => {
