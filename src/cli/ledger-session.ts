@@ -2,7 +2,7 @@ import { type AuditReport, audit } from '../control/audit.ts'
 import { type StatusReport, status } from '../control/status.ts'
 import { systemClock } from '../kernel/clock.ts'
 import type { CommandContext } from './context.ts'
-import { renderCount, renderDuration, renderTable, toJson } from './render.ts'
+import { counted, renderCount, renderDuration, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
 
 const NOT_KNOWN = { pages: null, records: null, none: null, deadLetters: null } as const
@@ -12,16 +12,46 @@ const right = 'right' as const
 export async function showStatus(context: CommandContext, watch: boolean): Promise<void> {
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace status', async (runtime) => {
+    let before: StatusReport | undefined
     do {
       const report = await status(runtime)
-      if (context.globals.json) await context.out(toJson(report))
-      else await writeStatus(context, report, watch)
-      if (watch) await systemClock.sleep(WATCH_EVERY_MS, context.draining)
-    } while (watch)
+      const rates = before === undefined ? undefined : groupRates(before, report)
+      if (context.globals.json) await context.out(toJson(rates === undefined ? report : { ...report, rates: Object.fromEntries(rates) }))
+      else await writeStatus(context, report, { watch, rates })
+      before = report
+      if (watch) await pause(context.draining)
+    } while (watch && !context.draining.aborted)
   })
 }
 
-async function writeStatus(context: CommandContext, report: StatusReport, watch: boolean): Promise<void> {
+/** Ctrl-C is how a watch ends, and no error. */
+async function pause(draining: AbortSignal): Promise<void> {
+  try {
+    await systemClock.sleep(WATCH_EVERY_MS, draining)
+  } catch (error) {
+    if (!draining.aborted) throw error
+  }
+}
+
+/** Messages finished a second, by group; a group whose offsets were set back has none. */
+export function groupRates(before: StatusReport, now: StatusReport): ReadonlyMap<string, number> {
+  const seconds = (now.at - before.at) / 1000
+  const known = new Map(before.groups.map(({ group, topic, partition, committed }) => [`${group} ${topic} ${partition}`, committed]))
+  const rates = new Map<string, number>()
+  if (seconds <= 0) return rates
+  for (const { group, topic, partition, committed } of now.groups) {
+    const was = known.get(`${group} ${topic} ${partition}`)
+    const moved = committed === null ? 0 : Math.max(0, Number(BigInt(committed) - BigInt(was ?? 0)))
+    rates.set(group, (rates.get(group) ?? 0) + moved / seconds)
+  }
+  return rates
+}
+
+async function writeStatus(
+  context: CommandContext,
+  report: StatusReport,
+  { watch, rates }: { watch: boolean; rates: ReadonlyMap<string, number> | undefined },
+): Promise<void> {
   if (report.summary.length === 0)
     context.note('no topics yet: `millrace topics apply`, or the first `run` or `produce` on our own broker, makes them')
   if (watch && process.stdout.isTTY) process.stdout.write('\x1b[2J\x1b[H')
@@ -32,6 +62,7 @@ async function writeStatus(context: CommandContext, report: StatusReport, watch:
     String(members),
     renderCount(lag),
     oldestSeconds === null ? '' : renderDuration(oldestSeconds * 1000),
+    ...(rates === undefined ? [] : [(rates.get(group) ?? 0).toFixed(1)]),
   ])
   await context.out(
     renderTable(
@@ -41,10 +72,12 @@ async function writeStatus(context: CommandContext, report: StatusReport, watch:
         { title: 'MEMBERS', align: right },
         { title: 'LAG', align: right },
         { title: 'OLDEST', align: right },
+        ...(rates === undefined ? [] : [{ title: 'PER SECOND', align: right }]),
       ],
       groups,
     ),
   )
+  await writeFetch(context, report)
   if (report.workers.length > 0) {
     const workers = report.workers.map(({ stage, host, pid, startedAt, extractors }) => [
       stage,
@@ -63,6 +96,18 @@ async function writeStatus(context: CommandContext, report: StatusReport, watch:
     )
   }
   await writeExtractors(context, report.extractors)
+}
+
+async function writeFetch(context: CommandContext, { fetch, stalls }: StatusReport): Promise<void> {
+  if (fetch !== null) {
+    const waits = Object.entries(fetch.siteWaits).map(([reason, count]) => `${reason} ${renderCount(count)}`)
+    await context.out(
+      `\nfetch here: ${renderCount(fetch.inFlight)} under way, ${renderCount(fetch.runnable)} could start, ${renderCount(fetch.waiting)} wait, of ${counted(fetch.sites, 'site')}`,
+    )
+    if (waits.length > 0) await context.out(`sites that wait: ${waits.join(', ')}`)
+  }
+  if (stalls.length > 0) await context.out('')
+  for (const stall of stalls) await context.out(`! ${stall}`)
 }
 
 async function writeExtractors(context: CommandContext, extractors: StatusReport['extractors']): Promise<void> {

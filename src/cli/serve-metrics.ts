@@ -7,7 +7,7 @@ export async function serveMetricsOf(context: CommandContext, config: Config, ru
   const port = config['metrics.port']
   if (port === undefined) return
   const { createMetrics, serveMetrics } = await import('../control/metrics.ts')
-  const metrics = createMetrics()
+  const metrics = createMetrics(runtime.gauges)
   context.countInto(metrics.sink)
   const server = await serveMetrics(metrics, port)
   runtime.onClose('metrics', () => server.close())

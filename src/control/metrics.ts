@@ -1,6 +1,8 @@
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { errorText, MillraceError } from '../kernel/errors.ts'
+import { GAUGES, type GaugeName, type Gauges } from '../kernel/gauges.ts'
 import type { MetricSink } from '../kernel/observe.ts'
 
 export interface MetricsServer {
@@ -18,19 +20,58 @@ export interface Metrics {
 const PREFIX = 'millrace_'
 
 /** Metrics of the event catalogue, each made when it is first recorded, in a registry of their own. */
-export function createMetrics(): Metrics {
+export function createMetrics(gauges: Pick<Gauges, 'read'> = NO_GAUGES): Metrics {
   const registry = new Registry()
+  const measured = new Map<GaugeName, Gauge>()
   collectDefaultMetrics({ register: registry, prefix: PREFIX })
+  const bounded = labelBounds()
   const known = new Map<string, (labels: Record<string, string>, value: number) => void>()
   return {
     sink: {
       record(metric, labels, value) {
         const write = known.get(metric.name) ?? create(registry, metric)
         known.set(metric.name, write)
-        write(labels, value)
+        write(bounded(metric.name, labels), value)
       },
     },
-    render: () => registry.metrics(),
+    async render() {
+      const readings = await gauges.read()
+      for (const gauge of measured.values()) gauge.reset()
+      for (const { name, labels, value } of readings) {
+        const gauge = measured.get(name) ?? createGauge(registry, name)
+        measured.set(name, gauge)
+        gauge.set(bounded(name, labels), value)
+      }
+      return registry.metrics()
+    },
+  }
+}
+
+const NO_GAUGES: Pick<Gauges, 'read'> = { read: async () => [] }
+
+function createGauge(registry: Registry, name: GaugeName): Gauge {
+  const { help, labels } = GAUGES[name]
+  return new Gauge({ name: `${PREFIX}${name}`, help, labelNames: [...labels], registers: [registry] })
+}
+
+/** Series of one metric beyond this are counted together: whatever a defect made a label of, the memory of nobody fills up. */
+const MAX_SERIES = 1_000
+const LABEL_VALUE = /^[A-Za-z0-9_.:/@-]{0,120}$/
+const OTHER = 'other'
+
+/** Labels are bounded by what the code gives; this makes it sure. Shape: the labels, or all of them `other`. */
+function labelBounds(): (metric: string, labels: Readonly<Record<string, string>>) => Record<string, string> {
+  const seen = new Map<string, Set<string>>()
+  return (metric, labels) => {
+    const values = Object.entries(labels)
+    const key = values.map(([, value]) => value).join('\n')
+    const series = seen.get(metric) ?? new Set()
+    seen.set(metric, series)
+    if (series.has(key)) return { ...labels }
+    const fits = series.size < MAX_SERIES && values.every(([, value]) => LABEL_VALUE.test(value))
+    if (!fits) return Object.fromEntries(values.map(([name]) => [name, OTHER]))
+    series.add(key)
+    return { ...labels }
   }
 }
 
@@ -70,7 +111,7 @@ export function serveMetrics(metrics: Metrics, port: number): Promise<MetricsSer
     )
     server.listen(port, () =>
       resolve({
-        port,
+        port: (server.address() as AddressInfo).port,
         close: () =>
           new Promise((done) => {
             server.close(() => done())

@@ -11,6 +11,7 @@ import { type BadSeed, produce, type SeedText } from './produce.ts'
 import { RecordOutput, type WriteRecord } from './record-output.ts'
 import { refuseOtherVersion } from './replay-in-place.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
+import { measureDelay, measureFetch, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
 import { applyTopics } from './topics.ts'
@@ -134,11 +135,14 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
     await beat(runtime, 'extract', groups.extract(name), own)
   }
   await stages.start('frontier', await createFrontier(runtime, linkNarrowing(extractors)), signal)
-  await stages.start('delay', await createDelay(runtime), signal)
+  const delay = await createDelay(runtime)
+  await stages.start('delay', delay, signal)
+  measureDelay(runtime, delay)
   const fetch = await createFetch(runtime, options.version)
   runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
   await stages.start('fetch', fetch, signal)
   runtime.onClose('retention of urls', startUrlsRetention(runtime))
+  measureFetch(runtime, fetch)
   const socket = { dataDir: runtime.dataDir, stages: STAGES, worker: fetch, clock: runtime.clock, observer: runtime.observer }
   runtime.onClose('socket for commands', await listenForCommands(socket))
   await beat(runtime, 'frontier', groups.frontier)
@@ -148,6 +152,7 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
 
 async function beat(runtime: Runtime, stage: string, groupId: string, extractors: readonly LoadedExtractor[] = []): Promise<void> {
   const versions = Object.fromEntries(extractors.map(({ name, version }) => [name, version]))
+  measureGroup(runtime, stage, groupId)
   runtime.onClose(`heartbeat of ${stage}`, await startHeartbeat(runtime, { stage, groupId, extractors: versions }))
 }
 

@@ -14,6 +14,7 @@ import { TaskPublisher } from '../kafka/task-publisher.ts'
 import { batchLimits, gzipTopics, type TopicDefinition } from '../kafka/topic-definitions.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { Gauges } from '../kernel/gauges.ts'
 import { ReleaseStack } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { createMessageCodec, type MessageCodec } from '../message/codec.ts'
@@ -62,6 +63,8 @@ export class Runtime {
   readonly admin: KafkaAdmin
   readonly schemaStore: SchemaStore
   readonly codec: MessageCodec
+  /** What can be measured here while stages run. */
+  readonly gauges = new Gauges()
   /** Undefined where `registry.url` is not set. */
   readonly registry: RegistryPort | undefined
   /**

@@ -7,6 +7,7 @@ import { startHeartbeat } from './heartbeat.ts'
 import { refuseOtherVersion } from './replay-in-place.ts'
 import { prepareTopics } from './run.ts'
 import type { Runtime } from './runtime.ts'
+import { measureDelay, measureFetch, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
 import { startUrlsRetention } from './urls-retention.ts'
@@ -37,6 +38,7 @@ export async function runStage(runtime: Runtime, options: StageProcessOptions): 
     const { groupId, own } = await startStage(runtime, stages, options)
     await refuseSplitState(runtime, groupId)
     const extractors = Object.fromEntries(own.map(({ name, version }) => [name, version]))
+    measureGroup(runtime, options.stage, groupId)
     runtime.onClose('heartbeat', await startHeartbeat(runtime, { stage: options.stage, groupId, extractors }))
     options.onRunning?.()
     await Promise.race([stopped(options.draining), stages.failed])
@@ -58,13 +60,17 @@ async function startStage(
       runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
       await stages.start('fetch', fetch, aborting)
       runtime.onClose('retention of urls', startUrlsRetention(runtime))
+      measureFetch(runtime, fetch)
       const socket = { dataDir: runtime.dataDir, stages: ['fetch'], worker: fetch, clock: runtime.clock, observer: runtime.observer }
       runtime.onClose('socket for commands', await listenForCommands(socket))
       return { groupId: groups.fetch, own: [] }
     }
-    case 'delay':
-      await stages.start('delay', await createDelay(runtime), aborting)
+    case 'delay': {
+      const delay = await createDelay(runtime)
+      await stages.start('delay', delay, aborting)
+      measureDelay(runtime, delay)
       return { groupId: groups.delay, own: [] }
+    }
     case 'frontier':
       await stages.start('frontier', await createFrontier(runtime, linkNarrowing(extractors)), aborting)
       return { groupId: groups.frontier, own: [] }

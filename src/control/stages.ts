@@ -133,7 +133,7 @@ export function userAgentOf(config: Config, version: string): string {
 }
 
 /** Delay as one process: sends tasks back to their lanes when they are due. */
-export async function createDelay(runtime: Runtime): Promise<Service> {
+export async function createDelay(runtime: Runtime): Promise<DelayWorker> {
   const { client, codec, topics, groups, clock, observer, clusterId } = runtime
   return new DelayWorker({
     createConsumer: (handlers) =>

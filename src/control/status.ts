@@ -1,9 +1,15 @@
+import type { FetchView } from '../fetch/fetch-view.ts'
 import type { PartitionLag } from '../kafka/admin.ts'
 import { readOne } from '../kafka/log-reader.ts'
+import { isMillraceError } from '../kernel/errors.ts'
+import { commandPayload, subject } from '../message/command.ts'
 import { LANES } from '../message/topics.ts'
+import { siteOverride } from '../politeness/policy.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { extractGroupsOf, groupTotals } from './extract-totals.ts'
 import type { Runtime } from './runtime.ts'
+import { stallsOf } from './stalls.ts'
+import { askWorkers } from './worker-socket.ts'
 
 export interface PartitionStatus {
   readonly group: string
@@ -27,11 +33,32 @@ export interface GroupStatus {
   readonly oldestSeconds: number | null
 }
 
+/** What the fetch workers of this machine have in memory, together. */
+export interface FetchStatus {
+  /** Processes that answered. */
+  readonly answered: number
+  readonly runnable: number
+  readonly waiting: number
+  readonly inFlight: number
+  readonly sites: number
+  readonly siteWaits: Readonly<Record<string, number>>
+  readonly stalledBy: readonly string[]
+}
+
 export interface StatusReport {
   readonly clusterId: string
+  /** Epoch ms. */
+  readonly at: number
   readonly groups: readonly PartitionStatus[]
   readonly summary: readonly GroupStatus[]
   readonly workers: readonly WorkerHeartbeat[]
+  /** Null where no fetch worker of this machine answered. */
+  readonly fetch: FetchStatus | null
+  readonly pausedSites: readonly string[]
+  /** The state store answers. */
+  readonly isStateUp: boolean
+  /** Why something does not go on, for people; empty where all goes on. */
+  readonly stalls: readonly string[]
   readonly extractors: readonly {
     readonly extractor: string
     /** Null, like the others: no longer known. */
@@ -84,14 +111,58 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
       ),
     })
   }
-  const state = await runtime.state()
+  const [workers, fetch, pausedSites] = await Promise.all([workersOf(runtime), fetchStatus(runtime), pausedSitesOf(runtime, existing)])
+  const isStateUp = workers !== undefined
   return {
     clusterId: runtime.clusterId,
+    at: runtime.clock.now(),
     groups: partitions,
     summary,
-    workers: await state.workers(),
+    workers: workers ?? [],
+    fetch,
+    pausedSites,
+    isStateUp,
+    stalls: stallsOf({ summary, fetch, pausedSites, isStateUp, fetchGroup: groups.fetch }),
     extractors,
   }
+}
+
+/** Undefined where the store does not answer: a status must be told then above all. */
+async function workersOf(runtime: Runtime): Promise<readonly WorkerHeartbeat[] | undefined> {
+  try {
+    return await (await runtime.state()).workers()
+  } catch (error) {
+    if (isMillraceError(error, 'STATE_UNAVAILABLE') || isMillraceError(error, 'REDIS_UNREACHABLE')) return undefined
+    throw error
+  }
+}
+
+async function fetchStatus({ dataDir, clock }: Runtime): Promise<FetchStatus | null> {
+  const answers = await askWorkers<FetchView>(dataDir, { ask: 'view' }, { clock })
+  if (answers.length === 0) return null
+  const views = answers.map(({ answer }) => answer)
+  const sum = (of: (view: FetchView) => number): number => views.reduce((total, view) => total + of(view), 0)
+  const siteWaits: Record<string, number> = {}
+  for (const view of views)
+    for (const [reason, count] of Object.entries(view.siteWaits)) siteWaits[reason] = (siteWaits[reason] ?? 0) + count
+  return {
+    answered: views.length,
+    runnable: sum(({ runnable }) => runnable),
+    waiting: sum(({ waiting }) => waiting),
+    inFlight: sum(({ inFlight }) => inFlight),
+    sites: sum(({ sites }) => sites),
+    siteWaits,
+    stalledBy: [...new Set(views.flatMap(({ stalledBy }) => stalledBy ?? []))],
+  }
+}
+
+async function pausedSitesOf(runtime: Runtime, existing: ReadonlySet<string>): Promise<readonly string[]> {
+  if (!existing.has(runtime.topics.control)) return []
+  const control = await runtime.control()
+  return control.withPrefix(subject.site('')).flatMap((command) => {
+    const isPaused = command.kind !== 'delete' && siteOverride(commandPayload(command))?.isPaused === true
+    return isPaused ? [command.subject.slice(subject.site('').length)] : []
+  })
 }
 
 function partitionStatus(group: string, lag: PartitionLag, lagSeconds: number | null, isRunnable: boolean): PartitionStatus {

@@ -12,6 +12,8 @@ export interface FetchView {
   readonly sites: number
   /** Tasks that could start now within the pace of their sites, were there more workers. */
   readonly runnable: number
+  /** Messages taken from the lanes and not finished. */
+  readonly windowMessages: number
   /** What holds up the worker as a whole; null: nothing. */
   readonly stalledBy: 'state-store' | 'disk' | null
   /** Sites that may not be asked now, by what the limiter said of them last. */
@@ -39,7 +41,11 @@ export interface TaskView {
 }
 
 /** Cost: O(sites). */
-export function fetchView(scheduler: Scheduler<QueuedTask>, now: number, stalledBy: FetchView['stalledBy']): FetchView {
+export function fetchView(
+  scheduler: Scheduler<QueuedTask>,
+  now: number,
+  { stalledBy, windowMessages }: Pick<FetchView, 'stalledBy' | 'windowMessages'>,
+): FetchView {
   let runnable = 0
   const siteWaits: Record<string, number> = {}
   for (const site of scheduler.sites()) {
@@ -49,7 +55,7 @@ export function fetchView(scheduler: Scheduler<QueuedTask>, now: number, stalled
     } else if (!site.probing) runnable += Math.min(site.size, Math.max(0, site.concurrency - site.inFlight))
   }
   const { waiting, inFlight, siteCount } = scheduler
-  return { waiting, inFlight, sites: siteCount, runnable: stalledBy === null ? runnable : 0, stalledBy, siteWaits }
+  return { waiting, inFlight, sites: siteCount, runnable: stalledBy === null ? runnable : 0, windowMessages, stalledBy, siteWaits }
 }
 
 /** Tasks of a canonical URL. Cost: O(tasks in memory). */

@@ -155,7 +155,8 @@ export class FetchWorker extends BaseService {
   /** What is in memory, and what it waits for. */
   view(): FetchView {
     const stalledBy = this.#gate.isAway ? 'state-store' : this.#isHeld ? 'disk' : null
-    return fetchView(this.#scheduler, this.#options.clock.mono(), stalledBy)
+    const windowMessages = this.#consumer.incompleteCount()
+    return fetchView(this.#scheduler, this.#options.clock.mono(), { stalledBy, windowMessages })
   }
 
   /** Where the tasks of a canonical URL are in this worker. */

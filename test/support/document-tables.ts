@@ -3,6 +3,7 @@ import { buildProgram } from '../../src/cli/program.ts'
 import { optionsTable } from '../../src/config/describe.ts'
 import { ERRORS } from '../../src/kernel/errors.ts'
 import { EVENTS } from '../../src/kernel/events.ts'
+import { GAUGES } from '../../src/kernel/gauges.ts'
 
 /** Tables of the documents that come from the code. They stand between `<!-- name -->` and `<!-- name end -->`. */
 export interface DocumentTable {
@@ -84,6 +85,8 @@ function metricsTable(): string {
     const { name, kind, labels, help } = event.metric
     return [`| \`millrace_${name}\` | ${kind} | ${labels.map((label) => `\`${label}\``).join(' ')} | ${help} |`]
   })
+  for (const [name, { help, labels }] of Object.entries(GAUGES))
+    rows.push(`| \`millrace_${name}\` | gauge | ${labels.map((label) => `\`${label}\``).join(' ')} | ${help} |`)
   return ['| metric | kind | labels | counts |', '| --- | --- | --- | --- |', ...[...new Set(rows)].sort()].join('\n')
 }
 

@@ -1,0 +1,68 @@
+import type { FetchView } from '../fetch/fetch-view.ts'
+import { readOne } from '../kafka/log-reader.ts'
+import type { GaugeReading, GaugeSource } from '../kernel/gauges.ts'
+import { LANES } from '../message/topics.ts'
+import type { Runtime } from './runtime.ts'
+
+/** A scrape more often than this gets the lag of before: it costs requests to the broker. */
+const LAG_AGE_MS = 10_000
+
+/** What a fetch worker has in memory. */
+export function fetchGauges(fetch: { view(): FetchView }): GaugeSource {
+  return () => {
+    const { waiting, inFlight, sites, runnable, siteWaits, stalledBy, windowMessages } = fetch.view()
+    const plain = { fetch_tasks_waiting: waiting, fetch_requests_in_flight: inFlight, fetch_sites: sites } as const
+    return [
+      ...Object.entries({ ...plain, fetch_runnable_tasks: runnable, fetch_window_messages: windowMessages }).map(
+        ([name, value]) => ({ name, labels: {}, value }) as GaugeReading,
+      ),
+      ...Object.entries(siteWaits).map(([reason, value]) => ({ name: 'fetch_sites_waiting', labels: { reason }, value }) as const),
+      ...(['state-store', 'disk'] as const).map(
+        (by) => ({ name: 'fetch_stalled', labels: { by }, value: stalledBy === by ? 1 : 0 }) as const,
+      ),
+    ]
+  }
+}
+
+/** How far a group is behind, by topic, and how old its oldest message is. */
+export function lagGauges(runtime: Runtime, group: string, topics: readonly string[]): GaugeSource {
+  let known: { readonly atMono: number; readonly readings: Promise<readonly GaugeReading[]> } | undefined
+  return () => {
+    const now = runtime.clock.mono()
+    if (known === undefined || now - known.atMono > LAG_AGE_MS) known = { atMono: now, readings: readLag(runtime, group, topics) }
+    return known.readings
+  }
+}
+
+async function readLag({ admin, clock }: Runtime, group: string, topics: readonly string[]): Promise<readonly GaugeReading[]> {
+  const lags = await admin.lag(group, topics)
+  const byTopic = new Map<string, number>(topics.map((topic) => [topic, 0]))
+  for (const { topic, lag } of lags) byTopic.set(topic, (byTopic.get(topic) ?? 0) + Number(lag))
+  const oldest = await Promise.all(
+    lags.map(async (lag) => (lag.lag === 0n ? undefined : readOne(admin.session, lag, lag.committed ?? lag.low))),
+  )
+  const ages = oldest.map((message) => (message === undefined ? 0 : Math.max(0, clock.now() - message.timestamp) / 1000))
+  return [
+    ...[...byTopic].map(([topic, value]) => ({ name: 'group_lag_messages', labels: { group, topic }, value }) as const),
+    { name: 'group_oldest_seconds', labels: { group }, value: Math.max(0, ...ages) },
+  ]
+}
+
+/** Measures a group of the deployment while the runtime is open. */
+export function measureGroup(runtime: Runtime, stage: string, groupId: string): void {
+  const { topics } = runtime
+  const read: Readonly<Record<string, readonly string[]>> = {
+    fetch: LANES.map((lane) => topics.urls[lane]),
+    delay: topics.delays.map(({ topic }) => topic),
+  }
+  runtime.onClose(`gauges of ${groupId}`, runtime.gauges.add(lagGauges(runtime, groupId, read[stage] ?? [topics.html])))
+}
+
+export function measureFetch(runtime: Runtime, fetch: { view(): FetchView }): void {
+  runtime.onClose('gauges of fetch', runtime.gauges.add(fetchGauges(fetch)))
+}
+
+export function measureDelay(runtime: Runtime, delay: { readonly heldCount: number }): void {
+  const read: GaugeSource = () => [{ name: 'delay_tasks_held', labels: {}, value: delay.heldCount }]
+  runtime.onClose('gauges of delay', runtime.gauges.add(read))
+}

@@ -1,0 +1,48 @@
+import type { FetchStatus, GroupStatus, StatusReport } from './status.ts'
+
+/** A lag whose oldest message is older than this asks for a reason. */
+const OLD_SECONDS = 30
+const SITES_NAMED = 3
+
+const STALLED_BY: Readonly<Record<string, string>> = {
+  'state-store': 'fetch starts no request: the state store does not answer',
+  disk: 'fetch starts no request: the data folder has less free space than fetch.minFreeDisk',
+}
+
+/** Why something does not go on: one sentence for each reason, none where all goes on. Pure. */
+export function stallsOf(
+  known: Pick<StatusReport, 'summary' | 'fetch' | 'pausedSites' | 'isStateUp'> & { readonly fetchGroup: string },
+): readonly string[] {
+  const { summary, fetch, pausedSites, isStateUp, fetchGroup } = known
+  const stalls = isStateUp ? [] : ['the state store does not answer: fetching pauses until it does']
+  for (const group of summary) stalls.push(...groupStalls(group))
+  for (const reason of fetch?.stalledBy ?? []) stalls.push(STALLED_BY[reason] ?? `fetch starts no request: ${reason}`)
+  const lanes = summary.find(({ group }) => group === fetchGroup)
+  if (fetch !== null && lanes !== undefined) stalls.push(...fetchStalls(fetch, lanes))
+  if (pausedSites.length > 0)
+    stalls.push(`${pausedText(pausedSites)}: \`millrace sites resume\` lets ${pausedSites.length === 1 ? 'it' : 'them'} go on`)
+  return stalls
+}
+
+function groupStalls({ group, members, lag, state }: GroupStatus): string[] {
+  if (lag === 0) return []
+  if (members === 0) return [`${group}: nobody works on ${lag} messages`]
+  return state === 'Stable' ? [] : [`${group} is being divided among its members (${state})`]
+}
+
+/** A backlog that politeness holds up is no fault: more workers would not help. */
+function fetchStalls(fetch: FetchStatus, { group, lag, members, oldestSeconds }: GroupStatus): string[] {
+  if (lag === 0 || members === 0 || fetch.runnable > 0 || fetch.inFlight > 0 || fetch.stalledBy.length > 0) return []
+  const waits = Object.entries(fetch.siteWaits)
+  if (waits.length === 0)
+    return oldestSeconds !== null && oldestSeconds > OLD_SECONDS
+      ? [`${group}: ${lag} messages, and no worker of this machine has a task`]
+      : []
+  return [`${group}: all sites wait (${waits.map(([reason, count]) => `${reason} ${count}`).join(', ')}); more workers would not help`]
+}
+
+function pausedText(sites: readonly string[]): string {
+  const named = sites.slice(0, SITES_NAMED).join(', ')
+  const more = sites.length > SITES_NAMED ? ` and ${sites.length - SITES_NAMED} more` : ''
+  return `${named}${more} ${sites.length === 1 ? 'is' : 'are'} paused`
+}

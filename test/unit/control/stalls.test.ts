@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest'
+import { stallsOf } from '../../../src/control/stalls.ts'
+import type { FetchStatus, GroupStatus } from '../../../src/control/status.ts'
+
+const group = (change: Partial<GroupStatus> = {}): GroupStatus => ({
+  group: 'scrape.fetch',
+  state: 'Stable',
+  members: 1,
+  lag: 5,
+  oldestSeconds: 60,
+  ...change,
+})
+const idle: FetchStatus = { answered: 1, runnable: 0, waiting: 5, inFlight: 0, sites: 2, siteWaits: {}, stalledBy: [] }
+
+function stalls(change: Partial<Parameters<typeof stallsOf>[0]> = {}): readonly string[] {
+  return stallsOf({
+    summary: [group()],
+    fetch: { ...idle, runnable: 1 },
+    pausedSites: [],
+    isStateUp: true,
+    fetchGroup: 'scrape.fetch',
+    ...change,
+  })
+}
+
+describe('what holds a crawl up', () => {
+  it.each<[string, Partial<Parameters<typeof stallsOf>[0]>]>([
+    ['work goes on', {}],
+    ['nothing waits and nobody works', { summary: [group({ lag: 0, members: 0 })] }],
+    ['requests are under way', { fetch: { ...idle, inFlight: 1 } }],
+    ['a worker has only just begun', { fetch: idle, summary: [group({ oldestSeconds: 1 })] }],
+    ['the workers are on other machines', { fetch: null }],
+  ])('is nothing where %s', (_, change) => {
+    expect(stalls(change)).toEqual([])
+  })
+
+  it.each<[string, Partial<Parameters<typeof stallsOf>[0]>, RegExp]>([
+    ['the state store', { isStateUp: false }, /^the state store does not answer/],
+    [
+      'the state store, as a worker sees it',
+      { fetch: { ...idle, stalledBy: ['state-store'] } },
+      /starts no request: the state store does not answer/,
+    ],
+    ['the disk', { fetch: { ...idle, stalledBy: ['disk'] } }, /less free space than fetch\.minFreeDisk/],
+    ['nobody works on the group', { summary: [group({ members: 0 })], fetch: null }, /^scrape\.fetch: nobody works on 5 messages/],
+    ['a rebalance', { summary: [group({ state: 'PreparingRebalance' })] }, /is being divided among its members/],
+    [
+      'the sites',
+      { fetch: { ...idle, siteWaits: { rate: 2, breaker: 1 } } },
+      /all sites wait \(rate 2, breaker 1\); more workers would not help/,
+    ],
+    ['a worker that gets nothing', { fetch: idle }, /no worker of this machine has a task/],
+    ['an operator', { pausedSites: ['a.example'] }, /^a\.example is paused: `millrace sites resume` lets it go on/],
+    ['an operator, many times', { pausedSites: ['a', 'b', 'c', 'd', 'e'] }, /^a, b, c and 2 more are paused/],
+  ])('is %s, and said once', (_, change, text) => {
+    expect(stalls(change)).toEqual([expect.stringMatching(text)])
+  })
+})
