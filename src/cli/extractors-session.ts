@@ -53,7 +53,7 @@ export async function testOnPage(context: CommandContext, file: string, page: st
   if (report.fields.length > 0) {
     const rows = report.fields.map(({ item, field, value, sources, why }) => {
       const from = sources.find(({ reason }) => reason === undefined)
-      const place = from?.line === undefined ? '' : ` at ${from.line}:${from.column}`
+      const place = from?.line === undefined ? '' : ` at ${from.line}:${from.column} ${from.path ?? ''}`
       return [String(item), field, value === null ? '' : toJson(value), why ?? `${from?.source ?? ''}${place}`]
     })
     await context.out('')

@@ -75,33 +75,50 @@ export interface CodeExtractor<Schema extends ExtractorSchema = ExtractorSchema>
   extract(input: ExtractorInput): readonly ExtractorRecord<DataOf<Schema>>[]
 }
 
-/** Type of a record's data by its schema: fields by name; types that are no primitive are left open. */
+/**
+ * Type of a record's data by its schema: nested records, lists, maps, enums and logical types included (decimal and date are text,
+ * timestamp-millis is epoch ms). What refers to a named type by its name alone is left open.
+ */
 export type DataOf<Schema extends ExtractorSchema> = ExtractorSchema extends Schema
   ? Readonly<Record<string, unknown>>
-  : {
-      readonly [Field in RequiredField<Schema['fields'][number]> as Field['name']]: AvroValue<Field['type']>
-    } & {
-      readonly [Field in DefaultedField<Schema['fields'][number]> as Field['name']]?: AvroValue<Field['type']>
-    }
+  : FieldsOf<Schema['fields'][number]>
 
-type DefaultedField<Field extends ExtractorSchemaField> = Extract<Field, { readonly default: unknown }>
-type RequiredField<Field extends ExtractorSchemaField> = Exclude<Field, { readonly default: unknown }>
+type FieldsOf<Field extends ExtractorSchemaField> = {
+  readonly [Each in Exclude<Field, { readonly default: unknown }> as Each['name']]: AvroValue<Each['type']>
+} & {
+  readonly [Each in Extract<Field, { readonly default: unknown }> as Each['name']]?: AvroValue<Each['type']>
+}
 
-type AvroValue<Type> = Type extends 'string'
-  ? string
-  : Type extends 'int' | 'long' | 'float' | 'double'
-    ? number
-    : Type extends 'boolean'
-      ? boolean
-      : Type extends 'null'
-        ? null
-        : Type extends 'bytes'
-          ? Uint8Array
-          : Type extends readonly (infer Branch)[]
-            ? AvroValue<Branch>
-            : Type extends { readonly type: 'array'; readonly items: infer Items }
-              ? readonly AvroValue<Items>[]
-              : unknown
+interface Primitives {
+  readonly null: null
+  readonly boolean: boolean
+  readonly int: number
+  readonly long: number
+  readonly float: number
+  readonly double: number
+  readonly string: string
+  readonly bytes: Buffer
+}
+
+type AvroValue<Type> = Type extends keyof Primitives
+  ? Primitives[Type]
+  : Type extends readonly (infer Branch)[]
+    ? AvroValue<Branch>
+    : Type extends { readonly logicalType: 'decimal' | 'date' }
+      ? string
+      : Type extends { readonly type: 'array'; readonly items: infer Items }
+        ? readonly AvroValue<Items>[]
+        : Type extends { readonly type: 'map'; readonly values: infer Values }
+          ? Readonly<Record<string, AvroValue<Values>>>
+          : Type extends { readonly type: 'enum'; readonly symbols: readonly (infer Symbol)[] }
+            ? Symbol
+            : Type extends { readonly type: 'record'; readonly fields: readonly (infer Field extends ExtractorSchemaField)[] }
+              ? FieldsOf<Field>
+              : Type extends { readonly type: 'fixed' }
+                ? Buffer
+                : Type extends { readonly type: infer Inner extends keyof Primitives }
+                  ? Primitives[Inner]
+                  : unknown
 
 /** Gives the definition back, checked against its schema by the compiler. What is wrong at run time is said when the file is loaded. */
 export function defineExtractor<const Schema extends ExtractorSchema>(extractor: CodeExtractor<Schema>): CodeExtractor<Schema> {

@@ -2,11 +2,13 @@ import type { DeclarativeExtractor } from './declarative-extractor.ts'
 import type { CompiledField, FieldReading } from './language/compile-field.ts'
 import type { FieldScope } from './language/compile-source.ts'
 import type { PageView } from './page-view.ts'
+import { nodePath } from './sources/node-path.ts'
 
 /** Where the value of a field came from and, where it is empty, why. */
 export interface FieldTrace {
   /** Number of the item on the page, from 0. */
   readonly item: number
+  /** Path of the field, such as `specs[0].name`. */
   readonly field: string
   readonly value: unknown
   readonly sources: readonly SourceReport[]
@@ -22,18 +24,24 @@ export interface SourceReport {
   /** Place of the first one in the page, from 1; undefined for structured data. */
   readonly line: number | undefined
   readonly column: number | undefined
+  /** A selector that leads to it: `#main > ul > li:nth-of-type(2)`. */
+  readonly path: string | undefined
   /** Why it gives nothing; undefined: it gives a value. */
   readonly reason: string | undefined
 }
 
-/** Each field of each item of a page. Shape: the page was parsed with locations. Nested fields are part of the value of theirs. */
+/** Records of a list whose fields are traced; the value has all of them. */
+const TRACED_RECORDS = 3
+
+/** Each field of each item of a page, nested ones behind their own. Shape: the page was parsed with locations. */
 export function traceFields(extractor: DeclarativeExtractor, page: PageView): readonly FieldTrace[] {
-  return extractor.scopes(page).flatMap((scope, item) => extractor.fields.map((field) => traceField(field, scope, item)))
+  return extractor.scopes(page).flatMap((scope, item) => extractor.fields.flatMap((field) => traceField(field, scope, item, '')))
 }
 
-function traceField(field: CompiledField, scope: FieldScope, item: number): FieldTrace {
+function traceField(field: CompiledField, scope: FieldScope, item: number, prefix: string): FieldTrace[] {
   const reading: FieldReading = { failure: undefined, invalid: [] }
-  const value = field.read(scope, reading, field.name)
+  const path = `${prefix}${field.name}`
+  const value = field.read(scope, reading, path)
   const sources = field.sources.map((source): SourceReport => {
     const { matched, element, reason } = source.trace(scope)
     const place = element?.sourceCodeLocation
@@ -44,14 +52,37 @@ function traceField(field: CompiledField, scope: FieldScope, item: number): Fiel
       matched,
       line: place?.startLine,
       column: place?.startCol,
-      reason: matched === 0 ? 'it matches nothing' : (reason ?? (empty ? 'what it matches is empty' : undefined)),
+      path: element === undefined ? undefined : nodePath(element),
+      reason: reason ?? (matched === 0 ? 'it matches nothing' : empty ? 'what it matches is empty' : undefined),
     }
   })
-  return { item, field: field.name, value, sources, why: whyEmpty(field, value, sources, reading) }
+  const own = { item, field: path, value, sources, why: whyEmpty(field, scope, value, sources, reading) }
+  return [own, ...nestedTraces(field, scope, item, path)]
 }
 
-function whyEmpty(field: CompiledField, value: unknown, sources: readonly SourceReport[], reading: FieldReading): string | undefined {
+function nestedTraces(field: CompiledField, scope: FieldScope, item: number, path: string): FieldTrace[] {
+  const { nested, sources, definition, condition } = field
+  if (nested === undefined || condition?.holds(scope) === false) return []
+  const isList = definition.type.kind === 'list'
+  for (const source of sources) {
+    const scopes = source.scopes(scope, isList ? TRACED_RECORDS : 1)
+    if (scopes.length === 0) continue
+    return scopes.flatMap((inner, index) => nested.flatMap((own) => traceField(own, inner, item, `${path}${isList ? `[${index}]` : ''}.`)))
+  }
+  return []
+}
+
+function whyEmpty(
+  field: CompiledField,
+  scope: FieldScope,
+  value: unknown,
+  sources: readonly SourceReport[],
+  reading: FieldReading,
+): string | undefined {
   const { default: fallback } = field.definition
+  if (field.condition?.holds(scope) === false) {
+    return `${value === null ? 'null' : 'the default'}, since it counts only where ${field.condition.text}, which is not so`
+  }
   const gave = sources.some(({ reason }) => reason === undefined) && reading.failure === undefined && reading.invalid.length === 0
   if (value !== null && (gave || fallback === undefined)) return undefined
   const reasons = sources.map(({ source, reason }) => `${source}: ${reason ?? reading.invalid[0]?.problem ?? 'nothing but empty fields'}`)

@@ -16,7 +16,13 @@ function traces(fields: string, html: string): readonly FieldTrace[] {
 describe('the trace of a field', () => {
   it('says which node gave the value, and how many match', () => {
     expect(traces('{ x: p }', '<h1>\n</h1>\n <p>one</p><p>two</p>')).toEqual([
-      { item: 0, field: 'x', value: 'one', sources: [{ source: 'p', matched: 2, line: 3, column: 2, reason: undefined }], why: undefined },
+      {
+        item: 0,
+        field: 'x',
+        value: 'one',
+        sources: [{ source: 'p', matched: 2, line: 3, column: 2, path: 'html > body > p:nth-of-type(1)', reason: undefined }],
+        why: undefined,
+      },
     ])
   })
 
@@ -29,7 +35,41 @@ describe('the trace of a field', () => {
     ['{ x: { select: p, type: int, required: true } }', 'missing and required, since p: "one" is no number'],
     ['{ x: { select: h2, default: d } }', 'the default, since h2: it matches nothing'],
     ['{ x: { any: [h2, { jsonld: A.b }] } }', 'null, since h2: it matches nothing; jsonld A.b: it matches nothing'],
+    ['{ x: { select: p, when: h2 } }', 'null, since it counts only where there is h2, which is not so'],
+    [
+      '{ x: { any: [{ select: p, when: { select: b, not: true } }] } }',
+      'null, since p: it counts only where there is no b, which is not so',
+    ],
+    ["{ x: { select: p, transform: { remove: '.' } } }", 'null, since p: its transforms leave nothing of "one"'],
   ])('says why %s is empty', (fields, why) => {
     expect(traces(fields, '<p>one</p><b> </b>')[0]?.why).toBe(why)
+  })
+
+  it('leads to the node from the nearest id, and shows the fields of nested records', () => {
+    const html = '<ul id=l><li><b>1</b><li><i>x</i><b>2</b></ul><table><tr><td>a</table>'
+    expect(
+      traces('{ x: { select: li, type: list, fields: { n: b, m: i } } }', html).map(({ field, value, sources }) => [
+        field,
+        value,
+        sources[0]?.path,
+      ]),
+    ).toEqual([
+      [
+        'x',
+        [
+          { n: '1', m: null },
+          { n: '2', m: 'x' },
+        ],
+        '#l > li:nth-of-type(1)',
+      ],
+      ['x[0].n', '1', '#l > li:nth-of-type(1) > b'],
+      ['x[0].m', null, undefined],
+      ['x[1].n', '2', '#l > li:nth-of-type(2) > b'],
+      ['x[1].m', 'x', '#l > li:nth-of-type(2) > i'],
+    ])
+    const [, cell] = traces('{ x: { table: table, fields: { y: { column: Price } } } }', `${html}<p>`)
+    expect(cell).toBeUndefined()
+    const [, missing] = traces('{ x: { table: table, fields: { y: { column: Price } } } }', '<table><tr><th>Name<tr><td>a</table>')
+    expect(missing?.why).toBe('null, since column Price: the table has no such column')
   })
 })
