@@ -1,6 +1,9 @@
 import { existsSync } from 'node:fs'
-import { checkExtractor, type TrialTarget, tryExtractor } from '../control/extractor-trial.ts'
+import type { Config } from '../config/options.ts'
+import { checkExtractor, diffExtractors, type ExtractorDiff, type TrialOptions, tryExtractor } from '../control/extractor-trial.ts'
+import { watchExtractor } from '../control/extractor-watch.ts'
 import { Runtime } from '../control/runtime.ts'
+import type { TrialTarget } from '../control/trial-pages.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
@@ -33,14 +36,8 @@ export async function testOnPage(context: CommandContext, file: string, page: st
   const { config } = context.loadConfig()
   const report = await tryExtractor({
     file,
-    target: targetOf(page, url, `${config['topics.prefix']}html`),
-    config,
-    version,
-    clock: systemClock,
-    openRuntime: () =>
-      Runtime.open({ config, owner: 'millrace extractors test', clock: systemClock, observer: context.observer, signal: context.draining }),
-    onOutput: (text) => context.note(text),
-    signal: context.draining,
+    target: targetOf(page, url, htmlOf(config)),
+    ...trialOf(context, config, version, 'test'),
   })
   if (report.failure !== undefined) context.setExitCode(1)
   if (context.globals.json) {
@@ -67,16 +64,104 @@ export async function testOnPage(context: CommandContext, file: string, page: st
   for (const note of report.notes) context.note(`note: ${toJson(note)}`)
 }
 
+/** `extractors diff`: the fields that change from one file to the other, on the pages given. Ends with 1 where something does. */
+export async function diffOnPages(
+  context: CommandContext,
+  files: { readonly before: string; readonly after: string },
+  pages: readonly string[],
+  url: string,
+  version: string,
+): Promise<void> {
+  const { config } = context.loadConfig()
+  const targets = pages.map((page) => targetOf(page, url, htmlOf(config)))
+  const diff = await diffExtractors(files, targets, trialOf(context, config, version, 'diff'))
+  if (diff.changes.length > 0 || diff.incompatible.length > 0) context.setExitCode(1)
+  if (context.globals.json) {
+    await context.out(toJson(diff))
+    return
+  }
+  for (const problem of diff.incompatible) await context.out(`the schema can not follow the other one: ${problem}`)
+  await showChanges(context, diff, diff.pages)
+}
+
+/** `extractors watch`: at every save, the fields that changed on the pages given; until Ctrl-C. */
+export async function watchOnPages(
+  context: CommandContext,
+  file: string,
+  pages: readonly string[],
+  url: string,
+  version: string,
+): Promise<void> {
+  const { config } = context.loadConfig()
+  const targets = pages.map((page) => targetOf(page, url, htmlOf(config)))
+  let isFirst = true
+  for await (const update of watchExtractor(file, targets, trialOf(context, config, version, 'watch'))) {
+    if (context.globals.json) await context.out(toJson(update))
+    else if (update.kind === 'problems') for (const problem of update.problems) await context.out(problem)
+    else {
+      if (isFirst) context.note(`watching ${file} on ${update.pages} pages; Ctrl-C ends it`)
+      else context.note(`${file} was saved`)
+      if (update.failures > 0) context.note(`${update.failures} pages give a dead letter`)
+      await showChanges(context, update, update.pages)
+    }
+    isFirst = false
+  }
+}
+
+/** What a terminal holds; --json has all of them. */
+const MOST_CHANGES = 40
+
+async function showChanges(context: CommandContext, changes: Changes, pages: number): Promise<void> {
+  const { records, fields } = changes
+  const perField = Object.entries(fields).map(([field, count]) => `${field === '' ? 'whole records' : field} ${count}`)
+  const what = perField.length === 0 ? 'nothing changed' : `changed: ${perField.join(', ')}`
+  await context.out(`${pages} pages, ${records.before} records before, ${records.after} after; ${what}`)
+  if (changes.changes.length === 0) return
+  const rows = changes.changes
+    .slice(0, MOST_CHANGES)
+    .map(({ url, key, field, before, after }) => [key === '' ? url : key, field ?? '', shown(before), shown(after)])
+  await context.out(
+    renderTable(
+      [{ title: 'KEY', flexible: true }, { title: 'FIELD' }, { title: 'BEFORE', flexible: true }, { title: 'AFTER', flexible: true }],
+      rows,
+    ),
+  )
+  if (changes.changes.length > MOST_CHANGES) context.note(`and ${changes.changes.length - MOST_CHANGES} more; --json shows all`)
+}
+
+type Changes = Pick<ExtractorDiff, 'records' | 'fields' | 'changes'>
+
+function shown(value: unknown): string {
+  return value === null ? '' : toJson(value)
+}
+
+function htmlOf(config: Config): string {
+  return `${config['topics.prefix']}html`
+}
+
+function trialOf(context: CommandContext, config: Config, version: string, command: string): Omit<TrialOptions, 'file' | 'target'> {
+  const owner = `millrace extractors ${command}`
+  return {
+    config,
+    version,
+    clock: systemClock,
+    openRuntime: () => Runtime.open({ config, owner, clock: systemClock, observer: context.observer, signal: context.draining }),
+    onOutput: (text) => context.note(text),
+    signal: context.draining,
+  }
+}
+
 function targetOf(page: string, url: string, html: string): TrialTarget {
   if (/^https?:\/\//i.test(page)) {
     if (!URL.canParse(page)) throw new MillraceError('USAGE', `${JSON.stringify(page)} is no URL`)
     return { kind: 'url', url: page }
   }
-  const stored = /^(?:(.+):)?(\d+):(\d+)$/.exec(page)
+  const stored = /^(?:(.+):)?(\d+):(\d+)(?:\.\.(\d+))?$/.exec(page)
   if (stored !== null && !existsSync(page)) {
     if (stored[1] !== undefined && stored[1] !== html && stored[1] !== 'html')
       throw new MillraceError('USAGE', `pages lie on ${html}, not on ${stored[1]}`)
-    return { kind: 'stored', partition: Number(stored[2]), offset: BigInt(stored[3] ?? 0) }
+    const until = stored[4] === undefined ? {} : { until: BigInt(stored[4]) }
+    return { kind: 'stored', partition: Number(stored[2]), offset: BigInt(stored[3] ?? 0), ...until }
   }
   if (!URL.canParse(url)) throw new MillraceError('USAGE', `--url: ${JSON.stringify(url)} is no URL`)
   return { kind: 'file', path: page, url }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
+import type { ErrorCode } from '../kernel/errors.ts'
 import { silentObserver } from '../kernel/observe.ts'
 import { decideCharset, decodeText } from '../message/charset.ts'
 import type { Page } from '../message/generated/types.ts'
@@ -32,16 +33,39 @@ export interface TestReport {
   /** It would read this page in a crawl; it is run in any case. */
   readonly matches: boolean
   readonly records: readonly { readonly key: string; readonly record: Readonly<Record<string, unknown>> }[]
-  readonly failure: { readonly code: string; readonly message: string; readonly field: string | undefined } | undefined
+  readonly failure: { readonly code: ErrorCode; readonly message: string; readonly field: string | undefined } | undefined
   /** Empty for code extractors. */
   readonly fields: readonly FieldTrace[]
   /** JSON-LD of the page that was repaired or left out. */
   readonly notes: readonly JsonLdNote[]
 }
 
+/** What an extractor made of one page. */
+export interface PageRun {
+  readonly url: string
+  readonly records: readonly { readonly key: string; readonly record: Readonly<Record<string, unknown>> }[]
+  readonly failure: { readonly code: ErrorCode; readonly message: string; readonly field: string | undefined } | undefined
+}
+
 /** Runs an extractor on one page as the stage would, under its limits, and tells of a declarative one where each value came from. */
 export async function testExtractor(input: TestInput): Promise<TestReport> {
-  const { extractor, page, source, envelopeText, pageTimeoutMs, pageMemoryBytes, clock, onOutput } = input
+  const { extractor, page, source, ...rest } = input
+  const [run] = await runOnPages({ extractor, pages: [{ page, source }], ...rest })
+  const { records = [], failure } = run ?? {}
+  return {
+    matches: extractor.matches(page),
+    records,
+    failure,
+    // A page that does not end the process in time is not looked at here either.
+    ...(failure === undefined || failure.field !== undefined ? traced(extractor, page) : { fields: [], notes: [] }),
+  }
+}
+
+/** Runs an extractor on some pages, one after the other, as the stage would. */
+export async function runOnPages(
+  input: Omit<TestInput, 'page' | 'source'> & { readonly pages: readonly Pick<TestInput, 'page' | 'source'>[] },
+): Promise<readonly PageRun[]> {
+  const { extractor, pages, envelopeText, pageTimeoutMs, pageMemoryBytes, clock, onOutput } = input
   const host = new ExtractorHost({
     extractors: [extractor],
     envelopeText,
@@ -53,21 +77,25 @@ export async function testExtractor(input: TestInput): Promise<TestReport> {
     framing: () => Buffer.alloc(0),
     ...(onOutput === undefined ? {} : { onOutput }),
   })
-  let results: readonly ExtractionResult[]
   await host.start()
   try {
-    results = await host.extract({ page, source, extractors: [extractor.name], extractedAt: clock.now(), replayId: null })
+    const runs: PageRun[] = []
+    for (const { page, source } of pages) {
+      const [result] = await host.extract({ page, source, extractors: [extractor.name], extractedAt: clock.now(), replayId: null })
+      runs.push(runOf(extractor, page, result))
+    }
+    return runs
   } finally {
     await host.stop({ mode: 'abort', timeoutMs: 0 })
   }
-  const [result] = results
+}
+
+function runOf(extractor: LoadedExtractor, page: Page, result: ExtractionResult | undefined): PageRun {
   const records = result?.kind === 'records' ? result.records : []
   return {
-    matches: extractor.matches(page),
+    url: page.finalUrl,
     records: records.map(({ key, value }) => ({ key, record: extractor.schema.decode(value) as Readonly<Record<string, unknown>> })),
     failure: result?.kind === 'failure' ? { code: result.code, message: result.message, field: result.field } : undefined,
-    // A page that does not end the process in time is not looked at here either.
-    ...(result?.kind === 'records' || result?.field !== undefined ? traced(extractor, page) : { fields: [], notes: [] }),
   }
 }
 

@@ -23,5 +23,29 @@ export const extractorsCommand: CommandDefinition = (contextOf) => {
       const { testOnPage } = await import('../extractors-session.ts')
       await testOnPage(contextOf(running), file, page, flags.url, packageVersion())
     })
+  const pages = 'saved pages, URLs (fetched once), or stored ones: TOPIC:PARTITION:OFFSET, TOPIC:PARTITION:FROM..TO'
+  command
+    .command('diff')
+    .description('run two extractors on the same pages and show what changes; ends with 1 where something does')
+    .argument('<old>', 'extractor file')
+    .argument('<new>', 'extractor file')
+    .argument('<page...>', pages)
+    .option('--url <url>', 'URL of saved pages: links are resolved against it', 'http://localhost/')
+    .addHelpText('after', '\nExample:\n  millrace extractors diff book.yaml book2.yaml scrape.html:2:0..99')
+    .action(async (before: string, after: string, on: string[], flags: { url: string }, running: Command) => {
+      const { diffOnPages } = await import('../extractors-session.ts')
+      await diffOnPages(contextOf(running), { before, after }, on, flags.url, packageVersion())
+    })
+  command
+    .command('watch')
+    .description('run an extractor on the same pages at every save and show the fields that changed; until Ctrl-C')
+    .argument('<file>', 'extractor file')
+    .argument('<page...>', pages)
+    .option('--url <url>', 'URL of saved pages: links are resolved against it', 'http://localhost/')
+    .addHelpText('after', '\nExample:\n  millrace extractors watch book.yaml pages/*.html')
+    .action(async (file: string, on: string[], flags: { url: string }, running: Command) => {
+      const { watchOnPages } = await import('../extractors-session.ts')
+      await watchOnPages(contextOf(running), file, on, flags.url, packageVersion())
+    })
   return command
 }

@@ -4,7 +4,7 @@ import type { Element } from 'domhandler'
 const MAX_STEPS = 12
 
 /**
- * A selector that leads to an element, for people: `#main > ul > li:nth-of-type(2)`. It begins at the nearest id above it. Shape: in
+ * A selector that leads to an element, for people: `#main > ul > li:nth-of-type(2)`. It begins at the nearest id above it, or at the body. Shape: in
  * a page that gives an id twice, or nests without end, it may lead to several.
  */
 export function nodePath(element: Element): string {
@@ -14,6 +14,8 @@ export function nodePath(element: Element): string {
     const { id } = at.attribs
     if (id !== undefined && /^[A-Za-z_][\w-]*$/.test(id)) return [`#${id}`, ...steps].join(' > ')
     steps.unshift(`${escaped(at.name)}${position(at)}`)
+    // What is above the body is that of every page.
+    if (at.name === 'body') break
     at = parentOf(at)
   }
   return steps.join(' > ')

@@ -20,7 +20,7 @@ describe('the trace of a field', () => {
         item: 0,
         field: 'x',
         value: 'one',
-        sources: [{ source: 'p', matched: 2, line: 3, column: 2, path: 'html > body > p:nth-of-type(1)', reason: undefined }],
+        sources: [{ source: 'p', matched: 2, line: 3, column: 2, path: 'body > p:nth-of-type(1)', reason: undefined }],
         why: undefined,
       },
     ])
