@@ -23,7 +23,7 @@ export interface ThroughputOptions {
   readonly concurrency: number
 }
 
-interface Round {
+export interface Round {
   readonly pagesPerCpuSecond: number
   readonly pagesPerSecond: number
   readonly brokerCpuMs: number
@@ -51,7 +51,7 @@ export async function fetchThroughput(broker: BenchBroker, options: ThroughputOp
         const store = name === 'bare loop, zstd' ? 'zstd' : 'packed'
         const figures =
           name === 'fetch stage'
-            ? await stageRound(deployment, broker, site, options)
+            ? await stageRound(deployment, broker, site, options.pages)
             : await bareRound(deployment, broker, site, { ...options, store, ...(zstd === undefined ? {} : { zstdFolder: zstd }) })
         rounds.get(name)?.push(figures)
       }
@@ -63,8 +63,9 @@ export async function fetchThroughput(broker: BenchBroker, options: ThroughputOp
   return report(rounds, options)
 }
 
-async function stageRound(deployment: FetchDeployment, broker: BenchBroker, site: BenchSite, options: ThroughputOptions): Promise<Round> {
-  const perHost = Math.ceil(options.pages / HOSTS)
+/** The fetch stage over so many pages, measured and verified. */
+export async function stageRound(deployment: FetchDeployment, broker: BenchBroker, site: BenchSite, pages: number): Promise<Round> {
+  const perHost = Math.ceil(pages / HOSTS)
   const before = await deployment.pageCount()
   await deployment.produce(
     Array.from({ length: perHost }, (_, index) =>

@@ -1,3 +1,4 @@
+import { fetchCrawlee } from './fetch-crawlee.ts'
 import { BenchBroker } from './fetch-deployment.ts'
 import { fetchFairness } from './fetch-fairness.ts'
 import { fetchIsolation } from './fetch-isolation.ts'
@@ -17,6 +18,7 @@ const BENCHES: Readonly<Record<string, Readonly<Record<string, Bench>>>> = {
     fairness: (broker) => fetchFairness(broker, 40),
     pace: (broker) => fetchPace(broker, 60),
     isolation: (broker) => fetchIsolation(broker, { hugeTasks: 100_000, seconds: 40 }),
+    crawlee: (broker, rounds) => fetchCrawlee(broker, { rounds, pages: 4_000 }),
     memory: (broker) => fetchMemory(broker, { many: 1_000_000, seconds: 60 }),
     latency: (broker, rounds) => fetchThroughput(broker, { rounds, pages: 4_000, latencyMs: 200, concurrency: 64 }),
   },
