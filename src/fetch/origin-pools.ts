@@ -50,9 +50,9 @@ export class OriginPools {
     this.#tls = options.ca === undefined ? undefined : { secureContext: createSecureContext({ ca: [...rootCertificates, options.ca] }) }
   }
 
-  /** `pinned`: the only address that is connected to. A proxy looks the name up itself, and is not held to it. */
+  /** `pinned`: the only address that is connected to, or that a proxy is sent to. */
   of(origin: string, connectMs: number, proxy: ForwardProxy | undefined, pinned?: string): OriginPool {
-    const key = `${origin} ${connectMs} ${proxy?.id ?? pinned ?? ''}`
+    const key = `${origin} ${connectMs} ${pinned ?? ''} ${proxy?.id ?? ''}`
     const known = this.#pools.get(key)
     if (known !== undefined) {
       this.#pools.delete(key)
@@ -63,7 +63,7 @@ export class OriginPools {
     const { policy, lookup, http2, clock } = this.#options
     const guard = {
       policy,
-      lookup: pinned === undefined || proxy !== undefined ? lookup : pinnedLookup(pinned),
+      lookup: pinned === undefined ? lookup : pinnedLookup(pinned),
       connectMs,
       tls: this.#tls,
       allowH2: http2,

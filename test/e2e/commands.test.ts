@@ -60,6 +60,19 @@ describe('produce and consume', () => {
     expect(new Set(urls.map(({ taskId }) => taskId)).size).toBe(2)
   })
 
+  it('write method, headers and body of the request', async () => {
+    const file = join(cwd, 'body.bin')
+    writeFileSync(file, Buffer.from([0x61, 0x3d, 0xff]))
+    await cli('produce', 'http://post.example.test/', '--crawl', 'c-post', '--body-file', file, '--header', 'content-type: text/plain')
+    await cli('produce', 'http://put.example.test/', '--crawl', 'c-post', '--method', 'PUT', '--body', 'é')
+    const consumed = lines<{ value: { method: string; body: string; headers: object } }>(await cli('consume', 'urls', '--crawl', 'c-post'))
+    const tasks = consumed.map(({ value: { method, body, headers } }) => ({ method, body, headers }))
+    expect(tasks.sort((a, b) => a.method.localeCompare(b.method))).toEqual([
+      { method: 'POST', body: 'YT3/', headers: { 'content-type': 'text/plain' } },
+      { method: 'PUT', body: 'w6k=', headers: {} },
+    ])
+  })
+
   it('take a list from standard input as it comes, and keep what was written when they are interrupted', async () => {
     const running = startCli(['produce', '--file', '-', '--crawl', 'c2', ...scope], {
       cwd,
@@ -191,6 +204,10 @@ describe('mistakes', () => {
     [['produce', 'http://a.test/', '--expires', '2020-01-01'], 'is not after now'],
     [['produce', 'http://a.test/', '--header', 'no colon'], "is not 'name: value'"],
     [['produce', 'http://a.test/', '--header', 'a: b\r\nc: d'], 'no header can carry'],
+    [['produce', 'http://a.test/', '--method', 'CONNECT'], 'is no method for a page'],
+    [['produce', 'http://a.test/', '--body', 'x', '--body-file', 'y'], 'not both'],
+    [['produce', 'http://a.test/', '--body-file', 'no-such-file'], 'no such file'],
+    [['produce', '--file', '-', '--body-file', '-'], 'can not both be standard input'],
     [['produce', 'http://a.test/', '--lane', 'fast'], 'Allowed choices are high, normal, low'],
     [['dead-letters', 'show', 'x'], 'is not PARTITION:OFFSET'],
     [['consume', '--from-beginning', '--from', '1h'], 'give one of'],

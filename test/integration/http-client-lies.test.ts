@@ -153,6 +153,23 @@ describe('an answer that takes its time', () => {
     expect(results.filter(({ totalMs }) => totalMs >= limits.totalMs)).toEqual([])
   })
 
+  it('is given up where TLS does not come to stand', async () => {
+    const { createServer } = await import('node:net')
+    const server = createServer((socket) => socket.on('error', () => undefined))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as { port: number }
+    const asked = client.request({
+      url: new URL(`https://silent-tls.test:${port}/`),
+      method: 'GET',
+      headers: {},
+      limits: { ...limits, connectMs: 300 },
+      keepBody: () => true,
+      signal: new AbortController().signal,
+    })
+    expect(await asked).toMatchObject({ kind: 'failure', reason: 'connect-timeout' })
+    server.close()
+  })
+
   it('is given up while it is connected', async () => {
     const slow = new HttpClient({ ...options, lookup: () => undefined, resolve: {} })
     const asked = slow.request({
