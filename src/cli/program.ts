@@ -2,6 +2,7 @@ import { Command, Option } from 'commander'
 import { type CommandDefinition, collect, packageVersion } from './command-definition.ts'
 import { blobsCommand } from './commands/blobs.ts'
 import { doctorCommand, downCommand, upCommand } from './commands/broker.ts'
+import { completionCommand } from './commands/completion.ts'
 import { configCommand } from './commands/config.ts'
 import { consumeCommand } from './commands/consume.ts'
 import { deadLettersCommand } from './commands/dead-letters.ts'
@@ -41,6 +42,7 @@ const COMMANDS: readonly CommandDefinition[] = [
   upCommand,
   downCommand,
   exampleCommand,
+  completionCommand,
 ]
 
 export function buildProgram(contextOf: ContextOf): Command {
