@@ -10,6 +10,7 @@ import { exampleCommand } from './commands/example.ts'
 import { extractorsCommand } from './commands/extractors.ts'
 import { auditCommand, explainCommand, lineageCommand, schemasCommand, statusCommand } from './commands/ledger.ts'
 import { produceCommand } from './commands/produce.ts'
+import { promoteCommand } from './commands/promote.ts'
 import { replayCommand } from './commands/replay.ts'
 import { runCommand } from './commands/run.ts'
 import { sitesCommand } from './commands/sites.ts'
@@ -27,6 +28,7 @@ const COMMANDS: readonly CommandDefinition[] = [
   ...stageCommands,
   consumeCommand,
   replayCommand,
+  promoteCommand,
   extractorsCommand,
   topicsCommand,
   schemasCommand,

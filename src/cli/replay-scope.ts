@@ -35,7 +35,10 @@ export async function extractorOf(config: Config, given: string, option = '--ext
     if (extractor !== undefined) return extractor
   }
   const configured = await loadConfigured(envelope, config.extractors)
-  const found = configured.find(({ name }) => name === given)
+  // Of several versions the one that is named, `book:2`, else the newest: it is the one to be looked at.
+  const found = configured
+    .filter(({ name, version }) => name === given || `${name}:${version}` === given)
+    .toSorted((a, b) => b.version - a.version)[0]
   if (found !== undefined) return found
   const names = configured.map(({ name }) => name)
   const near = nearestName(given, names)

@@ -11,6 +11,7 @@ import { serveMetricsOf } from './serve-metrics.ts'
 export interface StageSession {
   readonly stage: StageName
   readonly group: string | undefined
+  readonly candidate?: boolean
   readonly drainTimeout: string
   readonly version: string
 }
@@ -31,6 +32,7 @@ export async function openStage(context: CommandContext, config: Config, session
     await runStage(runtime, {
       stage: session.stage,
       ...(session.group === undefined ? {} : { group: session.group }),
+      ...(session.candidate === true ? { candidate: true } : {}),
       extractors,
       drainTimeoutMs,
       version: session.version,

@@ -16,6 +16,7 @@ import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
 import { applyTopics } from './topics.ts'
 import { startUrlsRetention } from './urls-retention.ts'
+import { activeExtractors } from './versions.ts'
 import { listenForCommands } from './worker-socket.ts'
 
 export interface RunOptions {
@@ -70,12 +71,13 @@ export function run(runtime: Runtime, options: RunOptions): Promise<RunReport> {
   return runtime.scoped(() => runScoped(runtime, options))
 }
 
-async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunReport> {
+async function runScoped(runtime: Runtime, given: RunOptions): Promise<RunReport> {
   const lock = acquireRunLock(runtime.dataDir, 'millrace run')
   runtime.onClose('run lock', () => lock.release())
   const startedMono = runtime.clock.mono()
   await evictDeadMembers(runtime)
-  await prepareTopics(runtime, options.extractors)
+  await prepareTopics(runtime, given.extractors)
+  const options = { ...given, extractors: await activeExtractors(runtime, given.extractors) }
   await announceExtractors(runtime, options.extractors)
   const crawlId = options.seeds === undefined ? options.crawlId : (options.crawlId ?? uuidV7(runtime.clock))
   const output = await RecordOutput.start(runtime, recordTopics(runtime, options.extractors), crawlId, options.writeRecord)

@@ -56,7 +56,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   const recordsTopic = options.out ?? `${topics.records}.shadow.${options.replayId}`
   const { name, version } = options.extractor
   const request: ReplayRequest = { replayId: options.replayId, groupId, extractor: name, extractorVersion: version, filter: options.filter }
-  await createShadowTopic(runtime, recordsTopic)
+  await createRecordsTopic(runtime, recordsTopic)
   await announceExtractors(runtime, [options.extractor])
   await announce(runtime, { kind: 'request', subject: subject.replay(options.replayId), payload: request })
   const ranges = new Map(options.plan.partitions.map(({ partition, from, until }) => [partition, { from, until }] as const))
@@ -115,7 +115,8 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   }
 }
 
-async function createShadowTopic(runtime: Runtime, topic: string): Promise<void> {
+/** A topic of records beside the common one; does nothing where it is there. */
+export async function createRecordsTopic(runtime: Runtime, topic: string): Promise<void> {
   const existing = new Set(await runtime.admin.listTopics())
   if (existing.has(topic)) return
   const definition = runtime.wantedTopics([topic]).find((wanted) => wanted.topic === topic)

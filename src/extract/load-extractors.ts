@@ -30,18 +30,25 @@ export interface LoadedExtractor extends ExtractorSummary {
 /** Loading a code extractor is bounded as a page is. */
 const DESCRIBE_MEMORY_BYTES = 268_435_456
 
-/** Shape: in the order given; envelopeText is schemas/RecordEnvelope.avsc. Errors: EXTRACTOR_INVALID, one line a problem. */
+/** Shape: in the order given, several versions of a name may be there; envelopeText is schemas/RecordEnvelope.avsc. Errors: EXTRACTOR_INVALID, one line a problem. */
 export async function loadExtractors(files: readonly string[], envelopeText: string): Promise<readonly LoadedExtractor[]> {
   const loaded: LoadedExtractor[] = []
   for (const file of files) loaded.push(await loadExtractor(file, envelopeText))
   const byTypeName = new Map<string, LoadedExtractor>()
+  const byVersion = new Map<string, LoadedExtractor>()
   for (const extractor of loaded) {
-    const typeName = pascalName(extractor.name)
+    const { file, name, version } = extractor
+    const same = byVersion.get(`${name}:${version}`)
+    if (same !== undefined)
+      throw new MillraceError(
+        'EXTRACTOR_INVALID',
+        `${file}:1:1 has the name ${name} and version ${version}, which ${same.file} has already`,
+      )
+    byVersion.set(`${name}:${version}`, extractor)
+    const typeName = pascalName(name)
     const other = byTypeName.get(typeName)
-    if (other !== undefined) {
-      const what = other.name === extractor.name ? `the name ${extractor.name}` : `the schema name ${typeName}`
-      throw new MillraceError('EXTRACTOR_INVALID', `${extractor.file}:1:1 has ${what}, which ${other.file} has already`)
-    }
+    if (other !== undefined && other.name !== name)
+      throw new MillraceError('EXTRACTOR_INVALID', `${file}:1:1 has the schema name ${typeName}, which ${other.file} has already`)
     byTypeName.set(typeName, extractor)
   }
   return loaded

@@ -14,6 +14,8 @@ export const subject = {
   schema: (fingerprint: string): string => `schema:${fingerprint}`,
   extractor: (name: string, version: number): string => `extractor:${name}:${version}`,
   crawl: (crawlId: string): string => `crawl:${crawlId}`,
+  /** Which version of an extractor works. */
+  promoted: (name: string): string => `promoted:${name}`,
   /** Marks of dead letters that are dealt with; each of them a subject of its own, so that none supersedes another. */
   deadLetters: (markId: string): string => `dead-letters:${markId}`,
 } as const
@@ -25,6 +27,7 @@ export type Subject =
   | { readonly kind: 'schema'; readonly fingerprint: string }
   | { readonly kind: 'extractor'; readonly name: string; readonly version: number }
   | { readonly kind: 'crawl'; readonly crawlId: string }
+  | { readonly kind: 'promoted'; readonly name: string }
   | { readonly kind: 'dead-letters'; readonly markId: string }
 
 /** Shape: undefined for a subject that this version does not know: it is passed over, never an error. */
@@ -42,6 +45,8 @@ export function parseSubject(text: string): Subject | undefined {
       return { kind: 'schema', fingerprint: rest }
     case 'crawl':
       return { kind: 'crawl', crawlId: rest }
+    case 'promoted':
+      return { kind: 'promoted', name: rest }
     case 'dead-letters':
       return { kind: 'dead-letters', markId: rest }
     case 'extractor': {

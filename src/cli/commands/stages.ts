@@ -4,6 +4,7 @@ import { type CommandDefinition, collect, packageVersion } from '../command-defi
 
 interface StageFlags {
   readonly group?: string
+  readonly candidate?: boolean
   readonly extractor?: readonly string[]
   readonly drainTimeout: string
 }
@@ -23,13 +24,21 @@ function stageCommand(stage: StageName, description: string): CommandDefinition 
       .option('--drain-timeout <duration>', 'how long the first Ctrl-C may take', '30s')
       .addHelpText('after', `\nExample:\n  millrace ${stage} --brokers kafka:9092 --redis redis://redis:6379`)
     if (stage === 'extract') command.option('--group <name>', 'a group of extract.groups; all other extractors where not given')
+    if (stage === 'extract')
+      command.option('--candidate', 'one extractor beside the live ones: group and topic of its own, from the first stored page')
     if (stage === 'extract' || stage === 'frontier') command.option('--extractor <file>', 'extractor file; may be repeated', collect, [])
     return command.action(async (flags: StageFlags, running: Command) => {
       const context = contextOf(running)
       const files = flags.extractor ?? []
       const loaded = context.loadConfig(files.length === 0 ? {} : { extractors: files })
       const { openStage } = await import('../stage-session.ts')
-      await openStage(context, loaded.config, { stage, group: flags.group, drainTimeout: flags.drainTimeout, version: packageVersion() })
+      await openStage(context, loaded.config, {
+        stage,
+        group: flags.group,
+        candidate: flags.candidate === true,
+        drainTimeout: flags.drainTimeout,
+        version: packageVersion(),
+      })
     })
   }
 }

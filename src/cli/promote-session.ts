@@ -1,0 +1,36 @@
+import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { promote } from '../control/versions.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import { createSchemaStore } from '../message/schema-store.ts'
+import type { CommandContext } from './context.ts'
+import { counted, toJson } from './render.ts'
+import { withRuntime } from './with-runtime.ts'
+
+export interface PromoteFlags {
+  readonly extractor?: readonly string[]
+  readonly force?: string
+}
+
+export async function promoteVersion(context: CommandContext, what: string, flags: PromoteFlags): Promise<void> {
+  const match = /^([a-z][a-z0-9-]{0,47}):(\d{1,9})$/.exec(what)
+  if (match === null) throw new MillraceError('USAGE', `${JSON.stringify(what)} is not NAME:VERSION, like book:2`)
+  const files = flags.extractor ?? []
+  const { config } = context.loadConfig(files.length === 0 ? {} : { extractors: files })
+  const loaded = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors)
+  await withRuntime(context, config, 'millrace promote', async (runtime) => {
+    const request = { loaded, name: match[1] ?? '', version: Number(match[2]), force: flags.force, signal: context.draining }
+    const report = await promote(runtime, request)
+    if (report.others.length > 0) context.setExitCode(3)
+    if (context.globals.json) {
+      await context.out(toJson(report))
+      return
+    }
+    const { extractor, version, previous, running, others } = report
+    await context.out(`${extractor} version ${version} is promoted; ${counted(running.length, 'live worker')} of it run it`)
+    for (const { pid, host, extractors } of others)
+      await context.out(
+        `process ${pid} on ${host} runs version ${extractors[extractor]}: it has no file of version ${version}, restart it with one`,
+      )
+    if (previous !== null) await context.out(`back: millrace promote ${extractor}:${previous}`)
+  })
+}

@@ -1,0 +1,68 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { lines } from '../support/cli.ts'
+import { Deployment } from '../support/deployment.ts'
+import { eventually } from '../support/eventually.ts'
+import { BOOK_1, BOOK_2, BOOK_BAD, caughtUp, range, storePages } from '../support/stored-shop.ts'
+
+let deployment: Deployment
+
+afterAll(() => deployment.close())
+
+const FILES = ['book.yaml', 'book2.yaml', 'bad.yaml'].flatMap((file) => ['--extractor', file])
+
+/** Stores pages and gives the version that each of them was extracted with. */
+async function versionsOf(from: number, count: number): Promise<number[]> {
+  await deployment.read((runtime) => storePages(runtime, range(count, from)))
+  await caughtUp(deployment)
+  const records = (await deployment.records()).filter(({ value }) => Number(value.entityKey.slice(1)) >= from)
+  expect(new Set(records.map(({ value }) => value.entityKey)).size).toBe(count)
+  return records.map(({ value }) => value.extractorVersion)
+}
+
+describe('versions of an extractor', () => {
+  it('run beside each other, are promoted and taken back in one command each, and are held back where they give less', {
+    timeout: 180_000,
+  }, async () => {
+    deployment = await Deployment.open()
+    deployment.file('book.yaml', BOOK_1)
+    deployment.file('book2.yaml', BOOK_2)
+    deployment.file('bad.yaml', BOOK_BAD)
+    const live = deployment.start(['extract', ...FILES])
+    // Before the first promotion the lowest version works.
+    expect(await versionsOf(0, 10)).toEqual(Array(10).fill(1))
+
+    const candidate = deployment.start(['extract', '--candidate', '--extractor', 'book2.yaml'])
+    await caughtUp(deployment, 'book-v2')
+    candidate.child.kill('SIGTERM')
+    expect((await candidate.done).code).toBe(143)
+    const beside = lines<{ value: { extractorVersion: number } }>(await deployment.run(['consume', 'records.book-v2', '--from-beginning']))
+    expect(beside.map(({ value }) => value.extractorVersion)).toEqual(Array(10).fill(2))
+
+    const held = await deployment.run(['promote', 'book:3', ...FILES])
+    expect([held.code, held.stdout]).toEqual([2, ''])
+    expect(held.stderr).toContain('version 3 of book is held back: 10 pages that gave records would become dead letters')
+    expect(await versionsOf(10, 4)).toEqual(Array(4).fill(1))
+
+    const promoted = await deployment.run(['promote', 'book:2', ...FILES, '--json'])
+    expect([promoted.code, JSON.parse(promoted.stdout)]).toMatchObject([
+      0,
+      { version: 2, previous: 1, running: [{ stage: 'extract' }], others: [] },
+    ])
+    expect(await versionsOf(14, 4)).toEqual(Array(4).fill(2))
+
+    const back = await deployment.run(['promote', 'book:1', ...FILES])
+    expect([back.code, back.stdout]).toEqual([0, 'book version 1 is promoted; 1 live worker of it run it\nback: millrace promote book:2\n'])
+    expect(await versionsOf(18, 4)).toEqual(Array(4).fill(1))
+    expect(live.child.exitCode).toBeNull()
+
+    // Whoever starts later runs what is promoted.
+    live.child.kill('SIGTERM')
+    await live.done
+    await deployment.run(['promote', 'book:3', ...FILES, '--force', 'a test'])
+    const later = deployment.start(['extract', ...FILES])
+    await eventually(() => later.stderr().includes('extract is running'), { what: 'the extract stage', timeoutMs: 40_000 })
+    await deployment.read((runtime) => storePages(runtime, range(3, 22)))
+    await caughtUp(deployment)
+    expect((await deployment.deadLetters()).length).toBe(3)
+  })
+})
