@@ -58,4 +58,15 @@ describe('completion', () => {
     expect(offered('millrace run --extractor boo')).toEqual(['book.yaml'])
     expect(offered('millrace extractors check boo')).toEqual(['book.yaml'])
   })
+
+  it.runIf(hasShell('fish'))('in fish does too', () => {
+    const script = join(folder, 'millrace.fish')
+    writeFileSync(script, completionScript(program, 'fish'))
+    const first = (line: string): string[] => {
+      const { stdout } = spawnSync('fish', ['-c', `source ${script}; complete -C '${line}'`], { encoding: 'utf8' })
+      return stdout.split('\n').flatMap((offer) => (offer === '' ? [] : [offer.split('\t')[0] ?? '']))
+    }
+    expect(first('millrace --data somewhere dead-letters st')).toEqual(['stats'])
+    expect(first('millrace produce --lane ').sort()).toEqual(['high', 'low', 'normal'])
+  })
 })
