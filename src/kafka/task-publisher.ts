@@ -100,12 +100,14 @@ export class TaskPublisher {
   /** The task in the delay topic for the time that is left. */
   delayMessage(task: UrlTask, copy: DelayedCopy): OutgoingMessage {
     const { topics, clock } = this.#options
-    const { topic } = chooseDelay(topics.delays, copy.dueAt - clock.now())
+    // One that expires before comes back to be ended then, and not when it would have been due.
+    const dueAt = Math.min(copy.dueAt, task.expiresAt ?? Number.POSITIVE_INFINITY)
+    const { topic } = chooseDelay(topics.delays, dueAt - clock.now())
     const firstMs = headerValue(copy.original.headers, HEADER.firstMs) ?? (copy.failure === undefined ? undefined : String(copy.failure.at))
     return this.#message(topic, task, {
       ...originHeaders(copy.original),
       [HEADER.attempt]: String(task.attempt),
-      [HEADER.dueMs]: String(Math.ceil(copy.dueAt)),
+      [HEADER.dueMs]: String(Math.ceil(dueAt)),
       [HEADER.reason]: copy.reason,
       ...(firstMs === undefined ? {} : { [HEADER.firstMs]: firstMs }),
       ...(copy.failure === undefined

@@ -25,7 +25,13 @@ beforeEach(async () => {
     else if (request.path === '/gone') response.writeHead(410, { 'content-type': 'text/html' }).end('gone')
     else if (request.path === '/image') response.writeHead(200, { 'content-type': 'image/png' }).end(randomBytes(100))
     else if (request.path === '/big') response.writeHead(200, { 'content-type': 'text/html' }).end(Buffer.alloc(3_000_000, 'x'))
-    else if (request.path === '/hop') response.writeHead(302, { location: '/plain' }).end()
+    else if (request.path === '/cut-once') {
+      // Five bytes of the five hundred that were promised, then the connection ends; whole when it is asked again.
+      const isFirst = site.requests.filter(({ path }) => path === '/cut-once').length === 1
+      response.writeHead(200, { 'content-type': 'text/html', 'content-length': 500 })
+      if (isFirst) response.write('<h1>1', () => response.destroy())
+      else response.end('y'.repeat(500))
+    } else if (request.path === '/hop') response.writeHead(302, { location: '/plain' }).end()
     else if (request.path === '/inward') response.writeHead(302, { location: 'http://169.254.169.254/latest/meta-data' }).end()
     else if (body === undefined) response.writeHead(404).end()
     else if (request.path.startsWith('/gzip')) {
@@ -80,6 +86,20 @@ describe('a fetch worker on a real site', () => {
     expect(pages.get('/hop')).toMatchObject({ finalUrl: site.url('h8.example', '/plain'), remoteAddress: '127.0.0.1' })
     expect(site.requests.filter(({ path }) => path === '/busy')).toHaveLength(2)
     expect(worker.load).toEqual({ waiting: 0, inFlight: 0, sites: 0 })
+  })
+
+  it('takes an answer that ended too early for none, whatever its status, and keeps the whole one that comes next', async () => {
+    const exchange = new HttpClient({ resolve: { '*.example': '127.0.0.1' }, allowAddresses: ['127.0.0.0/8'], clock: systemClock })
+    fixture.onClose(() => exchange.close())
+    await fixture.fetchWorker(exchange, { paceOf: fastPace, retry: { maxAttempts: 3, firstDelayMs: 100, maxDelayMs: 500 } })
+    await fixture.delayWorker()
+    await fixture.produce([{ url: site.url('h.example', '/cut-once') }])
+    const [outcome] = await eventually(() => fixture.finalOutcomes(1), { timeoutMs: 20_000, everyMs: 100 })
+    expect(outcome).toMatchObject({ kind: 'FETCHED', status: 200, attempt: 2 })
+    const pages = await fixture.pages()
+    expect(pages.map(({ attempt, bodyLength, truncated }) => ({ attempt, bodyLength, truncated }))).toEqual([
+      { attempt: 2, bodyLength: 500, truncated: null },
+    ])
   })
 
   it('asks no address that is not public, robots.txt included', async () => {

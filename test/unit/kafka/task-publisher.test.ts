@@ -73,6 +73,15 @@ describe('the publisher of tasks', () => {
     expect(again.headers).toMatchObject({ 'millrace-orig-offset': '9', 'millrace-first-ms': '900', 'millrace-reason': 'spill' })
   })
 
+  it('lets a task come back when it expires, where that is before it would be due', () => {
+    const due = (expiresAt: number | null): unknown =>
+      publisher.delayMessage({ ...task, expiresAt }, { dueAt: 4_000_000, reason: 'spill', original }).headers?.['millrace-due-ms']
+    expect([due(null), due(5_000_000), due(70_000)]).toEqual(['4000000', '4000000', '70000'])
+    expect(publisher.delayMessage({ ...task, expiresAt: 70_000 }, { dueAt: 4_000_000, reason: 'spill', original }).topic).toBe(
+      'p.urls.delay.1m',
+    )
+  })
+
   it('passes a message on to the next delay topic as it is', () => {
     const message = publisher.againMessage({ ...original, headers: { 'millrace-due-ms': Buffer.from('5000') } }, 5_000)
     expect(message).toMatchObject({ topic: 'p.urls.delay.10s', partition: partitionFor('shop.co.uk', 5), value: original.value })
