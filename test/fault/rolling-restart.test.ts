@@ -13,10 +13,19 @@ const cases = seeds.flatMap((seed) =>
 )
 
 describe('three fetch workers that are restarted one after the other under load', () => {
-  it.each(cases)('lose nothing and keep the pace of each site: $by, state in $state, seed $seed', { timeout: 300_000 }, async (given) => {
+  it.each(cases)('lose nothing and keep the pace of each site: $by, state in $state, seed $seed', { timeout: 600_000 }, async (given) => {
     const { seed, state, by } = given
     const redis = state === 'redis' ? redisUrl() : undefined
-    const report = await rollingRun({ seed, by, redis, hosts: 12, pagesPerHost: 60, workers: 3, restarts: 6, timeoutMs: 200_000 })
+    const report = await rollingRun({
+      seed,
+      by,
+      redis,
+      hosts: 12,
+      pagesPerHost: 60,
+      workers: 3,
+      restarts: by === 'SIGTERM' ? 6 : 3,
+      timeoutMs: 300_000,
+    })
     process.stdout.write(`${by}, ${state}: ${JSON.stringify(report)}\n`)
     expect(report.violations, JSON.stringify(report, undefined, 2)).toEqual([])
     expect(report.repeats, JSON.stringify(report, undefined, 2)).toBeLessThanOrEqual(report.openAtRestarts)
