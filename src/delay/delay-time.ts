@@ -2,25 +2,31 @@ import type { OriginalMessage } from '../message/header-names.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
 
 export interface DelayTimes {
-  /** Epoch ms at which the task may go back to its lane. */
-  readonly dueAt: number
-  /** Epoch ms at which this topic is done with it: due, or long enough here to go to a shorter one. */
-  readonly wakeAt: number
+  /** ms from now until the task may go back to its lane; negative where it could have. */
+  readonly dueInMs: number
+  /** ms from now until this topic is done with it: due, or long enough here to go to a shorter one. */
+  readonly wakeInMs: number
 }
 
 /**
  * When a message of a delay topic is due, and until when this topic holds it. The shortest topic holds until due; the others for their
  * own delay since the broker wrote the message, so that each is a plain queue.
- * Shape: undefined where the header is there and no time. A message without one is due at once. Units: epoch ms.
+ *
+ * Nothing was written later than now: where the message says so, our clock was set back, and what counts is the time since it was written.
+ * Else all that waits would wait for those hours as well.
+ * Shape: undefined where the header is there and no time. A message without one is due at once. Units: `now` is epoch ms.
  */
 export function delayTimes(
   message: OriginalMessage,
   topic: { readonly delayMs: number; readonly isShortest: boolean },
+  now: number,
 ): DelayTimes | undefined {
   const text = headerValue(message.headers, HEADER.dueMs)
   const dueAt = text === undefined ? message.timestamp : dueTime(text)
   if (dueAt === undefined) return undefined
-  return { dueAt, wakeAt: topic.isShortest ? dueAt : Math.min(dueAt, message.timestamp + topic.delayMs) }
+  const base = Math.max(now, message.timestamp)
+  const wakeAt = topic.isShortest ? dueAt : Math.min(dueAt, message.timestamp + topic.delayMs)
+  return { dueInMs: dueAt - base, wakeInMs: wakeAt - base }
 }
 
 /** Largest time that a Date can hold. */

@@ -2,8 +2,8 @@ import { TimeHeap } from '../kernel/time-heap.ts'
 
 /** Something that waits until a time. */
 export interface Waiting<T> {
-  /** Epoch ms at which something has to be done. */
-  readonly wakeAt: number
+  /** Monotonic ms at which something has to be done. */
+  readonly wakeMono: number
   /** What it takes in memory. */
   readonly bytes: number
   /** May be written to the end of its topic instead, to make room. */
@@ -33,14 +33,14 @@ export class DelayWindow<T> {
     return this.#movableBytes > this.#maxBytes
   }
 
-  /** Epoch ms of the next that wakes; undefined when nothing waits. A time that has no owner any more may be given: it wakes for nothing. */
-  get nextAt(): number | undefined {
+  /** Monotonic ms of the next that wakes; undefined when nothing waits. A time that has no owner any more may be given: it wakes for nothing. */
+  get nextMono(): number | undefined {
     return this.#live.size === 0 ? undefined : this.#heap.nextAt
   }
 
   add(waiting: Waiting<T>): void {
     this.#live.add(waiting)
-    this.#heap.push(waiting.wakeAt, waiting)
+    this.#heap.push(waiting.wakeMono, waiting)
     if (waiting.isMovable) this.#movableBytes += waiting.bytes
   }
 
@@ -53,10 +53,10 @@ export class DelayWindow<T> {
     return due
   }
 
-  /** Makes room: takes those that wake last until three quarters of the bound are left, none of them before `earliestAt`. Latest first. */
-  takeLatest(earliestAt: number): T[] {
-    const movable = [...this.#live].filter(({ isMovable, wakeAt }) => isMovable && wakeAt >= earliestAt)
-    movable.sort((a, b) => b.wakeAt - a.wakeAt)
+  /** Makes room: takes those that wake last until three quarters of the bound are left, none of them before `earliestMono`. Latest first. */
+  takeLatest(earliestMono: number): T[] {
+    const movable = [...this.#live].filter(({ isMovable, wakeMono }) => isMovable && wakeMono >= earliestMono)
+    movable.sort((a, b) => b.wakeMono - a.wakeMono)
     const taken: T[] = []
     for (const waiting of movable) {
       if (this.#movableBytes <= this.#maxBytes * 0.75) break

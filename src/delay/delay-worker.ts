@@ -53,7 +53,8 @@ export interface DelayWorkerOptions {
 
 interface Held {
   readonly entry: WindowEntry
-  readonly dueAt: number
+  /** Monotonic ms: a wall clock that is set moves nothing that is held. */
+  readonly dueMono: number
 }
 
 const MIB = 1_048_576
@@ -143,18 +144,20 @@ export class DelayWorker extends BaseService {
 
   #onEntries(entries: readonly WindowEntry[]): void {
     if (!this.#isTaking) return
+    const { clock } = this.#options
+    const [now, mono] = [clock.now(), clock.mono()]
     for (const entry of entries) {
       const topic = this.#topics.get(entry.message.topic)
-      const times = topic === undefined ? undefined : delayTimes(entry.message, topic)
+      const times = topic === undefined ? undefined : delayTimes(entry.message, topic, now)
       if (topic === undefined || times === undefined) {
         this.#work(() => this.#deadLetter(entry, badDueTime(entry)))
         continue
       }
       this.#window.add({
-        wakeAt: times.wakeAt,
+        wakeMono: mono + times.wakeInMs,
         bytes: heldBytes(entry.message),
         isMovable: topic.isShortest,
-        value: { entry, dueAt: times.dueAt },
+        value: { entry, dueMono: mono + times.dueInMs },
       })
     }
     for (const held of this.#inTheWay(entries)) this.#work(() => this.#again(held))
@@ -163,14 +166,14 @@ export class DelayWorker extends BaseService {
 
   /** What is written to the end of its topic, so that what is due sooner can be read: too many bytes, or a base that is too far back. */
   #inTheWay(entries: readonly WindowEntry[]): Held[] {
-    const earliestAt = this.#options.clock.now() + NEAR_MS
-    const held = this.#window.isOver ? this.#window.takeLatest(earliestAt) : []
+    const earliestMono = this.#options.clock.mono() + NEAR_MS
+    const held = this.#window.isOver ? this.#window.takeLatest(earliestMono) : []
     const newest = entries.at(-1)?.message
     if (newest === undefined || this.#topics.get(newest.topic)?.isShortest !== true) return held
     const isFarBack = ({ message }: WindowEntry): boolean =>
       message.topic === newest.topic && message.partition === newest.partition && newest.offset - message.offset > FAR_BACK
     if (!this.#consumer.bases().some(isFarBack)) return held
-    return [...held, ...this.#window.takeOut(({ entry, dueAt }) => dueAt >= earliestAt && isFarBack(entry))]
+    return [...held, ...this.#window.takeOut(({ entry, dueMono }) => dueMono >= earliestMono && isFarBack(entry))]
   }
 
   #pump(): void {
@@ -178,10 +181,10 @@ export class DelayWorker extends BaseService {
     this.#disarm = undefined
     const { clock } = this.#options
     if (!this.#isTaking || this.aborted.signal.aborted) return
-    const due = this.#window.popDue(clock.now()).filter(({ entry }) => entry.isCurrent())
+    const due = this.#window.popDue(clock.mono()).filter(({ entry }) => entry.isCurrent())
     if (due.length > 0) this.#work(() => this.#release(due))
-    const nextAt = this.#window.nextAt
-    if (nextAt !== undefined) this.#disarm = clock.timer(Math.ceil(nextAt - clock.now()), () => this.#pump())
+    const nextMono = this.#window.nextMono
+    if (nextMono !== undefined) this.#disarm = clock.timer(Math.ceil(nextMono - clock.mono()), () => this.#pump())
   }
 
   async #release(due: readonly Held[]): Promise<void> {
@@ -190,7 +193,7 @@ export class DelayWorker extends BaseService {
     // A registry that is away holds up everything here, and loses nothing.
     await learnSchemas(codec, values, { clock, signal: this.aborted.signal })
     for (const held of due) {
-      const isDue = held.dueAt <= clock.now()
+      const isDue = held.dueMono <= clock.mono()
       this.#work(() => (isDue ? this.#forward(held.entry) : this.#again(held)))
     }
   }
@@ -205,8 +208,11 @@ export class DelayWorker extends BaseService {
     ])
   }
 
-  #again({ entry, dueAt }: Held): Promise<void> {
+  #again({ entry, dueMono }: Held): Promise<void> {
     const { message } = entry
+    const { clock } = this.#options
+    // What is left decides on the topic; the message keeps the time that it came with.
+    const dueAt = clock.now() + dueMono - clock.mono()
     return this.#sendSmaller(entry, [
       () => this.#publisher.againMessage(message, dueAt),
       () => this.#publisher.againMessage(message, dueAt, { withOrigin: false }),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
-import { faultSeed } from '../support/fault-run.ts'
+import { faultSeed, withoutDetails } from '../support/fault-run.ts'
 import { LinkedSite } from '../support/linked-site.ts'
 import { countFromOutside } from '../support/oracle.ts'
 import { SeededRandom } from '../support/random.ts'
@@ -36,7 +36,7 @@ describe.skipIf(!isRoot)(title, () => {
   it.each(fillings)('pauses fetching, goes on by itself and loses nothing: $what', { timeout: 180_000 }, async ({ what, leaveBytes }) => {
     const seed = faultSeed()
     const random = new SeededRandom(seed)
-    const pages = new LinkedSite({ hosts: 4, pagesPerHost: 80, latencyMs: () => Math.round(random.between(2, 90)) })
+    const pages = new LinkedSite({ hosts: 4, pagesPerHost: 50, latencyMs: () => Math.round(random.between(2, 90)) })
     site = pages
     await pages.start()
     deployment = await Deployment.open({
@@ -62,7 +62,7 @@ describe.skipIf(!isRoot)(title, () => {
     const run = deployment.start(['run', '--verbose', '--crawl', 'full-disk', '--seeds', 'seeds.txt', ...extractors])
     const whileItRuns = async (check: () => boolean, timeoutMs: number, label: string): Promise<void> => {
       await eventually(() => run.child.exitCode !== null || check(), { timeoutMs, what: label })
-      if (!check()) throw new Error(`run ended with ${run.child.exitCode}:\n${run.stderr().slice(-3_000)}`)
+      if (!check()) throw new Error(`run ended with ${run.child.exitCode}:\n${withoutDetails(run.stderr()).slice(-3_000)}`)
     }
     await whileItRuns(() => pages.requests.length > 60, 60_000, '60 requests')
 
@@ -79,8 +79,11 @@ describe.skipIf(!isRoot)(title, () => {
     const healedAt = performance.now()
     const again = (): number | undefined => msUntilSpeed(pages.requests, healedAt, 0.7 * speedBefore)
     await whileItRuns(() => again() !== undefined, 60_000, 'full speed again')
+    await eventually(() => run.child.exitCode !== null, { timeoutMs: 60_000, what: 'the end of the run' }).catch((error: unknown) => {
+      throw new Error(withoutDetails(run.stderr()).slice(-3_000), { cause: error })
+    })
     const result = await run.done
-    expect(result.code, result.stderr.slice(-3_000)).toBe(0)
+    expect(result.code, withoutDetails(result.stderr).slice(-3_000)).toBe(0)
     const kill = { at, what, brokerDownSince: at, losesRequests: false, until: healedAt }
     const report = await countFromOutside({
       deployment,

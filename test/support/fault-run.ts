@@ -53,6 +53,9 @@ const CRAWL = 'fault-test'
 /** Share of the speed before that counts as full speed: the machine has other work. */
 const FULL_SPEED = 0.7
 
+/** Partitions may change hands until then, with requests on the wire. */
+const HAND_OVER_MS = 5_000
+
 const PAGE = 'name: page\nversion: 1\nfields: { title: title, heading: { select: h1, required: true } }\n'
 const LINK = "name: link\nversion: 1\neach: 'li'\nfields: { target: 'a@href', text: a }\nmatch: { paths: ['/', '/page/*', '/flaky/*'] }\n"
 
@@ -215,7 +218,7 @@ export class FaultRun {
       site: this.site,
       crawlId: CRAWL,
       kills: this.faults.map(({ at, what, healedAt, losesRequests, losesState }): Kill => {
-        const until = healedAt === undefined ? {} : { until: healedAt }
+        const until = healedAt === undefined ? {} : { until: healedAt + HAND_OVER_MS }
         return { at, what, brokerDownSince: undefined, losesRequests: losesRequests || losesState, losesState, ...until }
       }),
       ratePerSecond: RATE_PER_SECOND,
@@ -266,7 +269,7 @@ export class FaultRun {
 }
 
 /** The log of a program without its debug lines. */
-function withoutDetails(text: string): string {
+export function withoutDetails(text: string): string {
   return text
     .split('\n')
     .filter((line) => !line.includes('"level":"debug"'))

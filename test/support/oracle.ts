@@ -15,7 +15,7 @@ export interface Kill {
   readonly brokerDownSince: number | undefined
   /** It took requests with it. */
   readonly losesRequests: boolean
-  /** For a fault that lasts: its end, ms of `performance.now()`. What is on the wire until then may be lost. */
+  /** For a fault that lasts: its end, ms of `performance.now()`. What is on the wire until then may be asked for again. */
   readonly until?: number
   /** What had been claimed and finished before was forgotten. */
   readonly losesState?: boolean

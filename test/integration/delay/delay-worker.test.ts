@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/kernel/clock.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { eventually } from '../../support/eventually.ts'
 import { FetchFixture } from '../../support/fetch-fixture.ts'
@@ -52,6 +53,23 @@ describe('the delay worker on a real broker', () => {
     expect(String(copy?.headers['millrace-orig-offset'])).toBe('77')
     expect(String(copy?.headers['millrace-orig-topic'])).toBe(fixture.topics.urls.low)
     expect(String(copy?.key)).toBe('a.example')
+  })
+
+  it.each([3, -3])('keeps to the time that is left when its wall clock is set by %i hours', async (hours) => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [500, 1_500, 60_000, 3_600_000] })
+    let shiftMs = 0
+    const worker = await fixture.delayWorker({ clock: { ...systemClock, now: () => systemClock.now() + shiftMs } })
+    await delay('held', 1_400)
+    // In the longer topic first: it is read again after the clock was set.
+    if (hours < 0) await delay('longer', 3_000)
+    await eventually(() => worker.heldCount === (hours < 0 ? 2 : 1))
+    shiftMs = hours * 3_600_000
+    // Set back: what is read from now on was written in what it takes for the future.
+    if (hours < 0) await delay('after', 1_200)
+    for (const { lateMs } of await arrivals(hours < 0 ? 3 : 1)) {
+      expect(lateMs).toBeGreaterThanOrEqual(0)
+      expect(lateMs).toBeLessThan(1_000)
+    }
   })
 
   it('answers what it can not read with dead letters, and sends on what has expired or has a bad URL', async () => {

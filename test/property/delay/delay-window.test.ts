@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { DelayWindow } from '../../../src/delay/delay-window.ts'
 
-const item = fc.record({ wakeAt: fc.nat(1_000), bytes: fc.integer({ min: 1, max: 40 }), isMovable: fc.boolean() })
+const item = fc.record({ wakeMono: fc.nat(1_000), bytes: fc.integer({ min: 1, max: 40 }), isMovable: fc.boolean() })
 
 describe('the window of a delay worker, for any arrivals', () => {
   it('gives everything once, at its time and not before, earliest first', () => {
@@ -15,8 +15,8 @@ describe('the window of a delay worker, for any arrivals', () => {
           window.add({ ...waiting, value: index })
           now += passes
           const due = window.popDue(now)
-          for (const value of due) expect(arrivals[value]?.[0].wakeAt).toBeLessThanOrEqual(now)
-          const times = due.map((value) => arrivals[value]?.[0].wakeAt ?? 0)
+          for (const value of due) expect(arrivals[value]?.[0].wakeMono).toBeLessThanOrEqual(now)
+          const times = due.map((value) => arrivals[value]?.[0].wakeMono ?? 0)
           expect(times).toEqual([...times].sort((a, b) => a - b))
           given.push(...due)
         }
@@ -34,12 +34,13 @@ describe('the window of a delay worker, for any arrivals', () => {
         for (const [index, waiting] of arrivals.entries()) window.add({ ...waiting, value: index })
         const wasOver = window.isOver
         const taken = window.takeLatest(near).map((value) => arrivals[value])
-        for (const each of taken) expect(each?.isMovable === true && each.wakeAt >= near).toBe(true)
+        for (const each of taken) expect(each?.isMovable === true && each.wakeMono >= near).toBe(true)
         const left = window.popDue(Number.POSITIVE_INFINITY).map((value) => arrivals[value])
         expect(left.length + taken.length).toBe(arrivals.length)
-        const earliestTaken = Math.min(...taken.map((each) => each?.wakeAt ?? 0))
-        for (const each of left) if (each?.isMovable === true && each.wakeAt >= near) expect(each.wakeAt).toBeLessThanOrEqual(earliestTaken)
-        const movable = arrivals.filter(({ isMovable, wakeAt }) => isMovable && wakeAt >= near)
+        const earliestTaken = Math.min(...taken.map((each) => each?.wakeMono ?? 0))
+        for (const each of left)
+          if (each?.isMovable === true && each.wakeMono >= near) expect(each.wakeMono).toBeLessThanOrEqual(earliestTaken)
+        const movable = arrivals.filter(({ isMovable, wakeMono }) => isMovable && wakeMono >= near)
         if (wasOver && movable.length === arrivals.length)
           expect(left.reduce((sum, each) => sum + (each?.bytes ?? 0), 0)).toBeLessThanOrEqual(150)
       }),

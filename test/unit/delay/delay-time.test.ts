@@ -10,23 +10,32 @@ const message = (dueMs: string | undefined, timestamp = 1_000) => ({
   value: null,
   headers: dueMs === undefined ? {} : { 'millrace-due-ms': Buffer.from(dueMs) },
 })
+const NOW = 2_000
+const shortest = { delayMs: 10_000, isShortest: true }
+const minute = { delayMs: 60_000, isShortest: false }
+const HOURS = 10_800_000
 
 describe('the times of a message in a delay topic', () => {
   it('are its due time in the shortest topic, whatever the delay of that', () => {
-    expect(delayTimes(message('500000'), { delayMs: 10_000, isShortest: true })).toEqual({ dueAt: 500_000, wakeAt: 500_000 })
+    expect(delayTimes(message('500000'), shortest, NOW)).toEqual({ dueInMs: 498_000, wakeInMs: 498_000 })
   })
 
   it('end the stay in a longer topic after its delay, and never after the due time', () => {
-    const minute = { delayMs: 60_000, isShortest: false }
-    expect(delayTimes(message('500000'), minute)).toEqual({ dueAt: 500_000, wakeAt: 61_000 })
-    expect(delayTimes(message('30000'), minute)).toEqual({ dueAt: 30_000, wakeAt: 30_000 })
+    expect(delayTimes(message('500000'), minute, NOW)).toEqual({ dueInMs: 498_000, wakeInMs: 59_000 })
+    expect(delayTimes(message('30000'), minute, NOW)).toEqual({ dueInMs: 28_000, wakeInMs: 28_000 })
   })
 
   it('are those of writing where no due time is given', () => {
-    expect(delayTimes(message(undefined), { delayMs: 60_000, isShortest: false })).toEqual({ dueAt: 1_000, wakeAt: 1_000 })
+    expect(delayTimes(message(undefined), minute, NOW)).toEqual({ dueInMs: -1_000, wakeInMs: -1_000 })
+  })
+
+  it('count from when it was written where our clock was set back: it waits no longer than it was meant to', () => {
+    const written = NOW + HOURS
+    expect(delayTimes(message(String(written + 8_000), written), shortest, NOW)).toEqual({ dueInMs: 8_000, wakeInMs: 8_000 })
+    expect(delayTimes(message(String(written + 90_000), written), minute, NOW)).toEqual({ dueInMs: 90_000, wakeInMs: 60_000 })
   })
 
   it.each(['', 'soon', '-5', '1.5', '99999999999999999', '9999999999999999'])('do not exist for the header %j', (text) => {
-    expect(delayTimes(message(text), { delayMs: 10_000, isShortest: true })).toBeUndefined()
+    expect(delayTimes(message(text), shortest, NOW)).toBeUndefined()
   })
 })
