@@ -12,6 +12,7 @@ import { ExtractionProcess, type ProcessEnd } from './extraction-process.ts'
 import type { LoadedExtractor } from './load-extractors.ts'
 import type { ExtractedRecord, ExtractionJob, ExtractionResult, ExtractorSummary, PageExtraction } from './page-extraction.ts'
 import type { RunResult } from './page-runner.ts'
+import { YieldCounts } from './yield-counts.ts'
 
 export interface ExtractorHostOptions {
   /** Those of one group. */
@@ -50,6 +51,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   readonly #options: ExtractorHostOptions
   readonly #queue: Waiting[] = []
   readonly #framing = new Map<string, Buffer>()
+  readonly #yield: YieldCounts
   #processes: (ExtractionProcess | undefined)[] = []
   readonly #idle: number[] = []
   #working = 0
@@ -58,6 +60,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   constructor(options: ExtractorHostOptions) {
     super()
     this.#options = options
+    this.#yield = new YieldCounts(options.observer)
     this.extractors = new Map(options.extractors.map((extractor) => [extractor.name, extractor]))
   }
 
@@ -118,6 +121,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
         .finally(() => {
           this.#working -= 1
           this.#idle.push(slot)
+          if (this.#working === 0 && this.#queue.length === 0) this.#yield.tell()
           this.#next()
           this.#onQuiet()
         })
@@ -183,6 +187,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   }
 
   #framed(result: RunResult): ExtractionResult {
+    this.#yield.add(this.extractors.get(result.extractor)?.version ?? 0, result)
     if (result.kind === 'failure') return result
     const { extractor, invalidCount } = result
     if (invalidCount > 0) this.#options.observer.emit('FieldValuesInvalid', { extractor, count: invalidCount })

@@ -15,6 +15,7 @@ import { readDefinition } from './language/read-definition.ts'
 import { createPageSelectors, PageView } from './page-view.ts'
 import { createPageParser, type OpenPage } from './parse-page.ts'
 import { parseJsonLd } from './sources/jsonld.ts'
+import { nullsOf } from './yield-counts.ts'
 
 /** One page for some extractors. */
 export interface PageJob {
@@ -27,7 +28,14 @@ export interface PageJob {
 
 /** What one extractor makes of a page, as bytes: nothing of the page's text outlives it. */
 export type RunResult =
-  | { readonly kind: 'records'; readonly extractor: string; readonly records: readonly EncodedRecord[]; readonly invalidCount: number }
+  | {
+      readonly kind: 'records'
+      readonly extractor: string
+      readonly records: readonly EncodedRecord[]
+      readonly invalidCount: number
+      /** Records in which a field is null, by its name; those that never are are left out. */
+      readonly nulls: Readonly<Record<string, number>>
+    }
   | { readonly kind: 'failure'; readonly extractor: string; readonly code: ErrorCode; readonly message: string; readonly field?: string }
 
 export interface EncodedRecord {
@@ -126,7 +134,7 @@ function runOne(runnable: Runnable, job: PageJob, text: string, open: OpenPage, 
       key: recordKey(name, item.entityKey),
       value: schema.encode(recordOf(context, item, index)),
     }))
-    return { kind: 'records', extractor: name, records, invalidCount: extracted.invalidCount }
+    return { kind: 'records', extractor: name, records, invalidCount: extracted.invalidCount, nulls: nullsOf(extracted.items) }
   } catch (error) {
     if (isMillraceError(error, 'MESSAGE_INVALID')) {
       return { kind: 'failure', extractor: name, code: 'EXTRACT_RECORD_INVALID', message: error.message }

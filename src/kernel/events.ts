@@ -276,6 +276,26 @@ export const EVENTS = {
     message: 'an extraction thread was replaced',
     metric: counter('extract_threads_replaced_total', 'Extraction threads replaced.', ['reason']),
   },
+  PagesRead: {
+    level: 'debug',
+    message: 'pages read',
+    metric: counter(
+      'extract_pages_total',
+      'Pages that an extractor read: records, none or failed.',
+      ['extractor', 'version', 'result'],
+      'count',
+    ),
+  },
+  RecordsGiven: {
+    level: 'debug',
+    message: 'records given',
+    metric: counter('extract_records_total', 'Records that an extractor gave.', ['extractor', 'version'], 'count'),
+  },
+  FieldsNull: {
+    level: 'debug',
+    message: 'fields that are null',
+    metric: counter('extract_field_nulls_total', 'Records in which a field is null.', ['extractor', 'version', 'field'], 'count'),
+  },
   FieldValuesInvalid: {
     level: 'debug',
     message: 'values that do not have the type of their field',

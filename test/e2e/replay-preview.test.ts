@@ -78,6 +78,25 @@ describe('replay plan', () => {
   })
 })
 
+describe('status --fields', () => {
+  it('tells nulls and types of each field in the newest records, and records per page', async () => {
+    const { stdout } = await deployment.run(['status', '--fields', '--json'])
+    const types = ['string']
+    expect(JSON.parse(stdout)).toEqual({
+      fields: [
+        {
+          extractor: 'book',
+          version: 1,
+          records: PAGES,
+          pages: PAGES,
+          recordsPerPage: 1,
+          fields: ['sku', 'title', 'price'].map((field) => ({ field, nullRatio: 0, types })),
+        },
+      ],
+    })
+  })
+})
+
 describe('replay preview', () => {
   it('tells per record and field what would change, with examples that name their page, and writes no message', async () => {
     const before = await deployment.read(ends)

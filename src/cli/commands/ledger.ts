@@ -6,8 +6,14 @@ export const statusCommand: CommandDefinition = (contextOf) =>
   new Command('status')
     .description('where every group stands: lag in messages and seconds, members, workers')
     .option('--watch', 'again every two seconds, until Ctrl-C')
+    .option('--fields', 'instead: nulls and types of each field in the newest records, by extractor version')
     .addHelpText('after', '\nExample:\n  millrace status --watch')
-    .action(async (flags: { watch?: boolean }, running: Command) => {
+    .action(async (flags: { watch?: boolean; fields?: boolean }, running: Command) => {
+      if (flags.fields === true) {
+        const { showFields } = await import('../fields-session.ts')
+        await showFields(contextOf(running))
+        return
+      }
       const { showStatus } = await import('../ledger-session.ts')
       await showStatus(contextOf(running), flags.watch === true)
     })

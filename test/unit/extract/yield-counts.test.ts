@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest'
+import type { RunResult } from '../../../src/extract/page-runner.ts'
+import { nullsOf, YieldCounts } from '../../../src/extract/yield-counts.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
+
+const record = { key: 'k', value: Buffer.alloc(0) }
+const given = (records: number, nulls: Record<string, number> = {}): RunResult => ({
+  kind: 'records',
+  extractor: 'book',
+  records: Array(records).fill(record) as (typeof record)[],
+  invalidCount: 0,
+  nulls,
+})
+
+describe('what an extractor gives', () => {
+  it('is told by version and field, several pages together', () => {
+    const { observer, events } = recordingObserver()
+    const counts = new YieldCounts(observer)
+    counts.add(2, given(3, { price: 1 }))
+    counts.add(2, given(1, { price: 1, stock: 1 }))
+    counts.add(2, given(0))
+    counts.add(2, { kind: 'failure', extractor: 'book', code: 'EXTRACT_FIELD_MISSING', message: '' })
+    expect(events).toEqual([])
+    counts.tell()
+    counts.tell()
+    const about = { extractor: 'book', version: 2 }
+    expect(events.map(({ event, fields }) => [event, fields])).toEqual([
+      ['PagesRead', { ...about, result: 'records', count: 2 }],
+      ['PagesRead', { ...about, result: 'none', count: 1 }],
+      ['PagesRead', { ...about, result: 'failed', count: 1 }],
+      ['RecordsGiven', { ...about, count: 4 }],
+      ['FieldsNull', { ...about, field: 'price', count: 2 }],
+      ['FieldsNull', { ...about, field: 'stock', count: 1 }],
+    ])
+  })
+
+  it('is told by itself after 64 pages', () => {
+    const { observer, count } = recordingObserver()
+    const counts = new YieldCounts(observer)
+    for (let page = 0; page < 64; page += 1) counts.add(1, given(1))
+    expect(count('RecordsGiven', { count: 64 })).toBe(1)
+  })
+
+  it('counts nulls of the records of a page', () => {
+    expect(nullsOf([{ data: { a: null, b: 0 } }, { data: { a: null, b: null } }, { data: { a: '', b: false } }])).toEqual({ a: 2, b: 1 })
+  })
+})
