@@ -26,7 +26,7 @@ export async function promoteVersion(context: CommandContext, what: string, flag
       return
     }
     const { extractor, version, previous, running, others } = report
-    await context.out(`${extractor} version ${version} is promoted; ${counted(running.length, 'live worker')} of it run it`)
+    await context.out(`${extractor} version ${version} is promoted and run by ${counted(running.length, 'live worker')}`)
     for (const { pid, host, extractors } of others)
       await context.out(
         `process ${pid} on ${host} runs version ${extractors[extractor]}: it has no file of version ${version}, restart it with one`,

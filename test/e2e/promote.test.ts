@@ -51,7 +51,7 @@ describe('versions of an extractor', () => {
     expect(await versionsOf(14, 4)).toEqual(Array(4).fill(2))
 
     const back = await deployment.run(['promote', 'book:1', ...FILES])
-    expect([back.code, back.stdout]).toEqual([0, 'book version 1 is promoted; 1 live worker of it run it\nback: millrace promote book:2\n'])
+    expect([back.code, back.stdout]).toEqual([0, 'book version 1 is promoted and run by 1 live worker\nback: millrace promote book:2\n'])
     expect(await versionsOf(18, 4)).toEqual(Array(4).fill(1))
     expect(live.child.exitCode).toBeNull()
 
