@@ -200,6 +200,39 @@ export default defineExtractor({
     expect(records.sort()).toEqual(expected.sort())
   })
 
+  it('costs its page one dead letter with its place and the reason, whatever it does', { timeout: 120_000 }, async () => {
+    const deeds: readonly (readonly [string, string])[] = [
+      ["throw new Error('on purpose')", 'EXTRACT_FAILED'],
+      ['process.exit(0)', 'EXTRACT_CRASHED'],
+      ['const all = []; for (;;) all.push(new Array(1000).fill(all.length))', 'EXTRACT_MEMORY'],
+      ["return 'nonsense'", 'EXTRACT_RECORD_INVALID'],
+      ['for (;;);', 'EXTRACT_TIMEOUT'],
+    ]
+    const cases = deeds.map(([deed], index) => `if (url.endsWith('/page/${index + 1}')) { ${deed} }`).join('\n')
+    const wild = `export default {
+  name: 'wild', version: 1,
+  schema: { type: 'record', name: 'Wild', fields: [{ name: 'title', type: 'string' }] },
+  extract({ $, url }) {
+    ${cases}
+    return [{ key: url, data: { title: $('h1').text() } }]
+  },
+}
+`
+    const deployment = await deployments({ set: ['extract.pageTimeout=5s', 'extract.pageMemory=64MiB'] })
+    deployment.file('wild.mjs', wild)
+    const urls = [0, 1, 2, 3, 4, 5].map(good)
+    const result = await deployment.run(['run', ...urls, '--extractor', 'page.yaml', '--extractor', 'wild.mjs', '--quiet'])
+    expect(result.code).toBe(0)
+    const places = new Map((await deployment.pages()).map(({ message, value }) => [value.url, `${message.partition}:${message.offset}`]))
+    const told = (await deployment.deadLetters()).map(
+      (message) =>
+        `${message.key?.toString()} ${header(message, 'millrace-error-code')} ${header(message, 'millrace-orig-partition')}:${header(message, 'millrace-orig-offset')}`,
+    )
+    expect(told.sort()).toEqual(deeds.map(([, code], index) => `${good(index + 1)} ${code} ${places.get(good(index + 1))}`).sort())
+    const records = (await deployment.records()).map(({ value }) => `${value.extractor} ${value.url}`)
+    expect(records.sort()).toEqual([...urls.map((url) => `page ${url}`), `wild ${good(0)}`].sort())
+  })
+
   it('a file that is wrong is told with file, line and column before anything is started', async () => {
     const deployment = await deployments()
     const cases: readonly (readonly [string, string, RegExp])[] = [

@@ -97,6 +97,25 @@ describe('extraction in processes', () => {
     expect(await outcomes(host, '<h1>T</h1><p>aaa', ['title', 'slow'])).toEqual(['title: 1 records', 'slow: 1 records'])
   })
 
+  it('ends a pattern of a transform or a condition that never ends', async () => {
+    const never = "'^(a+)+$'"
+    const definitions = {
+      replaces: `x: { select: p, transform: { replace: [${never}, b] } }`,
+      splits: `x: { select: p, transform: { split: { match: ${never} } } }`,
+      asks: `x: { select: h1, when: { select: p, match: ${never} } }`,
+    }
+    const slow = Object.entries(definitions).map(([name, fields]) =>
+      loadDefinition(`${name}.yaml`, `name: ${name}\nversion: 1\nfields:\n  ${fields}\n`, envelopeText),
+    )
+    const { host } = await hostOf([title, ...slow], { pageTimeoutMs: 500 })
+    const names = ['title', ...Object.keys(definitions)]
+    expect(await outcomes(host, `<h1>T</h1><p>${'a'.repeat(40)}!`, names)).toEqual([
+      'title: 1 records',
+      ...Object.keys(definitions).map((name) => `${name}: EXTRACT_TIMEOUT`),
+    ])
+    expect(await outcomes(host, '<h1>T</h1><p>aaa', names)).toEqual(names.map((name) => `${name}: 1 records`))
+  }, 120_000)
+
   it('costs one failure whatever code does, and nothing of its neighbours', async () => {
     const path = file(
       'wild.ts',
@@ -108,6 +127,10 @@ describe('extraction in processes', () => {
         abort: 'globalThis.process.abort()',
         kill: "globalThis.process.kill(globalThis.process.pid, 'SIGKILL')",
         late: "Promise.reject(new Error('late')); queueMicrotask(() => { throw new Error('later') })",
+        throw: "throw new TypeError('no')",
+        text: "return 'nonsense' as never",
+        data: 'return [{ key: 1, data: { title: 3 } }] as never',
+        promise: 'return Promise.resolve([]) as never',
         spoof: "globalThis.process.send?.({ kind: 'done' })",
       }),
     )
@@ -121,13 +144,17 @@ describe('extraction in processes', () => {
     expect(await of('abort')).toEqual(costs('EXTRACT_CRASHED'))
     expect(await of('kill')).toEqual(costs('EXTRACT_CRASHED'))
     expect(await of('late')).toEqual(costs('1 records'))
+    expect(await of('throw')).toEqual(costs('EXTRACT_FAILED'))
+    expect(await of('text')).toEqual(costs('EXTRACT_RECORD_INVALID'))
+    expect(await of('data')).toEqual(costs('EXTRACT_RECORD_INVALID'))
+    expect(await of('promise')).toEqual(costs('EXTRACT_RECORD_INVALID'))
     expect(await of('spoof')).toEqual(costs('1 records'))
     expect(await of('good')).toEqual(costs('1 records'))
   }, 60_000)
 
   it('survives a page that needs more memory than there is', async () => {
     const { host } = await hostOf([title], { pageMemoryBytes: 48 * 1024 * 1024 })
-    expect(await outcomes(host, '<i>'.repeat(600_000), ['title'])).toEqual([expect.stringMatching(/^title: EXTRACT_(MEMORY|TIMEOUT)$/)])
+    expect(await outcomes(host, '<i></i>'.repeat(600_000), ['title'])).toEqual([expect.stringMatching(/^title: EXTRACT_(MEMORY|TIMEOUT)$/)])
     expect(await outcomes(host, '<h1>T', ['title'])).toEqual(['title: 1 records'])
   })
 
