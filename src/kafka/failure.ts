@@ -32,12 +32,14 @@ export type SendFailure =
   | { readonly kind: 'too-large'; readonly reason: string; readonly cause: unknown }
   /** The topic or a partition of it does not exist, or is not known yet. */
   | { readonly kind: 'unknown-partition'; readonly reason: string; readonly cause: unknown }
+  /** The broker takes no message of that time: one of the two clocks is wrong, which says nothing against the message. */
+  | { readonly kind: 'wrong-time'; readonly reason: string; readonly cause: unknown }
   /** The broker takes no message like this one: no resend mends it. */
   | { readonly kind: 'refused'; readonly reason: string; readonly cause: unknown }
 
 const TOO_LARGE = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE'])
 const UNKNOWN = new Set(['UNKNOWN_TOPIC_OR_PARTITION', 'INVALID_TOPIC_EXCEPTION', 'UNKNOWN_TOPIC_ID'])
-const REFUSED = new Set(['INVALID_TIMESTAMP', 'INVALID_RECORD', 'UNSUPPORTED_FOR_MESSAGE_FORMAT', 'INVALID_REQUIRED_ACKS'])
+const REFUSED = new Set(['INVALID_RECORD', 'UNSUPPORTED_FOR_MESSAGE_FORMAT', 'INVALID_REQUIRED_ACKS'])
 
 /** Total and pure. Unknown failures are retried: giving up would lose what was accepted. */
 export function sendFailure(error: unknown): SendFailure {
@@ -45,6 +47,7 @@ export function sendFailure(error: unknown): SendFailure {
   const reason = type ?? name
   if (type !== undefined && TOO_LARGE.has(type)) return { kind: 'too-large', reason, cause: error }
   if (type !== undefined && UNKNOWN.has(type)) return { kind: 'unknown-partition', reason, cause: error }
+  if (type === 'INVALID_TIMESTAMP') return { kind: 'wrong-time', reason, cause: error }
   if (type !== undefined && REFUSED.has(type)) return { kind: 'refused', reason, cause: error }
   // Thrown by the patched client, or where the metadata of the topic has not come yet.
   if (type === undefined && name === 'KafkaJSMetadataNotLoaded') return { kind: 'unknown-partition', reason, cause: error }

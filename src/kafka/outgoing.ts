@@ -102,3 +102,9 @@ export function piecesOf(messages: readonly OutgoingMessage[], limits: PieceLimi
   if (piece.length > 0) pieces.push(piece)
   return pieces
 }
+
+/** The message with the time of its sending instead of its own. */
+export function withoutTime(message: OutgoingMessage): OutgoingMessage {
+  const { timestamp: _timestamp, ...rest } = message
+  return rest
+}

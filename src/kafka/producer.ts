@@ -10,7 +10,7 @@ import { ByteGate } from './byte-gate.ts'
 import type { KafkaClient } from './client.ts'
 import { type SendFailure, sendFailure } from './failure.ts'
 import type { OutgoingMessage } from './message.ts'
-import { BATCH_OVERHEAD_BYTES, checkMessage, messageBytes, toKafkajs, unansweredPartitions } from './outgoing.ts'
+import { BATCH_OVERHEAD_BYTES, checkMessage, messageBytes, toKafkajs, unansweredPartitions, withoutTime } from './outgoing.ts'
 import { PartitionCounts } from './partition-counts.ts'
 import { connectProducer } from './producer-connection.ts'
 import { reach } from './reach.ts'
@@ -288,6 +288,10 @@ export class DurableProducer extends BaseService implements MessageProducer {
 
   /** A failure of several lanes says nothing about one of them: each goes alone next time, and then it is its own. */
   #failed(request: SendRequest, failure: SendFailure): void {
+    if (failure.kind === 'wrong-time') {
+      this.#wrongTime(request, failure)
+      return
+    }
     this.#options.observer.emit('SendRetried', { reason: failure.reason, text: errorText(failure.cause) })
     // A topic that was deleted stays in the metadata requests of its connection and fails those of every other topic.
     if (failure.kind === 'unknown-partition') this.#connection.renew()
@@ -300,6 +304,16 @@ export class DurableProducer extends BaseService implements MessageProducer {
       batch.lane.failures += 1
       batch.lane.alone = failure.kind !== 'retry' || batch.lane.failures >= FAILURES_BEFORE_ALONE
       this.#again(batch, failure.kind === 'retry' ? undefined : 0)
+    }
+  }
+
+  /** A machine whose clock is wrong must bury nothing: what it has is sent with the time of sending, and waits until that is right. */
+  #wrongTime({ batches }: SendRequest, { reason }: SendFailure): void {
+    this.#options.observer.emit('SendRetried', { reason, text: 'the clock of this machine is hours from that of the broker: set it' })
+    for (const { lane, items } of batches) {
+      lane.failures += 1
+      for (const item of items) item.message = withoutTime(item.message)
+      this.#again({ lane, items })
     }
   }
 

@@ -10,7 +10,7 @@ export interface SendCall {
 }
 
 export interface SendItem {
-  readonly message: OutgoingMessage
+  message: OutgoingMessage
   readonly bytes: number
   readonly call: SendCall
 }

@@ -25,7 +25,8 @@ describe('failure of a send', () => {
       thrown('KafkaJSNumberOfRetriesExceeded', { cause: thrown('KafkaJSMetadataNotLoaded') }),
       'unknown-partition',
     ],
-    ['a time that the topic refuses', thrown('KafkaJSProtocolError', { type: 'INVALID_TIMESTAMP' }), 'refused'],
+    ['a time that the topic refuses', thrown('KafkaJSProtocolError', { type: 'INVALID_TIMESTAMP' }), 'wrong-time'],
+    ['a record that breaks a rule of the broker', thrown('KafkaJSProtocolError', { type: 'INVALID_RECORD' }), 'refused'],
     ['nothing at all', undefined, 'retry'],
   ])('%s', (_what, error, kind) => {
     expect(sendFailure(error).kind).toBe(kind)
