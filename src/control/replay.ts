@@ -34,20 +34,16 @@ export async function planRange(runtime: Runtime, groupId: string, scope: Replay
       return { partition, low, end, committed, oldestAt: oldest?.timestamp }
     }),
   )
-  const { fetchedFrom, fetchedUntil } = scope.filter
-  // The time of a page's message is the time of its fetch. A page may lie behind one that was fetched a little later, never before the
-  // first that is as late as `fetchedFrom`.
-  const until = scope.until ?? (fetchedUntil === undefined ? undefined : fetchedUntil + OUT_OF_ORDER_MS)
-  const bound = until === undefined ? undefined : await admin.offsetsForTime(topics.html, until)
+  const { fetchedFrom } = scope.filter
+  // The time of a page's message is the time of its fetch, and no page as late as `fetchedFrom` lies before the first that is. Nothing of
+  // the kind holds for the end: a page may be written late, or again (requeue), so all that follows is read unless `until` says otherwise.
+  const bound = scope.until === undefined ? undefined : await admin.offsetsForTime(topics.html, scope.until)
   const plan = planReplay(
     { topic: topics.html, start: await startOf(runtime, scope.start), until: bound, partitions: scope.partitions, untilCommitted },
     facts,
   )
   return fetchedFrom === undefined ? plan : notBefore(plan, await admin.offsetsForTime(topics.html, fetchedFrom))
 }
-
-/** How much later than its neighbours a page may lie on the log, by the time of its fetch. */
-const OUT_OF_ORDER_MS = 3_600_000
 
 async function startOf(runtime: Runtime, start: StartRequest): Promise<ReplayStart> {
   const { html } = runtime.topics

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { lines } from '../support/cli.ts'
 import { Deployment } from '../support/deployment.ts'
 import { BOOK_1, bookHtml } from '../support/stored-shop.ts'
@@ -16,6 +16,8 @@ interface Lineage {
 
 /** Bytes that are no UTF-8 whole: a body that was transcoded would not come back. */
 const body = Buffer.concat([Buffer.from(bookHtml(7)), Buffer.from([0xff, 0xfe, 0x00, 0xe9])])
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 })
+
 let server: Server
 let deployment: Deployment
 let url: string

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Deployment } from '../support/deployment.ts'
 import { BOOK_1, BOOK_2, BOOK_BAD, caughtUp, ends, range, storePages } from '../support/stored-shop.ts'
 
@@ -13,6 +13,10 @@ interface Preview {
 }
 
 const PAGES = 40
+
+// Every look is a process of its own, and several of them a test.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
 let deployment: Deployment
 
 beforeAll(async () => {

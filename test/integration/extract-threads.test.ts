@@ -55,7 +55,10 @@ async function hostOf(
   options: Partial<ExtractorHostOptions> = {},
 ): Promise<{ host: ExtractorHost; seen: Seen[] }> {
   const seen: Seen[] = []
-  const observer: Observer = { emit: (event, fields = {}) => seen.push({ event, fields }), child: () => observer }
+  const emit: Observer['emit'] = (event, fields = {}) => {
+    if (event === 'ThreadReplaced') seen.push({ event, fields })
+  }
+  const observer: Observer = { emit, child: () => observer }
   const host = new ExtractorHost({
     extractors,
     envelopeText,
