@@ -9,9 +9,12 @@ export interface ErrorReport {
 
 /** What a failed command says and returns. A stack only with --verbose; the causes always, since they tell what really happened. */
 export function reportError(error: unknown, options: { verbose: boolean; json: boolean }): ErrorReport {
-  const code = isMillraceError(error) ? error.code : classify(error, 'infrastructure').code
+  const chain = causesOf(error)
+  const causes = chain.map(errorText)
+  // A frame around an error of the catalogue ("fetch could not go on") says where, not what.
+  const known = [error, ...chain].find((each) => isMillraceError(each))
+  const code = isMillraceError(known) ? known.code : classify(error, 'infrastructure').code
   const { exitCode, hint } = ERRORS[code]
-  const causes = causesOf(error)
   if (options.json) {
     const context = isMillraceError(error) ? error.context : {}
     const text = JSON.stringify({ error: { code, message: errorText(error), hint, causes, context } }, (_, value: unknown) =>
@@ -24,19 +27,19 @@ export function reportError(error: unknown, options: { verbose: boolean; json: b
   return { exitCode, text: lines.join('\n') }
 }
 
-/** Texts of the chain of causes, without repeats; an AggregateError gives one per error. */
-function causesOf(error: unknown): string[] {
-  const texts: string[] = []
+/** The chain of causes, none with a text that came before; an AggregateError gives one per error. */
+function causesOf(error: unknown): unknown[] {
+  const causes = new Map<string, unknown>()
   const seen = new Set<unknown>([error])
   const queue: unknown[] = error instanceof Error ? next(error) : []
   for (let cause = queue.shift(); cause !== undefined; cause = queue.shift()) {
-    if (seen.has(cause) || texts.length >= 8) continue
+    if (seen.has(cause) || causes.size >= 8) continue
     seen.add(cause)
     const text = errorText(cause)
-    if (!texts.includes(text)) texts.push(text)
+    if (!causes.has(text)) causes.set(text, cause)
     if (cause instanceof Error) queue.push(...next(cause))
   }
-  return texts
+  return [...causes.values()]
 }
 
 function next(error: Error): unknown[] {

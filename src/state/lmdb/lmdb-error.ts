@@ -33,6 +33,16 @@ export function lmdbError(error: unknown, folder: string): MillraceError {
   return new MillraceError('INTERNAL', `a step on the state in ${folder} failed: ${text}`, { cause: error, context: { folder } })
 }
 
+/**
+ * The same for a step on a file that is open. A disk that has run full is no end then: nothing of the step was kept, and whoever waits for
+ * the store goes on when there is space.
+ */
+export function lmdbStepError(error: unknown, folder: string): MillraceError {
+  const known = lmdbError(error, folder)
+  if (known.code !== 'DISK_FULL') return known
+  return new MillraceError('STATE_UNAVAILABLE', known.message, { cause: known.cause, context: { folder } })
+}
+
 /** ENOSPC, EDQUOT, EFBIG: by number from LMDB, by name from Node. */
 const DISK = new Set(['28', '122', '69', '27', 'ENOSPC', 'EDQUOT', 'EFBIG'])
 /** EIO: LMDB says so too when the disk took only a part of what it was given. */

@@ -7,7 +7,7 @@ import type { Observer } from '../../kernel/observe.ts'
 import { BootTime } from './boot-time.ts'
 import { brokenState, checkFile } from './file-check.ts'
 import { endOf, FILE_KEY } from './keys.ts'
-import { lmdbError } from './lmdb-error.ts'
+import { lmdbError, lmdbStepError } from './lmdb-error.ts'
 
 /**
  * One LMDB file, shared by all processes of a machine that open the folder.
@@ -135,7 +135,7 @@ export class LmdbFile {
       })
     } catch (error) {
       const failed = this.#queue.splice(0, Math.max(1, done.length + 1))
-      if (failed.length === 1) failed[0]?.reject(lmdbError(error, this.folder))
+      if (failed.length === 1) failed[0]?.reject(lmdbStepError(error, this.folder))
       else for (const step of failed) this.#runAlone(step)
       return
     }
@@ -151,7 +151,7 @@ export class LmdbFile {
         value = step.run(now)
       })
     } catch (error) {
-      step.reject(lmdbError(error, this.folder))
+      step.reject(lmdbStepError(error, this.folder))
       return
     }
     step.resolve(value)

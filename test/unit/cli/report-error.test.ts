@@ -17,6 +17,13 @@ describe('the report of an error', () => {
     ])
   })
 
+  it('says what to do about the error of the catalogue within a frame that has none', () => {
+    const framed = new Error('fetch could not go on', { cause: new MillraceError('KAFKA_UNREACHABLE', 'a:1 does not answer') })
+    const { exitCode, text } = reportError(framed, plain)
+    expect(exitCode).toBe(4)
+    expect(text).toMatch(/^error: fetch could not go on\n {2}because: a:1 does not answer\n {2}Check .*\(KAFKA_UNREACHABLE\)$/)
+  })
+
   it('drops none of several errors, and repeats none', () => {
     const several = new AggregateError([new Error('one'), new Error('two'), new Error('one')], 'closing failed')
     const { text } = reportError(several, plain)
