@@ -13,8 +13,9 @@ export default defineConfig(({ mode }) => ({
     reporters: ['default', './test/config/summary-reporter.ts'],
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // For what hangs; a busy machine may take several times what a quiet one does.
+    testTimeout: 90_000,
+    hookTimeout: 120_000,
     passWithNoTests: false,
   },
 }))

@@ -19,6 +19,9 @@ const REQUEST = {
   countsForRate: true,
 }
 
+/** What a caller waits at most for a store that does not answer, ms; a busy machine adds to it. */
+const SECOND = 1_500
+
 describe('StateStore on a Redis that fails', () => {
   let servers: OwnRedis[]
   let stores: StateStore[]
@@ -63,8 +66,8 @@ describe('StateStore on a Redis that fails', () => {
       store.claim([{ crawlId: 'c', canonicalUrl: 'u', round: 0, claimant: 'x' }]),
       store.readValue('n'),
     ]
-    for (const ms of await Promise.all(calls.map((call) => failsAfter(call, 'STATE_UNAVAILABLE')))) expect(ms).toBeLessThan(1_000)
-    expect(await failsAfter(store.backOff(KEY, 1), 'STATE_UNAVAILABLE')).toBeLessThan(1_000)
+    for (const ms of await Promise.all(calls.map((call) => failsAfter(call, 'STATE_UNAVAILABLE')))) expect(ms).toBeLessThan(SECOND)
+    expect(await failsAfter(store.backOff(KEY, 1), 'STATE_UNAVAILABLE')).toBeLessThan(SECOND)
     expect(events).toEqual(['StateStoreLost'])
     await server.start()
     await eventually(() => store.writeValue('n', 'v').then(() => true))
@@ -79,7 +82,7 @@ describe('StateStore on a Redis that fails', () => {
     const store = await openAt(server.url)
     server.hang()
     const calls = Array.from({ length: 20 }, () => failsAfter(store.acquire(REQUEST), 'STATE_UNAVAILABLE'))
-    for (const ms of await Promise.all(calls)) expect(ms).toBeLessThan(1_000)
+    for (const ms of await Promise.all(calls)) expect(ms).toBeLessThan(SECOND)
     server.goOn()
     await eventually(() => store.readValue('n').then(() => true))
   })
@@ -195,7 +198,7 @@ describe('StateStore on a Redis that fails', () => {
         what: 'the sentinel knows the follower',
       })
       await leader.stop()
-      expect(await failsAfter(store.writeValue('n', 'lost'), 'STATE_UNAVAILABLE')).toBeLessThan(1_000)
+      expect(await failsAfter(store.writeValue('n', 'lost'), 'STATE_UNAVAILABLE')).toBeLessThan(SECOND)
       await eventually(() => store.writeValue('n', 'after').then(() => true), { timeoutMs: 20_000, what: 'the follower leads' })
       expect(await replica.get('c:p.:value:n')).toBe('after')
     } finally {

@@ -314,9 +314,6 @@ describe('signals', () => {
       'signals',
     ])
     await eventually(() => site.requests.length >= before + 12, { timeoutMs: 20_000, what: 'some requests' })
-    const second = await deployment.run(['run', good(0)])
-    expect(second.code).toBe(2)
-    expect(second.stderr).toContain(String(running.child.pid))
     running.child.kill(signal)
     const result = await running.done
     expect({ code: result.code, stderr: result.stderr }).toMatchObject({ code })
@@ -329,6 +326,20 @@ describe('signals', () => {
     const pages = await deployment.pages()
     expect(pages).toHaveLength(60)
     expect(await deployment.records()).toHaveLength(pages.filter(({ value }) => value.status === 200).length)
+  })
+})
+
+describe('a second run in the same folder', () => {
+  it('is refused, and names the first', async () => {
+    const deployment = await deployments({ set: ['politeness.default.ratePerSecond=0.2'] })
+    const before = site.requests.length
+    const running = deployment.start(['run', ...site.seeds(), '--depth', '1'])
+    await eventually(() => site.requests.length > before, { timeoutMs: 20_000, what: 'a request' })
+    const second = await deployment.run(['run', good(0)])
+    expect(second.code).toBe(2)
+    expect(second.stderr).toContain(String(running.child.pid))
+    running.child.kill('SIGINT')
+    expect((await running.done).code).toBe(130)
   })
 })
 
