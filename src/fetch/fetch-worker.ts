@@ -120,7 +120,7 @@ export class FetchWorker extends BaseService {
     const leaseMs = limits.totalMs + LEASE_MARGIN_MS
     const leases = new SiteLeases({ ...options, gate, leaseMs, rules: options.siteHealth })
     const robots = createRobotsGate({ ...options, leases, gate })
-    const handover = new Handover({ state, gate, leaseMs, clock })
+    const handover = new Handover({ state, gate, leaseMs, work: (run) => this.#work(run), clock })
     this.#handover = handover
     const desk = new AdmissionDesk({ ...options, handover, gate, leases, robotsOf: (url) => robots.check(url, signal) })
     const backOff = (attempt: number): number => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random())
@@ -241,7 +241,7 @@ export class FetchWorker extends BaseService {
   /** The attempt is not under way any more. Copies of it are done as well, or have their turn now. */
   #ended(queued: QueuedTask, isSettled: boolean): void {
     const { entry, task } = queued
-    this.#handover.over(queued)
+    this.#handover.over(queued, isSettled)
     const copies = this.#underWay.end(entry, task)
     if (copies.length === 0) return
     if (isSettled) for (const copy of copies) this.#endings.repeat(copy)
@@ -345,7 +345,7 @@ export class FetchWorker extends BaseService {
       this.#turns.delete(queued)
       turn.close()
       // A chain that waits for its next hop has begun; a task that waits for its first request has not.
-      if (after !== 'under way' || queued.walk.hops === 0) this.#handover.over(queued)
+      if (after !== 'under way' || queued.walk.hops === 0) this.#handover.over(queued, after === 'settled')
       if (after !== 'under way') this.#ended(queued, after === 'settled')
     }
   }
@@ -381,8 +381,7 @@ export class FetchWorker extends BaseService {
   }
 
   #follow(queued: QueuedTask, hop: QueuedTask): void {
-    this.#handover.over(queued)
-    this.#handover.begun(hop)
+    this.#handover.follows(queued, hop)
     this.#enqueue(hop, 'head')
     this.#pumpSoon()
   }

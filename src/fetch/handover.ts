@@ -10,8 +10,13 @@ export interface HandoverOptions {
   readonly gate: StoreGate
   /** Longest request, with all its timeouts. */
   readonly leaseMs: number
+  /** Runs what nobody waits for. */
+  readonly work: (run: () => Promise<void>) => void
   readonly clock: Clock
 }
+
+/** A note that is over as soon as it is written. */
+const FORGET_MS = 1
 
 /** The next owner asks again after this whether an attempt of its predecessor has ended. */
 export const HANDOVER_POLL_MS = 500
@@ -24,6 +29,9 @@ export const HANDOVER_POLL_MS = 500
 export class Handover {
   readonly #options: HandoverOptions
   readonly #begun = new Set<QueuedTask>()
+  /** Those of them that are noted. */
+  readonly #noted = new Set<QueuedTask>()
+  #writes: Promise<void> = Promise.resolve()
   /** Monotonic ms until which a predecessor may be at work. */
   readonly #gained = new Map<PartitionId, number>()
 
@@ -52,15 +60,36 @@ export class Handover {
     this.#begun.add(queued)
   }
 
-  over(queued: QueuedTask): void {
+  /**
+   * Not on the wire any more. One that has not come to its end (it was put back, spilled, or dropped before it was asked for) waits for
+   * another turn, maybe here: its note would hold it up for as long as a request may take. Of one that has, the store says so itself.
+   */
+  over(queued: QueuedTask, isSettled: boolean): void {
     this.#begun.delete(queued)
+    if (this.#noted.delete(queued) && !isSettled) this.#options.work(() => this.#note([queued], FORGET_MS))
   }
 
-  async #announce(tasks: readonly QueuedTask[]): Promise<void> {
-    const { state, gate, leaseMs } = this.#options
-    if (tasks.length === 0) return
+  /** The chain goes on with its next hop, under the same note. */
+  follows(queued: QueuedTask, hop: QueuedTask): void {
+    this.#begun.delete(queued)
+    this.#begun.add(hop)
+    if (this.#noted.delete(queued)) this.#noted.add(hop)
+  }
+
+  #announce(tasks: readonly QueuedTask[]): Promise<void> {
+    for (const queued of tasks) this.#noted.add(queued)
+    return this.#note(tasks, this.#options.leaseMs)
+  }
+
+  /** One after the other: what is forgotten must not be noted behind that. */
+  #note(tasks: readonly QueuedTask[], ttlMs: number): Promise<void> {
+    const { state, gate } = this.#options
+    if (tasks.length === 0) return Promise.resolve()
     const attempts = tasks.map(({ task: { taskId, attempt } }) => ({ taskId, attempt }))
-    await gate.run(() => state.noteUnderWay(attempts, leaseMs))
+    const write = this.#writes.then(() => gate.run(() => state.noteUnderWay(attempts, ttlMs)))
+    // Whoever asked for it is told of a failure.
+    this.#writes = write.catch(() => undefined)
+    return write
   }
 
   /** True while the predecessor has the attempt on the wire. */
