@@ -112,8 +112,10 @@ export async function promote(runtime: Runtime, { loaded, name, version, force, 
     await passGate(runtime, { extractor, against: previous, plan, filter: {}, signal }, undefined)
   }
   const payload = { version, previous: previous?.version ?? null, ...(force === undefined ? {} : { forced: force }) }
+  // Counted before they hear of it: one that is between two versions has no heartbeat, and is still to be waited for.
+  const expected = (await workersOf(runtime, name)).length
   await announce(runtime, { kind: 'set', subject: subject.promoted(name), payload })
-  const workers = await switched(runtime, name, version, signal)
+  const workers = await switched(runtime, { name, version, expected, signal })
   return {
     extractor: name,
     version,
@@ -123,16 +125,20 @@ export async function promote(runtime: Runtime, { loaded, name, version, force, 
   }
 }
 
-/** Waits for the live workers of the extractor. Shape: as they report at last. */
-async function switched(runtime: Runtime, name: string, version: number, signal: AbortSignal): Promise<readonly WorkerHeartbeat[]> {
-  const { clock } = runtime
+async function workersOf(runtime: Runtime, name: string): Promise<readonly WorkerHeartbeat[]> {
   const state = await runtime.state()
+  return (await state.workers()).filter(({ extractors }) => extractors[name] !== undefined)
+}
+
+/** Waits for the live workers of the extractor, as many as there were. Shape: as they report at last. */
+async function switched(
+  runtime: Runtime,
+  { name, version, expected, signal }: Pick<PromoteRequest, 'name' | 'version' | 'signal'> & { readonly expected: number },
+): Promise<readonly WorkerHeartbeat[]> {
+  const { clock } = runtime
   const deadline = clock.mono() + SWITCH_MS
-  // A worker that is between two versions has no heartbeat, and is still to be waited for.
-  let expected = 0
   for (;;) {
-    const workers = (await state.workers()).filter(({ extractors }) => extractors[name] !== undefined)
-    expected = Math.max(expected, workers.length)
+    const workers = await workersOf(runtime, name)
     const isThrough = workers.length >= expected && workers.every(({ extractors }) => extractors[name] === version)
     if (isThrough || signal.aborted || clock.mono() > deadline) return workers
     await clock.sleep(LOOK_EVERY_MS)
