@@ -17,6 +17,9 @@ export interface HandoverOptions {
 
 /** A note that is over as soon as it is written. */
 const FORGET_MS = 1
+/** A note lives so long without being renewed: a worker that was killed after it had written some holds nothing up for longer. */
+const NOTE_MS = 10_000
+const RENEW_MS = 3_000
 
 /** The next owner asks again after this whether an attempt of its predecessor has ended. */
 export const HANDOVER_POLL_MS = 500
@@ -24,13 +27,15 @@ export const HANDOVER_POLL_MS = 500
 /**
  * Partitions that go from one live worker to another. What the first has on the wire is not committed, so the second reads it again; a
  * note in the store keeps it from asking the site for it until the first is done. Notes are written when a partition goes, and asked
- * for while they can be: a worker that keeps its partitions has nothing to do with them, and one that is killed leaves none.
+ * for while they can be: a worker that keeps its partitions has nothing to do with them. They are short and renewed, so that those of a
+ * worker that is killed end soon.
  */
 export class Handover {
   readonly #options: HandoverOptions
   readonly #begun = new Set<QueuedTask>()
   /** Those of them that are noted. */
   readonly #noted = new Set<QueuedTask>()
+  #isRenewing = false
   #writes: Promise<void> = Promise.resolve()
   /** Monotonic ms until which a predecessor may be at work. */
   readonly #gained = new Map<PartitionId, number>()
@@ -78,7 +83,24 @@ export class Handover {
 
   #announce(tasks: readonly QueuedTask[]): Promise<void> {
     for (const queued of tasks) this.#noted.add(queued)
-    return this.#note(tasks, this.#options.leaseMs)
+    this.#renewLater()
+    return this.#note(tasks, NOTE_MS)
+  }
+
+  /** What is noted and still on the wire stays noted. */
+  #renewLater(): void {
+    const { clock, work } = this.#options
+    if (this.#isRenewing || this.#noted.size === 0) return
+    this.#isRenewing = true
+    clock.timer(
+      RENEW_MS,
+      () => {
+        this.#isRenewing = false
+        const open = [...this.#noted].filter((queued) => this.#begun.has(queued))
+        if (open.length > 0) work(() => this.#announce(open))
+      },
+      { unref: true },
+    )
   }
 
   /** One after the other: what is forgotten must not be noted behind that. */

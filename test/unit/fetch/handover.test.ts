@@ -25,12 +25,15 @@ function rig() {
     },
     isUnderWay: async (attempts: readonly { taskId: string }[]) => attempts.map(({ taskId }) => (notes.get(taskId) ?? 0) > clock.mono()),
   }
-  const worker = (): Handover => {
-    const gate = new StoreGate({ clock, observer: silentObserver, signal: new AbortController().signal })
-    return new Handover({ state, gate, leaseMs: LEASE_MS, work: (run) => void working.push(run()), clock })
+  const worker = (own = clock): Handover => {
+    const gate = new StoreGate({ clock: own, observer: silentObserver, signal: new AbortController().signal })
+    return new Handover({ state, gate, leaseMs: LEASE_MS, work: (run) => void working.push(run()), clock: own })
   }
   return {
     worker,
+    clock,
+    /** Writes its notes, and does nothing any more when it is killed. */
+    mortal: (): Handover => worker(new ManualClock()),
     /** From now on the store answers when it is told to. */
     hold: (): (() => void) => {
       let release = (): void => undefined
@@ -99,6 +102,27 @@ describe('the handover of a partition', () => {
     expect(await second.isElsewhere(task)).toBe(true)
     first.over(hop, false)
     await settled()
+    expect(await second.isElsewhere(task)).toBe(false)
+  })
+
+  it('is kept up for as long as the request takes', async () => {
+    const { worker, clock } = rig()
+    const [first, second, task] = [worker(), worker(), queuedTask('a')]
+    first.begun(task)
+    second.gained(PARTITION)
+    await first.lost(PARTITION)
+    for (let second = 0; second < 60; second += 1) await clock.advance(1_000)
+    expect(await second.isElsewhere(task)).toBe(true)
+  })
+
+  it('is over soon where the worker that wrote the notes was killed', async () => {
+    const { worker, mortal, clock } = rig()
+    const [first, second, task] = [mortal(), worker(), queuedTask('a')]
+    first.begun(task)
+    second.gained(PARTITION)
+    await first.lost(PARTITION)
+    expect(await second.isElsewhere(task)).toBe(true)
+    await clock.advance(15_000)
     expect(await second.isElsewhere(task)).toBe(false)
   })
 
