@@ -97,6 +97,11 @@ export class FetchDeployment {
     return program
   }
 
+  /** What Node is started with for a command that ends by itself. */
+  arguments(command: string, args: readonly string[]): string[] {
+    return [main, command, ...args, ...this.#sets.flatMap((set) => ['--set', set])]
+  }
+
   async produce(tasks: Iterable<NewTask>): Promise<void> {
     const publisher = await this.runtime.publisher()
     let batch: UrlTask[] = []
@@ -168,9 +173,12 @@ export class Program {
       process.env.MILLRACE_BENCH_VERBOSE === '1' ? '--verbose' : '--quiet',
       ...sets.flatMap((set) => ['--set', set]),
     ]
-    // The program takes every MILLRACE_ variable for an option of its own.
-    const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('MILLRACE_')))
-    const child = spawn(process.execPath, args, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'], serialization: 'advanced' })
+    const child = spawn(process.execPath, args, {
+      cwd: folder,
+      env: programEnvironment(),
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      serialization: 'advanced',
+    })
     const log = createWriteStream(join(folder, `${command}-${child.pid}.log`))
     child.stdout?.pipe(log, { end: false })
     child.stderr?.pipe(process.env.MILLRACE_BENCH_VERBOSE === '1' ? process.stderr : log, { end: false })
@@ -210,6 +218,11 @@ export class Program {
     if (this.isRunning) this.#child.kill('SIGKILL')
     await this.#ended
   }
+}
+
+/** The program takes every MILLRACE_ variable for an option of its own. */
+export function programEnvironment(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('MILLRACE_')))
 }
 
 /** Polls until `check` gives something; a bench that hangs is no figure. */

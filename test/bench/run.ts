@@ -1,8 +1,10 @@
 import { fetchCrawlee } from './fetch-crawlee.ts'
 import { BenchBroker } from './fetch-deployment.ts'
+import { fetchExplain } from './fetch-explain.ts'
 import { fetchFairness } from './fetch-fairness.ts'
 import { fetchIsolation } from './fetch-isolation.ts'
 import { fetchLanes } from './fetch-lanes.ts'
+import { fetchLeaks } from './fetch-leaks.ts'
 import { fetchMemory } from './fetch-memory.ts'
 import { fetchPace } from './fetch-pace.ts'
 import { fetchThroughput } from './fetch-throughput.ts'
@@ -20,6 +22,8 @@ const BENCHES: Readonly<Record<string, Readonly<Record<string, Bench>>>> = {
     isolation: (broker) => fetchIsolation(broker, { hugeTasks: 100_000, seconds: 40 }),
     crawlee: (broker, rounds) => fetchCrawlee(broker, { rounds, pages: 4_000 }),
     memory: (broker) => fetchMemory(broker, { many: 1_000_000, seconds: 60 }),
+    explain: (broker) => fetchExplain(broker, { tasks: 1_000_000 }),
+    leaks: () => fetchLeaks(100_000),
     latency: (broker, rounds) => fetchThroughput(broker, { rounds, pages: 4_000, latencyMs: 200, concurrency: 64 }),
   },
 }
