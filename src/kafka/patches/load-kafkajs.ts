@@ -1,5 +1,6 @@
 import { MillraceError } from '../../kernel/errors.ts'
 import { patchAbortedMessages } from './aborted-messages.ts'
+import { patchBatchEncoding } from './batch-encoding.ts'
 import { patchIdleTimers } from './idle-timers.ts'
 import { type KafkajsModules, kafkajsModules } from './kafkajs-modules.ts'
 import { patchMessageDecoding } from './message-decoding.ts'
@@ -32,6 +33,7 @@ export function loadKafkajs(modules: KafkajsModules = kafkajsModules()): typeof 
   patchAbortedMessages(modules)
   patchMessageGrouping(modules)
   patchMessageDecoding(modules)
+  patchBatchEncoding(modules)
   patchIdleTimers(modules)
   patchUnknownPartition(modules)
   patchSilentCommit(modules)
