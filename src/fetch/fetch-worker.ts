@@ -15,6 +15,8 @@ import { AttemptsUnderWay } from './attempts-under-way.ts'
 import { claimCheckOf } from './claim-check.ts'
 import { ConditionalRequests } from './conditional-requests.ts'
 import { CookieJars } from './cookie-jars.ts'
+import { CrawlShares } from './crawl-shares.ts'
+import { CrawlWatch } from './crawl-watch.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
 import { FetchTask, type TaskStep } from './fetch-task.ts'
 import { type FetchView, fetchView, type TaskView, taskViews } from './fetch-view.ts'
@@ -22,8 +24,7 @@ import { Handover } from './handover.ts'
 import { endWithoutQueue } from './intake-endings.ts'
 import { IntakeQueue } from './intake-queue.ts'
 import { LoadControl } from './load-control.ts'
-import type { QueuedTask } from './queued-task.ts'
-import { resumeChain } from './redirect.ts'
+import { type QueuedTask, queuedTask } from './queued-task.ts'
 import { createRobotsGate } from './robots-fetch.ts'
 import { Scheduler } from './scheduler.ts'
 import { isEnding, Settler } from './settler.ts'
@@ -36,6 +37,7 @@ import { type IntakeVerdict, TaskIntake } from './task-intake.ts'
 import { Turn } from './turn.ts'
 
 const SWEEP_MS = 5_000
+const CRAWL_WATCH_MS = 1_000
 const LEAST_FINISHED_TTL_MS = 21_600_000
 const LEASE_MARGIN_MS = 5_000
 /** The last commit of a drain needs no waiting: what is left in the windows comes again. */
@@ -54,6 +56,7 @@ const CONSUMER_DRAIN_MS = 1
 export class FetchWorker extends BaseService {
   readonly #options: FetchWorkerOptions
   readonly #spiller: Spiller
+  readonly #crawls: CrawlWatch
   readonly #scheduler: Scheduler<QueuedTask>
   readonly #gate: StoreGate
   readonly #intake: IntakeQueue
@@ -95,10 +98,14 @@ export class FetchWorker extends BaseService {
       observer,
       budgetIdsOf: (task) => options.budgetsOf(task).map(({ id }) => id),
     })
+    const shares = new CrawlShares()
+    this.#crawls = new CrawlWatch({ state, gate, scheduler: this.#scheduler, turns: this.#turns, shares, clock })
     this.#spiller = new Spiller({
       scheduler: this.#scheduler,
       endings: this.#endings,
       paceOf: options.paceOf,
+      shares,
+      startsPerSecond: () => this.#crawls.startsPerSecond,
       clock,
       ...(options.spill === undefined ? {} : { limits: options.spill }),
     })
@@ -191,6 +198,8 @@ export class FetchWorker extends BaseService {
       for (const old of this.#spiller.takeOld(this.#consumer.bases())) this.#spill(old, 'old-base')
     }
     this.releases.add('sweep', repeated(this.#options.clock, SWEEP_MS, sweep))
+    const shareOut = (): void => this.#work(() => this.#shareOut())
+    this.releases.add('shares of crawls', repeated(this.#options.clock, CRAWL_WATCH_MS, shareOut))
   }
 
   protected async onDrain(signal: AbortSignal): Promise<void> {
@@ -224,6 +233,11 @@ export class FetchWorker extends BaseService {
         await this.#failed(entry, task, error)
       }
     })
+  }
+
+  async #shareOut(): Promise<void> {
+    if (this.#isTaking) await this.#crawls.look()
+    if (this.#isTaking) for (const tasks of this.#spiller.takeSurplus()) this.#spill(tasks, 'crawl-full')
   }
 
   #spill(tasks: readonly QueuedTask[], reason: SpillReason, closedMs?: number): void {
@@ -261,27 +275,12 @@ export class FetchWorker extends BaseService {
         continue
       }
       if (!this.#underWay.begin(verdict.entry, verdict.task)) continue
-      const queued = this.#queuedTask(verdict, checkedMono)
+      const queued = queuedTask(verdict, checkedMono, (target) => this.#options.paceOf(target).key)
       this.#options.observer.emit('TaskAccepted', { lane: queued.lane })
       ready.push(queued)
     }
     for (const { tasks, reason } of this.#spiller.admit(ready, (queued) => this.#enqueue(queued, 'tail'))) this.#spill(tasks, reason)
     this.#pumpSoon()
-  }
-
-  #queuedTask({ entry, task, url }: Extract<IntakeVerdict, { readonly kind: 'ready' }>, checkedMono: number): QueuedTask {
-    const { target, method, headers, body } = resumeChain(task, url)
-    return {
-      key: this.#options.paceOf(target).key,
-      lane: task.lane ?? 'normal',
-      crawlId: task.crawlId,
-      window: partitionId(entry.message.topic, entry.message.partition),
-      entry,
-      task,
-      target,
-      checkedMono,
-      walk: { hops: 0, startedAt: undefined, requestMs: 0, method, headers, body },
-    }
   }
 
   #enqueue(queued: QueuedTask, place: 'head' | 'tail'): void {

@@ -1,6 +1,7 @@
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
-import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
+import { type PartitionId, type PolitenessKey, partitionId } from '../kernel/brand.ts'
 import type { Lane, UrlTask } from '../message/generated/types.ts'
+import { resumeChain } from './redirect.ts'
 import type { SiteTask } from './site-queue.ts'
 
 /** A task on its way through the worker: which entry it is of, and how far its chain of redirects has come. */
@@ -31,4 +32,24 @@ export interface Walk {
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer | null
+}
+
+/** A task that has just come in; a chain that was begun elsewhere goes on where it stopped. */
+export function queuedTask(
+  { entry, task, url }: { readonly entry: WindowEntry; readonly task: UrlTask; readonly url: URL },
+  checkedMono: number,
+  keyOf: (target: URL) => PolitenessKey,
+): QueuedTask {
+  const { target, method, headers, body } = resumeChain(task, url)
+  return {
+    key: keyOf(target),
+    lane: task.lane ?? 'normal',
+    crawlId: task.crawlId,
+    window: partitionId(entry.message.topic, entry.message.partition),
+    entry,
+    task,
+    target,
+    checkedMono,
+    walk: { hops: 0, startedAt: undefined, requestMs: 0, method, headers, body },
+  }
 }

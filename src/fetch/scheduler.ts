@@ -5,6 +5,7 @@ import { LANES } from '../message/topics.ts'
 import { crawlOf } from './crawl-queues.ts'
 import { LaneRing } from './lane-ring.ts'
 import { type LaneWeights, SiteQueue, type SiteTask } from './site-queue.ts'
+import { WindowCounts } from './window-counts.ts'
 
 export interface SchedulerOptions {
   /** Requests at the same time, over all sites. */
@@ -50,9 +51,12 @@ export class Scheduler<T extends SiteTask> {
   readonly #sleeping = new TimeHeap<SiteQueue<T>>()
   readonly #passes: Record<Lane, number> = { high: 0, normal: 0, low: 0 }
   readonly #out: Record<Lane, number> = { high: 0, normal: 0, low: 0 }
+  /** What waits, by window and crawl. */
+  readonly counts = new WindowCounts()
   #virtual = 0
   #bytes = 0
   #waiting = 0
+  #startCount = 0
   #maxInFlight: number
   #holdsLow = false
 
@@ -66,9 +70,19 @@ export class Scheduler<T extends SiteTask> {
     return this.#waiting
   }
 
+  /** Requests that have been started. */
+  get startCount(): number {
+    return this.#startCount
+  }
+
   /** Tasks taken and not given back. */
   get inFlight(): number {
     return this.#out.high + this.#out.normal + this.#out.low
+  }
+
+  /** Requests at the same time that are allowed now. */
+  get maxInFlight(): number {
+    return this.#maxInFlight
   }
 
   get siteCount(): number {
@@ -97,7 +111,7 @@ export class Scheduler<T extends SiteTask> {
   add(task: T, now: number, place: 'head' | 'tail' = 'tail'): void {
     const site = this.#siteOf(task.key)
     site.add(task, place)
-    this.#waiting += 1
+    this.#count(task, 1)
     this.#offer(site, now)
   }
 
@@ -126,6 +140,7 @@ export class Scheduler<T extends SiteTask> {
     const site = this.#siteOf(task.key)
     site.probing = false
     site.inFlight += 1
+    this.#startCount += 1
     site.started(now)
     this.#offer(site, now)
   }
@@ -142,7 +157,7 @@ export class Scheduler<T extends SiteTask> {
     const site = this.#siteOf(task.key)
     site.probing = false
     site.add(task, 'head')
-    this.#waiting += 1
+    this.#count(task, 1)
     site.wakeAt = Math.max(site.wakeAt, wakeAt)
     // It had no request for its turn.
     this.#rings[task.lane].refund(crawlOf(task))
@@ -177,7 +192,7 @@ export class Scheduler<T extends SiteTask> {
     const site = this.#sites.get(key)
     if (site === undefined) return []
     const taken = site.takeAll(matches)
-    this.#waiting -= taken.length
+    for (const task of taken) this.#count(task, -1)
     this.#forget(site)
     return taken
   }
@@ -187,7 +202,7 @@ export class Scheduler<T extends SiteTask> {
     const site = this.#sites.get(key)
     const task = site?.takeLast(crawl, window)
     if (site === undefined || task === undefined) return undefined
-    this.#waiting -= 1
+    this.#count(task, -1)
     this.#forget(site)
     return task
   }
@@ -220,7 +235,7 @@ export class Scheduler<T extends SiteTask> {
       this.#rings[served].charge(crawlOf(task))
     }
     site.probing = true
-    this.#waiting -= 1
+    this.#count(task, -1)
     this.#out[served] += 1
     this.#virtual = this.#passes[served]
     this.#passes[served] += 1 / weights[served]
@@ -300,6 +315,11 @@ export class Scheduler<T extends SiteTask> {
       this.#sites.set(key, site)
     }
     return site
+  }
+
+  #count(task: T, by: 1 | -1): void {
+    this.#waiting += by
+    this.counts.move(task, by)
   }
 
   #forget(site: SiteQueue<T>): void {

@@ -2,6 +2,7 @@ import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
 import type { Lane } from '../message/generated/types.ts'
 import { LANES } from '../message/topics.ts'
 import { CrawlQueues, crawlOf } from './crawl-queues.ts'
+import { moveCount } from './window-counts.ts'
 
 /** What the queues need to know of a task. */
 export interface SiteTask {
@@ -162,13 +163,7 @@ export class SiteQueue<T extends SiteTask> {
   }
 
   #count(task: T, by: 1 | -1): void {
-    move(this.#held, task.window, by)
-    move(this.#crawls, crawlOf(task), by)
+    moveCount(this.#held, task.window, by)
+    moveCount(this.#crawls, crawlOf(task), by)
   }
-}
-
-function move<K>(counts: Map<K, number>, key: K, by: 1 | -1): void {
-  const count = (counts.get(key) ?? 0) + by
-  if (count === 0) counts.delete(key)
-  else counts.set(key, count)
 }

@@ -13,7 +13,7 @@ export interface SpillLimits {
 
 export const SPILL_LIMITS: SpillLimits = { maxWaitMs: 30_000, maxPerWindow: 64, maxBaseAgeMs: 120_000 }
 
-export type SpillReason = 'site-full' | 'long-wait' | 'old-base' | 'paused' | 'parked' | 'retry-after'
+export type SpillReason = 'site-full' | 'crawl-full' | 'long-wait' | 'old-base' | 'paused' | 'parked' | 'retry-after'
 
 /** Why the tasks of a site leave, by what it waits for. */
 export function spillReasonOf(waitReason: string): SpillReason {

@@ -1,8 +1,10 @@
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
-import type { PolitenessKey } from '../kernel/brand.ts'
+import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { LANES } from '../message/topics.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
 import { crawlOf } from './crawl-queues.ts'
+import type { CrawlShares } from './crawl-shares.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { SiteQueue } from './site-queue.ts'
@@ -13,9 +15,17 @@ export interface SpillerOptions {
   readonly scheduler: Scheduler<QueuedTask>
   readonly endings: Pick<TaskEndings, 'spilled'>
   readonly paceOf: (url: URL) => SitePolicy
+  readonly shares: Pick<CrawlShares, 'isSurplus' | 'surplusIn' | 'startsPerOwn'>
+  /** Requests that this process could start in a second; undefined: not known yet. */
+  readonly startsPerSecond: () => number | undefined
   readonly limits?: SpillLimits
   readonly clock: Clock
 }
+
+/** Surplus comes back so many times faster than the turns of its crawl. */
+const SURPLUS_HEADROOM = 1.5
+/** Starts per second until they were measured: what comes back too soon leaves once more, what comes too late leaves places empty. */
+const UNKNOWN_STARTS = 1_000
 
 /** Finds what has to leave its window, and sends it to the delay topics in the order of its site. */
 export class Spiller {
@@ -38,6 +48,7 @@ export class Spiller {
    */
   admit(tasks: readonly QueuedTask[], enqueue: (task: QueuedTask) => void): readonly { tasks: QueuedTask[]; reason: SpillReason }[] {
     const spills = new Map<string, { tasks: QueuedTask[]; reason: SpillReason }>()
+    const surplus: QueuedTask[] = []
     const spillOf = (task: QueuedTask, reason: SpillReason): QueuedTask[] => {
       const spill = spills.get(clockOf(task)) ?? { tasks: [], reason }
       spills.set(clockOf(task), spill)
@@ -49,23 +60,53 @@ export class Spiller {
       const displaced = reason === 'site-full' && !spills.has(clockOf(task)) ? this.#displacedBy(task) : undefined
       if (reason === undefined || displaced !== undefined) enqueue(task)
       else spillOf(task, reason).push(task)
+      if (reason === 'crawl-full') surplus.push(task)
       // It stood before all that have left.
       if (displaced !== undefined) spillOf(displaced, 'site-full').unshift(displaced)
     }
-    return [...spills.values()]
+    // These leave by the clocks of their windows, whatever their sites: together, and in order.
+    const others = [...spills.values()].filter(({ reason }) => reason !== 'crawl-full')
+    return surplus.length === 0 ? others : [...others, { tasks: surplus, reason: 'crawl-full' }]
+  }
+
+  /** What crawls have beyond their share of windows that are full, window by window, in order: those that came last. */
+  takeSurplus(): QueuedTask[][] {
+    const { scheduler, shares } = this.#options
+    const { counts } = scheduler
+    const taken: QueuedTask[][] = []
+    for (const window of [...counts.windows()]) {
+      for (const [crawl, own] of [...counts.crawls(window)]) {
+        const count = shares.surplusIn(crawl, { waiting: counts.total(window), own })
+        if (count > 0) taken.push(this.#takeLast(window, crawl, count))
+      }
+    }
+    return taken
+  }
+
+  #takeLast(window: PartitionId, crawl: string, count: number): QueuedTask[] {
+    const { scheduler } = this.#options
+    const isOfCrawl = (queued: QueuedTask): boolean => queued.window === window && crawlOf(queued) === crawl && queued.walk.hops === 0
+    const own = [...scheduler.sites()].flatMap((site) => LANES.flatMap((lane) => [...site.waitingIn(lane)].filter(isOfCrawl)))
+    const last = own.sort((a, b) => Number(a.entry.message.offset - b.entry.message.offset)).slice(-count)
+    const leaving = new Set(last)
+    for (const key of new Set(last.map((queued) => queued.key))) scheduler.takeOut(key, (queued) => leaving.has(queued))
+    return last
   }
 
   #reasonFor(queued: QueuedTask): SpillReason | undefined {
-    const { scheduler, clock } = this.#options
+    const { scheduler, shares, clock } = this.#options
+    const { counts } = scheduler
+    const [waiting, own] = [counts.total(queued.window), counts.of(queued.window, crawlOf(queued))]
+    const other = shares.isSurplus(crawlOf(queued), { waiting, own }) ? 'crawl-full' : undefined
     const site = scheduler.site(queued.key)
-    if (site === undefined) return undefined
+    if (site === undefined) return other
     const view = {
       waiting: startsBefore(site, queued),
       heldInWindow: site.heldIn(queued.window),
       wakeInMs: site.wakeAt - clock.mono(),
       intervalMs: this.#intervalMs(queued),
     }
-    return spillReason(view, this.#limits)
+    return spillReason(view, this.#limits) ?? other
   }
 
   /** The last task of the crawl with most tasks, where it has more than its share and the new one's crawl has less. */
@@ -80,6 +121,7 @@ export class Spiller {
 
   /** Shape: tasks of one site. `atLeastMs`: the site is known to be closed for so long. */
   async spill(tasks: readonly QueuedTask[], reason: SpillReason, atLeastMs = 0): Promise<void> {
+    if (reason === 'crawl-full') return this.#spillSurplus(tasks)
     const byClock = new Map<string, QueuedTask[]>()
     for (const task of tasks) byClock.set(clockOf(task), [...(byClock.get(clockOf(task)) ?? []), task])
     await Promise.all([...byClock.values()].map((own) => this.#spillCrawl(own, reason, atLeastMs)))
@@ -101,6 +143,31 @@ export class Spiller {
       localWaitMs,
       intervalMs: intervalMs * Math.max(1, site?.crawlCount ?? 1),
     })
+  }
+
+  /**
+   * Each crawl of a window has a clock of its own: its tasks come back a little faster than its turn comes, so that it never runs dry
+   * and few have to leave again. The paces of sites are left to the clocks of sites, if a task that came back has to wait for one.
+   */
+  async #spillSurplus(tasks: readonly QueuedTask[]): Promise<void> {
+    const { scheduler, endings, shares, startsPerSecond } = this.#options
+    const { counts } = scheduler
+    const byClock = new Map<PolitenessKey, QueuedTask[]>()
+    for (const queued of tasks) {
+      const name = `${queued.window} ${crawlOf(queued)}` as PolitenessKey
+      const own = byClock.get(name)
+      if (own === undefined) byClock.set(name, [queued])
+      else own.push(queued)
+    }
+    const windows = Math.max(1, [...counts.windows()].length)
+    const perWindow = ((startsPerSecond() ?? UNKNOWN_STARTS) * SURPLUS_HEADROOM) / windows
+    const spills = [...byClock].flatMap(([clock, own]) => {
+      if (own[0] === undefined) return []
+      // Crawls that have nothing in this window take no turns of it.
+      const turns = Math.min(shares.startsPerOwn(crawlOf(own[0])), Math.max(1, counts.crawls(own[0].window).size))
+      return [endings.spilled(own, { reason: 'crawl-full', clock, localWaitMs: 0, intervalMs: (1_000 * turns) / perWindow })]
+    })
+    await Promise.all(spills)
   }
 
   /** The site is closed for so long: everything that waits for it. */

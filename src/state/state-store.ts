@@ -36,6 +36,8 @@ export interface StateStore {
   /** Accepted tasks that are not final, at most `limit`, in no particular order. */
   openTasks(crawlId: string, limit: number): Promise<readonly string[]>
   crawlIds(): Promise<readonly string[]>
+  /** Crawls with accepted tasks that are not final. Cost: O(crawls that are kept). */
+  openCrawls(): Promise<readonly OpenCrawl[]>
   /**
    * Drops what is kept of a crawl: its claims without a time to live, both sets and the budgets that name it. Not one step: it works in
    * parts, so that a crawl of millions of pages does not block the store; called again it goes on where it stopped.
@@ -146,6 +148,12 @@ export interface FinishedAttempt extends AttemptId {
 export interface CrawlCounts {
   readonly accepted: number
   readonly final: number
+}
+
+export interface OpenCrawl {
+  readonly crawlId: string
+  /** Accepted and not final. */
+  readonly open: number
 }
 
 export interface Budget {

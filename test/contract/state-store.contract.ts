@@ -188,6 +188,19 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         expect([...(await store.crawlIds())].sort()).toEqual(['c 2', 'c:1'])
       })
 
+      it('lists the crawls that are not at their end, with how many of their tasks are open', async () => {
+        expect(await store.openCrawls()).toEqual([])
+        await store.accept('c:1', ['1', '2', '3'])
+        await store.accept('c 2', ['1'])
+        await store.finalise('c:1', ['2'])
+        await store.finalise('c 2', ['1'])
+        await store.accept('c 3', ['1'])
+        expect([...(await store.openCrawls())].sort((a, b) => b.open - a.open)).toEqual([
+          { crawlId: 'c:1', open: 2 },
+          { crawlId: 'c 3', open: 1 },
+        ])
+      })
+
       it('gives no more open tasks than were asked for', async () => {
         await store.accept(
           'c',

@@ -1,4 +1,4 @@
-import type { Budget, CrawlCounts } from '../state-store.ts'
+import type { Budget, CrawlCounts, OpenCrawl } from '../state-store.ts'
 import { digest, groupDigest, type Keys } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 
@@ -64,7 +64,11 @@ export class CrawlSteps {
   }
 
   crawlIds(): string[] {
-    return this.#file.entries<CrawlRecord>(this.#keys.kind('crawl'), Number.MAX_SAFE_INTEGER).map((entry) => entry.value.crawlId)
+    return this.#records().map(({ crawlId }) => crawlId)
+  }
+
+  openCrawls(): OpenCrawl[] {
+    return this.#records().flatMap(({ crawlId, open }) => (open > 0 ? [{ crawlId, open }] : []))
   }
 
   /** Drops up to `limit` entries of the crawl; true when nothing is left. The record of the crawl goes last, so that it can go on. */
@@ -122,6 +126,10 @@ export class CrawlSteps {
 
   reserved(budgetId: string): number {
     return this.#file.get<number>(this.#keys.of('budget', groupDigest(budgetId))) ?? 0
+  }
+
+  #records(): CrawlRecord[] {
+    return this.#file.entries<CrawlRecord>(this.#keys.kind('crawl'), Number.MAX_SAFE_INTEGER).map((entry) => entry.value)
   }
 
   #place(budgetId: string, task: Buffer): Buffer {

@@ -16,6 +16,7 @@ import type {
   LimiterAnswer,
   LimiterRequest,
   LimiterState,
+  OpenCrawl,
   ReleasedKey,
   ReleasedState,
   RobotsEntry,
@@ -120,6 +121,10 @@ export class LmdbStore implements StateStore {
 
   async crawlIds(): Promise<readonly string[]> {
     return this.#file.read(() => this.#crawls.crawlIds())
+  }
+
+  async openCrawls(): Promise<readonly OpenCrawl[]> {
+    return this.#file.read(() => this.#crawls.openCrawls())
   }
 
   async forgetCrawl(crawlId: string): Promise<void> {

@@ -34,6 +34,7 @@ const SCRIPTS = {
   acceptTasks: work.ACCEPT,
   finaliseTasks: work.FINALISE,
   crawlCounts: work.CRAWL_COUNTS,
+  openCrawls: work.OPEN_CRAWLS,
   forgetCrawl: work.FORGET_CRAWL,
   reserveBudgets: work.RESERVE,
   unreserveBudgets: work.UNRESERVE,

@@ -17,6 +17,7 @@ import type {
   LimiterAnswer,
   LimiterRequest,
   LimiterState,
+  OpenCrawl,
   ReleasedKey,
   ReleasedState,
   RobotsEntry,
@@ -137,6 +138,13 @@ export class RedisStore implements StateStore {
 
   crawlIds(): Promise<readonly string[]> {
     return this.#link.call('crawlIds', (redis) => redis.smembers(this.#key('crawls')))
+  }
+
+  async openCrawls(): Promise<readonly OpenCrawl[]> {
+    const answer = (await this.#link.script('openCrawls', [this.#key('crawls')], [this.#key('open', '')])) as (string | number)[]
+    const found: OpenCrawl[] = []
+    for (let index = 0; index < answer.length; index += 2) found.push({ crawlId: String(answer[index]), open: Number(answer[index + 1]) })
+    return found
   }
 
   async forgetCrawl(crawlId: string): Promise<void> {

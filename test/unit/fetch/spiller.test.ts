@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { CrawlShares } from '../../../src/fetch/crawl-shares.ts'
 import type { QueuedTask } from '../../../src/fetch/queued-task.ts'
 import { Scheduler } from '../../../src/fetch/scheduler.ts'
 import { Spiller } from '../../../src/fetch/spiller.ts'
@@ -32,6 +33,8 @@ function open(ratePerSecond: number): {
     scheduler,
     endings: { spilled: async (_, given) => void slots.push(given) },
     paceOf: (url) => ({ ...fastPace(url), ratePerSecond }),
+    shares: new CrawlShares(),
+    startsPerSecond: () => undefined,
     clock: new ManualClock(),
   })
   const admit = (tasks: QueuedTask[]): QueuedTask[] =>

@@ -48,6 +48,19 @@ export const CRAWL_COUNTS = `
 return {redis.call('SCARD', KEYS[1]), redis.call('SCARD', KEYS[2])}
 `
 
+/** KEYS: index of crawls. ARGV: prefix of open sets. Answer: crawlId and number of open tasks of each crawl that has some. */
+export const OPEN_CRAWLS = `
+local answer = {}
+for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
+  local open = redis.call('SCARD', ARGV[1] .. id)
+  if open > 0 then
+    answer[#answer + 1] = id
+    answer[#answer + 1] = open
+  end
+end
+return answer
+`
+
 /**
  * KEYS: claims, open set, final set, index of crawls, index of the crawl's budgets. ARGV: crawlId, prefix of budget sets, how many budgets
  * to drop at most. Answer: 1 when nothing is left.

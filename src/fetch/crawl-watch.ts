@@ -1,0 +1,72 @@
+import type { Clock } from '../kernel/clock.ts'
+import type { StateStore } from '../state/state-store.ts'
+import { crawlOf } from './crawl-queues.ts'
+import { type CrawlShares, SHARE_LIMITS } from './crawl-shares.ts'
+import type { QueuedTask } from './queued-task.ts'
+import type { Scheduler } from './scheduler.ts'
+import type { StoreGate } from './store-gate.ts'
+
+export interface CrawlWatchOptions {
+  readonly state: Pick<StateStore, 'openCrawls'>
+  readonly gate: Pick<StoreGate, 'run'>
+  readonly scheduler: Scheduler<QueuedTask>
+  /** Tasks that have left the queues and are not at their end. */
+  readonly turns: Iterable<QueuedTask>
+  readonly shares: CrawlShares
+  readonly clock: Clock
+}
+
+/** Share of the old value in the means of starts and of requests at the same time. */
+const MEMORY = 0.7
+
+/** Asks the store which crawls are open, while some window holds much; and how many tasks start in a second. */
+export class CrawlWatch {
+  readonly #options: CrawlWatchOptions
+  #isLooking = false
+  #startRate = 0
+  #inFlight = 0
+  #lastStarts = 0
+  #lastMono: number
+
+  constructor(options: CrawlWatchOptions) {
+    this.#options = options
+    this.#lastMono = options.clock.mono()
+  }
+
+  /** Requests that could start in a second if all places were taken, by how long they took lately; undefined until one has started. */
+  get startsPerSecond(): number | undefined {
+    if (this.#startRate === 0) return undefined
+    const { maxInFlight } = this.#options.scheduler
+    return (this.#startRate * maxInFlight) / Math.min(maxInFlight, Math.max(1, this.#inFlight))
+  }
+
+  /** To be called every second or so. Resolves when the shares are those of now. */
+  async look(): Promise<void> {
+    this.#measure()
+    const { state, gate, scheduler, turns, shares } = this.#options
+    if (this.#isLooking) return
+    const { counts } = scheduler
+    if (![...counts.windows()].some((window) => counts.total(window) >= SHARE_LIMITS.contested)) return shares.learn([], () => 0)
+    this.#isLooking = true
+    try {
+      const open = await gate.run(() => state.openCrawls())
+      const out = new Map<string, number>()
+      for (const queued of turns) out.set(crawlOf(queued), (out.get(crawlOf(queued)) ?? 0) + 1)
+      shares.learn(open, (crawl) => counts.ofCrawl(crawl) + (out.get(crawl) ?? 0))
+    } finally {
+      this.#isLooking = false
+    }
+  }
+
+  #measure(): void {
+    const { scheduler, clock } = this.#options
+    const [now, starts] = [clock.mono(), scheduler.startCount]
+    const seconds = (now - this.#lastMono) / 1_000
+    if (seconds <= 0) return
+    const mean = (old: number, value: number): number => (old === 0 ? value : old * MEMORY + value * (1 - MEMORY))
+    this.#startRate = mean(this.#startRate, (starts - this.#lastStarts) / seconds)
+    this.#inFlight = mean(this.#inFlight, scheduler.inFlight)
+    this.#lastMono = now
+    this.#lastStarts = starts
+  }
+}

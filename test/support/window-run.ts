@@ -1,0 +1,142 @@
+import { CrawlShares } from '../../src/fetch/crawl-shares.ts'
+import type { QueuedTask } from '../../src/fetch/queued-task.ts'
+import { Scheduler } from '../../src/fetch/scheduler.ts'
+import { spreadSlots } from '../../src/fetch/spill.ts'
+import { Spiller } from '../../src/fetch/spiller.ts'
+import type { PartitionId, PolitenessKey } from '../../src/kernel/brand.ts'
+import { TimeHeap } from '../../src/kernel/time-heap.ts'
+import { fastPace } from './fetch-fixture.ts'
+import { ManualClock } from './manual-clock.ts'
+
+export interface WindowRunOptions {
+  /** What lies in the log at first, in order. */
+  readonly log: readonly { readonly crawl: string; readonly site: string }[]
+  readonly maxInFlight: number
+  readonly requestMs: number
+  readonly untilMs: number
+}
+
+export interface WindowRun {
+  readonly starts: readonly { readonly crawl: string; readonly site: string; readonly index: number; readonly at: number }[]
+  /** Copies that were written of each task, by its index. */
+  readonly copies: readonly number[]
+  /** Most tasks that were taken and not finished at one time. */
+  readonly mostIncomplete: number
+}
+
+interface Item {
+  readonly index: number
+  readonly crawl: string
+  readonly site: string
+}
+
+const WINDOW = 'urls:0' as PartitionId
+/** As the consumer's window has it. */
+const MAX_INCOMPLETE = 1_000
+const READ_AT_ONCE = 500
+const STEP_MS = 20
+const LOOK_MS = 1_000
+
+/** One partition in made-up time: its log, a window, the scheduler, and delay topics that bring back what was spilled. */
+export function runWindow({ log, maxInFlight, requestMs, untilMs }: WindowRunOptions): WindowRun {
+  const clock = new ManualClock()
+  const scheduler = new Scheduler<QueuedTask>({ maxInFlight, maxBytes: 1 })
+  const shares = new CrawlShares()
+  const unread: Item[] = log.map((item, index) => ({ ...item, index }))
+  const copies = unread.map(() => 0)
+  const open = new Map<string, number>()
+  for (const { crawl } of unread) open.set(crawl, (open.get(crawl) ?? 0) + 1)
+  const delayed = new TimeHeap<Item>()
+  const clocks = new Map<string, number>()
+  const starts: (Item & { at: number })[] = []
+  const running: { readonly queued: QueuedTask; readonly endsAt: number }[] = []
+  const itemOf = new Map<QueuedTask, Item>()
+  const here = new Map<string, number>()
+  let [incomplete, position, read, now, lastStarts, rate, isPaused] = [0, 0, 0, 0, 0, 0, false]
+  let mostIncomplete = 0
+
+  const spiller = new Spiller({
+    scheduler,
+    shares,
+    startsPerSecond: () => (rate === 0 ? undefined : rate),
+    paceOf: (url) => ({ ...fastPace(url), ratePerSecond: 50 }),
+    clock,
+    endings: {
+      spilled: async (tasks, { clock: name, localWaitMs, intervalMs }) => {
+        const last = Math.max(now + localWaitMs, clocks.get(name) ?? 0) + intervalMs * tasks.length
+        clocks.set(name, last)
+        const slots = spreadSlots(last - now, tasks.length, intervalMs)
+        for (const [index, queued] of tasks.entries()) {
+          const item = itemOf.get(queued) as Item
+          copies[item.index] = (copies[item.index] ?? 0) + 1
+          delayed.push(now + (slots[index] ?? 0), item)
+          leave(queued)
+        }
+      },
+    },
+  })
+  const leave = (queued: QueuedTask): void => {
+    const { crawl } = itemOf.get(queued) as Item
+    here.set(crawl, (here.get(crawl) ?? 0) - 1)
+    itemOf.delete(queued)
+    incomplete -= 1
+  }
+  const take = (): void => {
+    if (isPaused && incomplete <= MAX_INCOMPLETE / 2) isPaused = false
+    if (isPaused) return
+    const items = unread.slice(read, read + READ_AT_ONCE)
+    read += items.length
+    const tasks = items.map((item) => {
+      const queued = taskOf(item, position++)
+      itemOf.set(queued, item)
+      here.set(item.crawl, (here.get(item.crawl) ?? 0) + 1)
+      return queued
+    })
+    incomplete += tasks.length
+    mostIncomplete = Math.max(mostIncomplete, incomplete)
+    isPaused = incomplete >= MAX_INCOMPLETE
+    for (const { tasks: spilled, reason } of spiller.admit(tasks, (queued) => scheduler.add(queued, now)))
+      void spiller.spill(spilled, reason)
+  }
+  const look = (): void => {
+    rate = starts.length - lastStarts
+    lastStarts = starts.length
+    shares.learn(
+      [...open].filter(([, count]) => count > 0).map(([crawlId, count]) => ({ crawlId, open: count })),
+      (crawl) => here.get(crawl) ?? 0,
+    )
+    for (const tasks of spiller.takeSurplus()) void spiller.spill(tasks, 'crawl-full')
+  }
+
+  for (; now < untilMs; now += STEP_MS, clock.advance(STEP_MS)) {
+    while (running[0] !== undefined && running[0].endsAt <= now) {
+      const { queued } = running.shift() as { queued: QueuedTask }
+      const { crawl } = itemOf.get(queued) as Item
+      open.set(crawl, (open.get(crawl) ?? 0) - 1)
+      leave(queued)
+      scheduler.ended(queued, now)
+    }
+    for (let due = delayed.popDue(now); due !== undefined; due = delayed.popDue(now)) unread.push(due)
+    take()
+    if (now > 0 && now % LOOK_MS === 0) look()
+    for (let next = scheduler.next(now); next.kind === 'start'; next = scheduler.next(now)) {
+      scheduler.admitted(next.task, now)
+      starts.push({ ...(itemOf.get(next.task) as Item), at: now })
+      running.push({ queued: next.task, endsAt: now + requestMs })
+    }
+  }
+  return { starts, copies, mostIncomplete }
+}
+
+function taskOf({ crawl, site, index }: Item, position: number): QueuedTask {
+  const parts = {
+    key: site as PolitenessKey,
+    lane: 'normal',
+    crawlId: crawl,
+    window: WINDOW,
+    target: new URL(`http://${site}/${index}`),
+    entry: { message: { offset: BigInt(position) }, takenMono: 0 },
+    walk: { hops: 0 },
+  }
+  return parts as never
+}
