@@ -7,6 +7,8 @@ export interface SiteOptions {
   readonly latencyMs: number
   /** Of the HTML before it is packed. 61,000 where not given. */
   readonly pageBytes?: number
+  /** Pages of the corpus instead of made ones: `/NUMBER` is `loadPages()[NUMBER]`, and so on in turn. */
+  readonly corpus?: boolean
   /** Hosts that take a request and say nothing. */
   readonly silentHosts?: readonly string[]
   /** Hosts that send a byte of the body a second. */

@@ -53,6 +53,7 @@ async function crawleeRound(site: BenchSite, folder: string, pages: number): Pro
   const hosts = hostNames(200)
   const options: CrawleeOptions = {
     folder,
+    crawler: 'http',
     concurrency: CONCURRENCY,
     urls: { hosts, perHost: Math.ceil(pages / hosts.length), port: site.port },
     bodyLengths: benchPages().map(({ body }) => body.length),

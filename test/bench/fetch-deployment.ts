@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createWriteStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createWriteStream, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -27,11 +27,13 @@ const probe = fileURLToPath(new URL('./loop-probe.mjs', import.meta.url))
 export class BenchBroker {
   readonly brokers: readonly string[]
   readonly pid: number
+  readonly #dataDir: string
   readonly #stop: () => Promise<void>
 
-  private constructor(brokers: readonly string[], pid: number, stop: () => Promise<void>) {
+  private constructor(brokers: readonly string[], pid: number, dataDir: string, stop: () => Promise<void>) {
     this.brokers = brokers
     this.pid = pid
+    this.#dataDir = dataDir
     this.#stop = stop
   }
 
@@ -39,10 +41,18 @@ export class BenchBroker {
     const dataDir = mkdtempSync(join(tmpdir(), 'millrace-bench-broker-'))
     const broker = await acquireBroker(brokerOptions(dataDir, silentObserver, 'npm run bench'))
     const process_ = JSON.parse(readFileSync(join(dataDir, 'kafka', 'process.json'), 'utf8')) as { broker?: { pid?: number } }
-    return new BenchBroker(broker.brokers, process_.broker?.pid ?? 0, async () => {
+    return new BenchBroker(broker.brokers, process_.broker?.pid ?? 0, dataDir, async () => {
       await broker.release()
       rmSync(dataDir, { recursive: true, force: true })
     })
+  }
+
+  /** Bytes of the messages of a topic on disk, over all partitions. Its indexes are not counted: they are as large as they may become. */
+  storedBytes(topic: string): number {
+    const folder = join(this.#dataDir, 'kafka', 'data')
+    const partitions = readdirSync(folder).filter((name) => name.slice(0, name.lastIndexOf('-')) === topic)
+    const segments = partitions.flatMap((name) => readdirSync(join(folder, name)).map((file) => join(folder, name, file)))
+    return segments.filter((file) => file.endsWith('.log')).reduce((sum, file) => sum + statSync(file).size, 0)
   }
 
   stop(): Promise<void> {
@@ -91,8 +101,8 @@ export class FetchDeployment {
   }
 
   /** A command of the program, in a process of its own. */
-  start(command: string, set: readonly string[] = []): Program {
-    const program = Program.start(command, [...this.#sets, ...set], this.folder)
+  start(command: string, set: readonly string[] = [], flags: readonly string[] = []): Program {
+    const program = Program.start([command, ...flags], [...this.#sets, ...set], this.folder)
     this.#programs.push(program)
     return program
   }
@@ -128,8 +138,9 @@ export class FetchDeployment {
     return Number([...ends.values()].reduce((sum, end) => sum + end, 0n))
   }
 
-  async *messages(topic: string): AsyncGenerator<KafkaMessage> {
-    const from = new Map([[topic, 'earliest' as const]])
+  /** Of the first message on, or from these offsets. */
+  async *messages(topic: string, offsets: 'earliest' | ReadonlyMap<number, bigint> = 'earliest'): AsyncGenerator<KafkaMessage> {
+    const from = new Map([[topic, offsets]])
     for await (const event of readLog({ client: this.runtime.client, clock: systemClock, from }))
       if (event.kind === 'batch') yield* event.messages
   }
@@ -161,7 +172,7 @@ export class Program {
     this.#ended = once(child, 'exit')
   }
 
-  static start(command: string, sets: readonly string[], folder: string): Program {
+  static start(command: readonly string[], sets: readonly string[], folder: string): Program {
     const profile = process.env.MILLRACE_BENCH_PROFILE
     const flags = profile === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', profile]
     const args = [
@@ -169,7 +180,7 @@ export class Program {
       '--import',
       probe,
       main,
-      command,
+      ...command,
       process.env.MILLRACE_BENCH_VERBOSE === '1' ? '--verbose' : '--quiet',
       ...sets.flatMap((set) => ['--set', set]),
     ]
@@ -179,7 +190,7 @@ export class Program {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       serialization: 'advanced',
     })
-    const log = createWriteStream(join(folder, `${command}-${child.pid}.log`))
+    const log = createWriteStream(join(folder, `${command[0]}-${child.pid}.log`))
     child.stdout?.pipe(log, { end: false })
     child.stderr?.pipe(process.env.MILLRACE_BENCH_VERBOSE === '1' ? process.stderr : log, { end: false })
     return new Program(child)

@@ -18,6 +18,15 @@ export function jainIndex(shares: readonly number[]): number {
   return squares === 0 ? Number.NaN : (sum * sum) / (shares.length * squares)
 }
 
+/** Least squares through points `[x, y]`. Shape: NaN where all x are one. */
+export function slope(points: readonly (readonly [number, number])[]): number {
+  const meanX = points.reduce((total, [x]) => total + x, 0) / points.length
+  const meanY = points.reduce((total, [, y]) => total + y, 0) / points.length
+  const over = points.reduce((total, [x, y]) => total + (x - meanX) * (y - meanY), 0)
+  const under = points.reduce((total, [x]) => total + (x - meanX) ** 2, 0)
+  return under === 0 ? Number.NaN : over / under
+}
+
 export interface Goal {
   readonly name: string
   readonly value: number

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** Ticks of /proc; 100 on every Linux that Node.js runs on. */
 const TICKS_PER_SECOND = 100
@@ -7,6 +7,14 @@ const TICKS_PER_SECOND = 100
 export function cpuSeconds(pid: number): number {
   const fields = statFields(pid)
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+}
+
+/** A process and all that it has started, their own children included. */
+export function processTree(pid: number): number[] {
+  const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  )
+  return [pid, ...children.flatMap(processTree)]
 }
 
 /** Resident memory of a process, MiB. */

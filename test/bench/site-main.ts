@@ -2,13 +2,14 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { benchPages, pageIndex } from './bench-pages.ts'
 import type { SiteMessage, SiteOptions, SiteRequestLog } from './bench-site.ts'
+import { loadPages } from './replay-load.ts'
 
 /**
  * The site of a bench, in a process of its own: answers for every host, after a time that depends on the host, and keeps a log with
  * the clock of the machine.
  */
 const options = JSON.parse(process.argv[2] ?? '{}') as SiteOptions
-const pages = benchPages(20, options.pageBytes)
+const pages = options.corpus === true ? loadPages() : benchPages(20, options.pageBytes)
 const log: SiteRequestLog[] = []
 /** Hosts that never answer, or a byte a second; their sockets are kept. */
 const slow = new Set(options.silentHosts ?? [])
