@@ -16,8 +16,9 @@ export interface CrawlWatchOptions {
   readonly clock: Clock
 }
 
-/** Share of the old value in the means of starts and of requests at the same time. */
+/** Share of the old value in the mean of requests at the same time, and in that of starts where there are fewer than before. */
 const MEMORY = 0.7
+const SLOW_MEMORY = 0.97
 
 /** Asks the store which crawls are open, while some window holds much; and how many tasks start in a second. */
 export class CrawlWatch {
@@ -33,7 +34,7 @@ export class CrawlWatch {
     this.#lastMono = options.clock.mono()
   }
 
-  /** Requests that could start in a second if all places were taken, by how long they took lately; undefined until one has started. */
+  /** Requests that could start in a second if all places were taken, by how long they took in good times; undefined until one has started. */
   get startsPerSecond(): number | undefined {
     if (this.#startRate === 0) return undefined
     const { maxInFlight } = this.#options.scheduler
@@ -63,9 +64,10 @@ export class CrawlWatch {
     const [now, starts] = [clock.mono(), scheduler.startCount]
     const seconds = (now - this.#lastMono) / 1_000
     if (seconds <= 0) return
-    const mean = (old: number, value: number): number => (old === 0 ? value : old * MEMORY + value * (1 - MEMORY))
-    this.#startRate = mean(this.#startRate, (starts - this.#lastStarts) / seconds)
-    this.#inFlight = mean(this.#inFlight, scheduler.inFlight)
+    const rate = (starts - this.#lastStarts) / seconds
+    // Reading through a backlog takes time from the requests: what was possible before will be possible again.
+    this.#startRate = rate > this.#startRate ? rate : this.#startRate * SLOW_MEMORY + rate * (1 - SLOW_MEMORY)
+    this.#inFlight = this.#inFlight * MEMORY + scheduler.inFlight * (1 - MEMORY)
     this.#lastMono = now
     this.#lastStarts = starts
   }

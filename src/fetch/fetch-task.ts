@@ -59,7 +59,7 @@ export type TaskStep =
   | { readonly kind: 'dropped' }
   /** The site must not be asked for so long. */
   | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: string; readonly concurrency?: number }
-  /** The next hop goes to the head of its site. */
+  /** The next hop, or the same one once more since its moment had passed, goes to the head of its site. */
   | { readonly kind: 'hop'; readonly next: Pick<QueuedTask, 'task' | 'target' | 'walk'> }
   /** Done, and the site has to be left alone. */
   | ({ readonly kind: 'backed-off' } & SiteClosed)
@@ -70,6 +70,9 @@ interface Concluded {
   readonly answer: Answer
   readonly condition: Condition | undefined
 }
+
+/** Turns that a task gives up for being late; on a machine that is always late it goes all the same. */
+const MOST_LATE_TURNS = 3
 
 type Admitted = Extract<Admission, { readonly kind: 'admitted' }>
 
@@ -130,6 +133,11 @@ export class FetchTask {
     const [pace] = keys
     const paced = keys.at(-1) ?? pace
     await sleepUntil(clock, Math.max(startMono, clock.mono() + this.#spacing.take(paced, clock.mono())), signal)
+    if (walk.lateTurns < MOST_LATE_TURNS && leases.isStale(admission.lease)) {
+      await leases.release(admission.lease, { kind: 'none' })
+      turn.leave()
+      return { kind: 'hop', next: { task: queued.task, target, walk: { ...walk, lateTurns: walk.lateTurns + 1 } } }
+    }
     const startedAt = clock.now()
     const startedMono = clock.mono()
     if (walk.hops === 0) observer.emit('QueueWaited', { lane: queued.lane, seconds: (clock.mono() - queued.entry.takenMono) / 1_000 })

@@ -59,6 +59,9 @@ interface Remembered {
 const AHEAD_MS = 20
 /** What timers are good for: a request that leaves later is late. */
 const LATE_MS = 0.5
+/** A start that is so late, and by so much of the gap between two, is given up for another one. */
+const STALE_MS = 10
+const STALE_SHARE = 0.1
 /** Keys of which anything is remembered; the one that was learnt of longest ago is forgotten first. */
 const MAX_KEYS = 20_000
 const REASSERT_AT_ONCE = 200
@@ -101,6 +104,16 @@ export class SiteLeases {
     }
     if (answer.reason === 'warm-up') await this.#reassert()
     return { kind: 'wait', waitMs: answer.waitMs, reason: answer.reason, concurrency: answer.concurrency }
+  }
+
+  /**
+   * The moment of the lease has passed by more than a little, and the request has not left: this process stood still. Where others of the
+   * site may have been given the moments behind it, it takes a new one.
+   */
+  isStale({ keys, beatMono }: SiteLease): boolean {
+    if (keys.every(({ burst, concurrency }) => burst > 1 || concurrency === 1)) return false
+    const intervalMs = Math.max(...keys.map(({ ratePerSecond }) => 1_000 / ratePerSecond))
+    return this.#options.clock.mono() - beatMono > Math.max(STALE_MS, intervalMs * STALE_SHARE)
   }
 
   /** The request has left. Where others of the site may start meanwhile the store learns at once how late that was, else with the release. */

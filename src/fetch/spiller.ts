@@ -23,7 +23,7 @@ export interface SpillerOptions {
 }
 
 /** Surplus comes back so many times faster than the turns of its crawl. */
-const SURPLUS_HEADROOM = 1.5
+const SURPLUS_HEADROOM = 3
 /** Starts per second until they were measured: what comes back too soon leaves once more, what comes too late leaves places empty. */
 const UNKNOWN_STARTS = 1_000
 

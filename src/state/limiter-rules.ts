@@ -207,6 +207,17 @@ export function endLease(
   return learn(pace.health, report, { startedAt, now, concurrency: pace.concurrency }, report.rules)
 }
 
+/**
+ * The process that held the lease is gone: its request may have left a moment before its end, later than it was to leave, and nobody told
+ * so. The next one keeps its distance from now.
+ */
+export function endGoneLease(pace: KeyPace, lease: Lease, now: number): void {
+  pace.leases = pace.leases.filter((other) => other !== lease)
+  if (!lease.counts) return
+  endRequest(pace, now, lease.crawlDelayMs)
+  pace.debtAt = Math.max(pace.debtAt, now)
+}
+
 /** The next request keeps its distance from the moment in which this one left, not from the one in which it was to leave. */
 function countFromSend(pace: KeyPace, lease: Lease, lateMs: number): void {
   if (lease.counts) pace.debtAt = Math.max(pace.debtAt, lease.until - lease.forMs + lateMs)

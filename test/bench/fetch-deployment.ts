@@ -112,11 +112,21 @@ export class FetchDeployment {
     return [main, command, ...args, ...this.#sets.flatMap((set) => ['--set', set])]
   }
 
+  /** As `run` does it: what belongs to a crawl is accepted once it is on its topic. */
   async produce(tasks: Iterable<NewTask>): Promise<void> {
     const publisher = await this.runtime.publisher()
+    const state = await this.runtime.state()
     let batch: UrlTask[] = []
     const send = async (): Promise<void> => {
       await publisher.publish(batch)
+      const crawls = new Map<string, string[]>()
+      for (const { crawlId, taskId } of batch) {
+        if (crawlId === null) continue
+        const taskIds = crawls.get(crawlId) ?? []
+        crawls.set(crawlId, taskIds)
+        taskIds.push(taskId)
+      }
+      for (const [crawlId, taskIds] of crawls) await state.accept(crawlId, taskIds)
       batch = []
     }
     for (const { url, lane = 'normal', crawlId = null } of tasks) {

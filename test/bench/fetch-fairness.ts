@@ -1,49 +1,69 @@
+import { partitionFor } from '../../src/url/partition.ts'
 import { BenchSite, hostNames, type SiteRequestLog } from './bench-site.ts'
 import { type BenchBroker, FetchDeployment, type NewTask, until } from './fetch-deployment.ts'
 import { type Goal, jainIndex, print, printTable, short } from './figures.ts'
 import { loadAverage } from './machine-usage.ts'
 
-/** G12: shares of eight crawls of equal weight over the same sites, whose backlogs differ by a factor of up to a thousand. */
+/** G12: shares of eight crawls of equal weight over the same sites. The largest has `skew` times as many URLs as the others and stands before them in the log. */
 const CRAWLS = 8
 const HOSTS = 100
+const PARTITIONS = 4
 const WINDOW_MS = 10_000
+/** Requests a second at most: 4 places and 200 ms. So few, that the backlog of 375,000 can be read through while the small ones last. */
+const RATE = 20
+const READ_SECONDS = 115
+/** Once the last crawl has been met, until shares are counted. */
+const SETTLE_MS = 5_000
 
-export async function fetchFairness(broker: BenchBroker, seconds: number): Promise<Goal[]> {
-  const site = await BenchSite.start({ latencyMs: 40, pageBytes: 4_000, keepLog: true })
+export async function fetchFairness(broker: BenchBroker, { seconds, skew }: { seconds: number; skew: number }): Promise<Goal[]> {
+  const site = await BenchSite.start({ latencyMs: 200, pageBytes: 4_000, keepLog: true })
   const deployment = await FetchDeployment.open(broker, [
-    'fetch.concurrency=16',
+    `topics.partitions.urls=${PARTITIONS}`,
+    'fetch.concurrency=4',
     'politeness.default.ratePerSecond=50',
     'politeness.default.concurrency=2',
   ])
   try {
-    // 16 places and 40 ms make 400 requests a second at most: the smallest backlog must outlast the run.
-    const least = Math.ceil((400 / CRAWLS) * (seconds + 10))
+    // The smallest backlog must outlast the run.
+    const least = Math.ceil((RATE / CRAWLS) * (seconds + READ_SECONDS))
     const hosts = hostNames(HOSTS)
-    await deployment.produce(tasks(site, hosts, least))
+    await deployment.produce(tasks(site, hosts, least, skew))
     deployment.start('delay')
     const program = deployment.start('fetch')
     const log: SiteRequestLog[] = []
+    const met = new Map<string, number>()
+    // All crawls have been met in every partition, and then some time.
     await until(
       'the time',
       async () => {
         program.assertRunning()
-        log.push(...(await site.takeLog()))
-        return log.length > 0 && (log.at(-1)?.at ?? 0) > (log[0]?.at ?? 0) + (seconds + 5) * 1_000 ? true : undefined
+        for (const request of await site.takeLog()) {
+          log.push(request)
+          const name = `${crawlOf(request)} ${partitionFor(request.host, PARTITIONS)}`
+          if (!met.has(name)) met.set(name, request.at)
+        }
+        return met.size === CRAWLS * PARTITIONS && (log.at(-1)?.at ?? 0) > Math.max(...met.values()) + seconds * 1_000 ? true : undefined
       },
-      (seconds + 90) * 1_000,
+      (seconds + 240) * 1_000,
       500,
     )
-    const from = (log[0]?.at ?? 0) + 5_000
+    const from = Math.max(...met.values()) + SETTLE_MS
+    const readMs = Math.max(...met.values()) - (log[0]?.at ?? 0)
     const rows: (string | number)[][] = []
-    for (let start = from; start + WINDOW_MS <= from + seconds * 1_000; start += WINDOW_MS) {
+    for (let start = from; start + WINDOW_MS <= from - SETTLE_MS + seconds * 1_000; start += WINDOW_MS) {
       const shares = Array.from({ length: CRAWLS }, () => 0)
-      for (const { path, at } of log) {
-        const crawl = Number(path.slice(1)) % CRAWLS
-        if (at >= start && at < start + WINDOW_MS) shares[crawl] = (shares[crawl] ?? 0) + 1
+      for (const request of log) {
+        const crawl = crawlOf(request)
+        if (request.at >= start && request.at < start + WINDOW_MS) shares[crawl] = (shares[crawl] ?? 0) + 1
       }
       rows.push([`${(start - from) / 1_000} s`, shares.join(' '), jainIndex(shares), Math.max(...shares) / Math.min(...shares)])
     }
-    print(`\n${CRAWLS} crawls over ${HOSTS} sites, backlogs of ${least} to ${30 * least} URLs; load ${short(loadAverage())}`)
+    const spilled = await deployment.messageCount(deployment.runtime.topics.urls.normal)
+    const [small, huge] = [least, skew * least]
+    print(`\n${CRAWLS} crawls over ${HOSTS} sites, backlogs of ${small} to ${huge} URLs; load ${short(loadAverage())}`)
+    print(
+      `the last crawl was met after ${short(readMs / 1_000)} s; ${spilled} messages on the lane, of ${huge + (CRAWLS - 1) * small} produced`,
+    )
     printTable(['from', 'requests of each crawl', 'Jain', 'most/least'], rows)
     return [
       { name: 'G12 Jain index, the worst ten seconds', value: Math.min(...rows.map((row) => Number(row[2]))), target: { atLeast: 0.98 } },
@@ -56,10 +76,14 @@ export async function fetchFairness(broker: BenchBroker, seconds: number): Promi
 }
 
 /** The largest crawl was there first; the number in the path tells the crawl. */
-function* tasks(site: BenchSite, hosts: readonly string[], least: number): Generator<NewTask> {
+function* tasks(site: BenchSite, hosts: readonly string[], least: number, skew: number): Generator<NewTask> {
   for (let crawl = CRAWLS - 1; crawl >= 0; crawl -= 1) {
-    const count = crawl === CRAWLS - 1 ? 30 * least : least
+    const count = crawl === CRAWLS - 1 ? skew * least : least
     for (let index = 0; index < count; index += 1)
       yield { url: site.url(hosts[index % hosts.length] ?? '', index * CRAWLS + crawl), crawlId: `crawl-${crawl}` }
   }
+}
+
+function crawlOf({ path }: SiteRequestLog): number {
+  return Number(path.slice(1)) % CRAWLS
 }

@@ -30,7 +30,7 @@ const BENCHES: Readonly<Record<string, Readonly<Record<string, Bench>>>> = {
   fetch: {
     throughput: (broker, { rounds, pages = 4_000 }) => fetchThroughput(broker, { rounds, pages, latencyMs: 0, concurrency: 64 }),
     lanes: (broker) => fetchLanes(broker, 60),
-    fairness: (broker) => fetchFairness(broker, 40),
+    fairness: (broker) => fetchFairness(broker, { seconds: 35, skew: 1_000 }),
     pace: (broker) => fetchPace(broker, 60),
     isolation: (broker) => fetchIsolation(broker, { hugeTasks: 100_000, seconds: 40 }),
     crawlee: (broker, { rounds, pages = 4_000 }) => fetchCrawlee(broker, { rounds, pages }),

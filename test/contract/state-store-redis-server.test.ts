@@ -19,6 +19,28 @@ const REQUEST = {
   countsForRate: true,
 }
 
+const PARKING = { isAdaptive: true, breakerFailures: 1, firstParkMs: 8_000, maxParkMs: 60_000 }
+
+/** The value as a server has written it whose clock is so far ahead: what is found after the clock was set back. */
+function setAhead(redis: Redis, key: string, ms: number): Promise<unknown> {
+  return redis.eval(SET_AHEAD, 1, key, ms)
+}
+
+const SET_AHEAD = `
+local raw, by = redis.call('GET', KEYS[1]), tonumber(ARGV[1])
+local isPace, pace = pcall(cmsgpack.unpack, raw)
+if isPace and type(pace) == 'table' then
+  for _, name in ipairs({'at', 'du', 'bo', 'le', 'sv'}) do if pace[name] then pace[name] = pace[name] + by end end
+  for _, name in ipairs({'ou', 'cut', 'fs'}) do if pace.h[name] > 0 then pace.h[name] = pace.h[name] + by end end
+  for _, lease in ipairs(pace.ls) do lease[2], lease[9] = lease[2] + by, lease[9] + by end
+  redis.call('SET', KEYS[1], cmsgpack.pack(pace))
+else
+  local slot, written = string.match(raw, '^(%S+) (%S+)$')
+  redis.call('SET', KEYS[1], string.format('%.17g %.17g', slot + by, written + by))
+end
+return 1
+`
+
 /** What a caller waits at most for a store that does not answer, ms; a busy machine adds to it. */
 const SECOND = 1_500
 
@@ -124,6 +146,42 @@ describe('StateStore on a Redis that fails', () => {
     await other.flushall()
     await other.quit()
     expect(await store.acquire(REQUEST)).toMatchObject({ kind: 'wait', reason: 'warm-up', waitMs: 500 })
+  })
+
+  it('waits no longer for a site when the clock of the server is set back by hours, and no shorter either', async () => {
+    const server = await serve()
+    const store = await openAt(server.url)
+    const held = await store.acquire(REQUEST)
+    const report = { kind: 'failure', failure: 'connect', backOffMs: 5_000, rules: PARKING } as const
+    await store.release(held.kind === 'lease' ? held.leaseId : '', [{ key: KEY, crawlDelayMs: 3_000 }], report)
+    const busy = 'b.example' as PolitenessKey
+    expect(await store.acquire({ ...REQUEST, keys: [{ ...REQUEST.keys[0]!, key: busy }] })).toMatchObject({ kind: 'lease' })
+    const slot = await store.spillSlot(KEY, 0, 60_000)
+    const before = await store.limiterState(KEY)
+    expect(before).toMatchObject({ trips: 1 })
+    const other = new Redis(server.url)
+    for (const key of ['pace:a.example', 'pace:b.example', 'spill:a.example'])
+      expect(await setAhead(other, `c:p.:${key}`, 7_200_000)).toBe(1)
+    await other.set('c:p.:birth', String(Date.now() + 7_200_000))
+    await other.quit()
+    const after = await store.limiterState(KEY)
+    for (const [name, ms] of [
+      ['backOffMs', 5_000],
+      ['parkedMs', 8_000],
+    ] as const) {
+      expect(after[name]).toBeGreaterThan(before[name] - 1_000)
+      expect(after[name]).toBeLessThanOrEqual(ms)
+    }
+    expect(after.nextMs).toBeLessThanOrEqual(3_000)
+    expect(after.failingMs).toBeLessThan(2_000)
+    expect((await store.limiterState(busy)).leases).toBe(1)
+    expect((await store.spillSlot(KEY, 0, 1_000)) - slot).toBeLessThanOrEqual(1_000)
+    // What lay ahead is moved for good at the next step.
+    expect(await store.acquire(REQUEST)).toMatchObject({ kind: 'wait', reason: 'breaker' })
+    const fresh = { ...REQUEST, keys: [{ ...REQUEST.keys[0]!, key: 'c.example' as PolitenessKey }] }
+    const warmUp = await store.acquire(fresh)
+    expect(warmUp).toMatchObject({ kind: 'wait', reason: 'warm-up' })
+    expect(warmUp.kind === 'wait' && warmUp.waitMs <= 500).toBe(true)
   })
 
   it('says which address was not reached', async () => {

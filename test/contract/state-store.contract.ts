@@ -426,12 +426,25 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         await harness.elapse(wait.waitMs)
         const lease = leaseOf(await store.acquire(ask([pace(A)], { owner: reused })))
         await harness.elapse(2)
+        expect(waitOf(await store.acquire(ask([pace(A)])))).toMatchObject({ waitMs: 1, reason: 'rate' })
+        await harness.elapse(2)
         leaseOf(await store.acquire(ask([pace(A)])))
         await store.release(lease, [{ key: A, crawlDelayMs: 0 }])
         leaseOf(await store.acquire(ask([pace(B)], { owner: elsewhere })))
         await harness.elapse(2)
         expect(waitOf(await store.acquire(ask([pace(B)]))).reason).toBe('concurrency')
         expect(OWNER.host).toBe(hostIdentity())
+      })
+
+      it('keeps the whole gap from when the holder of a lease was found gone: its request may have left just before', async () => {
+        const gone = { ...ownProcess('dead'), pid: 4_194_303, pidStartedAt: '1' }
+        const slow = pace(A, { ratePerSecond: 5 })
+        leaseOf(await store.acquire(ask([slow], { owner: gone })))
+        await harness.elapse(150)
+        const wait = waitOf(await store.acquire(ask([slow])))
+        expect(wait.reason).toBe('rate')
+        expect(wait.waitMs).toBeGreaterThan(190)
+        expect(wait.waitMs).toBeLessThanOrEqual(200)
       })
 
       it('tells what it remembers of a key', async () => {

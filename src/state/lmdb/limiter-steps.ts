@@ -1,8 +1,8 @@
 import type { PolitenessKey } from '../../kernel/brand.ts'
 import {
   endExpiredLeases,
+  endGoneLease,
   endLease,
-  endRequest,
   extendBackOff,
   type KeyPace,
   knownHealthOf,
@@ -138,8 +138,7 @@ export class LimiterSteps {
     if (pace.leases.length < key.concurrency) return 0
     const isSelf = (owner: LeaseOwner): boolean => owner.pid === asker.pid && owner.pidStartedAt === asker.pidStartedAt
     const gone = new Set(pace.leases.filter(({ owner }) => owner.host === asker.host && !isSelf(owner) && this.#isGone(owner)))
-    for (const lease of gone) if (lease.counts) endRequest(pace, now, lease.crawlDelayMs)
-    pace.leases = pace.leases.filter((lease) => !gone.has(lease))
+    for (const lease of gone) endGoneLease(pace, lease, now)
     return gone.size
   }
 

@@ -5,6 +5,7 @@ import type { HttpExchange, HttpRequest } from '../../../src/fetch/http-exchange
 import type { PolitenessKey } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import type { SitePolicy } from '../../../src/politeness/policy.ts'
+import type { LimiterRequest } from '../../../src/state/state-store.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type FakeAnswer, FetchFixture, fakeExchange, fastPace, TestSite } from '../../support/fetch-fixture.ts'
 import { OwnRedis } from '../../support/own-redis.ts'
@@ -17,7 +18,7 @@ describe('the pace of a site, as the site sees it', () => {
   let fixture: FetchFixture
   afterEach(async () => fixture.close())
 
-  const timed = (answer: (request: HttpRequest, count: number) => FakeAnswer) => {
+  const timed = (answer: (request: HttpRequest, count: number) => Promise<FakeAnswer> | FakeAnswer) => {
     const log: { host: string; at: number }[] = []
     const exchange = fakeExchange((request, count) => {
       log.push({ host: request.url.hostname, at: performance.now() })
@@ -71,6 +72,38 @@ describe('the pace of a site, as the site sees it', () => {
     expect(gaps.filter((gap) => gap < 99)).toEqual([])
     expect((await fixture.state.limiterState('ip:127.0.0.1' as PolitenessKey)).leases).toBe(0)
   })
+
+  it('keeps its gap when several may run and a worker stands still between the answer of the limiter and its request', async () => {
+    fixture = await FetchFixture.open({ partitions: 4 })
+    const { exchange, log } = timed(async ({ onSent }) => {
+      onSent?.()
+      await pause(300)
+      return {}
+    })
+    let leases = 0
+    const late = new Proxy(fixture.state, {
+      get: (state, name) => {
+        if (name !== 'acquire')
+          return typeof state[name as 'acquire'] === 'function' ? state[name as 'acquire'].bind(state) : state[name as 'acquire']
+        return async (request: LimiterRequest) => {
+          const answer = await state.acquire(request)
+          if (answer.kind === 'lease') leases += 1
+          if (answer.kind === 'lease' && leases % 3 === 0) await pause(206)
+          return answer
+        }
+      },
+    })
+    const options = { paceOf: paced({ key: 'shared' as PolitenessKey, ratePerSecond: 5, concurrency: 4 }) }
+    await Promise.all([fixture.fetchWorker(exchange, { ...options, state: late }), fixture.fetchWorker(exchange, options)])
+    const hosts = Array.from({ length: 8 }, (_, index) => `host${index}.example`)
+    await fixture.produce(hosts.flatMap((host) => Array.from({ length: 4 }, (_, index) => ({ url: `http://${host}/${index}` }))))
+    await eventually(() => fixture.finalOutcomes(32), { what: '32 outcomes', timeoutMs: 40_000 })
+    expect(leases).toBeGreaterThan(6)
+    expect(log).toHaveLength(32)
+    const gaps = log.slice(1).map(({ at }, index) => at - (log[index]?.at ?? 0))
+    // A tenth of the gap is let pass: less would cost turns on any busy machine.
+    expect(gaps.filter((gap) => gap < 175)).toEqual([])
+  }, 60_000)
 
   it('ends a task whose host has no address by which it could be paced, and tries one again whose resolver is silent', async () => {
     fixture = await FetchFixture.open()

@@ -5,9 +5,13 @@ import { HEALTH_RULES } from './site-health.ts'
  * the same questions. Differences are of storage alone: a key's pace is a MessagePack map in one string (doubles stay exact, which
  * cjson's 14 digits would not keep), and Redis forgets it when its last wait is long over. Time is Redis TIME in ms.
  *
+ * The clock of the server may be set back. Times that it had told before would then lie ahead by as much, and a site would wait for hours:
+ * so each value says when it was written (`sv`), and what was written in the future is moved to now. What was left to wait then is
+ * waited for from now on; nothing is shortened. (LMDB counts by a clock that nobody sets.)
+ *
  * Fields: d debt, at of the debt, r rate per second, b burst, c concurrency, le last end, du delay until, bo back-off until, ba 1 where
  * the site named that, h health (site-health.ts), ls leases {id, until, crawl delay, counts, worker, host, pid, start of the process,
- * start}.
+ * start}, sv when it was written.
  */
 const RULES = `
 local IDLE_MS = 600000
@@ -21,11 +25,23 @@ local function endRequest(pace, at, delay)
   if at + delay > pace.du then pace.du = at + delay end
 end
 
+local function moveBack(pace, ms)
+  pace.at, pace.du, pace.bo = pace.at - ms, pace.du - ms, pace.bo - ms
+  if pace.le then pace.le = pace.le - ms end
+  pace.h.ou, pace.h.cut = pace.h.ou - ms, pace.h.cut - ms
+  if pace.h.fs >= 0 then pace.h.fs = math.max(0, pace.h.fs - ms) end
+  for _, lease in ipairs(pace.ls) do
+    lease[2] = lease[2] - ms
+    if lease[9] then lease[9] = lease[9] - ms end
+  end
+end
+
 local function load(key)
   local raw = redis.call('GET', key)
   if not raw then return {d = 0, at = 0, r = 1, b = 1, c = 1, du = 0, bo = 0, ba = 0, h = newHealth(), ls = {}} end
   local pace = cmsgpack.unpack(raw)
   pace.h = pace.h or newHealth()
+  if pace.sv and pace.sv > now then moveBack(pace, pace.sv - now) end
   local alive = {}
   for _, lease in ipairs(pace.ls) do
     if lease[2] > now then alive[#alive + 1] = lease
@@ -36,6 +52,7 @@ local function load(key)
 end
 
 local function save(key, pace)
+  pace.sv = now
   local last = math.max(pace.bo, pace.h.ou, pace.du, pace.le or 0, pace.at + pace.d / pace.r * 1000)
   for _, lease in ipairs(pace.ls) do last = math.max(last, lease[2] + lease[3]) end
   redis.call('SET', key, cmsgpack.pack(pace), 'PX', math.ceil(math.max(last - now, 0)) + IDLE_MS)
@@ -77,11 +94,12 @@ end
  * force, ms to the start}, or {'wait', concurrency, ms, reason, number of the key} and behind it, for each lease that stands in the way and
  * belongs to another process of the asker's host: number of the key, leaseId, pid, start.
  *
- * A birth that is missing means that the store was emptied while we were connected: it is born again, and warms up.
+ * A birth that is missing means that the store was emptied while we were connected: it is born again, and warms up. So is one that lies
+ * ahead, since the clock was set back.
  */
 export const ACQUIRE = `${RULES}
 local born = tonumber(redis.call('GET', KEYS[1]) or '')
-if not born then
+if not born or born > now then
   born = now
   redis.call('SET', KEYS[1], string.format('%.17g', now))
 end
@@ -221,7 +239,10 @@ for i = 1, #KEYS do
   for _, lease in ipairs(pace.ls) do
     if lease[1] == ARGV[i] then
       ended = ended + 1
-      if lease[4] == 1 then endRequest(pace, now, lease[3]) end
+      if lease[4] == 1 then
+        endRequest(pace, now, lease[3])
+        pace.at = math.max(pace.at, now)
+      end
     else rest[#rest + 1] = lease end
   end
   pace.ls = rest
@@ -249,14 +270,18 @@ for _, value in ipairs(known(pace)) do answer[#answer + 1] = value end
 return answer
 `
 
-/** KEYS: clock. ARGV: local wait, interval. Answer: ms from now. The clock is forgotten once it lies behind. */
+/**
+ * KEYS: clock. ARGV: local wait, interval. Answer: ms from now. The clock is forgotten once it lies behind. It is kept with the time at which
+ * it was written, for a server whose own clock is set back.
+ */
 export const SPILL_SLOT = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
-local clock = tonumber(redis.call('GET', KEYS[1]) or '0')
+local stored, written = string.match(redis.call('GET', KEYS[1]) or '0', '^(%S+) ?(%S*)')
+local clock = tonumber(stored) - math.max(0, (tonumber(written) or now) - now)
 local slot = math.max(now + tonumber(ARGV[1]), clock) + tonumber(ARGV[2])
 local ms = math.max(0, math.ceil(slot - now))
-redis.call('SET', KEYS[1], string.format('%.17g', slot), 'PX', ms + 1000)
+redis.call('SET', KEYS[1], string.format('%.17g %.17g', slot, now), 'PX', ms + 1000)
 return ms
 `
 
