@@ -1,11 +1,11 @@
-import { fieldDrift } from '../control/field-drift.ts'
+import { type FieldDrift, fieldDrift, type Yield } from '../control/field-drift.ts'
 import type { CommandContext } from './context.ts'
 import { renderCount, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
 
 const right = 'right' as const
 
-/** `status --fields`: what the newest records hold, by extractor version and field. */
+/** `status --fields`: what the newest records hold, by extractor version and field; of several sites each one as well. */
 export async function showFields(context: CommandContext): Promise<void> {
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace status', async (runtime) => {
@@ -14,28 +14,38 @@ export async function showFields(context: CommandContext): Promise<void> {
       await context.out(toJson({ fields: drift }))
       return
     }
-    const rows = drift.flatMap(({ extractor, version, records, recordsPerPage, fields }) =>
-      fields.map(({ field, nullRatio, types }) => [
-        `${extractor}:${version}`,
-        field,
-        `${(nullRatio * 100).toFixed(1)} %`,
-        types.join(' '),
-        renderCount(records),
-        recordsPerPage.toFixed(2),
-      ]),
-    )
     await context.out(
       renderTable(
         [
           { title: 'EXTRACTOR', flexible: true },
+          { title: 'DOMAIN', flexible: true },
           { title: 'FIELD', flexible: true },
           { title: 'NULL', align: right },
           { title: 'TYPE' },
           { title: 'RECORDS', align: right },
           { title: 'PER PAGE', align: right },
         ],
-        rows,
+        drift.flatMap(rowsOf),
       ),
     )
   })
+}
+
+/** One site alone is what all of them are. */
+function rowsOf(drift: FieldDrift): string[][] {
+  const [first, ...others] = drift.domains
+  const all = rowsOfYield(drift, others.length === 0 ? (first?.domain ?? 'all') : 'all', drift)
+  return others.length === 0 ? all : [...all, ...drift.domains.flatMap((each) => rowsOfYield(drift, each.domain, each))]
+}
+
+function rowsOfYield({ extractor, version }: FieldDrift, domain: string, { records, recordsPerPage, fields }: Yield): string[][] {
+  return fields.map(({ field, nullRatio, types }) => [
+    `${extractor}:${version}`,
+    domain,
+    field,
+    `${(nullRatio * 100).toFixed(1)} %`,
+    types.join(' '),
+    renderCount(records),
+    recordsPerPage.toFixed(2),
+  ])
 }

@@ -1,10 +1,8 @@
 import { parseAnyDuration } from '../control/parse-time.ts'
-import { planRange, type ReplayScope } from '../control/replay.ts'
-import { cancelReplay, followReplay, replayInPlace } from '../control/replay-in-place.ts'
+import { cancelReplay, followReplay } from '../control/replay-in-place.ts'
 import { listReplays, type ReplayStatus, replayStatus } from '../control/replay-ledger.ts'
-import { expectedPlan, passGate } from '../control/replay-preview.ts'
+import { type ReplayRunRequest, runBeside, runInPlace } from '../control/run-replay.ts'
 import type { Runtime } from '../control/runtime.ts'
-import { compareShadow, runShadow } from '../control/shadow-replay.ts'
 import { planTombstones, writeTombstones } from '../control/tombstones.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
@@ -12,7 +10,7 @@ import { writeComparison } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { counted, renderCount, renderDuration, renderTable, toJson } from './render.ts'
-import { type Extractor, extractorOf, positive, type ReplayFlags, scopeOf } from './replay-scope.ts'
+import { extractorOf, positive, type ReplayFlags, scopeOf } from './replay-scope.ts'
 import { progressOptions } from './run-session.ts'
 import { withRuntime } from './with-runtime.ts'
 
@@ -32,8 +30,6 @@ export interface ReplayRunFlags extends ReplayFlags {
   readonly force?: string
   readonly drainTimeout: string
 }
-
-type Plan = Awaited<ReturnType<typeof planRange>>
 
 /** `replay run`: in place, where live members rewind by themselves; a shadow works until it is done. */
 export async function replayRun(context: CommandContext, flags: ReplayRunFlags): Promise<void> {
@@ -57,44 +53,16 @@ export async function replayRun(context: CommandContext, flags: ReplayRunFlags):
     const replayId = flags.id ?? new Date(systemClock.now()).toISOString().replaceAll(/[-:.]/g, '').toLowerCase()
     if (!/^[a-zA-Z0-9._-]{1,64}$/.test(replayId))
       throw new MillraceError('USAGE', `--id: ${JSON.stringify(replayId)} may hold letters, digits, dots, dashes and underscores alone`)
-    const expected = flags.expect === undefined ? undefined : await expectedPlan(runtime, flags.expect, extractor, scope.filter)
-    const plan = expected?.plan ?? (await planRange(runtime, runtime.groups.extract(flags.group), scope, flags.inPlace === true))
-    if (flags.inPlace === true) {
-      const { filter } = scope
-      if (flags.force === undefined)
-        await passGate(runtime, { extractor, against: undefined, plan, filter, signal: context.draining }, expected?.gate)
-      await inPlace(context, runtime, { replayId, extractor, scope, plan, rate, flags })
-    } else await shadow(context, runtime, { replayId, extractor, scope, plan, rate, out: flags.out, drainTimeoutMs })
+    const request = { replayId, extractor, scope, group: flags.group, rate, expect: flags.expect }
+    if (flags.inPlace === true) await inPlace(context, runtime, request, flags)
+    else await shadow(context, runtime, request, { out: flags.out, drainTimeoutMs })
   })
 }
 
-interface InPlaceRequest {
-  readonly replayId: string
-  readonly extractor: Extractor
-  readonly scope: ReplayScope
-  readonly plan: Plan
-  readonly rate: number | undefined
-  readonly flags: ReplayRunFlags
-}
-
-async function inPlace(context: CommandContext, runtime: Runtime, request: InPlaceRequest): Promise<void> {
-  const { replayId, extractor, scope, plan, rate, flags } = request
-  const groupId = runtime.groups.extract(flags.group)
+async function inPlace(context: CommandContext, runtime: Runtime, request: ReplayRunRequest, flags: ReplayRunFlags): Promise<void> {
+  const { replayId, extractor } = request
+  const { groupId, start, plan } = await runInPlace(runtime, { ...request, force: flags.force, signal: context.draining })
   const { name, version } = extractor
-  const start = await replayInPlace(
-    runtime,
-    {
-      replayId,
-      groupId,
-      extractor: name,
-      extractorVersion: version,
-      filter: scope.filter,
-      rate,
-      recordsTopic: extractor.topic,
-      forced: flags.force,
-    },
-    plan,
-  )
   const what = `${counted(plan.pages, 'page')} for ${name} version ${version} (replay ${replayId})`
   if (start === 'stopped') {
     if (flags.tombstones === true)
@@ -232,21 +200,17 @@ async function writeStatus(context: CommandContext, status: ReplayStatus): Promi
   )
 }
 
-interface ShadowRequest {
-  readonly replayId: string
-  readonly extractor: Extractor
-  readonly scope: ReplayScope
-  readonly plan: Plan
-  readonly rate: number | undefined
-  readonly out: string | undefined
-  readonly drainTimeoutMs: number
-}
-
-async function shadow(context: CommandContext, runtime: Runtime, request: ShadowRequest): Promise<void> {
+async function shadow(
+  context: CommandContext,
+  runtime: Runtime,
+  request: ReplayRunRequest,
+  { out, drainTimeoutMs }: { readonly out: string | undefined; readonly drainTimeoutMs: number },
+): Promise<void> {
   const progress = createProgress(progressOptions(context))
-  const report = await runShadow(runtime, {
+  const { report, comparison } = await runBeside(runtime, {
     ...request,
-    filter: request.scope.filter,
+    out,
+    drainTimeoutMs,
     onProgress: ({ done, pages, elapsedMs }) => {
       const ratio = pages === 0n ? 1 : Number(done) / Number(pages)
       progress.update({
@@ -261,14 +225,10 @@ async function shadow(context: CommandContext, runtime: Runtime, request: Shadow
     aborting: context.aborting,
   })
   progress.finish()
-  if (report.interrupted) {
+  if (comparison === undefined) {
     context.note(`stopped; \`millrace replay run --shadow --id ${report.replayId}\` with the same flags goes on`)
     return
   }
-  const comparison = await compareShadow(runtime, report.topic, request.extractor, {
-    plan: request.plan,
-    filter: request.scope.filter,
-  })
   if (context.globals.json) {
     await context.out(toJson({ ...report, comparison }))
     return

@@ -1,10 +1,9 @@
 import type { Config } from '../config/options.ts'
-import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { envelopeText, findExtractor } from '../control/extraction.ts'
 import { parseAnyDuration, parseTime } from '../control/parse-time.ts'
 import type { ReplayScope, StartRequest } from '../control/replay.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { nearestName } from '../kernel/nearest.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 
 /** What `replay` commands have in common: which extractor, which pages. */
@@ -25,27 +24,11 @@ export interface ReplayFlags {
   readonly group?: string
 }
 
-export type Extractor = Awaited<ReturnType<typeof loadConfigured>>[number]
+export type Extractor = Awaited<ReturnType<typeof findExtractor>>
 
 /** A file, or the name of an extractor of the configuration. */
-export async function extractorOf(config: Config, given: string, option = '--extractor'): Promise<Extractor> {
-  const envelope = envelopeText({ schemaStore: createSchemaStore() })
-  if (/\.(ya?ml|json|[cm]?[jt]s)$/.test(given)) {
-    const [extractor] = await loadConfigured(envelope, [given])
-    if (extractor !== undefined) return extractor
-  }
-  const configured = await loadConfigured(envelope, config.extractors)
-  // Of several versions the one that is named, `book:2`, else the newest: it is the one to be looked at.
-  const found = configured
-    .filter(({ name, version }) => name === given || `${name}:${version}` === given)
-    .toSorted((a, b) => b.version - a.version)[0]
-  if (found !== undefined) return found
-  const names = configured.map(({ name }) => name)
-  const near = nearestName(given, names)
-  throw new MillraceError(
-    'USAGE',
-    `${option}: there is no extractor ${given}${near === undefined ? '' : `; did you mean ${near}?`} (configured: ${names.join(', ') || 'none'}; a file works too)`,
-  )
+export function extractorOf(config: Config, given: string, option = '--extractor'): Promise<Extractor> {
+  return findExtractor(envelopeText({ schemaStore: createSchemaStore() }), { patterns: config.extractors, given, option })
 }
 
 export function scopeOf(flags: ReplayFlags, config: Config): ReplayScope {

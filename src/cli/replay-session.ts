@@ -1,4 +1,4 @@
-import { planRange } from '../control/replay.ts'
+import { offsetLines, planRange } from '../control/replay.ts'
 import { estimateRange, type RangeEstimate } from '../control/replay-estimate.ts'
 import { previewReplay } from '../control/replay-preview.ts'
 import { MillraceError } from '../kernel/errors.ts'
@@ -20,7 +20,7 @@ export async function replayPlan(context: CommandContext, flags: ReplayFlags, as
   await withRuntime(context, config, 'millrace replay plan', async (runtime) => {
     const plan = await planRange(runtime, runtime.groups.extract(flags.group), scope, false)
     if (asOffsets) {
-      for (const { partition, from } of plan.partitions) await context.out(`${plan.topic},${partition},${from}`)
+      for (const line of offsetLines(plan)) await context.out(line)
       return
     }
     const estimate = await estimateRange(runtime, plan, { extractor, filter: scope.filter, signal: context.draining })

@@ -207,6 +207,12 @@ export const OPTIONS = {
   'blobs.accessKeyId': { kind: 'string', description: 'S3 access key; AWS_ACCESS_KEY_ID where not set.' },
   'blobs.secretAccessKey': { kind: 'string', secret: true, description: 'S3 secret key; AWS_SECRET_ACCESS_KEY where not set.' },
   'blobs.sessionToken': { kind: 'string', secret: true, description: 'S3 session token; AWS_SESSION_TOKEN where not set.' },
+  'metrics.domains': {
+    kind: 'integer',
+    min: 0,
+    default: '20',
+    description: 'Domains with a label of their own on the metrics of extraction: those that give most pages; the rest is `other`.',
+  },
   'metrics.port': { kind: 'integer', min: 1, description: 'Port of /metrics for Prometheus; none where not set.' },
 } as const satisfies Record<string, OptionDefinition>
 

@@ -6,13 +6,16 @@ import type { Runtime } from './runtime.ts'
  * half a minute in which nothing is read. On our own broker every member is a process of this machine and says which one in its client
  * id, so the dead can be told from the living and taken out at once.
  *
- * Takes members whose processes have ended out of our groups; does nothing on a given broker. Errors: as of the admin client.
+ * Takes members whose processes have ended out of our groups, and out of others that are named; does nothing on a given broker. Errors: as of the admin client.
  */
-export async function evictDeadMembers(runtime: Pick<Runtime, 'isEmbedded' | 'groups' | 'admin' | 'config' | 'observer'>): Promise<void> {
+export async function evictDeadMembers(
+  runtime: Pick<Runtime, 'isEmbedded' | 'groups' | 'admin' | 'config' | 'observer'>,
+  others: readonly string[] = [],
+): Promise<void> {
   if (!runtime.isEmbedded) return
   const { groups, admin, config, observer } = runtime
   const named = Object.keys(config['extract.groups']).map((name) => groups.extract(name))
-  for (const groupId of [groups.fetch, groups.delay, groups.frontier, groups.extract(), ...named]) {
+  for (const groupId of [groups.fetch, groups.delay, groups.frontier, groups.extract(), ...named, ...others]) {
     const { members } = await admin.describeGroup(groupId)
     for (const { memberId, clientId } of members) {
       if (!isClientGone(clientId)) continue

@@ -3,16 +3,14 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { ExtractWorker, type ShadowReplay } from '../extract/extract-worker.ts'
 import { ExtractorHost, recordFraming } from '../extract/extractor-host.ts'
 import { type LoadedExtractor, loadExtractors } from '../extract/load-extractors.ts'
-import type { ControlLog } from '../kafka/control-log.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
+import { nearestName } from '../kernel/nearest.ts'
 import type { AvroSchema } from '../message/avro.ts'
-import { commandPayload, parseSubject, subject } from '../message/command.ts'
-import { compatibilityProblems } from '../message/compatibility.ts'
+import { subject } from '../message/command.ts'
 import type { Page } from '../message/generated/types.ts'
-import { checkSubject, problemLines } from '../message/registration.ts'
-import { subjectOf } from '../message/subjects.ts'
 import { compileGlob, compileUrlGlob } from '../url/glob.ts'
 import { announce } from './announce.ts'
+import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { closeReplay } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -39,6 +37,29 @@ function listFolder(folder: string): string[] {
 /** The extractors of the configuration, or of the files named. Errors: EXTRACTOR_INVALID, CONFIG_INVALID. */
 export function loadConfigured(envelopeText: string, patterns: readonly string[]): Promise<readonly LoadedExtractor[]> {
   return loadExtractors(extractorFiles(patterns), envelopeText)
+}
+
+/** A file, or the name of an extractor of the configuration. Errors: USAGE naming the nearest one; as of loading. */
+export async function findExtractor(
+  envelopeText: string,
+  { patterns, given, option }: { readonly patterns: readonly string[]; readonly given: string; readonly option: string },
+): Promise<LoadedExtractor> {
+  if (/\.(ya?ml|json|[cm]?[jt]s)$/.test(given)) {
+    const [extractor] = await loadConfigured(envelopeText, [given])
+    if (extractor !== undefined) return extractor
+  }
+  const configured = await loadConfigured(envelopeText, patterns)
+  // Of several versions the one that is named, `book:2`, else the newest: it is the one to be looked at.
+  const found = configured
+    .filter(({ name, version }) => name === given || `${name}:${version}` === given)
+    .toSorted((a, b) => b.version - a.version)[0]
+  if (found !== undefined) return found
+  const names = configured.map(({ name }) => name)
+  const near = nearestName(given, names)
+  throw new MillraceError(
+    'USAGE',
+    `${option}: there is no extractor ${given}${near === undefined ? '' : `; did you mean ${near}?`} (configured: ${names.join(', ') || 'none'}; a file works too)`,
+  )
 }
 
 export function envelopeText(runtime: Pick<Runtime, 'schemaStore'>): string {
@@ -77,8 +98,7 @@ export async function announceExtractors(runtime: Runtime, extractors: readonly 
     const known = announcedVersions(control, name)
     const same = known.find((announced) => announced.version === version)
     if (same !== undefined && same.definitionSha256 !== definitionSha256) throw changedDefinition(extractor)
-    refuseIncompatible(extractor, schemasBefore(runtime, known, version))
-    await refuseUnregistrable(runtime, extractor)
+    await refuseIncompatible(runtime, extractor, known)
     runtime.schemaStore.add(schema.text)
     keepSchemaFile(runtime, schema)
     if (same !== undefined) continue
@@ -96,56 +116,6 @@ export async function announceExtractors(runtime: Runtime, extractors: readonly 
   }
 }
 
-/** The registry may know of versions that this log does not, and has a word of its own. */
-async function refuseUnregistrable(runtime: Runtime, { file, topic, schema, name, version }: LoadedExtractor): Promise<void> {
-  const { registry, topics } = runtime
-  if (registry === undefined) return
-  const under = subjectOf(topic ?? topics.records, schema)
-  const { verdict, problems } = await checkSubject(registry, under, schema)
-  if (verdict !== 'incompatible') return
-  throw new MillraceError(
-    'EXTRACTOR_INCOMPATIBLE',
-    `${file}: version ${version} of ${name} may not follow what is registered under ${under}:\n${problemLines(problems)}`,
-    { context: { file } },
-  )
-}
-
-/** A version of an extractor that has run somewhere, as `control` tells it. */
-export interface AnnouncedVersion {
-  readonly version: number
-  readonly definitionSha256: string | undefined
-  readonly fingerprint: string | undefined
-  readonly required: readonly string[]
-}
-
-export function announcedVersions(control: Pick<ControlLog, 'withPrefix'>, name: string): AnnouncedVersion[] {
-  return control.withPrefix(`extractor:${name}:`).flatMap((command) => {
-    const about = parseSubject(command.subject)
-    if (about?.kind !== 'extractor' || about.name !== name) return []
-    const payload = (commandPayload(command) ?? {}) as { definitionSha256?: unknown; fingerprint?: unknown; required?: unknown }
-    const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
-    const required = Array.isArray(payload.required) ? payload.required.filter((field) => typeof field === 'string') : []
-    const { version } = about
-    return [{ version, definitionSha256: text(payload.definitionSha256), fingerprint: text(payload.fingerprint), required }]
-  })
-}
-
-/** What keeps a version from reading the records of those before it. Shape: none where it may go live. */
-export function incompatibilities(
-  runtime: Pick<Runtime, 'schemaStore'>,
-  { schema, version }: LoadedExtractor,
-  known: readonly AnnouncedVersion[],
-): readonly { readonly path: string; readonly reason: string }[] {
-  return compatibilityProblems('BACKWARD_TRANSITIVE', schema, schemasBefore(runtime, known, version))
-}
-
-function schemasBefore({ schemaStore }: Pick<Runtime, 'schemaStore'>, known: readonly AnnouncedVersion[], version: number): AvroSchema[] {
-  return known.flatMap((announced) => {
-    if (announced.version >= version || announced.fingerprint === undefined) return []
-    return schemaStore.byFingerprint(announced.fingerprint) ?? []
-  })
-}
-
 /** Two workers that start at the same moment both find the version unknown: the store lets one of two definitions in. */
 async function claimVersion(runtime: Runtime, extractor: LoadedExtractor): Promise<void> {
   const state = await runtime.state()
@@ -161,17 +131,6 @@ function changedDefinition({ name, version, file }: LoadedExtractor): MillraceEr
     {
       context: { file },
     },
-  )
-}
-
-function refuseIncompatible({ name, version, file, schema }: LoadedExtractor, older: readonly AvroSchema[]): void {
-  const problems = compatibilityProblems('BACKWARD_TRANSITIVE', schema, older)
-  if (problems.length === 0) return
-  const reasons = problems.map(({ path, reason }) => `  ${path}: ${reason}`).join('\n')
-  throw new MillraceError(
-    'EXTRACTOR_INCOMPATIBLE',
-    `${file}: version ${version} of ${name} can not read the records of an older version:\n${reasons}`,
-    { context: { file } },
   )
 }
 
@@ -202,6 +161,7 @@ export async function createExtract(
     threads: config['extract.threads'],
     pageTimeoutMs: config['extract.pageTimeout'],
     pageMemoryBytes: config['extract.pageMemory'],
+    domains: config['metrics.domains'],
     ...(blobs === undefined ? {} : { blobs }),
     framing: ({ schema, topic }) => recordFraming(codec, schema, options.shadow?.recordsTopic ?? topic ?? topics.records),
     ...(options.onOutput === undefined ? {} : { onOutput: options.onOutput }),

@@ -1,25 +1,41 @@
 import { readLog } from '../kafka/log-reader.ts'
 import { pageKey } from '../replay/compare.ts'
+import { registrableDomain } from '../url/registrable-domain.ts'
 import { RecordReader } from './record-reader.ts'
 import type { Runtime } from './runtime.ts'
 import type { StoredRecord } from './stored-records.ts'
 
 /** What the newest records of one extractor version hold. */
-export interface FieldDrift {
+export interface FieldDrift extends Yield {
   readonly extractor: string
   readonly version: number
+  /** The same by registrable domain: those with most pages, the rest together as `other`. */
+  readonly domains: readonly (Yield & { readonly domain: string })[]
+}
+
+/** What some records hold. */
+export interface Yield {
   readonly records: number
   readonly pages: number
   readonly recordsPerPage: number
-  readonly fields: readonly { readonly field: string; readonly nullRatio: number; readonly types: readonly string[] }[]
+  readonly fields: readonly FieldYield[]
+}
+
+export interface FieldYield {
+  readonly field: string
+  readonly nullRatio: number
+  readonly types: readonly string[]
 }
 
 /** Newest messages of each partition that are looked at. */
 const TAIL = 500
+const DOMAINS = 10
+const OTHER = 'other'
 
 /**
- * Null ratio and type of each field, and records per page, by extractor and version, over the newest records of the log. A field whose nulls
- * rise from one version, or one week, to the next is a site that changed, or an extractor that broke.
+ * Null ratio and type of each field, and records per page, by extractor, version and domain, over the newest records of the log. A field
+ * whose nulls rise from one version, or one week, to the next is a site that changed, or an extractor that broke; by domain it shows
+ * which site.
  */
 export async function fieldDrift(runtime: Runtime, topic = runtime.topics.records): Promise<FieldDrift[]> {
   const { client, clock, observer, admin } = runtime
@@ -27,54 +43,109 @@ export async function fieldDrift(runtime: Runtime, topic = runtime.topics.record
   const [lows, ends] = await Promise.all([admin.earliestOffsets(topic), admin.endOffsets(topic, 'read_committed')])
   const from = new Map([...ends].map(([partition, end]) => [partition, larger(lows.get(partition) ?? 0n, end - BigInt(TAIL))]))
   const reader = new RecordReader(runtime)
-  const found = new Map<string, Seen>()
+  const drift = new DriftBuilder()
   for await (const event of readLog({ client, clock, observer, from: new Map([[topic, from]]) })) {
     if (event.kind !== 'batch') continue
     await reader.learn(event.messages)
     for (const message of event.messages) {
       const record = (await reader.read(message))?.value as StoredRecord | undefined
-      if (record !== undefined) add(found, record)
+      if (record !== undefined) drift.add(record)
     }
   }
-  return [...found.values()].map(driftOf).sort((a, b) => a.extractor.localeCompare(b.extractor) || a.version - b.version)
+  return drift.result()
 }
 
-interface Seen {
-  readonly extractor: string
-  readonly version: number
-  records: number
-  readonly pages: Set<string>
-  readonly fields: Map<string, { nulls: number; seen: number; readonly types: Set<string> }>
-}
+/** Adds up records; pure. Shape: `domains` are told apart at most. */
+export class DriftBuilder {
+  readonly #versions = new Map<
+    string,
+    { readonly extractor: string; readonly version: number; readonly byDomain: Map<string, YieldBuilder> }
+  >()
+  readonly #domains: number
 
-function add(found: Map<string, Seen>, { extractor, extractorVersion: version, source, data }: StoredRecord): void {
-  const key = `${extractor}:${version}`
-  const seen = found.get(key) ?? { extractor, version, records: 0, pages: new Set<string>(), fields: new Map() }
-  found.set(key, seen)
-  seen.records += 1
-  seen.pages.add(pageKey(source))
-  for (const [field, value] of Object.entries(data)) {
-    const counts = seen.fields.get(field) ?? { nulls: 0, seen: 0, types: new Set<string>() }
-    seen.fields.set(field, counts)
-    counts.seen += 1
-    if (value === null || value === undefined) counts.nulls += 1
-    else counts.types.add(Array.isArray(value) ? 'list' : Buffer.isBuffer(value) ? 'bytes' : typeof value)
+  constructor(domains = DOMAINS) {
+    this.#domains = domains
+  }
+
+  add(record: Pick<StoredRecord, 'extractor' | 'extractorVersion' | 'url' | 'source' | 'data'>): void {
+    const { extractor, extractorVersion: version } = record
+    const key = `${extractor}:${version}`
+    const seen = this.#versions.get(key) ?? { extractor, version, byDomain: new Map<string, YieldBuilder>() }
+    this.#versions.set(key, seen)
+    const domain = registrableDomain(record.url)
+    const counts = seen.byDomain.get(domain) ?? new YieldBuilder()
+    seen.byDomain.set(domain, counts)
+    counts.add(record)
+  }
+
+  result(): FieldDrift[] {
+    return [...this.#versions.values()]
+      .map(({ extractor, version, byDomain }): FieldDrift => {
+        const ranked = [...byDomain].toSorted(([a, one], [b, two]) => two.pages - one.pages || a.localeCompare(b))
+        const own = ranked.slice(0, this.#domains).map(([domain, counts]) => ({ domain, ...counts.result() }))
+        const rest = ranked.slice(this.#domains).map(([, counts]) => counts)
+        const others = rest.length === 0 ? [] : [{ domain: OTHER, ...merged(rest).result() }]
+        return { extractor, version, ...merged([...byDomain.values()]).result(), domains: [...own, ...others] }
+      })
+      .toSorted((a, b) => a.extractor.localeCompare(b.extractor) || a.version - b.version)
   }
 }
 
-function driftOf({ extractor, version, records, pages, fields }: Seen): FieldDrift {
-  return {
-    extractor,
-    version,
-    records,
-    pages: pages.size,
-    recordsPerPage: Math.round((records / pages.size) * 100) / 100,
-    fields: [...fields].map(([field, { nulls, seen, types }]) => ({
-      field,
-      nullRatio: Math.round((nulls / seen) * 1000) / 1000,
-      types: [...types].sort(),
-    })),
+class YieldBuilder {
+  records = 0
+  readonly #pages = new Set<string>()
+  readonly #fields = new Map<string, { nulls: number; seen: number; readonly types: Set<string> }>()
+
+  get pages(): number {
+    return this.#pages.size
   }
+
+  add({ source, data }: Pick<StoredRecord, 'source' | 'data'>): void {
+    this.records += 1
+    this.#pages.add(pageKey(source))
+    for (const [field, value] of Object.entries(data)) {
+      const counts = this.#countsOf(field)
+      counts.seen += 1
+      if (value === null || value === undefined) counts.nulls += 1
+      else counts.types.add(Array.isArray(value) ? 'list' : Buffer.isBuffer(value) ? 'bytes' : typeof value)
+    }
+  }
+
+  merge(other: YieldBuilder): void {
+    this.records += other.records
+    for (const page of other.#pages) this.#pages.add(page)
+    for (const [field, { nulls, seen, types }] of other.#fields) {
+      const counts = this.#countsOf(field)
+      counts.nulls += nulls
+      counts.seen += seen
+      for (const type of types) counts.types.add(type)
+    }
+  }
+
+  result(): Yield {
+    return {
+      records: this.records,
+      pages: this.pages,
+      recordsPerPage: Math.round((this.records / this.pages) * 100) / 100,
+      fields: [...this.#fields].map(([field, { nulls, seen, types }]) => ({
+        field,
+        nullRatio: Math.round((nulls / seen) * 1000) / 1000,
+        types: [...types].sort(),
+      })),
+    }
+  }
+
+  #countsOf(field: string): { nulls: number; seen: number; readonly types: Set<string> } {
+    const counts = this.#fields.get(field) ?? { nulls: 0, seen: 0, types: new Set<string>() }
+    this.#fields.set(field, counts)
+    return counts
+  }
+}
+
+function merged(all: readonly YieldBuilder[]): YieldBuilder {
+  const sum = new YieldBuilder()
+  for (const each of all) sum.merge(each)
+  return sum
 }
 
 function larger(a: bigint, b: bigint): bigint {

@@ -56,23 +56,28 @@ function createGauge(registry: Registry, name: GaugeName): Gauge {
 
 /** Series of one metric beyond this are counted together: whatever a defect made a label of, the memory of nobody fills up. */
 const MAX_SERIES = 1_000
+/** Series of single domains beyond this go to the domain `other`: many fields of many sites must not cost the names of extractors. */
+const MAX_DOMAIN_SERIES = 800
 const LABEL_VALUE = /^[A-Za-z0-9_.:/@-]{0,120}$/
 const OTHER = 'other'
 
-/** Labels are bounded by what the code gives; this makes it sure. Shape: the labels, or all of them `other`. */
+/** Labels are bounded by what the code gives; this makes it sure. Shape: the labels, those without their domain, or all of them `other`. */
 function labelBounds(): (metric: string, labels: Readonly<Record<string, string>>) => Record<string, string> {
   const seen = new Map<string, Set<string>>()
-  return (metric, labels) => {
+  const bounded = (metric: string, labels: Readonly<Record<string, string>>): Record<string, string> => {
     const values = Object.entries(labels)
     const key = values.map(([, value]) => value).join('\n')
     const series = seen.get(metric) ?? new Set()
     seen.set(metric, series)
     if (series.has(key)) return { ...labels }
+    const isOfDomain = labels.domain !== undefined && labels.domain !== OTHER
+    if (isOfDomain && series.size >= MAX_DOMAIN_SERIES) return bounded(metric, { ...labels, domain: OTHER })
     const fits = series.size < MAX_SERIES && values.every(([, value]) => LABEL_VALUE.test(value))
     if (!fits) return Object.fromEntries(values.map(([name]) => [name, OTHER]))
     series.add(key)
     return { ...labels }
   }
+  return bounded
 }
 
 function create(registry: Registry, metric: Parameters<MetricSink['record']>[0]): (labels: Record<string, string>, value: number) => void {

@@ -4,18 +4,13 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { type Observer, silentObserver } from '../kernel/observe.ts'
 import type { Lane } from '../message/generated/types.ts'
-import { uuidV7 } from '../message/ids.ts'
-import type { ReplayFilter } from '../message/replay-request.ts'
-import type { ReplayPlan } from '../replay/plan.ts'
-import { envelopeText, loadConfigured } from './extraction.ts'
+import { envelopeText, findExtractor, loadConfigured } from './extraction.ts'
 import { type ProduceReport, produce } from './produce.ts'
 import { type ConsumedRecord, consumeRecords } from './record-consumer.ts'
-import { planRange, type ReplayScope, type StartRequest } from './replay.ts'
-import { type InPlaceStart, replayInPlace } from './replay-in-place.ts'
-import { type PreviewReport, previewReplay } from './replay-preview.ts'
+import { createReplayLibrary, type ReplayLibrary } from './replay-library.ts'
 import { type RunReport, run } from './run.ts'
 import { Runtime } from './runtime.ts'
-import { runShadow, type ShadowReport } from './shadow-replay.ts'
+import { type PromoteReport, promote } from './versions.ts'
 
 /** Options of the configuration by their path, written as in the file: `{ 'fetch.concurrency': '50' }`. */
 export type MillraceOptions = Readonly<Partial<Record<OptionPath, string | readonly string[]>>>
@@ -31,13 +26,6 @@ export interface ProduceOptions {
   readonly body?: string | Uint8Array
   /** An unchanged page is an outcome, not a page. */
   readonly ifChanged?: boolean
-}
-
-export interface ReplayOptions {
-  /** Name of a configured extractor, or a file. */
-  readonly extractor: string
-  readonly start?: StartRequest
-  readonly filter?: ReplayFilter
 }
 
 /**
@@ -90,7 +78,7 @@ export class Millrace {
       ...(options.onRecord === undefined ? {} : { writeRecord: options.onRecord }),
       maxWaitMs: options.maxWaitMs ?? 600_000,
       keepRunning: false,
-      drainTimeoutMs: 30_000,
+      drainTimeoutMs: DRAIN_TIMEOUT_MS,
       version: this.#version,
       draining: this.#draining.signal,
       aborting: this.#aborting.signal,
@@ -116,54 +104,23 @@ export class Millrace {
     }
   }
 
-  readonly replay = {
-    /** The range; changes nothing. */
-    plan: async (options: ReplayOptions): Promise<ReplayPlan> => {
-      const runtime = await this.#open()
-      return planRange(runtime, runtime.groups.extract(), scopeOf(options), false)
-    },
-    /** What would change, on a sample of so many pages or on all; writes no message. */
-    preview: async (options: ReplayOptions & { sample?: number | 'all' }): Promise<PreviewReport> => {
-      const runtime = await this.#open()
-      const running = previewReplay(runtime, {
-        extractor: await this.#extractor(options.extractor),
-        against: undefined,
-        plan: await planRange(runtime, runtime.groups.extract(), scopeOf(options), false),
-        filter: options.filter ?? {},
-        sample: options.sample ?? 200,
-        signal: this.#draining.signal,
-      })
-      return this.#tracked(running)
-    },
-    /** Rewinds the extract group: members that run do it by themselves, a stopped group when it starts again. */
-    runInPlace: async (
-      options: ReplayOptions & { rate?: number },
-    ): Promise<{ replayId: string; plan: ReplayPlan; start: InPlaceStart }> => {
-      const runtime = await this.#open()
-      const { name, version } = await this.#extractor(options.extractor)
-      const plan = await planRange(runtime, runtime.groups.extract(), scopeOf(options), true)
-      const replayId = uuidV7(runtime.clock)
-      const groupId = runtime.groups.extract()
-      const { filter = {}, rate } = options
-      const start = await replayInPlace(runtime, { replayId, groupId, extractor: name, extractorVersion: version, filter, rate }, plan)
-      return { replayId, plan, start }
-    },
-    /** Beside live work, to a topic of its own. */
-    runShadow: async (options: ReplayOptions & { replayId?: string; rate?: number; out?: string }): Promise<ShadowReport> => {
-      const runtime = await this.#open()
-      const running = runShadow(runtime, {
-        replayId: options.replayId ?? uuidV7(runtime.clock),
-        extractor: await this.#extractor(options.extractor),
-        filter: options.filter ?? {},
-        plan: await planRange(runtime, runtime.groups.extract(), scopeOf(options), false),
-        rate: options.rate,
-        out: options.out,
-        drainTimeoutMs: 30_000,
-        draining: this.#draining.signal,
-        aborting: this.#aborting.signal,
-      })
-      return this.#tracked(running)
-    },
+  readonly replay: ReplayLibrary = createReplayLibrary({
+    open: () => this.#open(),
+    find: (extractor) => this.#extractor(extractor),
+    track: (work) => this.#tracked(work),
+    draining: this.#draining.signal,
+    aborting: this.#aborting.signal,
+    drainTimeoutMs: DRAIN_TIMEOUT_MS,
+  })
+
+  /**
+   * Makes a version the one whose records are written, and back with the version before. Errors: USAGE for a version without a file,
+   * EXTRACTOR_INCOMPATIBLE, EXTRACTOR_HELD by the gate (passed over where `force` says why).
+   */
+  async promote(name: string, version: number, options: { force?: string } = {}): Promise<PromoteReport> {
+    const runtime = await this.#open()
+    const loaded = await this.#extractors(this.#config.extractors)
+    return this.#tracked(promote(runtime, { loaded, name, version, force: options.force, signal: this.#draining.signal }))
   }
 
   /** Finishes what is in flight and gives everything back. */
@@ -205,19 +162,12 @@ export class Millrace {
   }
 
   async #extractor(given: string): Promise<LoadedExtractor> {
-    const configured = await this.#extractors(this.#config.extractors)
-    const named = configured.find(({ name }) => name === given)
-    if (named !== undefined) return named
-    const [file] = await this.#extractors([given])
-    if (file === undefined) throw new Error(`there is no extractor ${given}`)
-    return file
+    return findExtractor(envelopeText(await this.#open()), { patterns: this.#config.extractors, given, option: 'extractor' })
   }
 }
 
+const DRAIN_TIMEOUT_MS = 30_000
+
 async function* seedsOf(urls: Iterable<string> | AsyncIterable<string>): AsyncGenerator<{ text: string; line: undefined }> {
   for await (const text of urls) yield { text, line: undefined }
-}
-
-function scopeOf({ start, filter }: ReplayOptions): ReplayScope {
-  return { start: start ?? { kind: 'earliest' }, filter: filter ?? {} }
 }

@@ -11,11 +11,11 @@ import type { ReplayPlan } from '../replay/plan.ts'
 import { announce } from './announce.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { rememberRate } from './replay-estimate.ts'
-import { closeReplay, isDone, openRequests, type ReplayStatus, replayStatus } from './replay-ledger.ts'
+import { closeReplay, isDone, knownRequest, openRequests, type ReplayStatus, refuseOtherRequest, replayStatus } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 
-/** How a replay in place was begun. */
-export type InPlaceStart = 'live' | 'stopped'
+/** How a replay in place was begun; done: it has ended under this id already. */
+export type InPlaceStart = 'live' | 'stopped' | 'done'
 
 /**
  * Asks an extract group to replay a range in place. Members that run rewind one partition after the other, by themselves; of a stopped
@@ -37,9 +37,40 @@ export async function replayInPlace(
   const group = await runtime.admin.describeGroup(request.groupId)
   if (group.members.length > 0) await refuseUnlessAllRun(runtime, group, request)
   await announce(runtime, { kind: 'request', subject: subject.replay(request.replayId), payload: whole })
-  if (group.members.length > 0) return 'live'
-  await rewindStopped(runtime, whole)
+  return start(runtime, whole, group)
+}
+
+async function start(runtime: Runtime, request: ReplayRequest, { members }: GroupDescription): Promise<InPlaceStart> {
+  if (members.length > 0) return 'live'
+  await rewindStopped(runtime, request)
   return 'stopped'
+}
+
+/**
+ * Goes on with a replay that was begun under this id, by a command that was cut short: the range is that of the first time. Shape:
+ * undefined where there is none. Errors: REPLAY_REFUSED where the id is that of another request, or was called off.
+ */
+export async function resumeInPlace(
+  runtime: Runtime,
+  asked: Omit<ReplayRequest, 'ranges' | 'cancelled'>,
+): Promise<{ readonly start: InPlaceStart; readonly plan: ReplayPlan } | undefined> {
+  const known = await knownRequest(runtime, asked.replayId)
+  if (known === undefined) return undefined
+  const { request, isClosed } = known
+  refuseOtherRequest(request, asked)
+  if (request.cancelled === true)
+    throw new MillraceError('REPLAY_REFUSED', `replay ${asked.replayId} was called off; begin another under a new --id`)
+  await evictDeadMembers(runtime)
+  const plan = planOf(runtime.topics.html, request)
+  return { start: isClosed ? 'done' : await start(runtime, request, await runtime.admin.describeGroup(request.groupId)), plan }
+}
+
+function planOf(topic: string, { ranges = [] }: ReplayRequest): ReplayPlan {
+  const partitions = ranges.map(({ partition, from, until }) => {
+    const pages = BigInt(until) - BigInt(from)
+    return { partition, from: BigInt(from), until: BigInt(until), pages, gone: 0n, note: undefined }
+  })
+  return { topic, partitions, pages: partitions.reduce((sum, { pages }) => sum + pages, 0n), gone: 0n }
 }
 
 /** Owners obey the request by themselves if the group comes up meanwhile: then the broker refuses this commit, and nothing is lost. */
@@ -54,10 +85,12 @@ async function rewindStopped(runtime: Runtime, request: ReplayRequest): Promise<
     const range = rangeOf(request, partition)
     if (stored?.offset === undefined || range === undefined) return []
     const metadata = decodeMetadata(stored.metadata) ?? freshMetadata(stored.offset)
+    // Of a command that was cut short: it is at work on it, or through.
+    if (metadata.replay?.replayId === replayId) return []
     const moved = rewound(metadata, { replayId, ...range }, stored.offset, lows.get(partition) ?? 0n)
     return [{ topic: topics.html, partition, offset: moved.offset, metadata: encodeMetadata(moved.metadata) }]
   })
-  await admin.commitDirect(groupId, offsets)
+  if (offsets.length > 0) await admin.commitDirect(groupId, offsets)
 }
 
 /** A member with another version would pause its partitions until somebody comes who has it. */

@@ -4,6 +4,7 @@ import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
 import { parseReplayRequest, type ReplayRequest, rangePages } from '../message/replay-request.ts'
+import { canonical } from '../replay/compare.ts'
 import { announce } from './announce.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -96,6 +97,30 @@ function requestOf(command: Command): ReplayRequest | undefined {
     if (!isMillraceError(error, 'MESSAGE_INVALID')) throw error
     return undefined
   }
+}
+
+/** What `control` holds under an id, however it was begun. Shape: undefined where there is nothing. */
+export async function knownRequest(
+  runtime: Runtime,
+  replayId: string,
+): Promise<{ readonly request: ReplayRequest; readonly isClosed: boolean; readonly payload: unknown } | undefined> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  const command = control.get(subject.replay(replayId))
+  const request = command === undefined ? undefined : requestOf(command)
+  if (command === undefined || request === undefined) return undefined
+  return { request, isClosed: command.kind === 'close', payload: commandPayload(command) }
+}
+
+/** An id goes on with what it was first: another extractor or other pages under it would be half of each. Errors: REPLAY_REFUSED. */
+export function refuseOtherRequest(known: ReplayRequest, asked: Omit<ReplayRequest, 'ranges' | 'cancelled'>): void {
+  const told = ({ groupId, extractor, extractorVersion, filter }: Omit<ReplayRequest, 'ranges'>): string =>
+    `${extractor} version ${extractorVersion} in group ${groupId}, filter ${canonical(filter)}`
+  if (told(known) === told(asked)) return
+  throw new MillraceError(
+    'REPLAY_REFUSED',
+    `--id ${asked.replayId} was begun as ${told(known)}, and this is ${told(asked)}; take another --id`,
+  )
 }
 
 /** Requests of a group that nobody has closed. */

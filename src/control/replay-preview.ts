@@ -6,7 +6,7 @@ import type { ReplayFilter } from '../message/replay-request.ts'
 import { type Comparison, ComparisonBuilder, canonical, pageKey } from '../replay/compare.ts'
 import { type GateVerdict, gateVerdict } from '../replay/gate.ts'
 import type { PlannedPartition, ReplayPlan } from '../replay/plan.ts'
-import { announcedVersions, incompatibilities } from './extraction.ts'
+import { announcedVersions, schemaProblems } from './announced-versions.ts'
 import { PageTrial, type TriedPage } from './page-trial.ts'
 import type { Runtime } from './runtime.ts'
 import { PageSample, pagesOfPlan, type StoredPage } from './stored-pages.ts'
@@ -39,6 +39,7 @@ export interface PreviewReport extends Comparison {
     readonly compared: number
     readonly sampled: boolean
   }
+  /** With the versions of the log and, where one is configured, of the registry. */
   readonly compatibility: { readonly ok: boolean; readonly problems: readonly { readonly path: string; readonly reason: string }[] }
   readonly gate: GateVerdict
   /** The version is known with another definition: it has to be raised before it runs. */
@@ -93,7 +94,7 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
   }
   if (against !== undefined) versions[against.version] = compared
   const comparison = builder.result()
-  const problems = incompatibilities(runtime, extractor, known)
+  const problems = await schemaProblems(runtime, extractor, known)
   const required = new Set([
     ...extractor.requiredFields,
     ...(against?.requiredFields ?? []),

@@ -2,7 +2,15 @@ import { readFile } from 'node:fs/promises'
 import { readOne } from '../kafka/log-reader.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { ReplayFilter } from '../message/replay-request.ts'
-import { notBefore, type PartitionFacts, parseOffsetsFile, planReplay, type ReplayPlan, type ReplayStart } from '../replay/plan.ts'
+import {
+  exportOffsets,
+  notBefore,
+  type PartitionFacts,
+  parseOffsetsFile,
+  planReplay,
+  type ReplayPlan,
+  type ReplayStart,
+} from '../replay/plan.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
 /** Where a replay begins, as typed. */
@@ -43,6 +51,11 @@ export async function planRange(runtime: Runtime, groupId: string, scope: Replay
     facts,
   )
   return fetchedFrom === undefined ? plan : notBefore(plan, await admin.offsetsForTime(topics.html, fetchedFrom))
+}
+
+/** A plan as lines `topic,partition,offset`. */
+export function offsetLines(plan: ReplayPlan): readonly string[] {
+  return exportOffsets(plan)
 }
 
 async function startOf(runtime: Runtime, start: StartRequest): Promise<ReplayStart> {

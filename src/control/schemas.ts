@@ -8,7 +8,7 @@ import type { RegistryPort } from '../message/registry.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import { subjectOf } from '../message/subjects.ts'
 import { topicNames } from '../message/topics.ts'
-import { announcedVersions, incompatibilities } from './extraction.ts'
+import { announcedVersions, incompatibilities } from './announced-versions.ts'
 import { registryOf } from './registry-client.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 

@@ -1,12 +1,17 @@
+import type { ExtractProgress } from '../extract/extract-worker.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { decodeMetadata } from '../extract/offset-metadata.ts'
+import { partitionId } from '../kernel/brand.ts'
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
 import { inFilter, type ReplayFilter, type ReplayRequest } from '../message/replay-request.ts'
 import { type Comparison, ComparisonBuilder, type PageSource, pageKey } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
+import { evictDeadMembers } from './dead-members.ts'
 import { announceExtractors, createExtract } from './extraction.ts'
+import { knownRequest, refuseOtherRequest } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { StageGroup } from './stage-group.ts'
 import { failedPages, previousRecords, readRecords, type StoredRecord } from './stored-records.ts'
@@ -44,18 +49,24 @@ export interface ShadowReport {
 }
 
 const LOOK_EVERY_MS = 200
+/** Looks at what the whole group has committed. */
+const GROUP_LOOK_EVERY = 10
 
 /**
  * A replay beside live work: a group of its own over a bounded range, records to a topic of their own. Begun again with the same id
- * it goes on where it stood. When it is done its group is deleted; the topic stays.
+ * it goes on where it stood, and where it had ended it tells of that end; begun twice at a time the two share the partitions. When it
+ * is done its group is deleted; the topic stays. Errors: REPLAY_REFUSED where the id was another request's.
  */
 export async function runShadow(runtime: Runtime, options: ShadowOptions): Promise<ShadowReport> {
-  const { clock, groups, admin, topics } = runtime
+  const { clock, groups, topics } = runtime
   const startedMono = clock.mono()
   const groupId = groups.replay(options.replayId)
   const recordsTopic = options.out ?? `${topics.records}.shadow.${options.replayId}`
   const { name, version } = options.extractor
   const request: ReplayRequest = { replayId: options.replayId, groupId, extractor: name, extractorVersion: version, filter: options.filter }
+  const before = await endedBefore(runtime, request)
+  if (before !== undefined) return { ...before, replayId: options.replayId, interrupted: false }
+  await evictDeadMembers(runtime, [groupId])
   await createRecordsTopic(runtime, recordsTopic)
   await announceExtractors(runtime, [options.extractor])
   await announce(runtime, { kind: 'request', subject: subject.replay(options.replayId), payload: request })
@@ -69,13 +80,8 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   let finished = false
   let isDone = false
   // A worker that has left its group owns no partition any more: what it counted is kept here.
-  let counted = worker.progress()
-  const done = (): bigint =>
-    counted.reduce((sum, { partition, committed }) => {
-      const range = ranges.get(partition)
-      return range === undefined || committed < range.from ? sum : sum + (committed - range.from)
-    }, 0n)
-  const tell = (): void => options.onProgress?.({ done: done(), pages: options.plan.pages, elapsedMs: clock.mono() - startedMono })
+  let standing = standingOf(worker.progress(), ranges, name)
+  const tell = (): void => options.onProgress?.({ done: standing.done, pages: options.plan.pages, elapsedMs: clock.mono() - startedMono })
   try {
     await stages.start('extraction', host, options.aborting)
     await stages.start('replay', worker, options.aborting)
@@ -84,35 +90,101 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
     })
     const stop = AbortSignal.any([options.draining, options.aborting])
     let failure: unknown
-    const watched = Promise.race([ranged, stages.failed]).catch((error: unknown) => {
+    Promise.race([ranged, stages.failed]).catch((error: unknown) => {
       failure = error
     })
-    while (!finished && failure === undefined && !stop.aborted) {
+    for (let looks = 1; !finished && failure === undefined && !stop.aborted; looks += 1) {
       await clock.sleep(LOOK_EVERY_MS)
-      counted = worker.progress()
+      const own = standingOf(worker.progress(), ranges, name)
+      if (own.done > standing.done) standing = own
+      // Another process under the same id may have worked a part.
+      if (looks % GROUP_LOOK_EVERY === 0) standing = await groupStanding(runtime, groupId, ranges, name)
+      finished ||= standing.isThrough
       tell()
     }
-    // Not later: a worker that is stopped ends its partitions too.
+    // Not later: a worker that is stopped ends its partitions too, and a group without members may be deleted by whoever ends last.
     isDone = finished
     if (failure !== undefined) throw failure
-    if (isDone) await watched
+    if (isDone) standing = await groupStanding(runtime, groupId, ranges, name)
   } finally {
     await stages.stop({ mode: options.aborting.aborted ? 'abort' : 'drain', timeoutMs: options.drainTimeoutMs })
   }
-  const totals = counted.map(({ metadata }) => metadata.replay?.totals ?? metadata.totals.extractors[name])
+  const { pages } = options.plan
+  const { records, deadLetters } = standing
+  const elapsedMs = clock.mono() - startedMono
   if (isDone) {
-    await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId) })
-    await admin.deleteGroup(groupId)
+    const ended: EndedShadow = { topic: recordsTopic, pages: String(pages), records, deadLetters, elapsedMs }
+    await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId), payload: { ...request, ended } })
+    await deleteUnlessActive(runtime, groupId)
   }
+  return { replayId: options.replayId, topic: recordsTopic, pages, records, deadLetters, interrupted: !isDone, elapsedMs }
+}
+
+/** Of a shadow that has ended, as `control` keeps it. */
+interface EndedShadow {
+  readonly topic: string
+  /** Offsets have no number in JSON. */
+  readonly pages: string
+  readonly records: number
+  readonly deadLetters: number
+  readonly elapsedMs: number
+}
+
+/** How the replay of this id ended, where it did: a command that was killed after the end must not do all of it again. */
+async function endedBefore(runtime: Runtime, request: ReplayRequest): Promise<Omit<ShadowReport, 'replayId' | 'interrupted'> | undefined> {
+  const known = await knownRequest(runtime, request.replayId)
+  if (known === undefined) return undefined
+  refuseOtherRequest(known.request, request)
+  const { ended } = known.payload as { ended?: EndedShadow }
+  if (!known.isClosed || ended === undefined) return undefined
+  await deleteUnlessActive(runtime, request.groupId)
+  return { ...ended, pages: BigInt(ended.pages) }
+}
+
+/** A group that another process under the same id is still in is deleted by that one. */
+async function deleteUnlessActive({ admin }: Runtime, groupId: string): Promise<void> {
+  await admin.deleteGroup(groupId).catch((error: unknown) => {
+    if (!isMillraceError(error, 'KAFKA_GROUP_ACTIVE')) throw error
+  })
+}
+
+type Ranges = ReadonlyMap<number, { readonly from: bigint; readonly until: bigint }>
+
+interface Standing {
+  /** Pages of the ranges that are worked, by offsets. */
+  readonly done: bigint
+  readonly isThrough: boolean
+  readonly records: number
+  readonly deadLetters: number
+}
+
+function standingOf(partitions: readonly ExtractProgress[], ranges: Ranges, extractor: string): Standing {
+  const committed = new Map(partitions.map((each) => [each.partition, each.committed]))
+  let done = 0n
+  let isThrough = true
+  for (const [partition, { from, until }] of ranges) {
+    const at = committed.get(partition) ?? from
+    if (at > from) done += at - from
+    if (at < until) isThrough = false
+  }
+  const totals = partitions.flatMap(({ metadata }) => metadata.totals.extractors[extractor] ?? [])
   return {
-    replayId: options.replayId,
-    topic: recordsTopic,
-    pages: options.plan.pages,
-    records: totals.reduce((sum, each) => sum + (each?.records ?? 0), 0),
-    deadLetters: totals.reduce((sum, each) => sum + (each?.deadLetters ?? 0), 0),
-    interrupted: !isDone,
-    elapsedMs: clock.mono() - startedMono,
+    done,
+    isThrough,
+    records: totals.reduce((sum, { records }) => sum + records, 0),
+    deadLetters: totals.reduce((sum, { deadLetters }) => sum + deadLetters, 0),
   }
+}
+
+/** As the group has committed it, whichever process did. */
+async function groupStanding({ admin, topics }: Runtime, groupId: string, ranges: Ranges, extractor: string): Promise<Standing> {
+  const committed = await admin.committedOffsets(groupId, [topics.html])
+  const partitions = [...ranges.keys()].flatMap((partition): ExtractProgress[] => {
+    const stored = committed.get(partitionId(topics.html, partition))
+    const metadata = decodeMetadata(stored?.metadata ?? '')
+    return stored?.offset === undefined || metadata === undefined ? [] : [{ partition, committed: stored.offset, metadata }]
+  })
+  return standingOf(partitions, ranges, extractor)
 }
 
 /** A topic of records beside the common one; does nothing where it is there. */

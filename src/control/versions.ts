@@ -4,7 +4,7 @@ import { MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { announce } from './announce.ts'
-import { announcedVersions, incompatibilities } from './extraction.ts'
+import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { planRange } from './replay.ts'
 import { passGate } from './replay-preview.ts'
 import type { Runtime } from './runtime.ts'
@@ -97,14 +97,7 @@ export async function promote(runtime: Runtime, { loaded, name, version, force, 
     throw new MillraceError('USAGE', `no extractor file defines ${name} version ${version}; the configuration has ${found}`)
   }
   const control = await runtime.control()
-  const problems = incompatibilities(runtime, extractor, announcedVersions(control, name))
-  if (problems.length > 0) {
-    const reasons = problems.map(({ path, reason }) => `  ${path}: ${reason}`).join('\n')
-    throw new MillraceError(
-      'EXTRACTOR_INCOMPATIBLE',
-      `version ${version} of ${name} can not read the records of an older version:\n${reasons}`,
-    )
-  }
+  await refuseIncompatible(runtime, extractor, announcedVersions(control, name))
   const before = (await activeExtractors(runtime, loaded)).find((each) => each.name === name)
   const previous = before === undefined || before.version === version ? undefined : before
   if (force === undefined && previous !== undefined) {

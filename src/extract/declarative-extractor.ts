@@ -14,7 +14,12 @@ export interface ExtractedItem {
 
 /** What an extractor makes of a page: all of its records or, where one is not whole, none and the reason. */
 export type Extracted =
-  | { readonly ok: true; readonly items: readonly ExtractedItem[]; readonly invalidCount: number }
+  | {
+      readonly ok: true
+      readonly items: readonly ExtractedItem[]
+      /** Values that did not have the type of their field, by its path. */
+      readonly invalid: Readonly<Record<string, number>>
+    }
   | { readonly ok: false; readonly code: ErrorCode; readonly message: string; readonly field?: string }
 
 /** A declarative extractor ready to run: everything that can be done once is done. */
@@ -67,7 +72,13 @@ function extractAll(
     }
     items.push({ entityKey, data })
   }
-  return { ok: true, items, invalidCount: reading.invalid.length }
+  return { ok: true, items, invalid: countBy(reading.invalid) }
+}
+
+function countBy(values: FieldReading['invalid']): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const { field } of values) counts[field] = (counts[field] ?? 0) + 1
+  return counts
 }
 
 function keyOf(

@@ -28,6 +28,8 @@ export interface ExtractorHostOptions {
   readonly framing?: (extractor: ExtractorSummary) => Buffer
   /** Where bodies lie that were too large for their message; left out: such pages fail. */
   readonly blobs?: BlobReader
+  /** Domains with a label of their own on metrics. */
+  readonly domains?: number
   /** What extractors print; left out: nothing is shown. */
   readonly onOutput?: (text: string) => void
   readonly clock: Clock
@@ -60,7 +62,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   constructor(options: ExtractorHostOptions) {
     super()
     this.#options = options
-    this.#yield = new YieldCounts(options.observer)
+    this.#yield = new YieldCounts(options.observer, options.domains)
     this.extractors = new Map(options.extractors.map((extractor) => [extractor.name, extractor]))
   }
 
@@ -152,7 +154,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
         groups.unshift([only])
       } else for (const name of left) results.set(name, this.#failure(name, end))
     }
-    return job.extractors.map((name) => this.#framed(results.get(name) ?? this.#failure(name, undefined)))
+    return job.extractors.map((name) => this.#framed(results.get(name) ?? this.#failure(name, undefined), job.page))
   }
 
   /** The process of a slot, a new one where it has ended. */
@@ -186,11 +188,10 @@ export class ExtractorHost extends BaseService implements PageExtraction {
     })
   }
 
-  #framed(result: RunResult): ExtractionResult {
-    this.#yield.add(this.extractors.get(result.extractor)?.version ?? 0, result)
+  #framed(result: RunResult, page: Page): ExtractionResult {
+    this.#yield.add(this.extractors.get(result.extractor)?.version ?? 0, page, result)
     if (result.kind === 'failure') return result
-    const { extractor, invalidCount } = result
-    if (invalidCount > 0) this.#options.observer.emit('FieldValuesInvalid', { extractor, count: invalidCount })
+    const { extractor } = result
     if (result.records.length === 0) return { kind: 'records', extractor, records: [] }
     const framing = this.#framingOf(extractor)
     const records = result.records.map(({ key, value }): ExtractedRecord => ({ key, value: Buffer.concat([framing, value]) }))

@@ -32,7 +32,8 @@ export type RunResult =
       readonly kind: 'records'
       readonly extractor: string
       readonly records: readonly EncodedRecord[]
-      readonly invalidCount: number
+      /** Values without the type of their field, by its path. */
+      readonly invalid: Readonly<Record<string, number>>
       /** Records in which a field is null, by its name; those that never are are left out. */
       readonly nulls: Readonly<Record<string, number>>
     }
@@ -134,7 +135,7 @@ function runOne(runnable: Runnable, job: PageJob, text: string, open: OpenPage, 
       key: recordKey(name, item.entityKey),
       value: schema.encode(recordOf(context, item, index)),
     }))
-    return { kind: 'records', extractor: name, records, invalidCount: extracted.invalidCount, nulls: nullsOf(extracted.items) }
+    return { kind: 'records', extractor: name, records, invalid: extracted.invalid, nulls: nullsOf(extracted.items) }
   } catch (error) {
     if (isMillraceError(error, 'MESSAGE_INVALID')) {
       return { kind: 'failure', extractor: name, code: 'EXTRACT_RECORD_INVALID', message: error.message }

@@ -1,60 +1,97 @@
 import type { Observer } from '../kernel/observe.ts'
+import type { Page } from '../message/generated/types.ts'
+import { registrableDomain } from '../url/registrable-domain.ts'
 import type { RunResult } from './page-runner.ts'
+import { TopDomains } from './top-domains.ts'
 
 interface Counts {
   readonly extractor: string
   readonly version: number
+  readonly domain: string
   readonly results: { records: number; none: number; failed: number }
   records: number
+  /** By field. */
   readonly nulls: Map<string, number>
+  readonly invalid: Map<string, number>
 }
 
 /** A page of one extractor gives up to a dozen figures: they are told together for so many pages. */
 const PAGES = 64
+const DOMAINS = 20
 
 /**
- * What extractors give, by version and field, as metrics: pages by result, records, and nulls of each field. Their ratios are what shows
- * that a site has changed under an extractor. Labels are bounded by the extractors that are loaded.
+ * What extractors give, by version, domain and field, as metrics: pages by result, records, nulls and values without the type of their
+ * field. Their ratios are what shows that a site has changed under an extractor. Labels are bounded by the extractors that are loaded, and by
+ * the domains that give most pages.
  */
 export class YieldCounts {
   readonly #observer: Observer
+  readonly #domains: TopDomains
   readonly #counts = new Map<string, Counts>()
   #pages = 0
 
-  constructor(observer: Observer) {
+  /** Shape: `domains` have labels of their own, the rest is `other`. */
+  constructor(observer: Observer, domains = DOMAINS) {
     this.#observer = observer
+    this.#domains = new TopDomains(domains)
   }
 
-  add(version: number, result: RunResult): void {
-    const key = `${result.extractor}:${version}`
-    const counts = this.#counts.get(key) ?? {
-      extractor: result.extractor,
-      version,
-      results: { records: 0, none: 0, failed: 0 },
-      records: 0,
-      nulls: new Map<string, number>(),
-    }
+  add(version: number, page: Pick<Page, 'finalUrl'>, result: RunResult): void {
+    const domain = registrableDomain(page.finalUrl)
+    const { extractor } = result
+    const key = `${extractor}:${version}:${domain}`
+    const counts = this.#counts.get(key) ?? fresh(extractor, version, domain)
     this.#counts.set(key, counts)
     if (result.kind === 'failure') counts.results.failed += 1
     else {
       counts.results[result.records.length === 0 ? 'none' : 'records'] += 1
       counts.records += result.records.length
-      for (const [field, count] of Object.entries(result.nulls)) counts.nulls.set(field, (counts.nulls.get(field) ?? 0) + count)
+      addAll(counts.nulls, result.nulls)
+      addAll(counts.invalid, result.invalid)
     }
+    this.#domains.add(domain)
     this.#pages += 1
     if (this.#pages >= PAGES) this.tell()
   }
 
   tell(): void {
     this.#pages = 0
-    for (const { extractor, version, results, records, nulls } of this.#counts.values()) {
-      for (const [result, count] of Object.entries(results))
-        if (count > 0) this.#observer.emit('PagesRead', { extractor, version, result, count })
-      if (records > 0) this.#observer.emit('RecordsGiven', { extractor, version, count: records })
-      for (const [field, count] of nulls) this.#observer.emit('FieldsNull', { extractor, version, field, count })
+    for (const counts of this.#byLabel()) {
+      const { extractor, version, domain, results, records, nulls, invalid } = counts
+      const about = { extractor, version, domain }
+      for (const [result, count] of Object.entries(results)) if (count > 0) this.#observer.emit('PagesRead', { ...about, result, count })
+      if (records > 0) this.#observer.emit('RecordsGiven', { ...about, count: records })
+      for (const [field, count] of nulls) this.#observer.emit('FieldsNull', { ...about, field, count })
+      for (const [field, count] of invalid) this.#observer.emit('FieldValuesInvalid', { ...about, field, count })
     }
     this.#counts.clear()
   }
+
+  /** Domains without a label of their own together. */
+  #byLabel(): Iterable<Counts> {
+    const together = new Map<string, Counts>()
+    for (const { extractor, version, domain, results, records, nulls, invalid } of this.#counts.values()) {
+      const label = this.#domains.labelOf(domain)
+      const key = `${extractor}:${version}:${label}`
+      const counts = together.get(key) ?? fresh(extractor, version, label)
+      together.set(key, counts)
+      counts.results.records += results.records
+      counts.results.none += results.none
+      counts.results.failed += results.failed
+      counts.records += records
+      addAll(counts.nulls, Object.fromEntries(nulls))
+      addAll(counts.invalid, Object.fromEntries(invalid))
+    }
+    return together.values()
+  }
+}
+
+function fresh(extractor: string, version: number, domain: string): Counts {
+  return { extractor, version, domain, results: { records: 0, none: 0, failed: 0 }, records: 0, nulls: new Map(), invalid: new Map() }
+}
+
+function addAll(counts: Map<string, number>, more: Readonly<Record<string, number>>): void {
+  for (const [field, count] of Object.entries(more)) counts.set(field, (counts.get(field) ?? 0) + count)
 }
 
 /** Null fields over the records of one page, by name. Shape: fields that are never null are left out. */

@@ -3,7 +3,7 @@
  * can't drift. Code emits events; it does not call a logger or a counter.
  *
  * Rules: names are past tense; labels are bounded (topic, partition, stage, kind, reason, code, extractor), never a URL, a host or
- * a text. `fields` beyond the labels go to the log line only. info is for lifecycle and the operator's own actions: a healthy hour
+ * a text; `domain` stands for the few sites that give most pages, and `other`. `fields` beyond the labels go to the log line only. info is for lifecycle and the operator's own actions: a healthy hour
  * is silent at warn.
  */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
@@ -282,24 +282,29 @@ export const EVENTS = {
     metric: counter(
       'extract_pages_total',
       'Pages that an extractor read: records, none or failed.',
-      ['extractor', 'version', 'result'],
+      ['extractor', 'version', 'domain', 'result'],
       'count',
     ),
   },
   RecordsGiven: {
     level: 'debug',
     message: 'records given',
-    metric: counter('extract_records_total', 'Records that an extractor gave.', ['extractor', 'version'], 'count'),
+    metric: counter('extract_records_total', 'Records that an extractor gave.', ['extractor', 'version', 'domain'], 'count'),
   },
   FieldsNull: {
     level: 'debug',
     message: 'fields that are null',
-    metric: counter('extract_field_nulls_total', 'Records in which a field is null.', ['extractor', 'version', 'field'], 'count'),
+    metric: counter('extract_field_nulls_total', 'Records in which a field is null.', ['extractor', 'version', 'domain', 'field'], 'count'),
   },
   FieldValuesInvalid: {
     level: 'debug',
     message: 'values that do not have the type of their field',
-    metric: counter('extract_invalid_values_total', 'Values that do not have the type of their field.', ['extractor'], 'count'),
+    metric: counter(
+      'extract_invalid_values_total',
+      'Values that do not have the type of their field.',
+      ['extractor', 'version', 'domain', 'field'],
+      'count',
+    ),
   },
   ReplayPartitionBegan: { level: 'info', message: 'replay of a partition begins' },
   ReplayPartitionDone: { level: 'info', message: 'replay of a partition done' },

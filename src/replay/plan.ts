@@ -157,7 +157,7 @@ export function parseOffsetsFile(text: string, file: string, topic: string): Map
   return offsets
 }
 
-/** The plan as `--from-file` reads it. */
-export function exportOffsets(plan: ReplayPlan): string {
-  return plan.partitions.map(({ partition, from }) => `${plan.topic},${partition},${from}`).join('\n')
+/** The plan as lines that `--from-file` and Kafka's own tool read. */
+export function exportOffsets({ topic, partitions }: Pick<ReplayPlan, 'topic' | 'partitions'>): string[] {
+  return partitions.map(({ partition, from }) => `${topic},${partition},${from}`)
 }

@@ -118,6 +118,13 @@ describe.skipIf(found.kind === 'none')(`with a schema registry${reason}`, () => 
     expect(ran.code).toBe(2)
     expect(ran.stderr).toContain(`may not follow what is registered under ${records}-io.millrace.records.Shelf`)
     expect(ran.stderr).toContain('version 1: data.price')
+    const promoted = await deployment.run(['promote', 'shelf:2', '--extractor', 'shelf.yaml'])
+    expect(promoted.code).toBe(2)
+    expect(promoted.stderr).toContain('version 1: data.price')
+    const preview = await deployment.run(['replay', 'preview', '--extractor', 'shelf.yaml', '--json'])
+    expect(preview.code, preview.stderr).toBe(0)
+    const { compatibility } = JSON.parse(preview.stdout) as { compatibility: { ok: boolean; problems: { path: string; reason: string }[] } }
+    expect(compatibility).toMatchObject({ ok: false, problems: [{ path: 'data.price' }] })
   })
 
   it("is read by kafkajs's own registry client", async () => {

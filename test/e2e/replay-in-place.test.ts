@@ -135,6 +135,26 @@ describe('a replay in place on a live group', () => {
     )
   })
 
+  it('is the same replay when it is asked for again under its id, whether it goes on or has ended', { timeout: 120_000 }, async () => {
+    await liveGroup()
+    const line = ['run', '--in-place', '--extractor', 'book2.yaml', '--id', 'i', '--domain', 'odd.shop-books.com', '--rate', '10']
+    const command = deployment.start(['replay', ...line, '--wait'])
+    await eventually(async () => ((await written()).get('i')?.length ?? 0) > 0, {
+      what: 'a replayed record',
+      timeoutMs: 40_000,
+      everyMs: 100,
+    })
+    command.child.kill('SIGKILL')
+    await command.done
+    const other = await deployment.run(['replay', 'run', '--in-place', '--extractor', 'book2.yaml', '--id', 'i'])
+    expect([other.code, other.stderr]).toEqual([2, expect.stringContaining('was begun as book version 2 in group')])
+    expect(await replay(...line, '--wait')).toMatchObject({ state: 'done', totals: { records: PAGES / 2 } })
+    expect(await replay(...line, '--wait')).toMatchObject({ start: 'done', state: 'done', totals: { records: PAGES / 2 } })
+    expect((await written()).get('i')).toEqual(keys(PAGES).filter((key) => Number(key.slice(1)) % 2 === 1))
+    const beside = await deployment.run(['replay', 'run', '--shadow', '--extractor', 'book2.yaml', '--id', 'i'])
+    expect([beside.code, beside.stderr]).toEqual([2, expect.stringContaining('take another --id')])
+  })
+
   it('is refused where a live member runs another version, and held back where the version gives less', { timeout: 120_000 }, async () => {
     const worker = await liveGroup()
     const held = await deployment.run(['replay', 'run', '--in-place', '--extractor', 'bad.yaml'])

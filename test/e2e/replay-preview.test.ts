@@ -85,19 +85,13 @@ describe('replay plan', () => {
 describe('status --fields', () => {
   it('tells nulls and types of each field in the newest records, and records per page', async () => {
     const { stdout } = await deployment.run(['status', '--fields', '--json'])
-    const types = ['string']
+    const fields = ['sku', 'title', 'price'].map((field) => ({ field, nullRatio: 0, types: ['string'] }))
+    const all = { records: PAGES, pages: PAGES, recordsPerPage: 1, fields }
     expect(JSON.parse(stdout)).toEqual({
-      fields: [
-        {
-          extractor: 'book',
-          version: 1,
-          records: PAGES,
-          pages: PAGES,
-          recordsPerPage: 1,
-          fields: ['sku', 'title', 'price'].map((field) => ({ field, nullRatio: 0, types })),
-        },
-      ],
+      fields: [{ extractor: 'book', version: 1, ...all, domains: [{ domain: 'shop-books.com', ...all }] }],
     })
+    const text = (await deployment.run(['status', '--fields'])).stdout
+    expect(text.split('\n')[1]?.split(/ {2,}/)).toEqual(['book:1', 'shop-books.com', 'sku', '0.0 %', 'string', String(PAGES), '1.00'])
   })
 })
 

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
 import { faultSeed, withoutDetails } from '../support/fault-run.ts'
+import { fillDisk } from '../support/full-disk.ts'
 import { LinkedSite } from '../support/linked-site.ts'
 import { countFromOutside } from '../support/oracle.ts'
 import { SeededRandom } from '../support/random.ts'
@@ -69,7 +70,7 @@ describe.skipIf(!isRoot)(title, () => {
     const at = performance.now()
     const speedBefore = speed(pages.requests, at - 2_000, at)
     const filler = join(deployment.dataDir, 'something-else')
-    fill(deployment.dataDir, filler, leaveBytes)
+    fillDisk(deployment.dataDir, filler, leaveBytes)
     await whileItRuns(() => run.stderr().includes('"DiskLow"'), 15_000, 'a word on the disk')
     const until = performance.now() + 12_000
     await whileItRuns(() => performance.now() > until, 15_000, '12 s with a full disk')
@@ -101,16 +102,3 @@ describe.skipIf(!isRoot)(title, () => {
     expect(quietAfterMs).toBeLessThan(7_000)
   })
 })
-
-/** Takes the free space of the disk but for `leaveBytes`. */
-function fill(disk: string, path: string, leaveBytes: number): void {
-  const { bavail, bsize } = statfsSync(disk)
-  const size = Math.max(0, bavail * bsize - leaveBytes)
-  const chunk = Buffer.alloc(1_048_576)
-  try {
-    for (let written = 0; written < size; written += chunk.length)
-      writeFileSync(path, chunk.subarray(0, Math.min(chunk.length, size - written)), { flag: 'a' })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
-  }
-}

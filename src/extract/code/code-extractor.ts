@@ -85,7 +85,7 @@ function itemsOf(returned: unknown): Extracted {
     if (!isKey) return invalid(`the key of item ${index} is ${kindOf(key)}; expected a text or a number`)
     items.push({ entityKey: String(key), data: item.data })
   }
-  return { ok: true, items, invalidCount: 0 }
+  return { ok: true, items, invalid: {} }
 }
 
 function invalid(message: string): Extracted {

@@ -90,8 +90,6 @@ export interface ConditionDefinition {
 export const ARTICLE_PARTS = ['text', 'content', 'title', 'byline', 'excerpt', 'site', 'language', 'published'] as const
 export type ArticlePart = (typeof ARTICLE_PARTS)[number]
 
-export type SourceKind = SourceDefinition['kind']
-
 export const EXTRACTOR_NAME = /^[a-z][a-z0-9-]{0,47}$/
 
 /** `book-offer` is `BookOffer`: name of its record schema. */

@@ -33,12 +33,21 @@ describe('the names in the catalogue', () => {
   })
 
   it('have no label that a site or a user could choose', () => {
-    const labels = new Set([
-      ...EVENT_NAMES.flatMap((event) => metricOf(event)?.labels ?? []),
-      ...Object.values(GAUGES).flatMap((gauge) => gauge.labels),
-    ])
-    for (const label of ['url', 'host', 'domain', 'key', 'site', 'crawl', 'text', 'error', 'message', 'path', 'taskId'])
+    const metrics = [
+      ...EVENT_NAMES.flatMap((event) => metricOf(event) ?? []),
+      ...Object.entries(GAUGES).map(([name, { labels }]) => ({ name, labels })),
+    ]
+    const labels = new Set(metrics.flatMap((metric) => metric.labels))
+    for (const label of ['url', 'host', 'key', 'site', 'crawl', 'text', 'error', 'message', 'path', 'taskId'])
       expect(labels.has(label)).toBe(false)
+    // Of domains the few that give most pages have a series, where drift is looked for.
+    const byDomain = metrics.filter((metric) => (metric.labels as readonly string[]).includes('domain')).map(({ name }) => name)
+    expect(byDomain.sort()).toEqual([
+      'extract_field_nulls_total',
+      'extract_invalid_values_total',
+      'extract_pages_total',
+      'extract_records_total',
+    ])
   })
 })
 
@@ -64,6 +73,18 @@ describe('metrics', () => {
     expect(outcomes.length).toBeLessThanOrEqual(1_001)
     expect(outcomes.find((line) => line.includes('reason="other"'))).toMatch(/ [1-9]\d*$/)
     for (const line of lines) expect(line).toMatch(/^millrace_[a-z0-9_]+(\{([a-z_]+="[A-Za-z0-9_.:/@+-]*",?)+\})? [0-9.e+-]+$/)
+  })
+
+  it('give up the domains of fields before the names of extractors', async () => {
+    const metrics = createMetrics()
+    const observer = createObserver({ clock: new ManualClock(), metrics: metrics.sink })
+    for (let field = 0; field < 100; field += 1)
+      for (let site = 0; site < 20; site += 1)
+        observer.emit('FieldsNull', { extractor: 'book', version: 1, domain: `site${site}.example`, field: `f${field}`, count: 1 })
+    const lines = own(await metrics.render())
+    expect(lines.filter((line) => line.includes('domain="site')).length).toBe(800)
+    expect(lines).toContain('millrace_extract_field_nulls_total{extractor="book",version="1",domain="other",field="f99"} 20')
+    expect(lines.filter((line) => !line.includes('extractor="book"'))).toEqual([])
   })
 
   it('show what is measured at the moment when they are asked for, and nothing that is measured no more', async () => {

@@ -100,7 +100,7 @@ describe('an empty field', () => {
     const html = '<p>soon</p>'
     expect(extractFrom('name: t\nversion: 1\nfields: { x: { select: p, type: int } }', html)).toMatchObject({
       ok: true,
-      invalidCount: 1,
+      invalid: { x: 1 },
       items: [{ data: { x: null } }],
     })
     const failed = extractFrom('name: t\nversion: 1\nfields: { x: { select: p, type: int, required: true } }', html)
@@ -110,8 +110,8 @@ describe('an empty field', () => {
 
   it('leaves what is invalid out of a list and counts it once', () => {
     const list = 'name: t\nversion: 1\nfields: { x: { select: li, type: list, items: int } }'
-    expect(extractFrom(list, '<li>1<li>x<li>3')).toMatchObject({ ok: true, invalidCount: 1, items: [{ data: { x: [1, 3] } }] })
-    expect(extractFrom(list, '<li>x')).toMatchObject({ ok: true, invalidCount: 1, items: [{ data: { x: null } }] })
+    expect(extractFrom(list, '<li>1<li>x<li>3')).toMatchObject({ ok: true, invalid: { x: 1 }, items: [{ data: { x: [1, 3] } }] })
+    expect(extractFrom(list, '<li>x')).toMatchObject({ ok: true, invalid: { x: 1 }, items: [{ data: { x: null } }] })
   })
 })
 

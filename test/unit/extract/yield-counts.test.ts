@@ -8,22 +8,23 @@ const given = (records: number, nulls: Record<string, number> = {}): RunResult =
   kind: 'records',
   extractor: 'book',
   records: Array(records).fill(record) as (typeof record)[],
-  invalidCount: 0,
+  invalid: {},
   nulls,
 })
+const page = (host = 'shop.example') => ({ finalUrl: `http://www.${host}/b/1` })
 
 describe('what an extractor gives', () => {
   it('is told by version and field, several pages together', () => {
     const { observer, events } = recordingObserver()
     const counts = new YieldCounts(observer)
-    counts.add(2, given(3, { price: 1 }))
-    counts.add(2, given(1, { price: 1, stock: 1 }))
-    counts.add(2, given(0))
-    counts.add(2, { kind: 'failure', extractor: 'book', code: 'EXTRACT_FIELD_MISSING', message: '' })
+    counts.add(2, page(), { ...given(3, { price: 1 }), invalid: { price: 1 } } as RunResult)
+    counts.add(2, page(), given(1, { price: 1, stock: 1 }))
+    counts.add(2, page(), given(0))
+    counts.add(2, page(), { kind: 'failure', extractor: 'book', code: 'EXTRACT_FIELD_MISSING', message: '' })
     expect(events).toEqual([])
     counts.tell()
     counts.tell()
-    const about = { extractor: 'book', version: 2 }
+    const about = { extractor: 'book', version: 2, domain: 'other' }
     expect(events.map(({ event, fields }) => [event, fields])).toEqual([
       ['PagesRead', { ...about, result: 'records', count: 2 }],
       ['PagesRead', { ...about, result: 'none', count: 1 }],
@@ -31,13 +32,32 @@ describe('what an extractor gives', () => {
       ['RecordsGiven', { ...about, count: 4 }],
       ['FieldsNull', { ...about, field: 'price', count: 2 }],
       ['FieldsNull', { ...about, field: 'stock', count: 1 }],
+      ['FieldValuesInvalid', { ...about, field: 'price', count: 1 }],
     ])
+  })
+
+  it('is told by domain for the sites that give most pages, and together for all others', () => {
+    const { observer, events } = recordingObserver()
+    const counts = new YieldCounts(observer, 2)
+    for (let round = 0; round < 64; round += 1) {
+      counts.add(1, page('big.example'), given(1))
+      counts.add(1, page(`small${round}.example`), given(1, { price: 1 }))
+    }
+    const told = events.map(({ event, fields }) => [event, fields.domain, fields.count])
+    const batch = [
+      ['PagesRead', 'big.example', 32],
+      ['RecordsGiven', 'big.example', 32],
+      ['PagesRead', 'other', 32],
+      ['RecordsGiven', 'other', 32],
+      ['FieldsNull', 'other', 32],
+    ]
+    expect(told).toEqual([...batch, ...batch])
   })
 
   it('is told by itself after 64 pages', () => {
     const { observer, count } = recordingObserver()
     const counts = new YieldCounts(observer)
-    for (let page = 0; page < 64; page += 1) counts.add(1, given(1))
+    for (let times = 0; times < 64; times += 1) counts.add(1, page(), given(1))
     expect(count('RecordsGiven', { count: 64 })).toBe(1)
   })
 

@@ -59,7 +59,8 @@ describe('the plan of a replay', () => {
 
   it('reads back what it exports, and what Kafka writes with the group in front', () => {
     const plan = planReplay(request, facts)
-    expect(parseOffsetsFile(exportOffsets(plan), 'f', 'html')).toEqual(
+    expect(exportOffsets(plan)).toEqual(['html,0,10', 'html,1,0'])
+    expect(parseOffsetsFile(exportOffsets(plan).join('\n'), 'f', 'html')).toEqual(
       new Map([
         [0, 10n],
         [1, 0n],

@@ -1,0 +1,97 @@
+import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import type { ControlLog } from '../kafka/control-log.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import type { AvroSchema } from '../message/avro.ts'
+import { commandPayload, parseSubject } from '../message/command.ts'
+import { compatibilityProblems } from '../message/compatibility.ts'
+import { checkSubject, problemLines, type SubjectProblem } from '../message/registration.ts'
+import { subjectOf } from '../message/subjects.ts'
+import type { Runtime } from './runtime.ts'
+
+/** A version of an extractor that has run somewhere, as `control` tells it. */
+export interface AnnouncedVersion {
+  readonly version: number
+  readonly definitionSha256: string | undefined
+  readonly fingerprint: string | undefined
+  readonly required: readonly string[]
+}
+
+export function announcedVersions(control: Pick<ControlLog, 'withPrefix'>, name: string): AnnouncedVersion[] {
+  return control.withPrefix(`extractor:${name}:`).flatMap((command) => {
+    const about = parseSubject(command.subject)
+    if (about?.kind !== 'extractor' || about.name !== name) return []
+    const payload = (commandPayload(command) ?? {}) as { definitionSha256?: unknown; fingerprint?: unknown; required?: unknown }
+    const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+    const required = Array.isArray(payload.required) ? payload.required.filter((field) => typeof field === 'string') : []
+    const { version } = about
+    return [{ version, definitionSha256: text(payload.definitionSha256), fingerprint: text(payload.fingerprint), required }]
+  })
+}
+
+/** What keeps a version from reading the records of those before it. Shape: none where it may go live. */
+export function incompatibilities(
+  runtime: Pick<Runtime, 'schemaStore'>,
+  { schema, version }: LoadedExtractor,
+  known: readonly AnnouncedVersion[],
+): readonly { readonly path: string; readonly reason: string }[] {
+  return compatibilityProblems('BACKWARD_TRANSITIVE', schema, schemasBefore(runtime, known, version))
+}
+
+function schemasBefore({ schemaStore }: Pick<Runtime, 'schemaStore'>, known: readonly AnnouncedVersion[], version: number): AvroSchema[] {
+  return known.flatMap((announced) => {
+    if (announced.version >= version || announced.fingerprint === undefined) return []
+    return schemaStore.byFingerprint(announced.fingerprint) ?? []
+  })
+}
+
+/** What the registry has against a version: it may know of versions that this log does not, and has a word of its own. */
+async function registryProblems(
+  { registry, topics }: Pick<Runtime, 'registry' | 'topics'>,
+  { topic, schema }: Pick<LoadedExtractor, 'topic' | 'schema'>,
+): Promise<{ readonly under: string; readonly problems: readonly SubjectProblem[] }> {
+  const under = subjectOf(topic ?? topics.records, schema)
+  if (registry === undefined) return { under, problems: [] }
+  return { under, problems: (await checkSubject(registry, under, schema)).problems }
+}
+
+/**
+ * What keeps a version from going live: the versions that ran on this log and, where a registry is configured, those that it knows.
+ * Asks, and changes nothing. Shape: none where it may. Errors: as of the registry.
+ */
+export async function schemaProblems(
+  runtime: Pick<Runtime, 'schemaStore' | 'registry' | 'topics'>,
+  extractor: LoadedExtractor,
+  known: readonly AnnouncedVersion[],
+): Promise<readonly { readonly path: string; readonly reason: string }[]> {
+  const { under, problems } = await registryProblems(runtime, extractor)
+  const registered = problems.map(({ version, path, reason }) => ({
+    path,
+    reason: `${reason} (registered under ${under}${version === undefined ? '' : ` as version ${version}`})`,
+  }))
+  return [...incompatibilities(runtime, extractor, known), ...registered]
+}
+
+/** Errors: EXTRACTOR_INCOMPATIBLE naming field and reason, for a version that may not go live; as of the registry. */
+export async function refuseIncompatible(
+  runtime: Pick<Runtime, 'schemaStore' | 'registry' | 'topics'>,
+  extractor: LoadedExtractor,
+  known: readonly AnnouncedVersion[],
+): Promise<void> {
+  const { file, name, version } = extractor
+  const problems = incompatibilities(runtime, extractor, known)
+  if (problems.length > 0) {
+    const reasons = problems.map(({ path, reason }) => `  ${path}: ${reason}`).join('\n')
+    throw new MillraceError(
+      'EXTRACTOR_INCOMPATIBLE',
+      `${file}: version ${version} of ${name} can not read the records of an older version:\n${reasons}`,
+      { context: { file } },
+    )
+  }
+  const registered = await registryProblems(runtime, extractor)
+  if (registered.problems.length === 0) return
+  throw new MillraceError(
+    'EXTRACTOR_INCOMPATIBLE',
+    `${file}: version ${version} of ${name} may not follow what is registered under ${registered.under}:\n${problemLines(registered.problems)}`,
+    { context: { file } },
+  )
+}

@@ -1,0 +1,74 @@
+import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import type { Comparison } from '../replay/compare.ts'
+import type { ReplayPlan } from '../replay/plan.ts'
+import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
+import { planRange, type ReplayScope } from './replay.ts'
+import { type InPlaceStart, replayInPlace, resumeInPlace } from './replay-in-place.ts'
+import { expectedPlan, passGate } from './replay-preview.ts'
+import type { Runtime } from './runtime.ts'
+import { compareShadow, runShadow, type ShadowOptions, type ShadowReport } from './shadow-replay.ts'
+
+export interface ReplayRunRequest {
+  /** One that was begun under this id goes on. */
+  readonly replayId: string
+  readonly extractor: LoadedExtractor
+  readonly scope: ReplayScope
+  /** Extract group by its name in `extract.groups`. */
+  readonly group: string | undefined
+  /** Pages per second; undefined: as fast as it goes. */
+  readonly rate: number | undefined
+  /** Hash of a preview: its range is replayed, and nothing else. */
+  readonly expect: string | undefined
+}
+
+export interface InPlaceRequest extends ReplayRunRequest {
+  /** Why the gate is passed over. */
+  readonly force: string | undefined
+  readonly signal: AbortSignal
+}
+
+/**
+ * Begins a replay in place, or goes on with it. Errors: REPLAY_REFUSED, EXTRACTOR_INCOMPATIBLE for a version whose records may not follow
+ * those before, EXTRACTOR_HELD by the gate; nothing was changed then.
+ */
+export async function runInPlace(
+  runtime: Runtime,
+  request: InPlaceRequest,
+): Promise<{ readonly groupId: string; readonly start: InPlaceStart; readonly plan: ReplayPlan }> {
+  const { replayId, extractor, scope, group, rate, force, signal } = request
+  const { name, version, topic } = extractor
+  const { filter } = scope
+  const groupId = runtime.groups.extract(group)
+  const asked = { replayId, groupId, extractor: name, extractorVersion: version, filter, rate, recordsTopic: topic, forced: force }
+  const begun = await resumeInPlace(runtime, asked)
+  if (begun !== undefined) return { groupId, ...begun }
+  const { plan, gate } = await rangeOf(runtime, request, true)
+  const control = await runtime.control()
+  await refuseIncompatible(runtime, extractor, announcedVersions(control, name))
+  if (force === undefined) await passGate(runtime, { extractor, against: undefined, plan, filter, signal }, gate)
+  return { groupId, start: await replayInPlace(runtime, asked, plan), plan }
+}
+
+export type ShadowRequest = ReplayRunRequest & Omit<ShadowOptions, 'plan' | 'filter' | 'rate' | 'replayId' | 'extractor'>
+
+/** A replay beside live work, to its end, and what it would change; no comparison where it was cut short. */
+export async function runBeside(
+  runtime: Runtime,
+  request: ShadowRequest,
+): Promise<{ readonly report: ShadowReport; readonly comparison: Comparison | undefined }> {
+  const { extractor } = request
+  const { filter } = request.scope
+  const { plan } = await rangeOf(runtime, request, false)
+  const report = await runShadow(runtime, { ...request, plan, filter })
+  const comparison = report.interrupted ? undefined : await compareShadow(runtime, report.topic, extractor, { plan, filter })
+  return { report, comparison }
+}
+
+async function rangeOf(
+  runtime: Runtime,
+  { extractor, scope, group, expect }: ReplayRunRequest,
+  untilCommitted: boolean,
+): Promise<{ readonly plan: ReplayPlan; readonly gate?: Awaited<ReturnType<typeof expectedPlan>>['gate'] }> {
+  if (expect !== undefined) return expectedPlan(runtime, expect, extractor, scope.filter)
+  return { plan: await planRange(runtime, runtime.groups.extract(group), scope, untilCommitted) }
+}

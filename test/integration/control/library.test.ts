@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Millrace, type ReplayInPlaceReport, type ReplayShadowReport } from '../../../src/index.ts'
+import { Deployment } from '../../support/deployment.ts'
+import { brokers } from '../../support/services.ts'
+import { BOOK_1, BOOK_2, BOOK_BAD, range, storePages } from '../../support/stored-shop.ts'
+
+const PAGES = 24
+let deployment: Deployment
+let millrace: Millrace
+let files: { readonly book: string; readonly book2: string; readonly bad: string }
+
+function open(extractors: readonly string[]): Millrace {
+  return new Millrace({
+    brokers: brokers(),
+    data: deployment.dataDir,
+    extractors,
+    'topics.prefix': deployment.prefix,
+    'topics.partitions.urls': '4',
+  })
+}
+
+beforeAll(async () => {
+  deployment = await Deployment.open()
+  files = {
+    book: deployment.file('book.yaml', BOOK_1),
+    book2: deployment.file('book2.yaml', BOOK_2),
+    bad: deployment.file('bad.yaml', BOOK_BAD),
+  }
+  await deployment.read((runtime) => storePages(runtime, range(PAGES)))
+  const first = open([files.book])
+  await first.run()
+  await first.stop()
+  millrace = open([files.book, files.book2, files.bad])
+}, 120_000)
+
+afterAll(async () => {
+  await millrace.stop()
+  await deployment.close()
+})
+
+describe('Millrace as a library', () => {
+  it('plans, previews, replays in place and tells how far it is', { timeout: 120_000 }, async () => {
+    const plan = await millrace.replay.plan({ extractor: 'book:2' })
+    expect(plan).toMatchObject({ topic: `${deployment.prefix}html`, pages: BigInt(PAGES), gone: 0n })
+    const first = plan.partitions[0]?.partition ?? 0
+    const part = await millrace.replay.plan({ extractor: 'book:2', partitions: [first] })
+    expect(part.partitions.map(({ partition }) => partition)).toEqual([first])
+    const preview = await millrace.replay.preview({ extractor: 'book:2', sample: 'all' })
+    expect([preview.records.changed + preview.records.same, preview.fields.stock?.nullsBefore]).toEqual([PAGES, PAGES])
+    expect((await millrace.replay.preview({ extractor: files.book2, against: files.book })).before.kind).toBe('extractor')
+
+    await expect(millrace.replay.run({ mode: 'in-place', extractor: 'book:3' })).rejects.toMatchObject({ code: 'EXTRACTOR_HELD' })
+    const begun: ReplayInPlaceReport = await millrace.replay.run({
+      mode: 'in-place',
+      extractor: 'book:2',
+      replayId: 'r',
+      expect: preview.hash,
+    })
+    expect(begun).toMatchObject({ replayId: 'r', start: 'stopped', status: { state: 'open', donePages: 0, pages: PAGES } })
+    await expect(millrace.replay.run({ mode: 'in-place', extractor: 'book:2' })).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
+    expect((await millrace.replay.list()).map(({ replayId, state }) => [replayId, state])).toEqual([['r', 'open']])
+
+    const worker = open([files.book2])
+    await worker.run()
+    await worker.stop()
+    expect(await millrace.replay.status('r')).toMatchObject({ state: 'done', donePages: PAGES, totals: { records: PAGES } })
+    expect(await millrace.replay.tombstones('r')).toEqual({ keys: [], written: 0 })
+    const replayed = (await deployment.records()).filter(({ value }) => value.replayId === 'r')
+    expect(replayed.map(({ value }) => value.extractorVersion)).toEqual(Array(PAGES).fill(2))
+  })
+
+  it('calls a replay off', { timeout: 60_000 }, async () => {
+    await millrace.replay.run({ mode: 'in-place', extractor: 'book:2', replayId: 'off' })
+    expect(await millrace.replay.cancel('off')).toMatchObject({ state: 'cancelled' })
+    await expect(millrace.replay.status('nothing')).rejects.toMatchObject({ code: 'USAGE' })
+  })
+
+  it('replays beside live work, to the end, with the comparison', { timeout: 60_000 }, async () => {
+    const report: ReplayShadowReport = await millrace.replay.run({
+      mode: 'shadow',
+      extractor: 'book:2',
+      replayId: 's',
+      filter: { domain: 'odd.shop-books.com' },
+    })
+    expect(report).toMatchObject({ topic: `${deployment.prefix}records.shadow.s`, records: PAGES / 2, interrupted: false })
+    expect(report.comparison?.records).toMatchObject({ removed: 0, failed: 0 })
+    // Asked for again under its name it has ended.
+    const again = await millrace.replay.run({
+      mode: 'shadow',
+      extractor: 'book:2',
+      replayId: 's',
+      filter: { domain: 'odd.shop-books.com' },
+    })
+    expect([again.records, again.comparison?.records]).toEqual([PAGES / 2, report.comparison?.records])
+  })
+
+  it('promotes a version, and back', { timeout: 60_000 }, async () => {
+    await expect(millrace.promote('book', 3)).rejects.toMatchObject({ code: 'EXTRACTOR_HELD' })
+    await expect(millrace.promote('book', 9)).rejects.toMatchObject({ code: 'USAGE' })
+    expect(await millrace.promote('book', 2)).toMatchObject({ version: 2, previous: 1, running: [], others: [] })
+    expect(await millrace.promote('book', 1)).toMatchObject({ version: 1, previous: 2 })
+  })
+})

@@ -1,0 +1,122 @@
+import type { Page, RecordEnvelope } from '../../src/message/generated/types.ts'
+import { HEADER, headerValue } from '../../src/message/header-names.ts'
+import { committed, type Deployment, readPages, readRecords } from './deployment.ts'
+import { kafkaTool } from './kafka-tools.ts'
+
+/** A replay that has ended, and what it was asked for. */
+export interface ReplayPass {
+  readonly replayId: string
+  readonly topic: 'records' | { readonly shadow: string }
+  /** The pages that it has to have read, each once; others not at all, or once where the log grew meanwhile. */
+  readonly covers: (page: Page, place: Place) => 'yes' | 'no' | 'maybe'
+  /** As the command told it at its end. */
+  readonly told: { readonly records: number; readonly deadLetters: number }
+}
+
+export interface Place {
+  readonly partition: number
+  readonly offset: bigint
+}
+
+export interface ReplayFigures {
+  readonly pages: number
+  readonly liveRecords: number
+  readonly replayed: Readonly<Record<string, number>>
+  readonly deadLetters: number
+  /** As Kafka's own console consumer counts them. */
+  readonly recordsByKafka: number
+}
+
+export interface ReplayOracleOptions {
+  readonly deployment: Deployment
+  readonly brokers: string
+  readonly passes: readonly ReplayPass[]
+  /** True for a page that no version gives a record of. */
+  readonly isBroken: (page: Page) => boolean
+}
+
+/**
+ * Counts from outside, with read_committed, what live work and replays have left behind: of every page on html one live record or dead
+ * letter, and one more for each replay that covers it. Shape: `violations` is empty where that holds.
+ */
+export async function countReplays(options: ReplayOracleOptions): Promise<{ violations: string[]; figures: ReplayFigures }> {
+  const { deployment, passes, isBroken } = options
+  const shadows = passes.flatMap(({ topic }) => (topic === 'records' ? [] : [topic.shadow]))
+  const { pages, records, shadowed, letters, topic } = await deployment.read(async (runtime) => ({
+    pages: await readPages(runtime),
+    records: (await readRecords(runtime)).map(({ value }) => value as RecordEnvelope),
+    shadowed: (await Promise.all(shadows.map((name) => committed(runtime, name)))).flatMap((messages) =>
+      messages.map((message) => runtime.codec.decodeAny(message.value).value as RecordEnvelope),
+    ),
+    letters: await committed(runtime, runtime.topics.deadLetters),
+    topic: runtime.topics.records,
+  }))
+  const violations: string[] = []
+  const found = new Map<string, number>()
+  for (const { replayId, source } of [...records, ...shadowed]) count(found, `${replayId ?? 'live'} ${source.partition}:${source.offset}`)
+  const letterCounts = new Map<string, number>()
+  for (const { headers } of letters)
+    count(letterCounts, `${headerValue(headers, HEADER.origPartition)}:${headerValue(headers, HEADER.origOffset)}`)
+  const expectedOf = new Map<string, number>()
+  const replayed: Record<string, number> = Object.fromEntries(passes.map(({ replayId }) => [replayId, 0]))
+  for (const { message, value } of pages) {
+    const place = { partition: message.partition, offset: message.offset }
+    const at = `${place.partition}:${place.offset}`
+    const broken = isBroken(value)
+    const times = (replayId: string): number => found.get(`${replayId} ${at}`) ?? 0
+    let least = 1
+    let most = 1
+    expect(violations, { what: `live records of ${at} (${value.url})`, times: times('live'), least: broken ? 0 : 1, most: broken ? 0 : 1 })
+    for (const { replayId, covers } of passes) {
+      const covered = covers(value, place)
+      least += covered === 'yes' ? 1 : 0
+      most += covered === 'no' ? 0 : 1
+      const gave = times(replayId)
+      replayed[replayId] = (replayed[replayId] ?? 0) + gave
+      const bounds = { least: covered === 'yes' && !broken ? 1 : 0, most: covered === 'no' || broken ? 0 : 1 }
+      expect(violations, { what: `records of replay ${replayId} for ${at} (${value.url})`, times: gave, ...bounds })
+    }
+    const bounds = broken ? { least, most } : { least: 0, most: 0 }
+    expect(violations, { what: `dead letters of ${at} (${value.url})`, times: letterCounts.get(at) ?? 0, ...bounds })
+    expectedOf.set(at, 1)
+  }
+  for (const key of found.keys()) {
+    const [replayId = '', at = ''] = key.split(' ')
+    if (!expectedOf.has(at)) violations.push(`a record of ${at}, where there is no page`)
+    if (replayId !== 'live' && !passes.some((pass) => pass.replayId === replayId)) violations.push(`a record of replay ${replayId}`)
+  }
+  for (const { replayId, told } of passes)
+    if (told.records !== replayed[replayId])
+      violations.push(`replay ${replayId} says ${told.records} records, and there are ${replayed[replayId]}`)
+  const recordsByKafka = await countByKafka(options.brokers, topic)
+  if (recordsByKafka !== records.length) violations.push(`Kafka's consumer reads ${recordsByKafka} records, and we read ${records.length}`)
+  return {
+    violations,
+    figures: {
+      pages: pages.length,
+      liveRecords: records.filter(({ replayId }) => replayId === null).length,
+      replayed,
+      deadLetters: letters.length,
+      recordsByKafka,
+    },
+  }
+}
+
+function expect(violations: string[], { what, times, least, most }: { what: string; times: number; least: number; most: number }): void {
+  if (times < least || times > most) violations.push(`${what}: ${times}, not ${least === most ? least : `${least} to ${most}`}`)
+}
+
+function count(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1)
+}
+
+/** Messages of a topic by Kafka's own consumer with read_committed: no code of ours in between. */
+async function countByKafka(brokers: string, topic: string): Promise<number> {
+  const args = ['--bootstrap-server', brokers, '--topic', topic, '--from-beginning', '--isolation-level', 'read_committed']
+  const formatted = ['--timeout-ms', '8000', '--property', 'print.value=false', '--property', 'print.offset=true']
+  const { stdout } = await kafkaTool('org.apache.kafka.tools.consumer.ConsoleConsumer', [...args, ...formatted])
+  return stdout
+    .toString('utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('Offset:')).length
+}
