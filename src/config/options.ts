@@ -169,6 +169,12 @@ export const OPTIONS = {
     min: 1,
     description: 'Longest time between two tries of a parked site.',
   },
+  'politeness.breaker.giveUp': {
+    kind: 'duration',
+    default: '3d',
+    min: 0,
+    description: 'URLs of a site that has not answered for so long fail, as dead letters to be tried again by hand; 0s: they wait.',
+  },
   'politeness.rules': { kind: 'rules', default: '', fileOnly: true, description: 'Paces by host pattern; the first that matches counts.' },
   'retry.maxAttempts': { kind: 'integer', default: '5', min: 1, description: 'Attempts of a task before it fails.' },
   'retry.firstDelay': { kind: 'duration', default: '10s', min: 1, description: 'Before the second attempt; doubles with each one.' },

@@ -73,6 +73,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
       firstParkMs: config['politeness.breaker.firstPark'],
       maxParkMs: config['politeness.breaker.maxPark'],
     },
+    giveUpMs: config['politeness.breaker.giveUp'],
     userAgent: userAgentOf(config, version),
     cookies: config['fetch.cookies'],
     limits: httpLimits(config),

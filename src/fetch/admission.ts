@@ -39,6 +39,8 @@ export type Admission =
     }
   /** The partition went to another member, which has the task as well. */
   | { readonly kind: 'gone' }
+  /** The site has not answered for so long that nobody waits for it any more. */
+  | { readonly kind: 'dead'; readonly detail: string }
   /** A copy of what is finished. */
   | { readonly kind: 'repeat' }
   | { readonly kind: 'ended'; readonly end: EndWithoutRequest }
@@ -58,13 +60,15 @@ export interface AdmissionOptions {
   readonly robotsOf: (url: URL) => Promise<RobotsAnswer>
   readonly budgetsOf: (task: UrlTask) => readonly PageBudget[]
   readonly isCrawlStopped: (crawlId: string) => boolean
-  readonly state: Pick<StateStore, 'isFinished' | 'reserve'>
+  readonly state: Pick<StateStore, 'isFinished' | 'reserve' | 'limiterState'>
   readonly gate: StoreGate
   readonly leases: SiteLeases
   /** For sites that are paced by their address. */
   readonly addressOf: AddressOf
   /** A site that asks for a longer crawl delay is parked. */
   readonly crawlDelayMaxMs: number
+  /** Tasks of a site that is parked and has not answered for so long fail; 0: they wait for it. */
+  readonly giveUpMs: number
   readonly observer: Observer
   readonly clock: Clock
 }
@@ -101,7 +105,7 @@ export class AdmissionDesk {
     const robots = await this.#options.robotsOf(target)
     if (robots.kind === 'refused') return { kind: 'ended', end: { kind: 'REFUSED', reason: 'robots' } }
     if (robots.kind === 'unreachable') return { kind: 'robots-unreachable', detail: robots.detail }
-    if (robots.kind === 'wait') return robots
+    if (robots.kind === 'wait') return (await this.#dead(target, robots.reason)) ?? robots
     const full = await this.#reserve(task)
     if (full !== undefined) return { kind: 'ended', end: { kind: 'REFUSED', reason: full } }
     // robots.txt may have taken its time: what is in force is the pace of now.
@@ -109,7 +113,19 @@ export class AdmissionDesk {
     if (pace.isPaused) return this.#paused(queued)
     const address = pace.byAddress === true ? await this.#options.addressOf(target) : undefined
     if (typeof address === 'object') return { kind: 'unresolved', failure: address }
-    return this.#acquire(queued, { ...pace, crawlDelayMs: this.#crawlDelayMs(pace, robots.crawlDelayMs) }, robots, address)
+    const own = { ...pace, crawlDelayMs: this.#crawlDelayMs(pace, robots.crawlDelayMs) }
+    const answer = await this.#acquire(queued, own, robots, address)
+    return answer.kind === 'wait' ? ((await this.#dead(target, answer.reason)) ?? answer) : answer
+  }
+
+  /** Asked for parked sites alone. Between two parkings one request still tries, so a site that is back is found whatever this says. */
+  async #dead(target: URL, reason: string): Promise<Admission | undefined> {
+    const { giveUpMs, paceOf, state, gate } = this.#options
+    if (reason !== 'breaker' || giveUpMs === 0) return undefined
+    const { key } = paceOf(target)
+    const { failingMs } = await gate.run(() => state.limiterState(key))
+    if (failingMs < giveUpMs) return undefined
+    return { kind: 'dead', detail: `${key} has not answered for ${Math.floor(failingMs / 60_000)} minutes` }
   }
 
   #paused({ entry }: QueuedTask): Admission {

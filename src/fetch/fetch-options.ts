@@ -55,6 +55,8 @@ export interface FetchWorkerOptions {
   readonly owner: LeaseOwner
   /** How answers change the pace of a site. */
   readonly siteHealth: HealthRules
+  /** Tasks of a site that is parked and has not answered for so long fail; 0: they wait for it. */
+  readonly giveUpMs: number
   readonly userAgent: string
   /** Whether cookies live longer than a chain of redirects. */
   readonly cookies: 'none' | 'crawl'

@@ -111,6 +111,12 @@ export class FetchTask {
         await endings.retryOrFail(entry, task, { reason, failure, otherwise: { kind: 'REFUSED', reason } })
         return { kind: 'done' }
       }
+      case 'dead': {
+        turn.leave()
+        const failure = { code: 'FETCH_FAILED', message: admission.detail } as const
+        await endings.final(entry, task, { kind: 'FAILED', reason: 'site-dead', at: clock.now() }, { failure })
+        return { kind: 'done' }
+      }
       case 'unresolved': {
         turn.leave()
         const { reason, detail } = admission.failure

@@ -13,19 +13,25 @@ export interface SpillLimits {
 
 export const SPILL_LIMITS: SpillLimits = { maxWaitMs: 30_000, maxPerWindow: 64, maxBaseAgeMs: 120_000 }
 
-export type SpillReason = 'site-full' | 'crawl-full' | 'long-wait' | 'old-base' | 'paused' | 'parked' | 'retry-after'
+export type SpillReason = 'site-full' | 'crawl-full' | 'long-wait' | 'old-base' | 'paused' | 'parked' | 'retry-after' | 'back-off'
 
 /** Why the tasks of a site leave, by what it waits for. */
 export function spillReasonOf(waitReason: string): SpillReason {
   switch (waitReason) {
     case 'paused':
     case 'retry-after':
+    case 'back-off':
       return waitReason
     case 'breaker':
       return 'parked'
     default:
       return 'long-wait'
   }
+}
+
+/** The site is closed as a whole, until a moment; nothing is asked of it before. */
+export function isClosure(reason: SpillReason): boolean {
+  return reason === 'paused' || reason === 'parked' || reason === 'retry-after' || reason === 'back-off'
 }
 
 /** What stands in `millrace-reason`: why the task waits, where that is more than its turn. */

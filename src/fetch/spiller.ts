@@ -8,7 +8,7 @@ import type { CrawlShares } from './crawl-shares.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { SiteQueue } from './site-queue.ts'
-import { expectedWaitMs, SPILL_LIMITS, type SpillLimits, type SpillReason, spillReason } from './spill.ts'
+import { expectedWaitMs, isClosure, SPILL_LIMITS, type SpillLimits, type SpillReason, spillReason } from './spill.ts'
 import type { TaskEndings } from './task-endings.ts'
 
 export interface SpillerOptions {
@@ -139,7 +139,9 @@ export class Spiller {
     const localWaitMs = expectedWaitMs({ waiting, wakeInMs, intervalMs })
     await endings.spilled(tasks, {
       reason,
-      clock: clockOf(first),
+      // Tasks come back at the end of each closure, and may find the next one: the slots behind the end of the last are nobody's then, so
+      // each has a clock of its own. On one clock they would pile up, and the site would get a trickle for long after it is back.
+      clock: isClosure(reason) ? closureClockOf(first, clock.now() + atLeastMs) : clockOf(first),
       localWaitMs,
       intervalMs: intervalMs * Math.max(1, site?.crawlCount ?? 1),
     })
@@ -203,6 +205,14 @@ function startsBefore(site: SiteQueue<QueuedTask>, queued: QueuedTask): number {
   const crawl = crawlOf(queued)
   const crawls = site.crawlCount + (site.waitingOf(crawl) === 0 ? 1 : 0)
   return Math.min(site.size, site.waitingOf(crawl) * crawls + crawls - 1)
+}
+
+/** What ends within the same time is one closure to all workers. */
+const CLOSURE_GRAIN_MS = 10_000
+
+/** Name of the spill clock of a site and crawl behind the end of a closure. */
+function closureClockOf(queued: QueuedTask, endsAt: number): PolitenessKey {
+  return `${clockOf(queued)} ${Math.round(endsAt / CLOSURE_GRAIN_MS)}` as PolitenessKey
 }
 
 /** Name of the spill clock of a site and crawl. */

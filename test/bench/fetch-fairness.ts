@@ -6,7 +6,7 @@ import { loadAverage } from './machine-usage.ts'
 
 /** G12: shares of eight crawls of equal weight over the same sites. The largest has `skew` times as many URLs as the others and stands before them in the log. */
 const CRAWLS = 8
-const HOSTS = 100
+const HOSTS = 25
 const PARTITIONS = 4
 const WINDOW_MS = 10_000
 /** Requests a second at most: 4 places and 200 ms. So few, that the backlog of 375,000 can be read through while the small ones last. */

@@ -153,6 +153,7 @@ export class FetchFixture {
       crawlDelayMaxMs: 30_000,
       owner: ownProcess(uniqueName('worker')),
       siteHealth: { isAdaptive: true, breakerFailures: 5, firstParkMs: 1_000, maxParkMs: 10_000 },
+      giveUpMs: 0,
       userAgent: 'millrace-test/1.0',
       cookies: 'none',
       unchangedMs: 600_000,

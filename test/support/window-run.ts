@@ -4,9 +4,9 @@ import { Scheduler } from '../../src/fetch/scheduler.ts'
 import { spreadSlots } from '../../src/fetch/spill.ts'
 import { Spiller } from '../../src/fetch/spiller.ts'
 import type { PartitionId, PolitenessKey } from '../../src/kernel/brand.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { TimeHeap } from '../../src/kernel/time-heap.ts'
 import { fastPace } from './fetch-fixture.ts'
-import { ManualClock } from './manual-clock.ts'
 
 export interface WindowRunOptions {
   /** What lies in the log at first, in order. */
@@ -39,7 +39,6 @@ const LOOK_MS = 1_000
 
 /** One partition in made-up time: its log, a window, the scheduler, and delay topics that bring back what was spilled. */
 export function runWindow({ log, maxInFlight, requestMs, untilMs }: WindowRunOptions): WindowRun {
-  const clock = new ManualClock()
   const scheduler = new Scheduler<QueuedTask>({ maxInFlight, maxBytes: 1 })
   const shares = new CrawlShares()
   const unread: Item[] = log.map((item, index) => ({ ...item, index }))
@@ -54,6 +53,7 @@ export function runWindow({ log, maxInFlight, requestMs, untilMs }: WindowRunOpt
   const here = new Map<string, number>()
   let [incomplete, position, read, now, lastStarts, rate, isPaused] = [0, 0, 0, 0, 0, 0, false]
   let mostIncomplete = 0
+  const clock = { ...systemClock, now: () => now, mono: () => now }
 
   const spiller = new Spiller({
     scheduler,
@@ -108,7 +108,7 @@ export function runWindow({ log, maxInFlight, requestMs, untilMs }: WindowRunOpt
     for (const tasks of spiller.takeSurplus()) void spiller.spill(tasks, 'crawl-full')
   }
 
-  for (; now < untilMs; now += STEP_MS, clock.advance(STEP_MS)) {
+  for (; now < untilMs; now += STEP_MS) {
     while (running[0] !== undefined && running[0].endsAt <= now) {
       const { queued } = running.shift() as { queued: QueuedTask }
       const { crawl } = itemOf.get(queued) as Item

@@ -188,6 +188,31 @@ describe('the pace of a site, as the site sees it', () => {
     expect(reasons).toContain('http-429')
   }, 60_000)
 
+  it('gives up on a site that has not answered for long, and tries one that is back before it does', async () => {
+    fixture = await FetchFixture.open({ delays: [100, 400, 60_000, 3_600_000] })
+    let isBack = false
+    const refused: FakeAnswer = { kind: 'failure', reason: 'connect-refused', detail: 'nobody is there', totalMs: 1 }
+    const isDown = (host: string): boolean => host === 'dead.test' || (host === 'late.test' && !isBack)
+    const { exchange, of } = timed(({ url }) => (isDown(url.hostname) ? refused : {}))
+    await fixture.fetchWorker(exchange, {
+      paceOf: paced({ ratePerSecond: 50 }),
+      spill: QUICK_SPILL,
+      giveUpMs: 4_000,
+      siteHealth: { isAdaptive: true, breakerFailures: 2, firstParkMs: 500, maxParkMs: 800 },
+      retry: { maxAttempts: 1_000, firstDelayMs: 100, maxDelayMs: 200 },
+    })
+    await fixture.delayWorker()
+    const urls = (host: string): { url: string }[] => Array.from({ length: 8 }, (_, index) => ({ url: `http://${host}/${index}` }))
+    await fixture.produce([...urls('dead.test'), ...urls('late.test')])
+    await eventually(() => of('late.test').length > 3, { what: 'a few tries' })
+    isBack = true
+    const outcomes = await eventually(() => fixture.finalOutcomes(16), { what: '16 outcomes', timeoutMs: 40_000 })
+    const ends = (host: string): string[] => outcomes.filter(({ url }) => url.includes(host)).map(({ kind, reason }) => `${kind} ${reason}`)
+    expect(new Set(ends('late.test'))).toEqual(new Set(['FETCHED null']))
+    expect(new Set(ends('dead.test'))).toEqual(new Set(['FAILED site-dead']))
+    expect(await fixture.messages(fixture.topics.deadLetters)).toHaveLength(8)
+  }, 60_000)
+
   it('stands still within a second while Redis is away, and is kept by a Redis that comes back with nothing', async () => {
     const redis = await OwnRedis.start()
     fixture = await FetchFixture.open({ redisUrl: redis.url })

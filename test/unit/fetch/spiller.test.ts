@@ -77,3 +77,52 @@ describe('the places of a site in a window', () => {
     expect(slots.every(({ intervalMs }) => intervalMs === 200)).toBe(true)
   })
 })
+
+describe('tasks of a site that is closed again and again', () => {
+  it('all come back within their turns after the last closure, however often they had to leave before', async () => {
+    const clock = new ManualClock()
+    const scheduler = new Scheduler<QueuedTask>({ maxInFlight: 10, maxBytes: 1 })
+    const clocks = new Map<string, number>()
+    const dueAt = new Map<QueuedTask, number>()
+    const spiller = new Spiller({
+      scheduler,
+      shares: new CrawlShares(),
+      startsPerSecond: () => undefined,
+      paceOf: (url) => ({ ...fastPace(url), ratePerSecond: 1 }),
+      clock,
+      endings: {
+        spilled: async (tasks, { clock: name, localWaitMs, intervalMs }) => {
+          const last = Math.max(clock.now() + localWaitMs, clocks.get(name) ?? 0) + intervalMs * tasks.length
+          clocks.set(name, last)
+          for (const [index, queued] of tasks.entries()) dueAt.set(queued, last - (tasks.length - 1 - index) * intervalMs)
+        },
+      },
+    })
+    const tasks = many('a', 60)
+    let closedUntil = 30_000
+    await spiller.spill(tasks, 'parked', closedUntil)
+    for (let closure = 1; closure <= 6; closure += 1) {
+      const until = closedUntil + 30_000 * 2 ** closure
+      // The first one tries and closes the site again; the others come back one by one and find it closed.
+      for (const queued of [...tasks].sort((a, b) => (dueAt.get(a) ?? 0) - (dueAt.get(b) ?? 0))) {
+        const due = dueAt.get(queued) ?? 0
+        if (due >= until) continue
+        await clock.advance(Math.max(0, due - clock.now()))
+        await spiller.spill([queued], 'parked', until - clock.now())
+      }
+      closedUntil = until
+    }
+    const latest = Math.max(...dueAt.values())
+    expect(Math.min(...dueAt.values())).toBeGreaterThanOrEqual(closedUntil)
+    expect(latest - closedUntil).toBeLessThanOrEqual(61_000)
+  })
+
+  it('share one clock where the end of a closure differs by milliseconds', async () => {
+    const { spiller, slots } = open(10)
+    await spiller.spill([task('a', 0)], 'parked', 60_000)
+    await spiller.spill([task('a', 1)], 'parked', 60_003)
+    await spiller.spill([task('a', 2)], 'parked', 120_000)
+    expect(slots[0]?.clock).toBe(slots[1]?.clock)
+    expect(slots[2]?.clock).not.toBe(slots[1]?.clock)
+  })
+})
