@@ -1,5 +1,5 @@
 import { decodeMetadata, encodeMetadata, freshMetadata } from '../extract/offset-metadata.ts'
-import { afterJump, rewound } from '../extract/replay-step.ts'
+import { afterJump, livePosition, rewound } from '../extract/replay-step.ts'
 import type { GroupDescription, OffsetToCommit } from '../kafka/group-admin.ts'
 import { transactionalId } from '../kafka/transactional.ts'
 import { partitionId } from '../kernel/brand.ts'
@@ -166,9 +166,11 @@ export async function cancelReplay(runtime: Runtime, replayId: string): Promise<
     await admin.fenceTransactions(status.partitions.map(({ partition }) => transactionalId(status.groupId, topics.html, partition)))
     const committed = await admin.committedOffsets(status.groupId, [topics.html])
     const offsets = status.partitions.flatMap(({ partition }): OffsetToCommit[] => {
-      const metadata = decodeMetadata(committed.get(partitionId(topics.html, partition))?.metadata ?? '')
-      if (metadata?.replay?.replayId !== replayId || metadata.replay.phase === 'done') return []
-      return [{ topic: topics.html, partition, offset: metadata.replay.resumeAt, metadata: encodeMetadata(afterJump(metadata)) }]
+      const stored = committed.get(partitionId(topics.html, partition))
+      const metadata = decodeMetadata(stored?.metadata ?? '')
+      if (stored?.offset === undefined || metadata?.replay?.replayId !== replayId || metadata.replay.phase === 'done') return []
+      const offset = livePosition(metadata, stored.offset)
+      return [{ topic: topics.html, partition, offset, metadata: encodeMetadata(afterJump(metadata)) }]
     })
     await admin.commitDirect(status.groupId, offsets)
   }

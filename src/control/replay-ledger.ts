@@ -67,12 +67,13 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
     const stored = committed.get(partitionId(runtime.topics.html, partition))
     const state = decodeMetadata(stored?.metadata ?? '')?.replay
     const own = state?.replayId === replayId ? state : undefined
-    const phase = isClosed ? 'done' : (own?.phase ?? 'waiting')
-    const position = stored?.offset ?? 0n
+    const phase = isClosed || own?.phase === 'done' ? 'done' : own === undefined ? 'waiting' : 'replaying'
+    // While live pages have their turn, the replay stands where it will go on.
+    const position = (own?.phase === 'live' ? own.resumeAt : stored?.offset) ?? 0n
     if (own !== undefined) totals = addTotals(totals, own.totals)
     if (phase === 'done') donePages += Number(BigInt(until) - BigInt(from))
     else if (phase === 'replaying' && position > BigInt(from)) donePages += Number(position - BigInt(from))
-    return { partition, phase, from, until, position: stored?.offset?.toString() ?? null }
+    return { partition, phase, from, until, position: stored?.offset === undefined ? null : position.toString() }
   })
   const told = isClosed ? (commandPayload(command) as { totals?: ExtractorTotals } | null)?.totals : undefined
   return {
@@ -156,6 +157,7 @@ export async function isDone(runtime: Runtime, request: ReplayRequest): Promise<
     return replay?.replayId === replayId ? replay.phase : undefined
   }
   // Requests of before had no ranges, and were for stopped groups alone: every partition has its state from the start.
-  if (ranges === undefined || cancelled === true) return [...committed.values()].every(({ metadata }) => stateOf(metadata) !== 'replaying')
+  const isAtWork = (phase: ReturnType<typeof stateOf>): boolean => phase === 'replaying' || phase === 'live'
+  if (ranges === undefined || cancelled === true) return [...committed.values()].every(({ metadata }) => !isAtWork(stateOf(metadata)))
   return ranges.every(({ partition }) => stateOf(committed.get(partitionId(html, partition))?.metadata ?? '') === 'done')
 }

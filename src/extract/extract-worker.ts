@@ -236,6 +236,10 @@ export class ExtractWorker extends BaseService {
       isReplayClosed: (replayId) => control.get(subject.replay(replayId))?.kind === 'close',
       isReplayCancelled: (replayId) => this.#replayRequest(replayId)?.cancelled === true,
       replayOrder: () => this.#replayOrder(assigned.partition),
+      replayRate: (replayId) => {
+        const request = this.#replayRequest(replayId)
+        return request === undefined ? undefined : partitionRate(request, assigned.partition)
+      },
       replayDone: (replayId) => this.#options.onReplayDone?.(replayId),
       process: this.#processor(assigned.partition),
     }

@@ -26,13 +26,22 @@ export interface ExtractorTotals {
   readonly deadLetters: number
 }
 
+export type ReplayPhase = (typeof PHASES)[number]
+
+/** By their number in the text. */
+const PHASES = ['replaying', 'done', 'live'] as const
+
 export interface ReplayState {
   readonly replayId: string
-  /** replaying: between from and until, only pages of the filter go to the named extractor. done: never rewinds again. */
-  readonly phase: 'replaying' | 'done'
+  /**
+   * - replaying: between from and until, only pages of the filter go to the named extractor
+   * - live: the turn of the pages that came meanwhile; it is not done yet
+   * - done: never rewinds again
+   */
+  readonly phase: ReplayPhase
   /** First offset that is not replayed. */
   readonly until: bigint
-  /** Where live work goes on. */
+  /** Where live work goes on; in a turn of live work, where the replay does. */
   readonly resumeAt: bigint
   readonly totals: ExtractorTotals
 }
@@ -57,7 +66,7 @@ export function encodeMetadata(metadata: OffsetMetadata): string {
   const state =
     replay === undefined
       ? {}
-      : { r: [replay.replayId, replay.phase === 'done' ? 1 : 0, replay.until.toString(), replay.resumeAt.toString(), row(replay.totals)] }
+      : { r: [replay.replayId, PHASES.indexOf(replay.phase), replay.until.toString(), replay.resumeAt.toString(), row(replay.totals)] }
   const whole =
     MAGIC + JSON.stringify({ s: metadata.since.toString(), n: metadata.totals.noMatch, t: Object.fromEntries(extractors), ...state })
   return whole.length <= MAX_LENGTH ? whole : MAGIC + JSON.stringify({ s: '-1', n: 0, t: {}, ...state })
@@ -108,16 +117,17 @@ function replayOf(value: unknown): ReplayState | undefined {
   const untilOffset = offset(until)
   const resumeOffset = offset(resumeAt)
   const counted = totalsOf(totals)
+  const named = typeof phase === 'number' ? PHASES[phase] : undefined
   if (
     typeof replayId !== 'string' ||
-    (phase !== 0 && phase !== 1) ||
+    named === undefined ||
     untilOffset === undefined ||
     resumeOffset === undefined ||
     counted === undefined
   ) {
     return undefined
   }
-  return { replayId, phase: phase === 1 ? 'done' : 'replaying', until: untilOffset, resumeAt: resumeOffset, totals: counted }
+  return { replayId, phase: named, until: untilOffset, resumeAt: resumeOffset, totals: counted }
 }
 
 function offset(value: unknown): bigint | undefined {

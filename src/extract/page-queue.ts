@@ -3,7 +3,9 @@ import type { Clock } from '../kernel/clock.ts'
 import type { ProcessedPage } from './page-processor.ts'
 
 export interface PageQueueOptions {
-  readonly limits: { readonly pagesAhead: number; readonly maxWaitingBytes: number; readonly maxWaitingPages: number }
+  readonly limits: { readonly maxWaitingBytes: number; readonly maxWaitingPages: number }
+  /** Pages in work at the same time. */
+  readonly ahead: () => number
   readonly pause: () => void
   readonly resume: () => void
   /** Begins the work on a page; `stop`: this offset and what follows is not for now. */
@@ -113,7 +115,7 @@ export class PageQueue {
   }
 
   #begin(): void {
-    while (!this.#stopped && this.#working.length < this.#options.limits.pagesAhead) {
+    while (!this.#stopped && this.#working.length < this.#options.ahead()) {
       const message = this.#waiting[0]
       if (message === undefined) break
       const work = this.#options.process(message)

@@ -8,7 +8,7 @@ import type { Observer } from '../kernel/observe.ts'
 import { addTotals, decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
 import type { ProcessedPage } from './page-processor.ts'
 import { PageQueue } from './page-queue.ts'
-import { afterJump, type Course, courseOf, type ReplayOrder, replayStep, rewound } from './replay-step.ts'
+import { afterJump, type Course, courseOf, type ReplayOrder, replayStep, rewound, turned } from './replay-step.ts'
 
 /** What one partition asks of the worker that owns it. */
 export interface PartitionPort {
@@ -29,6 +29,8 @@ export interface PartitionPort {
   isReplayCancelled(replayId: string): boolean
   /** What an open request asks of this partition. */
   replayOrder(): ReplayOrder | undefined
+  /** Pages per second of this partition that a replay may read; undefined: as many as it can. */
+  replayRate(replayId: string): number | undefined
   /** The partition has worked its part of a replay. */
   replayDone(replayId: string): void
   /** Works one page; never rejects for what is in it. `replayId` set: only the extractor that the replay names, on its filter. */
@@ -45,6 +47,8 @@ export interface PartitionLimits {
   /** Bytes and pages that wait before reading pauses. */
   readonly maxWaitingBytes: number
   readonly maxWaitingPages: number
+  /** How long a replay in place works before live pages that came meanwhile have their turn. */
+  readonly replayTurnMs: number
 }
 
 export const DEFAULT_LIMITS: PartitionLimits = {
@@ -53,6 +57,7 @@ export const DEFAULT_LIMITS: PartitionLimits = {
   pagesAhead: 4,
   maxWaitingBytes: 16 * 1024 * 1024,
   maxWaitingPages: 256,
+  replayTurnMs: 3_000,
 }
 
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
@@ -73,7 +78,9 @@ export interface PartitionExtractorOptions {
  *
  * Guarantees: it begins by fencing whoever owned the partition before and only then reads the committed offset; what it commits is
  * a contiguous prefix of the log; after any failure it drops everything it holds and begins again from the committed offset, since a
- * commit that was rejected may have happened. It obeys the replay state in the metadata of the offset and carries it on.
+ * commit that was rejected may have happened. It obeys the replay state in the metadata of the offset and carries it on. While it
+ * replays, live pages that wait have a turn every `replayTurnMs`, as far as the log went when the turn began; so none waits for the end
+ * of the replay.
  *
  * Ends: `drain` finishes and commits what was taken; `abandon` stops at the next step and commits nothing more.
  */
@@ -85,6 +92,12 @@ export class PartitionExtractor {
   #next = 0n
   #committed = 0n
   #course: Course = { kind: 'go-on' }
+  /** Of replay and live work the other one is next, once the queue is dry. */
+  #turning = false
+  #turnFrom = 0n
+  #turnEndsMono = 0
+  /** Where a turn of live work ends. */
+  #liveUntil = 0n
   #draining = false
   #abandoned = new AbortController()
   /** range-done: a range was worked to its end. ended: the partition was drained or abandoned. */
@@ -97,6 +110,7 @@ export class PartitionExtractor {
       pause: () => options.port.pause(),
       resume: () => options.port.resume(),
       process: (message) => this.#process(message),
+      ahead: () => this.#ahead(),
     })
     this.finished = this.#run()
   }
@@ -182,7 +196,8 @@ export class PartitionExtractor {
     }
     const course = courseOf(this.#metadata, port.replayOrder(), (id) => this.#isEnded(id))
     if (course.kind === 'rewind') this.#refuseUnlessAble(course.order.replayId)
-    if (course.kind === 'go-on' && replay?.phase === 'replaying') this.#refuseUnlessAble(replay.replayId)
+    if (course.kind === 'go-on' && replay !== undefined && replay.phase !== 'done') this.#refuseUnlessAble(replay.replayId)
+    this.#liveUntil = end
     this.#startAt(offset)
   }
 
@@ -203,6 +218,9 @@ export class PartitionExtractor {
   #startAt(offset: bigint): void {
     this.#next = offset
     this.#committed = offset
+    this.#turning = false
+    this.#turnFrom = offset
+    this.#turnEndsMono = this.#options.clock.mono() + this.#options.limits.replayTurnMs
     this.#queue.reset(offset)
     this.#setCourse()
     this.#options.port.readFrom(offset)
@@ -221,17 +239,22 @@ export class PartitionExtractor {
         const course = this.#course
         const step = course.kind === 'jump' ? course : replayStep(this.#metadata, this.#next)
         if (step.kind === 'jump') {
-          await this.#jump(step.resumeAt)
+          await this.#jump(step.resumeAt ?? this.#next)
           continue
         }
         if (course.kind === 'rewind' && !this.#draining) {
           await this.#rewind(course.order)
           continue
         }
+        if (this.#turning && !this.#draining) {
+          await this.#takeTurn()
+          continue
+        }
         const { range } = this.#options
         if (range !== undefined && this.#next >= range.until) return 'range-done'
         if (this.#draining) return 'ended'
       }
+      await this.#endTurn()
       const pages = await this.#gather()
       if (this.#abandoned.signal.aborted) return 'ended'
       await this.#commit(pages)
@@ -271,6 +294,47 @@ export class PartitionExtractor {
     await this.#options.port.transactions.commit(messages, this.#next, encodeMetadata(metadata))
     this.#metadata = metadata
     this.#committed = this.#next
+  }
+
+  /** Pages in work at the same time: of a replay with a cap half a second's worth, so that a turn does not wait for many of them. */
+  #ahead(): number {
+    const { pagesAhead } = this.#options.limits
+    const replay = this.#metadata.replay
+    const rate = replay?.phase === 'replaying' ? this.#options.port.replayRate(replay.replayId) : undefined
+    return rate === undefined ? pagesAhead : Math.min(pagesAhead, Math.max(1, Math.ceil(rate / 2)))
+  }
+
+  /**
+   * A replay gives way after its time when live pages wait; live work when it has read what the log held at the begin of its turn. Both
+   * have got at least a page further, so that neither starves.
+   */
+  async #endTurn(): Promise<void> {
+    const { port, clock, limits } = this.#options
+    const replay = this.#metadata.replay
+    if (this.#turning || this.#draining || replay === undefined || replay.phase === 'done') return
+    if (replay.phase === 'live') {
+      if (this.#next < this.#liveUntil) return
+    } else {
+      if (clock.mono() < this.#turnEndsMono || this.#next === this.#turnFrom) return
+      const { end } = await port.logBounds()
+      if (end <= replay.resumeAt) {
+        this.#turnEndsMono = clock.mono() + limits.replayTurnMs
+        return
+      }
+      this.#liveUntil = end
+    }
+    this.#turning = true
+    this.#queue.halt()
+  }
+
+  /** In a transaction of its own, as a rewind. */
+  async #takeTurn(): Promise<void> {
+    const { port } = this.#options
+    const { low } = await port.logBounds()
+    const { offset, metadata } = turned(this.#metadata, this.#next, low)
+    await port.transactions.commit([], offset, encodeMetadata(metadata))
+    this.#metadata = metadata
+    this.#startAt(offset)
   }
 
   /** Live work has drained: the offset goes back to the begin of the range, in a transaction of its own on the fenced producer. */

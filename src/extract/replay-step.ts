@@ -11,17 +11,38 @@ export type ReplayStep =
 
 /**
  * Decides by the offset alone. Shape: `next` is the offset of the message, or the position where there is none. A replay that is
- * done never rewinds again; its state is carried until the request is closed.
+ * done never rewinds again; its state is carried until the request is closed. In a turn of live work it is live.
  */
 export function replayStep(metadata: OffsetMetadata, next: bigint): ReplayStep {
   const replay = metadata.replay
-  if (replay === undefined || replay.phase === 'done') return { kind: 'live' }
+  if (replay?.phase !== 'replaying') return { kind: 'live' }
   return next < replay.until ? { kind: 'replay', replayId: replay.replayId } : { kind: 'jump', resumeAt: replay.resumeAt }
 }
 
 /** The metadata after a jump. */
 export function afterJump(metadata: OffsetMetadata): OffsetMetadata {
   return metadata.replay === undefined ? metadata : { ...metadata, replay: { ...metadata.replay, phase: 'done' } }
+}
+
+/**
+ * Offset and metadata where replay and live work take turns at `position`: each goes on where it stood. `low` is the first offset that
+ * is still there.
+ */
+export function turned(
+  metadata: OffsetMetadata,
+  position: bigint,
+  low: bigint,
+): { readonly offset: bigint; readonly metadata: OffsetMetadata } {
+  const { replay } = metadata
+  if (replay === undefined || replay.phase === 'done') return { offset: position, metadata }
+  const offset = replay.resumeAt > low ? replay.resumeAt : low
+  const phase = replay.phase === 'live' ? 'replaying' : 'live'
+  return { offset, metadata: { ...metadata, replay: { ...replay, phase, resumeAt: position } } }
+}
+
+/** Where live work of a partition stands, whose committed offset this is. */
+export function livePosition(metadata: OffsetMetadata, committed: bigint): bigint {
+  return metadata.replay?.phase === 'replaying' ? metadata.replay.resumeAt : committed
 }
 
 /** The part of a partition that an open request on `control` asks for. */
@@ -36,8 +57,8 @@ export interface ReplayOrder {
 export type Course =
   | { readonly kind: 'go-on' }
   | { readonly kind: 'rewind'; readonly order: ReplayOrder }
-  /** The replay was called off: back to where live work stood. */
-  | { readonly kind: 'jump'; readonly resumeAt: bigint }
+  /** The replay was called off: to where live work stands; undefined where that is at work. */
+  | { readonly kind: 'jump'; readonly resumeAt: bigint | undefined }
 
 /**
  * Decides by what the committed offset carries and what `control` holds. A partition that is done with a replay never rewinds for it
@@ -45,7 +66,10 @@ export type Course =
  */
 export function courseOf(metadata: OffsetMetadata, order: ReplayOrder | undefined, isEnded: (replayId: string) => boolean): Course {
   const replay = metadata.replay
-  if (replay?.phase === 'replaying') return isEnded(replay.replayId) ? { kind: 'jump', resumeAt: replay.resumeAt } : { kind: 'go-on' }
+  if (replay !== undefined && replay.phase !== 'done') {
+    if (!isEnded(replay.replayId)) return { kind: 'go-on' }
+    return { kind: 'jump', resumeAt: replay.phase === 'replaying' ? replay.resumeAt : undefined }
+  }
   if (order === undefined || replay?.replayId === order.replayId) return { kind: 'go-on' }
   return { kind: 'rewind', order }
 }

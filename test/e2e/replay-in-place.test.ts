@@ -105,6 +105,52 @@ describe('a replay in place on a live group', () => {
     expect((await written()).get('r2')).toEqual(odd)
   })
 
+  it('gives live pages of the same partitions a turn every few seconds, however long it takes', { timeout: 180_000 }, async () => {
+    await liveGroup(160)
+    const command = deployment.start([
+      'replay',
+      'run',
+      '--in-place',
+      '--extractor',
+      'book2.yaml',
+      '--id',
+      'l',
+      '--rate',
+      '6',
+      '--wait',
+      '--json',
+    ])
+    await eventually(async () => (await written()).has('l'), { what: 'a replayed record', timeoutMs: 40_000, everyMs: 200 })
+    let live = 160
+    await deployment.read(async (runtime) => {
+      while (command.child.exitCode === null) {
+        await storePages(runtime, [{ index: live }])
+        live += 1
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    })
+    expect((await command.done).code).toBe(0)
+    await caughtUp(deployment)
+    expect(await written()).toEqual(
+      new Map([
+        ['l', keys(160)],
+        [null, keys(live - 160, 160)],
+      ]),
+    )
+    const records = (await deployment.records()).map(({ value }) => value)
+    const times = records.filter(({ replayId }) => replayId === 'l').map(({ extractedAt }) => extractedAt)
+    const lags = records.flatMap(({ replayId, extractorVersion, extractedAt, fetchedAt }) =>
+      replayId === null && extractorVersion === 2 ? [extractedAt - fetchedAt] : [],
+    )
+    const tookMs = Math.max(...times) - Math.min(...times)
+    const [least, median, most] = [0, 0.5, 1].map((share) => lags.toSorted((a, b) => a - b)[Math.round(share * (lags.length - 1))] ?? 0)
+    process.stdout.write(`replay in place of ${tookMs} ms, lag of ${lags.length} live pages: ${least} to ${most}, median ${median} ms\n`)
+    expect(tookMs).toBeGreaterThan(20_000)
+    // Three seconds of replay, and what a loaded machine takes to read on at another place.
+    expect(median).toBeLessThan(5_000)
+    expect(most).toBeLessThan(9_000)
+  })
+
   it('survives kill -9 of its worker: each page once, then live work', { timeout: 120_000 }, async () => {
     const worker = await liveGroup()
     const begun = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'k', '--rate', '8')

@@ -23,6 +23,8 @@ export interface ReplayFigures {
   readonly liveRecords: number
   readonly replayed: Readonly<Record<string, number>>
   readonly deadLetters: number
+  /** Of live pages, from their message to their record, in seconds. */
+  readonly liveLag: { readonly median: number; readonly most: number }
   /** As Kafka's own console consumer counts them. */
   readonly recordsByKafka: number
 }
@@ -97,9 +99,20 @@ export async function countReplays(options: ReplayOracleOptions): Promise<{ viol
       liveRecords: records.filter(({ replayId }) => replayId === null).length,
       replayed,
       deadLetters: letters.length,
+      liveLag: lagOf(records),
       recordsByKafka,
     },
   }
+}
+
+/** The pages of before are there at once; those that flow are extracted by the second version. */
+function lagOf(records: readonly RecordEnvelope[]): ReplayFigures['liveLag'] {
+  const lags = records
+    .filter(({ replayId, extractorVersion }) => replayId === null && extractorVersion === 2)
+    .map(({ extractedAt, fetchedAt }) => extractedAt - fetchedAt)
+    .sort((a, b) => a - b)
+  const at = (index: number): number => Math.round((lags[Math.max(0, index)] ?? 0) / 100) / 10
+  return { median: at(lags.length >> 1), most: at(lags.length - 1) }
 }
 
 function expect(violations: string[], { what, times, least, most }: { what: string; times: number; least: number; most: number }): void {

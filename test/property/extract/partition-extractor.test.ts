@@ -24,6 +24,10 @@ class Partition {
   readonly #size: number
   readonly #batch: number
   extractor: PartitionExtractor | undefined
+  /** Short: live work and a replay take turns after each transaction. */
+  turnMs = 3_000
+  /** Offsets that were committed, in order. */
+  readonly offsets: bigint[] = []
   #delivery = 0
 
   constructor(size: number, batch: number, fates: readonly Fate[]) {
@@ -37,7 +41,7 @@ class Partition {
       assigned: { topic: 'html', partition: 0, epoch: 1 },
       group: 'g',
       port: this.#port(),
-      limits: { ...DEFAULT_LIMITS, maxPages: 7, maxGatherMs: 2 },
+      limits: { ...DEFAULT_LIMITS, maxPages: 7, maxGatherMs: 2, replayTurnMs: this.turnMs },
       clock: { ...systemClock, sleep: async (_ms, signal) => signal?.throwIfAborted() },
       observer: silentObserver,
     })
@@ -54,6 +58,7 @@ class Partition {
       isReplayClosed: () => false,
       isReplayCancelled: (replayId) => replayId === this.cancelled,
       replayOrder: () => (this.order?.replayId === this.cancelled ? undefined : this.order),
+      replayRate: () => undefined,
       replayDone: () => undefined,
       readFrom: (offset) => this.#deliver(offset),
       process: async (message, replayId) => {
@@ -77,6 +82,7 @@ class Partition {
     this.records.push(...messages.map(({ key }) => String(key)))
     this.offset = offset
     this.metadata = metadata
+    this.offsets.push(offset)
     if (fate === 'commits-and-fails') throw new MillraceError('KAFKA_TRANSACTION_FAILED', 'who knows')
   }
 
@@ -209,6 +215,59 @@ describe('a partition of the extract stage', () => {
       ),
       { numRuns: 60 },
     )
+  })
+
+  it('gives live pages that wait their turn while it replays, and loses no page of either', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 20, max: 80 }),
+        fc.integer({ min: 1, max: 10 }),
+        fc.integer({ min: 1, max: 20 }),
+        fates,
+        async (size, waiting, batch, told) => {
+          const partition = new Partition(size, batch, told)
+          partition.turnMs = 0
+          const resumeAt = BigInt(size - waiting)
+          partition.offset = 0n
+          partition.metadata = encodeMetadata({
+            ...freshMetadata(0n),
+            replay: { replayId: 'r', phase: 'replaying', until: resumeAt, resumeAt, totals: NO_TOTALS },
+          })
+          const extractor = partition.start()
+          const isThrough = () => partition.offset === BigInt(size) && decodeMetadata(partition.metadata)?.replay?.phase === 'done'
+          await eventually(isThrough, { what: 'the end of the log and of the replay', everyMs: 1 })
+          extractor.drain()
+          await extractor.finished
+          const live = partition.records.filter((key) => !key.startsWith('r/'))
+          expect(live).toEqual(expected(size).filter((key) => Number(key) >= Number(resumeAt)))
+          expect(partition.records.filter((key) => key.startsWith('r/'))).toEqual(expected(Number(resumeAt)).map((key) => `r/${key}`))
+          expect(decodeMetadata(partition.metadata)?.totals.extractors.e?.records ?? 0).toBe(live.length)
+          // What waited when the replay was to give way did not wait for its end.
+          const toLive = partition.offsets.findIndex((offset) => offset > resumeAt)
+          const atEnd = partition.records.lastIndexOf(`r/${expected(Number(resumeAt)).at(-1)}`)
+          const [firstLive = ''] = live
+          if (told.length === 0 && live.length > 0 && Number(resumeAt) > 30)
+            expect([toLive >= 0, partition.records.indexOf(firstLive) < atEnd]).toEqual([true, true])
+        },
+      ),
+      { numRuns: 80 },
+    )
+  })
+
+  it('ends a replay that is called off in a turn of live work where that stands', async () => {
+    const partition = new Partition(100, 5, [])
+    partition.offset = 60n
+    partition.metadata = encodeMetadata({
+      ...freshMetadata(0n),
+      replay: { replayId: 'r', phase: 'live', until: 50n, resumeAt: 10n, totals: NO_TOTALS },
+    })
+    partition.cancelled = 'r'
+    const extractor = partition.start()
+    await eventually(() => partition.offset === 100n, { what: 'the end of the log', everyMs: 1 })
+    extractor.drain()
+    await extractor.finished
+    expect(partition.records).toEqual(expected(100).filter((key) => Number(key) >= 60))
+    expect(decodeMetadata(partition.metadata)?.replay?.phase).toBe('done')
   })
 
   it('goes back to live work when its replay is called off, and does not begin it again', async () => {

@@ -11,7 +11,7 @@ const metadata: fc.Arbitrary<OffsetMetadata> = fc.record({
   replay: fc.option(
     fc.record({
       replayId: fc.uuid(),
-      phase: fc.constantFrom('replaying' as const, 'done' as const),
+      phase: fc.constantFrom('replaying' as const, 'live' as const, 'done' as const),
       until: offset,
       resumeAt: offset,
       totals,
@@ -39,6 +39,7 @@ describe('the metadata of an extract offset', () => {
       'x1:{"s":"1"}',
       'x1:{"s":"1","n":0,"t":{"a":[1]}}',
       'x1:{"s":"1","n":0,"t":{},"r":[]}',
+      'x1:{"s":"1","n":0,"t":{},"r":["r",3,"5","9",[0,0,0,0]]}',
     ]) {
       expect(decodeMetadata(text)).toBeUndefined()
     }
