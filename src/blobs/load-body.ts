@@ -19,6 +19,18 @@ export type LoadedBody =
 export async function loadBody(page: Page, blobs: BlobReader | undefined): Promise<LoadedBody> {
   const { bodyRef } = page
   if (bodyRef === null || page.body.length > 0) return { ok: true, page }
+  const loaded = await loadBlob(bodyRef, blobs)
+  if (!loaded.ok) return loaded
+  if (loaded.body.length === 0) return broken(`the blob ${bodyRef} is empty; the page says ${page.bodyLength} decoded bytes`)
+  return { ok: true, page: { ...page, body: loaded.body } }
+}
+
+export type LoadedBlob =
+  | { readonly ok: true; readonly body: Buffer }
+  | { readonly ok: false; readonly code: ErrorCode; readonly detail: string }
+
+/** The bytes under a reference that a page holds. Errors: as of the store. */
+export async function loadBlob(bodyRef: string, blobs: BlobReader | undefined): Promise<LoadedBlob> {
   if (blobs === undefined) {
     return {
       ok: false,
@@ -35,11 +47,10 @@ export async function loadBody(page: Page, blobs: BlobReader | undefined): Promi
     throw error
   }
   if (body === undefined) return { ok: false, code: 'BLOB_MISSING', detail: `the blob ${bodyRef} is not in the blob store` }
-  if (body.length === 0) return broken(`the blob ${bodyRef} is empty; the page says ${page.bodyLength} decoded bytes`)
-  return { ok: true, page: { ...page, body } }
+  return { ok: true, body }
 }
 
-function broken(detail: string): LoadedBody {
+function broken(detail: string): Extract<LoadedBlob, { readonly ok: false }> {
   return { ok: false, code: 'BLOB_BROKEN', detail }
 }
 

@@ -27,10 +27,13 @@ export type NotRequeued =
   | 'original-gone'
   /** It would not fit the topic. */
   | 'too-large'
+  /** Its body was to lie in the blob store, and does not. */
+  | 'body-missing'
 
 export type Requeue =
   | { readonly kind: 'task'; readonly message: OutgoingMessage; readonly task: UrlTask }
-  | { readonly kind: 'page'; readonly message: OutgoingMessage }
+  /** `bodyRef`: where its body lies, if not in the message. */
+  | { readonly kind: 'page'; readonly message: OutgoingMessage; readonly bodyRef: string | null }
   | { readonly kind: 'not'; readonly reason: NotRequeued; readonly detail: string }
 
 export interface RequeueParts {
@@ -111,8 +114,9 @@ function taskAgain(found: FoundDeadLetter, value: Buffer | null, parts: RequeueP
 
 function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, parts: RequeueParts): Requeue {
   const { codec, layout, topics, now } = parts
+  let bodyRef: string | null
   try {
-    codec.decode('Page', value)
+    bodyRef = codec.decode('Page', value).bodyRef
   } catch (error) {
     if (isMillraceError(error) && error.disposition === 'dead-letter') return not('unreadable', errorText(error))
     throw error
@@ -122,6 +126,7 @@ function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, p
   const count = layout().partitionsOf(topics.html)
   return {
     kind: 'page',
+    bodyRef,
     message: {
       topic: topics.html,
       partition: message.key === null ? message.partition % count : partitionFor(message.key, count),

@@ -1,3 +1,4 @@
+import { loadBlob } from '../blobs/load-body.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import type { OutgoingMessage } from '../kafka/message.ts'
 import { createPartitionTransactions, type PartitionTransactions } from '../kafka/transactional.ts'
@@ -186,7 +187,21 @@ class PartitionResolving {
       const { task } = requeue
       return { letter, message, task, example: { ...about, becomes: 'task', taskId: task.taskId } }
     }
+    const missing = requeue.bodyRef === null ? undefined : await this.#touch(requeue.bodyRef)
+    if (missing !== undefined) return { letter, example: { ...about, becomes: 'left', reason: 'body-missing', detail: missing } }
     return { letter, message, example: { ...about, becomes: 'page' }, ...(whole === undefined ? {} : { whole }) }
+  }
+
+  /**
+   * A page names its body anew, so the blob is written anew before: else collection, which goes by age, may take it from under the page.
+   * Shape: why the page is of no use without it; undefined: it is there. Errors: as of the store.
+   */
+  async #touch(bodyRef: string): Promise<string | undefined> {
+    const store = await this.#runtime.blobs()
+    const loaded = await loadBlob(bodyRef, store)
+    if (!loaded.ok) return loaded.detail
+    if (this.#options.execute) await store?.put(bodyRef, loaded.body)
+    return undefined
   }
 
   async #commit(transactions: PartitionTransactions, chunk: readonly Step[]): Promise<void> {
