@@ -1,7 +1,9 @@
 import { readLog } from '../kafka/log-reader.ts'
+import type { KafkaMessage } from '../kafka/message.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { decodeTask } from '../message/decode-task.ts'
+import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
 import { LANES } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
@@ -26,6 +28,9 @@ export type CrawlState =
  * Knows when a crawl has ended: every accepted task has a final outcome, then frontier and extract have committed past what was then
  * the end of html, and then no task was accepted meanwhile. The end of html is its high watermark: the last stable offset would hide
  * pages behind an open transaction.
+ *
+ * A store that has lost its data has forgotten what it had accepted, and tasks that wait would be counted again only when they are read.
+ * That is seen by the count, which never falls else: from then on the crawl has not ended while a task of it lies on a topic.
  */
 export class CrawlEnd {
   readonly #runtime: Runtime
@@ -37,6 +42,8 @@ export class CrawlEnd {
   #unchangedSinceMono = 0
   #seen = ''
   #last = { accepted: 0, final: 0 }
+  #mostAccepted = 0
+  #hasForgotten = false
 
   constructor(runtime: Runtime, options: { crawlId?: string; maxWaitMs: number; extractGroups?: readonly string[] }) {
     this.#runtime = runtime
@@ -64,11 +71,17 @@ export class CrawlEnd {
   async #look(): Promise<CrawlState> {
     const { accepted, final } = await this.#counts()
     this.#last = { accepted, final }
+    if (this.#crawlId !== undefined && accepted < this.#mostAccepted) this.#hasForgotten = true
+    this.#mostAccepted = Math.max(this.#mostAccepted, accepted)
     const running = { kind: 'running', accepted, final } as const
     if (accepted > final) {
       this.#htmlEnd = undefined
       const waiting = await this.#onlyLater(accepted, final)
       return waiting === undefined ? running : { kind: 'waiting', tasks: waiting }
+    }
+    if (this.#hasForgotten && (await this.#isQueued())) {
+      this.#htmlEnd = undefined
+      return running
     }
     this.#htmlEnd ??= await this.#runtime.admin.endOffsets(this.#runtime.topics.html, 'read_uncommitted')
     if (!(await this.#readersArePast(this.#htmlEnd))) return running
@@ -80,8 +93,12 @@ export class CrawlEnd {
 
   /** Tasks of the crawl, or messages of the lanes and delay topics, that are taken and finished. */
   async #counts(): Promise<{ accepted: number; final: number }> {
-    const { topics, groups, admin } = this.#runtime
     if (this.#crawlId !== undefined) return (await this.#runtime.state()).crawlCounts(this.#crawlId)
+    return this.#topicCounts()
+  }
+
+  async #topicCounts(): Promise<{ accepted: number; final: number }> {
+    const { topics, groups, admin } = this.#runtime
     const lanes = LANES.map((lane) => topics.urls[lane])
     const lags = [
       ...(await admin.lag(groups.fetch, lanes)),
@@ -93,6 +110,18 @@ export class CrawlEnd {
     const accepted = lags.reduce((sum, { low, end }) => sum + end - low, 0n)
     const open = lags.reduce((sum, { lag }) => sum + lag, 0n)
     return { accepted: Number(accepted), final: Number(accepted - open) }
+  }
+
+  /** A task of the crawl lies on a lane or a delay topic, and is not known to be finished. */
+  async #isQueued(): Promise<boolean> {
+    const { accepted, final } = await this.#topicCounts()
+    if (accepted === final) return false
+    const { topics, groups } = this.#runtime
+    const lanes = LANES.map((lane) => topics.urls[lane])
+    const delays = topics.delays.map(({ topic }) => topic)
+    for await (const _ of queuedTasks(this.#runtime, groups.fetch, lanes, this.#crawlId)) return true
+    for await (const _ of queuedTasks(this.#runtime, groups.delay, delays, this.#crawlId)) return true
+    return false
   }
 
   async #readersArePast(end: ReadonlyMap<number, bigint>): Promise<boolean> {
@@ -130,9 +159,24 @@ const QUIET_MS = 3_000
 
 /** Tasks that wait in the delay topics, of one crawl or of all; the newest copy of each. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED. */
 export async function delayedTasks(runtime: Runtime, crawlId: string | undefined): Promise<DelayedTask[]> {
-  const { admin, topics, groups, codec, client, clock } = runtime
-  const names = topics.delays.map(({ topic }) => topic)
-  const lags = await admin.lag(groups.delay, names)
+  const names = runtime.topics.delays.map(({ topic }) => topic)
+  const found = new Map<string, DelayedTask>()
+  for await (const { task, headers } of queuedTasks(runtime, runtime.groups.delay, names, crawlId)) {
+    const { taskId, url } = task
+    const dueAt = Number(headerValue(headers, HEADER.dueMs) ?? 0)
+    found.set(taskId, { taskId, crawlId: task.crawlId, url, dueAt, reason: headerValue(headers, HEADER.reason) ?? '' })
+  }
+  return [...found.values()]
+}
+
+/** What a group has not committed yet, of one crawl or of all, some of which may be finished. */
+async function* queuedTasks(
+  { admin, codec, client, clock }: Runtime,
+  group: string,
+  names: readonly string[],
+  crawlId: string | undefined,
+): AsyncGenerator<{ readonly task: UrlTask; readonly headers: KafkaMessage['headers'] }> {
+  const lags = await admin.lag(group, names)
   const from = new Map(
     names.map(
       (topic) =>
@@ -140,27 +184,22 @@ export async function delayedTasks(runtime: Runtime, crawlId: string | undefined
     ),
   )
   const until = new Map(lags.map((lag) => [partitionId(lag.topic, lag.partition), lag.end]))
-  const found = new Map<string, DelayedTask>()
   for await (const event of readLog({ client, clock, from, until })) {
     if (event.kind !== 'batch') continue
     await codec.ensureSchemas(event.messages.map(({ value }) => value))
     for (const { value, headers } of event.messages) {
-      try {
-        const task = decodeTask(codec, value)
-        if (crawlId !== undefined && task.crawlId !== crawlId) continue
-        const dueAt = Number(headerValue(headers, HEADER.dueMs) ?? 0)
-        found.set(task.taskId, {
-          taskId: task.taskId,
-          crawlId: task.crawlId,
-          url: task.url,
-          dueAt,
-          reason: headerValue(headers, HEADER.reason) ?? '',
-        })
-      } catch (error) {
-        // No task: the delay stage makes a dead letter of it.
-        if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error
-      }
+      const task = readTask(codec, value)
+      if (task !== undefined && (crawlId === undefined || task.crawlId === crawlId)) yield { task, headers }
     }
   }
-  return [...found.values()]
+}
+
+/** Undefined where it is no task: its stage makes a dead letter of it. */
+function readTask(codec: Runtime['codec'], value: KafkaMessage['value']): UrlTask | undefined {
+  try {
+    return decodeTask(codec, value)
+  } catch (error) {
+    if (isMillraceError(error) && error.disposition === 'dead-letter') return undefined
+    throw error
+  }
 }

@@ -24,6 +24,8 @@ export interface SpillerOptions {
 
 /** Surplus comes back so many times faster than the turns of its crawl. */
 const SURPLUS_HEADROOM = 3
+/** Tasks of a site come back so many times faster than it was seen to be asked, as far as its pace allows. */
+const SEEN_HEADROOM = 2
 /** Starts per second until they were measured: what comes back too soon leaves once more, what comes too late leaves places empty. */
 const UNKNOWN_STARTS = 1_000
 
@@ -143,7 +145,7 @@ export class Spiller {
       // each has a clock of its own. On one clock they would pile up, and the site would get a trickle for long after it is back.
       clock: isClosure(reason) ? closureClockOf(first, clock.now() + atLeastMs) : clockOf(first),
       localWaitMs,
-      intervalMs: intervalMs * Math.max(1, site?.crawlCount ?? 1),
+      intervalMs: this.#spacingMs(first) * Math.max(1, site?.crawlCount ?? 1),
     })
   }
 
@@ -193,10 +195,18 @@ export class Spiller {
 
   /** Between two starts of the site: as its pace allows, or as it was seen where that is longer. */
   #intervalMs(queued: QueuedTask): number {
+    return Math.max(this.#paceMs(queued), this.#options.scheduler.site(queued.key)?.observedIntervalMs ?? 0)
+  }
+
+  /** Between two of its tasks that come back. Where more time was seen than its pace takes, places may have been short here, and soon are not. */
+  #spacingMs(queued: QueuedTask): number {
+    return Math.max(this.#paceMs(queued), (this.#options.scheduler.site(queued.key)?.observedIntervalMs ?? 0) / SEEN_HEADROOM)
+  }
+
+  #paceMs(queued: QueuedTask): number {
     const { ratePerSecond, crawlDelayMs, concurrency } = this.#options.paceOf(queued.target)
     const allowed = Math.max(1_000 / ratePerSecond, crawlDelayMs / concurrency)
-    const site = this.#options.scheduler.site(queued.key)
-    return Math.max(allowed, site?.paceIntervalMs ?? 0, site?.observedIntervalMs ?? 0)
+    return Math.max(allowed, this.#options.scheduler.site(queued.key)?.paceIntervalMs ?? 0)
   }
 }
 

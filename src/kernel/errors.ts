@@ -12,8 +12,8 @@
  */
 export type Disposition = 'retry' | 'dead-letter' | 'skip' | 'stop'
 
-/** Exit codes of the command line: 1 failed, 2 usage or configuration, 3 done in part, 4 a dependency is unreachable. */
-export type ExitCode = 1 | 2 | 3 | 4
+/** Exit codes of an error: 1 failed, 2 usage or configuration, 4 a dependency is unreachable. 3, done in part, is what a command says of its work. */
+export type ExitCode = 1 | 2 | 4
 
 interface CatalogueEntry {
   readonly disposition: Disposition
@@ -90,7 +90,6 @@ export const ERRORS = {
   BLOB_STORE_UNKNOWN: entry('dead-letter', 1, 'Set `blobs.url` as the fetch workers have it.'),
   // fetching
   FETCH_FAILED: entry('retry', 1, 'See the reason of the outcome.'),
-  FETCH_ADDRESS_REFUSED: entry('skip', 3, 'The address is not public; allow it with `fetch.allowAddresses`.'),
   // everything else
   TIMEOUT: entry('retry', 1, 'It took longer than its limit.'),
   ABORTED: entry('stop', 1, 'The work was stopped.'),

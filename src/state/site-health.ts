@@ -10,6 +10,9 @@ import type { AnswerReport, FailureKind, HealthRules, KnownHealth } from './stat
  * is asked one by one slows us down by itself. Each good answer gives a part of a step back. Answers to requests that started before
  * the last cut say nothing about the pace after it.
  *
+ * A site that asked for patience (429, 503 with a back-off) is tried with one request at a time behind it, until one that started after
+ * that was answered well.
+ *
  * Breaker: answers that do not come, one after the other, open it. Open, nothing starts; each opening is twice as long as the one
  * before. Then it is half open: one request at a time, and its answer closes it, or opens it again.
  */
@@ -33,6 +36,8 @@ export interface SiteHealth {
   openForMs: number
   /** First failure since the last answer. */
   failingSince: number | undefined
+  /** When the site last asked for patience, and has not answered well since; undefined: it did not. */
+  triedSince: number | undefined
 }
 
 export function newSiteHealth(): SiteHealth {
@@ -48,6 +53,7 @@ export function newSiteHealth(): SiteHealth {
     openUntil: 0,
     openForMs: 0,
     failingSince: undefined,
+    triedSince: undefined,
   }
 }
 
@@ -81,6 +87,8 @@ export interface AnsweredRequest {
 /** Learns from an answer, or from its absence. */
 export function learn(health: SiteHealth, report: AnswerReport, request: AnsweredRequest, rules: HealthRules): HealthChange {
   if (report.kind === 'none') return 'none'
+  if (report.kind === 'overload' && report.backOffMs !== undefined) health.triedSince = request.now
+  else if (report.kind === 'success' && request.startedAt >= (health.triedSince ?? 0)) health.triedSince = undefined
   const broke = report.failure === undefined ? close(health) : strain(health, report.failure, request, rules)
   if (broke !== 'none' || !rules.isAdaptive) return broke
   if (report.kind === 'overload') return cut(health, request, true) ? 'slowed' : 'none'
@@ -153,8 +161,8 @@ function isSlow(health: SiteHealth, latencyMs: number | undefined): boolean {
 }
 
 /** True where the answers ask for less than the policy, or for nothing at all. */
-export function isStrained({ allowed, rateFactor, trips }: SiteHealth): boolean {
-  return allowed !== undefined || rateFactor < 1 || trips > 0
+export function isStrained({ allowed, rateFactor, trips, triedSince }: SiteHealth): boolean {
+  return allowed !== undefined || rateFactor < 1 || trips > 0 || triedSince !== undefined
 }
 
 export interface PaceInForce {
@@ -166,12 +174,12 @@ export interface PaceInForce {
 
 /** The pace of the policy as far as the site bears it. Never above the policy. */
 export function paceInForce(health: SiteHealth, policy: PaceInForce): PaceInForce {
-  const { rateFactor, trips } = health
+  const { rateFactor, trips, triedSince } = health
   const allowed = Math.floor(Math.min(policy.concurrency, health.allowed ?? policy.concurrency) + 1e-9)
   return {
     ratePerSecond: policy.ratePerSecond * rateFactor,
     burst: rateFactor < 1 ? 1 : policy.burst,
-    concurrency: trips > 0 ? 1 : Math.max(1, allowed),
+    concurrency: trips > 0 || triedSince !== undefined ? 1 : Math.max(1, allowed),
     crawlDelayMs: policy.crawlDelayMs / rateFactor,
   }
 }

@@ -426,14 +426,35 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         await harness.elapse(wait.waitMs)
         const lease = leaseOf(await store.acquire(ask([pace(A)], { owner: reused })))
         await harness.elapse(2)
-        expect(waitOf(await store.acquire(ask([pace(A)])))).toMatchObject({ waitMs: 1, reason: 'rate' })
-        await harness.elapse(2)
+        const gap = waitOf(await store.acquire(ask([pace(A, { ratePerSecond: 20 })])))
+        expect(gap.reason).toBe('rate')
+        await harness.elapse(gap.waitMs)
         leaseOf(await store.acquire(ask([pace(A)])))
         await store.release(lease, [{ key: A, crawlDelayMs: 0 }])
         leaseOf(await store.acquire(ask([pace(B)], { owner: elsewhere })))
         await harness.elapse(2)
         expect(waitOf(await store.acquire(ask([pace(B)]))).reason).toBe('concurrency')
         expect(OWNER.host).toBe(hostIdentity())
+      })
+
+      it('C138: tries a site that asked for patience with one request at a time, until one is answered well', async () => {
+        const wide = ask([pace(A, { concurrency: 4 })])
+        const early = leaseOf(await store.acquire(wide))
+        await harness.elapse(2)
+        const busy = leaseOf(await store.acquire(wide))
+        const good = { kind: 'success', rules: RULES } as const
+        await store.release(busy, [{ key: A, crawlDelayMs: 0 }], { kind: 'overload', backOffMs: 60, isAsked: true, rules: RULES })
+        // It was asked before, and says nothing of how the site is now.
+        await store.release(early, [{ key: A, crawlDelayMs: 0 }], good)
+        await harness.elapse(70)
+        const probe = leaseOf(await store.acquire(wide))
+        await harness.elapse(2)
+        expect(waitOf(await store.acquire(wide)).reason).toBe('concurrency')
+        await store.release(probe, [{ key: A, crawlDelayMs: 0 }], good)
+        await harness.elapse(2)
+        leaseOf(await store.acquire(wide))
+        await harness.elapse(2)
+        leaseOf(await store.acquire(wide))
       })
 
       it('keeps the whole gap from when the holder of a lease was found gone: its request may have left just before', async () => {

@@ -36,6 +36,7 @@ type StoredHealth = readonly [
   openUntil: number,
   openForMs: number,
   failingSince: number | null,
+  triedSince: number | null,
 ]
 type StoredLease = readonly [id: string, until: number, forMs: number, crawlDelayMs: number, counts: 0 | 1, owner: number]
 type StoredOwner = readonly [workerId: string, host: string, pid: number, pidStartedAt: string]
@@ -74,11 +75,13 @@ export function encodePace(pace: KeyPace, time: BootTime): Json {
 
 /** Shape: null for a site of which nothing is known. */
 function encodeHealth(health: SiteHealth): StoredHealth | null {
-  const { allowed, rateFactor, baselineMs, recentMs, samples, cutAt, strain, trips, openUntil, openForMs, failingSince } = health
+  const { allowed, rateFactor, baselineMs, recentMs, samples, cutAt, strain, trips, openUntil, openForMs, failingSince, triedSince } =
+    health
   if (samples === 0 && strain === 0 && failingSince === undefined && !isStrained(health)) return null
   // A hundredth of a ms is exact enough for a mean, and short.
   const [baseline, recent] = [Math.round(baselineMs * 100) / 100, Math.round(recentMs * 100) / 100]
-  return [allowed ?? null, rateFactor, baseline, recent, samples, cutAt, strain, trips, openUntil, openForMs, failingSince ?? null]
+  const times = [openUntil, openForMs, failingSince ?? null, triedSince ?? null] as const
+  return [allowed ?? null, rateFactor, baseline, recent, samples, cutAt, strain, trips, ...times]
 }
 
 export function decodePace(stored: StoredPace, time: BootTime): KeyPace {
@@ -108,7 +111,7 @@ export function decodePace(stored: StoredPace, time: BootTime): KeyPace {
 /** Shape: paces of an older release have none. */
 function decodeHealth(stored: StoredHealth | null | undefined, boot: number, time: BootTime): SiteHealth {
   if (stored === null || stored === undefined) return newSiteHealth()
-  const [allowed, rateFactor, baselineMs, recentMs, samples, cutAt, strain, trips, openUntil, openForMs, failingSince] = stored
+  const [allowed, rateFactor, baselineMs, recentMs, samples, cutAt, strain, trips, openUntil, openForMs, failingSince, triedSince] = stored
   return {
     allowed: allowed ?? undefined,
     rateFactor,
@@ -121,5 +124,6 @@ function decodeHealth(stored: StoredHealth | null | undefined, boot: number, tim
     openUntil: openForMs === 0 ? 0 : time.until([boot, openUntil, openForMs]),
     openForMs,
     failingSince: failingSince === null ? undefined : time.at(boot, failingSince),
+    triedSince: typeof triedSince === 'number' ? time.at(boot, triedSince) : undefined,
   }
 }

@@ -88,7 +88,7 @@ describe('a fetch worker on a real site', () => {
     expect(worker.load).toEqual({ waiting: 0, inFlight: 0, sites: 0 })
   })
 
-  it('takes an answer that ended too early for none, whatever its status, and keeps the whole one that comes next', async () => {
+  it('C149: takes an answer that ended too early for none, whatever its status, and keeps the whole one that comes next', async () => {
     const exchange = new HttpClient({ resolve: { '*.example': '127.0.0.1' }, allowAddresses: ['127.0.0.0/8'], clock: systemClock })
     fixture.onClose(() => exchange.close())
     await fixture.fetchWorker(exchange, { paceOf: fastPace, retry: { maxAttempts: 3, firstDelayMs: 100, maxDelayMs: 500 } })
@@ -102,7 +102,7 @@ describe('a fetch worker on a real site', () => {
     ])
   })
 
-  it('asks no address that is not public, robots.txt included', async () => {
+  it('C186: asks no address that is not public, robots.txt included', async () => {
     const exchange = new HttpClient({ resolve: { '*.example': '127.0.0.1' }, allowAddresses: [], clock: systemClock })
     fixture.onClose(() => exchange.close())
     await fixture.fetchWorker(exchange, { robots: 'obey' })

@@ -71,7 +71,7 @@ describe('a fetch worker on a real broker', () => {
     expect(dead.every(({ headers }) => String(headers['millrace-stage']) === 'fetch')).toBe(true)
   })
 
-  it('follows redirects hop by hop, ends at the hop limit, and hands a hop to another domain on as a task of its own', async () => {
+  it('C049: follows redirects hop by hop, ends at the hop limit, and hands a hop to another domain on as a task of its own', async () => {
     fixture = await FetchFixture.open()
     const exchange = fakeExchange(({ url }) => {
       if (url.pathname === '/a') return { status: 302, headers: { location: 'b' } }

@@ -18,7 +18,7 @@ function heapBytes(): number {
 }
 
 describe('records that wait', () => {
-  it('do not keep the pages that they were taken from', () => {
+  it('C180: do not keep the pages that they were taken from', () => {
     const definition = 'name: book\nversion: 1\nkey: title\nfields: { title: h1 }\n'
     const runner = createPageRunner([{ kind: 'declarative', file: 'x.yaml', text: definition }], envelopeText)
     const held: RunResult[] = []

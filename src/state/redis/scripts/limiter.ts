@@ -30,6 +30,7 @@ local function moveBack(pace, ms)
   if pace.le then pace.le = pace.le - ms end
   pace.h.ou, pace.h.cut = pace.h.ou - ms, pace.h.cut - ms
   if pace.h.fs >= 0 then pace.h.fs = math.max(0, pace.h.fs - ms) end
+  if pace.h.ts >= 0 then pace.h.ts = math.max(0, pace.h.ts - ms) end
   for _, lease in ipairs(pace.ls) do
     lease[2] = lease[2] - ms
     if lease[9] then lease[9] = lease[9] - ms end
@@ -41,6 +42,7 @@ local function load(key)
   if not raw then return {d = 0, at = 0, r = 1, b = 1, c = 1, du = 0, bo = 0, ba = 0, h = newHealth(), ls = {}} end
   local pace = cmsgpack.unpack(raw)
   pace.h = pace.h or newHealth()
+  pace.h.ts = pace.h.ts or -1
   if pace.sv and pace.sv > now then moveBack(pace, pace.sv - now) end
   local alive = {}
   for _, lease in ipairs(pace.ls) do
@@ -173,6 +175,7 @@ export const RELEASE = `${RULES}
 local report = {kind = ARGV[2], failure = ARGV[3], latency = tonumber(ARGV[4]), adaptive = tonumber(ARGV[8]),
   failures = tonumber(ARGV[9]), first = tonumber(ARGV[10]), most = tonumber(ARGV[11])}
 local backOff, isAsked, sentLate = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+report.backsOff = backOff ~= nil
 local answer = {}
 for i = 1, #KEYS do
   local pace = load(KEYS[i])

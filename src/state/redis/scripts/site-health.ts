@@ -3,7 +3,7 @@
  * defines `now`.
  *
  * Fields of a health: a allowed (-1: as the policy), f rate factor, bl slow mean, rc quick mean, n samples, cut last cut, st strain, t
- * trips, ou open until, of open for, fs failing since (-1: it answers).
+ * trips, ou open until, of open for, fs failing since (-1: it answers), ts tried since (-1: it is not).
  */
 export const HEALTH_RULES = `
 local WEIGHTS = {connect = 1, timeout = 1, server = 0.25}
@@ -12,14 +12,14 @@ local SAMPLES_BEFORE_CUT, SLOW_SAMPLES, QUICK_SAMPLES = 16, 256, 8
 local MOST_OF_MEAN, DOUBLED, LEAST_RISE_MS = 4, 1.75, 50
 
 local function newHealth()
-  return {a = -1, f = 1, bl = 0, rc = 0, n = 0, cut = 0, st = 0, t = 0, ou = 0, of = 0, fs = -1}
+  return {a = -1, f = 1, bl = 0, rc = 0, n = 0, cut = 0, st = 0, t = 0, ou = 0, of = 0, fs = -1, ts = -1}
 end
 
 local function inForce(health, rate, burst, concurrency, delay)
   local allowed = concurrency
   if health.a >= 0 then allowed = math.min(allowed, health.a) end
   allowed = math.max(1, math.floor(allowed + 1e-9))
-  if health.t > 0 then allowed = 1 end
+  if health.t > 0 or health.ts >= 0 then allowed = 1 end
   if health.f < 1 then burst = 1 end
   return rate * health.f, burst, allowed, delay / health.f
 end
@@ -84,6 +84,8 @@ end
 
 local function learn(health, report, startedAt, concurrency)
   if report.kind == 'none' then return 'none' end
+  if report.kind == 'overload' and report.backsOff then health.ts = now
+  elseif report.kind == 'success' and startedAt >= health.ts then health.ts = -1 end
   local broke
   if report.failure == '' then broke = closeBreaker(health) else broke = strain(health, report.failure, startedAt, report) end
   if broke ~= 'none' or report.adaptive ~= 1 then return broke end

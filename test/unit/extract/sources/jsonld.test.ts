@@ -48,7 +48,7 @@ describe('JSON-LD blocks', () => {
     expect(parseJsonLd(['{"@type":"A","d":"two\nlines\t!"}']).nodes[0]).toEqual({ '@type': 'A', d: 'two\nlines\t!' })
   })
 
-  it('pollute nothing (salesforce/tough-cookie#282)', () => {
+  it('C196: pollute nothing (salesforce/tough-cookie#282)', () => {
     const { nodes } = parseJsonLd([
       '{"__proto__":{"polluted":1},"constructor":{"prototype":{"p2":1}},"@type":"A"}',
       '{"\\u005f_proto__":{"p3":1},"@type":"B"}',

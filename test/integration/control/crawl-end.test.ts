@@ -1,0 +1,32 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { CrawlEnd } from '../../../src/control/crawl-end.ts'
+import { uuidV7 } from '../../../src/message/ids.ts'
+import { newUrlTask } from '../../../src/message/url-task.ts'
+import { Deployment } from '../../support/deployment.ts'
+
+describe('the end of a crawl whose store has lost its data', () => {
+  let deployment: Deployment
+  afterEach(() => deployment.close())
+
+  it('has not come while a task of it lies on a topic, and is not put off by tasks of others', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const [state, publisher] = [await runtime.state(), await runtime.publisher()]
+      const task = (crawlId: string) =>
+        newUrlTask({ url: 'http://a.example/', taskId: uuidV7(runtime.clock), crawlId, lane: 'normal', enqueuedAt: runtime.clock.now() })
+      const tasks = [task('queued'), task('queued')]
+      await publisher.publish(tasks)
+      for (const { crawlId, taskId } of [...tasks, task('done')]) await state.accept(crawlId ?? '', [taskId])
+      const queued = new CrawlEnd(runtime, { crawlId: 'queued', maxWaitMs: 600_000 })
+      const done = new CrawlEnd(runtime, { crawlId: 'done', maxWaitMs: 600_000 })
+      expect(await queued.check()).toEqual({ kind: 'running', accepted: 2, final: 0 })
+      expect(await done.check()).toEqual({ kind: 'running', accepted: 1, final: 0 })
+      for (const crawlId of ['queued', 'done']) await state.forgetCrawl(crawlId)
+      expect(await queued.check()).toEqual({ kind: 'running', accepted: 0, final: 0 })
+      expect(await done.check()).toEqual({ kind: 'ended' })
+      // What is read again is counted again.
+      await state.finalise('queued', [tasks[0]?.taskId ?? ''])
+      expect(await queued.check()).toEqual({ kind: 'running', accepted: 1, final: 1 })
+    })
+  })
+})
