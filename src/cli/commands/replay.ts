@@ -23,7 +23,10 @@ export const replayCommand: CommandDefinition = (contextOf) => {
       await replayPreview(contextOf(running), flags)
     })
   scoped(command.command('run').description('do it: in place, or beside live work in a shadow'))
-    .option('--in-place', 'rewind the group itself: live members do it at once, a stopped group when it starts')
+    .option(
+      '--in-place',
+      'rewind the group itself: live members do it at once (new pages have a turn every 3 s), a stopped group when it starts',
+    )
     .option('--shadow', 'a group of its own, records to a topic of their own; does the work now')
     .option('--out <topic>', 'topic for the records of a shadow replay')
     .option('--rate <n>', 'most pages per second that are replayed')

@@ -91,7 +91,7 @@ describe('values of a schema', () => {
       'field f[1].g: is null; expected an integer of 32 bits',
     ],
     [{ type: 'map', values: 'string' }, JSON.parse('{"__proto__": "x"}'), 'field f.__proto__: is a name that is not taken as a key'],
-  ])('that do not fit %j are refused by name: %s', (type, value, problem) => {
+  ])('that do not fit %j are refused by name (C173): %s', (type, value, problem) => {
     let error: unknown
     try {
       one(type).encode({ f: value })
@@ -103,6 +103,17 @@ describe('values of a schema', () => {
 
   it('with a field that the schema does not have are refused, not cut', () => {
     expect(() => one('int').encode({ f: 1, g: 2 })).toThrow('field g: is no field of n.s.R')
+  })
+
+  it('are no schema where a default is not of the first branch, and refused where they are missing without one (C167)', () => {
+    expect(() => record([{ name: 'b', type: ['string', 'null'], default: null }])).toThrow(/"?b"?.*default|default.*"?b"?/i)
+    expect(() => record([{ name: 'b', type: ['null', 'string'] }]).encode({})).toThrow('field b: is missing')
+    expect(roundTrip(record([{ name: 'b', type: ['null', 'string'], default: null }]), {})).toEqual({ b: null })
+  })
+
+  it('lose digits in a float and in nothing else (C173)', () => {
+    expect(roundTrip(one('float'), { f: 0.1 })).toEqual({ f: 0.10000000149011612 })
+    expect(roundTrip(one('double'), { f: 0.1 })).toEqual({ f: 0.1 })
   })
 
   it('may leave out what has a default', () => {
