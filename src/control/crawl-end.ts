@@ -6,6 +6,7 @@ import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
 import { LANES } from '../message/topics.ts'
+import { isReplaying } from './live-lag.ts'
 import type { Runtime } from './runtime.ts'
 
 /** A task in a delay topic. */
@@ -128,6 +129,8 @@ export class CrawlEnd {
     const { topics, groups, admin } = this.#runtime
     for (const group of [groups.frontier, ...this.#extractGroups]) {
       const lags = await admin.lag(group, [topics.html])
+      // Its offset may stand at the end while live pages have their turn.
+      if (lags.some(isReplaying)) return false
       for (const { partition, committed, low } of lags) {
         const target = end.get(partition) ?? 0n
         // A partition without messages needs no commit.

@@ -2,6 +2,7 @@ import type { FetchView } from '../fetch/fetch-view.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import type { GaugeReading, GaugeSource } from '../kernel/gauges.ts'
 import { LANES } from '../message/topics.ts'
+import { liveLag } from './live-lag.ts'
 import type { Runtime } from './runtime.ts'
 
 /** A scrape more often than this gets the lag of before: it costs requests to the broker. */
@@ -35,7 +36,7 @@ export function lagGauges(runtime: Runtime, group: string, topics: readonly stri
 }
 
 async function readLag({ admin, clock }: Runtime, group: string, topics: readonly string[]): Promise<readonly GaugeReading[]> {
-  const lags = await admin.lag(group, topics)
+  const lags = liveLag(await admin.lag(group, topics))
   const byTopic = new Map<string, number>(topics.map((topic) => [topic, 0]))
   for (const { topic, lag } of lags) byTopic.set(topic, (byTopic.get(topic) ?? 0) + Number(lag))
   const oldest = await Promise.all(

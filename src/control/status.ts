@@ -7,6 +7,7 @@ import { LANES } from '../message/topics.ts'
 import { siteOverride } from '../politeness/policy.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { extractGroupsOf, groupTotals } from './extract-totals.ts'
+import { liveLag } from './live-lag.ts'
 import type { Runtime } from './runtime.ts'
 import { stallsOf } from './stalls.ts'
 import { askWorkers } from './worker-socket.ts'
@@ -88,7 +89,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
   for (const reader of readers) {
     const present = reader.topics.filter((topic) => existing.has(topic))
     if (present.length === 0) continue
-    const lags = await admin.lag(reader.group, present)
+    const lags = liveLag(await admin.lag(reader.group, present))
     const ages = await Promise.all(lags.map((lag) => oldestAge(runtime, lag)))
     const rows = lags.map((lag, index) =>
       partitionStatus(reader.group, lag, ages[index] ?? null, extractGroups.includes(reader.group) || reader.group === groups.frontier),

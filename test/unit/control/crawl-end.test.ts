@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { CrawlEnd } from '../../../src/control/crawl-end.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
+import { encodeMetadata, freshMetadata, NO_TOTALS, type ReplayPhase } from '../../../src/extract/offset-metadata.ts'
 import { type ErrorCode, MillraceError } from '../../../src/kernel/errors.ts'
 import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 /** A crawl whose counts the store tells, and whose readers have nothing to read. */
-function rig(counts: () => { accepted: number; final: number }) {
+function rig(counts: () => { accepted: number; final: number }, lags: () => readonly unknown[] = () => []) {
   const seen = recordingObserver()
   const away: { code?: ErrorCode } = {}
   const answer = async <T>(value: T): Promise<T> => {
@@ -19,7 +20,7 @@ function rig(counts: () => { accepted: number; final: number }) {
     topics: { html: 'html' },
     groups: { frontier: 'frontier', extract: () => 'extract' },
     config: { 'extract.groups': {} },
-    admin: { endOffsets: () => answer(new Map()), lag: () => answer([]) },
+    admin: { endOffsets: () => answer(new Map()), lag: () => answer(lags()) },
     state: async () => ({ crawlCounts: () => answer(counts()) }),
   } as unknown as Runtime
   return { end: new CrawlEnd(runtime, { crawlId: 'c', maxWaitMs: 0 }), away, seen }
@@ -48,6 +49,27 @@ describe('the end of a crawl', () => {
       expect(await end.check()).toEqual({ kind: 'ended' })
     },
   )
+
+  it('has not come while a replay in place has work left, though live work has read all', async () => {
+    let phase: ReplayPhase = 'live'
+    const { end } = rig(
+      () => ({ accepted: 2, final: 2 }),
+      () => [
+        {
+          partition: 0,
+          committed: 100n,
+          low: 0n,
+          metadata: encodeMetadata({
+            ...freshMetadata(0n),
+            replay: { replayId: 'r', phase, until: 90n, resumeAt: 10n, totals: NO_TOTALS },
+          }),
+        },
+      ],
+    )
+    expect(await end.check()).toEqual({ kind: 'running', accepted: 2, final: 2 })
+    phase = 'done'
+    expect(await end.check()).toEqual({ kind: 'ended' })
+  })
 
   it('is not waited for where the store is broken', async () => {
     const { end, away } = rig(() => ({ accepted: 1, final: 0 }))
