@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { errorText } from '../kernel/errors.ts'
 import { loadCode } from './code/code-extractor.ts'
 import { type FromProcess, MEMORY_SIGNAL, type ToProcess } from './extraction-protocol.ts'
-import { createPageRunner, type PageRunner } from './page-runner.ts'
+import { createPageRunner, type PageJob, type PageRunner, type RunResult } from './page-runner.ts'
 
 /**
  * Entry of an extraction process. It ends when its parent closes the channel, and not by signals meant for the whole group: a page
@@ -47,6 +47,18 @@ function watch(maxRssBytes: number): void {
   new Worker(text, { eval: true, execArgv: [], workerData, resourceLimits: { maxOldGenerationSizeMb: 16 } }).unref()
 }
 
+/** Works a page. Each result is told as soon as it is there, but for the last one, which is given back: one message less for a page. */
+function runAll(job: PageJob): RunResult | undefined {
+  let last: RunResult | undefined
+  let count = 0
+  runner?.run(job, (result) => {
+    count += 1
+    if (count === job.extractors.length) last = result
+    else answer({ kind: 'result', result })
+  })
+  return last
+}
+
 function obey(message: ToProcess): void {
   switch (message.kind) {
     case 'describe':
@@ -60,8 +72,7 @@ function obey(message: ToProcess): void {
       return
     case 'run':
       answer({ kind: 'begun' })
-      runner?.run(message.job, (result) => answer({ kind: 'result', result }))
-      answer({ kind: 'done' })
+      answer({ kind: 'done', last: runAll(message.job) })
       return
   }
 }

@@ -109,7 +109,10 @@ export class ExtractionProcess {
         else if (message.kind === 'result') {
           arm()
           onResult(message.result)
-        } else if (message.kind === 'done') resolve(undefined)
+        } else if (message.kind === 'done') {
+          if (message.last !== undefined) onResult(message.last)
+          resolve(undefined)
+        }
         // A runner that can't even begin is no matter of one page: the next process will tell.
         else this.kill({ reason: 'crash', detail: message.kind === 'unusable' ? message.message : `it answered ${message.kind}` })
       }

@@ -7,7 +7,7 @@ export type ToProcess =
   | { readonly kind: 'load'; readonly sources: readonly ExtractorSource[]; readonly envelopeText: string; readonly extraBytes: number }
   | { readonly kind: 'run'; readonly job: PageJob }
 
-/** What it answers. After `run`: `begun`, one `result` per extractor as each is done, then `done`. */
+/** What it answers. After `run`: `begun`, one `result` per extractor as each is done, then `done` with the last of them. */
 export type FromProcess =
   | { readonly kind: 'described'; readonly description: CodeDescription }
   | { readonly kind: 'ready' }
@@ -16,7 +16,7 @@ export type FromProcess =
   /** It has the page: what ends the process from here on may be the page's fault. */
   | { readonly kind: 'begun' }
   | { readonly kind: 'result'; readonly result: RunResult }
-  | { readonly kind: 'done' }
+  | { readonly kind: 'done'; readonly last: RunResult | undefined }
 
 /** Ends the process when it uses more memory than it may; nobody else sends it. */
 export const MEMORY_SIGNAL = 'SIGUSR2'

@@ -40,8 +40,10 @@ export interface PartitionPort {
 export interface PartitionLimits {
   /** Pages per transaction. */
   readonly maxPages: number
-  /** How long a transaction gathers, and how long pages without output wait for their commit. */
+  /** How long pages without output wait for their commit. */
   readonly maxGatherMs: number
+  /** How long records wait for the pages behind them, while there are any: a transaction costs as much as a good many records. */
+  readonly maxBusyGatherMs: number
   /** Pages in work at the same time. */
   readonly pagesAhead: number
   /** Bytes and pages that wait before reading pauses. */
@@ -54,6 +56,7 @@ export interface PartitionLimits {
 export const DEFAULT_LIMITS: PartitionLimits = {
   maxPages: 64,
   maxGatherMs: 500,
+  maxBusyGatherMs: 2_500,
   pagesAhead: 4,
   maxWaitingBytes: 16 * 1024 * 1024,
   maxWaitingPages: 256,
@@ -263,20 +266,21 @@ export class PartitionExtractor {
   }
 
   /**
-   * Pages for one transaction: it closes when no further page waits, at `maxPages` or after `maxGatherMs`. Pages without output are
-   * gathered on, so that a log nobody matches costs two commits a second and not one per page.
+   * Pages for one transaction: with output it closes when no further page waits, at `maxPages` or after `maxBusyGatherMs`. Pages without
+   * output are gathered for `maxGatherMs`, so that a log nobody matches costs two commits a second and not one per page.
    */
   async #gather(): Promise<ProcessedPage[]> {
     const { limits, clock } = this.#options
     const pages: ProcessedPage[] = []
     let hasOutput = false
-    let closesMono = 0
+    let begunMono = 0
     for (;;) {
-      const leftMs = pages.length === 0 ? undefined : closesMono - clock.mono()
+      const waitsMs = hasOutput ? limits.maxBusyGatherMs : limits.maxGatherMs
+      const leftMs = pages.length === 0 ? undefined : begunMono + waitsMs - clock.mono()
       if (leftMs !== undefined && leftMs <= 0) break
       const page = await this.#queue.next(leftMs === undefined ? undefined : { ms: leftMs, clock })
       if (page === undefined) break
-      if (pages.length === 0) closesMono = clock.mono() + limits.maxGatherMs
+      if (pages.length === 0) begunMono = clock.mono()
       pages.push(page)
       hasOutput ||= page.messages.length > 0
       if (hasOutput && (pages.length >= limits.maxPages || this.#queue.isDry)) break

@@ -24,9 +24,9 @@ export function benchPages(count = 20, bytes = 61_000): BenchPage[] {
   })
 }
 
-/** Which page an address of the bench site has. Shape: `/NUMBER`. */
+/** Which page an address of the bench site has. Shape: `/NUMBER`, and a query that says nothing. */
 export function pageIndex(path: string, count: number): number {
-  return Number(path.slice(1)) % count
+  return Number.parseInt(path.slice(1), 10) % count
 }
 
 function pageText(seed: number, bytes: number): string {

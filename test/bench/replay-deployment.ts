@@ -24,7 +24,10 @@ const POLL_MS = 200
 
 export interface ExtractRound {
   readonly pages: number
+  /** Of all processes of the stage. */
   readonly cpuSeconds: number
+  /** Of those of them that parse. */
+  readonly parsingCpuSeconds: number
   readonly seconds: number
   readonly brokerCpuSeconds: number
   readonly samples: readonly MemorySample[]
@@ -111,14 +114,16 @@ export class ReplayDeployment {
   /** From the warm pages on until almost all are worked; the rest are the tail in which partitions run dry. */
   async #measure(groupId: string, programs: readonly Program[]): Promise<ExtractRound> {
     const samples: MemorySample[] = []
-    const reading = (atLeast: number): Promise<{ pages: number; cpu: number; broker: number; at: number }> =>
+    const reading = (atLeast: number): Promise<{ pages: number; cpu: number; parsing: number; broker: number; at: number }> =>
       until(
         `${atLeast} of ${this.pageCount} pages`,
         async () => {
           for (const program of programs) program.assertRunning()
           const pages = this.pageCount - (await this.#lag(groupId))
           const processes = programs.flatMap(({ pid }) => processTree(pid))
-          const usage = { pages, cpu: sum(processes.map(cpuSeconds)), broker: cpuSeconds(this.#broker.pid), at: performance.now() }
+          const cpu = sum(processes.map(cpuSeconds))
+          const parsing = cpu - sum(programs.map(({ pid }) => cpuSeconds(pid)))
+          const usage = { pages, cpu, parsing, broker: cpuSeconds(this.#broker.pid), at: performance.now() }
           samples.push({ pages, residentMiB: sum(processes.map(residentMiB)) })
           return pages < atLeast ? undefined : usage
         },
@@ -131,6 +136,7 @@ export class ReplayDeployment {
     return {
       pages: last.pages - first.pages,
       cpuSeconds: last.cpu - first.cpu,
+      parsingCpuSeconds: last.parsing - first.parsing,
       seconds: (last.at - first.at) / 1_000,
       brokerCpuSeconds: last.broker - first.broker,
       samples: samples.filter(({ pages }) => pages >= first.pages),

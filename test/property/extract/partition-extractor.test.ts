@@ -41,7 +41,7 @@ class Partition {
       assigned: { topic: 'html', partition: 0, epoch: 1 },
       group: 'g',
       port: this.#port(),
-      limits: { ...DEFAULT_LIMITS, maxPages: 7, maxGatherMs: 2, replayTurnMs: this.turnMs },
+      limits: { ...DEFAULT_LIMITS, maxPages: 7, maxGatherMs: 2, maxBusyGatherMs: 4, replayTurnMs: this.turnMs },
       clock: { ...systemClock, sleep: async (_ms, signal) => signal?.throwIfAborted() },
       observer: silentObserver,
     })
