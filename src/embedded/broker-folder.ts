@@ -27,6 +27,7 @@ export interface BrokerFolder {
   readonly failure: string
   readonly data: string
   readonly properties: string
+  readonly fencingProperties: string
   readonly log: string
   readonly supervisorLog: string
 }
@@ -43,6 +44,7 @@ export function brokerFolder(dataDir: string): BrokerFolder {
     failure: join(path, 'failure.json'),
     data: join(path, 'data'),
     properties: join(path, 'server.properties'),
+    fencingProperties: join(path, 'fencing.properties'),
     log: join(path, 'broker.log'),
     supervisorLog: join(path, 'supervisor.log'),
   }

@@ -20,7 +20,7 @@ import { prepareLog } from './data-folder.ts'
 import { bootstrapSnapshot } from './format-template.ts'
 import { archivePath, dockerLaunch, javaLaunch, type LaunchSpec, writeLaunchSpec } from './launch-spec.ts'
 import { choosePort, isPortFree } from './ports.ts'
-import { brokerProperties, renderProperties } from './server-properties.ts'
+import { brokerProperties, fencingProperties, renderProperties } from './server-properties.ts'
 import { spawnSupervisor } from './supervisor-process.ts'
 
 const START_MS = 60_000
@@ -92,7 +92,9 @@ async function prepareCluster(
   const via: BrokerVia = runtime.kind
   const cluster: ClusterFile = { clusterId: identity.clusterId, directoryId: identity.directoryId, ...ports, via }
   writeClusterFile(folder, cluster)
-  writeFileAtomic(folder.properties, renderProperties(brokerProperties(cluster)))
+  const properties = brokerProperties(cluster)
+  writeFileAtomic(folder.properties, renderProperties(properties))
+  writeFileAtomic(folder.fencingProperties, renderProperties(fencingProperties(properties)))
   return cluster
 }
 

@@ -26,7 +26,8 @@ export function containerName(clusterId: string): string {
  * of the image could not write into a folder of ours.
  */
 export function dockerRunArgs(clusterId: string, ports: BrokerPorts): string[] {
-  const properties = { ...brokerProperties(ports, '0.0.0.0', '/var/lib/kafka/data') }
+  // Nobody fences it before it starts again: its session has to end soon, for the start waits for that.
+  const properties = { ...brokerProperties(ports, '0.0.0.0', '/var/lib/kafka/data'), 'broker.session.timeout.ms': '1000' }
   const environment = Object.entries(properties).flatMap(([name, value]) => ['--env', `${environmentName(name)}=${value}`])
   return [
     'run',

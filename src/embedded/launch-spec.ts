@@ -14,6 +14,8 @@ export interface LaunchSpec {
   readonly args: readonly string[]
   readonly clusterId: string
   readonly port: number
+  /** Arguments of the run that takes a killed broker out of service before it starts again (former-registration.ts); empty: none. */
+  readonly fencingArgs: readonly string[]
   /** Name of the container, which may outlive the client that is our child; empty for Java. */
   readonly container: string
   /** A class-data archive that this run writes when it ends, and where it belongs then; empty when there is one already. */
@@ -29,38 +31,46 @@ export function javaLaunch(options: { java: Java; jars: KafkaJars; clusterId: st
   const archive = archivePath(options.java, options.jars)
   const present = existsSync(archive)
   const written = present || !options.useArchive ? '' : temporaryBeside(archive)
-  const archiveArgs = !options.useArchive ? [] : present ? [`-XX:SharedArchiveFile=${archive}`] : [`-XX:ArchiveClassesAtExit=${written}`]
+  const readArgs = options.useArchive && present ? [`-XX:SharedArchiveFile=${archive}`] : []
+  const writeArgs = written === '' ? [] : [`-XX:ArchiveClassesAtExit=${written}`]
+  const program = (...own: string[]): string[] => [
+    '-Xms64m',
+    '-Xmx256m',
+    '-XX:+UseSerialGC',
+    '-XX:TieredStopAtLevel=1',
+    // A broker that has run out of memory answers nothing and holds its port: better it ends, and is started again.
+    '-XX:+ExitOnOutOfMemoryError',
+    '-XX:ErrorFile=java-crash.log',
+    '-XX:-CreateCoredumpOnCrash',
+    '-Xshare:auto',
+    ...readArgs,
+    '-Xlog:disable',
+    '-Xlog:all=error:stderr',
+    '-Djava.awt.headless=true',
+    '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
+    '-Dorg.slf4j.simpleLogger.showDateTime=true',
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
+    ...own,
+  ]
+  const classes = ['-cp', options.jars.jars.join(':'), 'kafka.Kafka']
   return {
     command: options.java.command,
-    args: [
-      '-Xms64m',
-      '-Xmx256m',
-      '-XX:+UseSerialGC',
-      '-XX:TieredStopAtLevel=1',
-      // A broker that has run out of memory answers nothing and holds its port: better it ends, and is started again.
-      '-XX:+ExitOnOutOfMemoryError',
-      '-XX:ErrorFile=java-crash.log',
-      '-XX:-CreateCoredumpOnCrash',
-      '-Xshare:auto',
-      ...archiveArgs,
-      '-Xlog:disable',
-      '-Xlog:all=error:stderr',
-      brokerMark(options.clusterId),
-      '-Djava.awt.headless=true',
-      '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn',
-      '-Dorg.slf4j.simpleLogger.showDateTime=true',
-      "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
-      '-cp',
-      options.jars.jars.join(':'),
-      'kafka.Kafka',
-      'server.properties',
-    ],
+    args: [...program(...writeArgs, brokerMark(options.clusterId)), ...classes, 'server.properties'],
     clusterId: options.clusterId,
     port: options.port,
+    fencingArgs: [...program(FENCING_LOG, fencingMark(options.clusterId)), ...classes, 'fencing.properties'],
     container: '',
     archiveWritten: written,
     archivePlace: written === '' ? '' : archive,
   }
+}
+
+/** What the fencing run is asked to say. */
+const FENCING_LOG = '-Dorg.slf4j.simpleLogger.log.org.apache.kafka.controller.ReplicationControlManager=info'
+
+/** As `brokerMark`, for the fencing run. */
+export function fencingMark(clusterId: string): string {
+  return `-Dmillrace.fencing=${clusterId}`
 }
 
 /** An argument by which the Java process of a cluster is found again when nothing says its pid any more. */
@@ -74,6 +84,7 @@ export function dockerLaunch(clusterId: string, ports: BrokerPorts): LaunchSpec 
     args: dockerRunArgs(clusterId, ports),
     clusterId,
     port: ports.port,
+    fencingArgs: [],
     container: containerName(clusterId),
     archiveWritten: '',
     archivePlace: '',
@@ -107,6 +118,7 @@ export function writeLaunchSpec(folder: BrokerFolder, spec: LaunchSpec): void {
 export function readLaunchSpec(folder: BrokerFolder): LaunchSpec {
   const file = readJsonFile(folder.launch)
   if (file.kind === 'value' && typeof file.value === 'object' && file.value !== null && 'command' in file.value)
-    return file.value as LaunchSpec
+    // Those of an older version have no such arguments.
+    return { ...(file.value as LaunchSpec), fencingArgs: (file.value as Partial<LaunchSpec>).fencingArgs ?? [] }
   throw new Error(`${folder.launch} is ${file.kind === 'missing' ? 'missing' : 'broken'}`)
 }

@@ -43,8 +43,8 @@ export function brokerProperties(ports: BrokerPorts, bindHost = '127.0.0.1', log
     'group.initial.rebalance.delay.ms': '0',
     'group.min.session.timeout.ms': '500',
 
-    // After a kill the controller takes the node back only when the session of its former self has ended.
-    'broker.session.timeout.ms': '1000',
+    // The broker is in service one heartbeat after its start. Its session is as long as Kafka's own default: one that a busy machine
+    // keeps from its heartbeats would lose the lead of its partitions, and with it what transactions are about to commit.
     'broker.heartbeat.interval.ms': '200',
     // A transaction whose producer died holds up every reader of committed messages.
     'transaction.abort.timed.out.transaction.cleanup.interval.ms': '500',
@@ -60,6 +60,21 @@ export function brokerProperties(ports: BrokerPorts, bindHost = '127.0.0.1', log
     'num.network.threads': '2',
     'num.io.threads': '4',
     'background.threads': '2',
+  }
+}
+
+/** Of the controller alone, for the moment in which it fences a broker that was killed (former-registration.ts). */
+export function fencingProperties(properties: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const { 'advertised.listeners': _, 'inter.broker.listener.name': __, listeners = '', ...shared } = properties
+  return {
+    ...shared,
+    'process.roles': 'controller',
+    listeners: listeners
+      .split(',')
+      .filter((listener) => listener.startsWith('CONTROLLER:'))
+      .join(','),
+    'broker.session.timeout.ms': '100',
+    'broker.heartbeat.interval.ms': '50',
   }
 }
 

@@ -17,6 +17,7 @@ import {
 import { probeBroker } from './broker-probe.ts'
 import { hasRoomToStart } from './disk-space.ts'
 import { type HeldLock, tryLock } from './file-lock.ts'
+import { endFormerRegistration, wasKilled } from './former-registration.ts'
 import { type LaunchSpec, placeArchive, readLaunchSpec } from './launch-spec.ts'
 import { liveLeases } from './leases.ts'
 import { runCommand } from './run-command.ts'
@@ -149,6 +150,7 @@ class Supervisor {
     this.#wake = new AbortController()
     this.#phase = 'starting'
     if (this.#spec.container !== '') await this.#removeContainer()
+    await this.#fence()
     const log = openSync(this.#folder.log, 'a')
     try {
       const child = spawn(this.#spec.command, [...this.#spec.args], { cwd: this.#folder.path, stdio: ['ignore', log, log] })
@@ -166,6 +168,15 @@ class Supervisor {
       closeSync(log)
     }
     this.#save()
+  }
+
+  /** A broker that was killed is out of service before it comes again. */
+  async #fence(): Promise<void> {
+    const { command, fencingArgs, clusterId } = this.#spec
+    const { data, path } = this.#folder
+    if (fencingArgs.length === 0 || !wasKilled(data)) return
+    const result = await endFormerRegistration({ command, args: fencingArgs, clusterId, cwd: path, clock: this.#clock })
+    if (result === 'failed') logLine('the killed broker could not be taken out of service before its start')
   }
 
   async #watch(): Promise<WatchEnd> {

@@ -64,9 +64,16 @@ export async function killRun(options: KillRunOptions): Promise<KillRunReport> {
     ],
   })
   const begun = performance.now()
+  let keepFolder = false
   try {
     const driver = new KillDriver(options, site, deployment)
     const { violations, figures } = await driver.run()
+    if (violations.length > 0) {
+      // Such a run may not come again: what it left is all there is to learn from.
+      keepFolder = true
+      driver.keepLogs()
+      violations.push(`kept: ${deployment.folder}`)
+    }
     return {
       seed: options.seed,
       kills: driver.kills.map(({ at, what }) => `${((at - begun) / 1000).toFixed(1)} s ${what}`),
@@ -76,7 +83,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRunReport> {
       seconds: Math.round((performance.now() - begun) / 1000),
     }
   } finally {
-    await deployment.close()
+    await deployment.close({ keepFolder })
     await site.stop()
   }
 }
@@ -90,6 +97,7 @@ class KillDriver {
   readonly #random: SeededRandom
   readonly #deadline: number
   readonly #programs = new Map<string, RunningCli>()
+  readonly #started: { name: string; running: RunningCli }[] = []
   #brokerKills = 0
   #brokerDownSince: number | undefined
   #seeded = false
@@ -130,6 +138,12 @@ class KillDriver {
     return { violations, figures: counted.figures }
   }
 
+  /** What the programs said, those that were killed included, in the folder of the deployment. */
+  keepLogs(): void {
+    for (const [index, { name, running }] of this.#started.entries())
+      this.#deployment.file(`${name}-${index + 1}.log`, running.stdout() + running.stderr())
+  }
+
   #startAll(): void {
     const names = this.#options.processes === 'run' ? ['run'] : ['fetch', 'extract', 'frontier', 'delay']
     for (const name of names) this.#start(name)
@@ -137,10 +151,9 @@ class KillDriver {
 
   #start(name: string): void {
     const extractors = ['--extractor', 'page.yaml', '--extractor', 'link.yaml']
-    this.#programs.set(
-      name,
-      this.#deployment.start([name, '--verbose', ...this.#runArguments(name), ...(takesExtractors(name) ? extractors : [])]),
-    )
+    const running = this.#deployment.start([name, '--verbose', ...this.#runArguments(name), ...(takesExtractors(name) ? extractors : [])])
+    this.#programs.set(name, running)
+    this.#started.push({ name, running })
   }
 
   /** As a user would: the same line again, or without the seeds once all have been taken. */
@@ -302,7 +315,7 @@ class KillDriver {
         { timeoutMs, everyMs: 100, what: 'the end of the crawl' },
       )
     } catch (error) {
-      for (const [name, { stdout, stderr }] of this.#programs) this.#deployment.file(`${name}.log`, stdout() + stderr())
+      this.keepLogs()
       const said = [...this.#programs].map(([name, { stdout, stderr }]) => `${name}: ${stdout()}${stderr().slice(-2_000)}`)
       throw new Error(
         `seed ${this.#options.seed}: ${String(error)}\nkills: ${this.kills.map(({ what }) => what).join(', ')}\ngave up: ${this.gaveUp.join(', ')}\n${said.join('\n')}`,

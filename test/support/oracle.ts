@@ -85,13 +85,15 @@ export async function countFromOutside(options: OracleOptions): Promise<{ violat
   }
   for (const { url } of wanted) if (!count.has(url)) violations.push(`no page of ${url}`)
 
-  const seen = new Set<string>()
-  for (const { value } of records) {
+  const seen = new Map<string, string>()
+  for (const { message, value } of records) {
+    const place = `${message.partition}:${message.offset} of ${new Date(message.timestamp).toISOString()}`
     const { source } = value
     const id = `${source.topic}/${source.partition}/${source.offset} ${value.extractor}:${value.extractorVersion} ${value.itemIndex}`
-    if (seen.has(id)) violations.push(`a second record ${id}`)
+    const first = seen.get(id)
+    if (first !== undefined) violations.push(`a second record ${id}: ${message.topic} ${first} and ${place}`)
     if (!expectedRecords.has(id)) violations.push(`a record ${id} that no page gives`)
-    seen.add(id)
+    seen.set(id, place)
   }
   for (const id of expectedRecords) if (!seen.has(id)) violations.push(`no record ${id}`)
 

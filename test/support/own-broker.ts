@@ -3,14 +3,16 @@ import { once } from 'node:events'
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { brokerFolder } from '../../src/embedded/broker-folder.ts'
+import { type BrokerFolder, brokerFolder } from '../../src/embedded/broker-folder.ts'
 import { probeBroker } from '../../src/embedded/broker-probe.ts'
 import { findRuntime } from '../../src/embedded/broker-runtime.ts'
 import { prepareLog } from '../../src/embedded/data-folder.ts'
 import { bootstrapSnapshot } from '../../src/embedded/format-template.ts'
-import { javaLaunch } from '../../src/embedded/launch-spec.ts'
+import { endFormerRegistration, wasKilled } from '../../src/embedded/former-registration.ts'
+import { javaLaunch, type LaunchSpec } from '../../src/embedded/launch-spec.ts'
 import { choosePort } from '../../src/embedded/ports.ts'
-import { brokerProperties, renderProperties } from '../../src/embedded/server-properties.ts'
+import { brokerProperties, fencingProperties, renderProperties } from '../../src/embedded/server-properties.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { brokerOptions, RecordingObserver } from './embedded.ts'
 import { eventually } from './eventually.ts'
 
@@ -25,19 +27,17 @@ export class OwnBroker {
   /** Where that proxy has to listen. */
   readonly proxyPort: number
   readonly #folder: string
-  readonly #command: string
-  readonly #args: readonly string[]
-  readonly #clusterId: string
+  readonly #data: string
+  readonly #launch: LaunchSpec
   #child: ChildProcess | undefined
 
-  private constructor(ports: { port: number; proxiedPort: number; proxyPort: number }, folder: string, launch: Launch) {
+  private constructor(ports: { port: number; proxiedPort: number; proxyPort: number }, folder: BrokerFolder, launch: LaunchSpec) {
     this.port = ports.port
     this.proxiedPort = ports.proxiedPort
     this.proxyPort = ports.proxyPort
-    this.#folder = folder
-    this.#command = launch.command
-    this.#args = launch.args
-    this.#clusterId = launch.clusterId
+    this.#folder = folder.path
+    this.#data = folder.data
+    this.#launch = launch
   }
 
   static async start(): Promise<OwnBroker> {
@@ -59,8 +59,9 @@ export class OwnBroker {
       'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT',
     }
     writeFileSync(folder.properties, renderProperties(properties))
-    const { command, args } = javaLaunch({ ...runtime, clusterId: identity.clusterId, port, useArchive: true })
-    const broker = new OwnBroker({ port, proxiedPort, proxyPort }, folder.path, { command, args, clusterId: identity.clusterId })
+    writeFileSync(folder.fencingProperties, renderProperties(fencingProperties(properties)))
+    const launch = javaLaunch({ ...runtime, clusterId: identity.clusterId, port, useArchive: true })
+    const broker = new OwnBroker({ port, proxiedPort, proxyPort }, folder, launch)
     await broker.start()
     return broker
   }
@@ -69,17 +70,28 @@ export class OwnBroker {
     return `127.0.0.1:${this.port}`
   }
 
-  /** Shape: resolves when it takes messages. */
-  async start(): Promise<void> {
+  /** Shape: resolves when its process runs; it may take a while until it answers. */
+  async launch(): Promise<ChildProcess> {
+    const { command, args, fencingArgs, clusterId } = this.#launch
+    // As its supervisor does with the embedded one.
+    if (wasKilled(this.#data)) {
+      await endFormerRegistration({ command, args: fencingArgs, clusterId, cwd: this.#folder, clock: systemClock })
+    }
     const log = openSync(join(this.#folder, 'broker.log'), 'a')
-    const child = spawn(this.#command, [...this.#args], { cwd: this.#folder, stdio: ['ignore', log, log] })
+    const child = spawn(command, [...args], { cwd: this.#folder, stdio: ['ignore', log, log] })
     closeSync(log)
     this.#child = child
     await once(child, 'spawn')
+    return child
+  }
+
+  /** Shape: resolves when it takes messages. */
+  async start(): Promise<void> {
+    const child = await this.launch()
     const answers = async (): Promise<boolean> => {
       if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the broker ended: see ${this.#folder}/broker.log`)
       const answer = await probeBroker('127.0.0.1', this.port, 1_000)
-      return answer?.registered === true && answer.clusterId === this.#clusterId
+      return answer?.registered === true && answer.clusterId === this.#launch.clusterId
     }
     await eventually(answers, { timeoutMs: 60_000, everyMs: 50, what: 'the broker' })
   }
@@ -107,10 +119,4 @@ export class OwnBroker {
     if (process.env.MILLRACE_TEST_KEEP === '1') process.stderr.write(`kept: ${this.#folder}\n`)
     else rmSync(join(this.#folder, '..'), { recursive: true, force: true })
   }
-}
-
-interface Launch {
-  readonly command: string
-  readonly args: readonly string[]
-  readonly clusterId: string
 }
