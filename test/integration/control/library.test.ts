@@ -57,6 +57,13 @@ describe('Millrace as a library', () => {
       expect: preview.hash,
     })
     expect(begun).toMatchObject({ replayId: 'r', start: 'stopped', status: { state: 'open', donePages: 0, pages: PAGES } })
+    // Asked for again under its name it is the same one, and nothing is set back.
+    const again = await millrace.replay.run({ mode: 'in-place', extractor: 'book:2', replayId: 'r' })
+    expect(again).toMatchObject({ start: 'stopped', plan: { pages: BigInt(PAGES) }, status: { state: 'open', donePages: 0 } })
+    await expect(millrace.replay.run({ mode: 'in-place', extractor: 'book:1', replayId: 'r' })).rejects.toMatchObject({
+      code: 'REPLAY_REFUSED',
+      message: expect.stringContaining('was begun as book version 2'),
+    })
     await expect(millrace.replay.run({ mode: 'in-place', extractor: 'book:2' })).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
     expect((await millrace.replay.list()).map(({ replayId, state }) => [replayId, state])).toEqual([['r', 'open']])
 
