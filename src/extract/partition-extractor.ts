@@ -276,7 +276,9 @@ export class PartitionExtractor {
     let begunMono = 0
     for (;;) {
       const waitsMs = hasOutput ? limits.maxBusyGatherMs : limits.maxGatherMs
-      const leftMs = pages.length === 0 ? undefined : begunMono + waitsMs - clock.mono()
+      // A turn of a replay ends with its transaction.
+      const closesMono = this.#isReplaying ? Math.min(begunMono + waitsMs, this.#turnEndsMono) : begunMono + waitsMs
+      const leftMs = pages.length === 0 ? undefined : closesMono - clock.mono()
       if (leftMs !== undefined && leftMs <= 0) break
       const page = await this.#queue.next(leftMs === undefined ? undefined : { ms: leftMs, clock })
       if (page === undefined) break
@@ -298,6 +300,10 @@ export class PartitionExtractor {
     await this.#options.port.transactions.commit(messages, this.#next, encodeMetadata(metadata))
     this.#metadata = metadata
     this.#committed = this.#next
+  }
+
+  get #isReplaying(): boolean {
+    return this.#metadata.replay?.phase === 'replaying'
   }
 
   /** Pages in work at the same time: of a replay with a cap half a second's worth, so that a turn does not wait for many of them. */
