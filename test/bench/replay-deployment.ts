@@ -37,6 +37,8 @@ export interface MemorySample {
   readonly pages: number
   /** All processes of the stage together. */
   readonly residentMiB: number
+  /** Those of them that parse. */
+  readonly parsingMiB: number
 }
 
 export interface ExtractRoundOptions {
@@ -124,7 +126,8 @@ export class ReplayDeployment {
           const cpu = sum(processes.map(cpuSeconds))
           const parsing = cpu - sum(programs.map(({ pid }) => cpuSeconds(pid)))
           const usage = { pages, cpu, parsing, broker: cpuSeconds(this.#broker.pid), at: performance.now() }
-          samples.push({ pages, residentMiB: sum(processes.map(residentMiB)) })
+          const resident = sum(processes.map(residentMiB))
+          samples.push({ pages, residentMiB: resident, parsingMiB: resident - sum(programs.map(({ pid }) => residentMiB(pid))) })
           return pages < atLeast ? undefined : usage
         },
         30_000 + this.pageCount * 100,

@@ -30,6 +30,16 @@ export async function replayMemory(broker: BenchBroker, { pages }: { pages: numb
           [`extract, ${engine.name}, both processes`, highest, perTenThousand],
         ],
       )
+      const at = (share: number): { residentMiB: number; parsingMiB: number } | undefined =>
+        samples.find((sample) => sample.pages >= share * pages)
+      const shares = [0.1, 0.25, 0.5, 0.75, 1]
+      printTable(
+        ['MiB', ...shares.map((share) => `at ${share * pages}`)],
+        [
+          ['both processes', ...shares.map((share) => at(share)?.residentMiB ?? Number.NaN)],
+          ['of it parsing', ...shares.map((share) => at(share)?.parsingMiB ?? Number.NaN)],
+        ],
+      )
       goals.push(
         { name: `G11 RSS beyond the bare loop, ${engine.name}, MiB`, value: highest - bare.residentMiB, target: { atMost: 100 } },
         { name: `G11 growth per 10,000 pages, ${engine.name}, MiB`, value: perTenThousand, target: { atMost: 1 } },
