@@ -44,18 +44,20 @@ export class ExtractionProcess {
   readonly #child: ChildProcess
   readonly #options: ProcessOptions
   readonly #ended: Promise<ProcessEnd>
-  #isEnded = false
+  #end: ProcessEnd | undefined
   #killedFor: ProcessEnd | undefined
   #lastOutput = ''
   #onMessage: (message: FromProcess) => void = () => undefined
+  #onEnd: (end: ProcessEnd) => void = () => undefined
 
   private constructor(options: ProcessOptions) {
     this.#options = options
     this.#child = forkChild(options)
     this.#ended = new Promise((resolve) => {
       const end = (end: ProcessEnd): void => {
-        this.#isEnded = true
-        resolve(this.#killedFor ?? end)
+        this.#end ??= this.#killedFor ?? end
+        resolve(this.#end)
+        this.#onEnd(this.#end)
       }
       this.#child.once('exit', (code, signal) => end(endOf(code, signal, this.#lastOutput)))
       this.#child.once('error', (error) => end({ reason: 'outside', detail: error.message }))
@@ -91,19 +93,28 @@ export class ExtractionProcess {
   }
 
   get isEnded(): boolean {
-    return this.#isEnded
+    return this.#end !== undefined
   }
 
-  /** Works one page. Shape: undefined when all extractors are done; else why the process ended before that. Never rejects. */
+  /**
+   * Works one page. Shape: undefined when all extractors are done; else why the process ended before that. Never rejects. It waits for
+   * the end of the process by a listener that goes with the page: a `then` on a promise that lasts keeps every page's records for ever.
+   */
   run(job: PageJob, onResult: (result: RunResult) => void): Promise<ProcessEnd | undefined> {
     const { clock, pageTimeoutMs } = this.#options
-    let disarm = (): void => undefined
-    const arm = (): void => {
-      disarm()
-      disarm = clock.timer(pageTimeoutMs, () => this.kill({ reason: 'timeout' }))
-    }
-    let begun = false
-    const done = new Promise<undefined>((resolve) => {
+    return new Promise((resolve) => {
+      let disarm = (): void => undefined
+      const arm = (): void => {
+        disarm()
+        disarm = clock.timer(pageTimeoutMs, () => this.kill({ reason: 'timeout' }))
+      }
+      const finish = (end: ProcessEnd | undefined): void => {
+        disarm()
+        this.#onMessage = () => undefined
+        this.#onEnd = () => undefined
+        resolve(end)
+      }
+      let begun = false
       this.#onMessage = (message) => {
         if (message.kind === 'begun') begun = true
         else if (message.kind === 'result') {
@@ -111,19 +122,19 @@ export class ExtractionProcess {
           onResult(message.result)
         } else if (message.kind === 'done') {
           if (message.last !== undefined) onResult(message.last)
-          resolve(undefined)
+          finish(undefined)
         }
         // A runner that can't even begin is no matter of one page: the next process will tell.
         else this.kill({ reason: 'crash', detail: message.kind === 'unusable' ? message.message : `it answered ${message.kind}` })
       }
-    })
-    arm()
-    this.#send({ kind: 'run', job })
-    // A process that ends before it has the page was ended by something that came earlier.
-    const ended = this.#ended.then((end): ProcessEnd => (end.reason === 'crash' && !begun ? { ...end, reason: 'outside' } : end))
-    return Promise.race([done, ended]).finally(() => {
-      disarm()
-      this.#onMessage = () => undefined
+      // A process that ends before it has the page was ended by something that came earlier.
+      this.#onEnd = (end) => finish(end.reason === 'crash' && !begun ? { ...end, reason: 'outside' } : end)
+      if (this.#end !== undefined) {
+        this.#onEnd(this.#end)
+        return
+      }
+      arm()
+      this.#send({ kind: 'run', job })
     })
   }
 
