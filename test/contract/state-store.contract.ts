@@ -457,6 +457,20 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         leaseOf(await store.acquire(wide))
       })
 
+      it('ends the lease of a process that is gone where the site was slowed down to fewer requests than its rule allows', async () => {
+        const gone = { ...ownProcess('dead'), pid: 4_194_303, pidStartedAt: '1' }
+        const wide = pace(A, { concurrency: 2, ratePerSecond: 5 })
+        const slowed = leaseOf(await store.acquire(ask([wide])))
+        await store.release(slowed, [{ key: A, crawlDelayMs: 0 }], { kind: 'overload', backOffMs: 20, rules: RULES })
+        await harness.elapse(250)
+        leaseOf(await store.acquire(ask([wide], { owner: gone })))
+        await harness.elapse(2)
+        const wait = waitOf(await store.acquire(ask([wide])))
+        expect(wait.reason).toBe('rate')
+        await harness.elapse(wait.waitMs)
+        leaseOf(await store.acquire(ask([wide])))
+      })
+
       it('keeps the whole gap from when the holder of a lease was found gone: its request may have left just before', async () => {
         const gone = { ...ownProcess('dead'), pid: 4_194_303, pidStartedAt: '1' }
         const slow = pace(A, { ratePerSecond: 5 })

@@ -14,6 +14,7 @@ import {
   type Wait,
   waitOf,
 } from '../limiter-rules.ts'
+import { paceInForce } from '../site-health.ts'
 import type {
   AnswerReport,
   KnownHealth,
@@ -135,7 +136,8 @@ export class LimiterSteps {
 
   /** Where all places are taken: ends the leases of processes of this host that are gone. Returns how many. */
   #endGone(pace: KeyPace, key: LimiterKey, asker: LeaseOwner, now: number): number {
-    if (pace.leases.length < key.concurrency) return 0
+    // As many as are allowed now: a site that was slowed down has fewer than its rule says.
+    if (pace.leases.length < paceInForce(pace.health, key).concurrency) return 0
     const isSelf = (owner: LeaseOwner): boolean => owner.pid === asker.pid && owner.pidStartedAt === asker.pidStartedAt
     const gone = new Set(pace.leases.filter(({ owner }) => owner.host === asker.host && !isSelf(owner) && this.#isGone(owner)))
     for (const lease of gone) endGoneLease(pace, lease, now)
