@@ -135,7 +135,7 @@ export class Spiller {
     if (first === undefined) return
     const { scheduler, endings, clock } = this.#options
     const site = scheduler.site(first.key)
-    const intervalMs = this.#intervalMs(first)
+    const intervalMs = this.#spacingMs(first)
     const wakeInMs = Math.max(atLeastMs, (site?.wakeAt ?? 0) - clock.mono())
     const waiting = site === undefined ? 0 : startsBefore(site, first)
     const localWaitMs = expectedWaitMs({ waiting, wakeInMs, intervalMs })
@@ -145,7 +145,7 @@ export class Spiller {
       // each has a clock of its own. On one clock they would pile up, and the site would get a trickle for long after it is back.
       clock: isClosure(reason) ? closureClockOf(first, clock.now() + atLeastMs) : clockOf(first),
       localWaitMs,
-      intervalMs: this.#spacingMs(first) * Math.max(1, site?.crawlCount ?? 1),
+      intervalMs: intervalMs * Math.max(1, site?.crawlCount ?? 1),
     })
   }
 
