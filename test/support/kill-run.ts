@@ -240,10 +240,12 @@ class KillDriver {
   }
 
   #killBroker(): void {
+    const wasUp = this.#brokerFile()?.phase === 'up'
     const pid = this.#brokerProcess('broker')
     if (!kill(pid)) return
     this.#brokerKills += 1
-    this.#brokerDownSince = performance.now()
+    // One that had not come back yet has been away since the kill before.
+    if (wasUp || this.#brokerDownSince === undefined) this.#brokerDownSince = performance.now()
     this.#record('broker', false)
   }
 
@@ -264,12 +266,12 @@ class KillDriver {
   }
 
   #brokerProcess(which: 'broker' | 'supervisor'): number | undefined {
+    return this.#brokerFile()?.[which]?.pid
+  }
+
+  #brokerFile(): { phase?: string; broker?: { pid?: number }; supervisor?: { pid?: number } } | undefined {
     try {
-      const file = JSON.parse(readFileSync(join(this.#deployment.dataDir, 'kafka', 'process.json'), 'utf8')) as Record<
-        string,
-        { pid?: number }
-      >
-      return file[which]?.pid
+      return JSON.parse(readFileSync(join(this.#deployment.dataDir, 'kafka', 'process.json'), 'utf8'))
     } catch (error) {
       // None runs at the moment.
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
