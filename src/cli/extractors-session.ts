@@ -21,12 +21,15 @@ export async function checkFiles(context: CommandContext, files: readonly string
         file,
         ok: result.ok,
         problems,
-        ...(result.ok ? { name: result.extractor.name, version: result.extractor.version } : {}),
+        ...(result.ok ? { name: result.extractor.name, version: result.extractor.version, parser: result.parser } : {}),
       })
       continue
     }
     for (const problem of problems) await context.out(problem)
-    if (result.ok) await context.out(`${file}: ${result.extractor.name} version ${result.extractor.version} is valid`)
+    if (!result.ok) continue
+    await context.out(`${file}: ${result.extractor.name} version ${result.extractor.version} is valid`)
+    const { name, reason } = result.parser
+    await context.out(`  parser: ${name}${reason === undefined ? '' : ` (${reason})`}`)
   }
   if (context.globals.json) await context.out(toJson(results))
 }

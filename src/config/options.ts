@@ -203,6 +203,11 @@ export const OPTIONS = {
   'extract.groups': { kind: 'groups', default: '', fileOnly: true, description: 'Further extract groups: name to extractor names.' },
   'extract.pageTimeout': { kind: 'duration', default: '10s', min: 10, description: 'Time limit per page and extractor.' },
   'extract.pageMemory': { kind: 'size', default: '256MiB', min: 16_777_216, description: 'Memory limit of an extraction thread.' },
+  'extract.parser': {
+    kind: ['auto', 'parse5', 'native'],
+    default: 'auto',
+    description: 'HTML parser. `auto`: the native one where domparser-rs is installed, for what it reads alike; `native`: it must be.',
+  },
   'extract.threads': { kind: 'integer', default: '1', min: 1, description: 'Extraction threads of a process.' },
   'blobs.url': {
     kind: 'string',

@@ -2,6 +2,7 @@ import { access, constants, mkdir, statfs } from 'node:fs/promises'
 import { configAdvice } from '../config/advice.ts'
 import type { Config } from '../config/options.ts'
 import { formatDuration, formatSize } from '../config/units.ts'
+import { NATIVE_PACKAGE, NATIVE_VERSION, nativeParser } from '../extract/native/native-parser.ts'
 import { kafkajsModules } from '../kafka/patches/kafkajs-modules.ts'
 import { KAFKAJS_VERSION } from '../kafka/patches/load-kafkajs.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -42,6 +43,7 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
   const { config } = options
   yield nodeVersion()
   yield kafkajsVersion()
+  yield htmlParser(config)
   for (const advice of configAdvice(config)) yield warn('configuration', advice, 'See `millrace config print`.')
   yield await dataFolder(config)
   let runtime: Runtime
@@ -83,6 +85,15 @@ function kafkajsVersion(): Finding {
         `kafkajs ${version} is installed, and ${KAFKAJS_VERSION} is needed`,
         `Run \`npm install kafkajs@${KAFKAJS_VERSION}\`.`,
       )
+}
+
+function htmlParser(config: Config): Finding {
+  const choice = config['extract.parser']
+  if (choice === 'parse5') return ok('HTML parser', 'parse5, as extract.parser says')
+  const native = nativeParser()
+  if (native.ok) return ok('HTML parser', `${NATIVE_PACKAGE} ${NATIVE_VERSION} for what it reads alike, parse5 for the rest`)
+  if (choice === 'auto') return ok('HTML parser', `parse5 (no native parser: ${native.reason})`)
+  return fail('HTML parser', `extract.parser is native: ${native.reason}`, `Run \`npm install ${NATIVE_PACKAGE}@${NATIVE_VERSION}\`.`)
 }
 
 async function dataFolder(config: Config): Promise<Finding> {

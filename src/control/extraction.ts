@@ -162,6 +162,7 @@ export async function createExtract(
     pageTimeoutMs: config['extract.pageTimeout'],
     pageMemoryBytes: config['extract.pageMemory'],
     domains: config['metrics.domains'],
+    parser: config['extract.parser'],
     ...(blobs === undefined ? {} : { blobs }),
     framing: ({ schema, topic }) => recordFraming(codec, schema, options.shadow?.recordsTopic ?? topic ?? topics.records),
     ...(options.onOutput === undefined ? {} : { onOutput: options.onOutput }),

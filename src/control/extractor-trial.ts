@@ -2,7 +2,7 @@ import type { Config } from '../config/options.ts'
 import { type CheckResult, checkExtractorFile } from '../extract/check.ts'
 import { type LoadedExtractor, loadExtractor } from '../extract/load-extractors.ts'
 import { compareRuns, type RunChanges } from '../extract/record-changes.ts'
-import { type PageRun, runOnPages, type TestReport, testExtractor } from '../extract/test-extractor.ts'
+import { type PageRun, runOnPages, type TestInput, type TestReport, testExtractor } from '../extract/test-extractor.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { readProblems } from '../message/compatibility.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
@@ -73,6 +73,10 @@ function envelope(): string {
   return envelopeText({ schemaStore: createSchemaStore() })
 }
 
-function limitsOf(config: Config): { readonly pageTimeoutMs: number; readonly pageMemoryBytes: number } {
-  return { pageTimeoutMs: config['extract.pageTimeout'], pageMemoryBytes: config['extract.pageMemory'] }
+function limitsOf(config: Config): Pick<TestInput, 'pageTimeoutMs' | 'pageMemoryBytes' | 'parser'> {
+  return {
+    pageTimeoutMs: config['extract.pageTimeout'],
+    pageMemoryBytes: config['extract.pageMemory'],
+    parser: config['extract.parser'],
+  }
 }

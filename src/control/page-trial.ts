@@ -44,6 +44,7 @@ export class PageTrial {
       threads: config['extract.threads'],
       pageTimeoutMs: config['extract.pageTimeout'],
       pageMemoryBytes: config['extract.pageMemory'],
+      parser: config['extract.parser'],
       framing: () => Buffer.alloc(0),
       ...(blobs === undefined ? {} : { blobs }),
       ...(onOutput === undefined ? {} : { onOutput }),

@@ -1,8 +1,9 @@
 import type { ErrorCode } from '../kernel/errors.ts'
 import { compileCondition } from './language/compile-condition.ts'
-import { type CompiledField, compileFields, type FieldReading, readFields } from './language/compile-field.ts'
-import { elementScopes, type FieldScope, pageScope } from './language/compile-source.ts'
+import { type CompiledField, compileFields, type FieldReading, type ParsedField, readFields } from './language/compile-field.ts'
+import { compileSource, elementScopes, pageScope } from './language/compile-source.ts'
 import type { ExtractorDefinition } from './language/definition.ts'
+import type { FieldScope, PageTree } from './language/field-scope.ts'
 import { compileSelector, type Selector } from './language/selector.ts'
 import type { PageView } from './page-view.ts'
 
@@ -25,7 +26,7 @@ export type Extracted =
 /** A declarative extractor ready to run: everything that can be done once is done. */
 export interface DeclarativeExtractor {
   readonly definition: ExtractorDefinition
-  readonly fields: readonly CompiledField[]
+  readonly fields: readonly ParsedField[]
   /** Scopes of its records on a page: one per element of `each`, or the page; none where its condition does not hold. */
   scopes(page: PageView): readonly FieldScope[]
   extract(page: PageView, canonicalUrl: string): Extracted
@@ -35,13 +36,13 @@ export interface DeclarativeExtractor {
 export function compileExtractor(definition: ExtractorDefinition): DeclarativeExtractor {
   const each = definition.each === undefined ? undefined : compileSelector(definition.each)
   const fields = compileFields(definition.fields)
-  const condition = definition.when === undefined ? undefined : compileCondition(definition.when)
+  const condition = definition.when === undefined ? undefined : compileCondition(definition.when, compileSource)
   const scopes = (page: PageView): readonly FieldScope[] => (condition?.holds(pageScope(page)) === false ? [] : scopesOf(each, page))
   return {
     definition,
     fields,
     scopes,
-    extract: (page, canonicalUrl) => extractAll(definition, fields, scopes(page), canonicalUrl),
+    extract: (page, canonicalUrl) => extractScopes(definition, fields, scopes(page), canonicalUrl),
   }
 }
 
@@ -50,10 +51,11 @@ function scopesOf(each: Selector | undefined, page: PageView): readonly FieldSco
   return each === undefined ? [whole] : elementScopes(whole, each.all(page.root))
 }
 
-function extractAll(
+/** All records of a page, or why there is none. */
+export function extractScopes<T extends PageTree>(
   definition: ExtractorDefinition,
-  fields: readonly CompiledField[],
-  scopes: readonly FieldScope[],
+  fields: readonly CompiledField<T>[],
+  scopes: readonly FieldScope<T>[],
   canonicalUrl: string,
 ): Extracted {
   const reading: FieldReading = { failure: undefined, invalid: [] }

@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads'
 import { errorText } from '../kernel/errors.ts'
 import { loadCode } from './code/code-extractor.ts'
 import { type FromProcess, MEMORY_SIGNAL, type ToProcess } from './extraction-protocol.ts'
+import { type NativeParse, nativeParser } from './native/native-parser.ts'
 import { createPageRunner, type PageJob, type PageRunner, type RunResult } from './page-runner.ts'
 
 /**
@@ -59,6 +60,11 @@ function runAll(job: PageJob): RunResult | undefined {
   return last
 }
 
+function parseNatively(): NativeParse | undefined {
+  const parser = nativeParser()
+  return parser.ok ? parser.parse : undefined
+}
+
 function obey(message: ToProcess): void {
   switch (message.kind) {
     case 'describe':
@@ -66,7 +72,7 @@ function obey(message: ToProcess): void {
       answer({ kind: 'described', description: loadCode(message.source.file, message.source.code).description })
       return
     case 'load':
-      runner = createPageRunner(message.sources, message.envelopeText)
+      runner = createPageRunner(message.sources, message.envelopeText, message.native ? parseNatively() : undefined)
       watch(process.memoryUsage.rss() + message.extraBytes)
       answer({ kind: 'ready' })
       return

@@ -20,6 +20,8 @@ export interface ProcessOptions {
   /** Of the heap; beyond it as much again may lie outside the heap. */
   readonly pageMemoryBytes: number
   readonly clock: Clock
+  /** It may use the native parser, if it has one; left out: it may not. */
+  readonly native?: boolean
   /** What extractors print. */
   readonly onOutput: (text: string) => void
 }
@@ -76,7 +78,9 @@ export class ExtractionProcess {
   static async start(sources: readonly ExtractorSource[], envelopeText: string, options: ProcessOptions): Promise<ExtractionProcess> {
     const started = new ExtractionProcess(options)
     const extraBytes = options.pageMemoryBytes + ROOM_BYTES
-    await started.#first({ kind: 'load', sources, envelopeText, extraBytes }, (message) => (message.kind === 'ready' ? true : undefined))
+    await started.#first({ kind: 'load', sources, envelopeText, extraBytes, native: options.native === true }, (message) =>
+      message.kind === 'ready' ? true : undefined,
+    )
     return started
   }
 

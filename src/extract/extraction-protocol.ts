@@ -4,7 +4,14 @@ import type { PageJob, RunResult } from './page-runner.ts'
 /** What the stage says to an extraction process. `describe` or `load` comes first and once. */
 export type ToProcess =
   | { readonly kind: 'describe'; readonly source: Extract<ExtractorSource, { kind: 'code' }> }
-  | { readonly kind: 'load'; readonly sources: readonly ExtractorSource[]; readonly envelopeText: string; readonly extraBytes: number }
+  | {
+      readonly kind: 'load'
+      readonly sources: readonly ExtractorSource[]
+      readonly envelopeText: string
+      readonly extraBytes: number
+      /** It may use the native parser, if it has one. */
+      readonly native: boolean
+    }
   | { readonly kind: 'run'; readonly job: PageJob }
 
 /** What it answers. After `run`: `begun`, one `result` per extractor as each is done, then `done` with the last of them. */

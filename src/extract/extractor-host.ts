@@ -10,6 +10,7 @@ import { singleObjectFrame } from '../message/framing.ts'
 import type { Page } from '../message/generated/types.ts'
 import { ExtractionProcess, type ProcessEnd } from './extraction-process.ts'
 import type { LoadedExtractor } from './load-extractors.ts'
+import { nativeParser } from './native/native-parser.ts'
 import type { ExtractedRecord, ExtractionJob, ExtractionResult, ExtractorSummary, PageExtraction } from './page-extraction.ts'
 import type { RunResult } from './page-runner.ts'
 import { YieldCounts } from './yield-counts.ts'
@@ -24,6 +25,8 @@ export interface ExtractorHostOptions {
   /** Limit of one extractor on one page. */
   readonly pageTimeoutMs: number
   readonly pageMemoryBytes: number
+  /** Left out: `auto`. */
+  readonly parser?: ParserChoice
   /** What stands before the bytes of a record: see `recordFraming`. Asked once per extractor, at its first record. */
   readonly framing?: (extractor: ExtractorSummary) => Buffer
   /** Where bodies lie that were too large for their message; left out: such pages fail. */
@@ -35,6 +38,9 @@ export interface ExtractorHostOptions {
   readonly clock: Clock
   readonly observer: Observer
 }
+
+/** auto: the native parser where it is installed and reads a page alike; native: the same, and it must be there. */
+export type ParserChoice = 'auto' | 'parse5' | 'native'
 
 interface Waiting {
   readonly job: ExtractionJob
@@ -57,6 +63,8 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   #processes: (ExtractionProcess | undefined)[] = []
   readonly #idle: number[] = []
   #working = 0
+  /** The native parser is there and may be used. */
+  #native = false
   #onQuiet: () => void = () => undefined
 
   constructor(options: ExtractorHostOptions) {
@@ -82,7 +90,12 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   }
 
   protected async onStart(signal: AbortSignal): Promise<void> {
-    const { threads } = this.#options
+    const { threads, parser } = this.#options
+    const native = nativeParser()
+    if (parser === 'native' && !native.ok) {
+      throw new MillraceError('CONFIG_INVALID', `extract.parser is native, and the native parser can't be used: ${native.reason}`)
+    }
+    this.#native = parser !== 'parse5' && native.ok
     this.releases.add('extraction processes', () => this.#end())
     this.#processes = await Promise.all(Array.from({ length: threads }, () => this.#start()))
     signal.throwIfAborted()
@@ -103,7 +116,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   async #start(): Promise<ExtractionProcess> {
     const { extractors, envelopeText, pageTimeoutMs, pageMemoryBytes, clock, onOutput = () => undefined } = this.#options
     const sources = extractors.map(({ source }) => source)
-    return await ExtractionProcess.start(sources, envelopeText, { pageTimeoutMs, pageMemoryBytes, clock, onOutput })
+    return await ExtractionProcess.start(sources, envelopeText, { pageTimeoutMs, pageMemoryBytes, clock, onOutput, native: this.#native })
   }
 
   #end(): void {
@@ -139,10 +152,14 @@ export class ExtractorHost extends BaseService implements PageExtraction {
     const job = { ...rest, page: loaded.page }
     const results = new Map<string, RunResult>()
     const repeated = new Set<string>()
+    const withoutNative = new Set<string>()
     const groups: (readonly string[])[] = [job.extractors]
     for (let names = groups.shift(); names !== undefined; names = groups.shift()) {
       const process = await this.#processOf(slot)
-      const end = await process.run({ ...job, extractors: names }, (result) => results.set(result.extractor, result))
+      const careful = names.every((name) => withoutNative.has(name))
+      const end = await process.run({ ...job, extractors: names, withoutNative: careful }, (result) =>
+        results.set(result.extractor, result),
+      )
       this.aborted.signal.throwIfAborted()
       const left = names.filter((name) => !results.has(name))
       if (end !== undefined) this.#replaced(end, job, left)
@@ -151,6 +168,10 @@ export class ExtractorHost extends BaseService implements PageExtraction {
       if (left.length > 1 && end !== undefined) groups.unshift(...left.map((name) => [name]))
       else if (end?.reason === 'outside' && !repeated.has(only)) {
         repeated.add(only)
+        groups.unshift([only])
+      } else if (end !== undefined && this.#mayBeNative(only) && !withoutNative.has(only)) {
+        // The default parser has the last word on every page.
+        withoutNative.add(only)
         groups.unshift([only])
       } else for (const name of left) results.set(name, this.#failure(name, end))
     }
@@ -186,6 +207,11 @@ export class ExtractorHost extends BaseService implements PageExtraction {
       partition,
       offset,
     })
+  }
+
+  /** Whether the native parser may have read the page for an extractor. */
+  #mayBeNative(name: string): boolean {
+    return this.#native && this.extractors.get(name)?.notNative === undefined
   }
 
   #framed(result: RunResult, page: Page): ExtractionResult {

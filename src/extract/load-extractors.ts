@@ -7,10 +7,11 @@ import { deriveSchema, embedSchema } from './derive-schema.ts'
 import { ExtractionProcess } from './extraction-process.ts'
 import type { ExtractorSource } from './extractor-source.ts'
 import { definitionSha256, sha256OfJson } from './language/canonical-definition.ts'
-import { type LinksDefinition, type MatchDefinition, pascalName } from './language/definition.ts'
+import { type ExtractorDefinition, type LinksDefinition, type MatchDefinition, pascalName } from './language/definition.ts'
 import { type ExtractorProblem, invalidExtractor } from './language/extractor-problem.ts'
 import { readDefinition } from './language/read-definition.ts'
 import { compileMatch, type MatchedPage } from './match.ts'
+import { compileNative } from './native/compile-native.ts'
 import type { ExtractorSummary } from './page-extraction.ts'
 
 /** An extractor as the rest of Millrace knows it. Its code, where it has some, is never run in this process. */
@@ -24,6 +25,8 @@ export interface LoadedExtractor extends ExtractorSummary {
   readonly links: LinksDefinition | undefined
   /** Fields of its data that no record may lack. */
   readonly requiredFields: readonly string[]
+  /** Why the native parser does not read pages for it; undefined: it does, where it is installed. */
+  readonly notNative: string | undefined
   readonly warnings: readonly ExtractorProblem[]
 }
 
@@ -77,6 +80,7 @@ export function loadDefinition(file: string, text: string, envelopeText: string)
     matches: compileMatch(name, match),
     links,
     requiredFields: definition.fields.filter(({ required }) => required).map(({ name: field }) => field),
+    notNative: notNativeOf(definition),
     warnings: problems,
   }
 }
@@ -105,8 +109,14 @@ async function loadModule(file: string, envelopeText: string): Promise<LoadedExt
     matches: compileMatch(name, match),
     links: undefined,
     requiredFields: requiredOf(schema),
+    notNative: 'it is code',
     warnings: [],
   }
+}
+
+function notNativeOf(definition: ExtractorDefinition): string | undefined {
+  const compilation = compileNative(definition)
+  return compilation.ok ? undefined : compilation.reason
 }
 
 /** Fields of a record schema that can't be null. */

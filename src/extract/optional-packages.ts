@@ -5,6 +5,7 @@ import { errorText, MillraceError } from '../kernel/errors.ts'
 const PACKAGES = {
   article: ['@mozilla/readability', 'linkedom'],
   markdown: ['turndown'],
+  native: ['domparser-rs'],
 } as const
 
 export type OptionalFeature = keyof typeof PACKAGES
@@ -26,6 +27,12 @@ export function loadOptional(feature: OptionalFeature, name: string): unknown {
   } catch (cause) {
     throw new MillraceError('EXTRACTOR_INVALID', `${feature} can't load the package ${name}: ${errorText(cause)}`, { cause })
   }
+}
+
+/** Version of a package as it says itself; undefined: it is not installed, or does not say. */
+export function optionalVersion(name: string): string | undefined {
+  if (!isInstalled(`${name}/package.json`)) return undefined
+  return (require(`${name}/package.json`) as { readonly version?: string }).version
 }
 
 function isInstalled(name: string): boolean {

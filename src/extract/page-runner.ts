@@ -12,6 +12,9 @@ import { type EnvelopeContext, recordKey, recordOf } from './envelope.ts'
 import type { ExtractorSource } from './extractor-source.ts'
 import { invalidExtractor } from './language/extractor-problem.ts'
 import { readDefinition } from './language/read-definition.ts'
+import { compileNative, type NativeExtractor } from './native/compile-native.ts'
+import { NativePage } from './native/native-page.ts'
+import type { NativeParse } from './native/native-parser.ts'
 import { createPageSelectors, PageView } from './page-view.ts'
 import { createPageParser, type OpenPage } from './parse-page.ts'
 import { parseJsonLd } from './sources/jsonld.ts'
@@ -24,6 +27,8 @@ export interface PageJob {
   readonly extractors: readonly string[]
   readonly extractedAt: number
   readonly replayId: string | null
+  /** After an attempt that ended its process: whatever the native parser had to do with it, it is left out. */
+  readonly withoutNative?: boolean
 }
 
 /** What one extractor makes of a page, as bytes: nothing of the page's text outlives it. */
@@ -57,12 +62,20 @@ interface Runnable {
   readonly schema: AvroSchema
   readonly mode: 'document' | 'fragment'
   readonly body:
-    | { readonly kind: 'declarative'; readonly extractor: DeclarativeExtractor }
+    | {
+        readonly kind: 'declarative'
+        readonly extractor: DeclarativeExtractor
+        /** Undefined where the extractor is for the default parser alone. */
+        readonly native: NativeExtractor | undefined
+      }
     | { readonly kind: 'code'; readonly code: LoadedCode }
 }
 
-/** Shape: envelopeText is schemas/RecordEnvelope.avsc. Errors: EXTRACTOR_INVALID, SCHEMA_INVALID. */
-export function createPageRunner(sources: readonly ExtractorSource[], envelopeText: string): PageRunner {
+/**
+ * Shape: envelopeText is schemas/RecordEnvelope.avsc; `nativeParse` reads the pages that it is known to read as the default parser does,
+ * left out: none. Errors: EXTRACTOR_INVALID, SCHEMA_INVALID.
+ */
+export function createPageRunner(sources: readonly ExtractorSource[], envelopeText: string, nativeParse?: NativeParse): PageRunner {
   const runnables = new Map(sources.map((source) => runnableOf(source, envelopeText)).map((runnable) => [runnable.name, runnable]))
   const parser = createPageParser()
   const selectors = createPageSelectors()
@@ -77,13 +90,14 @@ export function createPageRunner(sources: readonly ExtractorSource[], envelopeTe
       }
       const text = decodeText(unpacked.bytes, job.page.charset)
       const wanted = job.extractors.flatMap((name) => runnables.get(name) ?? [])
-      for (const group of groupsOf(wanted)) {
+      const rest = nativeParse === undefined || job.withoutNative === true ? wanted : runNatively(nativeParse, wanted, job, text, onResult)
+      for (const group of groupsOf(rest)) {
         const [first] = group
         if (first === undefined) continue
         try {
           parser.withPage(text, { mode: first.mode }, (open) => {
             const view = new PageView(open.root, job.page.finalUrl, selectors)
-            for (const runnable of group) onResult(runOne(runnable, job, text, open, view))
+            for (const runnable of group) onResult(runOne(runnable, job, () => extractOne(runnable, job, text, open, view)))
           })
         } catch (error) {
           if (!isMillraceError(error, 'EXTRACT_PAGE_BROKEN')) throw error
@@ -105,7 +119,34 @@ function runnableOf(source: ExtractorSource, envelopeText: string): Runnable {
   if (definition === undefined) throw invalidExtractor(source.file, problems)
   const { name, version, parse: mode } = definition
   const extractor = compileExtractor(definition)
-  return { name, version, schema: deriveSchema(definition, envelopeText), mode, body: { kind: 'declarative', extractor } }
+  const compilation = compileNative(definition)
+  const native = compilation.ok ? compilation.extractor : undefined
+  return { name, version, schema: deriveSchema(definition, envelopeText), mode, body: { kind: 'declarative', extractor, native } }
+}
+
+/**
+ * Runs those extractors on the tree of the native parser that can read it, and gives those that are left. None runs there where one needs
+ * the default parser in any case: a second tree costs more than it saves.
+ */
+function runNatively(
+  parse: NativeParse,
+  wanted: readonly Runnable[],
+  job: PageJob,
+  text: string,
+  onResult: (result: RunResult) => void,
+): readonly Runnable[] {
+  if (!wanted.every(({ body }) => body.kind === 'declarative' && body.native !== undefined)) return wanted
+  const page = NativePage.open(parse, text, job.page.finalUrl)
+  if (page === undefined) return wanted
+  try {
+    return wanted.filter((runnable) => {
+      const extracted = runnable.body.kind === 'declarative' ? runnable.body.native?.extract(page, job.page.canonicalUrl) : undefined
+      if (extracted !== undefined) onResult(runOne(runnable, job, () => extracted))
+      return extracted === undefined
+    })
+  } finally {
+    page.close()
+  }
 }
 
 /**
@@ -121,12 +162,14 @@ function groupsOf(wanted: readonly Runnable[]): Runnable[][] {
   return [documents, declarative('fragment'), ...otherCode.map((code) => [code])]
 }
 
-function runOne(runnable: Runnable, job: PageJob, text: string, open: OpenPage, view: PageView): RunResult {
-  const { name, version, schema, body } = runnable
+function extractOne({ body }: Runnable, job: PageJob, text: string, open: OpenPage, view: PageView): Extracted {
+  return body.kind === 'declarative' ? body.extractor.extract(view, job.page.canonicalUrl) : runCode(body.code, job, text, open, view)
+}
+
+function runOne({ name, version, schema }: Runnable, job: PageJob, extract: () => Extracted): RunResult {
   const context: EnvelopeContext = { ...job, extractor: name, version }
   try {
-    const extracted =
-      body.kind === 'declarative' ? body.extractor.extract(view, job.page.canonicalUrl) : runCode(body.code, job, text, open, view)
+    const extracted = extract()
     if (!extracted.ok) {
       const { code, message, field } = extracted
       return { kind: 'failure', extractor: name, code, message, ...(field === undefined ? {} : { field }) }

@@ -1,4 +1,4 @@
-import type { Document, Element } from 'domhandler'
+import type { Document } from 'domhandler'
 import { compileSelector, type Selector } from './language/selector.ts'
 import { type Article, readArticle } from './sources/article.ts'
 import { JsonGraph } from './sources/json-node.ts'
@@ -30,7 +30,7 @@ export class PageView {
 
   /** What references are resolved against: the first `<base href>`, itself resolved against the final URL. */
   get base(): string {
-    this.#base ??= baseOf(this.#selectors.base.first(this.root), this.url)
+    this.#base ??= resolveBase(this.#selectors.base.first(this.root)?.attribs.href, this.url)
     return this.#base
   }
 
@@ -47,7 +47,7 @@ export class PageView {
   /** Texts of the scripts that hold JSON-LD, in document order. */
   jsonLdTexts(): string[] {
     const scripts = this.#selectors.scripts.all(this.root)
-    return scripts.filter(({ attribs }) => /^\s*application\/ld\+json\s*(;|$)/i.test(attribs.type ?? '')).map(rawText)
+    return scripts.filter(({ attribs }) => isJsonLdType(attribs.type ?? '')).map(rawText)
   }
 
   get jsonLdGraph(): JsonGraph {
@@ -86,8 +86,13 @@ export function createPageSelectors(): PageSelectors {
   }
 }
 
-function baseOf(element: Element | undefined, url: string): string {
-  const href = element?.attribs.href
+/** Shape: type of a script. */
+export function isJsonLdType(type: string): boolean {
+  return /^\s*application\/ld\+json\s*(;|$)/i.test(type)
+}
+
+/** The base of a page: `href` of its first `<base>`, resolved against the final URL. */
+export function resolveBase(href: string | undefined, url: string): string {
   if (href === undefined || !URL.canParse(href, url)) return url
   const base = new URL(href, url)
   // As in browsers: a base that is data or script is none.

@@ -7,7 +7,7 @@ import type { Page } from '../message/generated/types.ts'
 import { h } from '../message/ids.ts'
 import { unpackPageBodySync } from '../message/page-body.ts'
 import { compileExtractor } from './declarative-extractor.ts'
-import { ExtractorHost } from './extractor-host.ts'
+import { ExtractorHost, type ParserChoice } from './extractor-host.ts'
 import { readDefinition } from './language/read-definition.ts'
 import type { LoadedExtractor } from './load-extractors.ts'
 import type { ExtractionResult } from './page-extraction.ts'
@@ -23,6 +23,8 @@ export interface TestInput {
   readonly envelopeText: string
   readonly pageTimeoutMs: number
   readonly pageMemoryBytes: number
+  /** Left out: `auto`. The trace is always that of the default parser. */
+  readonly parser?: ParserChoice
   readonly clock: Clock
   /** What the extractor prints. */
   readonly onOutput?: (text: string) => void
@@ -65,13 +67,14 @@ export async function testExtractor(input: TestInput): Promise<TestReport> {
 export async function runOnPages(
   input: Omit<TestInput, 'page' | 'source'> & { readonly pages: readonly Pick<TestInput, 'page' | 'source'>[] },
 ): Promise<readonly PageRun[]> {
-  const { extractor, pages, envelopeText, pageTimeoutMs, pageMemoryBytes, clock, onOutput } = input
+  const { extractor, pages, envelopeText, pageTimeoutMs, pageMemoryBytes, parser, clock, onOutput } = input
   const host = new ExtractorHost({
     extractors: [extractor],
     envelopeText,
     threads: 1,
     pageTimeoutMs,
     pageMemoryBytes,
+    ...(parser === undefined ? {} : { parser }),
     clock,
     observer: silentObserver,
     framing: () => Buffer.alloc(0),

@@ -1,6 +1,6 @@
 import type { DeclarativeExtractor } from './declarative-extractor.ts'
-import type { CompiledField, FieldReading } from './language/compile-field.ts'
-import type { FieldScope } from './language/compile-source.ts'
+import type { FieldReading, ParsedField } from './language/compile-field.ts'
+import type { FieldScope } from './language/field-scope.ts'
 import type { PageView } from './page-view.ts'
 import { nodePath } from './sources/node-path.ts'
 
@@ -38,7 +38,7 @@ export function traceFields(extractor: DeclarativeExtractor, page: PageView): re
   return extractor.scopes(page).flatMap((scope, item) => extractor.fields.flatMap((field) => traceField(field, scope, item, '')))
 }
 
-function traceField(field: CompiledField, scope: FieldScope, item: number, prefix: string): FieldTrace[] {
+function traceField(field: ParsedField, scope: FieldScope, item: number, prefix: string): FieldTrace[] {
   const reading: FieldReading = { failure: undefined, invalid: [] }
   const path = `${prefix}${field.name}`
   const value = field.read(scope, reading, path)
@@ -60,7 +60,7 @@ function traceField(field: CompiledField, scope: FieldScope, item: number, prefi
   return [own, ...nestedTraces(field, scope, item, path)]
 }
 
-function nestedTraces(field: CompiledField, scope: FieldScope, item: number, path: string): FieldTrace[] {
+function nestedTraces(field: ParsedField, scope: FieldScope, item: number, path: string): FieldTrace[] {
   const { nested, sources, definition, condition } = field
   if (nested === undefined || condition?.holds(scope) === false) return []
   const isList = definition.type.kind === 'list'
@@ -73,7 +73,7 @@ function nestedTraces(field: CompiledField, scope: FieldScope, item: number, pat
 }
 
 function whyEmpty(
-  field: CompiledField,
+  field: ParsedField,
   scope: FieldScope,
   value: unknown,
   sources: readonly SourceReport[],

@@ -1,35 +1,46 @@
 import type { ScalarKind } from '../values/value-type.ts'
-import { type CompiledSource, compileSource, type FieldScope } from './compile-source.ts'
+import { type CompiledSource, compileSource } from './compile-source.ts'
 import { type ConditionDefinition, conditionText, type SourceDefinition } from './definition.ts'
+import type { FieldScope, PageTree, ParsedTree, SourceReader } from './field-scope.ts'
 
 /** A condition, ready to be asked of each page or record. */
-export interface CompiledCondition {
+export interface CompiledCondition<T extends PageTree = ParsedTree> {
   /** As people say it. */
   readonly text: string
-  holds(scope: FieldScope): boolean
+  holds(scope: FieldScope<T>): boolean
 }
 
+/** Makes a source of a tree ready; see `compileSource`. */
+export type SourceCompiler<T extends PageTree> = (source: SourceDefinition, kind: ScalarKind | 'record', isList: boolean) => SourceReader<T>
+
 /** An element or a node is enough, whatever is in it; with an attribute, a pattern or a transform there must be a value. */
-export function compileCondition(definition: ConditionDefinition): CompiledCondition {
+export function compileCondition<T extends PageTree>(definition: ConditionDefinition, compile: SourceCompiler<T>): CompiledCondition<T> {
   const { source, not } = definition
-  const compiled = compileSource(source, 'string', true)
+  const compiled = compile(source, 'string', true)
   const isPlace =
     source.match === undefined && source.transform === undefined && (!('attribute' in source) || source.attribute === undefined)
-  const isThere = (scope: FieldScope): boolean =>
+  const isThere = (scope: FieldScope<T>): boolean =>
     (isPlace && compiled.scopes(scope, 1).length > 0) ||
     compiled.raws(scope, Number.POSITIVE_INFINITY).some((raw) => String(raw).trim() !== '')
   return { text: conditionText(definition), holds: (scope) => isThere(scope) !== not }
 }
 
 /** A source that gives nothing where its condition does not hold. */
+export function conditional<T extends PageTree, S extends SourceReader<T>>(base: S, condition: CompiledCondition<T>): S {
+  return {
+    ...base,
+    raws: (scope: FieldScope<T>, limit: number) => (condition.holds(scope) ? base.raws(scope, limit) : []),
+    scopes: (scope: FieldScope<T>, limit: number) => (condition.holds(scope) ? base.scopes(scope, limit) : []),
+  }
+}
+
+/** `compileSource` with the condition of the source. */
 export function compileConditionalSource(source: SourceDefinition, kind: ScalarKind | 'record', isList: boolean): CompiledSource {
   const compiled = compileSource(source, kind, isList)
   if (source.when === undefined) return compiled
-  const condition = compileCondition(source.when)
+  const condition = compileCondition(source.when, compileSource)
   return {
-    ...compiled,
-    raws: (scope, limit) => (condition.holds(scope) ? compiled.raws(scope, limit) : []),
-    scopes: (scope, limit) => (condition.holds(scope) ? compiled.scopes(scope, limit) : []),
+    ...conditional<ParsedTree, CompiledSource>(compiled, condition),
     trace: (scope) =>
       condition.holds(scope)
         ? compiled.trace(scope)

@@ -1,7 +1,8 @@
 import { type Converted, type Converter, compileConverter, type RawValue, type ValueType } from '../values/value-type.ts'
-import { type CompiledCondition, compileCondition, compileConditionalSource } from './compile-condition.ts'
-import { type CompiledSource, compileSource, type FieldScope } from './compile-source.ts'
+import { type CompiledCondition, compileCondition, compileConditionalSource, type SourceCompiler } from './compile-condition.ts'
+import { type CompiledSource, compileSource } from './compile-source.ts'
 import type { FieldDefinition } from './definition.ts'
+import type { FieldScope, PageTree, ParsedTree, SourceReader } from './field-scope.ts'
 
 /** Why an extractor gives no record for a page. */
 export interface FieldFailure {
@@ -18,25 +19,44 @@ export interface FieldReading {
   readonly invalid: { readonly field: string; readonly problem: string }[]
 }
 
-export interface CompiledField {
+export interface CompiledField<T extends PageTree = ParsedTree, S extends SourceReader<T> = SourceReader<T>> {
   readonly name: string
   readonly definition: FieldDefinition
-  readonly sources: readonly CompiledSource[]
+  readonly sources: readonly S[]
   /** Fields of a nested record. */
-  readonly nested: readonly CompiledField[] | undefined
-  readonly condition: CompiledCondition | undefined
+  readonly nested: readonly CompiledField<T, S>[] | undefined
+  readonly condition: CompiledCondition<T> | undefined
   /** The value, or null; a required one that is not there is noted as the failure of the reading. */
-  read(scope: FieldScope, reading: FieldReading, path: string): unknown
+  read(scope: FieldScope<T>, reading: FieldReading, path: string): unknown
 }
 
-export function compileFields(definitions: readonly FieldDefinition[]): readonly CompiledField[] {
-  return definitions.map(compileField)
+/** How the sources of fields are made ready; the other parts of a field are the same for every tree. */
+export interface SourceCompilers<T extends PageTree, S extends SourceReader<T>> {
+  /** Without its `when`. */
+  readonly plain: SourceCompiler<T>
+  readonly conditional: (...args: Parameters<SourceCompiler<T>>) => S
+}
+
+/** A field in the tree of the default parser. */
+export type ParsedField = CompiledField<ParsedTree, CompiledSource>
+
+const PARSED: SourceCompilers<ParsedTree, CompiledSource> = { plain: compileSource, conditional: compileConditionalSource }
+
+export function compileFields(definitions: readonly FieldDefinition[]): readonly ParsedField[] {
+  return compileFieldsWith(definitions, PARSED)
+}
+
+export function compileFieldsWith<T extends PageTree, S extends SourceReader<T>>(
+  definitions: readonly FieldDefinition[],
+  compilers: SourceCompilers<T, S>,
+): readonly CompiledField<T, S>[] {
+  return definitions.map((definition) => compileField(definition, compilers))
 }
 
 /** Data of one record. Shape: every field, null where there is nothing; incomplete once the reading has failed. */
-export function readFields(
-  fields: readonly CompiledField[],
-  scope: FieldScope,
+export function readFields<T extends PageTree>(
+  fields: readonly CompiledField<T>[],
+  scope: FieldScope<T>,
   reading: FieldReading,
   prefix: string,
 ): Record<string, unknown> {
@@ -48,14 +68,19 @@ export function readFields(
   return data
 }
 
-function compileField(definition: FieldDefinition): CompiledField {
+function compileField<T extends PageTree, S extends SourceReader<T>>(
+  definition: FieldDefinition,
+  compilers: SourceCompilers<T, S>,
+): CompiledField<T, S> {
   const { name, type } = definition
   const inner = type.kind === 'list' ? type.items : type
-  const sources = definition.sources.map((source) => compileConditionalSource(source, inner.kind, type.kind === 'list'))
-  const condition = definition.when === undefined ? undefined : compileCondition(definition.when)
-  const nested = inner.kind === 'record' ? compileFields(inner.fields) : undefined
-  const finder: Finder =
-    inner.kind === 'record' ? recordFinder(sources, nested ?? [], type.kind === 'list') : valueFinder(sources, inner, definition)
+  const sources = definition.sources.map((source) => compilers.conditional(source, inner.kind, type.kind === 'list'))
+  const condition = definition.when === undefined ? undefined : compileCondition(definition.when, compilers.plain)
+  const nested = inner.kind === 'record' ? compileFieldsWith(inner.fields, compilers) : undefined
+  const finder: Finder<T> =
+    inner.kind === 'record'
+      ? recordFinder(sources, nested ?? [], type.kind === 'list')
+      : valueFinder(sources, inner, definition, compilers.plain)
   return {
     name,
     definition,
@@ -74,7 +99,7 @@ function compileField(definition: FieldDefinition): CompiledField {
   }
 }
 
-type Finder = (scope: FieldScope, reading: FieldReading, path: string) => Found
+type Finder<T extends PageTree> = (scope: FieldScope<T>, reading: FieldReading, path: string) => Found
 
 /** Shape: value undefined where there is none; problem: the first value that does not have the type; noted: the reading has it. */
 interface Found {
@@ -83,32 +108,41 @@ interface Found {
   readonly noted?: boolean
 }
 
-function valueFinder(sources: readonly CompiledSource[], type: ValueType, { type: own, currency }: FieldDefinition): Finder {
-  const conversion: Conversion = {
+function valueFinder<T extends PageTree>(
+  sources: readonly SourceReader<T>[],
+  type: ValueType,
+  { type: own, currency }: FieldDefinition,
+  compile: SourceCompiler<T>,
+): Finder<T> {
+  const conversion: Conversion<T> = {
     convert: compileConverter(type),
     // What transforms made of a text stays as they made it, but for white space at its ends.
     convertMade: compileConverter(type.kind === 'string' ? { kind: 'html' } : type),
     needsBase: type.kind === 'url',
-    currency: currency === undefined ? undefined : compileSource(currency, 'string', false),
+    currency: currency === undefined ? undefined : compile(currency, 'string', false),
   }
   return own.kind === 'list' ? listFinder(sources, conversion) : scalarFinder(sources, conversion)
 }
 
-interface Conversion {
+interface Conversion<T extends PageTree> {
   readonly convert: Converter
   readonly convertMade: Converter
   readonly needsBase: boolean
-  readonly currency: CompiledSource | undefined
+  readonly currency: SourceReader<T> | undefined
 }
 
-function converterFor(source: CompiledSource, conversion: Conversion, scope: FieldScope): (raw: RawValue) => Converted {
+function converterFor<T extends PageTree>(
+  source: SourceReader<T>,
+  conversion: Conversion<T>,
+  scope: FieldScope<T>,
+): (raw: RawValue) => Converted {
   const convert = source.isMade ? conversion.convertMade : conversion.convert
   const base = conversion.needsBase ? scope.page.base : ''
   const [currency] = conversion.currency?.raws(scope, 1) ?? []
   return (raw) => convert(raw, source.machine, base, currency === undefined ? undefined : String(currency))
 }
 
-function scalarFinder(sources: readonly CompiledSource[], conversion: Conversion): Finder {
+function scalarFinder<T extends PageTree>(sources: readonly SourceReader<T>[], conversion: Conversion<T>): Finder<T> {
   return (scope) => {
     let problem: string | undefined
     for (const source of sources) {
@@ -123,7 +157,7 @@ function scalarFinder(sources: readonly CompiledSource[], conversion: Conversion
 }
 
 /** Items that are empty or do not have the type are left out, the latter counted. */
-function listFinder(sources: readonly CompiledSource[], conversion: Conversion): Finder {
+function listFinder<T extends PageTree>(sources: readonly SourceReader<T>[], conversion: Conversion<T>): Finder<T> {
   return (scope, reading, path) => {
     let problem: string | undefined
     for (const source of sources) {
@@ -146,7 +180,11 @@ function listFinder(sources: readonly CompiledSource[], conversion: Conversion):
 }
 
 /** A nested record of nothing but nulls is none: the head of a table has no cells. */
-function recordFinder(sources: readonly CompiledSource[], fields: readonly CompiledField[], isList: boolean): Finder {
+function recordFinder<T extends PageTree>(
+  sources: readonly SourceReader<T>[],
+  fields: readonly CompiledField<T>[],
+  isList: boolean,
+): Finder<T> {
   return (scope, reading, path) => {
     for (const source of sources) {
       const records: Record<string, unknown>[] = []
@@ -164,7 +202,7 @@ function recordFinder(sources: readonly CompiledSource[], fields: readonly Compi
 function failureOf(
   path: string,
   definition: FieldDefinition,
-  sources: readonly CompiledSource[],
+  sources: readonly { readonly text: string }[],
   problem: string | undefined,
 ): FieldFailure {
   const where = sources.map(({ text }) => text).join(', then ')

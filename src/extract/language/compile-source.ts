@@ -1,42 +1,19 @@
 import type { Document, Element } from 'domhandler'
 import type { PageView } from '../page-view.ts'
-import { isNode, type JsonGraph, type JsonNode, type JsonValue, moneyOf, parseJsonPath, rawOf } from '../sources/json-node.ts'
-import { type MetaEntry, metaGroups, metaValues } from '../sources/meta.ts'
 import { innerHtml } from '../sources/node-html.ts'
 import { nodeText, rawText } from '../sources/node-text.ts'
-import { type TableRow, tableRows } from '../sources/table.ts'
-import { srcsetUrls } from '../values/srcset.ts'
-import { compileTransforms } from '../values/transform.ts'
+import { tableRows } from '../sources/table.ts'
 import type { RawValue, ScalarKind } from '../values/value-type.ts'
 import { type ArticlePart, type SourceDefinition, sourceText } from './definition.ts'
+import { attributeValues, RAW_TEXT } from './element-value.ts'
+import { type FieldScope, NO_LIMIT, type ParsedTree, type SourceReader } from './field-scope.ts'
+import { metaSource, structuredSource } from './page-source.ts'
 import { compilePattern, firstGroup } from './pattern.ts'
-import { compileSelector, type Scope, type Selector } from './selector.ts'
+import { matched, transformed } from './refine-source.ts'
+import { compileSelector, type Selector } from './selector.ts'
 
-/** Where the fields of one record, or of a nested one, look. */
-export interface FieldScope {
-  readonly page: PageView
-  readonly element: Scope
-  /** Elements that are a record each, where one may stand within another: what is inside the inner one is not the outer one's. */
-  readonly owners: ReadonlySet<Element> | undefined
-  /** Node of structured data, for fields within one. */
-  readonly node: JsonNode | undefined
-  /** Entries of one structured meta property, for fields within it. */
-  readonly meta: readonly MetaEntry[] | undefined
-  /** Row of a table, for fields within it. */
-  readonly row: TableRow | undefined
-}
-
-/** One place where values of a field may come from. */
-export interface CompiledSource {
-  readonly text: string
-  /** Values are written by programs, not for people: numbers have a decimal point. */
-  readonly machine: boolean
-  /** Values were made by transforms: white space within them is meant. */
-  readonly isMade: boolean
-  /** Shape: in document order; `limit` 1 for a field of one value. */
-  raws(scope: FieldScope, limit: number): RawValue[]
-  /** Scopes of nested records. */
-  scopes(scope: FieldScope, limit: number): FieldScope[]
+/** A source in the tree of the default parser. */
+export interface CompiledSource extends SourceReader<ParsedTree> {
   /** How many nodes there are, the first element of them, and what they gave before `match`; for people. */
   trace(scope: FieldScope): SourceTrace
 }
@@ -48,11 +25,12 @@ export interface SourceTrace {
   readonly reason: string | undefined
 }
 
-const NO_LIMIT = Number.POSITIVE_INFINITY
-
 /** `kind`: type of the value (or of the items of a list); it decides what is taken of an element. Its `when` is not part of it. */
 export function compileSource(source: SourceDefinition, kind: ScalarKind | 'record', isList: boolean): CompiledSource {
-  return transformed(source, matched(source, baseSource(source, kind, isList), kind === 'boolean'))
+  const base = baseSource(source, kind, isList)
+  const found = matched<ParsedTree, CompiledSource>(source, base, kind === 'boolean')
+  const made = transformed<ParsedTree, CompiledSource>(source, found)
+  return { ...made, trace: (scope) => traceOf(source, kind === 'boolean', { base, found, made }, scope) }
 }
 
 function baseSource(source: SourceDefinition, kind: ScalarKind | 'record', isList: boolean): CompiledSource {
@@ -78,45 +56,23 @@ function baseSource(source: SourceDefinition, kind: ScalarKind | 'record', isLis
   }
 }
 
-function matched({ match }: SourceDefinition, base: CompiledSource, isBoolean: boolean): CompiledSource {
-  if (match === undefined) return base
-  const pattern = compilePattern(match)
-  return {
-    ...base,
-    raws: (scope, limit) =>
-      base.raws(scope, limit).flatMap((raw): RawValue[] => {
-        const found = firstGroup(pattern, String(raw))
-        // A pattern on a boolean is the question itself.
-        if (isBoolean) return [found !== undefined]
-        return found === undefined ? [] : [found]
-      }),
-    trace(scope) {
-      const trace = base.trace(scope)
-      const [raw] = base.raws(scope, 1)
-      if (raw === undefined || isBoolean || firstGroup(pattern, String(raw)) !== undefined) return trace
-      return { ...trace, reason: `the pattern ${match} finds nothing in ${shortened(raw)}` }
-    },
+/** Trace of a source with `match` and `transform`: where they leave nothing, the reason says of what. */
+function traceOf(
+  { match, transform }: SourceDefinition,
+  isBoolean: boolean,
+  { base, found, made }: { readonly base: CompiledSource; readonly found: CompiledSource; readonly made: CompiledSource },
+  scope: FieldScope,
+): SourceTrace {
+  const trace = base.trace(scope)
+  const [raw] = base.raws(scope, 1)
+  if (raw === undefined) return trace
+  if (match !== undefined && !isBoolean && firstGroup(compilePattern(match), String(raw)) === undefined) {
+    return { ...trace, reason: `the pattern ${match} finds nothing in ${shortened(raw)}` }
   }
-}
-
-function transformed({ transform }: SourceDefinition, base: CompiledSource): CompiledSource {
-  if (transform === undefined) return base
-  const { needsAll, apply } = compileTransforms(transform)
-  const raws = (scope: FieldScope, limit: number): RawValue[] => {
-    const texts = apply(base.raws(scope, needsAll ? NO_LIMIT : limit).map(String))
-    return limit < texts.length ? texts.slice(0, limit) : [...texts]
-  }
-  return {
-    ...base,
-    isMade: true,
-    raws,
-    trace(scope) {
-      const trace = base.trace(scope)
-      const [raw] = base.raws(scope, 1)
-      if (trace.reason !== undefined || raw === undefined || raws(scope, NO_LIMIT).some((made) => made !== '')) return trace
-      return { ...trace, reason: `its transforms leave nothing of ${shortened(raw)}` }
-    },
-  }
+  const [rest] = found.raws(scope, 1)
+  if (transform === undefined || trace.reason !== undefined || rest === undefined) return trace
+  if (made.raws(scope, NO_LIMIT).some((text) => text !== '')) return trace
+  return { ...trace, reason: `its transforms leave nothing of ${shortened(rest)}` }
 }
 
 function shortened(raw: RawValue): string {
@@ -196,35 +152,14 @@ function elementReader(attribute: string | undefined, kind: ScalarKind | 'record
   }
   return (element) => {
     const value = attributeOf(element, attribute)
-    if (value === undefined) return []
-    // In HTML the presence of such an attribute is the value.
-    if (kind === 'boolean' && (value === '' || value.toLowerCase() === attribute.toLowerCase())) return [true]
-    return kind === 'url' && /^(image)?srcset$/i.test(attribute) ? srcsetUrls(value) : [value]
+    return value === undefined ? [] : attributeValues(value, attribute, kind)
   }
 }
-
-/** Selected themselves, they are wanted as they stand. */
-const RAW_TEXT: ReadonlySet<string> = new Set(['script', 'style', 'textarea', 'pre'])
 
 function attributeOf({ attribs }: Element, name: string): string | undefined {
   // Names in HTML are lower case; those of SVG are not.
   const key = Object.hasOwn(attribs, name) ? name : name.toLowerCase()
   return Object.hasOwn(attribs, key) ? attribs[key] : undefined
-}
-
-function metaSource(name: string): CompiledSource {
-  const entries = ({ page, meta }: FieldScope): readonly MetaEntry[] => meta ?? page.meta
-  return {
-    text: `meta ${name}`,
-    machine: true,
-    isMade: false,
-    raws: (scope, limit) => metaValues(entries(scope), name).slice(0, limit),
-    scopes: (scope, limit) =>
-      metaGroups(entries(scope), name)
-        .slice(0, limit)
-        .map((meta) => ({ ...scope, meta })),
-    trace: (scope) => ({ matched: metaValues(entries(scope), name).length, element: undefined, reason: undefined }),
-  }
 }
 
 /** `<link>` of the whole page, wherever the field stands. */
@@ -318,46 +253,6 @@ function articleSource(part: ArticlePart, kind: ScalarKind | 'record'): Compiled
       element: undefined,
       reason: read(scope).length === 0 ? 'the page has none' : undefined,
     }),
-  }
-}
-
-function structuredSource(
-  source: Extract<SourceDefinition, { path: string }>,
-  kind: ScalarKind | 'record',
-  isList: boolean,
-  graphOf: (page: PageView) => JsonGraph,
-): CompiledSource {
-  const absolute = parseJsonPath(source.path, { relative: false })
-  const relative = parseJsonPath(source.path, { relative: true })
-  const rawFor = kind === 'money' ? moneyOf : rawOf
-  const values = ({ page, node }: FieldScope): JsonValue[] => {
-    const path = node === undefined ? absolute : relative
-    return path === undefined ? [] : graphOf(page).values(path, { within: node, outermost: !isList })
-  }
-  return {
-    text: sourceText(source),
-    machine: true,
-    isMade: false,
-    raws(scope, limit) {
-      const raws: RawValue[] = []
-      for (const value of values(scope)) {
-        const raw = rawFor(value)
-        if (raw !== undefined) raws.push(raw)
-        if (raws.length >= limit) break
-      }
-      return raws
-    },
-    scopes: (scope, limit) =>
-      values(scope)
-        .filter(isNode)
-        .slice(0, limit)
-        .map((node) => ({ ...scope, node })),
-    trace(scope) {
-      const found = values(scope)
-      const usable = found.some((value) => rawFor(value) !== undefined)
-      const reason = found.length > 0 && !usable ? 'it is a node without a name; go on to one of its properties' : undefined
-      return { matched: found.length, element: undefined, reason }
-    },
   }
 }
 

@@ -10,13 +10,16 @@ export interface MetaEntry {
 
 /** In document order, which is what gives a structured property its owner. */
 export function readMeta(root: Document, metas: Selector): readonly MetaEntry[] {
-  return metas.all(root).flatMap(({ attribs }) => {
-    const content = attribs.content
-    if (content === undefined) return []
-    // Several names, in one attribute or in several (`name="image" property="og:image"`), are as many properties.
-    const names = [attribs.property, attribs.name, attribs.itemprop, attribs['http-equiv']].join(' ').toLowerCase().split(/\s+/)
-    return [...new Set(names)].filter((name) => name !== '').map((name) => ({ name, content }))
-  })
+  return metas.all(root).flatMap(({ attribs }) => metaEntriesOf((name) => attribs[name]))
+}
+
+/** Entries of one element, whose attributes are asked for by name. */
+export function metaEntriesOf(attribute: (name: string) => string | undefined): MetaEntry[] {
+  const content = attribute('content')
+  if (content === undefined) return []
+  // Several names, in one attribute or in several (`name="image" property="og:image"`), are as many properties.
+  const names = ['property', 'name', 'itemprop', 'http-equiv'].map(attribute).join(' ').toLowerCase().split(/\s+/)
+  return [...new Set(names)].filter((name) => name !== '').map((name) => ({ name, content }))
 }
 
 /** Contents under a name. `og:image:url` is another way to write `og:image`. */

@@ -2,10 +2,10 @@ import type { AnyNode, ParentNode } from 'domhandler'
 import { collapse } from '../values/value-type.ts'
 
 /** Their source is no text of the page. Selected itself, each of them gives its text all the same. */
-const DROPPED: ReadonlySet<string> = new Set(['script', 'style', 'noscript', 'template'])
+export const DROPPED: ReadonlySet<string> = new Set(['script', 'style', 'noscript', 'template'])
 
 /** Elements whose edges are a white space when a page is read: `a<br>b` and `<p>a</p><p>b</p>` are two words each. */
-const BREAKING: ReadonlySet<string> = new Set(
+export const BREAKING: ReadonlySet<string> = new Set(
   (
     'address article aside blockquote br caption center dd details dialog dir div dl dt fieldset figcaption figure footer form ' +
     'h1 h2 h3 h4 h5 h6 header hr legend li main menu nav ol optgroup option p pre section summary table tbody td tfoot th thead tr ul'

@@ -1,0 +1,12 @@
+import { srcsetUrls } from '../values/srcset.ts'
+import type { RawValue, ScalarKind } from '../values/value-type.ts'
+
+/** Selected themselves, they are wanted as they stand. */
+export const RAW_TEXT: ReadonlySet<string> = new Set(['script', 'style', 'textarea', 'pre'])
+
+/** What the value of an attribute gives for a field of a kind. */
+export function attributeValues(value: string, attribute: string, kind: ScalarKind | 'record'): RawValue[] {
+  // In HTML the presence of such an attribute is the value.
+  if (kind === 'boolean' && (value === '' || value.toLowerCase() === attribute.toLowerCase())) return [true]
+  return kind === 'url' && /^(image)?srcset$/i.test(attribute) ? srcsetUrls(value) : [value]
+}

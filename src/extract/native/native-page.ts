@@ -1,0 +1,59 @@
+import type { PageFacts } from '../language/field-scope.ts'
+import { isJsonLdType, resolveBase } from '../page-view.ts'
+import { JsonGraph } from '../sources/json-node.ts'
+import { parseJsonLd } from '../sources/jsonld.ts'
+import { type MetaEntry, metaEntriesOf } from '../sources/meta.ts'
+import type { NativeNode, NativeParse } from './native-parser.ts'
+import { textFindings, treeDifference } from './page-guard.ts'
+
+/** A page in the tree of the native parser. It keeps the document: the nodes above an element go with it. */
+export class NativePage implements PageFacts {
+  readonly root: NativeNode
+  /** Final URL of the page. */
+  readonly url: string
+  #base: string | undefined
+  #meta: readonly MetaEntry[] | undefined
+  #jsonLdGraph: JsonGraph | undefined
+
+  private constructor(root: NativeNode, url: string) {
+    this.root = root
+    this.url = url
+  }
+
+  /** Shape: undefined where the default parser may read the page differently. To be closed. */
+  static open(parse: NativeParse, text: string, url: string): NativePage | undefined {
+    const findings = textFindings(text)
+    if (typeof findings === 'string') return undefined
+    const page = new NativePage(parse(text), url)
+    if (treeDifference(page.root, findings) === undefined) return page
+    page.close()
+    return undefined
+  }
+
+  get base(): string {
+    this.#base ??= resolveBase(this.root.querySelector('base[href]')?.getAttribute('href') ?? undefined, this.url)
+    return this.#base
+  }
+
+  get meta(): readonly MetaEntry[] {
+    this.#meta ??= this.root
+      .querySelectorAll('meta[content]')
+      .flatMap((element) => metaEntriesOf((name) => element.getAttribute(name) ?? undefined))
+    return this.#meta
+  }
+
+  get jsonLdGraph(): JsonGraph {
+    this.#jsonLdGraph ??= new JsonGraph(parseJsonLd(this.#jsonLdTexts()).nodes)
+    return this.#jsonLdGraph
+  }
+
+  /** Frees the tree: left to itself, it would stay until its few small objects here are collected. */
+  close(): void {
+    this.root.textContent = ''
+  }
+
+  #jsonLdTexts(): string[] {
+    const scripts = this.root.querySelectorAll('script[type]')
+    return scripts.filter((script) => isJsonLdType(script.getAttribute('type') ?? '')).map(({ textContent }) => textContent)
+  }
+}

@@ -1,0 +1,39 @@
+import { BREAKING, DROPPED } from '../sources/node-text.ts'
+import { collapse } from '../values/value-type.ts'
+import type { NativeNode } from './native-parser.ts'
+
+/** Markup of an element that makes the text of what is around it more than its texts joined. */
+const STRUCTURE = new RegExp(`</?(?:${[...BREAKING, ...DROPPED].join('|')})[\\s/>]`, 'i')
+
+/**
+ * `nodeText` of a node of the native parser. Most elements hold no more than text and inline markup, and theirs is what the library
+ * gives at once; the others are walked, node by node.
+ */
+export function nativeText(root: NativeNode): string {
+  if (root.firstElementChild === null || !STRUCTURE.test(root.innerHTML)) return collapse(root.textContent)
+  return collapse(walkedText(root))
+}
+
+/** No recursion: a page may be nested deeply. A string on the stack is text that comes behind what lies above it. */
+function walkedText(root: NativeNode): string {
+  let text = ''
+  const waiting: (NativeNode | string)[] = root.childNodes.toReversed()
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (typeof next === 'string') text += next
+    else if (next.nodeType === 3) text += next.data ?? ''
+    else if (next.nodeType === 1) {
+      const name = next.localName ?? ''
+      const breaks = BREAKING.has(name)
+      if (breaks) text += ' '
+      if (DROPPED.has(name)) continue
+      if (next.firstElementChild === null) text += next.textContent
+      else {
+        if (breaks) waiting.push(' ')
+        for (const child of next.childNodes.toReversed()) waiting.push(child)
+        continue
+      }
+      if (breaks) text += ' '
+    }
+  }
+  return text
+}
