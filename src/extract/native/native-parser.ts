@@ -30,7 +30,7 @@ export const NATIVE_PACKAGE = 'domparser-rs'
 
 /**
  * The version that was held against the default parser, page by page. Another one is not used: its records would have to be compared
- * first (test/integration/native-parser.test.ts).
+ * first (test/property/extract/native-engine.test.ts).
  */
 export const NATIVE_VERSION = '0.1.1'
 

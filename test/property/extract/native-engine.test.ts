@@ -55,8 +55,8 @@ version: 1
 each: 'a[href]'
 when: a
 fields:
-  text: { select: '' }
-  href: { select: '', attr: href, type: url }
+  href: '@href'
+  address: { any: ['@href'], type: url }
   images: { select: img, type: list, fields: { src: '@src', alt: '@alt' } }
   within: { select: 'body span', type: string }
 `,

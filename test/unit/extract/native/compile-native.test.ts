@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest'
+import { readDefinition } from '../../../../src/extract/language/read-definition.ts'
+import { compileNative } from '../../../../src/extract/native/compile-native.ts'
+import { bothParsers, isReadNatively } from '../../../support/both-parsers.ts'
+
+function reason(rest: string): string | undefined {
+  const { definition, problems } = readDefinition(`name: t\nversion: 1\n${rest}`)
+  if (definition === undefined) throw new Error(problems.map(({ message }) => message).join('\n'))
+  const compilation = compileNative(definition)
+  return compilation.ok ? undefined : compilation.reason
+}
+
+describe('an extractor', () => {
+  it('is for the native parser where all of it may be', () => {
+    const fields = "a: h1\n  b: { meta: description }\n  c: { link: canonical }\n  d: { jsonld: Product.name }\n  e: 'a@href'"
+    expect(reason(`each: .card\nwhen: h1\nfields:\n  ${fields}\n`)).toBeUndefined()
+  })
+
+  it.each([
+    ['fields:\n  a: { microdata: Product.name }', 'the field a reads microdata'],
+    ['fields:\n  a: { rdfa: Product.name }', 'the field a reads rdfa'],
+    ['fields:\n  a: { article: title }', 'the field a reads article'],
+    ['fields:\n  a: { select: p, type: html }', 'the field a is html'],
+    ['fields:\n  a: { select: svg, attr: "xlink:href" }', 'the field a reads the attribute xlink:href'],
+    ['fields:\n  a: { any: [h1, ":is(h2, h3)"] }', 'the field a has the selector ":is(h2, h3)": it has :is'],
+    ['fields:\n  a: { select: h1, when: "p ~ a" }', 'the field a has the selector "p ~ a": it has the combinator ~'],
+    ['each: "div:has(p)"\nfields:\n  a: h1', 'each has the selector "div:has(p)": it has :has'],
+    ['when: "p:contains(x)"\nfields:\n  a: h1', 'when has the selector "p:contains(x)": it has :contains'],
+    ['parse: fragment\nfields:\n  a: h1', 'it reads fragments'],
+  ])('is for the default one as a whole, and says why: %s', (text, expected) => {
+    expect(reason(`${text}\n`)).toBe(expected)
+  })
+})
+
+const TITLES = 'name: titles\nversion: 1\nfields:\n  title: { select: "h1, svg, select, template, p", type: list, items: string }\n'
+const CARDS = 'name: cards\nversion: 1\neach: .card\nfields:\n  name: .name\n'
+const MICRODATA = 'name: micro\nversion: 1\nfields:\n  name: { microdata: Product.name }\n'
+
+describe('a page', () => {
+  it.each([
+    ['<template>', '<template><p>in it</p></template><h1>x</h1>'],
+    ['an element in <select>', '<select><b>x</b></select>'],
+    ['a tag within <select> that leaves no trace in it', '<select><option>x<body class=y></select><p>z'],
+    ['<isindex>', '<small><isindex></small><p>x'],
+    ['a reference to a carriage return', '<table>&#13;<td><p>b'],
+    ['<svg> where formatting was left open', '<s><small></s><li><svg></svg><p>x'],
+    ['attributes with a namespace in <svg>', '<svg><a xlink:href=x></a></svg>'],
+    ['a byte order mark in a class', '<p class="a\ufeffb">x'],
+    ['a next line in a class', '<p class="a\u0085b">x'],
+    ['more tags than may be open', '<i>'.repeat(8_000)],
+  ])('is read by the default parser where it has %s', (_, html) => {
+    expect(isReadNatively(html)).toBe(false)
+  })
+
+  it.each([
+    ['<select> with options', '<select><optgroup><option>x<hr><option>y</select><p>z'],
+    ['<svg> behind text, and in an element that opens formatting', '<p>a <svg></svg></p><a href=x><svg><title>t</title></svg></a>'],
+    ['<noscript>, and open formatting', '<p><b>x<p>y<noscript><p>z</noscript>'],
+    ['nothing at all', ''],
+    ['tables in tables', '<table><tr><td>x<table><td>y</table></table>'],
+  ])('is read natively where it has %s, to the same records', (_, html) => {
+    expect(isReadNatively(html)).toBe(true)
+    const { parsed, native, nativeParses } = bothParsers([TITLES]).run(Buffer.from(html))
+    expect(native).toEqual(parsed)
+    expect(nativeParses).toBe(1)
+  })
+
+  it('is read again by the default parser where records stand within each other', () => {
+    const html = '<div class=card><b class=name>outer</b><div class=card><b class=name>inner</b></div></div>'
+    const { parsed, native, nativeParses } = bothParsers([CARDS]).run(Buffer.from(html))
+    expect(nativeParses).toBe(1)
+    expect(native).toEqual(parsed)
+    expect(parsed[0]).toMatchObject({ kind: 'records', records: [{}, {}] })
+  })
+
+  it('is parsed once, by the default parser, where one of its extractors needs that', () => {
+    const { parsed, native, nativeParses } = bothParsers([TITLES, MICRODATA]).run(Buffer.from('<h1>x</h1>'))
+    expect(nativeParses).toBe(0)
+    expect(native).toEqual(parsed)
+  })
+
+  it('of 7,000 elements within each other is read natively without harm', () => {
+    const { parsed, native, nativeParses } = bothParsers([CARDS]).run(Buffer.from(`${'<div>'.repeat(7_000)}<p class=card><i class=name>x`))
+    expect(nativeParses).toBe(1)
+    expect(native).toEqual(parsed)
+  })
+})
