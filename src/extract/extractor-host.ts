@@ -169,7 +169,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
       else if (end?.reason === 'outside' && !repeated.has(only)) {
         repeated.add(only)
         groups.unshift([only])
-      } else if (end !== undefined && this.#mayBeNative(only) && !withoutNative.has(only)) {
+      } else if ((end?.reason === 'crash' || end?.reason === 'memory') && this.#mayBeNative(only) && !withoutNative.has(only)) {
         // The default parser has the last word on every page.
         withoutNative.add(only)
         groups.unshift([only])

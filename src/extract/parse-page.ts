@@ -8,7 +8,7 @@ import { MillraceError } from '../kernel/errors.ts'
  * Elements that may be open at the same time. The parser looks through all of them at many tags, so its time grows with the square:
  * a page of 100,000 elements within each other would take minutes. Browsers stop at 512.
  */
-export const MAX_OPEN_ELEMENTS = 8_000
+const MAX_OPEN_ELEMENTS = 8_000
 
 /**
  * One `$` for all pages of a thread.

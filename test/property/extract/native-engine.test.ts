@@ -35,7 +35,7 @@ fields:
 version: 1
 fields:
   body: body
-  blocks: { select: 'div, li, td, span', type: list, items: string }
+  blocks: { select: 'li, td, span, section', type: list, items: string }
   children: { select: 'ul > li:first-child', type: list, items: string }
   following: { select: 'p + p', type: list, items: string }
   cells: { select: 'td:nth-child(2n+1)', type: list, items: string }

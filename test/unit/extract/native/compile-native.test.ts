@@ -47,7 +47,7 @@ describe('a page', () => {
     ['attributes with a namespace in <svg>', '<svg><a xlink:href=x></a></svg>'],
     ['a byte order mark in a class', '<p class="a\ufeffb">x'],
     ['a next line in a class', '<p class="a\u0085b">x'],
-    ['more tags than may be open', '<i>'.repeat(8_000)],
+    ['more than 4,000 tags', '<i>'.repeat(4_001)],
   ])('is read by the default parser where it has %s', (_, html) => {
     expect(isReadNatively(html)).toBe(false)
   })
@@ -79,8 +79,8 @@ describe('a page', () => {
     expect(native).toEqual(parsed)
   })
 
-  it('of 7,000 elements within each other is read natively without harm', () => {
-    const { parsed, native, nativeParses } = bothParsers([CARDS]).run(Buffer.from(`${'<div>'.repeat(7_000)}<p class=card><i class=name>x`))
+  it('of 3,900 elements within each other is read natively without harm', () => {
+    const { parsed, native, nativeParses } = bothParsers([CARDS]).run(Buffer.from(`${'<div>'.repeat(3_900)}<p class=card><i class=name>x`))
     expect(nativeParses).toBe(1)
     expect(native).toEqual(parsed)
   })
