@@ -76,7 +76,7 @@ export async function estimateRange(
     matched,
     pagesPerSecond: pagesPerSecond === null ? null : Math.round(pagesPerSecond * 10) / 10,
     rateFrom: pagesPerSecond === null ? null : isCapped ? 'cap' : last === undefined ? 'sample' : 'last replay',
-    seconds: pagesPerSecond === null ? null : Math.round((matched / pagesPerSecond) * 10) / 10,
+    seconds: pagesPerSecond === null ? null : Math.ceil((matched / pagesPerSecond) * 10) / 10,
   }
 }
 
