@@ -259,9 +259,13 @@ class KillDriver {
   }
 
   #record(what: string, losesRequests: boolean): void {
-    // Requests that were answered since then have not been acknowledged for certain; it is back after ten seconds at most.
+    // Requests that were answered since then have not been acknowledged for certain; it is back after some seconds, or later where its
+    // supervisor was killed as well.
     const at = performance.now()
-    const down = this.#brokerDownSince !== undefined && at - this.#brokerDownSince < 10_000 ? this.#brokerDownSince : undefined
+    const since = this.#brokerDownSince
+    const file = this.#brokerFile()
+    const isAway = file?.phase !== 'up' || !isRunning(file.broker?.pid)
+    const down = since !== undefined && (isAway || at - since < 10_000) ? since : undefined
     this.kills.push({ at, what, brokerDownSince: down, losesRequests })
   }
 
