@@ -8,7 +8,7 @@ import { Deployment } from './deployment.ts'
 import { eventually } from './eventually.ts'
 import { LinkedSite } from './linked-site.ts'
 import { countFromOutside, type Figures, type Kill } from './oracle.ts'
-import { childrenOf, kill, processesOf } from './processes.ts'
+import { childrenOf, isRunning, kill, processesOf } from './processes.ts'
 import { SeededRandom } from './random.ts'
 
 export interface KillRunOptions {

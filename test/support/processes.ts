@@ -11,6 +11,10 @@ export function kill(pid: number | undefined): boolean {
   }
 }
 
+export function isRunning(pid: number | undefined): boolean {
+  return processes().some((other) => other.pid === pid)
+}
+
 /** Pids of the children of a process whose command line holds a text. Linux only, as the fault runs are. */
 export function childrenOf(pid: number | undefined, command: string): number[] {
   return processes()
