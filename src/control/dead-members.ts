@@ -6,7 +6,8 @@ import type { Runtime } from './runtime.ts'
  * half a minute in which nothing is read. On our own broker every member is a process of this machine and says which one in its client
  * id, so the dead can be told from the living and taken out at once.
  *
- * Takes members whose processes have ended out of our groups, and out of others that are named; does nothing on a given broker. Errors: as of the admin client.
+ * Takes members whose processes have ended out of our groups, and out of others that are named; does nothing on a given broker.
+ * Errors: as of the admin client.
  */
 export async function evictDeadMembers(
   runtime: Pick<Runtime, 'isEmbedded' | 'groups' | 'admin' | 'config' | 'observer'>,

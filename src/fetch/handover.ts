@@ -67,7 +67,7 @@ export class Handover {
 
   /**
    * Not on the wire any more. One that has not come to its end (it was put back, spilled, or dropped before it was asked for) waits for
-   * another turn, maybe here: its note would hold it up for as long as a request may take. Of one that has, the store says so itself.
+   * another turn, maybe here: its note would hold it up for as long as it lives. Of one that has, the store says so itself.
    */
   over(queued: QueuedTask, isSettled: boolean): void {
     this.#begun.delete(queued)

@@ -22,6 +22,12 @@ export interface SpillerOptions {
   readonly clock: Clock
 }
 
+/** Tasks that leave their window together, and why. */
+interface Spill {
+  readonly tasks: QueuedTask[]
+  readonly reason: SpillReason
+}
+
 /** Surplus comes back so many times faster than the turns of its crawl. */
 const SURPLUS_HEADROOM = 3
 /** Tasks of a site come back so many times faster than it was seen to be asked, as far as its pace allows. */
@@ -48,11 +54,12 @@ export class Spiller {
    * Queues what has room, in order. Shape: what has to leave its window instead, in the order of its site and crawl: the task itself,
    * or the last one of a crawl that has more than its share of the places there.
    */
-  admit(tasks: readonly QueuedTask[], enqueue: (task: QueuedTask) => void): readonly { tasks: QueuedTask[]; reason: SpillReason }[] {
-    const spills = new Map<string, { tasks: QueuedTask[]; reason: SpillReason }>()
-    const surplus: QueuedTask[] = []
+  admit(tasks: readonly QueuedTask[], enqueue: (task: QueuedTask) => void): readonly Spill[] {
+    const spills = new Map<string, Spill>()
+    // What is surplus leaves by the clock of its window, whatever its site: all of it together, and in order.
+    const surplus: Spill = { tasks: [], reason: 'crawl-full' }
     const spillOf = (task: QueuedTask, reason: SpillReason): QueuedTask[] => {
-      const spill = spills.get(clockOf(task)) ?? { tasks: [], reason }
+      const spill = spills.get(clockOf(task)) ?? (reason === 'crawl-full' ? surplus : { tasks: [], reason })
       spills.set(clockOf(task), spill)
       return spill.tasks
     }
@@ -62,13 +69,10 @@ export class Spiller {
       const displaced = reason === 'site-full' && !spills.has(clockOf(task)) ? this.#displacedBy(task) : undefined
       if (reason === undefined || displaced !== undefined) enqueue(task)
       else spillOf(task, reason).push(task)
-      if (reason === 'crawl-full') surplus.push(task)
       // It stood before all that have left.
       if (displaced !== undefined) spillOf(displaced, 'site-full').unshift(displaced)
     }
-    // These leave by the clocks of their windows, whatever their sites: together, and in order.
-    const others = [...spills.values()].filter(({ reason }) => reason !== 'crawl-full')
-    return surplus.length === 0 ? others : [...others, { tasks: surplus, reason: 'crawl-full' }]
+    return [...new Set(spills.values())]
   }
 
   /** What crawls have beyond their share of windows that are full, window by window, in order: those that came last. */

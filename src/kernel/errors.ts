@@ -12,7 +12,10 @@
  */
 export type Disposition = 'retry' | 'dead-letter' | 'skip' | 'stop'
 
-/** Exit codes of an error: 1 failed, 2 usage or configuration, 4 a dependency is unreachable. 3, done in part, is what a command says of its work. */
+/**
+ * Exit codes of an error: 1 failed, 2 usage or configuration, 4 a dependency is unreachable. 3, done in part, is what a command says of
+ * its work.
+ */
 export type ExitCode = 1 | 2 | 4
 
 interface CatalogueEntry {

@@ -3,8 +3,8 @@
  * can't drift. Code emits events; it does not call a logger or a counter.
  *
  * Rules: names are past tense; labels are bounded (topic, partition, stage, kind, reason, code, extractor), never a URL, a host or
- * a text; `domain` stands for the few sites that give most pages, and `other`. `fields` beyond the labels go to the log line only. info is for lifecycle and the operator's own actions: a healthy hour
- * is silent at warn.
+ * a text; `domain` stands for the few sites that give most pages, and `other`. `fields` beyond the labels go to the log line only. info is
+ * for lifecycle and the operator's own actions: a healthy hour is silent at warn.
  */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 

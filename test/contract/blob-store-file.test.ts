@@ -36,7 +36,7 @@ describe('the blob store in a folder', () => {
     const left = `${'cd'.repeat(32)}.gzip.0123456789ab.tmp`
     for (const name of [left, 'notes.txt', `${'cd'.repeat(31)}.gzip`]) writeFileSync(join(place, name), 'x')
     const refs: string[] = []
-    for await (const { ref } of store.list()) if (ref.startsWith('cd')) refs.push(ref)
+    for await (const { ref } of store.list()) if (ref.startsWith('cdcd')) refs.push(ref)
     expect(refs).toEqual([left])
     expect(await store.deleteUntouched(left, Date.now() + 60_000)).toBe(true)
     expect(readdirSync(place).sort()).toEqual([`${'cd'.repeat(31)}.gzip`, 'notes.txt'])

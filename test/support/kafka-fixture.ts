@@ -4,6 +4,7 @@ import type { ConsumerSettings } from '../../src/kafka/consumer-settings.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import type { EventName } from '../../src/kernel/events.ts'
 import type { EventFields, Observer } from '../../src/kernel/observe.ts'
+import { eventually } from './eventually.ts'
 import { brokers, uniqueName } from './services.ts'
 
 /** Quick rebalances and expiries, for members that live for seconds. */
@@ -45,7 +46,11 @@ export class KafkaFixture {
   async topic(options: { partitions?: number; config?: Readonly<Record<string, string>> } = {}): Promise<string> {
     const topic = uniqueName('topic')
     const configEntries = Object.entries(options.config ?? {}).map(([name, value]) => ({ name, value }))
-    await this.#admin((admin) => admin.createTopics({ topics: [{ topic, numPartitions: options.partitions ?? 1, configEntries }] }))
+    await this.#admin(async (admin) => {
+      await admin.createTopics({ waitForLeaders: false, topics: [{ topic, numPartitions: options.partitions ?? 1, configEntries }] })
+      // The client's own wait fails where the broker does not know the topic yet.
+      await eventually(() => admin.fetchTopicMetadata({ topics: [topic] }), { what: `the leaders of ${topic}` })
+    })
     return topic
   }
 

@@ -35,10 +35,6 @@ interface Request {
 /** What a request consists of, not yet in one buffer. */
 class Pieces {
   readonly all: Buffer[] = []
-
-  get bytes(): number {
-    return this.all.reduce((total, { length }) => total + length, 0)
-  }
 }
 
 const PRODUCE = 0

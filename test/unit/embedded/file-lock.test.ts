@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type HeldLock, tryLock, waitForLock } from '../../../src/embedded/file-lock.ts'
 import { acquireRunLock } from '../../../src/embedded/run-lock.ts'
-import { systemClock } from '../../../src/kernel/clock.ts'
+import { type Clock, systemClock } from '../../../src/kernel/clock.ts'
 import { isMillraceError } from '../../../src/kernel/errors.ts'
 import { ownIdentity } from '../../../src/machine/process-identity.ts'
 
@@ -71,10 +71,15 @@ describe('the lock between processes', () => {
 
   it('waits until the holder has released it', async () => {
     const first = held()
-    const waiting = waitForLock({ folder, name: 'x.lock', what: 'waiter', waitMs: 5000, clock: systemClock })
-    await systemClock.sleep(30)
-    first.release()
-    await waiting
+    // The holder lets go once the other one has found it held.
+    const clock: Clock = {
+      ...systemClock,
+      sleep: (ms, signal) => {
+        first.release()
+        return systemClock.sleep(ms, signal)
+      },
+    }
+    await waitForLock({ folder, name: 'x.lock', what: 'waiter', waitMs: 5000, clock })
     expect(JSON.parse(readFileSync(join(folder, 'x.lock.2'), 'utf8'))).toMatchObject({ what: 'waiter', released: false })
   })
 

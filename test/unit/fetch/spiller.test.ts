@@ -21,7 +21,12 @@ const task = (crawlId: string | null, index: number): QueuedTask =>
 const many = (crawlId: string | null, count: number): QueuedTask[] => Array.from({ length: count }, (_, index) => task(crawlId, index))
 const indexOf = (queued: QueuedTask): number => (queued.task as unknown as { index: number }).index
 
-function open(ratePerSecond: number): {
+const NO_SURPLUS = { isSurplus: () => false, surplusIn: () => 0, startsPerOwn: () => 1 }
+
+function open(
+  ratePerSecond: number,
+  shares: Partial<CrawlShares> = {},
+): {
   spiller: Spiller
   scheduler: Scheduler<QueuedTask>
   admit: (tasks: QueuedTask[]) => QueuedTask[]
@@ -33,7 +38,7 @@ function open(ratePerSecond: number): {
     scheduler,
     endings: { spilled: async (_, given) => void slots.push(given) },
     paceOf: (url) => ({ ...fastPace(url), ratePerSecond }),
-    shares: new CrawlShares(),
+    shares: { ...NO_SURPLUS, ...shares },
     startsPerSecond: () => undefined,
     clock: new ManualClock(),
   })
@@ -67,6 +72,15 @@ describe('the places of a site in a window', () => {
     expect(admit(many('a', 31))).toEqual([])
     expect(admit([task('a', 31)])).toHaveLength(1)
     expect(admit(many('b', 5))).toEqual([])
+  })
+
+  it('lose no task where one that makes room for another crawl is of a crawl whose own tasks have to leave', () => {
+    const { admit, scheduler } = open(100, { isSurplus: (crawl) => crawl === 'huge' })
+    for (const queued of many('huge', 60)) scheduler.add(queued, 0)
+    const spilled = admit([task('huge', 60), ...many('small', 20)])
+    expect(scheduler.waiting).toBe(64)
+    expect(spilled.map(({ crawlId }) => crawlId)).toEqual(Array.from({ length: 17 }, () => 'huge'))
+    expect(spilled.map(indexOf)).toEqual(Array.from({ length: 17 }, (_, index) => 44 + index))
   })
 
   it('cost each crawl a slot on a clock of its own, which goes slower for every crawl that wants the site', async () => {
