@@ -273,11 +273,12 @@ export class FetchTask {
       totalMs: walk.requestMs,
     })
     let tooLarge = await this.#writePage(queued, page, end('FETCHED', null))
-    if (tooLarge !== undefined && claimCheck !== undefined && page.body.length > 0)
-      tooLarge = await this.#writePage(queued, await claimCheck.store(page), end('FETCHED', null))
+    const isStored = tooLarge !== undefined && claimCheck !== undefined && page.body.length > 0
+    if (isStored) tooLarge = await this.#writePage(queued, await claimCheck.store(page), end('FETCHED', null))
     if (tooLarge === undefined) return conditional.remember(queued, response, page)
     const failure = { code: tooLarge.code, message: tooLarge.message }
-    await endings.final(entry, task, end('FAILED', 'body-too-large'), { failure })
+    // Without its body it is too large as well: what the task carries is.
+    await endings.final(entry, task, end('FAILED', isStored ? 'message-too-large' : 'body-too-large'), { failure })
   }
 
   /** Shape: the error where the topic does not take a message of this size. */

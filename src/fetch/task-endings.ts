@@ -10,6 +10,7 @@ import type { Observer } from '../kernel/observe.ts'
 import type { Lane, OutcomeKind, UrlTask } from '../message/generated/types.ts'
 import { isFinal, type TaskEnd } from '../message/outcome.ts'
 import type { StateStore } from '../state/state-store.ts'
+import { MAX_URL_LENGTH } from '../url/parse-url.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { type RetryPolicy, retryRoute } from './retry-route.ts'
 import type { Settler } from './settler.ts'
@@ -138,7 +139,9 @@ export class TaskEndings {
     const at = this.#options.clock.now()
     if (task !== undefined) {
       try {
-        return await this.final(entry, { ...task, jobId: null }, { kind: 'FAILED', reason, at }, { failure })
+        // No longer than any URL that is fetched: a bad one may be of any length, and it is the task's id that names it.
+        const short: UrlTask = { ...task, url: task.url.slice(0, MAX_URL_LENGTH), jobId: null }
+        return await this.final(entry, short, { kind: 'FAILED', reason, at }, { failure })
       } catch (again) {
         if (!isMillraceError(again, failure.code)) throw again
       }

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import * as zlib from 'node:zlib'
+import { unzstd } from '../message/zstd-decoder.ts'
 
 type Kafkajs = typeof import('kafkajs')
 type Codec = { compress(encoder: { buffer: Buffer }): Promise<Buffer>; decompress(buffer: Buffer): Promise<Buffer> }
@@ -12,8 +13,9 @@ const OPTIONAL_PACKAGES = {
 } as const
 
 /**
- * Makes codecs known to kafkajs beyond its own gzip: zstd where Node has it, others where a package for kafkajs is installed. A
- * codec that stays unknown ends the consumer that meets it; topics that foreigners write are therefore repacked by the broker.
+ * Makes codecs known to kafkajs beyond its own gzip: zstd, to be read on every Node and written where Node has it, others where a
+ * package for kafkajs is installed. A codec that stays unknown ends the consumer that meets it; topics that foreigners write are
+ * therefore repacked by the broker.
  */
 export function registerCodecs(kafkajs: Kafkajs): void {
   const codecs = kafkajs.CompressionCodecs as Record<number, () => unknown>
@@ -24,6 +26,7 @@ export function registerCodecs(kafkajs: Kafkajs): void {
     const { name, factory } = OPTIONAL_PACKAGES[type]
     const loaded = optionalPackage(name)
     if (loaded !== undefined) codecs[kafkajs.CompressionTypes[type]] = factory(loaded) as () => unknown
+    else if (type === 'ZSTD') codecs[kafkajs.CompressionTypes.ZSTD] = () => ZSTD_READER
   }
 }
 
@@ -36,6 +39,18 @@ function nodeZstd(): Codec | undefined {
   const promised = (call: ZstdCall, input: Buffer): Promise<Buffer> =>
     new Promise((resolve, reject) => call(input, (error, output) => (error === null ? resolve(output) : reject(error))))
   return { compress: ({ buffer }) => promised(zstdCompress, buffer), decompress: (buffer) => promised(zstdDecompress, buffer) }
+}
+
+/** Of a batch; what would give more is a bomb and no batch of messages. */
+const MOST_UNPACKED = 268_435_456
+
+const ZSTD_READER: Codec = {
+  compress: () => Promise.reject(new Error('this Node.js has no zstd to write with')),
+  async decompress(buffer) {
+    const { bytes, problem } = await unzstd(buffer, MOST_UNPACKED)
+    if (problem !== null) throw new Error(`a batch of messages is no zstd (${problem})`)
+    return bytes
+  },
 }
 
 function optionalPackage(name: string): unknown {

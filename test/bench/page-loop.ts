@@ -8,6 +8,8 @@ export interface PageLoopOptions {
   /** Worked before the clock starts. */
   readonly warmPages: number
   readonly pages: number
+  /** By the native parser, where it reads the page alike; by the default one where not given. */
+  readonly native?: boolean
 }
 
 export interface PageLoopReport {

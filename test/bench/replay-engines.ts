@@ -1,3 +1,5 @@
+import { nativeParser } from '../../src/extract/native/native-parser.ts'
+
 /** What parses the pages, as the extract command is told. */
 export interface Engine {
   readonly name: string
@@ -8,5 +10,6 @@ export interface Engine {
 
 /** Those that are here to be measured. */
 export function engines(): readonly Engine[] {
-  return [{ name: 'parse5', sets: [], isNative: false }]
+  const parse5 = { name: 'parse5', sets: ['extract.parser=parse5'], isNative: false }
+  return nativeParser().ok ? [parse5, { name: 'native', sets: ['extract.parser=native'], isNative: true }] : [parse5]
 }

@@ -450,14 +450,16 @@ describe('a fetch worker on a real broker', () => {
       { topic, partition: right, key: null, value: json({ taskId: 'large-job', jobId: huge }) },
       { topic, partition: right, key: null, value: json({ taskId: huge }) },
       { topic, partition: 1 - right, key: null, value: json({ taskId: 'large-copy', meta: { m: huge } }) },
+      { topic, partition: right, key: null, value: json({ taskId: 'large-url', url: `${url}?${huge.slice(0, -100)}` }) },
       { topic, partition: right, key: null, value: json({ taskId: 'small' }) },
     ])
-    const outcomes = await settled(3)
+    const outcomes = await settled(4)
     expect(outcomes.map(({ taskId, kind, reason }) => `${taskId.slice(0, 20)} ${kind} ${reason}`).sort()).toEqual([
       'large-copy FAILED message-too-large',
       'large-job FAILED message-too-large',
+      'large-url FAILED message-too-large',
       'small FETCHED null',
     ])
-    await eventually(async () => (await fixture.messages(fixture.topics.deadLetters)).length === 3)
+    await eventually(async () => (await fixture.messages(fixture.topics.deadLetters)).length === 4)
   })
 })

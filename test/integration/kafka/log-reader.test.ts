@@ -4,7 +4,8 @@ import { partitionId } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { cuttingClient } from '../../support/cutting-client.ts'
 import { readEvents, readTexts, testAdmin, testClient, testTopic } from '../../support/kafka.ts'
-import { uniqueName } from '../../support/services.ts'
+import { kafkaTool } from '../../support/kafka-tools.ts'
+import { brokers, uniqueName } from '../../support/services.ts'
 
 const client = testClient()
 const admin = testAdmin(client)
@@ -202,6 +203,19 @@ describe('reading a log', () => {
       code: 'KAFKA_TOPIC_MISSING',
       context: { partition: 4 },
     })
+  })
+})
+
+describe('batches that another client has packed', () => {
+  it('are read from a topic that does not repack them: gzip and zstd on every Node.js', async () => {
+    const topic = await testTopic(admin, 'packed')
+    for (const codec of ['gzip', 'zstd']) {
+      const args = ['--bootstrap-server', brokers().join(','), '--topic', topic, '--compression-codec', codec]
+      expect(await kafkaTool('org.apache.kafka.tools.ConsoleProducer', args, `packed by ${codec}\n`.repeat(200))).toMatchObject({ code: 0 })
+    }
+    expect((await readTexts(client, topic)).sort()).toEqual(
+      ['gzip', 'zstd'].flatMap((codec) => Array.from({ length: 200 }, () => `packed by ${codec}`)),
+    )
   })
 })
 
