@@ -146,9 +146,15 @@ describe('a replay in place on a live group', () => {
     const [least, median, most] = [0, 0.5, 1].map((share) => lags.toSorted((a, b) => a - b)[Math.round(share * (lags.length - 1))] ?? 0)
     process.stdout.write(`replay in place of ${tookMs} ms, lag of ${lags.length} live pages: ${least} to ${most}, median ${median} ms\n`)
     expect(tookMs).toBeGreaterThan(20_000)
-    // Three seconds of replay, and what a loaded machine takes to read on at another place.
-    expect(median).toBeLessThan(5_000)
-    expect(most).toBeLessThan(9_000)
+    // One turn at its end would be half of it in the median.
+    expect(median).toBeLessThan(tookMs / 4)
+    for (const partition of new Set(records.map(({ source }) => source.partition))) {
+      const kinds = records
+        .filter(({ source, extractorVersion }) => source.partition === partition && extractorVersion === 2)
+        .toSorted((one, other) => one.extractedAt - other.extractedAt)
+        .map(({ replayId }) => replayId)
+      expect(kinds.filter((kind, index) => index > 0 && kind !== kinds[index - 1]).length).toBeGreaterThanOrEqual(4)
+    }
   })
 
   it('survives kill -9 of its worker: each page once, then live work', { timeout: 120_000 }, async () => {

@@ -2,9 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { deriveSchema } from '../../../src/extract/derive-schema.ts'
 import type { ExtractorSource } from '../../../src/extract/extractor-source.ts'
 import { readDefinition } from '../../../src/extract/language/read-definition.ts'
+import type { NativeParse } from '../../../src/extract/native/native-parser.ts'
 import { createPageRunner, type PageJob, type RunResult } from '../../../src/extract/page-runner.ts'
 import { recordId } from '../../../src/message/ids.ts'
 import { packPageBody } from '../../../src/message/page-body.ts'
+import { nativeParse } from '../../support/both-parsers.ts'
 import { corpusNote, corpusPages, hasCorpus } from '../../support/corpus.ts'
 import { envelopeText, outcomeOf, testJob, testPage } from '../../support/extraction.ts'
 
@@ -155,6 +157,28 @@ describe('a code extractor', () => {
         results.find(({ extractor }) => extractor === 'book'),
       ),
     ).toMatchObject([{ data: { title: 'T' } }])
+  })
+})
+
+describe('a page that has ended a process', () => {
+  it('is read without the native parser, and gives the same', () => {
+    const source = declarative('name: book\nversion: 1\nfields: { title: h1 }\n')
+    const job = testJob(testPage(Buffer.from('<h1>Soumission</h1>')), ['book'])
+    let parses = 0
+    const parse = (text: string): ReturnType<NativeParse> => {
+      parses += 1
+      return nativeParse()(text)
+    }
+    const runner = createPageRunner([source], envelopeText, parse)
+    const resultsOf = (given: PageJob): RunResult[] => {
+      const results: RunResult[] = []
+      runner.run(given, (result) => results.push(result))
+      return results
+    }
+    const first = resultsOf(job)
+    expect(parses).toBe(1)
+    expect(resultsOf({ ...job, withoutNative: true })).toEqual(first)
+    expect(parses).toBe(1)
   })
 })
 
