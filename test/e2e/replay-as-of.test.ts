@@ -23,13 +23,17 @@ it('the records of a past day are those of the pages fetched on it, wherever the
   const scope = ['--extractor', 'book2.yaml', '--fetched-from', from ?? '', '--fetched-until', until ?? '']
   const done = await deployment.run(['replay', 'run', '--shadow', '--id', 'day', ...scope, '--json'])
   expect(done.code).toBe(0)
-  const records = lines<{ value: { entityKey: string; extractorVersion: number } }>(
+  const records = lines<{ value: { entityKey: string; recordId: string; source: { partition: number; offset: string } } }>(
     await deployment.run(['consume', 'records.shadow.day', '--from-beginning']),
   )
   const expected = [...pages, ...late].filter(({ fetchedAt }) => fetchedAt >= day && fetchedAt < day + DAY).map(({ index }) => `B${index}`)
   expect(expected.length).toBe(12)
-  expect(records.map(({ value }) => value.entityKey).sort()).toEqual(expected.sort())
+  // A page may lie on html twice, where its producer had to send it again: each gives a record, of the same id.
+  const places = records.map(({ value: { source } }) => `${source.partition}:${source.offset}`)
+  expect(new Set(places).size).toBe(places.length)
+  expect(new Set(records.map(({ value }) => value.recordId)).size).toBe(expected.length)
+  expect([...new Set(records.map(({ value }) => value.entityKey))].sort()).toEqual(expected.sort())
   // Not the whole log was read for it.
   const plan = JSON.parse((await deployment.run(['replay', 'plan', ...scope, '--json'])).stdout) as { pages: string }
-  expect(Number(plan.pages)).toBeLessThan(pages.length + late.length)
+  expect(Number(plan.pages)).toBeLessThan((await deployment.pages()).length)
 })

@@ -42,7 +42,7 @@ function compiled(text: string): Selector {
   // Results are not cached: the cache would outlive the page, and knows nothing of a changing scope.
   const inDocument = _compileUnsafe<AnyNode, Element>(text, { cacheResults: false })
   const holder = scopeHolder()
-  const inElement = compiledInElement(text, holder)
+  const inElement = compiledInElement(text, inDocument, holder)
   const queryFor = (scope: Scope): Query => {
     if (!(scope instanceof Element)) return inDocument
     holder.set(scope)
@@ -55,11 +55,13 @@ function compiled(text: string): Selector {
   }
 }
 
-function compiledInElement(text: string, holder: ScopeHolder): Query {
+/** `inDocument` where the text names no scope: css-select takes what stands in `:not()` and `:is()` as relative to the scope it is given. */
+function compiledInElement(text: string, inDocument: Query, holder: ScopeHolder): Query {
   // `equals` is an internal option, therefore not in the type of the public ones.
   const options = { cacheResults: false, equals: holder.equals }
   try {
-    return _compileUnsafe<AnyNode, Element>(text, { ...options, relativeSelector: false }, holder.stand)
+    const inScope = _compileUnsafe<AnyNode, Element>(text, { ...options, relativeSelector: false }, holder.stand)
+    return text.includes(':scope') ? inScope : inDocument
   } catch {
     // The text compiles, as the caller found out: a part of it begins with a combinator, and then all of it is relative.
     return _compileUnsafe<AnyNode, Element>(text, options, holder.stand)

@@ -9,8 +9,8 @@ import type { NativeNode } from './native-parser.ts'
 /** Character references to a carriage return, a byte order mark and the Kelvin sign. */
 const ODD_REFERENCE = /&#(?:0*(?:13|65279|8490)(?!\d)|x0*(?:d|feff|212a)(?![\da-f]))/i
 
-/** White space for one and not for the other: next line, byte order mark. A letter k for one: the Kelvin sign. */
-const ODD_CHARACTERS = ['\u0085', '\ufeff', '\u212a'] as const
+/** White space for one and not for the other: next line, byte order mark. A letter k for one: the Kelvin sign. Left out or not in `<svg>`: NUL. */
+const ODD_CHARACTERS = ['\u0000', '\u0085', '\ufeff', '\u212a'] as const
 
 /** Tags that a `<select>` holds in both; newer rules let the native one keep others. */
 const IN_SELECT: ReadonlySet<string> = new Set(['option', 'optgroup', 'hr'])
@@ -75,6 +75,8 @@ export function textFindings(text: string): TextFindings | string {
   if (tagCount + 3 * tableCount > MAX_TAGS) return 'too many tags'
   const hasForeign = foreignAt !== -1
   if (hasForeign && NAMESPACED_ATTRIBUTE.test(text.slice(foreignAt))) return 'attributes with a namespace'
+  // Where HTML stands within `<svg>` (`<foreignObject>`) it is text to one and a comment to the other.
+  if (hasForeign && text.includes('<![CDATA[', foreignAt)) return 'a CDATA section'
   return { hasSelect, hasForeign }
 }
 
