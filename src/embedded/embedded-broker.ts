@@ -20,6 +20,7 @@ import { adoptBroker, startBroker } from './broker-start.ts'
 import { type HeldLock, waitForLock } from './file-lock.ts'
 import { addLease, liveLeases } from './leases.ts'
 import { endBroker, type FoundBroker, findBroker } from './running-broker.ts'
+import { SupervisorWatch } from './supervisor-watch.ts'
 
 /** Longer than any start of another process; installing and downloading happen outside the lock. */
 const LOCK_MS = 120_000
@@ -172,6 +173,7 @@ function handle(
   options: AcquireBrokerOptions,
 ): EmbeddedBroker {
   let released = false
+  const watch = new SupervisorWatch(folder, options)
   return {
     brokers: [`127.0.0.1:${up.port}`],
     clusterId: up.clusterId,
@@ -179,6 +181,7 @@ function handle(
     release: async ({ wait = true } = {}) => {
       if (released) return
       released = true
+      await watch.release()
       removeLease()
       if (!wait || existsSync(folder.keep) || liveLeases(folder.leases).length > 0) return
       await untilDown(folder, { clock: options.clock })

@@ -31,7 +31,7 @@ import { logLine } from './supervisor-log.ts'
  *   whoever wants to join holds that lock, so nobody is handed a broker that is about to end.
  * - A broker that was up and ends by itself (killed, out of memory) is started again while there are users.
  * - One that died of a full disk is started again when there is space.
- * - A broker whose supervisor was killed is adopted by the next supervisor, which the next command starts.
+ * - A broker whose supervisor was killed is adopted by the next supervisor, which one of the users starts, or the next command.
  * - When the whole folder is removed, the broker ends.
  */
 const START_POLL_MS = 25
@@ -80,6 +80,8 @@ class Supervisor {
 
   async run(): Promise<void> {
     const restarts: number[] = []
+    // Who starts a broker takes the note of the last one away; where there is one, its supervisor was killed and it has users.
+    const hadUsers = readProcessFile(this.#folder) !== undefined
     removeFile(this.#folder.failure)
     if (!this.#adopt()) await this.#spawn()
     for (;;) {
@@ -87,7 +89,7 @@ class Supervisor {
       if (end === 'stopped') break
       await this.#afterEnd()
       // The first start is answered to whoever waits for it; one that was up has users, whatever ends it while it comes back.
-      if (this.#phase !== 'up' && restarts.length === 0) {
+      if (!hadUsers && this.#phase !== 'up' && restarts.length === 0) {
         this.#fail(`it ended before it answered${this.#startError}`)
         break
       }

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { brokerFolder, readClusterFile, readProcessFile } from '../../src/embedded/broker-folder.ts'
 import { acquireBroker } from '../../src/embedded/embedded-broker.ts'
 import { brokerMark } from '../../src/embedded/launch-spec.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { findProcess, isAlive } from '../../src/machine/process-identity.ts'
 import { brokerOptions, RecordingObserver } from '../support/embedded.ts'
 import { eventually } from '../support/eventually.ts'
@@ -28,6 +29,14 @@ function noted() {
   return file === 'broken' ? undefined : file
 }
 
+async function killSupervisor() {
+  const before = noted()
+  if (before === undefined) throw new Error('no broker is noted')
+  process.kill(before.supervisor.pid, 'SIGKILL')
+  await eventually(() => !isAlive(before.supervisor), { what: 'the supervisor to be gone' })
+  return before
+}
+
 function brokerProcess() {
   const cluster = readClusterFile(brokerFolder(dataDir))
   return cluster === undefined || cluster === 'broken' ? undefined : findProcess(brokerMark(cluster.clusterId))
@@ -49,11 +58,9 @@ describe('kill -9 of the supervisor', () => {
   })
 
   it('with the broker it had not noted yet: the next command finds it all the same, and begins anew', async () => {
-    const first = await acquireBroker(brokerOptions(dataDir, observer))
-    const before = noted()
-    if (before === undefined) throw new Error('no broker is noted')
-    process.kill(before.supervisor.pid, 'SIGKILL')
-    await eventually(() => !isAlive(before.supervisor), { what: 'the supervisor to be gone' })
+    // Whoever uses it would start another supervisor in a moment; this one only looks when it leaves.
+    const first = await acquireBroker({ ...brokerOptions(dataDir, observer), clock: { ...systemClock, timer: () => () => undefined } })
+    const before = await killSupervisor()
     rmSync(brokerFolder(dataDir).process)
     expect(brokerProcess()).toEqual(before.broker)
     const second = await acquireBroker(brokerOptions(dataDir, observer))
@@ -62,6 +69,56 @@ describe('kill -9 of the supervisor', () => {
     expect(observer.repairs().join('\n')).toContain('that no supervisor knows of: it is ended')
     await second.release()
     await first.release()
+  })
+})
+
+describe('kill -9 of the supervisor of a broker that is used', () => {
+  it('alone: a user starts another one, which ends the broker with its last user', async () => {
+    const broker = await acquireBroker(brokerOptions(dataDir, observer))
+    const before = await killSupervisor()
+    const after = await eventually(() => (noted()?.supervisor.pid === before.supervisor.pid ? undefined : noted()), {
+      what: 'another supervisor',
+    })
+    expect(after.broker).toEqual(before.broker)
+    await eventually(() => observer.repairs().join('\n').includes('started another'), { what: 'that to be said' })
+    await broker.release()
+    expect(isAlive(before.broker)).toBe(false)
+  })
+
+  it('just before that user leaves: the broker ends all the same', async () => {
+    const broker = await acquireBroker(brokerOptions(dataDir, observer))
+    const before = await killSupervisor()
+    await broker.release()
+    expect(isAlive(before.broker)).toBe(false)
+  })
+
+  it('with the broker, and again while it comes back: it is up again for those who use it', async () => {
+    const broker = await acquireBroker(brokerOptions(dataDir, observer))
+    const first = await killSupervisor()
+    process.kill(first.broker.pid, 'SIGKILL')
+    const second = await eventually(() => (noted()?.broker.pid === first.broker.pid ? undefined : noted()), {
+      everyMs: 5,
+      timeoutMs: 20_000,
+      what: 'the broker to be started again',
+    })
+    process.kill(second.broker.pid, 'SIGKILL')
+    await eventually(() => noted()?.phase === 'up' && noted()?.broker.pid !== second.broker.pid, {
+      timeoutMs: 30_000,
+      what: 'the broker to be up again',
+    })
+    expect(observer.names()).not.toContain('BrokerLost')
+    await broker.release()
+  })
+
+  it('is told from one that was told to end, which is said and left alone', async () => {
+    const broker = await acquireBroker(brokerOptions(dataDir, observer))
+    const before = noted()
+    if (before === undefined) throw new Error('no broker is noted')
+    process.kill(before.supervisor.pid, 'SIGTERM')
+    await eventually(() => observer.names().includes('BrokerLost'), { timeoutMs: 20_000, what: 'the end to be said' })
+    expect(isAlive(before.broker)).toBe(false)
+    expect(noted()).toBeUndefined()
+    await broker.release()
   })
 })
 

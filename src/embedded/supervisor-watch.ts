@@ -1,0 +1,117 @@
+import type { ChildProcess } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import type { Clock } from '../kernel/clock.ts'
+import type { Observer } from '../kernel/observe.ts'
+import { describeProcess, isAlive, isLocal, type ProcessIdentity } from '../machine/process-identity.ts'
+import { readJsonFile } from './atomic-file.ts'
+import { type BrokerFolder, readProcessFile, START_LOCK } from './broker-folder.ts'
+import { tryLock } from './file-lock.ts'
+import { spawnSupervisor } from './supervisor-process.ts'
+
+const LOOK_MS = 1000
+const NOTED_MS = 15_000
+const POLL_MS = 25
+
+interface WatchOptions {
+  readonly clock: Clock
+  readonly observer: Observer
+  readonly owner: string
+}
+
+/**
+ * Whoever uses the broker looks after the supervisor, which looks after the broker: where the supervisor was killed, the first user to
+ * see it starts another, which goes on with the broker or starts it again. Without that, users of a broker that ends as well would wait
+ * for ever. A supervisor that ended in order (it gave up, or was told to) is not started again, but said.
+ */
+export class SupervisorWatch {
+  readonly #folder: BrokerFolder
+  readonly #options: WatchOptions
+  #disarm: () => void = () => undefined
+  #looking: Promise<void> = Promise.resolve()
+  #released = false
+  /** Looks in a row that found nobody at work; a command that starts the broker takes the note away for a moment. */
+  #missing = 0
+
+  constructor(folder: BrokerFolder, options: WatchOptions) {
+    this.#folder = folder
+    this.#options = options
+    this.#arm()
+  }
+
+  /** Shape: resolves when no look is under way; a broker that runs has a supervisor then, which ends it with its last user. */
+  async release(): Promise<void> {
+    if (this.#released) return
+    this.#released = true
+    this.#disarm()
+    await this.#looking
+    const file = readProcessFile(this.#folder)
+    if (file !== undefined && file !== 'broken' && isAlive(file.broker)) await this.#look()
+  }
+
+  #arm(): void {
+    if (this.#released) return
+    const look = (): void => {
+      this.#looking = this.#look().finally(() => this.#arm())
+    }
+    this.#disarm = this.#options.clock.timer(LOOK_MS, look, { unref: true })
+  }
+
+  async #look(): Promise<void> {
+    const file = readProcessFile(this.#folder)
+    // A note that is broken or of another host is for the next command to judge.
+    if (file === 'broken' || (file !== undefined && !isLocal(file.supervisor))) return
+    if (file === undefined) {
+      this.#missing += 1
+      if (this.#missing === 3 && existsSync(this.#folder.path)) this.#tellEnd()
+      return
+    }
+    this.#missing = 0
+    if (isAlive(file.supervisor)) return
+    const attempt = tryLock(this.#folder.path, START_LOCK, this.#options.owner)
+    // Whoever holds it finds the same.
+    if (attempt.kind === 'refused') return
+    try {
+      const now = readProcessFile(this.#folder)
+      if (now === undefined || now === 'broken' || isAlive(now.supervisor)) return
+      await this.#startAnother(now.supervisor)
+    } finally {
+      attempt.lock.release()
+    }
+  }
+
+  /** Until the note names it: so long nobody else may look. One that ends before is for the next look. */
+  async #startAnother(dead: ProcessIdentity): Promise<void> {
+    const { clock, observer } = this.#options
+    const supervisor = spawnSupervisor(this.#folder)
+    const hasEnded = endOf(supervisor)
+    const deadline = clock.mono() + NOTED_MS
+    while (!hasEnded() && clock.mono() < deadline) {
+      const file = readProcessFile(this.#folder)
+      if (file !== undefined && file !== 'broken' && file.supervisor.pid === supervisor.pid) {
+        const what = `the supervisor of the broker (${describeProcess(dead)}) was gone: started another`
+        observer.emit('BrokerRepaired', { what, folder: this.#folder.path })
+        return
+      }
+      await clock.sleep(POLL_MS)
+    }
+  }
+
+  #tellEnd(): void {
+    const file = readJsonFile(this.#folder.failure)
+    const noted = file.kind === 'value' ? (file.value as { reason?: unknown }).reason : undefined
+    this.#options.observer.emit('BrokerLost', {
+      reason: typeof noted === 'string' ? noted : 'its supervisor was told to end',
+      log: this.#folder.log,
+      folder: this.#folder.path,
+    })
+  }
+}
+
+function endOf(child: ChildProcess): () => boolean {
+  let ended = false
+  for (const name of ['exit', 'error'] as const)
+    child.once(name, () => {
+      ended = true
+    })
+  return () => ended
+}
