@@ -72,10 +72,35 @@ export function challengeOf(response: HttpResponse): string | undefined {
     head ??= response.decoded.subarray(0, SEARCHED_BYTES).toString('latin1')
     return head
   }
-  return WALLS.find((wall) => isOf(wall, response, text))?.vendor
+  let hasMarker: boolean | undefined
+  const mayHaveMarkers = (): boolean => {
+    hasMarker ??= firstMarkersOf(response.status).test(text())
+    return hasMarker
+  }
+  return WALLS.find((wall) => isOf(wall, response, mayHaveMarkers, text))?.vendor
 }
 
-function isOf({ statuses, header, markers, maxBytes }: Wall, response: HttpResponse, text: () => string): boolean {
+const firstMarkers = new Map<number, RegExp>()
+
+/**
+ * The first marker of every wall that answers with this status, in one expression: one pass over the text tells that it is none of them, as
+ * nearly every page is, where a pass for each would take longer than unpacking the page.
+ */
+function firstMarkersOf(status: number): RegExp {
+  const known = firstMarkers.get(status)
+  if (known !== undefined) return known
+  const sources = WALLS.flatMap(({ statuses, markers }) => (statuses?.includes(status) === false ? [] : (markers?.slice(0, 1) ?? [])))
+  const made = new RegExp(sources.map(({ source }) => source).join('|'))
+  firstMarkers.set(status, made)
+  return made
+}
+
+function isOf(
+  { statuses, header, markers, maxBytes }: Wall,
+  response: HttpResponse,
+  mayHaveMarkers: () => boolean,
+  text: () => string,
+): boolean {
   if (statuses !== undefined && !statuses.includes(response.status)) return false
   if (header !== undefined) {
     const [name, value] = header
@@ -83,5 +108,5 @@ function isOf({ statuses, header, markers, maxBytes }: Wall, response: HttpRespo
   }
   if (markers === undefined || response.decoded.length === 0) return false
   if (maxBytes !== undefined && response.decoded.length > maxBytes) return false
-  return markers.every((marker) => marker.test(text()))
+  return mayHaveMarkers() && markers.every((marker) => marker.test(text()))
 }

@@ -26,6 +26,8 @@ export const KIND = {
 export type Kind = keyof typeof KIND
 
 const NAMESPACE_BYTES = 8
+/** Sites and crawls come again with every request, and their digests take longer than all else about a key. */
+const REMEMBERED_NAMES = 4096
 
 /** The key of the file as a whole, outside of every namespace. */
 export const FILE_KEY = Buffer.alloc(NAMESPACE_BYTES + 1)
@@ -48,13 +50,24 @@ export class Keys {
 
   /** Key of one thing that is known by a name. */
   named(kind: Kind, name: string): Buffer {
-    return this.of(kind, digest([name], 16))
+    return this.of(kind, nameDigest(name))
   }
 }
 
 /** Short form of a crawl or a budget within keys: its things lie together and can be walked. */
 export function groupDigest(id: string): Buffer {
-  return digest([id], 8)
+  return nameDigest(id).subarray(0, 8)
+}
+
+const nameDigests = new Map<string, Buffer>()
+
+function nameDigest(name: string): Buffer {
+  const known = nameDigests.get(name)
+  if (known !== undefined) return known
+  const made = digest([name], 16)
+  if (nameDigests.size >= REMEMBERED_NAMES) nameDigests.clear()
+  nameDigests.set(name, made)
+  return made
 }
 
 /** First bytes of sha256 over the parts, each behind its length. */
