@@ -193,6 +193,12 @@ export const OPTIONS = {
   },
   'crawl.maxPages': { kind: 'integer', default: '100000', min: 1, flag: '--limit', description: 'Pages fetched per crawl.' },
   'crawl.maxPagesPerDomain': { kind: 'integer', default: '10000', min: 1, description: 'Pages fetched per crawl and registrable domain.' },
+  'crawl.keepEnded': {
+    kind: 'duration',
+    default: '30d',
+    min: 0,
+    description: 'What a crawl has seen is known for so long after its last URL; one of the same name then begins anew; 0s: for ever.',
+  },
   extractors: {
     kind: 'list',
     default: '',

@@ -10,12 +10,12 @@ import { startHeartbeat } from './heartbeat.ts'
 import { type BadSeed, produce, type SeedText } from './produce.ts'
 import { RecordOutput, type WriteRecord } from './record-output.ts'
 import { refuseOtherVersion } from './replay-in-place.ts'
+import { startRetention } from './retention.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 import { measureDelay, measureFetch, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
 import { applyTopics } from './topics.ts'
-import { startUrlsRetention } from './urls-retention.ts'
 import { activeExtractors } from './versions.ts'
 import { listenForCommands } from './worker-socket.ts'
 
@@ -143,7 +143,7 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
   const fetch = await createFetch(runtime, options.version)
   runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
   await stages.start('fetch', fetch, signal)
-  runtime.onClose('retention of urls', startUrlsRetention(runtime))
+  runtime.onClose('retention', startRetention(runtime))
   measureFetch(runtime, fetch)
   const socket = { dataDir: runtime.dataDir, stages: STAGES, worker: fetch, clock: runtime.clock, observer: runtime.observer }
   runtime.onClose('socket for commands', await listenForCommands(socket))

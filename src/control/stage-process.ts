@@ -5,13 +5,13 @@ import { startDiskGuard } from './disk-guard.ts'
 import { announceExtractors, createExtract, extractorsOf, linkNarrowing } from './extraction.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { refuseOtherVersion } from './replay-in-place.ts'
+import { startRetention } from './retention.ts'
 import { prepareTopics } from './run.ts'
 import type { Runtime } from './runtime.ts'
 import { createRecordsTopic } from './shadow-replay.ts'
 import { measureDelay, measureFetch, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
-import { startUrlsRetention } from './urls-retention.ts'
 import { activeExtractors, promotionOf } from './versions.ts'
 import { listenForCommands } from './worker-socket.ts'
 
@@ -79,7 +79,7 @@ async function startStage(
       const fetch = await createFetch(runtime, version)
       runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
       await stages.start('fetch', fetch, aborting)
-      runtime.onClose('retention of urls', startUrlsRetention(runtime))
+      runtime.onClose('retention', startRetention(runtime))
       measureFetch(runtime, fetch)
       const socket = { dataDir: runtime.dataDir, stages: ['fetch'], worker: fetch, clock: runtime.clock, observer: runtime.observer }
       runtime.onClose('socket for commands', await listenForCommands(socket))

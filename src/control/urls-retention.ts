@@ -1,36 +1,11 @@
-import { errorText } from '../kernel/errors.ts'
 import { LANES } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 
-const EVERY_MS = 10 * 60_000
-
 /**
- * Deletes finished tasks that are older than `topics.retention.urls` from the lanes and the delay topics, until the returned function is
- * called. Kafka would delete open ones as well, so these topics have no retention of their own: what is deleted lies below the
- * committed offset of its reader.
+ * One round: deletes finished tasks that are older than `topics.retention.urls` from the lanes and the delay topics. Kafka would delete
+ * open ones as well, so these topics have no retention of their own. Shape: nothing at or above the committed offset of its reader, and
+ * nothing younger than the retention, is touched.
  */
-export function startUrlsRetention(runtime: Runtime): () => Promise<void> {
-  const { clock, observer } = runtime
-  let disarm = (): void => undefined
-  let working: Promise<void> = Promise.resolve()
-  const schedule = (): void => {
-    disarm = clock.timer(
-      EVERY_MS,
-      () => {
-        working = deleteFinished(runtime).catch((error: unknown) => observer.emit('RetentionFailed', { error: errorText(error) }))
-        schedule()
-      },
-      { unref: true },
-    )
-  }
-  schedule()
-  return async () => {
-    disarm()
-    await working
-  }
-}
-
-/** One round. Shape: nothing at or above a committed offset, and nothing younger than the retention, is touched. */
 export async function deleteFinished(runtime: Runtime): Promise<void> {
   const { admin, clock, config, groups, topics } = runtime
   const before = clock.now() - config['topics.retention.urls']

@@ -338,7 +338,17 @@ export const EVENTS = {
     throttleMs: 10_000,
     throttleBy: 'topic',
   },
-  RetentionFailed: { level: 'warn', message: 'old tasks could not be deleted; it is tried again', throttleMs: 60_000 },
+  CrawlsForgotten: {
+    level: 'info',
+    message: 'crawls that ended long ago were forgotten',
+    metric: counter('crawls_forgotten_total', 'Crawls dropped from the state store since they ended long ago.', [], 'count'),
+  },
+  RetentionFailed: {
+    level: 'warn',
+    message: 'what is old could not be deleted; it is tried again',
+    throttleMs: 60_000,
+    throttleBy: 'what',
+  },
   WorkerSocketFailed: { level: 'warn', message: 'no socket for commands could be made: explain and status will know less of this process' },
   HeartbeatFailed: { level: 'warn', message: 'the heartbeat of this worker could not be stored', throttleMs: 30_000 },
 } as const satisfies Record<string, EventDefinition>

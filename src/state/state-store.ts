@@ -35,14 +35,15 @@ export interface StateStore {
   crawlCounts(crawlId: string): Promise<CrawlCounts>
   /** Accepted tasks that are not final, at most `limit`, in no particular order. */
   openTasks(crawlId: string, limit: number): Promise<readonly string[]>
-  crawlIds(): Promise<readonly string[]>
-  /** Crawls with accepted tasks that are not final. Cost: O(crawls that are kept). */
+  /** Crawls with accepted tasks that are not final. Cost: O(such crawls), however many have ended. */
   openCrawls(): Promise<readonly OpenCrawl[]>
   /**
-   * Drops what is kept of a crawl: its claims without a time to live, both sets and the budgets that name it. Not one step: it works in
-   * parts, so that a crawl of millions of pages does not block the store; called again it goes on where it stopped.
+   * Drops what is kept of crawls that have ended: all of their tasks are final, and no task was added for `quietMs`. That is their claims
+   * without a time to live, both sets, and the budgets that name them. The one that ended first goes first, at most `limit`. Not one
+   * step: it works in parts, so that a crawl of millions of pages does not block the store, and leaves a crawl alone that goes on meanwhile;
+   * called again it goes on where it stopped. Returns the crawls that are gone.
    */
-  forgetCrawl(crawlId: string): Promise<void>
+  forgetEnded(quietMs: number, limit: number): Promise<readonly string[]>
 
   // --- page budgets -------------------------------------------------------------------------------------------------------
   /**

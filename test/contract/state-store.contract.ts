@@ -181,11 +181,8 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         expect(await store.openTasks('c', 10)).toEqual([])
       })
 
-      it('has no tasks in a crawl that nobody named, and lists those that were', async () => {
+      it('has no tasks in a crawl that nobody named', async () => {
         expect(await store.crawlCounts('never')).toEqual({ accepted: 0, final: 0 })
-        await store.accept('c:1', ['1'])
-        await store.finalise('c 2', ['1'])
-        expect([...(await store.crawlIds())].sort()).toEqual(['c 2', 'c:1'])
       })
 
       it('lists the crawls that are not at their end, with how many of their tasks are open', async () => {
@@ -210,24 +207,81 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         expect(new Set(await store.openTasks('c', 7)).size).toBe(7)
       })
 
-      it('forgets a crawl with its claims and budgets, and nothing of another', async () => {
+      it('forgets a crawl that ended with its claims and budgets, and nothing of one that is open', async () => {
         const claimed = (crawlId: string) =>
           Array.from({ length: 700 }, (_, index) => ({ crawlId, canonicalUrl: `https://a.example/${index}`, round: 0, claimant: 'x' }))
         for (const crawlId of ['gone', 'kept']) {
           await store.claim(claimed(crawlId))
           await store.accept(crawlId, ['1', '2'])
-          await store.finalise(crawlId, ['1'])
-          await store.reserve('1', [{ id: `${crawlId}/all`, limit: 5, crawlId }])
+          await store.finalise(crawlId, crawlId === 'gone' ? ['1', '2'] : ['1'])
+          for (const domain of ['a', 'b']) await store.reserve('1', [{ id: `${crawlId}/${domain}`, limit: 5, crawlId }])
         }
-        await store.forgetCrawl('gone')
-        await store.forgetCrawl('never')
-        expect(await store.crawlIds()).toEqual(['kept'])
+        await harness.elapse(1)
+        expect(await store.forgetEnded(0, 10)).toEqual(['gone'])
+        expect(await store.forgetEnded(0, 10)).toEqual([])
         expect(await store.crawlCounts('gone')).toEqual({ accepted: 0, final: 0 })
         expect(await store.openTasks('gone', 9)).toEqual([])
-        expect([await store.reserved('gone/all'), await store.reserved('kept/all')]).toEqual([0, 1])
+        const reserved = ['gone/a', 'gone/b', 'kept/a', 'kept/b'].map((id) => store.reserved(id))
+        expect(await Promise.all(reserved)).toEqual([0, 0, 1, 1])
         expect(new Set(await store.claim(claimed('gone')))).toEqual(new Set(['new']))
         expect(new Set(await store.claim(claimed('kept')))).toEqual(new Set(['own']))
         expect(await store.crawlCounts('kept')).toEqual({ accepted: 2, final: 1 })
+      })
+
+      it('forgets no crawl before it has been quiet for so long, counted anew whenever something is heard of it', async () => {
+        await store.finalise('first', ['1'])
+        await harness.elapse(100)
+        await store.finalise('second', ['1'])
+        await store.finalise('again', ['1'])
+        await harness.elapse(100)
+        await store.accept('again', ['1'])
+        await store.accept('open', ['1'])
+        expect(await store.forgetEnded(190, 10)).toEqual(['first'])
+        expect(await store.forgetEnded(90, 10)).toEqual(['second'])
+        expect(await store.crawlCounts('again')).toEqual({ accepted: 1, final: 1 })
+        await store.accept('again', ['2'])
+        await harness.elapse(100)
+        expect(await store.forgetEnded(0, 10)).toEqual([])
+        await store.finalise('again', ['2'])
+        await harness.elapse(1)
+        expect(await store.forgetEnded(0, 10)).toEqual(['again'])
+        expect(await store.openCrawls()).toEqual([{ crawlId: 'open', open: 1 }])
+      })
+
+      it('forgets the crawls that ended first where it may not forget all', async () => {
+        for (const crawlId of ['c', 'a', 'b']) {
+          await store.finalise(crawlId, ['1'])
+          await harness.elapse(2)
+        }
+        expect(await store.forgetEnded(0, 2)).toEqual(['c', 'a'])
+        expect(await store.forgetEnded(0, 2)).toEqual(['b'])
+      })
+
+      it('begins anew with a crawl that it has forgotten', async () => {
+        await store.finalise('c', ['1'])
+        await harness.elapse(1)
+        await store.forgetEnded(0, 10)
+        await store.accept('c', ['1'])
+        expect(await store.crawlCounts('c')).toEqual({ accepted: 1, final: 0 })
+        expect(await store.openCrawls()).toEqual([{ crawlId: 'c', open: 1 }])
+      })
+
+      it('lists the open crawls as quickly behind thousands that have ended', async () => {
+        await store.accept('open', ['1'])
+        const timed = async (): Promise<number> => {
+          const times: number[] = []
+          for (let look = 0; look < 30; look += 1) {
+            const begun = performance.now()
+            expect(await store.openCrawls()).toEqual([{ crawlId: 'open', open: 1 }])
+            times.push(performance.now() - begun)
+          }
+          return Math.min(...times)
+        }
+        const alone = await timed()
+        const ended = Array.from({ length: 5_000 }, (_, index) => `ended-${index}`)
+        while (ended.length > 0) await Promise.all(ended.splice(0, 250).map((crawlId) => store.finalise(crawlId, ['1'])))
+        // Walking all of them takes milliseconds.
+        expect(await timed()).toBeLessThan(alone * 3 + 1)
       })
     })
 
@@ -759,7 +813,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         await store.accept('c', ['1'])
         await store.backOff(A, 60_000)
         expect(await other.readValue('n')).toBeUndefined()
-        expect(await other.crawlIds()).toEqual([])
+        expect(await other.openCrawls()).toEqual([])
         leaseOf(await other.acquire(ask([pace(A)])))
       })
 
@@ -771,7 +825,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         expect(await store.isFinished([{ taskId: odd, attempt: 1 }])).toEqual([true])
         await store.accept(odd, [odd])
         expect(await store.openTasks(odd, 1)).toEqual([odd])
-        expect(await store.crawlIds()).toEqual([odd])
+        expect(await store.openCrawls()).toEqual([{ crawlId: odd, open: 1 }])
         expect(await store.reserve(odd, [{ id: odd, limit: 1 }])).toBeUndefined()
         await store.writeValue(odd, odd)
         expect(await store.readValue(odd)).toBe(odd)

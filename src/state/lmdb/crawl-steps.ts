@@ -1,5 +1,5 @@
 import type { Budget, CrawlCounts, OpenCrawl } from '../state-store.ts'
-import { digest, groupDigest, type Keys } from './keys.ts'
+import { digest, groupDigest, type Keys, timeBytes } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 
 interface CrawlRecord {
@@ -7,11 +7,14 @@ interface CrawlRecord {
   /** Accepted and not final. */
   readonly open: number
   readonly final: number
+  /** Epoch ms at which something was last heard of a crawl without open tasks; null: it has some. */
+  readonly endedAt: number | null
 }
 
 /**
  * Accepted and final tasks per crawl, and page budgets, on LMDB. Final tasks are all accepted, so what is kept is the open ones and the
- * final ones, each task once, and their numbers beside them. Every function is called within a step of the file.
+ * final ones, each task once, and their numbers beside them. A crawl is in the index of those that are open, or among those that have
+ * ended, by time. Every function is called within a step of the file.
  */
 export class CrawlSteps {
   readonly #file: LmdbFile
@@ -55,7 +58,7 @@ export class CrawlSteps {
   }
 
   counts(crawlId: string): CrawlCounts {
-    const record = this.#file.get<CrawlRecord>(this.#keys.of('crawl', groupDigest(crawlId)))
+    const record = this.#record(groupDigest(crawlId))
     return record === undefined ? { accepted: 0, final: 0 } : { accepted: record.open + record.final, final: record.final }
   }
 
@@ -63,17 +66,24 @@ export class CrawlSteps {
     return this.#file.entries<string>(this.#keys.of('openTask', groupDigest(crawlId)), limit).map((entry) => entry.value)
   }
 
-  crawlIds(): string[] {
-    return this.#records().map(({ crawlId }) => crawlId)
-  }
-
   openCrawls(): OpenCrawl[] {
-    return this.#records().flatMap(({ crawlId, open }) => (open > 0 ? [{ crawlId, open }] : []))
+    const indexed = this.#file.entries<string>(this.#keys.kind('openCrawl'), Number.MAX_SAFE_INTEGER)
+    return indexed.map(({ value: crawlId }) => ({ crawlId, open: this.#record(groupDigest(crawlId))?.open ?? 0 }))
   }
 
-  /** Drops up to `limit` entries of the crawl; true when nothing is left. The record of the crawl goes last, so that it can go on. */
-  forget(crawlId: string, limit: number): boolean {
+  /** Crawls that ended so long ago, the one that ended first before the others. */
+  ended(quietMs: number, limit: number): string[] {
+    const first = this.#file.entries<string>(this.#keys.kind('endedCrawl'), limit).map(({ value }) => value)
+    return first.filter((crawlId) => this.#hasEnded(groupDigest(crawlId), quietMs))
+  }
+
+  /**
+   * Drops up to `limit` entries of a crawl. `more`: something is left; its record goes last, so that it can go on. `kept`: it has not
+   * ended so long ago, or goes on again.
+   */
+  forget(crawlId: string, quietMs: number, limit: number): 'gone' | 'more' | 'kept' {
     const group = groupDigest(crawlId)
+    if (!this.#hasEnded(group, quietMs)) return 'kept'
     let left = limit
     const drop = (prefix: Buffer): void => {
       if (left <= 0) return
@@ -82,7 +92,6 @@ export class CrawlSteps {
       left -= entries.length
     }
     drop(this.#keys.of('claim', group))
-    drop(this.#keys.of('openTask', group))
     drop(this.#keys.of('finalTask', group))
     for (const { key, value } of this.#file.entries<string>(this.#keys.of('crawlBudget', group), Math.max(1, left))) {
       const budget = groupDigest(value)
@@ -92,9 +101,10 @@ export class CrawlSteps {
       this.#file.remove(key)
       left -= 1
     }
-    if (left <= 0) return false
+    if (left <= 0) return 'more'
+    this.#leaveEnded(group)
     this.#file.remove(this.#keys.of('crawl', group))
-    return true
+    return 'gone'
   }
 
   reserve(taskId: string, budgets: readonly Budget[]): string | undefined {
@@ -128,8 +138,18 @@ export class CrawlSteps {
     return this.#file.get<number>(this.#keys.of('budget', groupDigest(budgetId))) ?? 0
   }
 
-  #records(): CrawlRecord[] {
-    return this.#file.entries<CrawlRecord>(this.#keys.kind('crawl'), Number.MAX_SAFE_INTEGER).map((entry) => entry.value)
+  #record(group: Buffer): CrawlRecord | undefined {
+    return this.#file.get<CrawlRecord>(this.#keys.of('crawl', group))
+  }
+
+  #hasEnded(group: Buffer, quietMs: number): boolean {
+    const endedAt = this.#record(group)?.endedAt ?? null
+    return endedAt !== null && endedAt <= this.#file.now() - quietMs
+  }
+
+  #leaveEnded(group: Buffer): void {
+    const endedAt = this.#record(group)?.endedAt ?? null
+    if (endedAt !== null) this.#file.remove(this.#keys.of('endedCrawl', timeBytes(endedAt), group))
   }
 
   #place(budgetId: string, task: Buffer): Buffer {
@@ -138,10 +158,18 @@ export class CrawlSteps {
 
   #change(crawlId: string, add: (group: Buffer) => { open: number; final: number }): void {
     const group = groupDigest(crawlId)
-    const key = this.#keys.of('crawl', group)
-    const before = this.#file.get<CrawlRecord>(key)
+    const before = this.#record(group)
     const added = add(group)
-    this.#file.put(key, { crawlId, open: (before?.open ?? 0) + added.open, final: (before?.final ?? 0) + added.final })
+    const open = (before?.open ?? 0) + added.open
+    const endedAt = open > 0 ? null : this.#file.now()
+    this.#leaveEnded(group)
+    if (endedAt !== null) this.#file.put(this.#keys.of('endedCrawl', timeBytes(endedAt), group), crawlId)
+    const openKey = this.#keys.of('openCrawl', group)
+    if (open > 0 !== this.#has(openKey)) {
+      if (open > 0) this.#file.put(openKey, crawlId)
+      else this.#file.remove(openKey)
+    }
+    this.#file.put(this.#keys.of('crawl', group), { crawlId, open, final: (before?.final ?? 0) + added.final, endedAt })
   }
 
   #has(key: Buffer): boolean {

@@ -11,6 +11,8 @@ export const KIND = {
   finished: 'F',
   underWay: 'U',
   crawl: 'N',
+  openCrawl: 'o',
+  endedCrawl: 'e',
   openTask: 'O',
   finalTask: 'Z',
   budgetPlace: 'B',
@@ -68,6 +70,13 @@ function nameDigest(name: string): Buffer {
   if (nameDigests.size >= REMEMBERED_NAMES) nameDigests.clear()
   nameDigests.set(name, made)
   return made
+}
+
+/** Epoch ms as bytes that sort by time. */
+export function timeBytes(epochMs: number): Buffer {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigUInt64BE(BigInt(Math.max(0, Math.floor(epochMs))))
+  return bytes
 }
 
 /** First bytes of sha256 over the parts, each behind its length. */

@@ -65,6 +65,11 @@ export class LmdbFile {
     })
   }
 
+  /** Epoch ms, for what is kept for days: it goes on while the machine is down. */
+  now(): number {
+    return this.#clock.now()
+  }
+
   /** Reads one consistent state, the latest of any process. */
   read<T>(read: (now: number) => T): T {
     if (this.#closed !== undefined) throw closedError(this.folder)

@@ -119,17 +119,22 @@ export class LmdbStore implements StateStore {
     return this.#file.read(() => this.#crawls.openTasks(crawlId, limit))
   }
 
-  async crawlIds(): Promise<readonly string[]> {
-    return this.#file.read(() => this.#crawls.crawlIds())
-  }
-
   async openCrawls(): Promise<readonly OpenCrawl[]> {
     return this.#file.read(() => this.#crawls.openCrawls())
   }
 
-  async forgetCrawl(crawlId: string): Promise<void> {
-    while (!(await this.#file.step(() => this.#crawls.forget(crawlId, STEP_ITEMS)))) {
-      // The next part; other steps come in between.
+  async forgetEnded(quietMs: number, limit: number): Promise<readonly string[]> {
+    const ended = this.#file.read(() => this.#crawls.ended(quietMs, limit))
+    const gone: string[] = []
+    for (const crawlId of ended) if (await this.#forget(crawlId, quietMs)) gone.push(crawlId)
+    return gone
+  }
+
+  async #forget(crawlId: string, quietMs: number): Promise<boolean> {
+    for (;;) {
+      // Part by part; other steps come in between.
+      const verdict = await this.#file.step(() => this.#crawls.forget(crawlId, quietMs, STEP_ITEMS))
+      if (verdict !== 'more') return verdict === 'gone'
     }
   }
 

@@ -35,6 +35,7 @@ const SCRIPTS = {
   finaliseTasks: work.FINALISE,
   crawlCounts: work.CRAWL_COUNTS,
   openCrawls: work.OPEN_CRAWLS,
+  endedCrawls: work.ENDED_CRAWLS,
   forgetCrawl: work.FORGET_CRAWL,
   reserveBudgets: work.RESERVE,
   unreserveBudgets: work.UNRESERVE,

@@ -136,22 +136,27 @@ export class RedisStore implements StateStore {
     return this.#link.call('openTasks', (redis) => redis.srandmember(this.#key('open', crawlId), limit))
   }
 
-  crawlIds(): Promise<readonly string[]> {
-    return this.#link.call('crawlIds', (redis) => redis.smembers(this.#key('crawls')))
-  }
-
   async openCrawls(): Promise<readonly OpenCrawl[]> {
-    const answer = (await this.#link.script('openCrawls', [this.#key('crawls')], [this.#key('open', '')])) as (string | number)[]
+    const answer = (await this.#link.script('openCrawls', [this.#key('open-crawls')], [this.#key('open', '')])) as (string | number)[]
     const found: OpenCrawl[] = []
     for (let index = 0; index < answer.length; index += 2) found.push({ crawlId: String(answer[index]), open: Number(answer[index + 1]) })
     return found
   }
 
-  async forgetCrawl(crawlId: string): Promise<void> {
-    const keys = [this.#key('claims', crawlId), ...this.#crawlKeys(crawlId), this.#key('budgets', crawlId)]
-    const part = (): Promise<unknown> => this.#link.script('forgetCrawl', keys, [crawlId, this.#key('budget', ''), SCRIPT_ITEMS])
-    while ((await part()) !== 1) {
-      // The next part; other calls come in between.
+  async forgetEnded(quietMs: number, limit: number): Promise<readonly string[]> {
+    const ended = (await this.#link.script('endedCrawls', [this.#key('ended-crawls')], [quietMs, limit])) as string[]
+    const gone: string[] = []
+    for (const crawlId of ended) if (await this.#forget(crawlId, quietMs)) gone.push(crawlId)
+    return gone
+  }
+
+  async #forget(crawlId: string, quietMs: number): Promise<boolean> {
+    const keys = [this.#key('ended-crawls'), this.#key('claims', crawlId), this.#key('final', crawlId), this.#key('budgets', crawlId)]
+    const args = [crawlId, quietMs, this.#key('budget', ''), SCRIPT_ITEMS]
+    for (;;) {
+      // Part by part; other calls come in between.
+      const verdict = await this.#link.script('forgetCrawl', keys, args)
+      if (verdict !== 'more') return verdict === 'gone'
     }
   }
 
@@ -337,7 +342,7 @@ export class RedisStore implements StateStore {
   }
 
   #crawlKeys(crawlId: string): string[] {
-    return [this.#key('open', crawlId), this.#key('final', crawlId), this.#key('crawls')]
+    return [this.#key('open', crawlId), this.#key('final', crawlId), this.#key('open-crawls'), this.#key('ended-crawls')]
   }
 }
 

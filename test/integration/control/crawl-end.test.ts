@@ -3,6 +3,7 @@ import { CrawlEnd } from '../../../src/control/crawl-end.ts'
 import { uuidV7 } from '../../../src/message/ids.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { Deployment } from '../../support/deployment.ts'
+import { eventually } from '../../support/eventually.ts'
 
 describe('the end of a crawl whose store has lost its data', () => {
   let deployment: Deployment
@@ -16,12 +17,14 @@ describe('the end of a crawl whose store has lost its data', () => {
         newUrlTask({ url: 'http://a.example/', taskId: uuidV7(runtime.clock), crawlId, lane: 'normal', enqueuedAt: runtime.clock.now() })
       const tasks = [task('queued'), task('queued')]
       await publisher.publish(tasks)
-      for (const { crawlId, taskId } of [...tasks, task('done')]) await state.accept(crawlId ?? '', [taskId])
+      const all = [...tasks, task('done')]
+      for (const { crawlId, taskId } of all) await state.accept(crawlId ?? '', [taskId])
       const queued = new CrawlEnd(runtime, { crawlId: 'queued', maxWaitMs: 600_000 })
       const done = new CrawlEnd(runtime, { crawlId: 'done', maxWaitMs: 600_000 })
       expect(await queued.check()).toEqual({ kind: 'running', accepted: 2, final: 0 })
       expect(await done.check()).toEqual({ kind: 'running', accepted: 1, final: 0 })
-      for (const crawlId of ['queued', 'done']) await state.forgetCrawl(crawlId)
+      for (const { crawlId, taskId } of all) await state.finalise(crawlId ?? '', [taskId])
+      await eventually(async () => (await state.forgetEnded(0, 2)).length === 0, { what: 'both crawls to be forgotten' })
       expect(await queued.check()).toEqual({ kind: 'running', accepted: 0, final: 0 })
       expect(await done.check()).toEqual({ kind: 'ended' })
       // What is read again is counted again.

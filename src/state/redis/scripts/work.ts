@@ -24,53 +24,71 @@ for i = 1, #KEYS do redis.call('SET', KEYS[i], '', 'PX', math.max(1, math.ceil(t
 return 0
 `
 
-/** KEYS: open set, final set, index of crawls. ARGV: crawlId, then taskIds. */
-export const ACCEPT = `
-redis.call('SADD', KEYS[3], ARGV[1])
-for i = 2, #ARGV do
-  if redis.call('SISMEMBER', KEYS[2], ARGV[i]) == 0 then redis.call('SADD', KEYS[1], ARGV[i]) end
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+`
+
+/** A crawl is in the index of those that are open, or among those that have ended, by when something was last heard of them. */
+const KEEP_INDEX = `${NOW}
+if redis.call('SCARD', KEYS[1]) > 0 then
+  redis.call('SADD', KEYS[3], ARGV[1])
+  redis.call('ZREM', KEYS[4], ARGV[1])
+else
+  redis.call('SREM', KEYS[3], ARGV[1])
+  redis.call('ZADD', KEYS[4], string.format('%.17g', now), ARGV[1])
 end
 return 0
 `
 
-/** KEYS: open set, final set, index of crawls. ARGV: crawlId, then taskIds. Final tasks are all accepted, so each lies in one set alone. */
+/** KEYS: open set, final set, index of open crawls, ended crawls by time. ARGV: crawlId, then taskIds. */
+export const ACCEPT = `
+for i = 2, #ARGV do
+  if redis.call('SISMEMBER', KEYS[2], ARGV[i]) == 0 then redis.call('SADD', KEYS[1], ARGV[i]) end
+end
+${KEEP_INDEX}`
+
+/** The same KEYS and ARGV. Final tasks are all accepted, so each lies in one set alone. */
 export const FINALISE = `
-redis.call('SADD', KEYS[3], ARGV[1])
 for i = 2, #ARGV do
   redis.call('SADD', KEYS[2], ARGV[i])
   redis.call('SREM', KEYS[1], ARGV[i])
 end
-return 0
-`
+${KEEP_INDEX}`
 
 /** KEYS: open set, final set. Answer: {open, final}. */
 export const CRAWL_COUNTS = `
 return {redis.call('SCARD', KEYS[1]), redis.call('SCARD', KEYS[2])}
 `
 
-/** KEYS: index of crawls. ARGV: prefix of open sets. Answer: crawlId and number of open tasks of each crawl that has some. */
+/** KEYS: index of open crawls. ARGV: prefix of open sets. Answer: crawlId and number of open tasks of each. */
 export const OPEN_CRAWLS = `
 local answer = {}
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
-  local open = redis.call('SCARD', ARGV[1] .. id)
-  if open > 0 then
-    answer[#answer + 1] = id
-    answer[#answer + 1] = open
-  end
+  answer[#answer + 1] = id
+  answer[#answer + 1] = redis.call('SCARD', ARGV[1] .. id)
 end
 return answer
 `
 
+/** KEYS: ended crawls by time. ARGV: ms since then, how many at most. Answer: crawlIds, the one that ended first before the others. */
+export const ENDED_CRAWLS = `${NOW}
+local before = string.format('%.17g', now - tonumber(ARGV[1]))
+return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', before, 'LIMIT', 0, ARGV[2])
+`
+
 /**
- * KEYS: claims, open set, final set, index of crawls, index of the crawl's budgets. ARGV: crawlId, prefix of budget sets, how many budgets
- * to drop at most. Answer: 1 when nothing is left.
+ * KEYS: ended crawls by time, claims, final set, index of the crawl's budgets. ARGV: crawlId, ms since its end, prefix of budget sets, how
+ * many budgets to drop at most. Answer: 'gone', 'more' where something is left, 'kept' where it has not ended so long ago (any more).
  */
-export const FORGET_CRAWL = `
-for _, budget in ipairs(redis.call('SPOP', KEYS[5], ARGV[3])) do redis.call('UNLINK', ARGV[2] .. budget) end
-if redis.call('EXISTS', KEYS[5]) == 1 then return 0 end
-redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
-redis.call('SREM', KEYS[4], ARGV[1])
-return 1
+export const FORGET_CRAWL = `${NOW}
+local endedAt = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '')
+if not endedAt or endedAt > now - tonumber(ARGV[2]) then return 'kept' end
+for _, budget in ipairs(redis.call('SPOP', KEYS[4], ARGV[4])) do redis.call('UNLINK', ARGV[3] .. budget) end
+if redis.call('EXISTS', KEYS[4]) == 1 then return 'more' end
+redis.call('UNLINK', KEYS[2], KEYS[3])
+redis.call('ZREM', KEYS[1], ARGV[1])
+return 'gone'
 `
 
 /**

@@ -1,0 +1,20 @@
+import type { Runtime } from './runtime.ts'
+
+/** So many at a time, so that a store which has thousands to forget is not held up. */
+const AT_ONCE = 50
+
+/**
+ * One round: drops what the state store keeps of crawls that ended longer ago than `crawl.keepEnded` (the URLs they have seen, their tasks,
+ * their page budgets). What became of their URLs is on the topics, for as long as those keep it.
+ */
+export async function forgetEndedCrawls(runtime: Pick<Runtime, 'config' | 'observer' | 'state'>): Promise<void> {
+  const quietMs = runtime.config['crawl.keepEnded']
+  if (quietMs === 0) return
+  const state = await runtime.state()
+  let isMore = true
+  while (isMore) {
+    const gone = await state.forgetEnded(quietMs, AT_ONCE)
+    if (gone.length > 0) runtime.observer.emit('CrawlsForgotten', { count: gone.length })
+    isMore = gone.length === AT_ONCE
+  }
+}

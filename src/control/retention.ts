@@ -1,0 +1,34 @@
+import { errorText } from '../kernel/errors.ts'
+import { forgetEndedCrawls } from './ended-crawls.ts'
+import type { Runtime } from './runtime.ts'
+import { deleteFinished } from './urls-retention.ts'
+
+const EVERY_MS = 10 * 60_000
+
+/** Deletes what is finished and old, again and again until the returned function is called: tasks on topics, and crawls in the state store. */
+export function startRetention(runtime: Runtime): () => Promise<void> {
+  const { clock, observer } = runtime
+  const rounds = [
+    { what: 'tasks', round: deleteFinished },
+    { what: 'crawls', round: forgetEndedCrawls },
+  ]
+  let disarm = (): void => undefined
+  let working: Promise<unknown> = Promise.resolve()
+  const work = ({ what, round }: (typeof rounds)[number]): Promise<void> =>
+    round(runtime).catch((error: unknown) => observer.emit('RetentionFailed', { what, error: errorText(error) }))
+  const schedule = (): void => {
+    disarm = clock.timer(
+      EVERY_MS,
+      () => {
+        working = Promise.all(rounds.map(work))
+        schedule()
+      },
+      { unref: true },
+    )
+  }
+  schedule()
+  return async () => {
+    disarm()
+    await working
+  }
+}

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest'
+import type { Config } from '../../../src/config/options.ts'
+import { forgetEndedCrawls } from '../../../src/control/ended-crawls.ts'
+import type { Runtime } from '../../../src/control/runtime.ts'
+import type { StateStore } from '../../../src/state/state-store.ts'
+
+/** A store with so many crawls that ended long ago. */
+function runtimeWith(ended: number, keepMs: number) {
+  const asked: number[] = []
+  const told: unknown[] = []
+  let left = ended
+  const forgetEnded = async (quietMs: number, limit: number): Promise<readonly string[]> => {
+    asked.push(quietMs)
+    const gone = Math.min(limit, left)
+    left -= gone
+    return Array.from({ length: gone }, (_, index) => `crawl-${index}`)
+  }
+  const runtime = {
+    config: { 'crawl.keepEnded': keepMs } as Config,
+    observer: { emit: (...event: unknown[]) => told.push(event) } as unknown as Runtime['observer'],
+    state: async () => ({ forgetEnded }) as unknown as StateStore,
+  }
+  return { runtime, asked, told, left: () => left }
+}
+
+describe('crawls that ended long ago', () => {
+  it('are all forgotten in one round, part by part, and it says how many', async () => {
+    const { runtime, asked, told, left } = runtimeWith(120, 5_000)
+    await forgetEndedCrawls(runtime)
+    expect(left()).toBe(0)
+    expect(asked).toEqual([5_000, 5_000, 5_000])
+    expect(told).toEqual([50, 50, 20].map((count) => ['CrawlsForgotten', { count }]))
+  })
+
+  it('are kept where the configuration says so, and nothing is told where there are none', async () => {
+    const kept = runtimeWith(3, 0)
+    await forgetEndedCrawls(kept.runtime)
+    expect([kept.left(), kept.asked, kept.told]).toEqual([3, [], []])
+    const none = runtimeWith(0, 5_000)
+    await forgetEndedCrawls(none.runtime)
+    expect(none.told).toEqual([])
+  })
+})
