@@ -82,7 +82,7 @@ async function runScoped(runtime: Runtime, given: RunOptions): Promise<RunReport
   const crawlId = options.seeds === undefined ? options.crawlId : (options.crawlId ?? uuidV7(runtime.clock))
   const output = await RecordOutput.start(runtime, recordTopics(runtime, options.extractors), crawlId, options.writeRecord)
   const stages = new StageGroup()
-  stages.watch(runtime.controlFailed)
+  stages.watch(runtime.failed)
   const ended = { waiting: [] as readonly DelayedTask[], interrupted: false }
   let produced = { produced: 0, badCount: 0, bad: [] as readonly BadSeed[] }
   try {

@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import { processEnvironment } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
+import type { EmbeddedBroker } from '../embedded/broker-options.ts'
 import { acquireBroker } from '../embedded/embedded-broker.ts'
 import { KafkaAdmin } from '../kafka/admin.ts'
 import { createKafkaClient, type KafkaClient } from '../kafka/client.ts'
@@ -68,13 +69,13 @@ export class Runtime {
   /** Undefined where `registry.url` is not set. */
   readonly registry: RegistryPort | undefined
   /**
-   * Rejects when the control log that was opened here has failed: commands are no longer obeyed, so whoever works on must end. Never
-   * resolves.
+   * Rejects when what all work stands on is gone for good, so that whoever works on must end: the control log that was opened here has failed
+   * (commands are no longer obeyed), or our own broker has ended and is not started again. Never resolves.
    */
-  readonly controlFailed: Promise<never>
+  readonly failed: Promise<never>
   readonly #releases: ReleaseStack
   readonly #isNew: boolean
-  #failControl: (error: unknown) => void = () => undefined
+  #fail: (error: unknown) => void = () => undefined
   #scope: ReleaseStack | undefined
   #producer: Promise<DurableProducer> | undefined
   #state: Promise<StateStore> | undefined
@@ -99,11 +100,12 @@ export class Runtime {
     this.codec = createMessageCodec({ schemaStore: this.schemaStore, ...(this.registry === undefined ? {} : { registry: this.registry }) })
     this.#releases = releases
     this.#isNew = opened.isNew
-    this.controlFailed = new Promise<never>((_, reject) => {
-      this.#failControl = reject
+    this.failed = new Promise<never>((_, reject) => {
+      this.#fail = reject
     })
     // Nobody has to listen: `control()` and what it gave reject as well.
-    this.controlFailed.catch(() => undefined)
+    this.failed.catch(() => undefined)
+    opened.lost?.catch((error: unknown) => this.#fail(error))
   }
 
   /** Errors: KAFKA_UNREACHABLE, KAFKA_NOT_AVAILABLE, KAFKA_START_FAILED, DATA_DIR_BROKEN. */
@@ -232,7 +234,7 @@ export class Runtime {
     await this.codec.prepare(this.topics.control, 'Command')
     const { schemaStore, observer } = this
     control.subscribe((logged) => learnAnnouncedSchema(logged, { schemaStore, observer, topic: this.topics.control }))
-    control.closed.catch((error: unknown) => this.#failControl(error))
+    control.closed.catch((error: unknown) => this.#fail(error))
     await control.start()
     this.#releases.add('control log', () => control.stop({ mode: 'abort', timeoutMs: 0 }))
     await control.ready
@@ -243,6 +245,8 @@ export class Runtime {
 interface OpenedBroker {
   readonly brokers: readonly string[]
   readonly isEmbedded: boolean
+  /** Undefined for given brokers. */
+  readonly lost: Promise<never> | undefined
   /** Our own broker, in a data folder that held nothing before. */
   readonly isNew: boolean
   readonly clusterId: string
@@ -255,18 +259,19 @@ async function openBroker(options: RuntimeOptions, releases: ReleaseStack): Prom
   const given = config.brokers
   const isEmbedded = given.length === 0
   const isNew = isEmbedded && isNewDeployment(resolve(config.data))
-  const brokers = isEmbedded ? await acquire(options, releases) : given
+  const own = isEmbedded ? await acquire(options, releases) : undefined
+  const brokers = own?.brokers ?? given
   const client = createKafkaClient(connectionOf(config, brokers, isEmbedded), observer)
   await client.verifyReachable({ timeoutMs: 10_000, ...(signal === undefined ? {} : { signal }) })
   const admin = new KafkaAdmin(client, clock)
   releases.add('admin connection', () => admin.close())
-  return { brokers, isEmbedded, isNew, client, admin, clusterId: await admin.clusterId() }
+  return { brokers, isEmbedded, lost: own?.lost, isNew, client, admin, clusterId: await admin.clusterId() }
 }
 
-async function acquire(options: RuntimeOptions, releases: ReleaseStack): Promise<readonly string[]> {
+async function acquire(options: RuntimeOptions, releases: ReleaseStack): Promise<EmbeddedBroker> {
   const broker = await acquireBroker({ ...embeddedOptions(options.config), ...options })
   releases.add('embedded broker', () => broker.release())
-  return broker.brokers
+  return broker
 }
 
 /** What the embedded broker needs to know of this machine and its user. */

@@ -44,7 +44,7 @@ export async function runStage(runtime: Runtime, options: StageProcessOptions): 
 async function runOnce(runtime: Runtime, given: StageProcessOptions, isFirst: boolean): Promise<'stopped' | 'promoted'> {
   const options = { ...given, extractors: await activeVersionsOf(runtime, given) }
   const stages = new StageGroup()
-  stages.watch(runtime.controlFailed)
+  stages.watch(runtime.failed)
   let endHeartbeat = async (): Promise<void> => undefined
   const promotion = promotionOf(await runtime.control(), given.candidate === true ? [] : given.extractors, options.extractors)
   try {

@@ -26,6 +26,8 @@ export interface EmbeddedBroker {
   readonly brokers: string[]
   readonly clusterId: string
   readonly port: number
+  /** Rejects when it has ended and nobody starts it again: KAFKA_LOST with the reason. Never resolves. */
+  readonly lost: Promise<never>
   /**
    * Gives the lease back; the last one stops the broker. Shape: with `wait` (the default) it resolves when the broker has ended, where it
    * does end. A second call does nothing.

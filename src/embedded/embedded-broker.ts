@@ -178,6 +178,7 @@ function handle(
     brokers: [`127.0.0.1:${up.port}`],
     clusterId: up.clusterId,
     port: up.port,
+    lost: watch.lost,
     release: async ({ wait = true } = {}) => {
       if (released) return
       released = true

@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
+import { MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { describeProcess, isAlive, isLocal, type ProcessIdentity } from '../machine/process-identity.ts'
 import { readJsonFile } from './atomic-file.ts'
@@ -31,10 +32,17 @@ export class SupervisorWatch {
   #released = false
   /** Looks in a row that found nobody at work; a command that starts the broker takes the note away for a moment. */
   #missing = 0
+  #fail: (error: MillraceError) => void = () => undefined
+  /** Rejects when the broker has ended and nobody starts it again: KAFKA_LOST with the reason. Never resolves. */
+  readonly lost = new Promise<never>((_, reject) => {
+    this.#fail = reject
+  })
 
   constructor(folder: BrokerFolder, options: WatchOptions) {
     this.#folder = folder
     this.#options = options
+    // Nobody has to listen; the event says it as well.
+    this.lost.catch(() => undefined)
     this.#arm()
   }
 
@@ -97,13 +105,13 @@ export class SupervisorWatch {
   }
 
   #tellEnd(): void {
-    const file = readJsonFile(this.#folder.failure)
+    const { failure, log, path } = this.#folder
+    const file = readJsonFile(failure)
     const noted = file.kind === 'value' ? (file.value as { reason?: unknown }).reason : undefined
-    this.#options.observer.emit('BrokerLost', {
-      reason: typeof noted === 'string' ? noted : 'its supervisor was told to end',
-      log: this.#folder.log,
-      folder: this.#folder.path,
-    })
+    const reason = typeof noted === 'string' ? noted : 'its supervisor was told to end'
+    this.#options.observer.emit('BrokerLost', { reason, log, folder: path })
+    const message = `Apache Kafka in ${path} has ended and is not started again: ${reason}; its log is ${log}`
+    this.#fail(new MillraceError('KAFKA_LOST', message, { context: { folder: path } }))
   }
 }
 

@@ -49,6 +49,7 @@ export const ERRORS = {
   KAFKA_TOPIC_MISSING: entry('stop', 4, 'Run `millrace topics apply`.'),
   KAFKA_NOT_AVAILABLE: entry('stop', 4, 'Give `brokers`, run `millrace up`, install Java 17 and Maven, or start a Docker engine.'),
   KAFKA_START_FAILED: entry('stop', 4, 'The last lines of the broker log are above; the whole log is in the data folder.'),
+  KAFKA_LOST: entry('stop', 4, 'Start the command again; the log of the broker says why it ended.'),
   REDIS_UNREACHABLE: entry('retry', 4, 'Check `redis` and that the server runs.'),
   REGISTRY_UNREACHABLE: entry('retry', 4, 'Check `registry.url` and that the registry runs.'),
   BLOBS_UNREACHABLE: entry('retry', 4, 'Check `blobs.url`, and that the store of large bodies runs.'),

@@ -42,7 +42,7 @@ export const EVENTS = {
   BrokerStarted: { level: 'info', message: 'Apache Kafka is up' },
   BrokerStopped: { level: 'info', message: 'Apache Kafka has stopped' },
   BrokerRepaired: { level: 'warn', message: 'the data folder of Apache Kafka was repaired' },
-  BrokerLost: { level: 'error', message: 'Apache Kafka has ended and is not started again: end this command and start it anew' },
+  BrokerLost: { level: 'error', message: 'Apache Kafka has ended and is not started again' },
   BrokerPortChanged: { level: 'warn', message: 'the port of the last time is taken by another program: Apache Kafka uses another one' },
   DependencyInstalling: { level: 'info', message: 'installing a dependency' },
   // Kafka client

@@ -110,12 +110,17 @@ describe('kill -9 of the supervisor of a broker that is used', () => {
     await broker.release()
   })
 
-  it('is told from one that was told to end, which is said and left alone', async () => {
+  it('is told from one that was told to end, which is said to whoever uses the broker and left alone', async () => {
     const broker = await acquireBroker(brokerOptions(dataDir, observer))
     const before = noted()
     if (before === undefined) throw new Error('no broker is noted')
     process.kill(before.supervisor.pid, 'SIGTERM')
-    await eventually(() => observer.names().includes('BrokerLost'), { timeoutMs: 20_000, what: 'the end to be said' })
+    await expect(broker.lost).rejects.toMatchObject({ code: 'KAFKA_LOST' })
+    expect(observer.names()).toContain('BrokerLost')
+    expect(isAlive(before.broker)).toBe(false)
+    expect(noted()).toBeUndefined()
+    await broker.release()
+  })
     expect(isAlive(before.broker)).toBe(false)
     expect(noted()).toBeUndefined()
     await broker.release()
