@@ -121,10 +121,6 @@ describe('kill -9 of the supervisor of a broker that is used', () => {
     expect(noted()).toBeUndefined()
     await broker.release()
   })
-    expect(isAlive(before.broker)).toBe(false)
-    expect(noted()).toBeUndefined()
-    await broker.release()
-  })
 })
 
 describe('kill -9 of the broker', () => {
