@@ -13,7 +13,7 @@ import { renderTable, toJson } from './render.ts'
 export async function checkFiles(context: CommandContext, files: readonly string[]): Promise<void> {
   const results: unknown[] = []
   for (const file of files) {
-    const result = await checkExtractor(file)
+    const result = await checkExtractor(file, context.draining)
     if (!result.ok) context.setExitCode(2)
     const problems = result.ok ? result.warnings : result.problems
     if (context.globals.json) {

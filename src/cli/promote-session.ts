@@ -16,7 +16,7 @@ export async function promoteVersion(context: CommandContext, what: string, flag
   if (match === null) throw new MillraceError('USAGE', `${JSON.stringify(what)} is not NAME:VERSION, like book:2`)
   const files = flags.extractor ?? []
   const { config } = context.loadConfig(files.length === 0 ? {} : { extractors: files })
-  const loaded = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors)
+  const loaded = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
   await withRuntime(context, config, 'millrace promote', async (runtime) => {
     const request = { loaded, name: match[1] ?? '', version: Number(match[2]), force: flags.force, signal: context.draining }
     const report = await promote(runtime, request)

@@ -37,7 +37,7 @@ export async function replayRun(context: CommandContext, flags: ReplayRunFlags):
     throw new MillraceError('USAGE', 'say --in-place (rewinds the group itself) or --shadow (runs beside it, to a topic of its own)')
   }
   const { config } = context.loadConfig()
-  const extractor = await extractorOf(config, flags.extractor)
+  const extractor = await extractorOf(context, config, flags.extractor)
   const scope = scopeOf(flags, config)
   const drainTimeoutMs = parseAnyDuration(flags.drainTimeout, '--drain-timeout')
   const rate = flags.rate === undefined ? undefined : positive(flags.rate, '--rate')

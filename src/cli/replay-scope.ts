@@ -5,6 +5,7 @@ import type { ReplayScope, StartRequest } from '../control/replay.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
+import type { CommandContext } from './context.ts'
 
 /** What `replay` commands have in common: which extractor, which pages. */
 export interface ReplayFlags {
@@ -27,8 +28,9 @@ export interface ReplayFlags {
 export type Extractor = Awaited<ReturnType<typeof findExtractor>>
 
 /** A file, or the name of an extractor of the configuration. */
-export function extractorOf(config: Config, given: string, option = '--extractor'): Promise<Extractor> {
-  return findExtractor(envelopeText({ schemaStore: createSchemaStore() }), { patterns: config.extractors, given, option })
+export function extractorOf(context: CommandContext, config: Config, given: string, option = '--extractor'): Promise<Extractor> {
+  const { draining: signal } = context
+  return findExtractor(envelopeText({ schemaStore: createSchemaStore() }), { patterns: config.extractors, given, option, signal })
 }
 
 export function scopeOf(flags: ReplayFlags, config: Config): ReplayScope {

@@ -15,7 +15,7 @@ type Plan = Awaited<ReturnType<typeof planRange>>
 /** `replay plan`: the range, and nothing is changed. */
 export async function replayPlan(context: CommandContext, flags: ReplayFlags, asOffsets: boolean): Promise<void> {
   const { config } = context.loadConfig()
-  const extractor = await extractorOf(config, flags.extractor)
+  const extractor = await extractorOf(context, config, flags.extractor)
   const scope = scopeOf(flags, config)
   await withRuntime(context, config, 'millrace replay plan', async (runtime) => {
     const plan = await planRange(runtime, runtime.groups.extract(flags.group), scope, false)
@@ -42,8 +42,8 @@ const SAMPLE_PAGES = 200
 export async function replayPreview(context: CommandContext, flags: PreviewFlags): Promise<void> {
   if (flags.all === true && flags.sample !== undefined) throw new MillraceError('USAGE', 'give --sample or --all, not both')
   const { config } = context.loadConfig()
-  const extractor = await extractorOf(config, flags.extractor)
-  const against = flags.against === undefined ? undefined : await extractorOf(config, flags.against, '--against')
+  const extractor = await extractorOf(context, config, flags.extractor)
+  const against = flags.against === undefined ? undefined : await extractorOf(context, config, flags.against, '--against')
   const scope = scopeOf(flags, config)
   const sample = flags.all === true ? 'all' : flags.sample === undefined ? SAMPLE_PAGES : Math.ceil(positive(flags.sample, '--sample'))
   await withRuntime(context, config, 'millrace replay preview', async (runtime) => {

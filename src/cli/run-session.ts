@@ -1,6 +1,6 @@
 import { createWriteStream, type WriteStream } from 'node:fs'
 import type { Config } from '../config/options.ts'
-import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { envelopeText, extractorWarnings, loadConfigured } from '../control/extraction.ts'
 import { parseAnyDuration } from '../control/parse-time.ts'
 import type { SeedText } from '../control/produce.ts'
 import { run, runExitCode } from '../control/run.ts'
@@ -32,9 +32,8 @@ export async function openRun(context: CommandContext, config: Config, session: 
   const drainTimeoutMs = parseAnyDuration(session.drainTimeout, '--drain-timeout')
   if (session.seedFile !== undefined && session.seedFile !== '-') await refuseUnreadable(session.seedFile, '--seeds')
   // Before anything is started: a typo in an extractor must not cost a Kafka.
-  const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors)
-  for (const { file, warnings } of extractors)
-    for (const warning of warnings) context.note(`${file}:${warning.line}:${warning.column}: ${warning.message}`)
+  const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
+  for (const warning of extractorWarnings(extractors)) context.note(warning)
   const out = session.out === undefined ? undefined : await openOut(context, session.out)
   const progress = createProgress(progressOptions(context))
   const runtime = await Runtime.open({

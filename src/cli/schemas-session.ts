@@ -9,7 +9,7 @@ import { withRuntime } from './with-runtime.ts'
 /** `schemas check`: for a build that must fail before a version goes live; nothing is changed. */
 export async function checkSchemas(context: CommandContext, files: readonly string[]): Promise<void> {
   const { config } = context.loadConfig()
-  const extractors = await extractorsOf(config, files)
+  const extractors = await extractorsOf(context, config, files)
   if (config['registry.url'] !== undefined) {
     await showChecked(context, await checkAgainstRegistry(config, extractors))
     return
@@ -22,7 +22,7 @@ export async function checkSchemas(context: CommandContext, files: readonly stri
 /** `schemas register`: all of them, or none where one may not follow what is there. */
 export async function registerSchemas(context: CommandContext, files: readonly string[]): Promise<void> {
   const { config } = context.loadConfig()
-  const { checked, registered } = await putIntoRegistry(config, await extractorsOf(config, files))
+  const { checked, registered } = await putIntoRegistry(config, await extractorsOf(context, config, files))
   if (registered === undefined) await showChecked(context, checked)
   else if (context.globals.json) await context.out(toJson(registered))
   else {
@@ -35,8 +35,9 @@ function registeredRow({ subject, id, level, isNew }: RegisteredSchema): string[
   return [subject, String(id), level ?? 'none', isNew ? 'new' : '']
 }
 
-async function extractorsOf(config: Config, files: readonly string[]) {
-  return loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), files.length === 0 ? config.extractors : files)
+async function extractorsOf(context: CommandContext, config: Config, files: readonly string[]) {
+  const patterns = files.length === 0 ? config.extractors : files
+  return loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), patterns, context.draining)
 }
 
 async function showChecked(context: CommandContext, checked: readonly CheckedSchema[]): Promise<void> {

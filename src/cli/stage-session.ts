@@ -20,7 +20,9 @@ export interface StageSession {
 export async function openStage(context: CommandContext, config: Config, session: StageSession): Promise<void> {
   const drainTimeoutMs = parseAnyDuration(session.drainTimeout, '--drain-timeout')
   const needsExtractors = session.stage === 'extract' || session.stage === 'frontier'
-  const extractors = needsExtractors ? await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors) : []
+  const extractors = needsExtractors
+    ? await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
+    : []
   if (session.stage === 'extract' && extractors.length === 0) context.note('note: no extractors are configured; pages are passed over')
   if (config.brokers.length > 0 && config.redis === undefined) {
     context.note('note: no redis is set: pace, dedup and limits are kept on this machine only')

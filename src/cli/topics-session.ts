@@ -10,7 +10,7 @@ type Plan = Awaited<ReturnType<typeof planTopics>>
 /** `topics plan` and `topics apply`. A plan with refusals ends with 2, and nothing is changed. */
 export async function planOrApply(context: CommandContext, verb: 'plan' | 'apply'): Promise<void> {
   const { config } = context.loadConfig()
-  const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors)
+  const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
   const recordTopics = extractors.flatMap(({ topic }) => (topic === undefined ? [] : [topic]))
   await withRuntime(context, config, `millrace topics ${verb}`, async (runtime) => {
     const plan = verb === 'plan' ? await planTopics(runtime, recordTopics) : await applyTopics(runtime, recordTopics)

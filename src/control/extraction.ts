@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ExtractWorker, type ShadowReplay } from '../extract/extract-worker.ts'
 import { ExtractorHost, recordFraming } from '../extract/extractor-host.ts'
+import { problemText } from '../extract/language/extractor-problem.ts'
 import { type LoadedExtractor, loadExtractors } from '../extract/load-extractors.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
@@ -35,20 +36,34 @@ function listFolder(folder: string): string[] {
 }
 
 /** The extractors of the configuration, or of the files named. Errors: EXTRACTOR_INVALID, CONFIG_INVALID. */
-export function loadConfigured(envelopeText: string, patterns: readonly string[]): Promise<readonly LoadedExtractor[]> {
-  return loadExtractors(extractorFiles(patterns), envelopeText)
+export function loadConfigured(
+  envelopeText: string,
+  patterns: readonly string[],
+  signal?: AbortSignal,
+): Promise<readonly LoadedExtractor[]> {
+  return loadExtractors(extractorFiles(patterns), envelopeText, signal)
+}
+
+/** What is doubtful in them, one line each. */
+export function extractorWarnings(extractors: readonly LoadedExtractor[]): readonly string[] {
+  return extractors.flatMap(({ file, warnings }) => warnings.map((warning) => problemText(file, warning)))
+}
+
+interface FindRequest {
+  readonly patterns: readonly string[]
+  readonly given: string
+  /** The flag, for messages. */
+  readonly option: string
+  readonly signal?: AbortSignal
 }
 
 /** A file, or the name of an extractor of the configuration. Errors: USAGE naming the nearest one; as of loading. */
-export async function findExtractor(
-  envelopeText: string,
-  { patterns, given, option }: { readonly patterns: readonly string[]; readonly given: string; readonly option: string },
-): Promise<LoadedExtractor> {
+export async function findExtractor(envelopeText: string, { patterns, given, option, signal }: FindRequest): Promise<LoadedExtractor> {
   if (/\.(ya?ml|json|[cm]?[jt]s)$/.test(given)) {
-    const [extractor] = await loadConfigured(envelopeText, [given])
+    const [extractor] = await loadConfigured(envelopeText, [given], signal)
     if (extractor !== undefined) return extractor
   }
-  const configured = await loadConfigured(envelopeText, patterns)
+  const configured = await loadConfigured(envelopeText, patterns, signal)
   // Of several versions the one that is named, `book:2`, else the newest: it is the one to be looked at.
   const found = configured
     .filter(({ name, version }) => name === given || `${name}:${version}` === given)

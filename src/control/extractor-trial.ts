@@ -9,8 +9,8 @@ import { createSchemaStore } from '../message/schema-store.ts'
 import { envelopeText } from './extraction.ts'
 import { type LocatedPage, type TrialPageOptions, type TrialTarget, trialPages } from './trial-pages.ts'
 
-export function checkExtractor(file: string): Promise<CheckResult> {
-  return checkExtractorFile(file, envelopeText({ schemaStore: createSchemaStore() }))
+export function checkExtractor(file: string, signal: AbortSignal): Promise<CheckResult> {
+  return checkExtractorFile(file, envelopeText({ schemaStore: createSchemaStore() }), signal)
 }
 
 export interface TrialOptions extends TrialPageOptions {
@@ -22,7 +22,7 @@ export interface TrialOptions extends TrialPageOptions {
 /** Runs an extractor on a saved page, a page fetched once, or a stored one; writes nothing. */
 export async function tryExtractor(options: TrialOptions): Promise<TestReport & { readonly url: string }> {
   const { file, target, config, clock, onOutput } = options
-  const extractor = await loadTrial(file)
+  const extractor = await loadTrial(file, options.signal)
   const [located] = await trialPages([target], options)
   if (located === undefined) throw new MillraceError('USAGE', 'there is no page')
   const report = await testExtractor({
@@ -57,7 +57,7 @@ export async function diffExtractors(
   targets: readonly TrialTarget[],
   options: Omit<TrialOptions, 'file' | 'target'>,
 ): Promise<ExtractorDiff> {
-  const [before, after] = [await loadTrial(files.before), await loadTrial(files.after)]
+  const [before, after] = [await loadTrial(files.before, options.signal), await loadTrial(files.after, options.signal)]
   const pages = await trialPages(targets, options)
   const changes = compareRuns(await runTrial(before, pages, options), await runTrial(after, pages, options))
   const incompatible = before.name === after.name ? readProblems(after.schema, before.schema) : []
@@ -65,8 +65,8 @@ export async function diffExtractors(
 }
 
 /** Errors: EXTRACTOR_INVALID. */
-export function loadTrial(file: string): Promise<LoadedExtractor> {
-  return loadExtractor(file, envelope())
+export function loadTrial(file: string, signal: AbortSignal): Promise<LoadedExtractor> {
+  return loadExtractor(file, envelope(), signal)
 }
 
 function envelope(): string {

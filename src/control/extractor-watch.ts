@@ -35,7 +35,7 @@ export async function* watchExtractor(
   let last: string | undefined
   const update = async (): Promise<WatchUpdate | undefined> => {
     try {
-      const extractor = await loadTrial(file)
+      const extractor = await loadTrial(file, signal)
       if (extractor.definitionSha256 === last) return undefined
       last = extractor.definitionSha256
       const after = await runTrial(extractor, pages, options)

@@ -31,10 +31,10 @@ function parserOf({ notNative }: LoadedExtractor): UsedParser {
   return { name: reason === undefined ? 'native' : 'parse5', reason }
 }
 
-/** Reads a file, checks all of it and, for code, loads it in a process of its own. Errors: none for what is in the file. */
-export async function checkExtractorFile(file: string, envelopeText: string): Promise<CheckResult> {
+/** Reads a file, checks all of it and, for code, loads it in a process of its own. Errors: none for what is in the file; the reason of the signal. */
+export async function checkExtractorFile(file: string, envelopeText: string, signal?: AbortSignal): Promise<CheckResult> {
   try {
-    const extractor = await loadExtractor(file, envelopeText)
+    const extractor = await loadExtractor(file, envelopeText, signal)
     const warnings = extractor.warnings.map((problem: ExtractorProblem) => problemText(file, problem))
     return { ok: true, extractor, warnings, parser: parserOf(extractor) }
   } catch (error) {

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { errorText } from '../kernel/errors.ts'
+import { errorText, isMillraceError } from '../kernel/errors.ts'
 import { loadCode } from './code/code-extractor.ts'
 import { type FromProcess, MEMORY_SIGNAL, type ToProcess } from './extraction-protocol.ts'
 import { type NativeParse, nativeParser } from './native/native-parser.ts'
@@ -24,6 +24,9 @@ const parent = Number(process.argv[2])
 process.on('disconnect', () => process.exit())
 // Nobody reads any more. To print that would fail as well, and so on for ever.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => process.exit())
+
+// Selectors call back from deep within their library; the extractor's own lines lie below.
+Error.stackTraceLimit = 40
 
 let runner: PageRunner | undefined
 
@@ -69,7 +72,8 @@ function obey(message: ToProcess): void {
   switch (message.kind) {
     case 'describe':
       watch(process.memoryUsage.rss() + 512 * 1024 * 1024)
-      answer({ kind: 'described', description: loadCode(message.source.file, message.source.code).description })
+      answer({ kind: 'loading' })
+      answer({ kind: 'described', description: loadCode(message.source).description })
       return
     case 'load':
       runner = createPageRunner(message.sources, message.envelopeText, message.native ? parseNatively() : undefined)
@@ -87,6 +91,6 @@ process.on('message', (message: ToProcess) => {
   try {
     obey(message)
   } catch (error) {
-    answer({ kind: 'unusable', message: errorText(error) })
+    answer({ kind: 'unusable', message: errorText(error), context: isMillraceError(error) ? error.context : {} })
   }
 })

@@ -3,8 +3,10 @@ import { createRequire } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { problemAt } from './code/bundle-map.ts'
 import { type FromProcess, MEMORY_SIGNAL, type ToProcess } from './extraction-protocol.ts'
-import type { CodeDescription, ExtractorSource } from './extractor-source.ts'
+import type { CodeDescription, CodeSource, ExtractorSource } from './extractor-source.ts'
+import { invalidExtractor } from './language/extractor-problem.ts'
 import type { PageJob, RunResult } from './page-runner.ts'
 
 /** Why a process is no more. `outside`: something that is neither the page nor an extractor ended it. */
@@ -24,13 +26,20 @@ export interface ProcessOptions {
   readonly native?: boolean
   /** What extractors print. */
   readonly onOutput: (text: string) => void
+  /** Ends the process while it starts. */
+  readonly signal?: AbortSignal
 }
 
 /** What V8 writes when it ends a process for its memory: a page that is too large is told as a dead letter, not as a crash of ours. */
 const CRASH_LINE = /^(<---|FATAL ERROR:|-----|\s*\d+: 0x[0-9a-f]+|\[\d+:0x[0-9a-f]+\])/
 
-/** Loading what extractors import, on a machine that is busy. */
+/** Until a process is up, and has loaded modules that were loaded before, on a machine that is busy. */
 const START_TIMEOUT_MS = 60_000
+/**
+ * Evaluating one module for the first time, once its process is up. A bundle of 5 MB takes less than a second; a machine that is far
+ * slower, or busy with as many of them as it has cores, is not refused.
+ */
+const LOAD_TIMEOUT_MS = 15_000
 const MIB = 1_048_576
 /** Room for the heap's young generation and for the parts of Node that are no heap. */
 const ROOM_BYTES = 128 * MIB
@@ -74,7 +83,7 @@ export class ExtractionProcess {
     }
   }
 
-  /** A process that has loaded its extractors. Errors: EXTRACTOR_INVALID; INTERNAL where it does not come up. */
+  /** A process that has loaded its extractors. Errors: EXTRACTOR_INVALID; INTERNAL where it does not come up; the reason of the signal. */
   static async start(sources: readonly ExtractorSource[], envelopeText: string, options: ProcessOptions): Promise<ExtractionProcess> {
     const started = new ExtractionProcess(options)
     const extraBytes = options.pageMemoryBytes + ROOM_BYTES
@@ -85,7 +94,7 @@ export class ExtractionProcess {
   }
 
   /** What a code extractor says of itself. It is run for that, so it is run in a process of its own. Errors: as `start`. */
-  static async describe(source: Extract<ExtractorSource, { kind: 'code' }>, options: ProcessOptions): Promise<CodeDescription> {
+  static async describe(source: CodeSource, options: ProcessOptions): Promise<CodeDescription> {
     const started = new ExtractionProcess(options)
     try {
       return await started.#first({ kind: 'describe', source }, (message) =>
@@ -148,24 +157,36 @@ export class ExtractionProcess {
   }
 
   async #first<T>(message: ToProcess, take: (answer: FromProcess) => T | undefined): Promise<T> {
-    const disarm = this.#options.clock.timer(START_TIMEOUT_MS, () => this.kill({ reason: 'timeout' }))
+    const { clock, signal } = this.#options
+    const within = (ms: number): (() => void) => clock.timer(ms, () => this.kill({ reason: 'timeout' }))
+    let disarm = within(START_TIMEOUT_MS)
+    const onAbort = (): void => this.kill()
     const answered = new Promise<T>((resolve, reject) => {
       this.#onMessage = (answer) => {
+        if (answer.kind === 'loading') {
+          disarm()
+          disarm = within(LOAD_TIMEOUT_MS)
+          return
+        }
         const value = take(answer)
         if (value !== undefined) resolve(value)
-        else reject(new MillraceError('EXTRACTOR_INVALID', answer.kind === 'unusable' ? answer.message : `it answered ${answer.kind}`))
+        else reject(unusable(answer))
       }
     })
-    this.#send(message)
     const ended = this.#ended.then((end): never => {
+      signal?.throwIfAborted()
       throw startFailure(message, end)
     })
+    signal?.addEventListener('abort', onAbort, { once: true })
+    if (signal?.aborted) this.kill()
+    else this.#send(message)
     try {
       return await Promise.race([answered, ended])
     } catch (error) {
       this.kill()
       throw error
     } finally {
+      signal?.removeEventListener('abort', onAbort)
       disarm()
     }
   }
@@ -176,12 +197,20 @@ export class ExtractionProcess {
   }
 }
 
+function unusable(answer: FromProcess): MillraceError {
+  if (answer.kind !== 'unusable') return new MillraceError('INTERNAL', `an extraction process answered ${answer.kind} while it started`)
+  return new MillraceError('EXTRACTOR_INVALID', answer.message, { context: answer.context })
+}
+
 function startFailure(message: ToProcess, end: ProcessEnd): MillraceError {
   const what = 'detail' in end ? end.detail : end.reason
   if (message.kind !== 'describe') return new MillraceError('INTERNAL', `the extraction process did not come up: ${what}`)
-  const { file } = message.source
-  const limit = `it ended its process while it was loaded (${what}); an extractor does nothing before it is asked`
-  return new MillraceError('EXTRACTOR_INVALID', `${file}:1:1 the module can't be loaded: ${limit}`)
+  const why =
+    end.reason === 'timeout'
+      ? `it was still loading after ${LOAD_TIMEOUT_MS / 1_000} s (does it loop or wait at its top level?)`
+      : `it ended its process while it was loaded (${what})`
+  const text = `the module can't be loaded: ${why}; an extractor does nothing before it is asked`
+  return invalidExtractor(message.source.shown, [problemAt(undefined, text)])
 }
 
 function forkChild(options: ProcessOptions): ChildProcess {

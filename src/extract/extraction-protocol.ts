@@ -1,9 +1,10 @@
-import type { CodeDescription, ExtractorSource } from './extractor-source.ts'
+import type { ErrorContext } from '../kernel/errors.ts'
+import type { CodeDescription, CodeSource, ExtractorSource } from './extractor-source.ts'
 import type { PageJob, RunResult } from './page-runner.ts'
 
 /** What the stage says to an extraction process. `describe` or `load` comes first and once. */
 export type ToProcess =
-  | { readonly kind: 'describe'; readonly source: Extract<ExtractorSource, { kind: 'code' }> }
+  | { readonly kind: 'describe'; readonly source: CodeSource }
   | {
       readonly kind: 'load'
       readonly sources: readonly ExtractorSource[]
@@ -16,10 +17,12 @@ export type ToProcess =
 
 /** What it answers. After `run`: `begun`, one `result` per extractor as each is done, then `done` with the last of them. */
 export type FromProcess =
+  /** To `describe`: the module is evaluated from here on. */
+  | { readonly kind: 'loading' }
   | { readonly kind: 'described'; readonly description: CodeDescription }
   | { readonly kind: 'ready' }
   /** It can't do what it was told first; the message is for the operator. */
-  | { readonly kind: 'unusable'; readonly message: string }
+  | { readonly kind: 'unusable'; readonly message: string; readonly context: ErrorContext }
   /** It has the page: what ends the process from here on may be the page's fault. */
   | { readonly kind: 'begun' }
   | { readonly kind: 'result'; readonly result: RunResult }

@@ -97,7 +97,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
     }
     this.#native = parser !== 'parse5' && native.ok
     this.releases.add('extraction processes', () => this.#end())
-    this.#processes = await Promise.all(Array.from({ length: threads }, () => this.#start()))
+    this.#processes = await Promise.all(Array.from({ length: threads }, () => this.#start(signal)))
     signal.throwIfAborted()
     this.#idle.push(...this.#processes.keys())
   }
@@ -113,10 +113,11 @@ export class ExtractorHost extends BaseService implements PageExtraction {
     await Promise.race([quiet, late])
   }
 
-  async #start(): Promise<ExtractionProcess> {
+  async #start(signal: AbortSignal): Promise<ExtractionProcess> {
     const { extractors, envelopeText, pageTimeoutMs, pageMemoryBytes, clock, onOutput = () => undefined } = this.#options
     const sources = extractors.map(({ source }) => source)
-    return await ExtractionProcess.start(sources, envelopeText, { pageTimeoutMs, pageMemoryBytes, clock, onOutput, native: this.#native })
+    const native = this.#native
+    return await ExtractionProcess.start(sources, envelopeText, { pageTimeoutMs, pageMemoryBytes, clock, onOutput, native, signal })
   }
 
   #end(): void {
@@ -184,7 +185,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
     if (process !== undefined && !process.isEnded) return process
     this.aborted.signal.throwIfAborted()
     try {
-      const started = await this.#start()
+      const started = await this.#start(this.aborted.signal)
       this.#processes[slot] = started
       if (this.aborted.signal.aborted) started.kill()
       this.aborted.signal.throwIfAborted()

@@ -1,14 +1,11 @@
+import type { MappedCode } from './code/bundle-map.ts'
 import type { MatchDefinition } from './language/definition.ts'
 
 /** An extractor as it is sent to the process that runs it: text alone, so that a file changed meanwhile changes nothing. */
-export type ExtractorSource =
-  | { readonly kind: 'declarative'; readonly file: string; readonly text: string }
-  | {
-      readonly kind: 'code'
-      readonly file: string
-      /** One CommonJS text with everything it imports in it, but for Node's own modules. */
-      readonly code: string
-    }
+export type ExtractorSource = { readonly kind: 'declarative'; readonly file: string; readonly text: string } | CodeSource
+
+/** Its code is one CommonJS text with everything it imports in it, but for Node's own modules. */
+export type CodeSource = MappedCode & { readonly kind: 'code' }
 
 /** What a code extractor says of itself. */
 export interface CodeDescription {

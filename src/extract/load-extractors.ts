@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemClock } from '../kernel/clock.ts'
-import { errorText, MillraceError } from '../kernel/errors.ts'
+import { errorText } from '../kernel/errors.ts'
 import { bundleModule, CODE_FILE } from './code/bundle.ts'
+import { BundleMap, problemAt } from './code/bundle-map.ts'
 import { deriveSchema, embedSchema } from './derive-schema.ts'
 import { ExtractionProcess } from './extraction-process.ts'
-import type { ExtractorSource } from './extractor-source.ts'
+import type { CodeSource, ExtractorSource } from './extractor-source.ts'
 import { definitionSha256, sha256OfJson } from './language/canonical-definition.ts'
 import { type ExtractorDefinition, type LinksDefinition, type MatchDefinition, pascalName } from './language/definition.ts'
 import { type ExtractorProblem, invalidExtractor } from './language/extractor-problem.ts'
@@ -28,43 +29,47 @@ export interface LoadedExtractor extends ExtractorSummary {
   /** Why the native parser does not read pages for it; undefined: it does, where it is installed. */
   readonly notNative: string | undefined
   readonly warnings: readonly ExtractorProblem[]
+  /** What is wrong with its name beside others, at the place where it stands. */
+  readonly nameProblem: (message: string) => ExtractorProblem
 }
 
 /** Loading a code extractor is bounded as a page is. */
 const DESCRIBE_MEMORY_BYTES = 268_435_456
 
 /** Shape: in the order given, several versions of a name may be there; envelopeText is schemas/RecordEnvelope.avsc. Errors: EXTRACTOR_INVALID, one line a problem. */
-export async function loadExtractors(files: readonly string[], envelopeText: string): Promise<readonly LoadedExtractor[]> {
+export async function loadExtractors(
+  files: readonly string[],
+  envelopeText: string,
+  signal?: AbortSignal,
+): Promise<readonly LoadedExtractor[]> {
   const loaded: LoadedExtractor[] = []
-  for (const file of files) loaded.push(await loadExtractor(file, envelopeText))
+  for (const file of files) loaded.push(await loadExtractor(file, envelopeText, signal))
   const byTypeName = new Map<string, LoadedExtractor>()
   const byVersion = new Map<string, LoadedExtractor>()
   for (const extractor of loaded) {
     const { file, name, version } = extractor
     const same = byVersion.get(`${name}:${version}`)
     if (same !== undefined)
-      throw new MillraceError(
-        'EXTRACTOR_INVALID',
-        `${file}:1:1 has the name ${name} and version ${version}, which ${same.file} has already`,
-      )
+      throw invalidExtractor(file, [extractor.nameProblem(`has the name ${name} and version ${version}, which ${same.file} has already`)])
     byVersion.set(`${name}:${version}`, extractor)
     const typeName = pascalName(name)
     const other = byTypeName.get(typeName)
     if (other !== undefined && other.name !== name)
-      throw new MillraceError('EXTRACTOR_INVALID', `${file}:1:1 has the schema name ${typeName}, which ${other.file} has already`)
+      throw invalidExtractor(file, [extractor.nameProblem(`has the schema name ${typeName}, which ${other.file} has already`)])
     byTypeName.set(typeName, extractor)
   }
   return loaded
 }
 
-/** Errors: EXTRACTOR_INVALID with file, line and column of each problem. */
-export async function loadExtractor(file: string, envelopeText: string): Promise<LoadedExtractor> {
-  return CODE_FILE.test(file) ? await loadModule(file, envelopeText) : loadDefinition(file, readText(file), envelopeText)
+/** Errors: EXTRACTOR_INVALID with file, line and column of each problem; the reason of the signal, which ends a module that is being loaded. */
+export async function loadExtractor(file: string, envelopeText: string, signal?: AbortSignal): Promise<LoadedExtractor> {
+  signal?.throwIfAborted()
+  return CODE_FILE.test(file) ? await loadModule(file, envelopeText, signal) : loadDefinition(file, readText(file), envelopeText)
 }
 
 /** A declarative extractor of a text; `file` is its name in messages. Errors: EXTRACTOR_INVALID. */
 export function loadDefinition(file: string, text: string, envelopeText: string): LoadedExtractor {
-  const { definition, problems } = readDefinition(text)
+  const { definition, problems, nameProblem } = readDefinition(text)
   if (definition === undefined) throw invalidExtractor(file, problems)
   const { name, version, topic, match, links } = definition
   return {
@@ -82,19 +87,22 @@ export function loadDefinition(file: string, text: string, envelopeText: string)
     requiredFields: definition.fields.filter(({ required }) => required).map(({ name: field }) => field),
     notNative: notNativeOf(definition),
     warnings: problems,
+    nameProblem,
   }
 }
 
-async function loadModule(file: string, envelopeText: string): Promise<LoadedExtractor> {
+async function loadModule(file: string, envelopeText: string, signal: AbortSignal | undefined): Promise<LoadedExtractor> {
   readText(file)
-  const { code, sourceSha256 } = await bundleModule(file)
+  const { code, sourceMap, sourceSha256 } = await bundleModule(file)
   // Whole: a process that loads it has no working folder of ours to look from.
-  const source = { kind: 'code', file: resolve(file), code } as const
+  const source: CodeSource = { kind: 'code', file: resolve(file), shown: file, code, sourceMap }
+  const map = new BundleMap(source)
   const { name, version, description, topic, match, schema } = await ExtractionProcess.describe(source, {
     pageTimeoutMs: 0,
     pageMemoryBytes: DESCRIBE_MEMORY_BYTES,
     clock: systemClock,
     onOutput: () => undefined,
+    ...(signal === undefined ? {} : { signal }),
   })
   return {
     file,
@@ -102,7 +110,7 @@ async function loadModule(file: string, envelopeText: string): Promise<LoadedExt
     name,
     version,
     topic,
-    schema: embedded(file, name, description, schema, envelopeText),
+    schema: embedded(map, file, name, description, schema, envelopeText),
     definitionSha256: sha256OfJson({ kind: 'code', name, version, match, schema, sourceSha256 }),
     source,
     match,
@@ -111,6 +119,7 @@ async function loadModule(file: string, envelopeText: string): Promise<LoadedExt
     requiredFields: requiredOf(schema),
     notNative: 'it is code',
     warnings: [],
+    nameProblem: (message) => problemAt(map.property(['name']), message),
   }
 }
 
@@ -126,6 +135,7 @@ function requiredOf(schema: string): string[] {
 }
 
 function embedded(
+  map: BundleMap,
   file: string,
   name: string,
   description: string | undefined,
@@ -135,7 +145,7 @@ function embedded(
   try {
     return embedSchema(name, description, JSON.parse(schema), envelopeText)
   } catch (cause) {
-    throw new MillraceError('EXTRACTOR_INVALID', `${file}:1:1 its schema can't be used: ${errorText(cause)}`, { cause })
+    throw invalidExtractor(file, [problemAt(map.property(['schema']), `its schema can't be used: ${errorText(cause)}`)], cause)
   }
 }
 
@@ -143,6 +153,6 @@ function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (cause) {
-    throw new MillraceError('EXTRACTOR_INVALID', `${file}:1:1 the file can't be read: ${errorText(cause)}`, { cause })
+    throw invalidExtractor(file, [problemAt(undefined, `the file can't be read: ${errorText(cause)}`)], cause)
   }
 }

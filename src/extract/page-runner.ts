@@ -110,7 +110,7 @@ export function createPageRunner(sources: readonly ExtractorSource[], envelopeTe
 
 function runnableOf(source: ExtractorSource, envelopeText: string): Runnable {
   if (source.kind === 'code') {
-    const code = loadCode(source.file, source.code)
+    const code = loadCode(source)
     const { name, version, description, schema } = code.description
     const embedded = embedSchema(name, description, JSON.parse(schema), envelopeText)
     return { name, version, schema: embedded, mode: 'document', body: { kind: 'code', code } }

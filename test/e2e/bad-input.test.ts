@@ -1,12 +1,17 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { KafkaMessage } from '../../src/kafka/message.ts'
 import { loadKafkajs } from '../../src/kafka/patches/load-kafkajs.ts'
 import type { Page } from '../../src/message/generated/types.ts'
+import { startCli } from '../support/cli.ts'
 import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
 import { kafkaTool } from '../support/kafka-tools.ts'
 import { LinkedSite } from '../support/linked-site.ts'
+import { childrenOf } from '../support/processes.ts'
 import { brokers } from '../support/services.ts'
 
 const { CompressionTypes, Kafka, logLevel } = loadKafkajs()
@@ -242,6 +247,8 @@ export default defineExtractor({
       ['no-version.yaml', 'name: x\nfields: { title: h1 }\n', /no-version\.yaml:1:1 .*version/],
       ['no-regex.yaml', "name: x\nversion: 1\nfields:\n  title: { select: h1, match: '(' }\n", /no-regex\.yaml:4:\d+ /],
       ['no-module.mjs', 'export default defineExtractor({\n  name: ,\n})\n', /no-module\.mjs:2:\d+ /],
+      ['throws.mjs', "const a = 1\n\n  throw new Error('at once')\n", /throws\.mjs:3:9 .*at once/],
+      ['no-export.ts', "export default {\n  name: 'x', version: '1' }\n", /no-export\.ts:2:14 "version" is "1"/],
       ['not-there.yaml', '', /not-there\.yaml/],
     ]
     for (const [name, text, expected] of cases) {
@@ -297,6 +304,20 @@ describe('the command line', () => {
 })
 
 describe('signals', () => {
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('%s ends a command that loads a module which never ends, with %i', async (signal, code) => {
+    const cwd = mkdtempSync(join(tmpdir(), 'millrace-spins-'))
+    writeFileSync(join(cwd, 'spins.mjs'), 'for (;;) {}\n')
+    const running = startCli(['extractors', 'check', 'spins.mjs'], { cwd })
+    // The extraction process of the command: it is there before the module is.
+    await eventually(() => childrenOf(running.child.pid, 'extraction-process-main').length > 0, { what: 'the module to be loaded' })
+    running.child.kill(signal)
+    expect(await running.done).toMatchObject({ code, stdout: '' })
+    rmSync(cwd, { recursive: true })
+  })
+
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { checkExtractorFile } from '../../src/extract/check.ts'
+import { bundleModule } from '../../src/extract/code/bundle.ts'
+import { ExtractionProcess } from '../../src/extract/extraction-process.ts'
 import { ExtractorHost, type ExtractorHostOptions } from '../../src/extract/extractor-host.ts'
 import { type LoadedExtractor, loadDefinition, loadExtractor, loadExtractors } from '../../src/extract/load-extractors.ts'
 import { testExtractor } from '../../src/extract/test-extractor.ts'
@@ -11,6 +13,7 @@ import type { EventFields, Observer } from '../../src/kernel/observe.ts'
 import { readFraming } from '../../src/message/framing.ts'
 import { eventually } from '../support/eventually.ts'
 import { envelopeText, outcomeOf, testJob, testPage } from '../support/extraction.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-extract-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -253,22 +256,70 @@ export default defineExtractor({ name: 'uses', version: 3, match: { hosts: ['sho
     expect(await problems('syntax.ts', 'export default {\n  name: ,\n}')).toMatch(/syntax\.ts:2:9 Unexpected ","/)
     expect(await problems('import.ts', "import { x } from './nowhere.ts'\nexport default x")).toMatch(/import\.ts:1:19 Could not resolve/)
     expect(await problems('throws.ts', "throw new Error('at once')\nexport default {}")).toMatch(
-      /throws\.ts:1:1 the module can't be loaded: at once/,
+      /throws\.ts:1:7 the module can't be loaded: at once/,
     )
     expect(await problems('exits.js', 'globalThis.process.exit(0)\nexport default {}')).toMatch(
-      /exits\.js:1:1 the module can't be loaded: it ended/,
+      /exits\.js: the module can't be loaded: it ended/,
     )
     expect(await problems('shape.ts', "export default { name: 'Shape', version: 1 }")).toMatch(
-      /shape\.ts:1:1 name: expected a lower case name/,
+      /^\S*shape\.ts:1:1 "schema" is missing\n\S*shape\.ts:1:1 "extract" is missing\n\S*shape\.ts:1:18 "name" is "Shape"; expected a lower case name.*$/,
     )
     expect(
       await problems(
         'schema.js',
         "export default { name: 's', version: 1, schema: { type: 'record', name: 'S', fields: [{ name: 'x', type: 'strin' }] }, extract() { return [] } }",
       ),
-    ).toMatch(/schema\.js:1:1 its schema can't be used: .*strin/)
+    ).toMatch(/schema\.js:1:41 its schema can't be used: .*strin/)
     expect(await problems('nowhere.yaml/x.ts', '').catch((error: unknown) => String(error))).toContain('ENOENT')
   }, 60_000)
+})
+
+describe('a module that does not end while it is loaded', () => {
+  const spins = 'for (;;) {}\n'
+
+  /** A process that comes up slowly. */
+  const UP_AFTER_MS = 40_000
+
+  /** Starts to load it on a clock of the test. */
+  async function loading(signal?: AbortSignal): Promise<{ clock: ManualClock; described: Promise<unknown> }> {
+    const path = file('spins.ts', spins)
+    const { code, sourceMap } = await bundleModule(path)
+    const clock = new ManualClock()
+    const described = ExtractionProcess.describe(
+      { kind: 'code', file: path, shown: 'spins.ts', code, sourceMap },
+      {
+        pageTimeoutMs: 0,
+        pageMemoryBytes: 64 * 1024 * 1024,
+        clock,
+        onOutput: () => undefined,
+        ...(signal === undefined ? {} : { signal }),
+      },
+    )
+    described.catch(() => undefined)
+    await clock.advance(UP_AFTER_MS)
+    await eventually(() => clock.nextAtMs === UP_AFTER_MS + 15_000, { timeoutMs: 20_000, what: 'the module to run' })
+    return { clock, described }
+  }
+
+  it('is refused 15 s after it began, however long its process took to come up', async () => {
+    const { clock, described } = await loading()
+    await clock.advance(14_999)
+    expect(clock.armedCount).toBe(1)
+    await clock.advance(1)
+    await expect(described).rejects.toMatchObject({
+      code: 'EXTRACTOR_INVALID',
+      message: expect.stringMatching(/^spins\.ts: the module can't be loaded: it was still loading after 15 s \(does it loop/),
+    })
+  }, 30_000)
+
+  it('ends at once by the signal of who loads it', async () => {
+    const stop = new AbortController()
+    const { described } = await loading(stop.signal)
+    const reason = new Error('stopped')
+    stop.abort(reason)
+    await expect(described).rejects.toBe(reason)
+    await expect(loadExtractor(file('late.ts', spins), envelopeText, stop.signal)).rejects.toBe(reason)
+  }, 30_000)
 })
 
 describe('extractors together', () => {
@@ -277,10 +328,18 @@ describe('extractors together', () => {
     const b = file('b.yaml', 'name: a-b\nversion: 1\nfields: { x: p }')
     await expect(loadExtractors([a, b], envelopeText)).rejects.toMatchObject({
       code: 'EXTRACTOR_INVALID',
-      message: expect.stringContaining('has the name a-b'),
+      message: `${b}:1:7 has the name a-b and version 1, which ${a} has already`,
+      context: { file: b, line: 1, column: 7 },
+    })
+    const c = file(
+      'c.ts',
+      "const name = 'a-b'\nexport default {\n  version: 1, name, schema: { type: 'record', name: 'C', fields: [] }, extract: () => [] }",
+    )
+    await expect(loadExtractors([a, c], envelopeText)).rejects.toMatchObject({
+      message: expect.stringContaining(`${c}:3:15 has the name a-b`),
     })
     await expect(loadExtractors([join(folder, 'none.yaml')], envelopeText)).rejects.toMatchObject({
-      message: expect.stringMatching(/none\.yaml:1:1 the file can't be read/),
+      message: expect.stringMatching(/none\.yaml: the file can't be read/),
     })
   })
 })

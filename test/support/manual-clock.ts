@@ -48,6 +48,11 @@ export class ManualClock implements Clock {
     return this.#timers.length
   }
 
+  /** When the next timer is due; undefined where none is armed. */
+  get nextAtMs(): number | undefined {
+    return this.#timers.map(({ atMs }) => atMs).sort((a, b) => a - b)[0]
+  }
+
   /** Moves the time and fires what is due, in order; what promises do in between happens before the next timer. */
   async advance(ms: number): Promise<void> {
     const endMs = this.#nowMs + ms

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { BuildFailure, BuildResult, Message } from 'esbuild'
 import { errorText, MillraceError } from '../../kernel/errors.ts'
@@ -9,6 +9,8 @@ import { type ExtractorProblem, invalidExtractor } from '../language/extractor-p
 /** A code extractor with all that it imports, as one text. */
 export interface BundledModule {
   readonly code: string
+  /** From places in `code` to places in those files, JSON text; its sources are relative to the folder of the module. */
+  readonly sourceMap: string
   /** sha256 over the text of every file that went in, hex; the same on every machine. */
   readonly sourceSha256: string
 }
@@ -36,18 +38,28 @@ export async function bundleModule(file: string): Promise<BundledModule> {
       platform: 'node',
       target: 'node20',
       charset: 'utf8',
-      sourcemap: false,
+      // Nothing is written: it names what the map's sources are relative to.
+      outfile: join(dirname(path), 'extractor.js'),
+      sourcemap: 'external',
+      sourcesContent: false,
       logLevel: 'silent',
       // A tsconfig somewhere above must not change what an extractor means.
       tsconfigRaw: {},
       alias: { millrace: ownModule() },
     })
   } catch (cause) {
-    throw isBuildFailure(cause) ? invalidExtractor(file, cause.errors.map(problemOf), cause) : cause
+    throw isBuildFailure(cause)
+      ? invalidExtractor(
+          file,
+          cause.errors.map((error) => problemOf(file, error)),
+          cause,
+        )
+      : cause
   }
-  const [output] = result.outputFiles
-  if (output === undefined) throw new MillraceError('INTERNAL', `bundling ${file} gave no text`)
-  return { code: output.text, sourceSha256: sourceHash(dirname(path), Object.keys(result.metafile.inputs)) }
+  const map = result.outputFiles.find((output) => output.path.endsWith('.map'))
+  const output = result.outputFiles.find((each) => each !== map)
+  if (output === undefined || map === undefined) throw new MillraceError('INTERNAL', `bundling ${file} gave no text`)
+  return { code: output.text, sourceMap: map.text, sourceSha256: sourceHash(dirname(path), Object.keys(result.metafile.inputs)) }
 }
 
 /** The part of Millrace that a module may import: one file without imports of its own. */
@@ -78,8 +90,11 @@ function sourceHash(folder: string, inputs: readonly string[]): string {
   return sha256OfJson(texts.toSorted())
 }
 
-function problemOf({ text, location }: Message): ExtractorProblem {
-  return { severity: 'error', message: text, line: location?.line ?? 1, column: (location?.column ?? 0) + 1 }
+/** In the file that has it, which may be one that the module imports. */
+function problemOf(file: string, { text, location }: Message): ExtractorProblem {
+  if (location === null) return { severity: 'error', message: text, line: undefined, column: undefined }
+  const own = location.file === basename(file) ? file : join(dirname(file), location.file)
+  return { severity: 'error', message: text, file: own, line: location.line, column: location.column + 1 }
 }
 
 function isBuildFailure(error: unknown): error is BuildFailure {

@@ -1,11 +1,14 @@
 import { compileFunction } from 'node:vm'
 import { z } from 'zod'
-import { errorText, MillraceError } from '../../kernel/errors.ts'
+import { errorText } from '../../kernel/errors.ts'
 import type { Extracted, ExtractedItem } from '../declarative-extractor.ts'
 import type { CodeExtractor, ExtractorInput } from '../define-extractor.ts'
 import type { CodeDescription } from '../extractor-source.ts'
-import { EXTRACTOR_SHAPE } from '../language/definition-shape.ts'
-import { type Confinement, createConfinement, thrownText } from './confinement.ts'
+import { issueText, unknownKeyText, valueAt } from '../language/definition-document.ts'
+import { EXTRACTOR_SHAPE, MATCH_SHAPE } from '../language/definition-shape.ts'
+import { type ExtractorProblem, invalidExtractor } from '../language/extractor-problem.ts'
+import { BundleMap, type MappedCode, problemAt, thrownText } from './bundle-map.ts'
+import { type Confinement, createConfinement } from './confinement.ts'
 
 /** A code extractor ready to run. Only ever in a process of its own: what it does can't be undone. */
 export interface LoadedCode {
@@ -18,17 +21,13 @@ const SHAPE = EXTRACTOR_SHAPE.pick({ name: true, version: true, description: tru
   extract: z.custom<CodeExtractor['extract']>((value) => typeof value === 'function', 'expected a function'),
 })
 
-/** Runs a bundled module and takes its default export. Errors: EXTRACTOR_INVALID. */
-export function loadCode(file: string, code: string): LoadedCode {
-  const confinement = createConfinement(file)
-  const exported = evaluate(file, code, confinement)
+/** Runs a bundled module and takes its default export. Errors: EXTRACTOR_INVALID with the places in the author's files. */
+export function loadCode(module: MappedCode): LoadedCode {
+  const confinement = createConfinement(module.file)
+  const map = new BundleMap(module)
+  const exported = evaluate(module, confinement, map)
   const result = SHAPE.safeParse(exported)
-  if (!result.success) {
-    const faults = result.error.issues.map(
-      ({ path, message }) => `${file}:1:1 ${path.map(String).join('.') || 'its default export'}: ${message}`,
-    )
-    throw new MillraceError('EXTRACTOR_INVALID', `${faults.join('\n')}\n${file}:1:1 expected \`export default defineExtractor({ … })\``)
-  }
+  if (!result.success) throw invalidExtractor(module.shown, problemsOf(exported, result.error.issues, map))
   const { name, version, description, topic, match, schema, extract } = result.data
   const described: CodeDescription = {
     name,
@@ -46,20 +45,38 @@ export function loadCode(file: string, code: string): LoadedCode {
       try {
         returned = extract(input)
       } catch (error) {
-        return { ok: false, code: 'EXTRACT_FAILED', message: `the extractor threw ${thrownText(error, file)}` }
+        return { ok: false, code: 'EXTRACT_FAILED', message: `the extractor threw ${thrownText(map.thrown(error))}` }
       }
       return itemsOf(returned)
     },
   }
 }
 
-function evaluate(file: string, code: string, { globals, require }: Confinement): unknown {
+/** What is wrong with a default export, in the order of the file. */
+function problemsOf(exported: unknown, issues: readonly z.core.$ZodIssue[], map: BundleMap): readonly ExtractorProblem[] {
+  const isExtractor = typeof exported === 'object' && exported !== null && ['name', 'schema', 'extract'].some((key) => key in exported)
+  if (!isExtractor) {
+    return [problemAt(map.property([]), 'its default export is no extractor; expected `export default defineExtractor({ … })`')]
+  }
+  const problems = issues.flatMap((issue) => {
+    const path = issue.path.map((key) => (typeof key === 'number' ? key : String(key)))
+    if (issue.code !== 'unrecognized_keys') return problemAt(map.property(path), issueText(issue, path, valueAt(exported, issue.path)))
+    const known = Object.keys((path.length === 0 ? SHAPE : MATCH_SHAPE).shape)
+    return issue.keys.map((key) => problemAt(map.property([...path, key]), unknownKeyText(key, known)))
+  })
+  return problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
+}
+
+function evaluate({ file, shown, code }: MappedCode, { globals, require }: Confinement, map: BundleMap): unknown {
   const module: { exports: unknown } = { exports: {} }
   try {
     const run = compileFunction(code, ['module', 'exports', 'require', '__filename', ...Object.keys(globals)], { filename: file })
     run(module, module.exports, require, file, ...Object.values(globals))
   } catch (cause) {
-    throw new MillraceError('EXTRACTOR_INVALID', `${file}:1:1 the module can't be loaded: ${thrownText(cause, file)}`, { cause })
+    const { text, calls, place } = map.thrown(cause)
+    // A single place is what the line begins with.
+    const why = thrownText({ text, calls: calls.length === 1 ? [] : calls })
+    throw invalidExtractor(shown, [problemAt(place, `the module can't be loaded: ${why}`)], cause)
   }
   const { exports } = module
   return typeof exports === 'object' && exports !== null && 'default' in exports ? exports.default : exports

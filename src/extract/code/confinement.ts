@@ -1,5 +1,4 @@
 import { createRequire, isBuiltin } from 'node:module'
-import { errorText } from '../../kernel/errors.ts'
 
 /**
  * What a code extractor is given instead of the world: a clock that stands, chance that repeats itself, no network, no timers.
@@ -93,13 +92,4 @@ function refusing(why: string, having: Readonly<Record<string, unknown>> = {}): 
     apply: refuse,
     construct: refuse,
   })
-}
-
-/** Why a module that was loaded can't run: what it threw, with its place in the file. */
-export function thrownText(error: unknown, file: string): string {
-  const stack = error instanceof Error ? (error.stack ?? '') : ''
-  const at = stack.split('\n').find((line) => line.includes(file))
-  const place = at === undefined ? '' : ` (${at.trim().replace(/^at /, '')})`
-  const name = error instanceof Error && error.name !== 'Error' ? `${error.name}: ` : ''
-  return `${name}${errorText(error).slice(0, 1_000)}${place.slice(0, 300)}`
 }

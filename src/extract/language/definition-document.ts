@@ -32,7 +32,12 @@ export class DefinitionDocument {
   }
 
   error(path: Path, message: string): void {
-    this.#add('error', message, this.#offsetOf(path))
+    this.problems.push(this.problemAt(path, message))
+  }
+
+  /** An error that is given back and not gathered. */
+  problemAt(path: Path, message: string): ExtractorProblem {
+    return this.#problem('error', message, this.#offsetOf(path))
   }
 
   warning(path: Path, message: string): void {
@@ -60,9 +65,7 @@ export class DefinitionDocument {
   }
 
   #unknownKey(path: Path, key: string, known: readonly string[]): void {
-    const nearest = nearestName(key, known)
-    const advice = nearest === undefined ? `expected one of ${known.join(', ')}` : `did you mean ${JSON.stringify(nearest)}?`
-    this.#add('error', `unknown key ${JSON.stringify(key)}: ${advice}`, this.#keyOffset(path))
+    this.#add('error', unknownKeyText(key, known), this.#keyOffset(path))
   }
 
   #plain(): unknown {
@@ -75,9 +78,13 @@ export class DefinitionDocument {
   }
 
   #add(severity: ExtractorProblem['severity'], message: string, offset: number): void {
+    this.problems.push(this.#problem(severity, message, offset))
+  }
+
+  #problem(severity: ExtractorProblem['severity'], message: string, offset: number): ExtractorProblem {
     const { line, col } = this.#lines.linePos(offset)
     // At the end of an empty file the library counts from 0.
-    this.problems.push({ severity, message, line: Math.max(1, line), column: Math.max(1, col) })
+    return { severity, message, line: Math.max(1, line), column: Math.max(1, col) }
   }
 
   /** Of the value; of the nearest one around it where there is none. */
@@ -118,6 +125,12 @@ export class DefinitionDocument {
   }
 }
 
+export function unknownKeyText(key: string, known: readonly string[]): string {
+  const nearest = nearestName(key, known)
+  const advice = nearest === undefined ? `expected one of ${known.join(', ')}` : `did you mean ${JSON.stringify(nearest)}?`
+  return `unknown key ${JSON.stringify(key)}: ${advice}`
+}
+
 export function shown(value: unknown): string {
   const text = JSON.stringify(value) ?? 'nothing'
   return text.length > 80 ? `${text.slice(0, 80)}…` : text
@@ -127,7 +140,8 @@ function startOf(node: unknown): number | undefined {
   return isNode(node) ? node.range?.[0] : undefined
 }
 
-function issueText(issue: z.core.$ZodIssue, path: Path, value: unknown): string {
+/** What is wrong with a value, for its author. Shape: path: of the value, from the top. */
+export function issueText(issue: z.core.$ZodIssue, path: Path, value: unknown): string {
   const last = path.at(-1)
   // An entry of a list is named by the list.
   const name = last === undefined ? 'the file' : JSON.stringify(typeof last === 'number' ? `${path.at(-2)}[${last}]` : String(last))
@@ -140,7 +154,7 @@ function issueText(issue: z.core.$ZodIssue, path: Path, value: unknown): string 
   return `${name} is ${shown(value)}; ${issue.message.replace(/^Invalid input: |, received .*$/g, '').replace(/^Too (small|big): /, '')}`
 }
 
-function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   let at = value
   for (const step of path) {
     if (typeof at !== 'object' || at === null) return undefined

@@ -4,14 +4,17 @@ import { MillraceError } from '../../kernel/errors.ts'
 export interface ExtractorProblem {
   readonly severity: 'error' | 'warning'
   readonly message: string
-  /** From 1. */
-  readonly line: number
-  readonly column: number
+  /** Where it is another one than the extractor's: a file that it imports. */
+  readonly file?: string
+  /** From 1; undefined where the problem is the file's as a whole. */
+  readonly line: number | undefined
+  readonly column: number | undefined
 }
 
-/** `book.yaml:3:7 message`, as editors understand it. */
-export function problemText(file: string, { severity, message, line, column }: ExtractorProblem): string {
-  return `${file}:${line}:${column} ${severity === 'warning' ? 'warning: ' : ''}${message}`
+/** `book.yaml:3:7 message`, as editors understand it; `book.yaml: message` without a place. */
+export function problemText(file: string, { severity, message, file: own = file, line, column }: ExtractorProblem): string {
+  const place = line === undefined ? `${own}:` : `${own}:${line}:${column ?? 1}`
+  return `${place} ${severity === 'warning' ? 'warning: ' : ''}${message}`
 }
 
 /** All errors of a file as one. Shape: one line a problem, in the order of the file. */
@@ -20,6 +23,6 @@ export function invalidExtractor(file: string, problems: readonly ExtractorProbl
   const [first] = errors
   return new MillraceError('EXTRACTOR_INVALID', errors.map((problem) => problemText(file, problem)).join('\n'), {
     ...(cause === undefined ? {} : { cause }),
-    context: { file, line: first?.line, column: first?.column },
+    context: { file: first?.file ?? file, line: first?.line, column: first?.column },
   })
 }

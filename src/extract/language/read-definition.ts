@@ -11,14 +11,20 @@ import { parseShortForm } from './short-form.ts'
 export interface ReadDefinition {
   readonly definition: ExtractorDefinition | undefined
   readonly problems: readonly ExtractorProblem[]
+  /** A problem with the name that other files tell. */
+  readonly nameProblem: (message: string) => ExtractorProblem
 }
 
 /** Reads the text of an extractor file, YAML or JSON, and checks all of it, so that nothing is left to fail on a page. Errors: none. */
 export function readDefinition(text: string): ReadDefinition {
   const document = new DefinitionDocument(text)
   const definition = document.hasErrors ? undefined : readTop(document)
-  const problems = document.problems.toSorted((a, b) => a.line - b.line || a.column - b.column)
-  return { definition: document.hasErrors ? undefined : definition, problems }
+  const problems = document.problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
+  return {
+    definition: document.hasErrors ? undefined : definition,
+    problems,
+    nameProblem: (message) => document.problemAt(['name'], message),
+  }
 }
 
 function readTop(document: DefinitionDocument): ExtractorDefinition | undefined {

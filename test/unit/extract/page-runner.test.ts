@@ -15,6 +15,8 @@ const declarative = (text: string): ExtractorSource => ({ kind: 'declarative', f
 const code = (name: string, body: string, fields = '[{ name: "v", type: "string" }]'): ExtractorSource => ({
   kind: 'code',
   file: `/x/${name}.js`,
+  shown: `${name}.js`,
+  sourceMap: JSON.stringify({ version: 3, sources: [], mappings: '' }),
   code: `exports.default = { name: ${JSON.stringify(name)}, version: 1, schema: { type: 'record', name: 'X', fields: ${fields} }, extract({ $, url, page, jsonld }) { ${body} } }`,
 })
 
