@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { LineCounter, parseDocument } from 'yaml'
+import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
 import { type Config, environmentName, OPTIONS, type OptionDefinition, type OptionPath } from './options.ts'
@@ -158,16 +158,22 @@ function readFile(
     return { values, file: undefined }
   }
   const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines })
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true })
   for (const error of document.errors) {
     const at = lines.linePos(error.pos[0])
-    problems.push(`${file}:${at.line}:${at.col}: ${error.message.split('\n')[0]}`)
+    const what = error.code === 'MULTIPLE_DOCS' ? 'the file holds several documents (---); expected one' : error.message
+    problems.push(`${file}:${at.line}:${at.col}: ${what}`)
   }
   if (document.errors.length > 0) return { values, file }
-  const where = (path: readonly string[]): string => {
-    const node = document.getIn(path, true) as { range?: [number, number, number] } | undefined
-    const at = node?.range === undefined ? undefined : lines.linePos(node.range[0])
-    return at === undefined ? file : `${file}:${at.line}:${at.col}`
+  const place = (node: unknown): string | undefined => {
+    const at = isNode(node) && node.range ? lines.linePos(node.range[0]) : undefined
+    return at === undefined ? undefined : `${file}:${at.line}:${at.col}`
+  }
+  const where = (path: readonly string[]): string => place(document.getIn(path, true)) ?? file
+  const whereKey = (path: readonly string[]): string => {
+    const map = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true)
+    const pair = isMap(map) ? map.items.find(({ key }) => String(isScalar(key) ? key.value : key) === path.at(-1)) : undefined
+    return place(pair?.key) ?? where(path)
   }
   const walk = (value: unknown, path: readonly string[]): void => {
     const name = path.join('.')
@@ -177,7 +183,7 @@ function readFile(
     }
     const isGroup = Object.keys(OPTIONS).some((option) => option.startsWith(`${name}.`))
     if (path.length > 0 && !isGroup) {
-      problems.push(unknownKey(name, where(path)))
+      problems.push(unknownKey(name, whereKey(path)))
       return
     }
     if (value === null || value === undefined) return
@@ -187,8 +193,19 @@ function readFile(
     }
     for (const [key, inner] of Object.entries(value)) walk(inner, [...path, key])
   }
-  walk(document.toJS(), [])
+  const plain = plainOf(document)
+  if (plain.ok) walk(plain.value, [])
+  else problems.push(`${file}: ${plain.fault}`)
   return { values, file }
+}
+
+/** Values of a document. Shape: a fault where an alias stands for nothing, or for more than it may. */
+function plainOf(document: Document): { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly fault: string } {
+  try {
+    return { ok: true, value: document.toJS() }
+  } catch (error) {
+    return { ok: false, fault: errorText(error) }
+  }
 }
 
 /** `${NAME}` in a text of the file is the variable of that name; a missing one is an error, never an empty password. */

@@ -23,7 +23,8 @@ export class DefinitionDocument {
     const readable = text.length <= MAX_TEXT
     this.#document = parseDocument(readable ? text : '', { lineCounter: this.#lines, prettyErrors: false, uniqueKeys: true })
     if (!readable) this.#add('error', `the file has ${text.length} characters; at most ${MAX_TEXT} are read`, 0)
-    for (const error of this.#document.errors) this.#add('error', error.message, error.pos[0])
+    for (const { code, message, pos } of this.#document.errors)
+      this.#add('error', code === 'MULTIPLE_DOCS' ? 'the file holds several documents (---); expected one' : message, pos[0])
     this.value = this.problems.length > 0 ? undefined : this.#plain()
   }
 

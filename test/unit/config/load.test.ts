@@ -46,9 +46,26 @@ describe('the configuration', () => {
     expect(loaded.sources['retry.maxAttempts'].where).toMatch(/millrace\.yaml:3:/)
   })
 
-  it('names the nearest option for an unknown key, with its line', () => {
-    const text = problem(() => loadConfig({ ...nothing, file: file('fetch:\n  concurency: 5\n') }))
-    expect(text).toMatch(/CONFIG_UNKNOWN_KEY: unknown option fetch\.concurency \(.*:2:\d+\); did you mean fetch\.concurrency\?/)
+  it('names the nearest option for an unknown key, with the line and column of the key', () => {
+    const text = problem(() =>
+      loadConfig({ ...nothing, file: file('fetch:\n  concurency: 5\n  timeouts: { connect: 1s, totl: 3s }\nbrokrs:\n  - a:1\n') }),
+    )
+    const at = text.split('\n').map((line) => line.replace(/\([^)]*millrace\.yaml:/, '('))
+    expect(at).toEqual([
+      'CONFIG_UNKNOWN_KEY: unknown option fetch.concurency (2:3); did you mean fetch.concurrency?',
+      'unknown option fetch.timeouts.totl (3:28); did you mean fetch.timeouts.total?',
+      'unknown option brokrs (4:1); did you mean brokers?',
+    ])
+  })
+
+  it.each([
+    ['a key that is there twice', 'fetch: {}\nfetch: {}\n', /:2:1: Map keys must be unique$/],
+    ['a tab before a key', 'fetch:\n\tconcurrency: 3\n', /:2:1: Tabs are not allowed as indentation$/],
+    ['a second document', 'fetch: {}\n---\nretry: {}\n', /:2:1: the file holds several documents \(---\); expected one$/],
+    ['a list as a key', '? [a]\n: 3\n', /:1:\d+: .*keys must be strings$/],
+    ['an alias of nothing', 'fetch: *none\n', /: Unresolved alias .*none$/],
+  ])('says where %s stands', (_what, text, expected) => {
+    expect(problem(() => loadConfig({ ...nothing, file: file(text) }))).toMatch(expected)
   })
 
   it('refuses a bare number for a duration and tells every problem at once', () => {
