@@ -4,17 +4,19 @@ import { fileURLToPath } from 'node:url'
 import avsc from 'avsc'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Deployment } from '../support/deployment.ts'
-import { kafkaTool, run } from '../support/kafka-tools.ts'
+import { findJavaRunner } from '../support/java-program.ts'
+import { kafkaTool, run, type ToolResult } from '../support/kafka-tools.ts'
 import { LinkedSite } from '../support/linked-site.ts'
 import { findPython } from '../support/python.ts'
 import { brokers } from '../support/services.ts'
 
 const EXTRACTOR =
-  'name: page\nversion: 1\nfields: { title: title, heading: { select: h1, required: true }, links: { select: "a@href", type: list } }\n'
+  'name: page\nversion: 1\nfields: { title: title, heading: { select: h1, required: true }, links: { select: "a@href", type: list }, price: { select: .none, type: decimal, scale: 2, default: "12.50" } }\n'
 const GROUPS = 'org.apache.kafka.tools.consumer.group.ConsumerGroupCommand'
 const SCRIPT = fileURLToPath(new URL('foreign_client.py', import.meta.url))
 
 const python = await findPython()
+const java = await findJavaRunner()
 
 interface PlainRecord {
   readonly recordId: string
@@ -22,6 +24,16 @@ interface PlainRecord {
   readonly extractor: string
   readonly source: { readonly topic: string; readonly offset: number }
   readonly data: { readonly title: string; readonly heading: string; readonly links: string[] }
+}
+
+const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+
+/** The program of a language under "Other languages", as a user copies it. Its topics are those of a folder with nothing configured. */
+function exampleOf(language: string, prefix: string): string {
+  const section = README.slice(README.indexOf('\n## Other languages\n'))
+  const program = new RegExp(`\n\`\`\`${language}\n([\\s\\S]*?)\n\`\`\`\n`).exec(section)?.[1]
+  if (program === undefined) throw new Error(`README.md has no example in ${language}`)
+  return program.replaceAll('"scrape.', `"${prefix}`)
 }
 
 /** One user, whose clients are not ours. Each test goes on where the one before ended. */
@@ -115,6 +127,47 @@ describe('other Kafka clients', () => {
       }
     },
   )
+
+  it.skipIf(python.kind === 'none')(
+    `the program in Python of the README produces a task, and reads its record once there is one${python.kind === 'none' ? ` (skipped: ${python.reason})` : ''}`,
+    { timeout: 60_000 },
+    async () => {
+      if (python.kind === 'none') return
+      deployment.file('example.py', exampleOf('python', deployment.prefix))
+      const { command } = python
+      await isReadOnceWorked(() => run(command, ['example.py', brokers().join(','), urlOf(6)], '', deployment.folder), 6)
+    },
+  )
+
+  it.skipIf(java.kind === 'none')(
+    `the program in Java of the README produces a task, and reads its record once there is one${java.kind === 'none' ? ` (skipped: ${java.reason})` : ''}`,
+    { timeout: 120_000 },
+    async () => {
+      if (java.kind === 'none') return
+      const { run: runJava } = java
+      deployment.file('Example.java', exampleOf('java', deployment.prefix))
+      await isReadOnceWorked(() => runJava('Example.java', [brokers().join(','), urlOf(7)], deployment.folder), 7)
+    },
+  )
+
+  /** Runs a program that produces a page and prints all records: none of the page before the work is done, one after it. */
+  async function isReadOnceWorked(program: () => Promise<ToolResult>, index: number): Promise<void> {
+    const of = (result: ToolResult): string[] => {
+      expect(result.code, result.stderr).toBe(0)
+      return result.stdout
+        .toString()
+        .split('\n')
+        .filter((line) => line.startsWith(`page/${urlOf(index)} `))
+    }
+    expect(of(await program())).toEqual([])
+    await work()
+    const [line = '', ...more] = of(await program())
+    expect(more).toEqual([])
+    expect(line).toContain(`${deployment.prefix}html`)
+    expect(line).toMatch(/shop0\.example \d.*\b12\.50\b/)
+    // The second run has produced the page once more; a page that was fetched is fetched again when it is asked for.
+    await work()
+  }
 
   it("Kafka's own tool lists and describes the groups, and an extract group that it resets gives every record again", {
     timeout: 60_000,

@@ -7,7 +7,7 @@ import { run, type ToolResult } from './kafka-tools.ts'
 import { putInPlace } from './put-in-place.ts'
 
 export type JavaRunner =
-  | { readonly kind: 'java'; readonly run: (file: string, args: readonly string[]) => Promise<ToolResult> }
+  | { readonly kind: 'java'; readonly run: (file: string, args: readonly string[], cwd?: string) => Promise<ToolResult> }
   | { readonly kind: 'none'; readonly reason: string }
 
 const AVRO = 'org.apache.avro:avro:1.12.0'
@@ -34,7 +34,7 @@ export async function findJavaRunner(): Promise<JavaRunner> {
   }
   const jars = [...runtime.jars.jars, ...readdirSync(folder).map((name) => join(folder, name))]
   const options = ['-XX:TieredStopAtLevel=1', '-Dorg.slf4j.simpleLogger.defaultLogLevel=error', '-cp', jars.join(':')]
-  return { kind: 'java', run: (file, args) => run(command, [...options, file, ...args]) }
+  return { kind: 'java', run: (file, args, cwd) => run(command, [...options, file, ...args], '', cwd) }
 }
 
 function makeCache(): string {

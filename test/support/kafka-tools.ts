@@ -19,9 +19,10 @@ export async function kafkaTool(mainClass: string, args: readonly string[], inpu
   )
 }
 
-export function run(command: string, args: readonly string[], input = ''): Promise<ToolResult> {
+/** Shape: cwd: the folder of the program; left out: that of the tests. */
+export function run(command: string, args: readonly string[], input = '', cwd?: string): Promise<ToolResult> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'] })
+    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], cwd })
     const out: Buffer[] = []
     let stderr = ''
     child.stdout.on('data', (chunk: Buffer) => out.push(chunk))
