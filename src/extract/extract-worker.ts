@@ -16,7 +16,9 @@ import { parseReplayRequest, type ReplayRequest, rangeOf, rangePages } from '../
 import type { OffsetMetadata } from './offset-metadata.ts'
 import type { PageExtraction } from './page-extraction.ts'
 import { createPageProcessor } from './page-processor.ts'
-import { DEFAULT_LIMITS, PartitionExtractor, type PartitionLimits, type PartitionPort } from './partition-extractor.ts'
+import { PartitionExtractor } from './partition-extractor.ts'
+import { DEFAULT_LIMITS, type PartitionLimits, type PartitionPort } from './partition-port.ts'
+import { RatePace } from './rate-pace.ts'
 import type { ReplayOrder } from './replay-step.ts'
 
 export interface ExtractWorkerOptions {
@@ -80,13 +82,14 @@ export class ExtractWorker extends BaseService {
   /** Lost, and still in a step that can't be cut short. */
   readonly #leaving = new Set<PartitionExtractor>()
   readonly #counts = new Map<string, number>()
-  #nextStartMono = 0
+  readonly #shadowPace: RatePace
   readonly #finished = new Set<number>()
   #onFinished: (() => void) | undefined
 
   constructor(options: ExtractWorkerOptions) {
     super()
     this.#options = options
+    this.#shadowPace = new RatePace(options.clock)
     const { client, groupId, topic, observer, clock, settings } = options
     this.#loop = new ConsumerLoop({
       client,
@@ -251,7 +254,7 @@ export class ExtractWorker extends BaseService {
       codec,
       extraction,
       replayRequest: (replayId) => this.#replayRequest(replayId),
-      turn: this.#pace(partition),
+      moment: this.#pace(partition),
       ...(shadow === undefined ? {} : { shadow: shadow.request }),
       output: {
         recordsTopic: (extractor) => shadow?.recordsTopic ?? extractor.topic ?? recordsTopic,
@@ -305,17 +308,13 @@ export class ExtractWorker extends BaseService {
    * The rate cap of a replay: a page that is replayed waits for its turn. A shadow counts over all partitions of this worker; in place
    * each partition has its share of the rate, by its share of the pages, so that all of them keep the cap together whoever owns them.
    */
-  #pace(partition: number): (request: ReplayRequest) => Promise<void> {
+  #pace(partition: number): (request: ReplayRequest, giveBack: AbortSignal) => Promise<boolean> {
     const { clock, shadow } = this.#options
-    let nextMono = 0
-    return async (request) => {
+    const own = new RatePace(clock)
+    return (request, giveBack) => {
       const rate = shadow === undefined ? partitionRate(request, partition) : shadow.pagesPerSecond
-      if (rate === undefined) return
-      const now = clock.mono()
-      const start = Math.max(now, shadow === undefined ? nextMono : this.#nextStartMono)
-      nextMono = start + 1000 / rate
-      if (shadow !== undefined) this.#nextStartMono = nextMono
-      if (start > now) await clock.sleep(start - now, this.aborted.signal)
+      const pace = shadow === undefined ? own : this.#shadowPace
+      return pace.next(rate, giveBack)
     }
   }
 }

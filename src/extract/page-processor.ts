@@ -10,6 +10,7 @@ import { registrableDomain } from '../url/registrable-domain.ts'
 import type { ExtractorTotals } from './offset-metadata.ts'
 import type { PageExtraction } from './page-extraction.ts'
 import { brokenPageOutput, type PageOutputOptions, pageOutput } from './page-output.ts'
+import type { PartitionPort } from './partition-port.ts'
 
 /** One page, worked: what is written for it and what it counts for. */
 export interface ProcessedPage {
@@ -28,27 +29,30 @@ export interface PageProcessorOptions {
   readonly replayRequest: (replayId: string) => ReplayRequest | undefined
   /** A shadow replay: every page of its filter goes to its extractor, whatever the offset's metadata says. */
   readonly shadow?: ReplayRequest
-  /** Awaited before a page of a replay is extracted: its rate cap. Pages that it passes over wait for nothing. */
-  readonly turn?: (request: ReplayRequest) => Promise<void>
+  /**
+   * Awaited before a page of a replay is extracted: its rate cap. Pages that it passes over wait for nothing. Shape: false where the
+   * signal came before the moment of the page, which then counts for nothing.
+   */
+  readonly moment?: (request: ReplayRequest, giveBack: AbortSignal) => Promise<boolean>
   readonly clock: Clock
   readonly observer: Observer
 }
 
 const NOTHING: ReadonlyMap<string, ExtractorTotals> = new Map()
 
-/** A message of html in, messages of records and dead letters out. Never rejects for what is in the message. */
-export function createPageProcessor(
-  options: PageProcessorOptions,
-): (message: KafkaMessage, replayId: string | undefined) => Promise<ProcessedPage> {
+/** A message of html in, messages of records and dead letters out; see `PartitionPort.process`. */
+export function createPageProcessor(options: PageProcessorOptions): PartitionPort['process'] {
   const { codec, extraction, output, clock, observer } = options
 
-  return async (message, replayId) => {
+  return async (message, replayId, giveBack) => {
     const request = options.shadow ?? (replayId === undefined ? undefined : options.replayRequest(replayId))
     const isReplay = request !== undefined || replayId !== undefined
     // The group of a shadow replay has no other work: its own totals count it.
     const replayed = isReplay && options.shadow === undefined
     const page = await decodePage(message)
     if (isFailure(page)) {
+      // A replay that meets a broken page does not bury it a second time.
+      if (isReplay) return { offset: message.offset, messages: [], totals: NOTHING, replayed }
       const letter = brokenPageOutput(message, page, clock.now(), output)
       observer.emit('DeadLetterWritten', {
         stage: 'extract',
@@ -57,15 +61,14 @@ export function createPageProcessor(
         partition: message.partition,
         offset: message.offset,
       })
-      // A replay that meets a broken page does not bury it a second time.
-      return { offset: message.offset, messages: isReplay ? [] : [letter], totals: NOTHING, replayed }
+      return { offset: message.offset, messages: [letter], totals: NOTHING, replayed }
     }
     const names = namesFor(message, page, request, isReplay)
     if (names.length === 0) {
       observer.emit('PagePassedOver')
       return { offset: message.offset, messages: [], totals: NOTHING, replayed }
     }
-    if (request !== undefined) await options.turn?.(request)
+    if (request !== undefined && (await options.moment?.(request, giveBack)) === false) return undefined
     const startedMono = clock.mono()
     const extractedAt = clock.now()
     const results = await extraction.extract({

@@ -8,8 +8,16 @@ export interface PageQueueOptions {
   readonly ahead: () => number
   readonly pause: () => void
   readonly resume: () => void
-  /** Begins the work on a page; `stop`: this offset and what follows is not for now. */
-  readonly process: (message: KafkaMessage) => Promise<ProcessedPage> | 'stop'
+  /**
+   * Begins the work on a page; `stop`: this offset and what follows is not for now. Resolves with undefined where the page waited for
+   * its moment when the signal came, and is given back.
+   */
+  readonly process: (message: KafkaMessage, giveBack: AbortSignal) => Promise<ProcessedPage | undefined> | 'stop'
+}
+
+interface Working {
+  readonly message: KafkaMessage
+  readonly work: Promise<ProcessedPage | undefined>
 }
 
 /**
@@ -19,7 +27,8 @@ export interface PageQueueOptions {
 export class PageQueue {
   readonly #options: PageQueueOptions
   readonly #waiting: KafkaMessage[] = []
-  readonly #working: Promise<ProcessedPage>[] = []
+  readonly #working: Working[] = []
+  #giveBack = new AbortController()
   #waitingBytes = 0
   #paused = false
   #stopped = false
@@ -46,6 +55,8 @@ export class PageQueue {
   }
 
   reset(offset: bigint): void {
+    this.#giveBack.abort()
+    this.#giveBack = new AbortController()
     this.#waiting.length = 0
     this.#working.length = 0
     this.#waitingBytes = 0
@@ -63,9 +74,13 @@ export class PageQueue {
     this.#wake?.()
   }
 
-  /** No further page begins until a reset; who waits for a page is told when those in work are through. */
+  /**
+   * No further page begins until a reset; those that wait for their moment are given back; who waits for a page is told when the others in
+   * work are through.
+   */
   halt(): void {
     this.#stopped = true
+    this.#giveBack.abort()
     this.#wake?.()
   }
 
@@ -95,11 +110,12 @@ export class PageQueue {
   async next(wait?: { readonly ms: number; readonly clock: Clock }): Promise<ProcessedPage | undefined> {
     for (;;) {
       this.#begin()
-      const page = this.#working[0]
-      if (page !== undefined) {
-        const processed = await page
+      const first = this.#working[0]
+      if (first !== undefined) {
+        const processed = await withinWait(first.work, wait)
         // A reset while we waited: what was in work is void.
-        if (this.#working[0] !== page) return undefined
+        if (processed === 'late' || this.#working[0] !== first) return undefined
+        if (processed === undefined) return this.#takeBack()
         this.#working.splice(0, 1)
         this.#reported = processed.offset + 1n
         this.#begin()
@@ -114,11 +130,19 @@ export class PageQueue {
     }
   }
 
+  /** What came behind a page that was given back is worked again, with it: pages come out in order. */
+  #takeBack(): undefined {
+    this.#stopped = true
+    const given = this.#working.splice(0).map(({ message }) => message)
+    this.#waiting.unshift(...given)
+    this.#waitingBytes += given.reduce((sum, { value }) => sum + (value?.length ?? 0), 0)
+  }
+
   #begin(): void {
     while (!this.#stopped && this.#working.length < this.#options.ahead()) {
       const message = this.#waiting[0]
       if (message === undefined) break
-      const work = this.#options.process(message)
+      const work = this.#options.process(message, this.#giveBack.signal)
       if (work === 'stop') {
         this.#stopped = true
         break
@@ -127,7 +151,7 @@ export class PageQueue {
       this.#waitingBytes -= message.value?.length ?? 0
       // A failure is met when its turn comes.
       work.catch(() => undefined)
-      this.#working.push(work)
+      this.#working.push({ message, work })
     }
     const { maxWaitingBytes, maxWaitingPages } = this.#options.limits
     if (this.#paused && this.#waitingBytes < maxWaitingBytes / 2 && this.#waiting.length < maxWaitingPages / 2) {
@@ -148,5 +172,19 @@ export class PageQueue {
         resolve('changed')
       }
     })
+  }
+}
+
+/** A result, or `late` where the wait is over before it is there. */
+async function withinWait<T>(work: Promise<T>, wait: { readonly ms: number; readonly clock: Clock } | undefined): Promise<T | 'late'> {
+  if (wait === undefined) return work
+  let disarm = (): void => undefined
+  const late = new Promise<'late'>((resolve) => {
+    disarm = wait.clock.timer(wait.ms, () => resolve('late'))
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    disarm()
   }
 }

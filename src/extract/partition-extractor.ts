@@ -1,6 +1,5 @@
 import type { AssignedPartition } from '../kafka/assignment.ts'
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
-import type { PartitionTransactions } from '../kafka/transactional.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
@@ -8,60 +7,9 @@ import type { Observer } from '../kernel/observe.ts'
 import { addTotals, decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
 import type { ProcessedPage } from './page-processor.ts'
 import { PageQueue } from './page-queue.ts'
+import type { PartitionLimits, PartitionPort } from './partition-port.ts'
 import { afterJump, type Course, courseOf, type ReplayOrder, replayStep, rewound, turned } from './replay-step.ts'
-
-/** What one partition asks of the worker that owns it. */
-export interface PartitionPort {
-  readonly transactions: PartitionTransactions
-  /** Resolves when everything that `control` held at this moment has been read. */
-  readControl(): Promise<void>
-  /** First and end offset of the partition's log. */
-  logBounds(): Promise<{ readonly low: bigint; readonly end: bigint }>
-  /** Reads on from this offset; what was handed over before is void. */
-  readFrom(offset: bigint): void
-  pause(): void
-  resume(): void
-  /** Why the replay can not go on here; undefined: it can. */
-  refuseReplay(replayId: string): string | undefined
-  /** The replay was closed: its state is carried no further. */
-  isReplayClosed(replayId: string): boolean
-  /** It was called off. */
-  isReplayCancelled(replayId: string): boolean
-  /** What an open request asks of this partition. */
-  replayOrder(): ReplayOrder | undefined
-  /** Pages per second of this partition that a replay may read; undefined: as many as it can. */
-  replayRate(replayId: string): number | undefined
-  /** The partition has worked its part of a replay. */
-  replayDone(replayId: string): void
-  /** Works one page; never rejects for what is in it. `replayId` set: only the extractor that the replay names, on its filter. */
-  process(message: KafkaMessage, replayId: string | undefined): Promise<ProcessedPage>
-}
-
-export interface PartitionLimits {
-  /** Pages per transaction. */
-  readonly maxPages: number
-  /** How long pages without output wait for their commit. */
-  readonly maxGatherMs: number
-  /** How long records wait for the pages behind them, while there are any: a transaction costs as much as a good many records. */
-  readonly maxBusyGatherMs: number
-  /** Pages in work at the same time. */
-  readonly pagesAhead: number
-  /** Bytes and pages that wait before reading pauses. */
-  readonly maxWaitingBytes: number
-  readonly maxWaitingPages: number
-  /** How long a replay in place works before live pages that came meanwhile have their turn. */
-  readonly replayTurnMs: number
-}
-
-export const DEFAULT_LIMITS: PartitionLimits = {
-  maxPages: 64,
-  maxGatherMs: 500,
-  maxBusyGatherMs: 2_500,
-  pagesAhead: 4,
-  maxWaitingBytes: 16 * 1024 * 1024,
-  maxWaitingPages: 256,
-  replayTurnMs: 3_000,
-}
+import { ReplayTurns } from './replay-turns.ts'
 
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
 
@@ -82,8 +30,8 @@ export interface PartitionExtractorOptions {
  * Guarantees: it begins by fencing whoever owned the partition before and only then reads the committed offset; what it commits is
  * a contiguous prefix of the log; after any failure it drops everything it holds and begins again from the committed offset, since a
  * commit that was rejected may have happened. It obeys the replay state in the metadata of the offset and carries it on. While it
- * replays, live pages that wait have a turn every `replayTurnMs`, as far as the log went when the turn began; so none waits for the end
- * of the replay.
+ * replays, live pages that wait have a turn every `replayTurnMs`, as far as the log went when the turn began and for `liveTurnMs` at
+ * most; so neither waits for the end of the other.
  *
  * Ends: `drain` finishes and commits what was taken; `abandon` stops at the next step and commits nothing more.
  */
@@ -97,10 +45,9 @@ export class PartitionExtractor {
   #course: Course = { kind: 'go-on' }
   /** Of replay and live work the other one is next, once the queue is dry. */
   #turning = false
-  #turnFrom = 0n
-  #turnEndsMono = 0
-  /** Where a turn of live work ends. */
-  #liveUntil = 0n
+  readonly #turns: ReplayTurns
+  /** End of the log, as it was seen last. */
+  #logEnd = 0n
   #draining = false
   #abandoned = new AbortController()
   /** range-done: a range was worked to its end. ended: the partition was drained or abandoned. */
@@ -108,11 +55,12 @@ export class PartitionExtractor {
 
   constructor(options: PartitionExtractorOptions) {
     this.#options = options
+    this.#turns = new ReplayTurns(options.limits)
     this.#queue = new PageQueue({
       limits: options.limits,
       pause: () => options.port.pause(),
       resume: () => options.port.resume(),
-      process: (message) => this.#process(message),
+      process: (message, giveBack) => this.#process(message, giveBack),
       ahead: () => this.#ahead(),
     })
     this.finished = this.#run()
@@ -138,11 +86,14 @@ export class PartitionExtractor {
 
   drain(): void {
     this.#draining = true
+    // Pages that wait for the rate of a replay would hold up the end for as long as that takes.
+    if (this.#rate !== undefined) this.#queue.halt()
     this.#queue.close()
   }
 
   abandon(): void {
     this.#abandoned.abort(new MillraceError('ABORTED', 'the partition went to another member'))
+    this.#queue.halt()
     this.#queue.close()
   }
 
@@ -200,7 +151,7 @@ export class PartitionExtractor {
     const course = courseOf(this.#metadata, port.replayOrder(), (id) => this.#isEnded(id))
     if (course.kind === 'rewind') this.#refuseUnlessAble(course.order.replayId)
     if (course.kind === 'go-on' && replay !== undefined && replay.phase !== 'done') this.#refuseUnlessAble(replay.replayId)
-    this.#liveUntil = end
+    this.#logEnd = end
     this.#startAt(offset)
   }
 
@@ -222,18 +173,17 @@ export class PartitionExtractor {
     this.#next = offset
     this.#committed = offset
     this.#turning = false
-    this.#turnFrom = offset
-    this.#turnEndsMono = this.#options.clock.mono() + this.#options.limits.replayTurnMs
+    this.#turns.begin(this.#metadata.replay?.phase, offset, this.#logEnd, this.#options.clock.mono())
     this.#queue.reset(offset)
     this.#setCourse()
     this.#options.port.readFrom(offset)
   }
 
-  #process(message: KafkaMessage): Promise<ProcessedPage> | 'stop' {
+  #process(message: KafkaMessage, giveBack: AbortSignal): Promise<ProcessedPage | undefined> | 'stop' {
     if (this.#options.range !== undefined && message.offset >= this.#options.range.until) return 'stop'
     const step = replayStep(this.#metadata, message.offset)
     if (step.kind === 'jump') return 'stop'
-    return this.#options.port.process(message, step.kind === 'replay' ? step.replayId : undefined)
+    return this.#options.port.process(message, step.kind === 'replay' ? step.replayId : undefined, giveBack)
   }
 
   async #work(onProgress: () => void): Promise<'range-done' | 'ended'> {
@@ -276,9 +226,11 @@ export class PartitionExtractor {
     let begunMono = 0
     for (;;) {
       const waitsMs = hasOutput ? limits.maxBusyGatherMs : limits.maxGatherMs
-      // A turn of a replay ends with its transaction.
-      const closesMono = this.#isReplaying ? Math.min(begunMono + waitsMs, this.#turnEndsMono) : begunMono + waitsMs
-      const leftMs = pages.length === 0 ? undefined : closesMono - clock.mono()
+      // A turn of a replay ends with its transaction; where pages wait for its rate, without one.
+      const turnEndsMono = this.#turns.replayEndsMono ?? Number.POSITIVE_INFINITY
+      const givesWay = this.#rate !== undefined && !this.#turning && !this.#draining
+      const closesMono = pages.length > 0 ? Math.min(begunMono + waitsMs, turnEndsMono) : givesWay ? turnEndsMono : undefined
+      const leftMs = closesMono === undefined ? undefined : closesMono - clock.mono()
       if (leftMs !== undefined && leftMs <= 0) break
       const page = await this.#queue.next(leftMs === undefined ? undefined : { ms: leftMs, clock })
       if (page === undefined) break
@@ -302,36 +254,32 @@ export class PartitionExtractor {
     this.#committed = this.#next
   }
 
-  get #isReplaying(): boolean {
-    return this.#metadata.replay?.phase === 'replaying'
+  /** Pages per second that a replay may read, while it is at work here. */
+  get #rate(): number | undefined {
+    const replay = this.#metadata.replay
+    return replay?.phase === 'replaying' ? this.#options.port.replayRate(replay.replayId) : undefined
   }
 
-  /** Pages in work at the same time: of a replay with a cap half a second's worth, so that a turn does not wait for many of them. */
+  /** Pages in work at the same time: of a replay with a cap half a second's worth, so that few of them hold their place in its rate. */
   #ahead(): number {
     const { pagesAhead } = this.#options.limits
-    const replay = this.#metadata.replay
-    const rate = replay?.phase === 'replaying' ? this.#options.port.replayRate(replay.replayId) : undefined
+    const rate = this.#rate
     return rate === undefined ? pagesAhead : Math.min(pagesAhead, Math.max(1, Math.ceil(rate / 2)))
   }
 
-  /**
-   * A replay gives way after its time when live pages wait; live work when it has read what the log held at the begin of its turn. Both
-   * have got at least a page further, so that neither starves.
-   */
+  /** Halts the queue where the other one of replay and live work is to have its turn, as `ReplayTurns` says. */
   async #endTurn(): Promise<void> {
-    const { port, clock, limits } = this.#options
+    const { port, clock } = this.#options
     const replay = this.#metadata.replay
     if (this.#turning || this.#draining || replay === undefined || replay.phase === 'done') return
-    if (replay.phase === 'live') {
-      if (this.#next < this.#liveUntil) return
-    } else {
-      if (clock.mono() < this.#turnEndsMono || this.#next === this.#turnFrom) return
+    if (!this.#turns.isOver({ next: this.#next, nowMono: clock.mono() }, this.#rate !== undefined)) return
+    if (replay.phase === 'replaying') {
       const { end } = await port.logBounds()
       if (end <= replay.resumeAt) {
-        this.#turnEndsMono = clock.mono() + limits.replayTurnMs
+        this.#turns.extend(clock.mono())
         return
       }
-      this.#liveUntil = end
+      this.#logEnd = end
     }
     this.#turning = true
     this.#queue.halt()

@@ -2,7 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
 import type { ProcessedPage } from '../../../src/extract/page-processor.ts'
-import { DEFAULT_LIMITS, PartitionExtractor, type PartitionPort } from '../../../src/extract/partition-extractor.ts'
+import { PartitionExtractor } from '../../../src/extract/partition-extractor.ts'
+import { DEFAULT_LIMITS, type PartitionPort } from '../../../src/extract/partition-port.ts'
+import { RatePace } from '../../../src/extract/rate-pace.ts'
 import type { ReplayOrder } from '../../../src/extract/replay-step.ts'
 import type { KafkaMessage, OutgoingMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
@@ -26,6 +28,12 @@ class Partition {
   extractor: PartitionExtractor | undefined
   /** Short: live work and a replay take turns after each transaction. */
   turnMs = 3_000
+  /** Pages per second of a replay; pages that wait for it are given back when live work is to have its turn. */
+  rate: number | undefined
+  givenBack = 0
+  /** Pages of a replay that were begun, or wait for their moment. */
+  waiting = 0
+  readonly #pace = new RatePace(systemClock)
   /** Offsets that were committed, in order. */
   readonly offsets: bigint[] = []
   #delivery = 0
@@ -58,10 +66,15 @@ class Partition {
       isReplayClosed: () => false,
       isReplayCancelled: (replayId) => replayId === this.cancelled,
       replayOrder: () => (this.order?.replayId === this.cancelled ? undefined : this.order),
-      replayRate: () => undefined,
+      replayRate: () => this.rate,
       replayDone: () => undefined,
       readFrom: (offset) => this.#deliver(offset),
-      process: async (message, replayId) => {
+      process: async (message, replayId, giveBack) => {
+        if (replayId !== undefined) this.waiting += 1
+        if (replayId !== undefined && !(await this.#pace.next(this.rate, giveBack))) {
+          this.givenBack += 1
+          return undefined
+        }
         if (this.#fates[0] === 'page-fails') {
           this.#fates.shift()
           throw new MillraceError('REGISTRY_UNREACHABLE', 'away')
@@ -118,6 +131,7 @@ const expected = (size: number): string[] =>
   Array.from({ length: size }, (_, index) => index)
     .filter((index) => index % 3 !== 0)
     .map(String)
+const rates = fc.constantFrom(undefined, 1_000)
 const fates = fc.array(fc.constantFrom<Fate>('commits', 'commits', 'fails', 'commits-and-fails', 'page-fails'), { maxLength: 12 })
 
 describe('a partition of the extract stage', () => {
@@ -190,8 +204,10 @@ describe('a partition of the extract stage', () => {
         fc.integer({ min: 0, max: 8 }),
         fc.integer({ min: 1, max: 20 }),
         fates,
-        async (size, from, batch, told) => {
+        rates,
+        async (size, from, batch, told, rate) => {
           const partition = new Partition(size, batch, told)
+          partition.rate = rate
           const extractor = partition.start()
           await eventually(() => partition.records.length > 0, { everyMs: 1 })
           partition.order = { replayId: 'r', from: BigInt(from), until: BigInt(size) }
@@ -224,9 +240,11 @@ describe('a partition of the extract stage', () => {
         fc.integer({ min: 1, max: 10 }),
         fc.integer({ min: 1, max: 20 }),
         fates,
-        async (size, waiting, batch, told) => {
+        rates,
+        async (size, waiting, batch, told, rate) => {
           const partition = new Partition(size, batch, told)
-          partition.turnMs = 0
+          partition.turnMs = rate === undefined ? 0 : 1
+          partition.rate = rate
           const resumeAt = BigInt(size - waiting)
           partition.offset = 0n
           partition.metadata = encodeMetadata({
@@ -252,6 +270,35 @@ describe('a partition of the extract stage', () => {
       ),
       { numRuns: 80 },
     )
+  })
+
+  it('gives pages that wait for the rate of a replay back at once: for live pages, for a drain, and where the replay is called off', async () => {
+    const partition = new Partition(100, 5, [])
+    partition.turnMs = 1
+    partition.rate = 0.001
+    partition.offset = 0n
+    partition.metadata = encodeMetadata({
+      ...freshMetadata(0n),
+      replay: { replayId: 'r', phase: 'replaying', until: 50n, resumeAt: 90n, totals: NO_TOTALS },
+    })
+    const first = partition.start()
+    await eventually(() => partition.records.includes('98'), { what: 'the last live page', everyMs: 1 })
+    expect(partition.records.filter((key) => key.startsWith('r/')).length).toBeLessThanOrEqual(1)
+    first.drain()
+    await first.finished
+    expect(decodeMetadata(partition.metadata)?.replay).toMatchObject({ phase: 'replaying', until: 50n })
+    partition.turnMs = 3_000
+    partition.waiting = 0
+    const second = partition.start()
+    const before = partition.givenBack
+    await eventually(() => partition.waiting > 0, { everyMs: 1 })
+    partition.cancelled = 'r'
+    second.controlChanged()
+    await eventually(() => partition.offset === 100n, { what: 'live work where it stood', everyMs: 1 })
+    second.drain()
+    await second.finished
+    expect(partition.givenBack).toBeGreaterThan(before)
+    expect(partition.records.filter((key) => !key.startsWith('r/'))).toEqual(expected(100).filter((key) => Number(key) >= 90))
   })
 
   it('ends a replay that is called off in a turn of live work where that stands', async () => {

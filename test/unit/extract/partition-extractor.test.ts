@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
-import { DEFAULT_LIMITS, PartitionExtractor } from '../../../src/extract/partition-extractor.ts'
+import { decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
+import { PartitionExtractor } from '../../../src/extract/partition-extractor.ts'
+import { DEFAULT_LIMITS } from '../../../src/extract/partition-port.ts'
 import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
@@ -66,3 +67,116 @@ describe('a partition of the extract stage with a backlog', () => {
     expect(second - first).toBeLessThanOrEqual(7)
   })
 })
+
+/** A page that was worked: of the replay, or of live work, and at which time. */
+interface Worked {
+  readonly kind: 'replay' | 'live'
+  readonly atMs: number
+}
+
+/**
+ * A replay of 600 pages at one page a tick of 100 ms, while live pages come: `everyMs` apart, for ever. Shape: what was worked until
+ * the replay was done, in order. Time passes by work alone.
+ */
+async function replayBeside(everyMs: number): Promise<Worked[]> {
+  const replayed = 600
+  const worked: Worked[] = []
+  let nowMs = 0
+  let metadata = encodeMetadata({
+    ...freshMetadata(0n),
+    replay: { replayId: 'r', phase: 'replaying', until: BigInt(replayed), resumeAt: BigInt(replayed), totals: NO_TOTALS },
+  })
+  const end = (): number => replayed + Math.floor(nowMs / everyMs)
+  let reading = 0
+  const read = (from: bigint): void => {
+    reading += 1
+    const own = reading
+    let next = Number(from)
+    // As the consumer loop: a piece at a time, and what is new as it comes.
+    const deliver = (): void => {
+      if (own !== reading || isThrough()) return
+      const until = Math.min(next + 20, end())
+      const piece = Array.from({ length: Math.max(0, until - next) }, (_, index): KafkaMessage => {
+        const offset = BigInt(next + index)
+        return { topic: 'html', partition: 0, offset, timestamp: 0, key: null, value: Buffer.from('x'), headers: {} }
+      })
+      next = Math.max(next, until)
+      // Nothing is there to work: time passes all the same.
+      if (piece.length === 0) nowMs += 10
+      extractor.accept(piece, BigInt(next))
+      setImmediate(deliver)
+    }
+    setImmediate(deliver)
+  }
+  const isThrough = (): boolean => decodeMetadata(metadata)?.replay?.phase === 'done'
+  const extractor: PartitionExtractor = new PartitionExtractor({
+    assigned: { topic: 'html', partition: 0, epoch: 1 },
+    group: 'g',
+    port: {
+      readControl: async () => undefined,
+      logBounds: async () => ({ low: 0n, end: BigInt(end()) }),
+      pause: () => undefined,
+      resume: () => undefined,
+      refuseReplay: () => undefined,
+      isReplayClosed: () => false,
+      isReplayCancelled: () => false,
+      replayRate: () => undefined,
+      replayOrder: () => undefined,
+      replayDone: () => undefined,
+      readFrom: read,
+      process: async ({ offset }, replayId) => {
+        nowMs += PAGE_MS
+        worked.push({ kind: replayId === undefined ? 'live' : 'replay', atMs: nowMs })
+        return { offset, messages: [], totals: new Map(), replayed: replayId !== undefined }
+      },
+      transactions: {
+        fence: async () => ({ offset: 0n, metadata }),
+        commit: async (_messages, _offset, text) => {
+          metadata = text
+        },
+        close: async () => undefined,
+      },
+    },
+    limits: { ...DEFAULT_LIMITS, pagesAhead: 1, maxWaitingPages: 100_000 },
+    clock: { ...systemClock, mono: () => nowMs },
+    observer: silentObserver,
+  })
+  await eventually(isThrough, { what: 'the end of the replay', everyMs: 1, timeoutMs: 20_000 })
+  extractor.abandon()
+  await extractor.finished
+  return worked.slice(0, worked.findLastIndex(({ kind }) => kind === 'replay') + 1)
+}
+
+describe('a partition that replays while live pages come', () => {
+  it('ends the replay in bounded time where they come faster than they are worked, and does not starve them', async () => {
+    const worked = await replayBeside(50)
+    const replay = worked.filter(({ kind }) => kind === 'replay')
+    expect(replay.length).toBe(600)
+    // A tenth of the time is the replay's, so 60 s of work are done within 600 s and the turn that is under way.
+    expect(worked.at(-1)?.atMs).toBeLessThan(640_000)
+    expect(worked.length - replay.length).toBeGreaterThan(0.8 * worked.length)
+    expect(longestRun(worked, 'live')).toBeLessThanOrEqual(280)
+    expect(longestRun(worked, 'replay')).toBeLessThanOrEqual(32)
+  })
+
+  it('keeps up with them where there is time for both', async () => {
+    const worked = await replayBeside(400)
+    // Every turn of live work reads all that there is, so none is as long as it may be.
+    expect(longestRun(worked, 'live')).toBeLessThanOrEqual(12)
+    expect(longestRun(worked, 'replay')).toBeLessThanOrEqual(32)
+    const cameMeanwhile = Math.floor((worked.at(-1)?.atMs ?? 0) / 400)
+    const live = worked.filter(({ kind }) => kind === 'live').length
+    expect(cameMeanwhile - live).toBeLessThanOrEqual(12)
+  })
+})
+
+/** Most pages of a kind without one of the other between them. */
+function longestRun(worked: readonly Worked[], kind: Worked['kind']): number {
+  let longest = 0
+  let run = 0
+  for (const each of worked) {
+    run = each.kind === kind ? run + 1 : 0
+    longest = Math.max(longest, run)
+  }
+  return longest
+}

@@ -1,0 +1,63 @@
+import type { KafkaMessage } from '../kafka/message.ts'
+import type { PartitionTransactions } from '../kafka/transactional.ts'
+import type { ProcessedPage } from './page-processor.ts'
+import type { ReplayOrder } from './replay-step.ts'
+
+/** What one partition asks of the worker that owns it. */
+export interface PartitionPort {
+  readonly transactions: PartitionTransactions
+  /** Resolves when everything that `control` held at this moment has been read. */
+  readControl(): Promise<void>
+  /** First and end offset of the partition's log. */
+  logBounds(): Promise<{ readonly low: bigint; readonly end: bigint }>
+  /** Reads on from this offset; what was handed over before is void. */
+  readFrom(offset: bigint): void
+  pause(): void
+  resume(): void
+  /** Why the replay can not go on here; undefined: it can. */
+  refuseReplay(replayId: string): string | undefined
+  /** The replay was closed: its state is carried no further. */
+  isReplayClosed(replayId: string): boolean
+  /** It was called off. */
+  isReplayCancelled(replayId: string): boolean
+  /** What an open request asks of this partition. */
+  replayOrder(): ReplayOrder | undefined
+  /** Pages per second of this partition that a replay may read; undefined: as many as it can. */
+  replayRate(replayId: string): number | undefined
+  /** The partition has worked its part of a replay. */
+  replayDone(replayId: string): void
+  /**
+   * Works one page; never rejects for what is in it. `replayId` set: only the extractor that the replay names, on its filter. Shape:
+   * undefined where the signal came while the page still waited for the rate of its replay; what has begun is worked to its end.
+   */
+  process(message: KafkaMessage, replayId: string | undefined, giveBack: AbortSignal): Promise<ProcessedPage | undefined>
+}
+
+export interface PartitionLimits {
+  /** Pages per transaction. */
+  readonly maxPages: number
+  /** How long pages without output wait for their commit. */
+  readonly maxGatherMs: number
+  /** How long records wait for the pages behind them, while there are any: a transaction costs as much as a good many records. */
+  readonly maxBusyGatherMs: number
+  /** Pages in work at the same time. */
+  readonly pagesAhead: number
+  /** Bytes and pages that wait before reading pauses. */
+  readonly maxWaitingBytes: number
+  readonly maxWaitingPages: number
+  /** How long a replay in place works before live pages that came meanwhile have their turn. */
+  readonly replayTurnMs: number
+  /** Longest turn of live pages, where they come as fast as they are worked: the replay has the rest of the time. */
+  readonly liveTurnMs: number
+}
+
+export const DEFAULT_LIMITS: PartitionLimits = {
+  maxPages: 64,
+  maxGatherMs: 500,
+  maxBusyGatherMs: 2_500,
+  pagesAhead: 4,
+  maxWaitingBytes: 16 * 1024 * 1024,
+  maxWaitingPages: 256,
+  replayTurnMs: 3_000,
+  liveTurnMs: 27_000,
+}
