@@ -18,8 +18,14 @@ export async function promoteVersion(context: CommandContext, what: string, flag
   const { config } = context.loadConfig(files.length === 0 ? {} : { extractors: files })
   const loaded = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
   await withRuntime(context, config, 'millrace promote', async (runtime) => {
-    const request = { loaded, name: match[1] ?? '', version: Number(match[2]), force: flags.force, signal: context.draining }
-    const report = await promote(runtime, request)
+    const report = await promote(runtime, {
+      loaded,
+      name: match[1] ?? '',
+      version: Number(match[2]),
+      force: flags.force,
+      onWaiting: (text) => context.note(text),
+      signal: context.draining,
+    })
     if (report.others.length > 0) context.setExitCode(3)
     if (context.globals.json) {
       await context.out(toJson(report))

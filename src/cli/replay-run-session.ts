@@ -211,15 +211,16 @@ async function shadow(
     ...request,
     out,
     drainTimeoutMs,
-    onProgress: ({ done, pages, elapsedMs }) => {
+    onProgress: ({ done, pages, elapsedMs, remainingMs }) => {
       const ratio = pages === 0n ? 1 : Number(done) / Number(pages)
       progress.update({
         text: `${renderCount(done)} of ${renderCount(pages)} pages`,
         ratio,
-        ...(ratio > 0.02 ? { remainingMs: (elapsedMs / ratio) * (1 - ratio) } : {}),
+        ...(remainingMs === undefined || ratio < 0.02 ? {} : { remainingMs }),
         fields: { done: done.toString(), pages: pages.toString(), elapsedMs },
       })
     },
+    onWaiting: (text) => context.note(text),
     onOutput: (text) => context.note(text),
     draining: context.draining,
     aborting: context.aborting,

@@ -10,6 +10,7 @@ import { etaOf, type ReplayPace } from '../replay/pace.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { announce } from './announce.ts'
 import { evictDeadMembers } from './dead-members.ts'
+import { liveWorkers } from './live-workers.ts'
 import { rememberRate } from './replay-estimate.ts'
 import { closeReplay, isDone, knownRequest, openRequests, type ReplayStatus, refuseOtherRequest, replayStatus } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
@@ -99,8 +100,7 @@ async function refuseUnlessAllRun(
   { groupId, members }: GroupDescription,
   { extractor, extractorVersion }: Pick<ReplayRequest, 'extractor' | 'extractorVersion'>,
 ): Promise<void> {
-  const state = await runtime.state()
-  const workers = (await state.workers()).filter((worker) => worker.groupId === groupId)
+  const workers = (await liveWorkers(runtime)).filter((worker) => worker.groupId === groupId)
   const others = workers.filter(({ extractors }) => extractors[extractor] !== extractorVersion)
   const wanted = `version ${extractorVersion} of ${extractor}`
   const otherwise = `start them with that version (a rolling restart will do), stop them, or use --shadow`

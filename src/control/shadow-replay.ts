@@ -1,11 +1,13 @@
 import type { ExtractProgress } from '../extract/extract-worker.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { decodeMetadata } from '../extract/offset-metadata.ts'
+import { DEFAULT_CONSUMER_SETTINGS } from '../kafka/consumer-settings.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
 import { inFilter, type ReplayFilter, type ReplayRequest } from '../message/replay-request.ts'
 import { type Comparison, ComparisonBuilder, type PageSource, pageKey } from '../replay/compare.ts'
+import { etaOf, type ReplayPace } from '../replay/pace.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
@@ -27,6 +29,8 @@ export interface ShadowOptions {
   readonly out: string | undefined
   readonly drainTimeoutMs: number
   readonly onProgress?: (progress: ReplayProgress) => void
+  /** Told at the begin where its group has members already: what it may wait for. */
+  readonly onWaiting?: (text: string) => void
   readonly onOutput?: (text: string) => void
   readonly draining: AbortSignal
   readonly aborting: AbortSignal
@@ -36,6 +40,8 @@ export interface ReplayProgress {
   readonly done: bigint
   readonly pages: bigint
   readonly elapsedMs: number
+  /** Undefined where nobody knows. */
+  readonly remainingMs: number | undefined
 }
 
 export interface ShadowReport {
@@ -67,6 +73,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   const before = await endedBefore(runtime, request)
   if (before !== undefined) return { ...before, replayId: options.replayId, interrupted: false }
   await evictDeadMembers(runtime, [groupId])
+  await tellOfMembers(runtime, groupId, options.onWaiting)
   await createRecordsTopic(runtime, recordsTopic)
   await announceExtractors(runtime, [options.extractor])
   await announce(runtime, { kind: 'request', subject: subject.replay(options.replayId), payload: request })
@@ -81,7 +88,15 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   let isDone = false
   // A worker that has left its group owns no partition any more: what it counted is kept here.
   let standing = standingOf(worker.progress(), ranges, name)
-  const tell = (): void => options.onProgress?.({ done: standing.done, pages: options.plan.pages, elapsedMs: clock.mono() - startedMono })
+  let pace: ReplayPace = []
+  const tell = (): void => {
+    const { done } = standing
+    const { pages } = options.plan
+    // By what was done since this process began, not by what a former one did.
+    const estimate = etaOf(pace, { mono: clock.mono(), done: Number(done) }, Number(pages))
+    pace = estimate.pace
+    options.onProgress?.({ done, pages, elapsedMs: clock.mono() - startedMono, remainingMs: estimate.remainingMs })
+  }
   try {
     await stages.start('extraction', host, options.aborting)
     await stages.start('replay', worker, options.aborting)
@@ -118,6 +133,16 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
     await deleteUnlessActive(runtime, groupId)
   }
   return { replayId: options.replayId, topic: recordsTopic, pages, records, deadLetters, interrupted: !isDone, elapsedMs }
+}
+
+/** On a broker that is not ours a process that was killed stays a member until its session ends, and holds its partitions until then. */
+async function tellOfMembers({ admin }: Runtime, groupId: string, onWaiting: ShadowOptions['onWaiting']): Promise<void> {
+  const { members } = await admin.describeGroup(groupId)
+  if (members.length === 0) return
+  const seconds = DEFAULT_CONSUMER_SETTINGS.sessionTimeoutMs / 1000
+  onWaiting?.(
+    `${members.length} other members are in group ${groupId}: the pages are shared with them, and those of one that was killed are free after ${seconds} s`,
+  )
 }
 
 /** Of a shadow that has ended, as `control` keeps it. */

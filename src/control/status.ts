@@ -8,6 +8,7 @@ import { siteOverride } from '../politeness/policy.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { extractGroupsOf, groupTotals } from './extract-totals.ts'
 import { liveLag } from './live-lag.ts'
+import { liveWorkers } from './live-workers.ts'
 import type { Runtime } from './runtime.ts'
 import { stallsOf } from './stalls.ts'
 import { askWorkers } from './worker-socket.ts'
@@ -131,7 +132,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
 /** Undefined where the store does not answer: a status must be told then above all. */
 async function workersOf(runtime: Runtime): Promise<readonly WorkerHeartbeat[] | undefined> {
   try {
-    return await (await runtime.state()).workers()
+    return await liveWorkers(runtime)
   } catch (error) {
     if (isMillraceError(error, 'STATE_UNAVAILABLE') || isMillraceError(error, 'REDIS_UNREACHABLE')) return undefined
     throw error

@@ -5,6 +5,7 @@ import { commandPayload, subject } from '../message/command.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { announce } from './announce.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
+import { liveWorkers, switchedWorkers } from './live-workers.ts'
 import { planRange } from './replay.ts'
 import { passGate } from './replay-preview.ts'
 import type { Runtime } from './runtime.ts'
@@ -69,6 +70,8 @@ export interface PromoteRequest {
   readonly version: number
   /** Why the gate is passed over. */
   readonly force: string | undefined
+  /** Told once where workers take long to change over: for which of them it waits. */
+  readonly onWaiting?: (text: string) => void
   readonly signal: AbortSignal
 }
 
@@ -81,15 +84,12 @@ export interface PromoteReport {
   readonly others: readonly WorkerHeartbeat[]
 }
 
-/** A worker drains, leaves and joins again; it tells of its new version with its next heartbeat at the latest. */
-const SWITCH_MS = 30_000
-const LOOK_EVERY_MS = 500
-
 /**
  * Makes a version the one whose records are written; going back is the same command with the version before. Errors: USAGE for a version
  * without a file, EXTRACTOR_INCOMPATIBLE, EXTRACTOR_HELD by the gate; nothing was changed then.
  */
-export async function promote(runtime: Runtime, { loaded, name, version, force, signal }: PromoteRequest): Promise<PromoteReport> {
+export async function promote(runtime: Runtime, request: PromoteRequest): Promise<PromoteReport> {
+  const { loaded, name, version, force, signal, onWaiting } = request
   const extractor = loaded.find((each) => each.name === name && each.version === version)
   if (extractor === undefined) {
     const versions = loaded.filter((each) => each.name === name).map((each) => each.version)
@@ -106,9 +106,17 @@ export async function promote(runtime: Runtime, { loaded, name, version, force, 
   }
   const payload = { version, previous: previous?.version ?? null, ...(force === undefined ? {} : { forced: force }) }
   // Counted before they hear of it: one that is between two versions has no heartbeat, and is still to be waited for.
-  const expected = (await workersOf(runtime, name)).length
+  const expected = await workersOf(runtime, name)
   await announce(runtime, { kind: 'set', subject: subject.promoted(name), payload })
-  const workers = await switched(runtime, { name, version, expected, signal })
+  const workers = await switchedWorkers({
+    name,
+    version,
+    expected,
+    workers: () => workersOf(runtime, name),
+    ...(onWaiting === undefined ? {} : { onWaiting }),
+    clock: runtime.clock,
+    signal,
+  })
   return {
     extractor: name,
     version,
@@ -119,21 +127,5 @@ export async function promote(runtime: Runtime, { loaded, name, version, force, 
 }
 
 async function workersOf(runtime: Runtime, name: string): Promise<readonly WorkerHeartbeat[]> {
-  const state = await runtime.state()
-  return (await state.workers()).filter(({ extractors }) => extractors[name] !== undefined)
-}
-
-/** Waits for the live workers of the extractor, as many as there were. Shape: as they report at last. */
-async function switched(
-  runtime: Runtime,
-  { name, version, expected, signal }: Pick<PromoteRequest, 'name' | 'version' | 'signal'> & { readonly expected: number },
-): Promise<readonly WorkerHeartbeat[]> {
-  const { clock } = runtime
-  const deadline = clock.mono() + SWITCH_MS
-  for (;;) {
-    const workers = await workersOf(runtime, name)
-    const isThrough = workers.length >= expected && workers.every(({ extractors }) => extractors[name] === version)
-    if (isThrough || signal.aborted || clock.mono() > deadline) return workers
-    await clock.sleep(LOOK_EVERY_MS)
-  }
+  return (await liveWorkers(runtime)).filter(({ extractors }) => extractors[name] !== undefined)
 }

@@ -171,7 +171,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
         repeated.add(only)
         groups.unshift([only])
       } else if ((end?.reason === 'crash' || end?.reason === 'memory') && this.#mayBeNative(only) && !withoutNative.has(only)) {
-        // The default parser has the last word on every page.
+        // The default parser has the last word on every page that ended a process; one that took too long would take as long again.
         withoutNative.add(only)
         groups.unshift([only])
       } else for (const name of left) results.set(name, this.#failure(name, end))

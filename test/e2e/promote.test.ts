@@ -64,5 +64,12 @@ describe('versions of an extractor', () => {
     await deployment.read((runtime) => storePages(runtime, range(3, 22)))
     await caughtUp(deployment)
     expect((await deployment.deadLetters()).length).toBe(3)
+
+    // The heartbeat of a worker that was killed stands for a while; nobody waits for it.
+    later.child.kill('SIGKILL')
+    await later.done
+    const alone = await deployment.run(['promote', 'book:1', ...FILES, '--force', 'a test', '--json'])
+    expect([alone.code, JSON.parse(alone.stdout)]).toMatchObject([0, { version: 1, previous: 3, running: [], others: [] }])
+    expect(alone.stderr).not.toContain('waiting for')
   })
 })
