@@ -106,10 +106,12 @@ function adaptiveText({ allowed, rateFactor }: SiteReport['limiter']): string {
   return [atOnce, share].filter((text) => text !== '').join(', ')
 }
 
-function breakerText({ trips, parkedMs, failingMs }: SiteReport['limiter']): string {
+function breakerText({ limiter: { trips, parkedMs, failingMs }, givenUpInMs }: SiteReport): string {
   if (trips === 0) return failingMs === 0 ? 'closed' : `closed; no answer for ${renderDuration(failingMs)}`
   const since = `no answer for ${renderDuration(failingMs)}, parked ${trips === 1 ? 'once' : `${trips} times`}`
-  return parkedMs === 0 ? `half open, one request at a time; ${since}` : `open for ${renderDuration(parkedMs)}; ${since}`
+  const state = parkedMs === 0 ? 'half open, one request at a time' : `open for ${renderDuration(parkedMs)}`
+  if (givenUpInMs === null) return `${state}; ${since}; its URLs wait for it`
+  return `${state}; ${since}; its URLs ${givenUpInMs === 0 ? 'fail now' : `fail in ${renderDuration(givenUpInMs)}`} unless it answers`
 }
 
 async function writeReport(context: CommandContext, report: SiteReport, now: number): Promise<void> {
@@ -132,7 +134,7 @@ async function writeReport(context: CommandContext, report: SiteReport, now: num
       limiter.backOffMs === 0 ? 'none' : `for ${renderDuration(limiter.backOffMs)}${limiter.isAsked ? ', as the site asks' : ''}`,
     ],
     ['adaptive', adaptiveText(limiter)],
-    ['breaker', breakerText(limiter)],
+    ['breaker', breakerText(report)],
     ['time to first byte', limiter.latencyMs === 0 ? 'not known' : renderDuration(limiter.latencyMs)],
     ['robots.txt', robots === null ? 'not known' : `${robots.verdict}, read ${renderDuration(Math.max(0, now - robots.fetchedAt))} ago`],
   ]

@@ -39,7 +39,7 @@ export interface UrlFacts {
   readonly outcomes: readonly Outcome[]
   readonly page: PagePlace | null
   readonly deadLetters: readonly ListedDeadLetter[]
-  readonly site: Pick<SiteReport, 'key' | 'limiter'> & {
+  readonly site: Pick<SiteReport, 'key' | 'limiter' | 'givenUpInMs'> & {
     readonly pace: Pick<SiteReport['pace'], 'paused' | 'ratePerSecond' | 'concurrency' | 'crawlDelayMs'>
   }
   readonly robots: RobotsOfUrl | null
@@ -171,12 +171,13 @@ function pausedLine({ site }: UrlFacts): string {
   return `${site.key} is paused (${site.pace.paused.from}): \`millrace sites resume\` lets it go on`
 }
 
-function paceLines({ site: { key, pace, limiter } }: UrlFacts): string[] {
+function paceLines({ site: { key, pace, limiter, givenUpInMs } }: UrlFacts): string[] {
   const delay =
     Number(pace.crawlDelayMs.value) > 0 ? `, crawl delay ${duration(Number(pace.crawlDelayMs.value))} (${pace.crawlDelayMs.from})` : ''
   const learnt = limiter.rateFactor < 1 || limiter.allowed !== null ? ', lowered by what it answered' : ''
   return [
     `pace of ${key}: ${pace.ratePerSecond.value} a second (${pace.ratePerSecond.from}), ${pace.concurrency.value} at once${delay}${learnt}`,
+    ...(givenUpInMs === null ? [] : [`URLs of ${key} fail ${givenUpInMs === 0 ? 'now' : `in ${duration(givenUpInMs)}`} unless it answers`]),
   ]
 }
 

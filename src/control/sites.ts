@@ -41,6 +41,11 @@ export interface SiteReport {
   /** robots.txt as all workers know it; null: nobody has asked for it, or it is too old. */
   readonly robots: { readonly origin: string; readonly verdict: string; readonly fetchedAt: number } | null
   readonly limiter: LimiterState
+  /**
+   * ms until the URLs of a parked site fail, as it has not answered for `politeness.breaker.giveUp`; 0: they fail now. Null: it is not
+   * parked, or its URLs wait for it however long that takes.
+   */
+  readonly givenUpInMs: number | null
 }
 
 /** Shape: the host of what may be a URL, a host or a domain. Errors: USAGE. */
@@ -81,14 +86,20 @@ export async function showSite(runtime: Runtime, domain: string, userAgent: stri
   const explained = paceRules(runtime.config, control, runtime.clock).explain(new URL(`http://${domain}/`))
   const state = await runtime.state()
   const robots = await keptRobots(runtime, domain, userAgent)
+  const limiter = await state.limiterState(explained.policy.key)
   return {
     domain,
     key: explained.policy.key,
     pace: paceFacts(explained, robots?.crawlDelayMs, runtime.config['politeness.default.crawlDelayMax']),
     override: overrideOf(control, domain),
     robots: robots === undefined ? null : { origin: robots.origin, verdict: robots.verdict, fetchedAt: robots.fetchedAt },
-    limiter: await state.limiterState(explained.policy.key),
+    limiter,
+    givenUpInMs: givenUpInMs(limiter, runtime.config['politeness.breaker.giveUp']),
   }
+}
+
+function givenUpInMs({ trips, failingMs }: LimiterState, giveUpMs: number): number | null {
+  return trips === 0 || giveUpMs === 0 ? null : Math.max(0, giveUpMs - failingMs)
 }
 
 /** Before the first `topics apply` nothing was said. */

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SiteReport } from '../../src/control/sites.ts'
+import type { PolitenessKey } from '../../src/kernel/brand.ts'
 import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
 import { TestSite } from '../support/fetch-fixture.ts'
@@ -78,6 +79,21 @@ describe('millrace sites', () => {
     await deployment.run(['sites', 'rate', HOST, '--reset'])
     expect((await show()).override).toBeNull()
     expect((await show()).pace.ratePerSecond).toEqual({ value: 2, from: 'default' })
+  })
+
+  it('tells when the URLs of a site that does not answer will fail', async () => {
+    const dead = 'dead.example' as PolitenessKey
+    const unanswered = { backOffMs: 0, isAsked: false, allowed: null, rateFactor: 1, trips: 2, parkedMs: 60_000 }
+    expect((await show(dead)).givenUpInMs).toBeNull()
+    await deployment.read(async (runtime) => (await runtime.state()).reassert(dead, unanswered))
+    const { givenUpInMs } = await show(dead)
+    expect(givenUpInMs).toBeGreaterThan(3 * 86_400_000 - 60_000)
+    expect(givenUpInMs).toBeLessThan(3 * 86_400_000)
+    const said = async (giveUp: string) =>
+      (await deployment.run(['sites', 'show', dead], undefined, [`politeness.breaker.giveUp=${giveUp}`])).stdout
+    expect(await said('2h')).toMatch(/open for \S+; no answer for \S+, parked 2 times; its URLs fail in 1h 59m unless it answers/)
+    expect(await said('1ms')).toMatch(/its URLs fail now unless it answers/)
+    expect(await said('0s')).toMatch(/its URLs wait for it/)
   })
 
   it('refuses what makes no sense, and changes nothing', async () => {

@@ -37,11 +37,16 @@ function facts(change: Partial<UrlFacts> = {}): UrlFacts {
   }
 }
 
-function site(pace: Partial<UrlFacts['site']['pace']> = {}, limiter: Partial<UrlFacts['site']['limiter']> = {}): UrlFacts['site'] {
+function site(
+  pace: Partial<UrlFacts['site']['pace']> = {},
+  limiter: Partial<UrlFacts['site']['limiter']> = {},
+  givenUpInMs: number | null = null,
+): UrlFacts['site'] {
   return {
     key: 'a.example' as PolitenessKey,
     pace: { paused: fact(false), ratePerSecond: fact(2), concurrency: fact(1), crawlDelayMs: fact(0), ...pace },
     limiter: { ...RESTED, ...limiter },
+    givenUpInMs,
   }
 }
 
@@ -137,9 +142,9 @@ describe('where a URL is', () => {
     ],
     [
       'its site is dead',
-      { waiting: [inLane], site: site({}, { parkedMs: 60_000, backOffMs: 1 }) },
+      { waiting: [inLane], site: site({}, { parkedMs: 60_000, backOffMs: 1 }, 5_400_000) },
       { state: 'waiting', waitsFor: 'breaker', until: NOW + 60_000 },
-      /does not answer and is parked for another 60s/,
+      /does not answer and is parked for another 60s.*\n(.*\n)*URLs of a\.example fail in 90m unless it answers/,
     ],
     [
       'its site is allowed less than its rule',
