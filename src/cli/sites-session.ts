@@ -106,12 +106,16 @@ function adaptiveText({ allowed, rateFactor }: SiteReport['limiter']): string {
   return [atOnce, share].filter((text) => text !== '').join(', ')
 }
 
-function breakerText({ limiter: { trips, parkedMs, failingMs }, givenUpInMs }: SiteReport): string {
+function breakerText({ trips, parkedMs, failingMs }: SiteReport['limiter']): string {
   if (trips === 0) return failingMs === 0 ? 'closed' : `closed; no answer for ${renderDuration(failingMs)}`
   const since = `no answer for ${renderDuration(failingMs)}, parked ${trips === 1 ? 'once' : `${trips} times`}`
-  const state = parkedMs === 0 ? 'half open, one request at a time' : `open for ${renderDuration(parkedMs)}`
-  if (givenUpInMs === null) return `${state}; ${since}; its URLs wait for it`
-  return `${state}; ${since}; its URLs ${givenUpInMs === 0 ? 'fail now' : `fail in ${renderDuration(givenUpInMs)}`} unless it answers`
+  return parkedMs === 0 ? `half open, one request at a time; ${since}` : `open for ${renderDuration(parkedMs)}; ${since}`
+}
+
+/** Of a site that is parked. */
+function givenUpText({ givenUpInMs }: SiteReport): string {
+  if (givenUpInMs === null) return 'never: its URLs wait for it'
+  return givenUpInMs === 0 ? 'now: its URLs fail' : `in ${renderDuration(givenUpInMs)}, unless it answers`
 }
 
 async function writeReport(context: CommandContext, report: SiteReport, now: number): Promise<void> {
@@ -134,7 +138,8 @@ async function writeReport(context: CommandContext, report: SiteReport, now: num
       limiter.backOffMs === 0 ? 'none' : `for ${renderDuration(limiter.backOffMs)}${limiter.isAsked ? ', as the site asks' : ''}`,
     ],
     ['adaptive', adaptiveText(limiter)],
-    ['breaker', breakerText(report)],
+    ['breaker', breakerText(limiter)],
+    ...(limiter.trips === 0 ? [] : [['given up', givenUpText(report)]]),
     ['time to first byte', limiter.latencyMs === 0 ? 'not known' : renderDuration(limiter.latencyMs)],
     ['robots.txt', robots === null ? 'not known' : `${robots.verdict}, read ${renderDuration(Math.max(0, now - robots.fetchedAt))} ago`],
   ]

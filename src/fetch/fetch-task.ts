@@ -135,12 +135,14 @@ export class FetchTask {
     const { exchange, leases, clock, observer, limits, keptTypes, cookies, load } = this.#options
     const { target, walk } = queued
     const condition = await this.#options.conditional.before(queued)
-    const { startMono, keys, address } = admission.lease
+    let { lease } = admission
+    const { startMono, keys, address } = lease
     const [pace] = keys
     const paced = keys.at(-1) ?? pace
-    await sleepUntil(clock, Math.max(startMono, clock.mono() + this.#spacing.take(paced, clock.mono())), signal)
-    if (walk.lateTurns < MOST_LATE_TURNS && leases.isStale(admission.lease)) {
-      await leases.release(admission.lease, { kind: 'none' })
+    const takenMono = Math.max(startMono, clock.mono() + this.#spacing.take(paced, clock.mono()))
+    await sleepUntil(clock, takenMono, signal)
+    if (walk.lateTurns < MOST_LATE_TURNS && leases.isStale(lease)) {
+      await leases.release(lease, { kind: 'none' })
       turn.leave()
       return { kind: 'hop', next: { task: queued.task, target, walk: { ...walk, lateTurns: walk.lateTurns + 1 } } }
     }
@@ -149,6 +151,7 @@ export class FetchTask {
     if (walk.hops === 0) observer.emit('QueueWaited', { lane: queued.lane, seconds: (clock.mono() - queued.entry.takenMono) / 1_000 })
     load.started(queued.task.attempt)
     let sentMono = startedMono
+    let broken: unknown
     const result = await exchange.request({
       url: target,
       method: walk.method,
@@ -156,14 +159,28 @@ export class FetchTask {
       body: walk.body,
       limits,
       ...(address === undefined ? {} : { address }),
+      beforeSent: async () => {
+        try {
+          const again = await leases.startAgain(lease)
+          if (again === lease) return
+          lease = again
+          const now = clock.mono()
+          await sleepUntil(clock, Math.max(again.startMono, now + this.#spacing.takeAgain(paced, takenMono, now)), signal)
+        } catch (error) {
+          broken = error
+          throw error
+        }
+      },
       onSent: () => {
         sentMono = clock.mono()
         this.#spacing.sentAt(paced.key, sentMono)
-        leases.sent(admission.lease)
+        leases.sent(lease)
       },
       keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
       signal,
     })
+    // Of the store, not of the site.
+    if (broken !== undefined) throw broken
     const walked = { ...walk, startedAt: walk.startedAt ?? startedAt, requestMs: walk.requestMs + result.totalMs }
     if (result.kind === 'response') cookies.learn(queued.task, target, headerValues(result, 'set-cookie'))
     load.answered(pace.key, result)
@@ -176,7 +193,7 @@ export class FetchTask {
       chain: queued.task.redirects,
       now: clock.now(),
     })
-    const closed = await this.#release(queued, admission, result, answer, sentMono)
+    const closed = await this.#release(queued, { ...admission, lease }, result, answer, sentMono)
     turn.leave()
     await this.#conclude({ ...queued, walk: walked }, admission, { result, answer, condition })
     if (answer.kind === 'hop') return this.#hop({ ...queued, walk: walked }, answer)

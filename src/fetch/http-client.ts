@@ -12,7 +12,7 @@ import { type OriginPool, OriginPools } from './origin-pools.ts'
 import { ProxyRing } from './proxy-ring.ts'
 import type { ForwardProxy } from './proxy-url.ts'
 import { createHostLookup, type LookupAll } from './resolve.ts'
-import { notingSend } from './send-moment.ts'
+import { type Leaving, notingSend } from './send-moment.ts'
 
 export interface HttpClientOptions {
   /** Hosts to addresses, like curl --resolve. */
@@ -137,7 +137,7 @@ export class HttpClient implements HttpExchange {
         responseHeaders: 'raw',
         signal,
       })
-    const answer = await (request.onSent === undefined ? send() : notingSend(request.onSent, send))
+    const answer = await notingSend(leavingOf(request, signal), send)
     const ttfbMs = clock.mono() - startedMono
     const fields = headerFields(answer.headers as unknown as readonly string[])
     const contentType = parseContentType(lastValue(fields, 'content-type')).essence
@@ -174,6 +174,25 @@ export class HttpClient implements HttpExchange {
 }
 
 const EMPTY = Buffer.alloc(0)
+
+/** undici gives up no request whose connection is being made, so what it is held by ends with the signal. */
+function leavingOf({ onSent, beforeSent }: HttpRequest, signal: AbortSignal): Leaving {
+  if (beforeSent === undefined) return { onSent }
+  const held = async (): Promise<void> => {
+    signal.throwIfAborted()
+    let onAbort = (): void => undefined
+    const stopped = new Promise<never>((_, reject) => {
+      onAbort = () => reject(signal.reason as Error)
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+    try {
+      await Promise.race([beforeSent(), stopped])
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+    }
+  }
+  return { onSent, beforeSent: held }
+}
 
 /** Shape: at most `maxBytes`; one byte more is read to know whether the body ends there. */
 async function readBody(

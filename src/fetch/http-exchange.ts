@@ -20,6 +20,8 @@ export interface HttpRequest {
   readonly address?: string
   /** False: stop reading after the headers (a type that is not kept); the result is `truncated: 'type'`. */
   readonly keepBody: (contentType: string | null) => boolean
+  /** Called where a connection had to be made first and stands: the request leaves when this resolves. What it rejects with is a failure. */
+  readonly beforeSent?: () => Promise<void>
   /** Called when the request goes on the wire, which is later where a connection has to be made first. */
   readonly onSent?: () => void
   readonly signal: AbortSignal
@@ -53,7 +55,7 @@ export interface HttpResponse {
   readonly truncated: 'size' | 'type' | 'network' | 'encoding' | null
   /** Bytes on the wire, of the body. */
   readonly wireBytes: number
-  /** Until a connection stood; 0 where one was open. */
+  /** Until a connection stood and the request could leave; 0 where one was open. */
   readonly connectMs: number
   readonly ttfbMs: number
   readonly totalMs: number

@@ -7,6 +7,7 @@ import type { AddressPolicy } from './address-policy.ts'
 import { createProxyConnector } from './proxy-connector.ts'
 import type { ForwardProxy } from './proxy-url.ts'
 import type { LookupAll } from './resolve.ts'
+import { connectingInTurn } from './send-moment.ts'
 
 export interface OriginPoolsOptions {
   readonly policy: AddressPolicy
@@ -24,7 +25,7 @@ export interface OriginPool {
   inFlight: number
   /** Address of the newest connection; null: none stood yet. */
   address: string | null
-  /** When it stood. */
+  /** When it stood, and its first request could leave. */
   connectedMono: number
 }
 
@@ -69,11 +70,14 @@ export class OriginPools {
       allowH2: http2,
       onConnected: (address: string) => {
         created.address = address
-        created.connectedMono = clock.mono()
       },
     }
+    const connect = proxy === undefined ? createAddressGuard(guard) : createProxyConnector({ ...guard, proxy, clock })
+    const onReady = (): void => {
+      created.connectedMono = clock.mono()
+    }
     const pool = new Pool(origin, {
-      connect: proxy === undefined ? createAddressGuard(guard) : createProxyConnector({ ...guard, proxy, clock }),
+      connect: connectingInTurn(connect, onReady),
       allowH2: http2,
       pipelining: 1,
       keepAliveTimeout: KEEP_ALIVE_MS,

@@ -1,15 +1,23 @@
 import { subscribe } from 'node:diagnostics_channel'
+import type { buildConnector } from 'undici'
+import type { HttpRequest } from './http-exchange.ts'
+
+/** What is to be told of one request as it leaves. */
+export interface Leaving {
+  readonly onSent: HttpRequest['onSent'] | undefined
+  readonly beforeSent?: () => Promise<void>
+}
 
 /**
  * When a request really goes on the wire. undici tells it on its diagnostics channels: the request is made within the call that asks for
  * it, which is how the two are brought together, and its headers are written once a connection stands.
  */
-const waiting = new WeakMap<object, () => void>()
-let asking: (() => void) | undefined
+const waiting = new WeakMap<object, Leaving>()
+let asking: Leaving | undefined
 let isSubscribed = false
 
-/** Runs `send`, which must make its request before it returns, and calls `onSent` when that is written. */
-export function notingSend<T>(onSent: () => void, send: () => T): T {
+/** Runs `send`, which must make its request before it returns, and calls `onSent` of the request when that is written. */
+export function notingSend<T>(leaving: Leaving, send: () => T): T {
   if (!isSubscribed) {
     isSubscribed = true
     subscribe('undici:request:create', (message) => {
@@ -17,14 +25,42 @@ export function notingSend<T>(onSent: () => void, send: () => T): T {
     })
     subscribe('undici:client:sendHeaders', (message) => {
       const { request } = message as { request: object }
-      waiting.get(request)?.()
+      waiting.get(request)?.onSent?.()
       waiting.delete(request)
     })
   }
-  asking = onSent
+  asking = leaving
   try {
     return send()
   } finally {
     asking = undefined
   }
+}
+
+/**
+ * A connector whose connection, once it stands, is held until the request that it was made for may leave (`beforeSent`): undici asks for a
+ * connection within the call that makes the request. One that it makes again later, since the former broke, is not held.
+ */
+export function connectingInTurn(connect: buildConnector.connector, onReady: () => void): buildConnector.connector {
+  return (options, callback) => {
+    const beforeSent = asking?.beforeSent
+    connect(options, (...result) => {
+      const [error, socket] = result
+      if (error !== null) return callback(error, null)
+      const ready = (): void => {
+        onReady()
+        if (socket.destroyed) callback(closedMeanwhile(), null)
+        else callback(null, socket)
+      }
+      if (beforeSent === undefined) return ready()
+      beforeSent().then(ready, (reason: Error) => {
+        socket.destroy()
+        callback(reason, null)
+      })
+    })
+  }
+}
+
+function closedMeanwhile(): Error {
+  return Object.assign(new Error('the connection was closed before anything was sent'), { code: 'ECONNRESET' })
 }

@@ -24,6 +24,13 @@ export class SendSpacing {
     return waitMs
   }
 
+  /** The same for a request that has taken a moment (monotonic ms) and let it go by: 0 where no other of the site has taken a later one. */
+  takeAgain(pace: Pick<LimiterKey, 'key' | 'ratePerSecond' | 'burst'>, takenMono: number, nowMono: number): number {
+    if ((this.#sent.get(pace.key) ?? 0) > takenMono) return this.take(pace, nowMono)
+    this.#remember(pace.key, nowMono)
+    return 0
+  }
+
   /** A request was on the wire only now, since its connection had to be made first. */
   sentAt(key: PolitenessKey, mono: number): void {
     if (mono > (this.#sent.get(key) ?? 0)) this.#remember(key, mono)

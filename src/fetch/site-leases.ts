@@ -7,7 +7,7 @@ import type { SiteReport } from './site-report.ts'
 import type { StoreGate } from './store-gate.ts'
 
 export interface SiteLeasesOptions {
-  readonly state: Pick<StateStore, 'acquire' | 'release' | 'reassert' | 'reportLate'>
+  readonly state: Pick<StateStore, 'acquire' | 'release' | 'reassert' | 'reportLate' | 'startAgain'>
   readonly gate: StoreGate
   readonly owner: LeaseOwner
   /** Longest request, with all its timeouts. */
@@ -111,15 +111,32 @@ export class SiteLeases {
    * site may have been given the moments behind it, it takes a new one.
    */
   isStale({ keys, beatMono }: SiteLease): boolean {
-    if (keys.every(({ burst, concurrency }) => burst > 1 || concurrency === 1)) return false
-    const intervalMs = Math.max(...keys.map(({ ratePerSecond }) => 1_000 / ratePerSecond))
+    if (!mayOthersStart(keys)) return false
+    const intervalMs = intervalOf(keys)
     return this.#options.clock.mono() - beatMono > Math.max(STALE_MS, intervalMs * STALE_SHARE)
+  }
+
+  /**
+   * The request could not leave at its moment, since a connection had to be made. Where others of the site may have been given moments
+   * meanwhile, or are before the store learns of this one, it takes a new one. Shape: the lease as it counts from then on; the same one
+   * where nothing has changed. Errors: those of the store other than STATE_UNAVAILABLE, which is waited out.
+   */
+  async startAgain(lease: SiteLease): Promise<SiteLease> {
+    const { state, gate, clock } = this.#options
+    const { leaseId, keys, beatMono } = lease
+    if (!mayOthersStart(keys) || clock.mono() - beatMono <= Math.max(LATE_MS, (intervalOf(keys) - AHEAD_MS) / 2)) return lease
+    let askedMono = clock.mono()
+    const inMs = await gate.run(() => {
+      askedMono = clock.mono()
+      return state.startAgain(leaseId, keys)
+    })
+    return { ...lease, beatMono: askedMono + inMs, startMono: clock.mono() + inMs }
   }
 
   /** The request has left. Where others of the site may start meanwhile the store learns at once how late that was, else with the release. */
   sent({ leaseId, keys, beatMono }: SiteLease): void {
     const lateMs = this.#options.clock.mono() - beatMono
-    if (keys.every(({ burst, concurrency }) => burst > 1 || concurrency === 1) || lateMs < LATE_MS) return
+    if (!mayOthersStart(keys) || lateMs < LATE_MS) return
     const names = keys.map(({ key }) => key)
     // A store that is away learns it with the release.
     this.#options.state.reportLate(leaseId, names, lateMs).catch(() => undefined)
@@ -188,6 +205,15 @@ export class SiteLeases {
     this.#isReasserted = true
     if (known.length > 0) observer.emit('SitesReasserted', { count: known.length })
   }
+}
+
+/** Others of the site may start while a request is on its way, and are spaced: a burst is not. */
+function mayOthersStart(keys: readonly LimiterKey[]): boolean {
+  return keys.some(({ burst, concurrency }) => burst === 1 && concurrency > 1)
+}
+
+function intervalOf(keys: readonly LimiterKey[]): number {
+  return Math.max(...keys.map(({ ratePerSecond }) => 1_000 / ratePerSecond))
 }
 
 function ceilLeft(until: number, now: number): number {

@@ -180,7 +180,10 @@ function debtNow(pace: KeyPace, ratePerSecond: number, now: number): number {
 export function startRequest(pace: KeyPace, key: LimiterKey, lease: Lease, startAt: number): void {
   pace.leases.push(lease)
   pace.concurrency = key.concurrency
-  if (!lease.counts) return
+  if (lease.counts) takeTurn(pace, key, startAt)
+}
+
+function takeTurn(pace: KeyPace, key: LimiterKey, startAt: number): void {
   const { ratePerSecond, burst } = paceInForce(pace.health, key)
   pace.debt = debtNow(pace, ratePerSecond, startAt) + 1
   pace.debtAt = startAt
@@ -227,6 +230,33 @@ function countFromSend(pace: KeyPace, lease: Lease, lateMs: number): void {
 export function leftLate(pace: KeyPace, leaseId: string, lateMs: number): void {
   const lease = pace.leases.find(({ id }) => id === leaseId)
   if (lease !== undefined) countFromSend(pace, lease, lateMs)
+}
+
+/**
+ * The request of a lease did not leave at its start. ms until it may: nothing, unless the start of another one was given out meanwhile, or
+ * counted from a later moment; then it takes another turn.
+ */
+export function startAgainIn(pace: KeyPace, key: LimiterKey, leaseId: string, now: number): number {
+  const startedAt = countedStart(pace, leaseId)
+  if (startedAt === undefined) return 0
+  if (startedAt >= now) return startedAt - now
+  if (pace.debtAt <= startedAt) return 0
+  const { ratePerSecond, burst, crawlDelayMs } = paceInForce(pace.health, key)
+  return Math.max(0, rateLeft(pace, ratePerSecond, burst, now), crawlDelayLeft(pace, crawlDelayMs, now))
+}
+
+/** Moves the start of a lease to `startAt`. Where another request has started since, the turn that was let go is not given back. */
+export function moveStart(pace: KeyPace, key: LimiterKey, leaseId: string, startAt: number): void {
+  const startedAt = countedStart(pace, leaseId)
+  if (startedAt === undefined || startAt <= startedAt) return
+  if (pace.debtAt > startedAt) takeTurn(pace, key, startAt)
+  else pace.debtAt = startAt
+  pace.leases = pace.leases.map((lease) => (lease.id === leaseId ? { ...lease, until: startAt + lease.forMs } : lease))
+}
+
+function countedStart(pace: KeyPace, leaseId: string): number | undefined {
+  const lease = pace.leases.find(({ id }) => id === leaseId)
+  return lease?.counts === true ? lease.until - lease.forMs : undefined
 }
 
 /** Takes over what a worker knew, where that is stricter. */

@@ -65,6 +65,12 @@ export interface StateStore {
    * that nothing starts between the end of the request and the back-off that it asks for. Shape: one state per key, in order.
    */
   release(leaseId: string, keys: readonly ReleasedKey[], report?: AnswerReport): Promise<readonly ReleasedState[]>
+  /**
+   * The request did not leave at the start that its lease named, and could leave now: gives it another start. That is now where no request
+   * of the keys was given one since, else the next one that they all have free. Returns ms from now; the lease counts from there. A lease
+   * that is not known, or does not count for the rate, waits for nothing.
+   */
+  startAgain(leaseId: string, keys: readonly LimiterKey[]): Promise<number>
   /** The request left only so long after the start that its lease named: the next one counts from there. */
   reportLate(leaseId: string, keys: readonly PolitenessKey[], lateMs: number): Promise<void>
   /** No request of the key starts for `forMs`. Extends, never shortens. */

@@ -704,6 +704,55 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         expect(await store.limiterState(A)).toMatchObject({ isAsked: true, allowed: 2.5, rateFactor: 0.5, trips: 3 })
       })
 
+      it('lets a request that is late leave at once where nothing was started since, and counts the next one from there', async () => {
+        const key = pace(A, { ratePerSecond: 1, concurrency: 9 })
+        const late = leaseOf(await store.acquire(ask([key])))
+        await harness.elapse(700)
+        expect(await store.startAgain(late, [key])).toBe(0)
+        const next = waitOf(await store.acquire(ask([key])))
+        expect(next.reason).toBe('rate')
+        expect(next.waitMs).toBeGreaterThan(900)
+      })
+
+      it('gives a request that is late another turn where others were started meanwhile', async () => {
+        const key = pace(A, { ratePerSecond: 5, concurrency: 9 })
+        const late = leaseOf(await store.acquire(ask([key])))
+        await harness.elapse(210)
+        leaseOf(await store.acquire(ask([key])))
+        await harness.elapse(20)
+        const inMs = await store.startAgain(late, [key])
+        expect(inMs).toBeGreaterThan(100)
+        expect(inMs).toBeLessThanOrEqual(180)
+        // It has the turn of whoever would have been next.
+        const next = waitOf(await store.acquire(ask([key])))
+        expect(next.waitMs).toBeGreaterThan(inMs + 190)
+        expect(next.waitMs).toBeLessThanOrEqual(Math.ceil(inMs) + 200)
+        // Asked once more before its start, nothing changes.
+        expect(await store.startAgain(late, [key])).toBeLessThanOrEqual(inMs)
+        expect(waitOf(await store.acquire(ask([key]))).waitMs).toBeLessThanOrEqual(Math.ceil(inMs) + 200)
+      })
+
+      it('counts the start anew from a request that left late itself, and over all keys of a request', async () => {
+        const [site, address] = [pace(A, { ratePerSecond: 5, concurrency: 9 }), pace(ADDRESS, { ratePerSecond: 5, concurrency: 9 })]
+        const late = leaseOf(await store.acquire(ask([site, address])))
+        await harness.elapse(210)
+        const other = leaseOf(await store.acquire(ask([pace(B, { concurrency: 9 }), address])))
+        await store.reportLate(other, [ADDRESS], 60)
+        const inMs = await store.startAgain(late, [site, address])
+        expect(inMs).toBeGreaterThan(200)
+        expect(inMs).toBeLessThanOrEqual(260)
+        expect(waitOf(await store.acquire(ask([site]))).waitMs).toBeGreaterThan(inMs + 190)
+      })
+
+      it('has no other start for what does not count for the rate, or is not known', async () => {
+        const key = pace(A, { ratePerSecond: 1, concurrency: 9 })
+        const robots = leaseOf(await store.acquire(ask([key], { countsForRate: false })))
+        leaseOf(await store.acquire(ask([key])))
+        await harness.elapse(10)
+        expect([await store.startAgain(robots, [key]), await store.startAgain('unknown', [key])]).toEqual([0, 0])
+        expect(waitOf(await store.acquire(ask([key]))).waitMs).toBeLessThanOrEqual(1_000)
+      })
+
       it('gives a start out ahead of its time, counts from there, and from when the request really left', async () => {
         const key = pace(A, { ratePerSecond: 1, concurrency: 9 })
         leaseOf(await store.acquire(ask([key])))

@@ -8,7 +8,9 @@ import {
   knownHealthOf,
   leftLate,
   limiterStateOf,
+  moveStart,
   newKeyPace,
+  startAgainIn,
   startRequest,
   takeOver,
   type Wait,
@@ -92,6 +94,16 @@ export class LimiterSteps {
         return { ...knownHealthOf(pace, now), change }
       }),
     )
+  }
+
+  startAgain(leaseId: string, keys: readonly LimiterKey[], now: number): number {
+    const paces = keys.map((key) => ({ key, pace: this.#load(key.key, now) ?? newKeyPace() }))
+    const inMs = Math.max(0, ...paces.map(({ key, pace }) => startAgainIn(pace, key, leaseId, now)))
+    for (const { key, pace } of paces) {
+      moveStart(pace, key, leaseId, now + inMs)
+      this.#save(key.key, pace)
+    }
+    return inMs
   }
 
   reportLate(leaseId: string, keys: readonly PolitenessKey[], lateMs: number, now: number): void {

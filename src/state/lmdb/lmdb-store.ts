@@ -14,6 +14,7 @@ import type {
   KnownHealth,
   LeaseOwner,
   LimiterAnswer,
+  LimiterKey,
   LimiterRequest,
   LimiterState,
   OpenCrawl,
@@ -160,6 +161,10 @@ export class LmdbStore implements StateStore {
 
   release(leaseId: string, keys: readonly ReleasedKey[], report?: AnswerReport): Promise<readonly ReleasedState[]> {
     return this.#file.step((now) => this.#limiter.release(leaseId, keys, report, now))
+  }
+
+  startAgain(leaseId: string, keys: readonly LimiterKey[]): Promise<number> {
+    return this.#file.step((now) => this.#limiter.startAgain(leaseId, keys, now))
   }
 
   reportLate(leaseId: string, keys: readonly PolitenessKey[], lateMs: number): Promise<void> {

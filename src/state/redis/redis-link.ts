@@ -24,6 +24,7 @@ const SCRIPTS = {
   releaseLease: limiter.RELEASE,
   endGoneLeases: limiter.END_GONE,
   reportLateStart: limiter.LATE,
+  startLeaseAgain: limiter.START_AGAIN,
   backOffKey: limiter.BACK_OFF,
   reassertKey: limiter.REASSERT,
   limiterState: limiter.LIMITER_STATE,

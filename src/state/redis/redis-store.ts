@@ -15,6 +15,7 @@ import type {
   KnownHealth,
   LeaseOwner,
   LimiterAnswer,
+  LimiterKey,
   LimiterRequest,
   LimiterState,
   OpenCrawl,
@@ -31,6 +32,7 @@ import { readHealth } from './redis-health.ts'
 import { RedisLink } from './redis-link.ts'
 import { parseRedisUrl } from './redis-url.ts'
 import { RetryLater } from './retry-later.ts'
+import { packValidators, unpackValidators } from './validators-text.ts'
 
 export interface RedisStoreOptions {
   readonly url: string
@@ -208,6 +210,11 @@ export class RedisStore implements StateStore {
     await this.#link.script('backOffKey', [this.#paceKey(key)], [forMs])
   }
 
+  async startAgain(leaseId: string, keys: readonly LimiterKey[]): Promise<number> {
+    const paceKeys = keys.map(({ key }) => this.#paceKey(key))
+    return Number(await this.#link.script('startLeaseAgain', paceKeys, [leaseId, ...policyArguments(keys)]))
+  }
+
   async reportLate(leaseId: string, keys: readonly PolitenessKey[], lateMs: number): Promise<void> {
     const paceKeys = keys.map((key) => this.#paceKey(key))
     await this.#link.script('reportLateStart', paceKeys, [leaseId, lateMs])
@@ -297,9 +304,8 @@ export class RedisStore implements StateStore {
   async #acquireOnce(request: LimiterRequest): Promise<{ answer: LimiterAnswer; gone: { key: PolitenessKey; leaseId: string }[] }> {
     const { keys, owner } = request
     const leaseId = randomBytes(12).toString('hex')
-    const policies = keys.flatMap((key) => [key.ratePerSecond, key.burst, key.concurrency, key.crawlDelayMs])
     const asker = [owner.workerId, owner.host, owner.pid, owner.pidStartedAt]
-    const args = [leaseId, request.leaseMs, request.countsForRate ? 1 : 0, ...asker, request.aheadMs ?? 0, ...policies]
+    const args = [leaseId, request.leaseMs, request.countsForRate ? 1 : 0, ...asker, request.aheadMs ?? 0, ...policyArguments(keys)]
     const paceKeys = keys.map(({ key }) => this.#paceKey(key))
     const reply = await this.#askForLease(leaseId, paceKeys, args)
     const [kind, inForce, ms, reason, which, ...candidates] = reply
@@ -346,6 +352,10 @@ export class RedisStore implements StateStore {
   }
 }
 
+function policyArguments(keys: readonly LimiterKey[]): number[] {
+  return keys.flatMap(({ ratePerSecond, burst, concurrency, crawlDelayMs }) => [ratePerSecond, burst, concurrency, crawlDelayMs])
+}
+
 function reportArguments(report: AnswerReport | undefined): (string | number)[] {
   if (report === undefined) return ['', '', '', '', '', '', '', '', '', '']
   const { kind, failure, latencyMs, backOffMs, isAsked, sentLateMs, rules } = report
@@ -373,17 +383,6 @@ function urlId(claim: Claim): string {
 
 function shortHash(text: string): string {
   return createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url')
-}
-
-/** As a list: the names would be half of it. */
-function packValidators({ requestHash, etag, lastModified, bodySha256, fetchedAt, checkedAt }: Validators): string {
-  return JSON.stringify([requestHash, etag, lastModified, bodySha256, fetchedAt, checkedAt])
-}
-
-function unpackValidators(text: string): Validators {
-  const list = JSON.parse(text) as [string, string | null, string | null, string, number, number]
-  const [requestHash, etag, lastModified, bodySha256, fetchedAt, checkedAt] = list
-  return { requestHash, etag, lastModified, bodySha256, fetchedAt, checkedAt }
 }
 
 function chunks<T>(items: readonly T[]): readonly (readonly T[])[] {

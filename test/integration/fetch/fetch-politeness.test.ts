@@ -124,6 +124,47 @@ describe('the pace of a site, as the site sees it', () => {
     expect(gaps.filter((gap) => gap < 175)).toEqual([])
   }, 60_000)
 
+  it('keeps its gap where several may run and connections take longer than the gap to be made', async () => {
+    fixture = await FetchFixture.open({ partitions: 2 })
+    const site = await new TestSite((_, response) =>
+      response.setHeader('connection', 'close').setHeader('content-type', 'text/html').end('x'),
+    ).open()
+    fixture.onClose(() => site.close())
+    let connections = 0
+    const client = new HttpClient({
+      resolve: {},
+      // Each request makes a connection; of three, one takes more than two gaps.
+      lookup: (_, callback) => {
+        connections += 1
+        const found = (): void => callback(null, [{ address: '127.0.0.1', family: 4 }])
+        systemClock.timer(connections % 3 === 1 ? 450 : 5, found)
+      },
+      allowAddresses: ['127.0.0.0/8'],
+      clock: systemClock,
+    })
+    fixture.onClose(() => client.close())
+    const sent: number[] = []
+    const noting: HttpExchange = {
+      request: (request) =>
+        client.request({
+          ...request,
+          onSent: () => {
+            sent.push(performance.now())
+            request.onSent?.()
+          },
+        }),
+    }
+    // Two workers share the pace of two hosts, so it is kept by the store, not by one of them.
+    const options = { paceOf: paced({ key: 'shared' as PolitenessKey, ratePerSecond: 5, concurrency: 4 }) }
+    await Promise.all([fixture.fetchWorker(noting, options), fixture.fetchWorker(noting, options)])
+    const hosts = ['one.example', 'two.example', 'three.example', 'four.example']
+    await fixture.produce(hosts.flatMap((host) => Array.from({ length: 5 }, (_, index) => ({ url: site.url(host, `/${index}`) }))))
+    await eventually(() => fixture.finalOutcomes(20), { what: '20 outcomes', timeoutMs: 40_000 })
+    expect(connections).toBeGreaterThanOrEqual(20)
+    const gaps = sent.slice(1).map((at, index) => at - (sent[index] ?? 0))
+    expect(gaps.filter((gap) => gap < 198)).toEqual([])
+  }, 60_000)
+
   it('ends a task whose host has no address by which it could be paced, and tries one again whose resolver is silent', async () => {
     fixture = await FetchFixture.open()
     const { exchange, log } = timed(() => ({}))

@@ -32,6 +32,7 @@ function fetcherOf(answers: (request: HttpRequest) => FakeAnswer, acquire: (requ
         },
         reassert: async () => undefined,
         reportLate: async () => undefined,
+        startAgain: async () => 0,
       },
       gate: new StoreGate({ clock, observer, signal, random: () => 0.5, onBack: () => undefined }),
       owner: { workerId: 'w', host: 'h', pid: 1, pidStartedAt: '0' },

@@ -26,6 +26,16 @@ describe('the spacing of requests on the wire', () => {
     expect(spacing.take({ key, ratePerSecond: 10, burst: 1 }, 100)).toBe(40)
   })
 
+  it('lets a request that let its moment go by leave at once where no other has taken a later one, else behind that', () => {
+    const spacing = new SendSpacing()
+    const pace = { key, ratePerSecond: 10, burst: 1 }
+    expect(spacing.take(pace, 0)).toBe(0)
+    expect(spacing.takeAgain(pace, 0, 70)).toBe(0)
+    expect(spacing.take(pace, 90)).toBe(80)
+    expect(spacing.takeAgain(pace, 70, 190)).toBe(80)
+    expect(spacing.take(pace, 300)).toBe(70)
+  })
+
   it('does not space a burst, nor one site by another', () => {
     const spacing = new SendSpacing()
     expect([0, 0].map((now) => spacing.take({ key, ratePerSecond: 1, burst: 2 }, now))).toEqual([0, 0])

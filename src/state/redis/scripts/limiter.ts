@@ -201,6 +201,41 @@ end
 return answer
 `
 
+/** KEYS: paces. ARGV: leaseId, then per key rate, burst, concurrency, crawl delay. Answer: ms to the start that counts from now on. */
+export const START_AGAIN = `${RULES}
+local paces, leases, forces = {}, {}, {}
+local wait = 0
+for i = 1, #KEYS do
+  local base = 2 + (i - 1) * 4
+  local pace, lease = load(KEYS[i]), false
+  for _, each in ipairs(pace.ls) do
+    if each[1] == ARGV[1] and each[4] == 1 then lease = each end
+  end
+  local rate, burst, _, delay = inForce(pace.h, tonumber(ARGV[base]), tonumber(ARGV[base + 1]), tonumber(ARGV[base + 2]),
+    tonumber(ARGV[base + 3]))
+  paces[i], leases[i], forces[i] = pace, lease, {rate, burst}
+  if lease then
+    local startedAt = lease[9] or now
+    if startedAt >= now then wait = math.max(wait, startedAt - now)
+    elseif pace.at > startedAt then wait = math.max(wait, rateLeft(pace, rate, burst), delayLeft(pace, delay)) end
+  end
+end
+local start = now + wait
+for i = 1, #KEYS do
+  local pace, lease = paces[i], leases[i]
+  local startedAt = lease and (lease[9] or now)
+  if lease and start > startedAt then
+    if pace.at > startedAt then
+      local rate, burst = forces[i][1], forces[i][2]
+      pace.d, pace.at, pace.r, pace.b = debtAt(pace, rate, start) + 1, start, rate, burst
+    else pace.at = start end
+    lease[2], lease[9] = lease[2] + start - startedAt, start
+    save(KEYS[i], pace)
+  end
+end
+return string.format('%.17g', wait)
+`
+
 /** KEYS: paces. ARGV: leaseId, how late the request left. */
 export const LATE = `${RULES}
 for i = 1, #KEYS do
