@@ -12,6 +12,7 @@ import { renderTable, toJson } from './render.ts'
 /** Every file is checked; one that is invalid makes the command end with 2. */
 export async function checkFiles(context: CommandContext, files: readonly string[]): Promise<void> {
   const results: unknown[] = []
+  const seen = new Map<string, string>()
   for (const file of files) {
     const result = await checkExtractor(file, context.draining)
     if (!result.ok) context.setExitCode(2)
@@ -30,6 +31,10 @@ export async function checkFiles(context: CommandContext, files: readonly string
     await context.out(`${file}: ${result.extractor.name} version ${result.extractor.version} is valid`)
     const { name, reason } = result.parser
     await context.out(`  parser: ${name}${reason === undefined ? '' : ` (${reason})`}`)
+    const version = `${result.extractor.name} version ${result.extractor.version}`
+    const other = seen.get(version)
+    if (other !== undefined) context.note(`note: ${other} is ${version} as well; they can't run together`)
+    seen.set(version, other ?? file)
   }
   if (context.globals.json) await context.out(toJson(results))
 }

@@ -3,6 +3,7 @@ import { parseEnv } from 'node:util'
 import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
+import { yamlFault } from '../kernel/yaml-fault.ts'
 import { type Config, environmentName, OPTIONS, type OptionDefinition, type OptionPath } from './options.ts'
 import { parseValue } from './parse-value.ts'
 
@@ -161,8 +162,7 @@ function readFile(
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true })
   for (const error of document.errors) {
     const at = lines.linePos(error.pos[0])
-    const what = error.code === 'MULTIPLE_DOCS' ? 'the file holds several documents (---); expected one' : error.message
-    problems.push(`${file}:${at.line}:${at.col}: ${what}`)
+    problems.push(`${file}:${at.line}:${at.col}: ${yamlFault(text, error)}`)
   }
   if (document.errors.length > 0) return { values, file }
   const place = (node: unknown): string | undefined => {

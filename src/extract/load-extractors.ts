@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { systemClock } from '../kernel/clock.ts'
 import { errorText } from '../kernel/errors.ts'
@@ -14,6 +13,7 @@ import { readDefinition } from './language/read-definition.ts'
 import { compileMatch, type MatchedPage } from './match.ts'
 import { compileNative } from './native/compile-native.ts'
 import type { ExtractorSummary } from './page-extraction.ts'
+import { readExtractorFile } from './read-extractor-file.ts'
 
 /** An extractor as the rest of Millrace knows it. Its code, where it has some, is never run in this process. */
 export interface LoadedExtractor extends ExtractorSummary {
@@ -64,7 +64,7 @@ export async function loadExtractors(
 /** Errors: EXTRACTOR_INVALID with file, line and column of each problem; the reason of the signal, which ends a module that is being loaded. */
 export async function loadExtractor(file: string, envelopeText: string, signal?: AbortSignal): Promise<LoadedExtractor> {
   signal?.throwIfAborted()
-  return CODE_FILE.test(file) ? await loadModule(file, envelopeText, signal) : loadDefinition(file, readText(file), envelopeText)
+  return CODE_FILE.test(file) ? await loadModule(file, envelopeText, signal) : loadDefinition(file, readExtractorFile(file), envelopeText)
 }
 
 /** A declarative extractor of a text; `file` is its name in messages. Errors: EXTRACTOR_INVALID. */
@@ -92,7 +92,7 @@ export function loadDefinition(file: string, text: string, envelopeText: string)
 }
 
 async function loadModule(file: string, envelopeText: string, signal: AbortSignal | undefined): Promise<LoadedExtractor> {
-  readText(file)
+  readExtractorFile(file)
   const { code, sourceMap, sourceSha256 } = await bundleModule(file)
   // Whole: a process that loads it has no working folder of ours to look from.
   const source: CodeSource = { kind: 'code', file: resolve(file), shown: file, code, sourceMap }
@@ -146,13 +146,5 @@ function embedded(
     return embedSchema(name, description, JSON.parse(schema), envelopeText)
   } catch (cause) {
     throw invalidExtractor(file, [problemAt(map.property(['schema']), `its schema can't be used: ${errorText(cause)}`)], cause)
-  }
-}
-
-function readText(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw invalidExtractor(file, [problemAt(undefined, `the file can't be read: ${errorText(cause)}`)], cause)
   }
 }

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { KafkaMessage } from '../../src/kafka/message.ts'
 import { loadKafkajs } from '../../src/kafka/patches/load-kafkajs.ts'
 import type { Page } from '../../src/message/generated/types.ts'
-import { startCli } from '../support/cli.ts'
+import { runCli, startCli } from '../support/cli.ts'
 import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
 import { kafkaTool } from '../support/kafka-tools.ts'
@@ -281,6 +281,34 @@ describe('the command line', () => {
       expect(result.stderr).toMatch(expected)
     }
     expect(await deployment.outcomes()).toEqual([])
+  })
+
+  it('checks what is no extractor file at all, each with its own message', async () => {
+    const cwd = mkdtempSync(join(tmpdir(), 'millrace-odd-'))
+    mkdirSync(join(cwd, 'folder'))
+    const files: Readonly<Record<string, string | Buffer>> = {
+      'empty.yaml': '',
+      'empty.ts': '',
+      'latin.yaml': Buffer.from('name: x\nversion: 1\nfields: { t: { select: h1, match: "Gr\xf6\xdfe" } }\n', 'latin1'),
+      'twice.yaml': 'name: x\nversion: 1\nfields: { t: h1, t: h2 }\n',
+      'two.yaml': 'name: x\n---\nname: y\n',
+      'one.yaml': PAGE,
+      'other.yaml': PAGE,
+    }
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(cwd, name), text)
+    const result = await runCli(['extractors', 'check', 'folder', ...Object.keys(files)], { cwd })
+    rmSync(cwd, { recursive: true })
+    expect(result).toMatchObject({ code: 2, stderr: "note: one.yaml is page version 1 as well; they can't run together\n" })
+    expect(result.stdout.split('\n').filter((line) => line !== '' && !line.startsWith('  parser: '))).toEqual([
+      'folder: it is a folder; name the files in it, as in folder/*.yaml',
+      'empty.yaml:1:1 the file holds no extractor; expected a map with name, version and fields',
+      'empty.ts: its default export is no extractor; expected `export default defineExtractor({ … })`',
+      'latin.yaml:3:38 the file is no text in UTF-8: byte 57 is 0xf6; save it as UTF-8',
+      'twice.yaml:3:18 the key t is there twice',
+      'two.yaml:2:1 the file holds several documents (---); expected one',
+      'one.yaml: page version 1 is valid',
+      'other.yaml: page version 1 is valid',
+    ])
   })
 
   it('reports bad seeds by line and fetches the good ones', async () => {

@@ -59,7 +59,7 @@ describe('the configuration', () => {
   })
 
   it.each([
-    ['a key that is there twice', 'fetch: {}\nfetch: {}\n', /:2:1: Map keys must be unique$/],
+    ['a key that is there twice', 'fetch: {}\nfetch: {}\n', /:2:1: the key fetch is there twice$/],
     ['a tab before a key', 'fetch:\n\tconcurrency: 3\n', /:2:1: Tabs are not allowed as indentation$/],
     ['a second document', 'fetch: {}\n---\nretry: {}\n', /:2:1: the file holds several documents \(---\); expected one$/],
     ['a list as a key', '? [a]\n: 3\n', /:1:\d+: .*keys must be strings$/],
