@@ -317,7 +317,7 @@ describe('a partition of the extract stage', () => {
     expect(decodeMetadata(partition.metadata)?.replay?.phase).toBe('done')
   })
 
-  it('goes back to live work when its replay is called off, and does not begin it again', async () => {
+  it('C176: goes back to live work when its replay is called off, and does not begin it again', async () => {
     const partition = new Partition(400, 5, [])
     partition.offset = 350n
     partition.order = { replayId: 'r', from: 0n, until: 400n }

@@ -41,6 +41,17 @@ describe('a record', () => {
     meta: { a: 'b' },
   })
 
+  it('C178: is the same when its page is extracted again, but for the replay and the time of extraction', () => {
+    const [live] = run([declarative(BOOK)], testJob(page, ['book']))
+    const [again] = run([declarative(BOOK)], { ...testJob(page, ['book']), extractedAt: 1_800_000_000_000, replayId: 'r1' })
+    const [one] = decoded(BOOK, live) as object[]
+    const [other] = decoded(BOOK, again) as object[]
+    expect(one).toMatchObject({ replayId: null, extractedAt: 1_700_000_001_000, fetchedAt: 1_700_000_000_000 })
+    expect(other).toEqual({ ...one, replayId: 'r1', extractedAt: 1_800_000_000_000 })
+    const keysOf = (result: RunResult | undefined) => (result?.kind === 'records' ? result.records.map(({ key }) => key) : undefined)
+    expect(keysOf(again)).toEqual(keysOf(live))
+  })
+
   it('names the bytes and the extractor that made it', () => {
     const [result] = run([declarative(BOOK)], { ...testJob(page, ['book']), replayId: 'r1' })
     expect(result).toMatchObject({ kind: 'records', records: [{ key: 'book/S1' }] })

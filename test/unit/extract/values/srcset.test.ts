@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { srcsetUrls } from '../../../../src/extract/values/srcset.ts'
 
 describe('srcset', () => {
-  it('keeps commas within URLs', () => {
+  it('C104: keeps commas within URLs', () => {
     expect(srcsetUrls('/w_300,h_200/a.jpg 300w, /b.jpg, data:image/png;base64,AA== 2x')).toEqual([
       '/w_300,h_200/a.jpg',
       '/b.jpg',
@@ -10,7 +10,7 @@ describe('srcset', () => {
     ])
   })
 
-  it('takes commas without white space as part of one URL, but for those at its end', () => {
+  it('C104: takes commas without white space as part of one URL, but for those at its end', () => {
     expect(srcsetUrls('a,b,,c,')).toEqual(['a,b,,c'])
     expect(srcsetUrls(' , ,a.jpg 1x , b.jpg')).toEqual(['a.jpg', 'b.jpg'])
     expect(srcsetUrls('')).toEqual([])
