@@ -62,10 +62,7 @@ describe.skipIf(library === undefined)(title, () => {
       run.heal(fault)
       await run.broken(2_000)
       const fullSpeedAfterMs = await run.untilFullSpeedAgain(fault, 30_000)
-      await run.untilEnded(90_000)
-      const report = await run.report()
-      run.print(`clocks: ${what}`, { fullSpeedAfterMs, ...report.figures })
-      expect(report.violations, JSON.stringify(report, undefined, 2)).toEqual([])
+      expect(await run.conclude(`clocks: ${what}`, { withinMs: 90_000, figures: { fullSpeedAfterMs } })).toEqual([])
     },
   )
 })

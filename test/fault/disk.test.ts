@@ -6,6 +6,7 @@ import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
 import { faultSeed, withoutDetails } from '../support/fault-run.ts'
 import { fillDisk } from '../support/full-disk.ts'
+import { linkedExtractors, linkedSettings } from '../support/linked-crawl.ts'
 import { LinkedSite } from '../support/linked-site.ts'
 import { countFromOutside } from '../support/oracle.ts'
 import { SeededRandom } from '../support/random.ts'
@@ -42,24 +43,13 @@ describe.skipIf(!isRoot)(title, () => {
     await pages.start()
     deployment = await Deployment.open({
       embedded: true,
-      set: [
-        'fetch.minFreeDisk=100MiB',
-        `politeness.default.ratePerSecond=${RATE_PER_SECOND}`,
-        `politeness.default.concurrency=${CONCURRENCY}`,
-        'retry.firstDelay=1s',
-        `crawl.maxDepth=${pages.depth}`,
-      ],
+      set: ['fetch.minFreeDisk=100MiB', ...linkedSettings(pages, { ratePerSecond: RATE_PER_SECOND, concurrency: CONCURRENCY })],
     })
     mkdirSync(deployment.dataDir)
     const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=400m', 'tmpfs', deployment.dataDir], { encoding: 'utf8' })
     expect(mounted.stderr).toBe('')
-    deployment.file('page.yaml', 'name: page\nversion: 1\nfields: { title: title, heading: { select: h1, required: true } }\n')
-    deployment.file(
-      'link.yaml',
-      "name: link\nversion: 1\neach: 'li'\nfields: { target: 'a@href', text: a }\nmatch: { paths: ['/', '/page/*', '/flaky/*'] }\n",
-    )
     deployment.file('seeds.txt', pages.seeds().join('\n'))
-    const extractors = ['--extractor', 'page.yaml', '--extractor', 'link.yaml']
+    const extractors = linkedExtractors(deployment)
     const run = deployment.start(['run', '--verbose', '--crawl', 'full-disk', '--seeds', 'seeds.txt', ...extractors])
     const whileItRuns = async (check: () => boolean, timeoutMs: number, label: string): Promise<void> => {
       await eventually(() => run.child.exitCode !== null || check(), { timeoutMs, what: label })

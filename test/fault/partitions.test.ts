@@ -31,10 +31,7 @@ describe('partitions that are added under load', () => {
     run.heal(applied)
     expect(result.code, result.stdout + result.stderr).toBe(0)
     const fullSpeedAfterMs = await run.untilFullSpeedAgain(applied, 60_000)
-    await run.untilEnded(90_000)
-    const report = await run.report()
-    run.print('partitions 4 to 8', { fullSpeedAfterMs, ...report.figures })
-    expect(report.violations, JSON.stringify(report, undefined, 2)).toEqual([])
+    expect(await run.conclude('partitions 4 to 8', { withinMs: 90_000, figures: { fullSpeedAfterMs } })).toEqual([])
   })
 })
 

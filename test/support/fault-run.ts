@@ -1,9 +1,8 @@
-import { CrawlEnd } from '../../src/control/crawl-end.ts'
-import { produce } from '../../src/control/produce.ts'
 import { applyTopics } from '../../src/control/topics.ts'
 import type { CliResult, RunningCli } from './cli.ts'
 import { Deployment } from './deployment.ts'
 import { eventually } from './eventually.ts'
+import { isCrawlOver, linkedExtractors, linkedSettings, produceSeeds } from './linked-crawl.ts'
 import { LinkedSite } from './linked-site.ts'
 import { countFromOutside, type Figures, type Kill } from './oracle.ts'
 import { SeededRandom } from './random.ts'
@@ -56,9 +55,6 @@ const FULL_SPEED = 0.7
 /** Partitions may change hands until then, with requests on the wire. */
 const HAND_OVER_MS = 5_000
 
-const PAGE = 'name: page\nversion: 1\nfields: { title: title, heading: { select: h1, required: true } }\n'
-const LINK = "name: link\nversion: 1\neach: 'li'\nfields: { target: 'a@href', text: a }\nmatch: { paths: ['/', '/page/*', '/flaky/*'] }\n"
-
 /** The seed of a fault test: MILLRACE_TEST_SEED, else one by chance, which is printed so that the run can be had again. */
 export function faultSeed(): number {
   return Number(process.env.MILLRACE_TEST_SEED ?? Math.floor(Math.random() * 1_000_000))
@@ -96,23 +92,18 @@ export class FaultRun {
       set: [
         `brokers=${options.brokers}`,
         ...(options.redis === undefined ? [] : [`redis=${options.redis}`]),
-        `politeness.default.ratePerSecond=${RATE_PER_SECOND}`,
-        `politeness.default.concurrency=${CONCURRENCY}`,
-        'retry.firstDelay=1s',
-        `crawl.maxDepth=${site.depth}`,
+        ...linkedSettings(site, { ratePerSecond: RATE_PER_SECOND, concurrency: CONCURRENCY }),
         ...(options.set ?? []),
       ],
       ...(options.setForCommands === undefined ? {} : { setForCommands: options.setForCommands }),
     })
     const run = new FaultRun(options, site, deployment)
-    deployment.file('page.yaml', PAGE)
-    deployment.file('link.yaml', LINK)
     try {
       await deployment.read(async (runtime) => void (await applyTopics(runtime)))
       for (const name of options.programs ?? ['fetch', 'delay', 'frontier', 'extract']) run.start(name)
       // Each start moves partitions, and what is on the wire then is asked for again: not what these runs count.
       await run.until(() => run.programs.every(({ program }) => program.stderr().includes('is running')), 'all programs to run', 60_000)
-      await run.#seed()
+      await produceSeeds(deployment, site, CRAWL)
       return run
     } catch (error) {
       await run.close()
@@ -121,7 +112,7 @@ export class FaultRun {
   }
 
   start(name: ProgramName): RunningCli {
-    const extractors = name === 'extract' || name === 'frontier' ? ['--extractor', 'page.yaml', '--extractor', 'link.yaml'] : []
+    const extractors = name === 'extract' || name === 'frontier' ? linkedExtractors(this.deployment) : []
     const program = this.deployment.start([name, '--verbose', ...extractors], this.#options.env?.(name))
     this.programs.push({ name, program })
     return program
@@ -172,16 +163,7 @@ export class FaultRun {
 
   /** Every task has come to an end, and its page was read by frontier and extract. */
   async untilEnded(timeoutMs: number): Promise<void> {
-    const end = async (): Promise<boolean> =>
-      this.deployment.read(async (runtime) => {
-        const look = new CrawlEnd(runtime, { maxWaitMs: 600_000 })
-        for (let looks = 0; looks < 5; looks += 1) {
-          if ((await look.check()).kind === 'ended') return true
-          await new Promise((resolve) => setTimeout(resolve, 200))
-        }
-        return false
-      })
-    await this.until(end, 'the end of the crawl', timeoutMs, 500)
+    await this.until(() => isCrawlOver(this.deployment), 'the end of the crawl', timeoutMs, 500)
   }
 
   /** Waits, and ends the run where a program has ended by itself. */
@@ -208,6 +190,17 @@ export class FaultRun {
     return this.programs
       .map(({ name, program }) => `${name}: ${program.stdout()}${withoutDetails(program.stderr()).slice(-3_000)}`)
       .join('\n')
+  }
+
+  /**
+   * Waits for the end of the crawl, ends the programs, counts, and prints the figures. Shape: what did not hold, each with all that is known;
+   * empty where all did.
+   */
+  async conclude(what: string, options: { readonly withinMs: number; readonly figures?: object }): Promise<readonly string[]> {
+    await this.untilEnded(options.withinMs)
+    const report = await this.report()
+    this.print(what, { ...options.figures, ...report.figures })
+    return report.violations.length === 0 ? [] : [...report.violations, JSON.stringify(report, undefined, 2)]
   }
 
   /** Ends the programs and counts. */
@@ -246,16 +239,6 @@ export class FaultRun {
   async close(): Promise<void> {
     await this.deployment.close()
     await this.site.stop()
-  }
-
-  async #seed(): Promise<void> {
-    const seeds = this.site.seeds().map((text) => ({ text, line: undefined }))
-    const template = { crawlId: CRAWL, lane: 'normal' as const, maxDepth: this.site.depth, headers: {}, meta: {} }
-    await this.deployment.read(async (runtime) => {
-      const state = await runtime.state()
-      const accept = (taskIds: readonly string[]): Promise<void> => state.accept(CRAWL, taskIds)
-      await produce(runtime, seeds, { ...template, notBefore: null, expiresAt: null, ifChanged: false }, { accept })
-    })
   }
 
   #endedByItself(): string | undefined {

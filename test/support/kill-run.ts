@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { CrawlEnd } from '../../src/control/crawl-end.ts'
-import { produce } from '../../src/control/produce.ts'
 import { applyTopics } from '../../src/control/topics.ts'
 import type { CliResult, RunningCli } from './cli.ts'
 import { Deployment } from './deployment.ts'
 import { eventually } from './eventually.ts'
+import { isCrawlOver, linkedExtractors, linkedSettings, produceSeeds } from './linked-crawl.ts'
 import { LinkedSite } from './linked-site.ts'
 import { countFromOutside, type Figures, type Kill } from './oracle.ts'
 import { childrenOf, isRunning, kill, processesOf } from './processes.ts'
@@ -37,9 +36,6 @@ const RATE_PER_SECOND = 8
 const CONCURRENCY = 2
 const CRAWL = 'kill-test'
 
-const PAGE = 'name: page\nversion: 1\nfields: { title: title, heading: { select: h1, required: true } }\n'
-const LINK = "name: link\nversion: 1\neach: 'li'\nfields: { target: 'a@href', text: a }\nmatch: { paths: ['/', '/page/*', '/flaky/*'] }\n"
-
 type Fault = 'program' | 'broker' | 'program and broker' | 'extraction' | 'supervisor'
 const FAULTS: Readonly<Record<Fault, number>> = { program: 8, broker: 4, 'program and broker': 2, extraction: 3, supervisor: 2 }
 /** A supervisor gives up on a broker that ends more often than this within five minutes. */
@@ -56,12 +52,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRunReport> {
   await site.start()
   const deployment = await Deployment.open({
     embedded: true,
-    set: [
-      `politeness.default.ratePerSecond=${RATE_PER_SECOND}`,
-      `politeness.default.concurrency=${CONCURRENCY}`,
-      'retry.firstDelay=1s',
-      `crawl.maxDepth=${site.depth}`,
-    ],
+    set: linkedSettings(site, { ratePerSecond: RATE_PER_SECOND, concurrency: CONCURRENCY }),
   })
   const begun = performance.now()
   let keepFolder = false
@@ -108,8 +99,6 @@ class KillDriver {
     this.#deployment = deployment
     this.#random = new SeededRandom(options.seed)
     this.#deadline = performance.now() + options.timeoutMs
-    deployment.file('page.yaml', PAGE)
-    deployment.file('link.yaml', LINK)
     deployment.file('seeds.txt', site.seeds().join('\n'))
   }
 
@@ -150,8 +139,12 @@ class KillDriver {
   }
 
   #start(name: string): void {
-    const extractors = ['--extractor', 'page.yaml', '--extractor', 'link.yaml']
-    const running = this.#deployment.start([name, '--verbose', ...this.#runArguments(name), ...(takesExtractors(name) ? extractors : [])])
+    const running = this.#deployment.start([
+      name,
+      '--verbose',
+      ...this.#runArguments(name),
+      ...(takesExtractors(name) ? linkedExtractors(this.#deployment) : []),
+    ])
     this.#programs.set(name, running)
     this.#started.push({ name, running })
   }
@@ -165,18 +158,8 @@ class KillDriver {
   }
 
   async #produceSeeds(): Promise<void> {
-    const texts = this.#site.seeds().map((text) => ({ text, line: undefined }))
-    await this.#deployment.read(async (runtime) => {
-      await applyTopics(runtime)
-      const state = await runtime.state()
-      const template = { crawlId: CRAWL, lane: 'normal' as const, maxDepth: this.#site.depth, headers: {}, meta: {} }
-      await produce(
-        runtime,
-        texts,
-        { ...template, notBefore: null, expiresAt: null, ifChanged: false },
-        { accept: (taskIds) => state.accept(CRAWL, taskIds) },
-      )
-    })
+    await this.#deployment.read(async (runtime) => void (await applyTopics(runtime)))
+    await produceSeeds(this.#deployment, this.#site, CRAWL)
   }
 
   /** Until the site is asked for something again. */
@@ -290,19 +273,7 @@ class KillDriver {
       const result = await (this.#programs.get('run') as RunningCli).done
       return result.code === 0 ? [] : [`the last run ended with ${result.code}: ${result.stderr}`]
     }
-    await this.#untilOrStuck(
-      () =>
-        this.#deployment.read(async (runtime) => {
-          // Twice in a row, since the end is told by two looks.
-          const end = new CrawlEnd(runtime, { crawlId: CRAWL, maxWaitMs: 600_000 })
-          for (let look = 0; look < 5; look += 1) {
-            if ((await end.check()).kind === 'ended') return true
-            await new Promise((resolve) => setTimeout(resolve, 200))
-          }
-          return false
-        }),
-      left(),
-    )
+    await this.#untilOrStuck(() => isCrawlOver(this.#deployment, CRAWL), left())
     const results: CliResult[] = []
     for (const program of this.#programs.values()) program.child.kill('SIGTERM')
     for (const program of this.#programs.values()) results.push(await program.done)
