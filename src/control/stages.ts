@@ -5,6 +5,7 @@ import { createAddressPolicy } from '../fetch/address-policy.ts'
 import { FetchWorker } from '../fetch/fetch-worker.ts'
 import { HttpClient } from '../fetch/http-client.ts'
 import type { HttpExchange, HttpLimits } from '../fetch/http-exchange.ts'
+import { LoopShare } from '../fetch/loop-share.ts'
 import { FrontierWorker } from '../frontier/frontier-worker.ts'
 import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
@@ -30,7 +31,9 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
   const [producer, state, control, layout] = await Promise.all([runtime.producer(), runtime.state(), runtime.control(), runtime.layout()])
   const blobs = await runtime.blobs()
   const caFile = config['fetch.tls.ca']
+  const share = new LoopShare(clock)
   const http = new HttpClient({
+    share,
     resolve: config['fetch.resolve'],
     allowAddresses: config['fetch.allowAddresses'],
     http2: config['fetch.http2'],
@@ -59,6 +62,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     clusterId,
     state,
     exchange,
+    share,
     paceOf: paceRules(config, control, clock).paceOf,
     addressOf: createAddressBook({ resolve: config['fetch.resolve'], clock }),
     robots: config['fetch.robots'],

@@ -23,6 +23,8 @@ const REFUSALS = [403, 429, 503] as const
 /** A page that is sent with 200 has to be small to be no page of the site. */
 const INTERSTITIAL_BYTES = 65_536
 const SEARCHED_BYTES = 65_536
+/** A wall in the place of a page that is there names itself at once: its scripts are its head. */
+const SEARCHED_BYTES_OF_OK = 16_384
 
 const WALLS: readonly Wall[] = [
   { vendor: 'cloudflare', header: ['cf-mitigated', /^challenge$/i] },
@@ -69,7 +71,7 @@ export const CHALLENGE_VENDORS: ReadonlySet<string> = new Set(WALLS.map(({ vendo
 export function challengeOf(response: HttpResponse): string | undefined {
   let head: string | undefined
   const text = (): string => {
-    head ??= response.decoded.subarray(0, SEARCHED_BYTES).toString('latin1')
+    head ??= response.decoded.subarray(0, response.status === 200 ? SEARCHED_BYTES_OF_OK : SEARCHED_BYTES).toString('latin1')
     return head
   }
   let hasMarker: boolean | undefined

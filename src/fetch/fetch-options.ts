@@ -14,6 +14,7 @@ import type { HealthRules, LeaseOwner, StateStore } from '../state/state-store.t
 import type { AddressOf } from './address-book.ts'
 import type { PageBudget } from './admission.ts'
 import type { HttpExchange, HttpLimits } from './http-exchange.ts'
+import type { LoopShare } from './loop-share.ts'
 import type { RetryPolicy } from './retry-route.ts'
 import type { SpillLimits } from './spill.ts'
 
@@ -41,6 +42,8 @@ export interface FetchWorkerOptions {
   readonly clusterId: string
   readonly state: StateStore
   readonly exchange: HttpExchange
+  /** The one that the exchange enters too. */
+  readonly share: LoopShare
   readonly paceOf: (url: URL) => SitePolicy
   /** For sites that are paced by their address. */
   readonly addressOf: AddressOf

@@ -16,6 +16,7 @@ import type { Condition, ConditionalRequests } from './conditional-requests.ts'
 import type { CookieJars } from './cookie-jars.ts'
 import { type HttpExchange, type HttpLimits, type HttpResponse, type HttpResult, headerValues } from './http-exchange.ts'
 import type { LoadControl } from './load-control.ts'
+import type { LoopShare } from './loop-share.ts'
 import { buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { type HopAnswer, MAX_HOPS } from './redirect.ts'
@@ -48,6 +49,7 @@ export interface FetchTaskOptions {
   readonly isHopInScope: (target: URL, task: UrlTask) => boolean
   /** ms that a site is left alone which says it has too many requests and doesn't say for how long. */
   readonly backOffMs: (attempt: number) => number
+  readonly share: LoopShare
   readonly clock: Clock
   readonly observer: Observer
 }
@@ -234,7 +236,7 @@ export class FetchTask {
   }
 
   async #conclude(queued: QueuedTask, admission: Admitted, { result, answer, condition }: Concluded): Promise<void> {
-    const { endings, clock, conditional } = this.#options
+    const { endings, clock, conditional, share } = this.#options
     const { entry, task, walk } = queued
     const status = result.kind === 'response' ? result.status : null
     const request = { startedAt: walk.startedAt ?? clock.now(), status }
@@ -245,12 +247,12 @@ export class FetchTask {
           await endings.final(entry, task, end('UNCHANGED', answer.response.status === 304 ? 'not-modified' : 'same-body'))
           return conditional.confirm(task, condition, answer.response)
         }
-        return this.#publish(queued, admission, answer.response, end)
+        return share.run(() => this.#publish(queued, admission, answer.response, end))
       case 'retry': {
         const { reason, detail, retryAfterMs, factor, keep, challengedBy } = answer
         if (challengedBy !== undefined) this.#options.observer.emit('ChallengeMet', { vendor: challengedBy, host: queued.target.hostname })
         // A page that was cut is better than none when there is no further attempt.
-        if (keep !== undefined && endings.isLastAttempt(task)) return this.#publish(queued, admission, keep, end)
+        if (keep !== undefined && endings.isLastAttempt(task)) return share.run(() => this.#publish(queued, admission, keep, end))
         const failure = { code: 'FETCH_FAILED', message: detail } as const
         await endings.retryOrFail(entry, task, {
           reason,

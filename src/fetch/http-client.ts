@@ -8,6 +8,7 @@ import type { Header } from '../message/generated/types.ts'
 import { createAddressPolicy } from './address-policy.ts'
 import { failureReason } from './failure-reason.ts'
 import type { HttpExchange, HttpRequest, HttpResult } from './http-exchange.ts'
+import { LoopShare } from './loop-share.ts'
 import { type OriginPool, OriginPools } from './origin-pools.ts'
 import { ProxyRing } from './proxy-ring.ts'
 import type { ForwardProxy } from './proxy-url.ts'
@@ -30,6 +31,8 @@ export interface HttpClientOptions {
   /** Proxies that a URL is asked through; none: directly. Direct where not given. */
   readonly proxiesOf?: (url: URL) => readonly ForwardProxy[]
   readonly clock: Clock
+  /** That of the stage; its own where not given. */
+  readonly share?: LoopShare
   /** Told of proxies that come and go. */
   readonly observer?: Observer
 }
@@ -45,6 +48,7 @@ export class HttpClient implements HttpExchange {
   readonly #options: HttpClientOptions
   readonly #pools: OriginPools
   readonly #proxies: ProxyRing
+  readonly #share: LoopShare
   #isClosed = false
 
   /** Errors: CONFIG_INVALID for a range or an address that is none. */
@@ -58,6 +62,7 @@ export class HttpClient implements HttpExchange {
       ca: options.ca,
       clock: options.clock,
     })
+    this.#share = options.share ?? new LoopShare(options.clock)
     this.#proxies = new ProxyRing(options.clock, options.observer ?? silentObserver)
   }
 
@@ -159,7 +164,7 @@ export class HttpClient implements HttpExchange {
       return { ...head, body: EMPTY, encoding: 'identity', decoded: EMPTY, truncated, wireBytes: 0, totalMs }
     }
     const { wire, cut } = await readBody(answer.body, limits.maxBodyBytes, signal)
-    const content = await decodeContent(wire, joinedValue(fields, 'content-encoding'), limits.maxBodyBytes)
+    const content = await this.#share.run(() => decodeContent(wire, joinedValue(fields, 'content-encoding'), limits.maxBodyBytes))
     return {
       ...head,
       body: content.body,

@@ -7,6 +7,7 @@ import { DelayWorker, type DelayWorkerOptions } from '../../src/delay/delay-work
 import type { FetchWorkerOptions } from '../../src/fetch/fetch-options.ts'
 import { FetchWorker } from '../../src/fetch/fetch-worker.ts'
 import type { HttpExchange, HttpRequest, HttpResult } from '../../src/fetch/http-exchange.ts'
+import { LoopShare } from '../../src/fetch/loop-share.ts'
 import { KafkaAdmin } from '../../src/kafka/admin.ts'
 import type { KafkaClient } from '../../src/kafka/client.ts'
 import type { PartitionLayout } from '../../src/kafka/layout.ts'
@@ -144,6 +145,7 @@ export class FetchFixture {
       clusterId: this.#clusterId,
       state: this.state,
       exchange,
+      share: new LoopShare(systemClock),
       paceOf: fastPace,
       addressOf: async () => '127.0.0.1',
       robots: 'ignore',

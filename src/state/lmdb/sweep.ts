@@ -12,6 +12,8 @@ export type TimedKind = Extract<Kind, 'timedClaim' | 'finished' | 'underWay' | '
  * looked at for each one added, the expired ones that still lie there stay below a third of the living. Nothing is ever scanned whole.
  */
 const LOOKED_AT_PER_NEW = 4
+/** Opening a cursor costs as much as looking at some: a few new ones wait for more. */
+const LEAST_NEW = 16
 const MOST_PER_STEP = 400
 
 export class Sweep {
@@ -19,6 +21,8 @@ export class Sweep {
   readonly #keys: Keys
   /** Last key looked at, by kind. Each process has its own. */
   readonly #cursors = new Map<TimedKind, Buffer>()
+  /** Added and not looked for yet, by kind. */
+  readonly #owed = new Map<TimedKind, number>()
 
   constructor(file: LmdbFile, keys: Keys) {
     this.#file = file
@@ -28,7 +32,10 @@ export class Sweep {
   /** Called within a step that has added `added` entries of the kind. */
   afterAdding(kind: TimedKind, added: number, now: number): void {
     if (added === 0) return
-    const limit = Math.min(MOST_PER_STEP, added * LOOKED_AT_PER_NEW)
+    const owed = (this.#owed.get(kind) ?? 0) + added
+    this.#owed.set(kind, owed < LEAST_NEW ? owed : 0)
+    if (owed < LEAST_NEW) return
+    const limit = Math.min(MOST_PER_STEP, owed * LOOKED_AT_PER_NEW)
     const entries = this.#file.entries(this.#keys.kind(kind), limit, this.#cursors.get(kind))
     for (const { key, value } of entries) if (this.#isOver(kind, value, now)) this.#file.remove(key)
     const last = entries.at(-1)
