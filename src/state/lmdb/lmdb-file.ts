@@ -211,7 +211,7 @@ export const FORMAT = 1
 const ABORTABLE: number = 3
 const FLUSH_MS = 1_000
 /** How long one group may hold the thread, and the write lock that other processes wait for. */
-const GROUP_MS = 10
+const GROUP_MS = 4
 const GROUP_STEPS = 500
 
 interface FileRecord {
