@@ -97,7 +97,10 @@ export class ExtractorHost extends BaseService implements PageExtraction {
     }
     this.#native = parser !== 'parse5' && native.ok
     this.releases.add('extraction processes', () => this.#end())
-    this.#processes = await Promise.all(Array.from({ length: threads }, () => this.#start(signal)))
+    // All of them, so that none is left behind where another fails.
+    const started = await Promise.allSettled(Array.from({ length: threads }, () => this.#start(signal)))
+    this.#processes = started.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []))
+    for (const start of started) if (start.status === 'rejected') throw start.reason
     signal.throwIfAborted()
     this.#idle.push(...this.#processes.keys())
   }

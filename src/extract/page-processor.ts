@@ -80,7 +80,6 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     })
     observer.emit('PageExtracted', { seconds: (clock.mono() - startedMono) / 1000 })
     const { messages, totals } = pageOutput(message, page, results, extraction.extractors, extractedAt, output)
-    for (const [extractor, counted] of totals) observer.emit('RecordsWritten', { extractor, count: counted.records })
     for (const result of results) {
       if (result.kind === 'failure') {
         const { topic, partition, offset } = message

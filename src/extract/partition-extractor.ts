@@ -252,6 +252,9 @@ export class PartitionExtractor {
     await this.#options.port.transactions.commit(messages, this.#next, encodeMetadata(metadata))
     this.#metadata = metadata
     this.#committed = this.#next
+    // Not sooner: what a failed transaction held comes once more.
+    for (const { totals } of pages)
+      for (const [extractor, { records }] of totals) this.#options.observer.emit('RecordsWritten', { extractor, count: records })
   }
 
   /** Pages per second that a replay may read, while it is at work here. */

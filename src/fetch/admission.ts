@@ -113,7 +113,9 @@ export class AdmissionDesk {
     if (pace.isPaused) return this.#paused(queued)
     const address = pace.byAddress === true ? await this.#options.addressOf(target) : undefined
     if (typeof address === 'object') return { kind: 'unresolved', failure: address }
-    const own = { ...pace, crawlDelayMs: this.#crawlDelayMs(pace, robots.crawlDelayMs) }
+    const crawlDelayMs = this.#crawlDelayMs(pace, robots.crawlDelayMs)
+    // It counts from the end of a request, so none starts while another is under way.
+    const own = { ...pace, crawlDelayMs, concurrency: crawlDelayMs > 0 ? 1 : pace.concurrency }
     const answer = await this.#acquire(queued, own, robots, address)
     return answer.kind === 'wait' ? ((await this.#dead(target, answer.reason)) ?? answer) : answer
   }

@@ -7,6 +7,7 @@ import type { Page, UrlTask } from '../message/generated/types.ts'
 import { hopTaskId } from '../message/ids.ts'
 import type { TaskEnd } from '../message/outcome.ts'
 import type { TopicNames } from '../message/topics.ts'
+import type { LimiterKey } from '../state/state-store.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { registrableDomainOfHost } from '../url/registrable-domain.ts'
 import type { Admission, AdmissionDesk } from './admission.ts'
@@ -23,7 +24,7 @@ import { type HopAnswer, MAX_HOPS } from './redirect.ts'
 import { requestHeaders } from './request-headers.ts'
 import { failureClass } from './retry-class.ts'
 import { SendSpacing } from './send-spacing.ts'
-import type { SiteClosed, SiteLeases } from './site-leases.ts'
+import type { SiteClosed, SiteLease, SiteLeases } from './site-leases.ts'
 import { type SiteReport, siteReport } from './site-report.ts'
 import type { TaskEndings } from './task-endings.ts'
 import type { Turn } from './turn.ts'
@@ -61,7 +62,7 @@ export type TaskStep =
   | { readonly kind: 'dropped' }
   /** The site must not be asked for so long. */
   | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: string; readonly concurrency?: number }
-  /** The next hop, or the same one once more since its moment had passed, goes to the head of its site. */
+  /** The next hop goes to the head of its site. */
   | { readonly kind: 'hop'; readonly next: Pick<QueuedTask, 'task' | 'target' | 'walk'> }
   /** Done, and the site has to be left alone. */
   | ({ readonly kind: 'backed-off' } & SiteClosed)
@@ -72,9 +73,6 @@ interface Concluded {
   readonly answer: Answer
   readonly condition: Condition | undefined
 }
-
-/** Turns that a task gives up for being late; on a machine that is always late it goes all the same. */
-const MOST_LATE_TURNS = 3
 
 type Admitted = Extract<Admission, { readonly kind: 'admitted' }>
 
@@ -143,11 +141,7 @@ export class FetchTask {
     const paced = keys.at(-1) ?? pace
     const takenMono = Math.max(startMono, clock.mono() + this.#spacing.take(paced, clock.mono()))
     await sleepUntil(clock, takenMono, signal)
-    if (walk.lateTurns < MOST_LATE_TURNS && leases.isStale(lease)) {
-      await leases.release(lease, { kind: 'none' })
-      turn.leave()
-      return { kind: 'hop', next: { task: queued.task, target, walk: { ...walk, lateTurns: walk.lateTurns + 1 } } }
-    }
+    if (leases.isStale(lease)) lease = await this.#startAgain(lease, paced, takenMono, signal)
     const startedAt = clock.now()
     const startedMono = clock.mono()
     if (walk.hops === 0) observer.emit('QueueWaited', { lane: queued.lane, seconds: (clock.mono() - queued.entry.takenMono) / 1_000 })
@@ -163,11 +157,7 @@ export class FetchTask {
       ...(address === undefined ? {} : { address }),
       beforeSent: async () => {
         try {
-          const again = await leases.startAgain(lease)
-          if (again === lease) return
-          lease = again
-          const now = clock.mono()
-          await sleepUntil(clock, Math.max(again.startMono, now + this.#spacing.takeAgain(paced, takenMono, now)), signal)
+          if (leases.isOvertaken(lease)) lease = await this.#startAgain(lease, paced, takenMono, signal)
         } catch (error) {
           broken = error
           throw error
@@ -200,6 +190,15 @@ export class FetchTask {
     await this.#conclude({ ...queued, walk: walked }, admission, { result, answer, condition })
     if (answer.kind === 'hop') return this.#hop({ ...queued, walk: walked }, answer)
     return closed === undefined ? { kind: 'done' } : { kind: 'backed-off', ...closed }
+  }
+
+  /** The lease as it counts from another start, which has come. `takenMono`: the moment of this process that the request has let go by. */
+  async #startAgain(lease: SiteLease, paced: LimiterKey, takenMono: number, signal: AbortSignal): Promise<SiteLease> {
+    const { leases, clock } = this.#options
+    const again = await leases.startAgain(lease)
+    const now = clock.mono()
+    await sleepUntil(clock, Math.max(again.startMono, now + this.#spacing.takeAgain(paced, takenMono, now)), signal)
+    return again
   }
 
   #headers({ task, target, walk }: QueuedTask): Record<string, string> {

@@ -24,8 +24,6 @@ export interface QueuedTask extends SiteTask {
 export interface Walk {
   /** Hops followed in this process. */
   readonly hops: number
-  /** Turns given up since their moment had passed. */
-  readonly lateTurns: number
   /** Epoch ms at which the first request started. */
   readonly startedAt: number | undefined
   /** Of all requests, without waits; ms. */
@@ -52,6 +50,6 @@ export function queuedTask(
     task,
     target,
     checkedMono,
-    walk: { hops: 0, lateTurns: 0, startedAt: undefined, requestMs: 0, method, headers, body },
+    walk: { hops: 0, startedAt: undefined, requestMs: 0, method, headers, body },
   }
 }

@@ -57,9 +57,11 @@ interface Remembered {
 
 /** A start that is due within this is taken now, and waited for here: so that requests leave on their beat, not a way to the store later. */
 const AHEAD_MS = 20
+/** So long before a start the turn of its task comes: it has to ask the store for more than its lease. */
+export const WAKE_AHEAD_MS = 15
 /** What timers are good for: a request that leaves later is late. */
 const LATE_MS = 0.5
-/** A start that is so late, and by so much of the gap between two, is given up for another one. */
+/** A start that is so late, and by so much of the gap between two, is asked for again. */
 const STALE_MS = 10
 const STALE_SHARE = 0.1
 /** Keys of which anything is remembered; the one that was learnt of longest ago is forgotten first. */
@@ -103,32 +105,28 @@ export class SiteLeases {
       return { kind: 'lease', leaseId, keys, address, startMono, beatMono, concurrency: answer.concurrency }
     }
     if (answer.reason === 'warm-up') await this.#reassert()
-    return { kind: 'wait', waitMs: answer.waitMs, reason: answer.reason, concurrency: answer.concurrency }
+    // A place that another request holds is free when it is free.
+    const aheadMs = answer.reason === 'concurrency' ? 0 : WAKE_AHEAD_MS
+    return { kind: 'wait', waitMs: Math.max(1, answer.waitMs - aheadMs), reason: answer.reason, concurrency: answer.concurrency }
   }
 
-  /**
-   * The moment of the lease has passed by more than a little, and the request has not left: this process stood still. Where others of the
-   * site may have been given the moments behind it, it takes a new one.
-   */
+  /** The request has not left at its moment, by more than a little: this process stood still. Others of the site may have been given the moments behind it. */
   isStale({ keys, beatMono }: SiteLease): boolean {
-    if (!mayOthersStart(keys)) return false
-    const intervalMs = intervalOf(keys)
-    return this.#options.clock.mono() - beatMono > Math.max(STALE_MS, intervalMs * STALE_SHARE)
+    return mayOthersStart(keys) && this.#options.clock.mono() - beatMono > Math.max(STALE_MS, intervalOf(keys) * STALE_SHARE)
   }
 
-  /**
-   * The request could not leave at its moment, since a connection had to be made. Where others of the site may have been given moments
-   * meanwhile, or are before the store learns of this one, it takes a new one. Shape: the lease as it counts from then on; the same one
-   * where nothing has changed. Errors: those of the store other than STATE_UNAVAILABLE, which is waited out.
-   */
+  /** The same where a connection had to be made: others may have been given moments, or are before the store learns of this one. */
+  isOvertaken({ keys, beatMono }: SiteLease): boolean {
+    return mayOthersStart(keys) && this.#options.clock.mono() - beatMono > Math.max(LATE_MS, (intervalOf(keys) - AHEAD_MS) / 2)
+  }
+
+  /** Takes another moment. Shape: the lease as it counts from then on. Errors: those of the store other than STATE_UNAVAILABLE, which is waited out. */
   async startAgain(lease: SiteLease): Promise<SiteLease> {
     const { state, gate, clock } = this.#options
-    const { leaseId, keys, beatMono } = lease
-    if (!mayOthersStart(keys) || clock.mono() - beatMono <= Math.max(LATE_MS, (intervalOf(keys) - AHEAD_MS) / 2)) return lease
     let askedMono = clock.mono()
     const inMs = await gate.run(() => {
       askedMono = clock.mono()
-      return state.startAgain(leaseId, keys)
+      return state.startAgain(lease.leaseId, lease.keys)
     })
     return { ...lease, beatMono: askedMono + inMs, startMono: clock.mono() + inMs }
   }

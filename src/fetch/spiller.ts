@@ -208,8 +208,8 @@ export class Spiller {
   }
 
   #paceMs(queued: QueuedTask): number {
-    const { ratePerSecond, crawlDelayMs, concurrency } = this.#options.paceOf(queued.target)
-    const allowed = Math.max(1_000 / ratePerSecond, crawlDelayMs / concurrency)
+    const { ratePerSecond, crawlDelayMs } = this.#options.paceOf(queued.target)
+    const allowed = Math.max(1_000 / ratePerSecond, crawlDelayMs)
     return Math.max(allowed, this.#options.scheduler.site(queued.key)?.paceIntervalMs ?? 0)
   }
 }

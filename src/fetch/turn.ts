@@ -1,7 +1,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
-import type { SiteLease } from './site-leases.ts'
+import { type SiteLease, WAKE_AHEAD_MS } from './site-leases.ts'
 
 /** What a request is taken to bring until its answer is known; the mean of web pages, decoded and as received. */
 const EXPECTED_BYTES = 131_072
@@ -26,11 +26,17 @@ export class Turn {
   }
 
   /** The limiter gave a lease. */
-  admitted({ keys: [pace], concurrency }: Pick<SiteLease, 'keys' | 'concurrency'>): void {
+  admitted({ keys: [pace], concurrency, startMono }: Pick<SiteLease, 'keys' | 'concurrency' | 'startMono'>): void {
     this.#phase = 'requesting'
     const now = this.#clock.mono()
     const site = this.#scheduler.site(this.#queued.key)
-    if (site !== undefined) site.paceIntervalMs = Math.max(1_000 / pace.ratePerSecond, pace.crawlDelayMs / pace.concurrency)
+    const intervalMs = 1_000 / pace.ratePerSecond
+    if (site !== undefined) {
+      site.paceIntervalMs = Math.max(intervalMs, pace.crawlDelayMs)
+      site.waitReason = 'rate'
+    }
+    // Until then the limiter would only say so.
+    if (pace.burst === 1) this.#scheduler.sleep(this.#queued.key, startMono + intervalMs - WAKE_AHEAD_MS, now)
     this.#scheduler.setConcurrency(this.#queued.key, concurrency, now)
     this.#scheduler.admitted(this.#queued, now)
     this.holds(EXPECTED_BYTES)

@@ -38,7 +38,7 @@ interface Visit {
 
 function queued({ ifChanged = true, target = URL_TEXT, headers = {}, method = 'GET' }: Visit = {}): QueuedTask {
   const task = newUrlTask({ url: URL_TEXT, canonicalUrl: URL_TEXT, ifChanged })
-  const walk = { hops: 0, lateTurns: 0, startedAt: undefined, requestMs: 0, method, headers, body: null }
+  const walk = { hops: 0, startedAt: undefined, requestMs: 0, method, headers, body: null }
   return { task, target: new URL(target), walk } as QueuedTask
 }
 
