@@ -1,4 +1,4 @@
-import { access, constants, mkdir, statfs } from 'node:fs/promises'
+import { access, constants, statfs } from 'node:fs/promises'
 import { configAdvice } from '../config/advice.ts'
 import type { Config } from '../config/options.ts'
 import { formatDuration, formatSize } from '../config/units.ts'
@@ -8,6 +8,7 @@ import { KAFKAJS_VERSION } from '../kafka/patches/load-kafkajs.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { makeFolder } from '../machine/make-folder.ts'
 import { embeddedOptions, Runtime } from './runtime.ts'
 import { planTopics } from './topics.ts'
 
@@ -99,7 +100,7 @@ function htmlParser(config: Config): Finding {
 async function dataFolder(config: Config): Promise<Finding> {
   const { dataDir } = embeddedOptions(config)
   try {
-    await mkdir(dataDir, { recursive: true })
+    makeFolder(dataDir)
     await access(dataDir, constants.W_OK)
     const { bavail, bsize } = await statfs(dataDir)
     const free = bavail * bsize

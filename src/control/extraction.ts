@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ExtractWorker, type ShadowReplay } from '../extract/extract-worker.ts'
 import { ExtractorHost, recordFraming } from '../extract/extractor-host.ts'
@@ -6,6 +6,7 @@ import { problemText } from '../extract/language/extractor-problem.ts'
 import { type LoadedExtractor, loadExtractors } from '../extract/load-extractors.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
+import { makeFolder } from '../machine/make-folder.ts'
 import type { AvroSchema } from '../message/avro.ts'
 import { subject } from '../message/command.ts'
 import type { Page } from '../message/generated/types.ts'
@@ -152,7 +153,7 @@ function changedDefinition({ name, version, file }: LoadedExtractor): MillraceEr
 /** A reader without a registry finds every record schema as a file. */
 function keepSchemaFile(runtime: Runtime, schema: AvroSchema): void {
   const folder = join(runtime.dataDir, 'schemas')
-  mkdirSync(folder, { recursive: true })
+  makeFolder(folder)
   writeFileSync(join(folder, `${schema.name}.${schema.fingerprint}.avsc`), `${JSON.stringify(JSON.parse(schema.text), null, 2)}\n`)
 }
 

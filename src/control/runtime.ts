@@ -108,7 +108,7 @@ export class Runtime {
     opened.lost?.catch((error: unknown) => this.#fail(error))
   }
 
-  /** Errors: KAFKA_UNREACHABLE, KAFKA_NOT_AVAILABLE, KAFKA_START_FAILED, DATA_DIR_BROKEN. */
+  /** Errors: KAFKA_UNREACHABLE, KAFKA_NOT_AVAILABLE, KAFKA_START_FAILED, DATA_DIR_BROKEN, DATA_DIR_UNUSABLE. */
   static async open(options: RuntimeOptions): Promise<Runtime> {
     const releases = new ReleaseStack()
     try {

@@ -7,6 +7,7 @@ import type { FetchView, TaskView } from '../fetch/fetch-view.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { makeFolder } from '../machine/make-folder.ts'
 import { isAlive, ownIdentity, type ProcessIdentity, parseIdentity } from '../machine/process-identity.ts'
 
 /**
@@ -67,7 +68,7 @@ export async function listenForCommands(options: {
   let server: Server | undefined
   try {
     path = socketPath(folder)
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    makeFolder(folder, 0o700)
     chmodSync(folder, 0o700)
     rmSync(path, { force: true })
     const listening = await listen(path, clock, (question) => answerTo(question, worker))

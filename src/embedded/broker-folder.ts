@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, copyFileSync, fstatSync, mkdirSync, openSync, readSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs'
+import { closeSync, copyFileSync, fstatSync, openSync, readSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { makeFolder } from '../machine/make-folder.ts'
 import { type ProcessIdentity, parseIdentity } from '../machine/process-identity.ts'
 import { readJsonFile, writeJsonFile } from './atomic-file.ts'
 
@@ -51,7 +52,7 @@ export function brokerFolder(dataDir: string): BrokerFolder {
 }
 
 export function createBrokerFolder(folder: BrokerFolder): void {
-  mkdirSync(folder.leases, { recursive: true })
+  makeFolder(folder.leases)
 }
 
 /** Name of the lock in the broker's folder. */
@@ -182,17 +183,14 @@ export function brokenFolderError(path: string, error: unknown): unknown {
   }
   const reason = code === undefined ? undefined : REASONS[code]
   if (reason === undefined) return error
-  return new MillraceError(
-    'DATA_DIR_BROKEN',
-    `the data folder ${path} can't be used: ${reason}. Correct it, or use another folder with --data`,
-    {
-      cause: error,
-      context: { path },
-    },
-  )
+  return new MillraceError('DATA_DIR_UNUSABLE', `the data folder ${path} can't be used: ${reason}`, {
+    cause: error,
+    context: { path },
+  })
 }
 
 const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'its file system takes no new folders there',
   EACCES: 'this user may not write there',
   EPERM: 'this user may not write there',
   EROFS: 'it lies on a read-only file system',

@@ -31,7 +31,7 @@ interface LockFile {
   readonly released: boolean
 }
 
-/** One attempt. Shape: `refused` names the living holder. Errors: those of the file system; DATA_DIR_BROKEN without hard links. */
+/** One attempt. Shape: `refused` names the living holder. Errors: those of the file system; DATA_DIR_UNUSABLE without hard links. */
 export function tryLock(folder: string, name: string, what: string): LockAttempt {
   const holder: LockHolder = { process: ownIdentity(), what }
   for (;;) {
@@ -103,7 +103,7 @@ function createExclusively(path: string, holder: LockHolder): boolean {
     if (code === 'EEXIST') return false
     if (code === 'EPERM' || code === 'ENOTSUP' || code === 'EOPNOTSUPP' || code === 'ENOSYS') {
       throw new MillraceError(
-        'DATA_DIR_BROKEN',
+        'DATA_DIR_UNUSABLE',
         `the file system of ${path} has no hard links, which the lock needs: use another folder with --data`,
         {
           cause: error,

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '../kernel/clock.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { makeFolder } from '../machine/make-folder.ts'
 import { readJsonFile, temporaryBeside, writeJsonFile } from './atomic-file.ts'
 import { runCommand, tail } from './run-command.ts'
 
@@ -50,7 +51,7 @@ export async function resolveJars(options: {
   const folder = jarsFolder(options.cacheDir)
   const cached = readJars(folder)
   if (cached !== undefined) return cached
-  mkdirSync(options.cacheDir, { recursive: true })
+  makeFolder(options.cacheDir)
   sweepTemporary(options.cacheDir, options.clock.now())
   const maven = await runCommand('mvn', ['-B', '-v'], { timeoutMs: 30_000, ...optionalSignal(options.signal) })
   if (maven.kind === 'missing')

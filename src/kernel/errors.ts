@@ -43,6 +43,7 @@ export const ERRORS = {
   REPLAY_REFUSED: entry('stop', 2, 'Nothing was changed; the message says which condition was not met.'),
   EXTRACTOR_HELD: entry('stop', 2, 'Correct the extractor, or say --force with a reason that is kept with the request.'),
   DATA_DIR_LOCKED: entry('stop', 2, 'Stop the process named above, or use another folder with --data.'),
+  DATA_DIR_UNUSABLE: entry('stop', 2, 'Correct that, or use another folder with --data.'),
   DATA_DIR_BROKEN: entry('stop', 1, 'Move the folder away and start again; its log is kept in it.'),
   // dependencies
   KAFKA_UNREACHABLE: entry('stop', 4, 'Check `brokers`, the network and that the broker runs; `millrace doctor` tries each address.'),

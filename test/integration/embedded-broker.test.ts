@@ -307,7 +307,7 @@ describe('a data folder in disorder', () => {
   it('that can not be written is explained', async () => {
     writeFileSync(join(dataDir, 'kafka'), '')
     await expect(acquire()).rejects.toMatchObject({
-      code: 'DATA_DIR_BROKEN',
+      code: 'DATA_DIR_UNUSABLE',
       message: expect.stringContaining('a part of its path is a file'),
     })
   })

@@ -1,9 +1,10 @@
-import { mkdirSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { open, type RootDatabase } from 'lmdb'
 import type { Clock } from '../../kernel/clock.ts'
 import { MillraceError } from '../../kernel/errors.ts'
 import type { Observer } from '../../kernel/observe.ts'
+import { makeFolder } from '../../machine/make-folder.ts'
 import { BootTime } from './boot-time.ts'
 import { brokenState, checkFile } from './file-check.ts'
 import { endOf, FILE_KEY } from './keys.ts'
@@ -43,7 +44,7 @@ export class LmdbFile {
   static open(folder: string, options: LmdbFileOptions): LmdbFile {
     let db: Database | undefined
     try {
-      mkdirSync(folder, { recursive: true })
+      makeFolder(folder)
       checkFile(folder)
       // Not `overlappingSync`: its commits wait for the disk on this thread, some milliseconds each.
       db = open({ path: folder, encoding: 'json', keyEncoding: 'binary', noSync: true, overlappingSync: false }) as Database
