@@ -34,7 +34,7 @@ export async function openRun(context: CommandContext, config: Config, session: 
   // Before anything is started: a typo in an extractor must not cost a Kafka.
   const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
   for (const warning of extractorWarnings(extractors)) context.note(warning)
-  const out = session.out === undefined ? undefined : await openOut(context, session.out)
+  const out = session.out === undefined ? undefined : await openOut(context, session.out, goesOnWithRest(session))
   const progress = createProgress(progressOptions(context))
   const runtime = await Runtime.open({
     config,
@@ -84,15 +84,20 @@ export function progressOptions(context: CommandContext): ProgressOptions {
   }
 }
 
+/** What is queued is worked off: the records that were written before it stopped stay. */
+function goesOnWithRest({ seeds, crawlId }: RunSession): boolean {
+  return seeds === undefined && crawlId === undefined
+}
+
 interface Out {
   write(line: string): Promise<void>
   end(): Promise<void>
 }
 
 /** A file is opened before the run, so that a path that can't be written is told at once. */
-async function openOut(context: CommandContext, target: string): Promise<Out> {
+async function openOut(context: CommandContext, target: string, appends: boolean): Promise<Out> {
   if (target === '-') return { write: (line) => context.out(line), end: async () => undefined }
-  const stream = await opened(target)
+  const stream = await opened(target, appends)
   let failure: unknown
   stream.on('error', (error) => {
     failure = outFailure(target, error)
@@ -124,9 +129,9 @@ function drained(stream: WriteStream): Promise<void> {
   })
 }
 
-function opened(target: string): Promise<WriteStream> {
+function opened(target: string, appends: boolean): Promise<WriteStream> {
   return new Promise((resolve, reject) => {
-    const stream = createWriteStream(target)
+    const stream = createWriteStream(target, { flags: appends ? 'a' : 'w' })
     stream.once('open', () => resolve(stream))
     stream.once('error', (error) =>
       reject(new MillraceError('USAGE', `--out: can not write ${target}: ${errorText(error)}`, { cause: error })),

@@ -8,7 +8,7 @@ import type { Runtime } from './runtime.ts'
 export type WriteRecord = (record: unknown) => Promise<void>
 
 /**
- * Follows the topics of records from where they end now, and hands over the records of one crawl as they are committed. `finish`
+ * Follows the topics of records from where they end now, or from their beginning where a crawl goes on, and hands over the records of one crawl as they are committed. `finish`
  * reads to what is then the end; the count is exact.
  */
 export class RecordOutput {
@@ -33,9 +33,14 @@ export class RecordOutput {
     topics: readonly string[],
     crawlId: string | undefined,
     write: WriteRecord | undefined,
+    from: 'earliest' | 'latest' = 'latest',
   ): Promise<RecordOutput> {
     const output = new RecordOutput(runtime, crawlId, write)
-    for (const topic of topics) output.#positions.set(topic, await runtime.admin.endOffsets(topic, 'read_committed'))
+    const { admin } = runtime
+    for (const topic of topics) {
+      const offsets = from === 'earliest' ? await admin.earliestOffsets(topic) : await admin.endOffsets(topic, 'read_committed')
+      output.#positions.set(topic, offsets)
+    }
     output.#following = output.#read({ follow: true, signal: output.#stopping.signal })
     output.#following.catch(() => undefined)
     return output

@@ -26,6 +26,7 @@ export interface RunOptions {
   /** A new crawl where not given. */
   readonly crawlId?: string
   readonly meta?: Readonly<Record<string, string>>
+  /** Is given every record of the crawl once; of a crawl that goes on also those of before. */
   readonly writeRecord?: WriteRecord
   readonly onOutput?: (text: string) => void
   /** Tasks that are due later than this are left queued. */
@@ -80,7 +81,9 @@ async function runScoped(runtime: Runtime, given: RunOptions): Promise<RunReport
   const options = { ...given, extractors: await activeExtractors(runtime, given.extractors) }
   await announceExtractors(runtime, options.extractors)
   const crawlId = options.seeds === undefined ? options.crawlId : (options.crawlId ?? uuidV7(runtime.clock))
-  const output = await RecordOutput.start(runtime, recordTopics(runtime, options.extractors), crawlId, options.writeRecord)
+  // Who goes on with a crawl wants its records, not those that the process before had left to give.
+  const from = (await goesOn(runtime, options.crawlId)) ? 'earliest' : 'latest'
+  const output = await RecordOutput.start(runtime, recordTopics(runtime, options.extractors), crawlId, options.writeRecord, from)
   const stages = new StageGroup()
   stages.watch(runtime.failed)
   const ended = { waiting: [] as readonly DelayedTask[], interrupted: false }
@@ -104,6 +107,12 @@ async function runScoped(runtime: Runtime, given: RunOptions): Promise<RunReport
   const records = await output.finish()
   const ledger = await audit(runtime, crawlId === undefined ? {} : { crawlId })
   return { crawlId, audit: ledger, records, ...produced, ...ended, elapsedMs: runtime.clock.mono() - startedMono }
+}
+
+async function goesOn(runtime: Runtime, crawlId: string | undefined): Promise<boolean> {
+  if (crawlId === undefined) return false
+  const state = await runtime.state()
+  return (await state.crawlCounts(crawlId)).accepted > 0
 }
 
 /** On our own broker the topics are made; on a given one that is the operator's decision. */

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
@@ -37,6 +39,40 @@ describe('the next run after kill -9', () => {
       expect(new Set(site.requests.map(({ path }) => path)).size).toBeGreaterThanOrEqual(40)
     } finally {
       await deployment.run(['down'])
+      await deployment.close()
+      await site.stop()
+    }
+  })
+})
+
+describe('the same line after Ctrl-C', () => {
+  it('writes all records of the crawl, each once', { timeout: 90_000 }, async () => {
+    const site = new LinkedSite({ hosts: 1, pagesPerHost: 30, latencyMs: () => 5 })
+    await site.start()
+    const deployment = await Deployment.open({
+      embedded: true,
+      set: ['politeness.default.ratePerSecond=10', `crawl.maxDepth=${site.depth}`],
+    })
+    try {
+      deployment.file('page.yaml', 'name: page\nversion: 1\nfields: { title: title }\n')
+      const line = ['run', ...site.seeds(), '--crawl', 'c', '--extractor', 'page.yaml', '--out', 'records.ndjson']
+      const written = (): { url: string }[] => {
+        const text = readFileSync(join(deployment.folder, 'records.ndjson'), 'utf8')
+        return text.split('\n').flatMap((record) => (record === '' ? [] : [JSON.parse(record) as { url: string }]))
+      }
+      const stopped = deployment.start(line)
+      await eventually(() => site.requests.length > 10, { timeoutMs: 40_000 })
+      stopped.child.kill('SIGINT')
+      expect((await stopped.done).code).toBe(130)
+      const before = written().map(({ url }) => url)
+      expect(before.length).toBeGreaterThan(0)
+      const result = await deployment.run(line)
+      expect(result.code, result.stderr).toBe(0)
+      const urls = written().map(({ url }) => url)
+      expect(urls.length).toBeGreaterThan(before.length)
+      expect(new Set(urls).size).toBe(urls.length)
+      expect(urls).toEqual(expect.arrayContaining(before))
+    } finally {
       await deployment.close()
       await site.stop()
     }

@@ -23,7 +23,10 @@ export const runCommand: CommandDefinition = (contextOf) =>
     .option('--extractor <file>', 'extractor file; may be repeated', collect, [])
     .option('--depth <n>', 'follow links this deep')
     .option('--limit <n>', 'fetch at most this many pages')
-    .option('--out <file>', 'one record a line; - for standard output')
+    .option(
+      '--out <file>',
+      'one record a line, of a crawl that goes on all of them; without URLs and --crawl what comes is appended; - for standard output',
+    )
     .option('--crawl <id>', 'name of the crawl; a new one each time where not given')
     .option('--max-wait <duration>', 'leave tasks queued that are due later than this', '10m')
     .option('--drain-timeout <duration>', 'how long the first Ctrl-C may take', '30s')
