@@ -8,8 +8,8 @@ import type { Runtime } from './runtime.ts'
 export type WriteRecord = (record: unknown) => Promise<void>
 
 /**
- * Follows the topics of records from where they end now, or from their beginning where a crawl goes on, and hands over the records of one crawl as they are committed. `finish`
- * reads to what is then the end; the count is exact.
+ * Follows the topics of records from where they end now, or from their beginning where a crawl goes on, and hands over the records of
+ * one crawl as they are committed. `finish` reads to what is then the end; the count is exact.
  */
 export class RecordOutput {
   readonly #runtime: Runtime

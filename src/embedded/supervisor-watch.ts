@@ -10,6 +10,8 @@ import { tryLock } from './file-lock.ts'
 import { spawnSupervisor } from './supervisor-process.ts'
 
 const LOOK_MS = 1000
+/** Looks in a row that find no note and nobody who starts the broker, until it is taken for lost. */
+const LOST_LOOKS = 5
 const NOTED_MS = 15_000
 const POLL_MS = 25
 
@@ -30,7 +32,7 @@ export class SupervisorWatch {
   #disarm: () => void = () => undefined
   #looking: Promise<void> = Promise.resolve()
   #released = false
-  /** Looks in a row that found nobody at work; a command that starts the broker takes the note away for a moment. */
+  /** Looks in a row that found no note of a broker; a command that starts one takes it away first, and holds the lock meanwhile. */
   #missing = 0
   #fail: (error: MillraceError) => void = () => undefined
   /** Rejects when the broker has ended and nobody starts it again: KAFKA_LOST with the reason. Never resolves. */
@@ -68,20 +70,19 @@ export class SupervisorWatch {
     const file = readProcessFile(this.#folder)
     // A note that is broken or of another host is for the next command to judge.
     if (file === 'broken' || (file !== undefined && !isLocal(file.supervisor))) return
-    if (file === undefined) {
-      this.#missing += 1
-      if (this.#missing === 3 && existsSync(this.#folder.path)) this.#tellEnd()
+    this.#missing = file === undefined ? this.#missing + 1 : 0
+    if (file === undefined ? this.#missing !== LOST_LOOKS : isAlive(file.supervisor)) return
+    if (!existsSync(this.#folder.path)) return
+    const attempt = tryLock(this.#folder.path, START_LOCK, this.#options.owner)
+    if (attempt.kind === 'refused') {
+      // Whoever holds it starts the broker, or finds the same.
+      this.#missing = 0
       return
     }
-    this.#missing = 0
-    if (isAlive(file.supervisor)) return
-    const attempt = tryLock(this.#folder.path, START_LOCK, this.#options.owner)
-    // Whoever holds it finds the same.
-    if (attempt.kind === 'refused') return
     try {
       const now = readProcessFile(this.#folder)
-      if (now === undefined || now === 'broken' || isAlive(now.supervisor)) return
-      await this.#startAnother(now.supervisor)
+      if (now === undefined && file === undefined) this.#tellEnd()
+      else if (now !== undefined && now !== 'broken' && !isAlive(now.supervisor)) await this.#startAnother(now.supervisor)
     } finally {
       attempt.lock.release()
     }

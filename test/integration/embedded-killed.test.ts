@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { brokerFolder, readClusterFile, readProcessFile } from '../../src/embedded/broker-folder.ts'
+import { brokerFolder, readClusterFile, readProcessFile, START_LOCK } from '../../src/embedded/broker-folder.ts'
 import { acquireBroker } from '../../src/embedded/embedded-broker.ts'
+import { tryLock } from '../../src/embedded/file-lock.ts'
 import { brokerMark } from '../../src/embedded/launch-spec.ts'
-import { systemClock } from '../../src/kernel/clock.ts'
+import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import { findProcess, isAlive } from '../../src/machine/process-identity.ts'
 import { brokerOptions, RecordingObserver } from '../support/embedded.ts'
 import { eventually } from '../support/eventually.ts'
@@ -119,6 +120,32 @@ describe('kill -9 of the supervisor of a broker that is used', () => {
     expect(observer.names()).toContain('BrokerLost')
     expect(isAlive(before.broker)).toBe(false)
     expect(noted()).toBeUndefined()
+    await broker.release()
+  })
+})
+
+describe('a broker that another command starts', () => {
+  it('is not lost, however long that takes', async () => {
+    let looks = 0
+    const clock: Clock = {
+      ...systemClock,
+      timer: (ms, run, options) => {
+        looks += 1
+        return systemClock.timer(Math.min(ms, 50), run, options)
+      },
+    }
+    const broker = await acquireBroker({ ...brokerOptions(dataDir, observer), clock })
+    const before = noted()
+    if (before === undefined) throw new Error('no broker is noted')
+    const starting = tryLock(brokerFolder(dataDir).path, START_LOCK, 'a start that takes long')
+    if (starting.kind === 'refused') throw new Error('somebody else holds the lock')
+    process.kill(before.supervisor.pid, 'SIGTERM')
+    await eventually(() => noted() === undefined, { timeoutMs: 20_000, what: 'the note to be gone' })
+    const seen = looks
+    await eventually(() => looks > seen + 20, { what: 'many looks' })
+    expect(observer.names()).not.toContain('BrokerLost')
+    starting.lock.release()
+    await expect(broker.lost).rejects.toMatchObject({ code: 'KAFKA_LOST' })
     await broker.release()
   })
 })
