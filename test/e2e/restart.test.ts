@@ -72,6 +72,10 @@ describe('the same line after Ctrl-C', () => {
       expect(urls.length).toBeGreaterThan(before.length)
       expect(new Set(urls).size).toBe(urls.length)
       expect(urls).toEqual(expect.arrayContaining(before))
+      // Without URLs and a crawl what is queued is worked off: what was written stays.
+      const rest = await deployment.run(['run', '--extractor', 'page.yaml', '--out', 'records.ndjson'])
+      expect(rest.code, rest.stderr).toBe(0)
+      expect(written().map(({ url }) => url)).toEqual(urls)
     } finally {
       await deployment.close()
       await site.stop()
