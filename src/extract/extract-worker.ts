@@ -219,10 +219,7 @@ export class ExtractWorker extends BaseService {
         session: admin.session,
       }),
       readControl: () => control.readToEnd(),
-      logBounds: async () => {
-        const [low, end] = await Promise.all([admin.earliestOffsets(topic), admin.endOffsets(topic, 'read_uncommitted')])
-        return { low: low.get(assigned.partition) ?? 0n, end: end.get(assigned.partition) ?? 0n }
-      },
+      logBounds: () => admin.logBounds({ topic, partition: assigned.partition }),
       // A partition that went away and came back has a new extractor, which the old one must not move.
       readFrom: (offset) => {
         if (!this.#loop.isCurrent(assigned)) return

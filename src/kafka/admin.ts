@@ -101,6 +101,10 @@ export class KafkaAdmin {
     return this.#offsets.end(topic, isolation)
   }
 
+  logBounds(at: TopicPartition): Promise<{ readonly low: bigint; readonly end: bigint }> {
+    return this.#offsets.bounds(at)
+  }
+
   offsetsForTime(topic: string, epochMs: number): Promise<Map<number, bigint>> {
     return this.#offsets.forTime(topic, epochMs)
   }

@@ -15,6 +15,8 @@ export interface ClusterSessionOptions {
   readonly random?: () => number
 }
 
+/** The first may be that of another caller, which was asked too early. */
+const MOST_REFRESHES = 3
 const BACKOFF = { firstMs: 50, maxMs: 1_000 } as const
 
 /** Answers of a broker that another broker, or the same one a moment later, gives better. */
@@ -149,12 +151,11 @@ function judge(error: unknown): Verdict {
 }
 
 /**
- * Partitions of topics, from fresh enough metadata. Shape: one entry per topic, numbers ascending.
+ * Partitions of topics, from fresh enough metadata. Shape: one entry per topic, at least one number each, ascending.
  * Errors: rejects with UNKNOWN_TOPIC_OR_PARTITION, which a session turns into KAFKA_TOPIC_MISSING.
  */
 export async function partitionsOf(cluster: Cluster, topics: readonly string[]): Promise<Map<string, number[]>> {
-  await cluster.addMultipleTargetTopics(topics)
-  await cluster.refreshMetadataIfNecessary()
+  await learn(cluster, topics)
   return new Map(
     topics.map((topic) => [
       topic,
@@ -166,14 +167,30 @@ export async function partitionsOf(cluster: Cluster, topics: readonly string[]):
   )
 }
 
+/**
+ * Metadata of all of these topics. kafkajs lets a call join a refresh that is under way, and that one may have been asked before these
+ * topics were wanted: a topic that exists would then seem to have no partition at all, and its log to end at 0. One that begins later has
+ * them.
+ */
+async function learn(cluster: Cluster, topics: readonly string[]): Promise<void> {
+  await cluster.addMultipleTargetTopics(topics)
+  await cluster.refreshMetadataIfNecessary()
+  const unknown = (): string[] => topics.filter((topic) => cluster.findTopicPartitionMetadata(topic).length === 0)
+  for (let refreshes = 0; unknown().length > 0; refreshes += 1) {
+    if (refreshes === MOST_REFRESHES) {
+      const [topic] = unknown()
+      throw new MillraceError('KAFKA_REQUEST_FAILED', `the brokers give no partition of topic ${topic}`, { context: { topic } })
+    }
+    await cluster.refreshMetadata()
+  }
+}
+
 /** Partitions with the broker that leads them. Shape: every given partition exactly once. */
 export async function byLeader<P extends { readonly topic: string; readonly partition: number }>(
   cluster: Cluster,
   partitions: readonly P[],
 ): Promise<{ broker: ClusterBroker; partitions: P[] }[]> {
-  const topics = [...new Set(partitions.map(({ topic }) => topic))]
-  await cluster.addMultipleTargetTopics(topics)
-  await cluster.refreshMetadataIfNecessary()
+  await learn(cluster, [...new Set(partitions.map(({ topic }) => topic))])
   const byNode = new Map<string, P[]>()
   for (const entry of partitions) {
     const [nodeId] = Object.keys(cluster.findLeaderForPartitions(entry.topic, [entry.partition]))

@@ -1,7 +1,7 @@
-import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
+import type { TopicPartition } from '../kernel/brand.ts'
 import type { Cluster } from './cluster.ts'
-import { fetchCommitted } from './group-admin.ts'
-import { EARLIEST, LATEST, listOffsets } from './offsets.ts'
+import { committedAt, fetchCommitted } from './group-admin.ts'
+import { EARLIEST, LATEST, listOffsets, offsetAt } from './offsets.ts'
 
 /** Where a group stands in a partition, and where the log begins and ends. */
 export interface GroupPosition extends TopicPartition {
@@ -25,17 +25,12 @@ export async function readGroupPositions(
 ): Promise<GroupPosition[]> {
   const [committed, low, high] = await Promise.all([
     fetchCommitted(cluster, groupId, partitions),
-    offsetsById(cluster, partitions, EARLIEST),
-    offsetsById(cluster, partitions, LATEST),
+    listOffsets(cluster, partitions, EARLIEST, 'read_uncommitted'),
+    listOffsets(cluster, partitions, LATEST, 'read_uncommitted'),
   ])
   return partitions.map(({ topic, partition }) => {
-    const id = partitionId(topic, partition)
-    const { offset, metadata } = committed.get(id) ?? { offset: undefined, metadata: '' }
-    return { topic, partition, committed: offset, metadata, low: low.get(id) ?? 0n, high: high.get(id) ?? 0n }
+    const at = { topic, partition }
+    const { offset, metadata } = committedAt(committed, at)
+    return { ...at, committed: offset, metadata, low: offsetAt(low, at), high: offsetAt(high, at) }
   })
-}
-
-async function offsetsById(cluster: Cluster, partitions: readonly TopicPartition[], timestamp: string): Promise<Map<PartitionId, bigint>> {
-  const found = await listOffsets(cluster, partitions, timestamp, 'read_uncommitted')
-  return new Map(found.map(({ topic, partition, offset }) => [partitionId(topic, partition), offset]))
 }

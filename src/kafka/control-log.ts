@@ -7,7 +7,7 @@ import type { KafkaClient } from './client.ts'
 import { ClusterSession } from './cluster-session.ts'
 import { readLog } from './log-reader.ts'
 import type { KafkaMessage } from './message.ts'
-import { listOffsets } from './offsets.ts'
+import { LATEST, listOffsets, offsetAt } from './offsets.ts'
 import type { MessageProducer } from './producer.ts'
 
 export interface ControlLogOptions {
@@ -102,10 +102,10 @@ export class ControlLog extends BaseService {
    */
   async readToEnd(): Promise<void> {
     const { topic } = this.#options
-    const [end] = await this.#session.run('reading the end of the control log', (cluster) =>
-      listOffsets(cluster, [{ topic, partition: PARTITION }], '-1', 'read_committed'),
+    const at = { topic, partition: PARTITION }
+    const offset = await this.#session.run('reading the end of the control log', async (cluster) =>
+      offsetAt(await listOffsets(cluster, [at], LATEST, 'read_committed'), at),
     )
-    const offset = end?.offset ?? 0n
     if (this.#position >= offset) return
     if (this.state !== 'running' && this.state !== 'starting') throw this.#ended()
     await new Promise<void>((resolve, reject) => this.#waiting.add({ offset, resolve, reject }))

@@ -150,6 +150,8 @@ export class GroupAdmin {
 /**
  * Committed offsets of partitions, as they are after any transaction of theirs has ended.
  * Shape: one entry per partition given; a negative offset (some clients store -2 and -1) counts as none.
+ * Errors: what kafkajs throws; KAFKA_REQUEST_FAILED where a broker leaves a partition out, since whoever took that for nothing committed
+ * would begin again.
  */
 export async function fetchCommitted(
   cluster: Cluster,
@@ -169,7 +171,17 @@ export async function fetchCommitted(
       )
     }
   }
+  for (const asked of partitions) committedAt(found, asked)
   return found
+}
+
+/** What is committed for one partition. Errors: KAFKA_REQUEST_FAILED where it was left out. */
+export function committedAt(committed: ReadonlyMap<PartitionId, CommittedOffset>, { topic, partition }: TopicPartition): CommittedOffset {
+  const found = committed.get(partitionId(topic, partition))
+  if (found !== undefined) return found
+  throw new MillraceError('KAFKA_REQUEST_FAILED', `the brokers gave no committed offset of ${topic}/${partition}`, {
+    context: { topic, partition },
+  })
 }
 
 function groupActive(groupId: string, verb: string, cause: unknown): MillraceError {

@@ -8,7 +8,7 @@ import { kafkajsFailure } from './failure.ts'
 import { PartitionCursor } from './log-cursor.ts'
 import { type FetchedLog, fetchLog } from './log-fetch.ts'
 import type { KafkaMessage } from './message.ts'
-import { type Isolation, listOffsets } from './offsets.ts'
+import { EARLIEST, type Isolation, LATEST, listOffsets, offsetAt } from './offsets.ts'
 
 /** Where reading a partition begins. `end` is the end at the start: only what comes later. */
 export type LogStart = 'earliest' | 'end' | bigint
@@ -116,11 +116,11 @@ class Reading {
     const bounds = await this.#session.run(`reading the bounds of ${[...this.#options.from.keys()].join(', ')}`, async (cluster) => {
       const wanted = this.#wanted(await partitionsOf(cluster, [...this.#options.from.keys()]))
       const [low, end, high] = await Promise.all([
-        listOffsets(cluster, wanted, '-2', 'read_uncommitted'),
-        listOffsets(cluster, wanted, '-1', this.#isolation),
-        listOffsets(cluster, wanted, '-1', 'read_uncommitted'),
+        listOffsets(cluster, wanted, EARLIEST, 'read_uncommitted'),
+        listOffsets(cluster, wanted, LATEST, this.#isolation),
+        listOffsets(cluster, wanted, LATEST, 'read_uncommitted'),
       ])
-      return wanted.map((entry) => ({ ...entry, low: offsetOf(low, entry), end: offsetOf(end, entry), high: offsetOf(high, entry) }))
+      return wanted.map((entry) => ({ ...entry, low: offsetAt(low, entry), end: offsetAt(end, entry), high: offsetAt(high, entry) }))
     })
     for (const { topic, partition, start, low, end, high } of bounds) {
       const cursor = new PartitionCursor({
@@ -193,10 +193,10 @@ class Reading {
   async #outOfRange(cursors: readonly PartitionCursor[], at: TopicPartition): Promise<Iterable<LogEvent>> {
     const cursor = cursors.find(({ topic, partition }) => topic === at.topic && partition === at.partition)
     if (cursor === undefined) throw new MillraceError('INTERNAL', 'an offset out of range in a partition that was not asked for')
-    const [low] = await this.#session.run(`reading the first offset of ${at.topic}/${at.partition}`, (cluster) =>
-      listOffsets(cluster, [cursor], '-2', 'read_uncommitted'),
+    const low = await this.#session.run(`reading the first offset of ${at.topic}/${at.partition}`, async (cluster) =>
+      offsetAt(await listOffsets(cluster, [cursor], EARLIEST, 'read_uncommitted'), at),
     )
-    return [cursor.moveTo(low?.offset ?? 0n), ...cursor.reached()]
+    return [cursor.moveTo(low), ...cursor.reached()]
   }
 
   #wanted(known: ReadonlyMap<string, readonly number[]>): (TopicPartition & { start: LogStart })[] {
@@ -221,10 +221,6 @@ function outOfRange(error: unknown): OutOfRange {
   if (kafkajsFailure(error).type !== 'OFFSET_OUT_OF_RANGE') throw error
   const { topic, partition } = error as TopicPartition
   return { outOfRange: { topic, partition } }
-}
-
-function offsetOf(offsets: readonly (TopicPartition & { offset: bigint })[], at: TopicPartition): bigint {
-  return offsets.find(({ topic, partition }) => topic === at.topic && partition === at.partition)?.offset ?? 0n
 }
 
 /** A fetch may wait at the broker; whoever aborts does not. */

@@ -1,4 +1,5 @@
 import type { TopicPartition } from '../kernel/brand.ts'
+import { MillraceError } from '../kernel/errors.ts'
 import type { AdminBroker } from './admin-broker.ts'
 import type { Cluster } from './cluster.ts'
 import { byLeader, byTopic, type ClusterSession, partitionsOf } from './cluster-session.ts'
@@ -38,6 +39,14 @@ export class LogOffsets {
     return this.#ofTopic(topic, LATEST, isolation)
   }
 
+  /** First offset of one log that is still there, and the end behind its last message. */
+  bounds(at: TopicPartition): Promise<{ readonly low: bigint; readonly end: bigint }> {
+    return this.#session.run(`reading the bounds of ${at.topic}/${at.partition}`, async (cluster) => {
+      const [low, end] = await Promise.all([EARLIEST, LATEST].map((which) => listOffsets(cluster, [at], which, 'read_uncommitted')))
+      return { low: offsetAt(low ?? [], at), end: offsetAt(end ?? [], at) }
+    })
+  }
+
   /** First offset with a timestamp of `epochMs` or later, by partition; the end where there is none. */
   async forTime(topic: string, epochMs: number): Promise<Map<number, bigint>> {
     // The end first: what is written in between then counts as later.
@@ -75,7 +84,11 @@ export class LogOffsets {
   }
 }
 
-/** One ListOffsets to each leader. Shape: one entry per partition given, ascending by partition; -1 where no message is that late. */
+/**
+ * One ListOffsets to each leader. Shape: one entry per partition given, ascending by partition; -1 where no message is that late.
+ * Errors: what kafkajs throws; KAFKA_REQUEST_FAILED where a broker leaves a partition out, since whoever took that for 0 would begin
+ * its log again.
+ */
 export async function listOffsets(
   cluster: Cluster,
   partitions: readonly TopicPartition[],
@@ -92,13 +105,22 @@ export async function listOffsets(
       }),
     ),
   )
-  return answers
+  const found = answers
     .flatMap(({ responses }) =>
-      responses.flatMap(({ topic, partitions: found }) =>
-        found.map(({ partition, offset }) => ({ topic, partition, offset: BigInt(offset) })),
+      responses.flatMap((answer) =>
+        answer.partitions.map(({ partition, offset }) => ({ topic: answer.topic, partition, offset: BigInt(offset) })),
       ),
     )
     .sort((a, b) => a.partition - b.partition)
+  for (const asked of partitions) offsetAt(found, asked)
+  return found
+}
+
+/** The offset of one partition. Errors: KAFKA_REQUEST_FAILED where it was left out. */
+export function offsetAt(offsets: readonly (TopicPartition & { offset: bigint })[], { topic, partition }: TopicPartition): bigint {
+  const found = offsets.find((entry) => entry.topic === topic && entry.partition === partition)
+  if (found !== undefined) return found.offset
+  throw new MillraceError('KAFKA_REQUEST_FAILED', `the brokers gave no offset of ${topic}/${partition}`, { context: { topic, partition } })
 }
 
 function atMost(offset: bigint, limit: bigint | undefined): bigint {

@@ -1,6 +1,5 @@
 import type { Offsets, Producer, Transaction } from 'kafkajs'
 import { backoffMs } from '../kernel/backoff.ts'
-import { partitionId } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -8,7 +7,7 @@ import { type KafkaClient, METADATA_MAX_AGE_MS } from './client.ts'
 import { ClusterSession } from './cluster-session.ts'
 import { kafkajsFailure } from './failure.ts'
 import { TRANSACTION_TIMEOUT_MS } from './fence-transactions.ts'
-import { fetchCommitted } from './group-admin.ts'
+import { committedAt, fetchCommitted } from './group-admin.ts'
 import type { OutgoingMessage } from './message.ts'
 import { checkMessage, piecesOf, toKafkajs, unansweredPartitions } from './outgoing.ts'
 import { explicitPartition } from './producer-connection.ts'
@@ -162,7 +161,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     const committed = await this.#session.run(`reading the committed offset of ${topic}/${partition} in group ${groupId}`, (cluster) =>
       fetchCommitted(cluster, groupId, [{ topic, partition }]),
     )
-    return committed.get(partitionId(topic, partition)) ?? { offset: undefined, metadata: '' }
+    return committedAt(committed, { topic, partition })
   }
 
   #createProducer(): Producer {

@@ -159,7 +159,7 @@ describe('a replay in place on a live group', () => {
 
   it('survives kill -9 of its worker: each page once, then live work', { timeout: 120_000 }, async () => {
     const worker = await liveGroup()
-    const begun = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'k', '--rate', '8')
+    const begun = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'k', '--rate', '4')
     expect(begun.state).toBe('open')
     await eventually(async () => ((await written()).get('k')?.length ?? 0) >= 8, {
       what: 'a part of the replay',
@@ -172,14 +172,14 @@ describe('a replay in place on a live group', () => {
     const half = (await written()).get('k') ?? []
     expect(half.length).toBeLessThan(PAGES)
     await deployment.read((runtime) => storePages(runtime, range(5, PAGES)))
-    await extract('book2.yaml')
+    const next = await extract('book2.yaml')
     await eventually(async () => (await replay('status', 'k')).state === 'done', {
       what: 'the end of the replay',
       timeoutMs: 60_000,
       everyMs: 500,
     })
     await caughtUp(deployment)
-    expect(await written()).toEqual(
+    expect(await written(), next.stderr()).toEqual(
       new Map([
         ['k', keys(PAGES)],
         [null, keys(5, PAGES)],

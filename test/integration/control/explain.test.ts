@@ -137,11 +137,15 @@ describe('explain, beside workers', () => {
     await startWorkers()
     const underWay = await until('/held/first.html', 'under-way')
     expect(underWay.inWorkers).toMatchObject([{ state: 'turn', pid: process.pid, site: underWay.site.key }])
-    const behind = await eventually(async () => {
-      const report = await ask('/behind/the/first.html')
-      return report.inWorkers.length > 0 && report
-    })
-    expect(behind).toMatchObject({ state: 'waiting', waitsFor: 'concurrency', workers: { fetch: 1, answered: 1 } })
+    // For the gap after the start of the first one it waits for the rate; from then on for its end.
+    const behind = await eventually(
+      async () => {
+        const report = await ask('/behind/the/first.html')
+        return report.waitsFor === 'concurrency' && report
+      },
+      { timeoutMs: 30_000, everyMs: 100, what: 'the second one to wait for the first' },
+    )
+    expect(behind).toMatchObject({ state: 'waiting', workers: { fetch: 1, answered: 1 } })
     const delayed = await until('/later/than/now.html', 'delayed')
     expect(delayed).toMatchObject({
       waitsFor: 'due-time',
