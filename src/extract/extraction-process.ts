@@ -140,8 +140,8 @@ export class ExtractionProcess {
         // A runner that can't even begin is no matter of one page: the next process will tell.
         else this.kill({ reason: 'crash', detail: message.kind === 'unusable' ? message.message : `it answered ${message.kind}` })
       }
-      // A process that ends before it has the page was ended by something that came earlier.
-      this.#onEnd = (end) => finish(end.reason === 'crash' && !begun ? { ...end, reason: 'outside' } : end)
+      // A process that ends, or is ended, before it has the page was busy with something that came earlier.
+      this.#onEnd = (end) => finish(begun ? end : { reason: 'outside', detail: detailOf(end) })
       if (this.#end !== undefined) {
         this.#onEnd(this.#end)
         return
@@ -195,6 +195,11 @@ export class ExtractionProcess {
     // A channel that is closed already: the end of the process says so to whoever waits.
     this.#child.send(message, () => undefined)
   }
+}
+
+/** What ended a process before it had the page. */
+function detailOf(end: ProcessEnd): string {
+  return 'detail' in end ? end.detail : `it was ended (${end.reason}) for what an earlier page had left behind`
 }
 
 function unusable(answer: FromProcess): MillraceError {

@@ -172,6 +172,15 @@ describe('extraction in processes', () => {
     expect(new Set(seen.map(({ fields }) => fields.reason))).toEqual(new Set(seen.length === 0 ? [] : ['outside']))
   })
 
+  it('does not blame a page for an earlier one whose promises never end', async () => {
+    const bodies = { loop: 'const again = (): any => Promise.resolve().then(again); again()' }
+    const path = file('promises.ts', moduleText('promises', bodies))
+    const { host, seen } = await hostOf([title, await loadExtractor(path, envelopeText)], { pageTimeoutMs: 1_000 })
+    expect(await outcomes(host, '<h1>loop', ['promises'])).toEqual(['promises: 1 records'])
+    expect(await outcomes(host, '<h1>T', ['title'])).toEqual(['title: 1 records'])
+    expect(seen).toMatchObject([{ event: 'ThreadReplaced', fields: { reason: 'outside', extractors: 'title' } }])
+  })
+
   it('works pages side by side in several processes, all of them', async () => {
     const { host } = await hostOf([title], { threads: 2 })
     const results = await Promise.all(Array.from({ length: 40 }, (_, index) => host.extract(job(`<h1>T${index}</h1>`, ['title']))))
