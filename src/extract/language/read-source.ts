@@ -6,7 +6,8 @@ import type { ConditionDefinition, SourceDefinition } from './definition.ts'
 import { type DefinitionDocument, type Path, shown } from './definition-document.ts'
 import { CONDITION_SHAPE, type FieldShape, PLACE_SHAPE, SOURCE_SHAPE, type SourceShape } from './definition-shape.ts'
 import { checkPattern, readTransforms } from './read-transform.ts'
-import { compileSelector, selectorDoubt } from './selector.ts'
+import { compileSelector } from './selector.ts'
+import { selectorDoubt } from './selector-check.ts'
 import { parseShortForm } from './short-form.ts'
 
 /** Where a field stands: in the page, within the node of structured data that the field around it found, or in a row of its table. */

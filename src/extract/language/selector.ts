@@ -2,6 +2,7 @@ import { type CheerioAPI, load } from 'cheerio'
 import { _compileUnsafe, selectAll, selectOne } from 'css-select'
 import { type AnyNode, type Document, Element } from 'domhandler'
 import { errorText } from '../../kernel/errors.ts'
+import { checkSelector } from './selector-check.ts'
 
 /** Where a selector looks: in the whole page, or in one element of it. */
 export type Scope = Document | Element
@@ -23,19 +24,13 @@ const POSITIONAL = /:(first|last|eq|nth|gt|lt|even|odd)(?![\w-])/
 /** Errors: thrown as the parser words them; the reader of the file adds the position. */
 export function compileSelector(text: string): Selector {
   if (text.trim() === '') throw new Error('the selector is empty')
+  checkSelector(text)
   try {
     return compiled(text)
   } catch (error) {
     if (!POSITIONAL.test(text)) throw error
     return positional(text, error)
   }
-}
-
-/** Why a selector that compiles will probably match nothing; undefined: nothing is seen. */
-export function selectorDoubt(text: string): string | undefined {
-  const match = /(^|[\s,])([^\s,>+~]+)\s*>\s*tr(?![\w-])/.exec(text)
-  if (match === null || /^(tbody|thead|tfoot)/i.test(match[2] ?? '')) return undefined
-  return `${JSON.stringify(text)}: a parser puts <tr> into <tbody>, so ${JSON.stringify(`${match[2]} > tr`)} matches only where ${match[2]} is a tbody; write ${JSON.stringify(`${match[2]} tr`)}`
 }
 
 function compiled(text: string): Selector {

@@ -1,5 +1,6 @@
 import { errorText } from '../../kernel/errors.ts'
 import { isNode, type JsonNode, type JsonValue } from './json-node.ts'
+import { repairedJson, withoutEntities } from './json-repair.ts'
 
 /** JSON-LD of a page and what was wrong with it. */
 export interface JsonLd {
@@ -26,27 +27,28 @@ export function parseJsonLd(scripts: readonly string[]): JsonLd {
   scripts.forEach((text, block) => {
     const parsed = parseBlock(text)
     if (parsed.note !== undefined) notes.push({ block, ...parsed.note })
-    collect(parsed.value, nodes)
+    for (const value of parsed.values) collect(value, nodes)
   })
   return { nodes, notes }
 }
 
 interface ParsedBlock {
-  readonly value: JsonValue
+  readonly values: readonly JsonValue[]
   readonly note?: Omit<JsonLdNote, 'block'>
 }
 
 /** As it stands first; repaired only when that fails, so that nothing valid is ever changed. */
 function parseBlock(text: string): ParsedBlock {
-  if (text.trim() === '') return { value: null }
+  if (text.trim() === '') return { values: [] }
   try {
-    return { value: parseJson(text) }
+    return { values: [parseJson(text)] }
   } catch (strict) {
     const detail = errorText(strict)
     try {
-      return { value: parseJson(repaired(text)), note: { kind: 'repaired', detail } }
+      const values = (repairedJson(withoutEntities(text) ?? text) ?? []).map(parseJson)
+      return values.length === 0 ? { values, note: { kind: 'broken', detail } } : { values, note: { kind: 'repaired', detail } }
     } catch {
-      return { value: null, note: { kind: 'broken', detail } }
+      return { values: [], note: { kind: 'broken', detail } }
     }
   }
 }
@@ -65,41 +67,6 @@ function withLongNumbersAsText(text: string): string {
 
 const STRING = '"[^"\\\\]*(?:\\\\[^][^"\\\\]*)*"'
 const STRING_OR_NUMBER = new RegExp(`${STRING}|-?\\d[\\d.eE+-]*`, 'g')
-const STRING_OR_LAST_COMMA = new RegExp(`(${STRING})|,(?=\\s*[}\\]])`, 'g')
-
-/** Wrappers around the JSON, what stands behind it, commas before a closing bracket, line breaks and tabs within strings. */
-function repaired(text: string): string {
-  const opened = text
-    .replace(/^\uFEFF/, '')
-    .trim()
-    .replace(/^(?:\/\/|\/\*)?\s*(?:<!\[CDATA\[|<!--)\s*(?:\*\/)?/, '')
-  const bare = withoutEnd(withoutClosing(opened), ';,')
-  // Strings are passed over whole, so that a comma or a line break is judged by where it stands.
-  return bare.replace(STRING_OR_LAST_COMMA, (_part, string: string | undefined) =>
-    string === undefined ? '' : string.replace(CONTROL, escaped),
-  )
-}
-
-/** Without `]]>` or `-->` at the end, in a comment or not. Patterns that end in `$` would try again at every white space of a page. */
-function withoutClosing(text: string): string {
-  const inner = (text.endsWith('*/') ? text.slice(0, -2) : text).trimEnd()
-  if (!inner.endsWith(']]>') && !inner.endsWith('-->')) return text
-  const before = inner.slice(0, -3).trimEnd()
-  return before.endsWith('//') || before.endsWith('/*') ? before.slice(0, -2) : before
-}
-
-function withoutEnd(text: string, characters: string): string {
-  let end = text.length
-  while (end > 0 && (characters.includes(text[end - 1] ?? '') || /\s/.test(text[end - 1] ?? ''))) end -= 1
-  return text.slice(0, end)
-}
-
-/** Characters that JSON allows in a string only as escapes. */
-const CONTROL = new RegExp(`[${String.fromCharCode(0)}-${String.fromCharCode(31)}]`, 'g')
-
-function escaped(character: string): string {
-  return JSON.stringify(character).slice(1, -1)
-}
 
 /** No recursion: a page may nest graphs as deep as it likes. */
 function collect(outer: JsonValue, nodes: JsonNode[]): void {

@@ -100,6 +100,20 @@ describe('the body of a page', () => {
     expect(decoded(BOOK, result)).toMatchObject([{ data: { title: 'Цена' } }])
   })
 
+  it('C106: has its links resolved against the URL that answered, at the first extraction and at each replay', () => {
+    const links = 'name: links\nversion: 1\nfields: { to: { select: "a@href", type: url }, own: { link: canonical } }'
+    const page = testPage('<link rel=canonical href=c><a href="p">', 'http://example.test/old', {
+      finalUrl: 'http://example.test/new/dir/',
+    })
+    const job = testJob(page, ['links'])
+    for (const each of [job, { ...job, replayId: 'r1' }]) {
+      const [result] = run([declarative(links)], each)
+      expect(decoded(links, result)).toMatchObject([
+        { data: { to: 'http://example.test/new/dir/p', own: 'http://example.test/new/dir/c' } },
+      ])
+    }
+  })
+
   it('that is broken fails all extractors, and is never half a record', () => {
     const page = testPage('<h1>T', 'http://a.example.test/', { bodyEncoding: 'gzip' })
     const results = run([declarative(BOOK), declarative(BOOK.replace('name: book', 'name: other'))], testJob(page, ['book', 'other']))

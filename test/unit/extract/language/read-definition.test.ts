@@ -80,17 +80,28 @@ match: { hots: [x] }
     ])
   })
 
-  it.each(['.lg:prose-xl', 'i.My(8)', 'esi:foo', 'p::before', 'a['])(
-    'refuses the selector %s when it is loaded (cheeriojs/cheerio#2282)',
-    (selector) => {
-      expect(problems(`${head}fields:\n  x: { select: '${selector}' }`)).toEqual([
-        expect.stringContaining(`the selector ${JSON.stringify(selector)}`),
-      ])
-      expect(problems(`${head}each: '${selector}'\nfields: { x: h1 }`)).toEqual([expect.stringMatching(/^3:7 /)])
-    },
-  )
+  it.each([
+    '.lg:prose-xl',
+    'i.My(8)',
+    'esi:foo',
+    'p::text b',
+    'p::before',
+    'a[',
+    'a >> b',
+    '.a/2',
+    'p:is(b/2)',
+    '/2',
+    'a >',
+    'p:nth-child(x)',
+    'p:has(',
+  ])('C102: refuses the selector %s when it is loaded', (selector) => {
+    expect(problems(`${head}fields:\n  x: { select: '${selector}' }`)).toEqual([
+      expect.stringContaining(`the selector ${JSON.stringify(selector)}`),
+    ])
+    expect(problems(`${head}each: '${selector}'\nfields: { x: h1 }`)).toEqual([expect.stringMatching(/^3:7 /)])
+  })
 
-  it.each(['.lg\\:prose-xl', 'i.My\\(8\\)', 'esi\\:foo'])('takes the escaped selector %s', (selector) => {
+  it.each(['.lg\\:prose-xl', 'i.My\\(8\\)', 'esi\\:foo', '.w-1\\/2', '.a\\@b'])('C102: takes the escaped selector %s', (selector) => {
     expect(problems(`${head}fields:\n  x: { select: '${selector}' }`)).toEqual([])
   })
 
@@ -129,11 +140,29 @@ fields:
     expect(problems(text)).toEqual([expect.stringMatching(/^5:33 its record has the type name \w+ABC, which that of a\.bC has already/)])
   })
 
-  it('warns of a row that is looked for right below a table (cheeriojs/cheerio#1007)', () => {
-    expect(problems(`${head}fields: { x: '#t > tr' }`)).toEqual([
-      expect.stringMatching(/^3:14 warning "#t > tr": a parser puts <tr> into <tbody>/),
+  it.each([
+    ['#t > tr', /a parser puts <tr> into <tbody>/],
+    ['table>TR td', /a parser puts <tr> into <tbody>/],
+    ['p, .list > tr.odd', /a parser puts <tr> into <tbody>/],
+    ['table > td', /a parser puts <td> into <tr>/],
+    ['p.a > div', /a parser ends <p> before <div>/],
+  ])('C092: warns of the selector %s, which a parser leaves nothing to match', (selector, reason) => {
+    expect(problems(`${head}fields: { x: '${selector}' }`)).toEqual([expect.stringMatching(/^3:14 warning /)])
+    expect(problems(`${head}each: '${selector}'\nfields: { x: ::text }`)).toEqual([expect.stringMatching(reason)])
+  })
+
+  it.each(['tbody > tr', 'table tr', 'thead.a > tr > th', '.row > td', ':scope > tr', '> tr', 'p > span', 'tr > td'])(
+    'C092: does not warn of the selector %s',
+    (selector) => {
+      expect(problems(`${head}fields: { x: '${selector}' }`)).toEqual([])
+    },
+  )
+
+  it('C102: takes ::text as what it is elsewhere for a field, and refuses it where no text is taken', () => {
+    expect(problems(`${head}fields: { x: 'p::text' }`)).toEqual([])
+    expect(problems(`${head}each: 'p::text'\nfields: { x: h1 }`)).toEqual([
+      expect.stringMatching(/^3:7 the selector "p::text" can't be used/),
     ])
-    expect(problems(`${head}fields: { x: 'tbody > tr' }`)).toEqual([])
   })
 
   it('points at what YAML itself can not read', () => {

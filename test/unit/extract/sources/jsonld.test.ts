@@ -15,7 +15,7 @@ const one = (path: string, ...scripts: string[]): unknown => {
 }
 
 describe('JSON-LD blocks', () => {
-  it('are repaired where something stands behind them or before a bracket, and that is noted (scrapinghub/extruct#109)', () => {
+  it('C110: are repaired where something stands behind them or before a bracket, and that is noted', () => {
     const { nodes, notes } = parseJsonLd(['{"@type":"Product","name":"A"};', '{"@type":"B","x":[1,2,],}'])
     expect(nodes).toEqual([
       { '@type': 'Product', name: 'A' },
@@ -27,20 +27,66 @@ describe('JSON-LD blocks', () => {
     ])
   })
 
-  it('lose their CDATA wrapper and keep the slashes of their URLs (scrapinghub/extruct#143)', () => {
+  it('C112: lose their CDATA wrapper and keep the slashes of their URLs', () => {
     const wrapped = '// <![CDATA[\n{"@type":"Organization","url":"https://example.test/"}\n// ]]>'
     expect(parseJsonLd([wrapped]).nodes).toEqual([{ '@type': 'Organization', url: 'https://example.test/' }])
     expect(types('/*<![CDATA[*/{"@type":"A"}/*]]>*/', '<!--{"@type":"B"}-->')).toEqual(['A', 'B'])
   })
 
-  it('that are null, a number, empty or a list give what nodes there are (tox-dev/turbohtml#449)', () => {
+  it('C114: that are null, a number, empty or a list give what nodes there are', () => {
     expect(types('null', '', '3', '[{"@type":"A"},{"@type":"B"}]')).toEqual(['A', 'B'])
   })
 
-  it('do not hide each other, and a broken one is named (scrapinghub/extruct#255)', () => {
+  it('C116: do not hide each other, and a broken one is named', () => {
     const { nodes, notes } = parseJsonLd(['{"@type":"A"}', '{bad}', '{"@type":"B"}'])
     expect(nodes.map((node) => node['@type'])).toEqual(['A', 'B'])
-    expect(notes).toMatchObject([{ block: 1, kind: 'broken' }])
+    expect(notes).toEqual([{ block: 1, kind: 'broken', detail: expect.stringContaining('JSON') as string }])
+  })
+
+  it.each([
+    ['a comma at the end', '{"@type":"A","x":[1,2,],},'],
+    ['two commas', '{"@type":"A",,"x":[1,,2]}'],
+    ['no comma between two properties', '{"@type":"A"\n"x":[1 2]}'],
+    ['a brace too many', '{"@type":"A","x":[1,2]}}'],
+    ['comments', '/* shop */ {"@type":"A", // http://x.test/\n"x":[1,/* , */2]} // end'],
+    ['comments of HTML', '<!-- by a plugin -->\n{"@type":"A",<!-- { -->"x":[1,2]}'],
+    ['a wrapper in comments, as one system writes it', '<!--//--><![CDATA[// ><!--\n{"@type":"A","x":[1,2]}\n//--><!]]>'],
+    ['a wrapper on one line', '//<![CDATA[ {"@type":"A","x":[1,2]} //]]>'],
+    ['white space that JSON does not know', '\ufeff\u00a0{"@type":"A",\u00a0"x":\u200b[1,2]}'],
+    ['entities', '{&quot;@type&quot;:&quot;A&quot;,&#34;x&#34;:[1,2],}'],
+  ])('C110: are repaired where they have %s', (_what, text) => {
+    const { nodes, notes } = parseJsonLd([text])
+    expect(nodes).toEqual([{ '@type': 'A', x: [1, 2] }])
+    expect(notes).toMatchObject([{ block: 0, kind: 'repaired' }])
+  })
+
+  it('C110: may hold several values in a row', () => {
+    const [a, b] = ['{"@type":"A"}', '{"@type":"B"}']
+    expect(types(`${a}${b}`)).toEqual(['A', 'B'])
+    expect(types(`${a},\n[${b}];`)).toEqual(['A', 'B'])
+    expect(types(`${a};{bad}`, b)).toEqual(['B'])
+  })
+
+  it('C110: have nulls where a template had no value, and characters as they are where it escaped them in vain', () => {
+    const read = (text: string): unknown => parseJsonLd([text]).nodes[0]
+    expect(read('{"@type":"A","x":,"y":undefined,"z":NaN,"n":}')).toEqual({ '@type': 'A', x: null, y: null, z: null, n: null })
+    expect(read(String.raw`{"@type":"A","d":"it\'s \- \x41\u0042 \"q\" \\",}`)).toEqual({ '@type': 'A', d: `it's - AB "q" \\` })
+    expect(read('{"@type":"A","d":"a\u0000\u001f\\\nb"}')).toEqual({ '@type': 'A', d: 'a\u0000\u001fb' })
+  })
+
+  it.each([
+    '{"d":"5" TV"}',
+    '{"d":"a',
+    '{"@type":"A","x":[1,2',
+    "{'@type':'A'}",
+    '{"d":"\\q"}',
+    'not found',
+    '<p>{"@type":"A"}</p>',
+    '// nothing',
+  ])('C116: are broken where a repair would be a guess: %s', (text) => {
+    const { nodes, notes } = parseJsonLd([text, '{"@type":"B"}'])
+    expect(nodes).toEqual([{ '@type': 'B' }])
+    expect(notes).toMatchObject([{ block: 0, kind: 'broken' }])
   })
 
   it('never change valid text: commas and semicolons in strings stay', () => {
@@ -48,7 +94,7 @@ describe('JSON-LD blocks', () => {
     expect(parseJsonLd(['{"@type":"A","d":"two\nlines\t!"}']).nodes[0]).toEqual({ '@type': 'A', d: 'two\nlines\t!' })
   })
 
-  it('C196: pollute nothing (salesforce/tough-cookie#282)', () => {
+  it('C196: pollute nothing', () => {
     const { nodes } = parseJsonLd([
       '{"__proto__":{"polluted":1},"constructor":{"prototype":{"p2":1}},"@type":"A"}',
       '{"\\u005f_proto__":{"p3":1},"@type":"B"}',
@@ -83,7 +129,7 @@ describe('JSON-LD blocks', () => {
   })
 
   // Patterns that end in `$` took time by the square of these: minutes.
-  it.each([' ', ';', ',', '\n', '/', '*', ']', '-', '"', '\\'])(
+  it.each([' ', ';', ',', '\n', '/', '*', ']', '-', '"', '\\', '<!--', '/*', '//\n', '{', '&quot;', ':', 'x '])(
     'that are broken by many %j cost no more than reading them',
     (character) => {
       const { nodes, notes } = parseJsonLd([`{bad ${character.repeat(200_000)} x}`, '{"@type":"B"}'])

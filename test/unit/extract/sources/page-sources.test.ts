@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { dataFrom, fieldFrom } from '../../../support/extraction.ts'
 
 describe('microdata', () => {
-  it('gives a property to the nearest item around it (scrapinghub/extruct#105)', () => {
+  it('C122: gives a property to the nearest item around it', () => {
     const html =
       '<div itemscope itemtype="http://schema.org/Product"><span itemprop=name>P</span><div itemprop=brand itemscope itemtype="http://schema.org/Brand"><span itemprop=name>B</span></div><b itemscope><i itemprop=name>X</i></b></div>'
     expect(fieldFrom('{ microdata: Product.name, type: list }', html)).toEqual(['P'])
@@ -55,7 +55,7 @@ describe('meta', () => {
     ])
   })
 
-  it('keeps structured properties with the image before them (pfefferle/wordpress-opengraph#5)', () => {
+  it('C120: keeps structured properties with the image before them', () => {
     const field =
       '{ meta: "og:image", type: list, fields: { url: { meta: "og:image" }, width: { meta: "og:image:width", type: int }, height: { meta: "og:image:height", type: int } } }'
     expect(fieldFrom(field, html)).toEqual([
@@ -78,7 +78,7 @@ describe('structured data as nested records', () => {
     ])
   })
 
-  it('ends a script at its end tag, whatever is in it (Readplace/readplace.com#526)', () => {
+  it('C118: ends a script at its end tag, whatever is in it', () => {
     const html =
       '<script type="application/ld+json">{"d":"a </script><b>x</b>"}</script><script type="application/ld+json">{"@type":"B","n":1}</script>'
     expect(dataFrom('name: t\nversion: 1\nfields:\n  n: { jsonld: B.n, type: int }\n', html)).toEqual([{ n: 1 }])
