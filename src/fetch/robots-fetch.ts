@@ -28,15 +28,29 @@ export interface RobotsFetcherOptions {
 const MAX_HOPS = 5
 /** A site that robots.txt leads to and that is paused is looked at again after this. */
 const PAUSED_MS = 30_000
-/** What a longer chain stands for: the file is unavailable, all is allowed. */
+/** Places in walks that had to stop; the oldest is forgotten first. */
+const MAX_STOPPED = 10_000
+/** A redirect holds for so long before it is asked for again. */
+const STOPPED_MS = 600_000
+/** What a chain stands for that is longer, or leads where nobody may ask: the file is unavailable, all is allowed. */
 const UNAVAILABLE = { kind: 'answer', status: 404, body: Buffer.alloc(0) } as const
+
+/** A walk that waits for a place of the site that it has come to. */
+interface Stopped {
+  readonly target: URL
+  readonly hops: number
+  readonly untilMono: number
+}
 
 /**
  * Asks a site for its robots.txt: on one of its places, so that it counts for the site's concurrency, but not for its rate. Each hop
- * of a redirect takes a place of the site it leads to.
+ * of a redirect takes a place of the site it leads to. Where that has none free the next call goes on there: since nothing paces these
+ * requests, the sites before it would be asked again at each try.
  */
 export class RobotsFetcher {
   readonly #options: RobotsFetcherOptions
+  /** By the URL where the walk began. */
+  readonly #stopped = new Map<string, Stopped>()
 
   constructor(options: RobotsFetcherOptions) {
     this.#options = options
@@ -45,9 +59,16 @@ export class RobotsFetcher {
   /** Errors: the signal's reason; those of the store other than STATE_UNAVAILABLE. */
   async ask(robotsUrl: URL, signal: AbortSignal): Promise<RobotsFetch<RobotsWait>> {
     const { clock } = this.#options
-    let target = robotsUrl
-    for (let hops = 0; hops <= MAX_HOPS; hops += 1) {
+    const stopped = this.#resume(robotsUrl)
+    let target = stopped?.target ?? robotsUrl
+    for (let hops = stopped?.hops ?? 0; hops <= MAX_HOPS; hops += 1) {
       const result = await this.#request(target, signal)
+      if (result.kind === 'wait' && hops > 0) {
+        const untilMono = target === stopped?.target ? stopped.untilMono : clock.mono() + STOPPED_MS
+        this.#stop(robotsUrl, { target, hops, untilMono })
+      }
+      // Pages of the site do not meet this wall, and each of them would ask for the file again.
+      if (result.kind === 'failure' && result.reason === 'address-refused' && hops > 0) return UNAVAILABLE
       if (result.kind !== 'response') return result
       const answer = readAnswer(result, { target, method: 'GET', headers: {}, body: null, chain: [], now: clock.now() })
       // A page that refreshes is no robots.txt, and no way to one.
@@ -55,6 +76,18 @@ export class RobotsFetcher {
       target = answer.target
     }
     return UNAVAILABLE
+  }
+
+  #stop({ href }: URL, stopped: Stopped): void {
+    this.#stopped.set(href, stopped)
+    const oldest = this.#stopped.size > MAX_STOPPED ? this.#stopped.keys().next().value : undefined
+    if (oldest !== undefined) this.#stopped.delete(oldest)
+  }
+
+  #resume({ href }: URL): Stopped | undefined {
+    const stopped = this.#stopped.get(href)
+    this.#stopped.delete(href)
+    return stopped !== undefined && this.#options.clock.mono() < stopped.untilMono ? stopped : undefined
   }
 
   async #request(url: URL, signal: AbortSignal): Promise<HttpResult | RobotsWait> {

@@ -46,7 +46,7 @@ function fetcherOf(answers: (request: HttpRequest) => FakeAnswer, acquire: (requ
     clock,
   })
   const ask = (url = 'http://a.test/robots.txt') => fetcher.ask(new URL(url), signal)
-  return { ask, calls, requests: exchange.requests }
+  return { ask, calls, clock, requests: exchange.requests }
 }
 
 const lease = (request: LimiterRequest): LimiterAnswer => ({
@@ -87,6 +87,38 @@ describe('asking a site for its robots.txt', () => {
     const { ask, requests } = fetcherOf(() => hop('/robots.txt'))
     expect(await ask()).toMatchObject({ kind: 'answer', status: 404 })
     expect(requests).toHaveLength(6)
+  })
+
+  it('goes on where it had to wait, and asks the sites before it again only after a while', async () => {
+    let isBusy = true
+    const { ask, clock, requests } = fetcherOf(
+      ({ url }) => (url.hostname === 'a.test' ? hop('http://www.test/robots.txt') : { body: 'User-agent: *' }),
+      (request) => {
+        const [site] = request.keys
+        if (!isBusy || site?.key !== 'www.test') return lease(request)
+        return { kind: 'wait', waitMs: 250, reason: 'concurrency', key: site.key, concurrency: 1 }
+      },
+    )
+    const asked = (): string[] => requests.map(({ url }) => url.hostname)
+    for (let round = 0; round < 5; round += 1) expect(await ask()).toMatchObject({ kind: 'wait', waitMs: 250 })
+    expect(asked()).toEqual(['a.test'])
+    await clock.advance(599_000)
+    await ask()
+    await clock.advance(2_000)
+    await ask()
+    expect(asked()).toEqual(['a.test', 'a.test'])
+    isBusy = false
+    expect(await ask()).toMatchObject({ kind: 'answer', status: 200 })
+    expect(asked()).toEqual(['a.test', 'a.test', 'www.test'])
+    await ask()
+    expect(asked().slice(3)).toEqual(['a.test', 'www.test'])
+  })
+
+  it('takes a file that lies where nobody may ask for one that is not there', async () => {
+    const refused: HttpResult = { kind: 'failure', reason: 'address-refused', detail: '10.0.0.1 is not public', totalMs: 1 }
+    const { ask } = fetcherOf(({ url }) => (url.hostname === 'a.test' ? hop('http://10.0.0.1/robots.txt') : refused))
+    expect(await ask()).toMatchObject({ kind: 'answer', status: 404 })
+    expect(await fetcherOf(() => refused).ask()).toEqual(refused)
   })
 
   it('takes a redirect that leads nowhere for an answer', async () => {
