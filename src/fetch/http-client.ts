@@ -37,8 +37,9 @@ export interface HttpClientOptions {
   readonly observer?: Observer
 }
 
-/** Of a body that nobody keeps, so much is read away to keep the connection. */
+/** Of a body that nobody keeps, so much is read away to keep the connection, and for so long: a stream of events never ends. */
 const DUMP_BYTES = 65_536
+const DUMP_MS = 1_000
 
 /**
  * HTTP as it is on the wire, one request at a time: a pool of connections per origin, every connection through the address guard, and
@@ -158,7 +159,7 @@ export class HttpClient implements HttpExchange {
     // These have none, and may say how long it would be: undici takes that for a body that is missing.
     const isBodiless = method === 'HEAD' || answer.statusCode === 204 || answer.statusCode === 304
     if (isBodiless || !request.keepBody(contentType)) {
-      await dump(answer.body, signal)
+      await dump(answer.body, signal, clock)
       const truncated = isBodiless ? null : 'type'
       const totalMs = clock.mono() - startedMono
       return { ...head, body: EMPTY, encoding: 'identity', decoded: EMPTY, truncated, wireBytes: 0, totalMs }
@@ -222,12 +223,15 @@ async function readBody(
   return { wire: Buffer.concat(chunks), cut: null }
 }
 
-async function dump(body: Dispatcher.ResponseData['body'], signal: AbortSignal): Promise<void> {
+async function dump(body: Dispatcher.ResponseData['body'], signal: AbortSignal, clock: Clock): Promise<void> {
+  const disarm = clock.timer(DUMP_MS, () => body.destroy())
   try {
     await body.dump({ limit: DUMP_BYTES, signal })
   } catch (error) {
     // The body is not wanted: that it ends badly says nothing about the answer. Being stopped does.
     if (signal.aborted) throw error
+  } finally {
+    disarm()
   }
 }
 

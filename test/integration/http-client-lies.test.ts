@@ -97,6 +97,12 @@ describe('an answer that is odd', () => {
     expect(await answered('/honest', { host: 'head.test' })).toMatchObject({ text: 'hello' })
   })
 
+  it('that nobody keeps ends when its head is there, however slowly the rest drips', async () => {
+    const response = await answered('/drip-body', { host: 'drip.test', keep: false, limits: { totalMs: 3_000 } })
+    expect(response).toMatchObject({ status: 200, truncated: 'type', text: '' })
+    expect(response.totalMs).toBeLessThan(2_500)
+  })
+
   it('that never ends is cut at the cap, and the connection with it', async () => {
     const host = 'endless.test'
     expect(await answered('/endless-body', { host })).toMatchObject({ truncated: 'size', wireBytes: 100_000 })
