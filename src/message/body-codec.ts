@@ -131,7 +131,7 @@ function problemOf(error: unknown): 'size' | 'cut' | 'broken' {
 }
 
 /** Servers send `deflate` both with and without zlib's header (RFC 1950), whose two bytes are a multiple of 31. */
-function isZlib(bytes: Uint8Array): boolean {
+export function isZlib(bytes: Uint8Array): boolean {
   const [first = 0, second = 0] = bytes
   return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0
 }

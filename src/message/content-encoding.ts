@@ -1,4 +1,5 @@
 import { type BodyEncoding, type Unpacked, unpack } from './body-codec.ts'
+import { beforeDamage } from './damaged-body.ts'
 import { firstGzipMember } from './gzip-member.ts'
 
 /** What became of a body that came with a Content-Encoding header. */
@@ -49,7 +50,10 @@ export async function decodeContent(wire: Buffer, header: string | null | undefi
     const isDamaged = problem === 'broken' || problem === 'cut'
     const member = isDamaged && encoding === 'gzip' ? await firstGzipMember(current, maxBytes) : undefined
     if (member !== undefined) hasTail = true
-    else if (problem !== null) return cut(bytes, problem)
+    else if (problem === 'broken') {
+      const salvaged = await beforeDamage(current, encoding, maxBytes)
+      return cut(salvaged.length > bytes.length ? salvaged : bytes, problem)
+    } else if (problem !== null) return cut(bytes, problem)
     current = member ?? bytes
   }
   const only = codings.length === 1 ? asEncoding(codings[0] ?? '') : undefined

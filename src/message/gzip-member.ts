@@ -40,7 +40,8 @@ export function firstGzipMember(bytes: Buffer, maxBytes: number): Promise<Buffer
   })
 }
 
-function headerLength(bytes: Buffer): number | undefined {
+/** Bytes before the packed content; undefined where this is no whole header. */
+export function headerLength(bytes: Buffer): number | undefined {
   if (bytes.length < 10 || bytes[0] !== MAGIC || bytes[1] !== 0x8b || bytes[2] !== 8) return undefined
   const flags = bytes[3] ?? 0
   let at = 10
