@@ -2,8 +2,8 @@
 const MAX_RETRY_AFTER_MS = 365 * 86_400_000
 
 /**
- * ms that a site asks for, the longest where it says several. Shape: seconds, with a fraction where a site is careless, or an HTTP date;
- * undefined for anything else, and for a time that has passed; at most a year. A date is counted from the `Date` of the same answer
+ * ms that a site asks for, the longest where it says several. Shape: seconds, with a fraction where a site is careless, or an HTTP date,
+ * also as the seconds or ms of the epoch that some write in its place; undefined for anything else, and for a time that has passed; at most a year. A date is counted from the `Date` of the same answer
  * where it has one, since a site whose clock is wrong is wrong in both; else from `now`, epoch ms. Source: RFC 9110 section 10.2.3.
  */
 export function retryAfterMs(values: readonly string[], now: number, date?: string): number | undefined {
@@ -19,8 +19,16 @@ function parts(value: string): readonly string[] {
 
 /** 0: nothing that can be read. */
 function delayMs(text: string, from: number): number {
-  return /^\d+(?:\.\d*)?$/.test(text) ? Math.ceil(Number(text) * 1_000) : (httpDate(text) ?? from) - from
+  if (!/^\d+(?:\.\d*)?$/.test(text)) return (httpDate(text) ?? from) - from
+  const seconds = Number(text)
+  if (seconds < LEAST_EPOCH_SECONDS || seconds >= LEAST_EPOCH_MS * 1_000) return Math.ceil(seconds * 1_000)
+  return Math.ceil(seconds < LEAST_EPOCH_MS ? seconds * 1_000 : seconds) - from
 }
+
+/** From September 2001 on; nobody asks to be left alone for thirty years. */
+const LEAST_EPOCH_SECONDS = 1e9
+/** In ms this is 1973, in seconds the year 5138. */
+const LEAST_EPOCH_MS = 1e11
 
 /** Epoch ms of the three forms of RFC 9110 section 5.6.7, all of them in GMT, whether they say so (the third does not) or not. */
 function httpDate(text: string): number | undefined {
