@@ -104,7 +104,7 @@ export class TaskEndings {
     return task.attempt >= this.#options.retry.maxAttempts
   }
 
-  /** Repeats the attempt after a while, or ends the task where that is of no use. Resolves with what was done. */
+  /** Repeats the attempt after a while, or ends the task where that is of no use: EXPIRED where it would come too late. Resolves with what was done. */
   async retryOrFail(entry: WindowEntry, task: UrlTask, failed: FailedAttempt): Promise<'retry' | 'final'> {
     const { retry, random, clock, publisher } = this.#options
     const now = clock.now()
@@ -112,7 +112,11 @@ export class TaskEndings {
     const { retryAfterMs, factor, reason, failure, request, lane } = failed
     const route = retryRoute(retry, { attempt, expiresAt, retryAfterMs, ...(factor === undefined ? {} : { factor }) }, now, random())
     const shared = { at: now, ...(request === undefined ? {} : { request }) }
-    if (route.kind !== 'retry') {
+    if (route.kind === 'too-late') {
+      await this.final(entry, task, { kind: 'EXPIRED', reason: 'expired', ...shared })
+      return 'final'
+    }
+    if (route.kind === 'exhausted') {
       const kind: OutcomeKind = failed.otherwise?.kind ?? 'FAILED'
       const end: TaskEnd = { kind, reason: failed.otherwise?.reason ?? reason, ...shared }
       await this.final(entry, task, end, kind === 'FAILED' ? { failure } : {})
@@ -174,7 +178,8 @@ export class TaskEndings {
 
   async delayed(entry: WindowEntry, task: UrlTask, dueAt: number): Promise<void> {
     const { settler, publisher } = this.#options
-    await settler.settle({ entry, messages: [publisher.delayMessage(task, { dueAt, reason: 'not-before', original: entry.message })] })
+    const copy = { dueAt: beforeExpiry(task, dueAt), reason: 'not-before', original: entry.message }
+    await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
   }
 
   /**
@@ -189,7 +194,8 @@ export class TaskEndings {
     const slots = spreadSlots(lastMs, tasks.length, intervalMs)
     await Promise.all(
       tasks.map(async ({ entry, task }, index) => {
-        const copy = { dueAt: now + (slots[index] ?? lastMs), reason: delayReason(reason), original: entry.message }
+        const dueAt = beforeExpiry(task, now + (slots[index] ?? lastMs))
+        const copy = { dueAt, reason: delayReason(reason), original: entry.message }
         try {
           await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
           observer.emit('TaskSpilled', { reason })
@@ -220,6 +226,11 @@ export class TaskEndings {
       ...(about.attempt === undefined ? {} : { attempt: about.attempt }),
     })
   }
+}
+
+/** A task that expires sooner comes back when it does, and ends then. Units: epoch ms. */
+function beforeExpiry({ expiresAt }: UrlTask, dueAt: number): number {
+  return expiresAt === null ? dueAt : Math.min(dueAt, expiresAt)
 }
 
 /**

@@ -421,6 +421,29 @@ describe('a fetch worker on a real broker', () => {
     expect((free.at(-1) ?? 0) - (busy[0] ?? 0)).toBeLessThan(1_000)
   })
 
+  it('ends what expires before its site may be asked again when it expires, and what was asked at once', async () => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
+    const exchange = fakeExchange(() => ({ status: 503, headers: { 'retry-after': '86400' } }))
+    await fixture.fetchWorker(exchange, { paceOf: (url) => ({ ...fastPace(url), concurrency: 1 }) })
+    await fixture.delayWorker()
+    const expiresAt = Date.now() + 3_000
+    await fixture.produce([
+      { url: 'http://a.example/asked', expiresAt: Date.now() + 60_000 },
+      { url: 'http://a.example/waits', expiresAt },
+      { url: 'http://b.example/later', expiresAt, notBefore: Date.now() + 86_400_000 },
+    ])
+    const outcomes = await settled(3)
+    expect(outcomes.map(({ kind, reason, status, url }) => `${kind} ${reason} ${status} ${new URL(url).pathname}`).sort()).toEqual([
+      'EXPIRED expired 503 /asked',
+      'EXPIRED expired null /later',
+      'EXPIRED expired null /waits',
+    ])
+    const waited = outcomes.filter(({ status }) => status === null).map(({ at }) => at)
+    expect(Math.min(...waited)).toBeGreaterThanOrEqual(expiresAt)
+    expect(exchange.requests).toHaveLength(1)
+    expect(await fixture.messages(fixture.topics.deadLetters)).toEqual([])
+  })
+
   it('keeps a page that was cut only when there is no further attempt', async () => {
     fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
     const exchange = fakeExchange(({ url }, count) => ({
