@@ -9,6 +9,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { makeFolder } from '../machine/make-folder.ts'
+import { checkFetchConfig } from './fetch-config.ts'
 import { embeddedOptions, Runtime } from './runtime.ts'
 import { planTopics } from './topics.ts'
 
@@ -39,6 +40,15 @@ const ok = (check: string, text: string): Finding => ({ check, level: 'ok', text
 const warn = (check: string, text: string, fix: string): Finding => ({ check, level: 'warn', text, fix })
 const fail = (check: string, text: string, fix: string): Finding => ({ check, level: 'fail', text, fix })
 
+async function* fetchFindings(config: Config): AsyncGenerator<Finding> {
+  try {
+    await checkFetchConfig(config)
+  } catch (error) {
+    if (!isMillraceError(error)) throw error
+    yield fail('configuration', error.message, ERRORS[error.code].hint)
+  }
+}
+
 /** Looks at everything that a crawl needs, one finding per check, each with a fix. Starts our own Kafka where no brokers are given. */
 export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
   const { config } = options
@@ -46,6 +56,7 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
   yield kafkajsVersion()
   yield htmlParser(config)
   for (const advice of configAdvice(config)) yield warn('configuration', advice, 'See `millrace config print`.')
+  yield* fetchFindings(config)
   yield await dataFolder(config)
   let runtime: Runtime
   try {

@@ -274,6 +274,7 @@ describe('the command line', () => {
       [['run', good(0), '--depth', 'deep'], /--depth/],
       [['run', good(0), '--out', 'no/such/folder/out.ndjson'], /no\/such\/folder/],
       [['run', '--seeds', 'no-such-seeds.txt'], /no-such-seeds\.txt/],
+      [['config', 'check', '--set', 'fetch.proxies=socks4://proxy.example:1'], /socks4/],
     ]
     for (const [args, expected] of cases) {
       const result = await deployment.run(args)

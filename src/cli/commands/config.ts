@@ -26,7 +26,11 @@ export const configCommand: CommandDefinition = (contextOf) => {
     .action(async (_, running: Command) => {
       const context = contextOf(running)
       const loaded = context.loadConfig()
-      const { configAdvice } = await import('../../config/advice.ts')
+      const [{ configAdvice }, { checkFetchConfig }] = await Promise.all([
+        import('../../config/advice.ts'),
+        import('../../control/fetch-config.ts'),
+      ])
+      await checkFetchConfig(loaded.config)
       const advice = configAdvice(loaded.config)
       if (context.globals.json) await context.out(toJson({ ok: true, file: loaded.file ?? null, advice }))
       else {
