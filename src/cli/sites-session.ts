@@ -120,6 +120,8 @@ function givenUpText({ givenUpInMs }: SiteReport): string {
 
 async function writeReport(context: CommandContext, report: SiteReport, now: number): Promise<void> {
   const { pace, limiter, robots } = report
+  const nextMs = Math.max(limiter.nextMs, limiter.backOffMs, limiter.parkedMs)
+  const next = nextMs === 0 ? 'now' : `in ${renderDuration(nextMs)}`
   const duration = ({ value }: PaceFact): string => (value === 0 ? 'none' : renderDuration(Number(value)))
   const rows = [
     ['paused', pace.paused.value === true ? 'yes' : 'no', pace.paused.from],
@@ -132,7 +134,7 @@ async function writeReport(context: CommandContext, report: SiteReport, now: num
   await context.out('')
   const facts = [
     ['under way', `${limiter.leases}`],
-    ['next start', limiter.nextMs === 0 ? 'now' : `in ${renderDuration(limiter.nextMs)}`],
+    ['next start', pace.paused.value === true ? 'after the pause' : next],
     [
       'back-off',
       limiter.backOffMs === 0 ? 'none' : `for ${renderDuration(limiter.backOffMs)}${limiter.isAsked ? ', as the site asks' : ''}`,

@@ -77,15 +77,18 @@ export async function overrideSite(
   return payload
 }
 
-/** The pace in force for a domain now, why, and what the limiter remembers of it. Changes nothing. */
-export async function showSite(runtime: Runtime, domain: string, userAgent: string): Promise<SiteReport> {
+/**
+ * The pace in force for a domain now, why, and what the limiter remembers of it. Changes nothing. `origin`: the one whose robots.txt
+ * counts; where not given the usual two of the domain.
+ */
+export async function showSite(runtime: Runtime, domain: string, userAgent: string, origin?: string): Promise<SiteReport> {
   const hasControl = (await runtime.admin.listTopics()).includes(runtime.topics.control)
   const log = hasControl ? await runtime.control() : undefined
   await log?.readToEnd()
   const control = log ?? NOTHING_SAID
   const explained = paceRules(runtime.config, control, runtime.clock).explain(new URL(`http://${domain}/`))
   const state = await runtime.state()
-  const robots = await keptRobots(runtime, domain, userAgent)
+  const robots = await keptRobots(runtime, origin === undefined ? [`https://${domain}`, `http://${domain}`] : [origin], userAgent)
   const limiter = await state.limiterState(explained.policy.key)
   return {
     domain,
@@ -141,11 +144,12 @@ interface KeptRobots {
   readonly crawlDelayMs: number | undefined
 }
 
-/** robots.txt is kept by origin; where both are known the one that asks for more is shown. */
-async function keptRobots(runtime: Runtime, domain: string, userAgent: string): Promise<KeptRobots | undefined> {
+/** robots.txt is kept by origin; where several are known the one that asks for more is shown. None where it is ignored. */
+async function keptRobots(runtime: Runtime, origins: readonly string[], userAgent: string): Promise<KeptRobots | undefined> {
+  if (runtime.config['fetch.robots'] !== 'obey') return undefined
   const state = await runtime.state()
   const found: KeptRobots[] = []
-  for (const origin of [`https://${domain}`, `http://${domain}`]) {
+  for (const origin of origins) {
     const entry = await state.readRobots(origin)
     if (entry === undefined) continue
     const rules = entry.verdict === 'parsed' ? parseRobots(Buffer.from(entry.body, 'latin1')) : undefined

@@ -91,6 +91,7 @@ describe('millrace sites', () => {
     expect(givenUpInMs).toBeLessThan(3 * 86_400_000)
     const said = async (giveUp: string) =>
       (await deployment.run(['sites', 'show', dead], undefined, [`politeness.breaker.giveUp=${giveUp}`])).stdout
+    expect(await said('2h')).toMatch(/next start +in \d/)
     expect(await said('2h')).toMatch(/given up +in \d+[hm].*, unless it answers/)
     expect(await said('1ms')).toMatch(/given up +now: its URLs fail/)
     expect(await said('0s')).toMatch(/given up +never: its URLs wait for it/)

@@ -22,7 +22,7 @@ import { brokers, uniqueName } from '../../support/services.ts'
 
 const server = createServer((request, response) => {
   const path = request.url ?? '/'
-  if (path === '/robots.txt') response.end('User-agent: *\nDisallow: /private/\n')
+  if (path === '/robots.txt') response.end('User-agent: *\nDisallow: /private/\nCrawl-delay: 0.06\n')
   else if (path.startsWith('/down')) response.writeHead(503).end()
   // `/held…` is never answered.
   else if (!path.startsWith('/held')) response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>here</h1>')
@@ -123,6 +123,7 @@ describe('explain, beside workers', () => {
     expect(fetched.page).toMatchObject({ topic: runtime.topics.html, offset: 0n, status: 200 })
     const refused = await until('/private/place.html', 'ended')
     expect(refused.robots).toMatchObject({ allowed: false, rule: 'Disallow: /private/' })
+    expect(refused.site.pace.crawlDelayMs).toEqual({ value: 60, from: 'robots.txt' })
     expect(refused.lines.join('\n')).toContain('robots.txt forbids it by `Disallow: /private/`')
     const failed = await until('/down/for/good.html', 'failed')
     expect(failed.outcomes.map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual(['RETRY 1', 'FAILED 2'])
