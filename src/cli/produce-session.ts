@@ -1,14 +1,14 @@
 import { createReadStream } from 'node:fs'
 import { parseTime } from '../control/parse-time.ts'
-import { type ProduceReport, produce, type SeedText, seedLines, type TaskTemplate } from '../control/produce.ts'
+import { produce, type SeedText, seedLines, type TaskTemplate } from '../control/produce.ts'
 import { prepareTopics } from '../control/run.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { refuseUnreadable } from './refuse-unreadable.ts'
-import { renderCount, toJson } from './render.ts'
 import { progressOptions } from './run-session.ts'
+import { strictSeeds, tellProduced, writtenText } from './seeds-report.ts'
 import { withRuntime } from './with-runtime.ts'
 
 export interface ProduceFlags {
@@ -23,6 +23,8 @@ export interface ProduceFlags {
   readonly bodyFile?: string
   readonly notBefore?: string
   readonly expires?: string
+  readonly limit?: string
+  readonly strict?: boolean
   readonly ifChanged?: boolean
 }
 
@@ -34,34 +36,27 @@ export async function produceUrls(context: CommandContext, urls: readonly string
   const { config } = context.loadConfig(flags.maxDepth === undefined ? {} : { 'crawl.maxDepth': flags.maxDepth })
   const template = templateOf(flags, config['crawl.maxDepth'], await bodyOf(flags))
   if (flags.file !== undefined && flags.file !== '-') await refuseUnreadable(flags.file, '--file')
+  const limit = flags.limit === undefined ? {} : { limit: limitOf(flags.limit) }
+  const given = seedsOf(urls, flags.file)
+  const seeds = flags.strict === true ? await strictSeeds(context, given) : given
+  if (seeds === undefined) return
   const progress = createProgress(progressOptions(context))
   const report = await withRuntime(context, config, 'millrace produce', async (runtime) => {
     await prepareTopics(runtime, [])
-    return produce(runtime, seedsOf(urls, flags.file), template, {
+    return produce(runtime, seeds, template, {
+      ...limit,
       signal: context.draining,
       onProgress: (produced) => progress.update({ text: writtenText(produced), fields: { produced } }),
     })
   })
   progress.finish()
-  await tell(context, report)
+  await tellProduced(context, report)
   if (report.badCount > 0) context.setExitCode(report.produced === 0 ? 1 : 3)
 }
 
-async function tell(context: CommandContext, report: ProduceReport): Promise<void> {
-  if (context.globals.json) {
-    await context.out(toJson(report))
-    return
-  }
-  for (const { line, reason } of report.bad) context.note(`${line === undefined ? '' : `line ${line}: `}${reason}`)
-  if (report.badCount > report.bad.length) context.note(`and ${renderCount(report.badCount - report.bad.length)} more bad lines`)
-  if (report.interrupted) context.note('interrupted: the rest of the input was not read')
-  const written = writtenText(report.produced)
-  const skipped = `, ${renderCount(report.badCount)} bad ${report.badCount === 1 ? 'one' : 'ones'} skipped`
-  await context.out(`${written}${report.badCount > 0 ? skipped : ''}`)
-}
-
-function writtenText(count: number): string {
-  return `${renderCount(count)} ${count === 1 ? 'URL' : 'URLs'} written`
+function limitOf(text: string): number {
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
+  throw new MillraceError('USAGE', `--limit: ${JSON.stringify(text)} is not a whole number above 0`)
 }
 
 async function* seedsOf(urls: readonly string[], file: string | undefined): AsyncGenerator<SeedText> {

@@ -13,11 +13,14 @@ import { createProgress, type ProgressOptions } from './progress.ts'
 import { refuseUnreadable } from './refuse-unreadable.ts'
 import { renderDuration, toJson } from './render.ts'
 import { runProgressText, writeSummary } from './run-summary.ts'
+import { strictSeeds } from './seeds-report.ts'
 import { serveMetricsOf } from './serve-metrics.ts'
 
 export interface RunSession {
   readonly seeds: AsyncIterable<SeedText> | undefined
   readonly seedFile: string | undefined
+  /** A bad seed ends it before anything is started. */
+  readonly strict: boolean
   readonly out: string | undefined
   readonly crawlId: string | undefined
   readonly maxWait: string
@@ -34,6 +37,8 @@ export async function openRun(context: CommandContext, config: Config, session: 
   // Before anything is started: a typo in an extractor must not cost a Kafka.
   const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
   for (const warning of extractorWarnings(extractors)) context.note(warning)
+  const seeds = session.strict && session.seeds !== undefined ? await strictSeeds(context, session.seeds) : session.seeds
+  if (session.seeds !== undefined && seeds === undefined) return
   const out = session.out === undefined ? undefined : await openOut(context, session.out, goesOnWithRest(session))
   const progress = createProgress(progressOptions(context))
   const runtime = await Runtime.open({
@@ -46,7 +51,7 @@ export async function openRun(context: CommandContext, config: Config, session: 
   try {
     await serveMetricsOf(context, config, runtime)
     const report = await run(runtime, {
-      seeds: session.seeds,
+      seeds,
       extractors,
       ...(session.crawlId === undefined ? {} : { crawlId: session.crawlId }),
       ...(out === undefined ? {} : { writeRecord: (record) => out.write(toJson(record)) }),

@@ -1,6 +1,7 @@
 import type { RunProgress, RunReport } from '../control/run.ts'
 import type { CommandContext } from './context.ts'
 import { counted, renderCount, renderDuration } from './render.ts'
+import { noteBadSeeds } from './seeds-report.ts'
 
 /** One line of progress. */
 export function runProgressText(progress: RunProgress): string {
@@ -25,7 +26,6 @@ export async function writeSummary(context: CommandContext, report: RunReport, w
   for (const task of report.waiting.slice(0, 10))
     await write(`waits until ${new Date(task.dueAt).toISOString()}: ${task.url} (${task.reason})`)
   if (report.waiting.length > 10) await write(`and ${report.waiting.length - 10} more wait`)
-  for (const { line, reason } of report.bad) context.note(`${line === undefined ? '' : `line ${line}: `}${reason}`)
-  if (report.badCount > report.bad.length) context.note(`and ${report.badCount - report.bad.length} more bad lines`)
+  noteBadSeeds(context, report)
   if (report.interrupted) context.note('stopped before the crawl had ended; `millrace run` goes on with what is queued')
 }

@@ -52,6 +52,8 @@ export interface ProduceOptions {
   /** Adds the tasks to the accepted set of their crawl, so that its end can be known. */
   readonly accept?: (taskIds: readonly string[]) => Promise<void>
   readonly onProgress?: (produced: number) => void
+  /** Most URLs that are written; bad, blank and comment lines do not count, and what stands behind the last one is not read. */
+  readonly limit?: number
 }
 
 const BATCH = 500
@@ -71,34 +73,68 @@ export async function produce(
   options: ProduceOptions = {},
 ): Promise<ProduceReport> {
   const publisher = await runtime.publisher()
-  const { signal } = options
+  const { signal, limit = Number.POSITIVE_INFINITY } = options
   const { clock } = runtime
   const late = lateSignal(clock, signal)
-  const bad: BadSeed[] = []
-  let badCount = 0
+  const bad = new BadSeeds()
   let produced = 0
-  const take = (seed: SeedText): UrlTask | undefined => {
-    const text = seed.text.trim()
-    if (text === '' || text.startsWith('#')) return undefined
-    const parsed = parseFetchUrl(text)
-    if (parsed.ok) return taskOf(runtime, parsed.url, template)
-    badCount += 1
-    if (bad.length < BAD_SHOWN) bad.push({ line: seed.line, text: shortened(text), reason: parsed.detail })
-    return undefined
+  const tasksOf = (batch: readonly SeedText[]): UrlTask[] => {
+    const tasks: UrlTask[] = []
+    for (const seed of batch) {
+      if (produced + tasks.length >= limit) break
+      const read = readSeed(seed)
+      if (read.kind === 'bad') bad.add(read.bad)
+      else if (read.kind === 'url') tasks.push(taskOf(runtime, read.url, template))
+    }
+    return tasks
   }
   try {
     for await (const batch of batches(seeds, { size: BATCH, lingerMs: LINGER_MS, clock, ...(signal === undefined ? {} : { signal }) })) {
-      const tasks = batch.flatMap((seed) => take(seed) ?? [])
+      const tasks = tasksOf(batch)
       if (tasks.length === 0) continue
       await publisher.publish(tasks, { signal: late.signal })
       await options.accept?.(tasks.map(({ taskId }) => taskId))
       produced += tasks.length
       options.onProgress?.(produced)
+      if (produced >= limit) break
     }
   } finally {
     late.release()
   }
-  return { produced, badCount, bad, interrupted: signal?.aborted === true }
+  return { produced, badCount: bad.count, bad: bad.first, interrupted: signal?.aborted === true }
+}
+
+export type ReadSeed =
+  | { readonly kind: 'url'; readonly url: URL }
+  /** A blank line or a comment. */
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'bad'; readonly bad: BadSeed }
+
+/** What a line says. Shape: a `#` begins a comment at the start of a line alone; behind a URL it begins its fragment. */
+export function readSeed({ text: raw, line }: SeedText): ReadSeed {
+  const text = raw.trim()
+  if (text === '' || text.startsWith('#')) return { kind: 'nothing' }
+  const parsed = parseFetchUrl(text)
+  return parsed.ok ? { kind: 'url', url: parsed.url } : { kind: 'bad', bad: { line, text: shortened(text), reason: parsed.detail } }
+}
+
+/** Bad seeds: all are counted, the first ones kept. */
+export class BadSeeds {
+  readonly #first: BadSeed[] = []
+  #count = 0
+
+  get first(): readonly BadSeed[] {
+    return this.#first
+  }
+
+  get count(): number {
+    return this.#count
+  }
+
+  add(bad: BadSeed): void {
+    this.#count += 1
+    if (this.#first.length < BAD_SHOWN) this.#first.push(bad)
+  }
 }
 
 /** Aborted some time after the given one, with its reason. */

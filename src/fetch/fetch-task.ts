@@ -12,6 +12,7 @@ import { canonicalUrl } from '../url/canonical-url.ts'
 import { registrableDomainOfHost } from '../url/registrable-domain.ts'
 import type { Admission, AdmissionDesk } from './admission.ts'
 import { type Answer, readAnswer } from './answer.ts'
+import type { ChainClaims } from './chain-claims.ts'
 import type { ClaimCheck } from './claim-check.ts'
 import type { Condition, ConditionalRequests } from './conditional-requests.ts'
 import type { CookieJars } from './cookie-jars.ts'
@@ -34,6 +35,7 @@ export interface FetchTaskOptions {
   readonly exchange: HttpExchange
   readonly endings: TaskEndings
   readonly leases: SiteLeases
+  readonly chains: ChainClaims
   /** For pages that no message takes. */
   readonly claimCheck: ClaimCheck | undefined
   readonly codec: MessageCodec
@@ -176,7 +178,7 @@ export class FetchTask {
     const walked = { ...walk, startedAt: walk.startedAt ?? startedAt, requestMs: walk.requestMs + result.totalMs }
     if (result.kind === 'response') cookies.learn(queued.task, target, headerValues(result, 'set-cookie'))
     load.answered(pace.key, result)
-    this.#report(result, turn)
+    this.#report(result, target, turn)
     const answer = readAnswer(result, {
       target,
       method: walk.method,
@@ -208,11 +210,12 @@ export class FetchTask {
     return cookie === undefined ? headers : { ...headers, cookie }
   }
 
-  #report(result: HttpResult, turn: Turn): void {
+  #report(result: HttpResult, target: URL, turn: Turn): void {
     const { observer } = this.#options
     observer.emit('RequestFinished', { kind: result.kind, seconds: result.totalMs / 1_000 })
     if (result.kind !== 'response') return
     observer.emit('BytesFetched', { bytes: result.wireBytes })
+    if (result.mislabelled === true) observer.emit('BodyMislabelled', { host: target.hostname })
     turn.holds(result.body.length + (result.body === result.decoded ? 0 : result.decoded.length))
   }
 
@@ -244,6 +247,7 @@ export class FetchTask {
       case 'page':
         if (conditional.isUnchanged(condition, answer.response)) {
           await endings.final(entry, task, end('UNCHANGED', answer.response.status === 304 ? 'not-modified' : 'same-body'))
+          await this.#options.chains.fetched(task, { target: queued.target, method: walk.method })
           return conditional.confirm(task, condition, answer.response)
         }
         return share.run(() => this.#publish(queued, admission, answer.response, end))
@@ -278,7 +282,7 @@ export class FetchTask {
     response: HttpResponse,
     end: (kind: TaskEnd['kind'], reason: string | null) => TaskEnd,
   ): Promise<void> {
-    const { endings, clock, claimCheck, conditional } = this.#options
+    const { endings, clock, claimCheck, conditional, chains } = this.#options
     const { entry, task, target, walk } = queued
     const [{ key, ratePerSecond, concurrency, crawlDelayMs }] = admission.lease.keys
     const page = await buildPage({
@@ -293,7 +297,10 @@ export class FetchTask {
     let tooLarge = await this.#writePage(queued, page, end('FETCHED', null))
     const isStored = tooLarge !== undefined && claimCheck !== undefined && page.body.length > 0
     if (isStored) tooLarge = await this.#writePage(queued, await claimCheck.store(page), end('FETCHED', null))
-    if (tooLarge === undefined) return conditional.remember(queued, response, page)
+    if (tooLarge === undefined) {
+      await chains.fetched(task, { target, method: walk.method })
+      return conditional.remember(queued, response, page)
+    }
     const failure = { code: tooLarge.code, message: tooLarge.message }
     // Without its body it is too large as well: what the task carries is.
     await endings.final(entry, task, end('FAILED', isStored ? 'message-too-large' : 'body-too-large'), { failure })
@@ -312,7 +319,7 @@ export class FetchTask {
   }
 
   async #hop(queued: QueuedTask, answer: HopAnswer): Promise<TaskStep> {
-    const { endings, clock, isHopInScope } = this.#options
+    const { endings, clock, isHopInScope, chains } = this.#options
     const { entry, walk } = queued
     const task: UrlTask = { ...queued.task, redirects: [...queued.task.redirects, answer.hop] }
     const request = { startedAt: walk.startedAt ?? clock.now(), status: answer.hop.status }
@@ -324,6 +331,10 @@ export class FetchTask {
     }
     if (!isHopInScope(answer.target, task)) {
       await endings.final(entry, task, end('REFUSED', 'out-of-scope'))
+      return { kind: 'done' }
+    }
+    if (await chains.isKnown(task, answer)) {
+      await endings.final(entry, task, end('DUPLICATE', 'known-url'))
       return { kind: 'done' }
     }
     if (registrableDomainOfHost(answer.target.hostname) !== registrableDomainOfHost(queued.target.hostname)) {
@@ -344,7 +355,6 @@ export class FetchTask {
       method,
       headers,
       body,
-      dedup: 'none',
       attempt: 1,
       notBefore: null,
       enqueuedAt: this.#options.clock.now(),

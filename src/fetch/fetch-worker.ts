@@ -12,6 +12,7 @@ import type { UrlTask } from '../message/generated/types.ts'
 import { LANES } from '../message/topics.ts'
 import { AdmissionDesk } from './admission.ts'
 import { AttemptsUnderWay } from './attempts-under-way.ts'
+import { ChainClaims } from './chain-claims.ts'
 import { claimCheckOf } from './claim-check.ts'
 import { ConditionalRequests } from './conditional-requests.ts'
 import { CookieJars } from './cookie-jars.ts'
@@ -145,6 +146,7 @@ export class FetchWorker extends BaseService {
       leases,
       backOffMs: backOff,
       claimCheck,
+      chains: new ChainClaims({ ...options, gate }),
     })
     this.#consumer = options.createConsumer({
       onEntries: (entries) => this.#intake.add(entries),

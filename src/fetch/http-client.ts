@@ -173,6 +173,7 @@ export class HttpClient implements HttpExchange {
       decoded: content.decoded,
       // A coding that was cut with the body is not broken.
       truncated: cut ?? content.truncated,
+      ...(content.problem === 'mislabelled' || content.problem === 'unknown-coding' ? { mislabelled: true } : {}),
       wireBytes: wire.length,
       totalMs: clock.mono() - startedMono,
     }

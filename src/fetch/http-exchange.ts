@@ -53,6 +53,8 @@ export interface HttpResponse {
   readonly decoded: Buffer
   /** size: cut at the cap. type: not kept. network: the connection ended early. encoding: the coding is broken; what decoded is kept. */
   readonly truncated: 'size' | 'type' | 'network' | 'encoding' | null
+  /** It was not in the coding that its headers name, and is kept as it came. */
+  readonly mislabelled?: boolean
   /** Bytes on the wire, of the body. */
   readonly wireBytes: number
   /** Until a connection stood and the request could leave; 0 where one was open. */

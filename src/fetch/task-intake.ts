@@ -195,9 +195,9 @@ export class TaskIntake {
   }
 }
 
-/** A task of the frontier holds its claim already, by the page that found it. */
+/** A task of the frontier holds its claim already, by the page that found it; whether a chain of redirects goes on was decided by the hop that leads here. */
 function claimOf(task: UrlTask, ttlMs: number): Claim | undefined {
-  const { crawlId, canonicalUrl, round, taskId, dedup } = task
-  if (crawlId === null || dedup === 'none' || taskId === linkTaskId(crawlId, canonicalUrl, round)) return undefined
+  const { crawlId, canonicalUrl, round, taskId, dedup, redirects } = task
+  if (crawlId === null || dedup === 'none' || redirects.length > 0 || taskId === linkTaskId(crawlId, canonicalUrl, round)) return undefined
   return { crawlId, canonicalUrl, round, claimant: taskId, ...(dedup === 'ttl' ? { ttlMs } : {}) }
 }

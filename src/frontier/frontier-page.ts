@@ -64,7 +64,7 @@ function linkTask(page: Page, url: string, identity: string): UrlTask {
     maxDepth: page.maxDepth,
     parentUrl: page.finalUrl,
     seedUrl: page.seedUrl ?? page.url,
-    // The hop of a redirect has none; its links are links like any other.
+    // Links of a page that was fetched in any case are links like any other.
     dedup: page.dedup === 'none' ? 'crawl' : page.dedup,
     extractors: page.extractors,
     meta: page.meta,

@@ -16,7 +16,7 @@ import type { Page } from '../message/generated/types.ts'
 import { HEADER, ONLY_STAGE } from '../message/header-names.ts'
 import { unpackPageBody } from '../message/page-body.ts'
 import type { StateStore } from '../state/state-store.ts'
-import type { ScopeVerdict } from '../url/scope.ts'
+import { type ScopeVerdict, TRAP_REASONS } from '../url/scope.ts'
 import { type Candidate, isFollowed, pageCandidates } from './frontier-page.ts'
 import { LinkScanner } from './links.ts'
 
@@ -149,6 +149,8 @@ export class FrontierWorker extends BaseService {
     const links = this.#options.narrowLinks(page, await this.#linksOf(page))
     const { candidates, refused } = pageCandidates(page, links, this.#options.inScope)
     for (const [verdict, count] of refused) this.#count(verdict, count)
+    const trap = TRAP_REASONS.find((reason) => refused.has(reason))
+    if (trap !== undefined) this.#options.observer.emit('SiteTrapped', { host: new URL(page.finalUrl).hostname, reason: trap })
     const { topic, partition, offset } = entry.message
     await this.#produce(crawlId, `${topic}:${partition}:${offset}`, await this.#withinBudget(crawlId, candidates))
   }

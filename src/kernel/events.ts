@@ -155,6 +155,11 @@ export const EVENTS = {
     metric: histogram('request_duration_seconds', 'From the start of a request to the end of its body.', ['kind'], 'seconds', SECONDS),
   },
   BytesFetched: { level: 'debug', message: 'bytes', metric: counter('response_bytes_total', 'Bytes received.', [], 'bytes') },
+  BodyMislabelled: {
+    level: 'debug',
+    message: 'a body is not in the coding that its headers name; kept as it came',
+    metric: counter('bodies_mislabelled_total', 'Bodies that were not in the coding that their headers name.'),
+  },
   QueueWaited: {
     level: 'debug',
     message: 'queue wait',
@@ -322,6 +327,12 @@ export const EVENTS = {
     level: 'warn',
     message: 'a store or the broker does not answer the frontier; the page is tried again',
     throttleMs: 10_000,
+  },
+  SiteTrapped: {
+    level: 'warn',
+    message: 'a site leads to endless paths; links beyond the bounds are not followed',
+    throttleMs: 600_000,
+    throttleBy: 'host',
   },
   LinksFound: { level: 'debug', message: 'links', metric: counter('links_total', 'Links by what became of them.', ['verdict'], 'count') },
   // control and state

@@ -35,12 +35,16 @@ export function contentCodings(header: string | null | undefined): readonly stri
 
 /** Undoes the codings of a whole body. Shape: total; no step makes more than `maxBytes`. */
 export async function decodeContent(wire: Buffer, header: string | null | undefined, maxBytes: number): Promise<DecodedContent> {
-  const codings = contentCodings(header)
-  if (wire.length === 0 || codings.length === 0) return plain(wire, maxBytes, null)
-  if (codings.length > MAX_CODINGS) {
+  const named = contentCodings(header)
+  if (wire.length === 0 || named.length === 0) return plain(wire, maxBytes, null)
+  if (named.length > MAX_CODINGS) {
     return { body: Buffer.alloc(0), encoding: 'identity', decoded: Buffer.alloc(0), truncated: 'encoding', problem: 'too-many' }
   }
-  if (codings.some((name) => asEncoding(name) === undefined)) return plain(wire, maxBytes, 'unknown-coding')
+  // Names such as `utf-8` and `none` are no codings: nothing was done for them.
+  const codings = named.filter((name) => asEncoding(name) !== undefined)
+  const last = asEncoding(codings.at(-1) ?? '')
+  const isOdd = codings.length < named.length
+  if (last === undefined || (isOdd && isMislabelled(wire, last))) return plain(wire, maxBytes, 'unknown-coding')
   let current = wire
   let hasTail = false
   for (const [undone, name] of [...codings].reverse().entries()) {

@@ -13,6 +13,8 @@ export interface StateStore {
   // --- the seen set -------------------------------------------------------------------------------------------------------
   /** One verdict per claim, in order. The first claimant of (crawlId, canonicalUrl, round) keeps it. */
   claim(claims: readonly Claim[]): Promise<readonly ClaimVerdict[]>
+  /** What `claim` would answer to each alone; claims nothing. */
+  lookUpClaims(claims: readonly Claim[]): Promise<readonly ClaimVerdict[]>
 
   // --- repeats ------------------------------------------------------------------------------------------------------------
   /** Remembers attempts (and with `final` the whole task) as finished, for `ttlMs`. */

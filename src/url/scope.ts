@@ -19,7 +19,8 @@ export type ScopeVerdict = { readonly inScope: true } | { readonly inScope: fals
 
 export type ScopeReason = 'out-of-scope' | 'not-allowed' | 'denied' | TrapReason
 
-export type TrapReason = 'url-too-long' | 'path-too-deep' | 'path-repeats'
+export const TRAP_REASONS = ['path-repeats', 'path-too-deep', 'url-too-long'] as const
+export type TrapReason = (typeof TRAP_REASONS)[number]
 
 /**
  * Bounds of what is followed as a link (a task that a user produces is not held to them). A site that answers everything, with

@@ -151,8 +151,8 @@ describe('messages that can not be read', () => {
   it.each<[string, Buffer | null, string]>([
     ['no value', null, 'MESSAGE_EMPTY'],
     ['an empty value', Buffer.alloc(0), 'MESSAGE_EMPTY'],
-    ['text (C157)', Buffer.from('48656c6c6f', 'hex'), 'MESSAGE_FRAMING_UNKNOWN'],
-    ['a start that is cut (C169)', Buffer.from('00000001', 'hex'), 'MESSAGE_FRAMING_UNKNOWN'],
+    ['C157: text', Buffer.from('48656c6c6f', 'hex'), 'MESSAGE_FRAMING_UNKNOWN'],
+    ['C169: a start that is cut', Buffer.from('00000001', 'hex'), 'MESSAGE_FRAMING_UNKNOWN'],
     ['half a fingerprint', Buffer.from('c30138', 'hex'), 'MESSAGE_FRAMING_UNKNOWN'],
     ['a fingerprint that nobody knows', Buffer.from('c301000000000000000000', 'hex'), 'MESSAGE_SCHEMA_UNKNOWN'],
     ['an id without a registry', Buffer.from('000000000102', 'hex'), 'MESSAGE_SCHEMA_UNKNOWN'],
@@ -162,7 +162,7 @@ describe('messages that can not be read', () => {
     expect(() => withoutRegistry().decodeEnvelope(bytes)).toThrow(expect.objectContaining({ code }))
   })
 
-  it('truncated Avro and another message than was expected (C157)', () => {
+  it('C157: truncated Avro and another message than was expected', () => {
     const codec = withoutRegistry()
     const bytes = codec.encode('UrlTask', task, 'scrape.urls')
     expect(() => codec.decode('UrlTask', bytes.subarray(0, -3))).toThrow(expect.objectContaining({ code: 'MESSAGE_MALFORMED' }))

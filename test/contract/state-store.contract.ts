@@ -83,6 +83,16 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         expect(await store.claim([claim('html:0:2')])).toEqual(['known'])
       })
 
+      it('tells who has a URL without giving it to whoever asks', async () => {
+        const asked = [claim('x'), claim('y'), claim('y', { url: 'https://a.example/2' }), claim('y', { url: 'https://a.example/3' })]
+        expect(await store.lookUpClaims(asked)).toEqual(['new', 'new', 'new', 'new'])
+        await store.claim([claim('x'), claim('x', { url: 'https://a.example/2', ttlMs: 60 })])
+        expect(await store.lookUpClaims(asked)).toEqual(['own', 'known', 'known', 'new'])
+        await harness.elapse(80)
+        expect(await store.lookUpClaims(asked)).toEqual(['own', 'known', 'new', 'new'])
+        expect(await store.claim([claim('z', { url: 'https://a.example/3' })])).toEqual(['new'])
+      })
+
       it('answers each claim of a list in order, repeats within the list included', async () => {
         const claims = [claim('x'), claim('y'), claim('x'), claim('y', { url: 'https://a.example/2' })]
         expect(await store.claim(claims)).toEqual(['new', 'known', 'own', 'new'])

@@ -118,7 +118,49 @@ describe('produce and consume', () => {
     expect(JSON.parse(result.stdout)).toMatchObject({ produced: 2, inFlight: 2, difference: 0, missing: [] })
   })
 
-  it('show one message at an offset, and end quietly when the reader closes', async () => {
+  it('C201: take the URLs of a list, not its blank lines and comments, and count those alone', async () => {
+    const file = join(cwd, 'list.txt')
+    writeFileSync(file, '# list\n\n  http://a.example.test/  \nhttp://b.example.test/#x\n\n')
+    const urlsOf = async (crawl: string): Promise<string[]> =>
+      lines<{ value: { url: string } }>(await cli('consume', 'urls', '--crawl', crawl)).map(({ value }) => value.url)
+    const all = await cli('produce', '--file', file, '--crawl', 'c201', '--strict')
+    expect([all.code, all.stdout]).toEqual([0, '2 URLs written\n'])
+    expect((await urlsOf('c201')).sort()).toEqual(['http://a.example.test/', 'http://b.example.test/'])
+    const input =
+      '# list\n\n\thttp://a.example.test/#not a comment\u00a0\r\nnonsense\r\n\r\nhttp://b.example.test/\r\nhttp://c.example.test/'
+    const two = await runCli(['produce', '--file', '-', '--crawl', 'c201-two', '--limit', '2', ...scope], { cwd, input })
+    expect([two.code, two.stdout]).toEqual([3, '2 URLs written, 1 bad one skipped\n'])
+    expect((await urlsOf('c201-two')).sort()).toEqual(['http://a.example.test/', 'http://b.example.test/'])
+    expect(await cli('produce', 'http://a.example.test/', '--limit', '0')).toMatchObject({ code: 2, stdout: '' })
+  })
+
+  it('C203: write what is good of a list and report all that is bad together; write nothing where they are strict, or nothing is good', async () => {
+    const file = join(cwd, 'seeds.txt')
+    const isBad = (index: number): boolean => index % 20 === 7
+    const bad = ['not a url', 'ftp://x.example.test/', 'http://[::1', '/relative', 'http://']
+    const seeds = Array.from({ length: 100 }, (_, index) =>
+      isBad(index) ? (bad[Math.floor(index / 20)] ?? '') : `http://s.example.test/${index}`,
+    )
+    writeFileSync(file, seeds.join('\n'))
+    const strict = await cli('produce', '--file', file, '--crawl', 'c203', '--strict')
+    expect([strict.code, strict.stdout]).toEqual([1, '0 URLs written, 5 bad ones skipped\n'])
+    expect(lines(await cli('consume', 'urls', '--crawl', 'c203'))).toEqual([])
+    const strictRun = await cli('run', '--seeds', file, '--crawl', 'c203', '--strict')
+    expect([strictRun.code, strictRun.stdout]).toEqual([1, '0 URLs written, 5 bad ones skipped\n'])
+    const loose = await cli('produce', '--file', file, '--crawl', 'c203')
+    expect([loose.code, loose.stdout]).toEqual([3, '95 URLs written, 5 bad ones skipped\n'])
+    for (const { stderr } of [strict, strictRun, loose]) {
+      expect(stderr.match(/^line \d+(?=:)/gm)).toEqual([8, 28, 48, 68, 88].map((line) => `line ${line}`))
+    }
+    expect(lines(await cli('consume', 'urls', '--crawl', 'c203'))).toHaveLength(95)
+    writeFileSync(file, bad.join('\n'))
+    for (const flags of [[], ['--strict']]) {
+      const none = await cli('produce', '--file', file, '--crawl', 'c203-none', ...flags)
+      expect([none.code, none.stdout]).toEqual([1, '0 URLs written, 5 bad ones skipped\n'])
+    }
+  })
+
+  it('show one message at an offset', async () => {
     const all = lines<{ partition: number; offset: number }>(await cli('consume', 'urls'))
     const some = all[0]
     const one = lines<{ partition: number; offset: number }>(
@@ -126,15 +168,19 @@ describe('produce and consume', () => {
     )
     expect(one).toHaveLength(1)
     expect(one[0]).toMatchObject({ partition: some?.partition, offset: some?.offset })
-    const running = startCli(
-      ['consume', 'urls', '--follow', '--from-beginning', '--brokers', brokers().join(','), '--set', `topics.prefix=${prefix}`],
-      { cwd },
-    )
+  })
+
+  it.each([
+    ['consume', 'urls', '--follow', '--from-beginning'],
+    ['consume', 'urls'],
+    ['config', 'print'],
+    ['schemas', 'list', '--json'],
+  ])('C199: end quietly when the reader closes: %s %s', async (...args) => {
+    const running = startCli([...args, ...scope], { cwd })
     running.child.stdout?.once('data', () => running.child.stdout?.destroy())
-    await cli('produce', 'http://d.example.test/', 'http://e.example.test/')
-    await eventually(() => running.child.exitCode !== null, { what: 'the reader to end' })
-    expect(running.child.exitCode).toBe(0)
-    expect(running.stderr()).toBe('')
+    if (args.includes('--follow')) await cli('produce', 'http://d.example.test/', 'http://e.example.test/')
+    await eventually(() => running.child.exitCode !== null, { what: 'the command to end' })
+    expect([running.child.exitCode, running.stderr()]).toEqual([0, ''])
   })
 })
 

@@ -105,6 +105,20 @@ describe('a replay in place on a live group', () => {
     expect((await written()).get('r2')).toEqual(odd)
   })
 
+  it('C174: begins again in every partition of two members, whoever has them', { timeout: 120_000 }, async () => {
+    await liveGroup()
+    await extract('book2.yaml')
+    const members = await deployment.read(async (runtime) => (await runtime.admin.describeGroup(runtime.groups.extract())).members)
+    expect(members).toHaveLength(2)
+    const stored = await deployment.pages()
+    const done = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'r1', '--wait')
+    expect(done).toMatchObject({ state: 'done', donePages: PAGES, totals: { records: PAGES } })
+    const partitions = new Set(stored.map(({ message }) => message.partition))
+    expect(partitions.size).toBeGreaterThanOrEqual(4)
+    expect(new Set(done.partitions.map(({ partition }) => partition))).toEqual(partitions)
+    expect(await written()).toEqual(new Map([['r1', keys(PAGES)]]))
+  })
+
   it('gives live pages of the same partitions a turn every few seconds, however long it takes', { timeout: 180_000 }, async () => {
     await liveGroup(160)
     const command = deployment.start([

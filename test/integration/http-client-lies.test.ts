@@ -210,7 +210,8 @@ describe('a coded answer', () => {
   })
 
   it.each(['/gzip-label-only', '/utf-8-coding', '/none-coding'])('C086: passes as it is where the label is wrong: %s', async (path) => {
-    expect(await answered(path)).toMatchObject({ text: '<html>plain</html>', encoding: 'identity', truncated: null })
+    const expected = { text: '<html>plain</html>', encoding: 'identity', truncated: null, mislabelled: true }
+    expect(await answered(path)).toMatchObject(expected)
   })
 
   it('is read where it is empty, or something follows it', async () => {

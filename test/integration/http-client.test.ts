@@ -224,7 +224,7 @@ describe('the address guard', () => {
     'http://private.test/',
     'http://mixed.test/',
     'http://pinned.test/',
-  ])('refuses %s before it connects', async (target) => {
+  ])('C188: refuses %s before it connects', async (target) => {
     expect(await ask(target, {}, strict)).toMatchObject({ kind: 'failure', reason: 'address-refused' })
   })
 
@@ -232,7 +232,7 @@ describe('the address guard', () => {
     expect(await ask('http://nowhere.test/', {}, strict)).toMatchObject({ reason: 'dns-not-found' })
   })
 
-  it('connects to the address that it judged, though the name answers otherwise the second time', async () => {
+  it('C188: connects to the address that it judged, though the name answers otherwise the second time', async () => {
     let asked = 0
     const rebinding = new HttpClient({
       resolve: {},

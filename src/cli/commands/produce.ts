@@ -17,6 +17,8 @@ export const produceCommand: CommandDefinition = (contextOf) =>
     .option('--body-file <file>', 'the same from a file; - for standard input')
     .option('--not-before <time>', 'fetch no sooner than this')
     .option('--expires <time>', 'do not fetch after this')
+    .option('--limit <n>', 'write at most this many URLs')
+    .option('--strict', 'write nothing where a single line is bad')
     .option('--if-changed', 'an unchanged page is an outcome, not a page')
     .addHelpText(
       'after',

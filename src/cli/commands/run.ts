@@ -5,6 +5,7 @@ import { type CommandDefinition, collect, packageVersion } from '../command-defi
 
 interface RunFlags {
   readonly seeds?: string
+  readonly strict?: boolean
   readonly extractor: readonly string[]
   readonly depth?: string
   readonly limit?: string
@@ -20,6 +21,7 @@ export const runCommand: CommandDefinition = (contextOf) =>
     .description('all stages in one process: fetch the URLs, extract records, end when the crawl has ended')
     .argument('[url...]', 'where to begin; without any, what is queued is worked off')
     .option('--seeds <file>', 'URLs, one a line; - for standard input')
+    .option('--strict', 'fetch nothing where a single URL given is bad')
     .option('--extractor <file>', 'extractor file; may be repeated', collect, [])
     .option('--depth <n>', 'follow links this deep')
     .option('--limit <n>', 'fetch at most this many pages')
@@ -43,6 +45,7 @@ export const runCommand: CommandDefinition = (contextOf) =>
       await openRun(context, loaded.config, {
         seeds: seedsOf(urls, flags.seeds),
         seedFile: flags.seeds,
+        strict: flags.strict === true,
         out: flags.out,
         crawlId: flags.crawl,
         maxWait: flags.maxWait,

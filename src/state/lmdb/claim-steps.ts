@@ -43,6 +43,12 @@ export class ClaimSteps {
     return verdicts
   }
 
+  lookUp({ crawlId, canonicalUrl, round, claimant }: Claim, now: number): ClaimVerdict {
+    const parts = [groupDigest(crawlId), digest([canonicalUrl, round], 16)] as const
+    const holder = this.#file.get<string>(this.#keys.of('claim', ...parts)) ?? this.#timedHolder(this.#keys.of('timedClaim', ...parts), now)
+    return holder === undefined ? 'new' : holder === claimant ? 'own' : 'known'
+  }
+
   markFinished(attempts: readonly FinishedAttempt[], ttlMs: number, now: number): void {
     // A task that is finished as a whole needs no note of its attempts: either note completes a copy.
     for (const { taskId, attempt, final } of attempts) {

@@ -88,6 +88,10 @@ export class LmdbStore implements StateStore {
     return verdicts.flat()
   }
 
+  async lookUpClaims(claims: readonly Claim[]): Promise<readonly ClaimVerdict[]> {
+    return this.#file.read((now) => claims.map((claim) => this.#claims.lookUp(claim, now)))
+  }
+
   async markFinished(attempts: readonly FinishedAttempt[], ttlMs: number): Promise<void> {
     await Promise.all(chunks(attempts).map((chunk) => this.#file.step((now) => this.#claims.markFinished(chunk, ttlMs, now))))
   }

@@ -31,6 +31,7 @@ const SCRIPTS = {
   spillSlot: limiter.SPILL_SLOT,
   beginDeployment: limiter.BIRTH,
   claimUrls: work.CLAIM,
+  lookUpClaims: work.LOOK_UP_CLAIMS,
   markFinished: work.MARK_FINISHED,
   acceptTasks: work.ACCEPT,
   finaliseTasks: work.FINALISE,

@@ -81,7 +81,15 @@ export class RedisStore implements StateStore {
     }
   }
 
-  async claim(claims: readonly Claim[]): Promise<readonly ClaimVerdict[]> {
+  claim(claims: readonly Claim[]): Promise<readonly ClaimVerdict[]> {
+    return this.#claims('claimUrls', claims)
+  }
+
+  lookUpClaims(claims: readonly Claim[]): Promise<readonly ClaimVerdict[]> {
+    return this.#claims('lookUpClaims', claims)
+  }
+
+  async #claims(script: 'claimUrls' | 'lookUpClaims', claims: readonly Claim[]): Promise<readonly ClaimVerdict[]> {
     const parts = chunks(claims).map(async (chunk) => {
       const ids = chunk.map((claim) => urlId(claim))
       const keys = chunk.flatMap((claim, index) => [
@@ -89,7 +97,7 @@ export class RedisStore implements StateStore {
         this.#key('claim', claim.crawlId, ids[index] ?? ''),
       ])
       const args = chunk.flatMap((claim, index) => [ids[index] ?? '', claim.claimant, claim.ttlMs ?? ''])
-      const answer = (await this.#link.script('claimUrls', keys, args)) as number[]
+      const answer = (await this.#link.script(script, keys, args)) as number[]
       return answer.map((verdict) => VERDICTS[verdict] ?? 'known')
     })
     return (await Promise.all(parts)).flat()

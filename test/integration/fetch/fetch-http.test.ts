@@ -33,7 +33,9 @@ beforeEach(async () => {
       else response.end('y'.repeat(500))
     } else if (request.path === '/hop') response.writeHead(302, { location: '/plain' }).end()
     else if (request.path === '/inward') response.writeHead(302, { location: 'http://169.254.169.254/latest/meta-data' }).end()
-    else if (body === undefined) response.writeHead(404).end()
+    else if (request.path === '/inward-refresh') {
+      response.writeHead(200, { 'content-type': 'text/html' }).end('<meta http-equiv=refresh content="0;url=http://10.0.0.1/">')
+    } else if (body === undefined) response.writeHead(404).end()
     else if (request.path.startsWith('/gzip')) {
       response.writeHead(200, { 'content-type': 'text/html', 'content-encoding': 'gzip' }).end(gzipSync(body))
     } else response.writeHead(200, { 'content-type': 'text/html' }).end(body)
@@ -100,6 +102,21 @@ describe('a fetch worker on a real site', () => {
     expect(pages.map(({ attempt, bodyLength, truncated }) => ({ attempt, bodyLength, truncated }))).toEqual([
       { attempt: 2, bodyLength: 500, truncated: null },
     ])
+  })
+
+  it('C186: asks no address that is not public where a redirect or a page that refreshes leads there, once', async () => {
+    const exchange = new HttpClient({ resolve: { '*.example': '127.0.0.1' }, allowAddresses: ['127.0.0.0/8'], clock: systemClock })
+    fixture.onClose(() => exchange.close())
+    await fixture.fetchWorker(exchange, { robots: 'obey' })
+    await fixture.produce([{ url: site.url('a.example', '/inward') }, { url: site.url('b.example', '/inward-refresh') }])
+    const outcomes = await eventually(() => fixture.finalOutcomes(4), { timeoutMs: 10_000, everyMs: 100 })
+    expect(outcomes.map(({ kind, reason, attempt, url }) => `${kind} ${reason} ${attempt} ${new URL(url).hostname}`).sort()).toEqual([
+      'REDIRECTED other-domain 1 a.example',
+      'REDIRECTED other-domain 1 b.example',
+      'REFUSED address-refused 1 10.0.0.1',
+      'REFUSED address-refused 1 169.254.169.254',
+    ])
+    expect(await fixture.pages()).toEqual([])
   })
 
   it('C186: asks no address that is not public, robots.txt included', async () => {

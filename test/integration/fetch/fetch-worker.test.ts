@@ -40,7 +40,7 @@ describe('a fetch worker on a real broker', () => {
     })
   })
 
-  it('answers poison with dead letters that hold the original bytes, and lives on', async () => {
+  it('C157: answers poison with dead letters that hold the original bytes, and lives on', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
     await fixture.fetchWorker(fakeExchange(() => ({ body: 'ok' })))
     const topic = fixture.topics.urls.normal
@@ -107,6 +107,12 @@ describe('a fetch worker on a real broker', () => {
       { url: 'http://one.example/away', status: 307, location: 'http://two.example/here', setCookies: [] },
     ])
     expect(exchange.requests.filter(({ url }) => url.pathname === '/loop')).toHaveLength(11)
+    const [dead, ...others] = await fixture.messages(fixture.topics.deadLetters)
+    expect(others).toEqual([])
+    expect(String(dead?.headers['millrace-reason'])).toBe('too-many-redirects')
+    expect(String(dead?.headers['millrace-error-message'])).toBe(
+      `${'http://one.example/loop -> '.repeat(11)}http://one.example/loop: more than 10 redirects`,
+    )
     const sentTo = exchange.requests.filter((request) => request.headers['x-token'] !== undefined).map(({ url }) => url.host)
     expect(new Set(sentTo)).toEqual(new Set(['one.example']))
     await eventually(async () => (await fixture.state.crawlCounts(crawlId)).final === 2)

@@ -47,6 +47,24 @@ async function put(page: Page): Promise<Buffer> {
 }
 
 describe('the frontier', () => {
+  it('C132: follows a site that leads to endless paths within its bounds, and names it', async () => {
+    const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
+    await put(testPage('<a href="x/y/">1</a><a href="/end">2</a>', 'http://trap.example.test/x/y/x/y/x/y/', crawl))
+    frontier = await createFrontier(runtime, (_page, links) => links)
+    await frontier.start({ signal: new AbortController().signal })
+    const { client, topics, codec } = runtime
+    const tasks = await eventually(
+      async () => {
+        const messages = await readAll(client, topics.urls.normal)
+        return messages.length > 0 && messages
+      },
+      { timeoutMs: 20_000, everyMs: 100, what: 'a task of the page' },
+    )
+    expect(tasks.map(({ value }) => codec.decode('UrlTask', value).url)).toEqual(['http://trap.example.test/end'])
+    expect(seen.count('SiteTrapped', { host: 'trap.example.test', reason: 'path-repeats' })).toBe(1)
+    expect(seen.count('LinksFound', { verdict: 'path-repeats', count: 1 })).toBe(1)
+  })
+
   it('keeps a page whose links it can not follow as a dead letter, and goes on with the next', async () => {
     const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
     const bad = await put(testPage('<a href="/bad">bad</a>', 'http://shop.example.test/bad-page', crawl))

@@ -220,7 +220,7 @@ describe('groups', () => {
     expect((await admin.describeGroup(group)).state).toBe('Dead')
   })
 
-  it('lag by what is still there, never by what was deleted or never committed', async () => {
+  it('C155: lag by what is still there, never by what was deleted or never committed', async () => {
     const [topic, group] = [await testTopic(admin, 'lag', 3), uniqueName('group')]
     await write(topic, 150, 0)
     await write(topic, 10, 1)

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import { DurableProducer, type DurableProducerOptions } from '../../../src/kafka/producer.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
@@ -139,6 +140,24 @@ describe('durable producer', () => {
     const producer = await startProducer({ maxBatchBytes: () => 20_000 })
     await producer.send(Array.from({ length: 40 }, (_, index) => ({ ...textMessage(topic, 0, ''), value: Buffer.alloc(1_500, index) })))
     expect(await readAll(client, topic)).toHaveLength(40)
+  })
+
+  it.each([
+    ['in one call', 20],
+    ['in calls of their own', 1],
+  ])('C159: stores 20 pages of 200 KB in one partition that takes 1 MB at a time: %s', async (_how, perCall) => {
+    const topic = await testTopic(admin, 'pages', 1, { 'max.message.bytes': '1000000' })
+    const producer = await startProducer({ maxBatchBytes: () => 1_000_000 })
+    const pages = Array.from({ length: 20 }, (_, index) => ({
+      ...textMessage(topic, 0, ''),
+      key: `page ${index}`,
+      value: randomBytes(200_000),
+    }))
+    await Promise.all(Array.from({ length: 20 / perCall }, (_, call) => producer.send(pages.slice(call * perCall, (call + 1) * perCall))))
+    const stored = await readAll(client, topic)
+    expect(
+      stored.map(({ key, value }) => [String(key), value?.equals(pages[Number(String(key).slice(5))]?.value ?? Buffer.alloc(0))]),
+    ).toEqual(pages.map(({ key }) => [key, true]))
   })
 
   it('gives a message whose time the broker refuses the time of sending, and loses none beside it', async () => {

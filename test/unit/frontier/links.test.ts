@@ -10,8 +10,10 @@ describe('links of a page', () => {
     expect(extractLinks(html, page)).toEqual(['http://example.test/dir/b', 'http://example.test/c', 'http://other.test/'])
   })
 
-  it('strip white space around an href, so that a page does not link to longer copies of itself', () => {
+  it('C005: strip white space around an href, so that a page does not link to longer copies of itself', () => {
     expect(extractLinks('<a href=" \n http://b.example.test/a\n ">x</a>', page)).toEqual(['http://b.example.test/a'])
+    const self = 'http://example.test/?post=1'
+    expect(extractLinks(`<a href="\t${self.replace('post', 'po\nst')}\r\n">x</a><a href="&#32;&#10;${self}">`, self)).toEqual([self])
   })
 
   it('follow the first base element, wherever it stands', () => {
@@ -21,14 +23,18 @@ describe('links of a page', () => {
     ])
   })
 
-  it('survive template junk with lone percent signs', () => {
+  it('C009: that only say where they stand lead to one page', () => {
+    expect(extractLinks('<a href="./"><a href="."><a href="%2e/./"><a href="">', 'http://example.test/')).toEqual(['http://example.test/'])
+  })
+
+  it('C013: survive template junk with lone percent signs', () => {
     expect(extractLinks(`<a href='/"%url%/"'>j</a><a href="/ok">o</a>`, 'http://example.test/')).toEqual([
       'http://example.test/%22%url%/%22',
       'http://example.test/ok',
     ])
   })
 
-  it('keep named references without semicolon in attribute URLs', () => {
+  it('C094: keep named references without semicolon in attribute URLs', () => {
     expect(extractLinks('<a href="/x?a=1&para=2&copy=3&lt=4">', 'http://example.test/')).toEqual([
       'http://example.test/x?a=1&para=2&copy=3&lt=4',
     ])

@@ -10,7 +10,7 @@ describe('lag of a partition', () => {
     ['a committed offset whose messages were deleted', 20n, 100n, 150n, 50n],
     ['the end', 150n, 100n, 150n, 0n],
     ['a committed offset beyond the end, after the topic was made anew', 400n, 0n, 150n, 0n],
-  ])('%s', (_what, offset, low, end, lag) => {
+  ])('C155: %s', (_what, offset, low, end, lag) => {
     expect(partitionLag(at, { offset, metadata: 'm' }, low, end)).toEqual({ ...at, committed: offset, metadata: 'm', low, end, lag })
   })
 })

@@ -91,7 +91,7 @@ describe('values of a schema', () => {
       'field f[1].g: is null; expected an integer of 32 bits',
     ],
     [{ type: 'map', values: 'string' }, JSON.parse('{"__proto__": "x"}'), 'field f.__proto__: is a name that is not taken as a key'],
-  ])('that do not fit %j are refused by name (C173): %s', (type, value, problem) => {
+  ])('C173: that do not fit %j are refused by name: %s', (type, value, problem) => {
     let error: unknown
     try {
       one(type).encode({ f: value })
@@ -105,13 +105,13 @@ describe('values of a schema', () => {
     expect(() => one('int').encode({ f: 1, g: 2 })).toThrow('field g: is no field of n.s.R')
   })
 
-  it('are no schema where a default is not of the first branch, and refused where they are missing without one (C167)', () => {
+  it('C167: are no schema where a default is not of the first branch, and refused where they are missing without one', () => {
     expect(() => record([{ name: 'b', type: ['string', 'null'], default: null }])).toThrow(/"?b"?.*default|default.*"?b"?/i)
     expect(() => record([{ name: 'b', type: ['null', 'string'] }]).encode({})).toThrow('field b: is missing')
     expect(roundTrip(record([{ name: 'b', type: ['null', 'string'], default: null }]), {})).toEqual({ b: null })
   })
 
-  it('lose digits in a float and in nothing else (C173)', () => {
+  it('C173: lose digits in a float and in nothing else', () => {
     expect(roundTrip(one('float'), { f: 0.1 })).toEqual({ f: 0.10000000149011612 })
     expect(roundTrip(one('double'), { f: 0.1 })).toEqual({ f: 0.1 })
   })
@@ -132,7 +132,7 @@ describe('bytes of a schema', () => {
     return 'no error'
   }
 
-  it('with a long beyond 2^53 are refused by the name of the field, never rounded (C163)', () => {
+  it('C163: with a long beyond 2^53 are refused by the name of the field, never rounded', () => {
     expect(malformed(one('long'), '8280808080808020')).toBe(
       'the bytes are no n.s.R: field f: a number outside -2^52 … 2^53 - 2, which is not taken',
     )
@@ -217,7 +217,7 @@ describe('bytes of a schema', () => {
 })
 
 describe('reading with another schema than the writer had', () => {
-  it('fills an added optional field and drops one that is gone (C165)', () => {
+  it('C165: fills an added optional field and drops one that is gone', () => {
     const v1 = record([{ name: 'name', type: 'string' }])
     const v2 = record([
       { name: 'name', type: 'string' },
@@ -227,7 +227,7 @@ describe('reading with another schema than the writer had', () => {
     expect(v2.decode(v2.encode({ name: 'a', age: 3 }), 0, v1)).toEqual({ name: 'a' })
   })
 
-  it('follows aliases of fields and records (C171)', () => {
+  it('C171: follows aliases of fields and records', () => {
     const v1 = record([{ name: 'price', type: 'int' }], { name: 'ProductV1' })
     const v2 = record([{ name: 'amount', type: 'int', aliases: ['price'] }], { name: 'ProductV2', aliases: ['ProductV1'] })
     expect(v1.decode(v1.encode({ price: 5 }), 0, v2)).toEqual({ amount: 5 })

@@ -68,7 +68,7 @@ describe('a page body', () => {
     }
   })
 
-  it('is cut only beyond the limit, which counts decoded bytes (C182)', async () => {
+  it('C182: is cut only beyond the limit, which counts decoded bytes', async () => {
     for (const [length, problem] of [
       [999, null],
       [1_000, null],
@@ -86,7 +86,7 @@ describe('a page body', () => {
 })
 
 describe('a Content-Encoding', () => {
-  it('is undone, and the body kept as it came (C080)', async () => {
+  it('C080: is undone, and the body kept as it came', async () => {
     const wire = zlib.gzipSync('hello gzip')
     expect(await decodeContent(wire, 'gzip', MAX)).toEqual({
       body: wire,
@@ -97,13 +97,13 @@ describe('a Content-Encoding', () => {
     })
   })
 
-  it('is known without case and by its older name (C082)', async () => {
+  it('C082: is known without case and by its older name', async () => {
     const wire = zlib.gzipSync('hello')
     for (const header of ['x-gzip', 'GZIP', ' gzip ', 'gzip, identity', ', gzip,']) expect(await text(wire, header)).toBe('hello')
     expect(contentCodings('X-GZIP, br ,identity')).toEqual(['gzip', 'br'])
   })
 
-  it('that ends too early gives what came, marked (C084)', async () => {
+  it('C084: that ends too early gives what came, marked', async () => {
     for (const [header, wire] of [
       ['gzip', zlib.gzipSync('hello gzip').subarray(0, -6)],
       ['deflate', zlib.deflateSync('hello gzip').subarray(0, -4)],
@@ -146,7 +146,7 @@ describe('a Content-Encoding', () => {
     }
   })
 
-  it('that the body is not in passes it as it is, and says so (C086)', async () => {
+  it('C086: that the body is not in passes it as it is, and says so', async () => {
     const plain = Buffer.from('<html>plain</html>')
     for (const [header, problem] of [
       ['gzip', 'mislabelled'],
@@ -163,6 +163,14 @@ describe('a Content-Encoding', () => {
         truncated: null,
         problem,
       })
+    }
+  })
+
+  it('C086: is undone beside names that are none', async () => {
+    const wire = zlib.gzipSync('hello')
+    for (const header of ['utf-8, gzip', 'gzip, none', 'gzip,utf-8']) {
+      expect(await decodeContent(wire, header, MAX)).toMatchObject({ decoded: Buffer.from('hello'), encoding: 'gzip', truncated: null })
+      expect(await decodeContent(Buffer.from('<p>'), header, MAX)).toMatchObject({ decoded: Buffer.from('<p>'), problem: 'unknown-coding' })
     }
   })
 
@@ -197,7 +205,7 @@ describe('a Content-Encoding', () => {
     expect(unpacked.ok && unpacked.bytes.toString()).toBe('hello zstd')
   })
 
-  it('of several codings is undone from the last to the first (C089)', async () => {
+  it('C089: of several codings is undone from the last to the first', async () => {
     const wire = zlib.gzipSync(zlib.deflateSync('hello'))
     expect(await decodeContent(wire, 'deflate, gzip', MAX)).toMatchObject({
       decoded: Buffer.from('hello'),

@@ -11,25 +11,25 @@ const read = (body: Buffer, contentType: string | null): [string, string, string
 }
 
 describe('the charset of a body', () => {
-  it('is that of its byte order mark before all, which is no part of the text (C070)', () => {
+  it('C070: is that of its byte order mark before all, which is no part of the text', () => {
     expect(read(bytes({ hex: 'efbbbfd09fd180d0b8d0b2d0b5d182' }), 'text/html; charset=windows-1251')).toEqual(['Привет', 'UTF-8', 'bom'])
     expect(read(bytes({ hex: 'fffe41003404' }), 'text/html')).toEqual(['Aд', 'UTF-16LE', 'bom'])
   })
 
-  it('is that of the header, else of the page (C072)', () => {
+  it('C072: is that of the header, else of the page', () => {
     expect(read(bytes({ hex: '93fa967b' }), 'text/html; charset=Shift_JIS')).toEqual(['日本', 'Shift_JIS', 'header'])
     const page = bytes('<meta charset="windows-1251">', { hex: 'd6e5ede0' })
     expect(read(page, 'text/html')).toEqual(['<meta charset="windows-1251">Цена', 'windows-1251', 'meta'])
     expect(read(page, null)[2]).toBe('meta')
   })
 
-  it('is not looked for in the content of JSON or plain text (C074)', () => {
+  it('C074: is not looked for in the content of JSON or plain text', () => {
     const json = '{"h":"<meta charset=gbk>","n":"café"}'
     expect(read(bytes(json), 'application/json')).toEqual([json, 'UTF-8', 'utf8-valid'])
     expect(read(bytes('<meta charset=gbk>é'), 'text/plain')[1]).toBe('UTF-8')
   })
 
-  it('falls through a label that names no encoding, and takes odd forms as they are meant (C076)', () => {
+  it('C076: falls through a label that names no encoding, and takes odd forms as they are meant', () => {
     expect(read(bytes('<meta charset=koi8-r>', { hex: 'f0d2c9d7c5d4' }), 'text/html; charset=utf8mb4')).toEqual([
       '<meta charset=koi8-r>Привет',
       'KOI8-R',
@@ -49,7 +49,7 @@ describe('the charset of a body', () => {
     expect(read(bytes({ hex: 'a4' }), 'text/html; charset=iso-8859-16')[0]).toBe('€')
   })
 
-  it('decodes characters that are split between chunks, once they are one body (C078)', () => {
+  it('C078: decodes characters that are split between chunks, once they are one body', () => {
     const body = Buffer.concat([Buffer.from('e4bda0e5', 'hex'), Buffer.from('a5bd', 'hex')])
     expect(read(body, 'text/plain')[0]).toBe('你好')
   })

@@ -46,7 +46,7 @@ describe('what a reader can read', () => {
     expect(problems(reader, writer)).toEqual([problem])
   })
 
-  it('lacks a field without default, and a record of another name without alias (C171)', () => {
+  it('C171: lacks a field without default, and a record of another name without alias', () => {
     const v1 = schema([{ name: 'price', type: 'int' }])
     expect(readProblems(schema([{ name: 'amount', type: 'int' }]), v1)).toEqual([
       { path: 'amount', reason: 'the writer has no such field, and it has no default' },

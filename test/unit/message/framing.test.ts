@@ -56,7 +56,7 @@ describe('framing', () => {
     expect(vectors.framing.length).toBeGreaterThan(0)
   })
 
-  it('of Confluent is a zero and the id, big-endian (C169)', () => {
+  it('C169: of Confluent is a zero and the id, big-endian', () => {
     const lamp = parseSchema('{"type":"record","name":"L","fields":[{"name":"n","type":"string"},{"name":"p","type":"string"}]}')
     expect(registryFrame(1, lamp.encode({ n: 'Lamp', p: '9.99' })).toString('hex')).toBe('0000000001084c616d7008392e3939')
     expect(readFraming(Buffer.from('00ffffffff', 'hex'))).toEqual({ kind: 'registry', schemaId: 0xffff_ffff, bodyStart: 5 })

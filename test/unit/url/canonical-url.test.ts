@@ -10,31 +10,32 @@ describe('canonical form of a URL', () => {
     expect(canonicalUrl(canonical)).toBe(canonical)
   })
 
-  it('never decodes an encoded percent sign (C001, C003)', () => {
+  it('C001, C003: never decodes an encoded percent sign', () => {
     expect(canonicalUrl('http://shop.example.test/cmp/Dia%25')).toBe('http://shop.example.test/cmp/Dia%25')
     const once = canonicalUrl('https://example.test/w?key=%252fx&a=1')
-    expect(new URL(once).searchParams.get('key')).toBe('%2fx')
+    expect(once).toBe('https://example.test/w?a=1&key=%252fx')
     expect(canonicalUrl(canonicalUrl(once))).toBe(once)
   })
 
-  it('keeps the case of path and query (C007)', () => {
+  it('C007: keeps the case of path and query', () => {
     const upper = canonicalUrl('https://Example.TEST/Product/AbC?t=SeCrEt')
     expect(upper).toBe('https://example.test/Product/AbC?t=SeCrEt')
     expect(upper).not.toBe(canonicalUrl('https://example.test/product/abc?t=secret'))
   })
 
-  it('resolves dot segments, encoded ones too (C009)', () => {
+  it('C009: resolves dot segments, encoded ones too', () => {
     expect(canonicalUrl('http://example.test/./././a')).toBe('http://example.test/a')
     expect(canonicalUrl('http://example.test/a/%2e%2e/b')).toBe('http://example.test/b')
     expect(canonicalUrl('http://example.test/a/%2E/b')).toBe('http://example.test/a/b')
+    expect(canonicalUrl('http://example.test/a/.%2e/%2E./b/%2e')).toBe('http://example.test/b/')
   })
 
-  it('takes the seed and its discovered twin for one (C124)', () => {
+  it('C124: takes the seed and its discovered twin for one', () => {
     const forms = ['https://example.test', 'https://example.test/', 'https://EXAMPLE.test:443/#top']
     expect(new Set(forms.map((form) => canonicalUrl(form)))).toEqual(new Set(['https://example.test/']))
   })
 
-  it('sorts by name but keeps the order of repeated names (C126)', () => {
+  it('C126: sorts by name but keeps the order of repeated names', () => {
     expect(canonicalUrl('https://example.test/p?b=2&a=1')).toBe(canonicalUrl('https://example.test/p?a=1&b=2'))
     expect(canonicalUrl('https://example.test/p?a=2&a=1')).not.toBe(canonicalUrl('https://example.test/p?a=1&a=2'))
   })

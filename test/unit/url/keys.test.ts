@@ -19,7 +19,7 @@ describe('partition of a key', () => {
     expect(murmur2(Buffer.from(key))).toBe(hash)
   })
 
-  it('puts example.test on partition 4 of 12 (C153)', () => {
+  it('C153: puts example.test on partition 4 of 12', () => {
     expect(partitionFor('example.test', 12)).toBe(4)
   })
 
@@ -37,7 +37,7 @@ describe('partition of a key', () => {
 })
 
 describe('keys of a site', () => {
-  it('gives one domain, politeness key and partition however the host is written (C140)', () => {
+  it('C140: gives one domain, politeness key and partition however the host is written', () => {
     const urls = ['http://Example.TEST/', 'http://example.test./', 'http://example.test:8080/a']
     expect(new Set(urls.map(registrableDomain))).toEqual(new Set(['example.test']))
     expect(new Set(urls.map((url) => politenessKey(new URL(url), 'host')))).toEqual(new Set(['example.test']))

@@ -11,17 +11,17 @@ describe('a URL that is to be fetched', () => {
     expect(href('https://EXAMPLE.test:443/p?b=2&a=1#top')).toBe('https://example.test/p?b=2&a=1')
   })
 
-  it('may have characters that RFC 3986 does not know (C011)', () => {
+  it('C011: may have characters that RFC 3986 does not know', () => {
     expect(href('http://example.test/search?q=top-1||60|1&Fr=4')).toBe('http://example.test/search?q=top-1||60|1&Fr=4')
     expect(href('http://example.test/a b?c d')).toBe('http://example.test/a%20b?c%20d')
   })
 
-  it('loses white space around it and line breaks in it (C005)', () => {
+  it('C005: loses white space around it and line breaks in it', () => {
     expect(href(' \n http://b.example.test/a\n ', 'http://example.test/?post=1')).toBe('http://b.example.test/a')
     expect(href('http://b.example\n.test/a')).toBe('http://b.example.test/a')
   })
 
-  it('may hold lone percent signs (C013)', () => {
+  it('C013: may hold lone percent signs', () => {
     expect(href('/"%url%/"', 'http://example.test/')).toBe('http://example.test/%22%url%/%22')
   })
 

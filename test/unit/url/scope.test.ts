@@ -64,7 +64,7 @@ describe('globs', () => {
   })
 })
 
-describe('the bound of endless paths (C132)', () => {
+describe('C132: the bound of endless paths', () => {
   it('ends a crawl of a site that answers every path with relative links, without exponential growth', () => {
     const start = new URL('http://example.test/')
     const found = new Set([start.href])

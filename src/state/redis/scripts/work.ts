@@ -18,6 +18,16 @@ end
 return verdicts
 `
 
+/** KEYS, ARGV and answer as for a claim; claims nothing. */
+export const LOOK_UP_CLAIMS = `
+local verdicts = {}
+for i = 1, #KEYS / 2 do
+  local holder = redis.call('HGET', KEYS[i * 2 - 1], ARGV[i * 3 - 2]) or redis.call('GET', KEYS[i * 2])
+  if not holder then verdicts[i] = 0 elseif holder == ARGV[i * 3 - 1] then verdicts[i] = 1 else verdicts[i] = 2 end
+end
+return verdicts
+`
+
 /** KEYS: notes. ARGV: ms to live. */
 export const MARK_FINISHED = `
 for i = 1, #KEYS do redis.call('SET', KEYS[i], '', 'PX', math.max(1, math.ceil(tonumber(ARGV[1])))) end
