@@ -41,8 +41,14 @@ describe('Retry-After', () => {
     ['Sun, 06-Nov-94 08:49:37 GMT', undefined],
     ['Sun Nov  6 08:49:37 1994', undefined],
     ['Wed, 21 Oct 2026 07:27:00 GMT', undefined],
-  ])('C143, C145: %j is %s ms', (text, ms) => {
+  ])('C143: %j is %s ms', (text, ms) => {
     expect(retryAfterMs([text], now)).toBe(ms)
+  })
+
+  it('C145: that nobody would wait for is a year, never less than what the site asks for below that', () => {
+    const yearMs = 365 * 86_400_000
+    for (const text of ['99999999999', '9'.repeat(400), String(yearMs)]) expect(retryAfterMs([text], now)).toBe(yearMs)
+    expect(retryAfterMs([String(300 * 86_400)], now)).toBe(300 * 86_400_000)
   })
 
   it('as a date counts from the clock of the site, however wrong it is', () => {

@@ -10,8 +10,12 @@ describe('canonical form of a URL', () => {
     expect(canonicalUrl(canonical)).toBe(canonical)
   })
 
-  it('C001, C003: never decodes an encoded percent sign', () => {
+  it('C001: never decodes an encoded percent sign', () => {
     expect(canonicalUrl('http://shop.example.test/cmp/Dia%25')).toBe('http://shop.example.test/cmp/Dia%25')
+    expect(canonicalUrl('http://shop.example.test/100%2525?a=%2520')).toBe('http://shop.example.test/100%2525?a=%2520')
+  })
+
+  it('C003: keeps a value that is encoded twice as it is, however often', () => {
     const once = canonicalUrl('https://example.test/w?key=%252fx&a=1')
     expect(once).toBe('https://example.test/w?a=1&key=%252fx')
     expect(canonicalUrl(canonicalUrl(once))).toBe(once)
