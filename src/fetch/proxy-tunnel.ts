@@ -128,15 +128,14 @@ async function socksHandshake(socket: Socket, proxy: ForwardProxy, { address, po
   await readExactly(socket, rest)
 }
 
-/** Up to the empty line; what follows is left in the socket. */
+/** Up to the empty line. Nothing may follow: whoever is behind the tunnel was not asked for anything yet. */
 async function readHead(socket: Socket, proxy: ForwardProxy): Promise<string> {
   let head = Buffer.alloc(0)
   for (;;) {
     head = Buffer.concat([head, await readSome(socket)])
     const end = head.indexOf('\r\n\r\n')
     if (end !== -1) {
-      const rest = head.subarray(end + 4)
-      if (rest.length > 0) socket.unshift(rest)
+      if (head.length > end + 4) throw new TunnelError('PROXY_FAILED', proxy, 'its answer to CONNECT has a body, as if it were the site')
       return head.subarray(0, end).toString('latin1')
     }
     if (head.length > MAX_HEAD_BYTES)

@@ -1,4 +1,6 @@
 import { subscribe } from 'node:diagnostics_channel'
+import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import type { buildConnector } from 'undici'
 import type { HttpRequest } from './http-exchange.ts'
 
@@ -50,7 +52,10 @@ export function connectingInTurn(connect: buildConnector.connector, onReady: () 
       const ready = (): void => {
         onReady()
         if (socket.destroyed) callback(closedMeanwhile(), null)
-        else callback(null, socket)
+        else if (speaksFirst(socket)) {
+          socket.destroy()
+          callback(unasked(), null)
+        } else callback(null, socket)
       }
       if (beforeSent === undefined) return ready()
       beforeSent().then(ready, (reason: Error) => {
@@ -59,6 +64,18 @@ export function connectingInTurn(connect: buildConnector.connector, onReady: () 
       })
     })
   }
+}
+
+/**
+ * A server that is no HTTP greets whoever connects. undici, given bytes before its request is written, closes the connection and makes
+ * another one, and so on for ever: no deadline ends that. In HTTP/2 servers do speak first.
+ */
+function speaksFirst(socket: Socket | TLSSocket): boolean {
+  return socket.readableLength > 0 && !('alpnProtocol' in socket && socket.alpnProtocol === 'h2')
+}
+
+function unasked(): Error {
+  return Object.assign(new Error('it sent something before it was asked'), { code: 'HPE_UNEXPECTED_CONTENT' })
 }
 
 function closedMeanwhile(): Error {

@@ -207,7 +207,10 @@ describe('a proxy that does not work', () => {
     const { createServer: createTcpServer } = await import('node:net')
     const garbage = createTcpServer((socket) => socket.on('error', () => undefined).once('data', () => socket.end('SSH-2.0\r\n\r\n')))
     const silent = createTcpServer((socket) => socket.on('error', () => undefined))
-    for (const server of [garbage, silent]) {
+    const site = createTcpServer((socket) =>
+      socket.on('error', () => undefined).once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\n<html>')),
+    )
+    for (const server of [garbage, silent, site]) {
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
       closing.push(() => server.close())
     }
@@ -217,6 +220,7 @@ describe('a proxy that does not work', () => {
         reason: 'proxy-failed',
       })
     }
+    expect(await clientBy([`http://127.0.0.1:${port(site)}`]).ask('http://a.site.test/')).toMatchObject({ reason: 'proxy-failed' })
     const { ask, seen } = clientBy([`http://127.0.0.1:${port(silent)}`])
     const results = await Promise.all([1, 2, 3].map((index) => ask(`http://h${index}.site.test/`)))
     expect(results.map((result) => result.kind === 'failure' && result.reason)).toEqual(['proxy-timeout', 'proxy-timeout', 'proxy-timeout'])

@@ -107,4 +107,18 @@ describe('a request whose connection has to be made', () => {
     }
     expect(await ask(`http://d.test:${port}/`, { beforeSent })).toMatchObject({ kind: 'failure', reason: 'connection-reset' })
   })
+
+  it('fails at once where the server speaks before it was asked, and asks for no other connection', async () => {
+    let connections = 0
+    const greeting = createTcpServer((socket) => {
+      connections += 1
+      socket.on('error', () => undefined).write('220 mail.test ready\r\n')
+    })
+    await new Promise<void>((resolve) => greeting.listen(0, '127.0.0.1', resolve))
+    closings.push(() => greeting.close())
+    const { port } = greeting.address() as { port: number }
+    const beforeSent = (): Promise<void> => systemClock.sleep(50)
+    expect(await ask(`http://e.test:${port}/`, { beforeSent })).toMatchObject({ kind: 'failure', reason: 'protocol-error' })
+    expect(connections).toBe(1)
+  })
 })
