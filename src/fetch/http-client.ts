@@ -96,7 +96,9 @@ export class HttpClient implements HttpExchange {
   #judge(proxy: ForwardProxy, url: URL, result: HttpResult): void {
     if (result.kind === 'response') this.#proxies.worked(proxy)
     else if (result.reason === 'proxy-failed' || result.reason === 'proxy-auth') this.#proxies.failed(proxy, result.reason, result.detail)
-    else if (result.reason === 'proxy-timeout') this.#proxies.suspected(proxy, url.hostname, result.detail)
+    // Many say yes to CONNECT before they have tried, and hang up then.
+    else if (result.reason === 'proxy-timeout' || result.reason === 'connection-reset')
+      this.#proxies.suspected(proxy, url.hostname, result.detail)
   }
 
   async #ask(request: HttpRequest, proxy: ForwardProxy | undefined, startedMono: number): Promise<HttpResult> {

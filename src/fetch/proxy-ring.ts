@@ -7,7 +7,7 @@ interface Health {
   failures: number
   /** Monotonic ms until which nobody is sent through it. */
   outUntilMono: number
-  /** Hosts that could not be reached in time since it last worked. */
+  /** Hosts that could not be reached in time, or were cut off, since it last worked. */
   readonly timedOut: Set<string>
 }
 
@@ -62,7 +62,7 @@ export class ProxyRing {
     this.#observer.emit('ProxyTakenOut', { proxy: proxy.label, reason, forMs, text: detail })
   }
 
-  /** It did not connect in time, which may be the target's fault: several targets in a row are the proxy's. */
+  /** It did not connect in time or cut the connection, which may be the target's fault: several targets in a row are the proxy's. */
   suspected(proxy: ForwardProxy, host: string, detail: string): void {
     const health = this.#health.get(proxy.id) ?? fresh()
     this.#health.set(proxy.id, health)

@@ -203,6 +203,27 @@ describe('a proxy that does not work', () => {
     expect(seen.count('ProxyTakenOut')).toBe(0)
   })
 
+  it('that says yes and hangs up is left out after three sites', async () => {
+    const { createServer: createTcpServer } = await import('node:net')
+    const liar = createTcpServer((socket) =>
+      socket
+        .on('error', () => undefined)
+        .once('data', () => {
+          socket.write('HTTP/1.1 200 OK\r\n\r\n')
+          socket.once('data', () => socket.end())
+        }),
+    )
+    await new Promise<void>((resolve) => liar.listen(0, '127.0.0.1', resolve))
+    closing.push(() => liar.close())
+    const { ask, seen } = clientBy([`http://127.0.0.1:${(liar.address() as AddressInfo).port}`])
+    for (const host of ['a', 'a', 'b', 'c']) {
+      expect(seen.count('ProxyTakenOut')).toBe(0)
+      expect(await ask(`http://${host}.site.test/`)).toMatchObject({ reason: 'connection-reset' })
+    }
+    expect(seen.count('ProxyTakenOut')).toBe(1)
+    expect(await ask('http://d.site.test/')).toMatchObject({ reason: 'proxies-out' })
+  })
+
   it('that is no proxy, or says nothing, is a failure in time', async () => {
     const { createServer: createTcpServer } = await import('node:net')
     const garbage = createTcpServer((socket) => socket.on('error', () => undefined).once('data', () => socket.end('SSH-2.0\r\n\r\n')))
