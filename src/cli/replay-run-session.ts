@@ -125,6 +125,10 @@ export async function replayCancel(context: CommandContext, replayId: string): P
   await withRuntime(context, config, 'millrace replay cancel', async (runtime) => {
     const status = await cancelReplay(runtime, replayId)
     if (context.globals.json) await context.out(toJson(status))
+    else if (status.shadowTopic !== undefined)
+      await context.out(
+        `replay ${replayId} is called off: its process finishes what it took and ends; what it wrote stays in ${status.shadowTopic}`,
+      )
     else await context.out(`replay ${replayId} is called off; what it wrote stays, and live work goes on where it was`)
   })
 }
@@ -153,7 +157,7 @@ export async function replayTombstones(context: CommandContext, replayId: string
 const KEYS_SHOWN = 20
 
 async function writeReplays(context: CommandContext, replays: readonly ReplayStatus[]): Promise<void> {
-  if (replays.length === 0) context.note('no replay in place is known; a shadow replay shows itself while it runs')
+  if (replays.length === 0) context.note('no replay is known')
   const right = 'right' as const
   await context.out(
     renderTable(
@@ -178,12 +182,12 @@ async function writeReplays(context: CommandContext, replays: readonly ReplaySta
 }
 
 async function writeStatus(context: CommandContext, status: ReplayStatus): Promise<void> {
-  const { replayId, extractor, version, state, pages, donePages, totals } = status
+  const { replayId, extractor, version, state, shadowTopic, pages, donePages, totals } = status
   await context.out(
     `replay ${replayId} of ${extractor} version ${version}: ${state}, ${renderCount(donePages)} of ${counted(pages, 'page')}`,
   )
   await context.out(
-    `${counted(totals.pages, 'page')} read, ${counted(totals.records, 'record')}, ${renderCount(totals.none)} without, ${counted(totals.deadLetters, 'dead letter')}`,
+    `${counted(totals.pages, 'page')} read, ${counted(totals.records, 'record')}, ${renderCount(totals.none)} without, ${counted(totals.deadLetters, 'dead letter')}${shadowTopic === undefined ? '' : `; records are in ${shadowTopic}`}`,
   )
   const right = 'right' as const
   await context.out(
@@ -226,6 +230,10 @@ async function shadow(
     aborting: context.aborting,
   })
   progress.finish()
+  if (report.cancelled) {
+    context.note(`replay ${report.replayId} was called off; the records so far are in ${report.topic}`)
+    return
+  }
   if (comparison === undefined) {
     context.note(`stopped; \`millrace replay run --shadow --id ${report.replayId}\` with the same flags goes on`)
     return

@@ -10,6 +10,7 @@ import { makeFolder } from '../machine/make-folder.ts'
 import type { AvroSchema } from '../message/avro.ts'
 import { subject } from '../message/command.ts'
 import type { Page } from '../message/generated/types.ts'
+import { notForRecords } from '../message/topics.ts'
 import { compileGlob, compileUrlGlob } from '../url/glob.ts'
 import { announce } from './announce.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
@@ -70,8 +71,8 @@ export async function findExtractor(envelopeText: string, { patterns, given, opt
     .filter(({ name, version }) => name === given || `${name}:${version}` === given)
     .toSorted((a, b) => b.version - a.version)[0]
   if (found !== undefined) return found
-  const names = configured.map(({ name }) => name)
-  const near = nearestName(given, names)
+  const names = configured.map(({ name, version }) => `${name}:${version}`)
+  const near = nearestName(given, [...names, ...configured.map(({ name }) => name)])
   throw new MillraceError(
     'USAGE',
     `${option}: there is no extractor ${given}${near === undefined ? '' : `; did you mean ${near}?`} (configured: ${names.join(', ') || 'none'}; a file works too)`,
@@ -103,14 +104,17 @@ export function extractorsOf(runtime: Runtime, all: readonly LoadedExtractor[], 
 
 /**
  * Tells all members of these extractors: their record schemas first, so that any reader can decode what follows. Errors:
- * EXTRACTOR_VERSION_CHANGED for a definition that differs under a version that is known, EXTRACTOR_INCOMPATIBLE for a schema that
+ * EXTRACTOR_INVALID where its topic is one of other messages, EXTRACTOR_VERSION_CHANGED for a definition that differs under a version that is known, EXTRACTOR_INCOMPATIBLE for a schema that
  * can't read what older versions wrote, naming the field.
  */
 export async function announceExtractors(runtime: Runtime, extractors: readonly LoadedExtractor[]): Promise<void> {
   const control = await runtime.control()
   await control.readToEnd()
   for (const extractor of extractors) {
-    const { name, version, definitionSha256, schema, requiredFields } = extractor
+    const { name, version, topic, definitionSha256, schema, requiredFields } = extractor
+    const why = topic === undefined ? undefined : notForRecords(runtime.topics, topic)
+    if (why !== undefined)
+      throw new MillraceError('EXTRACTOR_INVALID', `records of ${name} version ${version} can't go to topic ${topic}: ${why}`)
     const known = announcedVersions(control, name)
     const same = known.find((announced) => announced.version === version)
     if (same !== undefined && same.definitionSha256 !== definitionSha256) throw changedDefinition(extractor)

@@ -12,7 +12,17 @@ import { announce } from './announce.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { liveWorkers } from './live-workers.ts'
 import { rememberRate } from './replay-estimate.ts'
-import { closeReplay, isDone, knownRequest, openRequests, type ReplayStatus, refuseOtherRequest, replayStatus } from './replay-ledger.ts'
+import {
+  closeReplay,
+  deleteUnlessActive,
+  isDone,
+  knownRequest,
+  openRequests,
+  type ReplayStatus,
+  refuseCancelled,
+  refuseOtherRequest,
+  replayStatus,
+} from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 
 /** How a replay in place was begun; done: it has ended under this id already. */
@@ -59,8 +69,7 @@ export async function resumeInPlace(
   if (known === undefined) return undefined
   const { request, isClosed } = known
   refuseOtherRequest(request, asked)
-  if (request.cancelled === true)
-    throw new MillraceError('REPLAY_REFUSED', `replay ${asked.replayId} was called off; begin another under a new --id`)
+  refuseCancelled(request)
   await evictDeadMembers(runtime)
   const plan = planOf(runtime.topics.html, request)
   return { start: isClosed ? 'done' : await start(runtime, request, await runtime.admin.describeGroup(request.groupId)), plan }
@@ -151,8 +160,8 @@ export async function refuseOtherVersion(
 }
 
 /**
- * Calls a replay off: owners jump back to where live work stood; of a stopped group the offsets are set here. What was written
- * stays. Errors: USAGE where there is none, or it has ended.
+ * Calls a replay off: owners jump back to where live work stood; of a stopped group the offsets are set here. A shadow's
+ * process hears of it within seconds, finishes what it took and ends. What was written stays. Errors: USAGE where there is none, or it has ended.
  */
 export async function cancelReplay(runtime: Runtime, replayId: string): Promise<ReplayStatus> {
   const { admin, topics } = runtime
@@ -160,8 +169,14 @@ export async function cancelReplay(runtime: Runtime, replayId: string): Promise<
   const status = await replayStatus(runtime, replayId)
   if (control.get(subject.replay(replayId))?.kind === 'close') throw new MillraceError('USAGE', `replay ${replayId} has ended already`)
   const request = (await openRequests(runtime, status.groupId)).find((each) => each.replayId === replayId)
-  await announce(runtime, { kind: 'request', subject: subject.replay(replayId), payload: { ...request, cancelled: true } })
-  await evictDeadMembers(runtime)
+  const { donePages } = status
+  await announce(runtime, { kind: 'request', subject: subject.replay(replayId), payload: { ...request, cancelled: true, donePages } })
+  await evictDeadMembers(runtime, [status.groupId])
+  if (request?.shadow !== undefined) {
+    await closeReplay(runtime, status.groupId, replayId)
+    await deleteUnlessActive(runtime, status.groupId)
+    return replayStatus(runtime, replayId)
+  }
   if ((await admin.describeGroup(status.groupId)).members.length === 0) {
     await admin.fenceTransactions(status.partitions.map(({ partition }) => transactionalId(status.groupId, topics.html, partition)))
     const committed = await admin.committedOffsets(status.groupId, [topics.html])

@@ -1,20 +1,23 @@
 import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../extract/offset-metadata.ts'
+import type { CommittedOffset } from '../kafka/transactional.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
-import { parseReplayRequest, type ReplayRequest, rangePages } from '../message/replay-request.ts'
+import { parseReplayRequest, type ReplayRange, type ReplayRequest, rangePages } from '../message/replay-request.ts'
 import { canonical } from '../replay/compare.ts'
 import { announce } from './announce.ts'
 import type { Runtime } from './runtime.ts'
 
-/** A replay in place as `control` and the committed offsets tell it. */
+/** A replay as `control` and the committed offsets tell it. */
 export interface ReplayStatus {
   readonly replayId: string
   readonly groupId: string
   readonly extractor: string
   readonly version: number
   readonly state: 'open' | 'cancelled' | 'done'
+  /** Where the records of a shadow are. */
+  readonly shadowTopic?: string
   /** By offsets, those that the filter passes over too. */
   readonly pages: number
   readonly donePages: number
@@ -26,22 +29,21 @@ export interface ReplayStatus {
 
 export interface PartitionReplay {
   readonly partition: number
-  /** waiting: its owner has not rewound yet. */
-  readonly phase: 'waiting' | 'replaying' | 'done'
+  /** waiting: its owner has not rewound yet, or no page of a shadow is done. */
+  readonly phase: 'waiting' | 'replaying' | 'done' | 'cancelled'
   readonly from: string
   readonly until: string
   readonly position: string | null
 }
 
-/** All replays in place that `control` knows, the latest last. */
+/** All replays that `control` knows, the latest last. */
 export async function listReplays(runtime: Runtime): Promise<ReplayStatus[]> {
   const control = await runtime.control()
   await control.readToEnd()
   const found: ReplayStatus[] = []
   for (const command of control.withPrefix('replay:')) {
     const request = requestOf(command)
-    if (request?.ranges === undefined) continue
-    found.push(await statusOf(runtime, command, request))
+    if (request !== undefined && (request.ranges ?? request.shadow) !== undefined) found.push(await statusOf(runtime, command, request))
   }
   return found
 }
@@ -58,22 +60,22 @@ export async function replayStatus(runtime: Runtime, replayId: string): Promise<
 }
 
 async function statusOf(runtime: Runtime, command: Command, request: ReplayRequest): Promise<ReplayStatus> {
-  const { replayId, groupId, extractor, extractorVersion: version, ranges = [] } = request
+  const { replayId, groupId, extractor, extractorVersion: version, shadow, ranges = shadow?.ranges ?? [] } = request
   const committed = await runtime.admin.committedOffsets(groupId, [runtime.topics.html])
   const isClosed = command.kind === 'close'
   let donePages = 0
   let totals = NO_TOTALS
-  const partitions = ranges.map(({ partition, from, until }): PartitionReplay => {
+  const partitions = ranges.map((range): PartitionReplay => {
+    const { partition, from, until } = range
     const stored = committed.get(partitionId(runtime.topics.html, partition))
-    const state = decodeMetadata(stored?.metadata ?? '')?.replay
-    const own = state?.replayId === replayId ? state : undefined
-    const phase = isClosed || own?.phase === 'done' ? 'done' : own === undefined ? 'waiting' : 'replaying'
-    // While live pages have their turn, the replay stands where it will go on.
-    const position = (own?.phase === 'live' ? own.resumeAt : stored?.offset) ?? 0n
-    if (own !== undefined) totals = addTotals(totals, own.totals)
-    if (phase === 'done') donePages += Number(BigInt(until) - BigInt(from))
-    else if (phase === 'replaying' && position > BigInt(from)) donePages += Number(position - BigInt(from))
-    return { partition, phase, from, until, position: stored?.offset === undefined ? null : position.toString() }
+    const standing = standingOf(request, range, stored)
+    if (standing !== undefined) totals = addTotals(totals, standing.totals)
+    const isDone = isClosed || standing?.isDone === true
+    const position = standing?.position ?? stored?.offset
+    if (isDone) donePages += Number(BigInt(until) - BigInt(from))
+    else if (standing !== undefined && position !== undefined && position > BigInt(from)) donePages += Number(position - BigInt(from))
+    const phase = isClosed && request.cancelled === true ? 'cancelled' : isDone ? 'done' : standing === undefined ? 'waiting' : 'replaying'
+    return { partition, phase, from, until, position: position?.toString() ?? null }
   })
   const told = isClosed ? (commandPayload(command) as { totals?: ExtractorTotals } | null)?.totals : undefined
   return {
@@ -82,12 +84,31 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
     extractor,
     version,
     state: request.cancelled === true ? 'cancelled' : isClosed ? 'done' : 'open',
+    ...(shadow === undefined ? {} : { shadowTopic: shadow.topic }),
     pages: rangePages(request),
-    donePages,
+    donePages: request.donePages ?? donePages,
     totals: told ?? totals,
     at: command.at,
     partitions,
   }
+}
+
+/** How far a partition is with this replay, by what lies with its committed offset. Shape: undefined where it has not begun. */
+function standingOf(
+  { replayId, extractor, shadow }: ReplayRequest,
+  { until }: ReplayRange,
+  stored: CommittedOffset | undefined,
+): { readonly position: bigint | undefined; readonly isDone: boolean; readonly totals: ExtractorTotals } | undefined {
+  const metadata = decodeMetadata(stored?.metadata ?? '')
+  // The group of a shadow does nothing else: its offsets and totals are those of the replay.
+  if (shadow !== undefined) {
+    if (stored?.offset === undefined) return undefined
+    return { position: stored.offset, isDone: stored.offset >= BigInt(until), totals: metadata?.totals.extractors[extractor] ?? NO_TOTALS }
+  }
+  if (metadata?.replay?.replayId !== replayId) return undefined
+  const { phase, resumeAt, totals } = metadata.replay
+  // While live pages have their turn, the replay stands where it will go on.
+  return { position: phase === 'live' ? resumeAt : stored?.offset, isDone: phase === 'done', totals }
 }
 
 /** Shape: undefined for what is no request; of a closed one the request is what its last command repeats. */
@@ -122,6 +143,18 @@ export function refuseOtherRequest(known: ReplayRequest, asked: Omit<ReplayReque
     'REPLAY_REFUSED',
     `--id ${asked.replayId} was begun as ${told(known)}, and this is ${told(asked)}; take another --id`,
   )
+}
+
+/** Errors: REPLAY_REFUSED for what was called off: what it would go on with is gone. */
+export function refuseCancelled({ replayId, cancelled }: ReplayRequest): void {
+  if (cancelled === true) throw new MillraceError('REPLAY_REFUSED', `replay ${replayId} was called off; begin another under a new --id`)
+}
+
+/** The group of a shadow that has ended. One that another process under the same id is still in is deleted by that one. */
+export async function deleteUnlessActive({ admin }: Runtime, groupId: string): Promise<void> {
+  await admin.deleteGroup(groupId).catch((error: unknown) => {
+    if (!isMillraceError(error, 'KAFKA_GROUP_ACTIVE')) throw error
+  })
 }
 
 /** Requests of a group that nobody has closed. */

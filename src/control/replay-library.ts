@@ -77,10 +77,10 @@ export interface ReplayLibrary {
   run(options: ReplayInPlaceOptions): Promise<ReplayInPlaceReport>
   /** Beside live work, to a topic of its own, to its end. */
   run(options: ReplayShadowOptions): Promise<ReplayShadowReport>
-  /** Replays in place that are known, the latest last. */
+  /** Replays that are known, the latest last. */
   list(): Promise<ReplayStatus[]>
   status(replayId: string): Promise<ReplayStatus>
-  /** Owners go back to live work; what was written stays. */
+  /** Owners go back to live work, a shadow ends; what was written stays. */
   cancel(replayId: string): Promise<ReplayStatus>
   /** Keys that a replay in place has left without a record; they are deleted where `execute` is set. */
   tombstones(

@@ -1,11 +1,12 @@
 import type { ExtractProgress } from '../extract/extract-worker.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
-import { decodeMetadata } from '../extract/offset-metadata.ts'
+import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../extract/offset-metadata.ts'
 import { DEFAULT_CONSUMER_SETTINGS } from '../kafka/consumer-settings.ts'
 import { partitionId } from '../kernel/brand.ts'
-import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
 import { inFilter, type ReplayFilter, type ReplayRequest } from '../message/replay-request.ts'
+import { notForRecords } from '../message/topics.ts'
 import { type Comparison, ComparisonBuilder, type PageSource, pageKey } from '../replay/compare.ts'
 import { etaOf, type ReplayPace } from '../replay/pace.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
@@ -13,7 +14,7 @@ import { registrableDomain } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { announceExtractors, createExtract } from './extraction.ts'
-import { knownRequest, refuseOtherRequest } from './replay-ledger.ts'
+import { deleteUnlessActive, knownRequest, refuseCancelled, refuseOtherRequest } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { StageGroup } from './stage-group.ts'
 import { failedPages, previousRecords, readRecords, type StoredRecord } from './stored-records.ts'
@@ -50,7 +51,9 @@ export interface ShadowReport {
   readonly pages: bigint
   readonly records: number
   readonly deadLetters: number
+  /** Not done: its process was told to stop, or it was called off. */
   readonly interrupted: boolean
+  readonly cancelled: boolean
   readonly elapsedMs: number
 }
 
@@ -61,17 +64,30 @@ const GROUP_LOOK_EVERY = 10
 /**
  * A replay beside live work: a group of its own over a bounded range, records to a topic of their own. Begun again with the same id
  * it goes on where it stood, and where it had ended it tells of that end; begun twice at a time the two share the partitions. When it
- * is done its group is deleted; the topic stays. Errors: REPLAY_REFUSED where the id was another request's.
+ * is done its group is deleted; the topic stays. Errors: USAGE for a topic that is not for records, REPLAY_REFUSED where the id was
+ * another request's.
  */
 export async function runShadow(runtime: Runtime, options: ShadowOptions): Promise<ShadowReport> {
   const { clock, groups, topics } = runtime
   const startedMono = clock.mono()
   const groupId = groups.replay(options.replayId)
   const recordsTopic = options.out ?? `${topics.records}.shadow.${options.replayId}`
+  const why = notForRecords(topics, recordsTopic)
+  if (why !== undefined) throw new MillraceError('USAGE', `records can't go to topic ${JSON.stringify(recordsTopic)} (--out): ${why}`)
   const { name, version } = options.extractor
-  const request: ReplayRequest = { replayId: options.replayId, groupId, extractor: name, extractorVersion: version, filter: options.filter }
+  const request: ReplayRequest = {
+    replayId: options.replayId,
+    groupId,
+    extractor: name,
+    extractorVersion: version,
+    filter: options.filter,
+    shadow: {
+      topic: recordsTopic,
+      ranges: options.plan.partitions.map(({ partition, from, until }) => ({ partition, from: String(from), until: String(until) })),
+    },
+  }
   const before = await endedBefore(runtime, request)
-  if (before !== undefined) return { ...before, replayId: options.replayId, interrupted: false }
+  if (before !== undefined) return { ...before, replayId: options.replayId, interrupted: false, cancelled: false }
   await evictDeadMembers(runtime, [groupId])
   await tellOfMembers(runtime, groupId, options.onWaiting)
   await createRecordsTopic(runtime, recordsTopic)
@@ -86,6 +102,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   const stages = new StageGroup()
   let finished = false
   let isDone = false
+  let cancelled = false
   // A worker that has left its group owns no partition any more: what it counted is kept here.
   let standing = standingOf(worker.progress(), ranges, name)
   let pace: ReplayPace = []
@@ -108,31 +125,35 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
     Promise.race([ranged, stages.failed]).catch((error: unknown) => {
       failure = error
     })
-    for (let looks = 1; !finished && failure === undefined && !stop.aborted; looks += 1) {
+    for (let looks = 1; !finished && !cancelled && failure === undefined && !stop.aborted; looks += 1) {
       await clock.sleep(LOOK_EVERY_MS)
       const own = standingOf(worker.progress(), ranges, name)
       if (own.done > standing.done) standing = own
-      // Another process under the same id may have worked a part.
-      if (looks % GROUP_LOOK_EVERY === 0) standing = await groupStanding(runtime, groupId, ranges, name)
+      if (looks % GROUP_LOOK_EVERY === 0) {
+        // Another process under the same id may have worked a part, and somebody may have called it off.
+        standing = await groupStanding(runtime, groupId, ranges, name)
+        cancelled = (await knownRequest(runtime, options.replayId))?.request.cancelled === true
+      }
       finished ||= standing.isThrough
       tell()
     }
     // Not later: a worker that is stopped ends its partitions too, and a group without members may be deleted by whoever ends last.
-    isDone = finished
+    isDone = finished && !cancelled
     if (failure !== undefined) throw failure
     if (isDone) standing = await groupStanding(runtime, groupId, ranges, name)
   } finally {
     await stages.stop({ mode: options.aborting.aborted ? 'abort' : 'drain', timeoutMs: options.drainTimeoutMs })
   }
   const { pages } = options.plan
-  const { records, deadLetters } = standing
+  const { records, deadLetters } = standing.totals
   const elapsedMs = clock.mono() - startedMono
   if (isDone) {
     const ended: EndedShadow = { topic: recordsTopic, pages: String(pages), records, deadLetters, elapsedMs }
-    await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId), payload: { ...request, ended } })
-    await deleteUnlessActive(runtime, groupId)
+    const { totals } = standing
+    await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId), payload: { ...request, totals, ended } })
   }
-  return { replayId: options.replayId, topic: recordsTopic, pages, records, deadLetters, interrupted: !isDone, elapsedMs }
+  if (isDone || cancelled) await deleteUnlessActive(runtime, groupId)
+  return { replayId: options.replayId, topic: recordsTopic, pages, records, deadLetters, interrupted: !isDone, cancelled, elapsedMs }
 }
 
 /** On a broker that is not ours a process that was killed stays a member until its session ends, and holds its partitions until then. */
@@ -155,22 +176,18 @@ interface EndedShadow {
   readonly elapsedMs: number
 }
 
+type EndedReport = Omit<ShadowReport, 'replayId' | 'interrupted' | 'cancelled'>
+
 /** How the replay of this id ended, where it did: a command that was killed after the end must not do all of it again. */
-async function endedBefore(runtime: Runtime, request: ReplayRequest): Promise<Omit<ShadowReport, 'replayId' | 'interrupted'> | undefined> {
+async function endedBefore(runtime: Runtime, request: ReplayRequest): Promise<EndedReport | undefined> {
   const known = await knownRequest(runtime, request.replayId)
   if (known === undefined) return undefined
   refuseOtherRequest(known.request, request)
+  refuseCancelled(known.request)
   const { ended } = known.payload as { ended?: EndedShadow }
   if (!known.isClosed || ended === undefined) return undefined
   await deleteUnlessActive(runtime, request.groupId)
   return { ...ended, pages: BigInt(ended.pages) }
-}
-
-/** A group that another process under the same id is still in is deleted by that one. */
-async function deleteUnlessActive({ admin }: Runtime, groupId: string): Promise<void> {
-  await admin.deleteGroup(groupId).catch((error: unknown) => {
-    if (!isMillraceError(error, 'KAFKA_GROUP_ACTIVE')) throw error
-  })
 }
 
 type Ranges = ReadonlyMap<number, { readonly from: bigint; readonly until: bigint }>
@@ -179,8 +196,7 @@ interface Standing {
   /** Pages of the ranges that are worked, by offsets. */
   readonly done: bigint
   readonly isThrough: boolean
-  readonly records: number
-  readonly deadLetters: number
+  readonly totals: ExtractorTotals
 }
 
 function standingOf(partitions: readonly ExtractProgress[], ranges: Ranges, extractor: string): Standing {
@@ -193,12 +209,7 @@ function standingOf(partitions: readonly ExtractProgress[], ranges: Ranges, extr
     if (at < until) isThrough = false
   }
   const totals = partitions.flatMap(({ metadata }) => metadata.totals.extractors[extractor] ?? [])
-  return {
-    done,
-    isThrough,
-    records: totals.reduce((sum, { records }) => sum + records, 0),
-    deadLetters: totals.reduce((sum, { deadLetters }) => sum + deadLetters, 0),
-  }
+  return { done, isThrough, totals: totals.reduce(addTotals, NO_TOTALS) }
 }
 
 /** As the group has committed it, whichever process did. */

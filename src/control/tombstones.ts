@@ -33,6 +33,8 @@ export async function planTombstones(runtime: Runtime, replayId: string): Promis
   const status = await replayStatus(runtime, replayId)
   if (status.state !== 'done')
     throw new MillraceError('REPLAY_REFUSED', `replay ${replayId} is ${status.state}: what it leaves out is known when it is done`)
+  if (status.shadowTopic !== undefined)
+    throw new MillraceError('REPLAY_REFUSED', `replay ${replayId} is a shadow: it has left no record out of the topic that is in use`)
   const control = await runtime.control()
   const command = control.get(subject.replay(replayId))
   if (command === undefined) throw new MillraceError('INTERNAL', `the command of replay ${replayId} is gone`)

@@ -21,10 +21,14 @@ export interface ReplayRequest {
   readonly filter: ReplayFilter
   /** In place: what each partition replays. An owner that finds its partition here, and no state of this replay with its offset, rewinds. */
   readonly ranges?: readonly ReplayRange[] | undefined
+  /** Beside live work: what is read, and where the records go. Nothing for the owners of the live group. */
+  readonly shadow?: { readonly topic: string; readonly ranges: readonly ReplayRange[] } | undefined
   /** Pages per second over all partitions; undefined: as fast as it goes. */
   readonly rate?: number | undefined
   /** Owners jump back to live work; what was written stays. */
   readonly cancelled?: boolean | undefined
+  /** Pages that were replayed when it was called off. */
+  readonly donePages?: number | undefined
   /** Where its records go; the common topic where not given. */
   readonly recordsTopic?: string | undefined
   /** Why it was begun although the gate holds the version back. */
@@ -41,6 +45,10 @@ export interface ReplayRange {
 
 const OFFSET = /^\d{1,19}$/
 
+const ranges = z.array(
+  z.object({ partition: z.number().int().nonnegative(), from: z.string().regex(OFFSET), until: z.string().regex(OFFSET) }),
+)
+
 const schema = z.object({
   replayId: z.string().min(1),
   groupId: z.string().min(1),
@@ -52,11 +60,11 @@ const schema = z.object({
     fetchedFrom: z.number().optional(),
     fetchedUntil: z.number().optional(),
   }),
-  ranges: z
-    .array(z.object({ partition: z.number().int().nonnegative(), from: z.string().regex(OFFSET), until: z.string().regex(OFFSET) }))
-    .optional(),
+  ranges: ranges.optional(),
+  shadow: z.object({ topic: z.string(), ranges }).optional(),
   rate: z.number().positive().optional(),
   cancelled: z.boolean().optional(),
+  donePages: z.number().int().nonnegative().optional(),
   recordsTopic: z.string().optional(),
   forced: z.string().optional(),
 })
@@ -76,7 +84,7 @@ export function rangeOf(request: ReplayRequest, partition: number): { readonly f
 }
 
 /** Pages of all ranges, by offsets. */
-export function rangePages({ ranges = [] }: ReplayRequest): number {
+export function rangePages({ shadow, ranges = shadow?.ranges ?? [] }: ReplayRequest): number {
   return ranges.reduce((sum, { from, until }) => sum + Number(BigInt(until) - BigInt(from)), 0)
 }
 

@@ -38,6 +38,14 @@ export function topicNames(prefix: string): TopicNames {
   }
 }
 
+/** Why records may not go to a topic; undefined: they may. Where other messages lie they would be taken for those. */
+export function notForRecords(names: TopicNames, topic: string): string | undefined {
+  if (!/^(?!\.\.?$)[A-Za-z0-9._-]{1,249}$/.test(topic)) return 'the name of a topic has letters, digits, dots, dashes and underscores'
+  const others = [...LANES.map((lane) => names.urls[lane]), ...names.delays.map((delay) => delay.topic)]
+  others.push(names.html, names.outcomes, names.deadLetters, names.control)
+  return others.includes(topic) ? 'other messages of this deployment lie there' : undefined
+}
+
 /** Consumer groups under one prefix. */
 export interface GroupNames {
   readonly fetch: string

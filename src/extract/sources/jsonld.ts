@@ -74,7 +74,7 @@ function collect(outer: JsonValue, nodes: JsonNode[]): void {
   for (let value = waiting.pop(); value !== undefined; value = waiting.pop()) {
     if (Array.isArray(value)) {
       // The last one is taken first: pushed backwards, they come in document order.
-      for (const item of (value as readonly JsonValue[]).toReversed()) if (!Array.isArray(item)) waiting.push(item)
+      for (const item of (value as readonly JsonValue[]).toReversed()) waiting.push(item)
     } else if (isNode(value)) {
       const graph = Object.hasOwn(value, '@graph') ? value['@graph'] : undefined
       if (graph === undefined || Object.hasOwn(value, '@type')) nodes.push(value)

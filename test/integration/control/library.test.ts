@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Millrace, type ReplayInPlaceReport, type ReplayShadowReport } from '../../../src/index.ts'
 import { Deployment } from '../../support/deployment.ts'
+import { eventually } from '../../support/eventually.ts'
 import { brokers } from '../../support/services.ts'
 import { BOOK_1, BOOK_2, BOOK_BAD, range, storePages } from '../../support/stored-shop.ts'
 
@@ -99,6 +100,36 @@ describe('Millrace as a library', () => {
       filter: { domain: 'odd.shop-books.com' },
     })
     expect([again.records, again.comparison?.records]).toEqual([PAGES / 2, report.comparison?.records])
+    expect(await millrace.replay.status('s')).toMatchObject({
+      state: 'done',
+      shadowTopic: `${deployment.prefix}records.shadow.s`,
+      pages: PAGES,
+      donePages: PAGES,
+      totals: { pages: PAGES / 2, records: PAGES / 2 },
+    })
+    await expect(millrace.replay.tombstones('s')).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
+  })
+
+  it('gives records to no topic of other messages', { timeout: 60_000 }, async () => {
+    const html = `${deployment.prefix}html`
+    await expect(millrace.replay.run({ mode: 'shadow', extractor: 'book:2', out: html })).rejects.toMatchObject({ code: 'USAGE' })
+    const stray = deployment.file('stray.yaml', BOOK_1.replace('name: book', `name: stray\ntopic: ${deployment.prefix}urls`))
+    await expect(millrace.replay.run({ mode: 'shadow', extractor: stray })).rejects.toMatchObject({ code: 'EXTRACTOR_INVALID' })
+  })
+
+  it('tells of a shadow while it runs, and calls it off', { timeout: 60_000 }, async () => {
+    const options = { mode: 'shadow', extractor: 'book:2', replayId: 'slow', rate: 1 } as const
+    const running = millrace.replay.run(options)
+    await eventually(async () => (await millrace.replay.status('slow')).donePages > 0, { timeoutMs: 30_000 })
+    expect(await millrace.replay.status('slow')).toMatchObject({ state: 'open', pages: PAGES })
+    expect((await millrace.replay.list()).at(-1)).toMatchObject({ replayId: 'slow', state: 'open' })
+
+    const off = await millrace.replay.cancel('slow')
+    expect(off).toMatchObject({ state: 'cancelled', pages: PAGES })
+    expect(off.donePages).toBeLessThan(PAGES)
+    expect(await running).toMatchObject({ interrupted: true, cancelled: true, comparison: undefined })
+    expect(await millrace.replay.status('slow')).toMatchObject({ state: 'cancelled', donePages: off.donePages })
+    await expect(millrace.replay.run(options)).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
   })
 
   it('promotes a version, and back', { timeout: 60_000 }, async () => {

@@ -35,6 +35,7 @@ describe('JSON-LD blocks', () => {
 
   it('C114: that are null, a number, empty or a list give what nodes there are', () => {
     expect(types('null', '', '3', '[{"@type":"A"},{"@type":"B"}]')).toEqual(['A', 'B'])
+    expect(types('[[{"@type":"A"}],[[{"@type":"B"},{"@type":"C"}]]]')).toEqual(['A', 'B', 'C'])
   })
 
   it('C116: do not hide each other, and a broken one is named', () => {
