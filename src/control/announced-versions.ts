@@ -1,7 +1,6 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { ControlLog } from '../kafka/control-log.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import type { AvroSchema } from '../message/avro.ts'
 import { commandPayload, parseSubject } from '../message/command.ts'
 import { compatibilityProblems } from '../message/compatibility.ts'
 import { checkSubject, problemLines, type SubjectProblem } from '../message/registration.ts'
@@ -28,20 +27,23 @@ export function announcedVersions(control: Pick<ControlLog, 'withPrefix'>, name:
   })
 }
 
-/** What keeps a version from reading the records of those before it. Shape: none where it may go live. */
+/** What keeps a version from reading the records of those before it; each reason once, with the versions that it is about. Shape: none where it may go live. */
 export function incompatibilities(
-  runtime: Pick<Runtime, 'schemaStore'>,
-  { schema, version }: LoadedExtractor,
+  { schemaStore }: Pick<Runtime, 'schemaStore'>,
+  { schema, version }: Pick<LoadedExtractor, 'schema' | 'version'>,
   known: readonly AnnouncedVersion[],
 ): readonly { readonly path: string; readonly reason: string }[] {
-  return compatibilityProblems('BACKWARD_TRANSITIVE', schema, schemasBefore(runtime, known, version))
-}
-
-function schemasBefore({ schemaStore }: Pick<Runtime, 'schemaStore'>, known: readonly AnnouncedVersion[], version: number): AvroSchema[] {
-  return known.flatMap((announced) => {
-    if (announced.version >= version || announced.fingerprint === undefined) return []
-    return schemaStore.byFingerprint(announced.fingerprint) ?? []
-  })
+  const found = new Map<string, { readonly path: string; readonly reason: string; readonly versions: number[] }>()
+  for (const before of known.toSorted((a, b) => a.version - b.version)) {
+    const written = before.fingerprint === undefined ? undefined : schemaStore.byFingerprint(before.fingerprint)
+    if (before.version >= version || written === undefined) continue
+    for (const { path, reason } of compatibilityProblems('BACKWARD_TRANSITIVE', schema, [written])) {
+      const same = found.get(`${path} ${reason}`)
+      if (same === undefined) found.set(`${path} ${reason}`, { path, reason, versions: [before.version] })
+      else same.versions.push(before.version)
+    }
+  }
+  return [...found.values()].map(({ path, reason, versions }) => ({ path, reason: `${reason} (of version ${versions.join(', ')})` }))
 }
 
 /** What the registry has against a version: it may know of versions that this log does not, and has a word of its own. */
@@ -83,7 +85,7 @@ export async function refuseIncompatible(
     const reasons = problems.map(({ path, reason }) => `  ${path}: ${reason}`).join('\n')
     throw new MillraceError(
       'EXTRACTOR_INCOMPATIBLE',
-      `${file}: version ${version} of ${name} can not read the records of an older version:\n${reasons}`,
+      `${file}: version ${version} of ${name} can not read the records of older ones:\n${reasons}`,
       { context: { file } },
     )
   }

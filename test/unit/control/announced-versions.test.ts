@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest'
+import { type AnnouncedVersion, incompatibilities } from '../../../src/control/announced-versions.ts'
+import { loadDefinition } from '../../../src/extract/load-extractors.ts'
+import { envelopeText } from '../../support/extraction.ts'
+
+const version = (number: number, type: string): ReturnType<typeof loadDefinition> =>
+  loadDefinition('book.yaml', `name: book\nversion: ${number}\nfields: { price: { select: p, type: ${type} } }`, envelopeText)
+
+describe('a version that can not read what older ones wrote', () => {
+  const older = [version(1, 'double'), version(2, 'double'), version(3, 'int'), version(5, 'string')]
+  const schemas = new Map(older.map(({ schema }) => [schema.fingerprint.toString(), schema]))
+  const schemaStore = { byFingerprint: (fingerprint: string | Buffer) => schemas.get(fingerprint.toString()) }
+  const known = older.map(
+    (extractor): AnnouncedVersion => ({
+      version: extractor.version,
+      definitionSha256: undefined,
+      fingerprint: extractor.schema.fingerprint.toString(),
+      required: [],
+    }),
+  )
+
+  it('is told each field and reason once, with the versions that it is about, and nothing of later ones', () => {
+    expect(incompatibilities({ schemaStore } as never, version(4, 'int'), known)).toEqual([
+      { path: 'data.price', reason: "a union of null, int can't be read from a double (of version 1, 2)" },
+    ])
+    expect(incompatibilities({ schemaStore } as never, version(4, 'double'), known)).toEqual([])
+  })
+})
