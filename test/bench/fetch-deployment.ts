@@ -21,7 +21,8 @@ import { uniqueName } from '../support/services.ts'
 import { cpuSeconds, residentMiB } from './machine-usage.ts'
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
-const probe = fileURLToPath(new URL('./loop-probe.mjs', import.meta.url))
+/** Loaded before a program, it watches its event loop. */
+export const loopProbe = fileURLToPath(new URL('./loop-probe.mjs', import.meta.url))
 
 /** A broker of the bench's own, so that nobody else's load is in its figures. */
 export class BenchBroker {
@@ -170,6 +171,13 @@ export interface LoopDelay {
   readonly externalMiB: number
 }
 
+/** How late the event loop of a child with the probe was since the last call. */
+export async function takeLoopDelay(child: ChildProcess): Promise<LoopDelay> {
+  child.send('loop-delay')
+  const [delay] = (await once(child, 'message')) as [LoopDelay]
+  return delay
+}
+
 /** One process of `millrace`, as a user starts it; a module loaded before it watches its event loop. */
 export class Program {
   readonly pid: number
@@ -188,7 +196,7 @@ export class Program {
     const args = [
       ...flags,
       '--import',
-      probe,
+      loopProbe,
       main,
       ...command,
       process.env.MILLRACE_BENCH_VERBOSE === '1' ? '--verbose' : '--quiet',
@@ -224,10 +232,8 @@ export class Program {
   }
 
   /** Of the event loop since the last call. */
-  async takeLoopDelay(): Promise<LoopDelay> {
-    this.#child.send('loop-delay')
-    const [delay] = (await once(this.#child, 'message')) as [LoopDelay]
-    return delay
+  takeLoopDelay(): Promise<LoopDelay> {
+    return takeLoopDelay(this.#child)
   }
 
   async stop(): Promise<void> {
