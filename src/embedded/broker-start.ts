@@ -21,11 +21,9 @@ import { bootstrapSnapshot } from './format-template.ts'
 import { archivePath, dockerLaunch, javaLaunch, type LaunchSpec, writeLaunchSpec } from './launch-spec.ts'
 import { choosePort, isPortFree } from './ports.ts'
 import { brokerProperties, fencingProperties, renderProperties } from './server-properties.ts'
+import { SlowStart, START_MS } from './slow-start.ts'
 import { spawnSupervisor } from './supervisor-process.ts'
 
-const START_MS = 60_000
-/** An image of some 400 MB may have to be pulled first. */
-const DOCKER_START_MS = 600_000
 const POLL_MS = 15
 /** A line of Kafka's own, as against one of Java's. */
 const KAFKA_LOG_LINE = /^\d{4}-\d\d-\d\dT\S+ \[.*\] (WARN|ERROR) /
@@ -42,7 +40,7 @@ export async function startBroker(folder: BrokerFolder, runtime: BrokerRuntime, 
   const cluster = await prepareCluster(folder, runtime, options, repaired)
   let attempt = await launch(folder, runtime, cluster, options, true)
   // Whoever killed it can do so at any moment, this one included: another supervisor goes on with the broker, which runs.
-  if (attempt.kind === 'failed' && attempt.supervisorKilled) attempt = await supervised(folder, runtime, options)
+  if (attempt.kind === 'failed' && attempt.supervisorKilled) attempt = await supervised(folder, options)
   if (attempt.kind === 'failed' && !attempt.supervisorKilled && runtime.kind === 'java' && !options.signal?.aborted) {
     const archive = archivePath(runtime.java, runtime.jars)
     if (existsSync(archive) && !attempt.log.some((line) => KAFKA_LOG_LINE.test(line))) {
@@ -138,26 +136,21 @@ async function launch(
   removeFile(folder.failure)
   rotateLog(folder.log)
   options.observer.emit('BrokerStarting', { folder: folder.path, port, via: runtime.kind })
-  return supervised(folder, runtime, options)
+  return supervised(folder, options)
 }
 
-function supervised(folder: BrokerFolder, runtime: BrokerRuntime, options: AcquireBrokerOptions): Promise<LaunchResult> {
-  return waitUntilUp(folder, spawnSupervisor(folder), options, runtime.kind === 'docker' ? DOCKER_START_MS : START_MS)
+function supervised(folder: BrokerFolder, options: AcquireBrokerOptions): Promise<LaunchResult> {
+  return waitUntilUp(folder, spawnSupervisor(folder), options)
 }
 
 /** Starts a supervisor for a broker that runs without one. */
 export async function adoptBroker(folder: BrokerFolder, options: AcquireBrokerOptions): Promise<void> {
-  const adopted = await waitUntilUp(folder, spawnSupervisor(folder), options, START_MS)
+  const adopted = await waitUntilUp(folder, spawnSupervisor(folder), options)
   if (adopted.kind === 'failed') throw startFailed(folder, adopted)
   options.observer.emit('BrokerRepaired', { what: 'the supervisor of the broker was gone: started another', folder: folder.path })
 }
 
-async function waitUntilUp(
-  folder: BrokerFolder,
-  supervisor: ChildProcess,
-  options: AcquireBrokerOptions,
-  limitMs: number,
-): Promise<LaunchResult> {
+async function waitUntilUp(folder: BrokerFolder, supervisor: ChildProcess, options: AcquireBrokerOptions): Promise<LaunchResult> {
   let ended = ''
   let supervisorKilled = false
   supervisor.once('error', (error) => {
@@ -167,12 +160,12 @@ async function waitUntilUp(
     ended = `its supervisor ended (${name ?? `exit code ${code}`})`
     supervisorKilled = name !== null
   })
-  const deadline = options.clock.mono() + limitMs
+  const start = new SlowStart(folder.path, options)
   for (;;) {
     const file = readProcessFile(folder)
     if (file !== undefined && file !== 'broken' && file.phase === 'up' && file.supervisor.pid === supervisor.pid) return { kind: 'up' }
     if (ended !== '') return { ...failure(folder, ended), supervisorKilled }
-    if (options.clock.mono() >= deadline) return failure(folder, `it did not answer within ${limitMs / 1000} s`)
+    if (!start.mayGoOn()) return failure(folder, `it did not answer within ${START_MS / 1000} s`)
     await options.clock.sleep(POLL_MS, options.signal)
   }
 }

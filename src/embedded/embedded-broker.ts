@@ -20,10 +20,11 @@ import { adoptBroker, startBroker } from './broker-start.ts'
 import { type HeldLock, waitForLock } from './file-lock.ts'
 import { addLease, liveLeases } from './leases.ts'
 import { endBroker, type FoundBroker, findBroker } from './running-broker.ts'
+import { START_MS } from './slow-start.ts'
 import { SupervisorWatch } from './supervisor-watch.ts'
 
 /** Longer than any start of another process; installing and downloading happen outside the lock. */
-const LOCK_MS = 120_000
+const LOCK_MS = START_MS + 60_000
 const STOP_WAIT_MS = 45_000
 const POLL_MS = 25
 

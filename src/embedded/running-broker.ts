@@ -5,6 +5,7 @@ import { describeProcess, findProcess, isAlive, isLocal, type ProcessIdentity } 
 import { type BrokerFolder, type ProcessFile, readClusterFile, readProcessFile, removeFile } from './broker-folder.ts'
 import { probeBroker } from './broker-probe.ts'
 import { brokerMark } from './launch-spec.ts'
+import { SlowStart } from './slow-start.ts'
 
 /**
  * What the start lock's holder finds in the folder.
@@ -16,7 +17,7 @@ export type FoundBroker = { readonly kind: 'up' | 'orphan'; readonly file: Proce
 
 const POLL_MS = 25
 const PROBE_MS = 1000
-/** A killed broker that its supervisor starts again is back in five to nine seconds. */
+/** For one that is up, or of which nothing is known; one that starts has longer. */
 const ANSWER_MS = 30_000
 const END_MS = 30_000
 /** A supervisor that lives writes the file again several times in this. */
@@ -32,6 +33,7 @@ interface FindOptions {
 export async function findBroker(folder: BrokerFolder, options: FindOptions): Promise<FoundBroker> {
   const begunMono = options.clock.mono()
   const deadline = begunMono + ANSWER_MS
+  const start = new SlowStart(folder.path, options)
   let repairs = 0
   for (;;) {
     const file = readProcessFile(folder)
@@ -56,7 +58,8 @@ export async function findBroker(folder: BrokerFolder, options: FindOptions): Pr
       await putAway(folder, file, options)
       return { kind: 'none' }
     }
-    if (options.clock.mono() >= deadline) throw doesNotAnswer(folder, file)
+    const starts = file !== undefined && file !== 'broken' && file.phase === 'starting'
+    if (starts ? !start.mayGoOn() : options.clock.mono() >= deadline) throw doesNotAnswer(folder, file)
     await options.clock.sleep(POLL_MS, options.signal)
   }
 }
@@ -115,7 +118,7 @@ function doesNotAnswer(folder: BrokerFolder, file: ProcessFile | 'broken' | unde
   const who = file === undefined || file === 'broken' ? 'it' : describeProcess(file.broker)
   return new MillraceError(
     'KAFKA_START_FAILED',
-    `a broker runs in ${folder.path} (${who}) but can't be used: it did not answer as registered, or nothing says which process it is, for ${ANSWER_MS / 1000} s. ` +
+    `a broker runs in ${folder.path} (${who}) but can't be used: it did not answer as registered, or nothing says which process it is, for too long. ` +
       `Its log is ${folder.log}; end the process and try again`,
     { context: { folder: folder.path } },
   )

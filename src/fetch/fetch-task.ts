@@ -187,8 +187,10 @@ export class FetchTask {
       chain: queued.task.redirects,
       now: clock.now(),
     })
-    const closed = await this.#release(queued, { ...admission, lease }, result, answer, sentMono)
+    // The store takes calls in the order in which they are made: whoever gets this place asks it after the release.
+    const releasing = this.#release(queued, { ...admission, lease }, result, answer, sentMono)
     turn.leave()
+    const closed = await releasing
     await this.#conclude({ ...queued, walk: walked }, admission, { result, answer, condition })
     if (answer.kind === 'hop') return this.#hop({ ...queued, walk: walked }, answer)
     return closed === undefined ? { kind: 'done' } : { kind: 'backed-off', ...closed }

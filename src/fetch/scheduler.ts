@@ -25,6 +25,10 @@ export type Next<T> =
 export const LANE_WEIGHTS: LaneWeights = { high: 8, normal: 4, low: 1 }
 /** Share of all requests that lower lanes leave free, so that a task of a higher one finds a place at once. */
 const RESERVED = { high: 0, normal: 0.05, low: 0.15 } as const
+/** Nothing is left free for lanes that had no task for so long: who never uses them gets all places. */
+const RESERVED_FOR_MS = 600_000
+/** Lanes above each. */
+const HIGHER = { high: [], normal: ['high'], low: ['high', 'normal'] } as const
 /** Share of all requests that each lane is sure of while it has tasks, however slow the sites of the others are. */
 const FLOOR = 0.02
 /** Of fewer there is nothing to be shared out. */
@@ -38,8 +42,8 @@ const CRAWLS_OFFERED = 16
  * Decides which request starts next. Pure: time is an argument, nothing is awaited, nothing is called back.
  *
  * Guarantees: tasks of one site, lane and crawl come out in the order they were put in; crawls take turns, over all sites and within
- * each, and so do the sites of a crawl; each lane has its share by weight, over all sites and within each, and a floor of places that
- * no other lane takes; at most `maxInFlight` tasks are out. A site that waits costs one
+ * each, and so do the sites of a crawl; each lane has its share by weight, over all sites and within each, a floor of places that
+ * no other lane takes, and places that lower ones leave free while it is used at all; at most `maxInFlight` tasks are out. A site that waits costs one
  * entry in a heap, no timer. It knows nothing of the limiter: whoever takes a task says what became of it.
  *
  * The life of a task: `add` -> `next` (the site is probing) -> `admitted`, then `ended`; or `putBack`; or `dropped`.
@@ -51,6 +55,12 @@ export class Scheduler<T extends SiteTask> {
   readonly #sleeping = new TimeHeap<SiteQueue<T>>()
   readonly #passes: Record<Lane, number> = { high: 0, normal: 0, low: 0 }
   readonly #out: Record<Lane, number> = { high: 0, normal: 0, low: 0 }
+  /** When the last task of each lane came. */
+  readonly #cameAt: Record<Lane, number> = {
+    high: Number.NEGATIVE_INFINITY,
+    normal: Number.NEGATIVE_INFINITY,
+    low: Number.NEGATIVE_INFINITY,
+  }
   /** What waits, by window and crawl. */
   readonly counts = new WindowCounts()
   #virtual = 0
@@ -111,6 +121,7 @@ export class Scheduler<T extends SiteTask> {
   add(task: T, now: number, place: 'head' | 'tail' = 'tail'): void {
     const site = this.#siteOf(task.key)
     site.add(task, place)
+    this.#cameAt[task.lane] = now
     this.#count(task, 1)
     this.#offer(site, now)
   }
@@ -126,7 +137,7 @@ export class Scheduler<T extends SiteTask> {
     this.#wake(now)
     if (this.inFlight >= this.#maxInFlight || this.#bytes >= this.#options.maxBytes) return { kind: 'idle' }
     for (;;) {
-      const lane = this.#nextLane()
+      const lane = this.#nextLane(now)
       if (lane === undefined) break
       const task = this.#takeFrom(lane, now)
       if (task !== undefined) return { kind: 'start', task }
@@ -227,7 +238,7 @@ export class Scheduler<T extends SiteTask> {
     if (offer === undefined || site === undefined) return undefined
     site.offered.delete(offerName(lane, offer.crawl))
     // Which lane of the site it is, the site's own turns decide: else a busy high lane would starve its low one.
-    const served = site.chooseLane((other) => this.#hasRoom(other)) ?? lane
+    const served = site.chooseLane((other) => this.#hasRoom(other, now)) ?? lane
     const task = site.take(served, weights, served === lane ? offer.crawl : undefined)
     if (task === undefined) return undefined
     if (served !== lane) {
@@ -243,21 +254,22 @@ export class Scheduler<T extends SiteTask> {
   }
 
   /** Of the lanes with an offer and room, the one that is furthest behind its share. */
-  #nextLane(): Lane | undefined {
+  #nextLane(now: number): Lane | undefined {
     let chosen: Lane | undefined
     for (const lane of LANES) {
-      if (this.#rings[lane].isEmpty || !this.#hasRoom(lane)) continue
+      if (this.#rings[lane].isEmpty || !this.#hasRoom(lane, now)) continue
       if (chosen === undefined || this.#passes[lane] < this.#passes[chosen]) chosen = lane
     }
     return chosen
   }
 
-  #hasRoom(lane: Lane): boolean {
+  #hasRoom(lane: Lane, now: number): boolean {
     const max = this.#maxInFlight
     const { high, normal, low } = this.#out
     if (lane === 'low' && this.#holdsLow && low >= Math.max(1, Math.floor(max * HELD_LOW))) return false
     if (this.inFlight + this.#owedToOthers(lane) >= max) return false
-    const room = max - Math.floor(max * RESERVED[lane])
+    const isShared = HIGHER[lane].some((other) => now - this.#cameAt[other] < RESERVED_FOR_MS)
+    const room = isShared ? max - Math.floor(max * RESERVED[lane]) : max
     const counted = lane === 'high' ? high + normal + low : lane === 'normal' ? normal + low : low
     return counted < room
   }

@@ -5,13 +5,23 @@
 export interface SpillLimits {
   /** Longest wait that is worth a place in the window, ms. */
   readonly maxWaitMs: number
+  /** The same in a window that is crowded while there are free places for requests, ms. */
+  readonly maxCrowdedWaitMs: number
+  /** Tasks that wait in a window from which on it is crowded. */
+  readonly crowded: number
   /** Tasks of one site in one window. */
   readonly maxPerWindow: number
   /** A base that is not on the wire is moved on after this, ms. */
   readonly maxBaseAgeMs: number
 }
 
-export const SPILL_LIMITS: SpillLimits = { maxWaitMs: 30_000, maxPerWindow: 64, maxBaseAgeMs: 120_000 }
+export const SPILL_LIMITS: SpillLimits = {
+  maxWaitMs: 30_000,
+  maxCrowdedWaitMs: 3_000,
+  crowded: 500,
+  maxPerWindow: 64,
+  maxBaseAgeMs: 120_000,
+}
 
 export type SpillReason = 'site-full' | 'crawl-full' | 'long-wait' | 'old-base' | 'paused' | 'parked' | 'retry-after' | 'back-off'
 
@@ -48,6 +58,11 @@ export interface QueueView {
   readonly wakeInMs: number
   /** Between two starts of the site, ms. */
   readonly intervalMs: number
+  /**
+   * The window is about half full, and it is not for want of places that its tasks wait: their sites are at their paces. Read on no
+   * further, it would keep sites waiting that stand behind them.
+   */
+  readonly isCrowded: boolean
 }
 
 /** How long a task that is put to the end would wait. Units: ms. */
@@ -58,7 +73,7 @@ export function expectedWaitMs(view: Pick<QueueView, 'waiting' | 'wakeInMs' | 'i
 /** Why a new task is better off in a delay topic; undefined: it is queued. */
 export function spillReason(view: QueueView, limits: SpillLimits = SPILL_LIMITS): SpillReason | undefined {
   if (view.heldInWindow >= limits.maxPerWindow) return 'site-full'
-  return expectedWaitMs(view) > limits.maxWaitMs ? 'long-wait' : undefined
+  return expectedWaitMs(view) > (view.isCrowded ? limits.maxCrowdedWaitMs : limits.maxWaitMs) ? 'long-wait' : undefined
 }
 
 /**

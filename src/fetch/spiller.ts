@@ -28,6 +28,8 @@ interface Spill {
   readonly reason: SpillReason
 }
 
+/** With so many of all places taken the process has no use for further sites. */
+const BUSY_SHARE = 0.8
 /** Surplus comes back so many times faster than the turns of its crawl. */
 const SURPLUS_HEADROOM = 3
 /** Tasks of a site come back so many times faster than it was seen to be asked, as far as its pace allows. */
@@ -111,6 +113,7 @@ export class Spiller {
       heldInWindow: site.heldIn(queued.window),
       wakeInMs: site.wakeAt - clock.mono(),
       intervalMs: this.#intervalMs(queued),
+      isCrowded: waiting >= this.#limits.crowded && scheduler.inFlight < scheduler.maxInFlight * BUSY_SHARE,
     }
     return spillReason(view, this.#limits) ?? other
   }

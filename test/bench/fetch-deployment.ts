@@ -216,7 +216,8 @@ export class Program {
 
   /** Errors: where the program has ended by itself. */
   assertRunning(): void {
-    if (!this.isRunning) throw new Error(`millrace ended with ${this.#child.exitCode}: MILLRACE_BENCH_VERBOSE=1 shows why`)
+    if (!this.isRunning)
+      throw new Error(`millrace ended with ${this.#child.signalCode ?? this.#child.exitCode}: MILLRACE_BENCH_VERBOSE=1 shows why`)
   }
 
   get isRunning(): boolean {

@@ -67,17 +67,20 @@ export async function fetchThroughput(broker: BenchBroker, options: ThroughputOp
 export async function stageRound(deployment: FetchDeployment, broker: BenchBroker, site: BenchSite, pages: number): Promise<Round> {
   const perHost = Math.ceil(pages / HOSTS)
   const before = await deployment.pageCount()
+  // In the crawl of an earlier round these URLs would be duplicates.
+  const crawlId = uniqueName('bench')
   await deployment.produce(
-    Array.from({ length: perHost }, (_, index) =>
-      hostNames(HOSTS).map((host) => ({ url: site.url(host, index), crawlId: 'bench' })),
-    ).flat(),
+    Array.from({ length: perHost }, (_, index) => hostNames(HOSTS).map((host) => ({ url: site.url(host, index), crawlId }))).flat(),
   )
   const program = deployment.start('fetch')
   const total = perHost * HOSTS
   const figures = await measure(
     broker,
     program.pid,
-    async () => (await deployment.pageCount()) - before,
+    async () => {
+      program.assertRunning()
+      return (await deployment.pageCount()) - before
+    },
     total,
     () => program.takeLoopDelay(),
   )

@@ -19,8 +19,17 @@ export function processTree(pid: number): number[] {
 
 /** Resident memory of a process, MiB. */
 export function residentMiB(pid: number): number {
+  return memoryMiB(pid, 'VmRSS')
+}
+
+/** The part of it that no file stands behind: without the program itself and the pages of mapped files, which are the kernel's cache. MiB. */
+export function anonymousMiB(pid: number): number {
+  return memoryMiB(pid, 'RssAnon')
+}
+
+function memoryMiB(pid: number, field: 'VmRSS' | 'RssAnon'): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? Number.NaN) / 1024
+  return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? Number.NaN) / 1024
 }
 
 /** Load of the machine over the last minute: what else was running while a figure was taken. */

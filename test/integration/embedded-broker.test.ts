@@ -304,6 +304,21 @@ describe('a data folder in disorder', () => {
     expect([brokerStatus(dataDir), processes()]).toEqual([{ kind: 'down' }, []])
   })
 
+  it('that takes Kafka minutes to read through is waited for, and whoever waits is told', async () => {
+    // For whoever waits a second counts as thirty.
+    const clock = { ...systemClock, mono: () => systemClock.mono() * 30 }
+    const starting = acquireBroker({ ...brokerOptions(dataDir, observer), clock })
+    const file = await eventually(() => processes().length > 0 && running(), { timeoutMs: 20_000, everyMs: 5, what: 'the broker process' })
+    process.kill(file.broker.pid, 'SIGSTOP')
+    const told = () => observer.events.filter(({ name }) => name === 'BrokerStartSlow').map(({ fields }) => Number(fields.seconds))
+    await eventually(() => (told().at(-1) ?? 0) > 90, { timeoutMs: 20_000, what: 'ninety seconds' })
+    process.kill(file.broker.pid, 'SIGCONT')
+    const broker = await starting
+    expect(told()[0]).toBeGreaterThanOrEqual(15)
+    expect(told()[0]).toBeLessThan(45)
+    await broker.release()
+  })
+
   it('that can not be written is explained', async () => {
     writeFileSync(join(dataDir, 'kafka'), '')
     await expect(acquire()).rejects.toMatchObject({

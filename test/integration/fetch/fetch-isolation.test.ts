@@ -14,9 +14,10 @@ describe('sites in one partition of one worker', () => {
     fixture = await FetchFixture.open({ partitions: 1 })
     const started = new Map<string, number>()
     const open = new Map<string, (end: object) => void>()
+    let isOver = false
     const exchange = fakeExchange(({ url: { hostname } }) => {
       started.set(hostname, (started.get(hostname) ?? 0) + 1)
-      if (hostname !== 'silent.example' && hostname !== 'dripping.example') return { body: hostname }
+      if (isOver || (hostname !== 'silent.example' && hostname !== 'dripping.example')) return { body: hostname }
       // Whoever waited for its end would wait for ever: the test ends it.
       return new Promise((resolve) => open.set(hostname, resolve))
     })
@@ -49,6 +50,8 @@ describe('sites in one partition of one worker', () => {
     expect([...open.keys()].sort()).toEqual(['dripping.example', 'silent.example'])
     expect(started.get('huge.example')).toBeGreaterThan(0)
     expect(started.get('huge.example')).toBeLessThan(HUGE / 10)
+    // Those behind them start at once.
+    isOver = true
     for (const end of open.values()) end({ body: 'at last' })
   }, 90_000)
 })

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { createAddressBook } from '../../../src/fetch/address-book.ts'
+import { SPILL_LIMITS } from '../../../src/fetch/spill.ts'
 import { HttpClient } from '../../../src/fetch/http-client.ts'
 import type { HttpExchange, HttpRequest } from '../../../src/fetch/http-exchange.ts'
 import type { PolitenessKey } from '../../../src/kernel/brand.ts'
@@ -11,7 +12,7 @@ import { eventually } from '../../support/eventually.ts'
 import { type FakeAnswer, FetchFixture, fakeExchange, fastPace, TestSite } from '../../support/fetch-fixture.ts'
 import { OwnRedis } from '../../support/own-redis.ts'
 
-const QUICK_SPILL = { maxWaitMs: 300, maxPerWindow: 64, maxBaseAgeMs: 120_000 }
+const QUICK_SPILL = { ...SPILL_LIMITS, maxWaitMs: 300 }
 const paced = (change: Partial<SitePolicy>) => (url: URL) => ({ ...fastPace(url), burst: 1, concurrency: 1, ...change })
 const pause = (ms: number): Promise<void> => systemClock.sleep(ms)
 

@@ -1,3 +1,4 @@
+import { SPILL_LIMITS } from '../../../src/fetch/spill.ts'
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
@@ -214,7 +215,7 @@ describe('a fetch worker on a real broker', () => {
     const exchange = fakeExchange(() => ({ body: 'x' }))
     await fixture.fetchWorker(exchange, {
       paceOf: (url) => ({ ...fastPace(url), ratePerSecond: 20, burst: 1, concurrency: 1 }),
-      spill: { maxWaitMs: 500, maxPerWindow: 64, maxBaseAgeMs: 120_000 },
+      spill: { ...SPILL_LIMITS, maxWaitMs: 500 },
     })
     await fixture.delayWorker()
     await fixture.produce(Array.from({ length: 60 }, (_, i) => ({ url: `http://big.example/${i}` })))

@@ -79,14 +79,20 @@ describe('the scheduler', () => {
     expect(started(scheduler, 0)?.name).toBe('c')
   })
 
-  it('keeps places free for the high lane when the low lane takes all it can', () => {
+  it('keeps places free for the high lane while it is used, when the low lane takes all it can', () => {
     const scheduler = new Scheduler<Task>({ maxInFlight: 20, maxBytes: 1_000 })
-    for (let i = 0; i < 30; i++) scheduler.add(task(`low${i}`, 'low', 'low'), 0)
-    let low = 0
-    while (started(scheduler, 0) !== undefined) low += 1
-    expect(low).toBe(17)
-    scheduler.add(task('urgent', 'high', 'high'), 0)
-    expect(started(scheduler, 0)?.name).toBe('high')
+    const lowUntilFull = (now: number): number => {
+      for (let i = 0; i < 30; i++) scheduler.add(task(`low${now} ${i}`, 'low', 'low'), now)
+      const taken: Task[] = []
+      for (let next = started(scheduler, now); next !== undefined; next = started(scheduler, now)) taken.push(next)
+      for (const each of taken) scheduler.dropped(each, now)
+      return taken.length
+    }
+    expect(lowUntilFull(0)).toBe(20)
+    scheduler.add(task('urgent', 'high', 'high'), 1)
+    expect(started(scheduler, 1)?.name).toBe('high')
+    expect(lowUntilFull(2)).toBe(17)
+    expect(lowUntilFull(600_002)).toBe(19)
   })
 
   it('runs at a concurrency of one in every lane', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { expectedWaitMs, spillReason, spreadSlots } from '../../../src/fetch/spill.ts'
 
-const view = { waiting: 0, heldInWindow: 0, wakeInMs: 0, intervalMs: 1_000 }
+const view = { waiting: 0, heldInWindow: 0, wakeInMs: 0, intervalMs: 1_000, isCrowded: false }
 
 describe('what is spilled', () => {
   it('is the 65th task of a site in one window', () => {
@@ -14,6 +14,12 @@ describe('what is spilled', () => {
     expect(spillReason({ ...view, waiting: 31 })).toBe('long-wait')
     expect(spillReason({ ...view, wakeInMs: 30_001 })).toBe('long-wait')
     expect(spillReason({ ...view, waiting: 10, wakeInMs: 21_000 })).toBe('long-wait')
+  })
+
+  it('is one that would wait longer than 3 s where the window is crowded by sites at their paces', () => {
+    expect(spillReason({ ...view, waiting: 3, isCrowded: true })).toBeUndefined()
+    expect(spillReason({ ...view, waiting: 4, isCrowded: true })).toBe('long-wait')
+    expect(spillReason({ ...view, waiting: 4 })).toBeUndefined()
   })
 
   it('waits at least as long as the site sleeps', () => {
