@@ -30,6 +30,7 @@ interface Spill {
 
 /** With so many of all places taken the process has no use for further sites. */
 const BUSY_SHARE = 0.8
+const CROWDED_MS = 2_000
 /** Surplus comes back so many times faster than the turns of its crawl. */
 const SURPLUS_HEADROOM = 3
 /** Tasks of a site come back so many times faster than it was seen to be asked, as far as its pace allows. */
@@ -41,6 +42,8 @@ const UNKNOWN_STARTS = 1_000
 export class Spiller {
   readonly #options: SpillerOptions
   readonly #limits: SpillLimits
+  /** Since when windows have been crowded while there were free places. At most as many as this worker ever owned. */
+  readonly #crowdedSinceMono = new Map<PartitionId, number>()
 
   constructor(options: SpillerOptions) {
     this.#options = options
@@ -113,9 +116,21 @@ export class Spiller {
       heldInWindow: site.heldIn(queued.window),
       wakeInMs: site.wakeAt - clock.mono(),
       intervalMs: this.#intervalMs(queued),
-      isCrowded: waiting >= this.#limits.crowded && scheduler.inFlight < scheduler.maxInFlight * BUSY_SHARE,
+      isCrowded: this.#isCrowded(queued.window, waiting),
     }
     return spillReason(view, this.#limits) ?? other
+  }
+
+  /** For some time already: a process that has just started, or drained its queues, has free places as well. */
+  #isCrowded(window: PartitionId, waiting: number): boolean {
+    const { scheduler, clock } = this.#options
+    if (waiting < this.#limits.crowded || scheduler.inFlight >= scheduler.maxInFlight * BUSY_SHARE) {
+      this.#crowdedSinceMono.delete(window)
+      return false
+    }
+    const since = this.#crowdedSinceMono.get(window) ?? clock.mono()
+    this.#crowdedSinceMono.set(window, since)
+    return clock.mono() - since >= CROWDED_MS
   }
 
   /** The last task of the crawl with most tasks, where it has more than its share and the new one's crawl has less. */

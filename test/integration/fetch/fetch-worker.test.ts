@@ -1,5 +1,5 @@
-import { SPILL_LIMITS } from '../../../src/fetch/spill.ts'
 import { afterEach, describe, expect, it } from 'vitest'
+import { SPILL_LIMITS } from '../../../src/fetch/spill.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import { unpackPageBody } from '../../../src/message/page-body.ts'
