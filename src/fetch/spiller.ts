@@ -124,10 +124,12 @@ export class Spiller {
   /** For some time already: a process that has just started, or drained its queues, has free places as well. */
   #isCrowded(window: PartitionId, waiting: number): boolean {
     const { scheduler, clock } = this.#options
-    if (waiting < this.#limits.crowded || scheduler.inFlight >= scheduler.maxInFlight * BUSY_SHARE) {
+    // A full window is read on when it is half empty.
+    if (waiting < this.#limits.crowded / 2 || scheduler.inFlight >= scheduler.maxInFlight * BUSY_SHARE) {
       this.#crowdedSinceMono.delete(window)
       return false
     }
+    if (waiting < this.#limits.crowded) return false
     const since = this.#crowdedSinceMono.get(window) ?? clock.mono()
     this.#crowdedSinceMono.set(window, since)
     return clock.mono() - since >= CROWDED_MS
