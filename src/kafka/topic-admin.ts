@@ -1,9 +1,10 @@
 import type { Clock } from '../kernel/clock.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { type AdminBroker, adminBroker, CONFIG_BROKER, CONFIG_TOPIC, SOURCE_TOPIC } from './admin-broker.ts'
 import type { Cluster } from './cluster.ts'
 import type { ClusterSession } from './cluster-session.ts'
 import { kafkajsFailure } from './failure.ts'
+import { EARLIEST, listOffsets } from './offsets.ts'
 import type { TopicDefinition } from './topic-definitions.ts'
 import { type ExistingTopic, planTopics, type TopicChange, type TopicPlan } from './topic-plan.ts'
 
@@ -146,12 +147,31 @@ export class TopicAdmin {
       const { topicMetadata } = await this.#session.run('waiting for new partitions', (cluster) => cluster.metadata())
       const led = new Map(topicMetadata.map((entry) => [entry.topic, entry.partitionMetadata.filter(({ leader }) => leader >= 0).length]))
       const waiting = topics.filter(({ topic, partitions }) => (led.get(topic) ?? 0) < partitions)
-      if (waiting.length === 0) return
+      if (waiting.length === 0) return this.#answering(topics, deadline)
       if (this.#clock.mono() > deadline) {
         throw new MillraceError(
           'KAFKA_REQUEST_FAILED',
           `partitions of ${names(waiting)} have no leader after ${SETTLE_TIMEOUT_MS} ms: enough brokers must be up for the replication`,
         )
+      }
+      await this.#clock.sleep(20)
+    }
+  }
+
+  /**
+   * A broker learns that it leads a partition some time after the metadata says so. Of messages for several partitions that are sent in
+   * between it takes some and refuses others, and the client then sends all of them again: those that were taken would be there twice.
+   */
+  async #answering(topics: readonly { topic: string; partitions: number }[], deadline: number): Promise<void> {
+    const all = topics.flatMap(({ topic, partitions }) => Array.from({ length: partitions }, (_, partition) => ({ topic, partition })))
+    for (;;) {
+      try {
+        await this.#session.run('waiting for the logs of new partitions', (cluster) =>
+          listOffsets(cluster, all, EARLIEST, 'read_uncommitted'),
+        )
+        return
+      } catch (error) {
+        if (!isMillraceError(error, 'KAFKA_TOPIC_MISSING') || this.#clock.mono() > deadline) throw error
       }
       await this.#clock.sleep(20)
     }

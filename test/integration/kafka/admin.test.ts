@@ -45,6 +45,19 @@ describe('topics', () => {
     expect(await admin.partitions(topic)).toEqual([0, 1, 2])
   })
 
+  it('take messages for all of their partitions at once when they have just been created, each once', async () => {
+    await connected
+    for (let round = 0; round < 5; round += 1) {
+      const topics = Array.from({ length: 12 }, () => ({ topic: uniqueName('new'), partitions: 8, replication: 1, configs: {} }))
+      await admin.createTopics(topics)
+      const [first, last] = [topics[0]?.topic ?? '', topics.at(-1)?.topic ?? '']
+      for (const topic of [first, last]) {
+        await producer.send({ topic, messages: Array.from({ length: 40 }, (_, index) => ({ partition: index % 8, value: `${index}` })) })
+        expect([...(await admin.endOffsets(topic, 'read_uncommitted')).values()]).toEqual(Array.from({ length: 8 }, () => 5n))
+      }
+    }
+  }, 60_000)
+
   it('are created beside one that exists', async () => {
     const [old, fresh] = [await testTopic(admin, 'old'), uniqueName('fresh')]
     const topics = [old, fresh].map((topic) => ({ topic, partitions: 1, replication: 1, configs: {} }))
