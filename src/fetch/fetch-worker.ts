@@ -81,7 +81,7 @@ export class FetchWorker extends BaseService {
     const { clock, observer, codec, layout, topics, producer, state, retry, limits, random = Math.random } = options
     const { signal } = this.aborted
     this.#scheduler = new Scheduler({ maxInFlight: options.concurrency, maxBytes: options.maxBytesInFlight })
-    const gate = new StoreGate({ clock, observer, signal, random, onBack: () => this.#pumpSoon() })
+    const gate = new StoreGate({ clock, observer, signal, random, onBack: () => this.#goOn() })
     this.#gate = gate
     this.#publisher = new TaskPublisher({ topics, codec, producer, layout, clock })
     this.#outcomes = new OutcomePublisher({ topics, codec, layout })
@@ -176,6 +176,12 @@ export class FetchWorker extends BaseService {
   /** True: no request starts until it is called with false; what came in waits. For a disk that runs full, or an operator. */
   holdRequests(isHeld: boolean): void {
     this.#isHeld = isHeld
+    if (!isHeld) this.#goOn()
+  }
+
+  /** After a pause: nothing that sites waited through it for is their own pace. */
+  #goOn(): void {
+    this.#scheduler.resumed()
     this.#pumpSoon()
   }
 

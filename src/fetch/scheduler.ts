@@ -218,6 +218,11 @@ export class Scheduler<T extends SiteTask> {
     return task
   }
 
+  /** Starts go on after a pause of the whole process: it says nothing of any site. */
+  resumed(): void {
+    for (const site of this.#sites.values()) site.interrupted()
+  }
+
   /** Bytes of an answer that is in memory; a negative number when it is gone. */
   hold(bytes: number): void {
     this.#bytes += bytes

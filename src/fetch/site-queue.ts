@@ -155,6 +155,11 @@ export class SiteQueue<T extends SiteTask> {
     this.#lastStartAt = this.size > 0 ? now : undefined
   }
 
+  /** Nothing at all was started for some time, and not for the site's sake: the gap is not its own. */
+  interrupted(): void {
+    this.#lastStartAt = undefined
+  }
+
   /** Takes out what matches, lane by lane, in order. Cost: O(size). */
   takeAll(matches: (task: T) => boolean): T[] {
     const taken = LANES.flatMap((lane) => this.#lanes[lane].takeAll(matches))

@@ -112,6 +112,22 @@ describe('the scheduler', () => {
     expect(started(scheduler, 0)?.name).toBe('a2')
   })
 
+  it('does not take a pause of the process for the pace of a site', () => {
+    const scheduler = new Scheduler<Task>({ maxInFlight: 10, maxBytes: 1_000 })
+    for (const name of ['a1', 'a2', 'a3', 'a4']) scheduler.add(task('a', name), 0)
+    const start = (now: number): void => {
+      const next = started(scheduler, now) as Task
+      scheduler.admitted(next, now)
+      scheduler.ended(next, now)
+    }
+    start(0)
+    scheduler.resumed()
+    start(12_000)
+    expect(scheduler.site('a' as PolitenessKey)?.observedIntervalMs).toBe(0)
+    start(12_100)
+    expect(scheduler.site('a' as PolitenessKey)?.observedIntervalMs).toBe(100)
+  })
+
   it('measures the interval of a site only while something waits', () => {
     const scheduler = new Scheduler<Task>({ maxInFlight: 5, maxBytes: 1 })
     const key = 'a' as PolitenessKey
