@@ -81,7 +81,7 @@ export class FetchWorker extends BaseService {
     const { clock, observer, codec, layout, topics, producer, state, retry, limits, random = Math.random } = options
     const { signal } = this.aborted
     this.#scheduler = new Scheduler({ maxInFlight: options.concurrency, maxBytes: options.maxBytesInFlight })
-    const gate = new StoreGate({ clock, observer, signal, random, onBack: () => this.#goOn() })
+    const gate = new StoreGate({ clock, observer, signal, random, onBack: () => this.holdRequests(this.#isHeld) })
     this.#gate = gate
     this.#publisher = new TaskPublisher({ topics, codec, producer, layout, clock })
     this.#outcomes = new OutcomePublisher({ topics, codec, layout })
@@ -176,11 +176,8 @@ export class FetchWorker extends BaseService {
   /** True: no request starts until it is called with false; what came in waits. For a disk that runs full, or an operator. */
   holdRequests(isHeld: boolean): void {
     this.#isHeld = isHeld
-    if (!isHeld) this.#goOn()
-  }
-
-  /** After a pause: nothing that sites waited through it for is their own pace. */
-  #goOn(): void {
+    if (isHeld) return
+    // Nothing that sites waited through the pause for is their own pace.
     this.#scheduler.resumed()
     this.#pumpSoon()
   }
@@ -372,25 +369,21 @@ export class FetchWorker extends BaseService {
           return 'under way'
         }
         turn.leave()
-        const tasks = [queued, ...this.#spiller.takeSite(queued.key, step.waitMs)]
-        this.#spill(tasks, spillReasonOf(step.reason), step.waitMs)
+        this.#spill([queued, ...this.#spiller.takeSite(queued.key, step.waitMs)], spillReasonOf(step.reason), step.waitMs)
         return 'under way'
       }
-      case 'hop':
-        this.#follow(queued, { ...queued, ...step.next, key: this.#options.paceOf(step.next.target).key })
+      case 'hop': {
+        const hop = { ...queued, ...step.next, key: this.#options.paceOf(step.next.target).key }
+        this.#handover.follows(queued, hop)
+        this.#enqueue(hop, 'head')
+        this.#pumpSoon()
         return 'under way'
-      case 'backed-off': {
-        if (!this.#spiller.isLong(step.forMs)) return 'settled'
-        this.#spill(this.#spiller.takeSite(queued.key, step.forMs), spillReasonOf(step.reason), step.forMs)
+      }
+      case 'backed-off':
+        if (this.#spiller.isLong(step.forMs))
+          this.#spill(this.#spiller.takeSite(queued.key, step.forMs), spillReasonOf(step.reason), step.forMs)
         return 'settled'
-      }
     }
-  }
-
-  #follow(queued: QueuedTask, hop: QueuedTask): void {
-    this.#handover.follows(queued, hop)
-    this.#enqueue(hop, 'head')
-    this.#pumpSoon()
   }
 
   /**
