@@ -13,12 +13,15 @@ export async function startDiskGuard(runtime: Runtime, fetch: { holdRequests(isH
   if (!runtime.isEmbedded) return () => undefined
   let disarm = (): void => undefined
   let isStopped = false
+  let isHeld = false
   const look = async (): Promise<void> => {
     try {
       const freeBytes = await freeDiskBytes(dataDir)
       const isLow = freeBytes < config['fetch.minFreeDisk']
       if (isLow) observer.emit('DiskLow', { folder: dataDir, freeBytes, minFreeBytes: config['fetch.minFreeDisk'] })
-      fetch.holdRequests(isLow)
+      // At changes alone: each end of a hold has the paces of sites measured anew.
+      if (isLow !== isHeld) fetch.holdRequests(isLow)
+      isHeld = isLow
     } catch (error) {
       // A folder that can't be looked at is no reason to stop: writing to it will tell.
       observer.emit('DiskUnknown', { folder: dataDir, error: errorText(error) })
