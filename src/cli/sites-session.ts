@@ -1,7 +1,8 @@
 import { parseDuration } from '../config/units.ts'
+import { liftedText } from '../control/explain-verdict.ts'
 import { prepareTopics } from '../control/run.ts'
 import type { Runtime } from '../control/runtime.ts'
-import { overrideSite, type PaceFact, type SiteOverride, type SiteReport, showSite, siteDomain } from '../control/sites.ts'
+import { overrideSite, type PaceFact, resetSite, type SiteOverride, type SiteReport, showSite, siteDomain } from '../control/sites.ts'
 import { userAgentOf } from '../control/stages.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { packageVersion } from './command-definition.ts'
@@ -19,12 +20,21 @@ export interface RateFlags {
 
 export async function pause(context: CommandContext, name: string, isPaused: boolean): Promise<void> {
   const verb = isPaused ? 'pause' : 'resume'
-  await change(context, name, verb, { paused: isPaused ? true : undefined }, (report) => {
+  await change(context, name, verb, overriding({ paused: isPaused ? true : undefined }), (report) => {
     if (isPaused) return `${report.domain} is paused: nothing of it starts until \`millrace sites resume ${report.domain}\``
     const { paused } = report.pace
     return paused.value === true
       ? `${report.domain} is still paused, by ${paused.from}`
       : `${report.domain} goes on; what was put aside meanwhile comes back within a minute, at its pace`
+  })
+}
+
+export async function reset(context: CommandContext, name: string): Promise<void> {
+  await change(context, name, 'reset', resetSite, (report) => {
+    const { pace, reset: done } = report
+    const lifted = done === null ? '' : `: ${liftedText(done.lifted)}`
+    if (pace.paused.value === true) return `${report.domain} was reset${lifted}; it is still paused, by ${pace.paused.from}`
+    return `${report.domain} was reset${lifted}; it is asked again at its pace, and what was put aside for it comes back`
   })
 }
 
@@ -34,7 +44,7 @@ export async function rate(context: CommandContext, name: string, flags: RateFla
   if (!isReset && Object.keys(given).length === 0)
     throw new MillraceError('USAGE', 'sites rate needs a value, like --rate-per-second 0.5, or --reset')
   const none = { ratePerSecond: undefined, burst: undefined, concurrency: undefined, crawlDelayMs: undefined }
-  await change(context, name, 'rate', { ...(isReset ? none : {}), ...given }, (report) => {
+  await change(context, name, 'rate', overriding({ ...(isReset ? none : {}), ...given }), (report) => {
     const { ratePerSecond, concurrency, crawlDelayMs } = report.pace
     const delay = crawlDelayMs.value === 0 ? '' : `, ${renderDuration(Number(crawlDelayMs.value))} between them`
     return `${report.domain}: ${ratePerSecond.value} requests per second, ${concurrency.value} at the same time${delay}`
@@ -55,18 +65,22 @@ async function change(
   context: CommandContext,
   name: string,
   verb: string,
-  override: Parameters<typeof overrideSite>[2],
+  apply: (runtime: Runtime, domain: string) => Promise<unknown>,
   said: (report: SiteReport) => string,
 ): Promise<void> {
   const domain = siteDomain(name)
   const { config } = context.loadConfig()
   await withRuntime(context, config, `millrace sites ${verb}`, async (runtime) => {
     await prepareTopics(runtime, [])
-    await overrideSite(runtime, domain, override)
+    await apply(runtime, domain)
     const report = await reportOf(runtime, domain)
     if (context.globals.json) await context.out(toJson(report))
     else await context.out(said(report))
   })
+}
+
+function overriding(override: Parameters<typeof overrideSite>[2]): (runtime: Runtime, domain: string) => Promise<unknown> {
+  return (runtime, domain) => overrideSite(runtime, domain, override)
 }
 
 function reportOf(runtime: Runtime, domain: string): Promise<SiteReport> {
@@ -142,6 +156,9 @@ async function writeReport(context: CommandContext, report: SiteReport, now: num
     ['adaptive', adaptiveText(limiter)],
     ['breaker', breakerText(limiter)],
     ...(limiter.trips === 0 ? [] : [['given up', givenUpText(report)]]),
+    ...(report.reset === null
+      ? []
+      : [['reset', `${renderDuration(Math.max(0, now - report.reset.at))} ago, ${report.reset.from}: ${liftedText(report.reset.lifted)}`]]),
     ['time to first byte', limiter.latencyMs === 0 ? 'not known' : renderDuration(limiter.latencyMs)],
     ['robots.txt', robots === null ? 'not known' : `${robots.verdict}, read ${renderDuration(Math.max(0, now - robots.fetchedAt))} ago`],
   ]

@@ -1,6 +1,7 @@
 import type { TaskView } from '../fetch/fetch-view.ts'
 import type { Outcome } from '../message/generated/types.ts'
 import { isFinal } from '../message/outcome.ts'
+import type { KnownHealth } from '../state/state-store.ts'
 import type { ListedDeadLetter } from './dead-letters.ts'
 import type { PagePlace, WaitingTask } from './explain-places.ts'
 import type { PaceFact, SiteReport } from './sites.ts'
@@ -39,7 +40,7 @@ export interface UrlFacts {
   readonly outcomes: readonly Outcome[]
   readonly page: PagePlace | null
   readonly deadLetters: readonly ListedDeadLetter[]
-  readonly site: Pick<SiteReport, 'key' | 'limiter' | 'givenUpInMs'> & {
+  readonly site: Pick<SiteReport, 'key' | 'limiter' | 'givenUpInMs' | 'reset'> & {
     readonly pace: Pick<SiteReport['pace'], 'paused' | 'ratePerSecond' | 'concurrency' | 'crawlDelayMs'>
   }
   readonly robots: RobotsOfUrl | null
@@ -171,14 +172,27 @@ function pausedLine({ site }: UrlFacts): string {
   return `${site.key} is paused (${site.pace.paused.from}): \`millrace sites resume\` lets it go on`
 }
 
-function paceLines({ site: { key, pace, limiter, givenUpInMs } }: UrlFacts): string[] {
+function paceLines({ now, site: { key, pace, limiter, givenUpInMs, reset } }: UrlFacts): string[] {
   const delay =
     Number(pace.crawlDelayMs.value) > 0 ? `, crawl delay ${duration(Number(pace.crawlDelayMs.value))} (${pace.crawlDelayMs.from})` : ''
   const learnt = limiter.rateFactor < 1 || limiter.allowed !== null ? ', lowered by what it answered' : ''
   return [
     `pace of ${key}: ${pace.ratePerSecond.value} a second (${pace.ratePerSecond.from}), ${pace.concurrency.value} at once${delay}${learnt}`,
     ...(givenUpInMs === null ? [] : [`URLs of ${key} fail ${givenUpInMs === 0 ? 'now' : `in ${duration(givenUpInMs)}`} unless it answers`]),
+    ...(reset === null ? [] : [`${key} was reset ${relative(reset.at, now)} (${reset.from}): ${liftedText(reset.lifted)}`]),
   ]
+}
+
+/** What a reset took away. */
+export function liftedText(health: KnownHealth | null): string {
+  if (health === null) return 'what it lifted is not known'
+  const { backOffMs, isAsked, allowed, rateFactor, trips, parkedMs } = health
+  const lifted = [
+    ...(backOffMs > 0 ? [`a back-off of ${duration(backOffMs)}${isAsked ? ' that the site had asked for' : ''}`] : []),
+    ...(trips > 0 ? [`an open breaker${parkedMs > 0 ? `, another ${duration(parkedMs)}` : ''}`] : []),
+    ...(allowed !== null || rateFactor < 1 ? ['a slower pace'] : []),
+  ]
+  return lifted.length === 0 ? 'nothing stood in its way then' : `it lifted ${lifted.join(', ')}`
 }
 
 function robotsLines({ robots }: UrlFacts): string[] {
@@ -223,5 +237,6 @@ function duration(ms: number): string {
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)}s`
   const seconds = Math.round(ms / 1000)
   if (seconds < 120) return `${seconds}s`
-  return seconds < 7_200 ? `${Math.round(seconds / 60)}m` : `${(seconds / 3_600).toFixed(1)}h`
+  if (seconds < 7_200) return `${Math.round(seconds / 60)}m`
+  return seconds < 172_800 ? `${(seconds / 3_600).toFixed(1)}h` : `${(seconds / 86_400).toFixed(1)}d`
 }

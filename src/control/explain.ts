@@ -25,7 +25,7 @@ export interface ExplainReport extends UrlVerdict {
   readonly outcomes: readonly Outcome[]
   readonly page: PagePlace | null
   readonly deadLetters: readonly ListedDeadLetter[]
-  readonly site: Pick<SiteReport, 'key' | 'pace' | 'limiter' | 'givenUpInMs'>
+  readonly site: Pick<SiteReport, 'key' | 'pace' | 'limiter' | 'givenUpInMs' | 'reset'>
   readonly robots: RobotsOfUrl | null
   /** Members of the groups, and how many fetch workers answered on this machine. */
   readonly workers: { readonly fetch: number; readonly delay: number; readonly answered: number }
@@ -76,7 +76,7 @@ export async function explain(
     outcomes,
     page,
     deadLetters,
-    site: { key: site.key, pace: site.pace, limiter: site.limiter, givenUpInMs: site.givenUpInMs },
+    site: { key: site.key, pace: site.pace, limiter: site.limiter, givenUpInMs: site.givenUpInMs, reset: site.reset },
     robots,
     workers: { ...members, answered },
     isComplete,

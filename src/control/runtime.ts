@@ -19,6 +19,7 @@ import { Gauges } from '../kernel/gauges.ts'
 import { ReleaseStack } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { createMessageCodec, type MessageCodec } from '../message/codec.ts'
+import { commandPayload } from '../message/command.ts'
 import { learnSchemas } from '../message/learn-schemas.ts'
 import type { RegistryPort } from '../message/registry.ts'
 import { createSchemaStore, type SchemaStore } from '../message/schema-store.ts'
@@ -229,7 +230,11 @@ export class Runtime {
       observer: this.observer,
       topic: this.topics.control,
       learn: (values, signal) => learnSchemas(this.codec, values, { clock: this.clock, signal }),
-      decode: (value) => this.codec.decode('Command', value),
+      decode: (value) => {
+        const command = this.codec.decode('Command', value)
+        commandPayload(command)
+        return command
+      },
     })
     await this.codec.prepare(this.topics.control, 'Command')
     const { schemaStore, observer } = this

@@ -4,7 +4,7 @@ import { commandPayload, subject } from '../message/command.ts'
 import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
 import { type ExplainedPolicy, type PaceLayer, type PaceValues, siteOverride } from '../politeness/policy.ts'
 import { parseRobots, productToken, robotsCrawlDelayMs } from '../politeness/robots.ts'
-import type { LimiterState } from '../state/state-store.ts'
+import type { KnownHealth, LimiterState } from '../state/state-store.ts'
 import { bareHost } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import type { Runtime } from './runtime.ts'
@@ -17,6 +17,15 @@ export interface SiteOverride {
   readonly burst?: number
   readonly concurrency?: number
   readonly crawlDelayMs?: number
+  readonly reset?: SiteReset
+}
+
+/** What the answers of a site had taught was forgotten. */
+export interface SiteReset {
+  /** Epoch ms. Resets are told apart by it. */
+  readonly at: number
+  /** What the limiter held then of what the domain itself is paced by; the hosts below it are not known. */
+  readonly lifted: KnownHealth
 }
 
 /** One value of the pace in force, and where it comes from: `default`, `rule PATTERN`, `schedule HOURS`, `override DOMAIN`, `robots.txt`. */
@@ -38,6 +47,8 @@ export interface SiteReport {
   }
   /** The live override of this very domain; null: none. */
   readonly override: SiteOverride | null
+  /** The latest reset that counts for the domain, and where it was said; null: there was none. */
+  readonly reset: { readonly at: number; readonly lifted: KnownHealth | null; readonly from: string } | null
   /** robots.txt as all workers know it; null: nobody has asked for it, or it is too old. */
   readonly robots: { readonly origin: string; readonly verdict: string; readonly fetchedAt: number } | null
   readonly limiter: LimiterState
@@ -78,6 +89,24 @@ export async function overrideSite(
 }
 
 /**
+ * Forgets what the answers of a domain and of all hosts below it have taught: back-off, breaker, slow-down. The rule and the pause stay.
+ * Resolves once it is stored; workers follow the topic, and each key is reset by whoever asks for it next, the domain's own at once.
+ */
+export async function resetSite(runtime: Runtime, domain: string): Promise<SiteReset> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  const { policy } = paceRules(runtime.config, control, runtime.clock).explain(new URL(`http://${domain}/`))
+  const state = await runtime.state()
+  const { backOffMs, isAsked, allowed, rateFactor, trips, parkedMs } = await state.limiterState(policy.key)
+  // Later than any before, whatever the clock of this machine says.
+  const at = Math.max(runtime.clock.now(), policy.resetAt + 1)
+  const reset: SiteReset = { at, lifted: { backOffMs, isAsked, allowed, rateFactor, trips, parkedMs } }
+  await overrideSite(runtime, domain, { reset })
+  await state.reset(policy.key, at)
+  return reset
+}
+
+/**
  * The pace in force for a domain now, why, and what the limiter remembers of it. Changes nothing. `origin`: the one whose robots.txt
  * counts; where not given the usual two of the domain.
  */
@@ -95,6 +124,7 @@ export async function showSite(runtime: Runtime, domain: string, userAgent: stri
     key: explained.policy.key,
     pace: paceFacts(explained, robots?.crawlDelayMs, runtime.config['politeness.default.crawlDelayMax']),
     override: overrideOf(control, domain),
+    reset: lastReset(explained, control),
     robots: robots === undefined ? null : { origin: robots.origin, verdict: robots.verdict, fetchedAt: robots.fetchedAt },
     limiter,
     givenUpInMs: givenUpInMs(limiter, runtime.config['politeness.breaker.giveUp']),
@@ -112,6 +142,14 @@ function overrideOf(control: Pick<ControlLog, 'get'>, domain: string): SiteOverr
   const command = control.get(subject.site(domain))
   const payload = command === undefined || command.kind === 'delete' ? undefined : commandPayload(command)
   return siteOverride(payload) === undefined ? null : (payload as SiteOverride)
+}
+
+function lastReset({ policy, layers }: ExplainedPolicy, control: Pick<ControlLog, 'get'>): SiteReport['reset'] {
+  const layer = policy.resetAt === 0 ? undefined : layers.findLast(({ values }) => values.resetAt === policy.resetAt)
+  if (layer === undefined) return null
+  const lifted = overrideOf(control, layer.name)?.reset?.lifted
+  // Somebody else may have written it, who had nothing to tell.
+  return { at: policy.resetAt, lifted: typeof lifted?.backOffMs === 'number' ? lifted : null, from: layerName(layer) }
 }
 
 export function paceFacts(

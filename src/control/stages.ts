@@ -13,10 +13,11 @@ import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Service } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { ownProcess } from '../machine/process-identity.ts'
-import { parseSubject } from '../message/command.ts'
-import type { Page } from '../message/generated/types.ts'
+import { commandPayload, parseSubject, subject } from '../message/command.ts'
+import type { Command, Page } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { LANES } from '../message/topics.ts'
+import { siteOverride } from '../politeness/policy.ts'
 import { proxyRules } from './proxy-rules.ts'
 import { readCertificates } from './read-certificates.ts'
 import type { Runtime } from './runtime.ts'
@@ -140,7 +141,8 @@ export function userAgentOf(config: Config, version: string): string {
 /** Delay as one process: sends tasks back to their lanes when they are due. */
 export async function createDelay(runtime: Runtime): Promise<DelayWorker> {
   const { client, codec, topics, groups, clock, observer, clusterId } = runtime
-  return new DelayWorker({
+  const control = await runtime.control()
+  const worker = new DelayWorker({
     createConsumer: (handlers) =>
       new WindowedConsumer({
         client,
@@ -160,6 +162,17 @@ export async function createDelay(runtime: Runtime): Promise<DelayWorker> {
     clock,
     observer: observer.child({ stage: 'delay' }),
   })
+  const obey = (command: Command): void => {
+    const about = parseSubject(command.subject)
+    const reset = about?.kind === 'site' ? siteOverride(commandPayload(command))?.resetAt : undefined
+    if (about?.kind === 'site' && reset !== undefined) worker.siteReset(about.domain, reset)
+  }
+  for (const command of control.withPrefix(subject.site(''))) obey(command)
+  runtime.onClose(
+    'resets of sites',
+    control.subscribe(({ command }) => obey(command)),
+  )
+  return worker
 }
 
 /** Frontier as one process: reads pages, produces their links. */

@@ -19,6 +19,7 @@ import { learnSchemas } from '../message/learn-schemas.ts'
 import type { TopicNames } from '../message/topics.ts'
 import { delayTimes } from './delay-time.ts'
 import { DelayWindow } from './delay-window.ts'
+import { ResetSites } from './reset-sites.ts'
 
 /** The consumer of the delay topics; `WindowedConsumer` is one. */
 export interface DelayConsumer extends Service {
@@ -86,6 +87,7 @@ export class DelayWorker extends BaseService {
   readonly #window: DelayWindow<Held>
   readonly #topics: ReadonlyMap<string, { readonly delayMs: number; readonly isShortest: boolean }>
   readonly #consumer: DelayConsumer
+  readonly #resets = new ResetSites()
   readonly #working = new Set<Promise<void>>()
   #isTaking = true
   #disarm: (() => void) | undefined
@@ -110,6 +112,15 @@ export class DelayWorker extends BaseService {
   /** Tasks held in memory. */
   get heldCount(): number {
     return this.#window.size
+  }
+
+  /** What was put aside for a site before it was reset comes back at once. To be told of former resets as well, before the start. */
+  siteReset(name: string, at: number): void {
+    this.#resets.add(name, at)
+    const { clock } = this.#options
+    const isLifted = ({ entry }: Held): boolean => entry.isCurrent() && this.#isLifted(entry)
+    const lifted = this.#window.takeOut(isLifted).map(({ entry }) => ({ entry, dueMono: clock.mono() }))
+    if (lifted.length > 0) this.#work(() => this.#release(lifted))
   }
 
   protected async onStart(signal: AbortSignal): Promise<void> {
@@ -153,15 +164,23 @@ export class DelayWorker extends BaseService {
         this.#work(() => this.#deadLetter(entry, badDueTime(entry)))
         continue
       }
+      const isLifted = this.#isLifted(entry)
       this.#window.add({
-        wakeMono: mono + times.wakeInMs,
+        wakeMono: isLifted ? mono : mono + times.wakeInMs,
         bytes: heldBytes(entry.message),
         isMovable: topic.isShortest,
-        value: { entry, dueMono: mono + times.dueInMs },
+        value: { entry, dueMono: isLifted ? mono : mono + times.dueInMs },
       })
     }
     for (const held of this.#inTheWay(entries)) this.#work(() => this.#again(held))
     this.#pump()
+  }
+
+  #isLifted(entry: WindowEntry): boolean {
+    return this.#resets.isLifted(entry.message, () => {
+      const task = this.#read(entry)
+      return task instanceof MillraceError ? undefined : task.url
+    })
   }
 
   /** What is written to the end of its topic, so that what is due sooner can be read: too many bytes, or a base that is too far back. */

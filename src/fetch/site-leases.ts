@@ -23,6 +23,8 @@ export interface SiteLease {
   readonly leaseId: string
   /** The site first, then its address where that is paced as well. */
   readonly keys: readonly [LimiterKey, ...LimiterKey[]]
+  /** The last reset of the site that was known when it was asked for. */
+  readonly resetAt: number
   /** The address that is paced as well: the request goes there and nowhere else. */
   readonly address: string | undefined
   /** Monotonic ms before which the request must not leave. */
@@ -53,6 +55,8 @@ interface Remembered {
   readonly rateFactor: number
   readonly trips: number
   readonly parkedUntil: number
+  /** The last reset that was known then. */
+  readonly resetAt: number
 }
 
 /** A start that is due within this is taken now, and waited for here: so that requests leave on their beat, not a way to the store later. */
@@ -86,23 +90,23 @@ export class SiteLeases {
   /** Errors: those of the store other than STATE_UNAVAILABLE, which is waited out. */
   async acquire(pace: SitePolicy, countsForRate: boolean, address?: string): Promise<SiteLease | SiteWait> {
     const { state, gate, owner, leaseMs, clock } = this.#options
-    const { key, ratePerSecond, burst, concurrency, crawlDelayMs } = pace
+    const { key, ratePerSecond, burst, concurrency, crawlDelayMs, resetAt } = pace
     const limits = { ratePerSecond, burst, concurrency, crawlDelayMs }
     const own: LimiterKey = { key, ...limits }
     const keys: SiteLease['keys'] = address === undefined ? [own] : [own, { key: addressKey(address), ...limits }]
-    const closed = this.#backOffOf(keys)
+    const closed = this.#backOffOf(keys, resetAt)
     if (closed !== undefined) return closed
     let askedMono = clock.mono()
     const answer = await gate.run(() => {
       askedMono = clock.mono()
-      return state.acquire({ keys, leaseMs, owner, countsForRate, aheadMs: AHEAD_MS })
+      return state.acquire({ keys, leaseMs, owner, countsForRate, aheadMs: AHEAD_MS, resetAt })
     })
     if (answer.kind === 'lease') {
       this.#isReasserted = false
       const { leaseId, startInMs } = answer
       // The store said it at some moment between the question and now.
       const [beatMono, startMono] = [askedMono + startInMs, clock.mono() + startInMs]
-      return { kind: 'lease', leaseId, keys, address, startMono, beatMono, concurrency: answer.concurrency }
+      return { kind: 'lease', leaseId, keys, resetAt, address, startMono, beatMono, concurrency: answer.concurrency }
     }
     if (answer.reason === 'warm-up') await this.#reassert()
     // A place that another request holds is free when it is free.
@@ -146,12 +150,12 @@ export class SiteLeases {
     const lateMs = sentMono === undefined ? 0 : sentMono - lease.beatMono
     // A burst is not spaced.
     const late = lateMs < LATE_MS || lease.keys[0].burst > 1 ? {} : { sentLateMs: lateMs - LATE_MS }
-    const states = await gate.run(() => state.release(lease.leaseId, lease.keys, { ...report, ...late, rules }))
-    const closed = lease.keys.map(({ key }, index) => this.#learn(key, states[index]))
+    const states = await gate.run(() => state.release(lease.leaseId, lease.keys, { ...report, ...late, resetAt: lease.resetAt, rules }))
+    const closed = lease.keys.map(({ key }, index) => this.#learn(key, states[index], lease.resetAt))
     return closed.reduce((longest, each) => ((each?.forMs ?? 0) > (longest?.forMs ?? 0) ? each : longest), undefined)
   }
 
-  #learn(key: PolitenessKey, state: ReleasedState | undefined): SiteClosed | undefined {
+  #learn(key: PolitenessKey, state: ReleasedState | undefined, resetAt: number): SiteClosed | undefined {
     if (state === undefined) return undefined
     const { observer, clock } = this.#options
     const { backOffMs, isAsked, allowed, rateFactor, trips, parkedMs, change } = state
@@ -161,7 +165,8 @@ export class SiteLeases {
     this.#known.delete(key)
     if (backOffMs > 0 || allowed !== null || rateFactor < 1 || trips > 0) {
       const now = clock.mono()
-      this.#known.set(key, { backOffUntil: now + backOffMs, isAsked, allowed, rateFactor, trips, parkedUntil: now + parkedMs })
+      const [backOffUntil, parkedUntil] = [now + backOffMs, now + parkedMs]
+      this.#known.set(key, { backOffUntil, isAsked, allowed, rateFactor, trips, parkedUntil, resetAt })
       const oldest = this.#known.size > MAX_KEYS ? this.#known.keys().next().value : undefined
       if (oldest !== undefined) this.#known.delete(oldest)
     }
@@ -170,12 +175,14 @@ export class SiteLeases {
     return { forMs: backOffMs, reason: isAsked ? 'retry-after' : 'back-off' }
   }
 
-  #backOffOf(keys: readonly LimiterKey[]): SiteWait | undefined {
+  /** Shape: forgets what was reset since it was learnt. */
+  #backOffOf(keys: readonly LimiterKey[], resetAt: number): SiteWait | undefined {
     const now = this.#options.clock.mono()
     for (const { key } of keys) {
       const known = this.#known.get(key)
-      if (known === undefined || known.backOffUntil <= now) continue
-      return { kind: 'wait', waitMs: Math.ceil(known.backOffUntil - now), reason: known.isAsked ? 'retry-after' : 'back-off' }
+      if (known !== undefined && known.resetAt < resetAt) this.#known.delete(key)
+      else if (known !== undefined && known.backOffUntil > now)
+        return { kind: 'wait', waitMs: Math.ceil(known.backOffUntil - now), reason: known.isAsked ? 'retry-after' : 'back-off' }
     }
     return undefined
   }
@@ -194,9 +201,9 @@ export class SiteLeases {
     const known = [...this.#known]
     for (let start = 0; start < known.length; start += REASSERT_AT_ONCE) {
       const now = clock.mono()
-      const calls = known.slice(start, start + REASSERT_AT_ONCE).map(([key, { backOffUntil, parkedUntil, ...rest }]) => {
+      const calls = known.slice(start, start + REASSERT_AT_ONCE).map(([key, { backOffUntil, parkedUntil, resetAt, ...rest }]) => {
         const left: KnownHealth = { ...rest, backOffMs: ceilLeft(backOffUntil, now), parkedMs: ceilLeft(parkedUntil, now) }
-        return gate.run(() => state.reassert(key, left))
+        return gate.run(() => state.reassert(key, left, resetAt))
       })
       await Promise.all(calls)
     }

@@ -64,14 +64,14 @@ export class Spiller {
     // What is surplus leaves by the clock of its window, whatever its site: all of it together, and in order.
     const surplus: Spill = { tasks: [], reason: 'crawl-full' }
     const spillOf = (task: QueuedTask, reason: SpillReason): QueuedTask[] => {
-      const spill = spills.get(clockOf(task)) ?? (reason === 'crawl-full' ? surplus : { tasks: [], reason })
-      spills.set(clockOf(task), spill)
+      const spill = spills.get(lineOf(task)) ?? (reason === 'crawl-full' ? surplus : { tasks: [], reason })
+      spills.set(lineOf(task), spill)
       return spill.tasks
     }
     for (const task of tasks) {
       // Once one of a site and crawl is spilled, so are those behind it: they must not overtake it.
-      const reason = spills.get(clockOf(task))?.reason ?? this.#reasonFor(task)
-      const displaced = reason === 'site-full' && !spills.has(clockOf(task)) ? this.#displacedBy(task) : undefined
+      const reason = spills.get(lineOf(task))?.reason ?? this.#reasonFor(task)
+      const displaced = reason === 'site-full' && !spills.has(lineOf(task)) ? this.#displacedBy(task) : undefined
       if (reason === undefined || displaced !== undefined) enqueue(task)
       else spillOf(task, reason).push(task)
       // It stood before all that have left.
@@ -148,9 +148,9 @@ export class Spiller {
   /** Shape: tasks of one site. `atLeastMs`: the site is known to be closed for so long. */
   async spill(tasks: readonly QueuedTask[], reason: SpillReason, atLeastMs = 0): Promise<void> {
     if (reason === 'crawl-full') return this.#spillSurplus(tasks)
-    const byClock = new Map<string, QueuedTask[]>()
-    for (const task of tasks) byClock.set(clockOf(task), [...(byClock.get(clockOf(task)) ?? []), task])
-    await Promise.all([...byClock.values()].map((own) => this.#spillCrawl(own, reason, atLeastMs)))
+    const byLine = new Map<string, QueuedTask[]>()
+    for (const task of tasks) byLine.set(lineOf(task), [...(byLine.get(lineOf(task)) ?? []), task])
+    await Promise.all([...byLine.values()].map((own) => this.#spillCrawl(own, reason, atLeastMs)))
   }
 
   /** Each crawl of a site has a clock of its own, which goes slower the more crawls want the site: so their tasks come back in turn. */
@@ -167,7 +167,7 @@ export class Spiller {
       reason,
       // Tasks come back at the end of each closure, and may find the next one: the slots behind the end of the last are nobody's then, so
       // each has a clock of its own. On one clock they would pile up, and the site would get a trickle for long after it is back.
-      clock: isClosure(reason) ? closureClockOf(first, clock.now() + atLeastMs) : clockOf(first),
+      clock: isClosure(reason) ? closureClockOf(first, clock.now() + atLeastMs) : this.#clockOf(first),
       localWaitMs,
       intervalMs: intervalMs * Math.max(1, site?.crawlCount ?? 1),
     })
@@ -227,6 +227,12 @@ export class Spiller {
     return Math.max(this.#paceMs(queued), (this.#options.scheduler.site(queued.key)?.observedIntervalMs ?? 0) / SEEN_HEADROOM)
   }
 
+  /** Name of the spill clock of a site and crawl: another one after a reset, for the old one may lie behind a closure that was lifted. */
+  #clockOf(queued: QueuedTask): PolitenessKey {
+    const { resetAt } = this.#options.paceOf(queued.target)
+    return resetAt === 0 ? lineOf(queued) : (`${lineOf(queued)} ${resetAt}` as PolitenessKey)
+  }
+
   #paceMs(queued: QueuedTask): number {
     const { ratePerSecond, crawlDelayMs } = this.#options.paceOf(queued.target)
     const allowed = Math.max(1_000 / ratePerSecond, crawlDelayMs)
@@ -246,10 +252,10 @@ const CLOSURE_GRAIN_MS = 10_000
 
 /** Name of the spill clock of a site and crawl behind the end of a closure. */
 function closureClockOf(queued: QueuedTask, endsAt: number): PolitenessKey {
-  return `${clockOf(queued)} ${Math.round(endsAt / CLOSURE_GRAIN_MS)}` as PolitenessKey
+  return `${lineOf(queued)} ${Math.round(endsAt / CLOSURE_GRAIN_MS)}` as PolitenessKey
 }
 
-/** Name of the spill clock of a site and crawl. */
-function clockOf({ key, crawlId }: QueuedTask): PolitenessKey {
+/** Tasks of one site and crawl keep their order. */
+function lineOf({ key, crawlId }: QueuedTask): PolitenessKey {
   return crawlId === null ? key : (`${key} ${crawlId}` as PolitenessKey)
 }

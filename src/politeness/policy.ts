@@ -12,6 +12,8 @@ export interface PaceValues {
   /** From the end of a request to the start of the next; ms. robots.txt may ask for more. */
   readonly crawlDelayMs?: number
   readonly isPaused?: boolean
+  /** What its answers had taught until then was forgotten; epoch ms of who said so. */
+  readonly resetAt?: number
 }
 
 /** The pace owed to a site. */
@@ -21,7 +23,7 @@ export interface SitePolicy extends Required<PaceValues> {
   readonly byAddress?: boolean
 }
 
-export interface PolicyRule extends Omit<PaceValues, 'isPaused'> {
+export interface PolicyRule extends Omit<PaceValues, 'isPaused' | 'resetAt'> {
   /** Host pattern; `*.example.com` means example.com too. */
   readonly match: string
   readonly key?: PolitenessKeyKind
@@ -62,7 +64,7 @@ export interface Policy {
 
 /**
  * Pace by URL, value by value: the default, then the first rule that matches, then the hours of its schedule, then live overrides, of
- * the registrable domain first and of the host itself last. Total.
+ * the registrable domain first and of the host itself last. Of resets the latest counts, wherever it was said. Total.
  */
 export function createPolicy(options: PolicyOptions): Policy {
   const rules = options.rules.map((rule) => ({ rule, matches: compileHostGlob(rule.match) }))
@@ -82,7 +84,8 @@ export function createPolicy(options: PolicyOptions): Policy {
     }
     const kind = rule?.key ?? options.key
     const values = Object.assign({}, ...layers.map((layer) => layer.values)) as Required<PaceValues>
-    return { policy: { key: politenessKey(url, kind), ...values, ...(kind === 'ip' ? { byAddress: true } : {}) }, layers }
+    const resetAt = Math.max(...layers.map((layer) => layer.values.resetAt ?? 0))
+    return { policy: { key: politenessKey(url, kind), ...values, resetAt, ...(kind === 'ip' ? { byAddress: true } : {}) }, layers }
   }
   return { explain, paceOf: (url) => explain(url).policy }
 }
@@ -117,13 +120,15 @@ function paceValues({ ratePerSecond, burst, concurrency, crawlDelayMs, isPaused 
  */
 export function siteOverride(payload: unknown): PaceValues | undefined {
   if (typeof payload !== 'object' || payload === null) return undefined
-  const { paused, ratePerSecond, burst, concurrency, crawlDelayMs } = payload as Record<string, unknown>
+  const { paused, ratePerSecond, burst, concurrency, crawlDelayMs, reset } = payload as Record<string, unknown>
+  const resetAt = typeof reset === 'object' && reset !== null && 'at' in reset ? reset.at : undefined
   const values: PaceValues = {
     ...(typeof paused === 'boolean' ? { isPaused: paused } : {}),
     ...(isPositive(ratePerSecond) ? { ratePerSecond } : {}),
     ...(isPositive(burst) && Number.isSafeInteger(burst) ? { burst } : {}),
     ...(isPositive(concurrency) && Number.isSafeInteger(concurrency) ? { concurrency } : {}),
     ...(isPositive(crawlDelayMs) || crawlDelayMs === 0 ? { crawlDelayMs } : {}),
+    ...(isPositive(resetAt) ? { resetAt } : {}),
   }
   return Object.keys(values).length === 0 ? undefined : values
 }

@@ -39,6 +39,8 @@ export interface KeyPace {
   /** The site named the end of the back-off. */
   isAsked: boolean
   health: SiteHealth
+  /** The last reset that was heard of, epoch ms of who gave it: an ordinal, never compared with the store's clock; 0: none. */
+  resetAt: number
   leases: Lease[]
 }
 
@@ -84,6 +86,7 @@ export function newKeyPace(): KeyPace {
     backOffForMs: 0,
     isAsked: false,
     health: newSiteHealth(),
+    resetAt: 0,
     leases: [],
   }
 }
@@ -199,6 +202,7 @@ export function endLease(
   report: AnswerReport | undefined,
   now: number,
 ): ReleasedState['change'] {
+  hearReset(pace, report?.resetAt ?? 0)
   const lease = pace.leases.find((candidate) => candidate.id === leaseId)
   pace.leases = pace.leases.filter((candidate) => candidate.id !== leaseId)
   if (lease === undefined || lease.counts) endRequest(pace, now, crawlDelayMs / pace.health.rateFactor)
@@ -259,8 +263,24 @@ function countedStart(pace: KeyPace, leaseId: string): number | undefined {
   return lease?.counts === true ? lease.until - lease.forMs : undefined
 }
 
-/** Takes over what a worker knew, where that is stricter. */
-export function takeOver(pace: KeyPace, known: KnownHealth, now: number): void {
+/**
+ * Somebody says that the key was reset at `resetAt`. Where that is news, what answers have taught is forgotten: the back-off, the breaker
+ * and the slow-down. What is owed by the pace itself stays: leases, the rate, the crawl delay. Shape: true where it was news.
+ */
+export function hearReset(pace: KeyPace, resetAt: number): boolean {
+  if (resetAt <= pace.resetAt) return false
+  pace.resetAt = resetAt
+  pace.backOffUntil = 0
+  pace.backOffForMs = 0
+  pace.isAsked = false
+  pace.health = newSiteHealth()
+  return true
+}
+
+/** Takes over what a worker knew, where that is stricter; nothing of what was reset since it learnt it. */
+export function takeOver(pace: KeyPace, known: KnownHealth, resetAt: number, now: number): void {
+  if (resetAt < pace.resetAt) return
+  hearReset(pace, resetAt)
   if (known.backOffMs > 0) extendBackOff(pace, now, known.backOffMs, known.isAsked)
   mergeHealth(pace.health, known, now)
 }

@@ -77,8 +77,16 @@ export interface StateStore {
   reportLate(leaseId: string, keys: readonly PolitenessKey[], lateMs: number): Promise<void>
   /** No request of the key starts for `forMs`. Extends, never shortens. */
   backOff(key: PolitenessKey, forMs: number): Promise<void>
-  /** What this worker knew of a key before the store was lost: of each the stricter one counts from now on. */
-  reassert(key: PolitenessKey, known: KnownHealth): Promise<void>
+  /**
+   * Forgets what answers have taught of the key (back-off, breaker, slow-down), unless it knows of this reset, or a later one. Leases, rate
+   * and crawl delay stay. `resetAt`: epoch ms of who gave it, to tell resets apart; never compared with the time of the store.
+   */
+  reset(key: PolitenessKey, resetAt: number): Promise<void>
+  /**
+   * What this worker knew of a key before the store was lost: of each the stricter one counts from now on. `resetAt`: the last reset that
+   * the worker knew of when it learnt that (0: none); where the store knows of a later one it was about what is over.
+   */
+  reassert(key: PolitenessKey, known: KnownHealth, resetAt: number): Promise<void>
   /** What is remembered of a key: for `explain` and for re-asserting after an empty start of the store. */
   limiterState(key: PolitenessKey): Promise<LimiterState>
 
@@ -182,6 +190,8 @@ export interface LimiterRequest {
   readonly countsForRate: boolean
   /** A start that is due within this is given out now, with the time that is left; 0 where not given. */
   readonly aheadMs?: number
+  /** The last reset that the asker knows of, for all the keys: as `reset` does it, in the same step. 0 where not given: none. */
+  readonly resetAt?: number
 }
 
 export interface ReleasedKey {
@@ -206,6 +216,8 @@ export interface AnswerReport {
   readonly isAsked?: boolean
   /** The request left so long after the start that the lease named; the next one counts from there. */
   readonly sentLateMs?: number
+  /** The last reset that the worker knew of when it asked: one that the store does not know was before this answer. 0 where not given. */
+  readonly resetAt?: number
   readonly rules: HealthRules
 }
 

@@ -705,13 +705,74 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
 
       it('takes over what a worker knew, where that is stricter', async () => {
         const known = { backOffMs: 4_000, isAsked: true, allowed: 2.5, rateFactor: 0.5, trips: 3, parkedMs: 2_000 }
-        await store.reassert(A, known)
+        await store.reassert(A, known, 0)
         const state = await store.limiterState(A)
         expect(state).toMatchObject({ isAsked: true, allowed: 2.5, rateFactor: 0.5, trips: 3 })
         expect(state.backOffMs).toBeGreaterThan(3_800)
         expect(state.parkedMs).toBeGreaterThan(1_800)
-        await store.reassert(A, { backOffMs: 0, isAsked: false, allowed: null, rateFactor: 1, trips: 0, parkedMs: 0 })
+        await store.reassert(A, { backOffMs: 0, isAsked: false, allowed: null, rateFactor: 1, trips: 0, parkedMs: 0 }, 0)
         expect(await store.limiterState(A)).toMatchObject({ isAsked: true, allowed: 2.5, rateFactor: 0.5, trips: 3 })
+      })
+
+      describe('a reset', () => {
+        const earned = { backOffMs: 31_536_000_000, isAsked: true, allowed: 1, rateFactor: 0.25, trips: 3, parkedMs: 500_000 }
+
+        it('forgets what answers have taught, and nothing that is owed by the pace', async () => {
+          const key = pace(A, { ratePerSecond: 1, concurrency: 2 })
+          leaseOf(await store.acquire(ask([key])))
+          await store.reassert(A, earned, 0)
+          expect(await store.limiterState(A)).toMatchObject({ isAsked: true, trips: 3 })
+          await store.reset(A, 1_000)
+          const { leases, nextMs, ...rest } = await store.limiterState(A)
+          expect(rest).toEqual({
+            backOffMs: 0,
+            isAsked: false,
+            allowed: null,
+            rateFactor: 1,
+            trips: 0,
+            parkedMs: 0,
+            latencyMs: 0,
+            failingMs: 0,
+          })
+          expect(leases).toBe(1)
+          expect(nextMs).toBeGreaterThan(800)
+          expect(waitOf(await store.acquire(ask([key])))).toMatchObject({ reason: 'rate' })
+        })
+
+        it('is heard of with the next question, for all keys of it, and once', async () => {
+          const keys = [pace(A), pace(ADDRESS)]
+          for (const { key } of keys) await store.reassert(key, earned, 0)
+          expect(waitOf(await store.acquire(ask(keys))).reason).toBe('retry-after')
+          const leaseId = leaseOf(await store.acquire(ask(keys, { resetAt: 5_000 })))
+          await store.release(leaseId, keys, { kind: 'overload', backOffMs: 9_000, isAsked: true, resetAt: 5_000, rules: RULES })
+          // What the site said after the reset counts, whoever names that reset or one before.
+          for (const resetAt of [5_000, 4_000, 0]) {
+            await store.reset(A, resetAt)
+            expect(waitOf(await store.acquire(ask(keys, { resetAt }))).reason).toBe('retry-after')
+          }
+        })
+
+        it('is kept when the store is opened again', async () => {
+          await store.reset(A, 5_000)
+          await store.close()
+          store = await harness.open({ warmUp: false })
+          await store.backOff(A, 9_000)
+          await store.reset(A, 5_000)
+          expect((await store.limiterState(A)).backOffMs).toBeGreaterThan(8_000)
+          await store.reset(A, 5_001)
+          expect((await store.limiterState(A)).backOffMs).toBe(0)
+        })
+
+        it('is known to a store that was emptied, with the back-offs that workers learnt after it, and of none before', async () => {
+          await store.reassert(A, earned, 5_000)
+          expect(waitOf(await store.acquire(ask([pace(A)], { resetAt: 5_000 }))).reason).toBe('retry-after')
+          await store.reset(B, 5_000)
+          await store.reassert(B, earned, 4_000)
+          leaseOf(await store.acquire(ask([pace(B)], { resetAt: 5_000 })))
+          // The answer to a request whose lease nobody knows any more.
+          await store.release('unknown', [pace(ADDRESS)], { kind: 'none', backOffMs: 9_000, resetAt: 5_000, rules: RULES })
+          expect(waitOf(await store.acquire(ask([pace(ADDRESS)], { resetAt: 5_000 }))).reason).toBe('back-off')
+        })
       })
 
       it('lets a request that is late leave at once where nothing was started since, and counts the next one from there', async () => {

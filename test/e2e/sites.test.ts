@@ -81,11 +81,71 @@ describe('millrace sites', () => {
     expect((await show()).pace.ratePerSecond).toEqual({ value: 2, from: 'default' })
   })
 
+  it('asks a site again that has asked to be left alone for a year, within two seconds of a reset, and once only', {
+    timeout: 120_000,
+  }, async () => {
+    const host = 'www.year.example'
+    let patience: string | undefined = '31536000'
+    const asked: { readonly at: number; readonly path: string }[] = []
+    const patient = new TestSite(({ path }, response) => {
+      asked.push({ at: performance.now(), path })
+      if (patience === undefined) response.setHeader('content-type', 'text/html').end('<p>page</p>')
+      else response.writeHead(429, { 'retry-after': patience }).end()
+    })
+    await patient.open()
+    const urls = Array.from({ length: 6 }, (_, index) => patient.url(host, `/${index}`))
+    expect((await deployment.run(['produce', ...urls])).code).toBe(0)
+    const workers = [deployment.start(['fetch']), deployment.start(['delay'])]
+    const explained = async () => JSON.parse((await deployment.run(['explain', urls[5] ?? '', '--json'])).stdout)
+    await eventually(async () => (await explained()).state === 'delayed', { what: 'the last URL in a delay topic', timeoutMs: 30_000 })
+    expect(asked).toHaveLength(1)
+
+    patience = undefined
+    const before = performance.now()
+    // Of the domain, whose own key nobody has asked for: the host is reset by its worker.
+    expect((await deployment.run(['sites', 'reset', 'year.example'])).stdout).toContain('year.example was reset')
+    const done = performance.now()
+    await eventually(() => asked.length > 1, { what: 'a request after the reset', timeoutMs: 10_000 })
+    expect((asked[1]?.at ?? Number.NaN) - done).toBeLessThan(2_000)
+    await eventually(() => new Set(asked.map(({ path }) => path)).size === 6, { what: 'all of its pages', timeoutMs: 20_000 })
+    expect((await show(host)).limiter).toMatchObject({ backOffMs: 0, isAsked: false })
+    expect((await show(host)).reset).toMatchObject({ from: 'override year.example' })
+    for (const { at } of asked.slice(1)) expect(at).toBeGreaterThan(before)
+
+    // What the site says after it counts, over a restart of the workers as well.
+    patience = '86400'
+    expect((await deployment.run(['produce', patient.url(host, '/after'), patient.url(host, '/behind')])).code).toBe(0)
+    await eventually(async () => (await show(host)).limiter.isAsked, { what: 'the next back-off', timeoutMs: 20_000 })
+    for (const { child, done: ended } of workers) {
+      child.kill('SIGTERM')
+      await ended
+    }
+    const count = asked.length
+    const again = [deployment.start(['fetch']), deployment.start(['delay'])]
+    await deployment.run(['produce', patient.url(host, '/third')])
+    const third = async () => JSON.parse((await deployment.run(['explain', patient.url(host, '/third'), '--json'])).stdout)
+    await eventually(async () => (await third()).state === 'delayed', { what: 'the third URL in a delay topic', timeoutMs: 30_000 })
+    expect(asked).toHaveLength(count)
+
+    const lifted = await deployment.run(['sites', 'reset', host])
+    expect(lifted.stdout).toMatch(/it lifted a back-off of 2[34]\.\dh that the site had asked for/)
+    expect((await deployment.run(['sites', 'show', host])).stdout).toMatch(
+      /reset +\d.* ago, override www\.year\.example: it lifted a back-off/,
+    )
+    expect((await third()).lines.join('\n')).toMatch(/was reset .* ago \(override www\.year\.example\): it lifted a back-off/)
+    await eventually(() => asked.length > count, { what: 'a request after the second reset', timeoutMs: 10_000 })
+    for (const { child, done: ended } of again) {
+      child.kill('SIGTERM')
+      await ended
+    }
+    await patient.close()
+  })
+
   it('tells when the URLs of a site that does not answer will fail', async () => {
     const dead = 'dead.example' as PolitenessKey
     const unanswered = { backOffMs: 0, isAsked: false, allowed: null, rateFactor: 1, trips: 2, parkedMs: 60_000 }
     expect((await show(dead)).givenUpInMs).toBeNull()
-    await deployment.read(async (runtime) => (await runtime.state()).reassert(dead, unanswered))
+    await deployment.read(async (runtime) => (await runtime.state()).reassert(dead, unanswered, 0))
     const { givenUpInMs } = await show(dead)
     expect(givenUpInMs).toBeGreaterThan(3 * 86_400_000 - 60_000)
     expect(givenUpInMs).toBeLessThan(3 * 86_400_000)

@@ -226,7 +226,15 @@ export class FetchFixture {
 
 /** A pace that no test waits for. */
 export function fastPace(url: URL): SitePolicy {
-  return { key: url.hostname as PolitenessKey, ratePerSecond: 1_000, burst: 10, concurrency: 4, crawlDelayMs: 0, isPaused: false }
+  return {
+    key: url.hostname as PolitenessKey,
+    ratePerSecond: 1_000,
+    burst: 10,
+    concurrency: 4,
+    crawlDelayMs: 0,
+    isPaused: false,
+    resetAt: 0,
+  }
 }
 
 export interface TestRequest {

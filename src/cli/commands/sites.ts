@@ -3,7 +3,7 @@ import type { CommandDefinition } from '../command-definition.ts'
 import type { RateFlags } from '../sites-session.ts'
 
 export const sitesCommand: CommandDefinition = (contextOf) => {
-  const command = new Command('sites').description('the pace of a site while workers run: pause, resume, change, look')
+  const command = new Command('sites').description('the pace of a site while workers run: pause, resume, reset, change, look')
   const domain = 'domain, with all hosts below it, or one host'
   command
     .command('pause')
@@ -22,6 +22,15 @@ export const sitesCommand: CommandDefinition = (contextOf) => {
     .action(async (name: string, _: object, running: Command) => {
       const { pause } = await import('../sites-session.ts')
       await pause(contextOf(running), name, false)
+    })
+  command
+    .command('reset')
+    .description('forget the back-off, the breaker and the slow-down that a site has earned, and ask it again')
+    .argument('<domain>', domain)
+    .addHelpText('after', '\nExample:\n  millrace sites reset example.com')
+    .action(async (name: string, _: object, running: Command) => {
+      const { reset } = await import('../sites-session.ts')
+      await reset(contextOf(running), name)
     })
   command
     .command('rate')

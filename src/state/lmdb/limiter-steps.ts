@@ -4,6 +4,7 @@ import {
   endGoneLease,
   endLease,
   extendBackOff,
+  hearReset,
   type KeyPace,
   knownHealthOf,
   leftLate,
@@ -71,8 +72,8 @@ export class LimiterSteps {
       paces.set(key.key, pace)
       const gone = this.#endGone(pace, key, request.owner, now)
       ended += gone
-      // Written even if the answer is to wait: else their crawl delay would count anew from each time they are found.
-      if (gone > 0) this.#save(key.key, pace)
+      // Written even if the answer is to wait: else the crawl delay of what is gone would count anew from each time it is found.
+      if (hearReset(pace, request.resetAt ?? 0) || gone > 0) this.#save(key.key, pace)
       const wait = waitOf(pace, key, request, now, this.#birth())
       startInMs = Math.max(startInMs, wait.startInMs)
       concurrency = Math.min(concurrency, wait.concurrency)
@@ -110,8 +111,12 @@ export class LimiterSteps {
     for (const key of keys) this.#change(key, now, (pace) => leftLate(pace, leaseId, lateMs))
   }
 
-  reassert(key: PolitenessKey, known: KnownHealth, now: number): void {
-    this.#change(key, now, (pace) => takeOver(pace, known, now))
+  reset(key: PolitenessKey, resetAt: number, now: number): void {
+    this.#change(key, now, (pace) => hearReset(pace, resetAt))
+  }
+
+  reassert(key: PolitenessKey, known: KnownHealth, resetAt: number, now: number): void {
+    this.#change(key, now, (pace) => takeOver(pace, known, resetAt, now))
   }
 
   backOff(key: PolitenessKey, forMs: number, now: number): void {

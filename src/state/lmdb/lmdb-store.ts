@@ -175,8 +175,12 @@ export class LmdbStore implements StateStore {
     return this.#file.step((now) => this.#limiter.reportLate(leaseId, keys, lateMs, now))
   }
 
-  reassert(key: PolitenessKey, known: KnownHealth): Promise<void> {
-    return this.#file.step((now) => this.#limiter.reassert(key, known, now))
+  reset(key: PolitenessKey, resetAt: number): Promise<void> {
+    return this.#file.step((now) => this.#limiter.reset(key, resetAt, now))
+  }
+
+  reassert(key: PolitenessKey, known: KnownHealth, resetAt: number): Promise<void> {
+    return this.#file.step((now) => this.#limiter.reassert(key, known, resetAt, now))
   }
 
   backOff(key: PolitenessKey, forMs: number): Promise<void> {

@@ -23,6 +23,7 @@ export type StoredPace = readonly [
   concurrency: number,
   isAsked: 0 | 1,
   health: StoredHealth | null,
+  resetAt?: number,
 ]
 type StoredHealth = readonly [
   allowed: number | null,
@@ -54,7 +55,7 @@ export function encodePace(pace: KeyPace, time: BootTime): Json {
   const leases = pace.leases.map(
     (lease): StoredLease => [lease.id, lease.until, lease.forMs, lease.crawlDelayMs, lease.counts ? 1 : 0, ownerIndex(lease)],
   )
-  return [
+  const stored = [
     time.boot,
     pace.debt,
     pace.debtAt,
@@ -71,6 +72,7 @@ export function encodePace(pace: KeyPace, time: BootTime): Json {
     pace.isAsked ? 1 : 0,
     encodeHealth(pace.health),
   ]
+  return pace.resetAt === 0 ? stored : [...stored, pace.resetAt]
 }
 
 /** Shape: null for a site of which nothing is known. */
@@ -86,7 +88,7 @@ function encodeHealth(health: SiteHealth): StoredHealth | null {
 
 export function decodePace(stored: StoredPace, time: BootTime): KeyPace {
   const [boot, debt, debtAt, ratePerSecond, burst, lastEndAt, delayUntil, delayForMs, backOffUntil, backOffForMs, leases, owners] = stored
-  const [, , , , , , , , , , , , concurrency = 1, isAsked, health] = stored
+  const [, , , , , , , , , , , , concurrency = 1, isAsked, health, resetAt = 0] = stored
   const until = (end: number, forMs: number): number => time.until([boot, end, forMs])
   return {
     debt,
@@ -101,6 +103,7 @@ export function decodePace(stored: StoredPace, time: BootTime): KeyPace {
     concurrency,
     isAsked: isAsked === 1,
     health: decodeHealth(health, boot, time),
+    resetAt,
     leases: leases.map(([id, end, forMs, crawlDelayMs, counts, owner]) => {
       const [workerId, host, pid, pidStartedAt] = owners[owner] ?? ['', '', 0, '']
       return { id, until: until(end, forMs), forMs, crawlDelayMs, counts: counts === 1, owner: { workerId, host, pid, pidStartedAt } }

@@ -27,6 +27,7 @@ const SCRIPTS = {
   startLeaseAgain: limiter.START_AGAIN,
   backOffKey: limiter.BACK_OFF,
   reassertKey: limiter.REASSERT,
+  resetKey: limiter.RESET,
   limiterState: limiter.LIMITER_STATE,
   spillSlot: limiter.SPILL_SLOT,
   beginDeployment: limiter.BIRTH,

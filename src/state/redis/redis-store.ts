@@ -28,6 +28,7 @@ import type {
   WaitReason,
   WorkerHeartbeat,
 } from '../state-store.ts'
+import { knownHealth, policyArguments, reportArguments } from './limiter-arguments.ts'
 import { readHealth } from './redis-health.ts'
 import { RedisLink } from './redis-link.ts'
 import { parseRedisUrl } from './redis-url.ts'
@@ -228,8 +229,13 @@ export class RedisStore implements StateStore {
     await this.#link.script('reportLateStart', paceKeys, [leaseId, lateMs])
   }
 
-  async reassert(key: PolitenessKey, { backOffMs, isAsked, allowed, rateFactor, trips, parkedMs }: KnownHealth): Promise<void> {
-    const args = [backOffMs, isAsked ? 1 : 0, allowed ?? -1, rateFactor, trips, parkedMs]
+  async reset(key: PolitenessKey, resetAt: number): Promise<void> {
+    await this.#link.script('resetKey', [this.#paceKey(key)], [resetAt])
+  }
+
+  async reassert(key: PolitenessKey, known: KnownHealth, resetAt: number): Promise<void> {
+    const { backOffMs, isAsked, allowed, rateFactor, trips, parkedMs } = known
+    const args = [backOffMs, isAsked ? 1 : 0, allowed ?? -1, rateFactor, trips, parkedMs, resetAt]
     await this.#link.script('reassertKey', [this.#paceKey(key)], args)
   }
 
@@ -313,7 +319,15 @@ export class RedisStore implements StateStore {
     const { keys, owner } = request
     const leaseId = randomBytes(12).toString('hex')
     const asker = [owner.workerId, owner.host, owner.pid, owner.pidStartedAt]
-    const args = [leaseId, request.leaseMs, request.countsForRate ? 1 : 0, ...asker, request.aheadMs ?? 0, ...policyArguments(keys)]
+    const args = [
+      leaseId,
+      request.leaseMs,
+      request.countsForRate ? 1 : 0,
+      ...asker,
+      request.aheadMs ?? 0,
+      request.resetAt ?? 0,
+      ...policyArguments(keys),
+    ]
     const paceKeys = keys.map(({ key }) => this.#paceKey(key))
     const reply = await this.#askForLease(leaseId, paceKeys, args)
     const [kind, inForce, ms, reason, which, ...candidates] = reply
@@ -357,30 +371,6 @@ export class RedisStore implements StateStore {
 
   #crawlKeys(crawlId: string): string[] {
     return [this.#key('open', crawlId), this.#key('final', crawlId), this.#key('open-crawls'), this.#key('ended-crawls')]
-  }
-}
-
-function policyArguments(keys: readonly LimiterKey[]): number[] {
-  return keys.flatMap(({ ratePerSecond, burst, concurrency, crawlDelayMs }) => [ratePerSecond, burst, concurrency, crawlDelayMs])
-}
-
-function reportArguments(report: AnswerReport | undefined): (string | number)[] {
-  if (report === undefined) return ['', '', '', '', '', '', '', '', '', '']
-  const { kind, failure, latencyMs, backOffMs, isAsked, sentLateMs, rules } = report
-  const { isAdaptive, breakerFailures, firstParkMs, maxParkMs } = rules
-  const said = [kind, failure ?? '', latencyMs ?? '', backOffMs ?? '', isAsked === true ? 1 : 0, sentLateMs ?? '']
-  return [...said, isAdaptive ? 1 : 0, breakerFailures, firstParkMs, maxParkMs]
-}
-
-/** As `known` of the scripts tells it. */
-function knownHealth([backOffMs, isAsked, allowed, rateFactor, trips, parkedMs]: readonly (string | number)[]): KnownHealth {
-  return {
-    backOffMs: Number(backOffMs),
-    isAsked: Number(isAsked) === 1,
-    allowed: Number(allowed) < 0 ? null : Number(allowed),
-    rateFactor: Number(rateFactor),
-    trips: Number(trips),
-    parkedMs: Number(parkedMs),
   }
 }
 

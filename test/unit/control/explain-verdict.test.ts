@@ -22,6 +22,8 @@ const RESTED: UrlFacts['site']['limiter'] = {
   failingMs: 0,
 }
 
+const EARNED = { backOffMs: 365 * 86_400_000, isAsked: true, allowed: 1, rateFactor: 0.5, trips: 2, parkedMs: 60_000 }
+
 function facts(change: Partial<UrlFacts> = {}): UrlFacts {
   return {
     now: NOW,
@@ -41,12 +43,14 @@ function site(
   pace: Partial<UrlFacts['site']['pace']> = {},
   limiter: Partial<UrlFacts['site']['limiter']> = {},
   givenUpInMs: number | null = null,
+  reset: UrlFacts['site']['reset'] = null,
 ): UrlFacts['site'] {
   return {
     key: 'a.example' as PolitenessKey,
     pace: { paused: fact(false), ratePerSecond: fact(2), concurrency: fact(1), crawlDelayMs: fact(0), ...pace },
     limiter: { ...RESTED, ...limiter },
     givenUpInMs,
+    reset,
   }
 }
 
@@ -145,6 +149,12 @@ describe('where a URL is', () => {
       { waiting: [inLane], site: site({}, { parkedMs: 60_000, backOffMs: 1 }, 5_400_000) },
       { state: 'waiting', waitsFor: 'breaker', until: NOW + 60_000 },
       /does not answer and is parked for another 60s.*\n(.*\n)*URLs of a\.example fail in 90m unless it answers/,
+    ],
+    [
+      'its site was reset',
+      { waiting: [delayed], site: site({}, {}, null, { at: NOW - 120_000, from: 'override a.example', lifted: EARNED }) },
+      { state: 'delayed', waitsFor: 'due-time', until: NOW + 42_000 },
+      /a\.example was reset 2m.* ago \(override a\.example\): it lifted a back-off of 365\.0d that the site had asked for, an open breaker, another 60s, a slower pace/,
     ],
     [
       'its site is allowed less than its rule',

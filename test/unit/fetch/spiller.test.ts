@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { CrawlShares } from '../../../src/fetch/crawl-shares.ts'
 import type { QueuedTask } from '../../../src/fetch/queued-task.ts'
 import { Scheduler } from '../../../src/fetch/scheduler.ts'
-import { Spiller } from '../../../src/fetch/spiller.ts'
+import { Spiller, type SpillerOptions } from '../../../src/fetch/spiller.ts'
 import type { SpillSlots } from '../../../src/fetch/task-endings.ts'
 import type { PartitionId, PolitenessKey } from '../../../src/kernel/brand.ts'
 import { fastPace } from '../../support/fetch-fixture.ts'
@@ -26,6 +26,7 @@ const NO_SURPLUS = { isSurplus: () => false, surplusIn: () => 0, startsPerOwn: (
 function open(
   ratePerSecond: number,
   shares: Partial<CrawlShares> = {},
+  paceOf: SpillerOptions['paceOf'] = (url) => ({ ...fastPace(url), ratePerSecond }),
 ): {
   spiller: Spiller
   scheduler: Scheduler<QueuedTask>
@@ -37,7 +38,7 @@ function open(
   const spiller = new Spiller({
     scheduler,
     endings: { spilled: async (_, given) => void slots.push(given) },
-    paceOf: (url) => ({ ...fastPace(url), ratePerSecond }),
+    paceOf,
     shares: { ...NO_SURPLUS, ...shares },
     startsPerSecond: () => undefined,
     clock: new ManualClock(),
@@ -129,6 +130,15 @@ describe('tasks of a site that is closed again and again', () => {
     const latest = Math.max(...dueAt.values())
     expect(Math.min(...dueAt.values())).toBeGreaterThanOrEqual(closedUntil)
     expect(latest - closedUntil).toBeLessThanOrEqual(61_000)
+  })
+
+  it('get slots of a new clock once the site was reset, for the old one may lie behind a closure that was lifted', async () => {
+    const policy = { ...fastPace(new URL('http://shop.example/')), resetAt: 0 }
+    const { spiller, slots } = open(10, {}, () => policy)
+    await spiller.spill([task('a', 0)], 'long-wait')
+    policy.resetAt = 1_700_000_000_000
+    await spiller.spill([task('a', 1), task(null, 2)], 'long-wait')
+    expect(slots.map(({ clock }) => clock)).toEqual([`${KEY} a`, `${KEY} a 1700000000000`, `${KEY} 1700000000000`])
   })
 
   it('share one clock where the end of a closure differs by milliseconds', async () => {

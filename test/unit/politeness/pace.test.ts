@@ -117,6 +117,17 @@ describe('the pace of a site', () => {
     expect(scheduled.paceOf(url)).toMatchObject({ ratePerSecond: 0.1 })
   })
 
+  it('was reset when the last of its names was, and a reset changes nothing else', () => {
+    const reset = { reset: { at: 500 } }
+    expect(of('http://www.a.test/', {})).toMatchObject({ resetAt: 0 })
+    expect(of('http://www.a.test/', { 'a.test': reset })).toEqual({ ...of('http://www.a.test/', {}), resetAt: 500 })
+    expect(of('http://www.a.test/', { 'a.test': reset, 'www.a.test': { reset: { at: 400 }, ratePerSecond: 3 } })).toMatchObject({
+      resetAt: 500,
+      ratePerSecond: 3,
+    })
+    expect(of('http://a.test/', { 'www.a.test': reset })).toMatchObject({ resetAt: 0 })
+  })
+
   it.each([
     undefined,
     null,
@@ -132,6 +143,9 @@ describe('the pace of a site', () => {
     { paused: 'no' },
     { burst: 0.5 },
     { crawlDelayMs: -1 },
+    { reset: 5 },
+    { reset: { at: 'now' } },
+    { reset: null },
   ])('is not changed by %j on control', (payload) => {
     expect(siteOverride(payload) ?? {}).toEqual({})
     expect(of('http://a.test/', { 'a.test': payload })).toEqual(of('http://a.test/'))

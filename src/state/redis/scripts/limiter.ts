@@ -10,7 +10,7 @@ import { HEALTH_RULES } from './site-health.ts'
  * waited for from now on; nothing is shortened. (LMDB counts by a clock that nobody sets.)
  *
  * Fields: d debt, at of the debt, r rate per second, b burst, c concurrency, le last end, du delay until, bo back-off until, ba 1 where
- * the site named that, h health (site-health.ts), ls leases {id, until, crawl delay, counts, worker, host, pid, start of the process,
+ * the site named that, h health (site-health.ts), rs last reset (absent: none), ls leases {id, until, crawl delay, counts, worker, host, pid, start of the process,
  * start}, sv when it was written.
  */
 const RULES = `
@@ -69,6 +69,12 @@ local function extendBackOff(pace, ms, isAsked)
   pace.bo, pace.ba = now + ms, isAsked
 end
 
+local function hearReset(pace, resetAt)
+  if resetAt <= (pace.rs or 0) then return false end
+  pace.rs, pace.bo, pace.ba, pace.h = resetAt, 0, 0, newHealth()
+  return true
+end
+
 local function known(pace)
   local backOff = math.ceil(math.max(0, pace.bo - now))
   local isAsked = 0
@@ -92,7 +98,7 @@ end
 
 /**
  * KEYS: birth of the store, then one pace per key. ARGV: leaseId, leaseMs, counts for the rate (1 or 0), workerId, host, pid, start of the
- * process, how far ahead a start is given out, then per key rate, burst, concurrency, crawl delay. Answer: {'lease', concurrency in
+ * process, how far ahead a start is given out, the last reset, then per key rate, burst, concurrency, crawl delay. Answer: {'lease', concurrency in
  * force, ms to the start}, or {'wait', concurrency, ms, reason, number of the key} and behind it, for each lease that stands in the way and
  * belongs to another process of the asker's host: number of the key, leaseId, pid, start.
  *
@@ -105,13 +111,14 @@ if not born or born > now then
   born = now
   redis.call('SET', KEYS[1], string.format('%.17g', now))
 end
-local counts, ahead = tonumber(ARGV[3]), tonumber(ARGV[8])
+local counts, ahead, resetAt = tonumber(ARGV[3]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local paces, forces, candidates = {}, {}, {}
 local startIn, least = 0, math.huge
 local longest, reason, which = 0, nil, nil
 for i = 2, #KEYS do
-  local base = 9 + (i - 2) * 4
+  local base = 10 + (i - 2) * 4
   local pace = load(KEYS[i])
+  if hearReset(pace, resetAt) then save(KEYS[i], pace) end
   paces[i] = pace
   local rate, burst, concurrency, delay = inForce(pace.h, tonumber(ARGV[base]), tonumber(ARGV[base + 1]),
     tonumber(ARGV[base + 2]), tonumber(ARGV[base + 3]))
@@ -151,7 +158,7 @@ if longest > 0 then
 end
 local start = now + startIn
 for i = 2, #KEYS do
-  local base = 9 + (i - 2) * 4
+  local base = 10 + (i - 2) * 4
   local pace = paces[i]
   local delay = 0
   pace.c = tonumber(ARGV[base + 2])
@@ -168,7 +175,7 @@ return {'lease', least, string.format('%.17g', startIn)}
 
 /**
  * KEYS: paces. ARGV: leaseId; the report: kind (empty where there is none), failure, latency, back-off, 1 where the site named that, how
- * late the request left; the rules: adaptive, failures, first and longest parking; then the crawl delay per key. What is not said is
+ * late the request left; the rules: adaptive, failures, first and longest parking; the last reset; then the crawl delay per key. What is not said is
  * empty. Answer: per key what `known` tells, and what has changed.
  */
 export const RELEASE = `${RULES}
@@ -176,16 +183,18 @@ local report = {kind = ARGV[2], failure = ARGV[3], latency = tonumber(ARGV[4]), 
   failures = tonumber(ARGV[9]), first = tonumber(ARGV[10]), most = tonumber(ARGV[11])}
 local backOff, isAsked, sentLate = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 report.backsOff = backOff ~= nil
+local resetAt = tonumber(ARGV[12])
 local answer = {}
 for i = 1, #KEYS do
   local pace = load(KEYS[i])
+  hearReset(pace, resetAt)
   local rest, lease = {}, nil
   for _, each in ipairs(pace.ls) do
     if each[1] == ARGV[1] then lease = each else rest[#rest + 1] = each end
   end
   pace.ls = rest
   local counts = not lease or lease[4] == 1
-  if counts then endRequest(pace, now, tonumber(ARGV[11 + i]) / pace.h.f) end
+  if counts then endRequest(pace, now, tonumber(ARGV[12 + i]) / pace.h.f) end
   if backOff then extendBackOff(pace, backOff, isAsked) end
   local change = 'none'
   if lease and report.kind ~= '' then
@@ -248,9 +257,20 @@ end
 return 0
 `
 
-/** KEYS: pace. ARGV: what `known` tells, in that order. */
+/** KEYS: pace. ARGV: the reset. */
+export const RESET = `${RULES}
+local pace = load(KEYS[1])
+hearReset(pace, tonumber(ARGV[1]))
+save(KEYS[1], pace)
+return 0
+`
+
+/** KEYS: pace. ARGV: what `known` tells, in that order; the last reset. */
 export const REASSERT = `${RULES}
 local pace = load(KEYS[1])
+local resetAt = tonumber(ARGV[7])
+if resetAt < (pace.rs or 0) then return 0 end
+hearReset(pace, resetAt)
 local backOff, allowed, factor = tonumber(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local trips, parked = tonumber(ARGV[5]), tonumber(ARGV[6])
 if backOff > 0 then extendBackOff(pace, backOff, tonumber(ARGV[2])) end

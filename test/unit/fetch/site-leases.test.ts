@@ -1,0 +1,56 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { SiteLeases } from '../../../src/fetch/site-leases.ts'
+import { StoreGate } from '../../../src/fetch/store-gate.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { silentObserver } from '../../../src/kernel/observe.ts'
+import { ownProcess } from '../../../src/machine/process-identity.ts'
+import type { StateStore } from '../../../src/state/state-store.ts'
+import { fastPace } from '../../support/fetch-fixture.ts'
+import { StoreBench } from '../../support/state-stores.ts'
+
+const PACE = { ...fastPace(new URL('http://a.example/')), resetAt: 1_000 }
+const YEAR_MS = 31_536_000_000
+
+/** A worker, as the limiter sees it. */
+function worker(state: StateStore, name: string): SiteLeases {
+  const shared = { clock: systemClock, observer: silentObserver }
+  const gate = new StoreGate({ ...shared, signal: new AbortController().signal })
+  const rules = { isAdaptive: true, breakerFailures: 5, firstParkMs: 1_000, maxParkMs: 10_000 }
+  return new SiteLeases({ ...shared, state, gate, owner: ownProcess(name), leaseMs: 60_000, rules })
+}
+
+/** One request whose answer asks for a year. */
+async function backsOff(leases: SiteLeases, pace = PACE): Promise<void> {
+  const lease = await leases.acquire(pace, true)
+  if (lease.kind !== 'lease') throw new Error(`expected a lease, was told ${lease.reason}`)
+  await leases.release(lease, { kind: 'overload', backOffMs: YEAR_MS, isAsked: true })
+}
+
+describe('a site that was reset', () => {
+  let bench: StoreBench
+  let state: StateStore
+  beforeEach(async () => {
+    bench = new StoreBench()
+    state = await bench.lmdb()
+  })
+  afterEach(() => bench.end())
+
+  it('is asked again by the worker that had learnt its back-off, and by any other', async () => {
+    const [first, second] = [worker(state, 'first'), worker(state, 'second')]
+    await backsOff(first)
+    expect(await first.acquire(PACE, true)).toMatchObject({ kind: 'wait', reason: 'retry-after' })
+    const reset = { ...PACE, resetAt: 2_000 }
+    expect(await first.acquire(reset, true)).toMatchObject({ kind: 'lease' })
+    expect(await second.acquire(reset, true)).toMatchObject({ kind: 'lease' })
+  })
+
+  it('keeps what it said after that, whichever worker asks', async () => {
+    const [first, second] = [worker(state, 'first'), worker(state, 'second')]
+    await backsOff(first)
+    const reset = { ...PACE, resetAt: 2_000 }
+    await backsOff(second, reset)
+    // The first had learnt the other one, and starts anew.
+    for (const leases of [first, second, worker(state, 'third')])
+      expect(await leases.acquire(reset, true)).toMatchObject({ kind: 'wait', reason: 'retry-after' })
+  })
+})
