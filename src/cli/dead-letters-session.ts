@@ -9,7 +9,8 @@ import {
 import { parseTime } from '../control/parse-time.ts'
 import { type ResolveReport, resolveDeadLetters } from '../control/requeue.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { ERRORS, MillraceError } from '../kernel/errors.ts'
+import { nearestName } from '../kernel/nearest.ts'
 import type { DeadLetterAction } from '../message/dead-letter-marks.ts'
 import type { CommandContext } from './context.ts'
 import { counted, renderCount, renderTable, toJson } from './render.ts'
@@ -140,11 +141,12 @@ export async function resolve(
 }
 
 async function writeResolved(context: CommandContext, report: ResolveReport): Promise<void> {
-  const { executed, tasks, pages, samePage, dropped, left, examples } = report
+  const { executed, tasks, pages, samePage, dropped, left, already, examples } = report
+  for (const { place, action } of already) context.note(`${place} was ${action} before`)
   const leftCount = Object.values(left).reduce((sum, count) => sum + (count ?? 0), 0)
   const count = tasks + pages + samePage + dropped + leftCount
   if (count === 0) {
-    context.note('no dead letters')
+    context.note(already.length > 0 ? 'nothing to do' : 'no dead letters')
     return
   }
   await context.out(
@@ -169,10 +171,13 @@ async function writeResolved(context: CommandContext, report: ResolveReport): Pr
   if (!executed) context.note('nothing was written: add --execute')
 }
 
+const STAGES = ['fetch', 'delay', 'frontier', 'extract'] as const
 const BECOMES = { task: 'new task', page: 'page', 'same-page': 'same page', dropped: 'dropped' } as const
 
 function filterOf(flags: DeadLetterFlags, places: readonly string[] = []): DeadLetterFilter {
   const named = new Set(places.map((place) => placeOf(place).join(':')))
+  checkName('--stage', flags.stage, STAGES)
+  checkName('--code', flags.code, Object.keys(ERRORS))
   return {
     ...(flags.stage === undefined ? {} : { stage: flags.stage }),
     ...(flags.code === undefined ? {} : { code: flags.code }),
@@ -182,6 +187,14 @@ function filterOf(flags: DeadLetterFlags, places: readonly string[] = []): DeadL
     ...(flags.all === true ? { withResolved: true } : {}),
     ...(named.size === 0 ? {} : { places: named }),
   }
+}
+
+/** A name that no dead letter can have would find none, and look like all being well. Errors: USAGE. */
+function checkName(flag: string, given: string | undefined, known: readonly string[]): void {
+  if (given === undefined || known.includes(given)) return
+  const near = nearestName(given, known)
+  const hint = near !== undefined ? `; did you mean ${near}?` : known.length > 10 ? '' : `; expected one of ${known.join(', ')}`
+  throw new MillraceError('USAGE', `${flag}: dead letters have no ${JSON.stringify(given)}${hint}`)
 }
 
 /** Shape: partition and offset. Errors: USAGE. */

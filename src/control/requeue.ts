@@ -3,12 +3,12 @@ import { readOne } from '../kafka/log-reader.ts'
 import type { OutgoingMessage } from '../kafka/message.ts'
 import { createPartitionTransactions, type PartitionTransactions } from '../kafka/transactional.ts'
 import { backoffMs } from '../kernel/backoff.ts'
-import { isMillraceError } from '../kernel/errors.ts'
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { newCommand, subject } from '../message/command.ts'
 import { type DeadLetterAction, type DeadLetterMark, offsetRanges } from '../message/dead-letter-marks.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
-import { type DeadLetterFilter, type FoundDeadLetter, findDeadLetters, type ListedDeadLetter } from './dead-letters.ts'
+import { type DeadLetterFilter, type FoundDeadLetter, findDeadLetters, type ListedDeadLetter, showDeadLetter } from './dead-letters.ts'
 import { type NotRequeued, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
 import { commandAuthor, type Runtime, requireTopics } from './runtime.ts'
 
@@ -31,6 +31,8 @@ export interface ResolveReport {
   readonly dropped: number
   /** Left as they are, by reason. */
   readonly left: Readonly<Partial<Record<NotRequeued, number>>>
+  /** Those that were named and had been dealt with before: nothing is done about them. */
+  readonly already: readonly { readonly place: string; readonly action: DeadLetterAction }[]
   /** The first of all these. */
   readonly examples: readonly ResolvedExample[]
 }
@@ -59,18 +61,33 @@ const TRIES = 6
  * Puts dead letters back, or marks them as dropped. What is written for a dead letter and the mark that it is dealt with commit in one
  * transaction, so a command that is killed anywhere has done each of them whole or not at all, and the same command again goes on
  * where it stopped. Of two at once over the same partition, the later one shuts the other out, and reads what that had done.
- * Errors: KAFKA_FENCED where another such command took over; KAFKA_TRANSACTION_FAILED after several tries.
+ * Errors: USAGE where a place is named that holds none, and nothing is done; KAFKA_FENCED where another such command took over; KAFKA_TRANSACTION_FAILED after several tries.
  */
 export async function resolveDeadLetters(runtime: Runtime, options: ResolveOptions): Promise<ResolveReport> {
   const { topics } = runtime
   await requireTopics(runtime, [topics.deadLetters, topics.html, ...Object.values(topics.urls)])
+  const already = await alreadyResolved(runtime, options.filter.places ?? new Set())
   const parts = await requeueParts(runtime)
   const tally = new Tally(options)
   for (const partition of await runtime.admin.partitions(topics.deadLetters)) {
     if (options.signal?.aborted === true || tally.isFull) break
     await new PartitionResolving(runtime, options, parts, tally, partition).run()
   }
-  return tally.report()
+  return { ...tally.report(), already }
+}
+
+/** Of these places. Errors: USAGE, naming those that hold no dead letter. */
+async function alreadyResolved(runtime: Runtime, places: ReadonlySet<string>): Promise<ResolveReport['already']> {
+  const already: { place: string; action: DeadLetterAction }[] = []
+  const missing: string[] = []
+  for (const place of places) {
+    const [partition = '', offset = ''] = place.split(':')
+    const letter = await showDeadLetter(runtime, Number(partition), BigInt(offset))
+    if (letter === undefined) missing.push(place)
+    else if (letter.resolved !== undefined) already.push({ place, action: letter.resolved.action })
+  }
+  if (missing.length === 0) return already
+  throw new MillraceError('USAGE', `there is no dead letter at ${missing.join(', ')}; \`millrace dead-letters list\` shows where they are`)
 }
 
 async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
@@ -273,7 +290,7 @@ class Tally {
     if (this.#examples.length < EXAMPLES) this.#examples.push(example)
   }
 
-  report(): ResolveReport {
+  report(): Omit<ResolveReport, 'already'> {
     const { task, page, dropped, 'same-page': samePage } = this.#counts
     return { executed: this.#options.execute, tasks: task, pages: page, samePage, dropped, left: this.#left, examples: this.#examples }
   }

@@ -40,6 +40,20 @@ describe('what was given up on', () => {
     const stats = JSON.parse((await deployment.run(['dead-letters', 'stats', '--json'])).stdout)
     expect(stats).toMatchObject({ open: 2, byStage: { fetch: 1, extract: 1 }, byDomain: { 'shop.example': 2 } })
 
+    const refused: [string[], string][] = [
+      [['requeue', '99:5'], 'there is no dead letter at 99:5'],
+      [['drop', '99:5', '0:4711', '--execute'], 'there is no dead letter at 99:5, 0:4711'],
+      [['show', '99:5'], 'there is no dead letter at 99:5'],
+      [['requeue', '5'], '"5" is not PARTITION:OFFSET'],
+      [['list', '--code', 'FETCH_FAILD'], 'did you mean FETCH_FAILED?'],
+      [['stats', '--stage', 'crawl'], 'expected one of fetch, delay, frontier, extract'],
+    ]
+    for (const [args, said] of refused) {
+      const result = await deployment.run(['dead-letters', ...args])
+      expect([result.code, result.stdout], args.join(' ')).toEqual([2, ''])
+      expect(result.stderr).toContain(said)
+    }
+
     const plan = await deployment.run(['dead-letters', 'requeue'])
     expect(plan.code).toBe(0)
     expect(plan.stdout).toContain('would be 1 new task, 1 page for extract')

@@ -97,7 +97,7 @@ describe('millrace sites', () => {
     expect((await deployment.run(['produce', ...urls])).code).toBe(0)
     const workers = [deployment.start(['fetch']), deployment.start(['delay'])]
     const explained = async () => JSON.parse((await deployment.run(['explain', urls[5] ?? '', '--json'])).stdout)
-    await eventually(async () => (await explained()).state === 'delayed', { what: 'the last URL in a delay topic', timeoutMs: 30_000 })
+    await eventually(async () => (await explained()).state === 'delayed', { what: 'the last URL in a delay topic', timeoutMs: 60_000 })
     expect(asked).toHaveLength(1)
 
     patience = undefined
@@ -124,7 +124,7 @@ describe('millrace sites', () => {
     const again = [deployment.start(['fetch']), deployment.start(['delay'])]
     await deployment.run(['produce', patient.url(host, '/third')])
     const third = async () => JSON.parse((await deployment.run(['explain', patient.url(host, '/third'), '--json'])).stdout)
-    await eventually(async () => (await third()).state === 'delayed', { what: 'the third URL in a delay topic', timeoutMs: 30_000 })
+    await eventually(async () => (await third()).state === 'delayed', { what: 'the third URL in a delay topic', timeoutMs: 60_000 })
     expect(asked).toHaveLength(count)
 
     const lifted = await deployment.run(['sites', 'reset', host])

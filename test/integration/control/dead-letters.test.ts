@@ -118,6 +118,26 @@ describe('requeue of a URL', () => {
     expect((await open()).map(({ info }) => info.code).sort()).toEqual(['FETCH_FAILED', 'MESSAGE_FRAMING_UNKNOWN', 'TASK_URL_INVALID'])
   })
 
+  it.each(['requeued', 'dropped'] as const)(
+    'refuses a place that holds none before it does anything, and tells of those that were %s before',
+    async (action) => {
+      for (const name of ['a', 'b', 'd']) await buryTask(task(name))
+      const [first, second] = (await open()).map(({ partition, offset }) => `${partition}:${offset}`)
+      const resolve = (...places: (string | undefined)[]) =>
+        resolveDeadLetters(runtime, { action, filter: { places: new Set(places.map((place) => place ?? '')) }, execute: true })
+      const beyond = `${first?.split(':')[0]}:4711`
+      await expect(resolve(first, '99:5', beyond)).rejects.toMatchObject({
+        code: 'USAGE',
+        message: expect.stringContaining(`at 99:5, ${beyond}`),
+      })
+      expect(await open()).toHaveLength(3)
+      expect(await resolve(first)).toMatchObject({ already: [] })
+      expect(await resolve(first, second)).toMatchObject({ already: [{ place: first, action }], examples: [{ place: second }] })
+      expect(await resolve(first)).toMatchObject({ already: [{ place: first, action }], examples: [] })
+      expect(await open()).toHaveLength(1)
+    },
+  )
+
   it('takes what the filter names, and no more than the limit', async () => {
     for (const name of ['a', 'b', 'd', 'e']) await buryTask(task(name))
     await buryTask(task('f'), { ...FAILED, code: 'TIMEOUT' })
