@@ -1,5 +1,5 @@
 import { type ConsumeOptions, type ConsumeStart, consume } from '../control/consume.ts'
-import { parseTime } from '../control/parse-time.ts'
+import { parseTime, refuseEmptySpan } from '../control/parse-time.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
@@ -21,10 +21,13 @@ export interface ConsumeFlags {
 export async function consumeMessages(context: CommandContext, what: string, flags: ConsumeFlags): Promise<void> {
   const { config } = context.loadConfig()
   const now = systemClock.now()
+  const start = startOf(flags, now)
+  const until = flags.to === undefined ? undefined : parseTime(flags.to, '--to', now)
+  refuseEmptySpan(['--from', start.kind === 'time' ? start.at : undefined], ['--to', until])
   const options: ConsumeOptions = {
     what,
-    start: startOf(flags, now),
-    ...(flags.to === undefined ? {} : { until: parseTime(flags.to, '--to', now) }),
+    start,
+    ...(until === undefined ? {} : { until }),
     ...(flags.max === undefined ? {} : { max: count(flags.max, '--max') }),
     follow: flags.follow === true,
     ...(flags.crawl === undefined ? {} : { crawlId: flags.crawl }),

@@ -1,6 +1,7 @@
 import type { Config } from '../config/options.ts'
+import { parseDuration } from '../config/units.ts'
 import { envelopeText, findExtractor } from '../control/extraction.ts'
-import { parseAnyDuration, parseTime } from '../control/parse-time.ts'
+import { parseAnyDuration, parseTime, refuseEmptySpan } from '../control/parse-time.ts'
 import type { ReplayScope, StartRequest } from '../control/replay.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
@@ -38,18 +39,35 @@ export function scopeOf(flags: ReplayFlags, config: Config): ReplayScope {
   const time = (text: string | undefined, option: string): number | undefined =>
     text === undefined ? undefined : parseTime(text, option, now)
   const until = time(flags.until, '--until')
+  const fetchedFrom = time(flags.fetchedFrom, '--fetched-from')
+  const fetchedUntil = time(flags.fetchedUntil, '--fetched-until')
+  const ago = {
+    ...(isSpan(flags.fetchedFrom) && fetchedFrom !== undefined ? { fetchedFrom: now - fetchedFrom } : {}),
+    ...(isSpan(flags.fetchedUntil) && fetchedUntil !== undefined ? { fetchedUntil: now - fetchedUntil } : {}),
+  }
+  const start = startOf(flags, now)
+  refuseEmptySpan(['--fetched-from', fetchedFrom], ['--fetched-until', fetchedUntil])
+  refuseEmptySpan(
+    [flags.byDuration === undefined ? '--to-datetime' : '--by-duration', start.kind === 'time' ? start.at : undefined],
+    ['--until', until],
+  )
   const partitions = flags.topic === undefined ? undefined : partitionsOf(flags.topic, `${config['topics.prefix']}html`)
   return {
-    start: startOf(flags, now),
+    start,
     ...(until === undefined ? {} : { until }),
     ...(partitions === undefined ? {} : { partitions }),
     filter: {
       domain: flags.domain,
       crawlId: flags.crawl,
-      fetchedFrom: time(flags.fetchedFrom, '--fetched-from'),
-      fetchedUntil: time(flags.fetchedUntil, '--fetched-until'),
+      fetchedFrom,
+      fetchedUntil,
+      ...(Object.keys(ago).length === 0 ? {} : { ago }),
     },
   }
+}
+
+function isSpan(text: string | undefined): boolean {
+  return text !== undefined && parseDuration(text.trim()) !== undefined
 }
 
 function startOf(flags: ReplayFlags, now: number): StartRequest {
@@ -57,7 +75,7 @@ function startOf(flags: ReplayFlags, now: number): StartRequest {
   if (flags.toEarliest === true) given.push({ kind: 'earliest' })
   if (flags.toDatetime !== undefined) given.push({ kind: 'time', at: parseTime(flags.toDatetime, '--to-datetime', now) })
   if (flags.byDuration !== undefined) given.push({ kind: 'time', at: now - parseAnyDuration(flags.byDuration, '--by-duration') })
-  if (flags.toOffset !== undefined) given.push({ kind: 'offset', offset: integer(flags.toOffset, '--to-offset') })
+  if (flags.toOffset !== undefined) given.push({ kind: 'offset', offset: offsetOf(flags.toOffset, '--to-offset') })
   if (flags.shiftBy !== undefined) given.push({ kind: 'shift', by: integer(flags.shiftBy, '--shift-by') })
   if (flags.fromFile !== undefined) given.push({ kind: 'file', path: flags.fromFile })
   if (given.length > 1)
@@ -75,6 +93,18 @@ function partitionsOf(text: string, html: string): readonly number[] {
 function integer(text: string, option: string): bigint {
   if (/^-?\d{1,18}$/.test(text)) return BigInt(text)
   throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is no whole number`)
+}
+
+function offsetOf(text: string, option: string): bigint {
+  const offset = integer(text, option)
+  if (offset >= 0n) return offset
+  throw new MillraceError('USAGE', `${option}: offsets begin at 0, and this is ${text}; --shift-by goes back from where the group stands`)
+}
+
+/** A number of pages. */
+export function wholeCount(text: string, option: string): number {
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
+  throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is not a whole number above 0`)
 }
 
 export function positive(text: string, option: string): number {

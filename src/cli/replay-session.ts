@@ -6,7 +6,7 @@ import { writePreview } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { counted, renderBytes, renderCount, renderDuration, renderTable, toJson } from './render.ts'
-import { type Extractor, extractorOf, positive, type ReplayFlags, scopeOf } from './replay-scope.ts'
+import { type Extractor, extractorOf, type ReplayFlags, scopeOf, wholeCount } from './replay-scope.ts'
 import { progressOptions } from './run-session.ts'
 import { withRuntime } from './with-runtime.ts'
 
@@ -45,7 +45,7 @@ export async function replayPreview(context: CommandContext, flags: PreviewFlags
   const extractor = await extractorOf(context, config, flags.extractor)
   const against = flags.against === undefined ? undefined : await extractorOf(context, config, flags.against, '--against')
   const scope = scopeOf(flags, config)
-  const sample = flags.all === true ? 'all' : flags.sample === undefined ? SAMPLE_PAGES : Math.ceil(positive(flags.sample, '--sample'))
+  const sample = flags.all === true ? 'all' : flags.sample === undefined ? SAMPLE_PAGES : wholeCount(flags.sample, '--sample')
   await withRuntime(context, config, 'millrace replay preview', async (runtime) => {
     const plan = await planRange(runtime, runtime.groups.extract(flags.group), scope, false)
     const progress = createProgress(progressOptions(context))

@@ -8,7 +8,8 @@ import { MillraceError } from '../kernel/errors.ts'
  */
 export function parseTime(text: string, option: string, now: number, direction: 'ago' | 'ahead' = 'ago'): number {
   const trimmed = text.trim()
-  if (/^\d{12,14}$/.test(trimmed)) return Number(trimmed)
+  // Of 14 digits it would be 20260301120000, which means a date and would be taken as the year 2612.
+  if (/^\d{12,13}$/.test(trimmed)) return Number(trimmed)
   const duration = parseDuration(trimmed)
   if (duration !== undefined) return direction === 'ago' ? now - duration : now + duration
   const parsed = parseIso(trimmed)
@@ -41,7 +42,17 @@ export function parseAnyDuration(text: string, option: string): number {
   const match = /^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?$/.exec(text.trim())
   if (match !== null && /\d[DHMS]$/.test(match[0])) {
     const [, days = '0', hours = '0', minutes = '0', seconds = '0'] = match
-    return Number(days) * 86_400_000 + Number(hours) * 3_600_000 + Number(minutes) * 60_000 + Number(seconds) * 1000
+    return Math.round(Number(days) * 86_400_000 + Number(hours) * 3_600_000 + Number(minutes) * 60_000 + Number(seconds) * 1000)
   }
   throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is no duration; write 36h, 14d, or P1DT12H`)
+}
+
+/** Errors: USAGE where a range of times ends before it begins, which holds nothing whatever is stored. */
+export function refuseEmptySpan(
+  from: readonly [option: string, at: number | undefined],
+  until: readonly [option: string, at: number | undefined],
+): void {
+  if (from[1] === undefined || until[1] === undefined || from[1] < until[1]) return
+  const [begin, end] = [from[1], until[1]].map((at) => new Date(at).toISOString())
+  throw new MillraceError('USAGE', `${until[0]} (${end}) is not after ${from[0]} (${begin}): nothing lies between them`)
 }

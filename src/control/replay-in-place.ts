@@ -18,6 +18,7 @@ import {
   isDone,
   knownRequest,
   openRequests,
+  planOf,
   type ReplayStatus,
   refuseCancelled,
   refuseOtherRequest,
@@ -71,16 +72,8 @@ export async function resumeInPlace(
   refuseOtherRequest(request, asked)
   refuseCancelled(request)
   await evictDeadMembers(runtime)
-  const plan = planOf(runtime.topics.html, request)
+  const plan = planOf(runtime.topics.html, request.ranges ?? [])
   return { start: isClosed ? 'done' : await start(runtime, request, await runtime.admin.describeGroup(request.groupId)), plan }
-}
-
-function planOf(topic: string, { ranges = [] }: ReplayRequest): ReplayPlan {
-  const partitions = ranges.map(({ partition, from, until }) => {
-    const pages = BigInt(until) - BigInt(from)
-    return { partition, from: BigInt(from), until: BigInt(until), pages, gone: 0n, note: undefined }
-  })
-  return { topic, partitions, pages: partitions.reduce((sum, { pages }) => sum + pages, 0n), gone: 0n }
 }
 
 /** Owners obey the request by themselves if the group comes up meanwhile: then the broker refuses this commit, and nothing is lost. */

@@ -4,8 +4,9 @@ import { partitionId } from '../kernel/brand.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
-import { parseReplayRequest, type ReplayRange, type ReplayRequest, rangePages } from '../message/replay-request.ts'
+import { isSameFilter, parseReplayRequest, type ReplayRange, type ReplayRequest, rangePages } from '../message/replay-request.ts'
 import { canonical } from '../replay/compare.ts'
+import type { ReplayPlan } from '../replay/plan.ts'
 import { announce } from './announce.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -121,11 +122,14 @@ function requestOf(command: Command): ReplayRequest | undefined {
   }
 }
 
+export interface KnownRequest {
+  readonly request: ReplayRequest
+  readonly isClosed: boolean
+  readonly payload: unknown
+}
+
 /** What `control` holds under an id, however it was begun. Shape: undefined where there is nothing. */
-export async function knownRequest(
-  runtime: Runtime,
-  replayId: string,
-): Promise<{ readonly request: ReplayRequest; readonly isClosed: boolean; readonly payload: unknown } | undefined> {
+export async function knownRequest(runtime: Runtime, replayId: string): Promise<KnownRequest | undefined> {
   const control = await runtime.control()
   await control.readToEnd()
   const command = control.get(subject.replay(replayId))
@@ -134,11 +138,21 @@ export async function knownRequest(
   return { request, isClosed: command.kind === 'close', payload: commandPayload(command) }
 }
 
+/** The range of a request, as it was planned when the replay was first asked for. */
+export function planOf(topic: string, ranges: readonly ReplayRange[]): ReplayPlan {
+  const partitions = ranges.map(({ partition, from, until }) => {
+    const pages = BigInt(until) - BigInt(from)
+    return { partition, from: BigInt(from), until: BigInt(until), pages, gone: 0n, note: undefined }
+  })
+  return { topic, partitions, pages: partitions.reduce((sum, { pages }) => sum + pages, 0n), gone: 0n }
+}
+
 /** An id goes on with what it was first: another extractor or other pages under it would be half of each. Errors: REPLAY_REFUSED. */
 export function refuseOtherRequest(known: ReplayRequest, asked: Omit<ReplayRequest, 'ranges' | 'cancelled'>): void {
-  const told = ({ groupId, extractor, extractorVersion, filter }: Omit<ReplayRequest, 'ranges'>): string =>
-    `${extractor} version ${extractorVersion} in group ${groupId}, filter ${canonical(filter)}`
-  if (told(known) === told(asked)) return
+  const told = ({ groupId, extractor, extractorVersion, filter, shadow }: Omit<ReplayRequest, 'ranges'>): string =>
+    `${extractor} version ${extractorVersion} in group ${groupId}, filter ${canonical(filter)}${shadow === undefined ? '' : `, records to ${shadow.topic}`}`
+  const isOther = told({ ...known, filter: {} }) !== told({ ...asked, filter: {} })
+  if (!isOther && isSameFilter(known.filter, asked.filter)) return
   throw new MillraceError(
     'REPLAY_REFUSED',
     `--id ${asked.replayId} was begun as ${told(known)}, and this is ${told(asked)}; take another --id`,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Page } from '../message/generated/types.ts'
-import type { ReplayFilter } from '../message/replay-request.ts'
+import { isSameFilter, type ReplayFilter } from '../message/replay-request.ts'
 import { type Comparison, ComparisonBuilder, canonical, pageKey } from '../replay/compare.ts'
 import { type GateVerdict, gateVerdict } from '../replay/gate.ts'
 import type { PlannedPartition, ReplayPlan } from '../replay/plan.ts'
@@ -214,7 +214,7 @@ export async function expectedPlan(
   hash: string,
   extractor: LoadedExtractor,
   filter: ReplayFilter,
-): Promise<{ readonly plan: ReplayPlan; readonly gate: GateVerdict }> {
+): Promise<{ readonly plan: ReplayPlan; readonly filter: ReplayFilter; readonly gate: GateVerdict }> {
   const state = await runtime.state()
   const text = await state.readValue(`preview:${hash}`)
   const refuse = (why: string): MillraceError =>
@@ -226,7 +226,7 @@ export async function expectedPlan(
     throw refuse(
       `it was of ${preview.extractor} version ${preview.version}, and ${name} version ${version} of ${extractor.file} is another extractor`,
     )
-  if (canonical(preview.filter) !== canonical(filter)) throw refuse(`it was of other pages (filter ${JSON.stringify(preview.filter)})`)
+  if (!isSameFilter(preview.filter, filter)) throw refuse(`it was of other pages (filter ${JSON.stringify(preview.filter)})`)
   const lows = await runtime.admin.earliestOffsets(preview.topic)
   const partitions = preview.partitions.map(([partition, from, until]): PlannedPartition => {
     const range = { from: BigInt(from), until: BigInt(until) }
@@ -234,7 +234,7 @@ export async function expectedPlan(
     return { partition, ...range, pages: range.until - range.from, gone: 0n, note: undefined }
   })
   const pages = partitions.reduce((sum, planned) => sum + planned.pages, 0n)
-  return { plan: { topic: preview.topic, partitions, pages, gone: 0n }, gate: preview.gate }
+  return { plan: { topic: preview.topic, partitions, pages, gone: 0n }, filter: preview.filter, gate: preview.gate }
 }
 
 const GATE_SAMPLE = 100

@@ -1,12 +1,15 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import { isSameFilter } from '../message/replay-request.ts'
 import type { Comparison } from '../replay/compare.ts'
+import type { GateVerdict } from '../replay/gate.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { planRange, type ReplayScope } from './replay.ts'
 import { type InPlaceStart, replayInPlace, resumeInPlace } from './replay-in-place.ts'
 import { expectedPlan, passGate } from './replay-preview.ts'
 import type { Runtime } from './runtime.ts'
-import { compareShadow, runShadow, type ShadowOptions, type ShadowReport } from './shadow-replay.ts'
+import { begunShadow, compareShadow, runShadow, type ShadowOptions, type ShadowReport } from './shadow-replay.ts'
 
 export interface ReplayRunRequest {
   /** One that was begun under this id goes on. */
@@ -37,16 +40,15 @@ export async function runInPlace(
 ): Promise<{ readonly groupId: string; readonly start: InPlaceStart; readonly plan: ReplayPlan }> {
   const { replayId, extractor, scope, group, rate, force, signal } = request
   const { name, version, topic } = extractor
-  const { filter } = scope
   const groupId = runtime.groups.extract(group)
-  const asked = { replayId, groupId, extractor: name, extractorVersion: version, filter, rate, recordsTopic: topic, forced: force }
-  const begun = await resumeInPlace(runtime, asked)
+  const asked = { replayId, groupId, extractor: name, extractorVersion: version, rate, recordsTopic: topic, forced: force }
+  const begun = await resumeInPlace(runtime, { ...asked, filter: scope.filter })
   if (begun !== undefined) return { groupId, ...begun }
-  const { plan, gate } = await rangeOf(runtime, request, true)
+  const { plan, filter, gate } = await rangeOf(runtime, request, true)
   const control = await runtime.control()
   await refuseIncompatible(runtime, extractor, announcedVersions(control, name))
   if (force === undefined) await passGate(runtime, { extractor, against: undefined, plan, filter, signal }, gate)
-  return { groupId, start: await replayInPlace(runtime, asked, plan), plan }
+  return { groupId, start: await replayInPlace(runtime, { ...asked, filter }, plan), plan }
 }
 
 export type ShadowRequest = ReplayRunRequest & Omit<ShadowOptions, 'plan' | 'filter' | 'rate' | 'replayId' | 'extractor'>
@@ -56,10 +58,13 @@ export async function runBeside(
   runtime: Runtime,
   request: ShadowRequest,
 ): Promise<{ readonly report: ShadowReport; readonly comparison: Comparison | undefined }> {
-  const { extractor } = request
-  const { filter } = request.scope
-  const { plan } = await rangeOf(runtime, request, false)
-  const report = await runShadow(runtime, { ...request, plan, filter })
+  const { extractor, replayId, scope } = request
+  const begun = await begunShadow(runtime, replayId)
+  const { plan, filter: first } = begun ?? (await rangeOf(runtime, request, false))
+  if (plan.pages === 0n) throw new MillraceError('REPLAY_REFUSED', 'there is no page in that range')
+  // Another one is refused under this id; of the same, times are those of the first time.
+  const filter = isSameFilter(first, scope.filter) ? first : scope.filter
+  const report = await runShadow(runtime, { ...request, out: request.out ?? begun?.topic, plan, filter })
   const comparison = report.interrupted ? undefined : await compareShadow(runtime, report.topic, extractor, { plan, filter })
   return { report, comparison }
 }
@@ -68,7 +73,7 @@ async function rangeOf(
   runtime: Runtime,
   { extractor, scope, group, expect }: ReplayRunRequest,
   untilCommitted: boolean,
-): Promise<{ readonly plan: ReplayPlan; readonly gate?: Awaited<ReturnType<typeof expectedPlan>>['gate'] }> {
+): Promise<Omit<Awaited<ReturnType<typeof expectedPlan>>, 'gate'> & { readonly gate?: GateVerdict }> {
   if (expect !== undefined) return expectedPlan(runtime, expect, extractor, scope.filter)
-  return { plan: await planRange(runtime, runtime.groups.extract(group), scope, untilCommitted) }
+  return { plan: await planRange(runtime, runtime.groups.extract(group), scope, untilCommitted), filter: scope.filter }
 }

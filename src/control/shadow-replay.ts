@@ -14,7 +14,7 @@ import { registrableDomain } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { announceExtractors, createExtract } from './extraction.ts'
-import { deleteUnlessActive, knownRequest, refuseCancelled, refuseOtherRequest } from './replay-ledger.ts'
+import { deleteUnlessActive, type KnownRequest, knownRequest, planOf, refuseCancelled, refuseOtherRequest } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { StageGroup } from './stage-group.ts'
 import { failedPages, previousRecords, readRecords, type StoredRecord } from './stored-records.ts'
@@ -61,6 +61,16 @@ const LOOK_EVERY_MS = 200
 /** Looks at what the whole group has committed. */
 const GROUP_LOOK_EVERY = 10
 
+/** What a shadow was first asked for under this id. Shape: undefined where there is none; it goes on with that range, however html has grown. */
+export async function begunShadow(
+  runtime: Runtime,
+  replayId: string,
+): Promise<{ readonly plan: ReplayPlan; readonly filter: ReplayFilter; readonly topic: string } | undefined> {
+  const { shadow, filter } = (await knownRequest(runtime, replayId))?.request ?? {}
+  if (shadow === undefined || filter === undefined) return undefined
+  return { plan: planOf(runtime.topics.html, shadow.ranges), filter, topic: shadow.topic }
+}
+
 /**
  * A replay beside live work: a group of its own over a bounded range, records to a topic of their own. Begun again with the same id
  * it goes on where it stood, and where it had ended it tells of that end; begun twice at a time the two share the partitions. When it
@@ -75,6 +85,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   const why = notForRecords(topics, recordsTopic)
   if (why !== undefined) throw new MillraceError('USAGE', `records can't go to topic ${JSON.stringify(recordsTopic)} (--out): ${why}`)
   const { name, version } = options.extractor
+  const partitions = options.plan.partitions.filter(({ pages }) => pages > 0n)
   const request: ReplayRequest = {
     replayId: options.replayId,
     groupId,
@@ -83,17 +94,18 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
     filter: options.filter,
     shadow: {
       topic: recordsTopic,
-      ranges: options.plan.partitions.map(({ partition, from, until }) => ({ partition, from: String(from), until: String(until) })),
+      ranges: partitions.map(({ partition, from, until }) => ({ partition, from: String(from), until: String(until) })),
     },
   }
-  const before = await endedBefore(runtime, request)
+  const known = await knownRequest(runtime, options.replayId)
+  const before = known === undefined ? undefined : await endedBefore(runtime, known, request)
   if (before !== undefined) return { ...before, replayId: options.replayId, interrupted: false, cancelled: false }
   await evictDeadMembers(runtime, [groupId])
   await tellOfMembers(runtime, groupId, options.onWaiting)
   await createRecordsTopic(runtime, recordsTopic)
   await announceExtractors(runtime, [options.extractor])
-  await announce(runtime, { kind: 'request', subject: subject.replay(options.replayId), payload: request })
-  const ranges = new Map(options.plan.partitions.map(({ partition, from, until }) => [partition, { from, until }] as const))
+  if (known === undefined) await announce(runtime, { kind: 'request', subject: subject.replay(options.replayId), payload: request })
+  const ranges = new Map(partitions.map(({ partition, from, until }) => [partition, { from, until }] as const))
   const { host, worker } = await createExtract(runtime, [options.extractor], {
     groupId,
     shadow: { request, ranges, recordsTopic, pagesPerSecond: options.rate },
@@ -179,9 +191,7 @@ interface EndedShadow {
 type EndedReport = Omit<ShadowReport, 'replayId' | 'interrupted' | 'cancelled'>
 
 /** How the replay of this id ended, where it did: a command that was killed after the end must not do all of it again. */
-async function endedBefore(runtime: Runtime, request: ReplayRequest): Promise<EndedReport | undefined> {
-  const known = await knownRequest(runtime, request.replayId)
-  if (known === undefined) return undefined
+async function endedBefore(runtime: Runtime, known: KnownRequest, request: ReplayRequest): Promise<EndedReport | undefined> {
   refuseOtherRequest(known.request, request)
   refuseCancelled(known.request)
   const { ended } = known.payload as { ended?: EndedShadow }

@@ -51,7 +51,8 @@ export class LogOffsets {
   async forTime(topic: string, epochMs: number): Promise<Map<number, bigint>> {
     // The end first: what is written in between then counts as later.
     const end = await this.end(topic, 'read_uncommitted')
-    const found = await this.#ofTopic(topic, String(epochMs), 'read_uncommitted')
+    // Below 0 the protocol means something else: -1 the end, -2 the begin.
+    const found = await this.#ofTopic(topic, String(Math.max(0, Math.ceil(epochMs))), 'read_uncommitted')
     return new Map([...end].map(([partition, offset]) => [partition, atLeastZero(found.get(partition)) ?? offset]))
   }
 

@@ -10,6 +10,8 @@ export interface ReplayFilter {
   /** Epoch ms, from (included) and until (excluded). */
   readonly fetchedFrom?: number | undefined
   readonly fetchedUntil?: number | undefined
+  /** Of times that were given as so long ago, the ms; by these the same line, given later, is known again. */
+  readonly ago?: { readonly fetchedFrom?: number | undefined; readonly fetchedUntil?: number | undefined } | undefined
 }
 
 /** What `replay:ID` on the control topic holds. */
@@ -59,6 +61,7 @@ const schema = z.object({
     crawlId: z.string().optional(),
     fetchedFrom: z.number().optional(),
     fetchedUntil: z.number().optional(),
+    ago: z.object({ fetchedFrom: z.number().optional(), fetchedUntil: z.number().optional() }).optional(),
   }),
   ranges: ranges.optional(),
   shadow: z.object({ topic: z.string(), ranges }).optional(),
@@ -86,6 +89,17 @@ export function rangeOf(request: ReplayRequest, partition: number): { readonly f
 /** Pages of all ranges, by offsets. */
 export function rangePages({ shadow, ranges = shadow?.ranges ?? [] }: ReplayRequest): number {
   return ranges.reduce((sum, { from, until }) => sum + Number(BigInt(until) - BigInt(from)), 0)
+}
+
+/** True for two that ask for the same, at whatever time each was given. */
+export function isSameFilter(one: ReplayFilter, other: ReplayFilter): boolean {
+  const meant = ({ domain, crawlId, fetchedFrom, fetchedUntil, ago }: ReplayFilter) => [
+    domain,
+    crawlId,
+    ago?.fetchedFrom === undefined ? ['at', fetchedFrom] : ['ago', ago.fetchedFrom],
+    ago?.fetchedUntil === undefined ? ['at', fetchedUntil] : ['ago', ago.fetchedUntil],
+  ]
+  return JSON.stringify(meant(one)) === JSON.stringify(meant(other))
 }
 
 /** True where the page lies within the filter; `domainOf` gives the registrable domain of a URL. */

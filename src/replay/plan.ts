@@ -58,18 +58,25 @@ export interface PlanRequest {
 
 /**
  * The range of a replay, by partition. Pure. Shape: offsets are clamped to what is there, and the note says so; a partition with
- * nothing to replay is left out. Errors: REPLAY_REFUSED for a partition that does not exist, or a shift of a group without offsets.
+ * nothing to replay and nothing to say is left out. Errors: REPLAY_REFUSED for a partition that does not exist, an offset behind the end of
+ * every partition, or a shift of a group without offsets.
  */
 export function planReplay(request: PlanRequest, facts: readonly PartitionFacts[]): ReplayPlan {
+  const { start } = request
   const known = new Set(facts.map(({ partition }) => partition))
-  for (const partition of request.partitions ?? []) {
+  for (const partition of [...(request.partitions ?? []), ...(start.kind === 'offsets' ? start.offsets.keys() : [])]) {
     if (!known.has(partition))
       throw new MillraceError('REPLAY_REFUSED', `topic ${request.topic} has no partition ${partition}; it has ${facts.length}, from 0`)
   }
-  const partitions = facts
-    .filter(({ partition }) => request.partitions === undefined || request.partitions.includes(partition))
-    .map((fact) => planPartition(request, fact))
-    .filter((planned) => planned.pages > 0n || planned.gone > 0n)
+  const chosen = facts.filter(({ partition }) => request.partitions === undefined || request.partitions.includes(partition))
+  if (start.kind === 'offset' && chosen.every(({ end }) => start.offset > end)) {
+    const longest = chosen.reduce((most, { end }) => (end > most ? end : most), 0n)
+    throw new MillraceError(
+      'REPLAY_REFUSED',
+      `--to-offset: ${start.offset} lies behind the end of every partition; the longest ends at ${longest}`,
+    )
+  }
+  const partitions = chosen.map((fact) => planPartition(request, fact)).filter(({ pages, note }) => pages > 0n || note !== undefined)
   return { topic: request.topic, partitions, ...sums(partitions) }
 }
 

@@ -254,17 +254,15 @@ export class ReplayRun {
   }
 
   async #endOf(replayId: string, { stdout }: CliResult): Promise<Ended> {
-    if (this.#options.mode === 'shadow') {
-      const { records, deadLetters } = JSON.parse(stdout) as { records: number; deadLetters: number }
-      return { replayId, records, deadLetters, partitions: [] }
-    }
     const status = await this.deployment.run(['replay', 'status', replayId, '--json'])
     const told = JSON.parse(status.stdout) as { state: string; totals: { records: number; deadLetters: number } } & Pick<
       Ended,
       'partitions'
     >
     if (told.state !== 'done') throw new Error(`replay ${replayId} ended, and its state is ${told.state}`)
-    return { replayId, ...told.totals, partitions: told.partitions }
+    if (this.#options.mode === 'in place') return { replayId, ...told.totals, partitions: told.partitions }
+    const { records, deadLetters } = JSON.parse(stdout) as { records: number; deadLetters: number }
+    return { replayId, records, deadLetters, partitions: told.partitions }
   }
 
   #passOf({ replayId, records, deadLetters, partitions }: Ended, domain: string | undefined): ReplayPass {
@@ -272,13 +270,9 @@ export class ReplayRun {
       partitions.some((range) => range.partition === partition && offset >= BigInt(range.from) && offset < BigInt(range.until))
     const wanted = (page: Page): boolean => domain === undefined || new URL(page.url).hostname === domain
     const told = { records, deadLetters }
-    if (this.#options.mode === 'in place') {
-      const covers: ReplayPass['covers'] = (page, { partition, offset }) => (wanted(page) && isInRange(partition, offset) ? 'yes' : 'no')
-      return { replayId, topic: 'records', told, covers }
-    }
-    // Its range ends where html did when it was begun for the last time.
-    const covers: ReplayPass['covers'] = (page) => (!wanted(page) ? 'no' : indexOf(page) < this.#options.pages ? 'yes' : 'maybe')
-    return { replayId, topic: { shadow: `${this.deployment.prefix}records.shadow.${replayId}` }, told, covers }
+    const covers: ReplayPass['covers'] = (page, { partition, offset }) => wanted(page) && isInRange(partition, offset)
+    const topic = this.#options.mode === 'in place' ? 'records' : { shadow: `${this.deployment.prefix}records.shadow.${replayId}` }
+    return { replayId, topic, told, covers }
   }
 
   #note(name: string, { child, stderr }: RunningCli): void {

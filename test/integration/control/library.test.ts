@@ -117,6 +117,17 @@ describe('Millrace as a library', () => {
     await expect(millrace.replay.run({ mode: 'shadow', extractor: stray })).rejects.toMatchObject({ code: 'EXTRACTOR_INVALID' })
   })
 
+  it('begins no shadow over nothing', { timeout: 60_000 }, async () => {
+    const at = { kind: 'time', at: Date.now() + 86_400_000 } as const
+    await expect(millrace.replay.run({ mode: 'shadow', extractor: 'book:2', start: at, replayId: 'nothing' })).rejects.toMatchObject({
+      code: 'REPLAY_REFUSED',
+    })
+    expect((await millrace.replay.list()).map(({ replayId }) => replayId)).not.toContain('nothing')
+    // A time before 1970 is one before all pages; to Kafka -1 is the end.
+    const plan = await millrace.replay.plan({ extractor: 'book:2', start: { kind: 'time', at: -1 } })
+    expect(plan.pages).toBe(BigInt(PAGES))
+  })
+
   it('tells of a shadow while it runs, and calls it off', { timeout: 60_000 }, async () => {
     const options = { mode: 'shadow', extractor: 'book:2', replayId: 'slow', rate: 1 } as const
     const running = millrace.replay.run(options)
@@ -130,6 +141,31 @@ describe('Millrace as a library', () => {
     expect(await running).toMatchObject({ interrupted: true, cancelled: true, comparison: undefined })
     expect(await millrace.replay.status('slow')).toMatchObject({ state: 'cancelled', donePages: off.donePages })
     await expect(millrace.replay.run(options)).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
+  })
+
+  it('goes on with a shadow that was cut short by the range of its first time, however html has grown', { timeout: 120_000 }, async () => {
+    const options = { mode: 'shadow', extractor: 'book:2', replayId: 'cut', out: `${deployment.prefix}records.cut` } as const
+    const first = open([files.book2])
+    const cut = first.replay.run({ ...options, filter: { fetchedFrom: 1_000, ago: { fetchedFrom: 5_000 } }, rate: 1 })
+    await eventually(async () => (await millrace.replay.status('cut')).donePages > 0, { timeoutMs: 30_000 })
+    const before = await millrace.replay.status('cut')
+    await first.stop()
+    expect(await cut).toMatchObject({ interrupted: true, cancelled: false, comparison: undefined })
+    await deployment.read((runtime) => storePages(runtime, range(8, PAGES)))
+
+    // Said again later, `5s ago` is another time and the same request.
+    const filter = { fetchedFrom: 3_000, ago: { fetchedFrom: 5_000 } }
+    await expect(millrace.replay.run({ ...options, filter: { fetchedFrom: 3_000 } })).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
+    await expect(millrace.replay.run({ ...options, filter, out: `${deployment.prefix}records.other` })).rejects.toMatchObject({
+      code: 'REPLAY_REFUSED',
+    })
+    // Where it goes need not be said again.
+    const report = await millrace.replay.run({ mode: 'shadow', extractor: 'book:2', replayId: 'cut', filter })
+    expect(report).toMatchObject({ topic: `${deployment.prefix}records.cut`, pages: BigInt(PAGES), records: PAGES, interrupted: false })
+    expect(report.comparison?.records).toMatchObject({ added: 0, removed: 0, failed: 0 })
+    const after = await millrace.replay.status('cut')
+    expect(after).toMatchObject({ state: 'done', pages: PAGES, donePages: PAGES })
+    expect(after.partitions.map(({ from, until }) => [from, until])).toEqual(before.partitions.map(({ from, until }) => [from, until]))
   })
 
   it('promotes a version, and back', { timeout: 60_000 }, async () => {

@@ -36,7 +36,7 @@ describe('the plan of a replay', () => {
       '0:70-90',
       '1:30-50',
     ])
-    expect(ranges(planReplay({ ...request, start: { kind: 'shift', by: 5n }, untilCommitted: true }, some))).toEqual([])
+    expect(ranges(planReplay({ ...request, start: { kind: 'shift', by: 5n }, untilCommitted: true }, some))).toEqual(['1:50-50'])
   })
 
   it('refuses to shift a group that has committed nothing', () => {
@@ -55,6 +55,31 @@ describe('the plan of a replay', () => {
     } catch (error) {
       expect(isMillraceError(error, 'REPLAY_REFUSED')).toBe(true)
     }
+  })
+
+  it('says of partitions that an offset lies behind their end, and refuses one behind the end of all', () => {
+    const plan = planReplay({ ...request, start: { kind: 'offset', offset: 70n } }, facts)
+    expect(plan.partitions.map(({ partition, pages, note }) => [partition, pages, note])).toEqual([
+      [0, 30n, undefined],
+      [1, 0n, 'offset 70 lies behind the end 50'],
+      [2, 0n, 'offset 70 lies behind the end 0'],
+    ])
+    expect(() => planReplay({ ...request, start: { kind: 'offset', offset: 101n } }, facts)).toThrow(
+      '--to-offset: 101 lies behind the end of every partition; the longest ends at 100',
+    )
+    expect(() => planReplay({ ...request, start: { kind: 'offset', offset: 60n }, partitions: [1] }, facts)).toThrow(
+      'the longest ends at 50',
+    )
+  })
+
+  it('refuses a file of offsets that names a partition which is not there', () => {
+    const offsets = new Map([
+      [0, 20n],
+      [9, 1n],
+    ])
+    expect(() => planReplay({ ...request, start: { kind: 'offsets', offsets, what: 'a.csv' } }, facts)).toThrow(
+      'has no partition 9; it has 3',
+    )
   })
 
   it('reads back what it exports, and what Kafka writes with the group in front', () => {
