@@ -10,7 +10,7 @@ const HTML_TYPES: readonly string[] = ['text/html', 'application/xhtml+xml']
 
 /**
  * Compiles the conditions of one extractor. A page whose task names extractors goes to those and to no others, whatever their hosts
- * and paths; status and type count in any case. Shape: a body that was not kept for its type matches nothing.
+ * and paths; status and type count in any case. Shape: a body that was not kept for its type, or could not be decoded, matches nothing.
  */
 export function compileMatch(name: string, match: MatchDefinition): (page: MatchedPage) => boolean {
   const hosts = match.hosts.map(compileHostGlob)
@@ -18,7 +18,7 @@ export function compileMatch(name: string, match: MatchDefinition): (page: Match
   const types = match.types.map((type) => type.toLowerCase())
   const inStatus = statusCheck(match.status)
   return (page) => {
-    if (!inStatus(page.status) || page.truncated === 'type') return false
+    if (!inStatus(page.status) || page.truncated === 'type' || page.truncated === 'undecoded') return false
     if (types.length === 0 ? page.contentType !== null && !HTML_TYPES.includes(page.contentType) : !hasType(page.contentType, types)) {
       return false
     }

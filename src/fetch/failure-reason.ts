@@ -46,11 +46,19 @@ const BY_CODE: Readonly<Record<string, FailureReason>> = {
   HOSTNAME_MISMATCH: 'tls-failed',
 }
 
+/** Answers that undici gives up on, which it tells apart by the text alone. Asked again, such a server answers the same. */
+const UNASKED: Readonly<Record<string, string>> = {
+  'bad response': 'it answered 100 Continue, which nobody had asked for, and the HTTP library reads no further',
+  'bad upgrade': 'it answered with an upgrade to another protocol (101), which nobody had asked for',
+}
+
 /** Bounded reason of anything that undici or the system throws. Total: what is not known is `network-error`. */
 export function failureReason(error: unknown): { readonly reason: FailureReason; readonly detail: string } {
   const detail = errorText(error)
   for (const candidate of candidates(error)) {
-    const { code, name } = (typeof candidate === 'object' && candidate !== null ? candidate : {}) as { code?: unknown; name?: unknown }
+    const { code, name, message } = (typeof candidate === 'object' && candidate !== null ? candidate : {}) as Thrown
+    if (code === 'UND_ERR_SOCKET' && typeof message === 'string' && Object.hasOwn(UNASKED, message))
+      return { reason: 'protocol-error', detail: `${UNASKED[message]} (${code})` }
     // undici's parser gives its errors a code only now and then.
     if (name === 'HTTPParserError') return { reason: 'protocol-error', detail }
     if (typeof code !== 'string') continue
@@ -58,6 +66,12 @@ export function failureReason(error: unknown): { readonly reason: FailureReason;
     if (reason !== undefined) return { reason, detail: detail.includes(code) ? detail : `${detail} (${code})` }
   }
   return { reason: 'network-error', detail }
+}
+
+interface Thrown {
+  readonly code?: unknown
+  readonly name?: unknown
+  readonly message?: unknown
 }
 
 /** The parser says HPE_…, TLS says CERT_…, ERR_TLS_… or ERR_SSL_…. */

@@ -76,8 +76,7 @@ export class HttpClient implements HttpExchange {
     const proxy = this.#proxies.pick(request.url.hostname, proxies)
     if (proxies.length > 0 && proxy === undefined) return this.#withoutProxy(proxies)
     const result = await this.#ask(request, proxy, startedMono)
-    if (proxy !== undefined) this.#judge(proxy, request.url, result)
-    return result
+    return proxy === undefined ? result : this.#judge(proxy, request.url, result)
   }
 
   /** Open requests end as failures, and so do later ones. */
@@ -93,12 +92,16 @@ export class HttpClient implements HttpExchange {
     return { kind: 'failure', reason: 'proxies-out', detail: `none of ${names} works; the next try is in ${backInMs} ms`, totalMs: 0 }
   }
 
-  #judge(proxy: ForwardProxy, url: URL, result: HttpResult): void {
+  /** Shape: the result, by the fault of whom it is. */
+  #judge(proxy: ForwardProxy, url: URL, result: HttpResult): HttpResult {
+    // Many say yes to CONNECT before they have tried, and hang up then.
+    if (result.kind === 'failure' && result.reason === 'connection-reset')
+      return this.#judge(proxy, url, { ...result, reason: 'proxy-reset', detail: `proxy ${proxy.label}: ${result.detail}` })
     if (result.kind === 'response') this.#proxies.worked(proxy)
     else if (result.reason === 'proxy-failed' || result.reason === 'proxy-auth') this.#proxies.failed(proxy, result.reason, result.detail)
-    // Many say yes to CONNECT before they have tried, and hang up then.
-    else if (result.reason === 'proxy-timeout' || result.reason === 'connection-reset')
+    else if (result.reason === 'proxy-timeout' || result.reason === 'proxy-reset')
       this.#proxies.suspected(proxy, url.hostname, result.detail)
+    return result
   }
 
   async #ask(request: HttpRequest, proxy: ForwardProxy | undefined, startedMono: number): Promise<HttpResult> {
@@ -168,13 +171,15 @@ export class HttpClient implements HttpExchange {
     }
     const { wire, cut } = await readBody(answer.body, limits.maxBodyBytes, signal)
     const content = await this.#share.run(() => decodeContent(wire, joinedValue(fields, 'content-encoding'), limits.maxBodyBytes))
+    // Of a body that was cut what does not decode is no page in a coding that we do not know.
+    const isNothing = cut === 'network' && content.truncated === 'undecoded'
     return {
       ...head,
-      body: content.body,
+      body: isNothing ? EMPTY : content.body,
       encoding: content.encoding,
-      decoded: content.decoded,
+      decoded: isNothing ? EMPTY : content.decoded,
       // A coding that was cut with the body is not broken.
-      truncated: cut ?? content.truncated,
+      truncated: cut === null || (content.truncated === 'undecoded' && !isNothing) ? content.truncated : cut,
       ...(content.problem === 'mislabelled' || content.problem === 'unknown-coding' ? { mislabelled: true } : {}),
       wireBytes: wire.length,
       totalMs: clock.mono() - startedMono,

@@ -52,7 +52,7 @@ export interface HttpResponse {
   /** Decoded body. */
   readonly decoded: Buffer
   /** size: cut at the cap. type: not kept. network: the connection ended early. encoding: the coding is broken; what decoded is kept. */
-  readonly truncated: 'size' | 'type' | 'network' | 'encoding' | null
+  readonly truncated: 'size' | 'type' | 'network' | 'encoding' | 'undecoded' | null
   /** It was not in the coding that its headers name, and is kept as it came. */
   readonly mislabelled?: boolean
   /** Bytes on the wire, of the body. */
@@ -94,5 +94,6 @@ export type FailureReason =
   | 'proxy-auth'
   | 'proxy-refused'
   | 'proxy-timeout'
+  | 'proxy-reset'
   | 'proxies-out'
   | 'network-error'

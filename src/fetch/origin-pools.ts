@@ -32,7 +32,7 @@ export interface OriginPool {
 /** An idle connection is kept for this long, even where the server offers more. */
 const KEEP_ALIVE_MS = 10_000
 /** Header fields together; more is an attack. */
-const MAX_HEADER_BYTES = 65_536
+const MAX_HEADER_BYTES = 262_144
 
 /** The guard still judges it. */
 function pinnedLookup(address: string): LookupAll {

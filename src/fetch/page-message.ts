@@ -25,7 +25,8 @@ export interface FetchedAnswer {
 /** The page as it stands on html: the answer as the site gave it, and the task that asked. */
 export async function buildPage(answer: FetchedAnswer): Promise<Page> {
   const { task, response } = answer
-  const charset = response.decoded.length === 0 ? undefined : decideCharset(response.decoded, contentTypeHeader(response))
+  const isText = response.decoded.length > 0 && response.truncated !== 'undecoded'
+  const charset = !isText ? undefined : decideCharset(response.decoded, contentTypeHeader(response))
   return {
     fetchId: fetchId(task.taskId, task.attempt),
     taskId: task.taskId,

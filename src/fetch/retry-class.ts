@@ -66,6 +66,7 @@ const FAILURES: Readonly<Record<FailureReason, FailureClass>> = {
   'proxy-auth': 'retry',
   'proxy-refused': 'retry',
   'proxy-timeout': 'retry',
+  'proxy-reset': 'retry',
   'proxies-out': 'retry',
   // Unknown: the attempts are bounded, so trying is the safe side.
   'network-error': 'retry',

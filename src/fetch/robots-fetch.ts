@@ -118,7 +118,7 @@ export class RobotsFetcher {
 /** Half a file may lack the half that forbids: it counts as none. One that is too large is read as far as the limit goes. */
 function wholeFile(response: HttpResponse, url: URL): RobotsFetch<never> {
   const { status, decoded, truncated } = response
-  const isPartial = truncated === 'network' || truncated === 'encoding'
+  const isPartial = truncated === 'network' || truncated === 'encoding' || truncated === 'undecoded'
   if (!isPartial || status < 200 || status >= 300) return { kind: 'answer', status, body: decoded }
   return { kind: 'failure', reason: 'truncated', detail: `${url.href} ended early, after ${decoded.length} bytes` }
 }

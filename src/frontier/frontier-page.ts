@@ -19,9 +19,10 @@ export interface PageCandidates {
   readonly refused: ReadonlyMap<string, number>
 }
 
-/** True where links of the page are followed at all: HTML with a final 2xx, in a crawl, not at its last depth. */
+/** True where links of the page are followed at all: HTML with a final 2xx that could be decoded, in a crawl, not at its last depth. */
 export function isFollowed(page: Page): boolean {
   if (page.crawlId === null || page.depth >= page.maxDepth || page.status < 200 || page.status >= 300) return false
+  if (page.truncated === 'undecoded') return false
   return page.contentType === null || page.contentType === 'text/html' || page.contentType === 'application/xhtml+xml'
 }
 

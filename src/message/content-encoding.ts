@@ -1,4 +1,4 @@
-import { type BodyEncoding, type Unpacked, unpack } from './body-codec.ts'
+import { type BodyEncoding, isZlib, type Unpacked, unpack } from './body-codec.ts'
 import { beforeDamage } from './damaged-body.ts'
 import { firstGzipMember } from './gzip-member.ts'
 
@@ -8,10 +8,14 @@ export interface DecodedContent {
   readonly body: Buffer
   readonly encoding: BodyEncoding
   readonly decoded: Buffer
-  /** As Page.truncated has it: size for a body cut at the cap, encoding for one that does not decode to its end. */
-  readonly truncated: 'size' | 'encoding' | null
   /**
-   * What was wrong, if anything. mislabelled: the body is not in the coding that the header names, and passes as it is.
+   * As Page.truncated has it: size for a body cut at the cap, encoding for one that does not decode to its end, undecoded for one that gives
+   * nothing by its label: then body and decoded are the bytes as received.
+   */
+  readonly truncated: 'size' | 'encoding' | 'undecoded' | null
+  /**
+   * What was wrong, if anything. mislabelled: the body is not in the coding that the header names; it is undone by its own mark where it
+   * has one, and passes as it is else.
    * unknown-coding: the header names one that does not exist, the same. too-many: more codings than are undone. tail: something follows the packed body, and is
    * passed over.
    */
@@ -38,25 +42,30 @@ export async function decodeContent(wire: Buffer, header: string | null | undefi
   const named = contentCodings(header)
   if (wire.length === 0 || named.length === 0) return plain(wire, maxBytes, null)
   if (named.length > MAX_CODINGS) {
-    return { body: Buffer.alloc(0), encoding: 'identity', decoded: Buffer.alloc(0), truncated: 'encoding', problem: 'too-many' }
+    return undecoded(wire, maxBytes, 'too-many')
   }
   // Names such as `utf-8` and `none` are no codings: nothing was done for them.
   const codings = named.filter((name) => asEncoding(name) !== undefined)
   const last = asEncoding(codings.at(-1) ?? '')
   const isOdd = codings.length < named.length
-  if (last === undefined || (isOdd && isMislabelled(wire, last))) return plain(wire, maxBytes, 'unknown-coding')
+  if (last === undefined || (isOdd && isMislabelled(wire, last)))
+    return (await byMark(wire, last ?? 'identity', maxBytes)) ?? plain(wire, maxBytes, 'unknown-coding')
   let current = wire
   let hasTail = false
-  for (const [undone, name] of [...codings].reverse().entries()) {
+  for (const name of [...codings].reverse()) {
     const encoding = asEncoding(name) ?? 'identity'
-    if (undone === 0 && isMislabelled(current, encoding)) return plain(current, maxBytes, 'mislabelled')
+    // What is named twice was often done once.
+    if (isMislabelled(current, encoding)) return (await byMark(current, encoding, maxBytes)) ?? plain(current, maxBytes, 'mislabelled')
     const { bytes, problem } = await unpack(current, encoding, maxBytes)
     const isDamaged = problem === 'broken' || problem === 'cut'
     const member = isDamaged && encoding === 'gzip' ? await firstGzipMember(current, maxBytes) : undefined
     if (member !== undefined) hasTail = true
     else if (problem === 'broken') {
       const salvaged = await beforeDamage(current, encoding, maxBytes)
-      return cut(salvaged.length > bytes.length ? salvaged : bytes, problem)
+      const given = salvaged.length > bytes.length ? salvaged : bytes
+      return (await byMark(current, encoding, maxBytes)) ?? (given.length === 0 ? undecoded(wire, maxBytes, problem) : cut(given, problem))
+    } else if (problem === 'cut' && bytes.length === 0) {
+      return (await byMark(current, encoding, maxBytes)) ?? undecoded(wire, maxBytes, problem)
     } else if (problem !== null) return cut(bytes, problem)
     current = member ?? bytes
   }
@@ -79,6 +88,33 @@ function plain(wire: Buffer, maxBytes: number, problem: 'mislabelled' | 'unknown
 
 function cut(bytes: Buffer, problem: Exclude<Unpacked['problem'], null>): DecodedContent {
   return { body: bytes, encoding: 'identity', decoded: bytes, truncated: problem === 'size' ? 'size' : 'encoding', problem }
+}
+
+/** Shape: the bytes as received, at most `maxBytes` of them. */
+function undecoded(wire: Buffer, maxBytes: number, problem: 'broken' | 'cut' | 'too-many'): DecodedContent {
+  const kept = wire.subarray(0, maxBytes)
+  return { body: kept, encoding: 'identity', decoded: kept, truncated: 'undecoded', problem }
+}
+
+/**
+ * By what the bytes themselves say, where that is beyond doubt: they begin with the mark of another coding, and decode by it to their end.
+ * Browsers fail on such a page, or show the packed bytes. Shape: undefined where there is no such mark.
+ */
+async function byMark(wire: Buffer, named: BodyEncoding, maxBytes: number): Promise<DecodedContent | undefined> {
+  for (const encoding of MARKED) {
+    if (encoding === named || !hasMark(wire, encoding)) continue
+    const { bytes, problem } = await unpack(wire, encoding, maxBytes)
+    if (problem === null) return { body: wire, encoding, decoded: bytes, truncated: null, problem: 'mislabelled' }
+    if (problem === 'size') return { body: bytes, encoding: 'identity', decoded: bytes, truncated: 'size', problem: 'mislabelled' }
+  }
+  return undefined
+}
+
+/** brotli has no mark, and neither has deflate without its wrapper. */
+const MARKED = ['gzip', 'zstd', 'deflate'] as const
+
+function hasMark(wire: Buffer, encoding: (typeof MARKED)[number]): boolean {
+  return encoding === 'deflate' ? isZlib(wire) : !isMislabelled(wire, encoding)
 }
 
 /** gzip and zstd begin with their own magic; the other codings do not, but text does not begin like them either. */

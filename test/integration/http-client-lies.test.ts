@@ -56,6 +56,7 @@ describe('an answer that is odd', () => {
     ['/no-reason', { status: 200, text: 'ok' }],
     ['/status-999', { status: 999, text: 'go away' }],
     ['/early-hints', { status: 200, text: 'after hints' }],
+    ['/large-header', { status: 200, text: 'large' }],
     ['/no-content-with-body', { status: 204, text: '', truncated: null, wireBytes: 0 }],
     ['/not-modified', { status: 304, text: '', truncated: null, wireBytes: 0 }],
   ] as const)('is read: %s', async (path, expected) => {
@@ -124,13 +125,20 @@ describe('an answer that is no HTTP', () => {
     ['/two-lengths', 'protocol-error'],
     ['/length-and-chunks', 'protocol-error'],
     ['/negative-length', 'protocol-error'],
-    ['/switches-protocol', 'connection-reset'],
-    ['/continues', 'connection-reset'],
+    ['/switches-protocol', 'protocol-error'],
+    ['/continues', 'protocol-error'],
     ['/nothing', 'connection-reset'],
     ['/reset', 'connection-reset'],
     ['/half-a-head', 'connection-reset'],
   ])('is a failure with its reason: %s', async (path, reason) => {
     expect(await ask(path)).toMatchObject({ kind: 'failure', reason, detail: expect.stringMatching(/./) })
+  })
+
+  it('says which line it could not take', async () => {
+    expect(await ask('/continues')).toMatchObject({ detail: expect.stringContaining('100 Continue, which nobody had asked for') })
+    expect(await ask('/switches-protocol')).toMatchObject({ detail: expect.stringContaining('(101)') })
+    expect(await ask('/bad-header')).toMatchObject({ detail: expect.stringContaining('Invalid header token') })
+    expect(await ask('/huge-header')).toMatchObject({ detail: expect.stringMatching(/header/i) })
   })
 
   it('and a request that can not be written is one as well', async () => {
@@ -206,7 +214,7 @@ describe('a coded answer', () => {
   it('C084: that was cut keeps what it gave, and says so', async () => {
     const { truncated, text, encoding } = await answered('/gzip-cut')
     expect([truncated, encoding, 'hello gzip'.startsWith(text)]).toEqual(['encoding', 'identity', true])
-    expect(await answered('/gzip-broken')).toMatchObject({ truncated: 'encoding', encoding: 'identity' })
+    expect(await answered('/gzip-broken')).toMatchObject({ truncated: 'undecoded', encoding: 'identity' })
   })
 
   it.each(['/gzip-label-only', '/utf-8-coding', '/none-coding'])('C086: passes as it is where the label is wrong: %s', async (path) => {
@@ -220,7 +228,8 @@ describe('a coded answer', () => {
   })
 
   it('C089: of more layers than anybody needs is not unpacked', async () => {
-    expect(await answered('/six-codings')).toMatchObject({ text: '', truncated: 'encoding' })
+    const { body, truncated, wireBytes } = await answered('/six-codings')
+    expect([truncated, body.length, body[0]]).toEqual(['undecoded', wireBytes, 0x1f])
   })
 
   it('is no bomb', async () => {

@@ -5,6 +5,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { HttpClient, type HttpClientOptions } from '../../src/fetch/http-client.ts'
 import type { HttpLimits, HttpResult } from '../../src/fetch/http-exchange.ts'
 import { parseProxyUrl } from '../../src/fetch/proxy-url.ts'
+import { siteReport } from '../../src/fetch/site-report.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { eventually } from '../support/eventually.ts'
 import { recordingObserver } from '../support/kafka-fixture.ts'
@@ -218,7 +219,10 @@ describe('a proxy that does not work', () => {
     const { ask, seen } = clientBy([`http://127.0.0.1:${(liar.address() as AddressInfo).port}`])
     for (const host of ['a', 'a', 'b', 'c']) {
       expect(seen.count('ProxyTakenOut')).toBe(0)
-      expect(await ask(`http://${host}.site.test/`)).toMatchObject({ reason: 'connection-reset' })
+      const result = await ask(`http://${host}.site.test/`)
+      expect(result).toMatchObject({ reason: 'proxy-reset', detail: expect.stringContaining('proxy http://127.0.0.1:') })
+      // Its sites are not parked for it.
+      expect(siteReport(result)).toEqual({ kind: 'none' })
     }
     expect(seen.count('ProxyTakenOut')).toBe(1)
     expect(await ask('http://d.site.test/')).toMatchObject({ reason: 'proxies-out' })

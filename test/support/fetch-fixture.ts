@@ -316,5 +316,5 @@ export type FakeAnswer =
       readonly status?: number
       readonly body?: string
       readonly headers?: Readonly<Record<string, string>>
-      readonly truncated?: 'size' | 'network'
+      readonly truncated?: 'size' | 'network' | 'undecoded'
     }

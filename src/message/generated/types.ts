@@ -134,7 +134,7 @@ export interface Page {
   readonly bodySha256: string
   /** Length of the decoded body, bytes. */
   readonly bodyLength: number
-  /** Why the body is not whole: size, type, network or encoding. */
+  /** Why the body is not whole: size, type, network or encoding; undecoded: nothing could be read by its Content-Encoding, and it is kept as received. */
   readonly truncated: string | null
   /** When the answer was complete; also the timestamp of the message. */
   readonly fetchedAt: number

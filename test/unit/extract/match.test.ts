@@ -23,6 +23,8 @@ describe('an extractor without conditions', () => {
     expect(matches({}, { status: 304 })).toBe(false)
     expect(matches({}, { truncated: 'size' })).toBe(true)
     expect(matches({}, { truncated: 'type' })).toBe(false)
+    expect(matches({}, { truncated: 'undecoded' })).toBe(false)
+    expect(matches({}, { truncated: 'encoding' })).toBe(true)
   })
 })
 

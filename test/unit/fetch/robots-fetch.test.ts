@@ -138,6 +138,8 @@ describe('asking a site for its robots.txt', () => {
       kind: 'failure',
       reason: 'truncated',
     })
+    // Noise would allow all.
+    expect(await fetcherOf(() => ({ body: 'no rule', truncated: 'undecoded' })).ask()).toMatchObject({ kind: 'failure' })
     expect(await fetcherOf(() => ({ body: 'User-agent: *\nDis', truncated: 'size' })).ask()).toMatchObject({ kind: 'answer', status: 200 })
     expect(await fetcherOf(() => ({ body: 'not fou', status: 404, truncated: 'network' })).ask()).toMatchObject({
       kind: 'answer',

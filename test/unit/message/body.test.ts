@@ -166,6 +166,61 @@ describe('a Content-Encoding', () => {
     }
   })
 
+  it.each([
+    ['gzip', zlib.gzipSync(html), ['br', 'deflate', 'zstd', 'utf-8', 'gzip, br', 'none, br']],
+    ['deflate', zlib.deflateSync(html), ['br', 'gzip', 'zstd', 'utf-8']],
+    ['zstd', Buffer.from('KLUv/SQKUQAAaGVsbG8genN0ZM/bYJw=', 'base64'), ['br', 'deflate', 'gzip', 'none']],
+  ] as const)(
+    'that is another than that of the body is passed over where the body has a mark of its own: %s',
+    async (encoding, wire, headers) => {
+      const page = encoding === 'zstd' ? Buffer.from('hello zstd') : html
+      for (const header of headers) {
+        const content = await decodeContent(wire, header, MAX)
+        expect([header, content.truncated, content.problem, content.encoding]).toEqual([header, null, 'mislabelled', encoding])
+        expect([content.decoded.equals(page), content.body.equals(wire)]).toEqual([true, true])
+        const short = await decodeContent(wire, header, 5)
+        expect([header, short.truncated, short.encoding, short.decoded.equals(page.subarray(0, 5))]).toEqual([
+          header,
+          'size',
+          'identity',
+          true,
+        ])
+      }
+    },
+  )
+
+  it('by which nothing can be decoded leaves the bytes as they came, and says so', async () => {
+    const [noise, gzip] = [Buffer.concat([Buffer.from([0xff, 0xfe]), randomBytes(500)]), zlib.gzipSync(html)]
+    const damaged = Buffer.concat([gzip.subarray(0, 10), Buffer.alloc(400, 0xff)])
+    for (const [header, wire, problem] of [
+      ['br', noise, 'broken'],
+      ['deflate', noise, 'broken'],
+      // The mark of gzip, and nothing behind it that could be undone.
+      ['br', damaged, 'broken'],
+      ['gzip', damaged, 'broken'],
+      ['gzip', gzip.subarray(0, 4), 'cut'],
+      ['gzip, gzip, gzip, gzip, gzip, gzip', gzip, 'too-many'],
+    ] as const) {
+      const content = await decodeContent(wire, header, MAX)
+      expect([header, content]).toEqual([header, { body: wire, encoding: 'identity', decoded: wire, truncated: 'undecoded', problem }])
+      expect((await decodeContent(wire, header, 3)).decoded).toEqual(wire.subarray(0, 3))
+    }
+  })
+
+  it('that is named twice and was done once is undone once', async () => {
+    for (const [header, wire] of [
+      ['gzip, gzip', zlib.gzipSync(html)],
+      ['br, br', zlib.brotliCompressSync(html)],
+      ['br, gzip', zlib.gzipSync(html)],
+    ] as const)
+      expect(await decodeContent(wire, header, MAX)).toMatchObject({
+        decoded: html,
+        encoding: 'identity',
+        truncated: null,
+        problem: 'mislabelled',
+      })
+  })
+
   it('C086: is undone beside names that are none', async () => {
     const wire = zlib.gzipSync('hello')
     for (const header of ['utf-8, gzip', 'gzip, none', 'gzip,utf-8']) {
@@ -196,7 +251,7 @@ describe('a Content-Encoding', () => {
       }
       const decoded = await decodeContent(wire, 'zstd', 100_000)
       expect([decoded.truncated, decoded.encoding]).toEqual(
-        problem === null ? [null, 'zstd'] : [problem === 'size' ? 'size' : 'encoding', 'identity'],
+        problem === null ? [null, 'zstd'] : [problem === 'size' ? 'size' : 'undecoded', 'identity'],
       )
     }
     expect((await unzstd(bomb, 10_000_000)).bytes.length).toBe(40 * 131_072)
@@ -216,7 +271,7 @@ describe('a Content-Encoding', () => {
     expect(await text(five, 'gzip,gzip,gzip,gzip,gzip')).toBe('deep')
     expect(await decodeContent(zlib.gzipSync(five), 'gzip,gzip,gzip,gzip,gzip,gzip', MAX)).toMatchObject({
       problem: 'too-many',
-      truncated: 'encoding',
+      truncated: 'undecoded',
     })
   })
 
