@@ -8,6 +8,7 @@ import { readDefinition } from '../../src/extract/language/read-definition.ts'
 import { compileSelector } from '../../src/extract/language/selector.ts'
 import { createPageSelectors, PageView } from '../../src/extract/page-view.ts'
 import { createPageParser } from '../../src/extract/parse-page.ts'
+import { repairedJson } from '../../src/extract/sources/json-repair.ts'
 import { parseJsonLd } from '../../src/extract/sources/jsonld.ts'
 import { srcsetUrls } from '../../src/extract/values/srcset.ts'
 import { compileConverter } from '../../src/extract/values/value-type.ts'
@@ -194,4 +195,52 @@ describe('what pages hold', () => {
       { numRuns: 100 },
     )
   })
+
+  it('is JSON whose repair changes nothing that JSON itself reads', () => {
+    const text = fc.oneof(
+      fc.string(),
+      fc.string({ unit: fc.constantFrom('"', '/', '*', '-', '>', '<', '!', ',', ' ', '\n', '{', ']', ';') }),
+    )
+    const value = fc.letrec((tie) => ({
+      any: fc.oneof(
+        { maxDepth: 3 },
+        text,
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.boolean(),
+        fc.constant(null),
+        tie('list'),
+        tie('object'),
+      ),
+      list: fc.array(tie('any'), { maxLength: 4 }),
+      object: fc.dictionary(text, tie('any'), { maxKeys: 4 }),
+    })).any
+    fc.assert(
+      fc.property(value, fc.constantFrom(0, 1, '\t'), (any, indent) => {
+        const json = JSON.stringify(any, null, indent)
+        expect(repairedJson(json)?.map((each) => JSON.parse(each) as unknown)).toEqual([JSON.parse(json)])
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('is JSON that is left out, not guessed at, where a string has quotes that nobody escaped', () => {
+    const unit = fc.constantFrom('"', '"', '/', '*', '-', '>', '<', '!', ',', ' ', '5', 'x', '[', ']', '{', '}', ';')
+    fc.assert(
+      fc.property(fc.string({ unit, maxLength: 12 }), fc.constantFrom('', '\n'), (raw, line) => {
+        const scripts = [`{"@type":"A","d":"${raw}",${line}"e":"f"${line}}`, `{"@type":"A",${line}"d":"${raw}"${line}}`]
+        for (const script of scripts.filter((each) => !isJson(each)))
+          expect(parseJsonLd([script]).nodes.filter((node) => node.d !== raw)).toEqual([])
+      }),
+      { numRuns: 5_000 },
+    )
+  })
 })
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -2,19 +2,26 @@
  * JSON of a page that is not quite JSON, repaired where a repair has one meaning: comments and wrappers, commas too many or too few,
  * several values in a row, values that are missing, raw control characters and needless escapes in strings.
  *
- * Shape: the texts of its values, in order; whether each is JSON now is for its parser to say. Undefined: a string does not end.
+ * Shape: the texts of its values, in order; whether each is JSON now is for its parser to say. Undefined: a string does not end, or may
+ * have ended too early, at a quote of its own that nobody escaped.
  * Cost: one pass, no recursion.
  */
 export function repairedJson(text: string): readonly string[] | undefined {
   const values = new ValueTexts()
+  let before: Before | undefined
   for (let at = 0; at < text.length; ) {
     const skipped = skip(text, at, values.isInside)
     if (skipped > at) {
+      if (before !== undefined && mayBeOfString(text, at, skipped, before)) return undefined
       at = skipped
       continue
     }
     const character = text[at] ?? ''
-    if (character === '"') {
+    const isString = character === '"'
+    if (before !== undefined && values.isInside && mayGoOn(text, at, before)) return undefined
+    // Behind all that was open it may be the rest of a string: `"see "}" x"}`.
+    if (!STRUCTURE.has(character) && values.hasEnded) return undefined
+    if (isString) {
       const end = endOfString(text, at)
       if (end === undefined) return undefined
       values.scalar(repairedString(text.slice(at, end)))
@@ -27,9 +34,39 @@ export function repairedJson(text: string): readonly string[] | undefined {
       values.scalar(NO_VALUES.has(word) ? 'null' : word)
       at += word.length
     }
+    if (SEPARATING.has(character)) before = before === undefined ? undefined : { ...before, isSeparated: true }
+    else before = STRUCTURE.has(character) ? undefined : { end: at, isString, isSeparated: false }
   }
   return values.end()
 }
+
+/** The scalar before, where nothing has begun since. */
+interface Before {
+  /** Just behind it. */
+  readonly end: number
+  readonly isString: boolean
+  /** By a comma, or since what it stood in has ended. */
+  readonly isSeparated: boolean
+}
+
+/** A comment with a quote in it, right behind a string: in `"see "//x",` it may be the rest of that string. */
+function mayBeOfString(text: string, at: number, end: number, { isString, isSeparated, end: behindString }: Before): boolean {
+  if (!isString || !text.slice(at, end).includes('"')) return false
+  return !isSeparated || !LINE_END.test(text.slice(behindString, at))
+}
+
+/** A value behind another one on the same line, with no comma between: in `["a "5" b"]` it may all be one string. A key may follow. */
+function mayGoOn(text: string, at: number, { isString: wasString, isSeparated, end }: Before): boolean {
+  const character = text[at] ?? ''
+  const isString = character === '"'
+  if (isSeparated || !(wasString || isString) || (STRUCTURE.has(character) && character !== '{' && character !== '[')) return false
+  if (LINE_END.test(text.slice(end, at))) return false
+  return !isString || matchAt(KEY, text, at) === undefined
+}
+
+const SEPARATING: ReadonlySet<string> = new Set(',;}]')
+const LINE_END = /[\r\n]/
+const KEY = /"(?:[^"\\]|\\.)+"\s*:/sy
 
 const STRUCTURE: ReadonlySet<string> = new Set('{}[],:;')
 const WORD = /[^\s",:;{}[\]/<]+/y
@@ -45,6 +82,11 @@ class ValueTexts {
 
   get isInside(): boolean {
     return this.#depth > 0
+  }
+
+  /** True between values, and behind the last one. */
+  get hasEnded(): boolean {
+    return this.#depth === 0 && this.#done.length > 0
   }
 
   scalar(text: string): void {

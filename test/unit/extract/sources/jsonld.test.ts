@@ -48,6 +48,8 @@ describe('JSON-LD blocks', () => {
     ['a comma at the end', '{"@type":"A","x":[1,2,],},'],
     ['two commas', '{"@type":"A",,"x":[1,,2]}'],
     ['no comma between two properties', '{"@type":"A"\n"x":[1 2]}'],
+    ['no comma between two properties on a line', '{"@type":"A" "x":[1,2]}'],
+    ['a comment with quotes on a line of its own', '{"@type":"A",\n// "x":[3],\n"x":[1,2] // "two"\n}'],
     ['a brace too many', '{"@type":"A","x":[1,2]}}'],
     ['comments', '/* shop */ {"@type":"A", // http://x.test/\n"x":[1,/* , */2]} // end'],
     ['comments of HTML', '<!-- by a plugin -->\n{"@type":"A",<!-- { -->"x":[1,2]}'],
@@ -84,6 +86,15 @@ describe('JSON-LD blocks', () => {
     'not found',
     '<p>{"@type":"A"}</p>',
     '// nothing',
+    '{"@type":"A","d":"see "//x",\n"e":1}',
+    '{"@type":"A","d":"see ", // x",\n"e":1}',
+    '{"@type":"A","d":"see "/* x","e":"*/}',
+    '{"@type":"A","d":"see "//x"\n}',
+    '{"@type":"A","d":["see "-->" x"]}',
+    '{"@type":"A","d":["a "5" b"]}',
+    '{"@type":"A","d":["a "[]" b"]}',
+    '{"@type":"A","d":["a" "b"]}',
+    '{"@type":"A","d":"say "":"b"}',
   ])('C116: are broken where a repair would be a guess: %s', (text) => {
     const { nodes, notes } = parseJsonLd([text, '{"@type":"B"}'])
     expect(nodes).toEqual([{ '@type': 'B' }])
