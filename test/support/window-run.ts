@@ -1,7 +1,7 @@
 import { CrawlShares } from '../../src/fetch/crawl-shares.ts'
 import type { QueuedTask } from '../../src/fetch/queued-task.ts'
 import { Scheduler } from '../../src/fetch/scheduler.ts'
-import { spreadSlots } from '../../src/fetch/spill.ts'
+import { type SpillLimits, type SpillReason, spreadSlots } from '../../src/fetch/spill.ts'
 import { Spiller } from '../../src/fetch/spiller.ts'
 import type { PartitionId, PolitenessKey } from '../../src/kernel/brand.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
@@ -14,6 +14,9 @@ export interface WindowRunOptions {
   readonly maxInFlight: number
   readonly requestMs: number
   readonly untilMs: number
+  /** Of each site, which then sleeps between its starts; not given: sites start whatever there are places for. */
+  readonly ratePerSecond?: number
+  readonly limits?: SpillLimits
 }
 
 export interface WindowRun {
@@ -22,6 +25,8 @@ export interface WindowRun {
   readonly copies: readonly number[]
   /** Most tasks that were taken and not finished at one time. */
   readonly mostIncomplete: number
+  /** Tasks that left, by what they left for and when. */
+  readonly spills: readonly { readonly reason: SpillReason; readonly site: string; readonly at: number }[]
 }
 
 interface Item {
@@ -38,7 +43,7 @@ const STEP_MS = 20
 const LOOK_MS = 1_000
 
 /** One partition in made-up time: its log, a window, the scheduler, and delay topics that bring back what was spilled. */
-export function runWindow({ log, maxInFlight, requestMs, untilMs }: WindowRunOptions): WindowRun {
+export function runWindow({ log, maxInFlight, requestMs, untilMs, ratePerSecond, limits }: WindowRunOptions): WindowRun {
   const scheduler = new Scheduler<QueuedTask>({ maxInFlight, maxBytes: 1 })
   const shares = new CrawlShares()
   const unread: Item[] = log.map((item, index) => ({ ...item, index }))
@@ -48,6 +53,7 @@ export function runWindow({ log, maxInFlight, requestMs, untilMs }: WindowRunOpt
   const delayed = new TimeHeap<Item>()
   const clocks = new Map<string, number>()
   const starts: (Item & { at: number })[] = []
+  const spills: WindowRun['spills'][number][] = []
   const running: { readonly queued: QueuedTask; readonly endsAt: number }[] = []
   const itemOf = new Map<QueuedTask, Item>()
   const here = new Map<string, number>()
@@ -59,15 +65,17 @@ export function runWindow({ log, maxInFlight, requestMs, untilMs }: WindowRunOpt
     scheduler,
     shares,
     startsPerSecond: () => (rate === 0 ? undefined : rate),
-    paceOf: (url) => ({ ...fastPace(url), ratePerSecond: 50 }),
+    paceOf: (url) => ({ ...fastPace(url), ratePerSecond: ratePerSecond ?? 50 }),
     clock,
+    ...(limits === undefined ? {} : { limits }),
     endings: {
-      spilled: async (tasks, { clock: name, localWaitMs, intervalMs }) => {
+      spilled: async (tasks, { reason, clock: name, localWaitMs, intervalMs }) => {
         const last = Math.max(now + localWaitMs, clocks.get(name) ?? 0) + intervalMs * tasks.length
         clocks.set(name, last)
         const slots = spreadSlots(last - now, tasks.length, intervalMs)
         for (const [index, queued] of tasks.entries()) {
           const item = itemOf.get(queued) as Item
+          spills.push({ reason, site: item.site, at: now })
           copies[item.index] = (copies[item.index] ?? 0) + 1
           delayed.push(now + (slots[index] ?? 0), item)
           leave(queued)
@@ -120,12 +128,13 @@ export function runWindow({ log, maxInFlight, requestMs, untilMs }: WindowRunOpt
     take()
     if (now > 0 && now % LOOK_MS === 0) look()
     for (let next = scheduler.next(now); next.kind === 'start'; next = scheduler.next(now)) {
+      if (ratePerSecond !== undefined) scheduler.sleep(next.task.key, now + 1_000 / ratePerSecond, now)
       scheduler.admitted(next.task, now)
       starts.push({ ...(itemOf.get(next.task) as Item), at: now })
       running.push({ queued: next.task, endsAt: now + requestMs })
     }
   }
-  return { starts, copies, mostIncomplete }
+  return { starts, copies, mostIncomplete, spills }
 }
 
 function taskOf({ crawl, site, index }: Item, position: number): QueuedTask {

@@ -22,7 +22,7 @@ async function committedOffset(): Promise<bigint | undefined> {
 }
 
 describe('a member of the fetch group', () => {
-  it('C151: keeps its partitions through a request that is longer than its session, and through a whole rebalance', {
+  it('C151: keeps its partitions through a request that is longer than its session', {
     timeout: 60_000,
   }, async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
@@ -40,6 +40,31 @@ describe('a member of the fetch group', () => {
     await eventually(async () => (await committedOffset()) === 2n)
     expect(fixture.seen.count('GroupJoined')).toBe(1)
     expect(fixture.seen.count('ConsumerRestarted')).toBe(0)
+  })
+
+  it('C151: asks once for what is on the wire through a whole rebalance', { timeout: 60_000 }, async () => {
+    fixture = await FetchFixture.open({ partitions: 2 })
+    let answerNow = (): void => undefined
+    const gate = new Promise<void>((resolve) => {
+      answerNow = resolve
+    })
+    const exchange = fakeExchange(async () => {
+      await gate
+      return { body: 'x' }
+    })
+    await fixture.fetchWorker(exchange)
+    await fixture.produce(Array.from({ length: 8 }, (_, index) => ({ url: `http://h${index}.example/slow` })))
+    await eventually(() => exchange.requests.length === 8, { what: 'requests on the wire', timeoutMs: 20_000 })
+    const joinsBefore = fixture.seen.count('GroupJoined')
+    const second = await fixture.fetchWorker(exchange)
+    // Both are members of a new generation while the answers are still awaited.
+    await eventually(() => fixture.seen.count('GroupJoined') >= joinsBefore + 2, { what: 'a rebalance', timeoutMs: 20_000 })
+    const isRead = (): boolean => second.load.waiting + second.load.inFlight > 0 || exchange.requests.length > 8
+    await eventually(isRead, { what: 'the other one to have tasks that are on the wire here', timeoutMs: 20_000 })
+    answerNow()
+    const outcomes = await eventually(() => fixture.finalOutcomes(8), { timeoutMs: 20_000, everyMs: 200 })
+    expect(outcomes.map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual(Array(8).fill('FETCHED 1'))
+    expect(exchange.requests).toHaveLength(8)
   })
 
   it('C161: drains while another one joins: what was finished is committed, what was not is fetched by the other, under the same id', {

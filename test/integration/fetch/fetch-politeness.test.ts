@@ -166,6 +166,44 @@ describe('the pace of a site, as the site sees it', () => {
     expect(gaps.filter((gap) => gap < 198)).toEqual([])
   }, 60_000)
 
+  it('and the order of its tasks hold though their place is free before the store has answered the release', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const answerLateMs = 200
+    const state = new Proxy(fixture.state, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name)
+        if (typeof value !== 'function') return value
+        return async (...args: unknown[]) => {
+          const result = await Reflect.apply(value, target, args)
+          if (name === 'release') await pause(answerLateMs)
+          return result
+        }
+      },
+    })
+    const [hosts, each, crawlDelayMs] = [['a.example', 'b.example', 'c.example'], 6, 40]
+    const log: { readonly host: string; readonly path: string; readonly at: number; endedAt: number }[] = []
+    const exchange = fakeExchange(async ({ url }) => {
+      const request = { host: url.hostname, path: url.pathname, at: performance.now(), endedAt: Number.NaN }
+      log.push(request)
+      await pause(10)
+      request.endedAt = performance.now()
+      return { body: 'x' }
+    })
+    await fixture.fetchWorker(exchange, { state, concurrency: 1, paceOf: paced({ crawlDelayMs }) })
+    await fixture.produce(Array.from({ length: each }, (_, index) => hosts.map((host) => ({ url: `http://${host}/${index}` }))).flat())
+    await eventually(() => fixture.finalOutcomes(hosts.length * each), { timeoutMs: 30_000, everyMs: 200 })
+    for (const host of hosts) {
+      const own = log.filter((request) => request.host === host)
+      expect(own.map(({ path }) => path)).toEqual(Array.from({ length: each }, (_, index) => `/${index}`))
+      for (const [index, request] of own.slice(1).entries()) {
+        expect(request.at - (own[index]?.endedAt ?? Number.NaN)).toBeGreaterThanOrEqual(crawlDelayMs - 1)
+      }
+    }
+    // With the one place held until the store answers, all would take as long as the answers together.
+    const tookMs = (log.at(-1)?.at ?? Number.NaN) - (log[0]?.at ?? Number.NaN)
+    expect(tookMs).toBeLessThan((log.length - 1) * answerLateMs)
+  })
+
   it('ends a task whose host has no address by which it could be paced, and tries one again whose resolver is silent', async () => {
     fixture = await FetchFixture.open()
     const { exchange, log } = timed(() => ({}))
