@@ -34,18 +34,18 @@ export function repairedJson(text: string): readonly string[] | undefined {
       values.scalar(NO_VALUES.has(word) ? 'null' : word)
       at += word.length
     }
-    if (SEPARATING.has(character)) before = before === undefined ? undefined : { ...before, isSeparated: true }
-    else before = STRUCTURE.has(character) ? undefined : { end: at, isString, isSeparated: false }
+    if (!STRUCTURE.has(character)) before = { end: at, isString, isSeparated: false }
+    else before = before === undefined || character === ':' ? undefined : { ...before, isSeparated: true }
   }
   return values.end()
 }
 
-/** The scalar before, where nothing has begun since. */
+/** The scalar before that is no key. */
 interface Before {
   /** Just behind it. */
   readonly end: number
   readonly isString: boolean
-  /** By a comma, or since what it stood in has ended. */
+  /** By a comma, a bracket or a brace. */
   readonly isSeparated: boolean
 }
 
@@ -64,7 +64,6 @@ function mayGoOn(text: string, at: number, { isString: wasString, isSeparated, e
   return !isString || matchAt(KEY, text, at) === undefined
 }
 
-const SEPARATING: ReadonlySet<string> = new Set(',;}]')
 const LINE_END = /[\r\n]/
 const KEY = /"(?:[^"\\]|\\.)+"\s*:/sy
 
