@@ -52,6 +52,8 @@ export interface PreviewReport extends Comparison {
 /** Pages whose new records are held in memory until the old ones are found. */
 const WINDOW_PAGES = 5_000
 const PROGRESS_EVERY = 20
+/** How long `--expect` finds a preview. */
+const KEPT_MS = 14 * 86_400_000
 
 /**
  * What a replay would change, without writing a message: the new extractor over stored pages of the range, against what these pages
@@ -202,7 +204,7 @@ async function remember(
     gate: report.gate,
   }
   const state = await runtime.state()
-  await state.writeValue(`preview:${report.hash}`, JSON.stringify(remembered))
+  await state.writeTimed(`preview:${report.hash}`, JSON.stringify(remembered), KEPT_MS)
 }
 
 /**
@@ -216,10 +218,10 @@ export async function expectedPlan(
   filter: ReplayFilter,
 ): Promise<{ readonly plan: ReplayPlan; readonly filter: ReplayFilter; readonly gate: GateVerdict }> {
   const state = await runtime.state()
-  const text = await state.readValue(`preview:${hash}`)
+  const text = await state.readTimed(`preview:${hash}`)
   const refuse = (why: string): MillraceError =>
     new MillraceError('REPLAY_REFUSED', `--expect ${hash}: ${why}; look again with \`millrace replay preview\``)
-  if (text === undefined) throw refuse('no preview has this hash')
+  if (text === undefined) throw refuse(`no preview of the last ${KEPT_MS / 86_400_000} days has this hash`)
   const preview = JSON.parse(text) as RememberedPreview
   const { name, version, definitionSha256 } = extractor
   if (preview.extractor !== name || preview.version !== version || preview.definitionSha256 !== definitionSha256)

@@ -35,8 +35,6 @@ export interface StateStore {
   /** Adds tasks to the final set of a crawl (and to accepted, where it was missed). */
   finalise(crawlId: string, taskIds: readonly string[]): Promise<void>
   crawlCounts(crawlId: string): Promise<CrawlCounts>
-  /** Accepted tasks that are not final, at most `limit`, in no particular order. */
-  openTasks(crawlId: string, limit: number): Promise<readonly string[]>
   /** Crawls with accepted tasks that are not final. Cost: O(such crawls), however many have ended. */
   openCrawls(): Promise<readonly OpenCrawl[]>
   /**
@@ -112,6 +110,9 @@ export interface StateStore {
   writeValue(name: string, value: string): Promise<void>
   /** Writes only where no value is; true when this call wrote it. */
   writeValueOnce(name: string, value: string): Promise<boolean>
+  /** The same for a time; its names are apart from those of values that stay. */
+  readTimed(name: string): Promise<string | undefined>
+  writeTimed(name: string, value: string, ttlMs: number): Promise<void>
 
   /** Announces a worker for `ttlMs`. */
   heartbeat(worker: WorkerHeartbeat, ttlMs: number): Promise<void>

@@ -182,13 +182,13 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         await store.finalise('c', ['1'])
         await store.accept('c', ['1'])
         expect(await store.crawlCounts('c')).toEqual({ accepted: 3, final: 1 })
-        expect([...(await store.openTasks('c', 10))].sort()).toEqual(['2', '3'])
+        expect(await store.openCrawls()).toEqual([{ crawlId: 'c', open: 2 }])
       })
 
       it('counts a task as accepted that was final first', async () => {
         await store.finalise('c', ['1'])
         expect(await store.crawlCounts('c')).toEqual({ accepted: 1, final: 1 })
-        expect(await store.openTasks('c', 10)).toEqual([])
+        expect(await store.openCrawls()).toEqual([])
       })
 
       it('has no tasks in a crawl that nobody named', async () => {
@@ -208,15 +208,6 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         ])
       })
 
-      it('gives no more open tasks than were asked for', async () => {
-        await store.accept(
-          'c',
-          Array.from({ length: 1_200 }, (_, index) => `task-${index}`),
-        )
-        expect(await store.crawlCounts('c')).toEqual({ accepted: 1_200, final: 0 })
-        expect(new Set(await store.openTasks('c', 7)).size).toBe(7)
-      })
-
       it('forgets a crawl that ended with its claims and budgets, and nothing of one that is open', async () => {
         const claimed = (crawlId: string) =>
           Array.from({ length: 700 }, (_, index) => ({ crawlId, canonicalUrl: `https://a.example/${index}`, round: 0, claimant: 'x' }))
@@ -230,7 +221,6 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         expect(await store.forgetEnded(0, 10)).toEqual(['gone'])
         expect(await store.forgetEnded(0, 10)).toEqual([])
         expect(await store.crawlCounts('gone')).toEqual({ accepted: 0, final: 0 })
-        expect(await store.openTasks('gone', 9)).toEqual([])
         const reserved = ['gone/a', 'gone/b', 'kept/a', 'kept/b'].map((id) => store.reserved(id))
         expect(await Promise.all(reserved)).toEqual([0, 0, 1, 1])
         expect(new Set(await store.claim(claimed('gone')))).toEqual(new Set(['new']))
@@ -878,6 +868,18 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         expect(await store.readRobots('https://b.example')).toMatchObject({ verdict: 'unreachable', status: null })
       })
 
+      it('keeps a timed value for its time, apart from values of the same name', async () => {
+        await store.writeTimed('preview:a', 'first', 60_000)
+        expect(await (await harness.open()).readTimed('preview:a')).toBe('first')
+        expect(await store.readValue('preview:a')).toBeUndefined()
+        expect(await store.readTimed('preview:b')).toBeUndefined()
+        await store.writeValue('preview:a', 'stays')
+        await store.writeTimed('preview:a', 'second', 80)
+        expect(await store.readTimed('preview:a')).toBe('second')
+        await harness.elapse(100)
+        expect([await store.readTimed('preview:a'), await store.readValue('preview:a')]).toEqual([undefined, 'stays'])
+      })
+
       it('keeps the validators of a page for their time, replaces and forgets them', async () => {
         const url = `https://a.example/${'p'.repeat(4_000)}`
         const first = { requestHash: 'r', etag: 'W/"\u00e9"', lastModified: null, bodySha256: 'f'.repeat(64), fetchedAt: 1, checkedAt: 2 }
@@ -944,11 +946,12 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         await store.markFinished([{ taskId: odd, attempt: 1, final: false }], 60_000)
         expect(await store.isFinished([{ taskId: odd, attempt: 1 }])).toEqual([true])
         await store.accept(odd, [odd])
-        expect(await store.openTasks(odd, 1)).toEqual([odd])
         expect(await store.openCrawls()).toEqual([{ crawlId: odd, open: 1 }])
         expect(await store.reserve(odd, [{ id: odd, limit: 1 }])).toBeUndefined()
         await store.writeValue(odd, odd)
         expect(await store.readValue(odd)).toBe(odd)
+        await store.writeTimed(odd, odd, 60_000)
+        expect(await store.readTimed(odd)).toBe(odd)
         leaseOf(await store.acquire(ask([pace(odd as PolitenessKey)])))
       })
 

@@ -150,6 +150,6 @@ describe('replay preview', () => {
     const pages = await deployment.run(['replay', 'run', '--shadow', '--extractor', 'book2.yaml', '--crawl', 'c', '--expect', hash])
     expect(pages.stderr).toContain('it was of other pages')
     const nobody = await deployment.run(['replay', 'run', '--shadow', '--extractor', 'book2.yaml', '--expect', '0000'])
-    expect(nobody.stderr).toContain('no preview has this hash')
+    expect(nobody.stderr).toContain('no preview of the last 14 days has this hash')
   })
 })

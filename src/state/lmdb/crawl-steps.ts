@@ -62,10 +62,6 @@ export class CrawlSteps {
     return record === undefined ? { accepted: 0, final: 0 } : { accepted: record.open + record.final, final: record.final }
   }
 
-  openTasks(crawlId: string, limit: number): string[] {
-    return this.#file.entries<string>(this.#keys.of('openTask', groupDigest(crawlId)), limit).map((entry) => entry.value)
-  }
-
   openCrawls(): OpenCrawl[] {
     const indexed = this.#file.entries<string>(this.#keys.kind('openCrawl'), Number.MAX_SAFE_INTEGER)
     return indexed.map(({ value: crawlId }) => ({ crawlId, open: this.#record(groupDigest(crawlId))?.open ?? 0 }))

@@ -23,6 +23,7 @@ export const KIND = {
   robots: 'R',
   validators: 'H',
   value: 'V',
+  timedValue: 'v',
   worker: 'W',
 } as const
 export type Kind = keyof typeof KIND

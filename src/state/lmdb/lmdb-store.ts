@@ -120,10 +120,6 @@ export class LmdbStore implements StateStore {
     return this.#file.read(() => this.#crawls.counts(crawlId))
   }
 
-  async openTasks(crawlId: string, limit: number): Promise<readonly string[]> {
-    return this.#file.read(() => this.#crawls.openTasks(crawlId, limit))
-  }
-
   async openCrawls(): Promise<readonly OpenCrawl[]> {
     return this.#file.read(() => this.#crawls.openCrawls())
   }
@@ -217,6 +213,14 @@ export class LmdbStore implements StateStore {
 
   writeValue(name: string, value: string): Promise<void> {
     return this.#file.step(() => this.#shared.writeValue(name, value))
+  }
+
+  async readTimed(name: string): Promise<string | undefined> {
+    return this.#file.read((now) => this.#shared.readTimed(name, now))
+  }
+
+  writeTimed(name: string, value: string, ttlMs: number): Promise<void> {
+    return this.#file.step((now) => this.#shared.writeTimed(name, value, ttlMs, now))
   }
 
   writeValueOnce(name: string, value: string): Promise<boolean> {

@@ -57,6 +57,16 @@ export class SharedSteps {
     return true
   }
 
+  readTimed(name: string, now: number): string | undefined {
+    const found = this.#file.get<readonly [Timed, string]>(this.#keys.named('timedValue', name))
+    return found !== undefined && this.#file.time.until(found[0]) > now ? found[1] : undefined
+  }
+
+  writeTimed(name: string, value: string, ttlMs: number, now: number): void {
+    this.#file.put(this.#keys.named('timedValue', name), [this.#file.time.timed(now, ttlMs), value])
+    this.#sweep.afterAdding('timedValue', 1, now)
+  }
+
   heartbeat(worker: WorkerHeartbeat, ttlMs: number, now: number): void {
     this.#file.put(this.#keys.named('worker', worker.workerId), [this.#file.time.timed(now, ttlMs), { ...worker }])
     this.#sweep.afterAdding('worker', 1, now)

@@ -5,7 +5,10 @@ import type { LmdbFile } from './lmdb-file.ts'
 import { decodePace, type StoredPace } from './pace-codec.ts'
 
 /** Kinds of entries whose time ends. */
-export type TimedKind = Extract<Kind, 'timedClaim' | 'finished' | 'underWay' | 'robots' | 'validators' | 'worker' | 'spill' | 'pace'>
+export type TimedKind = Extract<
+  Kind,
+  'timedClaim' | 'finished' | 'underWay' | 'robots' | 'validators' | 'timedValue' | 'worker' | 'spill' | 'pace'
+>
 
 /**
  * Takes away what has expired, a few entries per new one. Keys are hashes, so the cursor meets old and new entries alike: with four
@@ -32,10 +35,13 @@ export class Sweep {
   /** Called within a step that has added `added` entries of the kind. */
   afterAdding(kind: TimedKind, added: number, now: number): void {
     if (added === 0) return
+    // Of these there are few, each by a process that ends soon: none would ever see enough new ones.
+    const isRare = kind === 'timedValue'
     const owed = (this.#owed.get(kind) ?? 0) + added
-    this.#owed.set(kind, owed < LEAST_NEW ? owed : 0)
-    if (owed < LEAST_NEW) return
-    const limit = Math.min(MOST_PER_STEP, owed * LOOKED_AT_PER_NEW)
+    const isDue = isRare || owed >= LEAST_NEW
+    this.#owed.set(kind, isDue ? 0 : owed)
+    if (!isDue) return
+    const limit = isRare ? MOST_PER_STEP : Math.min(MOST_PER_STEP, owed * LOOKED_AT_PER_NEW)
     const entries = this.#file.entries(this.#keys.kind(kind), limit, this.#cursors.get(kind))
     for (const { key, value } of entries) if (this.#isOver(kind, value, now)) this.#file.remove(key)
     const last = entries.at(-1)

@@ -143,10 +143,6 @@ export class RedisStore implements StateStore {
     return { accepted: open + final, final }
   }
 
-  openTasks(crawlId: string, limit: number): Promise<readonly string[]> {
-    return this.#link.call('openTasks', (redis) => redis.srandmember(this.#key('open', crawlId), limit))
-  }
-
   async openCrawls(): Promise<readonly OpenCrawl[]> {
     const answer = (await this.#link.script('openCrawls', [this.#key('open-crawls')], [this.#key('open', '')])) as (string | number)[]
     const found: OpenCrawl[] = []
@@ -290,6 +286,15 @@ export class RedisStore implements StateStore {
 
   async writeValueOnce(name: string, value: string): Promise<boolean> {
     return (await this.#link.call('writeValueOnce', (redis) => redis.set(this.#key('value', name), value, 'NX'))) === 'OK'
+  }
+
+  async readTimed(name: string): Promise<string | undefined> {
+    const found = await this.#link.call('readTimed', (redis) => redis.get(this.#key('timed', name)))
+    return found ?? undefined
+  }
+
+  async writeTimed(name: string, value: string, ttlMs: number): Promise<void> {
+    await this.#link.call('writeTimed', (redis) => redis.set(this.#key('timed', name), value, 'PX', Math.max(1, Math.ceil(ttlMs))))
   }
 
   async heartbeat(worker: WorkerHeartbeat, ttlMs: number): Promise<void> {

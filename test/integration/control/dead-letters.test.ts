@@ -95,7 +95,10 @@ describe('requeue of a URL', () => {
     expect(message?.headers[HEADER.requeued]?.toString()).toBe(`${letter?.partition}:${letter?.offset}`)
     // The ledger takes copies by this header: this is none.
     expect(message?.headers[HEADER.origTopic]).toBeUndefined()
-    expect(await (await runtime.state()).openTasks('c', 10)).toEqual([written.taskId])
+    const state = await runtime.state()
+    expect(await state.openCrawls()).toEqual([{ crawlId: 'c', open: 1 }])
+    await state.accept('c', [written.taskId])
+    expect(await state.crawlCounts('c')).toEqual({ accepted: 1, final: 0 })
     expect(await open()).toEqual([])
     expect(await requeue(true)).toMatchObject({ tasks: 0, examples: [] })
     expect((await committed(runtime, runtime.topics.urls.high)).length).toBe(1)

@@ -204,6 +204,19 @@ describe('what has expired', () => {
     expect(count('pace')).toBeLessThan(150)
     await file.close()
   })
+
+  it('takes away timed values that are over when another one is written, by whichever process', async () => {
+    for (let index = 0; index < 30; index += 1) {
+      const store = await bench.lmdb({ clock, bootId: 'b' })
+      await store.writeTimed(`preview:${index}`, 'x', index === 0 ? 100_000_000 : 1_000)
+      await store.close()
+      await clock.advance(700_000)
+    }
+    const file = LmdbFile.open(bench.folder, { clock, observer: silentObserver, bootId: 'b' })
+    const keys = new Keys(bench.clusterId, 'test.')
+    expect(file.read(() => file.entries(keys.kind('timedValue'), 100)).length).toBe(2)
+    await file.close()
+  })
 })
 
 describe('openStateStore', () => {
