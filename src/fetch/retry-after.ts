@@ -3,8 +3,9 @@ const MAX_RETRY_AFTER_MS = 365 * 86_400_000
 
 /**
  * ms that a site asks for, the longest where it says several. Shape: seconds, with a fraction where a site is careless, or an HTTP date,
- * also as the seconds or ms of the epoch that some write in its place; undefined for anything else, and for a time that has passed; at most a year. A date is counted from the `Date` of the same answer
- * where it has one, since a site whose clock is wrong is wrong in both; else from `now`, epoch ms. Source: RFC 9110 section 10.2.3.
+ * also as the seconds or ms of the epoch that some write in its place; undefined for anything else, and for a time that has passed; at most
+ * a year. A date is counted from the `Date` of the same answer where it has one, since a site whose clock is wrong is wrong in both; else
+ * from `now`, epoch ms. Source: RFC 9110 section 10.2.3.
  */
 export function retryAfterMs(values: readonly string[], now: number, date?: string): number | undefined {
   const from = httpDate(date?.trim() ?? '') ?? now
@@ -21,7 +22,7 @@ function parts(value: string): readonly string[] {
 function delayMs(text: string, from: number): number {
   if (!/^\d+(?:\.\d*)?$/.test(text)) return (httpDate(text) ?? from) - from
   const seconds = Number(text)
-  if (seconds < LEAST_EPOCH_SECONDS || seconds >= LEAST_EPOCH_MS * 1_000) return Math.ceil(seconds * 1_000)
+  if (seconds < LEAST_EPOCH_SECONDS) return Math.ceil(seconds * 1_000)
   return Math.ceil(seconds < LEAST_EPOCH_MS ? seconds * 1_000 : seconds) - from
 }
 

@@ -178,7 +178,7 @@ export class TaskEndings {
 
   async delayed(entry: WindowEntry, task: UrlTask, dueAt: number): Promise<void> {
     const { settler, publisher } = this.#options
-    const copy = { dueAt: beforeExpiry(task, dueAt), reason: 'not-before', original: entry.message }
+    const copy = { dueAt, reason: 'not-before', original: entry.message }
     await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
   }
 
@@ -194,8 +194,7 @@ export class TaskEndings {
     const slots = spreadSlots(lastMs, tasks.length, intervalMs)
     await Promise.all(
       tasks.map(async ({ entry, task }, index) => {
-        const dueAt = beforeExpiry(task, now + (slots[index] ?? lastMs))
-        const copy = { dueAt, reason: delayReason(reason), original: entry.message }
+        const copy = { dueAt: now + (slots[index] ?? lastMs), reason: delayReason(reason), original: entry.message }
         try {
           await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
           observer.emit('TaskSpilled', { reason })
@@ -226,11 +225,6 @@ export class TaskEndings {
       ...(about.attempt === undefined ? {} : { attempt: about.attempt }),
     })
   }
-}
-
-/** A task that expires sooner comes back when it does, and ends then. Units: epoch ms. */
-function beforeExpiry({ expiresAt }: UrlTask, dueAt: number): number {
-  return expiresAt === null ? dueAt : Math.min(dueAt, expiresAt)
 }
 
 /**

@@ -34,6 +34,7 @@ describe('millrace sites', () => {
     await eventually(() => performance.now() > quietFrom + 3_000, { what: 'three quiet seconds', timeoutMs: 10_000 })
     expect(since(quietFrom)).toBe(0)
     expect((await show()).pace.paused).toEqual({ value: true, from: 'override paced.example' })
+    expect((await deployment.run(['sites', 'show', HOST])).stdout).toMatch(/next start +after the pause/)
 
     const atResume = performance.now()
     expect((await deployment.run(['sites', 'resume', 'paced.example'])).stdout).toContain('goes on')

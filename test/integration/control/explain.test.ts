@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
+import type { Config } from '../../../src/config/options.ts'
 import { type ExplainReport, explain } from '../../../src/control/explain.ts'
 import { Runtime } from '../../../src/control/runtime.ts'
 import { overrideSite } from '../../../src/control/sites.ts'
@@ -82,6 +83,18 @@ async function startWorkers(): Promise<void> {
   runtime.onClose('socket', await listenForCommands(socket))
 }
 
+/** The same runtime, as configured otherwise. */
+function withConfig(own: Runtime, change: Partial<Config>): Runtime {
+  const config = { ...own.config, ...change }
+  return new Proxy(own, {
+    get: (target, name) => {
+      if (name === 'config') return config
+      const value: unknown = Reflect.get(target, name, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
 const ask = (path: string): Promise<ExplainReport> => explain(runtime, `${base}${path}`, { userAgent: 'FooBot/1.0' })
 
 /** The report, once its state is this. */
@@ -124,6 +137,10 @@ describe('explain, beside workers', () => {
     const refused = await until('/private/place.html', 'ended')
     expect(refused.robots).toMatchObject({ allowed: false, rule: 'Disallow: /private/' })
     expect(refused.site.pace.crawlDelayMs).toEqual({ value: 60, from: 'robots.txt' })
+    // The file is known still; who ignores it is not slowed down by it.
+    const ignoring = withConfig(runtime, { 'fetch.robots': 'ignore' })
+    const ignored = await explain(ignoring, `${base}/private/place.html`, { userAgent: 'FooBot/1.0' })
+    expect(ignored).toMatchObject({ robots: null, site: { pace: { crawlDelayMs: { value: 0, from: 'default' } } } })
     expect(refused.lines.join('\n')).toContain('robots.txt forbids it by `Disallow: /private/`')
     const failed = await until('/down/for/good.html', 'failed')
     expect(failed.outcomes.map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual(['RETRY 1', 'FAILED 2'])

@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
+import type { Config } from '../../../src/config/options.ts'
+import { doctor } from '../../../src/control/doctor.ts'
 import { checkFetchConfig } from '../../../src/control/fetch-config.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { silentObserver } from '../../../src/kernel/observe.ts'
 
-const check = (...sets: string[]): Promise<void> => checkFetchConfig(loadConfig({ sets, flags: {}, environment: {} }).config)
+const configOf = (...sets: string[]): Config => loadConfig({ sets, flags: {}, environment: {} }).config
+const check = (...sets: string[]): Promise<void> => checkFetchConfig(configOf(...sets))
 
 describe('what fetch reads out of its options', () => {
   it.each([
@@ -21,5 +26,22 @@ describe('what fetch reads out of its options', () => {
       'fetch.resolve=*.example=127.0.0.1',
       'fetch.proxies=http://me:pw@proxy.example',
     )
+  })
+
+  it('is what doctor looks at before it asks anybody', async () => {
+    const checks: string[] = []
+    const options = { clock: systemClock, observer: silentObserver, signal: new AbortController().signal }
+    for await (const { check: what, level, text, fix } of doctor({
+      ...options,
+      config: configOf('fetch.proxies=socks4://proxy.example:1'),
+    })) {
+      checks.push(what)
+      if (level !== 'fail') continue
+      expect([what, text]).toEqual(['configuration', expect.stringContaining('socks4')])
+      expect(fix).toMatch(/./)
+      break
+    }
+    expect(checks).not.toContain('Kafka')
+    expect(checks.at(-1)).toBe('configuration')
   })
 })
