@@ -25,12 +25,16 @@ export class ChainClaims {
     this.#options = options
   }
 
-  /** True where another task of the crawl has the target. A target of the chain itself is followed, and so is a hop that sets cookies: the answer may be another one then. */
+  /**
+   * True where another task of the crawl has the target. A target of the chain itself is followed, and so is a hop that sets cookies: the
+   * answer may be another one then.
+   */
   async isKnown(task: UrlTask, { target, method, hop }: HopAnswer): Promise<boolean> {
     const claim = this.#claimOf(task, { target, method })
     if (claim === undefined || hop.setCookies.length > 0) return false
     const own = [task.url, ...task.redirects.map(({ url }) => url)]
-    if (own.some((url) => canonicalUrl(new URL(url)) === claim.canonicalUrl)) return false
+    // A chain may come from another program, with anything in it.
+    if (own.some((url) => URL.canParse(url) && canonicalUrl(new URL(url)) === claim.canonicalUrl)) return false
     const [verdict] = await this.#options.gate.run(() => this.#options.state.lookUpClaims([claim]))
     return verdict === 'known'
   }

@@ -6,6 +6,7 @@ import { loadConfig } from '../../../src/config/load.ts'
 import { Runtime } from '../../../src/control/runtime.ts'
 import { createFrontier } from '../../../src/control/stages.ts'
 import { applyTopics } from '../../../src/control/topics.ts'
+import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import type { Service } from '../../../src/kernel/lifecycle.ts'
 import type { Page } from '../../../src/message/generated/types.ts'
@@ -46,23 +47,40 @@ async function put(page: Page): Promise<Buffer> {
   return value
 }
 
+/** All of a topic, once there is anything. */
+function arrived(topic: string): Promise<KafkaMessage[]> {
+  return eventually(
+    async () => {
+      const messages = await readAll(runtime.client, topic)
+      return messages.length > 0 && messages
+    },
+    { timeoutMs: 20_000, everyMs: 100, what: `a message in ${topic}` },
+  )
+}
+
+async function urlsOfTasks(): Promise<string[]> {
+  const { topics, codec } = runtime
+  return (await arrived(topics.urls.normal)).map(({ value }) => codec.decode('UrlTask', value).url)
+}
+
 describe('the frontier', () => {
   it('C132: follows a site that leads to endless paths within its bounds, and names it', async () => {
     const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
     await put(testPage('<a href="x/y/">1</a><a href="/end">2</a>', 'http://trap.example.test/x/y/x/y/x/y/', crawl))
     frontier = await createFrontier(runtime, (_page, links) => links)
     await frontier.start({ signal: new AbortController().signal })
-    const { client, topics, codec } = runtime
-    const tasks = await eventually(
-      async () => {
-        const messages = await readAll(client, topics.urls.normal)
-        return messages.length > 0 && messages
-      },
-      { timeoutMs: 20_000, everyMs: 100, what: 'a task of the page' },
-    )
-    expect(tasks.map(({ value }) => codec.decode('UrlTask', value).url)).toEqual(['http://trap.example.test/end'])
+    expect(await urlsOfTasks()).toEqual(['http://trap.example.test/end'])
     expect(seen.count('SiteTrapped', { host: 'trap.example.test', reason: 'path-repeats' })).toBe(1)
     expect(seen.count('LinksFound', { verdict: 'path-repeats', count: 1 })).toBe(1)
+  })
+
+  it('follows nothing of a page that could not be decoded', async () => {
+    const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
+    await put(testPage('<a href="/noise">1</a>', 'http://shop.example.test/undecoded', { ...crawl, truncated: 'undecoded' }))
+    await put(testPage('<a href="/good">2</a>', 'http://shop.example.test/page', { ...crawl, truncated: 'encoding' }))
+    frontier = await createFrontier(runtime, (_page, links) => links)
+    await frontier.start({ signal: new AbortController().signal })
+    expect(await urlsOfTasks()).toEqual(['http://shop.example.test/good'])
   })
 
   it('keeps a page whose links it can not follow as a dead letter, and goes on with the next', async () => {
@@ -75,22 +93,8 @@ describe('the frontier', () => {
     })
     await frontier.start({ signal: new AbortController().signal })
 
-    const { client, topics, codec } = runtime
-    const tasks = await eventually(
-      async () => {
-        const messages = await readAll(client, topics.urls.normal)
-        return messages.length > 0 && messages
-      },
-      { timeoutMs: 20_000, everyMs: 100, what: 'a task of the good page' },
-    )
-    expect(tasks.map(({ value }) => codec.decode('UrlTask', value).url)).toEqual(['http://shop.example.test/good'])
-    const letters = await eventually(
-      async () => {
-        const messages = await readAll(client, topics.deadLetters)
-        return messages.length > 0 && messages
-      },
-      { timeoutMs: 20_000, everyMs: 100, what: 'a dead letter of the bad page' },
-    )
+    expect(await urlsOfTasks()).toEqual(['http://shop.example.test/good'])
+    const letters = await arrived(runtime.topics.deadLetters)
     expect(letters).toHaveLength(1)
     expect(letters[0]?.value).toEqual(bad)
     const header = (name: string): string => String(letters[0]?.headers[name])
