@@ -1,4 +1,4 @@
-import type { Cluster, ClusterBroker, TopicsOf } from './cluster.ts'
+import { type Cluster, type ClusterBroker, clusterMetadata, type TopicsOf } from './cluster.ts'
 
 /** Requests of kafkajs's broker that administer. They throw the first error of an answer, with a `type`. */
 export interface AdminBroker extends ClusterBroker {
@@ -63,7 +63,7 @@ export const SOURCE_TOPIC = 1
 
 /** A broker that takes requests for the controller: in KRaft every one passes them on. */
 export async function adminBroker(cluster: Cluster): Promise<AdminBroker> {
-  const { controllerId } = await cluster.metadata()
+  const { controllerId } = await clusterMetadata(cluster)
   await cluster.refreshMetadataIfNecessary()
   return (await cluster.findBroker({ nodeId: controllerId })) as AdminBroker
 }

@@ -1,6 +1,7 @@
 import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { KafkaClient } from './client.ts'
+import { clusterMetadata } from './cluster.ts'
 import { ClusterSession } from './cluster-session.ts'
 import { fenceTransactions } from './fence-transactions.ts'
 import { GroupAdmin, type GroupDescription, type OffsetToCommit } from './group-admin.ts'
@@ -47,7 +48,7 @@ export class KafkaAdmin {
 
   /** Id of the cluster; empty where the broker gives none. */
   async clusterId(): Promise<string> {
-    const { clusterId } = await this.session.run('reading the id of the cluster', (cluster) => cluster.metadata())
+    const { clusterId } = await this.session.run('reading the id of the cluster', clusterMetadata)
     return clusterId ?? ''
   }
 

@@ -9,7 +9,8 @@ export interface Cluster {
   refreshMetadataIfNecessary(): Promise<void>
   /** Topics whose metadata this cluster keeps; refreshes when one is new. Rejects with UNKNOWN_TOPIC_OR_PARTITION. */
   addMultipleTargetTopics(topics: readonly string[]): Promise<void>
-  metadata(options?: { topics?: readonly string[] }): Promise<ClusterMetadata>
+  /** Null where no broker answers: `clusterMetadata` throws then. */
+  metadata(options?: { topics?: readonly string[] }): Promise<ClusterMetadata | null>
   /** Of the target topics; empty where the topic is unknown. */
   findTopicPartitionMetadata(topic: string): readonly PartitionMetadata[]
   /** Node id to partitions. Throws KafkaJSMetadataNotLoaded for a partition that the metadata does not know. */
@@ -25,6 +26,14 @@ export interface ClusterOptions {
   readonly isolationLevel?: 0 | 1
   /** Of one call inside kafkajs; its usual number where not given. */
   readonly retries?: number
+}
+
+/** What the brokers know of topics and of each other. Errors: those of kafkajs, and one of a connection where no broker answers. */
+export async function clusterMetadata(cluster: Pick<Cluster, 'metadata'>): Promise<ClusterMetadata> {
+  const metadata = await cluster.metadata()
+  // The client tries all brokers, drops what went wrong, and has nothing to give then.
+  if (metadata === null) throw Object.assign(new Error('no broker has answered'), { name: 'KafkaJSConnectionError' })
+  return metadata
 }
 
 export interface ClusterMetadata {

@@ -1,6 +1,6 @@
 import { systemClock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
-import type { Cluster } from './cluster.ts'
+import { type Cluster, clusterMetadata } from './cluster.ts'
 
 interface Reachability {
   readonly brokers: readonly string[]
@@ -56,7 +56,7 @@ export async function verifyReachable({ brokers, clusterAt, timeoutMs, signal }:
 
 /** The addresses that a cluster gives out can differ from the one that was asked, and they are the ones that everything uses. */
 async function reachAnyBroker(cluster: Cluster): Promise<void> {
-  const { brokers } = await cluster.metadata()
+  const { brokers } = await clusterMetadata(cluster)
   await cluster.refreshMetadata()
   const failures: string[] = []
   for (const { nodeId, host, port } of brokers) {

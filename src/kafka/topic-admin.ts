@@ -1,7 +1,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { type AdminBroker, adminBroker, CONFIG_BROKER, CONFIG_TOPIC, SOURCE_TOPIC } from './admin-broker.ts'
-import type { Cluster } from './cluster.ts'
+import { type Cluster, clusterMetadata } from './cluster.ts'
 import type { ClusterSession } from './cluster-session.ts'
 import { kafkajsFailure } from './failure.ts'
 import { EARLIEST, listOffsets } from './offsets.ts'
@@ -34,14 +34,14 @@ export class TopicAdmin {
 
   /** Names of all topics, sorted; the broker's own ones included. */
   async list(): Promise<string[]> {
-    const { topicMetadata } = await this.#session.run('listing topics', (cluster) => cluster.metadata())
+    const { topicMetadata } = await this.#session.run('listing topics', clusterMetadata)
     return topicMetadata.map(({ topic }) => topic).sort()
   }
 
   /** Topics with partitions and configs. Shape: in the order given; one that does not exist is left out. All where none is given. */
   async describe(topics?: readonly string[]): Promise<TopicDescription[]> {
     return this.#session.run('describing topics', async (cluster) => {
-      const { topicMetadata } = await cluster.metadata()
+      const { topicMetadata } = await clusterMetadata(cluster)
       const known = new Map(topicMetadata.map((metadata) => [metadata.topic, metadata.partitionMetadata]))
       const names = (topics ?? [...known.keys()].sort()).filter((topic) => known.has(topic))
       const configs = await describeConfigs(cluster, CONFIG_TOPIC, names)
@@ -144,7 +144,7 @@ export class TopicAdmin {
   async #settled(topics: readonly { topic: string; partitions: number }[]): Promise<void> {
     const deadline = this.#clock.mono() + SETTLE_TIMEOUT_MS
     for (;;) {
-      const { topicMetadata } = await this.#session.run('waiting for new partitions', (cluster) => cluster.metadata())
+      const { topicMetadata } = await this.#session.run('waiting for new partitions', clusterMetadata)
       const led = new Map(topicMetadata.map((entry) => [entry.topic, entry.partitionMetadata.filter(({ leader }) => leader >= 0).length]))
       const waiting = topics.filter(({ topic, partitions }) => (led.get(topic) ?? 0) < partitions)
       if (waiting.length === 0) return this.#answering(topics, deadline)
@@ -202,7 +202,7 @@ async function describeConfigs(cluster: Cluster, type: number, resources: readon
 }
 
 async function partitionCount(cluster: Cluster, topic: string): Promise<number | undefined> {
-  const { topicMetadata } = await cluster.metadata()
+  const { topicMetadata } = await clusterMetadata(cluster)
   return topicMetadata.find((entry) => entry.topic === topic)?.partitionMetadata.length
 }
 

@@ -56,12 +56,15 @@ describe('what strangers write', () => {
     await announce(subject.schema('0000000000000001'), 'no JSON')
     await announce(subject.schema('0000000000000002'), '{"schema":"no schema"}')
     await announce(subject.schema('0000000000000003'), '{}')
+    // Nor does one for a site, which workers read at each request.
+    await announce(subject.site('shop.example'), 'no JSON')
     const control = await runtime.control()
     await announce('layout-of-mine', '"x"')
     await control.readToEnd()
     expect(control.get('layout-of-mine')?.payload).toBe('"x"')
     expect(control.state).toBe('running')
-    expect(seen.count('CommandUndecodable')).toBe(3)
+    expect(control.get(subject.site('shop.example'))).toBeUndefined()
+    expect(seen.count('CommandUndecodable')).toBe(4)
   })
 
   it('is passed over among records, and a record whose schema was announced meanwhile is not', async () => {

@@ -1,6 +1,7 @@
 import net from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createKafkaClient } from '../../../src/kafka/client.ts'
+import { clusterMetadata } from '../../../src/kafka/cluster.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { brokers, uniqueName } from '../../support/services.ts'
@@ -62,7 +63,7 @@ describe('the Kafka client', () => {
     try {
       const coordinator = await cluster.findGroupCoordinator({ groupId: uniqueName('group') })
       expect(coordinator.isConnected()).toBe(true)
-      expect((await cluster.metadata()).brokers.length).toBeGreaterThan(0)
+      expect((await clusterMetadata(cluster)).brokers.length).toBeGreaterThan(0)
     } finally {
       await cluster.disconnect()
     }
