@@ -22,7 +22,7 @@ export interface ReplayRunFlags extends ReplayFlags {
   readonly id?: string
   /** Hash of a preview. */
   readonly expect?: string
-  /** In place on a live group: until it has caught up. */
+  /** In place: until it is done, whoever starts a group that is stopped. */
   readonly wait?: boolean
   /** Once it is done: keys that nothing gives any more are deleted. */
   readonly tombstones?: boolean
@@ -64,9 +64,8 @@ async function inPlace(context: CommandContext, runtime: Runtime, request: Repla
   const { groupId, start, plan } = await runInPlace(runtime, { ...request, force: flags.force, signal: context.draining })
   const { name, version } = extractor
   const what = `${counted(plan.pages, 'page')} for ${name} version ${version} (replay ${replayId})`
-  if (start === 'stopped') {
-    if (flags.tombstones === true)
-      context.note(`no tombstones yet: \`millrace replay tombstones ${replayId} --execute\` when the group has replayed`)
+  const waits = flags.wait === true
+  if (start === 'stopped' && !waits) {
     if (context.globals.json) await context.out(toJson({ replayId, groupId, start, ...plan }))
     else {
       await context.out(`group ${groupId} is rewound by ${what}`)
@@ -74,7 +73,9 @@ async function inPlace(context: CommandContext, runtime: Runtime, request: Repla
     }
     return
   }
-  const status = await follow(context, runtime, replayId, flags.wait === true ? 'done' : 'rewound')
+  if (start === 'stopped')
+    context.note(`no member of ${groupId} runs: it replays once \`millrace run\` or \`millrace extract\` is started with that version`)
+  const status = await follow(context, runtime, replayId, waits ? 'done' : 'rewound')
   const deleted =
     flags.tombstones === true && status.state === 'done'
       ? await writeTombstones(runtime, await planTombstones(runtime, replayId))

@@ -47,7 +47,7 @@ export interface ReplayInPlaceOptions extends ReplayRunOptions {
   readonly mode: 'in-place'
   /** Why the gate is passed over. */
   readonly force?: string
-  /** On a live group: until its owners have gone back, or until all is done. `rewound` where not given. */
+  /** Until the owners have gone back (a stopped group at once), or until all is done. `rewound` where not given. */
   readonly wait?: 'rewound' | 'done'
 }
 
@@ -117,7 +117,7 @@ export function createReplayLibrary(parts: ReplayLibraryParts): ReplayLibrary {
     const request = await requestOf(runtime, options)
     const { replayId } = request
     const { start, plan } = await runInPlace(runtime, { ...request, force: options.force, signal: draining })
-    if (start === 'stopped') return { replayId, start, plan, status: await replayStatus(runtime, replayId) }
+    if (start === 'stopped' && options.wait !== 'done') return { replayId, start, plan, status: await replayStatus(runtime, replayId) }
     const status = await followReplay(runtime, replayId, { until: options.wait ?? 'rewound', signal: draining })
     return { replayId, start, plan, status }
   }

@@ -1,7 +1,8 @@
+import { readSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import { loadCode } from './code/code-extractor.ts'
-import { type FromProcess, MEMORY_SIGNAL, type ToProcess } from './extraction-protocol.ts'
+import { type FromProcess, MEMORY_SIGNAL, PAGE_BODY_FD, type ToProcess } from './extraction-protocol.ts'
 import { type NativeParse, nativeParser } from './native/native-parser.ts'
 import { createPageRunner, type PageJob, type PageRunner, type RunResult } from './page-runner.ts'
 
@@ -63,6 +64,17 @@ function runAll(job: PageJob): RunResult | undefined {
   return last
 }
 
+/** Waits for all of it: it was written behind the message that told its length, and there is nothing else to do. */
+function readBody(length: number): Buffer {
+  const body = Buffer.allocUnsafe(length)
+  for (let at = 0; at < length; ) {
+    const read = readSync(PAGE_BODY_FD, body, at, length - at, null)
+    if (read === 0) process.exit()
+    at += read
+  }
+  return body
+}
+
 function parseNatively(): NativeParse | undefined {
   const parser = nativeParser()
   return parser.ok ? parser.parse : undefined
@@ -82,7 +94,7 @@ function obey(message: ToProcess): void {
       return
     case 'run':
       answer({ kind: 'begun' })
-      answer({ kind: 'done', last: runAll(message.job) })
+      answer({ kind: 'done', last: runAll({ ...message.job, page: { ...message.job.page, body: readBody(message.bodyBytes) } }) })
       return
   }
 }

@@ -1,10 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { createRequire } from 'node:module'
+import type { Writable } from 'node:stream'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { problemAt } from './code/bundle-map.ts'
-import { type FromProcess, MEMORY_SIGNAL, type ToProcess } from './extraction-protocol.ts'
+import { type FromProcess, MEMORY_SIGNAL, PAGE_BODY_FD, type ToProcess } from './extraction-protocol.ts'
 import type { CodeDescription, CodeSource, ExtractorSource } from './extractor-source.ts'
 import { invalidExtractor } from './language/extractor-problem.ts'
 import type { PageJob, RunResult } from './page-runner.ts'
@@ -41,8 +42,14 @@ const START_TIMEOUT_MS = 60_000
  */
 const LOAD_TIMEOUT_MS = 15_000
 const MIB = 1_048_576
-/** Room for the heap's young generation and for the parts of Node that are no heap. */
-const ROOM_BYTES = 128 * MIB
+const NO_BYTES = Buffer.alloc(0)
+/**
+ * Half of the heap's young generation. A page's tree takes some 20 MiB: with V8's own 16 most trees are copied while their page is still
+ * in work, with this most are dead by then (a seventh of the CPU of a page, test/bench/README.md).
+ */
+const SEMI_SPACE_MIB = 32
+/** Room for the young generation, twice and for large objects once more, and for the parts of Node that are no heap. */
+const ROOM_BYTES = (80 + 3 * SEMI_SPACE_MIB) * MIB
 
 /**
  * One extraction process: pages in, records out, one page at a time.
@@ -53,6 +60,7 @@ const ROOM_BYTES = 128 * MIB
  */
 export class ExtractionProcess {
   readonly #child: ChildProcess
+  readonly #bodies: Writable
   readonly #options: ProcessOptions
   readonly #ended: Promise<ProcessEnd>
   #end: ProcessEnd | undefined
@@ -73,6 +81,9 @@ export class ExtractionProcess {
       this.#child.once('exit', (code, signal) => end(endOf(code, signal, this.#lastOutput)))
       this.#child.once('error', (error) => end({ reason: 'outside', detail: error.message }))
     })
+    this.#bodies = this.#child.stdio[PAGE_BODY_FD] as Writable
+    // A pipe that nobody reads any more: as with the channel, the end of the process says so.
+    this.#bodies.on('error', () => undefined)
     this.#child.on('message', (message) => this.#onMessage(message as FromProcess))
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {
@@ -147,7 +158,7 @@ export class ExtractionProcess {
         return
       }
       arm()
-      this.#send({ kind: 'run', job })
+      this.#sendPage(job)
     })
   }
 
@@ -191,6 +202,12 @@ export class ExtractionProcess {
     }
   }
 
+  #sendPage({ page, ...rest }: PageJob): void {
+    const { body } = page
+    this.#send({ kind: 'run', job: { ...rest, page: { ...page, body: NO_BYTES } }, bodyBytes: body.length })
+    this.#bodies.write(body)
+  }
+
   #send(message: ToProcess): void {
     // A channel that is closed already: the end of the process says so to whoever waits.
     this.#child.send(message, () => undefined)
@@ -224,8 +241,12 @@ function forkChild(options: ProcessOptions): ChildProcess {
   const tsx = fromSource ? ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href] : []
   return fork(entry, [String(process.pid)], {
     serialization: 'advanced',
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    execArgv: [...tsx, `--max-old-space-size=${Math.max(32, Math.ceil(options.pageMemoryBytes / MIB))}`],
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc', 'pipe'],
+    execArgv: [
+      ...tsx,
+      `--max-old-space-size=${Math.max(32, Math.ceil(options.pageMemoryBytes / MIB))}`,
+      `--max-semi-space-size=${SEMI_SPACE_MIB}`,
+    ],
     // No environment, one time zone, one language: the same page gives the same record on every machine.
     env: { TZ: 'UTC', LANG: 'C.UTF-8', LC_ALL: 'C.UTF-8' },
   })

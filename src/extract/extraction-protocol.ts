@@ -13,7 +13,12 @@ export type ToProcess =
       /** It may use the native parser, if it has one. */
       readonly native: boolean
     }
-  | { readonly kind: 'run'; readonly job: PageJob }
+  | {
+      readonly kind: 'run'
+      /** Its page has an empty body: that comes over PAGE_BODY_FD, which nothing serializes and copies. */
+      readonly job: PageJob
+      readonly bodyBytes: number
+    }
 
 /** What it answers. After `run`: `begun`, one `result` per extractor as each is done, then `done` with the last of them. */
 export type FromProcess =
@@ -30,3 +35,6 @@ export type FromProcess =
 
 /** Ends the process when it uses more memory than it may; nobody else sends it. */
 export const MEMORY_SIGNAL = 'SIGUSR2'
+
+/** File descriptor of an extraction process from which it reads the bodies of its pages, one after the other and with nothing between. */
+export const PAGE_BODY_FD = 4

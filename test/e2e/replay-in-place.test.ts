@@ -257,7 +257,7 @@ describe('a replay in place on a live group', () => {
 })
 
 describe('a replay in place on a stopped group', () => {
-  it('sets the offsets at once, and the group replays when it starts', { timeout: 120_000 }, async () => {
+  it('sets the offsets at once, and the group replays when it starts; --wait waits for both', { timeout: 120_000 }, async () => {
     const worker = await liveGroup()
     worker.child.kill('SIGTERM')
     await worker.done
@@ -265,12 +265,13 @@ describe('a replay in place on a stopped group', () => {
     expect(begun).toMatchObject({ start: 'stopped', pages: '12' })
     const refused = await deployment.run(['extract', '--extractor', 'book.yaml'])
     expect([refused.code, refused.stderr.includes('wants book version 2')]).toEqual([2, true])
+    const line = 'replay run --in-place --extractor book2.yaml --id s --shift-by -3 --wait'
+    const waiting = deployment.start(line.split(' '))
+    await eventually(() => waiting.stderr().includes('no member of'), { what: 'word of the stopped group', timeoutMs: 30_000 })
+    expect(waiting.child.exitCode).toBeNull()
     await extract('book2.yaml')
-    await eventually(async () => (await replay('status', 's')).state === 'done', {
-      what: 'the end of the replay',
-      timeoutMs: 60_000,
-      everyMs: 500,
-    })
+    expect((await waiting.done).code).toBe(0)
+    expect((await replay('status', 's')).state).toBe('done')
     expect((await written()).get('s')?.length).toBe(12)
   })
 })

@@ -93,6 +93,16 @@ describe('extraction in processes', () => {
     expect(await outcomes(host, '<p>', ['title'])).toEqual(['title: EXTRACT_FIELD_MISSING'])
   })
 
+  it('gives the whole of a page that is far larger than what a pipe holds, and of the page behind it', async () => {
+    const { host } = await hostOf([title])
+    const results = ['first', 'second'].map((word) => host.extract(job(`<p>${'x'.repeat(3_000_000)}</p><h1>${word}</h1>`, ['title'])))
+    const titles = (await Promise.all(results)).map(([result]) => {
+      const value = result?.kind === 'records' ? (result.records[0]?.value ?? Buffer.alloc(0)) : Buffer.alloc(0)
+      return title.schema.decode(value, readFraming(value).bodyStart)
+    })
+    expect(titles).toMatchObject([{ data: { title: 'first' } }, { data: { title: 'second' } }])
+  })
+
   it('ends a pattern that never ends, keeps what others gave, and goes on', async () => {
     const { host, seen } = await hostOf([title, slow], { pageTimeoutMs: 1_000 })
     expect(await outcomes(host, `<h1>T</h1><p>${'a'.repeat(40)}!`, ['title', 'slow'])).toEqual([

@@ -30,7 +30,7 @@ export const replayCommand: CommandDefinition = (contextOf) => {
     .option('--shadow', 'a group of its own, records to a topic of their own; does the work now')
     .option('--out <topic>', 'topic for the records of a shadow replay')
     .option('--rate <n>', 'most pages per second that are replayed')
-    .option('--wait', 'in place on a live group: until it has caught up')
+    .option('--wait', 'in place: until the replay is done; of a stopped group: until somebody has started it and it is done')
     .option('--tombstones', 'with --wait: delete the keys of records that nothing gives any more')
     .option('--force <reason>', 'in place although the version gives less than the one before')
     .option('--expect <hash>', 'replay just what a preview with this hash looked at, or refuse')
