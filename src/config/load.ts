@@ -33,7 +33,8 @@ interface Candidate {
   readonly where: string
 }
 
-const DEFAULT_FILE = 'millrace.yaml'
+/** In the working folder, where no other file is named. */
+export const CONFIGURATION_FILE = 'millrace.yaml'
 
 /** The environment of the process; this file is its only reader. */
 export function processEnvironment(): Readonly<Record<string, string | undefined>> {
@@ -151,7 +152,7 @@ function readFile(
   environment: Readonly<Record<string, string | undefined>>,
   problems: string[],
 ): { values: Map<string, Candidate>; file: string | undefined } {
-  const file = named ?? DEFAULT_FILE
+  const file = named ?? CONFIGURATION_FILE
   const text = readOptional(file)
   const values = new Map<string, Candidate>()
   if (text === undefined) {

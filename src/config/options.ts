@@ -204,7 +204,7 @@ export const OPTIONS = {
     default: '',
     fileOnly: true,
     flag: '--extractor',
-    description: 'Extractor files; globs with * in the file name.',
+    description: 'Extractor files; globs with * in the file name, which pass over a millrace.yaml.',
   },
   'extract.groups': { kind: 'groups', default: '', fileOnly: true, description: 'Further extract groups: name to extractor names.' },
   'extract.pageTimeout': { kind: 'duration', default: '10s', min: 10, description: 'Time limit per page and extractor.' },

@@ -1,5 +1,6 @@
 import { readdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { CONFIGURATION_FILE } from '../config/load.ts'
 import { ExtractWorker, type ShadowReplay } from '../extract/extract-worker.ts'
 import { ExtractorHost, recordFraming } from '../extract/extractor-host.ts'
 import { problemText } from '../extract/language/extractor-problem.ts'
@@ -17,13 +18,18 @@ import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { closeReplay } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 
-/** Files of the configuration; a `*` in the name of the file stands for any characters. Errors: CONFIG_INVALID for a pattern without files. */
+/**
+ * Files of the configuration; a `*` in the name of the file stands for any characters, and never for the configuration itself, which may
+ * lie beside them. Errors: CONFIG_INVALID for a pattern without files.
+ */
 export function extractorFiles(patterns: readonly string[]): string[] {
   return patterns.flatMap((pattern) => {
     if (!basename(pattern).includes('*')) return [resolve(pattern)]
     const folder = resolve(dirname(pattern))
     const matches = compileGlob(basename(pattern))
-    const found = listFolder(folder).filter(matches).sort()
+    const found = listFolder(folder)
+      .filter((name) => matches(name) && name !== CONFIGURATION_FILE)
+      .sort()
     if (found.length === 0) throw new MillraceError('CONFIG_INVALID', `extractors: no file matches ${pattern}`)
     return found.map((name) => join(folder, name))
   })

@@ -53,8 +53,11 @@ export async function switchedWorkers(options: SwitchOptions): Promise<readonly 
     if ((missing.length === 0 && others.length === 0) || signal.aborted || waitedMs > SWITCH_MS) return now
     if (!isTold && waitedMs >= TELL_AFTER_MS) {
       isTold = true
-      const list = [...others, ...missing].map(({ pid, host }) => `process ${pid} on ${host}`)
-      onWaiting?.(`waiting for ${list.join(', ')} to run ${name} version ${version}, ${SWITCH_MS / 1000} s at most`)
+      const shown = ({ pid, host }: Owner): string => `process ${pid} on ${host}`
+      // A killed one on another machine can't be told from one that leaves and joins.
+      const silent = missing.map((worker) => `${shown(worker)} (silent: it changes over, or was killed)`)
+      const list = [...others.map(shown), ...silent].join(', ')
+      onWaiting?.(`waiting for ${list} to run ${name} version ${version}, ${SWITCH_MS / 1000} s at most; it is promoted already`)
     }
     await clock.sleep(LOOK_EVERY_MS)
   }

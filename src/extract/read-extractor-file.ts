@@ -10,7 +10,7 @@ export function readExtractorFile(file: string): string {
   try {
     bytes = readFileSync(file)
   } catch (cause) {
-    throw invalidExtractor(file, [whole(readFailure(file, cause))], cause)
+    throw invalidExtractor(file, [whole(readFailure(file, cause))])
   }
   // Read as something else, a letter of another encoding would make a selector that never fits.
   if (!isUtf8(bytes)) throw invalidExtractor(file, [foreignByte(bytes)])
@@ -18,8 +18,9 @@ export function readExtractorFile(file: string): string {
 }
 
 function readFailure(file: string, cause: unknown): string {
-  if (cause instanceof Error && 'code' in cause && cause.code === 'EISDIR')
-    return `it is a folder; name the files in it, as in ${basename(file)}/*.yaml`
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  if (code === 'EISDIR') return `it is a folder; name the files in it, as in ${basename(file)}/*.yaml`
+  if (code === 'ENOENT') return 'there is no such file'
   return `the file can't be read: ${errorText(cause)}`
 }
 

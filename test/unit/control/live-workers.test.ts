@@ -44,7 +44,9 @@ describe('a promotion', () => {
     expect(pids).toEqual([1, 2])
     expect(ms).toBeGreaterThanOrEqual(5_000)
     expect(ms).toBeLessThan(6_500)
-    expect(told).toEqual(['waiting for process 2 on elsewhere to run book version 2, 30 s at most'])
+    expect(told).toEqual([
+      'waiting for process 2 on elsewhere (silent: it changes over, or was killed) to run book version 2, 30 s at most; it is promoted already',
+    ])
   })
 
   it('does not wait for a worker that was killed', async () => {
