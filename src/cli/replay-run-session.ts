@@ -222,7 +222,7 @@ async function shadow(
         text: `${renderCount(done)} of ${renderCount(pages)} pages`,
         ratio,
         ...(remainingMs === undefined || ratio < 0.02 ? {} : { remainingMs }),
-        fields: { done: done.toString(), pages: pages.toString(), elapsedMs },
+        fields: { done: done.toString(), pages: pages.toString(), elapsedMs, remainingMs: remainingMs ?? null },
       })
     },
     onWaiting: (text) => context.note(text),
