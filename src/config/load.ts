@@ -224,6 +224,9 @@ function interpolate(
   })
 }
 
+/** What a header field may hold. Source: RFC 9110 section 5.5. */
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
 /** Rules between options; each message shows both values. */
 function crossFieldProblems(config: Config): string[] {
   const problems: string[] = []
@@ -237,6 +240,11 @@ function crossFieldProblems(config: Config): string[] {
   atMost('fetch.timeouts.headers', 'fetch.timeouts.total')
   atMost('politeness.default.concurrency', 'fetch.concurrency')
   atMost('fetch.maxBodyBytes', 'fetch.maxBytesInFlight')
+  const userAgent = config['fetch.userAgent']
+  if (userAgent !== undefined && !HEADER_VALUE.test(userAgent))
+    problems.push(
+      `fetch.userAgent ${JSON.stringify(userAgent)} can't be sent: no line breaks, no control characters, no letters beyond Latin-1`,
+    )
   if ((config['kafka.sasl.mechanism'] === undefined) !== (config['kafka.sasl.username'] === undefined)) {
     problems.push('kafka.sasl.mechanism and kafka.sasl.username go together')
   }

@@ -22,7 +22,8 @@ function parseKind(kind: OptionKind, raw: unknown): ParsedValue {
   }
   switch (kind) {
     case 'string':
-      return typeof raw === 'string' && raw !== '' ? ok(raw) : expected('a text')
+      // A block of YAML ends with a line break, which is none of the text.
+      return typeof raw === 'string' && raw.trim() !== '' ? ok(raw.replace(/\n$/, '')) : expected('a text')
     case 'integer':
       return parseNumber(raw, Number.isSafeInteger, 'a whole number')
     case 'number':

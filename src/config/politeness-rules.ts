@@ -1,3 +1,4 @@
+import { domainToASCII } from 'node:url'
 import { z } from 'zod'
 import { parseDuration } from './units.ts'
 
@@ -57,6 +58,18 @@ const days = z.string().transform((text, context) => {
 const timezone = z.string().refine(isTimezone, {
   error: ({ input }) => `is a name of the time zone database, like Europe/Berlin, and not ${JSON.stringify(input)}`,
 })
+const match = z
+  .string()
+  .min(1)
+  .transform((text, context) => {
+    const pattern = hostPattern(text)
+    if (pattern === undefined)
+      context.addIssue({
+        code: 'custom',
+        message: `is a host without scheme, port and path, like *.example.com, and not ${JSON.stringify(text)}`,
+      })
+    return pattern ?? text
+  })
 const pace = {
   ratePerSecond: z.number().positive().optional(),
   burst: z.number().int().positive().optional(),
@@ -65,7 +78,7 @@ const pace = {
 }
 const window = z.strictObject({ hours, days: days.optional(), timezone: timezone.default('UTC'), paused: z.boolean().optional(), ...pace })
 const rule = z.strictObject({
-  match: z.string().min(1),
+  match,
   key: z.enum(['host', 'domain', 'ip']).optional(),
   schedule: z.array(window).min(1).optional(),
   proxies: z.array(z.string().min(1)).optional(),
@@ -96,6 +109,13 @@ export function parsePolitenessRules(raw: unknown): ParsedRules {
     })
   }
   return { ok: true, value: rules }
+}
+
+/** As hosts of URLs are written: lower case, in ASCII, without a dot at the end. Shape: undefined where no host could match it. */
+function hostPattern(text: string): string | undefined {
+  const plain = text.toLowerCase().replace(/\.$/, '')
+  if (/^[\w.*-]+$/.test(plain) || /^\[[\da-f:.*]+\]$/.test(plain)) return plain
+  return /[\s/\\:?#@,]/.test(plain) ? undefined : domainToASCII(plain) || undefined
 }
 
 function scheduleWindow(given: z.infer<typeof window>): ScheduleWindow {

@@ -90,6 +90,20 @@ describe('the configuration', () => {
     )
   })
 
+  it.each(['bot/1.0\nX: 1', 'bot/1.0\r', 'bot\u0000', 'bot/1.0 \u2192 me'])(
+    'refuses %j as user agent, which no request could carry',
+    (userAgent) => {
+      expect(problem(() => loadConfig({ ...nothing, sets: [`fetch.userAgent=${userAgent}`] }))).toContain(
+        `fetch.userAgent ${JSON.stringify(userAgent)} can't be sent`,
+      )
+    },
+  )
+
+  it('takes the user agent of a block of YAML, whose last line break is none of it', () => {
+    const path = file('fetch:\n  userAgent: >\n    bot/1.0\n    (+https://a.test/bot)\n')
+    expect(loadConfig({ ...nothing, file: path }).config['fetch.userAgent']).toBe('bot/1.0 (+https://a.test/bot)')
+  })
+
   it('takes a password from the environment and never prints it', () => {
     const path = file(
       'kafka: { sasl: { mechanism: plain, username: u, password: "${SECRET}" } }\nredis: redis://user:hush@localhost:6379\n',

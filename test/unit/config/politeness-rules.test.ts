@@ -35,6 +35,27 @@ describe('politeness.rules', () => {
   })
 
   it.each([
+    ['*.Shop.Example', '*.shop.example'],
+    ['shop.example.', 'shop.example'],
+    ['*.bücher.example', '*.xn--bcher-kva.example'],
+    ['10.*.*.7', '10.*.*.7'],
+    ['my_shop.example', 'my_shop.example'],
+    ['[::1]', '[::1]'],
+    ['*', '*'],
+  ])('compare %j as hosts of URLs are written: %j', (match, host) => {
+    expect(first({ match })).toEqual({ match: host })
+  })
+
+  it.each(['http://shop.example/', 'shop.example/', 'shop.example:8080', 'a.example, b.example', 'shop example', ' '])(
+    'refuse %j, which no host could match',
+    (match) => {
+      expect(first({ match })).toBe(
+        `rule 1: match is a host without scheme, port and path, like *.example.com, and not ${JSON.stringify(match)}`,
+      )
+    },
+  )
+
+  it.each([
     ['fast', 'rule 1: Invalid input: expected object, received string'],
     [{}, 'rule 1: match Invalid input: expected string, received undefined'],
     [{ match: 'a', crawlDelay: '2' }, 'rule 1: crawlDelay is a duration, like 2s, and not "2"'],
