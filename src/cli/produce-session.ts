@@ -4,6 +4,7 @@ import { produce, type SeedText, seedLines, type TaskTemplate } from '../control
 import { prepareTopics } from '../control/run.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { requestProblem } from '../message/decode-task.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { refuseUnreadable } from './refuse-unreadable.ts'
@@ -110,20 +111,18 @@ function within(body: Buffer, option: string): Buffer {
   throw new MillraceError('USAGE', `${option}: more than ${MAX_BODY_BYTES} bytes; a task carries no larger body`)
 }
 
-/** A tunnel and an echo are no requests for a page. */
+/** Methods are told apart by case, and none in use has small letters. */
 function methodOf(text: string): string {
-  if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text) && !/^(?:CONNECT|TRACE)$/i.test(text)) return text
+  const method = text.toUpperCase()
+  if (requestProblem({ method, headers: {} }) === undefined) return method
   throw new MillraceError('USAGE', `--method: ${JSON.stringify(text)} is no method for a page; such as GET, HEAD or POST`)
 }
 
-/** Source: RFC 9110 section 5: a name is a token, a value has no control characters but the tab. */
 function headersOf(texts: readonly string[]): Record<string, string> {
   const headers = pairs(texts, ':', '--header', "'name: value'")
   for (const [name, value] of Object.entries(headers)) {
-    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name))
-      throw new MillraceError('USAGE', `--header: ${JSON.stringify(name)} is not the name of a header`)
-    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
-      throw new MillraceError('USAGE', `--header: ${name} has a value with characters that no header can carry: ${JSON.stringify(value)}`)
+    const problem = requestProblem({ method: 'GET', headers: { [name]: value } })
+    if (problem !== undefined) throw new MillraceError('USAGE', `--header: ${JSON.stringify(name)} ${problem[1]}`)
   }
   return headers
 }

@@ -1,4 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import { requestProblem } from '../message/decode-task.ts'
 import type { Lane, UrlTask } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { newTraceId } from '../message/trace.ts'
@@ -65,13 +67,18 @@ const BAD_SHOWN = 100
 /** Of a bad line that is shown: a file without line ends is one long line. */
 const BAD_TEXT_SHOWN = 200
 
-/** Writes tasks as they come in, a batch at a time. A bad line is reported and passed over; blank lines and comments are nothing. */
+/**
+ * Writes tasks as they come in, a batch at a time. A bad line is reported and passed over; blank lines and comments are nothing.
+ * Errors: TASK_FIELD_INVALID where no request could be made of the template.
+ */
 export async function produce(
   runtime: Runtime,
   seeds: AsyncIterable<SeedText> | Iterable<SeedText>,
   template: TaskTemplate,
   options: ProduceOptions = {},
 ): Promise<ProduceReport> {
+  const problem = requestProblem({ method: template.method ?? 'GET', headers: template.headers })
+  if (problem !== undefined) throw new MillraceError('TASK_FIELD_INVALID', `the task's field ${problem.join(' ')}`)
   const publisher = await runtime.publisher()
   const { signal, limit = Number.POSITIVE_INFINITY } = options
   const { clock } = runtime

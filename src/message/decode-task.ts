@@ -42,15 +42,21 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const MAX_ATTEMPT = 10_000
 
-function fieldProblem(task: UrlTask): readonly [string, string] | undefined {
-  const { method } = task
+/** What no request could be made of. Shape: the field, and what is wrong with it. */
+export function requestProblem({ method, headers }: Pick<UrlTask, 'method' | 'headers'>): readonly [string, string] | undefined {
   if (!/^[A-Z][A-Z-]{0,31}$/.test(method) || REFUSED_METHODS.has(method))
     return ['method', `is ${shown(method)}; expected an HTTP method in capitals, such as GET`]
-  for (const [name, value] of Object.entries(task.headers)) {
+  for (const [name, value] of Object.entries(headers)) {
     if (!TOKEN.test(name)) return [`headers.${name.slice(0, 64)}`, 'is no name of a header']
     if (REFUSED_HEADERS.has(name.toLowerCase())) return [`headers.${name}`, "is a header that is not the task's to set"]
     if (!FIELD_VALUE.test(value)) return [`headers.${name}`, 'has characters that no header may hold']
   }
+  return undefined
+}
+
+function fieldProblem(task: UrlTask): readonly [string, string] | undefined {
+  const problem = requestProblem(task)
+  if (problem !== undefined) return problem
   if (task.attempt < 1 || task.attempt > MAX_ATTEMPT) return ['attempt', `is ${task.attempt}; expected 1 or more`]
   for (const name of ['depth', 'maxDepth', 'round'] as const) {
     if (task[name] < 0) return [name, `is ${task[name]}; expected 0 or more`]

@@ -64,7 +64,7 @@ describe('produce and consume', () => {
     const file = join(cwd, 'body.bin')
     writeFileSync(file, Buffer.from([0x61, 0x3d, 0xff]))
     await cli('produce', 'http://post.example.test/', '--crawl', 'c-post', '--body-file', file, '--header', 'content-type: text/plain')
-    await cli('produce', 'http://put.example.test/', '--crawl', 'c-post', '--method', 'PUT', '--body', 'é')
+    await cli('produce', 'http://put.example.test/', '--crawl', 'c-post', '--method', 'put', '--body', 'é')
     const consumed = lines<{ value: { method: string; body: string; headers: object } }>(await cli('consume', 'urls', '--crawl', 'c-post'))
     const tasks = consumed.map(({ value: { method, body, headers } }) => ({ method, body, headers }))
     expect(tasks.sort((a, b) => a.method.localeCompare(b.method))).toEqual([
@@ -249,7 +249,11 @@ describe('mistakes', () => {
     [['produce', 'http://a.test/', '--max-depth', '2'], 'name it with --crawl'],
     [['produce', 'http://a.test/', '--expires', '2020-01-01'], 'is not after now'],
     [['produce', 'http://a.test/', '--header', 'no colon'], "is not 'name: value'"],
-    [['produce', 'http://a.test/', '--header', 'a: b\r\nc: d'], 'no header can carry'],
+    [['produce', 'http://a.test/', '--header', 'a: b\r\nc: d'], '"a" has characters that no header may hold'],
+    [['produce', 'http://a.test/', '--header', 'Host: b.test'], '"Host" is a header that is not the task\'s to set'],
+    [['produce', 'http://a.test/', '--header', 'a b: c'], '"a b" is no name of a header'],
+    [['produce', 'http://a.test/', '--method', 'X!'], 'is no method for a page'],
+    [['sites', 'pause', '*.a.test'], 'write a.test, which covers all hosts below it'],
     [['produce', 'http://a.test/', '--method', 'CONNECT'], 'is no method for a page'],
     [['produce', 'http://a.test/', '--body', 'x', '--body-file', 'y'], 'not both'],
     [['produce', 'http://a.test/', '--body-file', 'no-such-file'], 'no such file'],

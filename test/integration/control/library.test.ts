@@ -77,6 +77,14 @@ describe('Millrace as a library', () => {
     expect(replayed.map(({ value }) => value.extractorVersion)).toEqual(Array(PAGES).fill(2))
   })
 
+  it('writes no task of which no request could be made', async () => {
+    const refused = { code: 'TASK_FIELD_INVALID', message: expect.stringContaining('method') }
+    await expect(millrace.produce(['http://a.test/'], { method: 'get' })).rejects.toMatchObject(refused)
+    await expect(millrace.produce(['http://a.test/'], { headers: { Host: 'b.test' } })).rejects.toMatchObject({
+      code: 'TASK_FIELD_INVALID',
+    })
+  })
+
   it('calls a replay off', { timeout: 60_000 }, async () => {
     await millrace.replay.run({ mode: 'in-place', extractor: 'book:2', replayId: 'off' })
     expect(await millrace.replay.cancel('off')).toMatchObject({ state: 'cancelled' })
