@@ -2,7 +2,16 @@ import { parseDuration } from '../config/units.ts'
 import { liftedText } from '../control/explain-verdict.ts'
 import { prepareTopics } from '../control/run.ts'
 import type { Runtime } from '../control/runtime.ts'
-import { overrideSite, type PaceFact, resetSite, type SiteOverride, type SiteReport, showSite, siteDomain } from '../control/sites.ts'
+import {
+  coversItselfAlone,
+  overrideSite,
+  type PaceFact,
+  resetSite,
+  type SiteOverride,
+  type SiteReport,
+  showSite,
+  siteDomain,
+} from '../control/sites.ts'
 import { userAgentOf } from '../control/stages.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { packageVersion } from './command-definition.ts'
@@ -69,11 +78,19 @@ async function change(
   said: (report: SiteReport) => string,
 ): Promise<void> {
   const domain = siteDomain(name)
+  // It parses as a host, and no host is called so. What an earlier version has paused like this can still be resumed.
+  if (verb !== 'resume' && domain.includes('*'))
+    throw new MillraceError(
+      'USAGE',
+      `${JSON.stringify(name)} is no domain; write ${domain.replace(/^\*\./, '')}, which covers all hosts below it`,
+    )
   const { config } = context.loadConfig()
   await withRuntime(context, config, `millrace sites ${verb}`, async (runtime) => {
     await prepareTopics(runtime, [])
     await apply(runtime, domain)
     const report = await reportOf(runtime, domain)
+    if (coversItselfAlone(domain))
+      context.note(`${domain} is a public suffix: domains below it are sites of their own, which this does not cover`)
     if (context.globals.json) await context.out(toJson(report))
     else await context.out(said(report))
   })

@@ -169,7 +169,9 @@ function siteWait(facts: UrlFacts): { readonly reason?: string; readonly line?: 
 }
 
 function pausedLine({ site }: UrlFacts): string {
-  return `${site.key} is paused (${site.pace.paused.from}): \`millrace sites resume\` lets it go on`
+  const { from } = site.pace.paused
+  const end = from.startsWith('schedule') ? ' until these hours end' : ': `millrace sites resume` lets it go on'
+  return `${site.key} is paused (${from})${end}`
 }
 
 function paceLines({ now, site: { key, pace, limiter, givenUpInMs, reset } }: UrlFacts): string[] {

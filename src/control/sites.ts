@@ -5,7 +5,7 @@ import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
 import { type ExplainedPolicy, type PaceLayer, type PaceValues, siteOverride } from '../politeness/policy.ts'
 import { parseRobots, productToken, robotsCrawlDelayMs } from '../politeness/robots.ts'
 import type { KnownHealth, LimiterState } from '../state/state-store.ts'
-import { bareHost } from '../url/registrable-domain.ts'
+import { bareHost, isPublicSuffix } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import type { Runtime } from './runtime.ts'
 import { paceRules } from './site-rules.ts'
@@ -65,6 +65,11 @@ export function siteDomain(text: string): string {
   if (!URL.canParse(url) || !/^https?:/.test(url))
     throw new MillraceError('USAGE', `${JSON.stringify(text)} is no domain; write example.com`)
   return bareHost(new URL(url).hostname)
+}
+
+/** Is what is said of the name no matter of the names below it, against what holds for a domain. */
+export function coversItselfAlone(domain: string): boolean {
+  return isPublicSuffix(domain)
 }
 
 /**

@@ -1,4 +1,4 @@
-import { getDomain } from 'tldts'
+import { getDomain, parse } from 'tldts'
 
 /**
  * The partition key of a URL: its registrable domain by the Public Suffix List, private suffixes included (`a.github.io` is a site of
@@ -7,6 +7,12 @@ import { getDomain } from 'tldts'
  */
 export function registrableDomain(url: string | URL): string {
   return registrableDomainOfHost(new URL(url).hostname)
+}
+
+/** Is the host an entry of the Public Suffix List (`co.uk`, `github.io`): are the domains below it sites of their own. */
+export function isPublicSuffix(host: string): boolean {
+  const { publicSuffix, isIcann, isPrivate } = parse(host, { allowPrivateDomains: true, extractHostname: false, validateHostname: false })
+  return publicSuffix === host && (isIcann === true || isPrivate === true)
 }
 
 /** Shape: hostname as the WHATWG parser gives it. */

@@ -57,6 +57,14 @@ describe('millrace sites', () => {
     expect((await again.done).code).toBe(143)
   })
 
+  it('says that a pause of a public suffix is none of the domains below it', async () => {
+    const suffix = await deployment.run(['sites', 'pause', 'co.uk'])
+    expect(suffix.stderr).toContain('co.uk is a public suffix: domains below it are sites of their own, which this does not cover')
+    const domain = await deployment.run(['sites', 'resume', 'example.co.uk'])
+    expect(domain.stderr).not.toContain('public suffix')
+    await deployment.run(['sites', 'resume', 'co.uk'])
+  })
+
   it('gives a site another pace until it is taken back, and tells where each value comes from', { timeout: 120_000 }, async () => {
     const slow = await deployment.run(['sites', 'rate', HOST, '--rate-per-second', '0.5', '--crawl-delay', '3s', '--concurrency', '2'])
     expect(slow.stdout).toBe(`${HOST}: 0.5 requests per second, 2 at the same time, 3.0s between them\n`)

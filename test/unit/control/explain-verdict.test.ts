@@ -130,7 +130,13 @@ describe('where a URL is', () => {
       'its site is paused',
       { waiting: [inLane], site: site({ paused: fact(true, 'override a.example') }) },
       { state: 'waiting', waitsFor: 'paused', until: null },
-      /a\.example is paused \(override a\.example\)/,
+      /a\.example is paused \(override a\.example\): `millrace sites resume` lets it go on/,
+    ],
+    [
+      'the hours of its rule pause its site, which no resume ends',
+      { waiting: [inLane], site: site({ paused: fact(true, 'schedule 09:00-12:00 UTC') }) },
+      { state: 'waiting', waitsFor: 'paused', until: null },
+      /a\.example is paused \(schedule 09:00-12:00 UTC\) until these hours end/,
     ],
     [
       'its site is left alone',

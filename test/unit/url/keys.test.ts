@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { murmur2, partitionFor } from '../../../src/url/partition.ts'
 import { politenessKey } from '../../../src/url/politeness-key.ts'
-import { registrableDomain } from '../../../src/url/registrable-domain.ts'
+import { isPublicSuffix, registrableDomain } from '../../../src/url/registrable-domain.ts'
 
 const vectors = JSON.parse(readFileSync(new URL('../../../schemas/vectors.json', import.meta.url), 'utf8'))
 
@@ -60,6 +60,18 @@ describe('keys of a site', () => {
     ['http://foo..com/', 'foo..com'],
   ])('%s belongs to %s', (url, domain) => {
     expect(registrableDomain(url)).toBe(domain)
+  })
+
+  it.each([
+    ['com', true],
+    ['co.uk', true],
+    ['github.io', true],
+    ['example.com', false],
+    ['localhost', false],
+    ['intranet', false],
+    ['127.0.0.1', false],
+  ])('%s is a public suffix: %s', (host, expected) => {
+    expect(isPublicSuffix(host)).toBe(expected)
   })
 
   it('is the host, or the registrable domain where a policy says so', () => {
