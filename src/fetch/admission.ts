@@ -9,6 +9,7 @@ import type { AddressOf } from './address-book.ts'
 import { HANDOVER_POLL_MS, type Handover } from './handover.ts'
 import type { HttpFailure } from './http-exchange.ts'
 import type { QueuedTask } from './queued-task.ts'
+import { neverSent } from './retry-class.ts'
 import type { SiteLease, SiteLeases } from './site-leases.ts'
 import type { StoreGate } from './store-gate.ts'
 import type { EndWithoutRequest } from './task-intake.ts'
@@ -44,7 +45,7 @@ export type Admission =
   /** A copy of what is finished. */
   | { readonly kind: 'repeat' }
   | { readonly kind: 'ended'; readonly end: EndWithoutRequest }
-  /** This attempt is over without a request: the site has no address by which it could be paced. */
+  /** This attempt is over without a request: the site has no address by which it could be paced, or no way leads to it. */
   | { readonly kind: 'unresolved'; readonly failure: HttpFailure }
   /** This attempt is over without a request. */
   | { readonly kind: 'robots-unreachable'; readonly detail: string }
@@ -104,7 +105,11 @@ export class AdmissionDesk {
     if (this.#options.paceOf(target).isPaused) return this.#paused(queued)
     const robots = await this.#options.robotsOf(target)
     if (robots.kind === 'refused') return { kind: 'ended', end: { kind: 'REFUSED', reason: 'robots' } }
-    if (robots.kind === 'unreachable') return { kind: 'robots-unreachable', detail: robots.detail }
+    if (robots.kind === 'unreachable') {
+      const { reason, detail } = robots
+      if (!neverSent(reason)) return { kind: 'robots-unreachable', detail }
+      return { kind: 'unresolved', failure: { kind: 'failure', reason, detail, totalMs: 0 } }
+    }
     if (robots.kind === 'wait') return (await this.#dead(target, robots.reason)) ?? robots
     const full = await this.#reserve(task)
     if (full !== undefined) return { kind: 'ended', end: { kind: 'REFUSED', reason: full } }

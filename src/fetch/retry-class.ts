@@ -72,6 +72,25 @@ const FAILURES: Readonly<Record<FailureReason, FailureClass>> = {
   'network-error': 'retry',
 }
 
+const UNSENT: ReadonlySet<string> = new Set<FailureReason>([
+  'dns-not-found',
+  'dns-failed',
+  'proxy-failed',
+  'proxy-auth',
+  'proxy-refused',
+  'proxy-timeout',
+  'proxy-reset',
+  'proxies-out',
+])
+
+/**
+ * Whether the request never came to the site: there is no such name, or a resolver or proxy of ours failed. That says nothing of its
+ * robots.txt, and whatever is asked for next meets the same.
+ */
+export function neverSent(reason: string | null): reason is FailureReason {
+  return reason !== null && UNSENT.has(reason)
+}
+
 /** What no answer means. Pure and total. */
 export function failureClass(reason: FailureReason): FailureClass {
   return FAILURES[reason]

@@ -24,6 +24,13 @@ export type RobotsFetch<Wait> =
   | { readonly kind: 'failure'; readonly reason: string; readonly detail: string }
   | Wait
 
+/** Nothing is known of the file. `reason`: why the request failed; null where it was answered. */
+export interface Unreachable {
+  readonly kind: 'unreachable'
+  readonly reason: string | null
+  readonly detail: string
+}
+
 export type RobotsDecision<Wait> =
   | {
       readonly kind: 'allowed'
@@ -32,7 +39,7 @@ export type RobotsDecision<Wait> =
       readonly crawlDelayMs: number
     }
   | { readonly kind: 'refused'; readonly rule: string | null }
-  | { readonly kind: 'unreachable'; readonly detail: string }
+  | Unreachable
   | Wait
 
 export interface RobotsGateOptions<Wait> {
@@ -48,7 +55,7 @@ export interface RobotsGateOptions<Wait> {
 }
 
 /** What is known of an origin, or why nothing is. `no-file` stands for a file that nobody may ask for. */
-type Found<Wait> = RememberedRobots | { readonly kind: 'unreachable'; readonly detail: string } | Wait | 'no-file'
+type Found<Wait> = RememberedRobots | Unreachable | Wait | 'no-file'
 
 /** A file is asked for again after this; until `LAST_GOOD_MS` the old one stands in when the site does not answer. */
 const FRESH_MS = 12 * 3_600_000
@@ -66,7 +73,7 @@ const MEMORY = { maxOrigins: 10_000, maxBodyBytes: 16_777_216 } as const
 export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
   readonly #options: RobotsGateOptions<Wait>
   readonly #known = new RobotsMemory(MEMORY)
-  readonly #unreachable = new Map<string, { readonly detail: string; readonly untilMono: number }>()
+  readonly #unreachable = new Map<string, { readonly failure: Unreachable; readonly untilMono: number }>()
   readonly #asking = new Map<string, Promise<Found<Wait>>>()
 
   constructor(options: RobotsGateOptions<Wait>) {
@@ -101,8 +108,7 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
     const kept = await cache.read(origin)
     if (kept !== undefined && kept.verdict !== 'unreachable' && this.#age(kept) < FRESH_MS) return this.#remember(origin, kept)
     const silent = this.#unreachable.get(origin)
-    if (silent !== undefined && clock.mono() < silent.untilMono)
-      return this.#lastGood(origin, kept) ?? { kind: 'unreachable', detail: silent.detail }
+    if (silent !== undefined && clock.mono() < silent.untilMono) return this.#lastGood(origin, kept) ?? silent.failure
     const answer = await ask(new URL('/robots.txt', origin), signal)
     if (answer.kind === 'wait') return answer
     // The address of the site may not be asked at all: its tasks meet the same wall, and say so.
@@ -117,9 +123,12 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
       return remembered
     }
     observer.emit('RobotsRead', { verdict: 'unreachable', origin })
-    const detail = answer.kind === 'failure' ? answer.detail : `robots.txt of ${origin} answered with status ${answer.status}`
-    bounded(this.#unreachable).set(origin, { detail, untilMono: clock.mono() + UNREACHABLE_MS })
-    return this.#lastGood(origin, kept) ?? { kind: 'unreachable', detail }
+    const failure: Unreachable =
+      answer.kind === 'failure'
+        ? { kind: 'unreachable', reason: answer.reason, detail: answer.detail }
+        : { kind: 'unreachable', reason: null, detail: `robots.txt of ${origin} answered with status ${answer.status}` }
+    bounded(this.#unreachable).set(origin, { failure, untilMono: clock.mono() + UNREACHABLE_MS })
+    return this.#lastGood(origin, kept) ?? failure
   }
 
   #lastGood(origin: string, kept: KeptRobots | undefined): RememberedRobots | undefined {

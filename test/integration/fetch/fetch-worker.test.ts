@@ -334,6 +334,20 @@ describe('a fetch worker on a real broker', () => {
     expect(page).toMatchObject({ robots: { verdict: 'allowed' }, policy: { crawlDelayMs: 300 } })
   })
 
+  it('does not take a proxy that is away for a robots.txt that is: what comes of it can be asked for again', async () => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
+    const exchange = fakeExchange(() => ({ kind: 'failure', reason: 'proxies-out', detail: 'none of a works', totalMs: 0 }))
+    await fixture.fetchWorker(exchange, { robots: 'obey', retry: { maxAttempts: 2, firstDelayMs: 200, maxDelayMs: 1_000 } })
+    await fixture.delayWorker()
+    await fixture.produce([{ url: 'http://behind.example/' }])
+    await settled(1)
+    expect((await fixture.outcomes()).map(({ kind, reason, attempt }) => `${kind} ${reason} ${attempt}`)).toEqual([
+      'RETRY proxies-out 1',
+      'FAILED proxies-out 2',
+    ])
+    expect(await fixture.messages(fixture.topics.deadLetters)).toHaveLength(1)
+  })
+
   it('retries tasks whose robots.txt can not be had, and refuses them at the end', async () => {
     fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
     const exchange = fakeExchange(({ url }) => (url.pathname === '/robots.txt' ? { status: 500 } : { body: 'x' }))

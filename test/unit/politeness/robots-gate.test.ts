@@ -98,7 +98,7 @@ describe('the robots gate', () => {
 
   it('allows nothing of a site that does not answer, and says why', async () => {
     const { check } = gateOf(() => silence)
-    expect(await check('http://a.test/x')).toEqual({ kind: 'unreachable', detail: 'nobody there' })
+    expect(await check('http://a.test/x')).toEqual({ kind: 'unreachable', reason: 'connect-timeout', detail: 'nobody there' })
   })
 
   it('lets the last good copy stand in for a day, and no longer', async () => {
