@@ -11,6 +11,8 @@ export interface Seen {
 const KEPT = 200
 /** Of what is done, what is too old to tell the pace. */
 const OLDER_SHARE = 0.5
+/** Of the usual time between two steps: what came closer together than that, as from two processes, is one step and no pace. */
+const CLOSE_SHARE = 0.25
 
 /**
  * Time left, by the pace of the later half of what is done: a replay begins cold and slower than it goes on. Pages are done in steps, since
@@ -27,7 +29,9 @@ export function etaOf(pace: ReplayPace, now: Seen, total: number): { readonly pa
   if (first === undefined || last === undefined) return { pace: next, remainingMs: undefined }
   // The first look came before the work, by the time that joining and starting took; until there are two steps there is no other.
   const half = steps.findLastIndex(({ done }) => done <= now.done * OLDER_SHARE)
-  const line = lineThrough(steps.length > 1 ? steps.slice(Math.min(Math.max(0, half), steps.length - 2)) : [first, last])
+  const closeMs = ((last.mono - first.mono) / steps.length) * CLOSE_SHARE
+  const apart = steps.findLastIndex(({ mono }) => last.mono - mono > closeMs)
+  const line = lineThrough(apart < 0 ? [first, last] : steps.slice(Math.min(Math.max(0, half), apart)))
   // Of a step that is late nobody knows when it comes: by then no more than one of the usual size counts as done.
   const usualMs = ((last.done - first.done) / steps.length) * line.perPage
   const atMono = Math.min(now.mono, last.mono + usualMs)

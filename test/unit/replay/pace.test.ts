@@ -89,6 +89,15 @@ describe('the time left of a replay', () => {
     for (const { told = 0, left } of looks) expect(Math.abs(told - left) / left).toBeLessThan(0.2)
   })
 
+  it('takes commits that come close together for one, as right after the start', () => {
+    // Two processes that commit every 2.4 s, 200 ms apart: 400 pages each time.
+    const steps = Array.from({ length: 10 }, (_, round) => [
+      { mono: 2_600 + round * 2_400, done: round * 400 + 200 },
+      { mono: 2_800 + round * 2_400, done: round * 400 + 400 },
+    ]).flat()
+    expect(worst(follow(steps, 4_000), 4_000)).toBeLessThan(0.25)
+  })
+
   it('does not grow less for ever while nothing comes', () => {
     let pace: ReplayPace = []
     for (let done = 0; done <= 400; done += 100) pace = etaOf(pace, { mono: done * 10, done }, 1_000).pace
