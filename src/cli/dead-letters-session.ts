@@ -8,6 +8,7 @@ import {
 } from '../control/dead-letters.ts'
 import { parseTime } from '../control/parse-time.ts'
 import { type ResolveReport, resolveDeadLetters } from '../control/requeue.ts'
+import { STAGES } from '../control/run.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { ERRORS, MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
@@ -171,7 +172,6 @@ async function writeResolved(context: CommandContext, report: ResolveReport): Pr
   if (!executed) context.note('nothing was written: add --execute')
 }
 
-const STAGES = ['fetch', 'delay', 'frontier', 'extract'] as const
 const BECOMES = { task: 'new task', page: 'page', 'same-page': 'same page', dropped: 'dropped' } as const
 
 function filterOf(flags: DeadLetterFlags, places: readonly string[] = []): DeadLetterFilter {

@@ -5,9 +5,10 @@ import type { Page } from '../message/generated/types.ts'
 import { isSameFilter, type ReplayFilter } from '../message/replay-request.ts'
 import { type Comparison, ComparisonBuilder, canonical, pageKey } from '../replay/compare.ts'
 import { type GateVerdict, gateVerdict } from '../replay/gate.ts'
-import type { PlannedPartition, ReplayPlan } from '../replay/plan.ts'
+import type { ReplayPlan } from '../replay/plan.ts'
 import { announcedVersions, schemaProblems } from './announced-versions.ts'
 import { PageTrial, type TriedPage } from './page-trial.ts'
+import { planOf } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { PageSample, pagesOfPlan, type StoredPage } from './stored-pages.ts'
 import { previousRecords } from './stored-records.ts'
@@ -44,7 +45,7 @@ export interface PreviewReport extends Comparison {
   readonly gate: GateVerdict
   /** The version is known with another definition: it has to be raised before it runs. */
   readonly versionTaken: boolean
-  readonly partitions: readonly PlannedPartition[]
+  readonly partitions: ReplayPlan['partitions']
   /** For `--expect`: the same extractor over the same pages with the same result. */
   readonly hash: string
 }
@@ -230,13 +231,10 @@ export async function expectedPlan(
     )
   if (!isSameFilter(preview.filter, filter)) throw refuse(`it was of other pages (filter ${JSON.stringify(preview.filter)})`)
   const lows = await runtime.admin.earliestOffsets(preview.topic)
-  const partitions = preview.partitions.map(([partition, from, until]): PlannedPartition => {
-    const range = { from: BigInt(from), until: BigInt(until) }
-    if (range.from < (lows.get(partition) ?? 0n)) throw refuse(`retention has deleted pages of partition ${partition} since`)
-    return { partition, ...range, pages: range.until - range.from, gone: 0n, note: undefined }
-  })
-  const pages = partitions.reduce((sum, planned) => sum + planned.pages, 0n)
-  return { plan: { topic: preview.topic, partitions, pages, gone: 0n }, filter: preview.filter, gate: preview.gate }
+  const ranges = preview.partitions.map(([partition, from, until]) => ({ partition, from, until }))
+  for (const { partition, from } of ranges)
+    if (BigInt(from) < (lows.get(partition) ?? 0n)) throw refuse(`retention has deleted pages of partition ${partition} since`)
+  return { plan: planOf(preview.topic, ranges), filter: preview.filter, gate: preview.gate }
 }
 
 const GATE_SAMPLE = 100

@@ -62,7 +62,8 @@ export interface RunReport {
 }
 
 const LOOK_EVERY_MS = 200
-const STAGES = ['fetch', 'delay', 'frontier', 'extract']
+/** In the order of the flow. */
+export const STAGES: readonly string[] = ['fetch', 'delay', 'frontier', 'extract']
 
 /**
  * The main job: every stage in this process, until the crawl has ended. Stages are started from the end of the flow to its beginning

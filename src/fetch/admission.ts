@@ -9,7 +9,7 @@ import type { AddressOf } from './address-book.ts'
 import { HANDOVER_POLL_MS, type Handover } from './handover.ts'
 import type { HttpFailure } from './http-exchange.ts'
 import type { QueuedTask } from './queued-task.ts'
-import { neverSent } from './retry-class.ts'
+import { failedOnTheWay } from './retry-class.ts'
 import type { SiteLease, SiteLeases } from './site-leases.ts'
 import type { StoreGate } from './store-gate.ts'
 import type { EndWithoutRequest } from './task-intake.ts'
@@ -107,7 +107,7 @@ export class AdmissionDesk {
     if (robots.kind === 'refused') return { kind: 'ended', end: { kind: 'REFUSED', reason: 'robots' } }
     if (robots.kind === 'unreachable') {
       const { reason, detail } = robots
-      if (!neverSent(reason)) return { kind: 'robots-unreachable', detail }
+      if (!failedOnTheWay(reason)) return { kind: 'robots-unreachable', detail }
       return { kind: 'unresolved', failure: { kind: 'failure', reason, detail, totalMs: 0 } }
     }
     if (robots.kind === 'wait') return (await this.#dead(target, robots.reason)) ?? robots

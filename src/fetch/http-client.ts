@@ -179,7 +179,7 @@ export class HttpClient implements HttpExchange {
       encoding: content.encoding,
       decoded: isNothing ? EMPTY : content.decoded,
       // A coding that was cut with the body is not broken.
-      truncated: cut === null || (content.truncated === 'undecoded' && !isNothing) ? content.truncated : cut,
+      truncated: content.truncated === 'undecoded' && !isNothing ? 'undecoded' : (cut ?? content.truncated),
       ...(content.problem === 'mislabelled' || content.problem === 'unknown-coding' ? { mislabelled: true } : {}),
       wireBytes: wire.length,
       totalMs: clock.mono() - startedMono,

@@ -72,7 +72,7 @@ const FAILURES: Readonly<Record<FailureReason, FailureClass>> = {
   'network-error': 'retry',
 }
 
-const UNSENT: ReadonlySet<string> = new Set<FailureReason>([
+const ON_THE_WAY: ReadonlySet<string> = new Set<FailureReason>([
   'dns-not-found',
   'dns-failed',
   'proxy-failed',
@@ -84,11 +84,11 @@ const UNSENT: ReadonlySet<string> = new Set<FailureReason>([
 ])
 
 /**
- * Whether the request never came to the site: there is no such name, or a resolver or proxy of ours failed. That says nothing of its
- * robots.txt, and whatever is asked for next meets the same.
+ * Whether it failed on the way: there is no such name, or a resolver or proxy of ours failed. That says nothing of the site's robots.txt,
+ * and whatever is asked for next meets the same.
  */
-export function neverSent(reason: string | null): reason is FailureReason {
-  return reason !== null && UNSENT.has(reason)
+export function failedOnTheWay(reason: string | null): reason is FailureReason {
+  return reason !== null && ON_THE_WAY.has(reason)
 }
 
 /** What no answer means. Pure and total. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { FailureReason } from '../../../src/fetch/http-exchange.ts'
-import { failureClass, statusClass } from '../../../src/fetch/retry-class.ts'
+import { failedOnTheWay, failureClass, statusClass } from '../../../src/fetch/retry-class.ts'
 
 describe('the class of a status', () => {
   it.each([
@@ -40,5 +40,11 @@ describe('the class of a failure', () => {
     ['network-error', 'retry'],
   ])('C147: %s is %s', (reason, kind) => {
     expect(failureClass(reason)).toBe(kind)
+  })
+
+  it('tells what failed on the way to a site from what the site did', () => {
+    for (const reason of ['dns-not-found', 'dns-failed', 'proxies-out', 'proxy-reset', 'proxy-auth'])
+      expect(failedOnTheWay(reason)).toBe(true)
+    for (const reason of ['connect-refused', 'headers-timeout', 'tls-failed', 'truncated', null]) expect(failedOnTheWay(reason)).toBe(false)
   })
 })
