@@ -256,6 +256,11 @@ export const EVENTS = {
   },
   StateStoreFound: { level: 'info', message: 'the connection to the state store is back' },
   StateWaitsRestarted: { level: 'info', message: 'the machine was restarted: the waits that were left start anew from their full length' },
+  StateReopened: {
+    level: 'info',
+    message: 'the state file was opened anew: another process had opened it in the middle of a commit',
+    throttleMs: 60_000,
+  },
   DeadLeasesEnded: { level: 'info', message: 'leases of processes that are gone were ended', throttleMs: 10_000 },
   DiskLow: { level: 'error', message: 'less than the free space that fetching needs: it pauses', throttleMs: 60_000 },
   DiskUnknown: { level: 'warn', message: 'the free space of the data folder can not be read', throttleMs: 600_000 },

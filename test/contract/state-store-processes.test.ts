@@ -75,6 +75,19 @@ describe('StateStore on LMDB, shared by processes of one machine', () => {
     expect((await store.health()).sizeBytes).toBeGreaterThan(30_000_000)
   })
 
+  it('loses no step when processes open and close the file in the middle of the commits of others', async () => {
+    const store = await bench.lmdb()
+    const workers = await Promise.all([child(), child(), child(), child()])
+    const work = [
+      { count: 6_000, opens: 1 },
+      { count: 6_000, opens: 1 },
+      { count: 10, opens: 300 },
+      { count: 10, opens: 300 },
+    ]
+    await Promise.all(work.map((each, index) => workers[index]?.tell({ do: 'accept', claimant: String(index), ...each })))
+    expect(await store.crawlCounts('c')).toEqual({ accepted: 18_000, final: 0 })
+  })
+
   it('holds all that was acknowledged, and adds up, after a kill -9 in the middle of writes', async () => {
     for (let round = 0; round < 2; round += 1) {
       const writer = await child()

@@ -13,15 +13,18 @@ type Order =
   | { readonly do: 'claim'; readonly urls: readonly string[]; readonly claimant: string }
   | { readonly do: 'fill'; readonly count: number; readonly bytes: number }
   | { readonly do: 'write'; readonly claimant: string }
+  | { readonly do: 'accept'; readonly claimant: string; readonly count: number; readonly opens: number }
 
 const [folder = '', clusterId = ''] = process.argv.slice(2)
-const store = await LmdbStore.open({
-  folder,
-  namespace: { clusterId, prefix: 'test.' },
-  clock: systemClock,
-  observer: silentObserver,
-  warmUp: false,
-})
+const open = () =>
+  LmdbStore.open({
+    folder,
+    namespace: { clusterId, prefix: 'test.' },
+    clock: systemClock,
+    observer: silentObserver,
+    warmUp: false,
+  })
+let store = await open()
 
 async function obey(order: Order): Promise<unknown> {
   switch (order.do) {
@@ -32,6 +35,14 @@ async function obey(order: Order): Promise<unknown> {
     case 'fill':
       for (let index = 0; index < order.count; index += 1) await store.writeValue(`child-${index}`, 'x'.repeat(order.bytes))
       return 'filled'
+    case 'accept':
+      for (let index = 0; index < order.count * order.opens; index += 1) {
+        await store.accept('c', [`${order.claimant}-${index}`])
+        if ((index + 1) % order.count > 0) continue
+        await store.close()
+        store = await open()
+      }
+      return 'accepted'
     case 'write':
       for (let index = 0; ; index += 1) {
         const taskIds = Array.from({ length: 20 }, (_, item) => `${order.claimant}-${index}-${item}`)

@@ -1,6 +1,6 @@
 import { statfsSync } from 'node:fs'
 import { isMillraceError, MillraceError } from '../../kernel/errors.ts'
-import { brokenState } from './file-check.ts'
+import { brokenState } from './broken-state.ts'
 
 /** What was thrown by LMDB or the system under it, as an error of the catalogue. Nothing was kept of the step that threw. */
 export function lmdbError(error: unknown, folder: string): MillraceError {

@@ -1,12 +1,13 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { open, type RootDatabase } from 'lmdb'
 import type { Clock } from '../../kernel/clock.ts'
 import { MillraceError } from '../../kernel/errors.ts'
 import type { Observer } from '../../kernel/observe.ts'
 import { makeFolder } from '../../machine/make-folder.ts'
 import { BootTime } from './boot-time.ts'
-import { brokenState, checkFile } from './file-check.ts'
+import { brokenState } from './broken-state.ts'
+import { LmdbEnvironment } from './environment.ts'
+import { checkFile } from './file-check.ts'
 import { endOf, FILE_KEY } from './keys.ts'
 import { lmdbError, lmdbStepError } from './lmdb-error.ts'
 
@@ -23,7 +24,7 @@ import { lmdbError, lmdbStepError } from './lmdb-error.ts'
 export class LmdbFile {
   readonly folder: string
   readonly time: BootTime
-  readonly #db: Database
+  readonly #environment: LmdbEnvironment
   readonly #clock: Clock
   readonly #observer: Observer
   #queue: QueuedStep[] = []
@@ -31,10 +32,13 @@ export class LmdbFile {
   #closed: Promise<void> | undefined
   #disarmFlush: (() => void) | undefined
   #flushing: Promise<void> = Promise.resolve()
+  #renewing: Promise<void> | undefined
+  /** How often in a row a transaction would have begun from an old state. */
+  #staleInARow = 0
 
-  private constructor(folder: string, db: Database, time: BootTime, options: LmdbFileOptions) {
+  private constructor(folder: string, environment: LmdbEnvironment, time: BootTime, options: LmdbFileOptions) {
     this.folder = folder
-    this.#db = db
+    this.#environment = environment
     this.time = time
     this.#clock = options.clock
     this.#observer = options.observer
@@ -42,17 +46,16 @@ export class LmdbFile {
 
   /** Errors: STATE_BROKEN (not our file, damaged), DISK_FULL, CONFIG_UNREADABLE (no permission). */
   static open(folder: string, options: LmdbFileOptions): LmdbFile {
-    let db: Database | undefined
+    let environment: LmdbEnvironment | undefined
     try {
       makeFolder(folder)
       checkFile(folder)
-      // Not `overlappingSync`: its commits wait for the disk on this thread, some milliseconds each.
-      db = open({ path: folder, encoding: 'json', keyEncoding: 'binary', noSync: true, overlappingSync: false }) as Database
-      const time = readBoot(db, folder, options)
-      return new LmdbFile(folder, db, time, options)
+      environment = new LmdbEnvironment(folder)
+      const time = readBoot(environment, folder, options)
+      return new LmdbFile(folder, environment, time, options)
     } catch (error) {
       // What is half open must not keep the file mapped; its own failure to close adds nothing to the reason.
-      db?.close().catch(() => undefined)
+      environment?.close().catch(() => undefined)
       throw lmdbError(error, folder)
     }
   }
@@ -75,7 +78,7 @@ export class LmdbFile {
   read<T>(read: (now: number) => T): T {
     if (this.#closed !== undefined) throw closedError(this.folder)
     try {
-      this.#db.resetReadTxn()
+      this.#environment.refresh()
       return read(this.#clock.machineMono())
     } catch (error) {
       throw lmdbError(error, this.folder)
@@ -83,21 +86,22 @@ export class LmdbFile {
   }
 
   get<T>(key: Buffer): T | undefined {
-    return this.#db.get(key) as T | undefined
+    return this.#environment.get(key) as T | undefined
   }
 
   put(key: Buffer, value: Json): void {
-    this.#db.putSync(key, value)
+    this.#environment.put(key, value)
   }
 
   remove(key: Buffer): void {
-    this.#db.removeSync(key)
+    this.#environment.remove(key)
   }
 
   /** Entries whose key begins with `prefix`, in order of the key, from behind `after` on. */
   entries<T>(prefix: Buffer, limit: number, after?: Buffer): { readonly key: Buffer; readonly value: T }[] {
     const start = after === undefined ? prefix : Buffer.concat([after, Buffer.alloc(1)])
-    return Array.from(this.#db.getRange({ start, end: endOf(prefix), limit }), (entry) => ({ key: entry.key, value: entry.value as T }))
+    const range = this.#environment.range(start, endOf(prefix), limit)
+    return Array.from(range, ({ key, value }) => ({ key, value: value as T }))
   }
 
   sizeBytes(): number {
@@ -112,10 +116,13 @@ export class LmdbFile {
 
   async #close(): Promise<void> {
     this.#disarmFlush?.()
-    while (this.#queue.length > 0) this.#runGroup()
+    while (this.#queue.length > 0) {
+      this.#runGroup()
+      await this.#renewing
+    }
     await this.#flushing
     await this.#flush()
-    await this.#db.close()
+    await this.#environment.close()
   }
 
   #schedule(): void {
@@ -123,8 +130,8 @@ export class LmdbFile {
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
-      if (this.#queue.length > 0) this.#runGroup()
-      if (this.#queue.length > 0) this.#schedule()
+      if (this.#queue.length > 0 && this.#renewing === undefined) this.#runGroup()
+      if (this.#queue.length > 0 && this.#renewing === undefined) this.#schedule()
     })
   }
 
@@ -133,16 +140,20 @@ export class LmdbFile {
     const done: { step: QueuedStep; value: unknown }[] = []
     const endBy = this.#clock.mono() + GROUP_MS
     try {
-      this.#transaction((now) => {
+      const run = this.#transaction((now) => {
         for (const step of this.#queue) {
           done.push({ step, value: step.run(now) })
           if (done.length >= GROUP_STEPS || this.#clock.mono() >= endBy) break
         }
       })
+      if (run === undefined) {
+        this.#renew()
+        return
+      }
     } catch (error) {
       const failed = this.#queue.splice(0, Math.max(1, done.length + 1))
       if (failed.length === 1) failed[0]?.reject(lmdbStepError(error, this.folder))
-      else for (const step of failed) this.#runAlone(step)
+      else this.#runEachAlone(failed)
       return
     }
     this.#queue.splice(0, done.length)
@@ -150,22 +161,45 @@ export class LmdbFile {
   }
 
   /** Nothing of a group was kept since one of its steps failed: each gets a transaction of its own, so that only that one fails. */
-  #runAlone(step: QueuedStep): void {
-    let value: unknown
-    try {
-      this.#transaction((now) => {
-        value = step.run(now)
-      })
-    } catch (error) {
-      step.reject(lmdbStepError(error, this.folder))
-      return
+  #runEachAlone(steps: readonly QueuedStep[]): void {
+    for (const [index, step] of steps.entries()) {
+      try {
+        const run = this.#transaction(step.run)
+        if (run === undefined) {
+          this.#queue.unshift(...steps.slice(index))
+          this.#renew()
+          return
+        }
+        step.resolve(run.value)
+      } catch (error) {
+        step.reject(lmdbStepError(error, this.folder))
+      }
     }
-    step.resolve(value)
   }
 
-  #transaction(run: (now: number) => void): void {
-    this.#db.transactionSync(() => run(this.#clock.machineMono()), ABORTABLE)
+  /** Undefined: nothing was run, since the environment must be renewed first. */
+  #transaction<T>(run: (now: number) => T): { readonly value: T } | undefined {
+    const result = this.#environment.transaction(() => run(this.#clock.machineMono()))
+    if (result === undefined) return undefined
+    this.#staleInARow = 0
     this.#disarmFlush ??= this.#clock.timer(FLUSH_MS, () => this.#flushLater(), { unref: true })
+    return result
+  }
+
+  /** Opens the environment anew, then goes on with the steps that wait. */
+  #renew(): void {
+    this.#staleInARow += 1
+    this.#renewing = this.#flushing.then(() => {
+      this.#renewing = undefined
+      try {
+        if (this.#staleInARow > STALE_LIMIT) throw brokenState(this.folder, STALE)
+        this.#environment.reopen()
+        this.#observer.emit('StateReopened', { folder: this.folder })
+      } catch (error) {
+        for (const step of this.#queue.splice(0)) step.reject(lmdbStepError(error, this.folder))
+      }
+      if (this.#queue.length > 0) this.#schedule()
+    })
   }
 
   #flushLater(): void {
@@ -173,16 +207,14 @@ export class LmdbFile {
     this.#flushing = this.#flushing.then(() => this.#flush())
   }
 
-  #flush(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#db.sync((error) => {
-        // What could not be written through stays in the page cache and is tried again with the next steps.
-        if (error) this.#observer.emit('StateStoreLost', { reason: 'flush', error: lmdbError(error, this.folder) })
-        resolve()
-      })
-      // Readers that were killed would keep old pages from being used again: the file would only grow.
-      this.#db.readerCheck()
-    })
+  async #flush(): Promise<void> {
+    try {
+      await this.#environment.flush()
+    } catch (error) {
+      // What could not be written through stays in the page cache and is tried again with the next steps.
+      this.#observer.emit('StateStoreLost', { reason: 'flush', error: lmdbError(error, this.folder) })
+    }
+    this.#environment.forgetDeadReaders()
   }
 }
 
@@ -195,11 +227,6 @@ export interface LmdbFileOptions {
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json }
 
-/** `sync` exists and is documented by no type. */
-interface Database extends RootDatabase<unknown, Buffer> {
-  sync(done: (error: Error | null | undefined) => void): void
-}
-
 interface QueuedStep {
   readonly run: (now: number) => unknown
   readonly resolve: (value: unknown) => void
@@ -208,12 +235,13 @@ interface QueuedStep {
 
 /** Format of what lies in the file; a later one is STATE_BROKEN to an older version. */
 export const FORMAT = 1
-/** TransactionFlags.ABORTABLE | SYNCHRONOUS_COMMIT: undone when a step throws, visible to all on return. */
-const ABORTABLE: number = 3
 const FLUSH_MS = 1_000
 /** How long one group may hold the thread, and the write lock that other processes wait for. */
 const GROUP_MS = 4
 const GROUP_STEPS = 500
+/** Opening anew mends it, unless again another process opens the file in the middle of a commit: ten times in a row are no chance. */
+const STALE_LIMIT = 10
+const STALE = 'the numbers of its transactions do not count up'
 
 interface FileRecord {
   readonly format: number
@@ -223,11 +251,11 @@ interface FileRecord {
 }
 
 /** Finds out, in one step, whether the file was last used under this boot; the first process under another one starts a new count. */
-function readBoot(db: Database, folder: string, options: LmdbFileOptions): BootTime {
+function readBoot(environment: LmdbEnvironment, folder: string, options: LmdbFileOptions): BootTime {
   let restarted = false
-  const record = db.transactionSync((): FileRecord => {
-    const found = db.get(FILE_KEY) as FileRecord | undefined
-    if (found === undefined && db.getKeysCount({ limit: 1 }) > 0) throw brokenState(folder, 'it holds something else')
+  const look = (): FileRecord => {
+    const found = environment.get(FILE_KEY) as FileRecord | undefined
+    if (found === undefined && !environment.isEmpty()) throw brokenState(folder, 'it holds something else')
     if (found !== undefined && found.format !== FORMAT) {
       throw brokenState(folder, `its format is ${found.format}, this version reads ${FORMAT}`)
     }
@@ -236,11 +264,17 @@ function readBoot(db: Database, folder: string, options: LmdbFileOptions): BootT
     if (found !== undefined && found.bootId === options.bootId && found.openedAt <= now) return found
     restarted = found !== undefined
     const next = { format: FORMAT, bootId: options.bootId, boot: (found?.boot ?? 0) + 1, openedAt: now }
-    db.putSync(FILE_KEY, next)
+    environment.put(FILE_KEY, next)
     return next
-  }, ABORTABLE)
+  }
+  let looked = environment.transaction(look)
+  for (let stale = 0; looked === undefined; stale += 1) {
+    if (stale === STALE_LIMIT) throw brokenState(folder, STALE)
+    environment.reopen()
+    looked = environment.transaction(look)
+  }
   if (restarted) options.observer.emit('StateWaitsRestarted', { folder })
-  return new BootTime(record.boot, record.openedAt)
+  return new BootTime(looked.value.boot, looked.value.openedAt)
 }
 
 function closedError(folder: string): MillraceError {

@@ -1,0 +1,10 @@
+import { MillraceError } from '../../kernel/errors.ts'
+
+export function brokenState(path: string, found: string, cause?: unknown): MillraceError {
+  return new MillraceError(
+    'STATE_BROKEN',
+    `the state in ${path} can not be used: ${found}. Stop all processes that use it, move the folder away and start again; ` +
+      'the state is rebuilt from the topics',
+    { cause, context: { path } },
+  )
+}
