@@ -18,6 +18,8 @@ export interface KillRunOptions {
   readonly hosts: number
   readonly pagesPerHost: number
   readonly kills: number
+  /** Somebody looks and steers all the while: one command after the other, on the same data folder. */
+  readonly commands?: boolean
   /** For the whole of it. */
   readonly timeoutMs: number
 }
@@ -30,6 +32,8 @@ export interface KillRunReport {
   /** Commands that ended by themselves with an error while the broker was away. */
   readonly gaveUp: readonly string[]
   readonly seconds: number
+  /** That were run beside. */
+  readonly commands: number
 }
 
 const RATE_PER_SECOND = 8
@@ -40,6 +44,14 @@ type Fault = 'program' | 'broker' | 'program and broker' | 'extraction' | 'super
 const FAULTS: Readonly<Record<Fault, number>> = { program: 8, broker: 4, 'program and broker': 2, extraction: 3, supervisor: 2 }
 /** A supervisor gives up on a broker that ends more often than this within five minutes. */
 const BROKER_KILLS = 4
+const STEERING = [
+  ['status'],
+  ['sites', 'show', 'HOST'],
+  ['explain', 'http://HOST/'],
+  ['audit', '--crawl', CRAWL],
+  ['dead-letters', 'stats'],
+  ['sites', 'reset', 'HOST'],
+]
 
 /** A crawl of a site of some hosts while its processes are killed, and the count from outside when it has ended. */
 export async function killRun(options: KillRunOptions): Promise<KillRunReport> {
@@ -71,6 +83,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRunReport> {
       violations,
       figures,
       gaveUp: driver.gaveUp,
+      commands: driver.commands,
       seconds: Math.round((performance.now() - begun) / 1000),
     }
   } finally {
@@ -82,6 +95,7 @@ export async function killRun(options: KillRunOptions): Promise<KillRunReport> {
 class KillDriver {
   readonly kills: Kill[] = []
   readonly gaveUp: string[] = []
+  commands = 0
   readonly #options: KillRunOptions
   readonly #site: LinkedSite
   readonly #deployment: Deployment
@@ -92,6 +106,7 @@ class KillDriver {
   #brokerKills = 0
   #brokerDownSince: number | undefined
   #seeded = false
+  #isOver = false
 
   constructor(options: KillRunOptions, site: LinkedSite, deployment: Deployment) {
     this.#options = options
@@ -107,6 +122,7 @@ class KillDriver {
     this.#startAll()
     const seeding = this.#options.processes === 'stages' ? this.#produceSeeds() : Promise.resolve()
     await seeding
+    const steering = this.#options.commands === true ? this.#steer() : Promise.resolve([])
     while (this.kills.length < this.#options.kills) {
       // Mostly in the middle of the work, at times while it starts.
       if (this.#random.next() < 0.8) await this.#asking()
@@ -115,6 +131,8 @@ class KillDriver {
       await this.#strike()
     }
     violations.push(...(await this.#untilEnd()))
+    this.#isOver = true
+    violations.push(...(await steering))
     const counted = await countFromOutside({
       deployment: this.#deployment,
       site: this.#site,
@@ -125,6 +143,19 @@ class KillDriver {
     })
     violations.push(...counted.violations, ...(await this.#leftovers()))
     return { violations, figures: counted.figures }
+  }
+
+  /** Commands may fail while the broker is away, but never for what they find in the state. */
+  async #steer(): Promise<string[]> {
+    const problems: string[] = []
+    for (let index = 0; !this.#isOver; index += 1) {
+      const host = this.#site.hosts()[index % 4] ?? ''
+      const args = STEERING[index % STEERING.length]?.map((each) => each.replace('HOST', host)) ?? []
+      const { code, stderr } = await this.#deployment.run(args)
+      this.commands += 1
+      if (/STATE_BROKEN|INTERNAL/.test(stderr)) problems.push(`${args.join(' ')} ended with ${code}: ${stderr}`)
+    }
+    return problems
   }
 
   /** What the programs said, those that were killed included, in the folder of the deployment. */
