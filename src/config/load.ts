@@ -85,7 +85,7 @@ function optionOf(path: string): OptionDefinition | undefined {
 }
 
 function unknownKey(path: string, where: string): string {
-  const near = nearestName(path, Object.keys(OPTIONS))
+  const near = nearestName(path, [...Object.keys(OPTIONS), ...SECTIONS])
   return `unknown option ${path} (${where})${near === undefined ? '' : `; did you mean ${near}?`}`
 }
 
@@ -129,6 +129,14 @@ function addEnvironment(
     }
   }
 }
+
+/** What stands before the last name of an option: `politeness`, `politeness.default`. */
+const SECTIONS = new Set(
+  Object.keys(OPTIONS).flatMap((path) => {
+    const names = path.split('.')
+    return names.slice(1).map((_, index) => names.slice(0, index + 1).join('.'))
+  }),
+)
 
 /** Variables that are no options: the installation refusal and what the tests hand over. */
 const OWN_VARIABLES = ['MILLRACE_NO_INSTALL', 'MILLRACE_TEST_']

@@ -48,13 +48,14 @@ describe('the configuration', () => {
 
   it('names the nearest option for an unknown key, with the line and column of the key', () => {
     const text = problem(() =>
-      loadConfig({ ...nothing, file: file('fetch:\n  concurency: 5\n  timeouts: { connect: 1s, totl: 3s }\nbrokrs:\n  - a:1\n') }),
+      loadConfig({ ...nothing, file: file('fetch:\n  concurency: 5\n  timeouts: { connect: 1s, totl: 3s }\nbrokrs:\n  - a:1\npolitenes:\n  defalt: {}\n') }),
     )
     const at = text.split('\n').map((line) => line.replace(/\([^)]*millrace\.yaml:/, '('))
     expect(at).toEqual([
       'CONFIG_UNKNOWN_KEY: unknown option fetch.concurency (2:3); did you mean fetch.concurrency?',
       'unknown option fetch.timeouts.totl (3:28); did you mean fetch.timeouts.total?',
       'unknown option brokrs (4:1); did you mean brokers?',
+      'unknown option politenes (6:1); did you mean politeness?',
     ])
   })
 
