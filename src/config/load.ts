@@ -2,10 +2,12 @@ import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml'
 import { errorText, MillraceError } from '../kernel/errors.ts'
+import { isHeaderValue } from '../kernel/header-field.ts'
 import { nearestName } from '../kernel/nearest.ts'
 import { yamlFault } from '../kernel/yaml-fault.ts'
 import { type Config, environmentName, OPTIONS, type OptionDefinition, type OptionPath } from './options.ts'
 import { parseValue } from './parse-value.ts'
+import { formatDuration, formatSize } from './units.ts'
 
 /** Where a value came from, from the strongest to the weakest. */
 export type ConfigSource = 'flag' | 'set' | 'environment' | '.env' | 'file' | 'default'
@@ -232,15 +234,12 @@ function interpolate(
   })
 }
 
-/** What a header field may hold. Source: RFC 9110 section 5.5. */
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
-
 /** Rules between options; each message shows both values. */
 function crossFieldProblems(config: Config): string[] {
   const problems: string[] = []
   const atMost = (small: OptionPath, large: OptionPath): void => {
     if ((config[small] as number) > (config[large] as number)) {
-      problems.push(`${small} (${config[small]}) must not be larger than ${large} (${config[large]})`)
+      problems.push(`${small} (${asWritten(small, config)}) must not be larger than ${large} (${asWritten(large, config)})`)
     }
   }
   atMost('retry.firstDelay', 'retry.maxDelay')
@@ -249,7 +248,7 @@ function crossFieldProblems(config: Config): string[] {
   atMost('politeness.default.concurrency', 'fetch.concurrency')
   atMost('fetch.maxBodyBytes', 'fetch.maxBytesInFlight')
   const userAgent = config['fetch.userAgent']
-  if (userAgent !== undefined && !HEADER_VALUE.test(userAgent))
+  if (userAgent !== undefined && !isHeaderValue(userAgent))
     problems.push(
       `fetch.userAgent ${JSON.stringify(userAgent)} can't be sent: no line breaks, no control characters, no letters beyond Latin-1`,
     )
@@ -257,4 +256,12 @@ function crossFieldProblems(config: Config): string[] {
     problems.push('kafka.sasl.mechanism and kafka.sasl.username go together')
   }
   return problems
+}
+
+/** A number as its option is written: with its unit. */
+function asWritten(path: OptionPath, config: Config): string {
+  const { kind }: OptionDefinition = OPTIONS[path]
+  const value = config[path] as number
+  if (kind === 'duration') return formatDuration(value)
+  return kind === 'size' ? formatSize(value) : String(value)
 }

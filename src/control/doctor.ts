@@ -11,6 +11,7 @@ import type { Observer } from '../kernel/observe.ts'
 import { makeFolder } from '../machine/make-folder.ts'
 import { checkFetchConfig } from './fetch-config.ts'
 import { embeddedOptions, Runtime } from './runtime.ts'
+import { shadowedRules } from './shadowed-rules.ts'
 import { planTopics } from './topics.ts'
 
 export interface Finding {
@@ -55,7 +56,8 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
   yield nodeVersion()
   yield kafkajsVersion()
   yield htmlParser(config)
-  for (const advice of configAdvice(config)) yield warn('configuration', advice, 'See `millrace config print`.')
+  for (const advice of [...configAdvice(config), ...shadowedRules(config)])
+    yield warn('configuration', advice, 'See `millrace config print`.')
   yield* fetchFindings(config)
   yield await dataFolder(config)
   let runtime: Runtime

@@ -1,4 +1,5 @@
 import { MillraceError } from '../kernel/errors.ts'
+import { isHeaderName, isHeaderValue } from '../kernel/header-field.ts'
 import type { MessageCodec } from './codec.ts'
 import type { UrlTask } from './generated/types.ts'
 import { looksLikeJson, readUrlTaskJson } from './url-task-json.ts'
@@ -37,9 +38,6 @@ const REFUSED_HEADERS: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
 ])
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-/** RFC 9110 field value: visible characters, space and tab; characters beyond latin1 can't be sent. */
-const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const MAX_ATTEMPT = 10_000
 
 /** What no request could be made of. Shape: the field, and what is wrong with it. */
@@ -47,9 +45,9 @@ export function requestProblem({ method, headers }: Pick<UrlTask, 'method' | 'he
   if (!/^[A-Z][A-Z-]{0,31}$/.test(method) || REFUSED_METHODS.has(method))
     return ['method', `is ${shown(method)}; expected an HTTP method in capitals, such as GET`]
   for (const [name, value] of Object.entries(headers)) {
-    if (!TOKEN.test(name)) return [`headers.${name.slice(0, 64)}`, 'is no name of a header']
+    if (!isHeaderName(name)) return [`headers.${name.slice(0, 64)}`, 'is no name of a header']
     if (REFUSED_HEADERS.has(name.toLowerCase())) return [`headers.${name}`, "is a header that is not the task's to set"]
-    if (!FIELD_VALUE.test(value)) return [`headers.${name}`, 'has characters that no header may hold']
+    if (!isHeaderValue(value)) return [`headers.${name}`, 'has characters that no header may hold']
   }
   return undefined
 }

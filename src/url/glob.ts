@@ -38,3 +38,11 @@ export function compileHostGlob(pattern: string): Glob {
     return name === apex || glob(name)
   }
 }
+
+/** Does the one host pattern match every host that the other matches. */
+export function coversHosts(wide: string, narrow: string): boolean {
+  const glob = compileHostGlob(wide)
+  // No host holds it, so that only a `*` can stand for it.
+  const any = narrow.replaceAll('*', '\u0000')
+  return glob(any) && (!narrow.startsWith('*.') || glob(narrow.slice(2).replaceAll('*', '\u0000')))
+}

@@ -26,12 +26,13 @@ export const configCommand: CommandDefinition = (contextOf) => {
     .action(async (_, running: Command) => {
       const context = contextOf(running)
       const loaded = context.loadConfig()
-      const [{ configAdvice }, { checkFetchConfig }] = await Promise.all([
+      const [{ configAdvice }, { checkFetchConfig }, { shadowedRules }] = await Promise.all([
         import('../../config/advice.ts'),
         import('../../control/fetch-config.ts'),
+        import('../../control/shadowed-rules.ts'),
       ])
       await checkFetchConfig(loaded.config)
-      const advice = configAdvice(loaded.config)
+      const advice = [...configAdvice(loaded.config), ...shadowedRules(loaded.config)]
       if (context.globals.json) await context.out(toJson({ ok: true, file: loaded.file ?? null, advice }))
       else {
         for (const line of advice) context.note(`note: ${line}`)

@@ -87,7 +87,7 @@ describe('the configuration', () => {
 
   it('shows both values when two options contradict each other', () => {
     expect(problem(() => loadConfig({ ...nothing, sets: ['retry.firstDelay=2h', 'retry.maxDelay=1h'] }))).toContain(
-      'retry.firstDelay (7200000) must not be larger than retry.maxDelay (3600000)',
+      'retry.firstDelay (2h) must not be larger than retry.maxDelay (1h)',
     )
   })
 
