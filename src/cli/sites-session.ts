@@ -11,6 +11,7 @@ import {
   type SiteReport,
   showSite,
   siteDomain,
+  siteOrigins,
 } from '../control/sites.ts'
 import { userAgentOf } from '../control/stages.ts'
 import { MillraceError } from '../kernel/errors.ts'
@@ -64,7 +65,7 @@ export async function show(context: CommandContext, name: string): Promise<void>
   const domain = siteDomain(name)
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace sites show', async (runtime) => {
-    const report = await reportOf(runtime, domain)
+    const report = await reportOf(runtime, domain, name)
     if (context.globals.json) await context.out(toJson(report))
     else await writeReport(context, report, runtime.clock.now())
   })
@@ -88,7 +89,7 @@ async function change(
   await withRuntime(context, config, `millrace sites ${verb}`, async (runtime) => {
     await prepareTopics(runtime, [])
     await apply(runtime, domain)
-    const report = await reportOf(runtime, domain)
+    const report = await reportOf(runtime, domain, name)
     if (coversItselfAlone(domain))
       context.note(`${domain} is a public suffix: domains below it are sites of their own, which this does not cover`)
     if (context.globals.json) await context.out(toJson(report))
@@ -100,8 +101,9 @@ function overriding(override: Parameters<typeof overrideSite>[2]): (runtime: Run
   return (runtime, domain) => overrideSite(runtime, domain, override)
 }
 
-function reportOf(runtime: Runtime, domain: string): Promise<SiteReport> {
-  return showSite(runtime, domain, userAgentOf(runtime.config, packageVersion()))
+/** `name`: as it was typed. */
+function reportOf(runtime: Runtime, domain: string, name: string): Promise<SiteReport> {
+  return showSite(runtime, domain, userAgentOf(runtime.config, packageVersion()), siteOrigins(name))
 }
 
 function overrideFlags({ ratePerSecond, burst, concurrency, crawlDelay }: RateFlags): Partial<SiteOverride> {

@@ -59,7 +59,7 @@ export async function explain(
   const [inWorkers, places, site, robots, members] = await Promise.all([
     fromWorkers(runtime, canonicalUrl(url)),
     findUrl(runtime, url, options.signal),
-    showSite(runtime, bareHost(url.hostname), options.userAgent, url.origin),
+    showSite(runtime, bareHost(url.hostname), options.userAgent, [url.origin]),
     robotsOf(runtime, url, options.userAgent),
     membersOf(runtime),
   ])

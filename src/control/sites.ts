@@ -67,6 +67,17 @@ export function siteDomain(text: string): string {
   return bareHost(new URL(url).hostname)
 }
 
+/**
+ * Where the robots.txt of a site may lie. Shape: the origin of a URL that names a port; both usual ones of a host with a port; none
+ * where there is no port, for `showSite` to know. The text is one that `siteDomain` takes.
+ */
+export function siteOrigins(text: string): readonly string[] {
+  const hasScheme = text.includes('://')
+  const url = new URL(hasScheme ? text : `http://${text}`)
+  if (url.port === '') return []
+  return hasScheme ? [url.origin] : [url.origin, `https://${url.host}`]
+}
+
 /** Is what is said of the name no matter of the names below it, against what holds for a domain. */
 export function coversItselfAlone(domain: string): boolean {
   return isPublicSuffix(domain)
@@ -112,17 +123,17 @@ export async function resetSite(runtime: Runtime, domain: string): Promise<SiteR
 }
 
 /**
- * The pace in force for a domain now, why, and what the limiter remembers of it. Changes nothing. `origin`: the one whose robots.txt
- * counts; where not given the usual two of the domain.
+ * The pace in force for a domain now, why, and what the limiter remembers of it. Changes nothing. `origins`: those whose robots.txt
+ * counts; where there is none the usual two of the domain.
  */
-export async function showSite(runtime: Runtime, domain: string, userAgent: string, origin?: string): Promise<SiteReport> {
+export async function showSite(runtime: Runtime, domain: string, userAgent: string, origins: readonly string[] = []): Promise<SiteReport> {
   const hasControl = (await runtime.admin.listTopics()).includes(runtime.topics.control)
   const log = hasControl ? await runtime.control() : undefined
   await log?.readToEnd()
   const control = log ?? NOTHING_SAID
   const explained = paceRules(runtime.config, control, runtime.clock).explain(new URL(`http://${domain}/`))
   const state = await runtime.state()
-  const robots = await keptRobots(runtime, origin === undefined ? [`https://${domain}`, `http://${domain}`] : [origin], userAgent)
+  const robots = await keptRobots(runtime, origins.length === 0 ? [`https://${domain}`, `http://${domain}`] : origins, userAgent)
   const limiter = await state.limiterState(explained.policy.key)
   return {
     domain,

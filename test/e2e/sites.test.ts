@@ -150,6 +150,21 @@ describe('millrace sites', () => {
     await patient.close()
   })
 
+  it('shows the robots.txt of the origin that is named, with its port', async () => {
+    const entry = { verdict: 'absent', body: '', status: 404, fetchedAt: Date.now() } as const
+    await deployment.read(async (runtime) => (await runtime.state()).writeRobots('http://ported.example:8080', entry, 60_000))
+    const obey = ['fetch.robots=obey']
+    const robots = async (name: string) =>
+      (JSON.parse((await deployment.run(['sites', 'show', name, '--json'], undefined, obey)).stdout) as SiteReport).robots
+    expect(await robots('http://ported.example:8080/page')).toEqual({
+      origin: 'http://ported.example:8080',
+      verdict: 'absent',
+      fetchedAt: entry.fetchedAt,
+    })
+    expect(await robots('ported.example:8080')).toMatchObject({ origin: 'http://ported.example:8080' })
+    expect(await robots('ported.example')).toBeNull()
+  })
+
   it('tells when the URLs of a site that does not answer will fail', async () => {
     const dead = 'dead.example' as PolitenessKey
     const unanswered = { backOffMs: 0, isAsked: false, allowed: null, rateFactor: 1, trips: 2, parkedMs: 60_000 }
