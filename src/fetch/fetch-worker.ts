@@ -1,54 +1,45 @@
 import type { AssignedPartition } from '../kafka/assignment.ts'
-import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
-import { OutcomePublisher } from '../kafka/outcome-publisher.ts'
-import { TaskPublisher } from '../kafka/task-publisher.ts'
+import type { OutcomePublisher } from '../kafka/outcome-publisher.ts'
+import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
-import { backoffMs } from '../kernel/backoff.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { repeated } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { LANES } from '../message/topics.ts'
-import { AdmissionDesk } from './admission.ts'
 import { AttemptsUnderWay } from './attempts-under-way.ts'
-import { ChainClaims } from './chain-claims.ts'
-import { claimCheckOf } from './claim-check.ts'
-import { ConditionalRequests } from './conditional-requests.ts'
-import { CookieJars } from './cookie-jars.ts'
 import { CrawlShares } from './crawl-shares.ts'
 import { CrawlWatch } from './crawl-watch.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
-import { FetchTask, type TaskStep } from './fetch-task.ts'
+import { fetchParts } from './fetch-parts.ts'
+import type { FetchTask, TaskStep } from './fetch-task.ts'
 import { type FetchView, fetchView, type TaskView, taskViews } from './fetch-view.ts'
-import { Handover } from './handover.ts'
+import type { Handover } from './handover.ts'
 import { endWithoutQueue } from './intake-endings.ts'
 import { IntakeQueue } from './intake-queue.ts'
-import { LoadControl } from './load-control.ts'
 import { type QueuedTask, queuedTask } from './queued-task.ts'
-import { createRobotsGate } from './robots-fetch.ts'
 import { Scheduler } from './scheduler.ts'
-import { isEnding, Settler } from './settler.ts'
-import { SiteLeases } from './site-leases.ts'
+import { isEnding } from './settler.ts'
 import { type SpillReason, spillReasonOf } from './spill.ts'
 import { Spiller } from './spiller.ts'
 import { StoreGate } from './store-gate.ts'
-import { TaskEndings } from './task-endings.ts'
+import type { TaskEndings } from './task-endings.ts'
 import { type IntakeVerdict, TaskIntake } from './task-intake.ts'
 import { Turn } from './turn.ts'
+import { TurnStarter } from './turn-starter.ts'
 
 const SWEEP_MS = 5_000
 const CRAWL_WATCH_MS = 1_000
-const LEAST_FINISHED_TTL_MS = 21_600_000
-const LEASE_MARGIN_MS = 5_000
 /** The last commit of a drain needs no waiting: what is left in the windows comes again. */
 const CONSUMER_DRAIN_MS = 1
 
 /**
- * One fetch worker: lanes in, pages and outcomes out. The wiring and the life of it; what is decided is decided in the parts.
+ * One fetch worker: lanes in, pages and outcomes out. The way of an entry and the life of the whole; what is decided is decided in the
+ * parts.
  *
- * An entry goes intake -> site queue -> its turn -> endings, and holds its place in the window until its end is acknowledged. The
- * loop is driven by events (something came, something ended, a site may start again) and owns one timer for all sites.
+ * An entry goes intake -> site queue -> its turn -> endings, and holds its place in the window until its end is acknowledged. Whatever
+ * happens to it (it came, it ended, its site may start again) is told to the starter, which gives the next turns.
  *
  * running:  takes entries, starts requests while the store answers.
  * draining: starts nothing new; what is on the wire is finished, written and committed; what waits is left for the next owner.
@@ -59,7 +50,7 @@ export class FetchWorker extends BaseService {
   readonly #spiller: Spiller
   readonly #crawls: CrawlWatch
   readonly #scheduler: Scheduler<QueuedTask>
-  readonly #gate: StoreGate
+  readonly #starter: TurnStarter<QueuedTask>
   readonly #intake: IntakeQueue
   readonly #endings: TaskEndings
   readonly #task: FetchTask
@@ -71,82 +62,43 @@ export class FetchWorker extends BaseService {
   readonly #turns = new Set<QueuedTask>()
   readonly #handover: Handover
   #isTaking = true
-  #isHeld = false
-  #isPumpDue = false
-  #disarm: (() => void) | undefined
 
   constructor(options: FetchWorkerOptions) {
     super()
     this.#options = options
-    const { clock, observer, codec, layout, topics, producer, state, retry, limits, random = Math.random } = options
+    const { clock, observer, topics, state, random = Math.random } = options
     const { signal } = this.aborted
     this.#scheduler = new Scheduler({ maxInFlight: options.concurrency, maxBytes: options.maxBytesInFlight })
-    const gate = new StoreGate({ clock, observer, signal, random, onBack: () => this.holdRequests(this.#isHeld) })
-    this.#gate = gate
-    this.#publisher = new TaskPublisher({ topics, codec, producer, layout, clock })
-    this.#outcomes = new OutcomePublisher({ topics, codec, layout })
-    const finishedTtlMs = Math.max(LEAST_FINISHED_TTL_MS, 2 * retry.maxDelayMs)
-    this.#endings = new TaskEndings({
-      publisher: this.#publisher,
-      outcomes: this.#outcomes,
-      deadLetters: new DeadLetterPublisher({ topics, layout, maxBytes: options.deadLetterMaxBytes }),
-      settler: new Settler({ producer, state, gate, finishedTtlMs, signal }),
-      state,
-      gate,
-      retry,
-      random,
-      clock,
-      observer,
-      budgetIdsOf: (task) => options.budgetsOf(task).map(({ id }) => id),
-    })
+    const gate = new StoreGate({ clock, observer, signal, random, onBack: () => this.#starter.resume() })
+    const start = (queued: QueuedTask): void => this.#work(() => this.#run(queued))
+    this.#starter = new TurnStarter({ scheduler: this.#scheduler, gate, start, signal, clock })
+    const work = (run: () => Promise<void>): void => this.#work(run)
+    const { publisher, outcomes, endings, handover, task } = fetchParts(options, { scheduler: this.#scheduler, gate, work, signal, random })
+    this.#publisher = publisher
+    this.#outcomes = outcomes
+    this.#endings = endings
+    this.#handover = handover
+    this.#task = task
     const shares = new CrawlShares()
     this.#crawls = new CrawlWatch({ state, gate, scheduler: this.#scheduler, turns: this.#turns, shares, clock })
     this.#spiller = new Spiller({
       scheduler: this.#scheduler,
-      endings: this.#endings,
+      endings,
       paceOf: options.paceOf,
       shares,
       startsPerSecond: () => this.#crawls.startsPerSecond,
       clock,
       ...(options.spill === undefined ? {} : { limits: options.spill }),
     })
-    const intake = new TaskIntake({
-      ...options,
-      publisher: this.#publisher,
-      gate,
-      isHeldBack: (entry, task) => this.#underWay.holdsBack(entry, task),
-    })
+    const intake = new TaskIntake({ ...options, publisher, gate, isHeldBack: (entry, task) => this.#underWay.holdsBack(entry, task) })
     this.#intake = new IntakeQueue({
       laneOf: ({ message }) => LANES.find((lane) => topics.urls[lane] === message.topic) ?? 'normal',
       sort: (entries) => intake.sort(entries),
       onVerdicts: (verdicts, checkedMono) => this.#take(verdicts, checkedMono),
-      work: (run) => this.#work(run),
+      work,
       clock,
       random,
       signal,
-    })
-    const leaseMs = limits.totalMs + LEASE_MARGIN_MS
-    const leases = new SiteLeases({ ...options, gate, leaseMs, rules: options.siteHealth })
-    const robots = createRobotsGate({ ...options, leases, gate })
-    const handover = new Handover({ state, gate, leaseMs, work: (run) => this.#work(run), clock })
-    this.#handover = handover
-    const desk = new AdmissionDesk({ ...options, handover, gate, leases, robotsOf: (url) => robots.check(url, signal) })
-    const backOff = (attempt: number): number => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random())
-    const cookies = new CookieJars({ keep: options.cookies, observer })
-    const load = new LoadControl({ scheduler: this.#scheduler, maxInFlight: options.concurrency, observer, clock })
-    const conditional = new ConditionalRequests({ ...options, gate })
-    const claimCheck = claimCheckOf({ ...options, random, signal })
-    this.#task = new FetchTask({
-      ...options,
-      load,
-      cookies,
-      conditional,
-      desk,
-      endings: this.#endings,
-      leases,
-      backOffMs: backOff,
-      claimCheck,
-      chains: new ChainClaims({ ...options, gate }),
     })
     this.#consumer = options.createConsumer({
       onEntries: (entries) => this.#intake.add(entries),
@@ -163,9 +115,8 @@ export class FetchWorker extends BaseService {
 
   /** What is in memory, and what it waits for. */
   view(): FetchView {
-    const stalledBy = this.#gate.isAway ? 'state-store' : this.#isHeld ? 'disk' : null
     const windowMessages = this.#consumer.incompleteCount()
-    return fetchView(this.#scheduler, this.#options.clock.mono(), { stalledBy, windowMessages })
+    return fetchView(this.#scheduler, this.#options.clock.mono(), { stalledBy: this.#starter.stalledBy, windowMessages })
   }
 
   /** Where the tasks of a canonical URL are in this worker. */
@@ -175,11 +126,8 @@ export class FetchWorker extends BaseService {
 
   /** True: no request starts until it is called with false; what came in waits. For a disk that runs full, or an operator. */
   holdRequests(isHeld: boolean): void {
-    this.#isHeld = isHeld
-    if (isHeld) return
-    // Nothing that sites waited through the pause for is their own pace.
-    this.#scheduler.resumed()
-    this.#pumpSoon()
+    if (isHeld) this.#starter.hold()
+    else this.#starter.release()
   }
 
   /** The pace of a domain was changed while sites may sleep by the old one: they are asked for anew. */
@@ -188,7 +136,7 @@ export class FetchWorker extends BaseService {
     for (const { key } of [...this.#scheduler.sites()]) {
       if (key === domain || key.endsWith(`.${domain}`) || domain.endsWith(`.${key}`)) this.#scheduler.wake(key, now)
     }
-    this.#pumpSoon()
+    this.#starter.soon()
   }
 
   protected async onStart(signal: AbortSignal): Promise<void> {
@@ -196,7 +144,7 @@ export class FetchWorker extends BaseService {
     await Promise.all([this.#publisher.prepare(), this.#outcomes.prepare(), codec.prepare(topics.html, 'Page')])
     this.releases.add('work under way', () => this.#settled())
     this.releases.add('consumer', () => this.#consumer.stop({ mode: 'abort', timeoutMs: 0 }))
-    this.releases.add('timers', () => this.#disarm?.())
+    this.releases.add('starts', () => this.#starter.close())
     this.#consumer.closed.catch((error: unknown) => this.fail(error))
     await this.#consumer.start({ signal })
     const sweep = (): void => {
@@ -209,6 +157,7 @@ export class FetchWorker extends BaseService {
 
   protected async onDrain(signal: AbortSignal): Promise<void> {
     this.#isTaking = false
+    this.#starter.close()
     this.#intake.close()
     const late = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
     await Promise.race([this.#settled(), late])
@@ -285,7 +234,7 @@ export class FetchWorker extends BaseService {
       ready.push(queued)
     }
     for (const { tasks, reason } of this.#spiller.admit(ready, (queued) => this.#enqueue(queued, 'tail'))) this.#spill(tasks, reason)
-    this.#pumpSoon()
+    this.#starter.soon()
   }
 
   #enqueue(queued: QueuedTask, place: 'head' | 'tail'): void {
@@ -310,33 +259,9 @@ export class FetchWorker extends BaseService {
 
   // --- requests -------------------------------------------------------------------------------------------------------------
 
-  #pumpSoon(): void {
-    if (this.#isPumpDue) return
-    this.#isPumpDue = true
-    queueMicrotask(() => {
-      this.#isPumpDue = false
-      this.#pump()
-    })
-  }
-
-  /** Starts what may start; the one timer then waits for the site that is next. */
-  #pump(): void {
-    this.#disarm?.()
-    this.#disarm = undefined
-    while (this.#isTaking && !this.#isHeld && !this.#gate.isAway && !this.aborted.signal.aborted) {
-      const next = this.#scheduler.next(this.#options.clock.mono())
-      if (next.kind === 'start') {
-        this.#work(() => this.#run(next.task))
-        continue
-      }
-      if (next.kind === 'wait') this.#disarm = this.#options.clock.timer(Math.ceil(next.ms), () => this.#pump())
-      return
-    }
-  }
-
   async #run(queued: QueuedTask): Promise<void> {
     const { clock } = this.#options
-    const turn = new Turn({ scheduler: this.#scheduler, queued, clock, onChange: () => this.#pumpSoon() })
+    const turn = new Turn({ scheduler: this.#scheduler, queued, clock, onChange: () => this.#starter.soon() })
     let after: 'under way' | 'settled' | 'dropped' = 'dropped'
     this.#turns.add(queued)
     this.#handover.begun(queued)
@@ -376,7 +301,7 @@ export class FetchWorker extends BaseService {
         const hop = { ...queued, ...step.next, key: this.#options.paceOf(step.next.target).key }
         this.#handover.follows(queued, hop)
         this.#enqueue(hop, 'head')
-        this.#pumpSoon()
+        this.#starter.soon()
         return 'under way'
       }
       case 'backed-off':
