@@ -78,6 +78,9 @@ interface Concluded {
 
 type Admitted = Extract<Admission, { readonly kind: 'admitted' }>
 
+/** Starts that a request takes, each after it has let one go by; a process that stands still all the time sends late in the end. */
+const MAX_STARTS = 4
+
 /**
  * One task from its turn to its end: admission, one request, and what its answer means. It makes one request at most; the next hop of a
  * chain waits for its own turn.
@@ -196,12 +199,19 @@ export class FetchTask {
     return closed === undefined ? { kind: 'done' } : { kind: 'backed-off', ...closed }
   }
 
-  /** The lease as it counts from another start, which has come. `takenMono`: the moment of this process that the request has let go by. */
+  /**
+   * The lease as it counts from another start, which has come. One that goes by as well, since the process stood still again, is asked for
+   * again a few times. `takenMono`: the moment of this process that the request has let go by.
+   */
   async #startAgain(lease: SiteLease, paced: LimiterKey, takenMono: number, signal: AbortSignal): Promise<SiteLease> {
     const { leases, clock } = this.#options
-    const again = await leases.startAgain(lease)
-    const now = clock.mono()
-    await sleepUntil(clock, Math.max(again.startMono, now + this.#spacing.takeAgain(paced, takenMono, now)), signal)
+    let [again, taken] = [lease, takenMono]
+    for (let starts = 0; starts === 0 || (starts < MAX_STARTS && leases.isStale(again)); starts += 1) {
+      again = await leases.startAgain(again)
+      const now = clock.mono()
+      taken = Math.max(again.startMono, now + this.#spacing.takeAgain(paced, taken, now))
+      await sleepUntil(clock, taken, signal)
+    }
     return again
   }
 

@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { createServer as createTcpServer, type Server, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { HttpClient } from '../../src/fetch/http-client.ts'
@@ -20,6 +21,15 @@ describe('a request whose connection has to be made', () => {
     const site = await new TestSite((_, response) => response.setHeader('content-type', 'text/plain').end('x')).open()
     closings.push(() => site.close())
     return site
+  }
+
+  /** Sockets that the client makes from now on. */
+  function madeSockets(): readonly Socket[] {
+    const made: Socket[] = []
+    const note = (message: unknown): void => void made.push((message as { socket: Socket }).socket)
+    subscribe('net.client.socket', note)
+    closings.push(() => unsubscribe('net.client.socket', note))
+    return made
   }
 
   const ask = (url: string, more: Partial<HttpRequest> = {}): Promise<HttpResult> =>
@@ -94,6 +104,7 @@ describe('a request whose connection has to be made', () => {
     expect(late).toMatchObject({ kind: 'failure', reason: 'total-timeout' })
     expect(site.requests).toEqual([])
 
+    const made = madeSockets()
     const sockets: Socket[] = []
     const impatient: Server = createTcpServer((socket) => sockets.push(socket))
     await new Promise<void>((resolve) => impatient.listen(0, '127.0.0.1', resolve))
@@ -102,8 +113,7 @@ describe('a request whose connection has to be made', () => {
     const beforeSent = async (): Promise<void> => {
       await eventually(() => sockets.length === 1, { what: 'the connection' })
       sockets[0]?.resetAndDestroy()
-      await new Promise((resolve) => sockets[0]?.once('close', resolve))
-      await systemClock.sleep(50)
+      await eventually(() => made[0]?.destroyed, { what: 'the client to find it closed' })
     }
     expect(await ask(`http://d.test:${port}/`, { beforeSent })).toMatchObject({ kind: 'failure', reason: 'connection-reset' })
   })
@@ -117,7 +127,10 @@ describe('a request whose connection has to be made', () => {
     await new Promise<void>((resolve) => greeting.listen(0, '127.0.0.1', resolve))
     closings.push(() => greeting.close())
     const { port } = greeting.address() as { port: number }
-    const beforeSent = (): Promise<void> => systemClock.sleep(50)
+    const made = madeSockets()
+    const beforeSent = async (): Promise<void> => {
+      await eventually(() => (made[0]?.bytesRead ?? 0) > 0, { what: 'the greeting' })
+    }
     expect(await ask(`http://e.test:${port}/`, { beforeSent })).toMatchObject({ kind: 'failure', reason: 'protocol-error' })
     expect(connections).toBe(1)
   })
