@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ExplainReport } from '../../src/control/explain.ts'
 import type { SiteReport } from '../../src/control/sites.ts'
 import type { PolitenessKey } from '../../src/kernel/brand.ts'
 import { Deployment } from '../support/deployment.ts'
@@ -48,11 +49,13 @@ describe('millrace sites', () => {
     await fetch.done
     const beforeRestart = performance.now()
     const again = deployment.start(['fetch'])
-    await eventually(() => performance.now() > beforeRestart + 5_000, { what: 'a quiet restart', timeoutMs: 10_000 })
+    const last = async () => JSON.parse((await deployment.run(['explain', site.url(HOST, '/59'), '--json'])).stdout) as ExplainReport
+    const heldForPause = async () => (await last()).inWorkers.some(({ siteWaitReason }) => siteWaitReason === 'paused')
+    await eventually(heldForPause, { what: 'the new worker to wait for the end of the pause', timeoutMs: 60_000 })
     expect(again.child.exitCode).toBeNull()
     expect(since(beforeRestart)).toBe(0)
     await deployment.run(['sites', 'resume', 'paced.example'])
-    await eventually(() => since(beforeRestart) > 0, { what: 'requests after the second resume', timeoutMs: 5_000 })
+    await eventually(() => since(beforeRestart) > 0, { what: 'requests after the second resume', timeoutMs: 30_000 })
     again.child.kill('SIGTERM')
     expect((await again.done).code).toBe(143)
   })
