@@ -35,7 +35,7 @@ export async function promoteVersion(context: CommandContext, what: string, flag
     await context.out(`${extractor} version ${version} is promoted and run by ${counted(running.length, 'live worker')}`)
     for (const { pid, host, extractors } of others)
       await context.out(
-        `process ${pid} on ${host} runs version ${extractors[extractor]}: it has no file of version ${version}, restart it with one`,
+        `process ${pid} on ${host} still runs version ${extractors[extractor]}: restart it with a file of version ${version} if it has none`,
       )
     if (previous !== null) await context.out(`back: millrace promote ${extractor}:${previous}`)
   })

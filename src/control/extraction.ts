@@ -13,6 +13,7 @@ import { subject } from '../message/command.ts'
 import type { Page } from '../message/generated/types.ts'
 import { notForRecords } from '../message/topics.ts'
 import { compileGlob, compileUrlGlob } from '../url/glob.ts'
+import type { WorkingVersions } from './active-versions.ts'
 import { announce } from './announce.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { closeReplay } from './replay-ledger.ts'
@@ -167,7 +168,7 @@ function keepSchemaFile(runtime: Runtime, schema: AvroSchema): void {
   writeFileSync(join(folder, `${schema.name}.${schema.fingerprint}.avsc`), `${JSON.stringify(JSON.parse(schema.text), null, 2)}\n`)
 }
 
-export interface ExtractStage {
+export interface ExtractParts {
   readonly host: ExtractorHost
   readonly worker: ExtractWorker
 }
@@ -177,7 +178,7 @@ export async function createExtract(
   runtime: Runtime,
   extractors: readonly LoadedExtractor[],
   options: { groupId: string; shadow?: ShadowReplay; onOutput?: (text: string) => void },
-): Promise<ExtractStage> {
+): Promise<ExtractParts> {
   const { config, client, admin, codec, topics, clock, observer } = runtime
   const stageObserver = observer.child({ stage: 'extract' })
   const blobs = await runtime.blobs()
@@ -219,17 +220,28 @@ export async function createExtract(
   return { host, worker }
 }
 
-/** Links that the extractors matching a page let through; all where none of them says anything. */
-export function linkNarrowing(extractors: readonly LoadedExtractor[]): (page: Page, links: readonly string[]) => readonly string[] {
-  const rules = extractors.flatMap(({ matches, links }) =>
-    links === undefined ? [] : [{ matches, allow: links.allow.map(compileUrlGlob), deny: links.deny.map(compileUrlGlob) }],
-  )
+/** Links that the working extractors matching a page let through; all where none of them says anything. */
+export function linkNarrowing(versions: Pick<WorkingVersions, 'current'>): (page: Page, links: readonly string[]) => readonly string[] {
+  let known: { readonly of: readonly LoadedExtractor[]; readonly rules: readonly LinkRule[] } | undefined
   return (page, links) => {
-    const applying = rules.filter(({ matches }) => matches(page))
+    if (known?.of !== versions.current) known = { of: versions.current, rules: linkRules(versions.current) }
+    const applying = known.rules.filter(({ matches }) => matches(page))
     if (applying.length === 0) return links
     return links.filter((link) => {
       const url = new URL(link)
       return applying.some(({ allow, deny }) => !deny.some((glob) => glob(url)) && (allow.length === 0 || allow.some((glob) => glob(url))))
     })
   }
+}
+
+interface LinkRule {
+  readonly matches: LoadedExtractor['matches']
+  readonly allow: readonly ((url: URL) => boolean)[]
+  readonly deny: readonly ((url: URL) => boolean)[]
+}
+
+function linkRules(extractors: readonly LoadedExtractor[]): readonly LinkRule[] {
+  return extractors.flatMap(({ matches, links }) =>
+    links === undefined ? [] : [{ matches, allow: links.allow.map(compileUrlGlob), deny: links.deny.map(compileUrlGlob) }],
+  )
 }

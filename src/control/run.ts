@@ -1,22 +1,22 @@
 import { acquireRunLock } from '../embedded/run-lock.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { uuidV7 } from '../message/ids.ts'
+import { followPromotions } from './active-versions.ts'
 import { type AuditReport, audit } from './audit.ts'
 import { CrawlEnd, type DelayedTask } from './crawl-end.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { startDiskGuard } from './disk-guard.ts'
-import { announceExtractors, createExtract, extractorsOf, linkNarrowing } from './extraction.ts'
+import { ExtractStage } from './extract-stage.ts'
+import { extractorsOf, linkNarrowing } from './extraction.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { type BadSeed, produce, type SeedText } from './produce.ts'
 import { RecordOutput, type WriteRecord } from './record-output.ts'
-import { refuseOtherVersion } from './replay-in-place.ts'
 import { startRetention } from './retention.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 import { measureDelay, measureFetch, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
 import { applyTopics } from './topics.ts'
-import { activeExtractors } from './versions.ts'
 import { listenForCommands } from './worker-socket.ts'
 
 export interface RunOptions {
@@ -73,14 +73,12 @@ export function run(runtime: Runtime, options: RunOptions): Promise<RunReport> {
   return runtime.scoped(() => runScoped(runtime, options))
 }
 
-async function runScoped(runtime: Runtime, given: RunOptions): Promise<RunReport> {
+async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunReport> {
   const lock = acquireRunLock(runtime.dataDir, 'millrace run')
   runtime.onClose('run lock', () => lock.release())
   const startedMono = runtime.clock.mono()
   await evictDeadMembers(runtime)
-  await prepareTopics(runtime, given.extractors)
-  const options = { ...given, extractors: await activeExtractors(runtime, given.extractors) }
-  await announceExtractors(runtime, options.extractors)
+  await prepareTopics(runtime, options.extractors)
   const crawlId = options.seeds === undefined ? options.crawlId : (options.crawlId ?? uuidV7(runtime.clock))
   // Who goes on with a crawl wants its records, not those that the process before had left to give.
   const from = (await goesOn(runtime, options.crawlId)) ? 'earliest' : 'latest'
@@ -133,20 +131,19 @@ function recordTopics(runtime: Runtime, extractors: readonly LoadedExtractor[]):
 
 async function startStages(runtime: Runtime, stages: StageGroup, options: RunOptions): Promise<void> {
   const { groups } = runtime
-  const { aborting: signal, extractors } = options
+  const { aborting: signal, drainTimeoutMs } = options
+  const versions = await followPromotions(runtime, options.extractors)
   const names = [undefined, ...Object.keys(runtime.config['extract.groups'])]
   for (const name of names) {
-    const own = extractorsOf(runtime, extractors, name)
     // Without extractors the pages are left unread, for the run that brings some.
-    if (own.length === 0) continue
-    await refuseOtherVersion(runtime, groups.extract(name), own)
+    if (extractorsOf(runtime, versions.current, name).length === 0) continue
+    const own = (working: readonly LoadedExtractor[]): readonly LoadedExtractor[] => extractorsOf(runtime, working, name)
+    const groupId = groups.extract(name)
     const output = options.onOutput === undefined ? {} : { onOutput: options.onOutput }
-    const { host, worker } = await createExtract(runtime, own, { groupId: groups.extract(name), ...output })
-    await stages.start('extraction', host, signal)
-    await stages.start('extract', worker, signal)
-    await beat(runtime, 'extract', groups.extract(name), own)
+    await stages.start('extract', new ExtractStage(runtime, { versions, own, groupId, drainTimeoutMs, ...output }), signal)
+    measureGroup(runtime, 'extract', groupId)
   }
-  await stages.start('frontier', await createFrontier(runtime, linkNarrowing(extractors)), signal)
+  await stages.start('frontier', await createFrontier(runtime, linkNarrowing(versions)), signal)
   const delay = await createDelay(runtime)
   await stages.start('delay', delay, signal)
   measureDelay(runtime, delay)
@@ -162,10 +159,9 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
   await beat(runtime, 'fetch', groups.fetch)
 }
 
-async function beat(runtime: Runtime, stage: string, groupId: string, extractors: readonly LoadedExtractor[] = []): Promise<void> {
-  const versions = Object.fromEntries(extractors.map(({ name, version }) => [name, version]))
+async function beat(runtime: Runtime, stage: string, groupId: string): Promise<void> {
   measureGroup(runtime, stage, groupId)
-  runtime.onClose(`heartbeat of ${stage}`, await startHeartbeat(runtime, { stage, groupId, extractors: versions }))
+  runtime.onClose(`heartbeat of ${stage}`, await startHeartbeat(runtime, { stage, groupId, extractors: {} }))
 }
 
 async function seed(

@@ -1,10 +1,11 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { fixedVersions, followPromotions } from './active-versions.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { startDiskGuard } from './disk-guard.ts'
-import { announceExtractors, createExtract, extractorsOf, linkNarrowing } from './extraction.ts'
+import { ExtractStage } from './extract-stage.ts'
+import { extractorsOf, linkNarrowing } from './extraction.ts'
 import { startHeartbeat } from './heartbeat.ts'
-import { refuseOtherVersion } from './replay-in-place.ts'
 import { startRetention } from './retention.ts'
 import { prepareTopics } from './run.ts'
 import type { Runtime } from './runtime.ts'
@@ -12,7 +13,6 @@ import { createRecordsTopic } from './shadow-replay.ts'
 import { measureDelay, measureFetch, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
-import { activeExtractors, promotionOf } from './versions.ts'
 import { listenForCommands } from './worker-socket.ts'
 
 export type StageName = 'fetch' | 'extract' | 'frontier' | 'delay'
@@ -36,43 +36,27 @@ export interface StageProcessOptions {
 export async function runStage(runtime: Runtime, options: StageProcessOptions): Promise<void> {
   await evictDeadMembers(runtime)
   await prepareTopics(runtime, options.extractors)
-  // A promotion ends the stage as a signal does, drained, and it begins again with the other version.
-  let isFirst = true
-  while ((await runOnce(runtime, options, isFirst)) === 'promoted') isFirst = false
-}
-
-async function runOnce(runtime: Runtime, given: StageProcessOptions, isFirst: boolean): Promise<'stopped' | 'promoted'> {
-  const options = { ...given, extractors: await activeVersionsOf(runtime, given) }
   const stages = new StageGroup()
   stages.watch(runtime.failed)
   let endHeartbeat = async (): Promise<void> => undefined
-  const promotion = promotionOf(await runtime.control(), given.candidate === true ? [] : given.extractors, options.extractors)
   try {
-    const { groupId, own } = await startStage(runtime, stages, options)
+    const groupId = await startStage(runtime, stages, options)
     await refuseSplitState(runtime, groupId)
-    const extractors = Object.fromEntries(own.map(({ name, version }) => [name, version]))
-    if (isFirst) measureGroup(runtime, options.stage, groupId)
-    endHeartbeat = await startHeartbeat(runtime, { stage: options.stage, groupId, extractors })
+    measureGroup(runtime, options.stage, groupId)
+    // The extract stage tells its versions itself.
+    if (options.stage !== 'extract') endHeartbeat = await startHeartbeat(runtime, { stage: options.stage, groupId, extractors: {} })
     options.onRunning?.()
-    const promoted = promotion.changed.then(() => 'promoted' as const)
-    return await Promise.race([stopped(options.draining), stages.failed, promoted])
+    await Promise.race([stopped(options.draining), stages.failed])
   } finally {
-    promotion.end()
     const mode = options.aborting.aborted ? 'abort' : 'drain'
     await stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, options.aborting)
     await endHeartbeat()
   }
 }
 
-function activeVersionsOf(runtime: Runtime, { extractors, candidate }: StageProcessOptions): Promise<readonly LoadedExtractor[]> {
-  return candidate === true ? Promise.resolve(extractors) : activeExtractors(runtime, extractors)
-}
-
-async function startStage(
-  runtime: Runtime,
-  stages: StageGroup,
-  { stage, group, candidate, extractors, version, onOutput, aborting }: StageProcessOptions,
-): Promise<{ groupId: string; own: readonly LoadedExtractor[] }> {
+/** Id of its group. */
+async function startStage(runtime: Runtime, stages: StageGroup, options: StageProcessOptions): Promise<string> {
+  const { stage, group, candidate, extractors, version, aborting } = options
   const { groups } = runtime
   switch (stage) {
     case 'fetch': {
@@ -83,26 +67,29 @@ async function startStage(
       measureFetch(runtime, fetch)
       const socket = { dataDir: runtime.dataDir, stages: ['fetch'], worker: fetch, clock: runtime.clock, observer: runtime.observer }
       runtime.onClose('socket for commands', await listenForCommands(socket))
-      return { groupId: groups.fetch, own: [] }
+      return groups.fetch
     }
     case 'delay': {
       const delay = await createDelay(runtime)
       await stages.start('delay', delay, aborting)
       measureDelay(runtime, delay)
-      return { groupId: groups.delay, own: [] }
+      return groups.delay
     }
-    case 'frontier':
-      await stages.start('frontier', await createFrontier(runtime, linkNarrowing(extractors)), aborting)
-      return { groupId: groups.frontier, own: [] }
+    case 'frontier': {
+      const versions = await followPromotions(runtime, extractors)
+      await stages.start('frontier', await createFrontier(runtime, linkNarrowing(versions)), aborting)
+      return groups.frontier
+    }
     case 'extract': {
-      const own = candidate === true ? await candidates(runtime, extractors) : extractorsOf(runtime, extractors, group)
-      await announceExtractors(runtime, own)
-      const groupId = groups.extract(candidate === true ? candidateName(own) : group)
-      await refuseOtherVersion(runtime, groupId, own)
-      const { host, worker } = await createExtract(runtime, own, { groupId, ...(onOutput === undefined ? {} : { onOutput }) })
-      await stages.start('extraction', host, aborting)
-      await stages.start('extract', worker, aborting)
-      return { groupId, own }
+      const versions =
+        candidate === true ? fixedVersions(await candidates(runtime, extractors)) : await followPromotions(runtime, extractors)
+      const groupId = groups.extract(candidate === true ? candidateName(extractors) : group)
+      const own = (working: readonly LoadedExtractor[]): readonly LoadedExtractor[] =>
+        candidate === true ? working : extractorsOf(runtime, working, group)
+      const { drainTimeoutMs, onOutput } = options
+      const output = onOutput === undefined ? {} : { onOutput }
+      await stages.start('extract', new ExtractStage(runtime, { versions, own, groupId, drainTimeoutMs, ...output }), aborting)
+      return groupId
     }
   }
 }

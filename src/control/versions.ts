@@ -1,67 +1,14 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
-import type { ControlLog } from '../kafka/control-log.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { commandPayload, subject } from '../message/command.ts'
+import { subject } from '../message/command.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
+import { activeExtractors } from './active-versions.ts'
 import { announce } from './announce.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { liveWorkers, switchedWorkers } from './live-workers.ts'
 import { planRange } from './replay.ts'
 import { passGate } from './replay-preview.ts'
 import type { Runtime } from './runtime.ts'
-
-/**
- * One version per name: of several that are loaded the one that was promoted last; before the first promotion the lowest, so that a new
- * version beside the old one waits. A name with one file runs that file. Pure. Shape: in the order given.
- */
-export function activeVersions(loaded: readonly LoadedExtractor[], promoted: ReadonlyMap<string, number>): readonly LoadedExtractor[] {
-  const active = new Map<string, LoadedExtractor>()
-  for (const extractor of loaded) {
-    const { name, version } = extractor
-    const other = active.get(name)
-    const wanted = promoted.get(name)
-    if (other === undefined || version === wanted || (other.version !== wanted && version < other.version)) active.set(name, extractor)
-  }
-  return loaded.filter((extractor) => active.get(extractor.name) === extractor)
-}
-
-/** What `control` holds: name to version. What is no version there is passed over. */
-export function promotedVersions(control: Pick<ControlLog, 'withPrefix'>): Map<string, number> {
-  const prefix = subject.promoted('')
-  return new Map(
-    control.withPrefix(prefix).flatMap((command) => {
-      const payload = command.kind === 'set' ? (commandPayload(command) as { version?: unknown } | null) : null
-      return typeof payload?.version === 'number' ? [[command.subject.slice(prefix.length), payload.version] as const] : []
-    }),
-  )
-}
-
-export async function activeExtractors(runtime: Runtime, loaded: readonly LoadedExtractor[]): Promise<readonly LoadedExtractor[]> {
-  const control = await runtime.control()
-  await control.readToEnd()
-  return activeVersions(loaded, promotedVersions(control))
-}
-
-/** Resolves when another set of the loaded versions is to run. To be ended. */
-export function promotionOf(
-  control: ControlLog,
-  loaded: readonly LoadedExtractor[],
-  active: readonly LoadedExtractor[],
-): { readonly changed: Promise<void>; readonly end: () => void } {
-  let end = (): void => undefined
-  const changed = new Promise<void>((resolve) => {
-    const look = (): void => {
-      const now = activeVersions(loaded, promotedVersions(control))
-      if (now.some((extractor) => !active.includes(extractor))) resolve()
-    }
-    end = control.subscribe(({ command }) => {
-      if (command.subject.startsWith(subject.promoted(''))) look()
-    })
-    // What came between the reading and the listening.
-    look()
-  })
-  return { changed, end }
-}
 
 export interface PromoteRequest {
   /** All versions of the configuration. */

@@ -72,4 +72,36 @@ describe('versions of an extractor', () => {
     expect([alone.code, JSON.parse(alone.stdout)]).toMatchObject([0, { version: 1, previous: 3, running: [], others: [] }])
     expect(alone.stderr).not.toContain('waiting for')
   })
+
+  it('change over in a run of all stages as well, while its other stages go on', { timeout: 180_000 }, async () => {
+    const whole = await Deployment.open()
+    try {
+      for (const [name, text] of [
+        ['book.yaml', BOOK_1],
+        ['book2.yaml', BOOK_2],
+      ] as const)
+        whole.file(name, text)
+      const files = FILES.slice(0, 4)
+      const store = async (from: number): Promise<number[]> => {
+        await whole.read((runtime) => storePages(runtime, range(4, from)))
+        await caughtUp(whole)
+        const records = (await whole.records()).filter(({ value }) => Number(value.entityKey.slice(1)) >= from)
+        return records.map(({ value }) => value.extractorVersion)
+      }
+      const live = whole.start(['run', '--keep-running', ...files])
+      expect(await store(0)).toEqual([1, 1, 1, 1])
+      const workers = async (): Promise<{ stage: string; startedAt: number }[]> =>
+        JSON.parse((await whole.run(['status', '--json'])).stdout).workers
+      const before = await workers()
+      expect((await whole.run(['promote', 'book:2', ...files])).stdout).toContain('book version 2 is promoted and run by 1 live worker')
+      expect(await store(4)).toEqual([2, 2, 2, 2])
+      const others = (list: { stage: string; startedAt: number }[]) =>
+        list.filter(({ stage }) => stage !== 'extract').map(({ stage, startedAt }) => [stage, startedAt])
+      expect(others(await workers())).toEqual(others(before))
+      live.child.kill('SIGTERM')
+      expect((await live.done).code).toBe(143)
+    } finally {
+      await whole.close()
+    }
+  })
 })

@@ -48,7 +48,10 @@ describe('the configuration', () => {
 
   it('names the nearest option for an unknown key, with the line and column of the key', () => {
     const text = problem(() =>
-      loadConfig({ ...nothing, file: file('fetch:\n  concurency: 5\n  timeouts: { connect: 1s, totl: 3s }\nbrokrs:\n  - a:1\npolitenes:\n  defalt: {}\n') }),
+      loadConfig({
+        ...nothing,
+        file: file('fetch:\n  concurency: 5\n  timeouts: { connect: 1s, totl: 3s }\nbrokrs:\n  - a:1\npolitenes:\n  defalt: {}\n'),
+      }),
     )
     const at = text.split('\n').map((line) => line.replace(/\([^)]*millrace\.yaml:/, '('))
     expect(at).toEqual([

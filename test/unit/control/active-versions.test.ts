@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { activeVersions } from '../../../src/control/versions.ts'
+import { activeVersions } from '../../../src/control/active-versions.ts'
 import type { LoadedExtractor } from '../../../src/extract/load-extractors.ts'
 
 const loaded = (...names: string[]): LoadedExtractor[] =>

@@ -1,0 +1,72 @@
+import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import type { ControlLog } from '../kafka/control-log.ts'
+import { commandPayload, subject } from '../message/command.ts'
+import type { Runtime } from './runtime.ts'
+
+/**
+ * One version per name: of several that are loaded the one that was promoted last; before the first promotion the lowest, so that a new
+ * version beside the old one waits. A name with one file runs that file. Pure. Shape: in the order given.
+ */
+export function activeVersions(loaded: readonly LoadedExtractor[], promoted: ReadonlyMap<string, number>): readonly LoadedExtractor[] {
+  const active = new Map<string, LoadedExtractor>()
+  for (const extractor of loaded) {
+    const { name, version } = extractor
+    const other = active.get(name)
+    const wanted = promoted.get(name)
+    if (other === undefined || version === wanted || (other.version !== wanted && version < other.version)) active.set(name, extractor)
+  }
+  return loaded.filter((extractor) => active.get(extractor.name) === extractor)
+}
+
+/** What `control` holds: name to version. What is no version there is passed over. */
+export function promotedVersions(control: Pick<ControlLog, 'withPrefix'>): Map<string, number> {
+  const prefix = subject.promoted('')
+  return new Map(
+    control.withPrefix(prefix).flatMap((command) => {
+      const payload = command.kind === 'set' ? (commandPayload(command) as { version?: unknown } | null) : null
+      return typeof payload?.version === 'number' ? [[command.subject.slice(prefix.length), payload.version] as const] : []
+    }),
+  )
+}
+
+export async function activeExtractors(runtime: Runtime, loaded: readonly LoadedExtractor[]): Promise<readonly LoadedExtractor[]> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  return activeVersions(loaded, promotedVersions(control))
+}
+
+/** The versions that work, as promotions change them while the process runs. */
+export interface WorkingVersions {
+  readonly current: readonly LoadedExtractor[]
+  /** Called when others work from now on, until the returned function is called. */
+  onChange(listener: () => void): () => void
+}
+
+/** Those of `control`, until the runtime is closed. */
+export async function followPromotions(runtime: Runtime, loaded: readonly LoadedExtractor[]): Promise<WorkingVersions> {
+  const control = await runtime.control()
+  const listeners = new Set<() => void>()
+  let current = await activeExtractors(runtime, loaded)
+  const unsubscribe = control.subscribe(({ command }) => {
+    if (!command.subject.startsWith(subject.promoted(''))) return
+    const next = activeVersions(loaded, promotedVersions(control))
+    if (next.every((extractor) => current.includes(extractor))) return
+    current = next
+    for (const listener of listeners) listener()
+  })
+  runtime.onClose('promotions', unsubscribe)
+  return {
+    get current() {
+      return current
+    },
+    onChange: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+  }
+}
+
+/** Those that are named, whatever is promoted. */
+export function fixedVersions(extractors: readonly LoadedExtractor[]): WorkingVersions {
+  return { current: extractors, onChange: () => () => undefined }
+}
