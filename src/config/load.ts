@@ -6,8 +6,7 @@ import { isHeaderValue } from '../kernel/header-field.ts'
 import { nearestName } from '../kernel/nearest.ts'
 import { yamlFault } from '../kernel/yaml-fault.ts'
 import { type Config, environmentName, OPTIONS, type OptionDefinition, type OptionPath } from './options.ts'
-import { parseValue } from './parse-value.ts'
-import { formatDuration, formatSize } from './units.ts'
+import { asWritten, parseValue } from './parse-value.ts'
 
 /** Where a value came from, from the strongest to the weakest. */
 export type ConfigSource = 'flag' | 'set' | 'environment' | '.env' | 'file' | 'default'
@@ -239,7 +238,9 @@ function crossFieldProblems(config: Config): string[] {
   const problems: string[] = []
   const atMost = (small: OptionPath, large: OptionPath): void => {
     if ((config[small] as number) > (config[large] as number)) {
-      problems.push(`${small} (${asWritten(small, config)}) must not be larger than ${large} (${asWritten(large, config)})`)
+      problems.push(
+        `${small} (${asWritten(OPTIONS[small], config[small] as number)}) must not be larger than ${large} (${asWritten(OPTIONS[large], config[large] as number)})`,
+      )
     }
   }
   atMost('retry.firstDelay', 'retry.maxDelay')
@@ -256,12 +257,4 @@ function crossFieldProblems(config: Config): string[] {
     problems.push('kafka.sasl.mechanism and kafka.sasl.username go together')
   }
   return problems
-}
-
-/** A number as its option is written: with its unit. */
-function asWritten(path: OptionPath, config: Config): string {
-  const { kind }: OptionDefinition = OPTIONS[path]
-  const value = config[path] as number
-  if (kind === 'duration') return formatDuration(value)
-  return kind === 'size' ? formatSize(value) : String(value)
 }

@@ -55,6 +55,11 @@ export const OPTIONS = {
     description: 'Kafka brokers, host:port. None: Millrace runs Apache Kafka itself in the data folder.',
   },
   'kafka.clientId': { kind: 'string', default: 'millrace', description: 'Client id shown to the brokers.' },
+  'kafka.sessionTimeout': {
+    kind: 'duration',
+    min: 6_000,
+    description: 'A worker that the broker has not heard of for so long counts as gone; 30s, or 10s on the embedded broker.',
+  },
   'kafka.ssl': { kind: 'boolean', default: 'false', description: 'Connect to the brokers by TLS.' },
   'kafka.sasl.mechanism': { kind: ['plain', 'scram-sha-256', 'scram-sha-512'], description: 'SASL mechanism; none where not set.' },
   'kafka.sasl.username': { kind: 'string', description: 'SASL user.' },

@@ -1,6 +1,6 @@
 import type { OptionDefinition, OptionKind } from './options.ts'
 import { parsePolitenessRules } from './politeness-rules.ts'
-import { parseDuration, parseSize } from './units.ts'
+import { formatDuration, formatSize, parseDuration, parseSize } from './units.ts'
 
 export type ParsedValue = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly expected: string }
 
@@ -11,9 +11,15 @@ const expected = (what: string): ParsedValue => ({ ok: false, expected: what })
 export function parseValue(definition: OptionDefinition, raw: unknown): ParsedValue {
   const parsed = parseKind(definition.kind, raw)
   if (parsed.ok && definition.min !== undefined && typeof parsed.value === 'number' && parsed.value < definition.min) {
-    return expected(`at least ${definition.min}`)
+    return expected(`at least ${asWritten(definition, definition.min)}`)
   }
   return parsed
+}
+
+/** A number as its option is written: with its unit. */
+export function asWritten({ kind }: OptionDefinition, value: number): string {
+  if (kind === 'duration') return formatDuration(value)
+  return kind === 'size' ? formatSize(value) : String(value)
 }
 
 function parseKind(kind: OptionKind, raw: unknown): ParsedValue {

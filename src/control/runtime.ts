@@ -7,7 +7,7 @@ import type { EmbeddedBroker } from '../embedded/broker-options.ts'
 import { acquireBroker } from '../embedded/embedded-broker.ts'
 import { KafkaAdmin } from '../kafka/admin.ts'
 import { createKafkaClient, type KafkaClient } from '../kafka/client.ts'
-import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
+import { type ConsumerSettings, DEFAULT_CONSUMER_SETTINGS } from '../kafka/consumer-settings.ts'
 import { ControlLog } from '../kafka/control-log.ts'
 import type { LayoutSource } from '../kafka/layout.ts'
 import { DurableProducer } from '../kafka/producer.ts'
@@ -35,6 +35,12 @@ import { registryOf } from './registry-client.ts'
 import { wantedTopics } from './topic-settings.ts'
 
 const EMBEDDED_SESSION_MS = 10_000
+
+/** How members behave in their groups. */
+export function consumerSettingsOf(config: Config, isEmbedded: boolean): Pick<Required<ConsumerSettings>, 'sessionTimeoutMs'> {
+  const usual = isEmbedded ? EMBEDDED_SESSION_MS : DEFAULT_CONSUMER_SETTINGS.sessionTimeoutMs
+  return { sessionTimeoutMs: config['kafka.sessionTimeout'] ?? usual }
+}
 
 export interface RuntimeOptions {
   readonly config: Config
@@ -124,8 +130,8 @@ export class Runtime {
    * How its members behave in their groups. On our own broker nobody else waits for us: a process that was killed is forgotten soon,
    * so that the next one need not wait for it.
    */
-  get consumerSettings(): ConsumerSettings {
-    return this.isEmbedded ? { sessionTimeoutMs: EMBEDDED_SESSION_MS } : {}
+  get consumerSettings(): ReturnType<typeof consumerSettingsOf> {
+    return consumerSettingsOf(this.config, this.isEmbedded)
   }
 
   /** All topics as the configuration wants them, with those that extractors name for their records. */

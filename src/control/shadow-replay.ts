@@ -1,7 +1,6 @@
 import type { ExtractProgress } from '../extract/extract-worker.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../extract/offset-metadata.ts'
-import { DEFAULT_CONSUMER_SETTINGS } from '../kafka/consumer-settings.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
@@ -169,10 +168,10 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
 }
 
 /** On a broker that is not ours a process that was killed stays a member until its session ends, and holds its partitions until then. */
-async function tellOfMembers({ admin }: Runtime, groupId: string, onWaiting: ShadowOptions['onWaiting']): Promise<void> {
+async function tellOfMembers({ admin, consumerSettings }: Runtime, groupId: string, onWaiting: ShadowOptions['onWaiting']): Promise<void> {
   const { members } = await admin.describeGroup(groupId)
   if (members.length === 0) return
-  const seconds = DEFAULT_CONSUMER_SETTINGS.sessionTimeoutMs / 1000
+  const seconds = consumerSettings.sessionTimeoutMs / 1000
   onWaiting?.(
     `${members.length} other members are in group ${groupId}: the pages are shared with them, and those of one that was killed are free after ${seconds} s`,
   )

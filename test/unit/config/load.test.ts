@@ -82,6 +82,12 @@ describe('the configuration', () => {
     expect(text).toContain('one of obey, ignore')
   })
 
+  it('says a bound in the unit of its option', () => {
+    expect(problem(() => loadConfig({ ...nothing, sets: ['kafka.sessionTimeout=5s', 'topics.maxMessageBytes=1KiB'] }))).toBe(
+      'CONFIG_INVALID: kafka.sessionTimeout (--set kafka.sessionTimeout): "5s" is not at least 6s\ntopics.maxMessageBytes (--set topics.maxMessageBytes): "1KiB" is not at least 64KiB',
+    )
+  })
+
   it('refuses an unknown environment variable of ours but not those of others', () => {
     expect(problem(() => loadConfig({ ...nothing, environment: { MILLRACE_FETCH_CONCURENCY: '1', OTHER: 'x' } }))).toContain(
       'did you mean MILLRACE_FETCH_CONCURRENCY?',

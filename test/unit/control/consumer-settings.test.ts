@@ -1,0 +1,17 @@
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../../src/config/load.ts'
+import { consumerSettingsOf } from '../../../src/control/runtime.ts'
+
+const settings = (isEmbedded: boolean, ...sets: string[]) =>
+  consumerSettingsOf(loadConfig({ sets, flags: {}, environment: {} }).config, isEmbedded)
+
+describe('a member of a group', () => {
+  it('is missed after half a minute, and sooner on our own broker, where nobody else waits for it', () => {
+    expect(settings(false).sessionTimeoutMs).toBe(30_000)
+    expect(settings(true).sessionTimeoutMs).toBe(10_000)
+  })
+
+  it('is missed after what the configuration says', () => {
+    for (const isEmbedded of [true, false]) expect(settings(isEmbedded, 'kafka.sessionTimeout=12s').sessionTimeoutMs).toBe(12_000)
+  })
+})
