@@ -133,6 +133,24 @@ async function refuseWhileOpen(runtime: Runtime, groupId: string): Promise<void>
 }
 
 /**
+ * Another version would end the workers of a group whose open replay wants this one (see {@link refuseOtherVersion}). Looks at all
+ * extract groups. Errors: REPLAY_REFUSED naming the replay.
+ */
+export async function refuseDuringReplay(runtime: Runtime, name: string, version: number): Promise<void> {
+  const groups = [undefined, ...Object.keys(runtime.config['extract.groups'])].map((group) => runtime.groups.extract(group))
+  for (const groupId of groups) {
+    for (const request of await openRequests(runtime, groupId)) {
+      if (request.extractor !== name || request.extractorVersion === version) continue
+      if (request.cancelled === true || (await isDone(runtime, request))) continue
+      throw new MillraceError(
+        'REPLAY_REFUSED',
+        `replay ${request.replayId} of group ${groupId} works with ${name} version ${request.extractorVersion}: let it end (\`millrace replay status\`), or end it with \`millrace replay cancel ${request.replayId}\`; then promote`,
+      )
+    }
+  }
+}
+
+/**
  * Extractors of a group against its open replay: with another version than it asks for, the group would wait for ever. Errors:
  * REPLAY_REFUSED saying which file to run.
  */

@@ -7,6 +7,7 @@ import { announce } from './announce.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { liveWorkers, switchedWorkers } from './live-workers.ts'
 import { planRange } from './replay.ts'
+import { refuseDuringReplay } from './replay-in-place.ts'
 import { passGate } from './replay-preview.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -33,7 +34,8 @@ export interface PromoteReport {
 
 /**
  * Makes a version the one whose records are written; going back is the same command with the version before. Errors: USAGE for a version
- * without a file, EXTRACTOR_INCOMPATIBLE, EXTRACTOR_HELD by the gate; nothing was changed then.
+ * without a file, EXTRACTOR_INCOMPATIBLE, EXTRACTOR_HELD by the gate, REPLAY_REFUSED while a replay in place works with another version; nothing was changed
+ * then.
  */
 export async function promote(runtime: Runtime, request: PromoteRequest): Promise<PromoteReport> {
   const { loaded, name, version, force, signal, onWaiting } = request
@@ -45,6 +47,7 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
   }
   const control = await runtime.control()
   await refuseIncompatible(runtime, extractor, announcedVersions(control, name))
+  await refuseDuringReplay(runtime, name, version)
   const before = (await activeExtractors(runtime, loaded)).find((each) => each.name === name)
   const previous = before === undefined || before.version === version ? undefined : before
   if (force === undefined && previous !== undefined) {

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { lines } from '../support/cli.ts'
 import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
@@ -6,7 +6,7 @@ import { BOOK_1, BOOK_2, BOOK_BAD, caughtUp, range, storePages } from '../suppor
 
 let deployment: Deployment
 
-afterAll(() => deployment.close())
+afterEach(() => deployment.close())
 
 const FILES = ['book.yaml', 'book2.yaml', 'bad.yaml'].flatMap((file) => ['--extractor', file])
 
@@ -74,34 +74,41 @@ describe('versions of an extractor', () => {
   })
 
   it('change over in a run of all stages as well, while its other stages go on', { timeout: 180_000 }, async () => {
-    const whole = await Deployment.open()
-    try {
-      for (const [name, text] of [
-        ['book.yaml', BOOK_1],
-        ['book2.yaml', BOOK_2],
-      ] as const)
-        whole.file(name, text)
-      const files = FILES.slice(0, 4)
-      const store = async (from: number): Promise<number[]> => {
-        await whole.read((runtime) => storePages(runtime, range(4, from)))
-        await caughtUp(whole)
-        const records = (await whole.records()).filter(({ value }) => Number(value.entityKey.slice(1)) >= from)
-        return records.map(({ value }) => value.extractorVersion)
-      }
-      const live = whole.start(['run', '--keep-running', ...files])
-      expect(await store(0)).toEqual([1, 1, 1, 1])
-      const workers = async (): Promise<{ stage: string; startedAt: number }[]> =>
-        JSON.parse((await whole.run(['status', '--json'])).stdout).workers
-      const before = await workers()
-      expect((await whole.run(['promote', 'book:2', ...files])).stdout).toContain('book version 2 is promoted and run by 1 live worker')
-      expect(await store(4)).toEqual([2, 2, 2, 2])
-      const others = (list: { stage: string; startedAt: number }[]) =>
-        list.filter(({ stage }) => stage !== 'extract').map(({ stage, startedAt }) => [stage, startedAt])
-      expect(others(await workers())).toEqual(others(before))
-      live.child.kill('SIGTERM')
-      expect((await live.done).code).toBe(143)
-    } finally {
-      await whole.close()
+    deployment = await Deployment.open()
+    for (const [name, text] of [
+      ['book.yaml', BOOK_1],
+      ['book2.yaml', BOOK_2],
+    ] as const)
+      deployment.file(name, text)
+    const files = FILES.slice(0, 4)
+    const store = async (from: number): Promise<number[]> => {
+      await deployment.read((runtime) => storePages(runtime, range(4, from)))
+      await caughtUp(deployment)
+      const records = (await deployment.records()).filter(({ value }) => Number(value.entityKey.slice(1)) >= from)
+      return records.map(({ value }) => value.extractorVersion)
     }
+    const live = deployment.start(['run', '--keep-running', ...files])
+    expect(await store(0)).toEqual([1, 1, 1, 1])
+    const workers = async (): Promise<{ stage: string; startedAt: number }[]> =>
+      JSON.parse((await deployment.run(['status', '--json'])).stdout).workers
+    const before = await workers()
+    expect((await deployment.run(['promote', 'book:2', ...files])).stdout).toContain('book version 2 is promoted and run by 1 live worker')
+    expect(await store(4)).toEqual([2, 2, 2, 2])
+    const others = (list: { stage: string; startedAt: number }[]) =>
+      list.filter(({ stage }) => stage !== 'extract').map(({ stage, startedAt }) => [stage, startedAt])
+    expect(others(await workers())).toEqual(others(before))
+
+    // A replay in place needs its version to the end: its worker would have to stop.
+    const replay = ['replay', 'run', '--in-place', '--extractor', 'book2.yaml', '--rate', '1', '--id', 'r1']
+    expect((await deployment.run(replay)).code).toBe(0)
+    const early = await deployment.run(['promote', 'book:1', ...files])
+    expect([early.code, early.stderr]).toEqual([2, expect.stringContaining('replay r1 of group')])
+    expect((await deployment.run(['replay', 'cancel', 'r1'])).code).toBe(0)
+    const back = await deployment.run(['promote', 'book:1', ...files])
+    expect([back.code, back.stderr]).toMatchObject([0, expect.anything()])
+    expect(await store(8)).toEqual([1, 1, 1, 1])
+
+    live.child.kill('SIGTERM')
+    expect((await live.done).code).toBe(143)
   })
 })
