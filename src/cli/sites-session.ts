@@ -1,5 +1,5 @@
 import { parseDuration } from '../config/units.ts'
-import { liftedText } from '../control/explain-verdict.ts'
+import { liftedText, pauseEnd } from '../control/explain-verdict.ts'
 import { prepareTopics } from '../control/run.ts'
 import type { Runtime } from '../control/runtime.ts'
 import {
@@ -30,20 +30,21 @@ export interface RateFlags {
 
 export async function pause(context: CommandContext, name: string, isPaused: boolean): Promise<void> {
   const verb = isPaused ? 'pause' : 'resume'
-  await change(context, name, verb, overriding({ paused: isPaused ? true : undefined }), (report) => {
+  await change(context, name, verb, overriding({ paused: isPaused ? true : undefined }), (report, now) => {
     if (isPaused) return `${report.domain} is paused: nothing of it starts until \`millrace sites resume ${report.domain}\``
     const { paused } = report.pace
     return paused.value === true
-      ? `${report.domain} is still paused, by ${paused.from}`
+      ? `${report.domain} is still paused (${paused.from}) ${pauseEnd(report, now)}`
       : `${report.domain} goes on; what was put aside meanwhile comes back within a minute, at its pace`
   })
 }
 
 export async function reset(context: CommandContext, name: string): Promise<void> {
-  await change(context, name, 'reset', resetSite, (report) => {
+  await change(context, name, 'reset', resetSite, (report, now) => {
     const { pace, reset: done } = report
     const lifted = done === null ? '' : `: ${liftedText(done.lifted)}`
-    if (pace.paused.value === true) return `${report.domain} was reset${lifted}; it is still paused, by ${pace.paused.from}`
+    if (pace.paused.value === true)
+      return `${report.domain} was reset${lifted}; it is still paused (${pace.paused.from}) ${pauseEnd(report, now)}`
     return `${report.domain} was reset${lifted}; it is asked again at its pace, and what was put aside for it comes back`
   })
 }
@@ -76,7 +77,7 @@ async function change(
   name: string,
   verb: string,
   apply: (runtime: Runtime, domain: string) => Promise<unknown>,
-  said: (report: SiteReport) => string,
+  said: (report: SiteReport, now: number) => string,
 ): Promise<void> {
   const domain = siteDomain(name)
   // It parses as a host, and no host is called so. What an earlier version has paused like this can still be resumed.
@@ -93,7 +94,7 @@ async function change(
     if (coversItselfAlone(domain))
       context.note(`${domain} is a public suffix: domains below it are sites of their own, which this does not cover`)
     if (context.globals.json) await context.out(toJson(report))
-    else await context.out(said(report))
+    else await context.out(said(report, runtime.clock.now()))
   })
 }
 
@@ -167,7 +168,7 @@ async function writeReport(context: CommandContext, report: SiteReport, now: num
   await context.out('')
   const facts = [
     ['under way', `${limiter.leases}`],
-    ['next start', pace.paused.value === true ? 'after the pause' : next],
+    ['next start', pace.paused.value === true ? `after the pause, which goes on ${pauseEnd(report, now)}` : next],
     [
       'back-off',
       limiter.backOffMs === 0 ? 'none' : `for ${renderDuration(limiter.backOffMs)}${limiter.isAsked ? ', as the site asks' : ''}`,

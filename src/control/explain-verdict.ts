@@ -1,4 +1,5 @@
 import type { TaskView } from '../fetch/fetch-view.ts'
+import type { ProxyOut } from '../fetch/proxy-ring.ts'
 import type { Outcome } from '../message/generated/types.ts'
 import { isFinal } from '../message/outcome.ts'
 import type { KnownHealth } from '../state/state-store.ts'
@@ -33,6 +34,14 @@ export interface RobotsOfUrl {
   readonly fetchedAt: number
 }
 
+/** What the site is asked through. */
+export interface ProxiesOfUrl {
+  /** Without users and passwords; empty: nothing, it is asked directly. */
+  readonly all: readonly string[]
+  /** Those of them that a fetch worker leaves out now. */
+  readonly out: readonly (ProxyOut & { readonly pid: number })[]
+}
+
 export interface UrlFacts {
   readonly now: number
   readonly waiting: readonly WaitingTask[]
@@ -40,10 +49,11 @@ export interface UrlFacts {
   readonly outcomes: readonly Outcome[]
   readonly page: PagePlace | null
   readonly deadLetters: readonly ListedDeadLetter[]
-  readonly site: Pick<SiteReport, 'key' | 'limiter' | 'givenUpInMs' | 'reset'> & {
+  readonly site: Pick<SiteReport, 'key' | 'limiter' | 'pausedUntil' | 'givenUpInMs' | 'reset'> & {
     readonly pace: Pick<SiteReport['pace'], 'paused' | 'ratePerSecond' | 'concurrency' | 'crawlDelayMs'>
   }
   readonly robots: RobotsOfUrl | null
+  readonly proxies: ProxiesOfUrl
   readonly members: { readonly fetch: number; readonly delay: number }
 }
 
@@ -86,11 +96,13 @@ function workerVerdict(facts: UrlFacts, view: UrlFacts['inWorkers'][number]): Ur
   const lines = [`waits in process ${pid} behind ${count(before, 'task')} of ${site}`]
   const busy = siteInFlight >= siteConcurrency ? 'concurrency' : undefined
   const waitsFor = stalledBy ?? (siteWaitMs > 0 ? (siteWaitReason ?? 'rate') : (busy ?? 'turn'))
-  const until = facts.now + siteWaitMs + before * intervalMs(facts.site.pace)
+  const isPaused = waitsFor === 'paused' && facts.site.pace.paused.value === true
+  const until = isPaused ? facts.site.pausedUntil : facts.now + siteWaitMs + before * intervalMs(facts.site.pace)
   if (stalledBy !== null) lines.push(`the worker starts no request: it waits for the ${stalledBy}`)
+  else if (isPaused) lines.push(pausedLine(facts))
   else if (siteWaitMs > 0) lines.push(`${site} may be asked again in ${duration(siteWaitMs)} (${waitsFor})`)
   else if (busy !== undefined) lines.push(`${count(siteInFlight, 'request')} of ${site} under way, no more are allowed`)
-  lines.push(...paceLines(facts), ...robotsLines(facts))
+  lines.push(...paceLines(facts), ...proxyLines(facts), ...robotsLines(facts))
   return { state: 'waiting', waitsFor, until: stalledBy === null ? until : null, lines }
 }
 
@@ -103,7 +115,13 @@ function laneVerdict(facts: UrlFacts, task: WaitingTask): UrlVerdict {
     return { state: 'waiting', waitsFor: 'fetch-worker', until: null, lines: [...lines, ...robotsLines(facts)] }
   }
   const wait = siteWait(facts)
-  lines.push(...timeLines(facts, task), ...(wait.line === undefined ? [] : [wait.line]), ...paceLines(facts), ...robotsLines(facts))
+  lines.push(
+    ...timeLines(facts, task),
+    ...(wait.line === undefined ? [] : [wait.line]),
+    ...paceLines(facts),
+    ...proxyLines(facts),
+    ...robotsLines(facts),
+  )
   return { state: 'waiting', waitsFor: wait.reason ?? 'turn', until: wait.until, lines }
 }
 
@@ -115,7 +133,7 @@ function delayVerdict(facts: UrlFacts, task: WaitingTask): UrlVerdict {
   const waitsFor = facts.members.delay === 0 ? 'delay-worker' : facts.site.pace.paused.value === true ? 'paused' : 'due-time'
   if (facts.members.delay === 0) lines.push('no delay worker runs, so it stays there')
   if (facts.site.pace.paused.value === true) lines.push(pausedLine(facts))
-  lines.push(...timeLines(facts, task), ...paceLines(facts), ...robotsLines(facts))
+  lines.push(...timeLines(facts, task), ...paceLines(facts), ...proxyLines(facts), ...robotsLines(facts))
   return { state: 'delayed', waitsFor, until: dueAt, lines }
 }
 
@@ -144,7 +162,7 @@ function endVerdict(facts: UrlFacts): UrlVerdict {
 /** What the site waits for as a whole, by what the store remembers; a worker that has just asked knows better. */
 function siteWait(facts: UrlFacts): { readonly reason?: string; readonly line?: string; readonly until: number | null } {
   const { pace, limiter, key } = facts.site
-  if (pace.paused.value === true) return { reason: 'paused', line: pausedLine(facts), until: null }
+  if (pace.paused.value === true) return { reason: 'paused', line: pausedLine(facts), until: facts.site.pausedUntil }
   if (limiter.parkedMs > 0)
     return {
       reason: 'breaker',
@@ -168,10 +186,25 @@ function siteWait(facts: UrlFacts): { readonly reason?: string; readonly line?: 
   return { until: null }
 }
 
-function pausedLine({ site }: UrlFacts): string {
-  const { from } = site.pace.paused
-  const end = from.startsWith('schedule') ? ' until these hours end' : ': `millrace sites resume` lets it go on'
-  return `${site.key} is paused (${from})${end}`
+function pausedLine({ site, now }: UrlFacts): string {
+  return `${site.key} is paused (${site.pace.paused.from}) ${pauseEnd(site, now)}`
+}
+
+/** What ends a pause. */
+export function pauseEnd({ pace, pausedUntil }: Pick<UrlFacts['site'], 'pace' | 'pausedUntil'>, now: number): string {
+  if (pausedUntil !== null) return `until ${time(pausedUntil)}, ${relative(pausedUntil, now)}`
+  return pace.paused.from.startsWith('schedule') ? 'in all of its hours' : 'until `millrace sites resume`'
+}
+
+/** Proxies that are out, by worker: each tries them for itself. */
+function proxyLines({ proxies: { all, out }, site: { key } }: UrlFacts): string[] {
+  return [...new Set(out.map(({ pid }) => pid))].flatMap((pid) => {
+    const own = out.filter((each) => each.pid === pid)
+    const named = own.map(({ proxy, reason, forMs }) => `${proxy} for another ${duration(forMs)} (${reason})`).join(', ')
+    if (own.length < all.length) return [`process ${pid} leaves out of the proxies of ${key}: ${named}`]
+    const firstMs = Math.min(...own.map(({ forMs }) => forMs))
+    return [`process ${pid} has no proxy left for ${key}, the first is tried again in ${duration(firstMs)}: ${named}`]
+  })
 }
 
 function paceLines({ now, site: { key, pace, limiter, givenUpInMs, reset } }: UrlFacts): string[] {

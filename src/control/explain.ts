@@ -8,7 +8,8 @@ import { parseFetchUrl } from '../url/parse-url.ts'
 import { bareHost, registrableDomain } from '../url/registrable-domain.ts'
 import type { ListedDeadLetter } from './dead-letters.ts'
 import { findUrl, type PagePlace, type WaitingTask } from './explain-places.ts'
-import { explainVerdict, type RobotsOfUrl, type UrlVerdict } from './explain-verdict.ts'
+import { explainVerdict, type ProxiesOfUrl, type RobotsOfUrl, type UrlVerdict } from './explain-verdict.ts'
+import { proxyRules } from './proxy-rules.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 import { type SiteReport, showSite } from './sites.ts'
 import { askWorkers } from './worker-socket.ts'
@@ -25,8 +26,9 @@ export interface ExplainReport extends UrlVerdict {
   readonly outcomes: readonly Outcome[]
   readonly page: PagePlace | null
   readonly deadLetters: readonly ListedDeadLetter[]
-  readonly site: Pick<SiteReport, 'key' | 'pace' | 'limiter' | 'givenUpInMs' | 'reset'>
+  readonly site: Pick<SiteReport, 'key' | 'pace' | 'limiter' | 'pausedUntil' | 'givenUpInMs' | 'reset'>
   readonly robots: RobotsOfUrl | null
+  readonly proxies: ProxiesOfUrl
   /** Members of the groups, and how many fetch workers answered on this machine. */
   readonly workers: { readonly fetch: number; readonly delay: number; readonly answered: number }
   /** False where a topic was longer than is searched. */
@@ -64,7 +66,9 @@ export async function explain(
     membersOf(runtime),
   ])
   const { views, answered } = inWorkers
-  const verdict = explainVerdict({ now: runtime.clock.now(), ...places, inWorkers: views, site, robots, members })
+  const all = proxyRules(runtime.config)(url).map(({ label }) => label)
+  const proxies = { all, out: inWorkers.proxiesOut.filter(({ proxy }) => all.includes(proxy)) }
+  const verdict = explainVerdict({ now: runtime.clock.now(), ...places, inWorkers: views, site, robots, proxies, members })
   const { waiting, outcomes, page, deadLetters, isComplete, bytes } = places
   return {
     url: url.href,
@@ -76,8 +80,16 @@ export async function explain(
     outcomes,
     page,
     deadLetters,
-    site: { key: site.key, pace: site.pace, limiter: site.limiter, givenUpInMs: site.givenUpInMs, reset: site.reset },
+    site: {
+      key: site.key,
+      pace: site.pace,
+      limiter: site.limiter,
+      pausedUntil: site.pausedUntil,
+      givenUpInMs: site.givenUpInMs,
+      reset: site.reset,
+    },
     robots,
+    proxies,
     workers: { ...members, answered },
     isComplete,
     searchedBytes: bytes,
@@ -85,7 +97,10 @@ export async function explain(
   }
 }
 
-async function fromWorkers(runtime: Runtime, canonical: string): Promise<{ views: ExplainReport['inWorkers']; answered: number }> {
+async function fromWorkers(
+  runtime: Runtime,
+  canonical: string,
+): Promise<{ views: ExplainReport['inWorkers']; proxiesOut: ProxiesOfUrl['out']; answered: number }> {
   const { dataDir, clock } = runtime
   const [found, views] = await Promise.all([
     askWorkers<readonly TaskView[]>(dataDir, { ask: 'find', canonicalUrl: canonical }, { clock }),
@@ -94,6 +109,8 @@ async function fromWorkers(runtime: Runtime, canonical: string): Promise<{ views
   const stalled = new Map(views.map(({ pid, answer }) => [pid, answer.stalledBy]))
   return {
     views: found.flatMap(({ pid, answer }) => answer.map((view) => ({ ...view, pid, stalledBy: stalled.get(pid) ?? null }))),
+    // A worker of an earlier version does not tell.
+    proxiesOut: views.flatMap(({ pid, answer }) => (answer.proxiesOut ?? []).map((each) => ({ ...each, pid }))),
     answered: found.length,
   }
 }

@@ -4,6 +4,7 @@ import { commandPayload, subject } from '../message/command.ts'
 import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
 import { type ExplainedPolicy, type PaceLayer, type PaceValues, siteOverride } from '../politeness/policy.ts'
 import { parseRobots, productToken, robotsCrawlDelayMs } from '../politeness/robots.ts'
+import { endOf } from '../politeness/schedule.ts'
 import type { KnownHealth, LimiterState } from '../state/state-store.ts'
 import { bareHost, isPublicSuffix } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
@@ -45,6 +46,8 @@ export interface SiteReport {
     readonly concurrency: PaceFact
     readonly crawlDelayMs: PaceFact
   }
+  /** When the hours end that pause it, epoch ms; null: none do, or all of a week does. */
+  readonly pausedUntil: number | null
   /** The live override of this very domain; null: none. */
   readonly override: SiteOverride | null
   /** The latest reset that counts for the domain, and where it was said; null: there was none. */
@@ -139,12 +142,19 @@ export async function showSite(runtime: Runtime, domain: string, userAgent: stri
     domain,
     key: explained.policy.key,
     pace: paceFacts(explained, robots?.crawlDelayMs, runtime.config['politeness.default.crawlDelayMax']),
+    pausedUntil: pausedUntil(explained, runtime.clock.now()),
     override: overrideOf(control, domain),
     reset: lastReset(explained, control),
     robots: robots === undefined ? null : { origin: robots.origin, verdict: robots.verdict, fetchedAt: robots.fetchedAt },
     limiter,
     givenUpInMs: givenUpInMs(limiter, runtime.config['politeness.breaker.giveUp']),
   }
+}
+
+/** When the hours end that pause a site. Shape: as `SiteReport.pausedUntil`. */
+function pausedUntil({ layers, schedule }: ExplainedPolicy, now: number): number | null {
+  if (layers.findLast(({ values }) => values.isPaused !== undefined)?.source !== 'schedule') return null
+  return endOf(schedule, now, (window) => window?.isPaused === true) ?? null
 }
 
 function givenUpInMs({ trips, failingMs }: LimiterState, giveUpMs: number): number | null {

@@ -63,6 +63,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     clusterId,
     state,
     exchange,
+    proxiesOut: () => http.proxiesOut(),
     share,
     paceOf: paceRules(config, control, clock).paceOf,
     addressOf: createAddressBook({ resolve: config['fetch.resolve'], clock }),

@@ -15,6 +15,7 @@ import type { AddressOf } from './address-book.ts'
 import type { PageBudget } from './admission.ts'
 import type { HttpExchange, HttpLimits } from './http-exchange.ts'
 import type { LoopShare } from './loop-share.ts'
+import type { ProxyOut } from './proxy-ring.ts'
 import type { RetryPolicy } from './retry-route.ts'
 import type { SpillLimits } from './spill.ts'
 
@@ -42,6 +43,8 @@ export interface FetchWorkerOptions {
   readonly clusterId: string
   readonly state: StateStore
   readonly exchange: HttpExchange
+  /** Proxies that the exchange leaves out now; not given: it has none. */
+  readonly proxiesOut?: () => readonly ProxyOut[]
   /** The one that the exchange enters too. */
   readonly share: LoopShare
   readonly paceOf: (url: URL) => SitePolicy

@@ -1,5 +1,6 @@
 import { LANES } from '../message/topics.ts'
 import { crawlOf } from './crawl-queues.ts'
+import type { ProxyOut } from './proxy-ring.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -18,6 +19,8 @@ export interface FetchView {
   readonly stalledBy: 'state-store' | 'disk' | null
   /** Sites that may not be asked now, by what the limiter said of them last. */
   readonly siteWaits: Readonly<Record<string, number>>
+  /** Proxies that no request goes through now. */
+  readonly proxiesOut: readonly ProxyOut[]
 }
 
 /** Where a task is in a fetch worker. */
@@ -44,7 +47,7 @@ export interface TaskView {
 export function fetchView(
   scheduler: Scheduler<QueuedTask>,
   now: number,
-  { stalledBy, windowMessages }: Pick<FetchView, 'stalledBy' | 'windowMessages'>,
+  { stalledBy, windowMessages, proxiesOut }: Pick<FetchView, 'stalledBy' | 'windowMessages' | 'proxiesOut'>,
 ): FetchView {
   let runnable = 0
   const siteWaits: Record<string, number> = {}
@@ -55,7 +58,16 @@ export function fetchView(
     } else if (!site.probing) runnable += Math.min(site.size, Math.max(0, site.concurrency - site.inFlight))
   }
   const { waiting, inFlight, siteCount } = scheduler
-  return { waiting, inFlight, sites: siteCount, runnable: stalledBy === null ? runnable : 0, windowMessages, stalledBy, siteWaits }
+  return {
+    waiting,
+    inFlight,
+    sites: siteCount,
+    runnable: stalledBy === null ? runnable : 0,
+    windowMessages,
+    stalledBy,
+    siteWaits,
+    proxiesOut,
+  }
 }
 
 /** Tasks of a canonical URL. Cost: O(tasks in memory). */

@@ -116,7 +116,8 @@ export class FetchWorker extends BaseService {
   /** What is in memory, and what it waits for. */
   view(): FetchView {
     const windowMessages = this.#consumer.incompleteCount()
-    return fetchView(this.#scheduler, this.#options.clock.mono(), { stalledBy: this.#starter.stalledBy, windowMessages })
+    const proxiesOut = this.#options.proxiesOut?.() ?? []
+    return fetchView(this.#scheduler, this.#options.clock.mono(), { stalledBy: this.#starter.stalledBy, windowMessages, proxiesOut })
   }
 
   /** Where the tasks of a canonical URL are in this worker. */

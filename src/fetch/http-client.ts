@@ -10,7 +10,7 @@ import { failureReason } from './failure-reason.ts'
 import type { HttpExchange, HttpRequest, HttpResult } from './http-exchange.ts'
 import { LoopShare } from './loop-share.ts'
 import { type OriginPool, OriginPools } from './origin-pools.ts'
-import { ProxyRing } from './proxy-ring.ts'
+import { type ProxyOut, ProxyRing } from './proxy-ring.ts'
 import type { ForwardProxy } from './proxy-url.ts'
 import { createHostLookup, type LookupAll } from './resolve.ts'
 import { type Leaving, notingSend } from './send-moment.ts'
@@ -83,6 +83,11 @@ export class HttpClient implements HttpExchange {
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#pools.close()
+  }
+
+  /** Proxies that are left out now. */
+  proxiesOut(): readonly ProxyOut[] {
+    return this.#proxies.out()
   }
 
   /** Never directly: who configures proxies does not want to be seen. */

@@ -3,7 +3,20 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { ForwardProxy } from './proxy-url.ts'
 
+/** A proxy that nobody is sent through for a while. */
+export interface ProxyOut {
+  /** Without user and password. */
+  readonly proxy: string
+  readonly reason: ProxyFault
+  /** ms until it is tried again. */
+  readonly forMs: number
+}
+
+export type ProxyFault = 'proxy-failed' | 'proxy-auth' | 'proxy-timeout'
+
 interface Health {
+  readonly label: string
+  reason: ProxyFault
   failures: number
   /** Monotonic ms until which nobody is sent through it. */
   outUntilMono: number
@@ -48,12 +61,21 @@ export class ProxyRing {
     return Math.max(0, Math.min(...proxies.map(({ id }) => this.#health.get(id)?.outUntilMono ?? 0)) - now)
   }
 
-  failed(proxy: ForwardProxy, reason: 'proxy-failed' | 'proxy-auth' | 'proxy-timeout', detail: string): void {
+  /** Those that are out now. */
+  out(): ProxyOut[] {
     const now = this.#clock.mono()
-    const health = this.#health.get(proxy.id) ?? fresh()
+    return [...this.#health.values()]
+      .filter(({ outUntilMono }) => outUntilMono > now)
+      .map(({ label, reason, outUntilMono }) => ({ proxy: label, reason, forMs: Math.ceil(outUntilMono - now) }))
+  }
+
+  failed(proxy: ForwardProxy, reason: ProxyFault, detail: string): void {
+    const now = this.#clock.mono()
+    const health = this.#health.get(proxy.id) ?? fresh(proxy)
     // Requests that were under way together fail together: that is one failure.
     if (health.outUntilMono > now) return
     health.failures += 1
+    health.reason = reason
     const firstMs = reason === 'proxy-auth' ? FIRST_OUT_AUTH_MS : FIRST_OUT_MS
     const forMs = Math.min(MAX_OUT_MS, firstMs * 2 ** Math.min(20, health.failures - 1))
     health.outUntilMono = now + forMs
@@ -64,7 +86,7 @@ export class ProxyRing {
 
   /** It did not connect in time or cut the connection, which may be the target's fault: several targets in a row are the proxy's. */
   suspected(proxy: ForwardProxy, host: string, detail: string): void {
-    const health = this.#health.get(proxy.id) ?? fresh()
+    const health = this.#health.get(proxy.id) ?? fresh(proxy)
     this.#health.set(proxy.id, health)
     health.timedOut.add(host)
     if (health.timedOut.size >= SUSPECT_HOSTS) this.failed(proxy, 'proxy-timeout', detail)
@@ -77,7 +99,13 @@ export class ProxyRing {
   }
 }
 
-const fresh = (): Health => ({ failures: 0, outUntilMono: 0, timedOut: new Set() })
+const fresh = ({ label }: ForwardProxy): Health => ({
+  label,
+  reason: 'proxy-timeout',
+  failures: 0,
+  outUntilMono: 0,
+  timedOut: new Set(),
+})
 
 /** Rendezvous hashing: taking one proxy away moves the sites of that one alone. */
 function weight(site: string, proxy: ForwardProxy): number {

@@ -54,6 +54,8 @@ export interface ExplainedPolicy {
   readonly policy: SitePolicy
   /** From the weakest to the strongest: each value is that of the last layer that has it. */
   readonly layers: readonly PaceLayer[]
+  /** The hours of the rule that matches. */
+  readonly schedule: NonNullable<PolicyRule['schedule']>
 }
 
 export interface Policy {
@@ -85,7 +87,8 @@ export function createPolicy(options: PolicyOptions): Policy {
     const kind = rule?.key ?? options.key
     const values = Object.assign({}, ...layers.map((layer) => layer.values)) as Required<PaceValues>
     const resetAt = Math.max(...layers.map((layer) => layer.values.resetAt ?? 0))
-    return { policy: { key: politenessKey(url, kind), ...values, resetAt, ...(kind === 'ip' ? { byAddress: true } : {}) }, layers }
+    const policy = { key: politenessKey(url, kind), ...values, resetAt, ...(kind === 'ip' ? { byAddress: true } : {}) }
+    return { policy, layers, schedule: rule?.schedule ?? [] }
   }
   return { explain, paceOf: (url) => explain(url).policy }
 }

@@ -30,6 +30,23 @@ function holds({ fromMinute, toMinute, days }: DayWindow, { day, minute }: WallT
 }
 
 const MINUTE_MS = 60_000
+const WEEK_MS = 7 * 86_400_000
+
+/**
+ * The first full minute after a moment in which something does not hold any more of the window in force, through any number of them.
+ * Shape: undefined where it holds for more than a week. Units: epoch ms.
+ */
+export function endOf<W extends DayWindow>(
+  windows: readonly W[],
+  now: number,
+  holds: (window: W | undefined) => boolean,
+): number | undefined {
+  const reader = new WallClock()
+  for (let at = now - (now % MINUTE_MS) + MINUTE_MS; at <= now + WEEK_MS + MINUTE_MS; at += MINUTE_MS)
+    if (!holds(windowAt(windows, at, reader))) return at
+  return undefined
+}
+
 const DAYS: Readonly<Record<string, number>> = { Sun: 0, Mon: 1, Tue: 2, Wed: 3, Thu: 4, Fri: 5, Sat: 6 }
 
 /** Day and minute in any time zone. Offsets of zones are whole minutes since long before the epoch of this project. */

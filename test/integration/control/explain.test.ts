@@ -126,6 +126,27 @@ describe('explain, without a worker', () => {
 })
 
 describe('explain, beside workers', () => {
+  it('names the proxies of a site that a worker leaves out, and until when', async () => {
+    const proxies = ['http://user:hush@127.0.0.1:1', 'http://127.0.0.1:2']
+    // Its first try takes the one out, its second the other.
+    const retry = { 'retry.maxAttempts': 5, 'retry.firstDelay': 200 }
+    runtime = withConfig(runtime, { 'fetch.robots': 'ignore', 'fetch.proxies': proxies, ...retry })
+    await produce('/hidden')
+    await startWorkers()
+    const report = await eventually(
+      async () => {
+        const now = await ask('/hidden')
+        return now.waitsFor === 'due-time' && now.proxies.out.length === 2 && now
+      },
+      { timeoutMs: 30_000, everyMs: 100, what: 'both proxies to be out' },
+    )
+    expect(report.proxies.all).toEqual(['http://127.0.0.1:1', 'http://127.0.0.1:2'])
+    expect(report.lines.join('\n')).toMatch(
+      /process \d+ has no proxy left for shop\.example, the first is tried again in \d.*127\.0\.0\.1:\d for another \d+.*\(proxy-failed\)/,
+    )
+    expect(JSON.stringify([report.proxies, report.lines])).not.toContain('hush')
+  })
+
   it('follows a URL to its page, its dead letter, its refusal', async () => {
     await produce('/catalogue/item-1.html')
     await produce('/down/for/good.html')

@@ -34,6 +34,7 @@ function facts(change: Partial<UrlFacts> = {}): UrlFacts {
     deadLetters: [],
     site: site(),
     robots: null,
+    proxies: { all: [], out: [] },
     members: { fetch: 1, delay: 1 },
     ...change,
   }
@@ -44,11 +45,13 @@ function site(
   limiter: Partial<UrlFacts['site']['limiter']> = {},
   givenUpInMs: number | null = null,
   reset: UrlFacts['site']['reset'] = null,
+  pausedUntil: number | null = null,
 ): UrlFacts['site'] {
   return {
     key: 'a.example' as PolitenessKey,
     pace: { paused: fact(false), ratePerSecond: fact(2), concurrency: fact(1), crawlDelayMs: fact(0), ...pace },
     limiter: { ...RESTED, ...limiter },
+    pausedUntil,
     givenUpInMs,
     reset,
   }
@@ -84,6 +87,8 @@ const inWorker = {
   siteConcurrency: 1,
   stalledBy: null,
 } as const
+
+const out = { pid: 42, proxy: 'a:1', reason: 'proxy-failed', forMs: 20_000 } as const
 
 function outcome(kind: OutcomeKind, reason: string | null = null, status: number | null = null): Outcome {
   const task = newUrlTask({ url: 'http://a.example/', taskId: 't' })
@@ -130,13 +135,40 @@ describe('where a URL is', () => {
       'its site is paused',
       { waiting: [inLane], site: site({ paused: fact(true, 'override a.example') }) },
       { state: 'waiting', waitsFor: 'paused', until: null },
-      /a\.example is paused \(override a\.example\): `millrace sites resume` lets it go on/,
+      /a\.example is paused \(override a\.example\) until `millrace sites resume`/,
     ],
     [
       'the hours of its rule pause its site, which no resume ends',
-      { waiting: [inLane], site: site({ paused: fact(true, 'schedule 09:00-12:00 UTC') }) },
-      { state: 'waiting', waitsFor: 'paused', until: null },
-      /a\.example is paused \(schedule 09:00-12:00 UTC\) until these hours end/,
+      { waiting: [inLane], site: site({ paused: fact(true, 'schedule 00:00-12:00 UTC') }, {}, null, null, NOW + 12 * 3_600_000) },
+      { state: 'waiting', waitsFor: 'paused', until: NOW + 12 * 3_600_000 },
+      /a\.example is paused \(schedule 00:00-12:00 UTC\) until 2026-01-02T12:00:00\.000Z, in 12\.0h/,
+    ],
+    [
+      'all hours of its rule pause its site',
+      { waiting: [delayed], site: site({ paused: fact(true, 'schedule 00:00-24:00 UTC') }) },
+      { state: 'delayed', waitsFor: 'paused', until: NOW + 42_000 },
+      /a\.example is paused \(schedule 00:00-24:00 UTC\) in all of its hours/,
+    ],
+    [
+      'a worker holds it, and its site is paused',
+      {
+        inWorkers: [{ ...inWorker, siteWaitReason: 'paused' }],
+        site: site({ paused: fact(true, 'schedule 00:00-12:00 UTC') }, {}, null, null, NOW + 60_000),
+      },
+      { state: 'waiting', waitsFor: 'paused', until: NOW + 60_000 },
+      /behind 4 tasks of a\.example\na\.example is paused \(schedule 00:00-12:00 UTC\) until 2026-01-02T00:01:00\.000Z/,
+    ],
+    [
+      'a worker leaves out a proxy of its site',
+      { waiting: [inLane], proxies: { all: ['a:1', 'b:1'], out: [out] } },
+      { state: 'waiting', waitsFor: 'turn', until: null },
+      /process 42 leaves out of the proxies of a\.example: a:1 for another 20s \(proxy-failed\)/,
+    ],
+    [
+      'a worker has no proxy left for its site',
+      { waiting: [delayed], proxies: { all: ['a:1', 'b:1'], out: [out, { ...out, proxy: 'b:1', forMs: 70_000, reason: 'proxy-auth' }] } },
+      { state: 'delayed', waitsFor: 'due-time', until: NOW + 42_000 },
+      /process 42 has no proxy left for a\.example, the first is tried again in 20s: a:1 for another 20s \(proxy-failed\), b:1 for another 70s \(proxy-auth\)/,
     ],
     [
       'its site is left alone',

@@ -88,6 +88,20 @@ describe('the proxies of a site', () => {
     expect(ring.backInMs([one])).toBe(60_000)
   })
 
+  it('that are out are told, with the time until the next try', async () => {
+    const { ring, clock } = open()
+    const [one, other] = proxies as [ForwardProxy, ForwardProxy]
+    for (const host of ['a', 'b', 'c']) ring.suspected(one, host, 'late')
+    ring.failed(other, 'proxy-auth', '407')
+    await clock.advance(4_000)
+    expect(ring.out()).toEqual([
+      { proxy: one.label, reason: 'proxy-timeout', forMs: 6_000 },
+      { proxy: other.label, reason: 'proxy-auth', forMs: 56_000 },
+    ])
+    await clock.advance(6_000)
+    expect(ring.out().map(({ proxy }) => proxy)).toEqual([other.label])
+  })
+
   it('are not judged by one target that does not answer', () => {
     const { ring } = open()
     const [one] = proxies as [ForwardProxy]

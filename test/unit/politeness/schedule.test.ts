@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { WallClock, windowAt } from '../../../src/politeness/schedule.ts'
+import { endOf, WallClock, windowAt } from '../../../src/politeness/schedule.ts'
 
 const minutes = (text: string): number => Number(text.slice(0, 2)) * 60 + Number(text.slice(3))
 const window = (hours: string, timezone: string, days?: readonly number[]) => ({
@@ -67,5 +67,32 @@ describe('a window of the day', () => {
     expect(windowAt([day, all], Date.parse('2026-11-28T18:00:00Z'), clock)).toBe(all)
     expect(windowAt([day], Date.parse('2026-11-28T18:00:00Z'), clock)).toBeUndefined()
     expect(windowAt([], 0, clock)).toBeUndefined()
+  })
+})
+
+describe('the end of what windows say', () => {
+  const paused = (hours: string, timezone = 'UTC', days?: readonly number[]) => ({ ...window(hours, timezone, days), isPaused: true })
+  const end = (windows: readonly ReturnType<typeof paused>[], from: string): string | undefined => {
+    const at = endOf(windows, Date.parse(from), (each) => each?.isPaused === true)
+    return at === undefined ? undefined : new Date(at).toISOString()
+  }
+
+  it.each([
+    ['09:00-12:00', '2026-11-28T09:30:20Z', '2026-11-28T12:00:00.000Z'],
+    ['22:00-06:00', '2026-11-28T23:59:59Z', '2026-11-29T06:00:00.000Z'],
+    ['08:00-00:00', '2026-11-28T08:00:00Z', '2026-11-29T00:00:00.000Z'],
+  ] as const)('of %s at %s is %s', (hours, from, expected) => {
+    expect(end([paused(hours)], from)).toBe(expected)
+  })
+
+  it('is that of the last of windows that follow each other, by the clock on the wall', () => {
+    expect(end([paused('09:00-12:00'), paused('12:00-14:00')], '2026-11-28T10:00:00Z')).toBe('2026-11-28T14:00:00.000Z')
+    expect(end([paused('00:00-24:00', 'UTC', [6, 0])], '2026-11-28T10:00:00Z')).toBe('2026-11-30T00:00:00.000Z')
+    // Clocks are put back at 03:00: the night is an hour longer.
+    expect(end([paused('22:00-06:00', 'Europe/Berlin')], '2026-10-24T22:00:00Z')).toBe('2026-10-25T05:00:00.000Z')
+  })
+
+  it('is none where they hold all week', () => {
+    expect(end([paused('00:00-24:00')], '2026-11-28T10:00:00Z')).toBeUndefined()
   })
 })
