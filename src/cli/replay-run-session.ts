@@ -76,6 +76,7 @@ async function inPlace(context: CommandContext, runtime: Runtime, request: Repla
   if (start === 'stopped')
     context.note(`no member of ${groupId} runs: it replays once \`millrace run\` or \`millrace extract\` is started with that version`)
   const status = await follow(context, runtime, replayId, waits ? 'done' : 'rewound')
+  if (status.state === 'cancelled') context.setExitCode(3)
   const deleted =
     flags.tombstones === true && status.state === 'done'
       ? await writeTombstones(runtime, await planTombstones(runtime, replayId))
@@ -231,18 +232,13 @@ async function shadow(
     aborting: context.aborting,
   })
   progress.finish()
-  if (report.cancelled) {
-    context.note(`replay ${report.replayId} was called off; the records so far are in ${report.topic}`)
-    return
-  }
-  if (comparison === undefined) {
+  if (report.cancelled) context.note(`replay ${report.replayId} was called off; the records so far are in ${report.topic}`)
+  else if (comparison === undefined)
     context.note(`stopped; \`millrace replay run --shadow --id ${report.replayId}\` with the same flags goes on`)
-    return
-  }
-  if (context.globals.json) {
-    await context.out(toJson({ ...report, comparison }))
-    return
-  }
+  // Not done: what a script has behind it must not follow.
+  if (comparison === undefined) context.setExitCode(3)
+  if (context.globals.json) await context.out(toJson({ ...report, comparison }))
+  if (context.globals.json || comparison === undefined) return
   await context.out(
     `${renderCount(report.pages)} pages, ${renderCount(report.records)} records, ${renderCount(report.deadLetters)} dead letters in ${renderDuration(report.elapsedMs)}; records are in ${report.topic}`,
   )

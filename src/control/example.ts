@@ -110,7 +110,7 @@ async function replay(runtime: Runtime, shop: ShopServer, options: ExampleOption
     aborting: options.aborting,
   })
   if (report.interrupted) return options.onStep({ kind: 'interrupted' })
-  const comparison = await compareShadow(runtime, report.topic, extractor, { plan, filter: {} })
+  const comparison = await compareShadow(runtime, report, extractor, { plan, filter: {} })
   await options.onStep({ kind: 'replayed', report, requests: shop.requestCount() - before, comparison })
 }
 

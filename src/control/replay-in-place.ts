@@ -13,6 +13,7 @@ import { evictDeadMembers } from './dead-members.ts'
 import { liveWorkers } from './live-workers.ts'
 import { rememberRate } from './replay-estimate.ts'
 import {
+  beginRequest,
   closeReplay,
   deleteUnlessActive,
   isDone,
@@ -29,6 +30,11 @@ import type { Runtime } from './runtime.ts'
 /** How a replay in place was begun; done: it has ended under this id already. */
 export type InPlaceStart = 'live' | 'stopped' | 'done'
 
+export interface BegunInPlace {
+  readonly start: InPlaceStart
+  readonly plan: ReplayPlan
+}
+
 /**
  * Asks an extract group to replay a range in place. Members that run rewind one partition after the other, by themselves; of a stopped
  * group the offsets are set here, and it replays when it starts again. Errors: REPLAY_REFUSED when another replay of the group is open,
@@ -38,7 +44,7 @@ export async function replayInPlace(
   runtime: Runtime,
   request: Omit<ReplayRequest, 'ranges' | 'cancelled'>,
   plan: ReplayPlan,
-): Promise<InPlaceStart> {
+): Promise<BegunInPlace> {
   await evictDeadMembers(runtime)
   await refuseWhileOpen(runtime, request.groupId)
   if (plan.pages === 0n) throw new MillraceError('REPLAY_REFUSED', 'there is no page in that range which the group has read')
@@ -48,8 +54,10 @@ export async function replayInPlace(
   const whole: ReplayRequest = { ...request, ranges }
   const group = await runtime.admin.describeGroup(request.groupId)
   if (group.members.length > 0) await refuseUnlessAllRun(runtime, group, request)
-  await announce(runtime, { kind: 'request', subject: subject.replay(request.replayId), payload: whole })
-  return start(runtime, whole, group)
+  const { request: held, isClosed } = await beginRequest(runtime, whole)
+  refuseCancelled(held)
+  if (!isClosed) await withdrawUnlessFirst(runtime, held)
+  return { start: isClosed ? 'done' : await start(runtime, held, group), plan: planOf(plan.topic, held.ranges ?? []) }
 }
 
 async function start(runtime: Runtime, request: ReplayRequest, { members }: GroupDescription): Promise<InPlaceStart> {
@@ -65,7 +73,7 @@ async function start(runtime: Runtime, request: ReplayRequest, { members }: Grou
 export async function resumeInPlace(
   runtime: Runtime,
   asked: Omit<ReplayRequest, 'ranges' | 'cancelled'>,
-): Promise<{ readonly start: InPlaceStart; readonly plan: ReplayPlan } | undefined> {
+): Promise<BegunInPlace | undefined> {
   const known = await knownRequest(runtime, asked.replayId)
   if (known === undefined) return undefined
   const { request, isClosed } = known
@@ -125,11 +133,13 @@ async function refuseUnlessAllRun(
 async function refuseWhileOpen(runtime: Runtime, groupId: string): Promise<void> {
   for (const { replayId } of await openRequests(runtime, groupId)) {
     if (await closeReplay(runtime, groupId, replayId)) continue
-    throw new MillraceError(
-      'REPLAY_REFUSED',
-      `replay ${replayId} of group ${groupId} is still open: let it end (\`millrace replay status\`), end it with \`millrace replay cancel ${replayId}\`, or use --shadow`,
-    )
+    throw stillOpen(replayId, groupId)
   }
+}
+
+function stillOpen(replayId: string, groupId: string): MillraceError {
+  const text = `replay ${replayId} of group ${groupId} is still open: let it end (\`millrace replay status\`), end it with \`millrace replay cancel ${replayId}\`, or use --shadow`
+  return new MillraceError('REPLAY_REFUSED', text)
 }
 
 /**
@@ -148,6 +158,19 @@ export async function refuseDuringReplay(runtime: Runtime, name: string, version
       )
     }
   }
+}
+
+/**
+ * Two commands may have found no open replay at the same moment: the first on the log stands, and its owners obey that one alone.
+ * Errors: REPLAY_REFUSED for the other, which is taken back.
+ */
+async function withdrawUnlessFirst(runtime: Runtime, request: ReplayRequest): Promise<void> {
+  const { groupId, replayId } = request
+  const [first] = await openRequests(runtime, groupId)
+  if (first === undefined || first.replayId === replayId) return
+  const payload = { ...request, cancelled: true, donePages: 0 }
+  await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload })
+  throw stillOpen(first.replayId, groupId)
 }
 
 /**

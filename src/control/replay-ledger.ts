@@ -138,6 +138,19 @@ export async function knownRequest(runtime: Runtime, replayId: string): Promise<
   return { request, isClosed: command.kind === 'close', payload: commandPayload(command) }
 }
 
+/**
+ * Announces a replay. Shape: what `control` then holds, which is the request of another command where that was quicker under this id.
+ * Errors: REPLAY_REFUSED where it asked for something else.
+ */
+export async function beginRequest(runtime: Runtime, request: ReplayRequest): Promise<KnownRequest> {
+  const { replayId } = request
+  await announce(runtime, { kind: 'request', subject: subject.replay(replayId), payload: request })
+  const held = await knownRequest(runtime, replayId)
+  if (held === undefined) throw new MillraceError('INTERNAL', `the request of replay ${replayId} is not on the control topic`)
+  refuseOtherRequest(held.request, request)
+  return held
+}
+
 /** The range of a request, as it was planned when the replay was first asked for. */
 export function planOf(topic: string, ranges: readonly ReplayRange[]): ReplayPlan {
   const partitions = ranges.map(({ partition, from, until }) => {

@@ -48,7 +48,7 @@ export async function runInPlace(
   const control = await runtime.control()
   await refuseIncompatible(runtime, extractor, announcedVersions(control, name))
   if (force === undefined) await passGate(runtime, { extractor, against: undefined, plan, filter, signal }, gate)
-  return { groupId, start: await replayInPlace(runtime, { ...asked, filter }, plan), plan }
+  return { groupId, ...(await replayInPlace(runtime, { ...asked, filter }, plan)) }
 }
 
 export type ShadowRequest = ReplayRunRequest & Omit<ShadowOptions, 'plan' | 'filter' | 'rate' | 'replayId' | 'extractor'>
@@ -65,7 +65,10 @@ export async function runBeside(
   // Another one is refused under this id; of the same, times are those of the first time.
   const filter = isSameFilter(first, scope.filter) ? first : scope.filter
   const report = await runShadow(runtime, { ...request, out: request.out ?? begun?.topic, plan, filter })
-  const comparison = report.interrupted ? undefined : await compareShadow(runtime, report.topic, extractor, { plan, filter })
+  if (report.interrupted) return { report, comparison: undefined }
+  // Another command may have been quicker under this id: the pages are those that it asked for.
+  const read = (await begunShadow(runtime, replayId)) ?? { plan, filter }
+  const comparison = await compareShadow(runtime, report, extractor, read)
   return { report, comparison }
 }
 

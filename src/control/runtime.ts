@@ -22,6 +22,7 @@ import { createMessageCodec, type MessageCodec } from '../message/codec.ts'
 import { commandPayload } from '../message/command.ts'
 import { learnSchemas } from '../message/learn-schemas.ts'
 import type { RegistryPort } from '../message/registry.ts'
+import { isBegunBefore } from '../message/replay-request.ts'
 import { createSchemaStore, type SchemaStore } from '../message/schema-store.ts'
 import { type GroupNames, groupNames, type TopicNames, topicNames } from '../message/topics.ts'
 import { openStateStore } from '../state/open-state-store.ts'
@@ -241,6 +242,7 @@ export class Runtime {
         commandPayload(command)
         return command
       },
+      passOver: isBegunBefore,
     })
     await this.codec.prepare(this.topics.control, 'Command')
     const { schemaStore, observer } = this

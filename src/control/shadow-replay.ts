@@ -13,7 +13,15 @@ import { registrableDomain } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { announceExtractors, createExtract } from './extraction.ts'
-import { deleteUnlessActive, type KnownRequest, knownRequest, planOf, refuseCancelled, refuseOtherRequest } from './replay-ledger.ts'
+import {
+  beginRequest,
+  deleteUnlessActive,
+  type KnownRequest,
+  knownRequest,
+  planOf,
+  refuseCancelled,
+  refuseOtherRequest,
+} from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { StageGroup } from './stage-group.ts'
 import { failedPages, previousRecords, readRecords, type StoredRecord } from './stored-records.ts'
@@ -103,11 +111,16 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   await tellOfMembers(runtime, groupId, options.onWaiting)
   await createRecordsTopic(runtime, recordsTopic)
   await announceExtractors(runtime, [options.extractor])
-  if (known === undefined) await announce(runtime, { kind: 'request', subject: subject.replay(options.replayId), payload: request })
-  const ranges = new Map(partitions.map(({ partition, from, until }) => [partition, { from, until }] as const))
+  const begun = known ?? (await beginRequest(runtime, request))
+  // Another command was quicker under this id, and may be through already.
+  const meanwhile = await endedBefore(runtime, begun, request)
+  if (meanwhile !== undefined) return { ...meanwhile, replayId: options.replayId, interrupted: false, cancelled: false }
+  const agreed = begun.request
+  const plan = planOf(topics.html, agreed.shadow?.ranges ?? [])
+  const ranges = new Map(plan.partitions.map(({ partition, from, until }) => [partition, { from, until }] as const))
   const { host, worker } = await createExtract(runtime, [options.extractor], {
     groupId,
-    shadow: { request, ranges, recordsTopic, pagesPerSecond: options.rate },
+    shadow: { request: agreed, ranges, recordsTopic, pagesPerSecond: options.rate },
     ...(options.onOutput === undefined ? {} : { onOutput: options.onOutput }),
   })
   const stages = new StageGroup()
@@ -119,7 +132,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   let pace: ReplayPace = []
   const tell = (): void => {
     const { done } = standing
-    const { pages } = options.plan
+    const { pages } = plan
     // By what was done since this process began, not by what a former one did.
     const estimate = etaOf(pace, { mono: clock.mono(), done: Number(done) }, Number(pages))
     pace = estimate.pace
@@ -155,13 +168,13 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   } finally {
     await stages.stop({ mode: options.aborting.aborted ? 'abort' : 'drain', timeoutMs: options.drainTimeoutMs })
   }
-  const { pages } = options.plan
+  const { pages } = plan
   const { records, deadLetters } = standing.totals
   const elapsedMs = clock.mono() - startedMono
   if (isDone) {
     const ended: EndedShadow = { topic: recordsTopic, pages: String(pages), records, deadLetters, elapsedMs }
     const { totals } = standing
-    await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId), payload: { ...request, totals, ended } })
+    await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId), payload: { ...agreed, totals, ended } })
   }
   if (isDone || cancelled) await deleteUnlessActive(runtime, groupId)
   return { replayId: options.replayId, topic: recordsTopic, pages, records, deadLetters, interrupted: !isDone, cancelled, elapsedMs }
@@ -243,18 +256,19 @@ export async function createRecordsTopic(runtime: Runtime, topic: string): Promi
 
 /**
  * What a shadow replay would change: its records against those of the version before, on the pages that it read. Pages on which it
- * failed are told apart by their dead letters.
+ * failed are told apart by their dead letters. What other replays and live work of that version have written counts for nothing.
  */
 export async function compareShadow(
   runtime: Runtime,
-  shadowTopic: string,
+  { replayId, topic: shadowTopic }: Pick<ShadowReport, 'replayId' | 'topic'>,
   extractor: LoadedExtractor,
   scope: { readonly plan: ReplayPlan; readonly filter: ReplayFilter },
 ): Promise<Comparison> {
   const { name, version } = extractor
   const after = new Map<string, StoredRecord[]>()
-  for await (const record of readRecords(runtime, { topic: shadowTopic, extractor: name, version })) add(after, record)
-  const failed = await failedPages(runtime, { extractor: name, version })
+  for await (const record of readRecords(runtime, { topic: shadowTopic, extractor: name, version }))
+    if (record.replayId === replayId) add(after, record)
+  const failed = await failedPages(runtime, { extractor: name, version, replayId })
   const pages = new Set([...after.keys(), ...failed.keys()])
   const topic = extractor.topic ?? runtime.topics.records
   for await (const record of readRecords(runtime, { topic, extractor: name }))
@@ -267,8 +281,7 @@ export async function compareShadow(
     const [any] = fresh ?? before
     const failure = failed.get(key)
     if (any !== undefined) builder.add({ source: any.source, url: any.url, before, after: fresh ?? failure ?? [] })
-    else if (failure !== undefined && isInPlan(failure.source, scope.plan))
-      builder.add({ source: failure.source, url: '', before, after: failure })
+    else if (failure !== undefined) builder.add({ source: failure.source, url: '', before, after: failure })
   }
   return builder.result()
 }

@@ -96,10 +96,10 @@ export interface FailedPage extends PageFailure {
   readonly source: PageSource
 }
 
-/** Pages of html that ended as dead letters of one extractor version, by `pageKey`. */
+/** Pages of html that ended as dead letters of one extractor version, by `pageKey`; with a replay those that it wrote. */
 export async function failedPages(
   runtime: Runtime,
-  scope: { readonly extractor: string; readonly version: number; readonly since?: number },
+  scope: { readonly extractor: string; readonly version: number; readonly replayId?: string; readonly since?: number },
 ): Promise<Map<string, FailedPage>> {
   const { topics } = runtime
   const failed = new Map<string, FailedPage>()
@@ -107,6 +107,7 @@ export async function failedPages(
   for await (const messages of messagesSince(runtime, topics.deadLetters, scope.since)) {
     for (const { headers } of messages) {
       if (headerText(headers, HEADER.extractor) !== name || headerText(headers, HEADER.origTopic) !== topics.html) continue
+      if (scope.replayId !== undefined && headerText(headers, HEADER.replay) !== scope.replayId) continue
       const partition = Number(headerText(headers, HEADER.origPartition))
       const offset = BigInt(headerText(headers, HEADER.origOffset) ?? '0')
       const source = { topic: topics.html, partition, offset }

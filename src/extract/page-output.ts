@@ -24,13 +24,20 @@ export interface PageOutput {
   readonly totals: ReadonlyMap<string, ExtractorTotals>
 }
 
+/** When the page was worked, and by which replay. */
+export interface WrittenBy {
+  /** Epoch ms. */
+  readonly extractedAt: number
+  readonly replayId: string | null
+}
+
 /** Results of one page as messages: records, or one dead letter per extractor that failed, with the page's own bytes. Pure but for span ids. */
 export function pageOutput(
   message: KafkaMessage,
   page: Page,
   results: readonly ExtractionResult[],
   extractors: ReadonlyMap<string, ExtractorSummary>,
-  extractedAt: number,
+  by: WrittenBy,
   options: PageOutputOptions,
 ): PageOutput {
   const messages: OutgoingMessage[] = []
@@ -38,7 +45,7 @@ export function pageOutput(
   for (const result of results) {
     const extractor = extractors.get(result.extractor)
     if (extractor === undefined) continue
-    const output = resultOutput(message, page, result, extractor, extractedAt, options)
+    const output = resultOutput(message, page, result, extractor, by, options)
     messages.push(...output.messages)
     totals.set(extractor.name, addTotals(totals.get(extractor.name) ?? NO_TOTALS, output.counted))
   }
@@ -50,12 +57,12 @@ function resultOutput(
   page: Page,
   result: ExtractionResult,
   extractor: ExtractorSummary,
-  extractedAt: number,
+  by: WrittenBy,
   options: PageOutputOptions,
 ): { messages: OutgoingMessage[]; counted: ExtractorTotals } {
   if (result.kind === 'failure') {
     return {
-      messages: [extractDeadLetter(message, result, extractor, extractedAt, options)],
+      messages: [extractDeadLetter(message, result, extractor, by, options)],
       counted: { ...NO_TOTALS, pages: 1, deadLetters: 1 },
     }
   }
@@ -63,7 +70,7 @@ function resultOutput(
   const count = options.partitionCount(topic)
   const headers = options.recordHeaders(extractor.schema, page.traceId === null ? undefined : makeTraceParent(page.traceId))
   const records = result.records.map(
-    ({ key, value }): OutgoingMessage => ({ topic, partition: partitionFor(key, count), key, value, headers, timestamp: extractedAt }),
+    ({ key, value }): OutgoingMessage => ({ topic, partition: partitionFor(key, count), key, value, headers, timestamp: by.extractedAt }),
   )
   const limit = options.maxRecordBytes(topic) - BATCH_OVERHEAD_BYTES
   const large = records.find((record) => messageBytes(record) > limit)
@@ -71,7 +78,7 @@ function resultOutput(
   if (large !== undefined) {
     const text = `a record of ${extractor.name} has ${messageBytes(large)} bytes, and ${topic} takes ${limit}`
     const failure = { kind: 'failure', extractor: extractor.name, code: 'EXTRACT_RECORD_TOO_LARGE', message: text } as const
-    return resultOutput(message, page, failure, extractor, extractedAt, options)
+    return resultOutput(message, page, failure, extractor, by, options)
   }
   const none = records.length === 0 ? 1 : 0
   return { messages: records, counted: { ...NO_TOTALS, pages: 1, records: records.length, none } }
@@ -84,7 +91,7 @@ export function brokenPageOutput(
   at: number,
   options: PageOutputOptions,
 ): OutgoingMessage {
-  return deadLetterMessage(message, { code: failure.code, message: failure.message }, undefined, at, options)
+  return deadLetterMessage(message, failure, {}, at, options)
 }
 
 type DeadLetterCode = Parameters<typeof deadLetter>[1]['code']
@@ -93,22 +100,23 @@ function extractDeadLetter(
   message: KafkaMessage,
   failure: Extract<ExtractionResult, { kind: 'failure' }>,
   extractor: ExtractorSummary,
-  at: number,
+  { extractedAt, replayId }: WrittenBy,
   options: PageOutputOptions,
 ): OutgoingMessage {
-  return deadLetterMessage(message, failure, `${extractor.name}:${extractor.version}`, at, options)
+  const of = { extractor: `${extractor.name}:${extractor.version}`, ...(replayId === null ? {} : { replayId }) }
+  return deadLetterMessage(message, failure, of, extractedAt, options)
 }
 
 function deadLetterMessage(
   message: KafkaMessage,
   failure: { readonly code: DeadLetterCode; readonly message: string },
-  extractor: string | undefined,
+  of: { readonly extractor?: string; readonly replayId?: string },
   at: number,
   options: PageOutputOptions,
 ): OutgoingMessage {
   const built = deadLetter(
     message,
-    { stage: 'extract', code: failure.code, message: failure.message, failedAt: at, ...(extractor === undefined ? {} : { extractor }) },
+    { stage: 'extract', code: failure.code, message: failure.message, failedAt: at, ...of },
     options.maxDeadLetterBytes,
   )
   const partition = partitionFor(message.key ?? '', options.partitionCount(options.deadLettersTopic))

@@ -70,16 +70,16 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     }
     if (request !== undefined && (await options.moment?.(request, giveBack)) === false) return undefined
     const startedMono = clock.mono()
-    const extractedAt = clock.now()
+    const by = { extractedAt: clock.now(), replayId: request?.replayId ?? null }
     const results = await extraction.extract({
       page,
       source: { topic: message.topic, partition: message.partition, offset: message.offset },
       extractors: names,
-      extractedAt,
-      replayId: request?.replayId ?? null,
+      extractedAt: by.extractedAt,
+      replayId: by.replayId,
     })
     observer.emit('PageExtracted', { seconds: (clock.mono() - startedMono) / 1000 })
-    const { messages, totals } = pageOutput(message, page, results, extraction.extractors, extractedAt, output)
+    const { messages, totals } = pageOutput(message, page, results, extraction.extractors, by, output)
     for (const result of results) {
       if (result.kind === 'failure') {
         const { topic, partition, offset } = message

@@ -20,6 +20,8 @@ export interface ControlLogOptions {
   readonly learn?: (values: readonly (Buffer | null)[], signal: AbortSignal) => Promise<void>
   /** Throws where the bytes are no command. */
   readonly decode: (value: Buffer) => Command
+  /** True for a command that counts for nothing beside the one that its subject holds; it is as if it had not been written. */
+  readonly passOver?: (held: Command, next: Command) => boolean
 }
 
 /** A command as it lies on the log. */
@@ -32,7 +34,8 @@ export interface LoggedCommand {
 const PARTITION = 0
 
 /**
- * The commands of the control topic: read from its beginning, then followed. The last command of a subject wins.
+ * The commands of the control topic: read from its beginning, then followed. The last command of a subject wins, where
+ * `passOver` does not say otherwise.
  *
  * starting: opens nothing that has to be awaited; `ready` tells when what was there at the start has been read.
  * running:  follows; a broker that is away is waited for, what was read stays readable.
@@ -156,6 +159,8 @@ export class ControlLog extends BaseService {
       this.#options.observer.emit('CommandUndecodable', { topic: message.topic, offset: message.offset, text: errorText(error) })
       return
     }
+    const held = this.#bySubject.get(command.subject)?.command
+    if (held !== undefined && this.#options.passOver?.(held, command) === true) return
     const logged = { command, offset: message.offset }
     this.#bySubject.set(command.subject, logged)
     this.#options.observer.emit('CommandRead', { subject: command.subject, kind: command.kind, offset: message.offset })

@@ -15,6 +15,8 @@ export interface DeadLetterContext {
   readonly failedAt: number
   /** `NAME:VERSION`. */
   readonly extractor?: string
+  /** Where a replay wrote it. */
+  readonly replayId?: string
 }
 
 /** Key, value and headers of a dead letter; topic and partition are the caller's. */
@@ -64,12 +66,19 @@ function ownHeaders(original: OriginalMessage, context: DeadLetterContext): Reco
     ...(context.reason === undefined ? {} : { [HEADER.reason]: context.reason }),
     ...(attempt === undefined ? {} : { [HEADER.attempt]: attempt }),
     ...(context.extractor === undefined ? {} : { [HEADER.extractor]: context.extractor }),
+    ...(context.replayId === undefined ? {} : { [HEADER.replay]: context.replayId }),
   }
 }
 
 /** Headers of the original that fit; those of an earlier life as a dead letter give way to the new ones. */
 function keptHeaders(headers: Headers, own: Headers): { headers: Record<string, string | Buffer>; dropped: boolean } {
-  const replaced: ReadonlySet<string> = new Set([...Object.keys(own), HEADER.truncated, HEADER.fullLength, HEADER.fullSha256])
+  const replaced: ReadonlySet<string> = new Set([
+    ...Object.keys(own),
+    HEADER.replay,
+    HEADER.truncated,
+    HEADER.fullLength,
+    HEADER.fullSha256,
+  ])
   const kept: Record<string, string | Buffer> = {}
   let bytes = 0
   let dropped = false

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { MillraceError } from '../kernel/errors.ts'
-import type { Page } from './generated/types.ts'
+import { commandPayload, parseSubject } from './command.ts'
+import type { Command, Page } from './generated/types.ts'
 
 /** Which stored pages a replay reads; what is not given does not narrow. */
 export interface ReplayFilter {
@@ -78,6 +79,16 @@ export function parseReplayRequest(payload: unknown): ReplayRequest {
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]
   throw new MillraceError('MESSAGE_INVALID', `the replay request is not valid: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`)
+}
+
+/**
+ * True for a request under the id of a replay that was begun before. Two commands that begin one at the same moment both find nothing,
+ * and each plans a range of its own: the first on the log is the range of both. What calls a replay off is a request too, and counts.
+ */
+export function isBegunBefore(held: Command, next: Command): boolean {
+  if (parseSubject(next.subject)?.kind !== 'replay' || next.kind !== 'request') return false
+  const { cancelled } = (commandPayload(next) ?? {}) as { cancelled?: unknown }
+  return cancelled !== true && (held.kind === 'request' || held.kind === 'close')
 }
 
 /** The part of a partition that a replay in place covers. */

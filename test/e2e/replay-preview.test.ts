@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Deployment } from '../support/deployment.ts'
+import { eventually } from '../support/eventually.ts'
 import { BOOK_1, BOOK_2, BOOK_BAD, caughtUp, ends, range, storePages } from '../support/stored-shop.ts'
 
 interface Preview {
@@ -140,6 +141,29 @@ describe('replay preview', () => {
     const run = await deployment.run(['replay', 'run', '--json', '--shadow', '--extractor', 'book2.yaml', '--expect', said.hash])
     const done = (JSON.parse(run.stdout.trim().split('\n').at(-1) ?? '') as { comparison: Preview }).comparison
     expect([run.code, done.records, done.fields]).toEqual([0, said.records, said.fields])
+  })
+
+  it('of a shadow counts the pages that failed in it, not those of other replays of that version', async () => {
+    const shadow = async (...scope: string[]): Promise<{ deadLetters: number; comparison: Preview }> => {
+      const run = await deployment.run(['replay', 'run', '--json', '--shadow', '--extractor', 'bad.yaml', ...scope])
+      return JSON.parse(run.stdout.trim().split('\n').at(-1) ?? '') as { deadLetters: number; comparison: Preview }
+    }
+    const all = await shadow('--id', 'all')
+    expect([all.deadLetters, all.comparison.records.failed]).toEqual([PAGES, PAGES])
+    const odd = await shadow('--id', 'odd', '--domain', 'odd.shop-books.com')
+    expect([odd.deadLetters, odd.comparison.records.failed]).toEqual([PAGES / 2, PAGES / 2])
+  })
+
+  it('a shadow that is called off ends with 3 and tells on standard output how far it came', async () => {
+    const run = deployment.start(['replay', 'run', '--json', '--shadow', '--extractor', 'book2.yaml', '--id', 'off', '--rate', '2'])
+    const status = async (): Promise<{ donePages: number; state: string }> =>
+      JSON.parse((await deployment.run(['replay', 'status', 'off', '--json'])).stdout || '{}') as { donePages: number; state: string }
+    await eventually(async () => (await status()).donePages > 0, { timeoutMs: 30_000, what: 'the shadow is at work' })
+    expect((await deployment.run(['replay', 'cancel', 'off'])).code).toBe(0)
+    const { code, stdout, stderr } = await run.done
+    expect(code).toBe(3)
+    expect(stderr).toContain('replay off was called off; the records so far are in')
+    expect(JSON.parse(stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({ replayId: 'off', cancelled: true, interrupted: true })
   })
 
   it('refuses a hash of another extractor, of other pages, or of nobody', async () => {

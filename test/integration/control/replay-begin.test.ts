@@ -1,0 +1,79 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { loadConfig } from '../../../src/config/load.ts'
+import { replayInPlace } from '../../../src/control/replay-in-place.ts'
+import { beginRequest, listReplays, openRequests, planOf } from '../../../src/control/replay-ledger.ts'
+import { Runtime } from '../../../src/control/runtime.ts'
+import { applyTopics } from '../../../src/control/topics.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { silentObserver } from '../../../src/kernel/observe.ts'
+import type { ReplayRequest } from '../../../src/message/replay-request.ts'
+import { brokers, uniqueName } from '../../support/services.ts'
+
+/** Two commands, each with connections of its own. */
+let commands: Runtime[]
+
+beforeEach(async () => {
+  const prefix = `${uniqueName('begin')}.`
+  const sets = [`brokers=${brokers().join(',')}`, `topics.prefix=${prefix}`, 'topics.partitions.urls=2']
+  const { config } = loadConfig({ sets, flags: {}, environment: {} })
+  const open = (): Promise<Runtime> => Runtime.open({ config, owner: 'a test', clock: systemClock, observer: silentObserver })
+  commands = [await open(), await open()]
+  for (const runtime of commands.slice(0, 1)) await applyTopics(runtime)
+  // Both have read the log to its end and found nothing: the moment in which either would begin.
+  for (const runtime of commands) await openRequests(runtime, 'any')
+})
+afterEach(async () => {
+  for (const runtime of commands) await runtime.close()
+})
+
+const ranges = (until: number) => [{ partition: 0, from: '0', until: String(until) }]
+
+function shadow(replayId: string, until: number, topic = 'there'): ReplayRequest {
+  const filter = {}
+  return {
+    replayId,
+    groupId: `replay.${replayId}`,
+    extractor: 'book',
+    extractorVersion: 2,
+    filter,
+    shadow: { topic, ranges: ranges(until) },
+  }
+}
+
+describe('two commands that begin a replay at the same moment', () => {
+  it('under one id read one range, that of whoever stands first on the log', async () => {
+    // The first is at work by its range already when the other, which has found nothing, writes its own.
+    const untils: (string | undefined)[] = []
+    for (const [index, runtime] of commands.entries()) {
+      const { request } = await beginRequest(runtime, shadow('r', 10 + index))
+      untils.push(request.shadow?.ranges[0]?.until)
+    }
+    expect(untils).toEqual(['10', '10'])
+    const later = await Promise.all(commands.map((runtime) => listReplays(runtime)))
+    expect(later.map((found) => found.map(({ pages }) => pages))).toEqual([[10], [10]])
+  })
+
+  it('under one id for other work are told apart: the second is refused, and the first goes on', async () => {
+    const settled = await Promise.allSettled(commands.map((runtime, index) => beginRequest(runtime, shadow('r', 10, `topic-${index}`))))
+    const refused = settled.filter(({ status }) => status === 'rejected')
+    expect(refused).toHaveLength(1)
+    expect(refused[0]).toMatchObject({ reason: { code: 'REPLAY_REFUSED' } })
+    const first = settled.findIndex(({ status }) => status === 'fulfilled')
+    for (const runtime of commands) expect((await listReplays(runtime))[0]).toMatchObject({ state: 'open', shadowTopic: `topic-${first}` })
+  })
+
+  it('in place in one group never stand open beside each other', async () => {
+    const [one] = commands
+    const groupId = one?.groups.extract() ?? ''
+    const settled = await Promise.allSettled(
+      commands.map((runtime, index) => {
+        const asked = { replayId: `r${index}`, groupId, extractor: 'book', extractorVersion: 2, filter: {} }
+        return replayInPlace(runtime, asked, planOf(runtime.topics.html, ranges(10)))
+      }),
+    )
+    expect(settled.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    expect(settled.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'REPLAY_REFUSED' } })
+    const stands = `r${settled.findIndex(({ status }) => status === 'fulfilled')}`
+    for (const runtime of commands) expect((await openRequests(runtime, groupId)).map(({ replayId }) => replayId)).toEqual([stands])
+  })
+})
