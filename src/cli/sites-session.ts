@@ -156,6 +156,7 @@ async function writeReport(context: CommandContext, report: SiteReport, now: num
   const { pace, limiter, robots } = report
   const nextMs = Math.max(limiter.nextMs, limiter.backOffMs, limiter.parkedMs)
   const next = nextMs === 0 ? 'now' : `in ${renderDuration(nextMs)}`
+  const pausedFor = report.pausedUntil === null ? '' : `, in ${renderDuration(report.pausedUntil - now)}`
   const duration = ({ value }: PaceFact): string => (value === 0 ? 'none' : renderDuration(Number(value)))
   const rows = [
     ['paused', pace.paused.value === true ? 'yes' : 'no', pace.paused.from],
@@ -168,7 +169,7 @@ async function writeReport(context: CommandContext, report: SiteReport, now: num
   await context.out('')
   const facts = [
     ['under way', `${limiter.leases}`],
-    ['next start', pace.paused.value === true ? `after the pause, which goes on ${pauseEnd(report, now)}` : next],
+    ['next start', pace.paused.value === true ? `after the pause${pausedFor}` : next],
     [
       'back-off',
       limiter.backOffMs === 0 ? 'none' : `for ${renderDuration(limiter.backOffMs)}${limiter.isAsked ? ', as the site asks' : ''}`,
