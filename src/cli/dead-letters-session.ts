@@ -38,10 +38,9 @@ export async function list(context: CommandContext, flags: DeadLetterFlags): Pro
     let rows: string[][] = []
     let count = 0
     const flush = async (): Promise<void> => {
-      if (rows.length > 0)
-        await context.out(
-          renderTable([{ title: 'P:N' }, { title: 'TIME' }, { title: 'STAGE' }, { title: 'CODE' }, { title: 'KEY', flexible: true }], rows),
-        )
+      // The key whole, as wide as it is: what tells two pages apart is the end of their URLs.
+      const titles = ['P:N', 'TIME', 'STAGE', 'CODE', 'EXTRACTOR', 'KEY'].map((title) => ({ title }))
+      if (rows.length > 0) await context.out(renderTable(titles, rows))
       rows = []
     }
     for await (const letter of listDeadLetters(runtime, filter, context.draining)) {
@@ -58,7 +57,13 @@ export async function list(context: CommandContext, flags: DeadLetterFlags): Pro
 
 function rowOf({ partition, offset, timestamp, key, info, resolved }: ListedDeadLetter): string[] {
   const code = resolved === undefined ? (info.code ?? '') : `${info.code ?? ''} (${resolved.action})`
-  return [`${partition}:${offset}`, timeText(timestamp), info.stage ?? '', code, key ?? '']
+  return [`${partition}:${offset}`, timeText(timestamp), info.stage ?? '', code, info.extractor ?? '', shortKey(key ?? '')]
+}
+
+const KEY_SHOWN = 300
+
+function shortKey(key: string): string {
+  return key.length <= KEY_SHOWN ? key : `${key.slice(0, KEY_SHOWN)}…`
 }
 
 export async function show(context: CommandContext, place: string, raw: boolean): Promise<void> {
@@ -85,7 +90,11 @@ export async function show(context: CommandContext, place: string, raw: boolean)
     await context.out(
       `key ${letter.key ?? '(none)'}, ${letter.bytes} bytes${info.truncated === undefined ? '' : `, cut: ${info.truncated.parts.join(', ')}`}`,
     )
-    await context.out(preview(letter.value))
+    // Avro is nothing to look at; the message that it was is still where it came from, as long as that is kept.
+    if (isAvro(letter.value, info.code) && info.original !== undefined) {
+      const { topic, partition, offset } = info.original
+      await context.out(`what it holds: millrace consume ${topic} --offset ${partition}:${offset} --max 1`)
+    } else await context.out(preview(letter.value))
   })
 }
 
@@ -207,6 +216,12 @@ function placeOf(text: string): [number, bigint] {
 
 function timeText(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(0, 19)
+}
+
+/** In single-object encoding or a registry's framing; where it could not be decoded the bytes are what there is to see. */
+function isAvro(value: Buffer | null, code: string | undefined): boolean {
+  if (value === null || code?.startsWith('MESSAGE_') === true) return false
+  return value[0] === 0 || (value[0] === 0xc3 && value[1] === 0x01)
 }
 
 /** Text as text, anything else as hex; the first bytes of it. */

@@ -7,7 +7,7 @@ import type { TrialTarget } from '../control/trial-pages.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
-import { renderTable, toJson } from './render.ts'
+import { counted, renderTable, toJson } from './render.ts'
 
 /** Every file is checked; one that is invalid makes the command end with 2. */
 export async function checkFiles(context: CommandContext, files: readonly string[]): Promise<void> {
@@ -64,12 +64,12 @@ export async function testOnPage(context: CommandContext, file: string, page: st
     await context.out('')
     await context.out(
       renderTable(
-        [{ title: 'ITEM' }, { title: 'FIELD' }, { title: 'VALUE', flexible: true }, { title: 'FROM, OR WHY IT IS EMPTY', flexible: true }],
+        [{ title: 'ITEM' }, { title: 'FIELD' }, { title: 'VALUE', flexible: true }, { title: 'FROM, OR WHY IT IS EMPTY', wraps: true }],
         rows,
       ),
     )
   }
-  for (const note of report.notes) context.note(`note: ${toJson(note)}`)
+  for (const { block, kind, detail } of report.notes) context.note(`note: JSON-LD block ${block + 1} of the page is ${kind}: ${detail}`)
 }
 
 /** `extractors diff`: the fields that change from one file to the other, on the pages given. Ends with 1 where something does. */
@@ -107,9 +107,10 @@ export async function watchOnPages(
     if (context.globals.json) await context.out(toJson(update))
     else if (update.kind === 'problems') for (const problem of update.problems) await context.out(problem)
     else {
-      if (isFirst) context.note(`watching ${file} on ${update.pages} pages; Ctrl-C ends it`)
+      if (isFirst) context.note(`watching ${file} on ${counted(update.pages, 'page')}; Ctrl-C ends it`)
       else context.note(`${file} was saved`)
-      if (update.failures > 0) context.note(`${update.failures} pages give a dead letter`)
+      if (update.failures > 0)
+        context.note(update.failures === 1 ? '1 page gives a dead letter' : `${update.failures} pages give a dead letter`)
       await showChanges(context, update, update.pages)
     }
     isFirst = false
@@ -123,7 +124,7 @@ async function showChanges(context: CommandContext, changes: Changes, pages: num
   const { records, fields } = changes
   const perField = Object.entries(fields).map(([field, count]) => `${field === '' ? 'whole records' : field} ${count}`)
   const what = perField.length === 0 ? 'nothing changed' : `changed: ${perField.join(', ')}`
-  await context.out(`${pages} pages, ${records.before} records before, ${records.after} after; ${what}`)
+  await context.out(`${counted(pages, 'page')}, ${counted(records.before, 'record')} before, ${records.after} after; ${what}`)
   if (changes.changes.length === 0) return
   const rows = changes.changes
     .slice(0, MOST_CHANGES)

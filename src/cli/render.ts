@@ -7,12 +7,14 @@ export interface Column {
   readonly align?: 'left' | 'right'
   /** May be cut to fit; the others are shown whole. */
   readonly flexible?: boolean
+  /** Goes on in the next line where it does not fit, whole: reasons that nobody could guess the end of. */
+  readonly wraps?: boolean
 }
 
-/** A table without lines, two spaces between columns. Flexible columns share what is left of the width and are cut with `…`. */
+/** A table without lines, two spaces between columns. Flexible columns share what is left of the width and are cut with `…`, or go on below. */
 export function renderTable(columns: readonly Column[], rows: readonly (readonly string[])[], width = WIDTH): string {
   const natural = columns.map((column, index) => Math.max(column.title.length, ...rows.map((row) => displayLength(row[index] ?? ''))))
-  const flexible = columns.flatMap((column, index) => (column.flexible === true ? [index] : []))
+  const flexible = columns.flatMap((column, index) => (column.flexible === true || column.wraps === true ? [index] : []))
   const fixed = natural.reduce((sum, size, index) => sum + (flexible.includes(index) ? 0 : size), 0) + 2 * (columns.length - 1)
   const widths = [...natural]
   let left = Math.max(flexible.length * 8, width - fixed)
@@ -23,10 +25,38 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
   }
   const line = (cells: readonly string[]): string =>
     columns
-      .map((column, index) => pad(cut(cells[index] ?? '', widths[index] ?? 0), widths[index] ?? 0, column.align ?? 'left'))
+      .map((column, index) => pad(cells[index] ?? '', widths[index] ?? 0, column.align ?? 'left'))
       .join('  ')
       .trimEnd()
-  return [line(columns.map((column) => column.title)), ...rows.map(line)].join('\n')
+  const linesOf = (cells: readonly string[]): string[] => {
+    const parts = columns.map(({ wraps }, index) => {
+      const [cell, size] = [cells[index] ?? '', widths[index] ?? 0]
+      return wraps === true ? wrap(cell, size) : [cut(cell, size)]
+    })
+    const height = Math.max(...parts.map(({ length }) => length))
+    return Array.from({ length: height }, (_, row) => line(parts.map((part) => part[row] ?? '')))
+  }
+  return [columns.map((column) => column.title), ...rows].flatMap(linesOf).join('\n')
+}
+
+/** Breaks between words, and within one that is wider than a line. */
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = []
+  let line: string[] = []
+  for (const word of text.trim().split(/\s+/)) {
+    let rest = [...word]
+    if (line.length > 0 && line.length + 1 + rest.length > width) {
+      lines.push(line.join(''))
+      line = []
+    }
+    if (line.length > 0) line.push(' ')
+    while (rest.length > width) {
+      lines.push(rest.slice(0, width).join(''))
+      rest = rest.slice(width)
+    }
+    line.push(...rest)
+  }
+  return [...lines, line.join('')]
 }
 
 function displayLength(text: string): number {

@@ -47,16 +47,16 @@ async function showChecked(context: CommandContext, checked: readonly CheckedSch
     await context.out(toJson(checked))
     return
   }
-  const columns = [{ title: 'SUBJECT', flexible: true }, { title: 'SCHEMA', flexible: true }, { title: 'VERDICT' }]
+  const columns = [{ title: 'SUBJECT', flexible: true }, { title: 'EXTRACTOR' }, { title: 'VERDICT' }]
   if (checked.length > 0)
     await context.out(
       renderTable(
         columns,
-        checked.map(({ subject, schema, verdict }) => [subject, schema, verdict]),
+        checked.map(({ subject, extractor, verdict }) => [subject, extractor ?? '', verdict]),
       ),
     )
-  for (const { subject, problems } of bad) {
-    await context.out(`${subject}:`)
+  for (const { subject, extractor, problems } of bad) {
+    await context.out(`${extractor ?? subject}:`)
     for (const { version, path, reason } of problems)
       await context.out(`  ${version === undefined ? '' : `version ${version}: `}${path === '' ? '' : `${path}: `}${reason}`)
   }

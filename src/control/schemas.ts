@@ -15,6 +15,8 @@ import { type Runtime, requireTopics } from './runtime.ts'
 export interface CheckedSchema extends SubjectCheck {
   /** Full name. */
   readonly schema: string
+  /** `NAME:VERSION` of the extractor whose records these are; undefined for messages of ours. */
+  readonly extractor: string | undefined
 }
 
 export interface RegisteredSchema {
@@ -26,8 +28,14 @@ export interface RegisteredSchema {
   readonly level: string | undefined
 }
 
+interface SubjectSchema {
+  readonly subject: string
+  readonly schema: AvroSchema
+  readonly extractor: string | undefined
+}
+
 /** What is written under which subject: our own messages by topic, records by topic and extractor. */
-function subjectsOf(config: Config, extractors: readonly LoadedExtractor[]): { readonly subject: string; readonly schema: AvroSchema }[] {
+function subjectsOf(config: Config, extractors: readonly LoadedExtractor[]): SubjectSchema[] {
   const store = createSchemaStore()
   const topics = topicNames(config['topics.prefix'])
   const own: readonly (readonly [string, MessageType])[] = [
@@ -37,17 +45,17 @@ function subjectsOf(config: Config, extractors: readonly LoadedExtractor[]): { r
     [topics.control, 'Command'],
   ]
   return [
-    ...own.map(([topic, type]) => ({ topic, schema: store.current(type) })),
-    ...extractors.map(({ topic = topics.records, schema }) => ({ topic, schema })),
-  ].map(({ topic, schema }) => ({ subject: subjectOf(topic, schema), schema }))
+    ...own.map(([topic, type]) => ({ topic, schema: store.current(type), extractor: undefined })),
+    ...extractors.map(({ topic = topics.records, schema, name, version }) => ({ topic, schema, extractor: `${name}:${version}` })),
+  ].map(({ topic, schema, extractor }) => ({ subject: subjectOf(topic, schema), schema, extractor }))
 }
 
 /** Changes nothing. Errors: CONFIG_INVALID without a registry; as of the registry. */
 export async function checkAgainstRegistry(config: Config, extractors: readonly LoadedExtractor[]): Promise<CheckedSchema[]> {
   const registry = requireRegistry(config)
   const checked: CheckedSchema[] = []
-  for (const { subject, schema } of subjectsOf(config, extractors))
-    checked.push({ ...(await checkSubject(registry, subject, schema)), schema: schema.name })
+  for (const { subject, schema, extractor } of subjectsOf(config, extractors))
+    checked.push({ ...(await checkSubject(registry, subject, schema)), schema: schema.name, extractor })
   return checked
 }
 
@@ -62,7 +70,7 @@ export async function checkAgainstLog(runtime: Runtime, extractors: readonly Loa
     const isKnown = known.some((announced) => announced.version === version && announced.fingerprint === schema.fingerprint)
     const isFirst = known.every((announced) => announced.version >= version)
     const verdict = problems.length > 0 ? 'incompatible' : isKnown ? 'registered' : isFirst ? 'first' : 'compatible'
-    return { subject: subjectOf(topic, schema), schema: schema.name, verdict, problems }
+    return { subject: subjectOf(topic, schema), schema: schema.name, extractor: `${name}:${version}`, verdict, problems }
   })
 }
 

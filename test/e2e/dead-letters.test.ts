@@ -54,6 +54,13 @@ describe('what was given up on', () => {
       expect(result.stderr).toContain(said)
     }
 
+    // The page by its whole URL, and whose failure it is; of one the reason, and how to look at what it holds.
+    const listed = (await deployment.run(['dead-letters', 'list', '--stage', 'extract'])).stdout.split('\n')
+    expect(listed[0]?.split(/ {2,}/)).toEqual(['P:N', 'TIME', 'STAGE', 'CODE', 'EXTRACTOR', 'KEY'])
+    expect(listed[1]).toMatch(/extract {2}EXTRACT_FIELD_MISSING {2}book:1 {5}http:\/\/.*\/page$/)
+    const shown = (await deployment.run(['dead-letters', 'show', listed[1]?.split(' ')[0] ?? ''])).stdout
+    expect(shown).toMatch(/what it holds: millrace consume \S+html --offset \d+:\d+ --max 1/)
+
     const plan = await deployment.run(['dead-letters', 'requeue'])
     expect(plan.code).toBe(0)
     expect(plan.stdout).toContain('would be 1 new task, 1 page for extract')

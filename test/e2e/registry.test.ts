@@ -100,6 +100,7 @@ describe.skipIf(found.kind === 'none')(`with a schema registry${reason}`, () => 
     deployment.file('bad.yaml', extractor(3, 'title: h1, price: { select: .price, type: decimal, scale: 3 }'))
     const checked = await deployment.run(['schemas', 'check', 'bad.yaml'])
     expect(checked.code).toBe(2)
+    expect(checked.stdout).toMatch(/^book:\d+:$/m)
     expect(checked.stdout).toMatch(
       /version 1: data\.price: a decimal of precision 38 and scale 3 can't be read from a decimal of precision 38 and scale 2/,
     )

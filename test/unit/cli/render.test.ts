@@ -31,6 +31,25 @@ describe('a table', () => {
     expect(table.split('\n')[1]).toBe(`ab  ${'y'.repeat(75)}…`)
   })
 
+  it('lets a column that wraps go on below, between words, and cuts nothing of it', () => {
+    const why = 'null, since .when: "03/04/2008" is no date in a form that says which of its numbers is the month'
+    const rows = [
+      ['when', why],
+      ['path', 'x'.repeat(80)],
+      ['short', 'h1'],
+    ]
+    const lines = renderTable([{ title: 'FIELD' }, { title: 'WHY', wraps: true }], rows).split('\n')
+    expect(lines.every((line) => line.length <= 80)).toBe(true)
+    expect(
+      lines
+        .slice(1, 3)
+        .map((line) => line.slice(7))
+        .join(' '),
+    ).toBe(why)
+    expect(lines.slice(3, 5)).toEqual([`path   ${'x'.repeat(73)}`, `       ${'x'.repeat(7)}`])
+    expect(lines[5]).toBe('short  h1')
+  })
+
   it('counts characters, not code units, and keeps a cell on one line', () => {
     const table = renderTable([{ title: 'T' }, { title: 'U' }], [['🚀\n🚀', 'b']])
     expect(table.split('\n')).toEqual(['T    U', '🚀 🚀  b'])
