@@ -55,10 +55,12 @@ export async function rate(context: CommandContext, name: string, flags: RateFla
   if (!isReset && Object.keys(given).length === 0)
     throw new MillraceError('USAGE', 'sites rate needs a value, like --rate-per-second 0.5, or --reset')
   const none = { ratePerSecond: undefined, burst: undefined, concurrency: undefined, crawlDelayMs: undefined }
-  await change(context, name, 'rate', overriding({ ...(isReset ? none : {}), ...given }), (report) => {
-    const { ratePerSecond, concurrency, crawlDelayMs } = report.pace
+  await change(context, name, 'rate', overriding({ ...(isReset ? none : {}), ...given }), (report, now) => {
+    const { ratePerSecond, burst, concurrency, crawlDelayMs, paused } = report.pace
     const delay = crawlDelayMs.value === 0 ? '' : `, ${renderDuration(Number(crawlDelayMs.value))} between them`
-    return `${report.domain}: ${ratePerSecond.value} requests per second, ${concurrency.value} at the same time${delay}`
+    const bursts = burst.value === 1 ? '' : ` in bursts of ${burst.value}`
+    const pause = paused.value === true ? `; it is paused (${paused.from}) ${pauseEnd(report, now)}` : ''
+    return `${report.domain}: ${ratePerSecond.value} requests per second${bursts}, ${concurrency.value} at the same time${delay}${pause}`
   })
 }
 

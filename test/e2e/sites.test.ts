@@ -71,7 +71,12 @@ describe('millrace sites', () => {
   it('gives a site another pace until it is taken back, and tells where each value comes from', { timeout: 120_000 }, async () => {
     const slow = await deployment.run(['sites', 'rate', HOST, '--rate-per-second', '0.5', '--crawl-delay', '3s', '--concurrency', '2'])
     expect(slow.stdout).toBe(`${HOST}: 0.5 requests per second, 2 at the same time, 3.0s between them\n`)
-    await deployment.run(['sites', 'rate', HOST, '--burst', '4'])
+    const bursts = await deployment.run(['sites', 'rate', HOST, '--burst', '4'])
+    expect(bursts.stdout).toBe(`${HOST}: 0.5 requests per second in bursts of 4, 2 at the same time, 3.0s between them\n`)
+    await deployment.run(['sites', 'pause', 'later.example'])
+    expect((await deployment.run(['sites', 'rate', 'later.example', '--concurrency', '1'])).stdout).toContain(
+      '; it is paused (override later.example) until `millrace sites resume`',
+    )
     const report = await show(`https://${HOST.toUpperCase()}/some/page`)
     expect(report).toMatchObject({
       domain: HOST,
