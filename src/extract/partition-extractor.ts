@@ -12,6 +12,8 @@ import { afterJump, type Course, courseOf, type ReplayOrder, replayStep, rewound
 import { ReplayTurns } from './replay-turns.ts'
 
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
+/** About three seconds; a log that is shorter then is another one. */
+const LOOKS_BEHIND = 5
 
 export interface PartitionExtractorOptions {
   readonly assigned: AssignedPartition
@@ -48,6 +50,8 @@ export class PartitionExtractor {
   readonly #turns: ReplayTurns
   /** End of the log, as it was seen last. */
   #logEnd = 0n
+  /** How often the log ended before the committed offset. */
+  #looksBehind = 0
   #draining = false
   #abandoned = new AbortController()
   /** range-done: a range was worked to its end. ended: the partition was drained or abandoned. */
@@ -131,6 +135,7 @@ export class PartitionExtractor {
     const committed = await port.transactions.fence()
     const { low, end } = await port.logBounds()
     const start = committed.offset ?? range?.from ?? low
+    this.#mayEndBefore(start, end)
     // Below the log: retention overtook us. Above it: not our log. Reading goes on at what is there, and says so.
     const offset = clamp(start, low, end)
     if (offset !== start)
@@ -153,6 +158,13 @@ export class PartitionExtractor {
     if (course.kind === 'go-on' && replay !== undefined && replay.phase !== 'done') this.#refuseUnlessAble(replay.replayId)
     this.#logEnd = end
     this.#startAt(offset)
+  }
+
+  /** A broker that has just started may not know the end of its log yet, and pages before a committed offset are never read again. */
+  #mayEndBefore(start: bigint, end: bigint): void {
+    if (start <= end || this.#looksBehind >= LOOKS_BEHIND) return
+    this.#looksBehind += 1
+    throw new MillraceError('KAFKA_REQUEST_FAILED', `the log ends at ${end}, before the committed offset ${start}: it is looked at again`)
   }
 
   #refuseUnlessAble(replayId: string): void {

@@ -7,12 +7,12 @@ import { type KafkaClient, METADATA_MAX_AGE_MS } from './client.ts'
 import { ClusterSession } from './cluster-session.ts'
 import { kafkajsFailure } from './failure.ts'
 import { TRANSACTION_TIMEOUT_MS } from './fence-transactions.ts'
-import { committedAt, fetchCommitted } from './group-admin.ts'
 import type { OutgoingMessage } from './message.ts'
 import { checkMessage, piecesOf, toKafkajs, unansweredPartitions } from './outgoing.ts'
 import { explicitPartition } from './producer-connection.ts'
 import { reach } from './reach.ts'
 import { closeWithin } from './shared-connection.ts'
+import { fetchStableOffset } from './stable-offset.ts'
 import { DEFAULT_MAX_BATCH_BYTES } from './topic-definitions.ts'
 
 /** What a group has committed for one partition. */
@@ -158,10 +158,9 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     }
     const transaction = await producer.transaction()
     await transaction.abort()
-    const committed = await this.#session.run(`reading the committed offset of ${topic}/${partition} in group ${groupId}`, (cluster) =>
-      fetchCommitted(cluster, groupId, [{ topic, partition }]),
+    return this.#session.run(`reading the committed offset of ${topic}/${partition} in group ${groupId}`, (cluster) =>
+      fetchStableOffset(cluster, groupId, { topic, partition }),
     )
-    return committedAt(committed, { topic, partition })
   }
 
   #createProducer(): Producer {

@@ -1,4 +1,6 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { ClusterSession } from '../../../src/kafka/cluster-session.ts'
+import { fetchStableOffset } from '../../../src/kafka/stable-offset.ts'
 import {
   createPartitionTransactions,
   type PartitionTransactions,
@@ -71,6 +73,29 @@ describe('transactions of an input partition', () => {
     await admin.fenceTransactions([`${input.groupId}/${input.topic}/${input.partition}`])
     await expect(owner.commit([], 1n, '')).rejects.toMatchObject({ code: 'KAFKA_FENCED' })
     expect((await owner.fence()).offset).toBeUndefined()
+  })
+
+  it('begin behind an offset that another transaction is about to commit, not at the one before it', async () => {
+    const input = await newInput()
+    await transactions(input).fence()
+    const other = client.kafka.producer({ transactionalId: uniqueName('other'), maxInFlightRequests: 1 })
+    await other.connect()
+    try {
+      const pending = await other.transaction()
+      const { groupId: consumerGroupId, topic, partition } = input
+      await pending.sendOffsets({ consumerGroupId, topics: [{ topic, partitions: [{ partition, offset: '10' }] }] })
+      const session = new ClusterSession({ client, clock: systemClock })
+      const read = session.run('reading', (cluster) =>
+        fetchStableOffset(cluster, consumerGroupId, { topic, partition }).catch((error: unknown) => (error as { type?: string }).type),
+      )
+      expect(await read).toBe('UNSTABLE_OFFSET_COMMIT')
+      await session.close()
+      const fencing = transactions(input).fence()
+      await pending.commit()
+      expect((await fencing).offset).toBe(10n)
+    } finally {
+      await other.disconnect()
+    }
   })
 
   it('need a fence first, and after any failure', async () => {

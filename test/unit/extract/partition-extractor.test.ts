@@ -68,6 +68,63 @@ describe('a partition of the extract stage with a backlog', () => {
   })
 })
 
+/** Where a partition begins to read whose offset 5 is committed, as the end of its log is told from one look to the next. */
+async function startWhereEndIs(ends: readonly bigint[]): Promise<{ readonly start: bigint; readonly looks: number }> {
+  let looks = 0
+  let sleeps = 0
+  const start = await new Promise<bigint>((resolve) => {
+    const extractor: PartitionExtractor = new PartitionExtractor({
+      assigned: { topic: 'html', partition: 0, epoch: 1 },
+      group: 'g',
+      port: {
+        readControl: async () => undefined,
+        logBounds: async () => {
+          looks += 1
+          return { low: 0n, end: ends[Math.min(looks, ends.length) - 1] ?? 0n }
+        },
+        pause: () => undefined,
+        resume: () => undefined,
+        refuseReplay: () => undefined,
+        isReplayClosed: () => false,
+        isReplayCancelled: () => false,
+        replayRate: () => undefined,
+        replayOrder: () => undefined,
+        replayDone: () => undefined,
+        readFrom: (offset) => {
+          resolve(offset)
+          setImmediate(() => extractor.drain())
+        },
+        process: () => Promise.resolve(undefined),
+        transactions: {
+          fence: async () => ({ offset: 5n, metadata: '' }),
+          commit: async () => undefined,
+          close: async () => undefined,
+        },
+      },
+      limits: DEFAULT_LIMITS,
+      clock: {
+        ...systemClock,
+        sleep: async () => {
+          sleeps += 1
+        },
+      },
+      observer: silentObserver,
+    })
+  })
+  expect(sleeps).toBe(looks - 1)
+  return { start, looks }
+}
+
+describe('a partition whose committed offset lies behind the end of its log', () => {
+  it('is looked at again, since a broker that has just started may not know the end yet', async () => {
+    expect(await startWhereEndIs([4n, 4n, 6n])).toEqual({ start: 5n, looks: 3 })
+  })
+
+  it('begins at the end where the log stays shorter: it is another one', async () => {
+    expect(await startWhereEndIs([3n])).toEqual({ start: 3n, looks: 6 })
+  })
+})
+
 /** A page that was worked: of the replay, or of live work, and at which time. */
 interface Worked {
   readonly kind: 'replay' | 'live'

@@ -1,0 +1,144 @@
+import type { TopicPartition } from '../kernel/brand.ts'
+import type { Cluster, ClusterBroker } from './cluster.ts'
+import { committedAt, fetchCommitted } from './group-admin.ts'
+import { kafkajsModules } from './patches/kafkajs-modules.ts'
+import type { CommittedOffset } from './transactional.ts'
+
+/** Requests of kafkajs's broker below its typed ones. */
+interface RawBroker extends ClusterBroker {
+  readonly versions: Readonly<Record<number, { readonly minVersion: number; readonly maxVersion: number } | undefined>>
+  readonly connectionPool: { send(request: object): Promise<unknown> }
+}
+
+const OFFSET_FETCH = 9
+/** The first that knows `require_stable` (KIP-447, Apache Kafka 2.5); kafkajs ends at 4. */
+const VERSION = 7
+
+/**
+ * What a group has committed for one partition, and nothing that is about to change: while a transaction holds a newer offset, or the
+ * coordinator has not got to its end after a start, the broker refuses, and the caller asks again. Without this an offset may be read
+ * whose successor is committed already. A broker that does not know the question is asked without it.
+ * Errors: what kafkajs throws, UNSTABLE_OFFSET_COMMIT among it.
+ */
+export async function fetchStableOffset(cluster: Cluster, groupId: string, at: TopicPartition): Promise<CommittedOffset> {
+  const broker = (await cluster.findGroupCoordinator({ groupId })) as RawBroker
+  if (!broker.isConnected()) await broker.connect()
+  if ((broker.versions[OFFSET_FETCH]?.maxVersion ?? 0) < VERSION) return committedAt(await fetchCommitted(cluster, groupId, [at]), at)
+  const { Encoder } = modules()
+  const request = {
+    apiKey: OFFSET_FETCH,
+    apiVersion: VERSION,
+    apiName: 'OffsetFetch',
+    encode: async () => new Encoder().writeBuffer(requestBytes(groupId, at)),
+  }
+  const response = { decode: async (raw: Buffer) => ({ raw }), parse: async ({ raw }: { raw: Buffer }) => raw }
+  return committedIn((await broker.connectionPool.send({ request, response })) as Buffer)
+}
+
+function modules(): {
+  readonly Encoder: new () => { writeBuffer(bytes: Buffer): unknown }
+  readonly createErrorFromCode: (code: number) => unknown
+} {
+  const Encoder = kafkajsModules().load('protocol/encoder.js') as new () => { writeBuffer(bytes: Buffer): unknown }
+  const { createErrorFromCode } = kafkajsModules().load('protocol/error.js') as { createErrorFromCode(code: number): unknown }
+  return { Encoder, createErrorFromCode }
+}
+
+/** No tagged fields. */
+const NO_TAGS = Buffer.from([0])
+const REQUIRE_STABLE = Buffer.from([1])
+
+/** Shape: the end of header version 2, then the body. Source: Kafka protocol, OffsetFetch request version 7. */
+function requestBytes(groupId: string, { topic, partition }: TopicPartition): Buffer {
+  const index = Buffer.alloc(4)
+  index.writeInt32BE(partition)
+  const one = compactLength(1)
+  return Buffer.concat([NO_TAGS, compactText(groupId), one, compactText(topic), one, index, NO_TAGS, REQUIRE_STABLE, NO_TAGS])
+}
+
+function compactText(text: string): Buffer {
+  const bytes = Buffer.from(text)
+  return Buffer.concat([compactLength(bytes.length), bytes])
+}
+
+/** Unsigned varint of the length and one. */
+function compactLength(length: number): Buffer {
+  const bytes: number[] = []
+  let rest = length + 1
+  for (; rest >= 0x80; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80)
+  return Buffer.from([...bytes, rest])
+}
+
+/** Source: Kafka protocol, OffsetFetch response version 7, of one partition, behind the correlation id. */
+function committedIn(answer: Buffer): CommittedOffset {
+  const reader = new CompactReader(answer)
+  reader.tags()
+  // The time that the broker throttled.
+  reader.skip(4)
+  if (reader.length() !== 1) throw new Error('the answer of OffsetFetch holds not the one topic that was asked for')
+  reader.text()
+  if (reader.length() !== 1) throw new Error('the answer of OffsetFetch holds not the one partition that was asked for')
+  reader.skip(4)
+  const offset = reader.int64()
+  // Leader epoch.
+  reader.skip(4)
+  const metadata = reader.text()
+  const partitionCode = reader.int16()
+  reader.tags()
+  reader.tags()
+  const code = reader.int16()
+  for (const each of [code, partitionCode]) if (each !== 0) throw modules().createErrorFromCode(each)
+  return offset < 0n ? { offset: undefined, metadata: '' } : { offset, metadata: metadata ?? '' }
+}
+
+class CompactReader {
+  readonly #bytes: Buffer
+  #at = 0
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  skip(count: number): void {
+    this.#at += count
+  }
+
+  int16(): number {
+    this.#at += 2
+    return this.#bytes.readInt16BE(this.#at - 2)
+  }
+
+  int64(): bigint {
+    this.#at += 8
+    return this.#bytes.readBigInt64BE(this.#at - 8)
+  }
+
+  /** Of an array or a text; -1 for none. */
+  length(): number {
+    return this.#varint() - 1
+  }
+
+  text(): string | null {
+    const length = this.length()
+    if (length < 0) return null
+    this.#at += length
+    return this.#bytes.toString('utf8', this.#at - length, this.#at)
+  }
+
+  tags(): void {
+    for (let left = this.#varint(); left > 0; left -= 1) {
+      this.#varint()
+      this.skip(this.#varint())
+    }
+  }
+
+  #varint(): number {
+    let value = 0
+    for (let shift = 0; ; shift += 7) {
+      const byte = this.#bytes.readUInt8(this.#at)
+      this.#at += 1
+      value |= (byte & 0x7f) << shift
+      if (byte < 0x80) return value
+    }
+  }
+}
