@@ -24,6 +24,7 @@ export async function replayPlan(context: CommandContext, flags: ReplayFlags, as
       return
     }
     const estimate = await estimateRange(runtime, plan, { extractor, filter: scope.filter, signal: context.draining })
+    if (estimate.matched === 0 && estimate.isExact && plan.pages > 0n) context.note(NOTHING_FITS)
     if (context.globals.json)
       await context.out(toJson({ extractor: `${extractor.name}:${extractor.version}`, ...plan, filter: scope.filter, estimate }))
     else await writePlan(context, plan, extractor, estimate)
@@ -65,10 +66,18 @@ export async function replayPreview(context: CommandContext, flags: PreviewFlags
       signal: context.draining,
     })
     progress.finish()
+    if (report.pages.compared === 0 && plan.pages > 0n) context.note(NOTHING_FITS)
     if (context.globals.json) await context.out(toJson(report))
     else await writePreview(context, report)
+  }).catch((error: unknown) => {
+    if (context.draining.aborted) context.note('stopped; nothing was written, and there is no hash')
+    throw error
   })
 }
+
+/** Most of the time a word of the filter is spelt otherwise on the log. */
+const NOTHING_FITS =
+  "note: no page of the range fits: look at --domain, --crawl and the times of the filter, and at the extractor's `match`"
 
 async function writePlan(context: CommandContext, plan: Plan, extractor: Extractor, estimate: RangeEstimate): Promise<void> {
   const rows = plan.partitions.map(({ partition, from, until, pages, note }) => [
@@ -86,7 +95,7 @@ async function writePlan(context: CommandContext, plan: Plan, extractor: Extract
         { title: 'FROM', align: right },
         { title: 'UNTIL', align: right },
         { title: 'PAGES', align: right },
-        { title: 'NOTE', flexible: true },
+        { title: 'NOTE', wraps: true },
       ],
       rows,
     ),

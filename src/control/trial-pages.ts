@@ -69,7 +69,8 @@ function savedPage(body: Buffer, url: string): Page {
 const SAVED_AT = 1_704_067_200_000
 
 async function readSaved(path: string): Promise<Buffer> {
-  return readFile(path).catch((cause: unknown) => {
+  return readFile(path).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === 'ENOENT') throw new MillraceError('USAGE', `there is no page ${path}: no such file`)
     throw new MillraceError('USAGE', `can not read the page ${path}: ${errorText(cause)}`, { cause })
   })
 }

@@ -18,6 +18,21 @@ const PAGES = 40
 // Every look is a process of its own, and several of them a test.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
+/** Some tenths of a second for each page. */
+const SLOW = `import { defineExtractor } from 'millrace'
+
+export default defineExtractor({
+  name: 'slow',
+  version: 1,
+  schema: { type: 'record', name: 'Slow', fields: [{ name: 'sum', type: 'double' }] },
+  extract({ url }) {
+    let sum = 0
+    for (let n = 1; n < 3e8; n += 1) sum += 1 / n
+    return [{ key: url, data: { sum } }]
+  },
+})
+`
+
 let deployment: Deployment
 
 beforeAll(async () => {
@@ -124,6 +139,23 @@ describe('replay preview', () => {
     const odd = await preview('--extractor', 'book2.yaml', '--all', '--domain', 'odd.shop-books.com')
     expect(odd.pages.compared).toBe(PAGES / 2)
     expect(odd.hash).not.toBe(sample.hash)
+  })
+
+  it('tells of a filter that no page fits, and where to look', async () => {
+    for (const verb of ['plan', 'preview']) {
+      const none = await deployment.run(['replay', verb, '--extractor', 'book2.yaml', '--domain', 'shop-boks.com'])
+      expect([none.code, none.stderr]).toEqual([0, expect.stringContaining('note: no page of the range fits: look at --domain')])
+    }
+  })
+
+  it('ends with 130 when it is interrupted, and says that it has left nothing', async () => {
+    deployment.file('slow.ts', SLOW)
+    const running = deployment.start(['replay', 'preview', '--extractor', 'slow.ts', '--all'])
+    await eventually(() => running.stderr().includes('pages'), { timeoutMs: 30_000, what: 'the preview is at work' })
+    running.child.kill('SIGINT')
+    const { code, stdout, stderr } = await running.done
+    expect([code, stdout]).toEqual([130, ''])
+    expect(stderr).toContain('stopped; nothing was written, and there is no hash')
   })
 
   it('shows an extractor that breaks as failed pages, and that it would be held back', async () => {
