@@ -6,7 +6,7 @@ import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { renderCount, renderDuration, renderTable, toJson } from './render.ts'
 import { progressOptions } from './run-session.ts'
-import { runProgressText, writeSummary } from './run-summary.ts'
+import { runProgress, writeSummary } from './run-summary.ts'
 
 /** The example as a story: each step says what happened, in numbers that were measured in this run. */
 export async function showExample(context: CommandContext, version: string): Promise<void> {
@@ -24,12 +24,7 @@ export async function showExample(context: CommandContext, version: string): Pro
       if (context.globals.json) await context.out(toJson(step))
       else await tell(context, step)
     },
-    onRunProgress: (state) =>
-      progress.update({
-        text: runProgressText(state),
-        ...(state.accepted > 0 ? { ratio: state.final / state.accepted } : {}),
-        fields: { ...state },
-      }),
+    onRunProgress: (state) => progress.update(runProgress(state)),
     onReplayProgress: ({ done, pages, elapsedMs }) =>
       progress.update({
         text: `${done} of ${pages} pages`,

@@ -12,7 +12,7 @@ import type { CommandContext } from './context.ts'
 import { createProgress, type ProgressOptions } from './progress.ts'
 import { refuseUnreadable } from './refuse-unreadable.ts'
 import { renderDuration, toJson } from './render.ts'
-import { runProgressText, writeSummary } from './run-summary.ts'
+import { runProgress, writeSummary } from './run-summary.ts'
 import { strictSeeds } from './seeds-report.ts'
 import { serveMetricsOf } from './serve-metrics.ts'
 
@@ -59,10 +59,7 @@ export async function openRun(context: CommandContext, config: Config, session: 
       keepRunning: session.keepRunning,
       drainTimeoutMs,
       version: session.version,
-      onProgress: (state) => {
-        const ratio = state.accepted > 0 ? { ratio: state.final / state.accepted } : {}
-        progress.update({ text: runProgressText(state), ...ratio, fields: { ...state } })
-      },
+      onProgress: (state) => progress.update(runProgress(state)),
       onOutput: (text) => context.note(text),
       draining: context.draining,
       aborting: context.aborting,

@@ -1,12 +1,31 @@
 import type { RunProgress, RunReport } from '../control/run.ts'
 import type { CommandContext } from './context.ts'
+import type { ProgressState } from './progress.ts'
 import { counted, renderCount, renderDuration } from './render.ts'
 import { noteBadSeeds } from './seeds-report.ts'
 
-/** One line of progress. */
-export function runProgressText(progress: RunProgress): string {
-  const rate = progress.elapsedMs > 0 ? (progress.final / progress.elapsedMs) * 1000 : 0
-  return `${progress.final} of ${progress.accepted} URLs done, ${progress.records} records, ${rate.toFixed(rate < 10 ? 1 : 0)} URLs/s`
+/**
+ * Progress of a run. The bar is that of the URLs: where all are done it is left out, since the pages may take longer than they did, and
+ * the text says what is waited for.
+ */
+export function runProgress(state: RunProgress): ProgressState {
+  const { accepted, final, records, elapsedMs } = state
+  const rate = elapsedMs > 0 ? (final / elapsedMs) * 1000 : 0
+  const urls = `${final} of ${accepted} URLs done`
+  const fields = { ...state }
+  if (accepted > final)
+    return { text: `${urls}, ${records} records, ${rate.toFixed(rate < 10 ? 1 : 0)} URLs/s`, ratio: final / accepted, fields }
+  return { text: [urls, ...waitsFor(state), `${records} records`].join(', '), fields }
+}
+
+function waitsFor({ unread }: RunProgress): string[] {
+  if (unread === undefined) return []
+  const { extract, frontier, isReplaying } = unread
+  const parts: string[] = []
+  if (extract > 0) parts.push(`${counted(extract, 'page')} ${extract === 1 ? 'waits' : 'wait'} for extraction`)
+  if (frontier > 0) parts.push(`links of ${counted(frontier, 'page')} not followed yet`)
+  if (isReplaying) parts.push('a replay in place has work left')
+  return parts
 }
 
 /** The summary: every number of it adds up to the URLs taken. */

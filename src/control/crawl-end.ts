@@ -6,7 +6,7 @@ import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
 import { LANES } from '../message/topics.ts'
-import { isReplaying } from './live-lag.ts'
+import { isReplaying, liveLag } from './live-lag.ts'
 import type { Runtime } from './runtime.ts'
 
 /** A task in a delay topic. */
@@ -19,8 +19,18 @@ export interface DelayedTask {
   readonly reason: string
 }
 
+/** Why a crawl whose tasks are all final has not ended: pages on html, of other crawls too, that have still to be read. */
+export interface UnreadPages {
+  /** Of the extract group that is furthest behind. */
+  readonly extract: number
+  /** Whose links are not followed yet. */
+  readonly frontier: number
+  /** A replay in place of an extract group has work left. */
+  readonly isReplaying: boolean
+}
+
 export type CrawlState =
-  | { readonly kind: 'running'; readonly accepted: number; readonly final: number }
+  | { readonly kind: 'running'; readonly accepted: number; readonly final: number; readonly unread?: UnreadPages }
   | { readonly kind: 'ended' }
   /** What is left is due later than somebody wants to wait. */
   | { readonly kind: 'waiting'; readonly tasks: readonly DelayedTask[] }
@@ -85,7 +95,8 @@ export class CrawlEnd {
       return running
     }
     this.#htmlEnd ??= await this.#runtime.admin.endOffsets(this.#runtime.topics.html, 'read_uncommitted')
-    if (!(await this.#readersArePast(this.#htmlEnd))) return running
+    const unread = await this.#unreadPages(this.#htmlEnd)
+    if (unread !== undefined) return { ...running, unread }
     const after = await this.#counts()
     if (after.accepted === after.final && after.accepted === accepted) return { kind: 'ended' }
     this.#htmlEnd = undefined
@@ -125,19 +136,25 @@ export class CrawlEnd {
     return false
   }
 
-  async #readersArePast(end: ReadonlyMap<number, bigint>): Promise<boolean> {
+  /** Shape: undefined where all readers are past `end`. */
+  async #unreadPages(end: ReadonlyMap<number, bigint>): Promise<UnreadPages | undefined> {
     const { topics, groups, admin } = this.#runtime
+    const unread = { extract: 0, frontier: 0, isReplaying: false }
     for (const group of [groups.frontier, ...this.#extractGroups]) {
       const lags = await admin.lag(group, [topics.html])
       // Its offset may stand at the end while live pages have their turn.
-      if (lags.some(isReplaying)) return false
-      for (const { partition, committed, low } of lags) {
+      unread.isReplaying ||= lags.some(isReplaying)
+      let pages = 0n
+      for (const { partition, committed, low } of liveLag(lags)) {
         const target = end.get(partition) ?? 0n
+        const at = committed === undefined || committed < low ? low : committed
         // A partition without messages needs no commit.
-        if (target > low && (committed ?? low) < target) return false
+        if (target > at) pages += target - at
       }
+      const stage = group === groups.frontier ? 'frontier' : 'extract'
+      unread[stage] = Math.max(unread[stage], Number(pages))
     }
-    return true
+    return unread.extract > 0 || unread.frontier > 0 || unread.isReplaying ? unread : undefined
   }
 
   /** Looked at only when nothing has moved for a while: it reads the delay topics. */

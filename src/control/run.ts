@@ -3,7 +3,7 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { followPromotions } from './active-versions.ts'
 import { type AuditReport, audit } from './audit.ts'
-import { CrawlEnd, type DelayedTask } from './crawl-end.ts'
+import { CrawlEnd, type DelayedTask, type UnreadPages } from './crawl-end.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { startDiskGuard } from './disk-guard.ts'
 import { ExtractStage } from './extract-stage.ts'
@@ -42,6 +42,8 @@ export interface RunOptions {
 export interface RunProgress {
   readonly accepted: number
   readonly final: number
+  /** Where every URL is done and the crawl has not ended: what it waits for. */
+  readonly unread?: UnreadPages
   readonly records: number
   readonly elapsedMs: number
 }
@@ -199,7 +201,7 @@ async function waitForEnd(
   options: RunOptions,
   crawlId: string | undefined,
   seeding: Promise<unknown>,
-  onState: (state: { accepted: number; final: number }) => void,
+  onState: (state: Pick<RunProgress, 'accepted' | 'final' | 'unread'>) => void,
 ): Promise<Ended> {
   const names = [undefined, ...Object.keys(runtime.config['extract.groups'])]
   const working = names.filter((name) => extractorsOf(runtime, options.extractors, name).length > 0)
@@ -245,7 +247,7 @@ function report(
   options: RunOptions,
   output: RecordOutput,
   startedMono: number,
-  state: { accepted: number; final: number },
+  state: Pick<RunProgress, 'accepted' | 'final' | 'unread'>,
 ): void {
   options.onProgress?.({ ...state, records: output.count, elapsedMs: runtime.clock.mono() - startedMono })
 }

@@ -7,7 +7,11 @@ import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 /** A crawl whose counts the store tells, and whose readers have nothing to read. */
-function rig(counts: () => { accepted: number; final: number }, lags: () => readonly unknown[] = () => []) {
+function rig(
+  counts: () => { accepted: number; final: number },
+  lags: (group: string) => readonly unknown[] = () => [],
+  htmlEnd = new Map<number, bigint>(),
+) {
   const seen = recordingObserver()
   const away: { code?: ErrorCode } = {}
   const answer = async <T>(value: T): Promise<T> => {
@@ -20,7 +24,7 @@ function rig(counts: () => { accepted: number; final: number }, lags: () => read
     topics: { html: 'html' },
     groups: { frontier: 'frontier', extract: () => 'extract' },
     config: { 'extract.groups': {} },
-    admin: { endOffsets: () => answer(new Map()), lag: () => answer(lags()) },
+    admin: { endOffsets: () => answer(htmlEnd), lag: (group: string) => answer(lags(group)) },
     state: async () => ({ crawlCounts: () => answer(counts()) }),
   } as unknown as Runtime
   return { end: new CrawlEnd(runtime, { crawlId: 'c', maxWaitMs: 0 }), away, seen }
@@ -66,8 +70,35 @@ describe('the end of a crawl', () => {
         },
       ],
     )
-    expect(await end.check()).toEqual({ kind: 'running', accepted: 2, final: 2 })
+    const unread = { extract: 0, frontier: 0, isReplaying: true }
+    expect(await end.check()).toEqual({ kind: 'running', accepted: 2, final: 2, unread })
     phase = 'done'
+    expect(await end.check()).toEqual({ kind: 'ended' })
+  })
+
+  it('has not come while pages are unread, and says how many each reader has before it', async () => {
+    const committed: Record<string, bigint | undefined> = { frontier: 9n, extract: undefined }
+    const { end } = rig(
+      () => ({ accepted: 5, final: 5 }),
+      (group) => [
+        { partition: 0, committed: committed[group], low: 3n, end: 12n, lag: 0n, metadata: '' },
+        { partition: 1, committed: undefined, low: 4n, end: 4n, lag: 0n, metadata: '' },
+      ],
+      new Map([
+        [0, 10n],
+        [1, 4n],
+      ]),
+    )
+    expect(await end.check()).toEqual({
+      kind: 'running',
+      accepted: 5,
+      final: 5,
+      unread: { extract: 7, frontier: 1, isReplaying: false },
+    })
+    committed.frontier = 10n
+    committed.extract = 8n
+    expect(await end.check()).toMatchObject({ unread: { extract: 2, frontier: 0 } })
+    committed.extract = 10n
     expect(await end.check()).toEqual({ kind: 'ended' })
   })
 
