@@ -27,17 +27,33 @@ export function announcedVersions(control: Pick<ControlLog, 'withPrefix'>, name:
   })
 }
 
+export interface UnreadableField {
+  readonly path: string
+  readonly reason: string
+}
+
 /** What keeps a version from reading the records of those before it; each reason once, with the versions that it is about. Shape: none where it may go live. */
 export function incompatibilities(
   { schemaStore }: Pick<Runtime, 'schemaStore'>,
-  { schema, version }: Pick<LoadedExtractor, 'schema' | 'version'>,
+  extractor: Pick<LoadedExtractor, 'schema' | 'version'>,
   known: readonly AnnouncedVersion[],
-): readonly { readonly path: string; readonly reason: string }[] {
-  const found = new Map<string, { readonly path: string; readonly reason: string; readonly versions: number[] }>()
-  for (const before of known.toSorted((a, b) => a.version - b.version)) {
-    const written = before.fingerprint === undefined ? undefined : schemaStore.byFingerprint(before.fingerprint)
-    if (before.version >= version || written === undefined) continue
-    for (const { path, reason } of compatibilityProblems('BACKWARD_TRANSITIVE', schema, [written])) {
+): readonly UnreadableField[] {
+  const written = known.flatMap(({ version, fingerprint }) => {
+    const schema = fingerprint === undefined ? undefined : schemaStore.byFingerprint(fingerprint)
+    return schema === undefined ? [] : [{ version, schema }]
+  })
+  return unreadableFields(extractor, written)
+}
+
+/** As {@link incompatibilities}, of versions whose schemas are at hand; later ones count for nothing. Pure. */
+export function unreadableFields(
+  { schema, version }: Pick<LoadedExtractor, 'schema' | 'version'>,
+  others: readonly Pick<LoadedExtractor, 'schema' | 'version'>[],
+): readonly UnreadableField[] {
+  const found = new Map<string, UnreadableField & { readonly versions: number[] }>()
+  for (const before of others.toSorted((a, b) => a.version - b.version)) {
+    if (before.version >= version) continue
+    for (const { path, reason } of compatibilityProblems('BACKWARD_TRANSITIVE', schema, [before.schema])) {
       const same = found.get(`${path} ${reason}`)
       if (same === undefined) found.set(`${path} ${reason}`, { path, reason, versions: [before.version] })
       else same.versions.push(before.version)

@@ -8,7 +8,7 @@ import type { RegistryPort } from '../message/registry.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import { subjectOf } from '../message/subjects.ts'
 import { topicNames } from '../message/topics.ts'
-import { announcedVersions, incompatibilities } from './announced-versions.ts'
+import { announcedVersions, incompatibilities, unreadableFields } from './announced-versions.ts'
 import { registryOf } from './registry-client.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
@@ -56,21 +56,47 @@ export async function checkAgainstRegistry(config: Config, extractors: readonly 
   const checked: CheckedSchema[] = []
   for (const { subject, schema, extractor } of subjectsOf(config, extractors))
     checked.push({ ...(await checkSubject(registry, subject, schema)), schema: schema.name, extractor })
-  return checked
+  const standing = new Set(checked.flatMap(({ extractor, verdict }) => (verdict === 'registered' ? [extractor] : [])))
+  return amongEachOther(checked, extractors, (name, { version }) => standing.has(`${name}:${version}`))
 }
 
 /** Against the versions that have run on this broker, for who has no registry. */
 export async function checkAgainstLog(runtime: Runtime, extractors: readonly LoadedExtractor[]): Promise<CheckedSchema[]> {
   await requireTopics(runtime, [runtime.topics.control])
   const control = await runtime.control()
-  return extractors.map((extractor) => {
+  const hasRun = (name: string, { version, schema }: Pick<LoadedExtractor, 'version' | 'schema'>): boolean =>
+    announcedVersions(control, name).some((known) => known.version === version && known.fingerprint === schema.fingerprint)
+  const checked = extractors.map((extractor): CheckedSchema => {
     const { name, schema, version, topic = runtime.topics.records } = extractor
     const known = announcedVersions(control, name)
     const problems = incompatibilities(runtime, extractor, known).map((problem) => ({ ...problem, version: undefined }))
-    const isKnown = known.some((announced) => announced.version === version && announced.fingerprint === schema.fingerprint)
     const isFirst = known.every((announced) => announced.version >= version)
-    const verdict = problems.length > 0 ? 'incompatible' : isKnown ? 'registered' : isFirst ? 'first' : 'compatible'
+    const verdict = problems.length > 0 ? 'incompatible' : hasRun(name, extractor) ? 'registered' : isFirst ? 'first' : 'compatible'
     return { subject: subjectOf(topic, schema), schema: schema.name, extractor: `${name}:${version}`, verdict, problems }
+  })
+  return amongEachOther(checked, extractors, hasRun)
+}
+
+/**
+ * The versions of one extractor that are checked together go live together: each is held against the older ones beside it too. Those that
+ * are known have been compared already. Pure.
+ */
+export function amongEachOther(
+  checked: readonly CheckedSchema[],
+  extractors: readonly LoadedExtractor[],
+  isKnown: (name: string, extractor: LoadedExtractor) => boolean,
+): CheckedSchema[] {
+  const byVersion = new Map<string, LoadedExtractor>(
+    extractors.map((extractor) => [`${extractor.name}:${extractor.version}`, extractor] as const),
+  )
+  return checked.map((each) => {
+    const own = each.extractor === undefined ? undefined : byVersion.get(each.extractor)
+    if (own === undefined || each.verdict === 'registered') return each
+    const { name, version } = own
+    const older = extractors.filter((other) => other.name === name && other.version < version && !isKnown(name, other))
+    if (older.length === 0) return each
+    const problems = [...each.problems, ...unreadableFields(own, older).map((problem) => ({ ...problem, version: undefined }))]
+    return { ...each, verdict: problems.length > 0 ? 'incompatible' : 'compatible', problems }
   })
 }
 
