@@ -110,7 +110,7 @@ async function writeFetch(context: CommandContext, { fetch, stalls }: StatusRepo
   for (const stall of stalls) await context.out(`! ${stall}`)
 }
 
-async function writeExtractors(context: CommandContext, extractors: StatusReport['extractors']): Promise<void> {
+async function writeExtractors(context: Output, extractors: StatusReport['extractors']): Promise<void> {
   if (extractors.length === 0) return
   const rows = extractors.map(({ extractor, pages, records, none, deadLetters }) => [
     extractor,
@@ -131,18 +131,20 @@ async function writeExtractors(context: CommandContext, extractors: StatusReport
   )
 }
 
+type Output = Pick<CommandContext, 'out'>
+
 /** A difference is a defect, or a disk that lost data: the command fails, so that a script notices. */
 export async function showAudit(context: CommandContext, crawlId: string | undefined): Promise<void> {
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace audit', async (runtime) => {
     const report = await audit(runtime, { ...(crawlId === undefined ? {} : { crawlId }), signal: context.draining })
     if (context.globals.json) await context.out(toJson(report))
-    else await writeAudit(context, report)
+    else await writeAudit(context, report, crawlId)
     if (report.difference !== 0) context.setExitCode(1)
   })
 }
 
-async function writeAudit(context: CommandContext, report: AuditReport): Promise<void> {
+export async function writeAudit(context: Output, report: AuditReport, crawlId: string | undefined): Promise<void> {
   const lines: [string, number][] = [['produced', report.produced]]
   for (const [kind, count] of Object.entries(report.outcomes)) lines.push([`- ${kind}`, count ?? 0])
   lines.push(['- in flight', report.inFlight], ['= difference', report.difference])
@@ -159,20 +161,23 @@ async function writeAudit(context: CommandContext, report: AuditReport): Promise
   if (report.repeats > 0) await context.out(`repeated outcomes: ${renderCount(report.repeats)}`)
   if (report.beforeHorizon > 0) await context.out(`tasks or outcomes that retention has deleted: ${renderCount(report.beforeHorizon)}`)
   if (report.malformed > 0) await context.out(`messages that are no tasks (dead letters): ${renderCount(report.malformed)}`)
-  await writeExtractors(
-    context,
-    report.extract.flatMap(({ extractors }) => extractors.map(({ extractor, totals }) => ({ extractor, ...(totals ?? NOT_KNOWN) }))),
+  const extractors = report.extract.flatMap((group) =>
+    group.extractors.map(({ extractor, totals }) => ({ extractor, ...(totals ?? NOT_KNOWN) })),
   )
+  await writeExtractors(context, extractors)
   for (const { group, noMatch } of report.extract) {
     if (noMatch === 0) continue
     await context.out(`pages that no extractor of ${group} matched: ${noMatch === null ? 'unknown' : renderCount(noMatch)}`)
   }
+  // Their totals lie with the offsets of html, where the pages of all crawls stand one behind the other.
+  if (crawlId !== undefined && (extractors.length > 0 || report.extract.some(({ noMatch }) => noMatch !== 0)))
+    await context.out(`extractors are counted on the pages of all crawls, not of ${crawlId} alone`)
   for (const { taskId, url, topic, partition, offset } of report.missing)
     await context.out(`missing: ${url} (task ${taskId}, ${topic}:${partition}:${offset})`)
   if (report.difference > report.missing.length) await context.out(`and ${renderCount(report.difference - report.missing.length)} more`)
 }
 
-async function writeCrawls(context: CommandContext, crawls: AuditReport['crawls']): Promise<void> {
+async function writeCrawls(context: Output, crawls: AuditReport['crawls']): Promise<void> {
   const columns = ['PRODUCED', 'ENDED', 'IN FLIGHT', 'DIFFERENCE'].map((title) => ({ title, align: right }))
   const rows = crawls.map(({ crawlId, produced, ended, inFlight, difference }) => [
     crawlId ?? '(none)',

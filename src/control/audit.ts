@@ -16,7 +16,7 @@ import { type WaitingBounds, waitingBounds } from './waiting-bounds.ts'
 export interface AuditReport extends LedgerCounts {
   /** Messages of the lanes that are no tasks; each is a dead letter. */
   readonly malformed: number
-  /** One entry for each extract group. */
+  /** One entry for each extract group, on the pages of all crawls: its totals do not tell them apart. */
   readonly extract: readonly GroupTotals[]
 }
 
