@@ -3,6 +3,7 @@ import type { AssignedPartition, AssignmentChange } from '../kafka/assignment.ts
 import type { KafkaClient } from '../kafka/client.ts'
 import { ConsumerLoop } from '../kafka/consumer-loop.ts'
 import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
+import type { RejectedCommits } from '../kafka/rejected-commit.ts'
 import { createPartitionTransactions } from '../kafka/transactional.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -79,6 +80,8 @@ export class ExtractWorker extends BaseService {
   readonly #options: ExtractWorkerOptions
   readonly #loop: ConsumerLoop
   readonly #partitions = new Map<PartitionId, PartitionExtractor>()
+  /** Of partitions that went and came back too. */
+  readonly #rejected: RejectedCommits = new Map()
   /** Lost, and still in a step that can't be cut short. */
   readonly #leaving = new Set<PartitionExtractor>()
   readonly #counts = new Map<string, number>()
@@ -217,6 +220,7 @@ export class ExtractWorker extends BaseService {
         observer,
         maxBatchBytes,
         session: admin.session,
+        rejected: this.#rejected,
       }),
       readControl: () => control.readToEnd(),
       logBounds: () => admin.logBounds({ topic, partition: assigned.partition }),

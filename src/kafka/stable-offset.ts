@@ -13,14 +13,15 @@ interface RawBroker extends ClusterBroker {
 const OFFSET_FETCH = 9
 /** The first that knows `require_stable` (KIP-447, Apache Kafka 2.5); kafkajs ends at 4. */
 const VERSION = 7
+/** UNSTABLE_OFFSET_COMMIT. */
+const UNSTABLE = 88
 
 /**
- * What a group has committed for one partition, and nothing that is about to change: while a transaction holds a newer offset, or the
- * coordinator has not got to its end after a start, the broker refuses, and the caller asks again. Without this an offset may be read
- * whose successor is committed already. A broker that does not know the question is asked without it.
- * Errors: what kafkajs throws, UNSTABLE_OFFSET_COMMIT among it.
+ * What a group has committed for one partition, and nothing that is about to change: `unstable` while a transaction holds a newer offset,
+ * or the coordinator has not got to its end after a start. Without this an offset may be read whose successor is committed already.
+ * A broker that does not know the question is asked without it. Errors: what kafkajs throws.
  */
-export async function fetchStableOffset(cluster: Cluster, groupId: string, at: TopicPartition): Promise<CommittedOffset> {
+export async function fetchStableOffset(cluster: Cluster, groupId: string, at: TopicPartition): Promise<CommittedOffset | 'unstable'> {
   const broker = (await cluster.findGroupCoordinator({ groupId })) as RawBroker
   if (!broker.isConnected()) await broker.connect()
   if ((broker.versions[OFFSET_FETCH]?.maxVersion ?? 0) < VERSION) return committedAt(await fetchCommitted(cluster, groupId, [at]), at)
@@ -70,7 +71,7 @@ function compactLength(length: number): Buffer {
 }
 
 /** Source: Kafka protocol, OffsetFetch response version 7, of one partition, behind the correlation id. */
-function committedIn(answer: Buffer): CommittedOffset {
+function committedIn(answer: Buffer): CommittedOffset | 'unstable' {
   const reader = new CompactReader(answer)
   reader.tags()
   // The time that the broker throttled.
@@ -87,6 +88,7 @@ function committedIn(answer: Buffer): CommittedOffset {
   reader.tags()
   reader.tags()
   const code = reader.int16()
+  if (partitionCode === UNSTABLE) return 'unstable'
   for (const each of [code, partitionCode]) if (each !== 0) throw modules().createErrorFromCode(each)
   return offset < 0n ? { offset: undefined, metadata: '' } : { offset, metadata: metadata ?? '' }
 }

@@ -7,10 +7,12 @@ import { type KafkaClient, METADATA_MAX_AGE_MS } from './client.ts'
 import { ClusterSession } from './cluster-session.ts'
 import { kafkajsFailure } from './failure.ts'
 import { TRANSACTION_TIMEOUT_MS } from './fence-transactions.ts'
+import { committedAt, fetchCommitted } from './group-admin.ts'
 import type { OutgoingMessage } from './message.ts'
 import { checkMessage, piecesOf, toKafkajs, unansweredPartitions } from './outgoing.ts'
 import { explicitPartition } from './producer-connection.ts'
 import { reach } from './reach.ts'
+import { isCommitted, type RejectedCommit, type RejectedCommits } from './rejected-commit.ts'
 import { closeWithin } from './shared-connection.ts'
 import { fetchStableOffset } from './stable-offset.ts'
 import { DEFAULT_MAX_BATCH_BYTES } from './topic-definitions.ts'
@@ -49,6 +51,8 @@ export interface PartitionTransactionsOptions {
   readonly observer: Observer
   /** Largest batch per topic; see `batchLimits`. */
   readonly maxBatchBytes?: (topic: string) => number
+  /** Transactions of this process whose commit was rejected, for whoever has the partition next; none are kept where not given. */
+  readonly rejected?: RejectedCommits
   /** For reading committed offsets; an own one where not given. `KafkaAdmin` has one to share. */
   readonly session?: ClusterSession
   readonly random?: () => number
@@ -69,6 +73,8 @@ const CONCURRENT_WAIT_MS = 20
 const CONCURRENT_LIMIT_MS = 5_000
 /** A broker takes this long at most to abort what the former owner left open. */
 const FENCE_LIMIT_MS = 15_000
+const UNSTABLE_WAIT_MS = 50
+const UNSTABLE_LIMIT_MS = 5_000
 const FENCE_BACKOFF = { firstMs: 50, maxMs: 1_000 } as const
 /** Per piece of one transaction; larger ones block the event loop. */
 const PIECE_MESSAGES = 500
@@ -82,6 +88,8 @@ class KafkaPartitionTransactions implements PartitionTransactions {
   readonly #options: PartitionTransactionsOptions
   readonly #session: ClusterSession
   #producer: Producer | undefined
+  /** As it was read by the fence or written by the last commit. */
+  #committed: CommittedOffset = { offset: undefined, metadata: '' }
   #busy = false
   #closed = false
 
@@ -116,13 +124,17 @@ class KafkaPartitionTransactions implements PartitionTransactions {
       const producer = this.#producer
       if (producer === undefined) throw this.#failure('committing', new Error('the partition is not fenced: call fence() first'))
       let transaction: Transaction | undefined
+      let message: RejectedCommit['message'] | undefined
       try {
         transaction = await producer.transaction()
-        for (const piece of pieces) await this.#send(transaction, piece)
+        for (const piece of pieces) message = await this.#send(transaction, piece)
         await this.#sendOffsets(transaction, offset, metadata)
         await transaction.commit()
+        this.#committed = { offset, metadata }
+        this.#options.rejected?.delete(this.#id)
       } catch (error) {
         this.#discard(transaction)
+        if (message !== undefined) this.#options.rejected?.set(this.#id, { before: this.#committed, offset, metadata, message })
         const failure = this.#failure('a transaction', error)
         this.#options.observer.emit('TransactionFailed', { group: this.#options.groupId, reason: failure.code, text: failure.message })
         throw failure
@@ -140,7 +152,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
   }
 
   async #fenceOnce(): Promise<CommittedOffset> {
-    const { client, clock, groupId, topic, partition } = this.#options
+    const { client, clock, topic, partition } = this.#options
     const producer = this.#createProducer()
     await reach(
       client,
@@ -158,9 +170,47 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     }
     const transaction = await producer.transaction()
     await transaction.abort()
-    return this.#session.run(`reading the committed offset of ${topic}/${partition} in group ${groupId}`, (cluster) =>
-      fetchStableOffset(cluster, groupId, { topic, partition }),
-    )
+    this.#committed = await this.#restored(await this.#readCommitted())
+    return this.#committed
+  }
+
+  /** Nothing of ours is open any more: what is pending for longer than it takes to write the end of a transaction stays pending. */
+  async #readCommitted(): Promise<CommittedOffset> {
+    const { groupId, topic, partition, clock, observer } = this.#options
+    const at = { topic, partition }
+    const reading = `reading the committed offset of ${topic}/${partition} in group ${groupId}`
+    const deadline = clock.mono() + UNSTABLE_LIMIT_MS
+    for (;;) {
+      const found = await this.#session.run(reading, (cluster) => fetchStableOffset(cluster, groupId, at))
+      if (found !== 'unstable') return found
+      if (clock.mono() > deadline) break
+      await clock.sleep(UNSTABLE_WAIT_MS)
+    }
+    observer.emit('OffsetUnstable', { group: groupId, topic, partition })
+    return committedAt(await this.#session.run(reading, (cluster) => fetchCommitted(cluster, groupId, [at])), at)
+  }
+
+  /** The offset of a rejected transaction where its messages are committed and its offset was lost. */
+  async #restored(committed: CommittedOffset): Promise<CommittedOffset> {
+    const { rejected, clock, groupId, topic, partition, observer } = this.#options
+    const attempt = rejected?.get(this.#id)
+    if (attempt === undefined) return committed
+    const { before, offset, metadata } = attempt
+    if (before.offset === committed.offset && before.metadata === committed.metadata) {
+      const found = await isCommitted(this.#session, attempt, { clock, deadlineMono: clock.mono() + TRANSACTION_TIMEOUT_MS })
+      if (found === undefined) throw new Error('other transactions hold up the log that tells whether the last one was committed')
+      if (found) {
+        observer.emit('OffsetRestored', { group: groupId, topic, partition, offset })
+        return { offset, metadata }
+      }
+    }
+    rejected?.delete(this.#id)
+    return committed
+  }
+
+  get #id(): string {
+    const { groupId, topic, partition } = this.#options
+    return transactionalId(groupId, topic, partition)
   }
 
   #createProducer(): Producer {
@@ -186,7 +236,8 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     })
   }
 
-  async #send(transaction: Transaction, piece: readonly OutgoingMessage[]): Promise<void> {
+  /** Shape: where one of the messages lies. */
+  async #send(transaction: Transaction, piece: readonly OutgoingMessage[]): Promise<RejectedCommit['message'] | undefined> {
     const byTopic = new Map<string, OutgoingMessage[]>()
     for (const message of piece) byTopic.set(message.topic, [...(byTopic.get(message.topic) ?? []), message])
     const answer = await transaction.sendBatch({
@@ -195,6 +246,9 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     })
     const missing = unansweredPartitions(piece, answer)
     if (missing.length > 0) throw new Error(`nothing was stored in ${missing.join(', ')}: these partitions do not exist`)
+    const [stored] = answer
+    if (stored?.baseOffset === undefined) return undefined
+    return { topic: stored.topicName, partition: stored.partition, offset: BigInt(stored.baseOffset) }
   }
 
   async #sendOffsets(transaction: Transaction, offset: bigint, metadata: string): Promise<void> {

@@ -117,6 +117,11 @@ export const EVENTS = {
     message: 'transaction committed',
     metric: counter('transactions_total', 'Transactions committed.', ['group']),
   },
+  OffsetUnstable: {
+    level: 'warn',
+    message: 'the broker holds an offset as pending though its transaction has ended: the one before it is taken',
+  },
+  OffsetRestored: { level: 'warn', message: 'the offset of a committed transaction was lost by the broker: its messages tell it' },
   TransactionFailed: {
     level: 'warn',
     message: 'a transaction failed and is repeated from the committed offset',

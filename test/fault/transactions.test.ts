@@ -1,10 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { KafkaAdmin } from '../../src/kafka/admin.ts'
 import { createKafkaClient } from '../../src/kafka/client.ts'
 import { readLog } from '../../src/kafka/log-reader.ts'
+import type { RejectedCommits } from '../../src/kafka/rejected-commit.ts'
 import { createPartitionTransactions } from '../../src/kafka/transactional.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { silentObserver } from '../../src/kernel/observe.ts'
+import { RecordingObserver } from '../support/embedded.ts'
 import { eventually } from '../support/eventually.ts'
 import { textMessage } from '../support/kafka.ts'
 import { OwnBroker } from '../support/own-broker.ts'
@@ -14,17 +16,17 @@ const PARTITIONS = 4
 const KILLS = Number(process.env.MILLRACE_TEST_RUNS ?? 12)
 
 /**
- * Transactions without end on a broker that is killed -9 again and again, in the middle of its start as well. Each writes three records
- * and moves an offset by one, so afterwards the offsets and the records must tell the same.
+ * Transactions without end on a broker that is stopped or killed -9 again and again, in the middle of its start as well. Each writes three
+ * records and moves an offset by one, so afterwards the offsets and the records must tell the same.
  */
-describe.skipIf(process.platform !== 'linux')('a broker that is killed while it commits', () => {
+describe.skipIf(process.platform !== 'linux')('a broker that ends while it commits', () => {
   let broker: OwnBroker
-  beforeAll(async () => {
+  beforeEach(async () => {
     broker = await OwnBroker.start()
   }, 120_000)
-  afterAll(() => broker.end())
+  afterEach(() => broker.end())
 
-  it('forgets no transaction and brings none twice', { timeout: 600_000 }, async () => {
+  it.each(['SIGKILL', 'SIGTERM'] as const)('forgets no transaction and brings none twice: %s', { timeout: 600_000 }, async (signal) => {
     const seed = Number(process.env.MILLRACE_TEST_SEED ?? Math.floor(Math.random() * 1_000_000))
     process.stdout.write(`seed ${seed}\n`)
     const random = new SeededRandom(seed)
@@ -35,9 +37,12 @@ describe.skipIf(process.platform !== 'linux')('a broker that is killed while it 
     let isOver = false
     const offsets = Array.from({ length: PARTITIONS }, () => 0n)
     const surprises: string[] = []
+    const rejected: RejectedCommits = new Map()
+    const observer = new RecordingObserver()
+    const told = (event: string): number => observer.names().filter((name) => name === event).length
 
     const work = async (partition: number): Promise<void> => {
-      const input = { client, groupId: 'group', topic: 'in', partition, clock: systemClock, observer: silentObserver }
+      const input = { client, groupId: 'group', topic: 'in', partition, clock: systemClock, observer, rejected }
       const transactions = createPartitionTransactions(input)
       const fence = (): Promise<bigint> =>
         eventually(async () => (await transactions.fence()).offset ?? 0n, { timeoutMs: 240_000, everyMs: 100, what: 'the fence' })
@@ -66,7 +71,7 @@ describe.skipIf(process.platform !== 'linux')('a broker that is killed while it 
       // Once in service, and then while it comes up.
       for (const ms of [random.between(0, 100), random.between(500, 3_000)]) {
         await systemClock.sleep(ms)
-        await broker.stop('SIGKILL')
+        await broker.stop(signal)
         await broker.launch()
         kills += 1
       }
@@ -84,7 +89,9 @@ describe.skipIf(process.platform !== 'linux')('a broker that is killed while it 
     const expected = offsets.flatMap((end, partition) =>
       Array.from({ length: Number(end) }, (_, offset) => [0, 1, 2].map((step) => `${partition}:${offset}:${step}`)).flat(),
     )
-    process.stdout.write(`${KILLS} kills, ${committed} transactions known to have committed, ${expected.length} records\n`)
+    process.stdout.write(
+      `${KILLS} kills, ${committed} transactions known to have committed, ${expected.length} records, ${told('OffsetUnstable')} offsets unstable, ${told('OffsetRestored')} restored\n`,
+    )
     expect(surprises).toEqual([])
     expect([...counts].filter(([, count]) => count > 1)).toEqual([])
     expect([...counts.keys()].sort()).toEqual(expected.sort())
