@@ -203,8 +203,7 @@ export async function cancelReplay(runtime: Runtime, replayId: string): Promise<
   const status = await replayStatus(runtime, replayId)
   if (control.get(subject.replay(replayId))?.kind === 'close') throw new MillraceError('USAGE', `replay ${replayId} has ended already`)
   const request = (await openRequests(runtime, status.groupId)).find((each) => each.replayId === replayId)
-  const { donePages } = status
-  await announce(runtime, { kind: 'request', subject: subject.replay(replayId), payload: { ...request, cancelled: true, donePages } })
+  await announce(runtime, { kind: 'request', subject: subject.replay(replayId), payload: { ...request, cancelled: true } })
   await evictDeadMembers(runtime, [status.groupId])
   if (request?.shadow !== undefined) {
     await closeReplay(runtime, status.groupId, replayId)
@@ -219,7 +218,7 @@ export async function cancelReplay(runtime: Runtime, replayId: string): Promise<
       const metadata = decodeMetadata(stored?.metadata ?? '')
       if (stored?.offset === undefined || metadata?.replay?.replayId !== replayId || metadata.replay.phase === 'done') return []
       const offset = livePosition(metadata, stored.offset)
-      return [{ topic: topics.html, partition, offset, metadata: encodeMetadata(afterJump(metadata)) }]
+      return [{ topic: topics.html, partition, offset, metadata: encodeMetadata(afterJump(metadata, stored.offset)) }]
     })
     await admin.commitDirect(status.groupId, offsets)
   }

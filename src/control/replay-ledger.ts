@@ -73,8 +73,9 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
     if (standing !== undefined) totals = addTotals(totals, standing.totals)
     const isDone = isClosed || standing?.isDone === true
     const position = standing?.position ?? stored?.offset
-    if (isDone) donePages += Number(BigInt(until) - BigInt(from))
-    else if (standing !== undefined && position !== undefined && position > BigInt(from)) donePages += Number(position - BigInt(from))
+    // Of one that was called off a partition may be through before its end.
+    const reached = isDone && request.cancelled !== true ? BigInt(until) : standing?.reached
+    if (reached !== undefined && reached > BigInt(from)) donePages += Number(reached - BigInt(from))
     const phase = isClosed && request.cancelled === true ? 'cancelled' : isDone ? 'done' : standing === undefined ? 'waiting' : 'replaying'
     return { partition, phase, from, until, position: position?.toString() ?? null }
   })
@@ -94,22 +95,33 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
   }
 }
 
+interface PartitionStanding {
+  readonly position: bigint | undefined
+  /** First offset that the replay has not worked. */
+  readonly reached: bigint | undefined
+  readonly isDone: boolean
+  readonly totals: ExtractorTotals
+}
+
 /** How far a partition is with this replay, by what lies with its committed offset. Shape: undefined where it has not begun. */
 function standingOf(
   { replayId, extractor, shadow }: ReplayRequest,
   { until }: ReplayRange,
   stored: CommittedOffset | undefined,
-): { readonly position: bigint | undefined; readonly isDone: boolean; readonly totals: ExtractorTotals } | undefined {
+): PartitionStanding | undefined {
   const metadata = decodeMetadata(stored?.metadata ?? '')
   // The group of a shadow does nothing else: its offsets and totals are those of the replay.
   if (shadow !== undefined) {
     if (stored?.offset === undefined) return undefined
-    return { position: stored.offset, isDone: stored.offset >= BigInt(until), totals: metadata?.totals.extractors[extractor] ?? NO_TOTALS }
+    const { offset: position } = stored
+    const reached = position < BigInt(until) ? position : BigInt(until)
+    return { position, reached, isDone: position >= BigInt(until), totals: metadata?.totals.extractors[extractor] ?? NO_TOTALS }
   }
   if (metadata?.replay?.replayId !== replayId) return undefined
-  const { phase, resumeAt, totals } = metadata.replay
+  const { phase, resumeAt, until: end, totals } = metadata.replay
   // While live pages have their turn, the replay stands where it will go on.
-  return { position: phase === 'live' ? resumeAt : stored?.offset, isDone: phase === 'done', totals }
+  const position = phase === 'live' ? resumeAt : stored?.offset
+  return { position, reached: phase === 'done' ? end : position, isDone: phase === 'done', totals }
 }
 
 /** Shape: undefined for what is no request; of a closed one the request is what its last command repeats. */
@@ -202,8 +214,10 @@ export async function closeReplay(runtime: Runtime, groupId: string, replayId: s
   if (command === undefined || command.kind === 'close') return true
   const request = requestOf(command)
   if (request === undefined || !(await isDone(runtime, { ...request, groupId }))) return false
-  const { totals } = await statusOf(runtime, command, request)
-  await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload: { ...request, totals } })
+  const { totals, donePages } = await statusOf(runtime, command, request)
+  // Counted now, after the last commit: what owners had taken when it was called off is among them.
+  const counted = request.cancelled === true ? { totals, donePages } : { totals }
+  await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload: { ...request, ...counted } })
   return true
 }
 

@@ -325,7 +325,7 @@ export class PartitionExtractor {
 
   /** The replayed range has ended: the offset goes back to where live work stood, in a transaction of its own. */
   async #jump(resumeAt: bigint): Promise<void> {
-    const metadata = afterJump(this.#metadata)
+    const metadata = afterJump(this.#metadata, this.#next)
     await this.#options.port.transactions.commit([], resumeAt, encodeMetadata(metadata))
     this.#metadata = metadata
     this.#options.observer.emit('ReplayPartitionDone', {

@@ -19,9 +19,15 @@ export function replayStep(metadata: OffsetMetadata, next: bigint): ReplayStep {
   return next < replay.until ? { kind: 'replay', replayId: replay.replayId } : { kind: 'jump', resumeAt: replay.resumeAt }
 }
 
-/** The metadata after a jump. */
-export function afterJump(metadata: OffsetMetadata): OffsetMetadata {
-  return metadata.replay === undefined ? metadata : { ...metadata, replay: { ...metadata.replay, phase: 'done' } }
+/**
+ * The metadata after a jump away from `position`. Shape: of a replay that was called off, `until` is where it had come to: nothing behind
+ * that is replayed any more.
+ */
+export function afterJump(metadata: OffsetMetadata, position: bigint): OffsetMetadata {
+  const { replay } = metadata
+  if (replay === undefined || replay.phase === 'done') return metadata
+  const reached = replay.phase === 'live' ? replay.resumeAt : position
+  return { ...metadata, replay: { ...replay, phase: 'done', until: reached < replay.until ? reached : replay.until } }
 }
 
 /**

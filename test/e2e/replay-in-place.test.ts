@@ -239,17 +239,22 @@ describe('a replay in place on a live group', () => {
     await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'c', '--rate', '0.5')
     const open = await deployment.run(['replay', 'run', '--in-place', '--extractor', 'book2.yaml', '--id', 'c2'])
     expect(open.stderr).toContain('replay c of group')
+    await eventually(async () => ((await written()).get('c') ?? []).length > 0, { what: 'the first page', timeoutMs: 30_000 })
     await replay('cancel', 'c')
     await deployment.read((runtime) => storePages(runtime, range(8, PAGES)))
     await caughtUp(deployment)
     const found = await written()
     expect(found.get(null)).toEqual(keys(8, PAGES))
     expect((found.get('c') ?? []).length).toBeLessThan(PAGES)
-    await eventually(async () => (await replay('status', 'c')).state === 'cancelled', {
+    await eventually(async () => (await replay('status', 'c')).partitions.every(({ phase }) => phase === 'cancelled'), {
       what: 'the end of the replay',
       timeoutMs: 30_000,
       everyMs: 500,
     })
+    // What the owners had taken when it was called off is counted too.
+    const off = await replay('status', 'c')
+    const pages = ((await written()).get('c') ?? []).length
+    expect([off.donePages, off.totals]).toEqual([pages, expect.objectContaining({ pages, records: pages })])
     const next = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'n', '--wait')
     expect(next.state).toBe('done')
     expect((await written()).get('n')).toEqual(keys(PAGES + 8))
