@@ -1,9 +1,9 @@
-import type { Document } from 'domhandler'
+import type { Document, Element } from 'domhandler'
 import { compileSelector, type Selector } from './language/selector.ts'
 import { type Article, readArticle } from './sources/article.ts'
-import { JsonGraph } from './sources/json-node.ts'
+import { JsonGraph, type JsonNode } from './sources/json-node.ts'
 import { type JsonLd, parseJsonLd } from './sources/jsonld.ts'
-import { type MetaEntry, readMeta } from './sources/meta.ts'
+import { type MetaEntry, metaElements, readMeta } from './sources/meta.ts'
 import { readMicrodata } from './sources/microdata.ts'
 import { rawText } from './sources/node-text.ts'
 import { readRdfa } from './sources/rdfa.ts'
@@ -16,7 +16,9 @@ export class PageView {
   readonly #selectors: PageSelectors
   #base: string | undefined
   #meta: readonly MetaEntry[] | undefined
+  #metaElements: readonly Element[] | undefined
   #jsonLd: JsonLd | undefined
+  #jsonLdOwners: readonly Element[] | undefined
   #jsonLdGraph: JsonGraph | undefined
   #microdata: JsonGraph | undefined
   #rdfa: JsonGraph | undefined
@@ -46,8 +48,23 @@ export class PageView {
 
   /** Texts of the scripts that hold JSON-LD, in document order. */
   jsonLdTexts(): string[] {
-    const scripts = this.#selectors.scripts.all(this.root)
-    return scripts.filter(({ attribs }) => isJsonLdType(attribs.type ?? '')).map(rawText)
+    return this.#jsonLdScripts().map(rawText)
+  }
+
+  #jsonLdScripts(): Element[] {
+    return this.#selectors.scripts.all(this.root).filter(({ attribs }) => isJsonLdType(attribs.type ?? ''))
+  }
+
+  /** The element of an entry of `meta`; for people. */
+  metaElement(entry: MetaEntry): Element | undefined {
+    this.#metaElements ??= metaElements(this.root, this.#selectors.meta)
+    return this.#metaElements[this.meta.indexOf(entry)]
+  }
+
+  /** The script of an outermost node of JSON-LD; for people: each script is read once more. */
+  jsonLdScript(node: JsonNode): Element | undefined {
+    this.#jsonLdOwners ??= this.#jsonLdScripts().flatMap((script) => parseJsonLd([rawText(script)]).nodes.map(() => script))
+    return this.#jsonLdOwners[this.jsonLd.nodes.indexOf(node)]
   }
 
   get jsonLdGraph(): JsonGraph {

@@ -7,7 +7,7 @@ import type { RawValue, ScalarKind } from '../values/value-type.ts'
 import { type ArticlePart, type SourceDefinition, sourceText } from './definition.ts'
 import { attributeValues, RAW_TEXT } from './element-value.ts'
 import { type FieldScope, NO_LIMIT, type ParsedTree, type SourceReader } from './field-scope.ts'
-import { metaSource, structuredSource } from './page-source.ts'
+import { metaSource, type PageSource, structuredSource } from './page-source.ts'
 import { compilePattern, firstGroup } from './pattern.ts'
 import { matched, transformed } from './refine-source.ts'
 import { compileSelector, type Selector } from './selector.ts'
@@ -38,7 +38,7 @@ function baseSource(source: SourceDefinition, kind: ScalarKind | 'record', isLis
     case 'css':
       return cssSource(source, kind)
     case 'meta':
-      return metaSource(source.name)
+      return placed(metaSource<ParsedTree>(source.name), (page, entry) => page.metaElement(entry))
     case 'link':
       return linkSource(source, kind)
     case 'table':
@@ -48,11 +48,31 @@ function baseSource(source: SourceDefinition, kind: ScalarKind | 'record', isLis
     case 'article':
       return articleSource(source.part, kind)
     case 'jsonld':
-      return structuredSource(source, kind, isList, (page) => page.jsonLdGraph)
+      return placed(
+        structuredSource<ParsedTree>(source, kind, isList, (page) => page.jsonLdGraph),
+        (page, node) => page.jsonLdScript(node),
+      )
     case 'microdata':
-      return structuredSource(source, kind, isList, (page) => page.microdata)
+      return placed(
+        structuredSource<ParsedTree>(source, kind, isList, (page) => page.microdata),
+        () => undefined,
+      )
     case 'rdfa':
-      return structuredSource(source, kind, isList, (page) => page.rdfa)
+      return placed(
+        structuredSource<ParsedTree>(source, kind, isList, (page) => page.rdfa),
+        () => undefined,
+      )
+  }
+}
+
+/** A source of the page as a whole, whose trace says which element the first value stands in. */
+function placed<P>(source: PageSource<ParsedTree, P>, elementOf: (page: PageView, place: P) => Element | undefined): CompiledSource {
+  return {
+    ...source,
+    trace(scope) {
+      const { matched: count, place, reason } = source.trace(scope)
+      return { matched: count, element: place === undefined ? undefined : elementOf(scope.page, place), reason }
+    },
   }
 }
 

@@ -1,17 +1,26 @@
-import { isNode, type JsonGraph, type JsonValue, moneyOf, parseJsonPath, rawOf } from '../sources/json-node.ts'
-import { type MetaEntry, metaGroups, metaValues } from '../sources/meta.ts'
+import {
+  isNode,
+  type JsonGraph,
+  type JsonNode,
+  type JsonPath,
+  type JsonValue,
+  moneyOf,
+  parseJsonPath,
+  rawOf,
+} from '../sources/json-node.ts'
+import { type MetaEntry, metaGroups, metaNamed, metaValues } from '../sources/meta.ts'
 import type { RawValue, ScalarKind } from '../values/value-type.ts'
 import { type SourceDefinition, sourceText } from './definition.ts'
 import type { FieldScope, PageTree, SourceReader } from './field-scope.ts'
 
 /** Sources that read what a page says as a whole, and no element of it: the same for every tree. */
 
-/** Shape: how many values there are, and why one that is there gives nothing; for people. */
-export interface PageSource<T extends PageTree> extends SourceReader<T> {
-  trace(scope: FieldScope<T>): { readonly matched: number; readonly element: undefined; readonly reason: string | undefined }
+/** What there is for people: how many values, why one that is there gives nothing, and what the first one stands in. */
+export interface PageSource<T extends PageTree, P = MetaEntry | JsonNode> extends SourceReader<T> {
+  trace(scope: FieldScope<T>): { readonly matched: number; readonly place: P | undefined; readonly reason: string | undefined }
 }
 
-export function metaSource<T extends PageTree>(name: string): PageSource<T> {
+export function metaSource<T extends PageTree>(name: string): PageSource<T, MetaEntry> {
   const entries = ({ page, meta }: FieldScope<T>): readonly MetaEntry[] => meta ?? page.meta
   return {
     text: `meta ${name}`,
@@ -22,7 +31,10 @@ export function metaSource<T extends PageTree>(name: string): PageSource<T> {
       metaGroups(entries(scope), name)
         .slice(0, limit)
         .map((meta) => ({ ...scope, meta })),
-    trace: (scope) => ({ matched: metaValues(entries(scope), name).length, element: undefined, reason: undefined }),
+    trace(scope) {
+      const named = metaNamed(entries(scope), name)
+      return { matched: named.length, place: named[0], reason: undefined }
+    },
   }
 }
 
@@ -31,13 +43,14 @@ export function structuredSource<T extends PageTree>(
   kind: ScalarKind | 'record',
   isList: boolean,
   graphOf: (page: T['page']) => JsonGraph,
-): PageSource<T> {
+): PageSource<T, JsonNode> {
   const absolute = parseJsonPath(source.path, { relative: false })
   const relative = parseJsonPath(source.path, { relative: true })
   const rawFor = kind === 'money' ? moneyOf : rawOf
-  const values = ({ page, node }: FieldScope<T>): JsonValue[] => {
-    const path = node === undefined ? absolute : relative
-    return path === undefined ? [] : graphOf(page).values(path, { within: node, outermost: !isList })
+  const pathIn = ({ node }: FieldScope<T>): JsonPath | undefined => (node === undefined ? absolute : relative)
+  const values = (scope: FieldScope<T>): JsonValue[] => {
+    const path = pathIn(scope)
+    return path === undefined ? [] : graphOf(scope.page).values(path, { within: scope.node, outermost: !isList })
   }
   return {
     text: sourceText(source),
@@ -61,7 +74,9 @@ export function structuredSource<T extends PageTree>(
       const found = values(scope)
       const usable = found.some((value) => rawFor(value) !== undefined)
       const reason = found.length > 0 && !usable ? 'it is a node without a name; go on to one of its properties' : undefined
-      return { matched: found.length, element: undefined, reason }
+      const path = pathIn(scope)
+      const place = path === undefined ? undefined : graphOf(scope.page).origin(path, { within: scope.node, outermost: !isList })
+      return { matched: found.length, place, reason }
     },
   }
 }

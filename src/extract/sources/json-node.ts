@@ -73,6 +73,19 @@ export class JsonGraph {
     return values
   }
 
+  /** The outermost node that the first value at a path comes from; on the way a reference is of where it is written. For people. */
+  origin(path: JsonPath, options: { readonly within?: JsonNode | undefined; readonly outermost?: boolean } = {}): JsonNode | undefined {
+    const [first] = this.values(path, options)
+    if (first === undefined) return undefined
+    const starts = this.values({ ...path, steps: [] }, options)
+    // A number picks one of all that are found: it can't be followed from one start alone.
+    const steps = path.steps.filter((step) => typeof step === 'string')
+    const start = starts.filter(isNode).find((node) => this.values({ ...path, type: undefined, steps }, { within: node }).includes(first))
+    let top = start === undefined ? undefined : this.#resolved(start)
+    for (let at = top; at !== undefined; at = this.#parents.get(at)) top = at
+    return top
+  }
+
   #follow(values: readonly JsonValue[], property: string): JsonValue[] {
     const found: JsonValue[] = []
     for (const value of values) {

@@ -1,4 +1,4 @@
-import type { Document } from 'domhandler'
+import type { Document, Element } from 'domhandler'
 import type { Selector } from '../language/selector.ts'
 
 /** One `<meta>` of a page that has a name and a content. */
@@ -13,6 +13,11 @@ export function readMeta(root: Document, metas: Selector): readonly MetaEntry[] 
   return metas.all(root).flatMap(({ attribs }) => metaEntriesOf((name) => attribs[name]))
 }
 
+/** The element of each entry of {@link readMeta}, in the same order. */
+export function metaElements(root: Document, metas: Selector): readonly Element[] {
+  return metas.all(root).flatMap((element) => metaEntriesOf((name) => element.attribs[name]).map(() => element))
+}
+
 /** Entries of one element, whose attributes are asked for by name. */
 export function metaEntriesOf(attribute: (name: string) => string | undefined): MetaEntry[] {
   const content = attribute('content')
@@ -24,9 +29,14 @@ export function metaEntriesOf(attribute: (name: string) => string | undefined): 
 
 /** Contents under a name. `og:image:url` is another way to write `og:image`. */
 export function metaValues(entries: readonly MetaEntry[], name: string): string[] {
+  return metaNamed(entries, name).map(({ content }) => content)
+}
+
+/** Entries whose contents {@link metaValues} gives. */
+export function metaNamed(entries: readonly MetaEntry[], name: string): readonly MetaEntry[] {
   const wanted = name.toLowerCase()
   const exact = entries.filter((entry) => entry.name === wanted)
-  return (exact.length > 0 ? exact : entries.filter((entry) => entry.name === `${wanted}:url`)).map(({ content }) => content)
+  return exact.length > 0 ? exact : entries.filter((entry) => entry.name === `${wanted}:url`)
 }
 
 /**

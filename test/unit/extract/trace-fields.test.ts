@@ -72,4 +72,38 @@ describe('the trace of a field', () => {
     const [, missing] = traces('{ x: { table: table, fields: { y: { column: Price } } } }', '<table><tr><th>Name<tr><td>a</table>')
     expect(missing?.why).toBe('null, since column Price: the table has no such column')
   })
+
+  it('says in which meta a value stands, and in which script of JSON-LD', () => {
+    const html = [
+      '<head><meta name=author content=A><meta property="og:image" content="/1.png"><meta property="og:image:width" content=5>',
+      '<script type="application/ld+json">{"@type":"Person","name":"P"}</script>',
+      '<script type="application/ld+json">[{"@type":"Offer","price":3},{"@type":"Product","brand":{"name":"B"},"x":{"@id":"#s"}}]</script>',
+      '<script type="application/ld+json">broken</script>',
+      '<script type="application/ld+json">{"@type":"Shop","@id":"#s","name":"S","rating":[{"stars":1},{"stars":2}]}</script></head>',
+    ].join('\n')
+    const places = (fields: string): unknown[] =>
+      traces(fields, html).map(({ field, value, sources: [source] }) => [field, value, source?.line, source?.column, source?.path])
+    expect(
+      places("{ a: { meta: author }, w: { meta: 'og:image', type: list, fields: { n: { meta: 'og:image:width', type: int } } } }"),
+    ).toEqual([
+      ['a', 'A', 1, 7, 'html > head > meta:nth-of-type(1)'],
+      ['w', [{ n: 5 }], 1, 35, 'html > head > meta:nth-of-type(2)'],
+      ['w[0].n', 5, 1, 78, 'html > head > meta:nth-of-type(3)'],
+    ])
+    expect(
+      places(
+        '{ b: { jsonld: Product.brand.name }, p: { jsonld: Person.name }, s: { jsonld: "Shop.rating[1].stars", type: int }, r: { jsonld: Product.x, fields: { n: { jsonld: name } } } }',
+      ),
+    ).toEqual([
+      ['b', 'B', 3, 1, 'html > head > script:nth-of-type(2)'],
+      ['p', 'P', 2, 1, 'html > head > script:nth-of-type(1)'],
+      ['s', 2, 5, 1, 'html > head > script:nth-of-type(4)'],
+      ['r', { n: 'S' }, 3, 1, 'html > head > script:nth-of-type(2)'],
+      ['r.n', 'S', 5, 1, 'html > head > script:nth-of-type(4)'],
+    ])
+    expect(places('{ z: { jsonld: Product.none }, m: { meta: none } }')).toEqual([
+      ['z', null, undefined, undefined, undefined],
+      ['m', null, undefined, undefined, undefined],
+    ])
+  })
 })
