@@ -50,7 +50,7 @@ export class PartitionExtractor {
   readonly #turns: ReplayTurns
   /** End of the log, as it was seen last. */
   #logEnd = 0n
-  /** How often the log ended before the committed offset. */
+  /** How often in a row the log ended before the committed offset. */
   #looksBehind = 0
   #draining = false
   #abandoned = new AbortController()
@@ -162,6 +162,7 @@ export class PartitionExtractor {
 
   /** A broker that has just started may not know the end of its log yet, and pages before a committed offset are never read again. */
   #mayEndBefore(start: bigint, end: bigint): void {
+    if (start <= end) this.#looksBehind = 0
     if (start <= end || this.#looksBehind >= LOOKS_BEHIND) return
     this.#looksBehind += 1
     throw new MillraceError('KAFKA_REQUEST_FAILED', `the log ends at ${end}, before the committed offset ${start}: it is looked at again`)

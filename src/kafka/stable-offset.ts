@@ -1,4 +1,4 @@
-import type { TopicPartition } from '../kernel/brand.ts'
+import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
 import type { Cluster, ClusterBroker } from './cluster.ts'
 import { committedAt, fetchCommitted } from './group-admin.ts'
 import { kafkajsModules } from './patches/kafkajs-modules.ts'
@@ -19,7 +19,8 @@ const UNSTABLE = 88
 /**
  * What a group has committed for one partition, and nothing that is about to change: `unstable` while a transaction holds a newer offset,
  * or the coordinator has not got to its end after a start. Without this an offset may be read whose successor is committed already.
- * A broker that does not know the question is asked without it. Errors: what kafkajs throws.
+ * A broker that does not know the question is asked without it. Errors: what kafkajs throws; KAFKA_REQUEST_FAILED where the partition was
+ * left out.
  */
 export async function fetchStableOffset(cluster: Cluster, groupId: string, at: TopicPartition): Promise<CommittedOffset | 'unstable'> {
   const broker = (await cluster.findGroupCoordinator({ groupId })) as RawBroker
@@ -33,7 +34,7 @@ export async function fetchStableOffset(cluster: Cluster, groupId: string, at: T
     encode: async () => new Encoder().writeBuffer(requestBytes(groupId, at)),
   }
   const response = { decode: async (raw: Buffer) => ({ raw }), parse: async ({ raw }: { raw: Buffer }) => raw }
-  return committedIn((await broker.connectionPool.send({ request, response })) as Buffer)
+  return committedIn((await broker.connectionPool.send({ request, response })) as Buffer, at)
 }
 
 function modules(): {
@@ -70,27 +71,35 @@ function compactLength(length: number): Buffer {
   return Buffer.from([...bytes, rest])
 }
 
-/** Source: Kafka protocol, OffsetFetch response version 7, of one partition, behind the correlation id. */
-function committedIn(answer: Buffer): CommittedOffset | 'unstable' {
+/**
+ * Source: Kafka protocol, OffsetFetch response version 7, behind the correlation id. Where the coordinator can tell nothing of the group
+ * (it is another one by now, it still loads, access is denied), the answer holds the reason and no topic.
+ */
+function committedIn(answer: Buffer, at: TopicPartition): CommittedOffset | 'unstable' {
   const reader = new CompactReader(answer)
   reader.tags()
   // The time that the broker throttled.
   reader.skip(4)
-  if (reader.length() !== 1) throw new Error('the answer of OffsetFetch holds not the one topic that was asked for')
-  reader.text()
-  if (reader.length() !== 1) throw new Error('the answer of OffsetFetch holds not the one partition that was asked for')
-  reader.skip(4)
-  const offset = reader.int64()
-  // Leader epoch.
-  reader.skip(4)
-  const metadata = reader.text()
-  const partitionCode = reader.int16()
-  reader.tags()
-  reader.tags()
-  const code = reader.int16()
-  if (partitionCode === UNSTABLE) return 'unstable'
-  for (const each of [code, partitionCode]) if (each !== 0) throw modules().createErrorFromCode(each)
-  return offset < 0n ? { offset: undefined, metadata: '' } : { offset, metadata: metadata ?? '' }
+  const found = new Map<PartitionId, CommittedOffset>()
+  const codes: number[] = []
+  for (let topics = reader.length(); topics > 0; topics -= 1) {
+    const topic = reader.text() ?? ''
+    for (let partitions = reader.length(); partitions > 0; partitions -= 1) {
+      const partition = reader.int32()
+      const offset = reader.int64()
+      // Leader epoch.
+      reader.skip(4)
+      const metadata = reader.text() ?? ''
+      codes.push(reader.int16())
+      reader.tags()
+      found.set(partitionId(topic, partition), offset < 0n ? { offset: undefined, metadata: '' } : { offset, metadata })
+    }
+    reader.tags()
+  }
+  codes.unshift(reader.int16())
+  if (codes.includes(UNSTABLE)) return 'unstable'
+  for (const code of codes) if (code !== 0) throw modules().createErrorFromCode(code)
+  return committedAt(found, at)
 }
 
 class CompactReader {
@@ -108,6 +117,11 @@ class CompactReader {
   int16(): number {
     this.#at += 2
     return this.#bytes.readInt16BE(this.#at - 2)
+  }
+
+  int32(): number {
+    this.#at += 4
+    return this.#bytes.readInt32BE(this.#at - 4)
   }
 
   int64(): bigint {

@@ -115,11 +115,12 @@ export class LmdbFile {
   }
 
   async #close(): Promise<void> {
-    this.#disarmFlush?.()
     while (this.#queue.length > 0) {
       this.#runGroup()
       await this.#renewing
     }
+    // Not sooner: the steps that waited may have armed it.
+    this.#disarmFlush?.()
     await this.#flushing
     await this.#flush()
     await this.#environment.close()
@@ -210,11 +211,11 @@ export class LmdbFile {
   async #flush(): Promise<void> {
     try {
       await this.#environment.flush()
+      this.#environment.forgetDeadReaders()
     } catch (error) {
       // What could not be written through stays in the page cache and is tried again with the next steps.
       this.#observer.emit('StateStoreLost', { reason: 'flush', error: lmdbError(error, this.folder) })
     }
-    this.#environment.forgetDeadReaders()
   }
 }
 

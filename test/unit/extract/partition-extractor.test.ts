@@ -68,10 +68,14 @@ describe('a partition of the extract stage with a backlog', () => {
   })
 })
 
-/** Where a partition begins to read whose offset 5 is committed, as the end of its log is told from one look to the next. */
-async function startWhereEndIs(ends: readonly bigint[]): Promise<{ readonly start: bigint; readonly looks: number }> {
+/**
+ * Where a partition begins to read whose offset 5 is committed, as the end of its log is told from one look to the next. `failures`: so
+ * often it fails when it has begun, and begins again.
+ */
+async function startWhereEndIs(ends: readonly bigint[], failures = 0): Promise<{ readonly start: bigint; readonly looks: number }> {
   let looks = 0
   let sleeps = 0
+  let left = failures
   const start = await new Promise<bigint>((resolve) => {
     const extractor: PartitionExtractor = new PartitionExtractor({
       assigned: { topic: 'html', partition: 0, epoch: 1 },
@@ -91,6 +95,8 @@ async function startWhereEndIs(ends: readonly bigint[]): Promise<{ readonly star
         replayOrder: () => undefined,
         replayDone: () => undefined,
         readFrom: (offset) => {
+          left -= 1
+          if (left >= 0) throw new Error('the broker went away')
           resolve(offset)
           setImmediate(() => extractor.drain())
         },
@@ -122,6 +128,10 @@ describe('a partition whose committed offset lies behind the end of its log', ()
 
   it('begins at the end where the log stays shorter: it is another one', async () => {
     expect(await startWhereEndIs([3n])).toEqual({ start: 3n, looks: 6 })
+  })
+
+  it('is looked at as often after the next start of a broker as after the first', async () => {
+    expect(await startWhereEndIs([4n, 4n, 4n, 6n, 4n, 4n, 4n, 6n], 1)).toEqual({ start: 5n, looks: 8 })
   })
 })
 

@@ -1,15 +1,17 @@
-import { closeSync, mkdirSync, openSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { open } from 'lmdb'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { PolitenessKey } from '../../../src/kernel/brand.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { ownProcess } from '../../../src/machine/process-identity.ts'
+import { LmdbEnvironment } from '../../../src/state/lmdb/environment.ts'
 import { FILE_KEY, Keys } from '../../../src/state/lmdb/keys.ts'
 import { LmdbFile } from '../../../src/state/lmdb/lmdb-file.ts'
 import { openStateStore } from '../../../src/state/open-state-store.ts'
 import type { LimiterKey } from '../../../src/state/state-store.ts'
+import { eventually } from '../../support/eventually.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 import { StoreBench } from '../../support/state-stores.ts'
 
@@ -27,7 +29,10 @@ beforeEach(() => {
   bench = new StoreBench()
   clock = new ManualClock()
 })
-afterEach(() => bench.end())
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await bench.end()
+})
 
 describe('after the machine was started again', () => {
   it('starts each wait that was left anew from its whole length', async () => {
@@ -175,6 +180,37 @@ describe('LmdbFile', () => {
     const again = openFile()
     expect(again.read(() => again.get(key('x')))).toBe(1)
     await again.close()
+  })
+
+  it('leaves the folder alone once it is closed, also where steps waited until then', async () => {
+    const file = openFile()
+    const asked = file.step(() => file.put(key('x'), 1))
+    await file.close()
+    await asked
+    rmSync(file.folder, { recursive: true })
+    await clock.advance(5_000)
+    expect(existsSync(file.folder)).toBe(false)
+  })
+
+  it('fails the steps that wait where it can not be opened anew, and goes on once it can', async () => {
+    const lost: unknown[] = []
+    const observer = { ...silentObserver, emit: (name: string) => void (name === 'StateStoreLost' && lost.push(name)) }
+    const file = LmdbFile.open(join(bench.folder, 'file'), { clock, observer, bootId: 'b' })
+    const old = vi.spyOn(LmdbEnvironment.prototype, 'transaction')
+    const beginsFromAnOldState = (): void => void old.mockReturnValueOnce(undefined)
+    await file.step(() => file.put(key('x'), 1))
+    renameSync(file.folder, `${file.folder}-away`)
+    writeFileSync(file.folder, 'no folder')
+    beginsFromAnOldState()
+    await expect(file.step(() => 1)).rejects.toBeInstanceOf(MillraceError)
+    // The flush finds it closed.
+    await clock.advance(1_000)
+    await eventually(() => lost.length > 0)
+    rmSync(file.folder)
+    renameSync(`${file.folder}-away`, file.folder)
+    beginsFromAnOldState()
+    expect(await file.step(() => file.get(key('x')))).toBe(1)
+    await file.close()
   })
 })
 
