@@ -197,9 +197,9 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     if (attempt === undefined) return committed
     const { before, offset, metadata } = attempt
     if (before.offset === committed.offset && before.metadata === committed.metadata) {
-      const found = await isCommitted(this.#session, attempt, { clock, deadlineMono: clock.mono() + TRANSACTION_TIMEOUT_MS })
-      if (found === undefined) throw new Error('other transactions hold up the log that tells whether the last one was committed')
-      if (found) {
+      // Not known in time: its own messages are held up as well, so the offset goes with them.
+      const deadlineMono = clock.mono() + UNSTABLE_LIMIT_MS
+      if ((await isCommitted(this.#session, attempt, { clock, deadlineMono })) === true) {
         observer.emit('OffsetRestored', { group: groupId, topic, partition, offset })
         return { offset, metadata }
       }
