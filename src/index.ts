@@ -1,5 +1,6 @@
 /** Millrace as a library. What is exported here is the public API; everything else may change without notice. */
 
+export type { ForgottenReplay } from './control/forget-replay.ts'
 export { Millrace, type MillraceOptions, type ProduceOptions } from './control/millrace.ts'
 export type { BadSeed, ProduceReport } from './control/produce.ts'
 export type { ConsumedRecord } from './control/record-consumer.ts'

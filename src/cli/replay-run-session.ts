@@ -1,3 +1,4 @@
+import { forgetReplay } from '../control/forget-replay.ts'
 import { parseAnyDuration } from '../control/parse-time.ts'
 import { cancelReplay, followReplay } from '../control/replay-in-place.ts'
 import { listReplays, type ReplayStatus, replayStatus } from '../control/replay-ledger.ts'
@@ -132,6 +133,20 @@ export async function replayCancel(context: CommandContext, replayId: string): P
         `replay ${replayId} is called off: its process finishes what it took and ends; what it wrote stays in ${status.shadowTopic}`,
       )
     else await context.out(`replay ${replayId} is called off; what it wrote stays, and live work goes on where it was`)
+  })
+}
+
+/** `replay forget`: the topic and the group of a shadow that has ended. */
+export async function replayForget(context: CommandContext, replayId: string): Promise<void> {
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, 'millrace replay forget', async (runtime) => {
+    const forgotten = await forgetReplay(runtime, replayId)
+    const { topic, isDeleted } = forgotten
+    if (context.globals.json) await context.out(toJson(forgotten))
+    else
+      await context.out(
+        `replay ${replayId} is forgotten; ${isDeleted ? `topic ${topic} is deleted` : `its records stay in ${topic}, which --out named`}`,
+      )
   })
 }
 

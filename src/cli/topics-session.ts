@@ -2,7 +2,7 @@ import { envelopeText, loadConfigured } from '../control/extraction.ts'
 import { applyTopics, describeTopics, planTopics } from '../control/topics.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
-import { renderCount, renderTable, toJson } from './render.ts'
+import { counted, renderCount, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
 
 type Plan = Awaited<ReturnType<typeof planTopics>>
@@ -65,6 +65,14 @@ export async function describe(context: CommandContext): Promise<void> {
         ? `no topic of the prefix ${config['topics.prefix']} is there; \`millrace topics apply\` makes them`
         : renderTable(columns, rows),
     )
+    const shadows = topics.filter(({ replayId }) => replayId !== undefined)
+    if (shadows.length > 0) {
+      const [first] = shadows
+      const whose = `${counted(shadows.length, 'topic')} of shadow replays`
+      await context.out(
+        `\n${whose}: records live as long as on ${config['topics.prefix']}records, a topic until it is removed, as by \`millrace replay forget ${first?.replayId}\``,
+      )
+    }
   })
 }
 

@@ -44,7 +44,8 @@ export async function listReplays(runtime: Runtime): Promise<ReplayStatus[]> {
   const found: ReplayStatus[] = []
   for (const command of control.withPrefix('replay:')) {
     const request = requestOf(command)
-    if (request !== undefined && (request.ranges ?? request.shadow) !== undefined) found.push(await statusOf(runtime, command, request))
+    if (request === undefined || request.forgotten === true) continue
+    if ((request.ranges ?? request.shadow) !== undefined) found.push(await statusOf(runtime, command, request))
   }
   return found
 }
@@ -55,9 +56,22 @@ export async function replayStatus(runtime: Runtime, replayId: string): Promise<
   await control.readToEnd()
   const command = control.get(subject.replay(replayId))
   const request = command === undefined ? undefined : requestOf(command)
-  if (command === undefined || request === undefined)
-    throw new MillraceError('USAGE', `there is no replay ${replayId}; \`millrace replay status\` lists them`)
+  if (command === undefined || request === undefined || request.forgotten === true) throw noReplay(replayId)
   return statusOf(runtime, command, request)
+}
+
+export function noReplay(replayId: string): MillraceError {
+  return new MillraceError('USAGE', `there is no replay ${replayId}; \`millrace replay status\` lists them`)
+}
+
+/** Topics that shadows were told to write to, with the name of the last one that was. */
+export async function shadowTopics(runtime: Runtime): Promise<ReadonlyMap<string, string>> {
+  const control = await runtime.control()
+  const requests = control.withPrefix('replay:').flatMap((command) => requestOf(command) ?? [])
+  const open = requests.flatMap(({ replayId, shadow, forgotten }) =>
+    shadow === undefined || forgotten === true ? [] : [{ replayId, shadow }],
+  )
+  return new Map(open.map(({ replayId, shadow }) => [shadow.topic, replayId] as const))
 }
 
 async function statusOf(runtime: Runtime, command: Command, request: ReplayRequest): Promise<ReplayStatus> {
@@ -184,8 +198,9 @@ export function refuseOtherRequest(known: ReplayRequest, asked: Omit<ReplayReque
   )
 }
 
-/** Errors: REPLAY_REFUSED for what was called off: what it would go on with is gone. */
-export function refuseCancelled({ replayId, cancelled }: ReplayRequest): void {
+/** Errors: REPLAY_REFUSED for what was called off or forgotten: what it would go on with is gone. */
+export function refuseCancelled({ replayId, cancelled, forgotten }: ReplayRequest): void {
+  if (forgotten === true) throw new MillraceError('REPLAY_REFUSED', `replay ${replayId} was forgotten; begin another under a new --id`)
   if (cancelled === true) throw new MillraceError('REPLAY_REFUSED', `replay ${replayId} was called off; begin another under a new --id`)
 }
 

@@ -3,6 +3,7 @@ import { uuidV7 } from '../message/ids.ts'
 import type { ReplayFilter } from '../message/replay-request.ts'
 import type { Comparison } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
+import { type ForgottenReplay, forgetReplay } from './forget-replay.ts'
 import { planRange, type ReplayScope, type StartRequest } from './replay.ts'
 import { cancelReplay, followReplay, type InPlaceStart } from './replay-in-place.ts'
 import { listReplays, type ReplayStatus, replayStatus } from './replay-ledger.ts'
@@ -82,6 +83,8 @@ export interface ReplayLibrary {
   status(replayId: string): Promise<ReplayStatus>
   /** Owners go back to live work, a shadow ends; what was written stays. */
   cancel(replayId: string): Promise<ReplayStatus>
+  /** Removes the topic and the group of a shadow that has ended; its id is not free again. */
+  forget(replayId: string): Promise<ForgottenReplay>
   /** Keys that a replay in place has left without a record; they are deleted where `execute` is set. */
   tombstones(
     replayId: string,
@@ -156,6 +159,7 @@ export function createReplayLibrary(parts: ReplayLibraryParts): ReplayLibrary {
     list: () => track(open().then(listReplays)),
     status: (replayId) => track(open().then((runtime) => replayStatus(runtime, replayId))),
     cancel: (replayId) => track(open().then((runtime) => cancelReplay(runtime, replayId))),
+    forget: (replayId) => track(open().then((runtime) => forgetReplay(runtime, replayId))),
     tombstones: (replayId, { execute = false } = {}) =>
       track(
         (async () => {

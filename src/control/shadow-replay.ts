@@ -5,7 +5,7 @@ import { partitionId } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
 import { inFilter, type ReplayFilter, type ReplayRequest } from '../message/replay-request.ts'
-import { notForRecords } from '../message/topics.ts'
+import { notForRecords, shadowTopicOf } from '../message/topics.ts'
 import { type Comparison, ComparisonBuilder, type PageSource, pageKey } from '../replay/compare.ts'
 import { etaOf, type ReplayPace } from '../replay/pace.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
@@ -88,7 +88,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   const { clock, groups, topics } = runtime
   const startedMono = clock.mono()
   const groupId = groups.replay(options.replayId)
-  const recordsTopic = options.out ?? `${topics.records}.shadow.${options.replayId}`
+  const recordsTopic = options.out ?? shadowTopicOf(topics, options.replayId)
   const why = notForRecords(topics, recordsTopic)
   if (why !== undefined) throw new MillraceError('USAGE', `records can't go to topic ${JSON.stringify(recordsTopic)} (--out): ${why}`)
   const { name, version } = options.extractor
@@ -186,7 +186,7 @@ async function tellOfMembers({ admin, consumerSettings }: Runtime, groupId: stri
   if (members.length === 0) return
   const seconds = consumerSettings.sessionTimeoutMs / 1000
   onWaiting?.(
-    `${members.length} other members are in group ${groupId}: the pages are shared with them, and those of one that was killed are free after ${seconds} s`,
+    `${members.length === 1 ? '1 other member is' : `${members.length} other members are`} in group ${groupId}: the pages are shared with them, and those of one that was killed are free after ${seconds} s`,
   )
 }
 

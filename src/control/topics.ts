@@ -1,8 +1,10 @@
 import type { TopicDescription } from '../kafka/topic-admin.ts'
 import type { TopicPlan } from '../kafka/topic-plan.ts'
 import { subject } from '../message/command.ts'
+import { shadowTopicOf } from '../message/topics.ts'
 import { announce } from './announce.ts'
 import { type LayoutPayload, readLayout } from './layout-command.ts'
+import { shadowTopics } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 
 /** Topics as code: what differs from the configuration. Changes nothing. */
@@ -39,13 +41,17 @@ function sameCounts(a: Readonly<Record<string, number>>, b: Readonly<Record<stri
 
 export interface DescribedTopic extends TopicDescription {
   readonly messages: bigint
+  /** Name of the shadow replay whose records these are. */
+  readonly replayId?: string
 }
 
-/** The topics of this prefix that are there, with what they hold. */
+/** The topics of this prefix that are there, with what they hold; those of shadow replays last. */
 export async function describeTopics(runtime: Runtime): Promise<DescribedTopic[]> {
   const existing = new Set(await runtime.admin.listTopics())
-  const wanted = runtime.wantedTopics().filter(({ topic }) => existing.has(topic))
-  const described = await runtime.admin.describeTopics(wanted.map(({ topic }) => topic))
+  const own = runtime.wantedTopics().flatMap(({ topic }) => (existing.has(topic) ? [topic] : []))
+  const shadows = await shadowTopicsAmong(runtime, existing)
+  const named = [...shadows.keys()].filter((topic) => !own.includes(topic)).sort()
+  const described = await runtime.admin.describeTopics([...own, ...named])
   return Promise.all(
     described.map(async (topic) => {
       const [low, end] = await Promise.all([
@@ -53,7 +59,16 @@ export async function describeTopics(runtime: Runtime): Promise<DescribedTopic[]
         runtime.admin.endOffsets(topic.topic, 'read_uncommitted'),
       ])
       const messages = [...end].reduce((sum, [partition, offset]) => sum + offset - (low.get(partition) ?? 0n), 0n)
-      return { ...topic, messages }
+      const replayId = named.includes(topic.topic) ? shadows.get(topic.topic) : undefined
+      return { ...topic, messages, ...(replayId === undefined ? {} : { replayId }) }
     }),
   )
+}
+
+/** Topics of shadows that are there: by their name, and by what `control` says of others. */
+async function shadowTopicsAmong(runtime: Runtime, existing: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
+  const prefix = shadowTopicOf(runtime.topics, '')
+  const byName = [...existing].flatMap((topic) => (topic.startsWith(prefix) ? [[topic, topic.slice(prefix.length)] as const] : []))
+  const told = existing.has(runtime.topics.control) ? [...(await shadowTopics(runtime))] : []
+  return new Map([...byName, ...told.filter(([topic]) => existing.has(topic))])
 }

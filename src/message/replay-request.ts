@@ -32,6 +32,8 @@ export interface ReplayRequest {
   readonly cancelled?: boolean | undefined
   /** Pages that were replayed when it was called off. */
   readonly donePages?: number | undefined
+  /** What a shadow had left is removed; its id is not free again. */
+  readonly forgotten?: boolean | undefined
   /** Where its records go; the common topic where not given. */
   readonly recordsTopic?: string | undefined
   /** Why it was begun although the gate holds the version back. */
@@ -69,6 +71,7 @@ const schema = z.object({
   rate: z.number().positive().optional(),
   cancelled: z.boolean().optional(),
   donePages: z.number().int().nonnegative().optional(),
+  forgotten: z.boolean().optional(),
   recordsTopic: z.string().optional(),
   forced: z.string().optional(),
 })

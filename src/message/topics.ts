@@ -38,6 +38,11 @@ export function topicNames(prefix: string): TopicNames {
   }
 }
 
+/** Topic of the records of a shadow replay, where no other one is named. */
+export function shadowTopicOf({ records }: Pick<TopicNames, 'records'>, replayId: string): string {
+  return `${records}.shadow.${replayId}`
+}
+
 /** Why records may not go to a topic; undefined: they may. Where other messages lie they would be taken for those. */
 export function notForRecords(names: TopicNames, topic: string): string | undefined {
   if (!/^(?!\.\.?$)[A-Za-z0-9._-]{1,249}$/.test(topic)) return 'the name of a topic has letters, digits, dots, dashes and underscores'

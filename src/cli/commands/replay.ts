@@ -69,6 +69,15 @@ export const replayCommand: CommandDefinition = (contextOf) => {
       const { replayTombstones } = await import('../replay-run-session.ts')
       await replayTombstones(contextOf(running), id, flags.execute === true)
     })
+  command
+    .command('forget')
+    .description('remove what a shadow replay has left: the topic of its records, its group, its line in `replay status`')
+    .argument('<id>', 'name of the replay')
+    .addHelpText('after', '\nExample:\n  millrace replay forget 20261128t053239658z')
+    .action(async (id: string, _: object, running: Command) => {
+      const { replayForget } = await import('../replay-run-session.ts')
+      await replayForget(contextOf(running), id)
+    })
   return command
 }
 

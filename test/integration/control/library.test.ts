@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describeTopics } from '../../../src/control/topics.ts'
 import { Millrace, type ReplayInPlaceReport, type ReplayShadowReport } from '../../../src/index.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -118,6 +119,29 @@ describe('Millrace as a library', () => {
     await expect(millrace.replay.tombstones('s')).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
   })
 
+  it('forgets a shadow that has ended, with its topic, and nothing else', { timeout: 60_000 }, async () => {
+    const topic = `${deployment.prefix}records.shadow.s`
+    const shadows = () =>
+      deployment.read(async (runtime) => (await describeTopics(runtime)).filter(({ replayId }) => replayId !== undefined))
+    expect(await shadows()).toEqual([expect.objectContaining({ topic, replayId: 's' })])
+    await expect(millrace.replay.forget('r')).rejects.toMatchObject({
+      code: 'REPLAY_REFUSED',
+      message: expect.stringContaining('in place'),
+    })
+    await expect(millrace.replay.forget('nothing')).rejects.toMatchObject({ code: 'USAGE' })
+    expect(await millrace.replay.forget('s')).toEqual({ replayId: 's', topic, isDeleted: true })
+    expect(await shadows()).toEqual([])
+    expect(await deployment.read((runtime) => runtime.admin.listTopics())).not.toContain(topic)
+    expect((await millrace.replay.list()).map(({ replayId }) => replayId)).not.toContain('s')
+    await expect(millrace.replay.forget('s')).rejects.toMatchObject({ code: 'USAGE' })
+    // Under its id there would be nothing to compare.
+    const filter = { domain: 'odd.shop-books.com' }
+    await expect(millrace.replay.run({ mode: 'shadow', extractor: 'book:2', replayId: 's', filter })).rejects.toMatchObject({
+      code: 'REPLAY_REFUSED',
+      message: expect.stringContaining('forgotten'),
+    })
+  })
+
   it('gives records to no topic of other messages', { timeout: 60_000 }, async () => {
     const html = `${deployment.prefix}html`
     await expect(millrace.replay.run({ mode: 'shadow', extractor: 'book:2', out: html })).rejects.toMatchObject({ code: 'USAGE' })
@@ -141,6 +165,10 @@ describe('Millrace as a library', () => {
     const running = millrace.replay.run(options)
     await eventually(async () => (await millrace.replay.status('slow')).donePages > 0, { timeoutMs: 30_000 })
     expect(await millrace.replay.status('slow')).toMatchObject({ state: 'open', pages: PAGES })
+    await expect(millrace.replay.forget('slow')).rejects.toMatchObject({
+      code: 'REPLAY_REFUSED',
+      message: expect.stringContaining('not ended'),
+    })
     expect((await millrace.replay.list()).at(-1)).toMatchObject({ replayId: 'slow', state: 'open' })
 
     const off = await millrace.replay.cancel('slow')
@@ -173,6 +201,9 @@ describe('Millrace as a library', () => {
     expect(report.comparison?.records).toMatchObject({ added: 0, removed: 0, failed: 0 })
     const after = await millrace.replay.status('cut')
     expect(after).toMatchObject({ state: 'done', pages: PAGES, donePages: PAGES })
+    // A topic that was named may be that of others.
+    expect(await millrace.replay.forget('cut')).toMatchObject({ topic: `${deployment.prefix}records.cut`, isDeleted: false })
+    expect(await deployment.read((runtime) => runtime.admin.listTopics())).toContain(`${deployment.prefix}records.cut`)
     expect(after.partitions.map(({ from, until }) => [from, until])).toEqual(before.partitions.map(({ from, until }) => [from, until]))
   })
 
