@@ -1,0 +1,50 @@
+import { afterEach, expect, it } from 'vitest'
+import { planRange } from '../../../src/control/replay.ts'
+import type { Runtime } from '../../../src/control/runtime.ts'
+import { type ReplayProgress, runShadow, type ShadowOptions, type ShadowReport } from '../../../src/control/shadow-replay.ts'
+import { loadDefinition } from '../../../src/extract/load-extractors.ts'
+import { Deployment } from '../../support/deployment.ts'
+import { eventually } from '../../support/eventually.ts'
+import { envelopeText } from '../../support/extraction.ts'
+import { BOOK_2, range, storePages } from '../../support/stored-shop.ts'
+
+const PAGES = 16
+let deployment: Deployment
+
+afterEach(() => deployment.close())
+
+async function shadow(
+  runtime: Runtime,
+  rate: number | undefined,
+  told: Pick<ShadowOptions, 'onProgress' | 'onWaiting'>,
+): Promise<ShadowReport> {
+  const never = new AbortController().signal
+  const plan = await planRange(runtime, runtime.groups.extract(), { start: { kind: 'earliest' }, filter: {} }, false)
+  const extractor = loadDefinition('book.yaml', BOOK_2, envelopeText)
+  const rest = { filter: {}, plan, rate, out: undefined, drainTimeoutMs: 10_000, draining: never, aborting: never }
+  return runShadow(runtime, { replayId: 's', extractor, ...rest, ...told })
+}
+
+it('a shadow tells how long it will still take, and whoever joins it that the pages are shared', { timeout: 120_000 }, async () => {
+  deployment = await Deployment.open()
+  await deployment.read((runtime) => storePages(runtime, range(PAGES)))
+  const seen: ReplayProgress[] = []
+  const waiting: string[][] = [[], []]
+  const first = deployment.read((runtime) =>
+    shadow(runtime, 2, { onProgress: (progress) => void seen.push(progress), onWaiting: (text) => void waiting[0]?.push(text) }),
+  )
+  await eventually(() => seen.some(({ done, pages }) => done > 0n && done < pages), { what: 'the first page', timeoutMs: 40_000 })
+  const second = deployment.read((runtime) => shadow(runtime, undefined, { onWaiting: (text) => void waiting[1]?.push(text) }))
+  const reports = await Promise.all([first, second])
+  expect(reports.map(({ interrupted, pages }) => [interrupted, pages])).toEqual([
+    [false, BigInt(PAGES)],
+    [false, BigInt(PAGES)],
+  ])
+  expect(waiting).toEqual([[], [expect.stringMatching(/^1 other member is in group .*replay\.s: the pages are shared with them/)]])
+  // Nobody knows before the first pages are done; at the end nothing is left.
+  expect(seen[0]?.remainingMs).toBeUndefined()
+  const told = seen.filter(({ done, pages, remainingMs }) => done > 0n && done < pages && remainingMs !== undefined)
+  expect(told.length).toBeGreaterThan(0)
+  expect(told.some(({ remainingMs }) => (remainingMs ?? 0) > 0)).toBe(true)
+  expect(seen.at(-1)).toMatchObject({ done: BigInt(PAGES), remainingMs: 0 })
+})
