@@ -45,8 +45,10 @@ export interface WorkingVersions {
 /** Those of `control`, until the runtime is closed. */
 export async function followPromotions(runtime: Runtime, loaded: readonly LoadedExtractor[]): Promise<WorkingVersions> {
   const control = await runtime.control()
+  await control.readToEnd()
   const listeners = new Set<() => void>()
-  let current = await activeExtractors(runtime, loaded)
+  // In one go with the subscription: no promotion comes between the two.
+  let current = activeVersions(loaded, promotedVersions(control))
   const unsubscribe = control.subscribe(({ command }) => {
     if (!command.subject.startsWith(subject.promoted(''))) return
     const next = activeVersions(loaded, promotedVersions(control))

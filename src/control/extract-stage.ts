@@ -36,7 +36,11 @@ export class ExtractStage extends BaseService {
   }
 
   protected async onStart(signal: AbortSignal): Promise<void> {
-    this.releases.add('extraction', () => this.#end('abort'))
+    this.releases.add('extraction', async () => {
+      // What begins ends by the signal, and would be left behind.
+      await this.#changing
+      await this.#end('abort')
+    })
     await this.#begin(signal)
     this.releases.add(
       'following promotions',
@@ -60,9 +64,14 @@ export class ExtractStage extends BaseService {
   async #change(): Promise<void> {
     const { versions, own } = this.#options
     const next = own(versions.current)
-    if (this.aborted.signal.aborted || this.state === 'draining' || next.every((extractor) => this.#running.includes(extractor))) return
+    if (this.#isEnding || next.every((extractor) => this.#running.includes(extractor))) return
     await this.#end('drain')
-    await this.#begin(this.aborted.signal)
+    // Nothing begins for a stage that was stopped meanwhile.
+    if (!this.#isEnding) await this.#begin(this.aborted.signal)
+  }
+
+  get #isEnding(): boolean {
+    return this.aborted.signal.aborted || this.state === 'draining'
   }
 
   async #begin(signal: AbortSignal): Promise<void> {

@@ -1,11 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
+import { announce } from '../../../src/control/announce.ts'
 import { replayInPlace } from '../../../src/control/replay-in-place.ts'
 import { beginRequest, listReplays, openRequests, planOf } from '../../../src/control/replay-ledger.ts'
 import { Runtime } from '../../../src/control/runtime.ts'
 import { applyTopics } from '../../../src/control/topics.ts'
+import { ControlLog } from '../../../src/kafka/control-log.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
+import { subject } from '../../../src/message/command.ts'
+import type { Command } from '../../../src/message/generated/types.ts'
 import type { ReplayRequest } from '../../../src/message/replay-request.ts'
 import { brokers, uniqueName } from '../../support/services.ts'
 
@@ -40,6 +44,18 @@ function shadow(replayId: string, until: number, topic = 'there'): ReplayRequest
   }
 }
 
+/** What is left of a replay once the log is compacted: its last command, whatever a reader of all of them passes over. */
+async function afterCompaction(replayId: string): Promise<object> {
+  const [{ client, codec, topics }] = commands as [Runtime]
+  const decode = (value: Buffer): Command => codec.decode('Command', value)
+  const log = new ControlLog({ client, clock: systemClock, observer: silentObserver, topic: topics.control, decode })
+  await log.start()
+  await log.readToEnd()
+  const last = log.get(subject.replay(replayId))
+  await log.stop({ mode: 'abort', timeoutMs: 0 })
+  return { kind: last?.kind, payload: JSON.parse(last?.payload ?? 'null') }
+}
+
 describe('two commands that begin a replay at the same moment', () => {
   it('under one id read one range, that of whoever stands first on the log', async () => {
     // The first is at work by its range already when the other, which has found nothing, writes its own.
@@ -51,6 +67,15 @@ describe('two commands that begin a replay at the same moment', () => {
     expect(untils).toEqual(['10', '10'])
     const later = await Promise.all(commands.map((runtime) => listReplays(runtime)))
     expect(later.map((found) => found.map(({ pages }) => pages))).toEqual([[10], [10]])
+    expect(await afterCompaction('r')).toMatchObject({ kind: 'request', payload: { shadow: { ranges: ranges(10) } } })
+  })
+
+  it('leave it closed where the first was through before the other had found out', async () => {
+    const [one, other] = commands as [Runtime, Runtime]
+    const { payload } = await beginRequest(one, shadow('r', 10))
+    await announce(one, { kind: 'close', subject: subject.replay('r'), payload })
+    expect(await beginRequest(other, shadow('r', 11))).toMatchObject({ isClosed: true })
+    expect(await afterCompaction('r')).toMatchObject({ kind: 'close', payload: { shadow: { ranges: ranges(10) } } })
   })
 
   it('under one id for other work are told apart: the second is refused, and the first goes on', async () => {
