@@ -197,6 +197,7 @@ export class LmdbFile {
         this.#environment.reopen()
         this.#observer.emit('StateReopened', { folder: this.folder })
       } catch (error) {
+        this.#staleInARow = 0
         for (const step of this.#queue.splice(0)) step.reject(lmdbStepError(error, this.folder))
       }
       if (this.#queue.length > 0) this.#schedule()
