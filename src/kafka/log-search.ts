@@ -8,6 +8,7 @@ import type { KafkaMessage } from './message.ts'
 import { kafkajsModules } from './patches/kafkajs-modules.ts'
 import { loadKafkajs } from './patches/load-kafkajs.ts'
 import { type RawBatch, rawBatches, recordsWith } from './record-batches.ts'
+import { WireReader } from './wire-reader.ts'
 
 export interface LogSearch extends TopicPartition {
   readonly from: bigint
@@ -135,38 +136,6 @@ function readAnswer(answer: Buffer, version: number): FetchedSet {
   for (let left = reader.int32(); left > 0; left -= 1) aborted.push({ producerId: reader.int64().toString(), firstOffset: reader.int64() })
   if (version >= 11) reader.skip(4)
   return { kind: 'records', records: reader.bytes(reader.int32()), aborted }
-}
-
-class WireReader {
-  readonly #bytes: Buffer
-  #at = 0
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes
-  }
-
-  skip(count: number): void {
-    this.#at += Math.max(0, count)
-  }
-
-  int16(): number {
-    this.#at += 2
-    return this.#bytes.readInt16BE(this.#at - 2)
-  }
-
-  int32(): number {
-    this.#at += 4
-    return this.#bytes.readInt32BE(this.#at - 4)
-  }
-
-  int64(): bigint {
-    this.#at += 8
-    return this.#bytes.readBigInt64BE(this.#at - 8)
-  }
-
-  bytes(count: number): Buffer {
-    return this.#bytes.subarray(this.#at, this.#at + Math.max(0, count))
-  }
 }
 
 /** Throws what kafkajs makes of the code, so that the session knows what is worth another try. */

@@ -3,6 +3,7 @@ import type { Cluster, ClusterBroker } from './cluster.ts'
 import { committedAt, fetchCommitted } from './group-admin.ts'
 import { kafkajsModules } from './patches/kafkajs-modules.ts'
 import type { CommittedOffset } from './transactional.ts'
+import { WireReader } from './wire-reader.ts'
 
 /** Requests of kafkajs's broker below its typed ones. */
 interface RawBroker extends ClusterBroker {
@@ -76,20 +77,20 @@ function compactLength(length: number): Buffer {
  * (it is another one by now, it still loads, access is denied), the answer holds the reason and no topic.
  */
 function committedIn(answer: Buffer, at: TopicPartition): CommittedOffset | 'unstable' {
-  const reader = new CompactReader(answer)
+  const reader = new WireReader(answer)
   reader.tags()
   // The time that the broker throttled.
   reader.skip(4)
   const found = new Map<PartitionId, CommittedOffset>()
   const codes: number[] = []
-  for (let topics = reader.length(); topics > 0; topics -= 1) {
-    const topic = reader.text() ?? ''
-    for (let partitions = reader.length(); partitions > 0; partitions -= 1) {
+  for (let topics = reader.compactLength(); topics > 0; topics -= 1) {
+    const topic = reader.compactText() ?? ''
+    for (let partitions = reader.compactLength(); partitions > 0; partitions -= 1) {
       const partition = reader.int32()
       const offset = reader.int64()
       // Leader epoch.
       reader.skip(4)
-      const metadata = reader.text() ?? ''
+      const metadata = reader.compactText() ?? ''
       codes.push(reader.int16())
       reader.tags()
       found.set(partitionId(topic, partition), offset < 0n ? { offset: undefined, metadata: '' } : { offset, metadata })
@@ -100,61 +101,4 @@ function committedIn(answer: Buffer, at: TopicPartition): CommittedOffset | 'uns
   if (codes.includes(UNSTABLE)) return 'unstable'
   for (const code of codes) if (code !== 0) throw modules().createErrorFromCode(code)
   return committedAt(found, at)
-}
-
-class CompactReader {
-  readonly #bytes: Buffer
-  #at = 0
-
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes
-  }
-
-  skip(count: number): void {
-    this.#at += count
-  }
-
-  int16(): number {
-    this.#at += 2
-    return this.#bytes.readInt16BE(this.#at - 2)
-  }
-
-  int32(): number {
-    this.#at += 4
-    return this.#bytes.readInt32BE(this.#at - 4)
-  }
-
-  int64(): bigint {
-    this.#at += 8
-    return this.#bytes.readBigInt64BE(this.#at - 8)
-  }
-
-  /** Of an array or a text; -1 for none. */
-  length(): number {
-    return this.#varint() - 1
-  }
-
-  text(): string | null {
-    const length = this.length()
-    if (length < 0) return null
-    this.#at += length
-    return this.#bytes.toString('utf8', this.#at - length, this.#at)
-  }
-
-  tags(): void {
-    for (let left = this.#varint(); left > 0; left -= 1) {
-      this.#varint()
-      this.skip(this.#varint())
-    }
-  }
-
-  #varint(): number {
-    let value = 0
-    for (let shift = 0; ; shift += 7) {
-      const byte = this.#bytes.readUInt8(this.#at)
-      this.#at += 1
-      value |= (byte & 0x7f) << shift
-      if (byte < 0x80) return value
-    }
-  }
 }
