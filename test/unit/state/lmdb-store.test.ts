@@ -192,6 +192,19 @@ describe('LmdbFile', () => {
     expect(existsSync(file.folder)).toBe(false)
   })
 
+  it('is broken where no opening anew mends the count of transactions, and opens it anew for the next steps all the same', async () => {
+    const file = openFile()
+    const old = vi.spyOn(LmdbEnvironment.prototype, 'transaction')
+    const reopened = vi.spyOn(LmdbEnvironment.prototype, 'reopen')
+    for (let stale = 0; stale < 11; stale += 1) old.mockReturnValueOnce(undefined)
+    await expect(file.step(() => 1)).rejects.toMatchObject({ code: 'STATE_BROKEN' })
+    expect(reopened).toHaveBeenCalledTimes(10)
+    old.mockReturnValueOnce(undefined)
+    expect(await file.step(() => 2)).toBe(2)
+    expect(reopened).toHaveBeenCalledTimes(11)
+    await file.close()
+  })
+
   it('fails the steps that wait where it can not be opened anew, and goes on once it can', async () => {
     const lost: unknown[] = []
     const observer = { ...silentObserver, emit: (name: string) => void (name === 'StateStoreLost' && lost.push(name)) }
