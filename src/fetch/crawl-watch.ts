@@ -20,11 +20,12 @@ export interface CrawlWatchOptions {
 const MEMORY = 0.7
 const SLOW_MEMORY = 0.97
 
-/** Asks the store which crawls are open, while some window holds much; and how many tasks start in a second. */
+/** Asks the store which crawls are open, while some window holds much; and how many tasks start in a second, of how many that may. */
 export class CrawlWatch {
   readonly #options: CrawlWatchOptions
   #isLooking = false
   #startRate = 0
+  #allowedPerSecond = 0
   #inFlight = 0
   #lastStarts = 0
   #lastMono: number
@@ -39,6 +40,12 @@ export class CrawlWatch {
     if (this.#startRate === 0) return undefined
     const { maxInFlight } = this.#options.scheduler
     return (this.#startRate * maxInFlight) / Math.min(maxInFlight, Math.max(1, this.#inFlight))
+  }
+
+  /** How many times more starts the paces of all sites allow than this process could make; below 1 where it could make more. */
+  get overload(): number {
+    const { startsPerSecond } = this
+    return startsPerSecond === undefined ? 0 : this.#allowedPerSecond / startsPerSecond
   }
 
   /** To be called every second or so. Resolves when the shares are those of now. */
@@ -67,6 +74,7 @@ export class CrawlWatch {
     const rate = (starts - this.#lastStarts) / seconds
     // Reading through a backlog takes time from the requests: what was possible before will be possible again.
     this.#startRate = rate > this.#startRate ? rate : this.#startRate * SLOW_MEMORY + rate * (1 - SLOW_MEMORY)
+    this.#allowedPerSecond = scheduler.allowedPerSecond
     this.#inFlight = this.#inFlight * MEMORY + scheduler.inFlight * (1 - MEMORY)
     this.#lastMono = now
     this.#lastStarts = starts

@@ -87,6 +87,7 @@ export class FetchWorker extends BaseService {
       paceOf: options.paceOf,
       shares,
       startsPerSecond: () => this.#crawls.startsPerSecond,
+      overload: () => this.#crawls.overload,
       clock,
       ...(options.spill === undefined ? {} : { limits: options.spill }),
     })

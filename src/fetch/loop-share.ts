@@ -13,6 +13,7 @@ export class LoopShare {
   readonly #waiting: (() => void)[] = []
   /** Undefined: there was no work in this turn yet. */
   #turnMono: number | undefined
+  #isDue = false
 
   constructor(clock: Pick<Clock, 'mono'>) {
     this.#clock = clock
@@ -27,14 +28,25 @@ export class LoopShare {
   #later(): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push(resolve)
-      setImmediate(() => this.#next())
+      this.#look()
     })
   }
 
-  /** One for each that waits: what one of them does is over before the next is looked at. */
-  #next(): void {
-    if (this.#isLeft()) this.#waiting.shift()?.()
-    else setImmediate(() => this.#next())
+  /** One immediate for all that wait: one each would cost every turn as many. */
+  #look(): void {
+    if (this.#isDue) return
+    this.#isDue = true
+    setImmediate(() => void this.#serve())
+  }
+
+  async #serve(): Promise<void> {
+    while (this.#waiting.length > 0 && this.#isLeft()) {
+      this.#waiting.shift()?.()
+      // What it does before it waits for anything is over then.
+      await undefined
+    }
+    this.#isDue = false
+    if (this.#waiting.length > 0) this.#look()
   }
 
   #isLeft(): boolean {

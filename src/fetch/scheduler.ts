@@ -85,6 +85,13 @@ export class Scheduler<T extends SiteTask> {
     return this.#startCount
   }
 
+  /** Starts per second that the paces of all sites with tasks here allow together, as far as they are known. Cost: O(sites). */
+  get allowedPerSecond(): number {
+    let allowed = 0
+    for (const { paceIntervalMs } of this.#sites.values()) if (paceIntervalMs > 0) allowed += 1_000 / paceIntervalMs
+    return allowed
+  }
+
   /** Tasks taken and not given back. */
   get inFlight(): number {
     return this.#out.high + this.#out.normal + this.#out.low
@@ -159,7 +166,7 @@ export class Scheduler<T extends SiteTask> {
   /** The request of an admitted task is over. */
   ended(task: T, now: number): void {
     const site = this.#siteOf(task.key)
-    site.inFlight -= 1
+    site.ended(now)
     this.#leave(task, site, now)
   }
 

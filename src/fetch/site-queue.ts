@@ -46,7 +46,12 @@ export class SiteQueue<T extends SiteTask> {
   readonly #passes: Record<Lane, number> = { high: 0, normal: 0, low: 0 }
   #virtual = 0
   #lastStartAt: number | undefined
+  /** When the task that is out could have been taken, as far as the site is concerned. */
+  #readyAt = 0
+  /** When a place of the site was last given back. */
+  #freedAt = 0
   #interval = 0
+  #ownInterval = 0
 
   constructor(key: PolitenessKey) {
     this.key = key
@@ -64,6 +69,14 @@ export class SiteQueue<T extends SiteTask> {
   /** Mean time between starts while others waited, ms; 0 where it was never seen. */
   get observedIntervalMs(): number {
     return this.#interval
+  }
+
+  /**
+   * The part of that mean for which the site itself was the reason: its pace, its closures, requests that take long. The rest is time in
+   * which it could have been asked and this process had no place, or other things to do.
+   */
+  get ownIntervalMs(): number {
+    return this.#ownInterval
   }
 
   isReady(now: number): boolean {
@@ -140,6 +153,7 @@ export class SiteQueue<T extends SiteTask> {
     const task = this.#lanes[lane].take(crawl)
     if (task === undefined) return undefined
     this.#count(task, -1)
+    this.#readyAt = Math.max(this.wakeAt, this.#freedAt)
     this.#virtual = this.#passes[lane]
     this.#passes[lane] += 1 / weights[lane]
     return task
@@ -148,11 +162,18 @@ export class SiteQueue<T extends SiteTask> {
   /** A request of the site starts. */
   started(now: number): void {
     if (this.#lastStartAt !== undefined) {
-      const gap = now - this.#lastStartAt
-      this.#interval = this.#interval === 0 ? gap : this.#interval * INTERVAL_MEMORY + gap * (1 - INTERVAL_MEMORY)
+      const last = this.#lastStartAt
+      this.#interval = meanOf(this.#interval, now - last)
+      this.#ownInterval = meanOf(this.#ownInterval, Math.min(now, Math.max(last, this.#readyAt)) - last)
     }
     // A gap is the site's only while something waits for it.
     this.#lastStartAt = this.size > 0 ? now : undefined
+  }
+
+  /** A request of the site is over, and with it its place is free. */
+  ended(now: number): void {
+    if (this.inFlight >= this.concurrency) this.#freedAt = now
+    this.inFlight -= 1
   }
 
   /** Nothing at all was started for some time, and not for the site's sake: the gap is not its own. */
@@ -171,4 +192,8 @@ export class SiteQueue<T extends SiteTask> {
     moveCount(this.#held, task.window, by)
     moveCount(this.#crawls, crawlOf(task), by)
   }
+}
+
+function meanOf(before: number, gapMs: number): number {
+  return before === 0 ? gapMs : before * INTERVAL_MEMORY + gapMs * (1 - INTERVAL_MEMORY)
 }

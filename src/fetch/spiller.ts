@@ -18,6 +18,8 @@ export interface SpillerOptions {
   readonly shares: Pick<CrawlShares, 'isSurplus' | 'surplusIn' | 'startsPerOwn'>
   /** Requests that this process could start in a second; undefined: not known yet. */
   readonly startsPerSecond: () => number | undefined
+  /** How many times more starts the paces of all sites allow than this process could make. */
+  readonly overload: () => number
   readonly limits?: SpillLimits
   readonly clock: Clock
 }
@@ -33,8 +35,8 @@ const BUSY_SHARE = 0.8
 const CROWDED_MS = 2_000
 /** Surplus comes back so many times faster than the turns of its crawl. */
 const SURPLUS_HEADROOM = 3
-/** Tasks of a site come back so many times faster than it was seen to be asked, as far as its pace allows. */
-const SEEN_HEADROOM = 2
+/** Tasks of a site come back so many times faster than it, or this process, seems to be able to take them, as far as its pace allows. */
+const HEADROOM = 2
 /** Starts per second until they were measured: what comes back too soon leaves once more, what comes too late leaves places empty. */
 const UNKNOWN_STARTS = 1_000
 
@@ -222,9 +224,14 @@ export class Spiller {
     return Math.max(this.#paceMs(queued), this.#options.scheduler.site(queued.key)?.observedIntervalMs ?? 0)
   }
 
-  /** Between two of its tasks that come back. Where more time was seen than its pace takes, places may have been short here, and soon are not. */
+  /**
+   * Between two of its tasks that come back. That it was asked less because this process was busy for a while (reading a backlog through)
+   * does not count: these are slots for hours to come, and it would be asked less for as long.
+   */
   #spacingMs(queued: QueuedTask): number {
-    return Math.max(this.#paceMs(queued), (this.#options.scheduler.site(queued.key)?.observedIntervalMs ?? 0) / SEEN_HEADROOM)
+    const { scheduler, overload } = this.#options
+    const own = (scheduler.site(queued.key)?.ownIntervalMs ?? 0) / HEADROOM
+    return Math.max(this.#paceMs(queued) * Math.max(1, overload() / HEADROOM), own)
   }
 
   /** Name of the spill clock of a site and crawl: another one after a reset, for the old one may lie behind a closure that was lifted. */

@@ -128,6 +128,46 @@ describe('the scheduler', () => {
     expect(scheduler.site('a' as PolitenessKey)?.observedIntervalMs).toBe(100)
   })
 
+  it("tells the interval that is the site's own from the time for which it could have been asked and was not", () => {
+    const scheduler = new Scheduler<Task>({ maxInFlight: 10, maxBytes: 1_000 })
+    const key = 'a' as PolitenessKey
+    for (let index = 0; index < 10; index += 1) scheduler.add(task('a', `a${index}`), 0)
+    // Its pace is 100 ms, and the process comes to it every 300 ms.
+    for (let now = 0; now <= 1_500; now += 300) {
+      const next = started(scheduler, now) as Task
+      scheduler.sleep(key, now + 100, now)
+      scheduler.admitted(next, now)
+      scheduler.ended(next, now + 5)
+    }
+    expect(scheduler.site(key)?.observedIntervalMs).toBe(300)
+    expect(scheduler.site(key)?.ownIntervalMs).toBe(100)
+  })
+
+  it("counts the time that requests take as the site's own where no more of them may be under way", () => {
+    const scheduler = new Scheduler<Task>({ maxInFlight: 10, maxBytes: 1_000 })
+    const key = 'a' as PolitenessKey
+    for (let index = 0; index < 6; index += 1) scheduler.add(task('a', `a${index}`), 0)
+    let now = 0
+    for (let count = 0; count < 4; count += 1) {
+      const next = started(scheduler, now) as Task
+      scheduler.admitted(next, now)
+      now += 2_000
+      scheduler.ended(next, now)
+      now += 50
+    }
+    expect(scheduler.site(key)?.observedIntervalMs).toBe(2_050)
+    expect(scheduler.site(key)?.ownIntervalMs).toBe(2_000)
+  })
+
+  it('knows how many starts a second the paces of its sites allow together', () => {
+    const scheduler = new Scheduler<Task>({ maxInFlight: 10, maxBytes: 1_000 })
+    for (const [site, paceIntervalMs] of Object.entries({ a: 1_000, b: 50, c: 0 })) {
+      scheduler.add(task(site, site), 0)
+      Object.assign(scheduler.site(site as PolitenessKey) as object, { paceIntervalMs })
+    }
+    expect(scheduler.allowedPerSecond).toBe(21)
+  })
+
   it('measures the interval of a site only while something waits', () => {
     const scheduler = new Scheduler<Task>({ maxInFlight: 5, maxBytes: 1 })
     const key = 'a' as PolitenessKey

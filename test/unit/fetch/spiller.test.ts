@@ -27,6 +27,7 @@ function open(
   ratePerSecond: number,
   shares: Partial<CrawlShares> = {},
   paceOf: SpillerOptions['paceOf'] = (url) => ({ ...fastPace(url), ratePerSecond }),
+  overload = 0,
 ): {
   spiller: Spiller
   scheduler: Scheduler<QueuedTask>
@@ -41,6 +42,7 @@ function open(
     paceOf,
     shares: { ...NO_SURPLUS, ...shares },
     startsPerSecond: () => undefined,
+    overload: () => overload,
     clock: new ManualClock(),
   })
   const admit = (tasks: QueuedTask[]): QueuedTask[] =>
@@ -93,6 +95,36 @@ describe('the places of a site in a window', () => {
   })
 })
 
+describe('slots of what comes back', () => {
+  /** Starts of a site of ten a second, which the process came to so seldom, or which took so long themselves. */
+  async function spacingAfter(gapMs: number, requestMs: number, overload = 0): Promise<number | undefined> {
+    const { spiller, scheduler, slots } = open(10, {}, undefined, overload)
+    for (const queued of many(null, 40)) scheduler.add(queued, 0)
+    for (let now = 0; now < gapMs * 10; now += gapMs) {
+      const next = scheduler.next(now)
+      if (next.kind !== 'start') throw new Error('nothing starts')
+      scheduler.sleep(KEY, now + 100, now)
+      scheduler.admitted(next.task, now)
+      scheduler.ended(next.task, now + requestMs)
+    }
+    await spiller.spill([task(null, 50)], 'site-full')
+    return slots[0]?.intervalMs
+  }
+
+  it('lie as close as the pace of the site allows, though this process was too busy to use it', async () => {
+    expect(await spacingAfter(900, 20)).toBe(100)
+  })
+
+  it('lie at half the time that requests of the site take, where that is more', async () => {
+    expect(await spacingAfter(3_000, 3_000)).toBe(1_500)
+  })
+
+  it('lie further apart where the paces of all sites together are far more than this process can do', async () => {
+    expect(await spacingAfter(900, 20, 1.9)).toBe(100)
+    expect(await spacingAfter(900, 20, 8)).toBe(400)
+  })
+})
+
 describe('tasks of a site that is closed again and again', () => {
   it('all come back within their turns after the last closure, however often they had to leave before', async () => {
     const clock = new ManualClock()
@@ -103,6 +135,7 @@ describe('tasks of a site that is closed again and again', () => {
       scheduler,
       shares: new CrawlShares(),
       startsPerSecond: () => undefined,
+      overload: () => 0,
       paceOf: (url) => ({ ...fastPace(url), ratePerSecond: 1 }),
       clock,
       endings: {
