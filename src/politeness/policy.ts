@@ -1,4 +1,5 @@
 import type { PolitenessKey } from '../kernel/brand.ts'
+import { memo } from '../kernel/memo.ts'
 import { compileHostGlob } from '../url/glob.ts'
 import { type PolitenessKeyKind, politenessKey } from '../url/politeness-key.ts'
 import { bareHost, registrableDomainOfHost } from '../url/registrable-domain.ts'
@@ -64,23 +65,31 @@ export interface Policy {
   readonly explain: (url: URL) => ExplainedPolicy
 }
 
+/** Hosts whose rule is remembered. */
+const MAX_HOSTS = 20_000
+
 /**
  * Pace by URL, value by value: the default, then the first rule that matches, then the hours of its schedule, then live overrides, of
  * the registrable domain first and of the host itself last. Of resets the latest counts, wherever it was said. Total.
  */
 export function createPolicy(options: PolicyOptions): Policy {
   const rules = options.rules.map((rule) => ({ rule, matches: compileHostGlob(rule.match) }))
+  // Asked several times for each URL, and there may be hundreds of rules.
+  const factsOf = memo((host: string) => {
+    const rule = rules.find(({ matches }) => matches(host))?.rule
+    return { rule, names: options.overrideOf === undefined ? [] : overridable(host) }
+  }, MAX_HOSTS)
   const wallClock = new WallClock()
   const base: PaceLayer = { source: 'default', name: '', values: { ...options.default, crawlDelayMs: 0, isPaused: false } }
 
   const explain = (url: URL): ExplainedPolicy => {
     const host = bareHost(url.hostname)
-    const rule = rules.find(({ matches }) => matches(host))?.rule
+    const { rule, names } = factsOf(host)
     const layers = [base]
     if (rule !== undefined) layers.push({ source: 'rule', name: rule.match, values: paceValues(rule) })
     const window = rule?.schedule === undefined ? undefined : windowAt(rule.schedule, options.now(), wallClock)
     if (window !== undefined) layers.push({ source: 'schedule', name: window.text, values: paceValues(window) })
-    for (const domain of options.overrideOf === undefined ? [] : overridable(host)) {
+    for (const domain of names) {
       const values = siteOverride(options.overrideOf?.(domain))
       if (values !== undefined) layers.push({ source: 'override', name: domain, values })
     }
