@@ -32,7 +32,7 @@ export class CrawlSteps {
         const id = digest([taskId], 16)
         const openKey = this.#keys.of('openTask', group, id)
         if (this.#has(openKey) || this.#has(this.#keys.of('finalTask', group, id))) continue
-        this.#file.put(openKey, taskId)
+        this.#file.put(openKey, 1)
         open += 1
       }
       return { open, final: 0 }
