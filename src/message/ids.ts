@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto'
 import type { Clock } from '../kernel/clock.ts'
 import { digestOfParts } from '../kernel/digest.ts'
+import { randomBytes } from '../kernel/random-bytes.ts'
 
 /**
  * Identities that any process, in any language, computes alike; vectors in schemas/vectors.json.

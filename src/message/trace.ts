@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes } from '../kernel/random-bytes.ts'
 
 /** W3C Trace Context: one trace id from the task to its records, a span id per message. Source: w3.org/TR/trace-context, version 00. */
 export interface TraceParent {

@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto'
 import type { PolitenessKey } from '../../kernel/brand.ts'
 import type { Observer } from '../../kernel/observe.ts'
+import { randomBytes } from '../../kernel/random-bytes.ts'
 import { bootId, isGone } from '../../machine/process-identity.ts'
 import { checkLimiterRequest } from '../limiter-rules.ts'
 import type {

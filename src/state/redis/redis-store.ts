@@ -1,7 +1,8 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { PolitenessKey } from '../../kernel/brand.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Observer } from '../../kernel/observe.ts'
+import { randomBytes } from '../../kernel/random-bytes.ts'
 import { isGone } from '../../machine/process-identity.ts'
 import { checkLimiterRequest } from '../limiter-rules.ts'
 import type {
