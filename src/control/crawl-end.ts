@@ -1,7 +1,7 @@
 import { readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { partitionId } from '../kernel/brand.ts'
-import { isMillraceError } from '../kernel/errors.ts'
+import { isAway, isMillraceError } from '../kernel/errors.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
@@ -72,7 +72,7 @@ export class CrawlEnd {
     try {
       return await this.#look()
     } catch (error) {
-      if (!isMillraceError(error) || (error.disposition !== 'retry' && error.code !== 'KAFKA_UNREACHABLE')) throw error
+      if (!isAway(error)) throw error
       this.#runtime.observer.emit('ReadRetried', { reason: error.code, text: error.message })
       this.#htmlEnd = undefined
       return { kind: 'running', ...this.#last }

@@ -1,6 +1,9 @@
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { kafkajsFailure } from './failure.ts'
 
+/** How long brokers may be away before whoever waits for them gives up. */
+export const AWAY_BUDGET_MS = 300_000
+
 /** Why the broker did not store a commit, as a bounded word. */
 export type CommitRefusal = 'rebalance' | 'not-joined' | 'metadata-too-large' | 'busy' | 'failed'
 

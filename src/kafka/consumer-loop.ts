@@ -9,7 +9,7 @@ import { stickyAssigner } from './assigner.ts'
 import { type AssignedPartition, type Assignment, type AssignmentChange, begunAnew, joined, left, NO_ASSIGNMENT } from './assignment.ts'
 import type { KafkaClient, KafkajsLogLine } from './client.ts'
 import { type BatchEnd, type GroupJoin, listenTo } from './consumer-events.ts'
-import { fatalCrash, startFailure } from './consumer-failure.ts'
+import { AWAY_BUDGET_MS, fatalCrash, startFailure } from './consumer-failure.ts'
 import { type ConsumerSettings, DEFAULT_CONSUMER_SETTINGS, kafkajsConsumerConfig, PARTITIONS_AT_ONCE } from './consumer-settings.ts'
 import { FormerMember } from './former-member.ts'
 import { type CommitResult, GroupCommits, type PartitionCommit } from './group-commits.ts'
@@ -319,7 +319,7 @@ export class ConsumerLoop extends BaseService {
     const fatal = fatalCrash(error, group)
     this.#failingSinceMono ??= clock.mono()
     const failingMs = clock.mono() - this.#failingSinceMono
-    if (fatal !== undefined || failingMs > (this.#options.restartBudgetMs ?? 300_000)) {
+    if (fatal !== undefined || failingMs > (this.#options.restartBudgetMs ?? AWAY_BUDGET_MS)) {
       const away = `the consumer of group ${group} could not come back for ${Math.round(failingMs / 1000)} s: ${errorText(error)}`
       this.#giveUp(fatal ?? new MillraceError('KAFKA_CONSUMER_CRASHED', away, { cause: error, context: { group } }))
       return

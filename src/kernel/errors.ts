@@ -137,6 +137,11 @@ export function isMillraceError(error: unknown, code?: ErrorCode): error is Mill
   return error instanceof MillraceError && (code === undefined || error.code === code)
 }
 
+/** What a call stands on (the brokers, a store, the registry) was away: the same call may succeed later, and who can wait does. */
+export function isAway(error: unknown): error is MillraceError {
+  return error instanceof MillraceError && (error.disposition === 'retry' || error.code === 'KAFKA_UNREACHABLE')
+}
+
 /** Text of anything that was thrown; never throws itself. */
 export function errorText(error: unknown): string {
   if (error instanceof Error) return error.message === '' ? error.name : error.message

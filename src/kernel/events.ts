@@ -277,6 +277,10 @@ export const EVENTS = {
     throttleMs: 10_000,
     throttleBy: 'group',
   },
+  ChangeOverRetried: {
+    level: 'warn',
+    message: 'another version of an extractor can not begin just now and is tried again: its group does not extract meanwhile',
+  },
   RecordsWritten: { level: 'debug', message: 'records', metric: counter('records_total', 'Records written.', ['extractor'], 'count') },
   PageExtracted: {
     level: 'debug',

@@ -7,7 +7,7 @@ import { applyTopics } from '../../src/control/topics.ts'
 import { readLog } from '../../src/kafka/log-reader.ts'
 import type { KafkaMessage } from '../../src/kafka/message.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { silentObserver } from '../../src/kernel/observe.ts'
+import { type Observer, silentObserver } from '../../src/kernel/observe.ts'
 import type { Outcome, Page, RecordEnvelope } from '../../src/message/generated/types.ts'
 import { type CliResult, type RunningCli, runCli, startCli } from './cli.ts'
 import { brokers, uniqueName } from './services.ts'
@@ -83,9 +83,9 @@ export class Deployment {
   }
 
   /** Something of the library, on the same broker and folder. */
-  async read<T>(use: (runtime: Runtime) => Promise<T>): Promise<T> {
+  async read<T>(use: (runtime: Runtime) => Promise<T>, observer: Observer = silentObserver): Promise<T> {
     const { config } = loadConfig({ sets: [...this.#sets, `data=${this.dataDir}`], flags: {}, environment: {} })
-    const runtime = await Runtime.open({ config, owner: 'a test', clock: systemClock, observer: silentObserver })
+    const runtime = await Runtime.open({ config, owner: 'a test', clock: systemClock, observer })
     try {
       return await use(runtime)
     } finally {

@@ -7,7 +7,10 @@ import type { Runtime } from '../../../src/control/runtime.ts'
 import { type LoadedExtractor, loadDefinition } from '../../../src/extract/load-extractors.ts'
 import type { StopMode } from '../../../src/kernel/lifecycle.ts'
 import { Deployment } from '../../support/deployment.ts'
+import { RecordingObserver } from '../../support/embedded.ts'
+import { eventually } from '../../support/eventually.ts'
 import { envelopeText } from '../../support/extraction.ts'
+import { OwnBroker } from '../../support/own-broker.ts'
 import { BOOK_1, BOOK_2 } from '../../support/stored-shop.ts'
 
 const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text, envelopeText)
@@ -72,4 +75,56 @@ describe('an extract stage that changes over to another version', () => {
       expect(await left(runtime)).toEqual({ workers: [], members: [], known: [1] })
     })
   }, 60_000)
+})
+
+describe('an extract stage that changes over while the broker is away', () => {
+  let broker: OwnBroker
+  let alone: Deployment
+  beforeEach(async () => {
+    broker = await OwnBroker.start()
+    alone = await Deployment.open({ set: [`brokers=${broker.address}`] })
+    return async () => {
+      await alone.close()
+      await broker.end()
+    }
+  })
+
+  /** Version 1 has ended, and version 2 could not begin. */
+  const between = async (runtime: Runtime, observer: RecordingObserver): Promise<ExtractStage> => {
+    const { stage, promote } = await runningStage(runtime)
+    await broker.stop('SIGTERM')
+    promote(book(BOOK_2))
+    const tries = eventually(() => observer.names().includes('ChangeOverRetried'), { timeoutMs: 60_000, what: 'another try' })
+    await Promise.race([tries, stage.closed])
+    return stage
+  }
+
+  it('runs the other version when the broker is back, and has said so once', async () => {
+    const observer = new RecordingObserver()
+    await alone.read(async (runtime) => {
+      const stage = await between(runtime, observer)
+      await broker.start()
+      const runs = async (): Promise<boolean> => (await liveWorkers(runtime)).some(({ extractors }) => extractors.book === 2)
+      await Promise.race([eventually(runs, { timeoutMs: 60_000, what: 'version 2' }), stage.closed])
+      expect((await runtime.admin.describeGroup(runtime.groups.extract())).members).toHaveLength(1)
+      await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
+      expect(observer.names().filter((name) => name === 'ChangeOverRetried')).toHaveLength(1)
+    }, observer)
+  }, 150_000)
+
+  it.each<StopMode>(['drain', 'abort'])(
+    'ends at once when it is stopped meanwhile (%s)',
+    async (mode) => {
+      const observer = new RecordingObserver()
+      await alone.read(async (runtime) => {
+        const stage = await between(runtime, observer)
+        const askedMono = performance.now()
+        await stage.stop({ mode, timeoutMs: 60_000 })
+        await stage.closed
+        expect(performance.now() - askedMono).toBeLessThan(5_000)
+        expect(await liveWorkers(runtime)).toEqual([])
+      }, observer)
+    },
+    150_000,
+  )
 })
