@@ -10,12 +10,14 @@ import type { CommittedOffset } from './transactional.ts'
  * of a commit, once in some hundred times). The messages tell the truth then.
  */
 export interface RejectedCommit {
-  /** What was committed before it. */
+  /** What the broker held before it. */
   readonly before: CommittedOffset
   readonly offset: bigint
   readonly metadata: string
   /** Where one of its messages lies. */
   readonly message: TopicPartition & { readonly offset: bigint }
+  /** The one before it, whose offset was restored and which the broker has not heard of since. */
+  readonly former?: RejectedCommit | undefined
 }
 
 /** By transactional id; of one process. */

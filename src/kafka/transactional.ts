@@ -88,7 +88,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
   readonly #options: PartitionTransactionsOptions
   readonly #session: ClusterSession
   #producer: Producer | undefined
-  /** As it was read by the fence or written by the last commit. */
+  /** As the fence has read it from the broker, or the last commit has written it. */
   #committed: CommittedOffset = { offset: undefined, metadata: '' }
   #busy = false
   #closed = false
@@ -134,7 +134,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
         this.#options.rejected?.delete(this.#id)
       } catch (error) {
         this.#discard(transaction)
-        if (message !== undefined) this.#options.rejected?.set(this.#id, { before: this.#committed, offset, metadata, message })
+        this.#reject(offset, metadata, message)
         const failure = this.#failure('a transaction', error)
         this.#options.observer.emit('TransactionFailed', { group: this.#options.groupId, reason: failure.code, text: failure.message })
         throw failure
@@ -170,8 +170,8 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     }
     const transaction = await producer.transaction()
     await transaction.abort()
-    this.#committed = await this.#restored(await this.#readCommitted())
-    return this.#committed
+    this.#committed = await this.#readCommitted()
+    return this.#restored(this.#committed)
   }
 
   /** Nothing of ours is open any more: what is pending for longer than it takes to write the end of a transaction stays pending. */
@@ -190,19 +190,26 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     return committedAt(await this.#session.run(reading, (cluster) => fetchCommitted(cluster, groupId, [at])), at)
   }
 
-  /** The offset of a rejected transaction where its messages are committed and its offset was lost. */
+  /** Of one without messages nothing could be known later. */
+  #reject(offset: bigint, metadata: string, message: RejectedCommit['message'] | undefined): void {
+    const { rejected } = this.#options
+    if (message === undefined) return
+    // What is still kept was restored by the last fence.
+    rejected?.set(this.#id, { before: this.#committed, offset, metadata, message, former: rejected.get(this.#id) })
+  }
+
+  /** The offset of the last rejected transaction whose messages are committed and whose offset was lost. */
   async #restored(committed: CommittedOffset): Promise<CommittedOffset> {
     const { rejected, clock, groupId, topic, partition, observer } = this.#options
-    const attempt = rejected?.get(this.#id)
-    if (attempt === undefined) return committed
-    const { before, offset, metadata } = attempt
-    if (before.offset === committed.offset && before.metadata === committed.metadata) {
-      // Not known in time: its own messages are held up as well, so the offset goes with them.
-      const deadlineMono = clock.mono() + UNSTABLE_LIMIT_MS
-      if ((await isCommitted(this.#session, attempt, { clock, deadlineMono })) === true) {
-        observer.emit('OffsetRestored', { group: groupId, topic, partition, offset })
-        return { offset, metadata }
-      }
+    // Not known in time: its own messages are held up as well, so the offset goes with them.
+    const deadlineMono = clock.mono() + UNSTABLE_LIMIT_MS
+    for (let attempt = rejected?.get(this.#id); attempt !== undefined; attempt = attempt.former) {
+      const { before, offset, metadata } = attempt
+      if (before.offset !== committed.offset || before.metadata !== committed.metadata) continue
+      if ((await isCommitted(this.#session, attempt, { clock, deadlineMono })) !== true) continue
+      observer.emit('OffsetRestored', { group: groupId, topic, partition, offset })
+      rejected?.set(this.#id, attempt)
+      return { offset, metadata }
     }
     rejected?.delete(this.#id)
     return committed

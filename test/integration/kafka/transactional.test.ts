@@ -1,5 +1,6 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { ClusterSession } from '../../../src/kafka/cluster-session.ts'
+import type { RejectedCommits } from '../../../src/kafka/rejected-commit.ts'
 import { fetchStableOffset } from '../../../src/kafka/stable-offset.ts'
 import {
   createPartitionTransactions,
@@ -119,6 +120,63 @@ describe('transactions of an input partition', () => {
     // Another owner has worked since then.
     await back(5n, 'another five')
     expect(await fenced({ offset: 5n, metadata: 'five' }, 2n)).toEqual({ offset: 5n, metadata: 'another five' })
+  })
+
+  it('go on at what the broker holds where the log does not tell within five seconds whether a rejected commit has happened', async () => {
+    const input = await newInput()
+    const output = await testTopic(admin, 'output')
+    const other = client.kafka.producer({ transactionalId: uniqueName('other'), maxInFlightRequests: 1 })
+    await other.connect()
+    try {
+      const open = await other.transaction()
+      await open.send({ topic: output, acks: -1, messages: [{ partition: 0, value: 'before it' }] })
+      const owner = transactions(input)
+      await owner.fence()
+      // Its message lies at 1, behind one that is still open: committed, and not to be seen.
+      await owner.commit([textMessage(output, 0, 'b')], 6n, 'six')
+      await owner.close()
+      const held = { offset: 5n, metadata: 'five' }
+      await admin.commitDirect(input.groupId, [{ ...input, ...held }])
+      const id = `${input.groupId}/${input.topic}/${input.partition}`
+      const message = { topic: output, partition: 0, offset: 1n }
+      const rejected: RejectedCommits = new Map([[id, { before: held, offset: 6n, metadata: 'six', message }]])
+      const askedMono = performance.now()
+      expect(await transactions(input, { rejected }).fence()).toEqual(held)
+      expect(performance.now() - askedMono).toBeGreaterThan(5_000)
+      expect(rejected.size).toBe(0)
+      await open.abort()
+    } finally {
+      await other.disconnect()
+    }
+  })
+
+  it('go on behind the last rejected commit that has happened, where the broker has lost one after the other', async () => {
+    const input = await newInput()
+    const output = await testTopic(admin, 'output')
+    const held = { offset: 5n, metadata: 'five' }
+    const lost = { offset: 6n, metadata: 'six' }
+    const first = transactions(input)
+    await first.fence()
+    await first.commit([textMessage(output, 0, 'a')], held.offset, held.metadata)
+    await first.commit([textMessage(output, 0, 'b')], lost.offset, lost.metadata)
+    await first.close()
+    await admin.commitDirect(input.groupId, [{ ...input, ...held }])
+    const id = `${input.groupId}/${input.topic}/${input.partition}`
+    const at = (offset: bigint) => ({ topic: output, partition: 0, offset })
+    const rejected: RejectedCommits = new Map([[id, { before: held, ...lost, message: at(2n) }]])
+    const owner = transactions(input, { rejected, maxBatchBytes: () => 1_000 })
+    expect(await owner.fence()).toEqual(lost)
+    // The next one fails half way, with a message of its own on the log: it was aborted, and the one before it stands.
+    const half = [textMessage(output, 0, 'a'.repeat(600)), textMessage(output, 0, 'b'.repeat(600)), textMessage(output, 55, 'c')]
+    await expect(owner.commit(half, 7n, 'seven')).rejects.toMatchObject({ code: 'KAFKA_TRANSACTION_FAILED' })
+    expect(rejected.get(id)).toMatchObject({ before: held, offset: 7n })
+    expect(await owner.fence()).toEqual(lost)
+    await owner.close()
+    // Had it happened, its offset would have been lost as well.
+    const former = rejected.get(id)
+    const next = { offset: 7n, metadata: 'seven' }
+    const again: RejectedCommits = new Map([[id, { before: held, ...next, message: at(2n), former }]])
+    expect(await transactions(input, { rejected: again }).fence()).toEqual(next)
   })
 
   it('need a fence first, and after any failure', async () => {
