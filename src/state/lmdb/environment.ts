@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { ABORT, open, type RootDatabase } from 'lmdb'
 import { TransactionNumber } from './file-head.ts'
@@ -10,14 +11,30 @@ import { TransactionNumber } from './file-head.ts'
  * transaction of any process would begin from the state before, undo what the others did and use pages again that hold data. So each
  * transaction compares its own number with the heads of the file, which it can trust while it holds the write lock. Where they differ it
  * writes nothing, and the file is opened anew, which sets the shared number right.
+ *
+ * In one process there is one of a file, for all who open it: lmdb shares its environment among them, and while one of them holds that,
+ * opening anew gives the same again.
  */
 export class LmdbEnvironment {
   readonly #folder: string
   readonly #last: TransactionNumber
+  readonly #flushes = new Set<Promise<void>>()
   #opened: Database | undefined
+  #holders = 1
 
-  /** Errors: of LMDB and the system, STATE_BROKEN. */
-  constructor(folder: string) {
+  /** Each `open` has its `close`. Errors: of LMDB and the system, STATE_BROKEN. */
+  static open(folder: string): LmdbEnvironment {
+    const known = shared.get(fileId(folder) ?? '')
+    if (known !== undefined) {
+      known.#holders += 1
+      return known
+    }
+    const environment = new LmdbEnvironment(folder)
+    shared.set(fileId(folder) ?? folder, environment)
+    return environment
+  }
+
+  private constructor(folder: string) {
     this.#folder = folder
     this.#opened = openDatabase(folder)
     try {
@@ -43,8 +60,9 @@ export class LmdbEnvironment {
     return result
   }
 
-  /** From here on transactions begin from the newest state. No flush may be under way. Where it fails, the next use tries again. */
-  reopen(): void {
+  /** From here on transactions begin from the newest state. Where it fails, the next use tries again. */
+  async reopen(): Promise<void> {
+    await this.#flushed()
     this.#closeNow()
     this.#opened = openDatabase(this.#folder)
   }
@@ -80,9 +98,13 @@ export class LmdbEnvironment {
 
   /** Writes all through to the disk, on another thread. Errors: of the system. */
   flush(): Promise<void> {
-    return new Promise((resolve, reject) => {
+    const flush = new Promise<void>((resolve, reject) => {
       this.#db.sync((error) => (error ? reject(error) : resolve()))
     })
+    const done = (): void => void this.#flushes.delete(flush)
+    this.#flushes.add(flush)
+    flush.then(done, done)
+    return flush
   }
 
   /** Readers that were killed would keep old pages from being used again: the file would only grow. */
@@ -90,10 +112,20 @@ export class LmdbEnvironment {
     this.#db.readerCheck()
   }
 
+  /** The last who holds it lets the file go. */
   async close(): Promise<void> {
+    this.#holders -= 1
+    if (this.#holders > 0) return
+    for (const [id, environment] of shared) if (environment === this) shared.delete(id)
+    await this.#flushed()
     this.#last.close()
     await this.#opened?.close()
     this.#opened = undefined
+  }
+
+  /** On another thread a flush works on what must not be closed meanwhile, whoever has asked for it. */
+  async #flushed(): Promise<void> {
+    while (this.#flushes.size > 0) await Promise.allSettled(this.#flushes)
   }
 
   get #db(): Database {
@@ -107,6 +139,15 @@ export class LmdbEnvironment {
     this.#opened?.close().catch(() => undefined)
     this.#opened = undefined
   }
+}
+
+/** By the file, as lmdb does it: a folder may be reached by several paths. */
+const shared = new Map<string, LmdbEnvironment>()
+
+/** Undefined where there is no file yet. */
+function fileId(folder: string): string | undefined {
+  const found = statSync(join(folder, 'data.mdb'), { bigint: true, throwIfNoEntry: false })
+  return found === undefined ? undefined : `${found.dev}:${found.ino}`
 }
 
 /** What exists and is documented by no type. */

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import { backoffMs } from '../../kernel/backoff.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { MillraceError } from '../../kernel/errors.ts'
 import type { Observer } from '../../kernel/observe.ts'
@@ -45,13 +46,13 @@ export class LmdbFile {
   }
 
   /** Errors: STATE_BROKEN (not our file, damaged), DISK_FULL, CONFIG_UNREADABLE (no permission). */
-  static open(folder: string, options: LmdbFileOptions): LmdbFile {
+  static async open(folder: string, options: LmdbFileOptions): Promise<LmdbFile> {
     let environment: LmdbEnvironment | undefined
     try {
       makeFolder(folder)
       checkFile(folder)
-      environment = new LmdbEnvironment(folder)
-      const time = readBoot(environment, folder, options)
+      environment = LmdbEnvironment.open(folder)
+      const time = await readBoot(environment, folder, options)
       return new LmdbFile(folder, environment, time, options)
     } catch (error) {
       // What is half open must not keep the file mapped; its own failure to close adds nothing to the reason.
@@ -116,6 +117,7 @@ export class LmdbFile {
 
   async #close(): Promise<void> {
     while (this.#queue.length > 0) {
+      await this.#renewing
       this.#runGroup()
       await this.#renewing
     }
@@ -190,18 +192,22 @@ export class LmdbFile {
   /** Opens the environment anew, then goes on with the steps that wait. */
   #renew(): void {
     this.#staleInARow += 1
-    this.#renewing = this.#flushing.then(() => {
-      this.#renewing = undefined
-      try {
-        if (this.#staleInARow > STALE_LIMIT) throw brokenState(this.folder, STALE)
-        this.#environment.reopen()
-        this.#observer.emit('StateReopened', { folder: this.folder })
-      } catch (error) {
+    this.#renewing = this.#reopen()
+      .catch((error: unknown) => {
         this.#staleInARow = 0
         for (const step of this.#queue.splice(0)) step.reject(lmdbStepError(error, this.folder))
-      }
-      if (this.#queue.length > 0) this.#schedule()
-    })
+      })
+      .then(() => {
+        this.#renewing = undefined
+        if (this.#queue.length > 0) this.#schedule()
+      })
+  }
+
+  async #reopen(): Promise<void> {
+    if (this.#staleInARow > STALE_LIMIT) throw brokenState(this.folder, STALE)
+    await pauseBetween(this.#clock, this.#staleInARow)
+    await this.#environment.reopen()
+    this.#observer.emit('StateReopened', { folder: this.folder })
   }
 
   #flushLater(): void {
@@ -243,6 +249,8 @@ const GROUP_MS = 4
 const GROUP_STEPS = 500
 /** Opening anew mends it, unless again another process opens the file in the middle of a commit: ten times in a row are no chance. */
 const STALE_LIMIT = 10
+/** Half a second in all. */
+const STALE_PAUSE = { firstMs: 2, maxMs: 100 } as const
 const STALE = 'the numbers of its transactions do not count up'
 
 interface FileRecord {
@@ -253,7 +261,7 @@ interface FileRecord {
 }
 
 /** Finds out, in one step, whether the file was last used under this boot; the first process under another one starts a new count. */
-function readBoot(environment: LmdbEnvironment, folder: string, options: LmdbFileOptions): BootTime {
+async function readBoot(environment: LmdbEnvironment, folder: string, options: LmdbFileOptions): Promise<BootTime> {
   let restarted = false
   const look = (): FileRecord => {
     const found = environment.get(FILE_KEY) as FileRecord | undefined
@@ -270,13 +278,19 @@ function readBoot(environment: LmdbEnvironment, folder: string, options: LmdbFil
     return next
   }
   let looked = environment.transaction(look)
-  for (let stale = 0; looked === undefined; stale += 1) {
-    if (stale === STALE_LIMIT) throw brokenState(folder, STALE)
-    environment.reopen()
+  for (let stale = 1; looked === undefined; stale += 1) {
+    if (stale > STALE_LIMIT) throw brokenState(folder, STALE)
+    await pauseBetween(options.clock, stale)
+    await environment.reopen()
     looked = environment.transaction(look)
   }
   if (restarted) options.observer.emit('StateWaitsRestarted', { folder })
   return new BootTime(looked.value.boot, looked.value.openedAt)
+}
+
+/** Before the first opening anew there is none: mostly that is all it takes. */
+async function pauseBetween(clock: Clock, stale: number): Promise<void> {
+  if (stale > 1) await clock.sleep(backoffMs(STALE_PAUSE, stale - 1, 1))
 }
 
 function closedError(folder: string): MillraceError {

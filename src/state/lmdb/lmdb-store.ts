@@ -72,7 +72,7 @@ export class LmdbStore implements StateStore {
 
   /** Errors: STATE_BROKEN, DISK_FULL, CONFIG_UNREADABLE. */
   static async open(options: LmdbStoreOptions): Promise<LmdbStore> {
-    const file = LmdbFile.open(options.folder, { ...options, bootId: options.bootId ?? bootId() })
+    const file = await LmdbFile.open(options.folder, { ...options, bootId: options.bootId ?? bootId() })
     try {
       const keys = new Keys(options.namespace.clusterId, options.namespace.prefix)
       const birth = await file.step((now) => readBirth(file, keys, options.warmUp, now))

@@ -1,8 +1,21 @@
-import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { open } from 'lmdb'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { PolitenessKey } from '../../../src/kernel/brand.ts'
+import { type Clock, systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { ownProcess } from '../../../src/machine/process-identity.ts'
@@ -152,12 +165,24 @@ describe('a state folder that can not be used', () => {
   })
 })
 
+/** What opening a file does that another process writes: the number of the last transaction, which all share, is one too small. */
+function setBack(folder: string): void {
+  const lock = openSync(join(folder, 'lock.mdb'), 'r+')
+  const number = Buffer.alloc(8)
+  readSync(lock, number, 0, 8, TRANSACTION_AT)
+  number.writeBigUInt64LE(number.readBigUInt64LE(0) - 1n)
+  writeSync(lock, number, 0, 8, TRANSACTION_AT)
+  closeSync(lock)
+}
+const TRANSACTION_AT = 8
+
 describe('LmdbFile', () => {
-  const openFile = (): LmdbFile => LmdbFile.open(join(bench.folder, 'file'), { clock, observer: silentObserver, bootId: 'b' })
+  const openFile = (time: Clock = clock): Promise<LmdbFile> =>
+    LmdbFile.open(join(bench.folder, 'file'), { clock: time, observer: silentObserver, bootId: 'b' })
   const key = (name: string): Buffer => Buffer.concat([FILE_KEY, Buffer.from(name)])
 
   it('undoes a step that throws, and only that one of those that shared its transaction', async () => {
-    const file = openFile()
+    const file = await openFile()
     const steps = [1, 2, 3].map((number) =>
       file.step(() => {
         file.put(key(`${number}`), number)
@@ -171,19 +196,19 @@ describe('LmdbFile', () => {
   })
 
   it('does at its close what was asked before, and nothing afterwards', async () => {
-    const file = openFile()
+    const file = await openFile()
     const asked = file.step(() => file.put(key('x'), 1))
     const closed = file.close()
     await asked
     await closed
     await expect(file.step(() => 1)).rejects.toMatchObject({ code: 'STATE_UNAVAILABLE' })
-    const again = openFile()
+    const again = await openFile()
     expect(again.read(() => again.get(key('x')))).toBe(1)
     await again.close()
   })
 
   it('leaves the folder alone once it is closed, also where steps waited until then', async () => {
-    const file = openFile()
+    const file = await openFile()
     const asked = file.step(() => file.put(key('x'), 1))
     await file.close()
     await asked
@@ -193,7 +218,7 @@ describe('LmdbFile', () => {
   })
 
   it('is broken where no opening anew mends the count of transactions, and opens it anew for the next steps all the same', async () => {
-    const file = openFile()
+    const file = await openFile(systemClock)
     const old = vi.spyOn(LmdbEnvironment.prototype, 'transaction')
     const reopened = vi.spyOn(LmdbEnvironment.prototype, 'reopen')
     for (let stale = 0; stale < 11; stale += 1) old.mockReturnValueOnce(undefined)
@@ -205,10 +230,45 @@ describe('LmdbFile', () => {
     await file.close()
   })
 
+  it('leaves other processes a moment before it is opened anew once more', async () => {
+    const file = await openFile()
+    const old = vi.spyOn(LmdbEnvironment.prototype, 'transaction')
+    const reopened = vi.spyOn(LmdbEnvironment.prototype, 'reopen')
+    for (let stale = 0; stale < 2; stale += 1) old.mockReturnValueOnce(undefined)
+    const asked = file.step(() => 1)
+    await eventually(() => old.mock.calls.length === 2)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(reopened).toHaveBeenCalledTimes(1)
+    await clock.advance(2)
+    expect(await asked).toBe(1)
+    expect(reopened).toHaveBeenCalledTimes(2)
+    await file.close()
+  })
+
+  it('is opened anew for all who hold it in this process, where their transactions would begin from an old state', async () => {
+    const one = await openFile(systemClock)
+    const other = await openFile(systemClock)
+    await one.step(() => one.put(key('x'), 1))
+    await other.step(() => other.put(key('y'), 2))
+    setBack(one.folder)
+    expect(await Promise.all([one, other].map((file) => file.step(() => [file.get(key('x')), file.get(key('y'))])))).toEqual([
+      [1, 2],
+      [1, 2],
+    ])
+    await one.close()
+    // It is the other's as long as that holds it.
+    setBack(other.folder)
+    expect(await other.step(() => other.get(key('x')))).toBe(1)
+    await other.close()
+    const later = await openFile()
+    expect(await later.step(() => later.get(key('y')))).toBe(2)
+    await later.close()
+  })
+
   it('fails the steps that wait where it can not be opened anew, and goes on once it can', async () => {
     const lost: unknown[] = []
     const observer = { ...silentObserver, emit: (name: string) => void (name === 'StateStoreLost' && lost.push(name)) }
-    const file = LmdbFile.open(join(bench.folder, 'file'), { clock, observer, bootId: 'b' })
+    const file = await LmdbFile.open(join(bench.folder, 'file'), { clock, observer, bootId: 'b' })
     const old = vi.spyOn(LmdbEnvironment.prototype, 'transaction')
     const beginsFromAnOldState = (): void => void old.mockReturnValueOnce(undefined)
     await file.step(() => file.put(key('x'), 1))
@@ -244,7 +304,7 @@ describe('what has expired', () => {
       await clock.advance(700_000)
     }
     await store.close()
-    const file = LmdbFile.open(bench.folder, { clock, observer: silentObserver, bootId: 'b' })
+    const file = await LmdbFile.open(bench.folder, { clock, observer: silentObserver, bootId: 'b' })
     const keys = new Keys(bench.clusterId, 'test.')
     const count = (kind: 'finished' | 'timedClaim' | 'pace'): number => file.read(() => file.entries(keys.kind(kind), 100_000).length)
     // Of 2,000 each (of 800 keys) those of the last round live.
@@ -261,7 +321,7 @@ describe('what has expired', () => {
       await store.close()
       await clock.advance(700_000)
     }
-    const file = LmdbFile.open(bench.folder, { clock, observer: silentObserver, bootId: 'b' })
+    const file = await LmdbFile.open(bench.folder, { clock, observer: silentObserver, bootId: 'b' })
     const keys = new Keys(bench.clusterId, 'test.')
     expect(file.read(() => file.entries(keys.kind('timedValue'), 100)).length).toBe(2)
     await file.close()
