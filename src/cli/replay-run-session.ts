@@ -186,11 +186,11 @@ async function writeReplays(context: CommandContext, replays: readonly ReplaySta
         { title: 'DONE', align: right },
         { title: 'PAGES', align: right },
       ],
-      replays.map(({ replayId, groupId, extractor, version, state, donePages, pages }) => [
+      replays.map(({ replayId, groupId, extractor, version, state, behind, donePages, pages }) => [
         replayId,
         groupId,
         `${extractor}:${version}`,
-        state,
+        behind === undefined ? state : `behind ${behind}`,
         renderCount(donePages),
         renderCount(pages),
       ]),
@@ -199,10 +199,14 @@ async function writeReplays(context: CommandContext, replays: readonly ReplaySta
 }
 
 async function writeStatus(context: CommandContext, status: ReplayStatus): Promise<void> {
-  const { replayId, extractor, version, state, shadowTopic, pages, donePages, totals } = status
+  const { replayId, groupId, extractor, version, state, behind, shadowTopic, pages, donePages, totals } = status
   await context.out(
     `replay ${replayId} of ${extractor} version ${version}: ${state}, ${renderCount(donePages)} of ${counted(pages, 'page')}`,
   )
+  if (behind !== undefined)
+    await context.out(
+      `it stands behind replay ${behind}, which is open in ${groupId} too: its owners turn to it when that one has ended; \`millrace replay cancel ${replayId}\` calls it off`,
+    )
   await context.out(
     `${counted(totals.pages, 'page')} read, ${counted(totals.records, 'record')}, ${renderCount(totals.none)} without, ${counted(totals.deadLetters, 'dead letter')}${shadowTopic === undefined ? '' : `; records are in ${shadowTopic}`}`,
   )

@@ -68,7 +68,8 @@ async function start(runtime: Runtime, request: ReplayRequest, { members }: Grou
 
 /**
  * Goes on with a replay that was begun under this id, by a command that was cut short: the range is that of the first time. Shape:
- * undefined where there is none. Errors: REPLAY_REFUSED where the id is that of another request, or was called off.
+ * undefined where there is none. Errors: REPLAY_REFUSED where the id is that of another request, was called off, or stands behind another
+ * one of its group.
  */
 export async function resumeInPlace(
   runtime: Runtime,
@@ -80,6 +81,8 @@ export async function resumeInPlace(
   refuseOtherRequest(request, asked)
   refuseCancelled(request)
   await evictDeadMembers(runtime)
+  // Its command may have been killed before it had found out: the offsets are those of the first one.
+  if (!isClosed) await withdrawUnlessFirst(runtime, request)
   const plan = planOf(runtime.topics.html, request.ranges ?? [])
   return { start: isClosed ? 'done' : await start(runtime, request, await runtime.admin.describeGroup(request.groupId)), plan }
 }
@@ -168,6 +171,8 @@ async function withdrawUnlessFirst(runtime: Runtime, request: ReplayRequest): Pr
   const { groupId, replayId } = request
   const [first] = await openRequests(runtime, groupId)
   if (first === undefined || first.replayId === replayId) return
+  // Through, and not closed yet: then this one is the first.
+  if (await closeReplay(runtime, groupId, first.replayId)) return withdrawUnlessFirst(runtime, request)
   const payload = { ...request, cancelled: true, donePages: 0 }
   await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload })
   throw stillOpen(first.replayId, groupId)

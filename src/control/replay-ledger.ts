@@ -1,4 +1,5 @@
 import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../extract/offset-metadata.ts'
+import type { ControlLog } from '../kafka/control-log.ts'
 import type { CommittedOffset } from '../kafka/transactional.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
@@ -17,6 +18,8 @@ export interface ReplayStatus {
   readonly extractor: string
   readonly version: number
   readonly state: 'open' | 'cancelled' | 'done'
+  /** An open replay of the same group that was there before: owners turn to this one when that one has ended. */
+  readonly behind?: string
   /** Where the records of a shadow are. */
   readonly shadowTopic?: string
   /** By offsets, those that the filter passes over too. */
@@ -78,6 +81,7 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
   const { replayId, groupId, extractor, extractorVersion: version, shadow, ranges = shadow?.ranges ?? [] } = request
   const committed = await runtime.admin.committedOffsets(groupId, [runtime.topics.html])
   const isClosed = command.kind === 'close'
+  const [first] = isClosed ? [] : openIn(await runtime.control(), groupId)
   let donePages = 0
   let totals = NO_TOTALS
   const partitions = ranges.map((range): PartitionReplay => {
@@ -100,6 +104,7 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
     extractor,
     version,
     state: request.cancelled === true ? 'cancelled' : isClosed ? 'done' : 'open',
+    ...(first === undefined || first.replayId === replayId ? {} : { behind: first.replayId }),
     ...(shadow === undefined ? {} : { shadowTopic: shadow.topic }),
     pages: rangePages(request),
     donePages: request.donePages ?? donePages,
@@ -227,10 +232,14 @@ export async function deleteUnlessActive({ admin }: Runtime, groupId: string): P
   })
 }
 
-/** Requests of a group that nobody has closed. */
+/** Requests of a group that nobody has closed, in the order of the log. */
 export async function openRequests(runtime: Runtime, groupId: string): Promise<ReplayRequest[]> {
   const control = await runtime.control()
   await control.readToEnd()
+  return openIn(control, groupId)
+}
+
+function openIn(control: Pick<ControlLog, 'withPrefix'>, groupId: string): ReplayRequest[] {
   return control.withPrefix('replay:').flatMap((command) => {
     const request = command.kind === 'request' ? requestOf(command) : undefined
     return request?.groupId === groupId ? [request] : []

@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
 import { announce } from '../../../src/control/announce.ts'
-import { replayInPlace } from '../../../src/control/replay-in-place.ts'
-import { beginRequest, listReplays, openRequests, planOf } from '../../../src/control/replay-ledger.ts'
+import { cancelReplay, replayInPlace, resumeInPlace } from '../../../src/control/replay-in-place.ts'
+import { beginRequest, listReplays, openRequests, planOf, replayStatus } from '../../../src/control/replay-ledger.ts'
 import { Runtime } from '../../../src/control/runtime.ts'
 import { applyTopics } from '../../../src/control/topics.ts'
+import { encodeMetadata, freshMetadata, NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
 import { ControlLog } from '../../../src/kafka/control-log.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
@@ -100,5 +101,57 @@ describe('two commands that begin a replay at the same moment', () => {
     expect(settled.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'REPLAY_REFUSED' } })
     const stands = `r${settled.findIndex(({ status }) => status === 'fulfilled')}`
     for (const runtime of commands) expect((await openRequests(runtime, groupId)).map(({ replayId }) => replayId)).toEqual([stands])
+  })
+})
+
+describe('a replay in place whose command was killed before it had found that another stands first', () => {
+  /** `first` has set back the group, which is stopped; of `second` the request is on the log, and nobody takes it back. */
+  async function orphan(): Promise<{ runtime: Runtime; asked: Omit<ReplayRequest, 'ranges'>; offsets: () => Promise<unknown> }> {
+    const [runtime] = commands as [Runtime]
+    const { admin, topics } = runtime
+    const groupId = runtime.groups.extract()
+    const at = { topic: topics.html, partition: 0 }
+    await admin.commitDirect(groupId, [{ ...at, offset: 10n, metadata: encodeMetadata(freshMetadata(10n)) }])
+    const asked = { groupId, extractor: 'book', extractorVersion: 2, filter: {} }
+    await replayInPlace(runtime, { ...asked, replayId: 'first' }, planOf(topics.html, ranges(10)))
+    await beginRequest(runtime, { ...asked, replayId: 'second', ranges: ranges(8) })
+    return { runtime, asked: { ...asked, replayId: 'second' }, offsets: () => admin.committedOffsets(groupId, [topics.html]) }
+  }
+
+  it('is told to stand behind it', async () => {
+    const { runtime } = await orphan()
+    expect((await listReplays(runtime)).map(({ replayId, state, behind }) => ({ replayId, state, behind }))).toEqual([
+      { replayId: 'first', state: 'open', behind: undefined },
+      { replayId: 'second', state: 'open', behind: 'first' },
+    ])
+  })
+
+  it('is called off, and the first stands as it stood', async () => {
+    const { runtime, offsets } = await orphan()
+    const before = await offsets()
+    expect(await cancelReplay(runtime, 'second')).toMatchObject({ state: 'cancelled' })
+    expect(await offsets()).toEqual(before)
+    expect((await openRequests(runtime, runtime.groups.extract())).map(({ replayId }) => replayId)).toEqual(['first'])
+  })
+
+  it('is refused and taken back where it is asked for again under its id: the offsets are those of the first', async () => {
+    const { runtime, asked, offsets } = await orphan()
+    const before = await offsets()
+    await expect(resumeInPlace(runtime, asked)).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
+    expect(await offsets()).toEqual(before)
+    expect(await replayStatus(runtime, 'second')).toMatchObject({ state: 'cancelled' })
+    expect(await replayStatus(runtime, 'first')).toMatchObject({ state: 'open', partitions: [{ phase: 'replaying', position: '0' }] })
+  })
+
+  it('is gone on with where the first has ended meanwhile, though nobody has closed that', async () => {
+    const { runtime, asked } = await orphan()
+    const { admin, topics } = runtime
+    const replay = { replayId: 'first', phase: 'done', until: 10n, resumeAt: 10n, totals: NO_TOTALS } as const
+    const metadata = encodeMetadata({ ...freshMetadata(10n), replay })
+    await admin.commitDirect(asked.groupId, [{ topic: topics.html, partition: 0, offset: 10n, metadata }])
+    expect(await resumeInPlace(runtime, asked)).toMatchObject({ start: 'stopped' })
+    expect(await replayStatus(runtime, 'first')).toMatchObject({ state: 'done' })
+    const second = await replayStatus(runtime, 'second')
+    expect([second.state, second.behind]).toEqual(['open', undefined])
   })
 })
