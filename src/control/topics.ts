@@ -45,10 +45,14 @@ export interface DescribedTopic extends TopicDescription {
   readonly replayId?: string
 }
 
-/** The topics of this prefix that are there, with what they hold; those of shadow replays last. */
+/** The topics of this prefix that are there, with what they hold: ours, those that extractors name, those of shadow replays. */
 export async function describeTopics(runtime: Runtime): Promise<DescribedTopic[]> {
   const existing = new Set(await runtime.admin.listTopics())
-  const own = runtime.wantedTopics().flatMap(({ topic }) => (existing.has(topic) ? [topic] : []))
+  const wanted = runtime.wantedTopics().map(({ topic }) => topic)
+  const told = existing.has(runtime.topics.control) ? readLayout(await runtime.control()) : undefined
+  // The layout has the topics of all extractors that ever were applied or run here, whatever files are at hand.
+  const ofExtractors = Object.keys(told?.partitions ?? {}).filter((topic) => !wanted.includes(topic))
+  const own = [...wanted, ...ofExtractors.sort()].filter((topic) => existing.has(topic))
   const shadows = await shadowTopicsAmong(runtime, existing)
   const named = [...shadows.keys()].filter((topic) => !own.includes(topic)).sort()
   const described = await runtime.admin.describeTopics([...own, ...named])
