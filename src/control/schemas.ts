@@ -46,8 +46,13 @@ function subjectsOf(config: Config, extractors: readonly LoadedExtractor[]): Sub
   ]
   return [
     ...own.map(([topic, type]) => ({ topic, schema: store.current(type), extractor: undefined })),
-    ...extractors.map(({ topic = topics.records, schema, name, version }) => ({ topic, schema, extractor: `${name}:${version}` })),
+    // Older versions first: a subject takes none that can't read what it holds already.
+    ...inOrder(extractors).map(({ topic = topics.records, schema, name, version }) => ({ topic, schema, extractor: `${name}:${version}` })),
   ].map(({ topic, schema, extractor }) => ({ subject: subjectOf(topic, schema), schema, extractor }))
+}
+
+function inOrder(extractors: readonly LoadedExtractor[]): LoadedExtractor[] {
+  return extractors.toSorted((one, other) => one.version - other.version)
 }
 
 /** Changes nothing. Errors: CONFIG_INVALID without a registry; as of the registry. */

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { amongEachOther, type CheckedSchema } from '../../../src/control/schemas.ts'
+import { loadConfig } from '../../../src/config/load.ts'
+import { amongEachOther, type CheckedSchema, putIntoRegistry } from '../../../src/control/schemas.ts'
 import { type LoadedExtractor, loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { envelopeText } from '../../support/extraction.ts'
+import { startStubRegistry } from '../../support/stub-registry.ts'
 
 const version = (number: number, type: string, name = 'book'): LoadedExtractor =>
   loadDefinition(
@@ -49,5 +51,21 @@ describe('schemas that are checked together', () => {
   it('leaves messages of our own as they are', () => {
     const own: CheckedSchema = { subject: 'urls-value', schema: 'UrlTask', extractor: undefined, verdict: 'first', problems: [] }
     expect(amongEachOther([own], [version(1, 'int'), version(2, 'string')], nobody)).toEqual([own])
+  })
+})
+
+describe('schemas that are registered together', () => {
+  it('are registered in the order of their versions, in whatever order they are given', async () => {
+    const registry = await startStubRegistry()
+    try {
+      const { config } = loadConfig({ sets: [`registry.url=${registry.url}`], flags: {}, environment: {} })
+      // The second reads what the first has written, and not the other way round.
+      const { registered } = await putIntoRegistry(config, [version(2, 'double'), version(1, 'int')])
+      const subject = registered?.find(({ schema }) => schema === 'io.millrace.records.Book')?.subject ?? ''
+      expect(registry.subjects()[subject]).toHaveLength(2)
+      expect((await putIntoRegistry(config, [version(2, 'double'), version(1, 'int')])).registered?.some(({ isNew }) => isNew)).toBe(false)
+    } finally {
+      await registry.close()
+    }
   })
 })
