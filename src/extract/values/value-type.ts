@@ -89,7 +89,7 @@ export function collapse(value: string): string {
 
 /** Half of a surrogate pair, which JSON can hold and UTF-8 can not, as the replacement character: what is read back is what was written. */
 function wellFormed(value: string): string {
-  return value.replace(/\p{Surrogate}/gu, '\uFFFD')
+  return value.toWellFormed()
 }
 
 function text(value: string): Converted {

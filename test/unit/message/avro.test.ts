@@ -35,6 +35,20 @@ describe('values of a schema', () => {
     expect(roundTrip(schema, { f: '1234567.89' })).toEqual({ f: '1234567.89' })
   })
 
+  it.each([
+    ['a\ud800b', 'a\ufffdb'],
+    ['\udc00', '\ufffd'],
+    ['\ud83d\ude00', '\u{1f600}'],
+    [`${'x'.repeat(80)}\ud83d`, `${'x'.repeat(80)}\ufffd`],
+  ])('are text in valid UTF-8, since clients of other languages stop at anything else (%j)', (text, read) => {
+    expect(parseSchema('"string"').encode(text).subarray(-Buffer.byteLength(text)).toString('hex')).toBe(Buffer.from(text).toString('hex'))
+    const schema = record([
+      { name: 'f', type: ['null', 'string'] },
+      { name: 'm', type: { type: 'map', values: 'string' } },
+    ])
+    expect(roundTrip(schema, { f: text, m: { [text]: text } })).toEqual({ f: read, m: { [read]: read } })
+  })
+
   it('are dates as text, times as epoch ms', () => {
     const schema = record([
       { name: 'd', type: { type: 'int', logicalType: 'date' } },
