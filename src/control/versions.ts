@@ -2,7 +2,7 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
-import { activeExtractors } from './active-versions.ts'
+import { promotedVersions } from './active-versions.ts'
 import { announce } from './announce.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { liveWorkers, switchedWorkers } from './live-workers.ts'
@@ -48,13 +48,17 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
   const control = await runtime.control()
   await refuseIncompatible(runtime, extractor, announcedVersions(control, name))
   await refuseDuringReplay(runtime, name, version)
-  const before = (await activeExtractors(runtime, loaded)).find((each) => each.name === name)
-  const previous = before === undefined || before.version === version ? undefined : before
-  if (force === undefined && previous !== undefined) {
+  await control.readToEnd()
+  const promoted = promotedVersions(control).get(name)
+  const previous = promoted ?? lowestOther(loaded, name, version)
+  if (force === undefined && promoted !== version) {
+    // Without the file of the version before, what it gave is on the log.
+    const against = loaded.find((each) => each.name === name && each.version === previous)
     const plan = await planRange(runtime, runtime.groups.extract(), { start: { kind: 'earliest' }, filter: {} }, false)
-    await passGate(runtime, { extractor, against: previous, plan, filter: {}, signal }, undefined)
+    await passGate(runtime, { extractor, against, plan, filter: {}, signal }, undefined)
   }
-  const payload = { version, previous: previous?.version ?? null, ...(force === undefined ? {} : { forced: force }) }
+  const former = previous === undefined || previous === version ? null : previous
+  const payload = { version, previous: former, ...(force === undefined ? {} : { forced: force }) }
   // Counted before they hear of it: one that is between two versions has no heartbeat, and is still to be waited for.
   const expected = await workersOf(runtime, name)
   await announce(runtime, { kind: 'set', subject: subject.promoted(name), payload })
@@ -70,10 +74,17 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
   return {
     extractor: name,
     version,
-    previous: previous?.version ?? null,
+    previous: former,
     running: workers.filter(({ extractors }) => extractors[name] === version),
     others: workers.filter(({ extractors }) => extractors[name] !== version),
   }
+}
+
+/** What works before the first promotion, beside the version itself. */
+function lowestOther(loaded: readonly LoadedExtractor[], name: string, version: number): number | undefined {
+  const versions = loaded.filter((each) => each.name === name).map((each) => each.version)
+  const lowest = Math.min(...versions)
+  return lowest === version ? undefined : lowest
 }
 
 async function workersOf(runtime: Runtime, name: string): Promise<readonly WorkerHeartbeat[]> {

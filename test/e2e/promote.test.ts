@@ -41,6 +41,10 @@ describe('versions of an extractor', () => {
     const held = await deployment.run(['promote', 'book:3', ...FILES])
     expect([held.code, held.stdout]).toEqual([2, ''])
     expect(held.stderr).toContain('version 3 of book is held back: 10 pages that gave records would become dead letters')
+    // Its own file alone is enough to hold it: what the version before gave is on the log.
+    const alone = await deployment.run(['promote', 'book:3', '--extractor', 'bad.yaml'])
+    expect([alone.code, alone.stdout]).toEqual([2, ''])
+    expect(alone.stderr).toContain('version 3 of book is held back: 10 pages that gave records would become dead letters')
     expect(await versionsOf(10, 4)).toEqual(Array(4).fill(1))
 
     const promoted = await deployment.run(['promote', 'book:2', ...FILES, '--json'])
@@ -58,6 +62,9 @@ describe('versions of an extractor', () => {
     // Whoever starts later runs what is promoted.
     live.child.kill('SIGTERM')
     await live.done
+    // The way back is told by what is promoted, not by which files are named.
+    const again = await deployment.run(['promote', 'book:2', '--extractor', 'book2.yaml'])
+    expect([again.code, again.stdout]).toEqual([0, 'book version 2 is promoted and run by 0 live workers\nback: millrace promote book:1\n'])
     await deployment.run(['promote', 'book:3', ...FILES, '--force', 'a test'])
     const later = deployment.start(['extract', ...FILES])
     await eventually(() => later.stderr().includes('extract is running'), { what: 'the extract stage', timeoutMs: 40_000 })
@@ -68,9 +75,9 @@ describe('versions of an extractor', () => {
     // The heartbeat of a worker that was killed stands for a while; nobody waits for it.
     later.child.kill('SIGKILL')
     await later.done
-    const alone = await deployment.run(['promote', 'book:1', ...FILES, '--force', 'a test', '--json'])
-    expect([alone.code, JSON.parse(alone.stdout)]).toMatchObject([0, { version: 1, previous: 3, running: [], others: [] }])
-    expect(alone.stderr).not.toContain('waiting for')
+    const unmanned = await deployment.run(['promote', 'book:1', ...FILES, '--force', 'a test', '--json'])
+    expect([unmanned.code, JSON.parse(unmanned.stdout)]).toMatchObject([0, { version: 1, previous: 3, running: [], others: [] }])
+    expect(unmanned.stderr).not.toContain('waiting for')
   })
 
   it('change over in a run of all stages as well, while its other stages go on', { timeout: 180_000 }, async () => {
