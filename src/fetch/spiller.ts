@@ -35,8 +35,10 @@ const BUSY_SHARE = 0.8
 const CROWDED_MS = 2_000
 /** Surplus comes back so many times faster than the turns of its crawl. */
 const SURPLUS_HEADROOM = 3
-/** Tasks of a site come back so many times faster than it, or this process, seems to be able to take them, as far as its pace allows. */
+/** Tasks of a site come back so many times faster than this process seems to be able to take them, as far as its pace allows. */
 const HEADROOM = 2
+/** The same where it is the site that seems slow. A process that is slow for a moment sees its sites as slow, so this says less. */
+const SITE_HEADROOM = 4
 /** Starts per second until they were measured: what comes back too soon leaves once more, what comes too late leaves places empty. */
 const UNKNOWN_STARTS = 1_000
 
@@ -230,7 +232,7 @@ export class Spiller {
    */
   #spacingMs(queued: QueuedTask): number {
     const { scheduler, overload } = this.#options
-    const own = (scheduler.site(queued.key)?.ownIntervalMs ?? 0) / HEADROOM
+    const own = (scheduler.site(queued.key)?.ownIntervalMs ?? 0) / SITE_HEADROOM
     return Math.max(this.#paceMs(queued) * Math.max(1, overload() / HEADROOM), own)
   }
 

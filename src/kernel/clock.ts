@@ -14,6 +14,8 @@ export interface Clock {
   machineMono(): number
   /** Resolves after `ms`; rejects with `signal.reason` when aborted first. Its listener is removed either way. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** Resolves in the next turn of the event loop. */
+  nextTurn(): Promise<void>
   /** Arms one timer; the returned function disarms it. `unref` lets the process end while it is armed. */
   timer(ms: number, run: () => void, options?: { unref?: boolean }): () => void
 }
@@ -21,9 +23,16 @@ export interface Clock {
 /** The longest wait Node's timers take; longer ones would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
-/** Resolves at `mono` of the clock, never before it: timers fire up to a millisecond early. Rejects with the signal's reason. */
+/**
+ * Resolves at `mono` of the clock, never before it: timers fire up to a millisecond early. The last part of a millisecond, which no timer
+ * can wait for, goes by turn by turn. Rejects with the signal's reason.
+ */
 export async function sleepUntil(clock: Clock, mono: number, signal?: AbortSignal): Promise<void> {
-  for (let left = mono - clock.mono(); left > 0; left = mono - clock.mono()) await clock.sleep(Math.ceil(left), signal)
+  for (let left = mono - clock.mono(); left > 0; left = mono - clock.mono()) {
+    if (left >= 1) await clock.sleep(Math.floor(left), signal)
+    else await clock.nextTurn()
+    signal?.throwIfAborted()
+  }
 }
 
 export const systemClock: Clock = {
@@ -51,6 +60,7 @@ export const systemClock: Clock = {
       signal?.addEventListener('abort', onAbort, { once: true })
     })
   },
+  nextTurn: () => new Promise((resolve) => setImmediate(resolve)),
   timer(ms, run, options) {
     const handle = setTimeout(run, Math.min(Math.max(0, ms), MAX_TIMER_MS))
     if (options?.unref) handle.unref()

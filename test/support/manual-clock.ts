@@ -35,6 +35,11 @@ export class ManualClock implements Clock {
     })
   }
 
+  /** Time passes by itself alone. */
+  nextTurn(): Promise<void> {
+    return this.sleep(1)
+  }
+
   timer(ms: number, run: () => void): () => void {
     const timer = { atMs: this.#nowMs + Math.max(0, ms), run }
     this.#timers.push(timer)

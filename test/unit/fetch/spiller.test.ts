@@ -115,8 +115,8 @@ describe('slots of what comes back', () => {
     expect(await spacingAfter(900, 20)).toBe(100)
   })
 
-  it('lie at half the time that requests of the site take, where that is more', async () => {
-    expect(await spacingAfter(3_000, 3_000)).toBe(1_500)
+  it('lie at a quarter of the time that requests of the site take, where that is more', async () => {
+    expect(await spacingAfter(3_000, 3_000)).toBe(750)
   })
 
   it('lie further apart where the paces of all sites together are far more than this process can do', async () => {

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest'
+import { sleepUntil, systemClock } from '../../../src/kernel/clock.ts'
+
+/** A clock on which a timer fires so much too early, and a turn of the loop takes a tenth of a millisecond. */
+function scripted(earlyMs: number) {
+  let mono = 0
+  const waits: string[] = []
+  const clock = {
+    ...systemClock,
+    mono: () => mono,
+    sleep: async (ms: number) => {
+      waits.push(`timer ${ms}`)
+      mono += ms - earlyMs
+    },
+    nextTurn: async () => {
+      waits.push('turn')
+      mono += 0.1
+    },
+  }
+  return { clock, waits, now: () => mono }
+}
+
+describe('sleeping until a moment', () => {
+  it('waits by a timer for whole milliseconds, and for what is left turn by turn', async () => {
+    const { clock, waits, now } = scripted(0)
+    await sleepUntil(clock, 10.35)
+    expect(waits).toEqual(['timer 10', 'turn', 'turn', 'turn', 'turn'])
+    expect(now()).toBeGreaterThanOrEqual(10.35)
+  })
+
+  it('is not over early where the timer is', async () => {
+    const { clock, now } = scripted(0.8)
+    await sleepUntil(clock, 3)
+    expect(now()).toBeGreaterThanOrEqual(3)
+  })
+
+  it('ends with the reason of its signal between two turns', async () => {
+    const { clock } = scripted(0)
+    const abort = new AbortController()
+    const turn = async (): Promise<void> => abort.abort(new Error('no more'))
+    await expect(sleepUntil({ ...clock, nextTurn: turn }, 0.9, abort.signal)).rejects.toThrow('no more')
+  })
+})
