@@ -1,3 +1,4 @@
+import type { ReplayRequest } from '../message/replay-request.ts'
 import type { FetchStatus, GroupStatus, StatusReport } from './status.ts'
 
 /** A lag whose oldest message is older than this asks for a reason. */
@@ -9,13 +10,23 @@ const STALLED_BY: Readonly<Record<string, string>> = {
   disk: 'fetch starts no request: the data folder has less free space than fetch.minFreeDisk',
 }
 
+/** The pages of a replay are no lag: live work has read them. */
+type OpenReplay = Pick<ReplayRequest, 'replayId' | 'groupId' | 'extractor' | 'extractorVersion'>
+
 /** Why something does not go on: one sentence for each reason, none where all goes on. Pure. */
 export function stallsOf(
-  known: Pick<StatusReport, 'summary' | 'fetch' | 'pausedSites' | 'isStateUp'> & { readonly fetchGroup: string },
+  known: Pick<StatusReport, 'summary' | 'fetch' | 'pausedSites' | 'isStateUp'> & {
+    readonly fetchGroup: string
+    /** In place, and not done. */
+    readonly openReplays: readonly OpenReplay[]
+  },
 ): readonly string[] {
-  const { summary, fetch, pausedSites, isStateUp, fetchGroup } = known
+  const { summary, fetch, pausedSites, isStateUp, fetchGroup, openReplays } = known
   const stalls = isStateUp ? [] : ['the state store does not answer: fetching pauses until it does']
   for (const group of summary) stalls.push(...groupStalls(group))
+  for (const { replayId, groupId, extractor, extractorVersion } of openReplays)
+    if (summary.some(({ group, members }) => group === groupId && members === 0))
+      stalls.push(`${groupId}: replay ${replayId} waits for a worker with ${extractor} version ${extractorVersion}`)
   for (const reason of fetch?.stalledBy ?? []) stalls.push(STALLED_BY[reason] ?? `fetch starts no request: ${reason}`)
   const lanes = summary.find(({ group }) => group === fetchGroup)
   if (fetch !== null && lanes !== undefined) stalls.push(...fetchStalls(fetch, lanes))

@@ -9,6 +9,7 @@ import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { extractGroupsOf, groupTotals } from './extract-totals.ts'
 import { liveLag } from './live-lag.ts'
 import { liveWorkers } from './live-workers.ts'
+import { openRequests } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { stallsOf } from './stalls.ts'
 import { askWorkers } from './worker-socket.ts'
@@ -115,6 +116,9 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
   }
   const [workers, fetch, pausedSites] = await Promise.all([workersOf(runtime), fetchStatus(runtime), pausedSitesOf(runtime, existing)])
   const isStateUp = workers !== undefined
+  const openReplays = existing.has(topics.control)
+    ? (await Promise.all(extractGroups.map((group) => openRequests(runtime, group)))).flat()
+    : []
   return {
     clusterId: runtime.clusterId,
     at: runtime.clock.now(),
@@ -124,7 +128,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
     fetch,
     pausedSites,
     isStateUp,
-    stalls: stallsOf({ summary, fetch, pausedSites, isStateUp, fetchGroup: groups.fetch }),
+    stalls: stallsOf({ summary, fetch, pausedSites, isStateUp, fetchGroup: groups.fetch, openReplays }),
     extractors,
   }
 }

@@ -12,6 +12,8 @@ const group = (change: Partial<GroupStatus> = {}): GroupStatus => ({
 })
 const idle: FetchStatus = { answered: 1, runnable: 0, waiting: 5, inFlight: 0, sites: 2, siteWaits: {}, stalledBy: [] }
 
+const REPLAY = { replayId: 'r1', groupId: 'scrape.extract', extractor: 'book', extractorVersion: 2 }
+
 function stalls(change: Partial<Parameters<typeof stallsOf>[0]> = {}): readonly string[] {
   return stallsOf({
     summary: [group()],
@@ -19,6 +21,7 @@ function stalls(change: Partial<Parameters<typeof stallsOf>[0]> = {}): readonly 
     pausedSites: [],
     isStateUp: true,
     fetchGroup: 'scrape.fetch',
+    openReplays: [],
     ...change,
   })
 }
@@ -30,12 +33,18 @@ describe('what holds a crawl up', () => {
     ['requests are under way', { fetch: { ...idle, inFlight: 1 } }],
     ['a worker has only just begun', { fetch: idle, summary: [group({ oldestSeconds: 1 })] }],
     ['the workers are on other machines', { fetch: null }],
+    ['a replay in place goes on', { summary: [group({ group: 'scrape.extract' })], openReplays: [REPLAY] }],
   ])('is nothing where %s', (_, change) => {
     expect(stalls(change)).toEqual([])
   })
 
   it.each<[string, Partial<Parameters<typeof stallsOf>[0]>, RegExp]>([
     ['the state store', { isStateUp: false }, /^the state store does not answer/],
+    [
+      'nobody, where a replay in place is open',
+      { summary: [group({ group: 'scrape.extract', lag: 0, members: 0 })], openReplays: [REPLAY] },
+      /^scrape\.extract: replay r1 waits for a worker with book version 2$/,
+    ],
     [
       'the state store, as a worker sees it',
       { fetch: { ...idle, stalledBy: ['state-store'] } },
