@@ -54,6 +54,7 @@ export async function testOnPage(context: CommandContext, file: string, page: st
   }
   if (!report.matches) context.note(`note: in a crawl the extractor would not read ${report.url}: its match does not fit`)
   for (const { key, record } of report.records) await context.out(`${key}  ${toJson(record.data)}`)
+  if (report.records.length === 0 && report.failure === undefined) context.note('note: the page gives no record')
   if (report.failure !== undefined) await context.out(`dead letter: ${report.failure.message} (${report.failure.code})`)
   if (report.fields.length > 0) {
     const rows = report.fields.map(({ item, field, value, sources, why }) => {

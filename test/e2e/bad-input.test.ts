@@ -312,6 +312,15 @@ describe('the command line', () => {
     ])
   })
 
+  it('says of a page that gives no record that it gives none', async () => {
+    const cwd = mkdtempSync(join(tmpdir(), 'millrace-none-'))
+    writeFileSync(join(cwd, 'none.yaml'), 'name: none\nversion: 1\neach: article\nfields:\n  title: h1\n')
+    writeFileSync(join(cwd, 'none.html'), '<h1>No article</h1>')
+    const result = await runCli(['extractors', 'test', 'none.yaml', 'none.html'], { cwd })
+    rmSync(cwd, { recursive: true })
+    expect(result).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('note: the page gives no record') })
+  })
+
   it('reports bad seeds by line and fetches the good ones', async () => {
     const deployment = await deployments()
     const seeds = deployment.file('seeds.txt', `${good(0)}\nnot a url\n\n# a comment\nftp://x.example/\n${good(1)}\n`)

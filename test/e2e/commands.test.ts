@@ -239,6 +239,8 @@ describe('mistakes', () => {
   it.each([
     [['runn'], 'Did you mean run?'],
     [['run', '--extractr', 'x'], 'Did you mean --extractor?'],
+    [['replay', 'prevew', '--extractor', 'x'], "unknown command 'prevew'\n(Did you mean preview?)"],
+    [['replay', 'undo'], "unknown command 'undo'\n"],
     [['config', 'print', '--set', 'fetch.concurency=1'], 'did you mean fetch.concurrency?'],
     [['consume', '--max', '0'], 'is not a whole number above 0'],
     [['consume', '--from', 'yesterday'], 'is no time'],

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { nearestName } from '../../kernel/nearest.ts'
 import type { CommandDefinition } from '../command-definition.ts'
 import type { ReplayRunFlags } from '../replay-run-session.ts'
 import type { ReplayFlags } from '../replay-scope.ts'
@@ -78,7 +79,18 @@ export const replayCommand: CommandDefinition = (contextOf) => {
       const { replayForget } = await import('../replay-run-session.ts')
       await replayForget(contextOf(running), id)
     })
-  return command
+  return command.hook('preSubcommand', refuseMisspelt)
+}
+
+/** A bare `replay` is `replay plan`, so a verb that is misspelt would go there as an argument too many. */
+function refuseMisspelt(command: Command, called: Command): void {
+  const [verb] = command.args
+  if (verb === undefined || verb.startsWith('-') || verb === called.name()) return
+  const near = nearestName(
+    verb,
+    command.commands.map((each) => each.name()),
+  )
+  command.error(`error: unknown command '${verb}'${near === undefined ? '' : `\n(Did you mean ${near}?)`}`)
 }
 
 function scoped(command: Command): Command {
