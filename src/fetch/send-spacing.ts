@@ -1,6 +1,11 @@
 import type { PolitenessKey } from '../kernel/brand.ts'
 import type { LimiterKey } from '../state/state-store.ts'
 
+/**
+ * What timers are good for: a request that leaves so long after its moment has left at it, and the next moment counts from the moment. So no gap is
+ * shorter than the pace by more than this, there are never more requests than the pace allows, and what timers are late does not add up. Units: ms.
+ */
+export const TIMER_SLACK_MS = 0.5
 /** Sites whose last request is remembered; one that was not asked for longest is forgotten, and the limiter alone spaces it. */
 const MAX_KEYS = 50_000
 
@@ -31,9 +36,10 @@ export class SendSpacing {
     return 0
   }
 
-  /** A request was on the wire only now, since its connection had to be made first. */
+  /** A request was on the wire only now: the event loop was late, or its connection had to be made first. */
   sentAt(key: PolitenessKey, mono: number): void {
-    if (mono > (this.#sent.get(key) ?? 0)) this.#remember(key, mono)
+    const counted = mono - TIMER_SLACK_MS
+    if (counted > (this.#sent.get(key) ?? 0)) this.#remember(key, counted)
   }
 
   #remember(key: PolitenessKey, mono: number): void {

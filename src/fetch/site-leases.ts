@@ -3,6 +3,7 @@ import type { Clock } from '../kernel/clock.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
 import type { HealthRules, KnownHealth, LeaseOwner, LimiterKey, ReleasedState, StateStore, WaitReason } from '../state/state-store.ts'
+import { TIMER_SLACK_MS } from './send-spacing.ts'
 import type { SiteReport } from './site-report.ts'
 import type { StoreGate } from './store-gate.ts'
 
@@ -63,8 +64,6 @@ interface Remembered {
 const AHEAD_MS = 20
 /** So long before a start the turn of its task comes: it has to ask the store for more than its lease. */
 export const WAKE_AHEAD_MS = 15
-/** What timers are good for: a request that leaves later is late. */
-const LATE_MS = 0.5
 /** A start that is so late, and by so much of the gap between two, is asked for again. */
 const STALE_MS = 10
 const STALE_SHARE = 0.1
@@ -121,7 +120,7 @@ export class SiteLeases {
 
   /** The same where a connection had to be made: others may have been given moments, or are before the store learns of this one. */
   isOvertaken({ keys, beatMono }: SiteLease): boolean {
-    return mayOthersStart(keys) && this.#options.clock.mono() - beatMono > Math.max(LATE_MS, (intervalOf(keys) - AHEAD_MS) / 2)
+    return mayOthersStart(keys) && this.#options.clock.mono() - beatMono > Math.max(TIMER_SLACK_MS, (intervalOf(keys) - AHEAD_MS) / 2)
   }
 
   /** Takes another moment. Shape: the lease as it counts from then on. Errors: those of the store other than STATE_UNAVAILABLE, which is waited out. */
@@ -138,10 +137,10 @@ export class SiteLeases {
   /** The request has left. Where others of the site may start meanwhile the store learns at once how late that was, else with the release. */
   sent({ leaseId, keys, beatMono }: SiteLease): void {
     const lateMs = this.#options.clock.mono() - beatMono
-    if (!mayOthersStart(keys) || lateMs < LATE_MS) return
+    if (!mayOthersStart(keys) || lateMs < TIMER_SLACK_MS) return
     const names = keys.map(({ key }) => key)
     // A store that is away learns it with the release.
-    this.#options.state.reportLate(leaseId, names, lateMs).catch(() => undefined)
+    this.#options.state.reportLate(leaseId, names, lateMs - TIMER_SLACK_MS).catch(() => undefined)
   }
 
   /** Ends the lease and tells what came of the request, in one step. Resolves with why the site must be left alone now, if it must. */
@@ -149,7 +148,7 @@ export class SiteLeases {
     const { state, gate, rules } = this.#options
     const lateMs = sentMono === undefined ? 0 : sentMono - lease.beatMono
     // A burst is not spaced.
-    const late = lateMs < LATE_MS || lease.keys[0].burst > 1 ? {} : { sentLateMs: lateMs - LATE_MS }
+    const late = lateMs < TIMER_SLACK_MS || lease.keys[0].burst > 1 ? {} : { sentLateMs: lateMs - TIMER_SLACK_MS }
     const states = await gate.run(() => state.release(lease.leaseId, lease.keys, { ...report, ...late, resetAt: lease.resetAt, rules }))
     const closed = lease.keys.map(({ key }, index) => this.#learn(key, states[index], lease.resetAt))
     return closed.reduce((longest, each) => ((each?.forMs ?? 0) > (longest?.forMs ?? 0) ? each : longest), undefined)

@@ -19,11 +19,30 @@ describe('the spacing of requests on the wire', () => {
     )
   })
 
-  it('counts from when the connection of a request stood', () => {
+  it('counts from when the connection of a request stood, but for what timers are good for', () => {
     const spacing = new SendSpacing()
     expect(spacing.take({ key, ratePerSecond: 10, burst: 1 }, 0)).toBe(0)
     spacing.sentAt(key, 40)
-    expect(spacing.take({ key, ratePerSecond: 10, burst: 1 }, 100)).toBe(40)
+    expect(spacing.take({ key, ratePerSecond: 10, burst: 1 }, 100)).toBe(39.5)
+  })
+
+  it('makes no gap shorter by more than that, and no more requests than the pace, however late each one leaves after its moment', () => {
+    fc.assert(
+      fc.property(fc.array(fc.double({ min: 0, max: 3, noNaN: true }), { minLength: 2, maxLength: 60 }), (lateness) => {
+        const spacing = new SendSpacing()
+        let now = 0
+        const sent = lateness.map((lateMs) => {
+          now += spacing.take({ key, ratePerSecond: 10, burst: 1 }, now) + lateMs
+          spacing.sentAt(key, now)
+          return now
+        })
+        const [first = 0] = sent
+        for (const [index, at] of sent.entries()) {
+          expect(at - first).toBeGreaterThanOrEqual(index * 100 - 0.5 - 1e-6)
+          if (index > 0) expect(at - (sent[index - 1] ?? 0)).toBeGreaterThanOrEqual(99.5 - 1e-6)
+        }
+      }),
+    )
   })
 
   it('lets a request that let its moment go by leave at once where no other has taken a later one, else behind that', () => {
