@@ -40,8 +40,9 @@ export type CrawlState =
  * the end of html, and then no task was accepted meanwhile. The end of html is its high watermark: the last stable offset would hide
  * pages behind an open transaction.
  *
- * A store that has lost its data has forgotten what it had accepted, and tasks that wait would be counted again only when they are read.
- * That is seen by the count, which never falls else: from then on the crawl has not ended while a task of it lies on a topic.
+ * The store counts a task when it is produced by `run` or read by fetch: of what `produce` has written to the topics it knows nothing yet.
+ * So a crawl that may be queued has not ended while a task of it lies on a topic. Nor has one whose store has lost its data, which is seen
+ * by the count: it never falls else.
  */
 export class CrawlEnd {
   readonly #runtime: Runtime
@@ -54,12 +55,17 @@ export class CrawlEnd {
   #seen = ''
   #last = { accepted: 0, final: 0 }
   #mostAccepted = 0
-  #hasForgotten = false
+  #mayBeQueued: boolean
 
-  constructor(runtime: Runtime, options: { crawlId?: string; maxWaitMs: number; extractGroups?: readonly string[] }) {
+  /** @param options.mayBeQueued - tasks of the crawl may lie on the topics that the store has not counted */
+  constructor(
+    runtime: Runtime,
+    options: { crawlId?: string; maxWaitMs: number; extractGroups?: readonly string[]; mayBeQueued?: boolean },
+  ) {
     this.#runtime = runtime
     this.#crawlId = options.crawlId
     this.#maxWaitMs = options.maxWaitMs
+    this.#mayBeQueued = options.mayBeQueued ?? false
     // Without a word all groups that are configured have to come to the end.
     this.#extractGroups = options.extractGroups ?? [undefined, ...Object.keys(runtime.config['extract.groups'])].map(runtime.groups.extract)
   }
@@ -82,7 +88,7 @@ export class CrawlEnd {
   async #look(): Promise<CrawlState> {
     const { accepted, final } = await this.#counts()
     this.#last = { accepted, final }
-    if (this.#crawlId !== undefined && accepted < this.#mostAccepted) this.#hasForgotten = true
+    if (this.#crawlId !== undefined && accepted < this.#mostAccepted) this.#mayBeQueued = true
     this.#mostAccepted = Math.max(this.#mostAccepted, accepted)
     const running = { kind: 'running', accepted, final } as const
     if (accepted > final) {
@@ -90,7 +96,7 @@ export class CrawlEnd {
       const waiting = await this.#onlyLater(accepted, final)
       return waiting === undefined ? running : { kind: 'waiting', tasks: waiting }
     }
-    if (this.#hasForgotten && (await this.#isQueued())) {
+    if (this.#mayBeQueued && (await this.#isQueued())) {
       this.#htmlEnd = undefined
       return running
     }

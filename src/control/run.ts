@@ -206,7 +206,10 @@ async function waitForEnd(
   const names = [undefined, ...Object.keys(runtime.config['extract.groups'])]
   const working = names.filter((name) => extractorsOf(runtime, options.extractors, name).length > 0)
   const extractGroups = working.map((name) => runtime.groups.extract(name))
-  const end = new CrawlEnd(runtime, { extractGroups, maxWaitMs: options.maxWaitMs, ...(crawlId === undefined ? {} : { crawlId }) })
+  const { maxWaitMs } = options
+  // Of a crawl that this run has named by itself nothing is there before.
+  const mayBeQueued = options.crawlId !== undefined
+  const end = new CrawlEnd(runtime, { extractGroups, maxWaitMs, mayBeQueued, ...(crawlId === undefined ? {} : { crawlId }) })
   const interrupted: Ended = { waiting: [], interrupted: true }
   const stop = AbortSignal.any([options.draining, options.aborting])
   let seeded = false

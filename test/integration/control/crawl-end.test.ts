@@ -33,3 +33,20 @@ describe('the end of a crawl whose store has lost its data', () => {
     })
   })
 })
+
+describe('the end of a crawl that was produced before', () => {
+  let deployment: Deployment
+  afterEach(() => deployment.close())
+
+  it('has not come while a task of it lies on a topic that the store has never heard of', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const publisher = await runtime.publisher()
+      const task = { url: 'http://a.example/', taskId: uuidV7(runtime.clock), crawlId: 'produced', lane: 'normal' } as const
+      await publisher.publish([newUrlTask({ ...task, enqueuedAt: runtime.clock.now() })])
+      const end = (crawlId: string) => new CrawlEnd(runtime, { crawlId, maxWaitMs: 600_000, mayBeQueued: true })
+      expect(await end('produced').check()).toEqual({ kind: 'running', accepted: 0, final: 0 })
+      expect(await end('another').check()).toEqual({ kind: 'ended' })
+    })
+  })
+})
