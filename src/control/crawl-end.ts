@@ -1,6 +1,6 @@
 import { readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
-import { partitionId } from '../kernel/brand.ts'
+import { partitionId, type TopicPartition } from '../kernel/brand.ts'
 import { isAway, isMillraceError } from '../kernel/errors.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
@@ -8,6 +8,7 @@ import { HEADER, headerValue } from '../message/header-names.ts'
 import { LANES } from '../message/topics.ts'
 import { isReplaying, liveLag } from './live-lag.ts'
 import type { Runtime } from './runtime.ts'
+import { waitingBounds } from './waiting-bounds.ts'
 
 /** A task in a delay topic. */
 export interface DelayedTask {
@@ -137,8 +138,10 @@ export class CrawlEnd {
     const { topics, groups } = this.#runtime
     const lanes = LANES.map((lane) => topics.urls[lane])
     const delays = topics.delays.map(({ topic }) => topic)
-    for await (const _ of queuedTasks(this.#runtime, groups.fetch, lanes, this.#crawlId)) return true
-    for await (const _ of queuedTasks(this.#runtime, groups.delay, delays, this.#crawlId)) return true
+    // A slow site of another crawl holds the committed offset back, and what is finished above it is not queued.
+    const bounds = await waitingBounds(this.#runtime)
+    for await (const { at } of queuedTasks(this.#runtime, groups.fetch, lanes, this.#crawlId)) if (bounds.isWaiting(at)) return true
+    for await (const { at } of queuedTasks(this.#runtime, groups.delay, delays, this.#crawlId)) if (bounds.isWaiting(at)) return true
     return false
   }
 
@@ -201,7 +204,11 @@ async function* queuedTasks(
   group: string,
   names: readonly string[],
   crawlId: string | undefined,
-): AsyncGenerator<{ readonly task: UrlTask; readonly headers: KafkaMessage['headers'] }> {
+): AsyncGenerator<{
+  readonly task: UrlTask
+  readonly headers: KafkaMessage['headers']
+  readonly at: TopicPartition & { readonly offset: bigint }
+}> {
   const lags = await admin.lag(group, names)
   const from = new Map(
     names.map(
@@ -213,9 +220,11 @@ async function* queuedTasks(
   for await (const event of readLog({ client, clock, from, until })) {
     if (event.kind !== 'batch') continue
     await codec.ensureSchemas(event.messages.map(({ value }) => value))
-    for (const { value, headers } of event.messages) {
+    const { topic, partition } = event
+    for (const { value, headers, offset } of event.messages) {
       const task = readTask(codec, value)
-      if (task !== undefined && (crawlId === undefined || task.crawlId === crawlId)) yield { task, headers }
+      if (task !== undefined && (crawlId === undefined || task.crawlId === crawlId))
+        yield { task, headers, at: { topic, partition, offset } }
     }
   }
 }

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { CrawlEnd } from '../../../src/control/crawl-end.ts'
+import { encodeOffsetMap } from '../../../src/kafka/offset-map.ts'
 import { uuidV7 } from '../../../src/message/ids.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { Deployment } from '../../support/deployment.ts'
@@ -47,6 +48,25 @@ describe('the end of a crawl that was produced before', () => {
       const end = (crawlId: string) => new CrawlEnd(runtime, { crawlId, maxWaitMs: 600_000, mayBeQueued: true })
       expect(await end('produced').check()).toEqual({ kind: 'running', accepted: 0, final: 0 })
       expect(await end('another').check()).toEqual({ kind: 'ended' })
+    })
+  })
+
+  it('is not held back by what is finished above the committed offset', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const { admin, groups, topics } = runtime
+      const publisher = await runtime.publisher()
+      for (const crawlId of ['slow', 'quick']) {
+        const task = { url: 'http://a.example/', taskId: uuidV7(runtime.clock), crawlId, lane: 'normal' } as const
+        await publisher.publish([newUrlTask({ ...task, enqueuedAt: runtime.clock.now() })])
+      }
+      const written = (await admin.lag(groups.fetch, [topics.urls.normal])).find(({ end }) => end === 2n)
+      const map = encodeOffsetMap({ span: 2, incomplete: [0] }, 0n)
+      const metadata = map.kind === 'map' ? map.text : ''
+      await admin.commitDirect(groups.fetch, [{ topic: topics.urls.normal, partition: written?.partition ?? -1, offset: 0n, metadata }])
+      const end = (crawlId: string) => new CrawlEnd(runtime, { crawlId, maxWaitMs: 600_000, mayBeQueued: true })
+      expect(await end('slow').check()).toEqual({ kind: 'running', accepted: 0, final: 0 })
+      expect(await end('quick').check()).toEqual({ kind: 'ended' })
     })
   })
 })
