@@ -38,6 +38,10 @@ export async function consumeMessages(context: CommandContext, what: string, fla
   await withRuntime(context, config, 'millrace consume', async (runtime) => {
     for await (const { offset, ...message } of consume(runtime, options)) {
       const { topic, partition, ...rest } = message
+      if (message.bodyProblem !== undefined) {
+        context.note(`${topic} ${partition}:${offset}: ${message.bodyProblem}`)
+        context.setExitCode(3)
+      }
       await context.out(toJson({ topic, partition, offset: offset <= MAX_SAFE ? Number(offset) : offset, ...rest }))
     }
   })

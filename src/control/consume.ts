@@ -47,6 +47,8 @@ export interface ConsumedMessage {
   readonly schema?: string
   /** Why the value could not be decoded; then it is the bytes, base64. */
   readonly undecodable?: string
+  /** Why the body of a page, which was asked for, can't be shown; then it is null. */
+  readonly bodyProblem?: string
 }
 
 /**
@@ -157,9 +159,9 @@ async function show(runtime: Runtime, message: KafkaMessage, options: ConsumeOpt
     const isTask = Object.values(runtime.topics.urls).includes(topic) || runtime.topics.delays.some((delay) => delay.topic === topic)
     if (isTask) return { ...place, schema: 'io.millrace.v1.UrlTask', value: decodeTask(runtime.codec, message.value) }
     const decoded = runtime.codec.decodeAny(message.value)
-    const value =
-      topic === runtime.topics.html ? await shownPage(runtime, runtime.codec.decode('Page', message.value), options.body) : decoded.value
-    return { ...place, schema: decoded.schemaName, value }
+    const schema = decoded.schemaName
+    if (topic !== runtime.topics.html) return { ...place, schema, value: decoded.value }
+    return { ...place, schema, ...(await shownPage(runtime, runtime.codec.decode('Page', message.value), options.body)) }
   } catch (error) {
     // Dead letters hold whatever came; a reader must be able to look at it.
     if (!isMillraceError(error)) throw error
@@ -168,12 +170,13 @@ async function show(runtime: Runtime, message: KafkaMessage, options: ConsumeOpt
 }
 
 /** The body unpacked, as the bytes that the site meant; left out where it was not asked for. */
-async function shownPage(runtime: Runtime, page: Page, withBody: boolean): Promise<unknown> {
+async function shownPage(runtime: Runtime, page: Page, withBody: boolean): Promise<Pick<ConsumedMessage, 'value' | 'bodyProblem'>> {
   const { body: _, ...rest } = page
-  if (!withBody) return rest
+  if (!withBody) return { value: rest }
   const loaded = await loadBody(page, page.bodyRef === null ? undefined : await runtime.blobs())
   const unpacked = loaded.ok ? await unpackPageBody(loaded.page) : loaded
-  return unpacked.ok ? { ...rest, body: unpacked.bytes.toString('base64') } : { ...rest, body: null, bodyProblem: unpacked.detail }
+  if (unpacked.ok) return { value: { ...rest, body: unpacked.bytes.toString('base64') } }
+  return { value: { ...rest, body: null }, bodyProblem: unpacked.detail }
 }
 
 function isWanted(message: ConsumedMessage, { crawlId, domain }: ConsumeOptions): boolean {

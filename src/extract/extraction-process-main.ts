@@ -1,6 +1,7 @@
 import { readSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
+import { LanguageBroken } from './code/built-ins.ts'
 import { loadCode } from './code/code-extractor.ts'
 import { type FromProcess, MEMORY_SIGNAL, PAGE_BODY_FD, type ToProcess } from './extraction-protocol.ts'
 import { type NativeParse, nativeParser } from './native/native-parser.ts'
@@ -103,6 +104,11 @@ process.on('message', (message: ToProcess) => {
   try {
     obey(message)
   } catch (error) {
+    if (error instanceof LanguageBroken) {
+      // As an extractor's `process.exit`: it costs the page its record and nothing else.
+      console.error(`an extractor changed the language: ${error.message}`)
+      process.exit(1)
+    }
     answer({ kind: 'unusable', message: errorText(error), context: isMillraceError(error) ? error.context : {} })
   }
 })

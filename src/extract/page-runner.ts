@@ -4,6 +4,7 @@ import type { AvroSchema } from '../message/avro.ts'
 import { decodeText } from '../message/charset.ts'
 import type { Page } from '../message/generated/types.ts'
 import { unpackPageBodySync } from '../message/page-body.ts'
+import { LanguageBroken } from './code/built-ins.ts'
 import { type LoadedCode, loadCode } from './code/code-extractor.ts'
 import { compileExtractor, type DeclarativeExtractor, type Extracted } from './declarative-extractor.ts'
 import type { ExtractorInput, ExtractorPage } from './define-extractor.ts'
@@ -180,6 +181,7 @@ function runOne({ name, version, schema }: Runnable, job: PageJob, extract: () =
     }))
     return { kind: 'records', extractor: name, records, invalid: extracted.invalid, nulls: nullsOf(extracted.items) }
   } catch (error) {
+    if (error instanceof LanguageBroken) throw error
     if (isMillraceError(error, 'MESSAGE_INVALID')) {
       return { kind: 'failure', extractor: name, code: 'EXTRACT_RECORD_INVALID', message: error.message }
     }

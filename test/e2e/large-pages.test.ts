@@ -110,6 +110,17 @@ describe('a page that no message takes', () => {
   it('is a dead letter that says so where its blob was cut, and another one where it is missing', { timeout: 240_000 }, async () => {
     const [blob = ''] = blobFiles()
     const bytes = readFileSync(blob)
+    const large = (await deployment.pages()).find(({ value }) => value.bodySha256 === SHA256)
+    const show = () => run('consume', 'html', '--offset', `${large?.message.partition}:${large?.message.offset}`, '--max', '1', '--body')
+    rmSync(blob)
+    const shown = await show()
+    expect([shown.code, shown.stderr]).toEqual([3, expect.stringMatching(/html \d+:\d+: the blob \S+ is not in the blob store/)])
+    expect(lines<{ value: { body: string | null }; bodyProblem: string }>(shown)[0]).toMatchObject({
+      value: { body: null },
+      bodyProblem: expect.any(String),
+    })
+    writeFileSync(blob, bytes)
+    expect((await show()).code).toBe(0)
     truncateSync(blob, 1_000)
     await extractAgain(2)
     expect(await codes()).toEqual(['BLOB_BROKEN'])

@@ -147,6 +147,9 @@ describe('extraction in processes', () => {
         text: "return 'nonsense' as never",
         data: 'return [{ key: 1, data: { title: 3 } }] as never',
         promise: 'return Promise.resolve([]) as never',
+        language: "Array.prototype.map = () => []; JSON.stringify = () => 'x'; globalThis.URL = null",
+        forGood: "Object.defineProperty(Array.prototype, 'map', { value: () => [], configurable: false, writable: false })",
+        page: "$('h1').remove()",
         spoof: "globalThis.process.send?.({ kind: 'done' })",
       }),
     )
@@ -164,6 +167,9 @@ describe('extraction in processes', () => {
     expect(await of('text')).toEqual(costs('EXTRACT_RECORD_INVALID'))
     expect(await of('data')).toEqual(costs('EXTRACT_RECORD_INVALID'))
     expect(await of('promise')).toEqual(costs('EXTRACT_RECORD_INVALID'))
+    expect(await of('language')).toEqual(costs('EXTRACT_FAILED'))
+    expect(await of('forGood')).toEqual(costs('EXTRACT_CRASHED'))
+    expect(await of('page')).toEqual(costs('1 records'))
     expect(await of('spoof')).toEqual(costs('1 records'))
     expect(await of('good')).toEqual(costs('1 records'))
   }, 60_000)
@@ -279,6 +285,9 @@ export default defineExtractor({ name: 'uses', version: 3, match: { hosts: ['sho
     )
     expect(await problems('exits.js', 'globalThis.process.exit(0)\nexport default {}')).toMatch(
       /exits\.js: the module can't be loaded: it ended/,
+    )
+    expect(await problems('patches.js', 'Array.prototype.map = () => []\nexport default {}')).toMatch(
+      /patches\.js: the module changed Array\.prototype\.map, which all extractors of the process share/,
     )
     expect(await problems('shape.ts', "export default { name: 'Shape', version: 1 }")).toMatch(
       /^\S*shape\.ts:1:1 "schema" is missing\n\S*shape\.ts:1:1 "extract" is missing\n\S*shape\.ts:1:18 "name" is "Shape"; expected a lower case name.*$/,

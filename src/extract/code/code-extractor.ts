@@ -7,6 +7,7 @@ import type { CodeDescription } from '../extractor-source.ts'
 import { issueText, unknownKeyText, valueAt } from '../language/definition-document.ts'
 import { EXTRACTOR_SHAPE, MATCH_SHAPE } from '../language/definition-shape.ts'
 import { type ExtractorProblem, invalidExtractor } from '../language/extractor-problem.ts'
+import { BuiltIns } from './built-ins.ts'
 import { BundleMap, type MappedCode, problemAt, thrownText } from './bundle-map.ts'
 import { type Confinement, createConfinement } from './confinement.ts'
 
@@ -21,7 +22,13 @@ const SHAPE = EXTRACTOR_SHAPE.pick({ name: true, version: true, description: tru
   extract: z.custom<CodeExtractor['extract']>((value) => typeof value === 'function', 'expected a function'),
 })
 
-/** Runs a bundled module and takes its default export. Errors: EXTRACTOR_INVALID with the places in the author's files. */
+/** As they were before any extractor ran. */
+const builtIns = new BuiltIns()
+
+/**
+ * Runs a bundled module and takes its default export. Errors: EXTRACTOR_INVALID with the places in the author's files, or with the built-in
+ * functions that the module changes.
+ */
 export function loadCode(module: MappedCode): LoadedCode {
   const confinement = createConfinement(module.file)
   const map = new BundleMap(module)
@@ -42,12 +49,18 @@ export function loadCode(module: MappedCode): LoadedCode {
     extract(input, seed) {
       confinement.enter(input.page.fetchedAt, seed)
       let returned: unknown
+      let failure: Extracted | undefined
       try {
         returned = extract(input)
       } catch (error) {
-        return { ok: false, code: 'EXTRACT_FAILED', message: `the extractor threw ${thrownText(map.thrown(error))}` }
+        builtIns.putBack()
+        failure = { ok: false, code: 'EXTRACT_FAILED', message: `the extractor threw ${thrownText(map.thrown(error))}` }
       }
-      return itemsOf(returned)
+      const changed = builtIns.putBack()
+      if (failure !== undefined) return failure
+      return changed.length === 0
+        ? itemsOf(returned)
+        : { ok: false, code: 'EXTRACT_FAILED', message: changedText('the extractor', changed) }
     },
   }
 }
@@ -73,13 +86,23 @@ function evaluate({ file, shown, code }: MappedCode, { globals, require }: Confi
     const run = compileFunction(code, ['module', 'exports', 'require', '__filename', ...Object.keys(globals)], { filename: file })
     run(module, module.exports, require, file, ...Object.values(globals))
   } catch (cause) {
+    builtIns.putBack()
     const { text, calls, place } = map.thrown(cause)
     // A single place is what the line begins with.
     const why = thrownText({ text, calls: calls.length === 1 ? [] : calls })
     throw invalidExtractor(shown, [problemAt(place, `the module can't be loaded: ${why}`)], cause)
   }
+  const changed = builtIns.putBack()
+  if (changed.length > 0) throw invalidExtractor(shown, [problemAt(undefined, changedText('the module', changed))])
   const { exports } = module
   return typeof exports === 'object' && exports !== null && 'default' in exports ? exports.default : exports
+}
+
+const SHOWN_CHANGES = 3
+
+function changedText(who: string, changed: readonly string[]): string {
+  const more = changed.length > SHOWN_CHANGES ? ` and ${changed.length - SHOWN_CHANGES} more` : ''
+  return `${who} changed ${changed.slice(0, SHOWN_CHANGES).join(', ')}${more}, which all extractors of the process share; it was put back`
 }
 
 function itemsOf(returned: unknown): Extracted {
