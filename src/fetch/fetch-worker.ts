@@ -23,6 +23,7 @@ import { Scheduler } from './scheduler.ts'
 import { isEnding } from './settler.ts'
 import { type SpillReason, spillReasonOf } from './spill.ts'
 import { Spiller } from './spiller.ts'
+import { StartRate } from './start-rate.ts'
 import { StoreGate } from './store-gate.ts'
 import type { TaskEndings } from './task-endings.ts'
 import { type IntakeVerdict, TaskIntake } from './task-intake.ts'
@@ -49,6 +50,7 @@ export class FetchWorker extends BaseService {
   readonly #options: FetchWorkerOptions
   readonly #spiller: Spiller
   readonly #crawls: CrawlWatch
+  readonly #rate: StartRate
   readonly #scheduler: Scheduler<QueuedTask>
   readonly #starter: TurnStarter<QueuedTask>
   readonly #intake: IntakeQueue
@@ -80,14 +82,14 @@ export class FetchWorker extends BaseService {
     this.#handover = handover
     this.#task = task
     const shares = new CrawlShares()
-    this.#crawls = new CrawlWatch({ state, gate, scheduler: this.#scheduler, turns: this.#turns, shares, clock })
+    this.#crawls = new CrawlWatch({ state, gate, scheduler: this.#scheduler, turns: this.#turns, shares })
+    this.#rate = new StartRate({ scheduler: this.#scheduler, clock })
     this.#spiller = new Spiller({
       scheduler: this.#scheduler,
       endings,
       paceOf: options.paceOf,
       shares,
-      startsPerSecond: () => this.#crawls.startsPerSecond,
-      overload: () => this.#crawls.overload,
+      rate: this.#rate,
       clock,
       ...(options.spill === undefined ? {} : { limits: options.spill }),
     })
@@ -192,6 +194,7 @@ export class FetchWorker extends BaseService {
   }
 
   async #shareOut(): Promise<void> {
+    this.#rate.measure()
     if (this.#isTaking) await this.#crawls.look()
     if (this.#isTaking) for (const tasks of this.#spiller.takeSurplus()) this.#spill(tasks, 'crawl-full')
   }

@@ -9,13 +9,13 @@ const SHARE_MS = 3
  * first served. Without that a turn takes as long as all answers that have come, and every timer and socket waits for it.
  */
 export class LoopShare {
-  readonly #clock: Pick<Clock, 'mono'>
+  readonly #clock: Pick<Clock, 'mono' | 'nextTurn'>
   readonly #waiting: (() => void)[] = []
   /** Undefined: there was no work in this turn yet. */
   #turnMono: number | undefined
   #isDue = false
 
-  constructor(clock: Pick<Clock, 'mono'>) {
+  constructor(clock: Pick<Clock, 'mono' | 'nextTurn'>) {
     this.#clock = clock
   }
 
@@ -36,7 +36,7 @@ export class LoopShare {
   #look(): void {
     if (this.#isDue) return
     this.#isDue = true
-    setImmediate(() => void this.#serve())
+    void this.#clock.nextTurn().then(() => this.#serve())
   }
 
   async #serve(): Promise<void> {
@@ -53,7 +53,7 @@ export class LoopShare {
     const now = this.#clock.mono()
     if (this.#turnMono === undefined) {
       this.#turnMono = now
-      setImmediate(() => {
+      void this.#clock.nextTurn().then(() => {
         this.#turnMono = undefined
       })
     }

@@ -9,6 +9,7 @@ import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { SiteQueue } from './site-queue.ts'
 import { expectedWaitMs, isClosure, SPILL_LIMITS, type SpillLimits, type SpillReason, spillReason } from './spill.ts'
+import type { StartRate } from './start-rate.ts'
 import type { TaskEndings } from './task-endings.ts'
 
 export interface SpillerOptions {
@@ -16,10 +17,7 @@ export interface SpillerOptions {
   readonly endings: Pick<TaskEndings, 'spilled'>
   readonly paceOf: (url: URL) => SitePolicy
   readonly shares: Pick<CrawlShares, 'isSurplus' | 'surplusIn' | 'startsPerOwn'>
-  /** Requests that this process could start in a second; undefined: not known yet. */
-  readonly startsPerSecond: () => number | undefined
-  /** How many times more starts the paces of all sites allow than this process could make. */
-  readonly overload: () => number
+  readonly rate: Pick<StartRate, 'startsPerSecond' | 'overload'>
   readonly limits?: SpillLimits
   readonly clock: Clock
 }
@@ -182,7 +180,7 @@ export class Spiller {
    * and few have to leave again. The paces of sites are left to the clocks of sites, if a task that came back has to wait for one.
    */
   async #spillSurplus(tasks: readonly QueuedTask[]): Promise<void> {
-    const { scheduler, endings, shares, startsPerSecond } = this.#options
+    const { scheduler, endings, shares, rate } = this.#options
     const { counts } = scheduler
     const byClock = new Map<PolitenessKey, QueuedTask[]>()
     for (const queued of tasks) {
@@ -192,7 +190,7 @@ export class Spiller {
       else own.push(queued)
     }
     const windows = Math.max(1, [...counts.windows()].length)
-    const perWindow = ((startsPerSecond() ?? UNKNOWN_STARTS) * SURPLUS_HEADROOM) / windows
+    const perWindow = ((rate.startsPerSecond ?? UNKNOWN_STARTS) * SURPLUS_HEADROOM) / windows
     const spills = [...byClock].flatMap(([clock, own]) => {
       if (own[0] === undefined) return []
       // Crawls that have nothing in this window take no turns of it.
@@ -231,9 +229,9 @@ export class Spiller {
    * does not count: these are slots for hours to come, and it would be asked less for as long.
    */
   #spacingMs(queued: QueuedTask): number {
-    const { scheduler, overload } = this.#options
+    const { scheduler, rate } = this.#options
     const own = (scheduler.site(queued.key)?.ownIntervalMs ?? 0) / SITE_HEADROOM
-    return Math.max(this.#paceMs(queued) * Math.max(1, overload() / HEADROOM), own)
+    return Math.max(this.#paceMs(queued) * Math.max(1, rate.overload / HEADROOM), own)
   }
 
   /** Name of the spill clock of a site and crawl: another one after a reset, for the old one may lie behind a closure that was lifted. */

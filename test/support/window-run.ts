@@ -3,6 +3,7 @@ import type { QueuedTask } from '../../src/fetch/queued-task.ts'
 import { Scheduler } from '../../src/fetch/scheduler.ts'
 import { type SpillLimits, type SpillReason, spreadSlots } from '../../src/fetch/spill.ts'
 import { Spiller } from '../../src/fetch/spiller.ts'
+import { StartRate } from '../../src/fetch/start-rate.ts'
 import type { PartitionId, PolitenessKey } from '../../src/kernel/brand.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { TimeHeap } from '../../src/kernel/time-heap.ts'
@@ -57,15 +58,15 @@ export function runWindow({ log, maxInFlight, requestMs, untilMs, ratePerSecond,
   const running: { readonly queued: QueuedTask; readonly endsAt: number }[] = []
   const itemOf = new Map<QueuedTask, Item>()
   const here = new Map<string, number>()
-  let [incomplete, position, read, now, lastStarts, rate, isPaused] = [0, 0, 0, 0, 0, 0, false]
+  let [incomplete, position, read, now, isPaused] = [0, 0, 0, 0, false]
   let mostIncomplete = 0
   const clock = { ...systemClock, now: () => now, mono: () => now }
+  const rate = new StartRate({ scheduler, clock })
 
   const spiller = new Spiller({
     scheduler,
     shares,
-    startsPerSecond: () => (rate === 0 ? undefined : rate),
-    overload: () => (rate === 0 ? 0 : scheduler.allowedPerSecond / rate),
+    rate,
     paceOf: (url) => ({ ...fastPace(url), ratePerSecond: ratePerSecond ?? 50 }),
     clock,
     ...(limits === undefined ? {} : { limits }),
@@ -108,8 +109,7 @@ export function runWindow({ log, maxInFlight, requestMs, untilMs, ratePerSecond,
       void spiller.spill(spilled, reason)
   }
   const look = (): void => {
-    rate = starts.length - lastStarts
-    lastStarts = starts.length
+    rate.measure()
     shares.learn(
       [...open].filter(([, count]) => count > 0).map(([crawlId, count]) => ({ crawlId, open: count })),
       (crawl) => here.get(crawl) ?? 0,
@@ -127,13 +127,14 @@ export function runWindow({ log, maxInFlight, requestMs, untilMs, ratePerSecond,
     }
     for (let due = delayed.popDue(now); due !== undefined; due = delayed.popDue(now)) unread.push(due)
     take()
-    if (now > 0 && now % LOOK_MS === 0) look()
     for (let next = scheduler.next(now); next.kind === 'start'; next = scheduler.next(now)) {
       if (ratePerSecond !== undefined) scheduler.sleep(next.task.key, now + 1_000 / ratePerSecond, now)
       scheduler.admitted(next.task, now)
       starts.push({ ...(itemOf.get(next.task) as Item), at: now })
       running.push({ queued: next.task, endsAt: now + requestMs })
     }
+    // Not before the starts: all places are free in that moment, because every request takes as long.
+    if (now > 0 && now % LOOK_MS === 0) look()
   }
   return { starts, copies, mostIncomplete, spills }
 }

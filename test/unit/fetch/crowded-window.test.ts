@@ -20,8 +20,7 @@ class Crowd {
     endings: { spilled: async () => undefined },
     paceOf: (url) => ({ ...fastPace(url), ratePerSecond: 1 }),
     shares: { isSurplus: () => false, surplusIn: () => 0, startsPerOwn: () => 1 },
-    startsPerSecond: () => undefined,
-    overload: () => 0,
+    rate: { startsPerSecond: undefined, overload: 0 },
     clock: this.clock,
   })
   #count = 0

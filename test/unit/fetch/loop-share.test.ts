@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { LoopShare } from '../../../src/fetch/loop-share.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
 
 /** Work of so many ms each, all of which comes at once, by a clock that only work moves. Shape: what was done in each turn of the loop. */
 async function turnsOf(works: readonly number[]): Promise<number[][]> {
   let now = 0
-  const share = new LoopShare({ mono: () => now })
+  const share = new LoopShare({ ...systemClock, mono: () => now })
   const turns: number[][] = [[]]
   let isOver = false
   const count = (): void => {
@@ -41,7 +42,7 @@ describe('the share of the event loop', () => {
 
   it('begins at once in a later turn', async () => {
     let now = 0
-    const share = new LoopShare({ mono: () => now })
+    const share = new LoopShare({ ...systemClock, mono: () => now })
     const begun: string[] = []
     const begin = (name: string): Promise<void> =>
       share.run(async () => {

@@ -41,8 +41,7 @@ function open(
     endings: { spilled: async (_, given) => void slots.push(given) },
     paceOf,
     shares: { ...NO_SURPLUS, ...shares },
-    startsPerSecond: () => undefined,
-    overload: () => overload,
+    rate: { startsPerSecond: undefined, overload },
     clock: new ManualClock(),
   })
   const admit = (tasks: QueuedTask[]): QueuedTask[] =>
@@ -134,8 +133,7 @@ describe('tasks of a site that is closed again and again', () => {
     const spiller = new Spiller({
       scheduler,
       shares: new CrawlShares(),
-      startsPerSecond: () => undefined,
-      overload: () => 0,
+      rate: { startsPerSecond: undefined, overload: 0 },
       paceOf: (url) => ({ ...fastPace(url), ratePerSecond: 1 }),
       clock,
       endings: {

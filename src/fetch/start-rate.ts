@@ -1,0 +1,57 @@
+import type { Clock } from '../kernel/clock.ts'
+import type { QueuedTask } from './queued-task.ts'
+import type { Scheduler } from './scheduler.ts'
+
+export interface StartRateOptions {
+  readonly scheduler: Pick<Scheduler<QueuedTask>, 'startCount' | 'inFlight' | 'maxInFlight' | 'allowedPerSecond'>
+  readonly clock: Pick<Clock, 'mono'>
+}
+
+/** Share of the old value in the mean of requests at the same time, and in that of starts where there are fewer than before. */
+const MEMORY = 0.7
+const SLOW_MEMORY = 0.97
+
+/** How many requests this process can start in a second, as measured; and whether that is enough for the paces of its sites. */
+export class StartRate {
+  readonly #options: StartRateOptions
+  #perSecond = 0
+  #inFlight = 0
+  /** As of the last measurement: to count it means to go through all sites, and it is asked for with every task that is put aside. */
+  #allowedPerSecond = 0
+  #lastStarts: number
+  #lastMono: number
+
+  constructor(options: StartRateOptions) {
+    this.#options = options
+    this.#lastStarts = options.scheduler.startCount
+    this.#lastMono = options.clock.mono()
+  }
+
+  /** Requests that could start in a second if all places were taken, by how long they took in good times; undefined until one has started. */
+  get startsPerSecond(): number | undefined {
+    if (this.#perSecond === 0) return undefined
+    const { maxInFlight } = this.#options.scheduler
+    return (this.#perSecond * maxInFlight) / Math.min(maxInFlight, Math.max(1, this.#inFlight))
+  }
+
+  /** How many times more starts the paces of all sites allow than this process could make; below 1 where it could make more. */
+  get overload(): number {
+    const { startsPerSecond } = this
+    return startsPerSecond === undefined ? 0 : this.#allowedPerSecond / startsPerSecond
+  }
+
+  /** To be called every second or so. */
+  measure(): void {
+    const { scheduler, clock } = this.#options
+    const [now, starts] = [clock.mono(), scheduler.startCount]
+    const seconds = (now - this.#lastMono) / 1_000
+    if (seconds <= 0) return
+    const rate = (starts - this.#lastStarts) / seconds
+    this.#inFlight = this.#perSecond === 0 ? scheduler.inFlight : this.#inFlight * MEMORY + scheduler.inFlight * (1 - MEMORY)
+    // Reading through a backlog takes time from the requests: what was possible before will be possible again.
+    this.#perSecond = rate > this.#perSecond ? rate : this.#perSecond * SLOW_MEMORY + rate * (1 - SLOW_MEMORY)
+    this.#allowedPerSecond = scheduler.allowedPerSecond
+    this.#lastMono = now
+    this.#lastStarts = starts
+  }
+}
