@@ -6,17 +6,25 @@ import { noteBadSeeds } from './seeds-report.ts'
 
 /**
  * Progress of a run. The bar is that of the URLs: where all are done it is left out, since the pages may take longer than they did, and
- * the text says what is waited for.
+ * where nothing is asked for, since it does not move. The text then says what is waited for.
  */
 export function runProgress(state: RunProgress): ProgressState {
   const { accepted, final, records, elapsedMs } = state
   const rate = elapsedMs > 0 ? (final / elapsedMs) * 1000 : 0
   const urls = `${final} of ${accepted} URLs done`
   const fields = { ...state }
+  if (accepted > final && state.stalledBy !== null)
+    return { text: [urls, STALLED[state.stalledBy], `${records} records`].join(', '), fields }
   if (accepted > final)
     return { text: `${urls}, ${records} records, ${rate.toFixed(rate < 10 ? 1 : 0)} URLs/s`, ratio: final / accepted, fields }
   return { text: [urls, ...waitsFor(state), `${records} records`].join(', '), fields }
 }
+
+/** As `stalls` of `status` has it, in few words. */
+const STALLED = {
+  disk: 'fetching rests: less free disk than fetch.minFreeDisk',
+  'state-store': 'fetching rests: no answer from the state store',
+} as const
 
 function waitsFor({ unread }: RunProgress): string[] {
   if (unread === undefined) return []

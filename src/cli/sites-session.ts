@@ -3,6 +3,7 @@ import { liftedText, pauseEnd } from '../control/explain-verdict.ts'
 import { prepareTopics } from '../control/run.ts'
 import type { Runtime } from '../control/runtime.ts'
 import {
+  beyondSite,
   coversItselfAlone,
   overrideSite,
   type PaceFact,
@@ -66,6 +67,7 @@ export async function rate(context: CommandContext, name: string, flags: RateFla
 
 export async function show(context: CommandContext, name: string): Promise<void> {
   const domain = siteDomain(name)
+  noteBeyond(context, name, domain)
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace sites show', async (runtime) => {
     const report = await reportOf(runtime, domain, name)
@@ -88,6 +90,7 @@ async function change(
       'USAGE',
       `${JSON.stringify(name)} is no domain; write ${domain.replace(/^\*\./, '')}, which covers all hosts below it`,
     )
+  noteBeyond(context, name, domain)
   const { config } = context.loadConfig()
   await withRuntime(context, config, `millrace sites ${verb}`, async (runtime) => {
     await prepareTopics(runtime, [])
@@ -99,6 +102,16 @@ async function change(
     else await context.out(said(report, runtime.clock.now()))
   })
 }
+
+/** Whoever gives the URL of a page may mean that page alone. */
+function noteBeyond(context: CommandContext, name: string, domain: string): void {
+  const beyond = beyondSite(name)
+  if (beyond === undefined) return
+  const shown = beyond.length <= BEYOND_SHOWN ? beyond : `${beyond.slice(0, BEYOND_SHOWN)}…`
+  context.note(`a site is paced as a whole: all of ${domain} is meant, not ${shown} alone`)
+}
+
+const BEYOND_SHOWN = 100
 
 function overriding(override: Parameters<typeof overrideSite>[2]): (runtime: Runtime, domain: string) => Promise<unknown> {
   return (runtime, domain) => overrideSite(runtime, domain, override)

@@ -1,5 +1,7 @@
 import { acquireRunLock } from '../embedded/run-lock.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import type { FetchView } from '../fetch/fetch-view.ts'
+import type { FetchWorker } from '../fetch/fetch-worker.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { followPromotions } from './active-versions.ts'
 import { type AuditReport, audit } from './audit.ts'
@@ -44,6 +46,8 @@ export interface RunProgress {
   readonly final: number
   /** Where every URL is done and the crawl has not ended: what it waits for. */
   readonly unread?: UnreadPages
+  /** What holds up all requests while it lasts; null: nothing. */
+  readonly stalledBy: FetchView['stalledBy']
   readonly records: number
   readonly elapsedMs: number
 }
@@ -90,13 +94,13 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   const ended = { waiting: [] as readonly DelayedTask[], interrupted: false }
   let produced = { produced: 0, badCount: 0, bad: [] as readonly BadSeed[] }
   try {
-    await startStages(runtime, stages, options)
+    const fetch = await startStages(runtime, stages, options)
+    const look = (state: CrawlProgress): void => {
+      const { stalledBy } = fetch.view()
+      options.onProgress?.({ ...state, stalledBy, records: output.count, elapsedMs: runtime.clock.mono() - startedMono })
+    }
     const seeding = seed(runtime, options, crawlId)
-    const outcome = await Promise.race([
-      waitForEnd(runtime, options, crawlId, seeding, (state) => report(runtime, options, output, startedMono, state)),
-      stages.failed,
-      output.failed,
-    ])
+    const outcome = await Promise.race([waitForEnd(runtime, options, crawlId, seeding, look), stages.failed, output.failed])
     produced = await seeding
     ended.waiting = outcome.waiting
     ended.interrupted = outcome.interrupted
@@ -131,7 +135,8 @@ function recordTopics(runtime: Runtime, extractors: readonly LoadedExtractor[]):
   return [...new Set([runtime.topics.records, ...extractors.flatMap(({ topic }) => (topic === undefined ? [] : [topic]))])]
 }
 
-async function startStages(runtime: Runtime, stages: StageGroup, options: RunOptions): Promise<void> {
+/** Resolves with the fetch worker, once all of them work. */
+async function startStages(runtime: Runtime, stages: StageGroup, options: RunOptions): Promise<Pick<FetchWorker, 'view'>> {
   const { groups } = runtime
   const { aborting: signal, drainTimeoutMs } = options
   const versions = await followPromotions(runtime, options.extractors)
@@ -159,6 +164,7 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
   await beat(runtime, 'frontier', groups.frontier)
   await beat(runtime, 'delay', groups.delay)
   await beat(runtime, 'fetch', groups.fetch)
+  return fetch
 }
 
 async function beat(runtime: Runtime, stage: string, groupId: string): Promise<void> {
@@ -194,6 +200,7 @@ async function seed(
   }
 }
 
+type CrawlProgress = Pick<RunProgress, 'accepted' | 'final' | 'unread'>
 type Ended = { readonly waiting: readonly DelayedTask[]; readonly interrupted: boolean }
 
 async function waitForEnd(
@@ -201,7 +208,7 @@ async function waitForEnd(
   options: RunOptions,
   crawlId: string | undefined,
   seeding: Promise<unknown>,
-  onState: (state: Pick<RunProgress, 'accepted' | 'final' | 'unread'>) => void,
+  onState: (state: CrawlProgress) => void,
 ): Promise<Ended> {
   const names = [undefined, ...Object.keys(runtime.config['extract.groups'])]
   const working = names.filter((name) => extractorsOf(runtime, options.extractors, name).length > 0)
@@ -245,25 +252,19 @@ function pause(runtime: Runtime, stop: AbortSignal): Promise<void> {
   })
 }
 
-function report(
-  runtime: Runtime,
-  options: RunOptions,
-  output: RecordOutput,
-  startedMono: number,
-  state: Pick<RunProgress, 'accepted' | 'final' | 'unread'>,
-): void {
-  options.onProgress?.({ ...state, records: output.count, elapsedMs: runtime.clock.mono() - startedMono })
-}
-
 /** Reasons of a refusal that the user asked for: they do not make a run partial. */
 const WANTED_REFUSALS = new Set(['max-pages', 'max-pages-per-domain', 'out-of-scope', 'crawl-stopped'])
 
-/** 0: all that was taken is fetched, and duplicates were dropped. 3: some were refused, failed, or wait. 1: not one seed was good. */
+/**
+ * 0: all that was taken is fetched, and duplicates were dropped. 3: some were refused, failed, or are not at their end, whether or not
+ * the run has noticed why. 1: not one seed was good.
+ */
 export function runExitCode(report: RunReport): 0 | 1 | 3 {
   if (report.badCount > 0 && report.produced === 0) return 1
-  const { outcomes, reasons, difference } = report.audit
+  const { outcomes, reasons, inFlight, difference } = report.audit
   const wanted = Object.entries(reasons).reduce((sum, [reason, count]) => sum + (WANTED_REFUSALS.has(reason) ? (count ?? 0) : 0), 0)
   const refused = (outcomes.REFUSED ?? 0) - wanted
   const isPartial = refused > 0 || (outcomes.FAILED ?? 0) > 0 || (outcomes.EXPIRED ?? 0) > 0
-  return isPartial || report.badCount > 0 || report.waiting.length > 0 || difference !== 0 ? 3 : 0
+  const isOpen = report.waiting.length > 0 || inFlight > 0 || difference !== 0
+  return isPartial || isOpen || report.badCount > 0 ? 3 : 0
 }

@@ -81,6 +81,18 @@ export function siteOrigins(text: string): readonly string[] {
   return hasScheme ? [url.origin] : [url.origin, `https://${url.host}`]
 }
 
+/**
+ * What of the text counts for nothing, since a site is paced as a whole: `/path`, `:8080`. Shape: undefined where all of it counts. The
+ * text is one that `siteDomain` takes.
+ */
+export function beyondSite(text: string): string | undefined {
+  const url = new URL(text.includes('://') ? text : `http://${text}`)
+  const port = url.port === '' ? '' : `:${url.port}`
+  const path = url.pathname === '/' ? '' : url.pathname
+  const beyond = `${port}${path}${url.search}${url.hash}`
+  return beyond === '' ? undefined : beyond
+}
+
 /** Is what is said of the name no matter of the names below it, against what holds for a domain. */
 export function coversItselfAlone(domain: string): boolean {
   return isPublicSuffix(domain)

@@ -68,6 +68,20 @@ describe('millrace sites', () => {
     await deployment.run(['sites', 'resume', 'co.uk'])
   })
 
+  it.each([
+    [['pause'], []],
+    [['resume'], []],
+    [['rate'], ['--concurrency', '1']],
+    [['rate'], ['--reset']],
+    [['reset'], []],
+    [['show'], []],
+  ])('says for %j that the whole site is meant where a page of it is named', async (verb, flags) => {
+    const done = await deployment.run(['sites', ...verb, 'https://www.whole.example/some/page', ...flags])
+    expect(done.code).toBe(0)
+    expect(done.stderr).toContain('all of www.whole.example is meant, not /some/page alone')
+    expect((await deployment.run(['sites', ...verb, 'www.whole.example', ...flags])).stderr).not.toContain('is meant')
+  })
+
   it('gives a site another pace until it is taken back, and tells where each value comes from', { timeout: 120_000 }, async () => {
     const slow = await deployment.run(['sites', 'rate', HOST, '--rate-per-second', '0.5', '--crawl-delay', '3s', '--concurrency', '2'])
     expect(slow.stdout).toBe(`${HOST}: 0.5 requests per second, 2 at the same time, 3.0s between them\n`)

@@ -4,7 +4,7 @@ import type { RateFlags } from '../sites-session.ts'
 
 export const sitesCommand: CommandDefinition = (contextOf) => {
   const command = new Command('sites').description('the pace of a site while workers run: pause, resume, reset, change, look')
-  const domain = 'domain, with all hosts below it, or one host'
+  const domain = 'domain, with all hosts below it, or one host; of a URL its host, with all pages'
   command
     .command('pause')
     .description('start no request of a site any more, within two seconds')
