@@ -2,7 +2,7 @@ import { readSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import { LanguageBroken } from './code/built-ins.ts'
-import { loadCode } from './code/code-extractor.ts'
+import { changedText, loadCode, putBackBetweenPages } from './code/code-extractor.ts'
 import { type FromProcess, MEMORY_SIGNAL, PAGE_BODY_FD, type ToProcess } from './extraction-protocol.ts'
 import { type NativeParse, nativeParser } from './native/native-parser.ts'
 import { createPageRunner, type PageJob, type PageRunner, type RunResult } from './page-runner.ts'
@@ -81,6 +81,11 @@ function parseNatively(): NativeParse | undefined {
   return parser.ok ? parser.parse : undefined
 }
 
+/** As all that is left behind: no fault of the page that is in work now. */
+function tellOfChanges(changed: readonly string[]): void {
+  if (changed.length > 0) console.error(`left behind by an extractor: it ${changedText(changed)}`)
+}
+
 function obey(message: ToProcess): void {
   switch (message.kind) {
     case 'describe':
@@ -94,6 +99,7 @@ function obey(message: ToProcess): void {
       answer({ kind: 'ready' })
       return
     case 'run':
+      tellOfChanges(putBackBetweenPages())
       answer({ kind: 'begun' })
       answer({ kind: 'done', last: runAll({ ...message.job, page: { ...message.job.page, body: readBody(message.bodyBytes) } }) })
       return

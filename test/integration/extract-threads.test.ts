@@ -188,6 +188,16 @@ describe('extraction in processes', () => {
     expect(new Set(seen.map(({ fields }) => fields.reason))).toEqual(new Set(seen.length === 0 ? [] : ['outside']))
   })
 
+  it('spares a page what an earlier one changes in the language after its end', async () => {
+    const path = file('later.ts', moduleText('later', { leave: 'queueMicrotask(() => { Array.prototype.map = () => [] })' }))
+    const output: string[] = []
+    const { host } = await hostOf([title, await loadExtractor(path, envelopeText)], { onOutput: (text) => output.push(text) })
+    expect(await outcomes(host, '<h1>leave', ['later'])).toEqual(['later: 1 records'])
+    expect(await outcomes(host, '<h1>T', ['title', 'later'])).toEqual(['title: 1 records', 'later: 1 records'])
+    const told = 'left behind by an extractor: it changed Array.prototype.map, which all extractors'
+    await eventually(() => output.join('').includes(told), { what: told })
+  })
+
   it('does not blame a page for an earlier one whose promises never end', async () => {
     const bodies = { loop: 'const again = (): any => Promise.resolve().then(again); again()' }
     const path = file('promises.ts', moduleText('promises', bodies))

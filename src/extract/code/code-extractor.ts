@@ -10,6 +10,7 @@ import { type ExtractorProblem, invalidExtractor } from '../language/extractor-p
 import { BuiltIns } from './built-ins.ts'
 import { BundleMap, type MappedCode, problemAt, thrownText } from './bundle-map.ts'
 import { type Confinement, createConfinement } from './confinement.ts'
+import { LeftBehind } from './left-behind.ts'
 
 /** A code extractor ready to run. Only ever in a process of its own: what it does can't be undone. */
 export interface LoadedCode {
@@ -24,6 +25,8 @@ const SHAPE = EXTRACTOR_SHAPE.pick({ name: true, version: true, description: tru
 
 /** As they were before any extractor ran. */
 const builtIns = new BuiltIns()
+/** From the first module that is loaded. */
+let leftBehind: LeftBehind | undefined
 
 /**
  * Runs a bundled module and takes its default export. Errors: EXTRACTOR_INVALID with the places in the author's files, or with the built-in
@@ -48,21 +51,35 @@ export function loadCode(module: MappedCode): LoadedCode {
     description: described,
     extract(input, seed) {
       confinement.enter(input.page.fetchedAt, seed)
-      let returned: unknown
-      let failure: Extracted | undefined
-      try {
-        returned = extract(input)
-      } catch (error) {
-        builtIns.putBack()
-        failure = { ok: false, code: 'EXTRACT_FAILED', message: `the extractor threw ${thrownText(map.thrown(error))}` }
-      }
-      const changed = builtIns.putBack()
-      if (failure !== undefined) return failure
-      return changed.length === 0
-        ? itemsOf(returned)
-        : { ok: false, code: 'EXTRACT_FAILED', message: changedText('the extractor', changed) }
+      const { ended, changed } = runExtractorCode(() => extract(input))
+      const faults = ended.ok ? [] : [`threw ${thrownText(map.thrown(ended.error))}`]
+      if (changed.length > 0) faults.push(changedText(changed))
+      if (ended.ok && faults.length === 0) return itemsOf(ended.value)
+      return { ok: false, code: 'EXTRACT_FAILED', message: `the extractor ${faults.join(', and ')}` }
     },
   }
+}
+
+/**
+ * Puts the language back before a page, where an extractor has left something behind that ran since the page before. Shape: names of what
+ * had changed, which is no fault of this page. Errors: LanguageBroken.
+ */
+export function putBackBetweenPages(): readonly string[] {
+  return leftBehind?.isThere === true ? builtIns.putBack() : []
+}
+
+type Ended = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown }
+
+/** Runs what an extractor's author wrote. The language is put back before anything else runs: whatever follows trusts it. */
+function runExtractorCode(call: () => unknown): { readonly ended: Ended; readonly changed: readonly string[] } {
+  leftBehind ??= new LeftBehind()
+  let ended: Ended
+  try {
+    ended = { ok: true, value: leftBehind.during(call) }
+  } catch (error) {
+    ended = { ok: false, error }
+  }
+  return { ended, changed: builtIns.putBack() }
 }
 
 /** What is wrong with a default export, in the order of the file. */
@@ -82,27 +99,28 @@ function problemsOf(exported: unknown, issues: readonly z.core.$ZodIssue[], map:
 
 function evaluate({ file, shown, code }: MappedCode, { globals, require }: Confinement, map: BundleMap): unknown {
   const module: { exports: unknown } = { exports: {} }
-  try {
+  const { ended, changed } = runExtractorCode(() => {
     const run = compileFunction(code, ['module', 'exports', 'require', '__filename', ...Object.keys(globals)], { filename: file })
     run(module, module.exports, require, file, ...Object.values(globals))
-  } catch (cause) {
-    builtIns.putBack()
-    const { text, calls, place } = map.thrown(cause)
+  })
+  const changes = changed.length === 0 ? [] : [problemAt(undefined, `the module ${changedText(changed)}`)]
+  if (!ended.ok) {
+    const { text, calls, place } = map.thrown(ended.error)
     // A single place is what the line begins with.
     const why = thrownText({ text, calls: calls.length === 1 ? [] : calls })
-    throw invalidExtractor(shown, [problemAt(place, `the module can't be loaded: ${why}`)], cause)
+    throw invalidExtractor(shown, [problemAt(place, `the module can't be loaded: ${why}`), ...changes], ended.error)
   }
-  const changed = builtIns.putBack()
-  if (changed.length > 0) throw invalidExtractor(shown, [problemAt(undefined, changedText('the module', changed))])
+  if (changes.length > 0) throw invalidExtractor(shown, changes)
   const { exports } = module
   return typeof exports === 'object' && exports !== null && 'default' in exports ? exports.default : exports
 }
 
 const SHOWN_CHANGES = 3
 
-function changedText(who: string, changed: readonly string[]): string {
+/** `changed …`, of whoever did it. */
+export function changedText(changed: readonly string[]): string {
   const more = changed.length > SHOWN_CHANGES ? ` and ${changed.length - SHOWN_CHANGES} more` : ''
-  return `${who} changed ${changed.slice(0, SHOWN_CHANGES).join(', ')}${more}, which all extractors of the process share; it was put back`
+  return `changed ${changed.slice(0, SHOWN_CHANGES).join(', ')}${more}, which all extractors of the process share; it was put back`
 }
 
 function itemsOf(returned: unknown): Extracted {

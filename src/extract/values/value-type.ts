@@ -58,11 +58,11 @@ const PRECISION = 38
 export function compileConverter(type: ValueType): Converter {
   switch (type.kind) {
     case 'string':
-      return (raw) => text(collapse(wellFormed(String(raw))))
+      return (raw) => text(collapse(String(raw)))
     case 'html':
-      return (raw) => text(wellFormed(String(raw)).trim())
+      return (raw) => text(String(raw).trim())
     case 'markdown':
-      return (raw) => text(htmlToMarkdown(wellFormed(String(raw))).trim())
+      return (raw) => text(htmlToMarkdown(String(raw)).trim())
     case 'boolean':
       return toBoolean
     case 'url':
@@ -85,11 +85,6 @@ export function compileConverter(type: ValueType): Converter {
 /** White space of any kind and length as one space, none at the ends. */
 export function collapse(value: string): string {
   return value.replace(/\s+/g, ' ').trim()
-}
-
-/** Half of a surrogate pair, which JSON can hold and UTF-8 can not, as the replacement character: what is read back is what was written. */
-function wellFormed(value: string): string {
-  return value.toWellFormed()
 }
 
 function text(value: string): Converted {

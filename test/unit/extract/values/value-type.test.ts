@@ -93,13 +93,6 @@ describe('a boolean', () => {
   })
 })
 
-describe('a text', () => {
-  it('can be written as UTF-8 and read back the same', () => {
-    expect(convert({ kind: 'string' }, 'a\ud800b \ud83d\ude00')).toBe('a\ufffdb \ud83d\ude00')
-    expect(convert({ kind: 'html' }, '\udc00')).toBe('\ufffd')
-  })
-})
-
 describe('a URL', () => {
   it('is resolved, and is http or https', () => {
     expect(convert({ kind: 'url' }, ' ../a b ')).toBe('http://a.example.test/a%20b')
