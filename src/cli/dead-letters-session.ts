@@ -2,8 +2,8 @@ import {
   type DeadLetterFilter,
   deadLetterStats,
   domainOf,
-  type ListedDeadLetter,
   listDeadLetters,
+  type NamedDeadLetter,
   showDeadLetter,
 } from '../control/dead-letters.ts'
 import { parseTime } from '../control/parse-time.ts'
@@ -14,6 +14,7 @@ import { ERRORS, MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
 import type { DeadLetterAction } from '../message/dead-letter-marks.ts'
 import type { CommandContext } from './context.ts'
+import { deadLetterTable, keyText, timeText } from './dead-letter-table.ts'
 import { counted, renderCount, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
 
@@ -35,35 +36,23 @@ export async function list(context: CommandContext, flags: DeadLetterFlags): Pro
   const { config } = context.loadConfig()
   const filter = filterOf(flags)
   await withRuntime(context, config, 'millrace dead-letters list', async (runtime) => {
-    let rows: string[][] = []
+    let rows: NamedDeadLetter[] = []
     let count = 0
     const flush = async (): Promise<void> => {
-      // The key whole, as wide as it is: what tells two pages apart is the end of their URLs.
-      const titles = ['P:N', 'TIME', 'STAGE', 'CODE', 'EXTRACTOR', 'KEY'].map((title) => ({ title }))
-      if (rows.length > 0) await context.out(renderTable(titles, rows))
+      // The URL whole, as wide as it is: what tells two pages apart is its end.
+      if (rows.length > 0) await context.out(deadLetterTable(rows))
       rows = []
     }
     for await (const letter of listDeadLetters(runtime, filter, context.draining)) {
       count += 1
       if (context.globals.json) await context.out(toJson(letter))
-      else rows.push(rowOf(letter))
+      else rows.push(letter)
       if (rows.length >= ROWS_AT_ONCE) await flush()
     }
     await flush()
     if (!context.globals.json)
       context.note(count === 0 ? 'no dead letters' : `${counted(count, 'dead letter')}; \`millrace dead-letters show P:N\` shows one`)
   })
-}
-
-function rowOf({ partition, offset, timestamp, key, info, resolved }: ListedDeadLetter): string[] {
-  const code = resolved === undefined ? (info.code ?? '') : `${info.code ?? ''} (${resolved.action})`
-  return [`${partition}:${offset}`, timeText(timestamp), info.stage ?? '', code, info.extractor ?? '', shortKey(key ?? '')]
-}
-
-const KEY_SHOWN = 300
-
-function shortKey(key: string): string {
-  return key.length <= KEY_SHOWN ? key : `${key.slice(0, KEY_SHOWN)}…`
 }
 
 export async function show(context: CommandContext, place: string, raw: boolean): Promise<void> {
@@ -87,6 +76,7 @@ export async function show(context: CommandContext, place: string, raw: boolean)
     if (info.extractor !== undefined) await context.out(`extractor ${info.extractor}`)
     if (info.original !== undefined)
       await context.out(`came from ${info.original.topic}, partition ${info.original.partition}, offset ${info.original.offset}`)
+    if (letter.url !== null && letter.url !== letter.key) await context.out(`URL ${letter.url}`)
     await context.out(
       `key ${letter.key ?? '(none)'}, ${letter.bytes} bytes${info.truncated === undefined ? '' : `, cut: ${info.truncated.parts.join(', ')}`}`,
     )
@@ -114,6 +104,7 @@ export async function stats(context: CommandContext, flags: DeadLetterFlags): Pr
     for (const [title, counts] of [
       ['STAGE', report.byStage],
       ['CODE', report.byCode],
+      ['REASON', report.byReason],
       ['DOMAIN', { ...report.byDomain, ...others }],
     ] as const) {
       if (Object.keys(counts).length === 0) continue
@@ -161,12 +152,12 @@ async function writeResolved(context: CommandContext, report: ResolveReport): Pr
   }
   await context.out(
     renderTable(
-      [{ title: 'P:N' }, { title: 'CODE' }, { title: executed ? 'BECAME' : 'WOULD BE' }, { title: 'KEY', flexible: true }],
-      examples.map(({ place, code, becomes, reason, key }) => [
+      [{ title: 'P:N' }, { title: 'CODE' }, { title: executed ? 'BECAME' : 'WOULD BE' }, { title: 'URL', flexible: true }],
+      examples.map(({ place, code, becomes, reason, key, url }) => [
         place,
         code ?? '',
         becomes === 'left' ? `left: ${reason ?? ''}` : BECOMES[becomes],
-        key ?? '',
+        url ?? keyText(key),
       ]),
     ),
   )
@@ -212,10 +203,6 @@ function placeOf(text: string): [number, bigint] {
   if (match === null)
     throw new MillraceError('USAGE', `${JSON.stringify(text)} is not PARTITION:OFFSET, as \`dead-letters list\` shows them`)
   return [Number(match[1]), BigInt(match[2] ?? 0)]
-}
-
-function timeText(epochMs: number): string {
-  return new Date(epochMs).toISOString().slice(0, 19)
 }
 
 /** In single-object encoding or a registry's framing; where it could not be decoded the bytes are what there is to see. */

@@ -43,7 +43,7 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
 function wrap(text: string, width: number): string[] {
   const lines: string[] = []
   let line: string[] = []
-  for (const word of text.trim().split(/\s+/)) {
+  for (const word of plain(text).trim().split(' ')) {
     let rest = [...word]
     if (line.length > 0 && line.length + 1 + rest.length > width) {
       lines.push(line.join(''))
@@ -60,11 +60,16 @@ function wrap(text: string, width: number): string[] {
 }
 
 function displayLength(text: string): number {
-  return [...text].length
+  return [...plain(text)].length
+}
+
+/** What others wrote must not steer the terminal. */
+function plain(text: string): string {
+  return text.replaceAll(/\s+/g, ' ').replaceAll(/\p{Cc}/gu, '\ufffd')
 }
 
 function cut(text: string, width: number): string {
-  const characters = [...text.replaceAll(/\s+/g, ' ')]
+  const characters = [...plain(text)]
   return characters.length <= width ? characters.join('') : `${characters.slice(0, Math.max(0, width - 1)).join('')}…`
 }
 

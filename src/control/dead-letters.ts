@@ -4,6 +4,7 @@ import { subject } from '../message/command.ts'
 import { type Resolved, ResolvedLetters } from '../message/dead-letter-marks.ts'
 import { type DeadLetterInfo, readDeadLetter } from '../message/read-dead-letter.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
+import { deadLetterUrl } from './dead-letter-url.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
 export interface DeadLetterFilter {
@@ -32,6 +33,11 @@ export interface ListedDeadLetter {
   readonly resolved: Resolved | undefined
 }
 
+/** For people: with the URL that it is about; null: none can be read. */
+export interface NamedDeadLetter extends ListedDeadLetter {
+  readonly url: string | null
+}
+
 /** A dead letter with all that lies on the topic. */
 export interface FoundDeadLetter {
   readonly message: KafkaMessage
@@ -46,6 +52,8 @@ export interface DeadLetterStats {
   /** Of the open ones. */
   readonly byStage: Readonly<Record<string, number>>
   readonly byCode: Readonly<Record<string, number>>
+  /** Of those that have one: as it stands in the outcome. */
+  readonly byReason: Readonly<Record<string, number>>
   /** The domains with the most; the rest is in `otherDomains`. */
   readonly byDomain: Readonly<Record<string, number>>
   readonly otherDomains: number
@@ -59,10 +67,18 @@ const DOMAINS_SHOWN = 20
 const DOMAINS_COUNTED = 10_000
 
 /** Dead letters that fit the filter, in the order of each partition. */
-export async function* listDeadLetters(runtime: Runtime, filter: DeadLetterFilter, signal?: AbortSignal): AsyncGenerator<ListedDeadLetter> {
+export async function* listDeadLetters(runtime: Runtime, filter: DeadLetterFilter, signal?: AbortSignal): AsyncGenerator<NamedDeadLetter> {
+  for await (const found of allDeadLetters(runtime, filter, signal)) yield { ...found.listed, url: await urlOf(runtime, found) }
+}
+
+async function* allDeadLetters(runtime: Runtime, filter: DeadLetterFilter, signal?: AbortSignal): AsyncGenerator<FoundDeadLetter> {
   await requireTopics(runtime, [runtime.topics.deadLetters])
   const partitions = await runtime.admin.partitions(runtime.topics.deadLetters)
-  for await (const { listed } of findDeadLetters(runtime, partitions, filter, signal)) yield listed
+  yield* findDeadLetters(runtime, partitions, filter, signal)
+}
+
+function urlOf({ codec }: Runtime, { message, listed: { key } }: FoundDeadLetter): Promise<string | null> {
+  return deadLetterUrl(codec, { key, value: message.value })
 }
 
 /** Counts what fits the filter. */
@@ -70,15 +86,17 @@ export async function deadLetterStats(runtime: Runtime, filter: DeadLetterFilter
   const counts = { open: 0, requeued: 0, dropped: 0 }
   const stages = new Map<string, number>()
   const codes = new Map<string, number>()
+  const reasons = new Map<string, number>()
   const domains = new Map<string, number>()
   let otherDomains = 0
   let oldestAt: number | null = null
   let newestAt: number | null = null
-  for await (const letter of listDeadLetters(runtime, { ...filter, withResolved: true }, signal)) {
+  for await (const { listed: letter } of allDeadLetters(runtime, { ...filter, withResolved: true }, signal)) {
     counts[letter.resolved?.action ?? 'open'] += 1
     if (letter.resolved !== undefined) continue
     increment(stages, letter.info.stage ?? 'unknown')
     increment(codes, letter.info.code ?? 'unknown')
+    if (letter.info.reason !== undefined) increment(reasons, letter.info.reason)
     const domain = domainOf(letter) ?? 'unknown'
     if (domains.has(domain) || domains.size < DOMAINS_COUNTED) increment(domains, domain)
     else otherDomains += 1
@@ -90,6 +108,7 @@ export async function deadLetterStats(runtime: Runtime, filter: DeadLetterFilter
     ...counts,
     byStage: Object.fromEntries(byCount(stages)),
     byCode: Object.fromEntries(byCount(codes)),
+    byReason: Object.fromEntries(byCount(reasons)),
     byDomain: Object.fromEntries(ranked.slice(0, DOMAINS_SHOWN)),
     otherDomains: ranked.slice(DOMAINS_SHOWN).reduce((sum, [, count]) => sum + count, otherDomains),
     oldestAt,
@@ -102,13 +121,14 @@ export async function showDeadLetter(
   runtime: Runtime,
   partition: number,
   offset: bigint,
-): Promise<(ListedDeadLetter & { value: Buffer | null }) | undefined> {
+): Promise<(NamedDeadLetter & { value: Buffer | null }) | undefined> {
   await requireTopics(runtime, [runtime.topics.deadLetters])
   const partitions = await runtime.admin.partitions(runtime.topics.deadLetters)
   if (!partitions.includes(partition)) return undefined
   const message = await readOne(runtime.admin.session, { topic: runtime.topics.deadLetters, partition }, offset)
   if (message === undefined) return undefined
-  return { ...listed(message, await resolvedLetters(runtime)), value: message.value }
+  const letter = listed(message, await resolvedLetters(runtime))
+  return { ...letter, url: await urlOf(runtime, { message, listed: letter }), value: message.value }
 }
 
 /**

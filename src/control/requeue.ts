@@ -8,6 +8,7 @@ import { newCommand, subject } from '../message/command.ts'
 import { type DeadLetterAction, type DeadLetterMark, offsetRanges } from '../message/dead-letter-marks.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
+import { deadLetterUrl } from './dead-letter-url.ts'
 import { type DeadLetterFilter, type FoundDeadLetter, findDeadLetters, type ListedDeadLetter, showDeadLetter } from './dead-letters.ts'
 import { type NotRequeued, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
 import { commandAuthor, type Runtime, requireTopics } from './runtime.ts'
@@ -40,6 +41,8 @@ export interface ResolveReport {
 export interface ResolvedExample {
   readonly place: string
   readonly key: string | null
+  /** Null: none can be read. */
+  readonly url: string | null
   readonly code: string | null
   readonly becomes: 'task' | 'page' | 'same-page' | 'dropped' | 'left'
   /** Id of the new task. */
@@ -192,7 +195,10 @@ class PartitionResolving {
 
   async #step(found: FoundDeadLetter, before: readonly Step[]): Promise<Step> {
     const { listed: letter } = found
-    const about = { place: placeOf(letter), key: letter.key, code: letter.info.code ?? null }
+    const { key } = letter
+    // Of those alone that are shown: a registry may have to be asked.
+    const url = this.#tally.takesExamples ? await deadLetterUrl(this.#parts.codec, { key, value: found.message.value }) : null
+    const about = { place: placeOf(letter), key, url, code: letter.info.code ?? null }
     if (this.#options.action === 'dropped') return { letter, example: { ...about, becomes: 'dropped' } }
     const whole = wholePageOf(letter, this.#runtime.topics.html)
     if (whole !== undefined && (this.#wholePages.has(whole) || before.some((step) => step.whole === whole)))
@@ -280,6 +286,10 @@ class Tally {
     return limit === undefined ? undefined : Math.max(0, limit - Object.values(this.#counts).reduce((sum, count) => sum + count, 0))
   }
 
+  get takesExamples(): boolean {
+    return this.#examples.length < EXAMPLES
+  }
+
   get isFull(): boolean {
     return this.left === 0
   }
@@ -287,7 +297,7 @@ class Tally {
   add(example: ResolvedExample): void {
     this.#counts[example.becomes] += 1
     if (example.reason !== undefined) this.#left[example.reason] = (this.#left[example.reason] ?? 0) + 1
-    if (this.#examples.length < EXAMPLES) this.#examples.push(example)
+    if (this.takesExamples) this.#examples.push(example)
   }
 
   report(): Omit<ResolveReport, 'already'> {

@@ -87,7 +87,8 @@ export class TaskEndings {
     const messages = [...first]
     if (failure !== undefined) messages.push(this.#deadLetter(entry, failure, { reason: end.reason ?? undefined, attempt: task.attempt }))
     await this.#end(entry, task, end, messages)
-    if (failure !== undefined) this.#options.observer.emit('DeadLetterWritten', { stage: STAGE, code: failure.code, text: failure.message })
+    if (failure !== undefined)
+      this.#options.observer.emit('DeadLetterWritten', { stage: STAGE, code: failure.code, url: task.url, text: failure.message })
   }
 
   /** The hop goes on as a task of its own: it is there and accepted before its parent is final, so that no crawl ends between the two. */

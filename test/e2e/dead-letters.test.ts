@@ -38,7 +38,12 @@ describe('what was given up on', () => {
     const first = await deployment.run(['run', `${base}/down`, `${base}/page`, ...extractors, '--crawl', 'c'])
     expect(first.code).toBe(3)
     const stats = JSON.parse((await deployment.run(['dead-letters', 'stats', '--json'])).stdout)
-    expect(stats).toMatchObject({ open: 2, byStage: { fetch: 1, extract: 1 }, byDomain: { 'shop.example': 2 } })
+    expect(stats).toMatchObject({
+      open: 2,
+      byStage: { fetch: 1, extract: 1 },
+      byReason: { 'http-503': 1 },
+      byDomain: { 'shop.example': 2 },
+    })
 
     const refused: [string[], string][] = [
       [['requeue', '99:5'], 'there is no dead letter at 99:5'],
@@ -56,8 +61,12 @@ describe('what was given up on', () => {
 
     // The page by its whole URL, and whose failure it is; of one the reason, and how to look at what it holds.
     const listed = (await deployment.run(['dead-letters', 'list', '--stage', 'extract'])).stdout.split('\n')
-    expect(listed[0]?.split(/ {2,}/)).toEqual(['P:N', 'TIME', 'STAGE', 'CODE', 'EXTRACTOR', 'KEY'])
-    expect(listed[1]).toMatch(/extract {2}EXTRACT_FIELD_MISSING {2}book:1 {5}http:\/\/.*\/page$/)
+    expect(listed[0]?.split(/ {2,}/)).toEqual(['P:N', 'TIME', 'STAGE', 'CODE', 'EXTRACTOR', 'REASON', 'URL'])
+    expect(listed[1]).toMatch(/extract {2}EXTRACT_FIELD_MISSING {2}book:1 {5}the required field .*http:\/\/.*\/page$/)
+    const failed = (await deployment.run(['dead-letters', 'list', '--stage', 'fetch'])).stdout
+    expect(failed).toMatch(/ fetch {2}FETCH_FAILED {2}http-503: answered with status 503 {2}http:\/\/shop\.example:\d+\/down\n$/)
+    const ofTask = JSON.parse((await deployment.run(['dead-letters', 'list', '--stage', 'fetch', '--json'])).stdout)
+    expect(ofTask).toMatchObject({ key: 'shop.example', url: `${base}/down`, info: { reason: 'http-503' } })
     const shown = (await deployment.run(['dead-letters', 'show', listed[1]?.split(' ')[0] ?? ''])).stdout
     expect(shown).toMatch(/what it holds: millrace consume \S+html --offset \d+:\d+ --max 1/)
 
@@ -65,6 +74,7 @@ describe('what was given up on', () => {
     expect(plan.code).toBe(0)
     expect(plan.stdout).toContain('would be 1 new task, 1 page for extract')
     expect(plan.stderr).toContain('add --execute')
+    expect(plan.stdout).toContain(`new task  ${base}/down`)
     isDown = false
     deployment.file('book.yaml', LENIENT)
     const done = await deployment.run(['dead-letters', 'requeue', '--execute'])

@@ -4,7 +4,7 @@ import type { DeadLetterFlags } from '../dead-letters-session.ts'
 
 export const deadLettersCommand: CommandDefinition = (contextOf) => {
   const command = new Command('dead-letters').description('messages that were given up on, with their bytes and the reason')
-  filtered(command.command('list').description('list the open ones, in the order of each partition'))
+  filtered(command.command('list').description('list the open ones, with reason and URL, in the order of each partition'))
     .option('--all', 'requeued and dropped ones as well')
     .addHelpText('after', '\nExample:\n  millrace dead-letters list --stage extract --since 1d')
     .action(async (flags: DeadLetterFlags, running: Command) => {

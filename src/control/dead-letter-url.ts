@@ -1,0 +1,33 @@
+import { isMillraceError } from '../kernel/errors.ts'
+import type { MessageCodec } from '../message/codec.ts'
+import { looksLikeJson } from '../message/url-task-json.ts'
+
+/**
+ * The URL that a dead letter is about: its key where that is a page's, else that of the task that it was. Shape: as it is written, whether
+ * or not it can be fetched; null where none can be read. Errors: as of the registry, where the schema of the value is still to be asked for.
+ */
+export async function deadLetterUrl(
+  codec: Pick<MessageCodec, 'decode' | 'ensureSchemas'>,
+  { key, value }: { readonly key: string | null; readonly value: Buffer | null },
+): Promise<string | null> {
+  if (key !== null && /^https?:\/\//.test(key)) return key
+  if (value === null) return null
+  if (looksLikeJson(value)) return jsonUrl(value)
+  await codec.ensureSchemas([value])
+  try {
+    return codec.decode('UrlTask', value).url
+  } catch (error) {
+    if (isMillraceError(error) && error.disposition === 'dead-letter') return null
+    throw error
+  }
+}
+
+/** A task that was refused for another field still names its URL. */
+function jsonUrl(value: Buffer): string | null {
+  try {
+    const { url } = JSON.parse(value.toString('utf8')) as { url?: unknown }
+    return typeof url === 'string' ? url : null
+  } catch {
+    return null
+  }
+}
