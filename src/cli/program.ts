@@ -71,8 +71,24 @@ export function buildProgram(contextOf: ContextOf): Command {
   return program
 }
 
+/**
+ * Commander asks for options that must be there before it looks at those that it does not know: of `--extracto x` it would say that
+ * `--extractor` is missing. So they are asked for when all others are known.
+ */
+function askForRequired(command: Command): void {
+  const required = command.options.filter(({ mandatory }) => mandatory)
+  for (const option of required) option.mandatory = false
+  command.hook('preAction', (_, running) => {
+    if (running !== command) return
+    const missing = required.find((option) => command.getOptionValue(option.attributeName()) === undefined)
+    if (missing !== undefined)
+      command.error(`error: required option '${missing.flags}' not specified`, { code: 'commander.missingMandatoryOptionValue' })
+  })
+}
+
 /** Sub-commands answer mistakes as the program does. */
 function inherit(command: Command): void {
   command.exitOverride().showSuggestionAfterError().configureHelp({ sortSubcommands: false, helpWidth: 80 })
+  askForRequired(command)
   for (const inner of command.commands) inherit(inner)
 }

@@ -19,12 +19,13 @@ export async function replayPlan(context: CommandContext, flags: ReplayFlags, as
   const scope = scopeOf(flags, config)
   await withRuntime(context, config, 'millrace replay plan', async (runtime) => {
     const plan = await planRange(runtime, runtime.groups.extract(flags.group), scope, false)
+    if (plan.nothing !== undefined) context.note(`note: ${plan.nothing}`)
     if (asOffsets) {
       for (const line of offsetLines(plan)) await context.out(line)
       return
     }
     const estimate = await estimateRange(runtime, plan, { extractor, filter: scope.filter, signal: context.draining })
-    if (estimate.matched === 0 && estimate.isExact && plan.pages > 0n) context.note(NOTHING_FITS)
+    if (estimate.matched === 0 && estimate.isExact && plan.nothing === undefined) context.note(NOTHING_FITS)
     if (context.globals.json)
       await context.out(toJson({ extractor: `${extractor.name}:${extractor.version}`, ...plan, filter: scope.filter, estimate }))
     else await writePlan(context, plan, extractor, estimate)
@@ -66,7 +67,8 @@ export async function replayPreview(context: CommandContext, flags: PreviewFlags
       signal: context.draining,
     })
     progress.finish()
-    if (report.pages.compared === 0 && plan.pages > 0n) context.note(NOTHING_FITS)
+    if (plan.nothing !== undefined) context.note(`note: ${plan.nothing}`)
+    else if (report.pages.compared === 0) context.note(NOTHING_FITS)
     if (context.globals.json) await context.out(toJson(report))
     else await writePreview(context, report)
   }).catch((error: unknown) => {

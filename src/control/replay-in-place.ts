@@ -38,7 +38,7 @@ export interface BegunInPlace {
 /**
  * Asks an extract group to replay a range in place. Members that run rewind one partition after the other, by themselves; of a stopped
  * group the offsets are set here, and it replays when it starts again. Errors: REPLAY_REFUSED when another replay of the group is open,
- * when a live member does not run the version, or where there is nothing to replay. Nothing was changed then.
+ * or when a live member does not run the version. Nothing was changed then. Shape: the plan has a page.
  */
 export async function replayInPlace(
   runtime: Runtime,
@@ -47,7 +47,6 @@ export async function replayInPlace(
 ): Promise<BegunInPlace> {
   await evictDeadMembers(runtime)
   await refuseWhileOpen(runtime, request.groupId)
-  if (plan.pages === 0n) throw new MillraceError('REPLAY_REFUSED', 'there is no page in that range which the group has read')
   const ranges = plan.partitions
     .filter(({ pages }) => pages > 0n)
     .map(({ partition, from, until }) => ({ partition, from: String(from), until: String(until) }))

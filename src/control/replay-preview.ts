@@ -232,8 +232,9 @@ export async function expectedPlan(
   if (!isSameFilter(preview.filter, filter)) throw refuse(`it was of other pages (filter ${JSON.stringify(preview.filter)})`)
   const lows = await runtime.admin.earliestOffsets(preview.topic)
   const ranges = preview.partitions.map(([partition, from, until]) => ({ partition, from, until }))
-  for (const { partition, from } of ranges)
-    if (BigInt(from) < (lows.get(partition) ?? 0n)) throw refuse(`retention has deleted pages of partition ${partition} since`)
+  for (const { partition, from, until } of ranges)
+    if (BigInt(from) < BigInt(until) && BigInt(from) < (lows.get(partition) ?? 0n))
+      throw refuse(`retention has deleted pages of partition ${partition} since`)
   return { plan: planOf(preview.topic, ranges), filter: preview.filter, gate: preview.gate }
 }
 

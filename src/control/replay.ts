@@ -46,11 +46,37 @@ export async function planRange(runtime: Runtime, groupId: string, scope: Replay
   // The time of a page's message is the time of its fetch, and no page as late as `fetchedFrom` lies before the first that is. Nothing of
   // the kind holds for the end: a page may be written late, or again (requeue), so all that follows is read unless `until` says otherwise.
   const bound = scope.until === undefined ? undefined : await admin.offsetsForTime(topics.html, scope.until)
-  const plan = planReplay(
-    { topic: topics.html, start: await startOf(runtime, scope.start), until: bound, partitions: scope.partitions, untilCommitted },
-    facts,
-  )
-  return fetchedFrom === undefined ? plan : notBefore(plan, await admin.offsetsForTime(topics.html, fetchedFrom))
+  const [start, asked, partitions] = [await startOf(runtime, scope.start), askedFor(scope), scope.partitions]
+  const plan = planReplay({ topic: topics.html, asked, start, until: bound, partitions, untilCommitted }, facts)
+  return fetchedFrom === undefined ? plan : notBefore(plan, await admin.offsetsForTime(topics.html, fetchedFrom), asked)
+}
+
+/** The range in words. Pure. */
+export function askedFor({ start, until, partitions, filter }: ReplayScope): string {
+  const day = (at: number): string => new Date(at).toISOString()
+  const { fetchedFrom, fetchedUntil } = filter
+  return [
+    startText(start, day),
+    ...(until === undefined ? [] : [`stored before ${day(until)}`]),
+    ...(fetchedFrom === undefined ? [] : [`fetched from ${day(fetchedFrom)} on`]),
+    ...(fetchedUntil === undefined ? [] : [`fetched before ${day(fetchedUntil)}`]),
+    ...(partitions === undefined ? [] : [`of partition ${partitions.join(', ')}`]),
+  ].join(', ')
+}
+
+function startText(start: StartRequest, day: (at: number) => string): string {
+  switch (start.kind) {
+    case 'earliest':
+      return 'all stored pages'
+    case 'time':
+      return `pages stored from ${day(start.at)} on`
+    case 'offset':
+      return `pages from offset ${start.offset} of each partition on`
+    case 'shift':
+      return `pages from the committed offset ${start.by < 0n ? '-' : '+'} ${start.by < 0n ? -start.by : start.by} on`
+    case 'file':
+      return `pages from the offsets of ${start.path} on`
+  }
 }
 
 /** A plan as lines `topic,partition,offset`. */

@@ -31,7 +31,7 @@ export interface InPlaceRequest extends ReplayRunRequest {
 }
 
 /**
- * Begins a replay in place, or goes on with it. Errors: REPLAY_REFUSED, EXTRACTOR_INCOMPATIBLE for a version whose records may not follow
+ * Begins a replay in place, or goes on with it. Errors: REPLAY_REFUSED (no page in the range too), EXTRACTOR_INCOMPATIBLE for a version whose records may not follow
  * those before, EXTRACTOR_HELD by the gate; nothing was changed then.
  */
 export async function runInPlace(
@@ -45,6 +45,7 @@ export async function runInPlace(
   const begun = await resumeInPlace(runtime, { ...asked, filter: scope.filter })
   if (begun !== undefined) return { groupId, ...begun }
   const { plan, filter, gate } = await rangeOf(runtime, request, true)
+  refuseNothing(plan)
   const control = await runtime.control()
   await refuseIncompatible(runtime, extractor, announcedVersions(control, name))
   if (force === undefined) await passGate(runtime, { extractor, against: undefined, plan, filter, signal }, gate)
@@ -61,7 +62,7 @@ export async function runBeside(
   const { extractor, replayId, scope } = request
   const begun = await begunShadow(runtime, replayId)
   const { plan, filter: first } = begun ?? (await rangeOf(runtime, request, false))
-  if (plan.pages === 0n) throw new MillraceError('REPLAY_REFUSED', 'there is no page in that range')
+  refuseNothing(plan)
   // Another one is refused under this id; of the same, times are those of the first time.
   const filter = isSameFilter(first, scope.filter) ? first : scope.filter
   const report = await runShadow(runtime, { ...request, out: request.out ?? begun?.topic, plan, filter })
@@ -70,6 +71,10 @@ export async function runBeside(
   const read = (await begunShadow(runtime, replayId)) ?? { plan, filter }
   const comparison = await compareShadow(runtime, report, extractor, read)
   return { report, comparison }
+}
+
+function refuseNothing({ pages, nothing }: ReplayPlan): void {
+  if (pages === 0n) throw new MillraceError('REPLAY_REFUSED', `there is no page to replay: ${nothing ?? 'the range is empty'}`)
 }
 
 async function rangeOf(

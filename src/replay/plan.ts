@@ -43,10 +43,14 @@ export interface ReplayPlan {
   readonly partitions: readonly PlannedPartition[]
   readonly pages: bigint
   readonly gone: bigint
+  /** Of a plan without a page: what was asked for, what retention has deleted, what is left. */
+  readonly nothing?: string
 }
 
 export interface PlanRequest {
   readonly topic: string
+  /** The range in words. */
+  readonly asked: string
   readonly start: ReplayStart
   /** By partition; the end where not given. */
   readonly until: ReadonlyMap<number, bigint> | undefined
@@ -77,7 +81,22 @@ export function planReplay(request: PlanRequest, facts: readonly PartitionFacts[
     )
   }
   const partitions = chosen.map((fact) => planPartition(request, fact)).filter(({ pages, note }) => pages > 0n || note !== undefined)
-  return { topic: request.topic, partitions, ...sums(partitions) }
+  const plan = { topic: request.topic, partitions, ...sums(partitions) }
+  return plan.pages > 0n ? plan : { ...plan, nothing: whyNothing(request, chosen) }
+}
+
+function whyNothing({ topic, asked, untilCommitted }: PlanRequest, facts: readonly PartitionFacts[]): string {
+  const sum = (count: (fact: PartitionFacts) => bigint): bigint => facts.reduce((total, fact) => total + count(fact), 0n)
+  const [gone, left] = [sum(({ low }) => low), sum(({ low, end }) => end - low)]
+  const [only] = facts
+  const where = facts.length === 1 && only !== undefined ? `partition ${only.partition} of ${topic}` : topic
+  if (gone + left === 0n) return `asked for ${asked}; ${where} has held no page yet`
+  const isAre = (count: bigint): string => `${count} ${count === 1n ? 'is' : 'are'}`
+  const deleted = gone === 0n ? 'none is gone by retention' : `${isAre(gone)} gone by retention`
+  const unread = sum(({ low, end, committed }) => end - larger(committed ?? low, low))
+  const own = untilCommitted && unread > 0n ? `, ${unread} not read by the group yet` : ''
+  const rest = left === 0n ? 'none is left' : `${isAre(left)} left${own}, and none of them is in that range`
+  return `asked for ${asked}; of ${gone + left} ${gone + left === 1n ? 'page' : 'pages'} that ${where} has held ${deleted} and ${rest}`
 }
 
 function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedPartition {
@@ -95,6 +114,8 @@ function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedParti
     notes.push(
       `pages from before ${new Date(fact.oldestAt).toISOString()} are gone by retention, ${until > from ? until - from : 0n} are left`,
     )
+  if (low > 0n && low === end && notes.length === 0)
+    notes.push(low === 1n ? 'its only page is gone by retention' : `all its ${low} pages are gone by retention`)
   if (wanted > end) notes.push(`offset ${wanted} lies behind the end ${end}`)
   return {
     partition,
@@ -107,13 +128,16 @@ function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedParti
 }
 
 /** The plan without what lies before these offsets. Pure. */
-export function notBefore(plan: ReplayPlan, offsets: ReadonlyMap<number, bigint>): ReplayPlan {
+export function notBefore(plan: ReplayPlan, offsets: ReadonlyMap<number, bigint>, asked: string): ReplayPlan {
+  if (plan.pages === 0n) return plan
   const partitions = plan.partitions.flatMap((planned) => {
     const least = offsets.get(planned.partition) ?? planned.from
     if (least <= planned.from) return [planned]
     return least >= planned.until ? [] : [{ ...planned, from: least, pages: planned.until - least, gone: 0n, note: undefined }]
   })
-  return { topic: plan.topic, partitions, ...sums(partitions) }
+  const sum = sums(partitions)
+  const nothing = `asked for ${asked}; of ${plan.pages} stored ${plan.pages === 1n ? 'page' : 'pages'} in that range none was fetched as late`
+  return { topic: plan.topic, partitions, ...sum, ...(sum.pages > 0n ? {} : { nothing }) }
 }
 
 function sums(partitions: readonly PlannedPartition[]): { pages: bigint; gone: bigint } {
@@ -141,6 +165,10 @@ function startOffset(start: ReplayStart, { partition, low, end, committed }: Par
       }
       return committed + start.by
   }
+}
+
+function larger(a: bigint, b: bigint): bigint {
+  return a > b ? a : b
 }
 
 function smaller(a: bigint, b: bigint): bigint {

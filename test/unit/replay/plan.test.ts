@@ -1,13 +1,28 @@
 import { describe, expect, it } from 'vitest'
 import { isMillraceError } from '../../../src/kernel/errors.ts'
-import { exportOffsets, type PartitionFacts, type PlanRequest, parseOffsetsFile, planReplay } from '../../../src/replay/plan.ts'
+import {
+  exportOffsets,
+  notBefore,
+  type PartitionFacts,
+  type PlanRequest,
+  parseOffsetsFile,
+  planReplay,
+  type ReplayStart,
+} from '../../../src/replay/plan.ts'
 
 const facts: PartitionFacts[] = [
   { partition: 0, low: 10n, end: 100n, committed: 90n },
   { partition: 1, low: 0n, end: 50n, committed: 50n },
   { partition: 2, low: 0n, end: 0n, committed: undefined },
 ]
-const request: PlanRequest = { topic: 'html', start: { kind: 'earliest' }, until: undefined, partitions: undefined, untilCommitted: false }
+const request: PlanRequest = {
+  topic: 'html',
+  asked: 'all stored pages',
+  start: { kind: 'earliest' },
+  until: undefined,
+  partitions: undefined,
+  untilCommitted: false,
+}
 
 const ranges = (plan: ReturnType<typeof planReplay>): string[] =>
   plan.partitions.map(({ partition, from, until }) => `${partition}:${from}-${until}`)
@@ -46,6 +61,38 @@ describe('the plan of a replay', () => {
   it('never plans backwards when the start lies behind the end', () => {
     const plan = planReplay({ ...request, start: { kind: 'offsets', offsets: new Map([[0, 500n]]), what: 'time' } }, facts)
     expect(plan.pages).toBe(0n)
+  })
+
+  it('says why there is nothing: what was asked for, what is gone, what is left', () => {
+    const emptied = { partition: 0, low: 40n, end: 40n, committed: 40n }
+    expect(planReplay(request, [emptied])).toMatchObject({
+      pages: 0n,
+      partitions: [{ partition: 0, pages: 0n, note: 'all its 40 pages are gone by retention' }],
+      nothing: 'asked for all stored pages; of 40 pages that partition 0 of html has held 40 are gone by retention and none is left',
+    })
+    const since: ReplayStart = { kind: 'offsets', offsets: new Map([[0, 40n]]), what: 'T', at: 5 }
+    expect(planReplay({ ...request, start: since }, [emptied]).partitions[0]?.note).toBe('all its 40 pages are gone by retention')
+    // What came after the range is still there.
+    const later = [emptied, { partition: 1, low: 30n, end: 35n, committed: 30n }]
+    expect(planReplay({ ...request, untilCommitted: true }, later).nothing).toBe(
+      'asked for all stored pages; of 75 pages that html has held 70 are gone by retention and 5 are left, 5 not read by the group yet, and none of them is in that range',
+    )
+    expect(planReplay({ ...request, until: new Map([[1, 30n]]) }, later).nothing).toBe(
+      'asked for all stored pages; of 75 pages that html has held 70 are gone by retention and 5 are left, and none of them is in that range',
+    )
+    expect(planReplay(request, [{ partition: 0, low: 0n, end: 0n, committed: undefined }]).nothing).toBe(
+      'asked for all stored pages; partition 0 of html has held no page yet',
+    )
+    expect(planReplay(request, facts)).not.toHaveProperty('nothing')
+  })
+
+  it('says so where no page of the range was fetched as late as asked for', () => {
+    const plan = planReplay({ ...request, partitions: [1] }, facts)
+    expect(notBefore(plan, new Map([[1, 50n]]), 'A')).toMatchObject({
+      pages: 0n,
+      nothing: 'asked for A; of 50 stored pages in that range none was fetched as late',
+    })
+    expect(notBefore(plan, new Map([[1, 20n]]), 'A')).not.toHaveProperty('nothing')
   })
 
   it('refuses a partition that does not exist', () => {
