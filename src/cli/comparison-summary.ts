@@ -1,4 +1,5 @@
 import type { PreviewReport } from '../control/replay-preview.ts'
+import { isAre } from '../kernel/count-text.ts'
 import type { CommandContext } from './context.ts'
 import { counted, renderCount, renderTable, toJson } from './render.ts'
 
@@ -49,7 +50,9 @@ export async function writePreview(context: CommandContext, report: PreviewRepor
   await writeComparison(context, report)
   await context.out('')
   if (pages.gone > 0)
-    await context.out(`${counted(pages.gone, 'page')} of the range are gone by retention; ${renderCount(pages.planned)} are left`)
+    await context.out(
+      `${counted(pages.gone, 'page')} of the range ${isAre(pages.gone)} gone by retention; ${renderCount(pages.planned)} ${isAre(pages.planned)} left`,
+    )
   if (compatibility.ok) await context.out('schema: can read the records of all older versions')
   for (const { path, reason } of compatibility.problems) await context.out(`schema: ${path}: ${reason}`)
   if (report.versionTaken)

@@ -4,7 +4,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { writeComparison } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
-import { renderCount, renderDuration, renderTable, toJson } from './render.ts'
+import { counted, renderDuration, renderTable, toJson } from './render.ts'
 import { progressOptions } from './run-session.ts'
 import { runProgress, writeSummary } from './run-summary.ts'
 
@@ -27,7 +27,7 @@ export async function showExample(context: CommandContext, version: string): Pro
     onRunProgress: (state) => progress.update(runProgress(state)),
     onReplayProgress: ({ done, pages, elapsedMs }) =>
       progress.update({
-        text: `${done} of ${pages} pages`,
+        text: `${done} of ${counted(pages, 'page')}`,
         ratio: pages === 0n ? 1 : Number(done) / Number(pages),
         fields: { done: String(done), elapsedMs },
       }),
@@ -50,7 +50,7 @@ async function tell(context: CommandContext, step: ExampleStep): Promise<void> {
     }
     case 'crawled':
       await writeSummary(context, step.report, out)
-      await out(`The shop was asked ${renderCount(step.requests)} times, robots.txt included.`)
+      await out(`The shop was asked ${counted(step.requests, 'time')}, robots.txt included.`)
       return
     case 'records':
       await tellRecords(context, step)
@@ -67,7 +67,7 @@ async function tell(context: CommandContext, step: ExampleStep): Promise<void> {
 async function tellRecords({ out }: CommandContext, { records }: Extract<ExampleStep, { kind: 'records' }>): Promise<void> {
   const sorted = [...records].sort((a, b) => (a.entityKey < b.entityKey ? -1 : 1))
   const shown = sorted.filter((_, index) => index % Math.max(1, Math.floor(sorted.length / 8)) === 0).slice(0, 8)
-  await out(`\n2. ${renderCount(records.length)} records, some of them:\n`)
+  await out(`\n2. ${counted(records.length, 'record')}, some of them:\n`)
   const columns = [
     { title: 'KEY' },
     { title: 'TITLE', flexible: true },
@@ -102,7 +102,7 @@ async function tellReplay(
   await out('\n3. Replay: the price of articles on sale was wrong (the old price stood first), and the')
   await out('   brand was missing. Version 2 of the extractor reads the same stored pages again:\n')
   await out(
-    `${renderCount(report.pages)} pages, ${renderCount(report.records)} records in ${renderDuration(report.elapsedMs)}. Requests that the shop saw meanwhile: ${requests}\n`,
+    `${counted(report.pages, 'page')}, ${counted(report.records, 'record')} in ${renderDuration(report.elapsedMs)}. Requests that the shop saw meanwhile: ${requests}\n`,
   )
   await writeComparison(context, comparison)
   const file = relative('.', exampleExtractorFile(2))

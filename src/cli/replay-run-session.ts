@@ -10,8 +10,9 @@ import { MillraceError } from '../kernel/errors.ts'
 import { writeComparison } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
-import { counted, renderCount, renderDuration, renderTable, toJson } from './render.ts'
+import { counted, renderCount, toJson } from './render.ts'
 import { extractorOf, positive, type ReplayFlags, scopeOf } from './replay-scope.ts'
+import { replaysTable, shadowSummary, statusText } from './replay-status.ts'
 import { progressOptions } from './run-session.ts'
 import { withRuntime } from './with-runtime.ts'
 
@@ -84,7 +85,7 @@ async function inPlace(context: CommandContext, runtime: Runtime, request: Repla
       : undefined
   if (context.globals.json)
     await context.out(toJson({ start, ...plan, ...status, ...(deleted === undefined ? {} : { tombstones: deleted }) }))
-  else if (status.state !== 'open') await writeStatus(context, status)
+  else if (status.state !== 'open') await context.out(statusText(status))
   else {
     await context.out(`the live members of ${groupId} replay ${what}`)
     await context.out(`\`millrace replay status ${replayId}\` shows how far they are, \`millrace replay cancel ${replayId}\` calls it off`)
@@ -96,14 +97,15 @@ async function follow(context: CommandContext, runtime: Runtime, replayId: strin
   const status = await followReplay(runtime, replayId, {
     until,
     signal: context.draining,
-    onProgress: ({ donePages, pages, partitions }, remainingMs) => {
+    onProgress: ({ donePages, pages, partitions, members, behind }, remainingMs) => {
+      const unattended = members === 0 && behind === undefined ? ', nobody works on it' : ''
       const waiting = partitions.filter(({ phase }) => phase === 'waiting').length
       const ratio = pages === 0 ? 1 : donePages / pages
       progress.update({
-        text: `${renderCount(donePages)} of ${renderCount(pages)} pages${waiting === 0 ? '' : `, ${counted(waiting, 'partition')} not begun`}`,
+        text: `${renderCount(donePages)} of ${counted(pages, 'page')}${waiting === 0 ? '' : `, ${counted(waiting, 'partition')} not begun`}${unattended}`,
         ratio,
         ...(remainingMs === undefined || ratio < 0.02 ? {} : { remainingMs }),
-        fields: { replayId, done: donePages, pages, waiting, remainingMs: remainingMs ?? null },
+        fields: { replayId, done: donePages, pages, waiting, members: members ?? null, remainingMs: remainingMs ?? null },
       })
     },
   })
@@ -117,8 +119,11 @@ export async function showReplays(context: CommandContext, replayId: string | un
   await withRuntime(context, config, 'millrace replay status', async (runtime) => {
     const found = replayId === undefined ? await listReplays(runtime) : [await replayStatus(runtime, replayId)]
     if (context.globals.json) await context.out(toJson(replayId === undefined ? found : found[0]))
-    else if (replayId !== undefined && found[0] !== undefined) await writeStatus(context, found[0])
-    else await writeReplays(context, found)
+    else if (replayId !== undefined && found[0] !== undefined) await context.out(statusText(found[0]))
+    else {
+      if (found.length === 0) context.note('no replay is known')
+      await context.out(replaysTable(found))
+    }
   })
 }
 
@@ -173,58 +178,6 @@ export async function replayTombstones(context: CommandContext, replayId: string
 
 const KEYS_SHOWN = 20
 
-async function writeReplays(context: CommandContext, replays: readonly ReplayStatus[]): Promise<void> {
-  if (replays.length === 0) context.note('no replay is known')
-  const right = 'right' as const
-  await context.out(
-    renderTable(
-      [
-        { title: 'REPLAY' },
-        { title: 'GROUP', flexible: true },
-        { title: 'EXTRACTOR', flexible: true },
-        { title: 'STATE' },
-        { title: 'DONE', align: right },
-        { title: 'PAGES', align: right },
-      ],
-      replays.map(({ replayId, groupId, extractor, version, state, behind, donePages, pages }) => [
-        replayId,
-        groupId,
-        `${extractor}:${version}`,
-        behind === undefined ? state : `behind ${behind}`,
-        renderCount(donePages),
-        renderCount(pages),
-      ]),
-    ),
-  )
-}
-
-async function writeStatus(context: CommandContext, status: ReplayStatus): Promise<void> {
-  const { replayId, groupId, extractor, version, state, behind, shadowTopic, pages, donePages, totals } = status
-  await context.out(
-    `replay ${replayId} of ${extractor} version ${version}: ${state}, ${renderCount(donePages)} of ${counted(pages, 'page')}`,
-  )
-  if (behind !== undefined)
-    await context.out(
-      `it stands behind replay ${behind}, which is open in ${groupId} too: its owners turn to it when that one has ended; \`millrace replay cancel ${replayId}\` calls it off`,
-    )
-  await context.out(
-    `${counted(totals.pages, 'page')} read, ${counted(totals.records, 'record')}, ${renderCount(totals.none)} without, ${counted(totals.deadLetters, 'dead letter')}${shadowTopic === undefined ? '' : `; records are in ${shadowTopic}`}`,
-  )
-  const right = 'right' as const
-  await context.out(
-    renderTable(
-      [
-        { title: 'PARTITION', align: right },
-        { title: 'PHASE' },
-        { title: 'FROM', align: right },
-        { title: 'UNTIL', align: right },
-        { title: 'POSITION', align: right },
-      ],
-      status.partitions.map(({ partition, phase, from, until, position }) => [String(partition), phase, from, until, position ?? '']),
-    ),
-  )
-}
-
 async function shadow(
   context: CommandContext,
   runtime: Runtime,
@@ -239,7 +192,7 @@ async function shadow(
     onProgress: ({ done, pages, elapsedMs, remainingMs }) => {
       const ratio = pages === 0n ? 1 : Number(done) / Number(pages)
       progress.update({
-        text: `${renderCount(done)} of ${renderCount(pages)} pages`,
+        text: `${renderCount(done)} of ${counted(pages, 'page')}`,
         ratio,
         ...(remainingMs === undefined || ratio < 0.02 ? {} : { remainingMs }),
         fields: { done: done.toString(), pages: pages.toString(), elapsedMs, remainingMs: remainingMs ?? null },
@@ -258,8 +211,6 @@ async function shadow(
   if (comparison === undefined) context.setExitCode(3)
   if (context.globals.json) await context.out(toJson({ ...report, comparison }))
   if (context.globals.json || comparison === undefined) return
-  await context.out(
-    `${renderCount(report.pages)} pages, ${renderCount(report.records)} records, ${renderCount(report.deadLetters)} dead letters in ${renderDuration(report.elapsedMs)}; records are in ${report.topic}`,
-  )
+  await context.out(shadowSummary(report))
   await writeComparison(context, comparison)
 }

@@ -1,6 +1,7 @@
 import { offsetLines, planRange } from '../control/replay.ts'
 import { estimateRange, type RangeEstimate } from '../control/replay-estimate.ts'
 import { previewReplay } from '../control/replay-preview.ts'
+import { isAre } from '../kernel/count-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { writePreview } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
@@ -59,7 +60,7 @@ export async function replayPreview(context: CommandContext, flags: PreviewFlags
       sample,
       onProgress: ({ done, pages, elapsedMs }) =>
         progress.update({
-          text: `${renderCount(done)} pages`,
+          text: counted(done, 'page'),
           ...(sample === 'all' ? { ratio: pages === 0 ? 1 : done / pages } : {}),
           fields: { done, pages, elapsedMs },
         }),
@@ -117,6 +118,8 @@ async function writePlan(context: CommandContext, plan: Plan, extractor: Extract
     )
   }
   if (plan.gone > 0n)
-    await context.out(`${counted(plan.gone, 'page')} of the range are gone by retention; ${renderCount(plan.pages)} are left`)
+    await context.out(
+      `${counted(plan.gone, 'page')} of the range ${isAre(plan.gone)} gone by retention; ${renderCount(plan.pages)} ${isAre(plan.pages)} left`,
+    )
   await context.out('nothing was changed')
 }

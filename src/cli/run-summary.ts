@@ -1,4 +1,5 @@
 import type { RunProgress, RunReport } from '../control/run.ts'
+import { countText } from '../kernel/count-text.ts'
 import type { CommandContext } from './context.ts'
 import type { ProgressState } from './progress.ts'
 import { counted, renderCount, renderDuration } from './render.ts'
@@ -11,13 +12,13 @@ import { noteBadSeeds } from './seeds-report.ts'
 export function runProgress(state: RunProgress): ProgressState {
   const { accepted, final, records, elapsedMs } = state
   const rate = elapsedMs > 0 ? (final / elapsedMs) * 1000 : 0
-  const urls = `${final} of ${accepted} URLs done`
+  const urls = `${final} of ${countText(accepted, 'URL')} done`
   const fields = { ...state }
   if (accepted > final && state.stalledBy !== null)
-    return { text: [urls, STALLED[state.stalledBy], `${records} records`].join(', '), fields }
+    return { text: [urls, STALLED[state.stalledBy], countText(records, 'record')].join(', '), fields }
   if (accepted > final)
-    return { text: `${urls}, ${records} records, ${rate.toFixed(rate < 10 ? 1 : 0)} URLs/s`, ratio: final / accepted, fields }
-  return { text: [urls, ...waitsFor(state), `${records} records`].join(', '), fields }
+    return { text: `${urls}, ${countText(records, 'record')}, ${rate.toFixed(rate < 10 ? 1 : 0)} URLs/s`, ratio: final / accepted, fields }
+  return { text: [urls, ...waitsFor(state), countText(records, 'record')].join(', '), fields }
 }
 
 /** As `stalls` of `status` has it, in few words. */
@@ -52,7 +53,7 @@ export async function writeSummary(context: CommandContext, report: RunReport, w
   )
   for (const task of report.waiting.slice(0, 10))
     await write(`waits until ${new Date(task.dueAt).toISOString()}: ${task.url} (${task.reason})`)
-  if (report.waiting.length > 10) await write(`and ${report.waiting.length - 10} more wait`)
+  if (report.waiting.length > 10) await write(`and ${report.waiting.length - 10} more ${report.waiting.length === 11 ? 'waits' : 'wait'}`)
   noteBadSeeds(context, report)
   if (report.interrupted) context.note('stopped before the crawl had ended; `millrace run` goes on with what is queued')
 }

@@ -61,7 +61,7 @@ export async function rate(context: CommandContext, name: string, flags: RateFla
     const delay = crawlDelayMs.value === 0 ? '' : `, ${renderDuration(Number(crawlDelayMs.value))} between them`
     const bursts = burst.value === 1 ? '' : ` in bursts of ${burst.value}`
     const pause = paused.value === true ? `; it is paused (${paused.from}) ${pauseEnd(report, now)}` : ''
-    return `${report.domain}: ${ratePerSecond.value} requests per second${bursts}, ${concurrency.value} at the same time${delay}${pause}`
+    return `${report.domain}: ${ratePerSecond.value} request${ratePerSecond.value === 1 ? '' : 's'} per second${bursts}, ${concurrency.value} at the same time${delay}${pause}`
   })
 }
 

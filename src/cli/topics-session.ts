@@ -1,3 +1,4 @@
+import { formatDuration } from '../config/units.ts'
 import { envelopeText, loadConfigured } from '../control/extraction.ts'
 import { applyTopics, describeTopics, planTopics } from '../control/topics.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
@@ -25,7 +26,7 @@ export async function planOrApply(context: CommandContext, verb: 'plan' | 'apply
 async function writePlan(context: CommandContext, { changes, refusals }: Plan, verb: 'plan' | 'apply'): Promise<void> {
   for (const change of changes) {
     if (change.kind === 'create')
-      await context.out(`create ${change.topic}: ${change.partitions} partitions, ${change.replication} replicas`)
+      await context.out(`create ${change.topic}: ${counted(change.partitions, 'partition')}, ${counted(change.replication, 'replica')}`)
     else if (change.kind === 'add-partitions') await context.out(`add partitions to ${change.topic}: ${change.from} -> ${change.to}`)
     else await context.out(`set ${change.topic} ${change.name}: ${change.from ?? '(default)'} -> ${change.to}`)
   }
@@ -57,7 +58,7 @@ export async function describe(context: CommandContext): Promise<void> {
       String(partitions),
       String(replication),
       renderCount(messages),
-      retention(configs['retention.ms']),
+      retentionText(configs['retention.ms']),
       configs['cleanup.policy'] ?? '',
     ])
     await context.out(
@@ -76,7 +77,8 @@ export async function describe(context: CommandContext): Promise<void> {
   })
 }
 
-function retention(ms: string | undefined): string {
+/** As it would be written in the configuration. Pure. */
+export function retentionText(ms: string | undefined): string {
   if (ms === undefined) return ''
-  return ms === '-1' ? 'for ever' : `${Math.round(Number(ms) / 86_400_000)}d`
+  return ms === '-1' ? 'for ever' : formatDuration(Number(ms))
 }

@@ -6,6 +6,7 @@ import { NATIVE_PACKAGE, NATIVE_VERSION, nativeParser } from '../extract/native/
 import { kafkajsModules } from '../kafka/patches/kafkajs-modules.ts'
 import { KAFKAJS_VERSION } from '../kafka/patches/load-kafkajs.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { countText } from '../kernel/count-text.ts'
 import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { makeFolder } from '../machine/make-folder.ts'
@@ -166,10 +167,10 @@ async function* topicFindings(runtime: Runtime): AsyncGenerator<Finding> {
   if (plan.changes.length > 0)
     yield warn(
       'topics',
-      `${plan.changes.length} differences from the configuration`,
+      `${countText(plan.changes.length, 'difference')} from the configuration`,
       'Run `millrace topics plan`, then `millrace topics apply`.',
     )
-  else yield ok('topics', `${wanted.length} topics as the configuration wants them`)
+  else yield ok('topics', `${countText(wanted.length, 'topic')} as the configuration wants them`)
   const skew = await clockSkew(runtime)
   if (skew !== undefined && Math.abs(skew) > MAX_SKEW_MS)
     yield warn(

@@ -3,6 +3,7 @@ import { afterJump, livePosition, rewound } from '../extract/replay-step.ts'
 import type { GroupDescription, OffsetToCommit } from '../kafka/group-admin.ts'
 import { transactionalId } from '../kafka/transactional.ts'
 import { partitionId } from '../kernel/brand.ts'
+import { countText } from '../kernel/count-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
 import { type ReplayRequest, rangeOf } from '../message/replay-request.ts'
@@ -126,7 +127,7 @@ async function refuseUnlessAllRun(
   if (workers.length < members.length) {
     throw new MillraceError(
       'REPLAY_REFUSED',
-      `group ${groupId} has ${members.length} live members, and ${workers.length} of them report ${wanted} in the state store of this deployment; ${otherwise}`,
+      `group ${groupId} has ${countText(members.length, 'live member')}, and ${workers.length} of them ${workers.length === 1 ? 'reports' : 'report'} ${wanted} in the state store of this deployment; ${otherwise}`,
     )
   }
 }
@@ -253,7 +254,8 @@ export async function followReplay(
     const isThrough = status.partitions.every(({ phase }) => phase === 'done')
     if (isThrough && status.state === 'open') await closeReplay(runtime, status.groupId, replayId)
     if (isThrough) status = await replayStatus(runtime, replayId)
-    const estimate = etaOf(pace, { mono: clock.mono(), done: status.donePages }, status.pages)
+    // While nobody works on it there is no pace, and what was idle is no part of the next one.
+    const estimate = etaOf(status.members === 0 ? [] : pace, { mono: clock.mono(), done: status.donePages }, status.pages)
     pace = estimate.pace
     onProgress?.(status, estimate.remainingMs)
     if (isThrough || status.state === 'cancelled') {

@@ -9,6 +9,7 @@ import { isSameFilter, parseReplayRequest, type ReplayRange, type ReplayRequest,
 import { canonical } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { announce } from './announce.ts'
+import { isClientGone } from './process-client-id.ts'
 import type { Runtime } from './runtime.ts'
 
 /** A replay as `control` and the committed offsets tell it. */
@@ -20,6 +21,8 @@ export interface ReplayStatus {
   readonly state: 'open' | 'cancelled' | 'done'
   /** An open replay of the same group that was there before: owners turn to this one when that one has ended. */
   readonly behind?: string
+  /** Of an open one: members of its group, without processes that are known to be gone. At 0 nobody works on it. */
+  readonly members?: number
   /** Where the records of a shadow are. */
   readonly shadowTopic?: string
   /** By offsets, those that the filter passes over too. */
@@ -37,6 +40,7 @@ export interface PartitionReplay {
   readonly phase: 'waiting' | 'replaying' | 'done' | 'cancelled'
   readonly from: string
   readonly until: string
+  /** First offset that the replay has not worked; null where it has worked none. */
   readonly position: string | null
 }
 
@@ -82,6 +86,8 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
   const committed = await runtime.admin.committedOffsets(groupId, [runtime.topics.html])
   const isClosed = command.kind === 'close'
   const [first] = isClosed ? [] : openIn(await runtime.control(), groupId)
+  const members = isClosed ? undefined : await livingMembers(runtime, groupId)
+  const closed = isClosed ? (commandPayload(command) as ClosedReplay | null) : null
   let donePages = 0
   let totals = NO_TOTALS
   const partitions = ranges.map((range): PartitionReplay => {
@@ -90,14 +96,12 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
     const standing = standingOf(request, range, stored)
     if (standing !== undefined) totals = addTotals(totals, standing.totals)
     const isDone = isClosed || standing?.isDone === true
-    const position = standing?.position ?? stored?.offset
     // Of one that was called off a partition may be through before its end.
     const reached = isDone && request.cancelled !== true ? BigInt(until) : standing?.reached
     if (reached !== undefined && reached > BigInt(from)) donePages += Number(reached - BigInt(from))
     const phase = isClosed && request.cancelled === true ? 'cancelled' : isDone ? 'done' : standing === undefined ? 'waiting' : 'replaying'
-    return { partition, phase, from, until, position: position?.toString() ?? null }
+    return { partition, phase, from, until, position: reached?.toString() ?? closed?.positions?.[partition] ?? null }
   })
-  const told = isClosed ? (commandPayload(command) as { totals?: ExtractorTotals } | null)?.totals : undefined
   return {
     replayId,
     groupId,
@@ -105,17 +109,30 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
     version,
     state: request.cancelled === true ? 'cancelled' : isClosed ? 'done' : 'open',
     ...(first === undefined || first.replayId === replayId ? {} : { behind: first.replayId }),
+    ...(members === undefined ? {} : { members }),
     ...(shadow === undefined ? {} : { shadowTopic: shadow.topic }),
     pages: rangePages(request),
     donePages: request.donePages ?? donePages,
-    totals: told ?? totals,
+    totals: closed?.totals ?? totals,
     at: command.at,
     partitions,
   }
 }
 
+/** What `control` keeps of a replay that has ended beside its request. */
+interface ClosedReplay {
+  readonly totals?: ExtractorTotals
+  /** By partition, of one that was called off: its group may be gone. */
+  readonly positions?: Readonly<Record<number, string | null>>
+}
+
+/** A process that was killed stays a member until its session ends; on our own broker it can be told from the living. */
+async function livingMembers({ admin, isEmbedded }: Runtime, groupId: string): Promise<number> {
+  const { members } = await admin.describeGroup(groupId)
+  return members.filter(({ clientId }) => !isEmbedded || !isClientGone(clientId)).length
+}
+
 interface PartitionStanding {
-  readonly position: bigint | undefined
   /** First offset that the replay has not worked. */
   readonly reached: bigint | undefined
   readonly isDone: boolean
@@ -132,15 +149,15 @@ function standingOf(
   // The group of a shadow does nothing else: its offsets and totals are those of the replay.
   if (shadow !== undefined) {
     if (stored?.offset === undefined) return undefined
-    const { offset: position } = stored
-    const reached = position < BigInt(until) ? position : BigInt(until)
-    return { position, reached, isDone: position >= BigInt(until), totals: metadata?.totals.extractors[extractor] ?? NO_TOTALS }
+    const { offset } = stored
+    const reached = offset < BigInt(until) ? offset : BigInt(until)
+    return { reached, isDone: offset >= BigInt(until), totals: metadata?.totals.extractors[extractor] ?? NO_TOTALS }
   }
   if (metadata?.replay?.replayId !== replayId) return undefined
   const { phase, resumeAt, until: end, totals } = metadata.replay
   // While live pages have their turn, the replay stands where it will go on.
   const position = phase === 'live' ? resumeAt : stored?.offset
-  return { position, reached: phase === 'done' ? end : position, isDone: phase === 'done', totals }
+  return { reached: phase === 'done' ? end : position, isDone: phase === 'done', totals }
 }
 
 /** Shape: undefined for what is no request; of a closed one the request is what its last command repeats. */
@@ -254,9 +271,10 @@ export async function closeReplay(runtime: Runtime, groupId: string, replayId: s
   if (command === undefined || command.kind === 'close') return true
   const request = requestOf(command)
   if (request === undefined || !(await isDone(runtime, { ...request, groupId }))) return false
-  const { totals, donePages } = await statusOf(runtime, command, request)
+  const { totals, donePages, partitions } = await statusOf(runtime, command, request)
+  const positions = Object.fromEntries(partitions.map(({ partition, position }) => [partition, position]))
   // Counted now, after the last commit: what owners had taken when it was called off is among them.
-  const counted = request.cancelled === true ? { totals, donePages } : { totals }
+  const counted = request.cancelled === true ? { totals, donePages, positions } : { totals }
   await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload: { ...request, ...counted } })
   return true
 }

@@ -61,7 +61,10 @@ export interface ShadowReport {
   /** Not done: its process was told to stop, or it was called off. */
   readonly interrupted: boolean
   readonly cancelled: boolean
+  /** Of this process alone. */
   readonly elapsedMs: number
+  /** It went on with what another process had begun. */
+  readonly resumed: boolean
 }
 
 const LOOK_EVERY_MS = 200
@@ -171,13 +174,15 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   const { pages } = plan
   const { records, deadLetters } = standing.totals
   const elapsedMs = clock.mono() - startedMono
+  const resumed = known !== undefined
   if (isDone) {
-    const ended: EndedShadow = { topic: recordsTopic, pages: String(pages), records, deadLetters, elapsedMs }
+    const ended: EndedShadow = { topic: recordsTopic, pages: String(pages), records, deadLetters, elapsedMs, resumed }
     const { totals } = standing
     await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId), payload: { ...agreed, totals, ended } })
   }
   if (isDone || cancelled) await deleteUnlessActive(runtime, groupId)
-  return { replayId: options.replayId, topic: recordsTopic, pages, records, deadLetters, interrupted: !isDone, cancelled, elapsedMs }
+  const interrupted = !isDone
+  return { replayId: options.replayId, topic: recordsTopic, pages, records, deadLetters, interrupted, cancelled, elapsedMs, resumed }
 }
 
 /** On a broker that is not ours a process that was killed stays a member until its session ends, and holds its partitions until then. */
@@ -198,6 +203,8 @@ interface EndedShadow {
   readonly records: number
   readonly deadLetters: number
   readonly elapsedMs: number
+  /** Left out by those of before. */
+  readonly resumed?: boolean
 }
 
 type EndedReport = Omit<ShadowReport, 'replayId' | 'interrupted' | 'cancelled'>
@@ -209,7 +216,7 @@ async function endedBefore(runtime: Runtime, known: KnownRequest, request: Repla
   const { ended } = known.payload as { ended?: EndedShadow }
   if (!known.isClosed || ended === undefined) return undefined
   await deleteUnlessActive(runtime, request.groupId)
-  return { ...ended, pages: BigInt(ended.pages) }
+  return { resumed: false, ...ended, pages: BigInt(ended.pages) }
 }
 
 type Ranges = ReadonlyMap<number, { readonly from: bigint; readonly until: bigint }>

@@ -1,3 +1,4 @@
+import { countText } from '../kernel/count-text.ts'
 import type { ReplayRequest } from '../message/replay-request.ts'
 import type { FetchStatus, GroupStatus, StatusReport } from './status.ts'
 
@@ -37,7 +38,7 @@ export function stallsOf(
 
 function groupStalls({ group, members, lag, state }: GroupStatus): string[] {
   if (lag === 0) return []
-  if (members === 0) return [`${group}: nobody works on ${lag} messages`]
+  if (members === 0) return [`${group}: nobody works on ${countText(lag, 'message')}`]
   return state === 'Stable' ? [] : [`${group} is being divided among its members (${state})`]
 }
 
@@ -47,7 +48,7 @@ function fetchStalls(fetch: FetchStatus, { group, lag, members, oldestSeconds }:
   const waits = Object.entries(fetch.siteWaits)
   if (waits.length === 0)
     return oldestSeconds !== null && oldestSeconds > OLD_SECONDS
-      ? [`${group}: ${lag} messages, and no worker of this machine has a task`]
+      ? [`${group}: ${countText(lag, 'message')}, and no worker of this machine has a task`]
       : []
   return [`${group}: all sites wait (${waits.map(([reason, count]) => `${reason} ${count}`).join(', ')}); more workers would not help`]
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../kernel/clock.ts'
+import { countText } from '../kernel/count-text.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
@@ -132,7 +133,7 @@ export class AdmissionDesk {
     const { key } = paceOf(target)
     const { failingMs } = await gate.run(() => state.limiterState(key))
     if (failingMs < giveUpMs) return undefined
-    return { kind: 'dead', detail: `${key} has not answered for ${Math.floor(failingMs / 60_000)} minutes` }
+    return { kind: 'dead', detail: `${key} has not answered for ${countText(Math.floor(failingMs / 60_000), 'minute')}` }
   }
 
   #paused({ entry }: QueuedTask): Admission {

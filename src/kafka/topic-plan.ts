@@ -1,3 +1,4 @@
+import { countText, isAre } from '../kernel/count-text.ts'
 import type { TopicDefinition } from './topic-definitions.ts'
 
 /** One topic as it is. `configs` holds the values in force, wherever they come from. */
@@ -90,7 +91,7 @@ function fewerPartitions(definition: TopicDefinition, present: ExistingTopic): T
     kind: 'fewer-partitions',
     topic: definition.topic,
     message:
-      `topic ${definition.topic} has ${present.partitions} partitions and ${definition.partitions} are wanted: ` +
+      `topic ${definition.topic} has ${countText(present.partitions, 'partition')} and ${definition.partitions} ${isAre(definition.partitions)} wanted: ` +
       'Kafka can not take partitions away. Set `topics.partitions` to at least what is there, or use another `topics.prefix`.',
   }
 }

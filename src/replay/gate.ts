@@ -1,3 +1,4 @@
+import { countText } from '../kernel/count-text.ts'
 import type { Comparison } from './compare.ts'
 
 /** Whether a new version may take the place of the old one. */
@@ -17,16 +18,12 @@ export function gateVerdict(comparison: Comparison, required: ReadonlySet<string
   const failing = comparison.failures.filter(({ gaveRecords }) => gaveRecords > 0)
   for (const { code, field, gaveRecords } of failing) {
     const what = field === undefined ? code : `${code} ${field}`
-    reasons.push(`${gaveRecords} ${gaveRecords === 1 ? 'page' : 'pages'} that gave records would become dead letters (${what})`)
+    reasons.push(`${countText(gaveRecords, 'page')} that gave records would become dead letters (${what})`)
   }
   for (const [name, { removed }] of Object.entries(comparison.fields)) {
-    if (removed > 0 && required.has(name)) reasons.push(`the required field ${name} would be lost in ${records(removed)}`)
+    if (removed > 0 && required.has(name)) reasons.push(`the required field ${name} would be lost in ${countText(removed, 'record')}`)
   }
   const { added, removed } = comparison.records
-  if (removed > added) reasons.push(`${records(removed - added)} fewer on the same pages`)
+  if (removed > added) reasons.push(`${countText(removed - added, 'record')} fewer on the same pages`)
   return { held: reasons.length > 0, reasons }
-}
-
-function records(count: number): string {
-  return `${count} ${count === 1 ? 'record' : 'records'}`
 }

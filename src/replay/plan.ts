@@ -1,3 +1,4 @@
+import { countText, isAre } from '../kernel/count-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
 
 /** Where a replay begins, in the words of Kafka's own tool. Offsets that times stand for are looked up by the caller. */
@@ -91,12 +92,11 @@ function whyNothing({ topic, asked, untilCommitted }: PlanRequest, facts: readon
   const [only] = facts
   const where = facts.length === 1 && only !== undefined ? `partition ${only.partition} of ${topic}` : topic
   if (gone + left === 0n) return `asked for ${asked}; ${where} has held no page yet`
-  const isAre = (count: bigint): string => `${count} ${count === 1n ? 'is' : 'are'}`
-  const deleted = gone === 0n ? 'none is gone by retention' : `${isAre(gone)} gone by retention`
+  const deleted = gone === 0n ? 'none is gone by retention' : `${gone} ${isAre(gone)} gone by retention`
   const unread = sum(({ low, end, committed }) => end - larger(committed ?? low, low))
   const own = untilCommitted && unread > 0n ? `, ${unread} not read by the group yet` : ''
-  const rest = left === 0n ? 'none is left' : `${isAre(left)} left${own}, and none of them is in that range`
-  return `asked for ${asked}; of ${gone + left} ${gone + left === 1n ? 'page' : 'pages'} that ${where} has held ${deleted} and ${rest}`
+  const rest = left === 0n ? 'none is left' : `${left} ${isAre(left)} left${own}, and none of them is in that range`
+  return `asked for ${asked}; of ${countText(gone + left, 'page')} that ${where} has held ${deleted} and ${rest}`
 }
 
 function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedPartition {
@@ -106,14 +106,14 @@ function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedParti
   const until = smaller(smaller(request.until?.get(partition) ?? limit, limit), end)
   const from = wanted < low ? low : wanted
   const gone = wanted < low ? low - (wanted < 0n ? 0n : wanted) : 0n
+  const pages = until > from ? until - from : 0n
+  const left = `${pages} ${isAre(pages)} left`
   const notes: string[] = []
   if (gone > 0n && request.start.kind !== 'earliest')
-    notes.push(`${gone} older pages are gone by retention, ${until > from ? until - from : 0n} are left`)
+    notes.push(`${countText(gone, 'older page')} ${isAre(gone)} gone by retention, ${left}`)
   const { at } = request.start.kind === 'offsets' ? request.start : {}
   if (at !== undefined && fact.oldestAt !== undefined && low > 0n && fact.oldestAt > at)
-    notes.push(
-      `pages from before ${new Date(fact.oldestAt).toISOString()} are gone by retention, ${until > from ? until - from : 0n} are left`,
-    )
+    notes.push(`pages from before ${new Date(fact.oldestAt).toISOString()} are gone by retention, ${left}`)
   if (low > 0n && low === end && notes.length === 0)
     notes.push(low === 1n ? 'its only page is gone by retention' : `all its ${low} pages are gone by retention`)
   if (wanted > end) notes.push(`offset ${wanted} lies behind the end ${end}`)
@@ -121,7 +121,7 @@ function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedParti
     partition,
     from: from > until ? until : from,
     until,
-    pages: until > from ? until - from : 0n,
+    pages,
     gone: request.start.kind === 'earliest' ? 0n : gone,
     note: notes.length === 0 ? undefined : notes.join('; '),
   }
@@ -136,7 +136,7 @@ export function notBefore(plan: ReplayPlan, offsets: ReadonlyMap<number, bigint>
     return least >= planned.until ? [] : [{ ...planned, from: least, pages: planned.until - least, gone: 0n, note: undefined }]
   })
   const sum = sums(partitions)
-  const nothing = `asked for ${asked}; of ${plan.pages} stored ${plan.pages === 1n ? 'page' : 'pages'} in that range none was fetched as late`
+  const nothing = `asked for ${asked}; of ${countText(plan.pages, 'stored page')} in that range none was fetched as late`
   return { topic: plan.topic, partitions, ...sum, ...(sum.pages > 0n ? {} : { nothing }) }
 }
 

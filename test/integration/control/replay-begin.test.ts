@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
 import { announce } from '../../../src/control/announce.ts'
-import { cancelReplay, replayInPlace, resumeInPlace } from '../../../src/control/replay-in-place.ts'
+import { cancelReplay, followReplay, replayInPlace, resumeInPlace } from '../../../src/control/replay-in-place.ts'
 import { beginRequest, listReplays, openRequests, planOf, replayStatus } from '../../../src/control/replay-ledger.ts'
 import { Runtime } from '../../../src/control/runtime.ts'
 import { applyTopics } from '../../../src/control/topics.ts'
 import { encodeMetadata, freshMetadata, NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
 import { ControlLog } from '../../../src/kafka/control-log.ts'
+import { partitionId } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { subject } from '../../../src/message/command.ts'
@@ -101,6 +102,45 @@ describe('two commands that begin a replay at the same moment', () => {
     expect(settled.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'REPLAY_REFUSED' } })
     const stands = `r${settled.findIndex(({ status }) => status === 'fulfilled')}`
     for (const runtime of commands) expect((await openRequests(runtime, groupId)).map(({ replayId }) => replayId)).toEqual([stands])
+  })
+})
+
+describe('a replay that nobody works on', () => {
+  it('says so, and has no time left, however far it came', async () => {
+    const [runtime] = commands as [Runtime]
+    const { admin, topics } = runtime
+    const groupId = runtime.groups.extract()
+    const at = { topic: topics.html, partition: 0 }
+    await admin.commitDirect(groupId, [{ ...at, offset: 10n, metadata: encodeMetadata(freshMetadata(10n)) }])
+    const asked = { replayId: 'left', groupId, extractor: 'book', extractorVersion: 2, filter: {} }
+    await replayInPlace(runtime, asked, planOf(topics.html, ranges(10)))
+    const metadata = (await admin.committedOffsets(groupId, [topics.html])).get(partitionId(topics.html, 0))?.metadata ?? ''
+    const stop = new AbortController()
+    const seen: unknown[] = []
+    let worked = Promise.resolve()
+    await followReplay(runtime, 'left', {
+      until: 'done',
+      signal: stop.signal,
+      onProgress: ({ members, donePages }, remainingMs) => {
+        seen.push({ members, donePages, remainingMs })
+        if (seen.length === 3) stop.abort()
+        else worked = admin.commitDirect(groupId, [{ ...at, offset: BigInt(2 * seen.length), metadata }])
+      },
+    })
+    await worked
+    expect(seen).toEqual([0, 2, 4].map((donePages) => ({ members: 0, donePages, remainingMs: undefined })))
+  })
+})
+
+describe('a shadow that was called off', () => {
+  it('keeps how far each partition came, though its group is gone', async () => {
+    const [runtime] = commands as [Runtime]
+    const { admin, topics } = runtime
+    await beginRequest(runtime, shadow('off', 10))
+    await admin.commitDirect('replay.off', [{ topic: topics.html, partition: 0, offset: 4n, metadata: encodeMetadata(freshMetadata(4n)) }])
+    await cancelReplay(runtime, 'off')
+    expect((await admin.committedOffsets('replay.off', [topics.html])).get(partitionId(topics.html, 0))?.offset).toBeUndefined()
+    expect(await replayStatus(runtime, 'off')).toMatchObject({ donePages: 4, partitions: [{ phase: 'cancelled', position: '4' }] })
   })
 })
 

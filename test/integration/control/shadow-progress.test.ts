@@ -1,5 +1,6 @@
 import { afterEach, expect, it } from 'vitest'
 import { planRange } from '../../../src/control/replay.ts'
+import { replayStatus } from '../../../src/control/replay-ledger.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import { type ReplayProgress, runShadow, type ShadowOptions, type ShadowReport } from '../../../src/control/shadow-replay.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
@@ -47,4 +48,10 @@ it('a shadow tells how long it will still take, and whoever joins it that the pa
   expect(told.length).toBeGreaterThan(0)
   expect(told.some(({ remainingMs }) => (remainingMs ?? 0) > 0)).toBe(true)
   expect(seen.at(-1)).toMatchObject({ done: BigInt(PAGES), remainingMs: 0 })
+  expect(reports.map(({ resumed }) => resumed)).toEqual([false, true])
+  // Its group is gone, and with it the offsets.
+  const { members, partitions } = await deployment.read((runtime) => replayStatus(runtime, 's'))
+  expect(members).toBeUndefined()
+  expect(partitions.length).toBeGreaterThan(0)
+  for (const { phase, until, position } of partitions) expect([phase, position]).toEqual(['done', until])
 })

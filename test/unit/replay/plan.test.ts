@@ -45,6 +45,16 @@ describe('the plan of a replay', () => {
     expect(plan.partitions[0]).toMatchObject({ gone: 7n, note: '7 older pages are gone by retention, 90 are left' })
   })
 
+  it('speaks of one page as of one', () => {
+    const one = { partition: 0, low: 1n, end: 2n, committed: 2n }
+    expect(planReplay({ ...request, start: { kind: 'offset', offset: 0n } }, [one]).partitions[0]?.note).toBe(
+      '1 older page is gone by retention, 1 is left',
+    )
+    expect(planReplay(request, [{ ...one, end: 1n }]).nothing).toBe(
+      'asked for all stored pages; of 1 page that partition 0 of html has held 1 is gone by retention and none is left',
+    )
+  })
+
   it('shifts from what the group has committed', () => {
     const some = facts.slice(0, 2)
     expect(ranges(planReplay({ ...request, start: { kind: 'shift', by: -20n }, untilCommitted: true }, some))).toEqual([

@@ -1,0 +1,73 @@
+import type { ReplayStatus } from '../control/replay-ledger.ts'
+import type { ShadowReport } from '../control/shadow-replay.ts'
+import { counted, renderCount, renderDuration, renderTable } from './render.ts'
+
+const right = 'right' as const
+
+/** All replays, one line each. Pure, as the others. */
+export function replaysTable(replays: readonly ReplayStatus[]): string {
+  return renderTable(
+    [
+      { title: 'REPLAY' },
+      { title: 'GROUP', flexible: true },
+      { title: 'EXTRACTOR', flexible: true },
+      { title: 'STATE' },
+      { title: 'DONE', align: right },
+      { title: 'PAGES', align: right },
+    ],
+    replays.map((status) => [
+      status.replayId,
+      status.groupId,
+      `${status.extractor}:${status.version}`,
+      stateOf(status),
+      renderCount(status.donePages),
+      renderCount(status.pages),
+    ]),
+  )
+}
+
+/** One replay: how far it is, what it waits for, its partitions. */
+export function statusText(status: ReplayStatus): string {
+  const { replayId, groupId, extractor, version, state, behind, shadowTopic, pages, donePages, totals } = status
+  const lines = [`replay ${replayId} of ${extractor} version ${version}: ${state}, ${renderCount(donePages)} of ${counted(pages, 'page')}`]
+  if (behind !== undefined)
+    lines.push(
+      `it stands behind replay ${behind}, which is open in ${groupId} too: its owners turn to it when that one has ended; \`millrace replay cancel ${replayId}\` calls it off`,
+    )
+  else if (isUnattended(status))
+    lines.push(
+      shadowTopic === undefined
+        ? `nobody works on it: no member of ${groupId} runs; it goes on once \`millrace run\` or \`millrace extract\` is started with that version`
+        : `nobody works on it: its process has ended; \`millrace replay run --shadow --id ${replayId}\` with the same flags goes on`,
+    )
+  const { records, none, deadLetters } = totals
+  lines.push(
+    `${counted(totals.pages, 'page')} read, ${counted(records, 'record')}, ${renderCount(none)} without, ${counted(deadLetters, 'dead letter')}${shadowTopic === undefined ? '' : `; records are in ${shadowTopic}`}`,
+  )
+  const table = renderTable(
+    [
+      { title: 'PARTITION', align: right },
+      { title: 'PHASE' },
+      { title: 'FROM', align: right },
+      { title: 'UNTIL', align: right },
+      { title: 'POSITION', align: right },
+    ],
+    status.partitions.map(({ partition, phase, from, until, position }) => [String(partition), phase, from, until, position ?? '']),
+  )
+  return [...lines, table].join('\n')
+}
+
+/** What a shadow that is done has written. */
+export function shadowSummary({ pages, records, deadLetters, elapsedMs, topic, resumed }: Omit<ShadowReport, 'replayId'>): string {
+  const since = resumed ? ' since it went on' : ''
+  return `${counted(pages, 'page')}, ${counted(records, 'record')}, ${counted(deadLetters, 'dead letter')} in ${renderDuration(elapsedMs)}${since}; records are in ${topic}`
+}
+
+function stateOf(status: ReplayStatus): string {
+  if (status.behind !== undefined) return `behind ${status.behind}`
+  return isUnattended(status) ? 'no worker' : status.state
+}
+
+function isUnattended({ state, members }: ReplayStatus): boolean {
+  return state === 'open' && members === 0
+}
