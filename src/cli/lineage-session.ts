@@ -12,15 +12,15 @@ export async function showLineage(context: CommandContext, what: string): Promis
   })
 }
 
-async function writeLineage(context: CommandContext, { records, page, task, outcomes, timing, traceId }: Lineage): Promise<void> {
+async function writeLineage(context: CommandContext, { records, page, pageAt, task, outcomes, timing, traceId }: Lineage): Promise<void> {
   const { out } = context
   for (const { at, record } of records) {
     const replay = record.replayId === null ? '' : `, by replay ${record.replayId}`
     await out(`record   ${record.recordId}  ${record.extractor} version ${record.extractorVersion}${replay}`)
     await out(`         at ${place(at)}, key ${record.entityKey}`)
   }
-  if (records.length === 0) await out('record   none was made of this page')
-  if (page === null) await out('page     deleted by retention')
+  if (records.length === 0) await out(page === null ? 'record   none is left' : 'record   none is there of this page')
+  if (page === null) await out(`page     gone by retention (topics.retention.html)${pageAt === null ? '' : `; it was at ${place(pageAt)}`}`)
   else {
     const { page: stored, at } = page
     await out(`page     ${stored.finalUrl}  status ${stored.status}, ${renderBytes(stored.bodyLength)}, sha256 ${stored.bodySha256}`)
@@ -28,16 +28,19 @@ async function writeLineage(context: CommandContext, { records, page, task, outc
     for (const { status, url, location } of stored.redirects) await out(`         redirect ${status}: ${url} -> ${location ?? ''}`)
     for (const { name, value } of stored.headers) await out(`         ${name}: ${value}`)
   }
-  if (task !== null) {
+  if (task === null) await out('task     gone: URLs that are done are deleted after a time (topics.retention.urls)')
+  else {
     const { taskId, url, crawlId, depth, parentUrl } = task.task
     await out(`task     ${taskId}  ${url}`)
     await out(
       `         at ${place(task.at)}, crawl ${crawlId ?? 'none'}, depth ${depth}${parentUrl === null ? '' : `, found on ${parentUrl}`}`,
     )
   }
+  if (outcomes.length === 0) await out('outcome  none is left (topics.retention.outcomes)')
   for (const { outcome, at } of outcomes)
     await out(`outcome  ${outcome.kind} ${outcome.reason ?? ''}  attempt ${outcome.attempt}, at ${place(at)}`)
   await out(`trace    ${traceId ?? 'none'}\n`)
+  if (timing.length === 0) return
   const rows = timing.map(({ step, at, afterMs }) => [step, new Date(at).toISOString(), `+${renderDuration(Math.max(0, afterMs))}`])
   await out(renderTable([{ title: 'STEP' }, { title: 'AT' }, { title: 'AFTER', align: 'right' }], rows))
   if (page !== null) await out(`\nits bytes: millrace consume html --offset ${page.at.partition}:${page.at.offset} --max 1 --body`)

@@ -6,6 +6,7 @@ import { completeTask } from '../message/complete-task.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { Outcome, Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
+import { recordId } from '../message/ids.ts'
 import { LANES } from '../message/topics.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { partitionFor } from '../url/partition.ts'
@@ -27,6 +28,8 @@ export interface Lineage {
   readonly records: readonly { readonly at: Place; readonly record: StoredRecord }[]
   /** Without its body. Null: retention has deleted it. */
   readonly page: { readonly at: Place; readonly page: Omit<Page, 'body'> } | null
+  /** Where the page lies, or lay; null where no record tells of one that is gone. */
+  readonly pageAt: Place | null
   readonly task: { readonly at: Place; readonly task: UrlTask } | null
   readonly outcomes: readonly { readonly at: Place; readonly outcome: Outcome }[]
   readonly timing: readonly TimedStep[]
@@ -44,7 +47,7 @@ const RECORD_ID = /^[0-9a-f]{32}$/
 
 /**
  * A record back to its page, its task and what became of that; or everything that the log holds of the last page of a URL. Reads the
- * partitions where it can lie, by their bytes. Errors: USAGE where nothing is found.
+ * partitions where it can lie, by their bytes. Of a page that retention has deleted it is what is left. Errors: USAGE where nothing is found.
  */
 export async function lineage(runtime: Runtime, what: string, signal?: AbortSignal): Promise<Lineage> {
   await runtime.control()
@@ -53,18 +56,23 @@ export async function lineage(runtime: Runtime, what: string, signal?: AbortSign
     const records = await search.records([Buffer.from(what)], ({ recordId }) => recordId === what)
     const [first] = records
     if (first === undefined) throw new MillraceError('USAGE', `no topic of records holds a record with the id ${what}`)
-    const { source, extractor } = first.record
-    const page = await search.pageAt({ ...source, offset: BigInt(source.offset) })
-    return search.complete(page, records, `the page of this record of ${extractor}`)
+    const { source } = first.record
+    const at = { ...source, offset: BigInt(source.offset) }
+    const page = await search.pageAt(at)
+    return page === null ? search.withoutPage(records, await search.outcomesOf(records)) : search.complete(page, records)
   }
   if (!URL.canParse(what)) throw new MillraceError('USAGE', `${JSON.stringify(what)} is neither a record id (32 hex characters) nor a URL`)
   const page = await search.pageOf(new URL(what))
-  if (page === null) throw new MillraceError('USAGE', `html holds no page of ${what}; \`millrace explain ${what}\` tells where the URL is`)
+  if (page === null) {
+    const { records, outcomes } = await search.leftOf(new URL(what))
+    if (records.length > 0 || outcomes.some(({ outcome }) => outcome.kind === 'FETCHED')) return search.withoutPage(records, outcomes)
+    throw new MillraceError('USAGE', `html holds no page of ${what}; \`millrace explain ${what}\` tells where the URL is`)
+  }
   const { topic, partition, offset } = page.at
   const records = await search.records([Buffer.from(page.page.bodySha256)], ({ source }) => {
     return source.topic === topic && source.partition === partition && BigInt(source.offset) === offset
   })
-  return search.complete(page, records, what)
+  return search.complete(page, records)
 }
 
 type FoundPage = NonNullable<Lineage['page']>
@@ -121,28 +129,78 @@ class LineageSearch {
     return last === undefined ? null : this.#page(last)
   }
 
-  async complete(page: FoundPage | null, records: Lineage['records'], what: string): Promise<Lineage> {
-    if (page === null) {
-      const traceId = records[0]?.record.traceId ?? null
-      if (records.length === 0) throw new MillraceError('USAGE', `nothing is known of ${what}`)
-      return { traceId, records, page: null, task: null, outcomes: [], timing: steps(undefined, [], records) }
-    }
+  async complete(page: FoundPage, records: Lineage['records']): Promise<Lineage> {
     const outcomes = await this.#outcomes(page.page)
     const task = await this.#task(page.page)
-    return { traceId: page.page.traceId, records, page, task, outcomes, timing: steps(page.page, outcomes, records) }
+    const timing = steps(page.page, outcomes, records)
+    return { traceId: page.page.traceId, records, page, pageAt: page.at, task, outcomes, timing }
   }
 
-  async #outcomes({ canonicalUrl: key, taskId }: FoundPage['page']): Promise<Lineage['outcomes'][number][]> {
+  /** What is left of a page that retention has deleted: records and outcomes live longer, and lead to its task. */
+  async withoutPage(records: Lineage['records'], found: Lineage['outcomes']): Promise<Lineage> {
+    const last = found.at(-1)?.outcome
+    const outcomes = last === undefined ? [] : await this.#outcomes(last)
+    const task = last === undefined ? null : await this.#task(last)
+    const [first] = records
+    const pageAt = first === undefined ? null : { ...first.record.source, offset: BigInt(first.record.source.offset) }
+    const traceId = first?.record.traceId ?? last?.traceId ?? null
+    return { traceId, records, page: null, pageAt, task, outcomes, timing: steps(task?.task, outcomes, records) }
+  }
+
+  /** Outcomes of the fetches that records were made of, found by what an outcome and a record both hold. */
+  async outcomesOf(records: Lineage['records']): Promise<Lineage['outcomes']> {
+    const { topics, admin } = this.#runtime
+    const texts = records.flatMap(({ record: { traceId, url } }) => [
+      ...(traceId === null ? [] : [Buffer.from(traceId)]),
+      ...(URL.canParse(url) ? searchTexts(new URL(url)) : []),
+    ])
+    const found = await Promise.all(
+      (await admin.partitions(topics.outcomes)).map((partition) =>
+        this.#outcomesIn(partition, texts, (outcome) => isOfRecords(outcome, records)),
+      ),
+    )
+    return found.flat()
+  }
+
+  /** Records and outcomes of the last page of a URL that is on html no more. */
+  async leftOf(url: URL): Promise<Pick<Lineage, 'records' | 'outcomes'>> {
+    const { topics } = this.#runtime
+    const canonical = canonicalUrl(url)
+    const texts = searchTexts(url)
+    const partition = await this.#partitionOf(topics.outcomes, canonical)
+    const own = await this.#outcomesIn(partition, texts, ({ canonicalUrl: key }) => key === canonical)
+    const fetches = own.filter(({ outcome }) => outcome.kind === 'FETCHED')
+    const traces = fetches.flatMap(({ outcome: { traceId } }) => (traceId === null ? [] : [Buffer.from(traceId)]))
+    const all = await this.records([...texts, ...traces], (record) => {
+      const isOwn = URL.canParse(record.url) && canonicalUrl(new URL(record.url)) === canonical
+      return isOwn || fetches.some(({ outcome }) => isOfRecords(outcome, [{ record }]))
+    })
+    const fetchedAt = Math.max(...all.map(({ record }) => record.fetchedAt))
+    const records = all.filter(({ record }) => record.fetchedAt === fetchedAt)
+    const outcomes = records.length === 0 ? fetches : await this.outcomesOf(records)
+    return { records, outcomes }
+  }
+
+  async #outcomes({ canonicalUrl: key, taskId }: Pick<Outcome, 'canonicalUrl' | 'taskId'>): Promise<Lineage['outcomes'][number][]> {
+    const partition = await this.#partitionOf(this.#runtime.topics.outcomes, key)
+    return this.#outcomesIn(partition, [Buffer.from(taskId)], (outcome) => outcome.taskId === taskId)
+  }
+
+  async #outcomesIn(
+    partition: number,
+    texts: readonly Buffer[],
+    isMeant: (outcome: Outcome) => boolean,
+  ): Promise<Lineage['outcomes'][number][]> {
     const { topics, codec } = this.#runtime
-    const messages = await this.#messages(topics.outcomes, await this.#partitionOf(topics.outcomes, key), [Buffer.from(taskId)])
+    const messages = await this.#messages(topics.outcomes, partition, texts)
     return messages.flatMap((message) => {
       const outcome = readable(() => codec.decode('Outcome', message.value))
-      return outcome?.taskId === taskId ? [{ at: placeOf(message), outcome }] : []
+      return outcome !== undefined && isMeant(outcome) ? [{ at: placeOf(message), outcome }] : []
     })
   }
 
   /** The first message of the task: what its producer wrote. */
-  async #task({ taskId, url }: FoundPage['page']): Promise<Lineage['task']> {
+  async #task({ taskId, url }: Pick<Outcome, 'taskId' | 'url'>): Promise<Lineage['task']> {
     const { topics, codec, clusterId } = this.#runtime
     if (!URL.canParse(url)) return null
     const texts = [Buffer.from(taskId), ...searchTexts(new URL(url))]
@@ -194,19 +252,26 @@ function placeOf({ topic, partition, offset }: Place): Place {
   return { topic, partition, offset }
 }
 
-/** Pure: when each step was, in the order of time as the clocks tell it. */
+/** An outcome names its fetch, and a record is named by it. */
+function isOfRecords({ fetchId }: Outcome, records: readonly { readonly record: StoredRecord }[]): boolean {
+  if (fetchId === null) return false
+  return records.some(({ record }) => recordId(fetchId, record.extractor, record.extractorVersion, record.itemIndex) === record.recordId)
+}
+
+/** Pure: when each step was, in the order of time as the clocks tell it. Of a page that is gone the task is all that tells of its begin. */
 export function steps(
-  page: Pick<Page, 'enqueuedAt' | 'fetchedAt' | 'totalMs' | 'ttfbMs'> | undefined,
+  page: Pick<Page, 'enqueuedAt' | 'fetchedAt' | 'totalMs' | 'ttfbMs'> | Pick<UrlTask, 'enqueuedAt'> | undefined,
   outcomes: readonly { readonly outcome: Pick<Outcome, 'at'> }[],
   records: readonly { readonly record: Pick<StoredRecord, 'extractedAt' | 'fetchedAt'> }[],
 ): TimedStep[] {
   const known: { step: TimedStep['step']; at: number }[] = []
   if (page?.enqueuedAt !== undefined && page.enqueuedAt !== null) known.push({ step: 'enqueued', at: page.enqueuedAt })
-  if (page !== undefined) {
-    const sent = page.fetchedAt - page.totalMs
-    known.push({ step: 'request sent', at: sent }, { step: 'first byte', at: sent + page.ttfbMs })
+  const fetched = page !== undefined && 'fetchedAt' in page ? page : undefined
+  if (fetched !== undefined) {
+    const sent = fetched.fetchedAt - fetched.totalMs
+    known.push({ step: 'request sent', at: sent }, { step: 'first byte', at: sent + fetched.ttfbMs })
   }
-  const fetchedAt = page?.fetchedAt ?? records[0]?.record.fetchedAt
+  const fetchedAt = fetched?.fetchedAt ?? records[0]?.record.fetchedAt
   if (fetchedAt !== undefined) known.push({ step: 'fetched', at: fetchedAt })
   const outcome = outcomes.at(-1)?.outcome
   if (outcome !== undefined) known.push({ step: 'outcome', at: outcome.at })

@@ -2,13 +2,14 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { lines } from '../support/cli.ts'
-import { Deployment } from '../support/deployment.ts'
+import { Deployment, type OnTopic, type RecordOnTopic } from '../support/deployment.ts'
 import { BOOK_1, bookHtml } from '../support/stored-shop.ts'
 
 interface Lineage {
   readonly traceId: string
   readonly records: { record: { recordId: string; data: object; source: { partition: number; offset: number } } }[]
   readonly page: { at: { partition: number; offset: string }; page: Record<string, unknown> }
+  readonly pageAt: unknown
   readonly task: { at: { topic: string }; task: { url: string; taskId: string } }
   readonly outcomes: { outcome: { kind: string } }[]
   readonly timing: { step: string; at: number; afterMs: number }[]
@@ -82,5 +83,39 @@ describe('millrace lineage', () => {
     const result = await deployment.run(['lineage', what])
     expect([result.code, result.stdout]).toEqual([2, ''])
     expect(result.stderr).toContain(text)
+  })
+
+  it('shows what is left of a page that is gone by retention, and says what is gone', async () => {
+    const [record] = (await deployment.records()) as [OnTopic<RecordOnTopic>]
+    const { recordId, source } = record.value
+    const before = JSON.parse((await deployment.run(['lineage', recordId, '--json'])).stdout) as Lineage
+    await deployment.read(({ admin, topics }) =>
+      admin.deleteRecordsBefore(topics.html, new Map([[source.partition, BigInt(source.offset) + 1n]])),
+    )
+    // By the URL that was asked for, by the one that answered, and by the record.
+    for (const what of [recordId, url, url.replace('/old', '/books/7')]) {
+      const found = JSON.parse((await deployment.run(['lineage', what, '--json'])).stdout) as Lineage
+      expect({ ...found, timing: undefined }, what).toEqual({ ...before, page: null, timing: undefined })
+      expect(found.timing.map(({ step }) => step)).toEqual(['enqueued', 'fetched', 'outcome', 'extracted'])
+    }
+    const told = await deployment.run(['lineage', recordId])
+    expect(told.stdout).toContain(
+      `page     gone by retention (topics.retention.html); it was at ${source.topic}/${source.partition} offset ${source.offset}\ntask     `,
+    )
+    expect(told.stdout).toContain('outcome  FETCHED')
+    await deployment.read(async ({ admin, topics }) => {
+      for (const topic of [topics.urls.normal, topics.outcomes])
+        await admin.deleteRecordsBefore(topic, await admin.endOffsets(topic, 'read_committed'))
+    })
+    const least = await deployment.run(['lineage', recordId])
+    expect(least.stdout).toContain(
+      '\ntask     gone: URLs that are done are deleted after a time (topics.retention.urls)\noutcome  none is left',
+    )
+    expect(JSON.parse((await deployment.run(['lineage', recordId, '--json'])).stdout)).toMatchObject({
+      records: before.records,
+      pageAt: before.pageAt,
+      task: null,
+      outcomes: [],
+    })
   })
 })
