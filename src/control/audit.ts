@@ -29,11 +29,15 @@ export interface AuditOptions {
 
 const TASKS_PER_PASS = 400_000
 
+const NOTHING = { counts: NO_COUNTS, malformed: 0 }
+
 interface Pass {
   readonly isOurs: (taskId: string) => boolean
   readonly crawlId: string | undefined
   readonly bounds: Bounds
   readonly signal: AbortSignal | undefined
+  /** It is given up where it meets more. */
+  readonly mostTasks: number
 }
 
 /** What all passes look at, so that they count one moment though the stages go on. */
@@ -49,24 +53,13 @@ export async function audit(runtime: Runtime, options: AuditOptions = {}): Promi
   const { topics, admin } = runtime
   const lanes = LANES.map((lane) => topics.urls[lane])
   await requireTopics(runtime, [...lanes, topics.outcomes])
+  const tasksPerPass = options.tasksPerPass ?? TASKS_PER_PASS
   const size = await messageCount(runtime, [...lanes, topics.outcomes])
-  const passes = Math.max(1, Math.ceil(size / (options.tasksPerPass ?? TASKS_PER_PASS)))
+  const passes = Math.max(1, Math.ceil(size / tasksPerPass))
   const bounds = await takeBounds(runtime)
-  let counts = NO_COUNTS
-  let malformed = 0
-  for (let index = 0; index < passes; index += 1) {
-    const pass: Pass = {
-      isOurs: (taskId) => passes === 1 || (murmur2(Buffer.from(taskId)) >>> 0) % passes === index,
-      crawlId: options.crawlId,
-      bounds,
-      signal: options.signal,
-    }
-    const ledger = new TaskLedger()
-    // Every pass meets all of them.
-    malformed = await readTasks(runtime, pass, ledger)
-    await readOutcomes(runtime, pass, ledger)
-    counts = addCounts(counts, ledger.counts())
-  }
+  // The messages are those of all crawls: the tasks of one may well be few.
+  const inOne = options.crawlId !== undefined && passes > 1 ? await countIn(runtime, options, bounds, 1, tasksPerPass) : undefined
+  const { counts, malformed } = inOne ?? (await countIn(runtime, options, bounds, passes, Number.POSITIVE_INFINITY)) ?? NOTHING
   const extract: GroupTotals[] = []
   for (const group of extractGroupsOf(runtime)) {
     const committed = await admin.committedOffsets(group, [topics.html])
@@ -78,6 +71,28 @@ export async function audit(runtime: Runtime, options: AuditOptions = {}): Promi
     )
   }
   return { ...counts, crawls: largestCrawls(counts.crawls), malformed, extract }
+}
+
+/** Shape: undefined where one of the passes meets more than so many tasks. */
+async function countIn(
+  runtime: Runtime,
+  { crawlId, signal }: AuditOptions,
+  bounds: Bounds,
+  passes: number,
+  mostTasks: number,
+): Promise<{ readonly counts: LedgerCounts; readonly malformed: number } | undefined> {
+  let { counts, malformed } = NOTHING
+  for (let index = 0; index < passes; index += 1) {
+    const isOurs = (taskId: string): boolean => passes === 1 || (murmur2(Buffer.from(taskId)) >>> 0) % passes === index
+    const pass: Pass = { isOurs, crawlId, bounds, signal, mostTasks }
+    const ledger = new TaskLedger()
+    // Every pass meets all of them.
+    malformed = await readTasks(runtime, pass, ledger)
+    if (ledger.taskCount <= mostTasks) await readOutcomes(runtime, pass, ledger)
+    if (ledger.taskCount > mostTasks) return undefined
+    counts = addCounts(counts, ledger.counts())
+  }
+  return { counts, malformed }
 }
 
 /**
@@ -114,6 +129,7 @@ async function readTasks(runtime: Runtime, pass: Pass, ledger: TaskLedger): Prom
     const isCopy = isDelayed || headers[HEADER.origTopic] !== undefined || headers[HEADER.moved] !== undefined
     const isWaiting = pass.bounds.waiting.isWaiting(message)
     const isBeforeHorizon = message.timestamp <= pass.bounds.outcomesSince(canonicalUrl)
+    if (ledger.taskCount > pass.mostTasks) break
     ledger.addTask({ taskId, crawlId, url, topic, partition, offset, isCopy, isWaiting, isBeforeHorizon })
   }
   return malformed
@@ -124,6 +140,7 @@ async function readOutcomes(runtime: Runtime, pass: Pass, ledger: TaskLedger): P
     const outcome = tryDecode(() => runtime.codec.decode('Outcome', message.value))
     if (outcome === undefined || !pass.isOurs(outcome.taskId)) continue
     if (pass.crawlId === undefined || outcome.crawlId === pass.crawlId) ledger.addOutcome(outcome)
+    if (ledger.taskCount > pass.mostTasks) return
   }
 }
 

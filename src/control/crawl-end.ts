@@ -1,24 +1,10 @@
 import { readLog } from '../kafka/log-reader.ts'
-import type { KafkaMessage } from '../kafka/message.ts'
-import { partitionId, type TopicPartition } from '../kernel/brand.ts'
-import { isAway, isMillraceError } from '../kernel/errors.ts'
-import { decodeTask } from '../message/decode-task.ts'
-import type { UrlTask } from '../message/generated/types.ts'
-import { HEADER, headerValue } from '../message/header-names.ts'
+import { partitionId } from '../kernel/brand.ts'
+import { isAway } from '../kernel/errors.ts'
 import { LANES } from '../message/topics.ts'
+import { CrawlBacklog, type DelayedTask, delayedTask, readTask } from './crawl-backlog.ts'
 import { isReplaying, liveLag } from './live-lag.ts'
 import type { Runtime } from './runtime.ts'
-import { waitingBounds } from './waiting-bounds.ts'
-
-/** A task in a delay topic. */
-export interface DelayedTask {
-  readonly taskId: string
-  readonly crawlId: string | null
-  readonly url: string
-  /** Epoch ms. */
-  readonly dueAt: number
-  readonly reason: string
-}
 
 /** Why a crawl whose tasks are all final has not ended: pages on html, of other crawls too, that have still to be read. */
 export interface UnreadPages {
@@ -49,6 +35,7 @@ export class CrawlEnd {
   readonly #runtime: Runtime
   /** Undefined: all that is queued, whatever crawl it belongs to. */
   readonly #crawlId: string | undefined
+  readonly #backlog: CrawlBacklog | undefined
   readonly #maxWaitMs: number
   readonly #extractGroups: readonly string[]
   #htmlEnd: Map<number, bigint> | undefined
@@ -65,6 +52,7 @@ export class CrawlEnd {
   ) {
     this.#runtime = runtime
     this.#crawlId = options.crawlId
+    this.#backlog = options.crawlId === undefined ? undefined : new CrawlBacklog(runtime, options.crawlId)
     this.#maxWaitMs = options.maxWaitMs
     this.#mayBeQueued = options.mayBeQueued ?? false
     // Without a word all groups that are configured have to come to the end.
@@ -97,7 +85,7 @@ export class CrawlEnd {
       const waiting = await this.#onlyLater(accepted, final)
       return waiting === undefined ? running : { kind: 'waiting', tasks: waiting }
     }
-    if (this.#mayBeQueued && (await this.#isQueued())) {
+    if (this.#mayBeQueued && (await this.#backlog?.isQueued()) === true) {
       this.#htmlEnd = undefined
       return running
     }
@@ -129,20 +117,6 @@ export class CrawlEnd {
     const accepted = lags.reduce((sum, { low, end }) => sum + end - low, 0n)
     const open = lags.reduce((sum, { lag }) => sum + lag, 0n)
     return { accepted: Number(accepted), final: Number(accepted - open) }
-  }
-
-  /** A task of the crawl lies on a lane or a delay topic, and is not known to be finished. */
-  async #isQueued(): Promise<boolean> {
-    const { accepted, final } = await this.#topicCounts()
-    if (accepted === final) return false
-    const { topics, groups } = this.#runtime
-    const lanes = LANES.map((lane) => topics.urls[lane])
-    const delays = topics.delays.map(({ topic }) => topic)
-    // A slow site of another crawl holds the committed offset back, and what is finished above it is not queued.
-    const bounds = await waitingBounds(this.#runtime)
-    for await (const { at } of queuedTasks(this.#runtime, groups.fetch, lanes, this.#crawlId)) if (bounds.isWaiting(at)) return true
-    for await (const { at } of queuedTasks(this.#runtime, groups.delay, delays, this.#crawlId)) if (bounds.isWaiting(at)) return true
-    return false
   }
 
   /** Shape: undefined where all readers are past `end`. */
@@ -178,7 +152,7 @@ export class CrawlEnd {
     }
     if (now - this.#unchangedSinceMono < QUIET_MS) return undefined
     this.#unchangedSinceMono = now
-    const delayed = await delayedTasks(this.#runtime, this.#crawlId)
+    const delayed = await (this.#backlog?.delayed() ?? delayedTasks(this.#runtime))
     const later = delayed.filter(({ dueAt }) => dueAt > clock.now() + this.#maxWaitMs)
     return later.length > 0 && later.length >= accepted - final ? later : undefined
   }
@@ -186,30 +160,10 @@ export class CrawlEnd {
 
 const QUIET_MS = 3_000
 
-/** Tasks that wait in the delay topics, of one crawl or of all; the newest copy of each. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED. */
-export async function delayedTasks(runtime: Runtime, crawlId: string | undefined): Promise<DelayedTask[]> {
-  const names = runtime.topics.delays.map(({ topic }) => topic)
-  const found = new Map<string, DelayedTask>()
-  for await (const { task, headers } of queuedTasks(runtime, runtime.groups.delay, names, crawlId)) {
-    const { taskId, url } = task
-    const dueAt = Number(headerValue(headers, HEADER.dueMs) ?? 0)
-    found.set(taskId, { taskId, crawlId: task.crawlId, url, dueAt, reason: headerValue(headers, HEADER.reason) ?? '' })
-  }
-  return [...found.values()]
-}
-
-/** What a group has not committed yet, of one crawl or of all, some of which may be finished. */
-async function* queuedTasks(
-  { admin, codec, client, clock }: Runtime,
-  group: string,
-  names: readonly string[],
-  crawlId: string | undefined,
-): AsyncGenerator<{
-  readonly task: UrlTask
-  readonly headers: KafkaMessage['headers']
-  readonly at: TopicPartition & { readonly offset: bigint }
-}> {
-  const lags = await admin.lag(group, names)
+/** What waits in the delay topics, of all crawls; the newest copy of each. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED. */
+async function delayedTasks({ admin, codec, client, clock, topics, groups }: Runtime): Promise<DelayedTask[]> {
+  const names = topics.delays.map(({ topic }) => topic)
+  const lags = await admin.lag(groups.delay, names)
   const from = new Map(
     names.map(
       (topic) =>
@@ -217,24 +171,14 @@ async function* queuedTasks(
     ),
   )
   const until = new Map(lags.map((lag) => [partitionId(lag.topic, lag.partition), lag.end]))
+  const found = new Map<string, DelayedTask>()
   for await (const event of readLog({ client, clock, from, until })) {
     if (event.kind !== 'batch') continue
     await codec.ensureSchemas(event.messages.map(({ value }) => value))
-    const { topic, partition } = event
-    for (const { value, headers, offset } of event.messages) {
-      const task = readTask(codec, value)
-      if (task !== undefined && (crawlId === undefined || task.crawlId === crawlId))
-        yield { task, headers, at: { topic, partition, offset } }
+    for (const message of event.messages) {
+      const task = readTask(codec, message.value)
+      if (task !== undefined) found.set(task.taskId, delayedTask({ task, message }))
     }
   }
-}
-
-/** Undefined where it is no task: its stage makes a dead letter of it. */
-function readTask(codec: Runtime['codec'], value: KafkaMessage['value']): UrlTask | undefined {
-  try {
-    return decodeTask(codec, value)
-  } catch (error) {
-    if (isMillraceError(error) && error.disposition === 'dead-letter') return undefined
-    throw error
-  }
+  return [...found.values()]
 }

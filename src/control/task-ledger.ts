@@ -105,6 +105,11 @@ export class TaskLedger {
   #repeats = 0
   #withoutTask = 0
 
+  /** Tasks in memory. */
+  get taskCount(): number {
+    return this.#tasks.size
+  }
+
   addTask(entry: TaskEntry): void {
     const { taskId, crawlId, url, topic, partition, offset, isCopy, isWaiting, isBeforeHorizon } = entry
     const known = this.#tasks.get(taskId) ?? { crawlId, url, place: undefined, isWaiting: false, isBeforeHorizon: false, ended: undefined }

@@ -20,6 +20,13 @@ export function searchTexts(url: URL): readonly Buffer[] {
   return spellings.flatMap((text) => [avroString(text), Buffer.from(JSON.stringify(text))])
 }
 
+/** Bytes that every message holds in which the text is a value: as Avro writes it, and as JSON does. */
+export function writtenAs(text: string): readonly Buffer[] {
+  const json = JSON.stringify(text)
+  const ascii = json.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return [avroString(text), ...[...new Set([json, ascii])].map((spelling) => Buffer.from(spelling))]
+}
+
 /** Length as a zigzag varint, then the bytes: as Avro writes a string, and Kafka a key. */
 function avroString(text: string): Buffer {
   const bytes = Buffer.from(text)

@@ -165,6 +165,23 @@ describe('the ledger', () => {
     })
   })
 
+  it('of a crawl takes as many passes as its own tasks need, whatever lies beside them', async () => {
+    await fillLogs()
+    const decode = vi.spyOn(runtime.codec, 'decode')
+    const decoded = async (crawlId: string, tasksPerPass: number) => {
+      decode.mockClear()
+      const report = await audit(runtime, { crawlId, tasksPerPass })
+      return { report, count: decode.mock.calls.length }
+    }
+    const whole = await decoded('d', 1_000)
+    expect(await decoded('d', 1)).toEqual(whole)
+    const large = await decoded('c', 1_000)
+    const inPasses = await decoded('c', 4)
+    expect(inPasses.report).toEqual(large.report)
+    expect(inPasses.count).toBeGreaterThan(large.count)
+    decode.mockRestore()
+  })
+
   it('gives the totals of every extract group, and pages without an extractor', async () => {
     const { groups, topics } = runtime
     const totals = { pages: 3, records: 2, none: 1, deadLetters: 0 }

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { CrawlEnd } from '../../../src/control/crawl-end.ts'
 import { encodeOffsetMap } from '../../../src/kafka/offset-map.ts'
 import { uuidV7 } from '../../../src/message/ids.ts'
@@ -67,6 +67,84 @@ describe('the end of a crawl that was produced before', () => {
       const end = (crawlId: string) => new CrawlEnd(runtime, { crawlId, maxWaitMs: 600_000, mayBeQueued: true })
       expect(await end('slow').check()).toEqual({ kind: 'running', accepted: 0, final: 0 })
       expect(await end('quick').check()).toEqual({ kind: 'ended' })
+    })
+  })
+})
+
+describe('the end of a crawl beside the backlog of another one', () => {
+  let deployment: Deployment
+  afterEach(() => deployment.close())
+
+  it('looks at each message once, decodes none of the other crawl, and sees what comes meanwhile', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const { admin, codec, groups, topics } = runtime
+      const publisher = await runtime.publisher()
+      const task = (crawlId: string) =>
+        newUrlTask({ url: 'http://a.example/', taskId: uuidV7(runtime.clock), crawlId, lane: 'normal', enqueuedAt: runtime.clock.now() })
+      await publisher.publish(Array.from({ length: 100 }, () => task('backlog')))
+      const decode = vi.spyOn(codec, 'decode')
+      const session = vi.spyOn(admin.session, 'run')
+      const searches = () => session.mock.calls.filter(([what]) => what.startsWith('searching')).length
+      const end = new CrawlEnd(runtime, { crawlId: 'quick é', maxWaitMs: 600_000, mayBeQueued: true })
+      expect(await end.check()).toEqual({ kind: 'ended' })
+      const first = searches()
+      expect(first).toBeGreaterThan(0)
+      expect(await end.check()).toEqual({ kind: 'ended' })
+      expect(searches()).toBe(first)
+      expect(decode).not.toHaveBeenCalled()
+
+      await publisher.publish([task('backlog'), task('quick é')])
+      expect(await end.check()).toEqual({ kind: 'running', accepted: 0, final: 0 })
+      const third = searches()
+      expect(await end.check()).toEqual({ kind: 'running', accepted: 0, final: 0 })
+      expect(searches()).toBe(third)
+
+      // All of it is done, but for the others at the beginning.
+      const written = (await admin.lag(groups.fetch, [topics.urls.normal])).find(({ end }) => end > 0n)
+      const at = { topic: topics.urls.normal, partition: written?.partition ?? -1 }
+      const map = encodeOffsetMap({ span: 102, incomplete: [0] }, 0n)
+      await admin.commitDirect(groups.fetch, [{ ...at, offset: 0n, metadata: map.kind === 'map' ? map.text : '' }])
+      expect(await end.check()).toEqual({ kind: 'ended' })
+      // Somebody has rewound the group: what was done is to be done again.
+      await admin.commitDirect(groups.fetch, [{ ...at, offset: 102n, metadata: '' }])
+      expect(await end.check()).toEqual({ kind: 'ended' })
+      await admin.commitDirect(groups.fetch, [{ ...at, offset: 50n, metadata: '' }])
+      expect(await end.check()).toEqual({ kind: 'running', accepted: 0, final: 0 })
+    })
+  })
+
+  it('knows what of it is due later than it waits, though others wait in the same topics', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const [state, publisher, producer] = [await runtime.state(), await runtime.publisher(), await runtime.producer()]
+      const dueAt = runtime.clock.now() + 7_200_000
+      const original = { topic: runtime.topics.urls.normal, partition: 0, offset: 0n, timestamp: 1, key: null, value: null, headers: {} }
+      const delayed = (crawlId: string, taskId: string) => {
+        const task = newUrlTask({ url: `http://${taskId}.example/`, taskId, crawlId, lane: 'normal', enqueuedAt: 1 })
+        return publisher.delayMessage(task, { dueAt, reason: 'retry-after', original })
+      }
+      await producer.send([...Array.from({ length: 50 }, (_, index) => delayed('backlog', `o${index}`)), delayed('late', 'late')])
+      await state.accept('late', ['late'])
+      const decode = vi.spyOn(runtime.codec, 'decode')
+      let monoMs = 0
+      const clock = { ...runtime.clock, now: () => runtime.clock.now(), mono: () => monoMs }
+      const timed = new Proxy(runtime, {
+        get: (target, name) => {
+          const value: unknown = name === 'clock' ? clock : Reflect.get(target, name, target)
+          return typeof value === 'function' ? value.bind(target) : value
+        },
+      })
+      const end = new CrawlEnd(timed, { crawlId: 'late', maxWaitMs: 600_000 })
+      expect(await end.check()).toMatchObject({ kind: 'running' })
+      for (let times = 0; times < 2; times += 1) {
+        monoMs += 4_000
+        expect(await end.check()).toEqual({
+          kind: 'waiting',
+          tasks: [{ taskId: 'late', crawlId: 'late', url: 'http://late.example/', dueAt, reason: 'retry-after' }],
+        })
+      }
+      expect(decode).toHaveBeenCalledTimes(1)
     })
   })
 })

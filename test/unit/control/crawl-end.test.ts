@@ -21,7 +21,7 @@ function rig(
   const runtime = {
     clock: new ManualClock(),
     observer: seen.observer,
-    topics: { html: 'html' },
+    topics: { html: 'html', urls: {}, delays: [] },
     groups: { frontier: 'frontier', extract: () => 'extract' },
     config: { 'extract.groups': {} },
     admin: { endOffsets: () => answer(htmlEnd), lag: (group: string) => answer(lags(group)) },
