@@ -14,6 +14,8 @@ interface SourceFile {
   readonly text: string
   /** Files of src that are imported at run time, and those imported for their types alone. */
   readonly imports: readonly string[]
+  /** Those of them that wait until they are needed. */
+  readonly lateImports: readonly string[]
   readonly typeImports: readonly string[]
   readonly packages: readonly string[]
 }
@@ -26,6 +28,7 @@ function readSource(path: string): SourceFile {
   const text = readFileSync(join(root, path), 'utf8')
   const code = text.replaceAll(/\/\*[\s\S]*?\*\//g, '').replaceAll(/^\s*\/\/.*$/gm, '')
   const imports: string[] = []
+  const lateImports: string[] = []
   const typeImports: string[] = []
   const packages: string[] = []
   const pattern = /(?:^|\n)\s*(?:import|export)\s+(type\s+)?(?:[^'"();]*?\sfrom\s+)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)/g
@@ -34,9 +37,10 @@ function readSource(path: string): SourceFile {
     if (target.startsWith('.')) {
       const resolved = relative(root, join(root, dirname(path), target)).replaceAll('\\', '/')
       ;(type === undefined ? imports : typeImports).push(resolved)
+      if (dynamic !== undefined) lateImports.push(resolved)
     } else packages.push(target)
   }
-  return { path, folder: path.includes('/') ? (path.split('/')[0] ?? '') : '', text, imports, typeImports, packages }
+  return { path, folder: path.includes('/') ? (path.split('/')[0] ?? '') : '', text, imports, lateImports, typeImports, packages }
 }
 
 /** Folder -> folders that it may import beside itself. One direction: as the data flows, and down to the kernel. */
@@ -120,6 +124,24 @@ describe('the layout of src', () => {
         .filter((name) => owners[name] !== undefined && owners[name]?.test(file.path) === false)
         .map((name) => `${file.path} imports ${name}`),
     )
+    expect(wrong).toEqual([])
+  })
+
+  it('loads nothing that fetches or parses, and no state store but the one in use, for commands that only ask and write', () => {
+    const byPath = new Map(files.map((file) => [file.path, file]))
+    const heavy = ['undici', 'cheerio', 'parse5', 'htmlparser2', 'ioredis', 'lmdb']
+    const quick = ['broker', 'consume', 'dead-letters', 'explain', 'ledger', 'lineage', 'produce', 'sites']
+    const wrong = quick.flatMap((command) => {
+      const reached = new Set([`cli/${command}-session.ts`])
+      for (const path of reached) {
+        const { imports = [], lateImports = [] } = byPath.get(path) ?? {}
+        for (const target of imports) if (!lateImports.includes(target)) reached.add(target)
+      }
+      expect(reached.size).toBeGreaterThan(10)
+      return [...reached].flatMap((path) =>
+        (byPath.get(path)?.packages ?? []).filter((name) => heavy.includes(name)).map((name) => `${command} loads ${name} by ${path}`),
+      )
+    })
     expect(wrong).toEqual([])
   })
 

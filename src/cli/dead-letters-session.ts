@@ -8,7 +8,7 @@ import {
 } from '../control/dead-letters.ts'
 import { parseTime } from '../control/parse-time.ts'
 import { type ResolveReport, resolveDeadLetters } from '../control/requeue.ts'
-import { STAGES } from '../control/run.ts'
+import { STAGES } from '../control/stage-names.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { ERRORS, MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'

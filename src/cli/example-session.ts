@@ -4,8 +4,8 @@ import { systemClock } from '../kernel/clock.ts'
 import { writeComparison } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
+import { progressOptions } from './progress-options.ts'
 import { counted, renderDuration, renderTable, toJson } from './render.ts'
-import { progressOptions } from './run-session.ts'
 import { runProgress, writeSummary } from './run-summary.ts'
 
 /** The example as a story: each step says what happened, in numbers that were measured in this run. */

@@ -1,5 +1,5 @@
 import { type ExplainReport, explain } from '../control/explain.ts'
-import { userAgentOf } from '../control/stages.ts'
+import { userAgentOf } from '../control/user-agent.ts'
 import { packageVersion } from './command-definition.ts'
 import type { CommandContext } from './context.ts'
 import { renderBytes, renderCount, renderDuration, renderTable, toJson } from './render.ts'

@@ -10,10 +10,10 @@ import { MillraceError } from '../kernel/errors.ts'
 import { writeComparison } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
+import { progressOptions } from './progress-options.ts'
 import { counted, renderCount, toJson } from './render.ts'
 import { extractorOf, positive, type ReplayFlags, scopeOf } from './replay-scope.ts'
 import { replaysTable, shadowSummary, statusText } from './replay-status.ts'
-import { progressOptions } from './run-session.ts'
 import { withRuntime } from './with-runtime.ts'
 
 export interface ReplayRunFlags extends ReplayFlags {

@@ -6,9 +6,9 @@ import { MillraceError } from '../kernel/errors.ts'
 import { writePreview } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
+import { progressOptions } from './progress-options.ts'
 import { counted, renderBytes, renderCount, renderDuration, renderTable, toJson } from './render.ts'
 import { type Extractor, extractorOf, type ReplayFlags, scopeOf, wholeCount } from './replay-scope.ts'
-import { progressOptions } from './run-session.ts'
 import { withRuntime } from './with-runtime.ts'
 
 type Plan = Awaited<ReturnType<typeof planRange>>

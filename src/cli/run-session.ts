@@ -9,9 +9,10 @@ import { systemClock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
-import { createProgress, type ProgressOptions } from './progress.ts'
+import { createProgress } from './progress.ts'
+import { progressOptions } from './progress-options.ts'
 import { refuseUnreadable } from './refuse-unreadable.ts'
-import { renderDuration, toJson } from './render.ts'
+import { toJson } from './render.ts'
 import { runProgress, writeSummary } from './run-summary.ts'
 import { strictSeeds } from './seeds-report.ts'
 import { serveMetricsOf } from './serve-metrics.ts'
@@ -72,17 +73,6 @@ export async function openRun(context: CommandContext, config: Config, session: 
   } finally {
     progress.finish()
     await runtime.close()
-  }
-}
-
-export function progressOptions(context: CommandContext): ProgressOptions {
-  const style = context.globals.quiet ? 'none' : context.globals.json ? 'json' : context.interactive ? 'line' : 'log'
-  return {
-    write: (text) => process.stderr.write(text),
-    style,
-    clock: systemClock,
-    columns: () => process.stderr.columns ?? 80,
-    duration: renderDuration,
   }
 }
 

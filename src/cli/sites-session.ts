@@ -1,6 +1,5 @@
 import { parseDuration } from '../config/units.ts'
 import { liftedText, pauseEnd } from '../control/explain-verdict.ts'
-import { prepareTopics } from '../control/run.ts'
 import type { Runtime } from '../control/runtime.ts'
 import {
   beyondSite,
@@ -14,7 +13,8 @@ import {
   siteDomain,
   siteOrigins,
 } from '../control/sites.ts'
-import { userAgentOf } from '../control/stages.ts'
+import { prepareTopics } from '../control/topics.ts'
+import { userAgentOf } from '../control/user-agent.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { packageVersion } from './command-definition.ts'
 import type { CommandContext } from './context.ts'

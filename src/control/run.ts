@@ -15,11 +15,12 @@ import { startHeartbeat } from './heartbeat.ts'
 import { type BadSeed, produce, type SeedText } from './produce.ts'
 import { RecordOutput, type WriteRecord } from './record-output.ts'
 import { startRetention } from './retention.ts'
-import { type Runtime, requireTopics } from './runtime.ts'
+import type { Runtime } from './runtime.ts'
 import { measureDelay, measureFetch, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
+import { STAGES } from './stage-names.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
-import { applyTopics } from './topics.ts'
+import { prepareTopics } from './topics.ts'
 import { listenForCommands } from './worker-socket.ts'
 
 export interface RunOptions {
@@ -69,8 +70,6 @@ export interface RunReport {
 }
 
 const LOOK_EVERY_MS = 200
-/** In the order of the flow. */
-export const STAGES: readonly string[] = ['fetch', 'delay', 'frontier', 'extract']
 
 /**
  * The main job: every stage in this process, until the crawl has ended. Stages are started from the end of the flow to its beginning
@@ -119,17 +118,6 @@ async function goesOn(runtime: Runtime, crawlId: string | undefined): Promise<bo
   if (crawlId === undefined) return false
   const state = await runtime.state()
   return (await state.crawlCounts(crawlId)).accepted > 0
-}
-
-/** On our own broker the topics are made; on a given one that is the operator's decision. */
-export async function prepareTopics(runtime: Runtime, extractors: readonly LoadedExtractor[]): Promise<void> {
-  const topics = extractors.flatMap(({ topic }) => (topic === undefined ? [] : [topic]))
-  if (runtime.isEmbedded) await applyTopics(runtime, topics)
-  else
-    await requireTopics(
-      runtime,
-      runtime.wantedTopics(topics).map(({ topic }) => topic),
-    )
 }
 
 function recordTopics(runtime: Runtime, extractors: readonly LoadedExtractor[]): string[] {

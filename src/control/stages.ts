@@ -22,6 +22,7 @@ import { proxyRules } from './proxy-rules.ts'
 import { readCertificates } from './read-certificates.ts'
 import type { Runtime } from './runtime.ts'
 import { crawlBudgets, hopScope, linkScope, paceRules, stoppedCrawls, taskBudgets } from './site-rules.ts'
+import { userAgentOf } from './user-agent.ts'
 
 /** A claim with dedup `ttl` lives so long. */
 const CLAIM_TTL_MS = 7 * 86_400_000
@@ -133,10 +134,6 @@ export function httpLimits(config: Config): HttpLimits {
     totalMs: config['fetch.timeouts.total'],
     maxBodyBytes: config['fetch.maxBodyBytes'],
   }
-}
-
-export function userAgentOf(config: Config, version: string): string {
-  return config['fetch.userAgent'] ?? `millrace/${version}`
 }
 
 /** Delay as one process: sends tasks back to their lanes when they are due. */

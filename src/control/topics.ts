@@ -1,3 +1,4 @@
+import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { TopicDescription } from '../kafka/topic-admin.ts'
 import type { TopicPlan } from '../kafka/topic-plan.ts'
 import { subject } from '../message/command.ts'
@@ -5,7 +6,7 @@ import { shadowTopicOf } from '../message/topics.ts'
 import { announce } from './announce.ts'
 import { type LayoutPayload, readLayout } from './layout-command.ts'
 import { shadowTopics } from './replay-ledger.ts'
-import type { Runtime } from './runtime.ts'
+import { type Runtime, requireTopics } from './runtime.ts'
 
 /** Topics as code: what differs from the configuration. Changes nothing. */
 export function planTopics(runtime: Runtime, recordTopics: readonly string[] = []): Promise<TopicPlan> {
@@ -75,4 +76,15 @@ async function shadowTopicsAmong(runtime: Runtime, existing: ReadonlySet<string>
   const byName = [...existing].flatMap((topic) => (topic.startsWith(prefix) ? [[topic, topic.slice(prefix.length)] as const] : []))
   const told = existing.has(runtime.topics.control) ? [...(await shadowTopics(runtime))] : []
   return new Map([...byName, ...told.filter(([topic]) => existing.has(topic))])
+}
+
+/** On our own broker the topics are made; on a given one that is the operator's decision. */
+export async function prepareTopics(runtime: Runtime, extractors: readonly Pick<LoadedExtractor, 'topic'>[]): Promise<void> {
+  const topics = extractors.flatMap(({ topic }) => (topic === undefined ? [] : [topic]))
+  if (runtime.isEmbedded) await applyTopics(runtime, topics)
+  else
+    await requireTopics(
+      runtime,
+      runtime.wantedTopics(topics).map(({ topic }) => topic),
+    )
 }

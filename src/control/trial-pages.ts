@@ -8,7 +8,8 @@ import type { Clock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import type { Page } from '../message/generated/types.ts'
 import type { Runtime } from './runtime.ts'
-import { httpLimits, userAgentOf } from './stages.ts'
+import { httpLimits } from './stages.ts'
+import { userAgentOf } from './user-agent.ts'
 
 /** What an extractor is tried on. */
 export type TrialTarget =

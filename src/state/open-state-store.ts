@@ -3,8 +3,6 @@ import { join } from 'node:path'
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
-import { LmdbStore } from './lmdb/lmdb-store.ts'
-import { RedisStore } from './redis/redis-store.ts'
 import type { StateStore } from './state-store.ts'
 
 export interface OpenStateStoreOptions {
@@ -29,13 +27,16 @@ export interface OpenStateStoreOptions {
  */
 export async function openStateStore(options: OpenStateStoreOptions): Promise<StateStore> {
   const { namespace, clock, observer } = options
+  // Only the one that is used: a command has its answer sooner, and a worker is smaller.
   if (options.redisUrl !== undefined) {
+    const { RedisStore } = await import('./redis/redis-store.ts')
     return RedisStore.open({ url: options.redisUrl, namespace, clock, observer, warmUp: options.warmUp ?? true })
   }
   if (options.dataDir === undefined) {
     throw new MillraceError('CONFIG_INVALID', 'there is no place for the state: neither `redis` nor a data folder (--data) is given')
   }
   const warmUp = options.warmUp ?? !isNewFolder(options.dataDir)
+  const { LmdbStore } = await import('./lmdb/lmdb-store.ts')
   return LmdbStore.open({ folder: join(options.dataDir, 'state'), namespace, clock, observer, warmUp })
 }
 

@@ -1,0 +1,2 @@
+/** In the order of the flow. */
+export const STAGES: readonly string[] = ['fetch', 'delay', 'frontier', 'extract']
