@@ -1,6 +1,7 @@
 import { readLog, readOne } from '../kafka/log-reader.ts'
+import { searchLog } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
-import { type PartitionId, partitionId } from '../kernel/brand.ts'
+import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { completeTask } from '../message/complete-task.ts'
 import { decodeTask } from '../message/decode-task.ts'
@@ -11,6 +12,7 @@ import { murmur2, partitionFor } from '../url/partition.ts'
 import { extractGroupsOf, type GroupTotals, groupTotals } from './extract-totals.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 import { addCounts, type LedgerCounts, largestCrawls, NO_COUNTS, TaskLedger } from './task-ledger.ts'
+import { writtenAs } from './url-search.ts'
 import { type WaitingBounds, waitingBounds } from './waiting-bounds.ts'
 
 export interface AuditReport extends LedgerCounts {
@@ -28,6 +30,8 @@ export interface AuditOptions {
 }
 
 const TASKS_PER_PASS = 400_000
+/** Of the log at once, so that what is found of it is bounded too. */
+const SEARCHED_BYTES = 16_777_216
 
 const NOTHING = { counts: NO_COUNTS, malformed: 0 }
 
@@ -182,7 +186,62 @@ function tryDecode<T>(decode: () => T): T | undefined {
   }
 }
 
-async function* messagesOf(runtime: Runtime, topics: readonly string[], { bounds, signal }: Pass): AsyncGenerator<KafkaMessage> {
+/** All messages of the topics, or of those where none but the tasks of one crawl count, such as name it. */
+async function* messagesOf(runtime: Runtime, topics: readonly string[], { bounds, signal, crawlId }: Pass): AsyncGenerator<KafkaMessage> {
+  const lanes = LANES.map((lane) => runtime.topics.urls[lane])
+  // In the lanes it is counted what is no task.
+  const searched = crawlId === undefined ? [] : topics.filter((topic) => !lanes.includes(topic))
+  for (const topic of searched) {
+    const lows = await runtime.admin.earliestOffsets(topic)
+    for (const [partition, until] of bounds.ends.get(topic) ?? [])
+      yield* namingMessages(runtime, { topic, partition, from: lows.get(partition) ?? 0n, until, crawlId: crawlId ?? '', signal })
+  }
+  yield* everyMessage(
+    runtime,
+    topics.filter((topic) => !searched.includes(topic)),
+    bounds,
+    signal,
+  )
+}
+
+/** Messages that may be of a crawl, found without decoding the others: the delay topics hold each task of all crawls several times. */
+async function* namingMessages(
+  { admin, codec }: Runtime,
+  search: TopicPartition & {
+    readonly from: bigint
+    readonly until: bigint
+    readonly crawlId: string
+    readonly signal: AbortSignal | undefined
+  },
+): AsyncGenerator<KafkaMessage> {
+  const { topic, partition, until, crawlId, signal } = search
+  const texts = writtenAs(crawlId)
+  for (let { from } = search; from < until; ) {
+    const { messages, searchedTo } = await searchLog(admin.session, {
+      topic,
+      partition,
+      from,
+      until,
+      texts,
+      maxBytes: SEARCHED_BYTES,
+      ...(signal === undefined ? {} : { signal }),
+    })
+    await codec.ensureSchemas(messages.map(({ value }) => value))
+    yield* messages
+    signal?.throwIfAborted()
+    // Nothing more is there, whatever the end of the log says.
+    if (searchedTo <= from) return
+    from = searchedTo
+  }
+}
+
+async function* everyMessage(
+  runtime: Runtime,
+  topics: readonly string[],
+  bounds: Bounds,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<KafkaMessage> {
+  if (topics.length === 0) return
   const from = new Map<string, ReadonlyMap<number, 'earliest'>>()
   const until = new Map<PartitionId, bigint>()
   for (const topic of topics) {
