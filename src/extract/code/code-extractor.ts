@@ -10,7 +10,6 @@ import { type ExtractorProblem, invalidExtractor } from '../language/extractor-p
 import { BuiltIns } from './built-ins.ts'
 import { BundleMap, type MappedCode, problemAt, thrownText } from './bundle-map.ts'
 import { type Confinement, createConfinement } from './confinement.ts'
-import { LeftBehind } from './left-behind.ts'
 
 /** A code extractor ready to run. Only ever in a process of its own: what it does can't be undone. */
 export interface LoadedCode {
@@ -25,8 +24,7 @@ const SHAPE = EXTRACTOR_SHAPE.pick({ name: true, version: true, description: tru
 
 /** As they were before any extractor ran. */
 const builtIns = new BuiltIns()
-/** From the first module that is loaded. */
-let leftBehind: LeftBehind | undefined
+let hasCodeRun = false
 
 /**
  * Runs a bundled module and takes its default export. Errors: EXTRACTOR_INVALID with the places in the author's files, or with the built-in
@@ -61,21 +59,21 @@ export function loadCode(module: MappedCode): LoadedCode {
 }
 
 /**
- * Puts the language back before a page, where an extractor has left something behind that ran since the page before. Shape: names of what
- * had changed, which is no fault of this page. Errors: LanguageBroken.
+ * Puts the language back before a page: what an extractor left behind, a promise that nobody awaited, may have changed it since the page
+ * before. Shape: names of what had changed, which is no fault of this page. Errors: LanguageBroken.
  */
 export function putBackBetweenPages(): readonly string[] {
-  return leftBehind?.isThere === true ? builtIns.putBack() : []
+  return hasCodeRun ? builtIns.putBack() : []
 }
 
 type Ended = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown }
 
 /** Runs what an extractor's author wrote. The language is put back before anything else runs: whatever follows trusts it. */
 function runExtractorCode(call: () => unknown): { readonly ended: Ended; readonly changed: readonly string[] } {
-  leftBehind ??= new LeftBehind()
+  hasCodeRun = true
   let ended: Ended
   try {
-    ended = { ok: true, value: leftBehind.during(call) }
+    ended = { ok: true, value: call() }
   } catch (error) {
     ended = { ok: false, error }
   }
