@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml'
+import { isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { isHeaderValue } from '../kernel/header-field.ts'
 import { nearestName } from '../kernel/nearest.ts'
-import { yamlFault } from '../kernel/yaml-fault.ts'
+import { type YamlValue, yamlFault, yamlValue } from '../kernel/yaml-fault.ts'
 import { type Config, environmentName, OPTIONS, type OptionDefinition, type OptionPath } from './options.ts'
 import { asWritten, parseValue } from './parse-value.ts'
 
@@ -147,13 +147,20 @@ function addSet(candidates: Map<string, Candidate>, set: string, problems: strin
   const path = separator === -1 ? set : set.slice(0, separator)
   if (optionOf(path) === undefined) problems.push(unknownKey(path, '--set'))
   else if (separator === -1) problems.push(`--set ${set}: expected path=value`)
-  else candidates.set(path, { raw: structured(path, set.slice(separator + 1)), source: 'set', where: `--set ${path}` })
+  else {
+    const raw = structured(path, set.slice(separator + 1))
+    if (raw.ok) candidates.set(path, { raw: raw.value, source: 'set', where: `--set ${path}` })
+    else problems.push(`--set ${path}: ${raw.fault}`)
+  }
 }
 
 /** Rules and groups can be set as JSON or YAML on the command line. */
-function structured(path: string, text: string): unknown {
+function structured(path: string, text: string): YamlValue {
   const kind = optionOf(path)?.kind
-  return kind === 'rules' || kind === 'groups' ? parseDocument(text).toJS() : text
+  if (kind !== 'rules' && kind !== 'groups') return { ok: true, value: text }
+  const document = parseDocument(text, { prettyErrors: false })
+  const [error] = document.errors
+  return error === undefined ? yamlValue(document) : { ok: false, fault: yamlFault(text, error), pos: error.pos[0] }
 }
 
 function readFile(
@@ -203,19 +210,13 @@ function readFile(
     }
     for (const [key, inner] of Object.entries(value)) walk(inner, [...path, key])
   }
-  const plain = plainOf(document)
+  const plain = yamlValue(document)
   if (plain.ok) walk(plain.value, [])
-  else problems.push(`${file}: ${plain.fault}`)
-  return { values, file }
-}
-
-/** Values of a document. Shape: a fault where an alias stands for nothing, or for more than it may. */
-function plainOf(document: Document): { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly fault: string } {
-  try {
-    return { ok: true, value: document.toJS() }
-  } catch (error) {
-    return { ok: false, fault: errorText(error) }
+  else {
+    const at = lines.linePos(plain.pos)
+    problems.push(`${file}:${at.line}:${at.col}: ${plain.fault}`)
   }
+  return { values, file }
 }
 
 /** `${NAME}` in a text of the file is the variable of that name; a missing one is an error, never an empty password. */

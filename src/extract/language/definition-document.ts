@@ -1,7 +1,7 @@
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument } from 'yaml'
 import type { z } from 'zod'
 import { nearestName } from '../../kernel/nearest.ts'
-import { yamlFault } from '../../kernel/yaml-fault.ts'
+import { yamlFault, yamlValue } from '../../kernel/yaml-fault.ts'
 import type { ExtractorProblem } from './extractor-problem.ts'
 
 /** Keys and indexes from the top of a file. */
@@ -70,12 +70,10 @@ export class DefinitionDocument {
   }
 
   #plain(): unknown {
-    try {
-      return this.#document.toJS({ maxAliasCount: 100 })
-    } catch (error) {
-      this.#add('error', `the file can't be read: ${error instanceof Error ? error.message : String(error)}`, 0)
-      return undefined
-    }
+    const plain = yamlValue(this.#document)
+    if (plain.ok) return plain.value
+    this.#add('error', plain.fault, plain.pos)
+    return undefined
   }
 
   #add(severity: ExtractorProblem['severity'], message: string, offset: number): void {

@@ -34,7 +34,8 @@ export function readFields(
   const fields = entries.map(([name, entry]) => {
     const at = [...path, name]
     if (!FIELD_NAME.test(name) || RESERVED.has(name)) {
-      document.error(at, `${JSON.stringify(name)} can't be the name of a field; expected letters, digits and _, not beginning with a digit`)
+      const why = RESERVED.has(name) ? 'all objects of JavaScript have one' : 'expected letters, digits and _, not beginning with a digit'
+      document.error(at, `${JSON.stringify(name)} can't be the name of a field; ${why}`)
       return undefined
     }
     return readField(document, name, entry, at, typeName, place)
