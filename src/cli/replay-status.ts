@@ -1,5 +1,6 @@
 import type { ReplayStatus } from '../control/replay-ledger.ts'
 import type { ShadowReport } from '../control/shadow-replay.ts'
+import { isAre } from '../kernel/count-text.ts'
 import { counted, renderCount, renderDuration, renderTable } from './render.ts'
 
 const right = 'right' as const
@@ -44,6 +45,11 @@ export function statusText(status: ReplayStatus): string {
   lines.push(
     `${counted(totals.pages, 'page')} read, ${counted(records, 'record')}, ${renderCount(none)} without, ${counted(deadLetters, 'dead letter')}${shadowTopic === undefined ? '' : `; records are in ${shadowTopic}`}`,
   )
+  const { gone = 0 } = status
+  if (gone > 0)
+    lines.push(
+      `${counted(gone, 'page')} of the range ${isAre(gone)} gone: retention deleted ${gone === 1 ? 'it before it was' : 'them before they were'} read`,
+    )
   const table = renderTable(
     [
       { title: 'PARTITION', align: right },

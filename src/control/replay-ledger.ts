@@ -29,6 +29,8 @@ export interface ReplayStatus {
   readonly pages: number
   readonly donePages: number
   readonly totals: ExtractorTotals
+  /** Of one in place: pages of its range that retention deleted before they were read; left out where there were none. */
+  readonly gone?: number
   /** Epoch ms of the request. */
   readonly at: number
   readonly partitions: readonly PartitionReplay[]
@@ -90,11 +92,13 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
   const closed = isClosed ? (commandPayload(command) as ClosedReplay | null) : null
   let donePages = 0
   let totals = NO_TOTALS
+  let gone = 0
   const partitions = ranges.map((range): PartitionReplay => {
     const { partition, from, until } = range
     const stored = committed.get(partitionId(runtime.topics.html, partition))
     const standing = standingOf(request, range, stored)
     if (standing !== undefined) totals = addTotals(totals, standing.totals)
+    gone += standing?.gone ?? 0
     const isDone = isClosed || standing?.isDone === true
     // Of one that was called off a partition may be through before its end.
     const reached = isDone && request.cancelled !== true ? BigInt(until) : standing?.reached
@@ -114,6 +118,7 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
     pages: rangePages(request),
     donePages: request.donePages ?? donePages,
     totals: closed?.totals ?? totals,
+    ...((closed?.gone ?? gone) > 0 ? { gone: closed?.gone ?? gone } : {}),
     at: command.at,
     partitions,
   }
@@ -122,6 +127,7 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
 /** What `control` keeps of a replay that has ended beside its request. */
 interface ClosedReplay {
   readonly totals?: ExtractorTotals
+  readonly gone?: number
   /** By partition, of one that was called off: its group may be gone. */
   readonly positions?: Readonly<Record<number, string | null>>
 }
@@ -137,6 +143,7 @@ interface PartitionStanding {
   readonly reached: bigint | undefined
   readonly isDone: boolean
   readonly totals: ExtractorTotals
+  readonly gone?: number
 }
 
 /** How far a partition is with this replay, by what lies with its committed offset. Shape: undefined where it has not begun. */
@@ -154,10 +161,10 @@ function standingOf(
     return { reached, isDone: offset >= BigInt(until), totals: metadata?.totals.extractors[extractor] ?? NO_TOTALS }
   }
   if (metadata?.replay?.replayId !== replayId) return undefined
-  const { phase, resumeAt, until: end, totals } = metadata.replay
+  const { phase, resumeAt, until: end, totals, gone = 0 } = metadata.replay
   // While live pages have their turn, the replay stands where it will go on.
   const position = phase === 'live' ? resumeAt : stored?.offset
-  return { reached: phase === 'done' ? end : position, isDone: phase === 'done', totals }
+  return { reached: phase === 'done' ? end : position, isDone: phase === 'done', totals, gone }
 }
 
 /** Shape: undefined for what is no request; of a closed one the request is what its last command repeats. */
@@ -271,10 +278,10 @@ export async function closeReplay(runtime: Runtime, groupId: string, replayId: s
   if (command === undefined || command.kind === 'close') return true
   const request = requestOf(command)
   if (request === undefined || !(await isDone(runtime, { ...request, groupId }))) return false
-  const { totals, donePages, partitions } = await statusOf(runtime, command, request)
+  const { totals, donePages, partitions, gone = 0 } = await statusOf(runtime, command, request)
   const positions = Object.fromEntries(partitions.map(({ partition, position }) => [partition, position]))
   // Counted now, after the last commit: what owners had taken when it was called off is among them.
-  const counted = request.cancelled === true ? { totals, donePages, positions } : { totals }
+  const counted = request.cancelled === true ? { totals, gone, donePages, positions } : { totals, gone }
   await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload: { ...request, ...counted } })
   return true
 }

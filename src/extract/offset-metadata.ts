@@ -44,6 +44,8 @@ export interface ReplayState {
   /** Where live work goes on; in a turn of live work, where the replay does. */
   readonly resumeAt: bigint
   readonly totals: ExtractorTotals
+  /** Pages of the range that retention had deleted before they were read; left out where there were none. */
+  readonly gone?: number
 }
 
 export const NO_TOTALS: ExtractorTotals = { pages: 0, records: 0, none: 0, deadLetters: 0 }
@@ -66,7 +68,16 @@ export function encodeMetadata(metadata: OffsetMetadata): string {
   const state =
     replay === undefined
       ? {}
-      : { r: [replay.replayId, PHASES.indexOf(replay.phase), replay.until.toString(), replay.resumeAt.toString(), row(replay.totals)] }
+      : {
+          r: [
+            replay.replayId,
+            PHASES.indexOf(replay.phase),
+            replay.until.toString(),
+            replay.resumeAt.toString(),
+            row(replay.totals),
+            ...(replay.gone === undefined ? [] : [replay.gone]),
+          ],
+        }
   const whole =
     MAGIC + JSON.stringify({ s: metadata.since.toString(), n: metadata.totals.noMatch, t: Object.fromEntries(extractors), ...state })
   return whole.length <= MAX_LENGTH ? whole : MAGIC + JSON.stringify({ s: '-1', n: 0, t: {}, ...state })
@@ -113,7 +124,7 @@ function totalsOf(value: unknown): ExtractorTotals | undefined {
 
 function replayOf(value: unknown): ReplayState | undefined {
   if (!Array.isArray(value)) return undefined
-  const [replayId, phase, until, resumeAt, totals] = value as unknown[]
+  const [replayId, phase, until, resumeAt, totals, gone] = value as unknown[]
   const untilOffset = offset(until)
   const resumeOffset = offset(resumeAt)
   const counted = totalsOf(totals)
@@ -127,7 +138,8 @@ function replayOf(value: unknown): ReplayState | undefined {
   ) {
     return undefined
   }
-  return { replayId, phase: named, until: untilOffset, resumeAt: resumeOffset, totals: counted }
+  const state = { replayId, phase: named, until: untilOffset, resumeAt: resumeOffset, totals: counted }
+  return typeof gone === 'number' && Number.isSafeInteger(gone) && gone > 0 ? { ...state, gone } : state
 }
 
 function offset(value: unknown): bigint | undefined {

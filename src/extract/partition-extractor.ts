@@ -8,7 +8,7 @@ import { addTotals, decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, ty
 import type { ProcessedPage } from './page-processor.ts'
 import { PageQueue } from './page-queue.ts'
 import type { PartitionLimits, PartitionPort } from './partition-port.ts'
-import { afterJump, type Course, courseOf, type ReplayOrder, replayStep, rewound, turned } from './replay-step.ts'
+import { afterJump, type Course, courseOf, overtaken, type ReplayOrder, replayStep, rewound, turned } from './replay-step.ts'
 import { ReplayTurns } from './replay-turns.ts'
 
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
@@ -146,7 +146,7 @@ export class PartitionExtractor {
         low,
         end,
       })
-    this.#metadata = decodeMetadata(committed.metadata) ?? freshMetadata(offset)
+    this.#metadata = overtaken(decodeMetadata(committed.metadata) ?? freshMetadata(offset), start, offset)
     const replay = this.#metadata.replay
     if (replay?.phase === 'done') {
       if (port.isReplayClosed(replay.replayId)) this.#metadata = { ...this.#metadata, replay: undefined }

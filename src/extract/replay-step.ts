@@ -43,7 +43,19 @@ export function turned(
   if (replay === undefined || replay.phase === 'done') return { offset: position, metadata }
   const offset = replay.resumeAt > low ? replay.resumeAt : low
   const phase = replay.phase === 'live' ? 'replaying' : 'live'
-  return { offset, metadata: { ...metadata, replay: { ...replay, phase, resumeAt: position } } }
+  const next: OffsetMetadata = { ...metadata, replay: { ...replay, phase, resumeAt: position } }
+  return { offset, metadata: overtaken(next, replay.resumeAt, offset) }
+}
+
+/**
+ * The metadata where reading goes on at `offset` instead of `start`, since retention has deleted what lay between: pages of a replay that
+ * nobody will read are counted, or it would seem to be whole.
+ */
+export function overtaken(metadata: OffsetMetadata, start: bigint, offset: bigint): OffsetMetadata {
+  const { replay } = metadata
+  if (replay?.phase !== 'replaying') return metadata
+  const end = offset < replay.until ? offset : replay.until
+  return end > start ? { ...metadata, replay: { ...replay, gone: (replay.gone ?? 0) + Number(end - start) } } : metadata
 }
 
 /** Where live work of a partition stands, whose committed offset this is. */
@@ -94,6 +106,8 @@ export function rewound(
   const from = order.from > low ? order.from : low
   const isEmpty = from >= until
   const phase = isEmpty ? 'done' : 'replaying'
-  const replay = { replayId: order.replayId, phase, until, resumeAt: position, totals: NO_TOTALS } as const
+  const lost = (from < until ? from : until) - order.from
+  const gone = lost > 0n ? { gone: Number(lost) } : {}
+  const replay = { replayId: order.replayId, phase, until, resumeAt: position, totals: NO_TOTALS, ...gone } as const
   return { offset: isEmpty ? position : from, metadata: { ...metadata, replay } }
 }

@@ -32,6 +32,12 @@ describe('what `replay status` says of a replay', () => {
     expect(statusText({ ...open, members: 0, behind: 'r0' })).not.toContain('nobody')
   })
 
+  it('is what retention took from it before it was read', () => {
+    expect(statusText({ ...open, gone: 127 })).toContain('127 pages of the range are gone: retention deleted them before they were read')
+    expect(statusText({ ...open, gone: 1 })).toContain('1 page of the range is gone: retention deleted it before it was read')
+    expect(statusText(open)).not.toContain('gone')
+  })
+
   it('is seen in the list', () => {
     const states = (status: ReplayStatus): string | undefined => replaysTable([status]).split('\n')[1]
     expect(states(open)).toMatch(/ open +0 +1$/)

@@ -1,10 +1,44 @@
 import { describe, expect, it } from 'vitest'
-import { freshMetadata, NO_TOTALS, type OffsetMetadata, type ReplayPhase } from '../../../src/extract/offset-metadata.ts'
-import { afterJump } from '../../../src/extract/replay-step.ts'
+import {
+  decodeMetadata,
+  encodeMetadata,
+  freshMetadata,
+  NO_TOTALS,
+  type OffsetMetadata,
+  type ReplayPhase,
+} from '../../../src/extract/offset-metadata.ts'
+import { afterJump, overtaken, rewound, turned } from '../../../src/extract/replay-step.ts'
 
 function replaying(phase: ReplayPhase, resumeAt: bigint): OffsetMetadata {
   return { ...freshMetadata(0n), replay: { replayId: 'r', phase, until: 50n, resumeAt, totals: NO_TOTALS } }
 }
+
+describe('pages of a replay that retention deleted before they were read', () => {
+  it('are counted where a worker takes a partition up again behind them', () => {
+    const once = overtaken(replaying('replaying', 90n), 10n, 15n)
+    expect(once.replay?.gone).toBe(5)
+    // Not beyond its range, and not those of live work.
+    expect(overtaken(once, 20n, 70n).replay?.gone).toBe(35)
+    expect(overtaken(once, 15n, 15n)).toBe(once)
+    expect(overtaken(replaying('live', 10n), 90n, 95n).replay?.gone).toBeUndefined()
+    expect(overtaken(freshMetadata(0n), 0n, 9n)).toEqual(freshMetadata(0n))
+  })
+
+  it('are counted where its turn comes again, and where it begins', () => {
+    expect(turned(replaying('live', 21n), 95n, 30n)).toMatchObject({ offset: 30n, metadata: { replay: { phase: 'replaying', gone: 9 } } })
+    expect(turned(replaying('replaying', 21n), 15n, 30n).metadata.replay?.gone).toBeUndefined()
+    const order = { replayId: 'r', from: 10n, until: 50n }
+    expect(rewound(freshMetadata(0n), order, 90n, 30n).metadata.replay).toMatchObject({ phase: 'replaying', gone: 20 })
+    expect(rewound(freshMetadata(0n), order, 90n, 80n).metadata.replay).toMatchObject({ phase: 'done', gone: 40 })
+    expect(rewound(freshMetadata(0n), order, 90n, 10n).metadata.replay?.gone).toBeUndefined()
+  })
+
+  it('outlive the commit', () => {
+    const metadata = overtaken(replaying('replaying', 90n), 10n, 15n)
+    expect(decodeMetadata(encodeMetadata(metadata))).toEqual(metadata)
+    expect(decodeMetadata(encodeMetadata(replaying('live', 9n)))).toEqual(replaying('live', 9n))
+  })
+})
 
 describe('the metadata after a jump', () => {
   it('says where a replay that was called off had come to', () => {
