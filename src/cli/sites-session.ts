@@ -4,6 +4,7 @@ import type { Runtime } from '../control/runtime.ts'
 import {
   beyondSite,
   coversItselfAlone,
+  isFaster,
   overrideSite,
   type PaceFact,
   resetSite,
@@ -56,7 +57,17 @@ export async function rate(context: CommandContext, name: string, flags: RateFla
   if (!isReset && Object.keys(given).length === 0)
     throw new MillraceError('USAGE', 'sites rate needs a value, like --rate-per-second 0.5, or --reset')
   const none = { ratePerSecond: undefined, burst: undefined, concurrency: undefined, crawlDelayMs: undefined }
-  await change(context, name, 'rate', overriding({ ...(isReset ? none : {}), ...given }), (report, now) => {
+  let before: SiteReport | undefined
+  const apply = async (runtime: Runtime, domain: string): Promise<void> => {
+    before = await reportOf(runtime, domain, name)
+    await overrideSite(runtime, domain, { ...(isReset ? none : {}), ...given })
+  }
+  await change(context, name, 'rate', apply, (report, now) => {
+    // The times that were given out by the old pace may be hours ahead, and nothing shows why the site is not asked more.
+    if (before !== undefined && isFaster(report.pace, before.pace))
+      context.note(
+        `what was put aside at the slower pace comes back at its times; \`millrace sites reset ${report.domain}\` brings it back now`,
+      )
     const { ratePerSecond, burst, concurrency, crawlDelayMs, paused } = report.pace
     const delay = crawlDelayMs.value === 0 ? '' : `, ${renderDuration(Number(crawlDelayMs.value))} between them`
     const bursts = burst.value === 1 ? '' : ` in bursts of ${burst.value}`

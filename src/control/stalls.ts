@@ -5,6 +5,7 @@ import type { FetchStatus, GroupStatus, StatusReport } from './status.ts'
 /** A lag whose oldest message is older than this asks for a reason. */
 const OLD_SECONDS = 30
 const SITES_NAMED = 3
+const PROXIES_NAMED = 3
 
 const STALLED_BY: Readonly<Record<string, string>> = {
   'state-store': 'fetch starts no request: the state store does not answer',
@@ -29,6 +30,7 @@ export function stallsOf(
     if (summary.some(({ group, members }) => group === groupId && members === 0))
       stalls.push(`${groupId}: replay ${replayId} waits for a worker with ${extractor} version ${extractorVersion}`)
   for (const reason of fetch?.stalledBy ?? []) stalls.push(STALLED_BY[reason] ?? `fetch starts no request: ${reason}`)
+  if (fetch !== null && fetch.proxiesOut.length > 0) stalls.push(proxiesText(fetch.proxiesOut))
   const lanes = summary.find(({ group }) => group === fetchGroup)
   if (fetch !== null && lanes !== undefined) stalls.push(...fetchStalls(fetch, lanes))
   if (pausedSites.length > 0)
@@ -51,6 +53,15 @@ function fetchStalls(fetch: FetchStatus, { group, lag, members, oldestSeconds }:
       ? [`${group}: ${countText(lag, 'message')}, and no worker of this machine has a task`]
       : []
   return [`${group}: all sites wait (${waits.map(([reason, count]) => `${reason} ${count}`).join(', ')}); more workers would not help`]
+}
+
+/** Requests of some sites fail meanwhile, or all of them go through the other proxies. */
+function proxiesText(out: FetchStatus['proxiesOut']): string {
+  const named = out
+    .slice(0, PROXIES_NAMED)
+    .map(({ proxy, reason, forMs }) => `${proxy} (${reason}, tried again in ${Math.ceil(forMs / 1000)}s)`)
+  const more = out.length > PROXIES_NAMED ? ` and ${out.length - PROXIES_NAMED} more` : ''
+  return `${out.length === 1 ? 'a proxy does' : `${out.length} proxies do`} not work: ${named.join(', ')}${more}`
 }
 
 function pausedText(sites: readonly string[]): string {

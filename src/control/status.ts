@@ -1,4 +1,5 @@
 import type { FetchView } from '../fetch/fetch-view.ts'
+import type { ProxyOut } from '../fetch/proxy-ring.ts'
 import type { PartitionLag } from '../kafka/admin.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import { isMillraceError } from '../kernel/errors.ts'
@@ -46,6 +47,8 @@ export interface FetchStatus {
   readonly sites: number
   readonly siteWaits: Readonly<Record<string, number>>
   readonly stalledBy: readonly string[]
+  /** Proxies that a worker leaves out, each once: by the one that does for longest. */
+  readonly proxiesOut: readonly ProxyOut[]
 }
 
 export interface StatusReport {
@@ -159,7 +162,15 @@ async function fetchStatus({ dataDir, clock }: Runtime): Promise<FetchStatus | n
     sites: sum(({ sites }) => sites),
     siteWaits,
     stalledBy: [...new Set(views.flatMap(({ stalledBy }) => stalledBy ?? []))],
+    proxiesOut: longestOut(views.flatMap(({ proxiesOut }) => proxiesOut ?? [])),
   }
+}
+
+/** Pure. Shape: by name. */
+export function longestOut(all: readonly ProxyOut[]): readonly ProxyOut[] {
+  const byProxy = new Map<string, ProxyOut>()
+  for (const each of all) if (each.forMs >= (byProxy.get(each.proxy)?.forMs ?? 0)) byProxy.set(each.proxy, each)
+  return [...byProxy.values()].sort((a, b) => (a.proxy < b.proxy ? -1 : 1))
 }
 
 async function pausedSitesOf(runtime: Runtime, existing: ReadonlySet<string>): Promise<readonly string[]> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { beyondSite, siteOrigins } from '../../../src/control/sites.ts'
+import { beyondSite, isFaster, siteOrigins } from '../../../src/control/sites.ts'
 
 describe('the origins whose robots.txt a site has', () => {
   it.each<[string, readonly string[]]>([
@@ -25,5 +25,26 @@ describe('what counts for nothing in the name of a site', () => {
     ['http://shop.example:8080/a?b=1#c', ':8080/a?b=1#c'],
   ])('of %s is %s', (text, beyond) => {
     expect(beyondSite(text)).toBe(beyond)
+  })
+})
+
+describe('a pace', () => {
+  const pace = (ratePerSecond: number, crawlDelayMs = 0) => {
+    const fact = <T>(value: T) => ({ value, from: 'default' })
+    return {
+      paused: fact(false),
+      ratePerSecond: fact(ratePerSecond),
+      burst: fact(1),
+      concurrency: fact(1),
+      crawlDelayMs: fact(crawlDelayMs),
+    }
+  }
+
+  it('is faster where the site may be asked more often, by whichever of rate and crawl delay counts', () => {
+    expect(isFaster(pace(2), pace(1))).toBe(true)
+    expect(isFaster(pace(1), pace(1))).toBe(false)
+    expect(isFaster(pace(1), pace(2))).toBe(false)
+    expect(isFaster(pace(2, 3_000), pace(1, 3_000))).toBe(false)
+    expect(isFaster(pace(1), pace(1, 3_000))).toBe(true)
   })
 })

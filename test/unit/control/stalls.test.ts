@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { stallsOf } from '../../../src/control/stalls.ts'
-import type { FetchStatus, GroupStatus } from '../../../src/control/status.ts'
+import { type FetchStatus, type GroupStatus, longestOut } from '../../../src/control/status.ts'
+import type { ProxyOut } from '../../../src/fetch/proxy-ring.ts'
 
 const group = (change: Partial<GroupStatus> = {}): GroupStatus => ({
   group: 'scrape.fetch',
@@ -10,7 +11,9 @@ const group = (change: Partial<GroupStatus> = {}): GroupStatus => ({
   oldestSeconds: 60,
   ...change,
 })
-const idle: FetchStatus = { answered: 1, runnable: 0, waiting: 5, inFlight: 0, sites: 2, siteWaits: {}, stalledBy: [] }
+const idle: FetchStatus = { answered: 1, runnable: 0, waiting: 5, inFlight: 0, sites: 2, siteWaits: {}, stalledBy: [], proxiesOut: [] }
+
+const out = (proxy: string, reason: ProxyOut['reason'], forMs = 2_500): ProxyOut => ({ proxy, reason, forMs })
 
 const REPLAY = { replayId: 'r1', groupId: 'scrape.extract', extractor: 'book', extractorVersion: 2 }
 
@@ -39,6 +42,16 @@ describe('what holds a crawl up', () => {
   })
 
   it.each<[string, Partial<Parameters<typeof stallsOf>[0]>, RegExp]>([
+    [
+      'proxies that do not work, though the sites wait for their paces',
+      { fetch: { ...idle, inFlight: 1, proxiesOut: [out('http://a:1', 'proxy-failed'), out('http://b:1', 'proxy-auth')] } },
+      /^2 proxies do not work: http:\/\/a:1 \(proxy-failed, tried again in 3s\), http:\/\/b:1 \(proxy-auth, tried again in 3s\)$/,
+    ],
+    [
+      'many proxies',
+      { fetch: { ...idle, inFlight: 1, proxiesOut: ['a', 'b', 'c', 'd'].map((name) => out(name, 'proxy-timeout')) } },
+      /^4 proxies do not work: a .*, b .*, c \(proxy-timeout, tried again in 3s\) and 1 more$/,
+    ],
     ['the state store', { isStateUp: false }, /^the state store does not answer/],
     [
       'nobody, where a replay in place is open',
@@ -63,5 +76,12 @@ describe('what holds a crawl up', () => {
     ['an operator, many times', { pausedSites: ['a', 'b', 'c', 'd', 'e'] }, /^a, b, c and 2 more are paused/],
   ])('is %s, and said once', (_, change, text) => {
     expect(stalls(change)).toEqual([expect.stringMatching(text)])
+  })
+})
+
+describe('the proxies that workers leave out', () => {
+  it('are named once, by who leaves them out for longest', () => {
+    const all = [out('b', 'proxy-failed', 100), out('a', 'proxy-auth', 5), out('b', 'proxy-timeout', 900), out('b', 'proxy-failed', 20)]
+    expect(longestOut(all)).toEqual([out('a', 'proxy-auth', 5), out('b', 'proxy-timeout', 900)])
   })
 })
