@@ -13,7 +13,7 @@ import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
 import { counted, renderCount, toJson } from './render.ts'
 import { extractorOf, positive, type ReplayFlags, scopeOf } from './replay-scope.ts'
-import { replaysTable, shadowSummary, statusText } from './replay-status.ts'
+import { deletedText, replaysTable, shadowSummary, statusText } from './replay-status.ts'
 import { withRuntime } from './with-runtime.ts'
 
 export interface ReplayRunFlags extends ReplayFlags {
@@ -79,14 +79,14 @@ async function inPlace(context: CommandContext, runtime: Runtime, request: Repla
     context.note(`no member of ${groupId} runs: it replays once \`millrace run\` or \`millrace extract\` is started with that version`)
   const status = await follow(context, runtime, replayId, waits ? 'done' : 'rewound')
   if (status.state === 'cancelled') context.setExitCode(3)
-  const deleted =
-    flags.tombstones === true && status.state === 'done'
-      ? await writeTombstones(runtime, await planTombstones(runtime, replayId))
-      : undefined
+  const doomed = flags.tombstones === true && status.state === 'done' ? await planTombstones(runtime, replayId) : undefined
+  const deleted = doomed === undefined ? undefined : await writeTombstones(runtime, doomed)
   if (context.globals.json)
     await context.out(toJson({ start, ...plan, ...status, ...(deleted === undefined ? {} : { tombstones: deleted }) }))
-  else if (status.state !== 'open') await context.out(statusText(status))
-  else {
+  else if (status.state !== 'open') {
+    await context.out(statusText(status))
+    if (doomed !== undefined) await context.out(deletedText(doomed))
+  } else {
     await context.out(`the live members of ${groupId} replay ${what}`)
     await context.out(`\`millrace replay status ${replayId}\` shows how far they are, \`millrace replay cancel ${replayId}\` calls it off`)
   }
@@ -169,9 +169,7 @@ export async function replayTombstones(context: CommandContext, replayId: string
     if (plan.keys.length > KEYS_SHOWN) await context.out(`and ${renderCount(plan.keys.length - KEYS_SHOWN)} more`)
     const what = counted(plan.keys.length, 'key')
     await context.out(
-      report === undefined
-        ? `${what} of ${plan.topic} would be deleted; nothing was written (--execute does it)`
-        : `${what} of ${plan.topic} deleted`,
+      report === undefined ? `${what} of ${plan.topic} would be deleted; nothing was written (--execute does it)` : deletedText(plan),
     )
   })
 }

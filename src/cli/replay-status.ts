@@ -63,6 +63,11 @@ export function statusText(status: ReplayStatus): string {
   return [...lines, table].join('\n')
 }
 
+/** What `--tombstones` has done. */
+export function deletedText({ keys, topic }: { readonly keys: readonly string[]; readonly topic: string }): string {
+  return `${counted(keys.length, 'key')} of ${topic} deleted`
+}
+
 /** What a shadow that is done has written. */
 export function shadowSummary({ pages, records, deadLetters, elapsedMs, topic, resumed }: Omit<ShadowReport, 'replayId'>): string {
   const since = resumed ? ' since it went on' : ''

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { replaysTable, shadowSummary, statusText } from '../../../src/cli/replay-status.ts'
+import { deletedText, replaysTable, shadowSummary, statusText } from '../../../src/cli/replay-status.ts'
 import { retentionText } from '../../../src/cli/topics-session.ts'
 import type { ReplayStatus } from '../../../src/control/replay-ledger.ts'
 
@@ -48,6 +48,11 @@ describe('what `replay status` says of a replay', () => {
   it('speaks of one as of one', () => {
     expect(statusText(open)).toContain('0 of 1 page\n1 page read, 1 record, 0 without, 1 dead letter\n')
   })
+})
+
+it('keys that were deleted are counted', () => {
+  expect(deletedText({ keys: ['a'], topic: 'records' })).toBe('1 key of records deleted')
+  expect(deletedText({ keys: [], topic: 'records' })).toBe('0 keys of records deleted')
 })
 
 describe('what a shadow says when it is done', () => {
