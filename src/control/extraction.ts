@@ -5,6 +5,7 @@ import { ExtractWorker, type ShadowReplay } from '../extract/extract-worker.ts'
 import { ExtractorHost, recordFraming } from '../extract/extractor-host.ts'
 import { problemText } from '../extract/language/extractor-problem.ts'
 import { type LoadedExtractor, loadExtractors } from '../extract/load-extractors.ts'
+import { waitingLimits } from '../extract/partition-port.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
 import { makeFolder } from '../machine/make-folder.ts'
@@ -207,6 +208,7 @@ export async function createExtract(
     codec,
     control: await runtime.control(),
     maxBatchBytes: runtime.maxBatchBytes,
+    limits: waitingLimits(config['extract.threads']),
     settings: runtime.consumerSettings,
     onReplayDone: (replayId) => {
       closeReplay(runtime, options.groupId, replayId).catch((error: unknown) =>

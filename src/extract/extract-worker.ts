@@ -236,6 +236,11 @@ export class ExtractWorker extends BaseService {
       resume: () => {
         if (this.#loop.isCurrent(assigned)) this.#loop.resume([assigned])
       },
+      waitingPartitions: () => {
+        let count = 0
+        for (const { hasWaiting } of this.#partitions.values()) if (hasWaiting) count += 1
+        return count
+      },
       refuseReplay: (replayId) => this.#refuseReplay(replayId),
       isReplayClosed: (replayId) => control.get(subject.replay(replayId))?.kind === 'close',
       isReplayCancelled: (replayId) => this.#replayRequest(replayId)?.cancelled === true,

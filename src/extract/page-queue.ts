@@ -3,7 +3,8 @@ import type { Clock } from '../kernel/clock.ts'
 import type { ProcessedPage } from './page-processor.ts'
 
 export interface PageQueueOptions {
-  readonly limits: { readonly maxWaitingBytes: number; readonly maxWaitingPages: number }
+  /** What may wait here, as it is now. */
+  readonly limits: () => WaitingLimits
   /** Pages in work at the same time. */
   readonly ahead: () => number
   readonly pause: () => void
@@ -13,6 +14,11 @@ export interface PageQueueOptions {
    * its moment when the signal came, and is given back.
    */
   readonly process: (message: KafkaMessage, giveBack: AbortSignal) => Promise<ProcessedPage | undefined> | 'stop'
+}
+
+export interface WaitingLimits {
+  readonly maxWaitingBytes: number
+  readonly maxWaitingPages: number
 }
 
 interface Working {
@@ -47,6 +53,11 @@ export class PageQueue {
   /** Everything below this was handed over, or is nothing to show. Meaningful when the queue is dry. */
   get position(): bigint {
     return this.#stopped ? (this.#waiting[0]?.offset ?? this.#position) : this.#position
+  }
+
+  /** Some pages wait, and take memory. */
+  get hasWaiting(): boolean {
+    return this.#waiting.length > 0
   }
 
   /** Nothing is in work, and nothing that waits may begin. */
@@ -94,7 +105,7 @@ export class PageQueue {
     }
     if (position > this.#expected) this.#expected = position
     if (position > this.#position) this.#position = position
-    const { maxWaitingBytes, maxWaitingPages } = this.#options.limits
+    const { maxWaitingBytes, maxWaitingPages } = this.#options.limits()
     if (!this.#paused && (this.#waitingBytes > maxWaitingBytes || this.#waiting.length > maxWaitingPages)) {
       this.#paused = true
       this.#options.pause()
@@ -153,11 +164,15 @@ export class PageQueue {
       work.catch(() => undefined)
       this.#working.push({ message, work })
     }
-    const { maxWaitingBytes, maxWaitingPages } = this.#options.limits
-    if (this.#paused && this.#waitingBytes < maxWaitingBytes / 2 && this.#waiting.length < maxWaitingPages / 2) {
-      this.#paused = false
-      this.#options.resume()
-    }
+    this.#resume()
+  }
+
+  #resume(): void {
+    if (!this.#paused) return
+    const { maxWaitingBytes, maxWaitingPages } = this.#options.limits()
+    if (this.#waitingBytes >= maxWaitingBytes / 2 || this.#waiting.length >= maxWaitingPages / 2) return
+    this.#paused = false
+    this.#options.resume()
   }
 
   #changed(wait: { readonly ms: number; readonly clock: Clock } | undefined): Promise<'changed' | 'late'> {

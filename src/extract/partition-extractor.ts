@@ -6,7 +6,7 @@ import { errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { addTotals, decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
 import type { ProcessedPage } from './page-processor.ts'
-import { PageQueue } from './page-queue.ts'
+import { PageQueue, type WaitingLimits } from './page-queue.ts'
 import type { PartitionLimits, PartitionPort } from './partition-port.ts'
 import { afterJump, type Course, courseOf, overtaken, type ReplayOrder, replayStep, rewound, turned } from './replay-step.ts'
 import { ReplayTurns } from './replay-turns.ts'
@@ -61,7 +61,7 @@ export class PartitionExtractor {
     this.#options = options
     this.#turns = new ReplayTurns(options.limits)
     this.#queue = new PageQueue({
-      limits: options.limits,
+      limits: () => shareOf(options.limits, options.port.waitingPartitions()),
       pause: () => options.port.pause(),
       resume: () => options.port.resume(),
       process: (message, giveBack) => this.#process(message, giveBack),
@@ -77,6 +77,11 @@ export class PartitionExtractor {
 
   get metadata(): OffsetMetadata {
     return this.#metadata
+  }
+
+  /** Pages of it wait in memory. */
+  get hasWaiting(): boolean {
+    return this.#queue.hasWaiting
   }
 
   accept(messages: readonly KafkaMessage[], position: bigint): void {
@@ -355,4 +360,10 @@ function countPage(metadata: OffsetMetadata, page: ProcessedPage): OffsetMetadat
 function clamp(offset: bigint, low: bigint, end: bigint): bigint {
   if (offset < low) return low
   return offset > end ? end : offset
+}
+
+/** Of what may wait in the worker, by how many partitions it is shared: one that is left alone may use all of it. */
+function shareOf({ maxWaitingBytes, maxWaitingPages }: WaitingLimits, partitions: number): WaitingLimits {
+  const among = Math.max(1, partitions)
+  return { maxWaitingBytes: maxWaitingBytes / among, maxWaitingPages: maxWaitingPages / among }
 }

@@ -14,6 +14,8 @@ export interface PartitionPort {
   readFrom(offset: bigint): void
   pause(): void
   resume(): void
+  /** How many partitions of the worker have pages waiting. */
+  waitingPartitions(): number
   /** Why the replay can not go on here; undefined: it can. */
   refuseReplay(replayId: string): string | undefined
   /** The replay was closed: its state is carried no further. */
@@ -42,7 +44,7 @@ export interface PartitionLimits {
   readonly maxBusyGatherMs: number
   /** Pages in work at the same time. */
   readonly pagesAhead: number
-  /** Bytes and pages that wait before reading pauses. */
+  /** Bytes and pages that wait in all partitions of a worker together before reading pauses; each has an equal share. */
   readonly maxWaitingBytes: number
   readonly maxWaitingPages: number
   /** How long a replay in place works before live pages that came meanwhile have their turn. */
@@ -56,8 +58,14 @@ export const DEFAULT_LIMITS: PartitionLimits = {
   maxGatherMs: 500,
   maxBusyGatherMs: 2_500,
   pagesAhead: 4,
-  maxWaitingBytes: 16 * 1024 * 1024,
-  maxWaitingPages: 256,
+  maxWaitingBytes: 8 * 1024 * 1024,
+  maxWaitingPages: 1_024,
   replayTurnMs: 3_000,
   liveTurnMs: 27_000,
+}
+
+/** What extraction processes work in a second or two, for so many of them: a partition that was paused is read again within a quarter of a second. */
+export function waitingLimits(threads: number): Pick<PartitionLimits, 'maxWaitingBytes' | 'maxWaitingPages'> {
+  const { maxWaitingBytes, maxWaitingPages } = DEFAULT_LIMITS
+  return { maxWaitingBytes: maxWaitingBytes * threads, maxWaitingPages: maxWaitingPages * threads }
 }
