@@ -58,13 +58,13 @@ export const DEFAULT_LIMITS: PartitionLimits = {
   maxGatherMs: 500,
   maxBusyGatherMs: 2_500,
   pagesAhead: 4,
-  maxWaitingBytes: 8 * 1024 * 1024,
+  maxWaitingBytes: 16 * 1024 * 1024,
   maxWaitingPages: 1_024,
   replayTurnMs: 3_000,
   liveTurnMs: 27_000,
 }
 
-/** What extraction processes work in a second or two, for so many of them: a partition that was paused is read again within a quarter of a second. */
+/** What extraction processes work in some seconds, for so many of them: a partition that was paused is read again within a quarter of a second. */
 export function waitingLimits(threads: number): Pick<PartitionLimits, 'maxWaitingBytes' | 'maxWaitingPages'> {
   const { maxWaitingBytes, maxWaitingPages } = DEFAULT_LIMITS
   return { maxWaitingBytes: maxWaitingBytes * threads, maxWaitingPages: maxWaitingPages * threads }
