@@ -23,6 +23,11 @@ export interface Clock {
 /** The longest wait Node's timers take; longer ones would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
+/** Aborted after `ms`, which may be no whole number and longer than a timer takes; it doesn't keep the process alive. */
+export function abortAfter(ms: number): AbortSignal {
+  return AbortSignal.timeout(Math.min(Math.max(0, Math.ceil(ms)), MAX_TIMER_MS))
+}
+
 /**
  * Resolves at `mono` of the clock, never before it: timers fire up to a millisecond early. The last part of a millisecond, which no timer
  * can wait for, goes by turn by turn. Rejects with the signal's reason.

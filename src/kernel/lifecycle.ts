@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import { abortAfter } from './clock.ts'
 import { MillraceError } from './errors.ts'
 
 /**
@@ -154,7 +155,7 @@ export abstract class BaseService implements Service {
     let failure: unknown
     if (options.mode === 'drain' && this.#state === 'running') {
       this.#move('draining')
-      const deadline = AbortSignal.timeout(options.timeoutMs)
+      const deadline = abortAfter(options.timeoutMs)
       try {
         await this.onDrain(AbortSignal.any([deadline, this.aborted.signal]))
       } catch (error) {

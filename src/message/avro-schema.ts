@@ -65,6 +65,8 @@ export interface FieldNode {
   readonly aliases: readonly string[]
   readonly type: AvroNode
   readonly hasDefault: boolean
+  /** As the schema writes it: JSON. */
+  readonly defaultValue?: unknown
 }
 
 const PRIMITIVES: ReadonlySet<string> = new Set(['null', 'boolean', 'int', 'long', 'float', 'double', 'string', 'bytes'])
@@ -164,6 +166,7 @@ function readRecord(json: Json, namespace: string, path: string, depth: number, 
       aliases: texts(entry.aliases),
       type: readNode(entry.type, inner, at, depth + 1, reading),
       hasDefault: Object.hasOwn(entry, 'default'),
+      ...(Object.hasOwn(entry, 'default') ? { defaultValue: entry.default } : {}),
     })
   }
   return node

@@ -48,6 +48,8 @@ function readRecord(node: RecordNode, value: unknown, path: string): Record<stri
     const at = joined(path, field.name)
     if (byName.has(field.name)) out[field.name] = read(field.type, byName.get(field.name), at)
     else if (!field.hasDefault) throw invalid(at, 'is missing')
+    // The task's own defaults are newUrlTask's; a record inside it has nobody else to fill them in.
+    else if (path !== '') out[field.name] = read(field.type, field.defaultValue, at)
   }
   return out
 }
@@ -65,13 +67,16 @@ function read(node: AvroNode, value: unknown, path: string): unknown {
       if (!Array.isArray(value)) throw wrong(path, value, 'a list')
       return value.map((item, index) => read(node.items, item, `${path}[${index}]`))
     case 'map':
-      return Object.fromEntries(entries(value, path).map(([key, item]) => [key, read(node.values, item, joined(path, key.slice(0, 64)))]))
+      return Object.fromEntries(
+        entries(value, path).map(([key, item]) => [key.toWellFormed(), read(node.values, item, joined(path, key.slice(0, 64)))]),
+      )
     case 'enum':
       if (typeof value !== 'string' || !node.symbols.includes(value)) throw wrong(path, value, `one of ${node.symbols.join(', ')}`)
       return value
     case 'string':
       if (typeof value !== 'string') throw wrong(path, value, 'text')
-      return value
+      // As it will be in Avro: ids that differ from their copies on other topics would never be found again.
+      return value.toWellFormed()
     case 'bytes':
       if (typeof value !== 'string' || !BASE64.test(value)) throw wrong(path, value, 'bytes in base64')
       return Buffer.from(value, 'base64')

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { sleepUntil, systemClock } from '../../../src/kernel/clock.ts'
+import { abortAfter, sleepUntil, systemClock } from '../../../src/kernel/clock.ts'
 
 /** A clock on which a timer fires so much too early, and a turn of the loop takes a tenth of a millisecond. */
 function scripted(earlyMs: number) {
@@ -39,5 +39,19 @@ describe('sleeping until a moment', () => {
     const abort = new AbortController()
     const turn = async (): Promise<void> => abort.abort(new Error('no more'))
     await expect(sleepUntil({ ...clock, nextTurn: turn }, 0.9, abort.signal)).rejects.toThrow('no more')
+  })
+})
+
+describe('a signal after some time', () => {
+  it.each([30 * 86_400_000, 60 * 86_400_000, Number.MAX_SAFE_INTEGER])('of %d ms is not aborted at once', async (ms) => {
+    const signal = abortAfter(ms)
+    await systemClock.sleep(20)
+    expect(signal.aborted).toBe(false)
+  })
+
+  it('takes parts of a millisecond', async () => {
+    const signal = abortAfter(0.5)
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    expect(signal.aborted).toBe(true)
   })
 })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../../src/kernel/clock.ts'
 import { BaseService, ReleaseStack } from '../../../src/kernel/lifecycle.ts'
 
 /** A service whose steps are told from outside. */
@@ -45,6 +46,14 @@ describe('a service', () => {
     expect(probe.stop({ mode: 'abort', timeoutMs: 0 })).toBe(first)
     await first
     expect(probe.state).toBe('closed')
+  })
+
+  it('lets a drain take longer than a timer can', async () => {
+    const probe = new Probe()
+    probe.drain = (signal) => systemClock.sleep(20, signal)
+    await probe.start()
+    await probe.stop({ mode: 'drain', timeoutMs: 60 * 86_400_000 })
+    expect(probe.log).toEqual(['drained', 'second released', 'first released'])
   })
 
   it('ends a drain at its deadline', async () => {

@@ -45,6 +45,17 @@ describe('a task as JSON', () => {
     expect(decode(JSON.stringify(task))).toEqual(task)
   })
 
+  it('has what a hop leaves out', () => {
+    const hop = { url: 'http://a.test/', status: 301, location: '/b' }
+    expect(decode(JSON.stringify({ url, redirects: [hop] })).redirects).toEqual([{ ...hop, setCookies: [] }])
+  })
+
+  it('has the texts that its copies in Avro will have: no half of a surrogate pair', () => {
+    const task = decode(`{"url":"${url}","crawlId":"c\\ud800","taskId":"\\udc00t","meta":{"\\ud83d":"\\ud83d\\ude00\\ud83d"}}`)
+    expect(task).toMatchObject({ crawlId: 'c\ufffd', taskId: '\ufffdt', meta: { '\ufffd': '\u{1f600}\ufffd' } })
+    expect(plain(decode(codec.encode('UrlTask', task, 'scrape.urls')))).toEqual(task)
+  })
+
   it('has its body in base64', () => {
     expect(decode(`{"url":"${url}","method":"POST","body":"YT0x/w=="}`).body).toEqual(Buffer.from('a=1\xff', 'latin1'))
     expect(decode(`{"url":"${url}","body":""}`).body).toEqual(Buffer.alloc(0))
