@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import { crawlName } from '../message/crawl-name.ts'
 import type { CommandContext } from './context.ts'
 
 /** What a command file exports: the definition is light, the work is imported when the command runs. */
@@ -8,6 +9,11 @@ export type CommandDefinition = (contextOf: (command: Command) => CommandContext
 /** For options that may be repeated. */
 export function collect(value: string, previous: readonly string[]): readonly string[] {
   return [...previous, value]
+}
+
+/** For `--crawl`. */
+export function crawlOption(text: string): string {
+  return crawlName(text, '--crawl')
 }
 
 export function packageVersion(): string {

@@ -1,6 +1,7 @@
 import pino from 'pino'
 import type { LogLevel } from '../kernel/events.ts'
 import type { Logger } from '../kernel/observe.ts'
+import { wellFormedJson } from '../kernel/well-formed-json.ts'
 
 /** Log lines as NDJSON on stderr, for collectors; stdout is for data. */
 export function createLogger(level: LogLevel, destination: pino.DestinationStream = pino.destination({ dest: 2, sync: true })): Logger {
@@ -8,6 +9,7 @@ export function createLogger(level: LogLevel, destination: pino.DestinationStrea
     {
       level,
       base: null,
+      hooks: { streamWrite: wellFormedJson },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       serializers: { error: level === 'debug' ? pino.stdSerializers.err : withoutStack },

@@ -3,7 +3,7 @@ import { CommanderError } from 'commander'
 import pc from 'picocolors'
 import { loadConfig } from '../config/load.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { errorText, isMillraceError } from '../kernel/errors.ts'
+import { errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { createObserver, type Logger, type MetricSink } from '../kernel/observe.ts'
 import type { CommandContext, GlobalOptions } from './context.ts'
 import { createLogger, createTerminalLogger } from './log.ts'
@@ -25,7 +25,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const draining = new AbortController()
   const aborting = new AbortController()
   const signalCode = listenToSignals(draining, aborting)
-  quietBrokenPipe()
+  endWithOutput(() => globals)
 
   const contextOf = (options: GlobalOptions): CommandContext => {
     globals = options
@@ -58,7 +58,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 
   try {
-    await buildProgram(contextOf).parseAsync([...argv], { from: 'user' })
+    await buildProgram(contextOf, { json: globals.json }).parseAsync([...argv], { from: 'user' })
     return signalCode() ?? exitCode
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
@@ -110,14 +110,22 @@ function listenToSignals(draining: AbortController, aborting: AbortController): 
   return () => code
 }
 
-/** A reader that closes early (`| head -1`) is no error: end quietly. */
-function quietBrokenPipe(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EPIPE') process.exit(0)
-      throw error
-    })
+/**
+ * What can't be written is lost, so nothing goes on. A reader that closes early (`| head -1`) is no error: end quietly. Anything else
+ * is told, such as a full disk behind `> file`.
+ */
+function endWithOutput(globals: () => GlobalOptions): void {
+  const end = (error: NodeJS.ErrnoException): void => {
+    if (error.code === 'EPIPE') process.exit(0)
+    const code = error.code === 'ENOSPC' ? 'DISK_FULL' : 'INTERNAL'
+    const failure = new MillraceError(code, `standard output can not be written: ${errorText(error)}`)
+    const { text, exitCode } = reportError(failure, globals())
+    process.stderr.write(`${text}\n`)
+    process.exit(exitCode)
   }
+  process.stdout.on('error', end)
+  // There is nobody left to be told.
+  process.stderr.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 }
 
 main(process.argv.slice(2)).then(

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander'
+import { MillraceError } from '../kernel/errors.ts'
 import { type CommandDefinition, collect, packageVersion } from './command-definition.ts'
 import { blobsCommand } from './commands/blobs.ts'
 import { doctorCommand, downCommand, upCommand } from './commands/broker.ts'
@@ -17,6 +18,7 @@ import { sitesCommand } from './commands/sites.ts'
 import { stageCommands } from './commands/stages.ts'
 import { topicsCommand } from './commands/topics.ts'
 import type { CommandContext, GlobalOptions } from './context.ts'
+import { reportError } from './report-error.ts'
 
 /** Makes the context once the global options are known. */
 export type ContextOf = (globals: GlobalOptions) => CommandContext
@@ -47,7 +49,8 @@ const COMMANDS: readonly CommandDefinition[] = [
   completionCommand,
 ]
 
-export function buildProgram(contextOf: ContextOf): Command {
+/** With `json` what is wrong with the arguments is told as every other error is. */
+export function buildProgram(contextOf: ContextOf, { json = false }: { readonly json?: boolean } = {}): Command {
   const program = new Command('millrace')
     .description('A Kafka data plane for scraping: URLs, raw HTML and records on topics of their own.')
     .version(packageVersion(), '-V, --version')
@@ -66,9 +69,21 @@ export function buildProgram(contextOf: ContextOf): Command {
   for (const define of COMMANDS) {
     const command = define((running) => contextOf(running.optsWithGlobals() as GlobalOptions))
     inherit(command)
+    if (json) tellAsJson(command)
     program.addCommand(command)
   }
+  if (json) tellAsJson(program)
   return program
+}
+
+function tellAsJson(command: Command): void {
+  command.configureOutput({
+    outputError: (text, write) => {
+      const failure = new MillraceError('USAGE', text.trim().replace(/^error: /, ''))
+      write(`${reportError(failure, { json: true, verbose: false }).text}\n`)
+    },
+  })
+  for (const inner of command.commands) tellAsJson(inner)
 }
 
 /**

@@ -1,5 +1,7 @@
 /** Text for people: tables that fit 80 columns, counts and times that can be read. Pure. */
 
+import { wellFormedJson } from '../kernel/well-formed-json.ts'
+
 const WIDTH = 80
 
 export interface Column {
@@ -113,11 +115,12 @@ export function renderDuration(ms: number): string {
 
 /** JSON with what JSON has no word for: bigint as text, Buffer as base64. */
 export function toJson(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) => {
+  const json = JSON.stringify(value, (_, inner: unknown) => {
     if (typeof inner === 'bigint') return inner.toString()
     if (isBufferJson(inner)) return Buffer.from(inner.data).toString('base64')
     return inner
   })
+  return wellFormedJson(json)
 }
 
 /** Buffers reach the replacer already turned into `{type: 'Buffer', data: [...]}`. */

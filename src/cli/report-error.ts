@@ -1,5 +1,6 @@
 import { classify } from '../kernel/classify.ts'
 import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
+import { wellFormedJson } from '../kernel/well-formed-json.ts'
 
 export interface ErrorReport {
   readonly exitCode: number
@@ -20,7 +21,7 @@ export function reportError(error: unknown, options: { verbose: boolean; json: b
     const text = JSON.stringify({ error: { code, message: errorText(error), hint, causes, context } }, (_, value: unknown) =>
       typeof value === 'bigint' ? value.toString() : value,
     )
-    return { exitCode, text }
+    return { exitCode, text: wellFormedJson(text) }
   }
   const lines = [`error: ${errorText(error)}`, ...causes.map((cause) => `  because: ${cause}`), `  ${hint} (${code})`]
   if (options.verbose && error instanceof Error && error.stack !== undefined) lines.push(error.stack)

@@ -249,6 +249,11 @@ function crossFieldProblems(config: Config): string[] {
   atMost('fetch.timeouts.headers', 'fetch.timeouts.total')
   atMost('politeness.default.concurrency', 'fetch.concurrency')
   atMost('fetch.maxBodyBytes', 'fetch.maxBytesInFlight')
+  const prefix = config['topics.prefix']
+  if (!/^[A-Za-z0-9._-]{1,200}$/.test(prefix))
+    problems.push(
+      `topics.prefix ${JSON.stringify(prefix)} can't begin the name of a topic: letters, digits, dots, underscores and dashes, 200 at most`,
+    )
   const userAgent = config['fetch.userAgent']
   if (userAgent !== undefined && !isHeaderValue(userAgent))
     problems.push(

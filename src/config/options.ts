@@ -45,6 +45,7 @@ export interface OptionDefinition {
   /** Structured options can't be written in one environment variable. */
   readonly fileOnly?: true
   readonly min?: number
+  readonly max?: number
 }
 
 export const OPTIONS = {
@@ -235,7 +236,7 @@ export const OPTIONS = {
     default: '20',
     description: 'Domains with a label of their own on the metrics of extraction: those that give most pages; the rest is `other`.',
   },
-  'metrics.port': { kind: 'integer', min: 1, description: 'Port of /metrics for Prometheus; none where not set.' },
+  'metrics.port': { kind: 'integer', min: 1, max: 65_535, description: 'Port of /metrics for Prometheus; none where not set.' },
 } as const satisfies Record<string, OptionDefinition>
 
 export type OptionPath = keyof typeof OPTIONS

@@ -13,6 +13,9 @@ export function parseValue(definition: OptionDefinition, raw: unknown): ParsedVa
   if (parsed.ok && definition.min !== undefined && typeof parsed.value === 'number' && parsed.value < definition.min) {
     return expected(`at least ${asWritten(definition, definition.min)}`)
   }
+  if (parsed.ok && definition.max !== undefined && typeof parsed.value === 'number' && parsed.value > definition.max) {
+    return expected(`at most ${asWritten(definition, definition.max)}`)
+  }
   return parsed
 }
 

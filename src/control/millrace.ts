@@ -3,6 +3,7 @@ import type { Config, OptionPath } from '../config/options.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { type Observer, silentObserver } from '../kernel/observe.ts'
+import { crawlName } from '../message/crawl-name.ts'
 import type { Lane } from '../message/generated/types.ts'
 import { envelopeText, findExtractor, loadConfigured } from './extraction.ts'
 import { type ProduceReport, produce } from './produce.ts'
@@ -52,7 +53,7 @@ export class Millrace {
   /** Writes tasks; bad URLs are reported, not thrown. */
   async produce(urls: Iterable<string> | AsyncIterable<string>, options: ProduceOptions = {}): Promise<ProduceReport> {
     return produce(await this.#open(), seedsOf(urls), {
-      crawlId: options.crawlId ?? null,
+      crawlId: options.crawlId === undefined ? null : crawlName(options.crawlId, 'crawlId'),
       lane: options.lane ?? 'normal',
       maxDepth: options.maxDepth ?? this.#config['crawl.maxDepth'],
       method: options.method ?? (options.body === undefined ? 'GET' : 'POST'),
@@ -74,7 +75,7 @@ export class Millrace {
     const running = run(await this.#open(), {
       seeds: urls === undefined ? undefined : seedsOf(urls),
       extractors,
-      ...(options.crawlId === undefined ? {} : { crawlId: options.crawlId }),
+      ...(options.crawlId === undefined ? {} : { crawlId: crawlName(options.crawlId, 'crawlId') }),
       ...(options.onRecord === undefined ? {} : { writeRecord: options.onRecord }),
       maxWaitMs: options.maxWaitMs ?? 600_000,
       keepRunning: false,

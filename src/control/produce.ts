@@ -120,7 +120,9 @@ export type ReadSeed =
 /** What a line says. Shape: a `#` begins a comment at the start of a line alone; behind a URL it begins its fragment. */
 export function readSeed({ text: raw, line }: SeedText): ReadSeed {
   const text = raw.trim()
-  if (text === '' || text.startsWith('#')) return { kind: 'nothing' }
+  // What is no line was given as a URL: an argument of which an unset variable has left nothing.
+  const isBlankLine = text === '' && line !== undefined
+  if (isBlankLine || text.startsWith('#')) return { kind: 'nothing' }
   const parsed = parseFetchUrl(text)
   return parsed.ok ? { kind: 'url', url: parsed.url } : { kind: 'bad', bad: { line, text: shortened(text), reason: parsed.detail } }
 }

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+/** The built program. */
+export const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
 export interface CliResult {
   readonly code: number | null

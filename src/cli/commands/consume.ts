@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import type { CommandDefinition } from '../command-definition.ts'
+import { type CommandDefinition, crawlOption } from '../command-definition.ts'
 import type { ConsumeFlags } from '../consume-session.ts'
 
 export const consumeCommand: CommandDefinition = (contextOf) =>
@@ -12,7 +12,7 @@ export const consumeCommand: CommandDefinition = (contextOf) =>
     .option('--to <time>', 'up to messages before a time')
     .option('--max <n>', 'at most this many')
     .option('--follow', 'do not end at the end; begins there where nothing else is said')
-    .option('--crawl <id>', 'of this crawl alone')
+    .option('--crawl <id>', 'of this crawl alone', crawlOption)
     .option('--domain <domain>', 'of this registrable domain or host alone')
     .option('--body', 'with the bodies of pages, unpacked, as base64')
     .addHelpText(

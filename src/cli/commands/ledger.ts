@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import type { CommandDefinition } from '../command-definition.ts'
+import { type CommandDefinition, crawlOption } from '../command-definition.ts'
 
 /** Commands that look and change nothing. */
 export const statusCommand: CommandDefinition = (contextOf) =>
@@ -41,7 +41,7 @@ export const lineageCommand: CommandDefinition = (contextOf) =>
 export const auditCommand: CommandDefinition = (contextOf) =>
   new Command('audit')
     .description('the ledger: every URL against its outcome; ends with 1 when they differ')
-    .option('--crawl <id>', 'of this crawl alone')
+    .option('--crawl <id>', 'of this crawl alone', crawlOption)
     .addHelpText('after', '\nExample:\n  millrace audit --crawl spring')
     .action(async (flags: { crawl?: string }, running: Command) => {
       const { showAudit } = await import('../ledger-session.ts')

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import { type CommandDefinition, collect } from '../command-definition.ts'
+import { type CommandDefinition, collect, crawlOption } from '../command-definition.ts'
 import type { ProduceFlags } from '../produce-session.ts'
 
 export const produceCommand: CommandDefinition = (contextOf) =>
@@ -8,7 +8,7 @@ export const produceCommand: CommandDefinition = (contextOf) =>
     .argument('[url...]', 'URLs')
     .option('--file <file>', 'URLs, one a line; - for standard input')
     .addOption(new Option('--lane <lane>', 'priority class').choices(['high', 'normal', 'low']).default('normal'))
-    .option('--crawl <id>', 'crawl they belong to; repeats within it are dropped')
+    .option('--crawl <id>', 'crawl they belong to; repeats within it are dropped', crawlOption)
     .option('--max-depth <n>', 'follow links this deep')
     .option('--meta <k=v>', 'passed through to pages and records; may be repeated', collect, [])
     .option('--header <k: v>', 'request header; may be repeated', collect, [])

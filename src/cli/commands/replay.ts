@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { nearestName } from '../../kernel/nearest.ts'
-import type { CommandDefinition } from '../command-definition.ts'
+import { type CommandDefinition, crawlOption } from '../command-definition.ts'
 import type { ReplayRunFlags } from '../replay-run-session.ts'
 import type { ReplayFlags } from '../replay-scope.ts'
 import type { PreviewFlags } from '../replay-session.ts'
@@ -105,7 +105,7 @@ function scoped(command: Command): Command {
     .option('--until <time>', 'up to pages stored before a time')
     .option('--topic <topic:p,p>', 'these partitions alone')
     .option('--domain <domain>', 'pages of this registrable domain or host alone')
-    .option('--crawl <id>', 'pages of this crawl alone')
+    .option('--crawl <id>', 'pages of this crawl alone', crawlOption)
     .option('--fetched-from <time>', 'pages fetched at or after a time alone')
     .option('--fetched-until <time>', 'pages fetched before a time alone')
     .option('--group <name>', 'extract group by its name in extract.groups')

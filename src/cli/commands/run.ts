@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { Command } from 'commander'
 import type { SeedText } from '../../control/produce.ts'
-import { type CommandDefinition, collect, packageVersion } from '../command-definition.ts'
+import { type CommandDefinition, collect, crawlOption, packageVersion } from '../command-definition.ts'
 
 interface RunFlags {
   readonly seeds?: string
@@ -29,7 +29,7 @@ export const runCommand: CommandDefinition = (contextOf) =>
       '--out <file>',
       'one record a line, of a crawl that goes on all of them; without URLs and --crawl what comes is appended; - for standard output',
     )
-    .option('--crawl <id>', 'name of the crawl; a new one each time where not given')
+    .option('--crawl <id>', 'name of the crawl; a new one each time where not given', crawlOption)
     .option('--max-wait <duration>', 'leave tasks queued that are due later than this', '10m')
     .option('--drain-timeout <duration>', 'how long the first Ctrl-C may take', '30s')
     .option('--keep-running', 'do not end with the crawl')

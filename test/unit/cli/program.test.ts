@@ -48,3 +48,41 @@ describe('an option that is misspelt', () => {
     }
   })
 })
+
+describe('a crawl without a name', () => {
+  it.each([
+    ['run', 'http://a.test/'],
+    ['produce', 'http://a.test/'],
+    ['consume'],
+    ['audit'],
+    ['replay', 'plan', '--extractor', 'x'],
+    ['replay', 'preview', '--extractor', 'x'],
+    ['replay', 'run', '--extractor', 'x'],
+  ])('is refused by %s', async (...words) => {
+    for (const name of ['', '  ']) expect(await answerTo(...words, '--crawl', name)).toBe('--crawl: a crawl needs a name; none was given')
+    expect(await answerTo(...words, '--crawl', 'a\nb')).toContain('has control characters')
+    expect(await answerTo(...words, '--crawl', 'spring')).toBe('the action was called')
+  })
+})
+
+describe('--json', () => {
+  it.each([[['run', '--nonsense']], [['nonsense']], [['topics', 'plan', '--nonsense']]])(
+    'tells what is wrong with %j as JSON',
+    async (args) => {
+      let told = ''
+      const program = buildProgram(
+        () => {
+          throw new Error('the action was called')
+        },
+        { json: true },
+      )
+      const listen = (command: Command): void => {
+        command.configureOutput({ writeErr: (text) => (told += text) })
+        for (const inner of command.commands) listen(inner)
+      }
+      listen(program)
+      await expect(program.parseAsync(['node', 'millrace', ...args])).rejects.toThrow()
+      expect(JSON.parse(told)).toMatchObject({ error: { code: 'USAGE', message: expect.stringContaining('nonsense') } })
+    },
+  )
+})

@@ -96,4 +96,9 @@ describe('JSON', () => {
       '{"offset":"1152921504606846976","inner":[{"bytes":"aGk="}],"no":null}',
     )
   })
+
+  it('has no half of a surrogate pair, which jq refuses with the whole document', () => {
+    expect(toJson({ '\ud800': 'a\ud83d', b: '\u{1f600}\udc00' })).toBe('{"\ufffd":"a\ufffd","b":"\u{1f600}\ufffd"}')
+    expect(toJson(['\\ud800', '\\\ud800'])).toBe('["\\\\ud800","\\\\\ufffd"]')
+  })
 })

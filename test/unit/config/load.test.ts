@@ -149,3 +149,13 @@ describe('the configuration', () => {
     expect(environmentName('fetch.maxBodyBytes')).toBe('MILLRACE_FETCH_MAX_BODY_BYTES')
   })
 })
+
+describe('values that only fail later', () => {
+  it.each([
+    ['metrics.port=70000', 'metrics.port (--set metrics.port): "70000" is not at most 65535'],
+    ['topics.prefix=a b/', 'topics.prefix "a b/" can\'t begin the name of a topic'],
+    [`topics.prefix=${'x'.repeat(201)}`, "can't begin the name of a topic"],
+  ])('are refused at once: %.40s', (set, expected) => {
+    expect(problem(() => loadConfig({ ...nothing, sets: [set] }))).toContain(expected)
+  })
+})

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type SeedText, seedLines } from '../../../src/control/produce.ts'
+import { readSeed, type SeedText, seedLines } from '../../../src/control/produce.ts'
 
 async function read(...chunks: (string | Buffer)[]): Promise<SeedText[]> {
   const lines: SeedText[] = []
@@ -49,5 +49,14 @@ describe('lines of a list', () => {
     expect(lines.map(({ line }) => line)).toEqual([1, 2])
     expect(lines[0]?.text).toHaveLength(1_048_576)
     expect(lines[1]?.text).toBe('http://b/')
+  })
+})
+
+describe('nothing', () => {
+  it('is nothing as a line, and bad where a URL was given', () => {
+    for (const text of ['', '  ']) {
+      expect(readSeed({ text, line: 3 })).toEqual({ kind: 'nothing' })
+      expect(readSeed({ text, line: undefined })).toMatchObject({ kind: 'bad', bad: { reason: expect.stringContaining('""') } })
+    }
   })
 })
