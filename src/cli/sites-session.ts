@@ -4,9 +4,9 @@ import type { Runtime } from '../control/runtime.ts'
 import {
   beyondSite,
   coversItselfAlone,
-  isFaster,
   overrideSite,
   type PaceFact,
+  paceSite,
   resetSite,
   type SiteOverride,
   type SiteReport,
@@ -57,17 +57,14 @@ export async function rate(context: CommandContext, name: string, flags: RateFla
   if (!isReset && Object.keys(given).length === 0)
     throw new MillraceError('USAGE', 'sites rate needs a value, like --rate-per-second 0.5, or --reset')
   const none = { ratePerSecond: undefined, burst: undefined, concurrency: undefined, crawlDelayMs: undefined }
-  let before: SiteReport | undefined
+  let isFaster = false
   const apply = async (runtime: Runtime, domain: string): Promise<void> => {
-    before = await reportOf(runtime, domain, name)
-    await overrideSite(runtime, domain, { ...(isReset ? none : {}), ...given })
+    const about = { userAgent: userAgentOf(runtime.config, packageVersion()), origins: siteOrigins(name) }
+    isFaster = await paceSite(runtime, domain, { ...(isReset ? none : {}), ...given }, about)
   }
   await change(context, name, 'rate', apply, (report, now) => {
-    // The times that were given out by the old pace may be hours ahead, and nothing shows why the site is not asked more.
-    if (before !== undefined && isFaster(report.pace, before.pace))
-      context.note(
-        `what was put aside at the slower pace comes back at its times; \`millrace sites reset ${report.domain}\` brings it back now`,
-      )
+    // It may be hours of work, and it can't be seen that it was given new times.
+    if (isFaster) context.note('what was put aside at the slower pace comes back as the new one allows')
     const { ratePerSecond, burst, concurrency, crawlDelayMs, paused } = report.pace
     const delay = crawlDelayMs.value === 0 ? '' : `, ${renderDuration(Number(crawlDelayMs.value))} between them`
     const bursts = burst.value === 1 ? '' : ` in bursts of ${burst.value}`

@@ -26,8 +26,13 @@ export function taskBudgets(config: Config): (task: UrlTask) => readonly CrawlBu
   return (task) => (task.crawlId === null ? [] : crawlBudgets(config, task.crawlId, registrableDomain(task.url)))
 }
 
-/** Pace by URL: configuration, and live overrides on control. */
-export function paceRules(config: Config, control: Pick<ControlLog, 'get'>, clock: Pick<Clock, 'now'>): Policy {
+/** Pace by URL: configuration, and live overrides on control. `instead`: what is taken to stand there of a domain. */
+export function paceRules(
+  config: Config,
+  control: Pick<ControlLog, 'get'>,
+  clock: Pick<Clock, 'now'>,
+  instead?: { readonly domain: string; readonly payload: unknown },
+): Policy {
   return createPolicy({
     key: config['politeness.key'],
     default: {
@@ -38,6 +43,7 @@ export function paceRules(config: Config, control: Pick<ControlLog, 'get'>, cloc
     rules: config['politeness.rules'],
     now: () => clock.now(),
     overrideOf: (domain) => {
+      if (domain === instead?.domain) return instead.payload
       const command = control.get(subject.site(domain))
       return command === undefined || command.kind === 'delete' ? undefined : commandPayload(command)
     },

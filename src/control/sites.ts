@@ -2,7 +2,7 @@ import type { ControlLog } from '../kafka/control-log.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
-import { type ExplainedPolicy, type PaceLayer, type PaceValues, siteOverride } from '../politeness/policy.ts'
+import { type ExplainedPolicy, type PaceLayer, type PaceValues, type SitePolicy, siteOverride, slotsFrom } from '../politeness/policy.ts'
 import { parseRobots, productToken, robotsCrawlDelayMs } from '../politeness/robots.ts'
 import { endOf } from '../politeness/schedule.ts'
 import type { KnownHealth, LimiterState } from '../state/state-store.ts'
@@ -19,6 +19,8 @@ export interface SiteOverride {
   readonly concurrency?: number
   readonly crawlDelayMs?: number
   readonly reset?: SiteReset
+  /** When its pace became faster last; epoch ms. It stays when the pace is taken back: names of spill clocks hold it. */
+  readonly faster?: { readonly at: number }
 }
 
 /** What the answers of a site had taught was forgotten. */
@@ -105,25 +107,66 @@ export function coversItselfAlone(domain: string): boolean {
   return isPublicSuffix(domain)
 }
 
+export type OverrideChange = { readonly [Name in keyof SiteOverride]: SiteOverride[Name] | undefined }
+
 /**
  * Changes the live override of a domain and of all hosts below it: what is undefined in `change` is taken away, what is not named
  * stays. Resolves with what is in force then, once it is stored; every worker follows the topic.
  */
-export async function overrideSite(
-  runtime: Runtime,
-  domain: string,
-  change: { readonly [Name in keyof SiteOverride]: SiteOverride[Name] | undefined },
-): Promise<SiteOverride | null> {
+export async function overrideSite(runtime: Runtime, domain: string, change: OverrideChange): Promise<SiteOverride | null> {
   const control = await runtime.control()
   await control.readToEnd()
-  const merged = Object.entries({ ...overrideOf(control, domain), ...change }).filter(([, value]) => value !== undefined)
-  if (merged.length === 0) {
-    await announce(runtime, { kind: 'delete', subject: subject.site(domain) })
-    return null
-  }
-  const payload = Object.fromEntries(merged) as SiteOverride
-  await announce(runtime, { kind: 'set', subject: subject.site(domain), payload })
+  const payload = mergedOverride(control, domain, change)
+  await announce(
+    runtime,
+    payload === null ? { kind: 'delete', subject: subject.site(domain) } : { kind: 'set', subject: subject.site(domain), payload },
+  )
   return payload
+}
+
+function mergedOverride(control: Pick<ControlLog, 'get'>, domain: string, change: OverrideChange): SiteOverride | null {
+  const merged = Object.entries({ ...overrideOf(control, domain), ...change }).filter(([, value]) => value !== undefined)
+  return merged.length === 0 ? null : (Object.fromEntries(merged) as SiteOverride)
+}
+
+/**
+ * Changes the pace of a domain as `overrideSite` does. Where it becomes faster, or that of a host below it, the moment is
+ * said as well: so what was put aside at the slower one comes back. Resolves with whether it was.
+ */
+export async function paceSite(
+  runtime: Runtime,
+  domain: string,
+  change: OverrideChange,
+  about: { readonly userAgent: string; readonly origins: readonly string[] },
+): Promise<boolean> {
+  const { config, clock } = runtime
+  const control = await runtime.control()
+  await control.readToEnd()
+  const payload = mergedOverride(control, domain, change)
+  const rules = { before: paceRules(config, control, clock), after: paceRules(config, control, clock, { domain, payload }) }
+  const robots = await keptRobots(runtime, domain, about)
+  const below = [`www.${domain}`, ...config['politeness.rules'].map(({ match }) => match.replace(/^\*\./, ''))]
+  const hosts = [domain, ...below.filter((host) => isBelow(host, domain))]
+  const hasFaster = hosts.some((host) => {
+    const url = new URL(`http://${host}/`)
+    const [after, before] = [rules.after, rules.before].map((policy) =>
+      paceFacts(policy.explain(url), host === domain ? robots?.crawlDelayMs : undefined, config['politeness.default.crawlDelayMax']),
+    ) as [SiteReport['pace'], SiteReport['pace']]
+    return isFaster(after, before)
+  })
+  const { policy } = rules.before.explain(new URL(`http://${domain}/`))
+  await overrideSite(runtime, domain, hasFaster ? { ...change, faster: { at: nextMoment(runtime, policy) } } : change)
+  return hasFaster
+}
+
+/** An address has none. */
+function isBelow(host: string, domain: string): boolean {
+  return host.endsWith(`.${domain}`) && URL.canParse(`http://${host}/`)
+}
+
+/** Later than any before, whatever the clock of this machine says. */
+function nextMoment({ clock }: Pick<Runtime, 'clock'>, policy: SitePolicy): number {
+  return Math.max(clock.now(), slotsFrom(policy) + 1)
 }
 
 /**
@@ -136,8 +179,7 @@ export async function resetSite(runtime: Runtime, domain: string): Promise<SiteR
   const { policy } = paceRules(runtime.config, control, runtime.clock).explain(new URL(`http://${domain}/`))
   const state = await runtime.state()
   const { backOffMs, isAsked, allowed, rateFactor, trips, parkedMs } = await state.limiterState(policy.key)
-  // Later than any before, whatever the clock of this machine says.
-  const at = Math.max(runtime.clock.now(), policy.resetAt + 1)
+  const at = nextMoment(runtime, policy)
   const reset: SiteReset = { at, lifted: { backOffMs, isAsked, allowed, rateFactor, trips, parkedMs } }
   await overrideSite(runtime, domain, { reset })
   await state.reset(policy.key, at)
@@ -155,7 +197,7 @@ export async function showSite(runtime: Runtime, domain: string, userAgent: stri
   const control = log ?? NOTHING_SAID
   const explained = paceRules(runtime.config, control, runtime.clock).explain(new URL(`http://${domain}/`))
   const state = await runtime.state()
-  const robots = await keptRobots(runtime, origins.length === 0 ? [`https://${domain}`, `http://${domain}`] : origins, userAgent)
+  const robots = await keptRobots(runtime, domain, { userAgent, origins })
   const limiter = await state.limiterState(explained.policy.key)
   return {
     domain,
@@ -228,11 +270,15 @@ interface KeptRobots {
 }
 
 /** robots.txt is kept by origin; where several are known the one that asks for more is shown. None where it is ignored. */
-async function keptRobots(runtime: Runtime, origins: readonly string[], userAgent: string): Promise<KeptRobots | undefined> {
+async function keptRobots(
+  runtime: Runtime,
+  domain: string,
+  { userAgent, origins }: { readonly userAgent: string; readonly origins: readonly string[] },
+): Promise<KeptRobots | undefined> {
   if (runtime.config['fetch.robots'] !== 'obey') return undefined
   const state = await runtime.state()
   const found: KeptRobots[] = []
-  for (const origin of origins) {
+  for (const origin of origins.length === 0 ? [`https://${domain}`, `http://${domain}`] : origins) {
     const entry = await state.readRobots(origin)
     if (entry === undefined) continue
     const rules = entry.verdict === 'parsed' ? parseRobots(Buffer.from(entry.body, 'latin1')) : undefined

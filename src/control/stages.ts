@@ -162,12 +162,13 @@ export async function createDelay(runtime: Runtime): Promise<DelayWorker> {
   })
   const obey = (command: Command): void => {
     const about = parseSubject(command.subject)
-    const reset = about?.kind === 'site' ? siteOverride(commandPayload(command))?.resetAt : undefined
-    if (about?.kind === 'site' && reset !== undefined) worker.siteReset(about.domain, reset)
+    if (about?.kind !== 'site') return
+    const { resetAt, fasterAt } = siteOverride(commandPayload(command)) ?? {}
+    if (resetAt !== undefined || fasterAt !== undefined) worker.siteChanged(about.domain, { resetAt, fasterAt })
   }
   for (const command of control.withPrefix(subject.site(''))) obey(command)
   runtime.onClose(
-    'resets of sites',
+    'resets and faster paces of sites',
     control.subscribe(({ command }) => obey(command)),
   )
   return worker

@@ -19,7 +19,7 @@ import { learnSchemas } from '../message/learn-schemas.ts'
 import type { TopicNames } from '../message/topics.ts'
 import { delayTimes } from './delay-time.ts'
 import { DelayWindow } from './delay-window.ts'
-import { ResetSites } from './reset-sites.ts'
+import { type LiftedFrom, LiftedSites } from './lifted-sites.ts'
 
 /** The consumer of the delay topics; `WindowedConsumer` is one. */
 export interface DelayConsumer extends Service {
@@ -87,7 +87,7 @@ export class DelayWorker extends BaseService {
   readonly #window: DelayWindow<Held>
   readonly #topics: ReadonlyMap<string, { readonly delayMs: number; readonly isShortest: boolean }>
   readonly #consumer: DelayConsumer
-  readonly #resets = new ResetSites()
+  readonly #liftedSites = new LiftedSites()
   readonly #working = new Set<Promise<void>>()
   #isTaking = true
   #disarm: (() => void) | undefined
@@ -114,9 +114,9 @@ export class DelayWorker extends BaseService {
     return this.#window.size
   }
 
-  /** What was put aside for a site before it was reset comes back at once. To be told of former resets as well, before the start. */
-  siteReset(name: string, at: number): void {
-    this.#resets.add(name, at)
+  /** What was put aside for a site before one of these moments comes back at once. To be told of former ones as well, before the start. */
+  siteChanged(name: string, from: LiftedFrom): void {
+    this.#liftedSites.add(name, from)
     const { clock } = this.#options
     const isLifted = ({ entry }: Held): boolean => entry.isCurrent() && this.#isLifted(entry)
     const lifted = this.#window.takeOut(isLifted).map(({ entry }) => ({ entry, dueMono: clock.mono() }))
@@ -177,7 +177,7 @@ export class DelayWorker extends BaseService {
   }
 
   #isLifted(entry: WindowEntry): boolean {
-    return this.#resets.isLifted(entry.message, () => {
+    return this.#liftedSites.isLifted(entry.message, () => {
       const task = this.#read(entry)
       return task instanceof MillraceError ? undefined : task.url
     })

@@ -52,6 +52,7 @@ export class SiteQueue<T extends SiteTask> {
   #freedAt = 0
   #interval = 0
   #ownInterval = 0
+  #slotsFrom = 0
 
   constructor(key: PolitenessKey) {
     this.key = key
@@ -174,6 +175,16 @@ export class SiteQueue<T extends SiteTask> {
   ended(now: number): void {
     if (this.inFlight >= this.concurrency) this.#freedAt = now
     this.inFlight -= 1
+  }
+
+  /** Forgets its pace, once for each of these moments; it is learnt again from the next start. `from`: epoch ms, to tell them apart. */
+  slotsBeginAt(from: number): void {
+    if (from <= this.#slotsFrom) return
+    this.#slotsFrom = from
+    this.paceIntervalMs = 0
+    this.#interval = 0
+    this.#ownInterval = 0
+    this.#lastStartAt = undefined
   }
 
   /** Nothing at all was started for some time, and not for the site's sake: the gap is not its own. */

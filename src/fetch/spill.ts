@@ -44,9 +44,9 @@ export function isClosure(reason: SpillReason): boolean {
   return reason === 'paused' || reason === 'parked' || reason === 'retry-after' || reason === 'back-off'
 }
 
-/** What stands in `millrace-reason`: why the task waits, where that is more than its turn. */
+/** What stands in `millrace-reason`: why the task waits, where that is more than its turn at the site, which comes sooner at a faster pace. */
 export function delayReason(reason: SpillReason): string {
-  return reason === 'paused' || reason === 'parked' || reason === 'retry-after' ? reason : 'spill'
+  return isClosure(reason) || reason === 'crawl-full' ? reason : 'spill'
 }
 
 export interface QueueView {

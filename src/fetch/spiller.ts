@@ -2,7 +2,7 @@ import type { WindowEntry } from '../kafka/windowed-consumer.ts'
 import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { LANES } from '../message/topics.ts'
-import type { SitePolicy } from '../politeness/policy.ts'
+import { type SitePolicy, slotsFrom } from '../politeness/policy.ts'
 import { crawlOf } from './crawl-queues.ts'
 import type { CrawlShares } from './crawl-shares.ts'
 import type { QueuedTask } from './queued-task.ts'
@@ -111,7 +111,7 @@ export class Spiller {
     const { counts } = scheduler
     const [waiting, own] = [counts.total(queued.window), counts.of(queued.window, crawlOf(queued))]
     const other = shares.isSurplus(crawlOf(queued), { waiting, own }) ? 'crawl-full' : undefined
-    const site = scheduler.site(queued.key)
+    const site = this.#siteOf(queued)
     if (site === undefined) return other
     const view = {
       waiting: startsBefore(site, queued),
@@ -159,8 +159,8 @@ export class Spiller {
   async #spillCrawl(tasks: readonly QueuedTask[], reason: SpillReason, atLeastMs: number): Promise<void> {
     const [first] = tasks
     if (first === undefined) return
-    const { scheduler, endings, clock } = this.#options
-    const site = scheduler.site(first.key)
+    const { endings, clock } = this.#options
+    const site = this.#siteOf(first)
     const intervalMs = this.#spacingMs(first)
     const wakeInMs = Math.max(atLeastMs, (site?.wakeAt ?? 0) - clock.mono())
     const waiting = site === undefined ? 0 : startsBefore(site, first)
@@ -234,10 +234,17 @@ export class Spiller {
     return Math.max(this.#paceMs(queued) * Math.max(1, rate.overload / HEADROOM), own)
   }
 
-  /** Name of the spill clock of a site and crawl: another one after a reset, for the old one may lie behind a closure that was lifted. */
+  /** The site of a task. What it was seen to do before slots began anew says nothing of those: it was the old pace, or the closure. */
+  #siteOf(queued: QueuedTask): SiteQueue<QueuedTask> | undefined {
+    const site = this.#options.scheduler.site(queued.key)
+    site?.slotsBeginAt(slotsFrom(this.#options.paceOf(queued.target)))
+    return site
+  }
+
+  /** Name of the spill clock of a site and crawl: another one once slots begin anew, for the old one may lie far ahead. */
   #clockOf(queued: QueuedTask): PolitenessKey {
-    const { resetAt } = this.#options.paceOf(queued.target)
-    return resetAt === 0 ? lineOf(queued) : (`${lineOf(queued)} ${resetAt}` as PolitenessKey)
+    const from = slotsFrom(this.#options.paceOf(queued.target))
+    return from === 0 ? lineOf(queued) : (`${lineOf(queued)} ${from}` as PolitenessKey)
   }
 
   #paceMs(queued: QueuedTask): number {

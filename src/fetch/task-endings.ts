@@ -30,6 +30,8 @@ export interface TaskEndingsOptions {
   readonly observer: Observer
   /** Page budgets in which the task may hold a place. */
   readonly budgetIdsOf: (task: UrlTask) => readonly string[]
+  /** Since when slots of the site of its URL count; 0: always. */
+  readonly slotsFromOf: (task: UrlTask) => number
 }
 
 /** What failed, for the dead letter: the code of the catalogue and a text for people. */
@@ -107,7 +109,7 @@ export class TaskEndings {
 
   /** Repeats the attempt after a while, or ends the task where that is of no use: EXPIRED where it would come too late. Resolves with what was done. */
   async retryOrFail(entry: WindowEntry, task: UrlTask, failed: FailedAttempt): Promise<'retry' | 'final'> {
-    const { retry, random, clock, publisher } = this.#options
+    const { retry, random, clock, publisher, slotsFromOf } = this.#options
     const now = clock.now()
     const { attempt, expiresAt } = task
     const { retryAfterMs, factor, reason, failure, request, lane } = failed
@@ -127,6 +129,7 @@ export class TaskEndings {
     const copy = publisher.delayMessage(again, {
       dueAt: route.dueAt,
       reason,
+      slotsFrom: slotsFromOf(task),
       original: entry.message,
       failure: { ...failure, at: now },
     })
@@ -188,14 +191,15 @@ export class TaskEndings {
    * waits here. No outcome is written and the attempt stays.
    */
   async spilled(tasks: readonly QueuedTask[], { reason, clock: name, localWaitMs, intervalMs }: SpillSlots): Promise<void> {
-    const { settler, publisher, gate, state, clock, observer } = this.#options
+    const { settler, publisher, gate, state, clock, observer, slotsFromOf } = this.#options
     // One step of the clock for all of them.
     const lastMs = await gate.run(() => state.spillSlot(name, localWaitMs, intervalMs * tasks.length))
     const now = clock.now()
     const slots = spreadSlots(lastMs, tasks.length, intervalMs)
     await Promise.all(
       tasks.map(async ({ entry, task }, index) => {
-        const copy = { dueAt: now + (slots[index] ?? lastMs), reason: delayReason(reason), original: entry.message }
+        const dueAt = now + (slots[index] ?? lastMs)
+        const copy = { dueAt, reason: delayReason(reason), slotsFrom: slotsFromOf(task), original: entry.message }
         try {
           await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
           observer.emit('TaskSpilled', { reason })

@@ -16,8 +16,10 @@ import type { MessageProducer } from './producer.ts'
 export interface DelayedCopy {
   /** Epoch ms before which the task doesn't come back to its lane. */
   readonly dueAt: number
-  /** Bounded code: spill, not-before, or the reason of the outcome that asked for a retry. */
+  /** Bounded code: spill, not-before, what the site is closed for, or the reason of the outcome that asked for a retry. */
   readonly reason: string
+  /** Epoch ms since which slots of its site count; 0: always. */
+  readonly slotsFrom?: number
   /** The message that the copy replaces. */
   readonly original: OriginalMessage
   /** Where the copy was made since something failed. */
@@ -109,6 +111,7 @@ export class TaskPublisher {
       [HEADER.attempt]: String(task.attempt),
       [HEADER.dueMs]: String(Math.ceil(dueAt)),
       [HEADER.reason]: copy.reason,
+      ...((copy.slotsFrom ?? 0) === 0 ? {} : { [HEADER.slotsMs]: String(copy.slotsFrom) }),
       ...(firstMs === undefined ? {} : { [HEADER.firstMs]: firstMs }),
       ...(copy.failure === undefined
         ? {}

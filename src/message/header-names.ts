@@ -9,6 +9,8 @@ export const HEADER = {
   /** When the message failed first. */
   firstMs: 'millrace-first-ms',
   reason: 'millrace-reason',
+  /** Of a task that was put aside: since when the slots of its site count, as far as its worker knew; none: it knew of no such moment. */
+  slotsMs: 'millrace-slots-ms',
   errorCode: 'millrace-error-code',
   errorMessage: 'millrace-error-message',
   origTopic: 'millrace-orig-topic',

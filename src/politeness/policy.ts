@@ -15,6 +15,8 @@ export interface PaceValues {
   readonly isPaused?: boolean
   /** What its answers had taught until then was forgotten; epoch ms of who said so. */
   readonly resetAt?: number
+  /** It became faster then; epoch ms of who said so. Never compared with another clock. */
+  readonly fasterAt?: number
 }
 
 /** The pace owed to a site. */
@@ -24,7 +26,7 @@ export interface SitePolicy extends Required<PaceValues> {
   readonly byAddress?: boolean
 }
 
-export interface PolicyRule extends Omit<PaceValues, 'isPaused' | 'resetAt'> {
+export interface PolicyRule extends Omit<PaceValues, 'isPaused' | 'resetAt' | 'fasterAt'> {
   /** Host pattern; `*.example.com` means example.com too. */
   readonly match: string
   readonly key?: PolitenessKeyKind
@@ -70,7 +72,7 @@ const MAX_HOSTS = 20_000
 
 /**
  * Pace by URL, value by value: the default, then the first rule that matches, then the hours of its schedule, then live overrides, of
- * the registrable domain first and of the host itself last. Of resets the latest counts, wherever it was said. Total.
+ * the registrable domain first and of the host itself last. Of resets, and of moments in which it became faster, the latest counts, wherever it was said. Total.
  */
 export function createPolicy(options: PolicyOptions): Policy {
   const rules = options.rules.map((rule) => ({ rule, matches: compileHostGlob(rule.match) }))
@@ -96,10 +98,19 @@ export function createPolicy(options: PolicyOptions): Policy {
     const kind = rule?.key ?? options.key
     const values = Object.assign({}, ...layers.map((layer) => layer.values)) as Required<PaceValues>
     const resetAt = Math.max(...layers.map((layer) => layer.values.resetAt ?? 0))
-    const policy = { key: politenessKey(url, kind), ...values, resetAt, ...(kind === 'ip' ? { byAddress: true } : {}) }
+    const fasterAt = Math.max(...layers.map((layer) => layer.values.fasterAt ?? 0))
+    const policy = { key: politenessKey(url, kind), ...values, resetAt, fasterAt, ...(kind === 'ip' ? { byAddress: true } : {}) }
     return { policy, layers, schedule: rule?.schedule ?? [] }
   }
   return { explain, paceOf: (url) => explain(url).policy }
+}
+
+/**
+ * Since when slots of tasks that were put aside count: those that were given out before lie behind a closure that was lifted, or as far apart
+ * as a slower pace said. Units: epoch ms; 0: always.
+ */
+export function slotsFrom({ resetAt, fasterAt }: Pick<SitePolicy, 'resetAt' | 'fasterAt'>): number {
+  return Math.max(resetAt, fasterAt)
 }
 
 /**
@@ -132,8 +143,8 @@ function paceValues({ ratePerSecond, burst, concurrency, crawlDelayMs, isPaused 
  */
 export function siteOverride(payload: unknown): PaceValues | undefined {
   if (typeof payload !== 'object' || payload === null) return undefined
-  const { paused, ratePerSecond, burst, concurrency, crawlDelayMs, reset } = payload as Record<string, unknown>
-  const resetAt = typeof reset === 'object' && reset !== null && 'at' in reset ? reset.at : undefined
+  const { paused, ratePerSecond, burst, concurrency, crawlDelayMs, reset, faster } = payload as Record<string, unknown>
+  const [resetAt, fasterAt] = [momentOf(reset), momentOf(faster)]
   const values: PaceValues = {
     ...(typeof paused === 'boolean' ? { isPaused: paused } : {}),
     ...(isPositive(ratePerSecond) ? { ratePerSecond } : {}),
@@ -141,8 +152,13 @@ export function siteOverride(payload: unknown): PaceValues | undefined {
     ...(isPositive(concurrency) && Number.isSafeInteger(concurrency) ? { concurrency } : {}),
     ...(isPositive(crawlDelayMs) || crawlDelayMs === 0 ? { crawlDelayMs } : {}),
     ...(isPositive(resetAt) ? { resetAt } : {}),
+    ...(isPositive(fasterAt) ? { fasterAt } : {}),
   }
   return Object.keys(values).length === 0 ? undefined : values
+}
+
+function momentOf(said: unknown): unknown {
+  return typeof said === 'object' && said !== null && 'at' in said ? said.at : undefined
 }
 
 function isPositive(value: unknown): value is number {

@@ -104,17 +104,43 @@ describe('millrace sites', () => {
       },
       limiter: { leases: 0, backOffMs: 0 },
     })
+    expect((await deployment.run(['sites', 'rate', '127.0.0.1', '--rate-per-second', '5'])).stderr).toContain(
+      'comes back as the new one allows',
+    )
     const text = (await deployment.run(['sites', 'show', HOST])).stdout
     expect(text).toContain(`requests per second  0.5                override ${HOST}`)
     await deployment.run(['sites', 'rate', HOST, '--reset', '--concurrency', '3'])
-    expect((await show()).override).toEqual({ concurrency: 3 })
+    expect((await show()).override).toEqual({ concurrency: 3, faster: { at: expect.any(Number) } })
     const faster = await deployment.run(['sites', 'rate', HOST, '--crawl-delay', '0s'])
     expect(faster.stderr).not.toContain('put aside')
     await deployment.run(['sites', 'rate', HOST, '--rate-per-second', '0.5'])
     const reset = await deployment.run(['sites', 'rate', HOST, '--reset'])
-    expect(reset.stderr).toContain(`what was put aside at the slower pace comes back at its times; \`millrace sites reset ${HOST}\``)
-    expect((await show()).override).toBeNull()
+    expect(reset.stderr).toContain('what was put aside at the slower pace comes back as the new one allows')
+    expect((await show()).override).toEqual({ faster: { at: expect.any(Number) } })
     expect((await show()).pace.ratePerSecond).toEqual({ value: 2, from: 'default' })
+  })
+
+  it('brings back what was put aside at the old pace where the new one is faster, at the new one and once', {
+    timeout: 120_000,
+  }, async () => {
+    const host = 'www.hurry.example'
+    const urls = Array.from({ length: 150 }, (_, index) => site.url(host, `/${index}`))
+    await deployment.run(['sites', 'rate', host, '--rate-per-second', '0.5'])
+    expect((await deployment.run(['produce', '--file', '-'], urls.join('\n'))).code).toBe(0)
+    const workers = [deployment.start(['fetch']), deployment.start(['delay'])]
+    const last = async () => JSON.parse((await deployment.run(['explain', urls[149] ?? '', '--json'])).stdout) as ExplainReport
+    await eventually(async () => (await last()).state === 'delayed', { what: 'the last URL in a delay topic', timeoutMs: 60_000 })
+
+    const before = performance.now()
+    await deployment.run(['sites', 'rate', host, '--rate-per-second', '10'])
+    const paths = () => site.requests.filter((request) => request.host.startsWith(host)).map(({ path }) => path)
+    await eventually(() => new Set(paths()).size === 150, { what: 'all of its pages', timeoutMs: 60_000 })
+    expect(performance.now() - before).toBeLessThan(40_000)
+    expect(paths()).toHaveLength(150)
+    for (const { child, done } of workers) {
+      child.kill('SIGTERM')
+      await done
+    }
   })
 
   it('asks a site again that has asked to be left alone for a year, within two seconds of a reset, and once only', {

@@ -234,6 +234,7 @@ export function fastPace(url: URL): SitePolicy {
     crawlDelayMs: 0,
     isPaused: false,
     resetAt: 0,
+    fasterAt: 0,
   }
 }
 

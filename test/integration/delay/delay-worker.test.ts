@@ -139,14 +139,34 @@ describe('the delay worker on a real broker', () => {
     const year = 31_536_000_000
     await Promise.all([delay('held', year), delay('other', year), delay('near', 40_000)])
     await eventually(() => worker.heldCount === 3, { what: 'tasks that are held' })
-    worker.siteReset('held.example', Date.now())
+    worker.siteChanged('held.example', { resetAt: Date.now() })
     await arrivals(1)
     // What is read after the reset, as by a worker that starts later.
     await delay('held', 2 * year)
-    worker.siteReset('near.example', Date.now())
+    worker.siteChanged('near.example', { resetAt: Date.now() })
     const arrived = await arrivals(3)
     expect(arrived.map(({ url }) => new URL(url).hostname).sort()).toEqual(['held.example', 'held.example', 'near.example'])
     expect(worker.heldCount).toBe(1)
+  })
+
+  it('brings back what waits for its turn where the pace of the site is faster since, and what waits for a retry does not come', async () => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [1_000, 60_000, 600_000, 3_600_000] })
+    const worker = await fixture.delayWorker()
+    const hour = 3_600_000
+    const lane = original(fixture.topics.urls.low)
+    const retry = newUrlTask({ url: 'http://www.slow.example/retry', taskId: 'retry', lane: 'low' })
+    const copy = { dueAt: Date.now() + hour, reason: 'http-503', original: lane }
+    await Promise.all([delay('slow', hour), delay('other', hour), fixture.producer.send([fixture.publisher.delayMessage(retry, copy)])])
+    await eventually(() => worker.heldCount === 3, { what: 'tasks that are held' })
+    const fasterAt = Date.now()
+    worker.siteChanged('slow.example', { fasterAt })
+    await arrivals(1)
+    // What its fetch worker puts aside again has a time by the new pace.
+    const again = newUrlTask({ url: 'http://slow.example/again', taskId: 'again', lane: 'low' })
+    const aside = { dueAt: Date.now() + hour, reason: 'spill', slotsFrom: fasterAt, original: lane }
+    await fixture.producer.send([fixture.publisher.delayMessage(again, aside)])
+    await eventually(() => worker.heldCount === 3, { what: 'the task that is held again' })
+    expect((await arrivals(1)).map(({ url }) => url)).toEqual(['http://slow.example/'])
   })
 
   it('goes on after an abort with what it held', async () => {

@@ -163,14 +163,17 @@ describe('tasks of a site that is closed again and again', () => {
     expect(latest - closedUntil).toBeLessThanOrEqual(61_000)
   })
 
-  it('get slots of a new clock once the site was reset, for the old one may lie behind a closure that was lifted', async () => {
-    const policy = { ...fastPace(new URL('http://shop.example/')), resetAt: 0 }
-    const { spiller, slots } = open(10, {}, () => policy)
-    await spiller.spill([task('a', 0)], 'long-wait')
-    policy.resetAt = 1_700_000_000_000
-    await spiller.spill([task('a', 1), task(null, 2)], 'long-wait')
-    expect(slots.map(({ clock }) => clock)).toEqual([`${KEY} a`, `${KEY} a 1700000000000`, `${KEY} 1700000000000`])
-  })
+  it.each(['resetAt', 'fasterAt'] as const)(
+    'get slots of a new clock once the site was reset or its pace is faster, for the old one may lie far ahead: %s',
+    async (moment) => {
+      const policy = { ...fastPace(new URL('http://shop.example/')) }
+      const { spiller, slots } = open(10, {}, () => policy)
+      await spiller.spill([task('a', 0)], 'long-wait')
+      policy[moment] = 1_700_000_000_000
+      await spiller.spill([task('a', 1), task(null, 2)], 'long-wait')
+      expect(slots.map(({ clock }) => clock)).toEqual([`${KEY} a`, `${KEY} a 1700000000000`, `${KEY} 1700000000000`])
+    },
+  )
 
   it('share one clock where the end of a closure differs by milliseconds', async () => {
     const { spiller, slots } = open(10)

@@ -73,6 +73,13 @@ describe('the publisher of tasks', () => {
     expect(again.headers).toMatchObject({ 'millrace-orig-offset': '9', 'millrace-first-ms': '900', 'millrace-reason': 'spill' })
   })
 
+  it('says since when the slots of its site count, and not where they always did', () => {
+    const headers = (slotsFrom?: number) =>
+      publisher.delayMessage(task, { dueAt: 2_000, reason: 'spill', original, ...(slotsFrom === undefined ? {} : { slotsFrom }) }).headers
+    expect(headers(1_700_000_000_000)).toMatchObject({ 'millrace-slots-ms': '1700000000000' })
+    for (const none of [headers(), headers(0)]) expect(none).not.toHaveProperty('millrace-slots-ms')
+  })
+
   it('lets a task come back when it expires, where that is before it would be due', () => {
     const due = (expiresAt: number | null): unknown =>
       publisher.delayMessage({ ...task, expiresAt }, { dueAt: 4_000_000, reason: 'spill', original }).headers?.['millrace-due-ms']

@@ -128,6 +128,15 @@ describe('the pace of a site', () => {
     expect(of('http://a.test/', { 'www.a.test': reset })).toMatchObject({ resetAt: 0 })
   })
 
+  it('became faster when the last of its names did, and that changes nothing else', () => {
+    const faster = { faster: { at: 500 } }
+    expect(of('http://www.a.test/', { 'a.test': faster })).toEqual({ ...of('http://www.a.test/', {}), fasterAt: 500 })
+    expect(of('http://www.a.test/', { 'a.test': faster, 'www.a.test': { faster: { at: 400 } } })).toMatchObject({
+      fasterAt: 500,
+      resetAt: 0,
+    })
+  })
+
   it.each([
     undefined,
     null,
@@ -146,6 +155,8 @@ describe('the pace of a site', () => {
     { reset: 5 },
     { reset: { at: 'now' } },
     { reset: null },
+    { faster: 5 },
+    { faster: { at: -1 } },
   ])('is not changed by %j on control', (payload) => {
     expect(siteOverride(payload) ?? {}).toEqual({})
     expect(of('http://a.test/', { 'a.test': payload })).toEqual(of('http://a.test/'))
