@@ -62,6 +62,7 @@ class Partition {
       logBounds: async () => ({ low: 0n, end: BigInt(this.#size) }),
       pause: () => undefined,
       resume: () => undefined,
+      waitingPartitions: () => 1,
       refuseReplay: () => undefined,
       isReplayClosed: () => false,
       isReplayCancelled: (replayId) => replayId === this.cancelled,
