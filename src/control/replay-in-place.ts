@@ -38,8 +38,9 @@ export interface BegunInPlace {
 
 /**
  * Asks an extract group to replay a range in place. Members that run rewind one partition after the other, by themselves; of a stopped
- * group the offsets are set here, and it replays when it starts again. Errors: REPLAY_REFUSED when another replay of the group is open,
- * or when a live member does not run the version. Nothing was changed then. Shape: the plan has a page.
+ * group the offsets are set here, and it replays when it starts again. Errors: REPLAY_REFUSED when another
+ * replay of the group was begun meanwhile, or when a live member does not run the version. Nothing was changed then. Shape: the plan has a page,
+ * and no other replay of the group was open ({@link refuseWhileOpen}).
  */
 export async function replayInPlace(
   runtime: Runtime,
@@ -47,7 +48,6 @@ export async function replayInPlace(
   plan: ReplayPlan,
 ): Promise<BegunInPlace> {
   await evictDeadMembers(runtime)
-  await refuseWhileOpen(runtime, request.groupId)
   const ranges = plan.partitions
     .filter(({ pages }) => pages > 0n)
     .map(({ partition, from, until }) => ({ partition, from: String(from), until: String(until) }))
@@ -132,8 +132,8 @@ async function refuseUnlessAllRun(
   }
 }
 
-/** One open replay per group: two would each jump to where the other began. */
-async function refuseWhileOpen(runtime: Runtime, groupId: string): Promise<void> {
+/** One open replay per group: two would each jump to where the other began. Errors: REPLAY_REFUSED naming the other. */
+export async function refuseWhileOpen(runtime: Runtime, groupId: string): Promise<void> {
   for (const { replayId } of await openRequests(runtime, groupId)) {
     if (await closeReplay(runtime, groupId, replayId)) continue
     throw stillOpen(replayId, groupId)

@@ -6,7 +6,7 @@ import type { GateVerdict } from '../replay/gate.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { planRange, type ReplayScope } from './replay.ts'
-import { type InPlaceStart, replayInPlace, resumeInPlace } from './replay-in-place.ts'
+import { type InPlaceStart, refuseWhileOpen, replayInPlace, resumeInPlace } from './replay-in-place.ts'
 import { expectedPlan, passGate } from './replay-preview.ts'
 import type { Runtime } from './runtime.ts'
 import { begunShadow, compareShadow, runShadow, type ShadowOptions, type ShadowReport } from './shadow-replay.ts'
@@ -44,6 +44,8 @@ export async function runInPlace(
   const asked = { replayId, groupId, extractor: name, extractorVersion: version, rate, recordsTopic: topic, forced: force }
   const begun = await resumeInPlace(runtime, { ...asked, filter: scope.filter })
   if (begun !== undefined) return { groupId, ...begun }
+  // Before the range: it ends where the group stands, and that one has sent it back.
+  await refuseWhileOpen(runtime, groupId)
   const { plan, filter, gate } = await rangeOf(runtime, request, true)
   refuseNothing(plan)
   const control = await runtime.control()
