@@ -1,5 +1,5 @@
 import { readLog, readOne } from '../kafka/log-reader.ts'
-import { searchLog } from '../kafka/log-search.ts'
+import { searchPieces } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
@@ -30,8 +30,6 @@ export interface AuditOptions {
 }
 
 const TASKS_PER_PASS = 400_000
-/** Of the log at once, so that what is found of it is bounded too. */
-const SEARCHED_BYTES = 16_777_216
 
 const NOTHING = { counts: NO_COUNTS, malformed: 0 }
 
@@ -214,24 +212,11 @@ async function* namingMessages(
     readonly signal: AbortSignal | undefined
   },
 ): AsyncGenerator<KafkaMessage> {
-  const { topic, partition, until, crawlId, signal } = search
-  const texts = writtenAs(crawlId)
-  for (let { from } = search; from < until; ) {
-    const { messages, searchedTo } = await searchLog(admin.session, {
-      topic,
-      partition,
-      from,
-      until,
-      texts,
-      maxBytes: SEARCHED_BYTES,
-      ...(signal === undefined ? {} : { signal }),
-    })
+  const { crawlId, signal, ...range } = search
+  const pieces = searchPieces(admin.session, { ...range, texts: writtenAs(crawlId), ...(signal === undefined ? {} : { signal }) })
+  for await (const { messages } of pieces) {
     await codec.ensureSchemas(messages.map(({ value }) => value))
     yield* messages
-    signal?.throwIfAborted()
-    // Nothing more is there, whatever the end of the log says.
-    if (searchedTo <= from) return
-    from = searchedTo
   }
 }
 

@@ -1,4 +1,4 @@
-import { searchLog } from '../kafka/log-search.ts'
+import { searchPieces } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
@@ -28,9 +28,6 @@ interface Queued {
   readonly message: KafkaMessage
   readonly task: UrlTask
 }
-
-/** Of the log at once, so that what is found of it is bounded too. */
-const SEARCHED_BYTES = 16_777_216
 
 /**
  * What of one crawl lies on lanes and delay topics. Whoever waits for its end asks several times a second, and the backlog of another
@@ -122,14 +119,7 @@ class TaskSearch {
 
   async *#search(at: TopicPartition, id: PartitionId, from: bigint, until: bigint): AsyncGenerator<Queued> {
     const { admin, codec } = this.#runtime
-    for (let position = from; position < until; ) {
-      const { messages, searchedTo } = await searchLog(admin.session, {
-        ...at,
-        from: position,
-        until,
-        texts: this.#texts,
-        maxBytes: SEARCHED_BYTES,
-      })
+    for await (const { messages, searchedTo } of searchPieces(admin.session, { ...at, from, until, texts: this.#texts })) {
       await codec.ensureSchemas(messages.map(({ value }) => value))
       for (const message of messages) {
         const task = readTask(codec, message.value)
@@ -137,10 +127,7 @@ class TaskSearch {
         this.#searchedTo.set(id, message.offset + 1n)
         if (task?.crawlId === this.#crawlId) yield { at: { ...at, offset: message.offset }, message, task }
       }
-      // Nothing more is there, whatever the end of the log says.
-      if (searchedTo <= position) break
-      position = searchedTo
-      this.#searchedTo.set(id, position)
+      this.#searchedTo.set(id, searchedTo)
     }
   }
 }

@@ -6,8 +6,8 @@ import { errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { addTotals, decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
 import type { ProcessedPage } from './page-processor.ts'
-import { PageQueue, type WaitingLimits } from './page-queue.ts'
-import type { PartitionLimits, PartitionPort } from './partition-port.ts'
+import { PageQueue } from './page-queue.ts'
+import { type PartitionLimits, type PartitionPort, shareOf } from './partition-port.ts'
 import { afterJump, type Course, courseOf, overtaken, type ReplayOrder, replayStep, rewound, turned } from './replay-step.ts'
 import { ReplayTurns } from './replay-turns.ts'
 
@@ -360,10 +360,4 @@ function countPage(metadata: OffsetMetadata, page: ProcessedPage): OffsetMetadat
 function clamp(offset: bigint, low: bigint, end: bigint): bigint {
   if (offset < low) return low
   return offset > end ? end : offset
-}
-
-/** Of what may wait in the worker, by how many partitions it is shared: one that is left alone may use all of it. */
-function shareOf({ maxWaitingBytes, maxWaitingPages }: WaitingLimits, partitions: number): WaitingLimits {
-  const among = Math.max(1, partitions)
-  return { maxWaitingBytes: maxWaitingBytes / among, maxWaitingPages: maxWaitingPages / among }
 }

@@ -1,6 +1,7 @@
 import type { KafkaMessage } from '../kafka/message.ts'
 import type { PartitionTransactions } from '../kafka/transactional.ts'
 import type { ProcessedPage } from './page-processor.ts'
+import type { WaitingLimits } from './page-queue.ts'
 import type { ReplayOrder } from './replay-step.ts'
 
 /** What one partition asks of the worker that owns it. */
@@ -65,7 +66,13 @@ export const DEFAULT_LIMITS: PartitionLimits = {
 }
 
 /** What extraction processes work in some seconds, for so many of them: a partition that was paused is read again within a quarter of a second. */
-export function waitingLimits(threads: number): Pick<PartitionLimits, 'maxWaitingBytes' | 'maxWaitingPages'> {
+export function waitingLimits(threads: number): WaitingLimits {
   const { maxWaitingBytes, maxWaitingPages } = DEFAULT_LIMITS
   return { maxWaitingBytes: maxWaitingBytes * threads, maxWaitingPages: maxWaitingPages * threads }
+}
+
+/** Of what may wait in the worker, by how many partitions it is shared: one that is left alone may use all of it. */
+export function shareOf({ maxWaitingBytes, maxWaitingPages }: WaitingLimits, partitions: number): WaitingLimits {
+  const among = Math.max(1, partitions)
+  return { maxWaitingBytes: maxWaitingBytes / among, maxWaitingPages: maxWaitingPages / among }
 }

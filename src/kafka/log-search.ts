@@ -82,6 +82,21 @@ export async function searchLog(session: ClusterSession, search: LogSearch): Pro
   return { messages, searchedTo: position < until ? position : until, bytes }
 }
 
+/** Of the log at once, so that what is found of it is bounded too. */
+const PIECE_BYTES = 16_777_216
+
+/** The same piece by piece, for searches that may find much. Whoever stops goes on from `searchedTo` of the last piece. */
+export async function* searchPieces(session: ClusterSession, search: Omit<LogSearch, 'maxBytes'>): AsyncGenerator<LogSearchResult> {
+  for (let { from } = search; from < search.until; ) {
+    const piece = await searchLog(session, { ...search, from, maxBytes: PIECE_BYTES })
+    yield piece
+    search.signal?.throwIfAborted()
+    // Nothing more is there, whatever the end of the log says.
+    if (piece.searchedTo <= from) return
+    from = piece.searchedTo
+  }
+}
+
 type FetchedSet =
   | { readonly kind: 'records'; readonly records: Buffer; readonly aborted: readonly Aborted[] }
   /** There is no such offset any more. */

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { PageQueue } from '../../../src/extract/page-queue.ts'
+import { shareOf } from '../../../src/extract/partition-port.ts'
 import type { KafkaMessage } from '../../../src/kafka/message.ts'
 
 const MAX_BYTES = 1_000_000
 const MAX_PAGES = 500
+const LIMITS = { maxWaitingBytes: MAX_BYTES, maxWaitingPages: MAX_PAGES }
 const FETCHED = 10
 
 /** Partitions of one worker, none of which works a page until it is asked to, and all that Kafka would send them. */
@@ -19,10 +21,7 @@ class Worker {
     this.#bytes = bytes
     for (let index = 0; index < partitions; index += 1) {
       const queue: PageQueue = new PageQueue({
-        limits: () => {
-          const among = Math.max(1, this.queues.filter(({ hasWaiting }) => hasWaiting).length)
-          return { maxWaitingBytes: MAX_BYTES / among, maxWaitingPages: MAX_PAGES / among }
-        },
+        limits: () => shareOf(LIMITS, this.queues.filter(({ hasWaiting }) => hasWaiting).length),
         ahead: () => this.pagesAhead,
         pause: () => void this.paused.add(queue),
         resume: () => void this.paused.delete(queue),
