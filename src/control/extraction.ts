@@ -17,7 +17,7 @@ import { compileGlob, compileUrlGlob } from '../url/glob.ts'
 import type { WorkingVersions } from './active-versions.ts'
 import { announce } from './announce.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
-import { closeOnceRead, closeReplay } from './replay-ledger.ts'
+import { closeReplay } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 
 /**
@@ -211,8 +211,7 @@ export async function createExtract(
     limits: waitingLimits(config['extract.threads']),
     settings: runtime.consumerSettings,
     onReplayDone: (replayId) => {
-      const isOver = (): boolean => worker.state === 'closing' || worker.state === 'closed'
-      closeOnceRead(async () => isOver() || closeReplay(runtime, options.groupId, replayId), clock).catch((error: unknown) =>
+      closeReplay(runtime, options.groupId, replayId).catch((error: unknown) =>
         stageObserver.emit('ReplayCloseFailed', { replayId, error: errorText(error) }),
       )
     },

@@ -1,8 +1,7 @@
 import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../extract/offset-metadata.ts'
+import type { CommittedOffset } from '../kafka/committed-offsets.ts'
 import type { ControlLog } from '../kafka/control-log.ts'
-import type { CommittedOffset } from '../kafka/transactional.ts'
 import { partitionId } from '../kernel/brand.ts'
-import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
@@ -285,21 +284,6 @@ export async function closeReplay(runtime: Runtime, groupId: string, replayId: s
   const counted = request.cancelled === true ? { totals, gone, donePages, positions } : { totals, gone }
   await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload: { ...request, ...counted } })
   return true
-}
-
-/** After a partition has worked its part. */
-const CLOSE_AGAIN_MS = [500, 2_000, 5_000] as const
-
-/**
- * Closes a replay whose last partition may just have ended. The end of a transaction is told before its offsets can be read, and nobody else
- * would look again. `close`: see {@link closeReplay}. Its timers keep no process alive.
- */
-export async function closeOnceRead(close: () => Promise<boolean>, clock: Pick<Clock, 'timer'>): Promise<void> {
-  for (const ms of CLOSE_AGAIN_MS) {
-    if (await close()) return
-    await new Promise<void>((resolve) => void clock.timer(ms, resolve, { unref: true }))
-  }
-  await close()
 }
 
 /** True when every partition of the request has worked its part; of one that was called off, when none is at work on it. */

@@ -2,7 +2,6 @@ import type { ExtractProgress } from '../extract/extract-worker.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../extract/offset-metadata.ts'
 import { partitionId } from '../kernel/brand.ts'
-import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
 import { inFilter, type ReplayFilter, type ReplayRequest } from '../message/replay-request.ts'
@@ -69,8 +68,6 @@ export interface ShadowReport {
 }
 
 const LOOK_EVERY_MS = 200
-/** Looks for the last commits of a shadow that is through; they can be read some milliseconds after their transactions. */
-const LAST_LOOKS = 50
 /** Looks at what the whole group has committed. */
 const GROUP_LOOK_EVERY = 10
 
@@ -170,7 +167,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
     // Not later: a worker that is stopped ends its partitions too, and a group without members may be deleted by whoever ends last.
     isDone = finished && !cancelled
     if (failure !== undefined) throw failure
-    if (isDone) standing = await standingThrough(() => groupStanding(runtime, groupId, ranges, name), clock)
+    if (isDone) standing = await groupStanding(runtime, groupId, ranges, name)
   } finally {
     await stages.stop({ mode: options.aborting.aborted ? 'abort' : 'drain', timeoutMs: options.drainTimeoutMs })
   }
@@ -242,19 +239,6 @@ function standingOf(partitions: readonly ExtractProgress[], ranges: Ranges, extr
   }
   const totals = partitions.flatMap(({ metadata }) => metadata.totals.extractors[extractor] ?? [])
   return { done, isThrough, totals: totals.reduce(addTotals, NO_TOTALS) }
-}
-
-/**
- * Of ranges that are through. The end of a transaction is told before its offsets can be read: for a moment the group seems to stand
- * further back, and what the last pages gave would be missing from the totals.
- */
-export async function standingThrough(read: () => Promise<Standing>, clock: Pick<Clock, 'sleep'>): Promise<Standing> {
-  let standing = await read()
-  for (let looks = 1; !standing.isThrough && looks < LAST_LOOKS; looks += 1) {
-    await clock.sleep(LOOK_EVERY_MS)
-    standing = await read()
-  }
-  return standing
 }
 
 /** As the group has committed it, whichever process did. */

@@ -3,13 +3,13 @@ import type { Clock } from '../kernel/clock.ts'
 import type { KafkaClient } from './client.ts'
 import { clusterMetadata } from './cluster.ts'
 import { ClusterSession } from './cluster-session.ts'
+import type { CommittedOffset } from './committed-offsets.ts'
 import { fenceTransactions } from './fence-transactions.ts'
 import { GroupAdmin, type GroupDescription, type OffsetToCommit } from './group-admin.ts'
 import { type Isolation, LogOffsets } from './offsets.ts'
 import { type NewTopic, TopicAdmin, type TopicDescription } from './topic-admin.ts'
 import type { TopicDefinition } from './topic-definitions.ts'
 import type { TopicPlan } from './topic-plan.ts'
-import type { CommittedOffset } from './transactional.ts'
 
 /** How far a group is behind in one partition. */
 export interface PartitionLag extends TopicPartition {
@@ -39,7 +39,7 @@ export class KafkaAdmin {
     this.session = new ClusterSession({ client, clock })
     this.#topics = new TopicAdmin(this.session, clock)
     this.#offsets = new LogOffsets(this.session)
-    this.#groups = new GroupAdmin(this.session, client)
+    this.#groups = new GroupAdmin(this.session, client, clock)
   }
 
   close(): Promise<void> {

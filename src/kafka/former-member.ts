@@ -36,7 +36,7 @@ export class FormerMember {
     if (memberId === undefined) return
     const session = new ClusterSession({ client, clock })
     try {
-      await new GroupAdmin(session, client).evict(groupId, memberId, { signal })
+      await new GroupAdmin(session, client, clock).evict(groupId, memberId, { signal })
       if (this.#memberId === memberId) this.#memberId = undefined
     } catch (error) {
       observer.emit('KafkaClientLogged', { text: `a former member of ${groupId} could not be taken out`, error: errorText(error) })

@@ -1,11 +1,13 @@
-import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
+import type { PartitionId, TopicPartition } from '../kernel/brand.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { type AdminBroker, groupBroker } from './admin-broker.ts'
 import type { KafkaClient } from './client.ts'
 import type { Cluster } from './cluster.ts'
 import { byTopic, type ClusterSession, partitionsOf } from './cluster-session.ts'
+import type { CommittedOffset } from './committed-offsets.ts'
 import { kafkajsFailure } from './failure.ts'
-import type { CommittedOffset } from './transactional.ts'
+import { readStableOffsets } from './stable-offsets.ts'
 
 export interface GroupMember {
   readonly memberId: string
@@ -31,6 +33,8 @@ export interface OffsetToCommit extends TopicPartition {
 
 /** What a broker takes as metadata of a commit where nothing else is set. */
 const MAX_METADATA_LENGTH = 4_096
+/** A transaction is at its end for some ms; one that is open for longer than this has lost its producer, and whoever asks is not kept. */
+const HANGING_MS = 1_000
 /** Answers to a commit that comes from nobody, when the group has members. */
 const ACTIVE = new Set(['UNKNOWN_MEMBER_ID', 'ILLEGAL_GENERATION', 'REBALANCE_IN_PROGRESS'])
 
@@ -38,10 +42,12 @@ const ACTIVE = new Set(['UNKNOWN_MEMBER_ID', 'ILLEGAL_GENERATION', 'REBALANCE_IN
 export class GroupAdmin {
   readonly #session: ClusterSession
   readonly #client: KafkaClient
+  readonly #clock: Pick<Clock, 'mono' | 'sleep'>
 
-  constructor(session: ClusterSession, client: KafkaClient) {
+  constructor(session: ClusterSession, client: KafkaClient, clock: Pick<Clock, 'mono' | 'sleep'>) {
     this.#session = session
     this.#client = client
+    this.#clock = clock
   }
 
   /** Ids of all groups of all brokers, sorted. */
@@ -104,14 +110,16 @@ export class GroupAdmin {
     })
   }
 
-  /** What a group has committed, for every partition of the topics. Shape: one entry per partition, committed or not. */
+  /**
+   * What a group has committed, for every partition of the topics, after the transactions that are just ending; of one that hangs what was
+   * before it. Shape: one entry per partition, committed or not.
+   */
   async committed(groupId: string, topics: readonly string[]): Promise<Map<PartitionId, CommittedOffset>> {
-    return this.#session.run(`reading the offsets of group ${groupId}`, async (cluster) => {
-      const partitions = [...(await partitionsOf(cluster, topics))].flatMap(([topic, numbers]) =>
-        numbers.map((partition) => ({ topic, partition })),
-      )
-      return fetchCommitted(cluster, groupId, partitions)
-    })
+    const what = `reading the offsets of group ${groupId}`
+    const ofTopics = async (cluster: Cluster): Promise<TopicPartition[]> =>
+      [...(await partitionsOf(cluster, topics))].flatMap(([topic, numbers]) => numbers.map((partition) => ({ topic, partition })))
+    const options = { clock: this.#clock, limitMs: HANGING_MS, what }
+    return (await readStableOffsets(this.#session, { groupId, partitionsOf: ofTopics }, options)).committed
   }
 
   /**
@@ -145,43 +153,6 @@ export class GroupAdmin {
     const decoded = this.#client.kafkajs.AssignerProtocol.MemberAssignment.decode(bytes)
     return Object.entries(decoded?.assignment ?? {}).flatMap(([topic, partitions]) => partitions.map((partition) => ({ topic, partition })))
   }
-}
-
-/**
- * Committed offsets of partitions, as they are after any transaction of theirs has ended.
- * Shape: one entry per partition given; a negative offset (some clients store -2 and -1) counts as none.
- * Errors: what kafkajs throws; KAFKA_REQUEST_FAILED where a broker leaves a partition out, since whoever took that for nothing committed
- * would begin again.
- */
-export async function fetchCommitted(
-  cluster: Cluster,
-  groupId: string,
-  partitions: readonly TopicPartition[],
-): Promise<Map<PartitionId, CommittedOffset>> {
-  const found = new Map<PartitionId, CommittedOffset>()
-  if (partitions.length === 0) return found
-  const broker = await cluster.findGroupCoordinator({ groupId })
-  const { responses } = await broker.offsetFetch({ groupId, topics: byTopic(partitions, ({ partition }) => ({ partition })) })
-  for (const { topic, partitions: answered } of responses) {
-    for (const { partition, offset, metadata } of answered) {
-      const committed = BigInt(offset)
-      found.set(
-        partitionId(topic, partition),
-        committed < 0n ? { offset: undefined, metadata: '' } : { offset: committed, metadata: metadata ?? '' },
-      )
-    }
-  }
-  for (const asked of partitions) committedAt(found, asked)
-  return found
-}
-
-/** What is committed for one partition. Errors: KAFKA_REQUEST_FAILED where it was left out. */
-export function committedAt(committed: ReadonlyMap<PartitionId, CommittedOffset>, { topic, partition }: TopicPartition): CommittedOffset {
-  const found = committed.get(partitionId(topic, partition))
-  if (found !== undefined) return found
-  throw new MillraceError('KAFKA_REQUEST_FAILED', `the brokers gave no committed offset of ${topic}/${partition}`, {
-    context: { topic, partition },
-  })
 }
 
 function groupActive(groupId: string, verb: string, cause: unknown): MillraceError {

@@ -1,8 +1,8 @@
 import type { TopicPartition } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ClusterSession } from './cluster-session.ts'
+import type { CommittedOffset } from './committed-offsets.ts'
 import { fetchLog } from './log-fetch.ts'
-import type { CommittedOffset } from './transactional.ts'
 
 /**
  * A transaction whose commit was rejected: it may have happened. Kept since a broker can lose the offset of a transaction whose messages

@@ -5,24 +5,17 @@ import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { type KafkaClient, METADATA_MAX_AGE_MS } from './client.ts'
 import { ClusterSession } from './cluster-session.ts'
+import { type CommittedOffset, committedAt } from './committed-offsets.ts'
 import { kafkajsFailure } from './failure.ts'
 import { TRANSACTION_TIMEOUT_MS } from './fence-transactions.ts'
-import { committedAt, fetchCommitted } from './group-admin.ts'
 import type { OutgoingMessage } from './message.ts'
 import { checkMessage, piecesOf, toKafkajs, unansweredPartitions } from './outgoing.ts'
 import { explicitPartition } from './producer-connection.ts'
 import { reach } from './reach.ts'
 import { isCommitted, type RejectedCommit, type RejectedCommits } from './rejected-commit.ts'
 import { closeWithin } from './shared-connection.ts'
-import { fetchStableOffset } from './stable-offset.ts'
+import { readStableOffsets } from './stable-offsets.ts'
 import { DEFAULT_MAX_BATCH_BYTES } from './topic-definitions.ts'
-
-/** What a group has committed for one partition. */
-export interface CommittedOffset {
-  /** Next offset to read; undefined where nothing is committed. */
-  readonly offset: bigint | undefined
-  readonly metadata: string
-}
 
 /**
  * Output and consumed offset of one input partition in one transaction. `transactional.id` = group/topic/partition, so the next
@@ -73,7 +66,6 @@ const CONCURRENT_WAIT_MS = 20
 const CONCURRENT_LIMIT_MS = 5_000
 /** A broker takes this long at most to abort what the former owner left open. */
 const FENCE_LIMIT_MS = 15_000
-const UNSTABLE_WAIT_MS = 50
 const UNSTABLE_LIMIT_MS = 5_000
 const FENCE_BACKOFF = { firstMs: 50, maxMs: 1_000 } as const
 /** Per piece of one transaction; larger ones block the event loop. */
@@ -178,16 +170,11 @@ class KafkaPartitionTransactions implements PartitionTransactions {
   async #readCommitted(): Promise<CommittedOffset> {
     const { groupId, topic, partition, clock, observer } = this.#options
     const at = { topic, partition }
-    const reading = `reading the committed offset of ${topic}/${partition} in group ${groupId}`
-    const deadline = clock.mono() + UNSTABLE_LIMIT_MS
-    for (;;) {
-      const found = await this.#session.run(reading, (cluster) => fetchStableOffset(cluster, groupId, at))
-      if (found !== 'unstable') return found
-      if (clock.mono() > deadline) break
-      await clock.sleep(UNSTABLE_WAIT_MS)
-    }
-    observer.emit('OffsetUnstable', { group: groupId, topic, partition })
-    return committedAt(await this.#session.run(reading, (cluster) => fetchCommitted(cluster, groupId, [at])), at)
+    const what = `reading the committed offset of ${topic}/${partition} in group ${groupId}`
+    const asked = { groupId, partitionsOf: async () => [at] }
+    const { committed, unstable } = await readStableOffsets(this.#session, asked, { clock, limitMs: UNSTABLE_LIMIT_MS, what })
+    if (unstable.length > 0) observer.emit('OffsetUnstable', { group: groupId, topic, partition })
+    return committedAt(committed, at)
   }
 
   /** Of one without messages nothing could be known later. */

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { ClusterSession } from '../../../src/kafka/cluster-session.ts'
 import type { RejectedCommits } from '../../../src/kafka/rejected-commit.ts'
-import { fetchStableOffset } from '../../../src/kafka/stable-offset.ts'
+import { fetchStableOffsets } from '../../../src/kafka/stable-offsets.ts'
 import {
   createPartitionTransactions,
   type PartitionTransactions,
@@ -86,12 +86,16 @@ describe('transactions of an input partition', () => {
       const { groupId: consumerGroupId, topic, partition } = input
       await pending.sendOffsets({ consumerGroupId, topics: [{ topic, partitions: [{ partition, offset: '10' }] }] })
       const session = new ClusterSession({ client, clock: systemClock })
-      const read = session.run('reading', (cluster) => fetchStableOffset(cluster, consumerGroupId, { topic, partition }))
-      expect(await read).toBe('unstable')
+      const looked = session.run('reading', (cluster) => fetchStableOffsets(cluster, consumerGroupId, [{ topic, partition }]))
+      expect((await looked).get(partitionId(topic, partition))).toBe('unstable')
       await session.close()
-      const fencing = transactions(input).fence()
+      const read = async () => (await admin.committedOffsets(consumerGroupId, [topic])).get(partitionId(topic, partition))?.offset
+      // The admin keeps nobody waiting for one that hangs.
+      expect(await read()).toBeUndefined()
+      const [fencing, reading] = [transactions(input).fence(), read()]
       await pending.commit()
       expect((await fencing).offset).toBe(10n)
+      expect(await reading).toBe(10n)
     } finally {
       await other.disconnect()
     }

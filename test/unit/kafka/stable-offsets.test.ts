@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../src/kafka/cluster.ts'
-import { fetchStableOffset } from '../../../src/kafka/stable-offset.ts'
+import type { ClusterSession } from '../../../src/kafka/cluster-session.ts'
+import type { CommittedOffset } from '../../../src/kafka/committed-offsets.ts'
+import { fetchStableOffsets, readStableOffsets } from '../../../src/kafka/stable-offsets.ts'
+import { partitionId, type TopicPartition } from '../../../src/kernel/brand.ts'
 
 const AT = { topic: 'html', partition: 3 }
+const ID = partitionId(AT.topic, AT.partition)
 
 interface Answered {
   readonly offset: number
@@ -39,13 +43,27 @@ function answer(groupCode: number, found?: Answered, tagged = false): Buffer {
   return Buffer.concat([tags, int(4, 0), length(found === undefined ? 0 : 1), ...topics, int(2, groupCode), tags])
 }
 
-function told(bytes: Buffer): ReturnType<typeof fetchStableOffset> {
+async function told(bytes: Buffer): Promise<CommittedOffset | 'unstable' | undefined> {
+  return (
+    await fetchStableOffsets(
+      clusterThat(() => bytes),
+      'g',
+      [AT],
+    )
+  ).get(ID)
+}
+
+/** A cluster whose coordinator answers every OffsetFetch so. */
+function clusterThat(answers: () => Buffer): Cluster {
   interface Asked {
     readonly response: { decode(raw: Buffer): Promise<{ raw: Buffer }>; parse(decoded: { raw: Buffer }): Promise<Buffer> }
   }
-  const send = async ({ response }: Asked): Promise<Buffer> => response.parse(await response.decode(bytes))
+  const send = async ({ response }: Asked): Promise<Buffer> => response.parse(await response.decode(answers()))
   const broker = { isConnected: () => true, versions: { 9: { minVersion: 1, maxVersion: 9 } }, connectionPool: { send } }
-  return fetchStableOffset({ findGroupCoordinator: async () => broker } as unknown as Cluster, 'g', AT)
+  const offsetFetch = async () => ({
+    responses: [{ topic: AT.topic, partitions: [{ partition: AT.partition, offset: '5', metadata: 'old' }] }],
+  })
+  return { findGroupCoordinator: async () => ({ ...broker, offsetFetch }) } as unknown as Cluster
 }
 
 describe('the stable offset of a partition', () => {
@@ -68,5 +86,39 @@ describe('the stable offset of a partition', () => {
 
   it('is an error where the broker leaves the partition out, and not none', async () => {
     await expect(told(answer(0))).rejects.toMatchObject({ code: 'KAFKA_REQUEST_FAILED' })
+  })
+})
+
+/** Shape: what is read where the offset is about to change for the first looks, whether it counts as unstable, and after how many ms. */
+async function readAfter(
+  unstableLooks: number,
+): Promise<{ found: CommittedOffset | undefined; unstable: readonly TopicPartition[]; ms: number }> {
+  let [looks, ms] = [0, 0]
+  const pending = answer(0, { offset: -1, metadata: '', code: 88 })
+  const ended = answer(0, { offset: 6, metadata: 'new' })
+  const cluster = clusterThat(() => {
+    looks += 1
+    return looks <= unstableLooks ? pending : ended
+  })
+  const session = { run: (_what: string, ask: (with_: Cluster) => unknown) => ask(cluster) } as unknown as ClusterSession
+  const clock = {
+    mono: () => ms,
+    sleep: async (forMs: number) => {
+      ms += forMs
+    },
+  }
+  const asked = { groupId: 'g', partitionsOf: async () => [AT] }
+  const { committed, unstable } = await readStableOffsets(session, asked, { clock, limitMs: 1_000, what: 'reading' })
+  return { found: committed.get(ID), unstable, ms }
+}
+
+describe('offsets that a transaction is about to change', () => {
+  it('are those after its end, which is told before they can be read', async () => {
+    expect(await readAfter(0)).toEqual({ found: { offset: 6n, metadata: 'new' }, unstable: [], ms: 0 })
+    expect(await readAfter(3)).toEqual({ found: { offset: 6n, metadata: 'new' }, unstable: [], ms: 150 })
+  })
+
+  it('are those before it where it hangs, and that is said', async () => {
+    expect(await readAfter(1_000)).toEqual({ found: { offset: 5n, metadata: 'old' }, unstable: [AT], ms: 1_000 })
   })
 })
