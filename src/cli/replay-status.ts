@@ -46,10 +46,7 @@ export function statusText(status: ReplayStatus): string {
     `${counted(totals.pages, 'page')} read, ${counted(records, 'record')}, ${renderCount(none)} without, ${counted(deadLetters, 'dead letter')}${shadowTopic === undefined ? '' : `; records are in ${shadowTopic}`}`,
   )
   const { gone = 0 } = status
-  if (gone > 0)
-    lines.push(
-      `${counted(gone, 'page')} of the range ${isAre(gone)} gone: retention deleted ${gone === 1 ? 'it before it was' : 'them before they were'} read`,
-    )
+  if (gone > 0) lines.push(goneText(gone))
   const table = renderTable(
     [
       { title: 'PARTITION', align: right },
@@ -68,10 +65,15 @@ export function deletedText({ keys, topic }: { readonly keys: readonly string[];
   return `${counted(keys.length, 'key')} of ${topic} deleted`
 }
 
+function goneText(gone: number): string {
+  return `${counted(gone, 'page')} of the range ${isAre(gone)} gone: retention deleted ${gone === 1 ? 'it before it was' : 'them before they were'} read`
+}
+
 /** What a shadow that is done has written. */
-export function shadowSummary({ pages, records, deadLetters, elapsedMs, topic, resumed }: Omit<ShadowReport, 'replayId'>): string {
+export function shadowSummary({ pages, records, deadLetters, gone, elapsedMs, topic, resumed }: Omit<ShadowReport, 'replayId'>): string {
   const since = resumed ? ' since it went on' : ''
-  return `${counted(pages, 'page')}, ${counted(records, 'record')}, ${counted(deadLetters, 'dead letter')} in ${renderDuration(elapsedMs)}${since}; records are in ${topic}`
+  const lost = gone > 0 ? `\n${goneText(gone)}` : ''
+  return `${counted(pages, 'page')}, ${counted(records, 'record')}, ${counted(deadLetters, 'dead letter')} in ${renderDuration(elapsedMs)}${since}; records are in ${topic}${lost}`
 }
 
 function stateOf(status: ReplayStatus): string {

@@ -1,4 +1,4 @@
-import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../extract/offset-metadata.ts'
+import { addTotals, decodeMetadata, type ExtractorTotals, type Gone, NO_TOTALS } from '../extract/offset-metadata.ts'
 import type { CommittedOffset } from '../kafka/committed-offsets.ts'
 import type { ControlLog } from '../kafka/control-log.ts'
 import { partitionId } from '../kernel/brand.ts'
@@ -6,7 +6,7 @@ import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
 import { isSameFilter, parseReplayRequest, type ReplayRange, type ReplayRequest, rangePages } from '../message/replay-request.ts'
-import { canonical } from '../replay/compare.ts'
+import { canonical, type PageSource } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { announce } from './announce.ts'
 import { isClientGone } from './process-client-id.ts'
@@ -29,7 +29,7 @@ export interface ReplayStatus {
   readonly pages: number
   readonly donePages: number
   readonly totals: ExtractorTotals
-  /** Of one in place: pages of its range that retention deleted before they were read; left out where there were none. */
+  /** Pages of its range that retention deleted before they were read; left out where there were none. */
   readonly gone?: number
   /** Epoch ms of the request. */
   readonly at: number
@@ -44,6 +44,8 @@ export interface PartitionReplay {
   readonly until: string
   /** First offset that the replay has not worked; null where it has worked none. */
   readonly position: string | null
+  /** First offset behind the last page that retention deleted before it was read; left out where there was none. */
+  readonly goneUntil?: string
 }
 
 /** All replays that `control` knows, the latest last. */
@@ -92,20 +94,23 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
   const closed = isClosed ? (commandPayload(command) as ClosedReplay | null) : null
   let donePages = 0
   let totals = NO_TOTALS
-  let gone = 0
+  let gonePages = 0
   const partitions = ranges.map((range): PartitionReplay => {
     const { partition, from, until } = range
     const stored = committed.get(partitionId(runtime.topics.html, partition))
     const standing = standingOf(request, range, stored)
     if (standing !== undefined) totals = addTotals(totals, standing.totals)
-    gone += standing?.gone ?? 0
+    gonePages += standing?.gone?.pages ?? 0
+    const goneUntil = closed?.goneUntil?.[partition] ?? standing?.gone?.until.toString()
     const isDone = isClosed || standing?.isDone === true
     // Of one that was called off a partition may be through before its end.
     const reached = isDone && request.cancelled !== true ? BigInt(until) : standing?.reached
     if (reached !== undefined && reached > BigInt(from)) donePages += Number(reached - BigInt(from))
     const phase = isClosed && request.cancelled === true ? 'cancelled' : isDone ? 'done' : standing === undefined ? 'waiting' : 'replaying'
-    return { partition, phase, from, until, position: reached?.toString() ?? closed?.positions?.[partition] ?? null }
+    const position = reached?.toString() ?? closed?.positions?.[partition] ?? null
+    return { partition, phase, from, until, position, ...(goneUntil === undefined ? {} : { goneUntil }) }
   })
+  const gone = closed?.gone ?? gonePages
   return {
     replayId,
     groupId,
@@ -118,7 +123,7 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
     pages: rangePages(request),
     donePages: request.donePages ?? donePages,
     totals: closed?.totals ?? totals,
-    ...((closed?.gone ?? gone) > 0 ? { gone: closed?.gone ?? gone } : {}),
+    ...(gone > 0 ? { gone } : {}),
     at: command.at,
     partitions,
   }
@@ -128,6 +133,8 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
 interface ClosedReplay {
   readonly totals?: ExtractorTotals
   readonly gone?: number
+  /** By partition, where some are. */
+  readonly goneUntil?: Readonly<Record<number, string>>
   /** By partition, of one that was called off: its group may be gone. */
   readonly positions?: Readonly<Record<number, string | null>>
 }
@@ -143,7 +150,7 @@ interface PartitionStanding {
   readonly reached: bigint | undefined
   readonly isDone: boolean
   readonly totals: ExtractorTotals
-  readonly gone?: number
+  readonly gone: Gone | undefined
 }
 
 /** How far a partition is with this replay, by what lies with its committed offset. Shape: undefined where it has not begun. */
@@ -158,10 +165,11 @@ function standingOf(
     if (stored?.offset === undefined) return undefined
     const { offset } = stored
     const reached = offset < BigInt(until) ? offset : BigInt(until)
-    return { reached, isDone: offset >= BigInt(until), totals: metadata?.totals.extractors[extractor] ?? NO_TOTALS }
+    const totals = metadata?.totals.extractors[extractor] ?? NO_TOTALS
+    return { reached, isDone: offset >= BigInt(until), totals, gone: metadata?.gone }
   }
   if (metadata?.replay?.replayId !== replayId) return undefined
-  const { phase, resumeAt, until: end, totals, gone = 0 } = metadata.replay
+  const { phase, resumeAt, until: end, totals, gone } = metadata.replay
   // While live pages have their turn, the replay stands where it will go on.
   const position = phase === 'live' ? resumeAt : stored?.offset
   return { reached: phase === 'done' ? end : position, isDone: phase === 'done', totals, gone }
@@ -278,12 +286,29 @@ export async function closeReplay(runtime: Runtime, groupId: string, replayId: s
   if (command === undefined || command.kind === 'close') return true
   const request = requestOf(command)
   if (request === undefined || !(await isDone(runtime, { ...request, groupId }))) return false
-  const { totals, donePages, partitions, gone = 0 } = await statusOf(runtime, command, request)
+  const status = await statusOf(runtime, command, request)
+  const { totals, donePages, partitions } = status
   const positions = Object.fromEntries(partitions.map(({ partition, position }) => [partition, position]))
+  const ended = { totals, ...goneOf(status) }
   // Counted now, after the last commit: what owners had taken when it was called off is among them.
-  const counted = request.cancelled === true ? { totals, gone, donePages, positions } : { totals, gone }
+  const counted = request.cancelled === true ? { ...ended, donePages, positions } : ended
   await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload: { ...request, ...counted } })
   return true
+}
+
+/** What `control` keeps of pages that retention deleted before they were read. Pure. */
+export function goneOf({ gone = 0, partitions }: Pick<ReplayStatus, 'gone' | 'partitions'>): {
+  readonly gone: number
+  readonly goneUntil: Readonly<Record<number, string>>
+} {
+  const until = partitions.flatMap(({ partition, goneUntil }) => (goneUntil === undefined ? [] : [[partition, goneUntil]]))
+  return { gone, goneUntil: Object.fromEntries(until) }
+}
+
+/** Whether retention may have deleted the page before a replay read it: what it gave before says nothing of the new version then. Pure. */
+export function mayBeGone({ partitions }: Pick<ReplayStatus, 'partitions'>, source: PageSource): boolean {
+  const goneUntil = partitions.find(({ partition }) => partition === source.partition)?.goneUntil
+  return goneUntil !== undefined && BigInt(source.offset) < BigInt(goneUntil)
 }
 
 /** True when every partition of the request has worked its part; of one that was called off, when none is at work on it. */

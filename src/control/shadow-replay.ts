@@ -16,11 +16,14 @@ import { announceExtractors, createExtract } from './extraction.ts'
 import {
   beginRequest,
   deleteUnlessActive,
+  goneOf,
   type KnownRequest,
   knownRequest,
+  mayBeGone,
   planOf,
   refuseCancelled,
   refuseOtherRequest,
+  replayStatus,
 } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { StageGroup } from './stage-group.ts'
@@ -58,6 +61,8 @@ export interface ShadowReport {
   readonly pages: bigint
   readonly records: number
   readonly deadLetters: number
+  /** Pages of the range that retention deleted before they were read. */
+  readonly gone: number
   /** Not done: its process was told to stop, or it was called off. */
   readonly interrupted: boolean
   readonly cancelled: boolean
@@ -130,6 +135,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   let finished = false
   let isDone = false
   let cancelled = false
+  let gone = goneOf({ partitions: [] })
   // A worker that has left its group owns no partition any more: what it counted is kept here.
   let standing = standingOf(worker.progress(), ranges, name)
   let pace: ReplayPace = []
@@ -168,6 +174,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
     isDone = finished && !cancelled
     if (failure !== undefined) throw failure
     if (isDone) standing = await groupStanding(runtime, groupId, ranges, name)
+    gone = goneOf(await replayStatus(runtime, options.replayId))
   } finally {
     await stages.stop({ mode: options.aborting.aborted ? 'abort' : 'drain', timeoutMs: options.drainTimeoutMs })
   }
@@ -176,13 +183,15 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   const elapsedMs = clock.mono() - startedMono
   const resumed = known !== undefined
   if (isDone) {
-    const ended: EndedShadow = { topic: recordsTopic, pages: String(pages), records, deadLetters, elapsedMs, resumed }
+    const ended: EndedShadow = { topic: recordsTopic, pages: String(pages), records, deadLetters, gone: gone.gone, elapsedMs, resumed }
     const { totals } = standing
-    await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId), payload: { ...agreed, totals, ended } })
+    const payload = { ...agreed, totals, ...gone, ended }
+    await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId), payload })
   }
   if (isDone || cancelled) await deleteUnlessActive(runtime, groupId)
   const interrupted = !isDone
-  return { replayId: options.replayId, topic: recordsTopic, pages, records, deadLetters, interrupted, cancelled, elapsedMs, resumed }
+  const counted = { pages, records, deadLetters, gone: gone.gone }
+  return { replayId: options.replayId, topic: recordsTopic, ...counted, interrupted, cancelled, elapsedMs, resumed }
 }
 
 /** On a broker that is not ours a process that was killed stays a member until its session ends, and holds its partitions until then. */
@@ -203,7 +212,8 @@ interface EndedShadow {
   readonly records: number
   readonly deadLetters: number
   readonly elapsedMs: number
-  /** Left out by those of before. */
+  /** Left out by those of before, as `resumed`. */
+  readonly gone?: number
   readonly resumed?: boolean
 }
 
@@ -216,7 +226,7 @@ async function endedBefore(runtime: Runtime, known: KnownRequest, request: Repla
   const { ended } = known.payload as { ended?: EndedShadow }
   if (!known.isClosed || ended === undefined) return undefined
   await deleteUnlessActive(runtime, request.groupId)
-  return { resumed: false, ...ended, pages: BigInt(ended.pages) }
+  return { resumed: false, gone: 0, ...ended, pages: BigInt(ended.pages) }
 }
 
 type Ranges = ReadonlyMap<number, { readonly from: bigint; readonly until: bigint }>
@@ -263,7 +273,7 @@ export async function createRecordsTopic(runtime: Runtime, topic: string): Promi
 
 /**
  * What a shadow replay would change: its records against those of the version before, on the pages that it read. Pages on which it
- * failed are told apart by their dead letters. What other replays and live work of that version have written counts for nothing.
+ * failed are told apart by their dead letters; those that retention deleted before it read them are left out. What other replays and live work of that version have written counts for nothing.
  */
 export async function compareShadow(
   runtime: Runtime,
@@ -278,8 +288,9 @@ export async function compareShadow(
   const failed = await failedPages(runtime, { extractor: name, version, replayId })
   const pages = new Set([...after.keys(), ...failed.keys()])
   const topic = extractor.topic ?? runtime.topics.records
+  const status = await replayStatus(runtime, replayId)
   for await (const record of readRecords(runtime, { topic, extractor: name }))
-    if (isReplayed(record, scope)) pages.add(pageKey(record.source))
+    if (isReplayed(record, scope) && !mayBeGone(status, record.source)) pages.add(pageKey(record.source))
   const { byPage } = await previousRecords(runtime, { topic, extractor: name, version }, pages)
   const builder = new ComparisonBuilder()
   for (const key of pages) {

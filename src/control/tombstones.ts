@@ -8,7 +8,7 @@ import { inFilter, parseReplayRequest, type ReplayRequest, rangeOf } from '../me
 import { pageKey } from '../replay/compare.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import { RecordReader } from './record-reader.ts'
-import { replayStatus } from './replay-ledger.ts'
+import { mayBeGone, replayStatus } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { failedPages, type StoredRecord } from './stored-records.ts'
 
@@ -26,7 +26,8 @@ export interface TombstonePlan {
 
 /**
  * Keys that a replay in place has left without a record: an older version gave them on pages that were replayed, and neither the new
- * version nor a page outside the replay gives them. Pages that became dead letters say nothing about their keys. Errors: USAGE for a
+ * version nor a page outside the replay gives them. Pages that became dead letters, and those that retention deleted before they were
+ * read, say nothing about their keys. Errors: USAGE for a
  * replay that is not known, REPLAY_REFUSED for one that has not ended.
  */
 export async function planTombstones(runtime: Runtime, replayId: string): Promise<TombstonePlan> {
@@ -57,8 +58,10 @@ export async function planTombstones(runtime: Runtime, replayId: string): Promis
       if (message.value === null) doomed.delete(key)
       const record = (await reader.read(message))?.value as StoredRecord | undefined
       if (record === undefined) continue
+      const { source } = record
       const isOld = record.extractorVersion !== request.extractorVersion
-      if (isOld && isReplayed(record, request) && !failed.has(pageKey(record.source))) doomed.set(key, message.partition)
+      if (isOld && isReplayed(record, request) && !mayBeGone(status, source) && !failed.has(pageKey(source)))
+        doomed.set(key, message.partition)
       else alive.add(key)
     }
   }

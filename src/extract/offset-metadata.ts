@@ -9,6 +9,15 @@ export interface OffsetMetadata {
   readonly since: bigint
   readonly totals: Totals
   readonly replay: ReplayState | undefined
+  /** Of the range of a shadow; left out where nothing is. */
+  readonly gone?: Gone
+}
+
+/** Pages of a range that retention had deleted before they were read. */
+export interface Gone {
+  readonly pages: number
+  /** First offset behind the last of them. Retention deletes from the begin of the log: some before it may have been read. */
+  readonly until: bigint
 }
 
 export interface Totals {
@@ -44,8 +53,8 @@ export interface ReplayState {
   /** Where live work goes on; in a turn of live work, where the replay does. */
   readonly resumeAt: bigint
   readonly totals: ExtractorTotals
-  /** Pages of the range that retention had deleted before they were read; left out where there were none. */
-  readonly gone?: number
+  /** Left out where nothing is. */
+  readonly gone?: Gone
 }
 
 export const NO_TOTALS: ExtractorTotals = { pages: 0, records: 0, none: 0, deadLetters: 0 }
@@ -75,12 +84,13 @@ export function encodeMetadata(metadata: OffsetMetadata): string {
             replay.until.toString(),
             replay.resumeAt.toString(),
             row(replay.totals),
-            ...(replay.gone === undefined ? [] : [replay.gone]),
+            ...goneRow(replay.gone),
           ],
         }
+  const rest = metadata.gone === undefined ? state : { ...state, g: goneRow(metadata.gone) }
   const whole =
-    MAGIC + JSON.stringify({ s: metadata.since.toString(), n: metadata.totals.noMatch, t: Object.fromEntries(extractors), ...state })
-  return whole.length <= MAX_LENGTH ? whole : MAGIC + JSON.stringify({ s: '-1', n: 0, t: {}, ...state })
+    MAGIC + JSON.stringify({ s: metadata.since.toString(), n: metadata.totals.noMatch, t: Object.fromEntries(extractors), ...rest })
+  return whole.length <= MAX_LENGTH ? whole : MAGIC + JSON.stringify({ s: '-1', n: 0, t: {}, ...rest })
 }
 
 /** Total: text that is not ours gives undefined, and the caller starts anew. */
@@ -94,7 +104,7 @@ export function decodeMetadata(text: string): OffsetMetadata | undefined {
     return undefined
   }
   if (typeof parsed !== 'object' || parsed === null) return undefined
-  const { s, n, t, r } = parsed as Record<string, unknown>
+  const { s, n, t, r, g } = parsed as Record<string, unknown>
   const since = offset(s)
   if (since === undefined || typeof n !== 'number' || typeof t !== 'object' || t === null) return undefined
   const extractors: Record<string, ExtractorTotals> = {}
@@ -105,7 +115,8 @@ export function decodeMetadata(text: string): OffsetMetadata | undefined {
   }
   const replay = r === undefined ? undefined : replayOf(r)
   if (r !== undefined && replay === undefined) return undefined
-  return { since, totals: { noMatch: n, extractors }, replay }
+  const gone = Array.isArray(g) ? goneOf(g[0], g[1]) : undefined
+  return { since, totals: { noMatch: n, extractors }, replay, ...(gone === undefined ? {} : { gone }) }
 }
 
 export function addTotals(a: ExtractorTotals, b: ExtractorTotals): ExtractorTotals {
@@ -124,7 +135,7 @@ function totalsOf(value: unknown): ExtractorTotals | undefined {
 
 function replayOf(value: unknown): ReplayState | undefined {
   if (!Array.isArray(value)) return undefined
-  const [replayId, phase, until, resumeAt, totals, gone] = value as unknown[]
+  const [replayId, phase, until, resumeAt, totals, pages, goneUntil] = value as unknown[]
   const untilOffset = offset(until)
   const resumeOffset = offset(resumeAt)
   const counted = totalsOf(totals)
@@ -139,7 +150,18 @@ function replayOf(value: unknown): ReplayState | undefined {
     return undefined
   }
   const state = { replayId, phase: named, until: untilOffset, resumeAt: resumeOffset, totals: counted }
-  return typeof gone === 'number' && Number.isSafeInteger(gone) && gone > 0 ? { ...state, gone } : state
+  // What was written before had their number alone.
+  const gone = goneOf(pages, goneUntil ?? until)
+  return gone === undefined ? state : { ...state, gone }
+}
+
+function goneRow(gone: Gone | undefined): (number | string)[] {
+  return gone === undefined ? [] : [gone.pages, gone.until.toString()]
+}
+
+function goneOf(pages: unknown, until: unknown): Gone | undefined {
+  const end = offset(until)
+  return typeof pages === 'number' && Number.isSafeInteger(pages) && pages > 0 && end !== undefined ? { pages, until: end } : undefined
 }
 
 function offset(value: unknown): bigint | undefined {

@@ -151,7 +151,10 @@ export class PartitionExtractor {
         low,
         end,
       })
-    this.#metadata = overtaken(decodeMetadata(committed.metadata) ?? freshMetadata(offset), start, offset)
+    this.#metadata = overtaken(decodeMetadata(committed.metadata) ?? freshMetadata(offset), start, offset, range?.until)
+    // Nothing is left to read, and no transaction of pages will tell so.
+    if (range !== undefined && start < range.until && offset >= range.until)
+      await port.transactions.commit([], offset, encodeMetadata(this.#metadata))
     const replay = this.#metadata.replay
     if (replay?.phase === 'done') {
       if (port.isReplayClosed(replay.replayId)) this.#metadata = { ...this.#metadata, replay: undefined }

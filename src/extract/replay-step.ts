@@ -1,4 +1,4 @@
-import { NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
+import { type Gone, NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
 
 /** What is done with the message at an offset, as the metadata of the partition says. */
 export type ReplayStep =
@@ -27,7 +27,7 @@ export function afterJump(metadata: OffsetMetadata, position: bigint): OffsetMet
   const { replay } = metadata
   if (replay === undefined || replay.phase === 'done') return metadata
   const reached = replay.phase === 'live' ? replay.resumeAt : position
-  return { ...metadata, replay: { ...replay, phase: 'done', until: reached < replay.until ? reached : replay.until } }
+  return { ...metadata, replay: { ...replay, phase: 'done', until: least(reached, replay.until) } }
 }
 
 /**
@@ -49,13 +49,26 @@ export function turned(
 
 /**
  * The metadata where reading goes on at `offset` instead of `start`, since retention has deleted what lay between: pages of a replay that
- * nobody will read are counted, or it would seem to be whole.
+ * nobody will read are counted, or it would seem to be whole. `rangeUntil`: end of the range of a shadow.
  */
-export function overtaken(metadata: OffsetMetadata, start: bigint, offset: bigint): OffsetMetadata {
+export function overtaken(metadata: OffsetMetadata, start: bigint, offset: bigint, rangeUntil?: bigint): OffsetMetadata {
   const { replay } = metadata
+  if (rangeUntil !== undefined) {
+    const gone = goneBetween(start, least(offset, rangeUntil), metadata.gone)
+    return gone === undefined ? metadata : { ...metadata, gone }
+  }
   if (replay?.phase !== 'replaying') return metadata
-  const end = offset < replay.until ? offset : replay.until
-  return end > start ? { ...metadata, replay: { ...replay, gone: (replay.gone ?? 0) + Number(end - start) } } : metadata
+  const gone = goneBetween(start, least(offset, replay.until), replay.gone)
+  return gone === undefined ? metadata : { ...metadata, replay: { ...replay, gone } }
+}
+
+/** Shape: undefined where nothing is, and was not before. */
+function goneBetween(from: bigint, until: bigint, before?: Gone): Gone | undefined {
+  return until > from ? { pages: (before?.pages ?? 0) + Number(until - from), until } : before
+}
+
+function least(one: bigint, other: bigint): bigint {
+  return one < other ? one : other
 }
 
 /** Where live work of a partition stands, whose committed offset this is. */
@@ -102,12 +115,12 @@ export function rewound(
   position: bigint,
   low: bigint,
 ): { readonly offset: bigint; readonly metadata: OffsetMetadata } {
-  const until = order.until < position ? order.until : position
+  const until = least(order.until, position)
   const from = order.from > low ? order.from : low
   const isEmpty = from >= until
   const phase = isEmpty ? 'done' : 'replaying'
-  const lost = (from < until ? from : until) - order.from
-  const gone = lost > 0n ? { gone: Number(lost) } : {}
-  const replay = { replayId: order.replayId, phase, until, resumeAt: position, totals: NO_TOTALS, ...gone } as const
+  const gone = goneBetween(order.from, least(from, until))
+  const state = { replayId: order.replayId, phase, until, resumeAt: position, totals: NO_TOTALS } as const
+  const replay = gone === undefined ? state : { ...state, gone }
   return { offset: isEmpty ? position : from, metadata: { ...metadata, replay } }
 }

@@ -61,6 +61,7 @@ describe('what a shadow says when it is done', () => {
     pages: 1n,
     records: 1,
     deadLetters: 1,
+    gone: 0,
     interrupted: false,
     cancelled: false,
     elapsedMs: 1_500,
@@ -71,6 +72,9 @@ describe('what a shadow says when it is done', () => {
     expect(shadowSummary(report)).toBe('1 page, 1 record, 1 dead letter in 1.5s; records are in t')
     expect(shadowSummary({ ...report, records: 2, resumed: true })).toBe(
       '1 page, 2 records, 1 dead letter in 1.5s since it went on; records are in t',
+    )
+    expect(shadowSummary({ ...report, gone: 1 })).toBe(
+      '1 page, 1 record, 1 dead letter in 1.5s; records are in t\n1 page of the range is gone: retention deleted it before it was read',
     )
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
+import { decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, type OffsetMetadata } from '../../../src/extract/offset-metadata.ts'
 import { PartitionExtractor } from '../../../src/extract/partition-extractor.ts'
-import { DEFAULT_LIMITS } from '../../../src/extract/partition-port.ts'
+import { DEFAULT_LIMITS, type PartitionLimits } from '../../../src/extract/partition-port.ts'
 import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
@@ -250,3 +250,99 @@ function longestRun(worked: readonly Worked[], kind: Worked['kind']): number {
   }
   return longest
 }
+
+const READ: PartitionLimits = { ...DEFAULT_LIMITS, replayTurnMs: 1e9 }
+
+/**
+ * What a partition commits until it is through, that takes up a log of which retention has left offsets 30 to 59. `committed`: what is found;
+ * `range`: of a shadow. `lowLater`: retention goes on to there, and the partition fails once it has begun.
+ */
+async function commitsAfterRetention(
+  committed: { readonly offset: bigint | undefined; readonly metadata: string },
+  range: { readonly from: bigint; readonly until: bigint } | undefined,
+  lowLater?: bigint,
+): Promise<{ readonly offset: bigint; readonly metadata: OffsetMetadata | undefined }[]> {
+  const commits: { offset: bigint; metadata: OffsetMetadata | undefined }[] = []
+  let low = 30n
+  let stored = committed
+  const extractor: PartitionExtractor = new PartitionExtractor({
+    assigned: { topic: 'html', partition: 0, epoch: 1 },
+    group: 'g',
+    port: {
+      readControl: async () => undefined,
+      logBounds: async () => ({ low, end: 60n }),
+      pause: () => undefined,
+      resume: () => undefined,
+      waitingPartitions: () => 1,
+      refuseReplay: () => undefined,
+      isReplayClosed: () => false,
+      isReplayCancelled: () => false,
+      replayRate: () => undefined,
+      replayOrder: () => undefined,
+      replayDone: () => undefined,
+      readFrom: (from) => {
+        if (lowLater !== undefined && low < lowLater) {
+          low = lowLater
+          throw new Error('the broker went away')
+        }
+        const log = Array.from({ length: Number(60n - from) }, (_, index): KafkaMessage => {
+          const offset = from + BigInt(index)
+          return { topic: 'html', partition: 0, offset, timestamp: 0, key: null, value: Buffer.from('x'), headers: {} }
+        })
+        setImmediate(() => extractor.accept(log, 60n))
+      },
+      process: async ({ offset }, replayId) => {
+        return { offset, messages: [], totals: new Map([['e', { ...NO_TOTALS, pages: 1 }]]), replayed: replayId !== undefined }
+      },
+      transactions: {
+        fence: async () => stored,
+        commit: async (_messages, offset, metadata) => {
+          stored = { offset, metadata }
+          commits.push({ offset, metadata: decodeMetadata(metadata) })
+        },
+        close: async () => undefined,
+      },
+    },
+    ...(range === undefined ? {} : { range }),
+    limits: READ,
+    clock: { ...systemClock, sleep: async () => undefined },
+    observer: silentObserver,
+  })
+  if (range === undefined) {
+    await eventually(() => commits.some(({ metadata }) => metadata?.replay?.phase === 'done'), { what: 'the replay', everyMs: 1 })
+    extractor.drain()
+  }
+  expect(await extractor.finished).toBe(range === undefined ? 'ended' : 'range-done')
+  return commits
+}
+
+describe('a partition that retention has overtaken', () => {
+  const inPlace = encodeMetadata({
+    ...freshMetadata(0n),
+    replay: { replayId: 'r', phase: 'replaying', until: 50n, resumeAt: 60n, totals: NO_TOTALS },
+  })
+
+  it('carries the pages of a replay in place that it did not read, in the commit that ends it too', async () => {
+    const commits = await commitsAfterRetention({ offset: 10n, metadata: inPlace }, undefined)
+    for (const { metadata } of commits) expect(metadata?.replay?.gone).toEqual({ pages: 20, until: 30n })
+    expect(commits.at(-1)?.metadata?.replay).toMatchObject({ phase: 'done', totals: { pages: 20 } })
+  })
+
+  it('counts each of them once where it begins again', async () => {
+    const commits = await commitsAfterRetention({ offset: 10n, metadata: inPlace }, undefined, 40n)
+    expect(commits.at(-1)?.metadata?.replay).toMatchObject({ gone: { pages: 30, until: 40n }, totals: { pages: 10 } })
+  })
+
+  it('counts those of a shadow from the begin of its range', async () => {
+    const commits = await commitsAfterRetention({ offset: undefined, metadata: '' }, { from: 5n, until: 50n })
+    expect(commits.at(-1)).toMatchObject({
+      offset: 50n,
+      metadata: { gone: { pages: 25, until: 30n }, totals: { extractors: { e: { pages: 20 } } } },
+    })
+  })
+
+  it('commits the end of a range of which nothing is left, or a shadow would wait for it', async () => {
+    const commits = await commitsAfterRetention({ offset: 12n, metadata: encodeMetadata(freshMetadata(5n)) }, { from: 5n, until: 20n })
+    expect(commits).toEqual([{ offset: 30n, metadata: { ...freshMetadata(5n), gone: { pages: 8, until: 20n } } }])
+  })
+})

@@ -16,20 +16,34 @@ function replaying(phase: ReplayPhase, resumeAt: bigint): OffsetMetadata {
 describe('pages of a replay that retention deleted before they were read', () => {
   it('are counted where a worker takes a partition up again behind them', () => {
     const once = overtaken(replaying('replaying', 90n), 10n, 15n)
-    expect(once.replay?.gone).toBe(5)
+    expect(once.replay?.gone).toEqual({ pages: 5, until: 15n })
     // Not beyond its range, and not those of live work.
-    expect(overtaken(once, 20n, 70n).replay?.gone).toBe(35)
-    expect(overtaken(once, 15n, 15n)).toBe(once)
+    expect(overtaken(once, 20n, 70n).replay?.gone).toEqual({ pages: 35, until: 50n })
+    expect(overtaken(once, 15n, 15n)).toEqual(once)
     expect(overtaken(replaying('live', 10n), 90n, 95n).replay?.gone).toBeUndefined()
     expect(overtaken(freshMetadata(0n), 0n, 9n)).toEqual(freshMetadata(0n))
   })
 
+  it('are counted in the range of a shadow', () => {
+    const once = overtaken(freshMetadata(9n), 4n, 9n, 20n)
+    expect(once.gone).toEqual({ pages: 5, until: 9n })
+    expect(overtaken(once, 12n, 90n, 20n).gone).toEqual({ pages: 13, until: 20n })
+    expect(overtaken(once, 12n, 12n, 20n)).toEqual(once)
+    expect(decodeMetadata(encodeMetadata(once))).toEqual(once)
+  })
+
   it('are counted where its turn comes again, and where it begins', () => {
-    expect(turned(replaying('live', 21n), 95n, 30n)).toMatchObject({ offset: 30n, metadata: { replay: { phase: 'replaying', gone: 9 } } })
+    expect(turned(replaying('live', 21n), 95n, 30n)).toMatchObject({
+      offset: 30n,
+      metadata: { replay: { phase: 'replaying', gone: { pages: 9, until: 30n } } },
+    })
     expect(turned(replaying('replaying', 21n), 15n, 30n).metadata.replay?.gone).toBeUndefined()
     const order = { replayId: 'r', from: 10n, until: 50n }
-    expect(rewound(freshMetadata(0n), order, 90n, 30n).metadata.replay).toMatchObject({ phase: 'replaying', gone: 20 })
-    expect(rewound(freshMetadata(0n), order, 90n, 80n).metadata.replay).toMatchObject({ phase: 'done', gone: 40 })
+    expect(rewound(freshMetadata(0n), order, 90n, 30n).metadata.replay).toMatchObject({
+      phase: 'replaying',
+      gone: { pages: 20, until: 30n },
+    })
+    expect(rewound(freshMetadata(0n), order, 90n, 80n).metadata.replay).toMatchObject({ phase: 'done', gone: { pages: 40, until: 50n } })
     expect(rewound(freshMetadata(0n), order, 90n, 10n).metadata.replay?.gone).toBeUndefined()
   })
 
