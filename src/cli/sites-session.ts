@@ -8,6 +8,7 @@ import {
   type PaceFact,
   paceSite,
   resetSite,
+  resumeSite,
   type SiteOverride,
   type SiteReport,
   showSite,
@@ -32,12 +33,12 @@ export interface RateFlags {
 
 export async function pause(context: CommandContext, name: string, isPaused: boolean): Promise<void> {
   const verb = isPaused ? 'pause' : 'resume'
-  await change(context, name, verb, overriding({ paused: isPaused ? true : undefined }), (report, now) => {
+  await change(context, name, verb, isPaused ? overriding({ paused: true }) : resumeSite, (report, now) => {
     if (isPaused) return `${report.domain} is paused: nothing of it starts until \`millrace sites resume ${report.domain}\``
     const { paused } = report.pace
     return paused.value === true
       ? `${report.domain} is still paused (${paused.from}) ${pauseEnd(report, now)}`
-      : `${report.domain} goes on; what was put aside meanwhile comes back within a minute, at its pace`
+      : `${report.domain} goes on; what was put aside meanwhile comes back, at its pace`
   })
 }
 

@@ -2,9 +2,8 @@ import type { ControlLog } from '../kafka/control-log.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
-import { type ExplainedPolicy, type PaceLayer, type PaceValues, type SitePolicy, siteOverride, slotsFrom } from '../politeness/policy.ts'
+import { type ExplainedPolicy, liftedAt, type PaceLayer, type PaceValues, type SitePolicy, siteOverride } from '../politeness/policy.ts'
 import { parseRobots, productToken, robotsCrawlDelayMs } from '../politeness/robots.ts'
-import { endOf } from '../politeness/schedule.ts'
 import type { KnownHealth, LimiterState } from '../state/state-store.ts'
 import { bareHost, isPublicSuffix } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
@@ -21,6 +20,8 @@ export interface SiteOverride {
   readonly reset?: SiteReset
   /** When its pace became faster last; epoch ms. It stays when the pace is taken back: names of spill clocks hold it. */
   readonly faster?: { readonly at: number }
+  /** When it was resumed last; epoch ms. */
+  readonly resumed?: { readonly at: number }
 }
 
 /** What the answers of a site had taught was forgotten. */
@@ -166,7 +167,19 @@ function isBelow(host: string, domain: string): boolean {
 
 /** Later than any before, whatever the clock of this machine says. */
 function nextMoment({ clock }: Pick<Runtime, 'clock'>, policy: SitePolicy): number {
-  return Math.max(clock.now(), slotsFrom(policy) + 1)
+  return Math.max(clock.now(), liftedAt(policy) + 1)
+}
+
+/**
+ * Takes back a pause of a domain. The moment is said as well, so that what was put aside for a pause comes back: its hours may be others by now.
+ * Resolves once it is stored.
+ */
+export async function resumeSite(runtime: Runtime, domain: string): Promise<void> {
+  const { config, clock } = runtime
+  const control = await runtime.control()
+  await control.readToEnd()
+  const { policy } = paceRules(config, control, clock).explain(new URL(`http://${domain}/`))
+  await overrideSite(runtime, domain, { paused: undefined, resumed: { at: nextMoment(runtime, policy) } })
 }
 
 /**
@@ -203,19 +216,13 @@ export async function showSite(runtime: Runtime, domain: string, userAgent: stri
     domain,
     key: explained.policy.key,
     pace: paceFacts(explained, robots?.crawlDelayMs, runtime.config['politeness.default.crawlDelayMax']),
-    pausedUntil: pausedUntil(explained, runtime.clock.now()),
+    pausedUntil: explained.policy.pausedUntil ?? null,
     override: overrideOf(control, domain),
     reset: lastReset(explained, control),
     robots: robots === undefined ? null : { origin: robots.origin, verdict: robots.verdict, fetchedAt: robots.fetchedAt },
     limiter,
     givenUpInMs: givenUpInMs(limiter, runtime.config['politeness.breaker.giveUp']),
   }
-}
-
-/** When the hours end that pause a site. Shape: as `SiteReport.pausedUntil`. */
-function pausedUntil({ layers, schedule }: ExplainedPolicy, now: number): number | null {
-  if (layers.findLast(({ values }) => values.isPaused !== undefined)?.source !== 'schedule') return null
-  return endOf(schedule, now, (window) => window?.isPaused === true) ?? null
 }
 
 function givenUpInMs({ trips, failingMs }: LimiterState, giveUpMs: number): number | null {

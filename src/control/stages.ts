@@ -163,12 +163,13 @@ export async function createDelay(runtime: Runtime): Promise<DelayWorker> {
   const obey = (command: Command): void => {
     const about = parseSubject(command.subject)
     if (about?.kind !== 'site') return
-    const { resetAt, fasterAt } = siteOverride(commandPayload(command)) ?? {}
-    if (resetAt !== undefined || fasterAt !== undefined) worker.siteChanged(about.domain, { resetAt, fasterAt })
+    const { resetAt, fasterAt, resumedAt } = siteOverride(commandPayload(command)) ?? {}
+    const isSaid = [resetAt, fasterAt, resumedAt].some((moment) => moment !== undefined)
+    if (isSaid) worker.siteChanged(about.domain, { resetAt, fasterAt, resumedAt })
   }
   for (const command of control.withPrefix(subject.site(''))) obey(command)
   runtime.onClose(
-    'resets and faster paces of sites',
+    'resets, faster paces and resumptions of sites',
     control.subscribe(({ command }) => obey(command)),
   )
   return worker

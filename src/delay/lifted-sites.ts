@@ -2,12 +2,17 @@ import { HEADER, headerValue, type OriginalMessage } from '../message/header-nam
 import { overridable } from '../politeness/policy.ts'
 import { bareHost, registrableDomainOfHost } from '../url/registrable-domain.ts'
 
-/** Epoch ms of who said so. What was put aside before comes back before its time: of `fasterAt` what waits for its turn, of `resetAt` all else too. */
+/**
+ * Epoch ms of who said so. What was put aside before comes back before its time: of `resumedAt` what waits for the end of a pause, of
+ * `fasterAt` what waits for its turn too, of `resetAt` all else as well.
+ */
 export interface LiftedFrom {
   /** What its answers had earned was forgotten (`sites reset`). */
   readonly resetAt?: number | undefined
   /** Its pace became a faster one (`sites rate`). */
   readonly fasterAt?: number | undefined
+  /** It was resumed (`sites resume`). */
+  readonly resumedAt?: number | undefined
 }
 
 /** A worker that had not heard of it yet may have written the message again since; and the clocks of two machines differ a little. */
@@ -29,8 +34,12 @@ export class LiftedSites {
   add(name: string, from: LiftedFrom): void {
     this.#byName.set(name, from)
     const domain = registrableDomainOfHost(name)
-    const { resetAt = 0, fasterAt = 0 } = this.#byDomain.get(domain) ?? {}
-    this.#byDomain.set(domain, { resetAt: Math.max(from.resetAt ?? 0, resetAt), fasterAt: Math.max(from.fasterAt ?? 0, fasterAt) })
+    const latest = this.#byDomain.get(domain)
+    this.#byDomain.set(domain, {
+      resetAt: Math.max(from.resetAt ?? 0, latest?.resetAt ?? 0),
+      fasterAt: Math.max(from.fasterAt ?? 0, latest?.fasterAt ?? 0),
+      resumedAt: Math.max(from.resumedAt ?? 0, latest?.resumedAt ?? 0),
+    })
   }
 
   /** True where the message was put aside before that. `urlOf` is asked for messages of domains in question; undefined: it has none. */
@@ -43,10 +52,10 @@ export class LiftedSites {
   }
 }
 
-function isBefore(message: OriginalMessage, { resetAt = 0, fasterAt = 0 }: LiftedFrom): boolean {
+function isBefore(message: OriginalMessage, { resetAt = 0, fasterAt = 0, resumedAt = 0 }: LiftedFrom): boolean {
   const reason = headerValue(message.headers, HEADER.reason)
   if (reason === 'not-before') return false
-  const at = TURN_REASONS.has(reason) ? Math.max(resetAt, fasterAt) : resetAt
+  const at = Math.max(resetAt, TURN_REASONS.has(reason) ? fasterAt : 0, reason === 'paused' ? resumedAt : 0)
   const known = Number(headerValue(message.headers, HEADER.slotsMs) ?? 0)
   return message.timestamp < at + GRACE_MS && !(known >= at)
 }

@@ -75,7 +75,7 @@ export interface AdmissionOptions {
   readonly clock: Clock
 }
 
-/** Tasks of a site that was paused stay in memory for so long, since the pause may be short and then ends at once for them. */
+/** Tasks of a site that an operator has paused stay in memory for so long, since the pause may be short and then ends at once for them. */
 const PAUSED_KEPT_MS = 30_000
 /** What has waited for longer leaves its window, and comes again after this. */
 const PAUSED_SPILL_MS = 60_000
@@ -103,7 +103,8 @@ export class AdmissionDesk {
     if (end !== undefined) return { kind: 'ended', end }
     if (await this.#isFinished(queued)) return { kind: 'repeat' }
     if (await this.#options.handover.isElsewhere(queued)) return { kind: 'wait', waitMs: HANDOVER_POLL_MS, reason: 'handover' }
-    if (this.#options.paceOf(target).isPaused) return this.#paused(queued)
+    const before = this.#options.paceOf(target)
+    if (before.isPaused) return this.#paused(queued, before)
     const robots = await this.#options.robotsOf(target)
     if (robots.kind === 'refused') return { kind: 'ended', end: { kind: 'REFUSED', reason: 'robots' } }
     if (robots.kind === 'unreachable') {
@@ -116,7 +117,7 @@ export class AdmissionDesk {
     if (full !== undefined) return { kind: 'ended', end: { kind: 'REFUSED', reason: full } }
     // robots.txt may have taken its time: what is in force is the pace of now.
     const pace = this.#options.paceOf(target)
-    if (pace.isPaused) return this.#paused(queued)
+    if (pace.isPaused) return this.#paused(queued, pace)
     const address = pace.byAddress === true ? await this.#options.addressOf(target) : undefined
     if (typeof address === 'object') return { kind: 'unresolved', failure: address }
     const crawlDelayMs = this.#crawlDelayMs(pace, robots.crawlDelayMs)
@@ -136,8 +137,10 @@ export class AdmissionDesk {
     return { kind: 'dead', detail: `${key} has not answered for ${countText(Math.floor(failingMs / 60_000), 'minute')}` }
   }
 
-  #paused({ entry }: QueuedTask): Admission {
-    const keptMs = PAUSED_KEPT_MS - (this.#options.clock.mono() - entry.takenMono)
+  #paused({ entry }: QueuedTask, { pausedUntil }: SitePolicy): Admission {
+    const { clock } = this.#options
+    if (pausedUntil !== undefined) return { kind: 'wait', waitMs: Math.max(1, pausedUntil - clock.now()), reason: 'paused' }
+    const keptMs = PAUSED_KEPT_MS - (clock.mono() - entry.takenMono)
     return { kind: 'wait', waitMs: keptMs > 0 ? keptMs : PAUSED_SPILL_MS, reason: 'paused' }
   }
 

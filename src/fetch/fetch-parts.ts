@@ -2,7 +2,7 @@ import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
 import { OutcomePublisher } from '../kafka/outcome-publisher.ts'
 import { TaskPublisher } from '../kafka/task-publisher.ts'
 import { backoffMs } from '../kernel/backoff.ts'
-import { slotsFrom } from '../politeness/policy.ts'
+import { liftedAt } from '../politeness/policy.ts'
 import { AdmissionDesk } from './admission.ts'
 import { ChainClaims } from './chain-claims.ts'
 import { claimCheckOf } from './claim-check.ts'
@@ -64,7 +64,7 @@ export function fetchParts(options: FetchWorkerOptions, { scheduler, gate, work,
     clock,
     observer,
     budgetIdsOf: (task) => options.budgetsOf(task).map(({ id }) => id),
-    slotsFromOf: ({ url }) => (URL.canParse(url) ? slotsFrom(options.paceOf(new URL(url))) : 0),
+    liftedAtOf: ({ url }) => (URL.canParse(url) ? liftedAt(options.paceOf(new URL(url))) : 0),
   })
   const leaseMs = limits.totalMs + LEASE_MARGIN_MS
   const leases = new SiteLeases({ ...options, gate, leaseMs, rules: options.siteHealth })

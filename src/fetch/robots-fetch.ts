@@ -26,7 +26,7 @@ export interface RobotsFetcherOptions {
 
 /** RFC 9309 section 2.3.1.2. */
 const MAX_HOPS = 5
-/** A site that robots.txt leads to and that is paused is looked at again after this. */
+/** A site that robots.txt leads to and that is paused is looked at again after this: whoever waits for it is not told when it goes on. */
 const PAUSED_MS = 30_000
 /** Places in walks that had to stop; the oldest is forgotten first. */
 const MAX_STOPPED = 10_000
@@ -93,7 +93,10 @@ export class RobotsFetcher {
   async #request(url: URL, signal: AbortSignal): Promise<HttpResult | RobotsWait> {
     const { exchange, paceOf, leases, addressOf, userAgent, limits, clock } = this.#options
     const pace = paceOf(url)
-    if (pace.isPaused) return { kind: 'wait', waitMs: PAUSED_MS, reason: 'paused' }
+    if (pace.isPaused) {
+      const leftMs = (pace.pausedUntil ?? Number.POSITIVE_INFINITY) - clock.now()
+      return { kind: 'wait', waitMs: Math.max(1, Math.min(PAUSED_MS, leftMs)), reason: 'paused' }
+    }
     const address = pace.byAddress === true ? await addressOf(url) : undefined
     if (typeof address === 'object') return address
     const lease = await leases.acquire(pace, false, address)

@@ -2,7 +2,7 @@ import type { WindowEntry } from '../kafka/windowed-consumer.ts'
 import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { LANES } from '../message/topics.ts'
-import { type SitePolicy, slotsFrom } from '../politeness/policy.ts'
+import { liftedAt, type SitePolicy, slotsFrom } from '../politeness/policy.ts'
 import { crawlOf } from './crawl-queues.ts'
 import type { CrawlShares } from './crawl-shares.ts'
 import type { QueuedTask } from './queued-task.ts'
@@ -15,7 +15,7 @@ import type { TaskEndings } from './task-endings.ts'
 export interface SpillerOptions {
   readonly scheduler: Scheduler<QueuedTask>
   readonly endings: Pick<TaskEndings, 'spilled'>
-  readonly paceOf: (url: URL) => SitePolicy
+  readonly paceOf: (url: URL, at?: number) => SitePolicy
   readonly shares: Pick<CrawlShares, 'isSurplus' | 'surplusIn' | 'startsPerOwn'>
   readonly rate: Pick<StartRate, 'startsPerSecond' | 'overload'>
   readonly limits?: SpillLimits
@@ -159,9 +159,11 @@ export class Spiller {
   async #spillCrawl(tasks: readonly QueuedTask[], reason: SpillReason, atLeastMs: number): Promise<void> {
     const [first] = tasks
     if (first === undefined) return
-    const { endings, clock } = this.#options
+    const { endings, paceOf, clock } = this.#options
     const site = this.#siteOf(first)
-    const intervalMs = this.#spacingMs(first)
+    // Behind a pause it may have the pace of other hours.
+    const endsAt = isClosure(reason) ? clock.now() + atLeastMs : undefined
+    const intervalMs = this.#spacingMs(first, endsAt)
     const wakeInMs = Math.max(atLeastMs, (site?.wakeAt ?? 0) - clock.mono())
     const waiting = site === undefined ? 0 : startsBefore(site, first)
     const localWaitMs = expectedWaitMs({ waiting, wakeInMs, intervalMs })
@@ -169,7 +171,7 @@ export class Spiller {
       reason,
       // Tasks come back at the end of each closure, and may find the next one: the slots behind the end of the last are nobody's then, so
       // each has a clock of its own. On one clock they would pile up, and the site would get a trickle for long after it is back.
-      clock: isClosure(reason) ? closureClockOf(first, clock.now() + atLeastMs) : this.#clockOf(first),
+      clock: endsAt === undefined ? this.#clockOf(first) : closureClockOf(first, endsAt, liftedAt(paceOf(first.target))),
       localWaitMs,
       intervalMs: intervalMs * Math.max(1, site?.crawlCount ?? 1),
     })
@@ -228,10 +230,10 @@ export class Spiller {
    * Between two of its tasks that come back. That it was asked less because this process was busy for a while (reading a backlog through)
    * does not count: these are slots for hours to come, and it would be asked less for as long.
    */
-  #spacingMs(queued: QueuedTask): number {
+  #spacingMs(queued: QueuedTask, at?: number): number {
     const { scheduler, rate } = this.#options
     const own = (scheduler.site(queued.key)?.ownIntervalMs ?? 0) / SITE_HEADROOM
-    return Math.max(this.#paceMs(queued) * Math.max(1, rate.overload / HEADROOM), own)
+    return Math.max(this.#paceMs(queued, at) * Math.max(1, rate.overload / HEADROOM), own)
   }
 
   /** The site of a task. What it was seen to do before slots began anew says nothing of those: it was the old pace, or the closure. */
@@ -247,8 +249,8 @@ export class Spiller {
     return from === 0 ? lineOf(queued) : (`${lineOf(queued)} ${from}` as PolitenessKey)
   }
 
-  #paceMs(queued: QueuedTask): number {
-    const { ratePerSecond, crawlDelayMs } = this.#options.paceOf(queued.target)
+  #paceMs(queued: QueuedTask, at?: number): number {
+    const { ratePerSecond, crawlDelayMs } = this.#options.paceOf(queued.target, at)
     const allowed = Math.max(1_000 / ratePerSecond, crawlDelayMs)
     return Math.max(allowed, this.#options.scheduler.site(queued.key)?.paceIntervalMs ?? 0)
   }
@@ -264,9 +266,10 @@ function startsBefore(site: SiteQueue<QueuedTask>, queued: QueuedTask): number {
 /** What ends within the same time is one closure to all workers. */
 const CLOSURE_GRAIN_MS = 10_000
 
-/** Name of the spill clock of a site and crawl behind the end of a closure. */
-function closureClockOf(queued: QueuedTask, endsAt: number): PolitenessKey {
-  return `${lineOf(queued)} ${Math.round(endsAt / CLOSURE_GRAIN_MS)}` as PolitenessKey
+/** Name of the spill clock of a site and crawl behind the end of a closure: another one once what has slots there was called back. */
+function closureClockOf(queued: QueuedTask, endsAt: number, lifted: number): PolitenessKey {
+  const name = `${lineOf(queued)} ${Math.round(endsAt / CLOSURE_GRAIN_MS)}`
+  return (lifted === 0 ? name : `${name} ${lifted}`) as PolitenessKey
 }
 
 /** Tasks of one site and crawl keep their order. */

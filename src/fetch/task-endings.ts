@@ -30,8 +30,8 @@ export interface TaskEndingsOptions {
   readonly observer: Observer
   /** Page budgets in which the task may hold a place. */
   readonly budgetIdsOf: (task: UrlTask) => readonly string[]
-  /** Since when slots of the site of its URL count; 0: always. */
-  readonly slotsFromOf: (task: UrlTask) => number
+  /** When something was last called back that had been put aside for the site of its URL; 0: never. */
+  readonly liftedAtOf: (task: UrlTask) => number
 }
 
 /** What failed, for the dead letter: the code of the catalogue and a text for people. */
@@ -109,7 +109,7 @@ export class TaskEndings {
 
   /** Repeats the attempt after a while, or ends the task where that is of no use: EXPIRED where it would come too late. Resolves with what was done. */
   async retryOrFail(entry: WindowEntry, task: UrlTask, failed: FailedAttempt): Promise<'retry' | 'final'> {
-    const { retry, random, clock, publisher, slotsFromOf } = this.#options
+    const { retry, random, clock, publisher, liftedAtOf } = this.#options
     const now = clock.now()
     const { attempt, expiresAt } = task
     const { retryAfterMs, factor, reason, failure, request, lane } = failed
@@ -129,7 +129,7 @@ export class TaskEndings {
     const copy = publisher.delayMessage(again, {
       dueAt: route.dueAt,
       reason,
-      slotsFrom: slotsFromOf(task),
+      slotsFrom: liftedAtOf(task),
       original: entry.message,
       failure: { ...failure, at: now },
     })
@@ -191,7 +191,7 @@ export class TaskEndings {
    * waits here. No outcome is written and the attempt stays.
    */
   async spilled(tasks: readonly QueuedTask[], { reason, clock: name, localWaitMs, intervalMs }: SpillSlots): Promise<void> {
-    const { settler, publisher, gate, state, clock, observer, slotsFromOf } = this.#options
+    const { settler, publisher, gate, state, clock, observer, liftedAtOf } = this.#options
     // One step of the clock for all of them.
     const lastMs = await gate.run(() => state.spillSlot(name, localWaitMs, intervalMs * tasks.length))
     const now = clock.now()
@@ -199,7 +199,7 @@ export class TaskEndings {
     await Promise.all(
       tasks.map(async ({ entry, task }, index) => {
         const dueAt = now + (slots[index] ?? lastMs)
-        const copy = { dueAt, reason: delayReason(reason), slotsFrom: slotsFromOf(task), original: entry.message }
+        const copy = { dueAt, reason: delayReason(reason), slotsFrom: liftedAtOf(task), original: entry.message }
         try {
           await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
           observer.emit('TaskSpilled', { reason })

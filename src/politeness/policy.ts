@@ -3,7 +3,7 @@ import { memo } from '../kernel/memo.ts'
 import { compileHostGlob } from '../url/glob.ts'
 import { type PolitenessKeyKind, politenessKey } from '../url/politeness-key.ts'
 import { bareHost, registrableDomainOfHost } from '../url/registrable-domain.ts'
-import { type DayWindow, WallClock, windowAt } from './schedule.ts'
+import { type DayWindow, endOf, WallClock, windowAt } from './schedule.ts'
 
 /** What can be said of the pace of a site, each by itself. */
 export interface PaceValues {
@@ -17,6 +17,8 @@ export interface PaceValues {
   readonly resetAt?: number
   /** It became faster then; epoch ms of who said so. Never compared with another clock. */
   readonly fasterAt?: number
+  /** It was resumed then; epoch ms of who said so. */
+  readonly resumedAt?: number
 }
 
 /** The pace owed to a site. */
@@ -24,9 +26,11 @@ export interface SitePolicy extends Required<PaceValues> {
   readonly key: PolitenessKey
   /** The address of the site is paced as well: what is admitted is a request of the host to this address. */
   readonly byAddress?: boolean
+  /** When the hours end that pause it, epoch ms; not given where something else pauses it, or all hours of a week do. */
+  readonly pausedUntil?: number
 }
 
-export interface PolicyRule extends Omit<PaceValues, 'isPaused' | 'resetAt' | 'fasterAt'> {
+export interface PolicyRule extends Omit<PaceValues, 'isPaused' | 'resetAt' | 'fasterAt' | 'resumedAt'> {
   /** Host pattern; `*.example.com` means example.com too. */
   readonly match: string
   readonly key?: PolitenessKeyKind
@@ -57,22 +61,23 @@ export interface ExplainedPolicy {
   readonly policy: SitePolicy
   /** From the weakest to the strongest: each value is that of the last layer that has it. */
   readonly layers: readonly PaceLayer[]
-  /** The hours of the rule that matches. */
-  readonly schedule: NonNullable<PolicyRule['schedule']>
 }
 
 export interface Policy {
-  readonly paceOf: (url: URL) => SitePolicy
+  /** `at`: as the hours are then, epoch ms; now where not given. */
+  readonly paceOf: (url: URL, at?: number) => SitePolicy
   /** The same, with the reasons. */
   readonly explain: (url: URL) => ExplainedPolicy
 }
 
 /** Hosts whose rule is remembered. */
 const MAX_HOSTS = 20_000
+/** That hours pause a site all week is looked at again after this. */
+const ALL_WEEK_MS = 3_600_000
 
 /**
  * Pace by URL, value by value: the default, then the first rule that matches, then the hours of its schedule, then live overrides, of
- * the registrable domain first and of the host itself last. Of resets, and of moments in which it became faster, the latest counts, wherever it was said. Total.
+ * the registrable domain first and of the host itself last. Of resets, and of moments in which it became faster or was resumed, the latest counts, wherever it was said. Total.
  */
 export function createPolicy(options: PolicyOptions): Policy {
   const rules = options.rules.map((rule) => ({ rule, matches: compileHostGlob(rule.match) }))
@@ -81,15 +86,19 @@ export function createPolicy(options: PolicyOptions): Policy {
     const rule = rules.find(({ matches }) => matches(host))?.rule
     return { rule, names: options.overrideOf === undefined ? [] : overridable(host) }
   }, MAX_HOSTS)
-  const wallClock = new WallClock()
+  // Each remembers one minute.
+  const [presentClock, otherClock] = [new WallClock(), new WallClock()]
+  const openingOf = rememberedOpening()
   const base: PaceLayer = { source: 'default', name: '', values: { ...options.default, crawlDelayMs: 0, isPaused: false } }
 
-  const explain = (url: URL): ExplainedPolicy => {
+  const explain = (url: URL, at?: number): ExplainedPolicy => {
     const host = bareHost(url.hostname)
     const { rule, names } = factsOf(host)
     const layers = [base]
     if (rule !== undefined) layers.push({ source: 'rule', name: rule.match, values: paceValues(rule) })
-    const window = rule?.schedule === undefined ? undefined : windowAt(rule.schedule, options.now(), wallClock)
+    const now = at ?? options.now()
+    const schedule = rule?.schedule ?? []
+    const window = windowAt(schedule, now, at === undefined ? presentClock : otherClock)
     if (window !== undefined) layers.push({ source: 'schedule', name: window.text, values: paceValues(window) })
     for (const domain of names) {
       const values = siteOverride(options.overrideOf?.(domain))
@@ -99,10 +108,35 @@ export function createPolicy(options: PolicyOptions): Policy {
     const values = Object.assign({}, ...layers.map((layer) => layer.values)) as Required<PaceValues>
     const resetAt = Math.max(...layers.map((layer) => layer.values.resetAt ?? 0))
     const fasterAt = Math.max(...layers.map((layer) => layer.values.fasterAt ?? 0))
-    const policy = { key: politenessKey(url, kind), ...values, resetAt, fasterAt, ...(kind === 'ip' ? { byAddress: true } : {}) }
-    return { policy, layers, schedule: rule?.schedule ?? [] }
+    const resumedAt = Math.max(...layers.map((layer) => layer.values.resumedAt ?? 0))
+    const isByHours = values.isPaused && layers.findLast((layer) => layer.values.isPaused !== undefined)?.source === 'schedule'
+    const pausedUntil = isByHours ? openingOf(schedule, now) : undefined
+    const policy = {
+      key: politenessKey(url, kind),
+      ...values,
+      resetAt,
+      fasterAt,
+      resumedAt,
+      ...(kind === 'ip' ? { byAddress: true } : {}),
+      ...(pausedUntil === undefined ? {} : { pausedUntil }),
+    }
+    return { policy, layers }
   }
-  return { explain, paceOf: (url) => explain(url).policy }
+  return { explain, paceOf: (url, at) => explain(url, at).policy }
+}
+
+type Schedule = NonNullable<PolicyRule['schedule']>
+
+/** When the hours end that pause a site, remembered until then: it is asked for each of its tasks. */
+function rememberedOpening(): (schedule: Schedule, now: number) => number | undefined {
+  const known = new Map<Schedule, { readonly from: number; readonly until: number; readonly opening: number | undefined }>()
+  return (schedule, now) => {
+    const last = known.get(schedule)
+    if (last !== undefined && now >= last.from && now < last.until) return last.opening
+    const opening = endOf(schedule, now, (window) => window?.isPaused === true)
+    known.set(schedule, { from: now, until: opening ?? now + ALL_WEEK_MS, opening })
+    return opening
+  }
 }
 
 /**
@@ -111,6 +145,11 @@ export function createPolicy(options: PolicyOptions): Policy {
  */
 export function slotsFrom({ resetAt, fasterAt }: Pick<SitePolicy, 'resetAt' | 'fasterAt'>): number {
   return Math.max(resetAt, fasterAt)
+}
+
+/** The last moment from which on something came back that had been put aside. Units: epoch ms; 0: there was none. */
+export function liftedAt({ resetAt, fasterAt, resumedAt }: Pick<SitePolicy, 'resetAt' | 'fasterAt' | 'resumedAt'>): number {
+  return Math.max(resetAt, fasterAt, resumedAt)
 }
 
 /**
@@ -143,8 +182,8 @@ function paceValues({ ratePerSecond, burst, concurrency, crawlDelayMs, isPaused 
  */
 export function siteOverride(payload: unknown): PaceValues | undefined {
   if (typeof payload !== 'object' || payload === null) return undefined
-  const { paused, ratePerSecond, burst, concurrency, crawlDelayMs, reset, faster } = payload as Record<string, unknown>
-  const [resetAt, fasterAt] = [momentOf(reset), momentOf(faster)]
+  const { paused, ratePerSecond, burst, concurrency, crawlDelayMs, reset, faster, resumed } = payload as Record<string, unknown>
+  const [resetAt, fasterAt, resumedAt] = [momentOf(reset), momentOf(faster), momentOf(resumed)]
   const values: PaceValues = {
     ...(typeof paused === 'boolean' ? { isPaused: paused } : {}),
     ...(isPositive(ratePerSecond) ? { ratePerSecond } : {}),
@@ -153,6 +192,7 @@ export function siteOverride(payload: unknown): PaceValues | undefined {
     ...(isPositive(crawlDelayMs) || crawlDelayMs === 0 ? { crawlDelayMs } : {}),
     ...(isPositive(resetAt) ? { resetAt } : {}),
     ...(isPositive(fasterAt) ? { fasterAt } : {}),
+    ...(isPositive(resumedAt) ? { resumedAt } : {}),
   }
   return Object.keys(values).length === 0 ? undefined : values
 }

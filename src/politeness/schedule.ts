@@ -42,9 +42,34 @@ export function endOf<W extends DayWindow>(
   holds: (window: W | undefined) => boolean,
 ): number | undefined {
   const reader = new WallClock()
-  for (let at = now - (now % MINUTE_MS) + MINUTE_MS; at <= now + WEEK_MS + MINUTE_MS; at += MINUTE_MS)
+  const lastAt = now + WEEK_MS + MINUTE_MS
+  for (let at = now - (now % MINUTE_MS) + MINUTE_MS; at <= lastAt; at += unchangedMinutes(windows, at, reader) * MINUTE_MS)
     if (!holds(windowAt(windows, at, reader))) return at
   return undefined
+}
+
+const DAY_MINUTES = 1_440
+
+/** Minutes from a moment in which no window begins or ends: to the next edge of one, or a single one where clocks are put forward or back before it. */
+function unchangedMinutes(windows: readonly DayWindow[], at: number, reader: WallClock): number {
+  const times = windows.map(({ timezone }) => reader.at(timezone, at))
+  const toEdges = windows.flatMap(({ fromMinute, toMinute }, index) =>
+    [0, fromMinute, toMinute].map((edge) => DAY_MINUTES - modulo((times[index]?.minute ?? 0) - edge, DAY_MINUTES)),
+  )
+  const minutes = Math.min(...toEdges)
+  const isPlain = windows.every(({ timezone }, index) => {
+    const [before, after] = [times[index], reader.at(timezone, at + minutes * MINUTE_MS)]
+    return before !== undefined && modulo(weekMinute(after) - weekMinute(before) - minutes, 7 * DAY_MINUTES) === 0
+  })
+  return isPlain ? minutes : 1
+}
+
+function weekMinute({ day, minute }: WallTime): number {
+  return day * DAY_MINUTES + minute
+}
+
+function modulo(value: number, by: number): number {
+  return ((value % by) + by) % by
 }
 
 const DAYS: Readonly<Record<string, number>> = { Sun: 0, Mon: 1, Tue: 2, Wed: 3, Thu: 4, Fri: 5, Sat: 6 }

@@ -235,6 +235,7 @@ export function fastPace(url: URL): SitePolicy {
     isPaused: false,
     resetAt: 0,
     fasterAt: 0,
+    resumedAt: 0,
   }
 }
 

@@ -6,7 +6,7 @@ import { SPILL_LIMITS } from '../../../src/fetch/spill.ts'
 import type { PolitenessKey } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { isMillraceError } from '../../../src/kernel/errors.ts'
-import type { SitePolicy } from '../../../src/politeness/policy.ts'
+import { createPolicy, type SitePolicy } from '../../../src/politeness/policy.ts'
 import type { LimiterRequest, StateStore } from '../../../src/state/state-store.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type FakeAnswer, FetchFixture, fakeExchange, fastPace, TestSite } from '../../support/fetch-fixture.ts'
@@ -362,4 +362,57 @@ describe('the pace of a site, as the site sees it', () => {
     expect(known.isAsked).toBe(true)
     expect(known.backOffMs).toBeGreaterThan(90_000)
   }, 60_000)
+
+  it('leaves a site alone until its hours open, to the second and at its pace, and what is put aside for that is put aside once', async () => {
+    fixture = await FetchFixture.open({ partitions: 2 })
+    const toOpening = 9_000
+    // Hours begin at full minutes: this clock shows one in nine seconds.
+    const aheadMs = (120_000 - toOpening - (Date.now() % 60_000)) % 60_000
+    const clock = { ...systemClock, now: () => Date.now() + aheadMs }
+    const opensLate = (clock.now() + toOpening) % 60_000
+    const minute = Math.floor(((clock.now() + toOpening) % 86_400_000) / 60_000)
+    const closed = (toMinute: number) => ({
+      fromMinute: (minute + 1_380) % 1_440,
+      toMinute,
+      timezone: 'UTC',
+      text: 'closed',
+      isPaused: true,
+    })
+    const overrides = new Map<string, unknown>()
+    const policy = createPolicy({
+      key: 'host',
+      default: { ratePerSecond: 20, burst: 1, concurrency: 1 },
+      rules: [
+        { match: 'soon.example', schedule: [closed(minute)] },
+        { match: 'later.example', schedule: [closed((minute + 300) % 1_440)] },
+      ],
+      overrideOf: (domain) => overrides.get(domain),
+      now: clock.now,
+    })
+    const openingMono = performance.now() + toOpening - opensLate
+    const { exchange, of } = timed(() => ({}))
+    const worker = await fixture.fetchWorker(exchange, { paceOf: policy.paceOf, spill: { ...SPILL_LIMITS, maxWaitMs: 2_000 }, clock })
+    const delay = await fixture.delayWorker({ clock })
+    const urls = (host: string, count: number) => Array.from({ length: count }, (_, index) => ({ url: `http://${host}/${index}` }))
+    const produced = [...urls('soon.example', 80), ...urls('later.example', 20)]
+    await fixture.produce(produced)
+    await eventually(() => delay.heldCount === 100, { what: 'all of it in the delay topics', timeoutMs: 5_000 })
+    expect(of('soon.example')).toEqual([])
+
+    await eventually(() => of('soon.example').length === 80, { what: 'all pages of the site that has opened', timeoutMs: 20_000 })
+    const starts = of('soon.example').map(({ at }) => at)
+    expect((starts[0] ?? 0) - openingMono).toBeGreaterThan(-20)
+    expect((starts[0] ?? 0) - openingMono).toBeLessThan(1_200)
+    expect((starts[79] ?? 0) - openingMono).toBeLessThan(80 * 50 + 2_500)
+    expect(of('later.example')).toEqual([])
+    const copies = (await Promise.all(fixture.topics.delays.map(({ topic }) => fixture.messages(topic)))).flat()
+    // One that finds no place at the opening waits for its turn, and not for the hours again.
+    expect(copies.filter(({ headers }) => headers['millrace-reason']?.toString() === 'paused')).toHaveLength(produced.length)
+
+    const at = clock.now()
+    overrides.set('later.example', { paused: false, resumed: { at } })
+    worker.paceChanged('later.example')
+    delay.siteChanged('later.example', { resumedAt: at })
+    await eventually(() => of('later.example').length === 20, { what: 'pages of the site that was resumed', timeoutMs: 4_000 })
+  })
 })

@@ -93,3 +93,19 @@ describe('a task in a delay topic whose site has a faster pace since', () => {
     expect(again(FASTER_AT)).toBe(false)
   })
 })
+
+describe('a task in a delay topic whose site was resumed since', () => {
+  const sites = new LiftedSites()
+  sites.add('shop.example', { resumedAt: RESET_AT })
+  const isLifted = (reason: string, known?: number): boolean =>
+    sites.isLifted(message(RESET_AT - 1, 'shop.example', reason, known), () => 'http://www.shop.example/')
+
+  it('comes back where it waits for the end of a pause, and by a worker that knows it is not brought back again', () => {
+    expect(isLifted('paused')).toBe(true)
+    expect(isLifted('paused', RESET_AT)).toBe(false)
+  })
+
+  it.each(['spill', 'retry-after', 'back-off', 'parked', 'crawl-full', 'not-before', 'http-503'])('waits on otherwise: %s', (reason) => {
+    expect(isLifted(reason)).toBe(false)
+  })
+})

@@ -9,6 +9,7 @@ import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const signal = new AbortController().signal
+const hoursOf = ({ hostname }: URL) => (hostname === 'soon.paused.test' ? { pausedUntil: new ManualClock().now() + 7_000 } : {})
 const limits = { connectMs: 1, headersMs: 1, idleMs: 1, totalMs: 1, maxBodyBytes: 8_388_608 }
 
 function fetcherOf(answers: (request: HttpRequest) => FakeAnswer, acquire: (request: LimiterRequest) => LimiterAnswer = lease) {
@@ -18,7 +19,7 @@ function fetcherOf(answers: (request: HttpRequest) => FakeAnswer, acquire: (requ
   const exchange = fakeExchange((request) => answers(request))
   const fetcher = new RobotsFetcher({
     exchange,
-    paceOf: (url) => ({ ...fastPace(url), isPaused: url.hostname === 'paused.test' }),
+    paceOf: (url) => ({ ...fastPace(url), isPaused: url.hostname.endsWith('paused.test'), ...hoursOf(url) }),
     addressOf: async () => '192.0.2.1',
     leases: new SiteLeases({
       state: {
@@ -173,7 +174,8 @@ describe('asking a site for its robots.txt', () => {
       () => busy,
     )
     expect(await ask()).toEqual({ kind: 'wait', waitMs: 70, reason: 'concurrency', concurrency: 4 })
-    expect(await ask('http://paused.test/robots.txt')).toMatchObject({ kind: 'wait' })
+    expect(await ask('http://paused.test/robots.txt')).toMatchObject({ kind: 'wait', waitMs: 30_000 })
+    expect(await ask('http://soon.paused.test/robots.txt')).toMatchObject({ kind: 'wait', waitMs: 7_000 })
     expect(requests).toEqual([])
   })
 })

@@ -175,6 +175,25 @@ describe('tasks of a site that is closed again and again', () => {
     },
   )
 
+  it('lie as far apart as the pace allows that the site has then', async () => {
+    const { spiller, slots } = open(10, {}, (url, at) => ({ ...fastPace(url), ratePerSecond: at === undefined ? 1 : 20 }))
+    await spiller.spill([task('a', 0)], 'paused', 3_600_000)
+    await spiller.spill([task('a', 1)], 'long-wait')
+    expect(slots.map(({ intervalMs }) => intervalMs)).toEqual([50, 1_000])
+  })
+
+  it('begin anew at the end of a pause once the site was resumed, since what had the first of them was called back', async () => {
+    const policy = { ...fastPace(new URL('http://shop.example/')) }
+    const { spiller, slots } = open(10, {}, () => policy)
+    await spiller.spill([task('a', 0)], 'paused', 3_600_000)
+    policy.resumedAt = 1_700_000_000_000
+    await spiller.spill([task('a', 1)], 'paused', 3_600_000)
+    await spiller.spill([task('a', 2)], 'long-wait')
+    const [before, after, other] = slots.map(({ clock }) => clock)
+    expect(after).toBe(`${before} 1700000000000`)
+    expect(other).toBe(`${KEY} a`)
+  })
+
   it('share one clock where the end of a closure differs by milliseconds', async () => {
     const { spiller, slots } = open(10)
     await spiller.spill([task('a', 0)], 'parked', 60_000)

@@ -128,6 +128,14 @@ describe('the pace of a site', () => {
     expect(of('http://a.test/', { 'www.a.test': reset })).toMatchObject({ resetAt: 0 })
   })
 
+  it('was resumed when the last of its names was, and that changes nothing else', () => {
+    const resumed = { resumed: { at: 500 } }
+    expect(of('http://www.a.test/', { 'a.test': resumed, 'www.a.test': { resumed: { at: 400 } } })).toEqual({
+      ...of('http://www.a.test/', {}),
+      resumedAt: 500,
+    })
+  })
+
   it('became faster when the last of its names did, and that changes nothing else', () => {
     const faster = { faster: { at: 500 } }
     expect(of('http://www.a.test/', { 'a.test': faster })).toEqual({ ...of('http://www.a.test/', {}), fasterAt: 500 })
@@ -157,8 +165,51 @@ describe('the pace of a site', () => {
     { reset: null },
     { faster: 5 },
     { faster: { at: -1 } },
+    { resumed: { at: 'now' } },
   ])('is not changed by %j on control', (payload) => {
     expect(siteOverride(payload) ?? {}).toEqual({})
     expect(of('http://a.test/', { 'a.test': payload })).toEqual(of('http://a.test/'))
+  })
+})
+
+describe('the hours of a rule that pause a site', () => {
+  const at = (text: string): number => Date.parse(`2026-11-28T${text}Z`)
+  const hours = { timezone: 'UTC', fromMinute: 480, toMinute: 1_200, text: '08:00-20:00 UTC', isPaused: true }
+  const night = { ...hours, fromMinute: 1_200, toMinute: 480, text: '20:00-08:00 UTC', isPaused: false, ratePerSecond: 9 }
+  let now = at('09:00:30')
+  const overrides = new Map<string, unknown>()
+  const policy = createPolicy({
+    key: 'host',
+    default: { ratePerSecond: 1, burst: 1, concurrency: 1 },
+    rules: [
+      { match: 'day.test', schedule: [hours, night] },
+      { match: 'week.test', schedule: [{ ...hours, fromMinute: 0, toMinute: 1_440 }] },
+    ],
+    overrideOf: (domain) => overrides.get(domain),
+    now: () => now,
+  })
+  const day = new URL('http://day.test/')
+
+  it('say until when', () => {
+    expect(policy.paceOf(day)).toMatchObject({ isPaused: true, pausedUntil: at('20:00:00') })
+    now = at('20:00:00')
+    expect(policy.paceOf(day)).toMatchObject({ isPaused: false, ratePerSecond: 9 })
+    expect(policy.paceOf(day)).not.toHaveProperty('pausedUntil')
+    now = at('19:59:59')
+    expect(policy.paceOf(day)).toMatchObject({ isPaused: true, pausedUntil: at('20:00:00') })
+  })
+
+  it('do not where they pause it all week, or an operator does', () => {
+    expect(policy.paceOf(new URL('http://week.test/'))).not.toHaveProperty('pausedUntil')
+    overrides.set('day.test', { paused: true })
+    expect(policy.paceOf(day)).toMatchObject({ isPaused: true })
+    expect(policy.paceOf(day)).not.toHaveProperty('pausedUntil')
+    overrides.clear()
+  })
+
+  it('are those of another moment where that is asked for', () => {
+    now = at('09:00:00')
+    expect(policy.paceOf(day, at('20:00:00'))).toMatchObject({ isPaused: false, ratePerSecond: 9 })
+    expect(policy.paceOf(day)).toMatchObject({ isPaused: true, ratePerSecond: 1 })
   })
 })

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { endOf, WallClock, windowAt } from '../../../src/politeness/schedule.ts'
 
@@ -94,5 +95,31 @@ describe('the end of what windows say', () => {
 
   it('is none where they hold all week', () => {
     expect(end([paused('00:00-24:00')], '2026-11-28T10:00:00Z')).toBeUndefined()
+  })
+
+  it('is found without a look at each minute, wherever clocks are put forward or back', () => {
+    const minute = fc.integer({ min: 0, max: 1_439 })
+    const zone = fc.constantFrom('UTC', 'Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe')
+    const days = fc.option(fc.uniqueArray(fc.integer({ min: 0, max: 6 }), { minLength: 1 }), { nil: undefined })
+    const windows = fc.array(
+      fc
+        .record({ fromMinute: minute, toMinute: minute.map((value) => value + 1), timezone: zone, days, isPaused: fc.boolean() })
+        .map(({ days, ...rest }) => (days === undefined ? rest : { ...rest, days })),
+      { minLength: 1, maxLength: 3 },
+    )
+    const weeks = ['2026-03-06', '2026-03-27', '2026-04-03', '2026-10-23', '2026-10-30', '2026-07-01'].map((day) => Date.parse(day))
+    const from = fc.tuple(fc.constantFrom(...weeks), fc.nat(4 * 86_400_000)).map(([week, ms]) => week + ms)
+    fc.assert(
+      fc.property(windows, from, (given, now) => {
+        const isPaused = (window: { isPaused: boolean } | undefined): boolean => window?.isPaused === true
+        const found = endOf(given, now, isPaused)
+        const reader = new WallClock()
+        const first = now - (now % 60_000) + 60_000
+        for (let at = first; at < Math.min(found ?? Number.POSITIVE_INFINITY, first + 3 * 86_400_000); at += 60_000)
+          if (!isPaused(windowAt(given, at, reader))) throw new Error(`ends at ${new Date(at).toISOString()}`)
+        if (found !== undefined) expect(isPaused(windowAt(given, found, reader))).toBe(false)
+      }),
+      { numRuns: 60 },
+    )
   })
 })
