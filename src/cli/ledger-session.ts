@@ -160,7 +160,8 @@ export async function writeAudit(context: Output, report: AuditReport, crawlId: 
   if (report.retries > 0) await context.out(`attempts that were tried again: ${renderCount(report.retries)}`)
   if (report.repeats > 0) await context.out(`repeated outcomes: ${renderCount(report.repeats)}`)
   if (report.beforeHorizon > 0) await context.out(`tasks or outcomes that retention has deleted: ${renderCount(report.beforeHorizon)}`)
-  if (report.malformed > 0) await context.out(`messages that are no tasks (dead letters): ${renderCount(report.malformed)}`)
+  if (report.malformed !== null && report.malformed > 0)
+    await context.out(`messages that are no tasks (dead letters): ${renderCount(report.malformed)}`)
   const extractors = report.extract.flatMap((group) =>
     group.extractors.map(({ extractor, totals }) => ({ extractor, ...(totals ?? NOT_KNOWN) })),
   )

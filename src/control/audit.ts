@@ -16,8 +16,8 @@ import { writtenAs } from './url-search.ts'
 import { type WaitingBounds, waitingBounds } from './waiting-bounds.ts'
 
 export interface AuditReport extends LedgerCounts {
-  /** Messages of the lanes that are no tasks; each is a dead letter. */
-  readonly malformed: number
+  /** Messages of the lanes that are no tasks; each is a dead letter. Null for one crawl: they name none. */
+  readonly malformed: number | null
   /** One entry for each extract group, on the pages of all crawls: its totals do not tell them apart. */
   readonly extract: readonly GroupTotals[]
 }
@@ -72,7 +72,7 @@ export async function audit(runtime: Runtime, options: AuditOptions = {}): Promi
       ),
     )
   }
-  return { ...counts, crawls: largestCrawls(counts.crawls), malformed, extract }
+  return { ...counts, crawls: largestCrawls(counts.crawls), malformed: options.crawlId === undefined ? malformed : null, extract }
 }
 
 /** Shape: undefined where one of the passes meets more than so many tasks. */
@@ -184,11 +184,15 @@ function tryDecode<T>(decode: () => T): T | undefined {
   }
 }
 
-/** All messages of the topics, or of those where none but the tasks of one crawl count, such as name it. */
+/** What every encoder of JSON writes as it is. */
+const PLAIN_NAME = /^[A-Za-z0-9_.~: -]+$/
+
+/** All messages of the topics, or those that name the crawl. */
 async function* messagesOf(runtime: Runtime, topics: readonly string[], { bounds, signal, crawlId }: Pass): AsyncGenerator<KafkaMessage> {
   const lanes = LANES.map((lane) => runtime.topics.urls[lane])
-  // In the lanes it is counted what is no task.
-  const searched = crawlId === undefined ? [] : topics.filter((topic) => !lanes.includes(topic))
+  // Strangers write JSON to the lanes, and may write other names in more ways than can be looked for.
+  const isSearched = (topic: string): boolean => crawlId !== undefined && (PLAIN_NAME.test(crawlId) || !lanes.includes(topic))
+  const searched = topics.filter(isSearched)
   for (const topic of searched) {
     const lows = await runtime.admin.earliestOffsets(topic)
     for (const [partition, until] of bounds.ends.get(topic) ?? [])
@@ -202,7 +206,7 @@ async function* messagesOf(runtime: Runtime, topics: readonly string[], { bounds
   )
 }
 
-/** Messages that may be of a crawl, found without decoding the others: the delay topics hold each task of all crawls several times. */
+/** Messages that may be of a crawl, found without decoding the others. */
 async function* namingMessages(
   { admin, codec }: Runtime,
   search: TopicPartition & {

@@ -61,7 +61,8 @@ export async function countFromOutside(options: OracleOptions): Promise<{ violat
     outcomes: await readOutcomes(runtime),
     records: await readRecords(runtime),
     letters: await committed(runtime, runtime.topics.deadLetters),
-    ledger: await audit(runtime, { crawlId: options.crawlId }),
+    // What is no task is of no crawl.
+    ledger: { ...(await audit(runtime, { crawlId: options.crawlId })), malformed: (await audit(runtime)).malformed },
   }))
 
   const count = new Map<string, number>()

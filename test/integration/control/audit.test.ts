@@ -94,7 +94,13 @@ describe('the ledger', () => {
   it('accounts for every task once: repeats, retries, delayed and moved copies, what waits, what is lost', async () => {
     await fillLogs()
     expect(await audit(runtime)).toMatchObject(WHOLE)
-    expect(await audit(runtime, { crawlId: 'c' })).toMatchObject({ ...WHOLE, produced: 7, outcomes: { FETCHED: 2, REFUSED: 1, FAILED: 1 } })
+    expect(await audit(runtime, { crawlId: 'c' })).toMatchObject({
+      ...WHOLE,
+      produced: 7,
+      outcomes: { FETCHED: 2, REFUSED: 1, FAILED: 1 },
+      // They name no crawl.
+      malformed: null,
+    })
     expect(await audit(runtime, { crawlId: 'd' })).toMatchObject({ produced: 1, outcomes: { FETCHED: 1 }, inFlight: 0, difference: 0 })
   })
 
@@ -180,6 +186,29 @@ describe('the ledger', () => {
     expect(inPasses.report).toEqual(large.report)
     expect(inPasses.count).toBeGreaterThan(large.count)
     decode.mockRestore()
+  })
+
+  it('of a crawl decodes none of the messages of others, whoever wrote its own', async () => {
+    const others = Array.from({ length: 50 }, (_, index) => task(`other-${index}`, { crawlId: 'winter' }))
+    await publisher.publish([...others, task('own', { crawlId: 'spring-sale' })])
+    const foreign = [
+      '{"url":"http://foreign.example/","crawlId":"spring-sale"}',
+      String.raw`{"url":"http://odd.example/","crawlId":"a\/b\u002Bc"}`,
+    ]
+    const [topic, producer] = [runtime.topics.urls.high, await runtime.producer()]
+    await producer.send(foreign.map((text) => ({ topic, partition: 0, key: null, value: Buffer.from(text) })))
+    await end(task('own', { crawlId: 'spring-sale' }), 'FETCHED')
+    await end(task('other-0', { crawlId: 'winter' }), 'FETCHED')
+    const decode = vi.spyOn(runtime.codec, 'decode')
+    expect(await audit(runtime, { crawlId: 'spring-sale' })).toMatchObject({
+      produced: 2,
+      outcomes: { FETCHED: 1 },
+      inFlight: 1,
+      difference: 0,
+    })
+    expect(decode.mock.calls.length).toBeLessThanOrEqual(3)
+    decode.mockRestore()
+    expect(await audit(runtime, { crawlId: 'a/b+c' })).toMatchObject({ produced: 1, inFlight: 1, difference: 0 })
   })
 
   it('gives the totals of every extract group, and pages without an extractor', async () => {
