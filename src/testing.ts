@@ -7,6 +7,10 @@ import { systemClock } from './kernel/clock.ts'
 import { errorText, MillraceError } from './kernel/errors.ts'
 import { createSchemaStore } from './message/schema-store.ts'
 
+export type { JsonLdNote } from './extract/sources/jsonld.ts'
+export type { TestReport } from './extract/test-extractor.ts'
+export type { FieldTrace, SourceReport } from './extract/trace-fields.ts'
+
 /** A page to try: one of both, `html` or `file`. */
 export interface TestedPage {
   readonly html?: string | Uint8Array

@@ -35,7 +35,7 @@ export interface ReplayPreviewOptions extends ReplayOptions {
   readonly against?: string
 }
 
-interface ReplayRunOptions extends ReplayOptions {
+export interface ReplayRunOptions extends ReplayOptions {
   /** One that was begun under this id goes on. */
   readonly replayId?: string
   /** Pages per second. */
