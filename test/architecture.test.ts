@@ -64,7 +64,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   example: ['kernel'],
   control: ['frontier', 'fetch', 'delay', 'extract', 'replay', 'embedded', 'example', 'config', 'state', 'machine', ...SHARED],
   cli: ['control', 'config', 'message', 'kernel'],
-  '': ['control', 'extract', 'message', 'config', 'kernel'],
+  '': ['control', 'extract', 'replay', 'message', 'state', 'config', 'kernel'],
 }
 
 describe('the layout of src', () => {
