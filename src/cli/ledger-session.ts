@@ -1,7 +1,10 @@
-import { type AuditReport, audit } from '../control/audit.ts'
+import { type AuditProgress, type AuditReport, audit } from '../control/audit.ts'
 import { type StatusReport, status } from '../control/status.ts'
 import { systemClock } from '../kernel/clock.ts'
+import { countText } from '../kernel/count-text.ts'
 import type { CommandContext } from './context.ts'
+import { createProgress } from './progress.ts'
+import { progressOptions } from './progress-options.ts'
 import { counted, renderCount, renderDuration, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
 
@@ -137,7 +140,17 @@ type Output = Pick<CommandContext, 'out'>
 export async function showAudit(context: CommandContext, crawlId: string | undefined): Promise<void> {
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace audit', async (runtime) => {
-    const report = await audit(runtime, { ...(crawlId === undefined ? {} : { crawlId }), signal: context.draining })
+    const progress = createProgress(progressOptions(context))
+    const onProgress = (counting: AuditProgress): void => {
+      const { read, of } = counting
+      progress.update({
+        text: `${renderCount(read)} of about ${countText(of, 'message')} looked at`,
+        ratio: read / of,
+        fields: { counting },
+      })
+    }
+    const options = { ...(crawlId === undefined ? {} : { crawlId }), signal: context.draining, onProgress }
+    const report = await audit(runtime, options).finally(() => progress.finish())
     if (context.globals.json) await context.out(toJson(report))
     else await writeAudit(context, report, crawlId)
     if (report.difference !== 0) context.setExitCode(1)

@@ -17,6 +17,8 @@ export interface ProgressState {
   readonly ratio?: number
   /** ms that it will still take; undefined where nobody knows. */
   readonly remainingMs?: number
+  /** Where it is another one than before, it is shown at once. */
+  readonly phase?: string
   /** What `--json` writes. */
   readonly fields: Readonly<Record<string, unknown>>
 }
@@ -36,10 +38,12 @@ const BAR_WIDTH = 20
 export function createProgress(options: ProgressOptions): Progress {
   let nextMono = 0
   let drawn = false
+  let phase: string | undefined
   return {
     update(state) {
       const now = options.clock.mono()
-      if (options.style === 'none' || now < nextMono) return
+      if (options.style === 'none' || (now < nextMono && state.phase === phase)) return
+      phase = state.phase
       nextMono = now + (options.style === 'line' ? DRAW_EVERY_MS : LOG_EVERY_MS)
       if (options.style === 'json') {
         options.write(`${JSON.stringify({ progress: state.fields })}\n`)

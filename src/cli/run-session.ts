@@ -13,7 +13,7 @@ import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
 import { refuseUnreadable } from './refuse-unreadable.ts'
 import { toJson } from './render.ts'
-import { runProgress, writeSummary } from './run-summary.ts'
+import { runProgress, writeSummary, writeUncounted } from './run-summary.ts'
 import { strictSeeds } from './seeds-report.ts'
 import { serveMetricsOf } from './serve-metrics.ts'
 
@@ -61,6 +61,12 @@ export async function openRun(context: CommandContext, config: Config, session: 
       drainTimeoutMs,
       version: session.version,
       onProgress: (state) => progress.update(runProgress(state)),
+      onUncounted: async (report) => {
+        progress.finish()
+        await out?.end()
+        if (context.globals.json && session.out !== '-') await context.out(toJson(report))
+        else await writeUncounted(context, report, session.out === '-' ? async (line) => context.note(line) : context.out)
+      },
       onOutput: (text) => context.note(text),
       draining: context.draining,
       aborting: context.aborting,

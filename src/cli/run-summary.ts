@@ -1,4 +1,4 @@
-import type { RunProgress, RunReport } from '../control/run.ts'
+import type { RunProgress, RunReport, UncountedRun } from '../control/run.ts'
 import { countText } from '../kernel/count-text.ts'
 import type { CommandContext } from './context.ts'
 import type { ProgressState } from './progress.ts'
@@ -14,6 +14,11 @@ export function runProgress(state: RunProgress): ProgressState {
   const rate = elapsedMs > 0 ? (final / elapsedMs) * 1000 : 0
   const urls = `${final} of ${countText(accepted, 'URL')} done`
   const fields = { ...state }
+  if (state.counting !== undefined) {
+    const { read, of } = state.counting
+    const text = `${countText(records, 'record')}, adding up what became of each URL (Ctrl-C leaves that out)`
+    return { text, ratio: read / of, phase: 'counting', fields }
+  }
   if (accepted > final && state.stalledBy !== null)
     return { text: [urls, STALLED[state.stalledBy], countText(records, 'record')].join(', '), fields }
   if (accepted > final)
@@ -48,6 +53,19 @@ export async function writeSummary(context: CommandContext, report: RunReport, w
   await write(`${counted(produced, 'URL')}${whose}: ${parts.join(', ') || 'none'}`)
   const why = Object.entries(reasons).map(([reason, count]) => `${reason} ${renderCount(count ?? 0)}`)
   if (why.length > 0) await write(`not fetched: ${why.join(', ')}`)
+  await writeEnd(context, report, write)
+}
+
+/** What is known where a signal has left out the ledger. */
+export async function writeUncounted(context: CommandContext, report: UncountedRun, write: (line: string) => Promise<void>): Promise<void> {
+  const { tasks, crawlId } = report
+  if (tasks !== null) await write(`${counted(tasks.accepted, 'URL')}: ${renderCount(tasks.final)} done`)
+  await writeEnd(context, report, write)
+  const ask = crawlId === undefined ? 'millrace audit' : `millrace audit --crawl '${crawlId}'`
+  context.note(`what became of each URL was not added up; \`${ask}\` does`)
+}
+
+async function writeEnd(context: CommandContext, report: Omit<RunReport, 'audit'>, write: (line: string) => Promise<void>): Promise<void> {
   await write(
     `${counted(report.records, 'record')} in ${renderDuration(report.elapsedMs)}${report.crawlId === undefined ? '' : `, crawl ${report.crawlId}`}`,
   )

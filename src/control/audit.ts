@@ -22,14 +22,23 @@ export interface AuditReport extends LedgerCounts {
   readonly extract: readonly GroupTotals[]
 }
 
+export interface AuditProgress {
+  readonly read: number
+  readonly of: number
+}
+
 export interface AuditOptions {
   readonly crawlId?: string
   readonly signal?: AbortSignal
+  /** Is told how far it is, messages looked at of about so many, where it takes longer than a moment. */
+  readonly onProgress?: (progress: AuditProgress) => void
   /** Tasks held in memory at a time; more are counted in several passes over the logs. 400,000 where not given. */
   readonly tasksPerPass?: number
 }
 
 const TASKS_PER_PASS = 400_000
+/** Nobody has to be told of what takes no longer. */
+const MOMENT_MS = 500
 
 const NOTHING = { counts: NO_COUNTS, malformed: 0 }
 
@@ -38,6 +47,7 @@ interface Pass {
   readonly crawlId: string | undefined
   readonly bounds: Bounds
   readonly signal: AbortSignal | undefined
+  readonly looked: (messages: number) => void
   /** It is given up where it meets more. */
   readonly mostTasks: number
 }
@@ -48,9 +58,15 @@ interface Bounds {
   /** Topic to partition to end, taken once. */
   readonly ends: ReadonlyMap<string, ReadonlyMap<number, bigint>>
   readonly outcomesSince: (canonicalUrl: string) => number
+  /** Messages that a pass looks at. */
+  readonly size: number
+  readonly takenMono: number
 }
 
-/** The ledger: every task that was produced against its first final outcome. Reads the logs; changes nothing. */
+/**
+ * The ledger: every task that was produced against its first final outcome. Reads the logs; changes nothing.
+ * Errors: the signal's reason; those of the broker.
+ */
 export async function audit(runtime: Runtime, options: AuditOptions = {}): Promise<AuditReport> {
   const { topics, admin } = runtime
   const lanes = LANES.map((lane) => topics.urls[lane])
@@ -78,15 +94,21 @@ export async function audit(runtime: Runtime, options: AuditOptions = {}): Promi
 /** Shape: undefined where one of the passes meets more than so many tasks. */
 async function countIn(
   runtime: Runtime,
-  { crawlId, signal }: AuditOptions,
+  { crawlId, signal, onProgress }: AuditOptions,
   bounds: Bounds,
   passes: number,
   mostTasks: number,
 ): Promise<{ readonly counts: LedgerCounts; readonly malformed: number } | undefined> {
   let { counts, malformed } = NOTHING
+  let read = 0
+  const of = Math.max(1, bounds.size * passes)
+  const looked = (messages: number): void => {
+    read += messages
+    if (runtime.clock.mono() - bounds.takenMono >= MOMENT_MS) onProgress?.({ read: Math.min(read, of), of })
+  }
   for (let index = 0; index < passes; index += 1) {
     const isOurs = (taskId: string): boolean => passes === 1 || (murmur2(Buffer.from(taskId)) >>> 0) % passes === index
-    const pass: Pass = { isOurs, crawlId, bounds, signal, mostTasks }
+    const pass: Pass = { isOurs, crawlId, bounds, signal, looked, mostTasks }
     const ledger = new TaskLedger()
     // Every pass meets all of them.
     malformed = await readTasks(runtime, pass, ledger)
@@ -110,7 +132,13 @@ async function takeBounds(runtime: Runtime): Promise<Bounds> {
   const tasks = [...LANES.map((lane) => topics.urls[lane]), ...topics.delays.map(({ topic }) => topic)]
   for (const topic of [topics.outcomes, ...tasks].filter((name) => existing.has(name)))
     ends.set(topic, await admin.endOffsets(topic, 'read_committed'))
-  return { waiting, ends, outcomesSince: await outcomesSince(runtime) }
+  return {
+    waiting,
+    ends,
+    outcomesSince: await outcomesSince(runtime),
+    size: await messageCount(runtime, [...ends.keys()]),
+    takenMono: runtime.clock.mono(),
+  }
 }
 
 /** All tasks of the lanes, and of the delay topics those that still wait there. Shape: messages of the lanes that are no tasks. */
@@ -188,7 +216,8 @@ function tryDecode<T>(decode: () => T): T | undefined {
 const PLAIN_NAME = /^[A-Za-z0-9_.~: -]+$/
 
 /** All messages of the topics, or those that name the crawl. */
-async function* messagesOf(runtime: Runtime, topics: readonly string[], { bounds, signal, crawlId }: Pass): AsyncGenerator<KafkaMessage> {
+async function* messagesOf(runtime: Runtime, topics: readonly string[], pass: Pass): AsyncGenerator<KafkaMessage> {
+  const { bounds, signal, looked, crawlId } = pass
   const lanes = LANES.map((lane) => runtime.topics.urls[lane])
   // Strangers write JSON to the lanes, and may write other names in more ways than can be looked for.
   const isSearched = (topic: string): boolean => crawlId !== undefined && (PLAIN_NAME.test(crawlId) || !lanes.includes(topic))
@@ -196,13 +225,12 @@ async function* messagesOf(runtime: Runtime, topics: readonly string[], { bounds
   for (const topic of searched) {
     const lows = await runtime.admin.earliestOffsets(topic)
     for (const [partition, until] of bounds.ends.get(topic) ?? [])
-      yield* namingMessages(runtime, { topic, partition, from: lows.get(partition) ?? 0n, until, crawlId: crawlId ?? '', signal })
+      yield* namingMessages(runtime, { topic, partition, from: lows.get(partition) ?? 0n, until, crawlId: crawlId ?? '', signal, looked })
   }
   yield* everyMessage(
     runtime,
     topics.filter((topic) => !searched.includes(topic)),
-    bounds,
-    signal,
+    pass,
   )
 }
 
@@ -214,22 +242,21 @@ async function* namingMessages(
     readonly until: bigint
     readonly crawlId: string
     readonly signal: AbortSignal | undefined
+    readonly looked: (messages: number) => void
   },
 ): AsyncGenerator<KafkaMessage> {
-  const { crawlId, signal, ...range } = search
+  const { crawlId, signal, looked, ...range } = search
   const pieces = searchPieces(admin.session, { ...range, texts: writtenAs(crawlId), ...(signal === undefined ? {} : { signal }) })
-  for await (const { messages } of pieces) {
+  let { from } = range
+  for await (const { messages, searchedTo } of pieces) {
+    looked(Number(searchedTo - from))
+    from = searchedTo
     await codec.ensureSchemas(messages.map(({ value }) => value))
     yield* messages
   }
 }
 
-async function* everyMessage(
-  runtime: Runtime,
-  topics: readonly string[],
-  bounds: Bounds,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<KafkaMessage> {
+async function* everyMessage(runtime: Runtime, topics: readonly string[], { bounds, signal, looked }: Pass): AsyncGenerator<KafkaMessage> {
   if (topics.length === 0) return
   const from = new Map<string, ReadonlyMap<number, 'earliest'>>()
   const until = new Map<PartitionId, bigint>()
@@ -248,6 +275,7 @@ async function* everyMessage(
   })
   for await (const event of log) {
     if (event.kind !== 'batch') continue
+    looked(event.messages.length)
     await runtime.codec.ensureSchemas(event.messages.map(({ value }) => value))
     yield* event.messages
   }

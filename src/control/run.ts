@@ -4,7 +4,7 @@ import type { FetchView } from '../fetch/fetch-view.ts'
 import type { FetchWorker } from '../fetch/fetch-worker.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { followPromotions } from './active-versions.ts'
-import { type AuditReport, audit } from './audit.ts'
+import { type AuditProgress, type AuditReport, audit } from './audit.ts'
 import type { DelayedTask } from './crawl-backlog.ts'
 import { CrawlEnd, type UnreadPages } from './crawl-end.ts'
 import { evictDeadMembers } from './dead-members.ts'
@@ -39,6 +39,8 @@ export interface RunOptions {
   readonly drainTimeoutMs: number
   readonly version: string
   readonly onProgress?: (progress: RunProgress) => void
+  /** A signal may leave out the ledger at the end: this is told what is known without it, and the run ends with the signal's reason. */
+  readonly onUncounted?: (report: UncountedRun) => Promise<void>
   readonly draining: AbortSignal
   readonly aborting: AbortSignal
 }
@@ -52,6 +54,8 @@ export interface RunProgress {
   readonly stalledBy: FetchView['stalledBy']
   readonly records: number
   readonly elapsedMs: number
+  /** All is done, and it is added up what became of it. */
+  readonly counting?: AuditProgress
 }
 
 export interface RunReport {
@@ -67,6 +71,13 @@ export interface RunReport {
   /** A signal ended it before the crawl had ended. */
   readonly interrupted: boolean
   readonly elapsedMs: number
+}
+
+/** What is known of a run whose ledger was left out. */
+export interface UncountedRun extends Omit<RunReport, 'audit'> {
+  readonly audit: null
+  /** As the state store has counted the tasks of the crawl; null where what was queued was worked off. */
+  readonly tasks: { readonly accepted: number; readonly final: number } | null
 }
 
 const LOOK_EVERY_MS = 200
@@ -91,12 +102,14 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   const output = await RecordOutput.start(runtime, recordTopics(runtime, options.extractors), crawlId, options.writeRecord, from)
   const stages = new StageGroup()
   stages.watch(runtime.failed)
+  let last: Pick<RunProgress, 'accepted' | 'final' | 'stalledBy'> = { accepted: 0, final: 0, stalledBy: null }
   const ended = { waiting: [] as readonly DelayedTask[], interrupted: false }
   let produced = { produced: 0, badCount: 0, bad: [] as readonly BadSeed[] }
   try {
     const fetch = await startStages(runtime, stages, options)
     const look = (state: CrawlProgress): void => {
       const { stalledBy } = fetch.view()
+      last = { accepted: state.accepted, final: state.final, stalledBy }
       options.onProgress?.({ ...state, stalledBy, records: output.count, elapsedMs: runtime.clock.mono() - startedMono })
     }
     const seeding = seed(runtime, options, crawlId)
@@ -110,8 +123,29 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
     await output.stop()
   }
   const records = await output.finish()
-  const ledger = await audit(runtime, crawlId === undefined ? {} : { crawlId })
-  return { crawlId, audit: ledger, records, ...produced, ...ended, elapsedMs: runtime.clock.mono() - startedMono }
+  const elapsedMs = runtime.clock.mono() - startedMono
+  const report = { crawlId, records, ...produced, ...ended, elapsedMs }
+  const onProgress = (counting: AuditProgress): void => options.onProgress?.({ ...last, records, elapsedMs, counting })
+  return { ...report, audit: await countedOr(runtime, options, report, onProgress) }
+}
+
+/** The first signal that comes while it is counted ends the count; the one before has ended the crawl. */
+async function countedOr(
+  runtime: Runtime,
+  { onUncounted, draining, aborting }: RunOptions,
+  report: Omit<RunReport, 'audit'>,
+  onProgress: (progress: AuditProgress) => void,
+): Promise<AuditReport> {
+  const signal = draining.aborted ? aborting : draining
+  const of = report.crawlId === undefined ? {} : { crawlId: report.crawlId }
+  try {
+    return await audit(runtime, { ...of, onProgress, ...(onUncounted === undefined ? {} : { signal }) })
+  } catch (error) {
+    if (!signal.aborted || onUncounted === undefined) throw error
+    const tasks = report.crawlId === undefined ? null : await (await runtime.state()).crawlCounts(report.crawlId)
+    await onUncounted({ ...report, audit: null, tasks })
+    throw error
+  }
 }
 
 async function goesOn(runtime: Runtime, crawlId: string | undefined): Promise<boolean> {

@@ -6,6 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { KafkaMessage } from '../../src/kafka/message.ts'
 import { loadKafkajs } from '../../src/kafka/patches/load-kafkajs.ts'
 import type { Page } from '../../src/message/generated/types.ts'
+import { outcomeOf } from '../../src/message/outcome.ts'
+import { newUrlTask } from '../../src/message/url-task.ts'
 import { runCli, startCli } from '../support/cli.ts'
 import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
@@ -385,6 +387,36 @@ describe('signals', () => {
     const pages = await deployment.pages()
     expect(pages).toHaveLength(60)
     expect(await deployment.records()).toHaveLength(pages.filter(({ value }) => value.status === 200).length)
+  })
+})
+
+describe('the ledger at the end of a run', () => {
+  it('says that it counts, and the first signal leaves it out: what is known is told at once', { timeout: 60_000 }, async () => {
+    const deployment = await deployments()
+    await deployment.read(async (runtime) => {
+      const topic = runtime.topics.outcomes
+      const outcomes = Array.from({ length: 100_000 }, (_, index) => {
+        const task = newUrlTask({ url: `http://former.example/${index}`, taskId: `former-${index}` })
+        return {
+          topic,
+          partition: 0,
+          key: 'k',
+          value: runtime.codec.encode('Outcome', outcomeOf(task, { kind: 'FETCHED', reason: null, at: 1 }), topic),
+        }
+      })
+      const producer = await runtime.producer()
+      for (let at = 0; at < outcomes.length; at += 5_000) await producer.send(outcomes.slice(at, at + 5_000))
+    })
+    const running = deployment.start(['run', '--json'])
+    await eventually(() => running.stderr().includes('"counting"'), { what: 'the progress of the count', timeoutMs: 30_000 })
+    running.child.kill('SIGINT')
+    const signalled = performance.now()
+    const result = await running.done
+    expect(performance.now() - signalled).toBeLessThan(3_000)
+    expect({ code: result.code, report: JSON.parse(result.stdout) }).toMatchObject({
+      code: 130,
+      report: { audit: null, records: 0, interrupted: false },
+    })
   })
 })
 

@@ -40,6 +40,14 @@ describe('progress', () => {
     expect(written).toEqual(['0 fetched\n', '5 fetched\n', '10 fetched\n'])
   })
 
+  it('writes at once what is of another phase', () => {
+    const { written, progress: shown } = progress('log')
+    shown.update(state(1))
+    shown.update({ ...state(2), phase: 'counting' })
+    shown.update({ ...state(3), phase: 'counting' })
+    expect(written).toEqual(['1 fetched\n', '2 fetched\n'])
+  })
+
   it('gives documents for --json, and nothing for --quiet', () => {
     const json = progress('json')
     json.progress.update(state(7))

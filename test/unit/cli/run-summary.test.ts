@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { progressLine } from '../../../src/cli/progress.ts'
-import { runProgress as progressOf } from '../../../src/cli/run-summary.ts'
+import { runProgress as progressOf, writeUncounted } from '../../../src/cli/run-summary.ts'
 import type { RunProgress } from '../../../src/control/run.ts'
 
 const runProgress = (state: Omit<RunProgress, 'stalledBy'>) => progressOf({ stalledBy: null, ...state })
@@ -36,7 +36,28 @@ describe('the progress of a run', () => {
     expect(replaying.text).toBe('5 of 5 URLs done, a replay in place has work left, 2 records')
   })
 
+  it('says that what became of each URL is added up, how far that is, and that it may be left out', () => {
+    const { text, ratio, phase } = runProgress({ accepted: 5, final: 5, records: 2, elapsedMs: 10, counting: { read: 250, of: 1_000 } })
+    expect(text).toBe('2 records, adding up what became of each URL (Ctrl-C leaves that out)')
+    expect([ratio, phase]).toEqual([0.25, 'counting'])
+  })
+
   it('shows no bar before the first URL is taken', () => {
     expect(runProgress({ accepted: 0, final: 0, records: 0, elapsedMs: 10 }).ratio).toBeUndefined()
+  })
+})
+
+describe('the summary of a run whose ledger was left out', () => {
+  it('tells what is known, and how the rest is known', async () => {
+    const lines: string[] = []
+    const context = { note: (line: string) => void lines.push(line) } as never
+    const known = { records: 7, bad: [], badCount: 0, produced: 4, waiting: [], interrupted: false, elapsedMs: 2_000 }
+    const report = { ...known, crawlId: 'spring', audit: null, tasks: { accepted: 1_204, final: 1_203 } }
+    await writeUncounted(context, report, async (line) => void lines.push(line))
+    expect(lines).toEqual([
+      '1,204 URLs: 1,203 done',
+      '7 records in 2.0s, crawl spring',
+      "what became of each URL was not added up; `millrace audit --crawl 'spring'` does",
+    ])
   })
 })
