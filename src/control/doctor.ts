@@ -73,8 +73,8 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
   try {
     const where = runtime.isEmbedded ? 'own, in the data folder' : 'given'
     yield ok('Kafka', `cluster ${runtime.clusterId} at ${runtime.brokers.join(', ')} (${where})`)
-    yield* brokerFindings(runtime)
-    yield* topicFindings(runtime)
+    yield* answered('offsets', brokerFindings(runtime))
+    yield* answered('topics', topicFindings(runtime))
     yield* stateFindings(runtime)
     yield* blobFindings(runtime)
     yield* registryFindings(runtime)
@@ -130,12 +130,30 @@ async function dataFolder(config: Config): Promise<Finding> {
   }
 }
 
+/** What a look could not be had for is a finding too. */
+async function* answered(check: string, findings: AsyncGenerator<Finding>): AsyncGenerator<Finding> {
+  try {
+    yield* findings
+  } catch (error) {
+    if (!isMillraceError(error) || error.code === 'ABORTED') throw error
+    yield { ...fail(check, error.message, error.hint), unreachable: error.exitCode === 4 }
+  }
+}
+
 async function* brokerFindings(runtime: Runtime): AsyncGenerator<Finding> {
-  const configs = await runtime.admin.brokerConfigs()
+  const configs = await runtime.admin.brokerConfigs().catch((error: unknown): Readonly<Record<string, string>> => {
+    // Of the cluster, not of its topics: nothing else needs it.
+    if (!isMillraceError(error, 'KAFKA_DENIED')) throw error
+    return {}
+  })
   const minutes = Number(configs['offsets.retention.minutes'] ?? Number.NaN)
   const needed = Math.max(runtime.config['topics.retention.html'], runtime.config['topics.retention.urls'])
   if (Number.isNaN(minutes))
-    yield warn('offsets', 'the broker does not tell offsets.retention.minutes', 'Allow DescribeConfigs for this user.')
+    yield warn(
+      'offsets',
+      'the broker does not tell offsets.retention.minutes',
+      'Allow DescribeConfigs of the cluster for this user, or look yourself.',
+    )
   else if (minutes * 60_000 < needed) {
     const text = `offsets of a stopped group expire after ${formatDuration(minutes * 60_000)}, before pages and tasks do (${formatDuration(needed)})`
     yield fail('offsets', text, `Set offsets.retention.minutes of the broker to at least ${Math.ceil(needed / 60_000)}.`)

@@ -321,5 +321,8 @@ export async function requireTopics(runtime: Runtime, topics: readonly string[])
   const existing = new Set(await runtime.admin.listTopics())
   const missing = topics.filter((topic) => !existing.has(topic))
   if (missing.length === 0) return
-  throw new MillraceError('KAFKA_TOPIC_MISSING', `the broker ${runtime.brokers.join(', ')} has no topic ${missing.join(', ')}`)
+  const user = runtime.config['kafka.sasl.username']
+  // A topic that a user may not see is answered like one that is not there.
+  const unseen = user === undefined ? '' : `, or lets user ${user} see none`
+  throw new MillraceError('KAFKA_TOPIC_MISSING', `the broker ${runtime.brokers.join(', ')} has no topic ${missing.join(', ')}${unseen}`)
 }

@@ -35,7 +35,8 @@ export interface PartitionExtractorOptions {
  * replays, live pages that wait have a turn every `replayTurnMs`, as far as the log went when the turn began and for `liveTurnMs` at
  * most; so neither waits for the end of the other.
  *
- * Ends: `drain` finishes and commits what was taken; `abandon` stops at the next step and commits nothing more.
+ * Ends: `drain` finishes and commits what was taken; `abandon` stops at the next step and commits nothing more; KAFKA_DENIED rejects
+ * `finished`, as it ends a consumer.
  */
 export class PartitionExtractor {
   readonly #options: PartitionExtractorOptions
@@ -119,6 +120,10 @@ export class PartitionExtractor {
         break
       } catch (error) {
         if (this.#abandoned.signal.aborted) break
+        if (isMillraceError(error, 'KAFKA_DENIED')) {
+          await port.transactions.close()
+          throw error
+        }
         failures += 1
         // A replay that this worker can't do waits for one that can; nothing else of the partition is worked meanwhile.
         const event = isMillraceError(error, 'REPLAY_REFUSED') ? 'ReplayRefused' : 'PartitionRepeated'

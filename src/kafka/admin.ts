@@ -26,7 +26,7 @@ export interface PartitionLag extends TopicPartition {
 
 /**
  * Everything that administers a Kafka, over one connection that opens when first used.
- * Errors of all calls: KAFKA_UNREACHABLE within 15 s, KAFKA_TOPIC_MISSING, KAFKA_REQUEST_FAILED, and what each call names.
+ * Errors of all calls: KAFKA_UNREACHABLE within 15 s, KAFKA_TOPIC_MISSING, KAFKA_DENIED, KAFKA_REQUEST_FAILED, and what each call names.
  */
 export class KafkaAdmin {
   /** Shared with what else in this folder talks to brokers directly. */

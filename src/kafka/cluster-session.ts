@@ -1,9 +1,10 @@
 import { backoffMs } from '../kernel/backoff.ts'
+import { isDenial } from '../kernel/classify.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { KafkaClient } from './client.ts'
 import type { Cluster, ClusterBroker } from './cluster.ts'
-import { kafkajsFailure } from './failure.ts'
+import { denied, kafkajsFailure } from './failure.ts'
 import { REACH_TIMEOUT_MS, reach } from './reach.ts'
 import { SharedConnection } from './shared-connection.ts'
 
@@ -42,7 +43,7 @@ const TRANSIENT = new Set([
 const UNKNOWN_TOPIC = new Set(['UNKNOWN_TOPIC_OR_PARTITION', 'UNKNOWN_TOPIC_ID'])
 
 /** How a failed call goes on. */
-type Verdict = 'again' | 'reconnect' | 'topic-missing' | 'final'
+type Verdict = 'again' | 'reconnect' | 'topic-missing' | 'denied' | 'final'
 
 /**
  * Calls to the brokers behind the public client: opened when first used, repeated through lost connections and moved leaders, with
@@ -68,7 +69,7 @@ export class ClusterSession {
 
   /**
    * Runs a call until it succeeds or the time is up. `what` says in an error what was tried. The call must be safe to repeat.
-   * Errors: KAFKA_UNREACHABLE, KAFKA_TOPIC_MISSING, KAFKA_REQUEST_FAILED, ABORTED, and MillraceErrors of the call as they are.
+   * Errors: KAFKA_UNREACHABLE, KAFKA_TOPIC_MISSING, KAFKA_DENIED, KAFKA_REQUEST_FAILED, ABORTED, and MillraceErrors of the call as they are.
    */
   async run<T>(what: string, call: (cluster: Cluster) => Promise<T>, options: { signal?: AbortSignal } = {}): Promise<T> {
     const { clock } = this.#options
@@ -80,11 +81,12 @@ export class ClusterSession {
         if (options.signal?.aborted) throw new MillraceError('ABORTED', `${what} was stopped`, { cause: options.signal.reason })
         if (error instanceof MillraceError) throw error
         const verdict = judge(error)
-        // Metadata of a deleted topic would fail every later refresh of this connection, so it is replaced as well.
+        // Metadata of a deleted topic, or of one that may not be seen, would fail every later refresh of this connection, so it is
+        // replaced as well.
         if (verdict !== 'again' && verdict !== 'final') this.#connection.renew()
         const waitMs = backoffMs(BACKOFF, attempt, (this.#options.random ?? Math.random)())
-        if (verdict === 'final' || verdict === 'topic-missing' || clock.mono() + waitMs > deadline)
-          throw this.#failure(what, verdict, error)
+        const hopeless = verdict === 'final' || verdict === 'topic-missing' || verdict === 'denied'
+        if (hopeless || clock.mono() + waitMs > deadline) throw this.#failure(what, verdict, error)
         await this.#pause(what, waitMs, options.signal)
         if (verdict === 'again') await this.#refresh()
       }
@@ -114,7 +116,10 @@ export class ClusterSession {
 
   #failure(what: string, verdict: Verdict, error: unknown): MillraceError {
     const { type, message } = kafkajsFailure(error)
-    const brokers = this.#options.client.connection.brokers.join(', ')
+    const { connection } = this.#options.client
+    const brokers = connection.brokers.join(', ')
+    const denial = denied(connection, what, error)
+    if (denial !== undefined) return denial
     if (verdict === 'topic-missing') {
       return new MillraceError(
         'KAFKA_TOPIC_MISSING',
@@ -140,6 +145,7 @@ export class ClusterSession {
 
 function judge(error: unknown): Verdict {
   const { type, name } = kafkajsFailure(error)
+  if (type !== undefined && isDenial(type)) return 'denied'
   if (type !== undefined) return TRANSIENT.has(type) ? 'again' : UNKNOWN_TOPIC.has(type) ? 'topic-missing' : 'final'
   // The patched client: the metadata does not know this partition.
   if (name === 'KafkaJSMetadataNotLoaded') return 'topic-missing'

@@ -1,8 +1,16 @@
 import { errorText, MillraceError } from '../kernel/errors.ts'
-import { kafkajsFailure } from './failure.ts'
+import type { KafkaConnection } from './client.ts'
+import { denied, kafkajsFailure } from './failure.ts'
 
 /** How long brokers may be away before whoever waits for them gives up. */
 export const AWAY_BUDGET_MS = 300_000
+
+/** Who reads what. */
+export interface GroupReader {
+  readonly group: string
+  readonly topics: readonly string[]
+  readonly connection: KafkaConnection
+}
 
 /** Why the broker did not store a commit, as a bounded word. */
 export type CommitRefusal = 'rebalance' | 'not-joined' | 'metadata-too-large' | 'busy' | 'failed'
@@ -27,7 +35,10 @@ const PASSING_TYPES = new Set([...REBALANCE_TYPES, 'UNKNOWN', 'BROKER_NOT_AVAILA
  * The error that ends a consumer which crashed, or undefined where a new one may do better: the broker was away, or slow.
  * Source: kafkajs restarts by the same rule, apart from the plain Error that it throws for a connection lost in the wrong moment.
  */
-export function fatalCrash(error: unknown, group: string): MillraceError | undefined {
+export function fatalCrash(error: unknown, reader: GroupReader): MillraceError | undefined {
+  const { group, topics, connection } = reader
+  const denial = denied(connection, `reading ${topics.join(', ')} in group ${group}`, error)
+  if (denial !== undefined) return denial
   const { type, name, message } = kafkajsFailure(error)
   if (name === 'KafkaJSNotImplemented') {
     const codec = message.replace(/ compression not implemented$/, '')

@@ -316,7 +316,7 @@ export class ConsumerLoop extends BaseService {
     this.#onStop()
     this.#consumer = undefined
     if (this.#leaving) return
-    const fatal = fatalCrash(error, group)
+    const fatal = fatalCrash(error, { group, topics: this.#options.topics, connection: this.#options.client.connection })
     this.#failingSinceMono ??= clock.mono()
     const failingMs = clock.mono() - this.#failingSinceMono
     if (fatal !== undefined || failingMs > (this.#options.restartBudgetMs ?? AWAY_BUDGET_MS)) {

@@ -1,3 +1,7 @@
+import { isDenial } from '../kernel/classify.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import type { KafkaConnection } from './client.ts'
+
 /** A failure of kafkajs by its content; its own retriable flag says little. */
 export interface KafkajsFailure {
   /** Name of the Kafka error code where the broker answered with one: `NOT_LEADER_FOR_PARTITION`. */
@@ -24,6 +28,18 @@ export function kafkajsFailure(error: unknown): KafkajsFailure {
   return { type, name, message }
 }
 
+/** The error of a call that its user may not do; undefined where it failed for another reason. `what` names the resource. */
+export function denied(connection: KafkaConnection, what: string, error: unknown): MillraceError | undefined {
+  const { type } = kafkajsFailure(error)
+  if (type === undefined || !isDenial(type)) return undefined
+  const user = connection.sasl?.username
+  const who = user === undefined ? 'whoever does not log in' : `user ${user}`
+  return new MillraceError('KAFKA_DENIED', `${what}: the brokers do not allow it to ${who} (${type})`, {
+    cause: error,
+    context: { user, type },
+  })
+}
+
 /** What a failed send means for what was in it. */
 export type SendFailure =
   /** Of a connection, a leader, a coordinator: the same again, later. */
@@ -32,6 +48,8 @@ export type SendFailure =
   | { readonly kind: 'too-large'; readonly reason: string; readonly cause: unknown }
   /** The topic or a partition of it does not exist, or is not known yet. */
   | { readonly kind: 'unknown-partition'; readonly reason: string; readonly cause: unknown }
+  /** This user may not write to the topic, or not see it. */
+  | { readonly kind: 'denied'; readonly reason: string; readonly cause: unknown }
   /** The broker takes no message of that time: one of the two clocks is wrong, which says nothing against the message. */
   | { readonly kind: 'wrong-time'; readonly reason: string; readonly cause: unknown }
   /** The broker takes no message like this one: no resend mends it. */
@@ -47,6 +65,7 @@ export function sendFailure(error: unknown): SendFailure {
   const reason = type ?? name
   if (type !== undefined && TOO_LARGE.has(type)) return { kind: 'too-large', reason, cause: error }
   if (type !== undefined && UNKNOWN.has(type)) return { kind: 'unknown-partition', reason, cause: error }
+  if (type !== undefined && isDenial(type)) return { kind: 'denied', reason, cause: error }
   if (type === 'INVALID_TIMESTAMP') return { kind: 'wrong-time', reason, cause: error }
   if (type !== undefined && REFUSED.has(type)) return { kind: 'refused', reason, cause: error }
   // Thrown by the patched client, or where the metadata of the topic has not come yet.

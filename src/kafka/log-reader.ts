@@ -55,7 +55,8 @@ const MISSING_TRIES = 10
  *
  * Shape: for each partition batches in order, then one `end` event; ends when all partitions have reached their bound, never with
  * `follow` and no `until`. `position` of a batch is the next offset, behind markers and aborted messages too.
- * Errors: KAFKA_TOPIC_MISSING, KAFKA_UNREACHABLE, KAFKA_REQUEST_FAILED; once a follower has begun it waits for the broker instead.
+ * Errors: KAFKA_TOPIC_MISSING, KAFKA_UNREACHABLE, KAFKA_DENIED, KAFKA_REQUEST_FAILED; once a follower has begun it waits for the broker
+ * instead, and once it has read something for its permission too.
  */
 export async function* readLog(options: ReadLogOptions): AsyncGenerator<LogEvent, void, undefined> {
   const { client, clock, signal } = options
@@ -100,6 +101,7 @@ class Reading {
   readonly #isolation: Isolation
   #cursors: PartitionCursor[] = []
   #missing = 0
+  #hasRead = false
 
   constructor(options: ReadLogOptions, session: ClusterSession) {
     this.#options = options
@@ -147,9 +149,12 @@ class Reading {
     try {
       const events = await this.#fetch(starved === undefined ? open : [starved])
       this.#missing = 0
+      this.#hasRead = true
       return events
     } catch (error) {
       if (signal?.aborted || follow !== true || !isMillraceError(error)) throw error
+      // Where the logs begin and end may be told to whoever may not read them.
+      if (isMillraceError(error, 'KAFKA_DENIED') && !this.#hasRead) throw error
       if (isMillraceError(error, 'KAFKA_TOPIC_MISSING')) this.#missing += 1
       if (this.#missing >= MISSING_TRIES) throw error
       observer.emit('ReadRetried', { reason: error.code, text: error.message })
@@ -167,7 +172,7 @@ class Reading {
       maxBytesPerPartition: Math.min(maxBytes, MAX_BYTES_PER_PARTITION),
     }
     const fetching = this.#session.run(
-      'reading messages',
+      `reading ${[...new Set(cursors.map(({ topic }) => topic))].join(', ')}`,
       async (cluster): Promise<readonly FetchedLog[] | OutOfRange> => {
         try {
           return await fetchLog(cluster, cursors, limits)

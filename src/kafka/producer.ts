@@ -8,7 +8,7 @@ import { BaseService } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { ByteGate } from './byte-gate.ts'
 import type { KafkaClient } from './client.ts'
-import { type SendFailure, sendFailure } from './failure.ts'
+import { denied, type SendFailure, sendFailure } from './failure.ts'
 import type { OutgoingMessage } from './message.ts'
 import { BATCH_OVERHEAD_BYTES, checkMessage, messageBytes, toKafkajs, unansweredPartitions, withoutTime } from './outgoing.ts'
 import { PartitionCounts } from './partition-counts.ts'
@@ -23,7 +23,7 @@ export interface MessageProducer {
   /**
    * Resolves when every message is acknowledged by all in-sync replicas. Messages of one call to one partition keep their order.
    * Resends with back-off until acknowledged; rejects only with KAFKA_MESSAGE_TOO_LARGE (before anything of the call was sent),
-   * ABORTED (the signal, or the producer was stopped at once) or an error that no resend can mend.
+   * KAFKA_DENIED (where the topic has taken nothing yet), ABORTED (the signal, or the producer was stopped at once) or an error that no resend can mend.
    */
   send(messages: readonly OutgoingMessage[], options?: { signal?: AbortSignal }): Promise<void>
 }
@@ -78,7 +78,8 @@ export class DurableProducer extends BaseService implements MessageProducer {
   readonly #counts: PartitionCounts
   readonly #calls = new Set<SendCall>()
   readonly #gate: ByteGate
-  /** Partitions that have acknowledged something. */
+  /** Topics, and partitions, that have acknowledged something. */
+  readonly #storedInTopics = new Set<string>()
   readonly #storedIn = new Set<PartitionId>()
   readonly #idleListeners = new Set<() => void>()
   readonly #timers = new Set<() => void>()
@@ -272,6 +273,7 @@ export class DurableProducer extends BaseService implements MessageProducer {
   }
 
   #acknowledge({ lane, items }: LaneBatch): void {
+    this.#storedInTopics.add(lane.topic)
     this.#storedIn.add(partitionId(lane.topic, lane.partition))
     lane.failures = 0
     lane.unknownSinceMono = undefined
@@ -292,9 +294,10 @@ export class DurableProducer extends BaseService implements MessageProducer {
       this.#wrongTime(request, failure)
       return
     }
-    this.#options.observer.emit('SendRetried', { reason: failure.reason, text: errorText(failure.cause) })
-    // A topic that was deleted stays in the metadata requests of its connection and fails those of every other topic.
-    if (failure.kind === 'unknown-partition') this.#connection.renew()
+    const topic = [...new Set(request.batches.map(({ lane }) => lane.topic))].join(', ')
+    this.#options.observer.emit('SendRetried', { reason: failure.reason, topic, text: errorText(failure.cause) })
+    // A topic that was deleted, or may not be seen, stays in the metadata requests of its connection and fails those of every other one.
+    if (failure.kind === 'unknown-partition' || failure.kind === 'denied') this.#connection.renew()
     const [only] = request.batches
     if (request.batches.length === 1 && only !== undefined && failure.kind !== 'retry') {
       this.#failedAlone(only, failure)
@@ -323,34 +326,44 @@ export class DurableProducer extends BaseService implements MessageProducer {
       lane.failures += 1
       const now = this.#options.clock.mono()
       lane.unknownSinceMono ??= now
-      if (
-        now - lane.unknownSinceMono <
-        (this.#storedIn.has(partitionId(lane.topic, lane.partition))
-          ? LOST_PARTITION_MS
-          : (this.#options.unknownPartitionMs ?? UNKNOWN_PARTITION_MS))
-      ) {
+      const { unknownPartitionMs = UNKNOWN_PARTITION_MS } = this.#options
+      const limitMs = this.#storedIn.has(partitionId(lane.topic, lane.partition)) ? LOST_PARTITION_MS : unknownPartitionMs
+      if (now - lane.unknownSinceMono < limitMs) {
         this.#again(batch)
         return
       }
       lane.failures = 0
       lane.unknownSinceMono = undefined
-      // Everything that waits for this partition shares its fate.
-      this.#queue.putBack(lane, items)
-      const waiting = [...lane.items]
-      this.#giveUp(batch, waiting, missingPartition(lane, failure))
+      this.#giveUpLane(batch, missingPartition(lane, failure))
       return
     }
     const [first] = items
-    if (items.length === 1 && first !== undefined) {
+    if (failure.kind === 'denied') this.#denied(batch, failure)
+    else if (items.length === 1 && first !== undefined) {
       const { message, bytes } = first
       const error =
         failure.kind === 'too-large' ? tooLarge(message, bytes, 'the broker refused it', failure.cause) : refused(message, failure)
       this.#giveUp(batch, items, error)
-      return
+    } else {
+      // Which one it is shows by halves.
+      lane.maxItems = Math.ceil(items.length / 2)
+      this.#again(batch, 0)
     }
-    // Which one it is shows by halves.
-    lane.maxItems = Math.ceil(items.length / 2)
-    this.#again(batch, 0)
+  }
+
+  /** Whoever could write to the topic before waits for its permission to come back; who never could is told. */
+  #denied(batch: LaneBatch, { cause }: SendFailure): void {
+    const { topic } = batch.lane
+    const error = this.#storedInTopics.has(topic) ? undefined : denied(this.#options.client.connection, `writing to ${topic}`, cause)
+    batch.lane.failures += 1
+    if (error === undefined) this.#again(batch)
+    else this.#giveUpLane(batch, error)
+  }
+
+  /** Everything that waits for this partition shares its fate. */
+  #giveUpLane(batch: LaneBatch, error: MillraceError): void {
+    this.#queue.putBack(batch.lane, batch.items)
+    this.#giveUp(batch, [...batch.lane.items], error)
   }
 
   #giveUp({ lane, items }: LaneBatch, rejected: readonly SendItem[], error: MillraceError): void {

@@ -6,7 +6,7 @@ import type { Observer } from '../kernel/observe.ts'
 import { type KafkaClient, METADATA_MAX_AGE_MS } from './client.ts'
 import { ClusterSession } from './cluster-session.ts'
 import { type CommittedOffset, committedAt } from './committed-offsets.ts'
-import { kafkajsFailure } from './failure.ts'
+import { denied, kafkajsFailure } from './failure.ts'
 import { TRANSACTION_TIMEOUT_MS } from './fence-transactions.ts'
 import type { OutgoingMessage } from './message.ts'
 import { checkMessage, piecesOf, toKafkajs, unansweredPartitions } from './outgoing.ts'
@@ -102,8 +102,9 @@ class KafkaPartitionTransactions implements PartitionTransactions {
           this.#discard()
           const waitMs = backoffMs(FENCE_BACKOFF, attempt, (this.#options.random ?? Math.random)())
           // Fencing is safe to repeat: whatever went wrong, a newer epoch is only newer.
-          const hopeless = isMillraceError(error) || this.#closed || clock.mono() + waitMs > deadline
-          if (hopeless) throw this.#failure('taking the partition over', error)
+          const failure = this.#failure('taking the partition over', error)
+          const hopeless = isMillraceError(error) || failure.code === 'KAFKA_DENIED' || this.#closed || clock.mono() + waitMs > deadline
+          if (hopeless) throw failure
           await clock.sleep(waitMs)
         }
       }
@@ -234,9 +235,9 @@ class KafkaPartitionTransactions implements PartitionTransactions {
   async #send(transaction: Transaction, piece: readonly OutgoingMessage[]): Promise<RejectedCommit['message'] | undefined> {
     const byTopic = new Map<string, OutgoingMessage[]>()
     for (const message of piece) byTopic.set(message.topic, [...(byTopic.get(message.topic) ?? []), message])
-    const answer = await transaction.sendBatch({
-      acks: -1,
-      topicMessages: [...byTopic].map(([topic, messages]) => ({ topic, messages: messages.map(toKafkajs) })),
+    const topicMessages = [...byTopic].map(([topic, messages]) => ({ topic, messages: messages.map(toKafkajs) }))
+    const answer = await transaction.sendBatch({ acks: -1, topicMessages }).catch((error: unknown) => {
+      throw denied(this.#options.client.connection, `writing to ${[...byTopic.keys()].join(', ')}`, error) ?? error
     })
     const missing = unansweredPartitions(piece, answer)
     if (missing.length > 0) throw new Error(`nothing was stored in ${missing.join(', ')}: these partitions do not exist`)
@@ -295,6 +296,8 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     const { topic, partition, groupId } = this.#options
     const { type, message } = kafkajsFailure(error)
     const context = { group: groupId, topic, partition }
+    const denial = denied(this.#options.client.connection, `${what} of ${topic}/${partition} under transactional id ${this.#id}`, error)
+    if (denial !== undefined) return denial
     if (type !== undefined && FENCED.has(type)) {
       const text = `${what} of ${topic}/${partition} was refused: another producer took over, or the transaction timed out`
       return new MillraceError('KAFKA_FENCED', text, { cause: error, context })

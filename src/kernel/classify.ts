@@ -41,6 +41,7 @@ export function classify(error: unknown, scope: FailureScope): Classification {
   if (type === 'ILLEGAL_GENERATION' || type === 'UNKNOWN_MEMBER_ID' || type === 'REBALANCE_IN_PROGRESS')
     return of('KAFKA_COMMIT_REFUSED', type)
   if (type === 'MESSAGE_TOO_LARGE' || type === 'RECORD_LIST_TOO_LARGE') return of('KAFKA_MESSAGE_TOO_LARGE', type)
+  if (type !== undefined && isDenial(type)) return of('KAFKA_DENIED', type)
   if (type !== undefined) return { code: 'KAFKA_REQUEST_FAILED', disposition: 'retry', reason: type }
   if (name?.startsWith('KafkaJS') === true) return { code: 'KAFKA_REQUEST_FAILED', disposition: 'retry', reason: name }
   if (textProperty(error, 'message') === 'Broker not connected') return of('KAFKA_SEND_FAILED', 'not-connected')
@@ -48,6 +49,11 @@ export function classify(error: unknown, scope: FailureScope): Classification {
   return scope === 'message'
     ? { code: 'INTERNAL', disposition: 'dead-letter', reason: name ?? 'unknown' }
     : of('INTERNAL', name ?? 'unknown')
+}
+
+/** The broker knows who asks, and that user may not do this: the same again fails until somebody changes the permissions. */
+export function isDenial(kafkaErrorType: string): boolean {
+  return kafkaErrorType.endsWith('_AUTHORIZATION_FAILED')
 }
 
 function of(code: ErrorCode, reason: string): Classification {

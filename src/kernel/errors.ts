@@ -47,6 +47,7 @@ export const ERRORS = {
   DATA_DIR_BROKEN: entry('stop', 1, 'Move the folder away and start again; its log is kept in it.'),
   // dependencies
   KAFKA_UNREACHABLE: entry('stop', 4, 'Check `brokers`, the network and that the broker runs; `millrace doctor` tries each address.'),
+  KAFKA_DENIED: entry('stop', 4, 'Allow it for this user of the brokers; the README lists what each command needs (Operations).'),
   KAFKA_TOPIC_MISSING: entry('stop', 4, 'Run `millrace topics apply`.'),
   KAFKA_NOT_AVAILABLE: entry('stop', 4, 'Give `brokers`, run `millrace up`, install Java 17 and Maven, or start a Docker engine.'),
   KAFKA_START_FAILED: entry('stop', 4, 'The last lines of the broker log are above; the whole log is in the data folder.'),

@@ -18,7 +18,8 @@ import { eventually } from './eventually.ts'
 
 /**
  * An Apache Kafka of one test that is nobody's embedded broker: it may be stopped, killed and hung, and no supervisor starts it again.
- * Its second listener is for a proxy: whoever comes in by it is told the address of the proxy, and so never gets past it.
+ * Its second listener is for a proxy: whoever comes in by it is told the address of the proxy, and so never gets past it. With `users`
+ * it asks for a password instead, and those users may do what `allow` has allowed, which is nothing at first.
  */
 export class OwnBroker {
   readonly port: number
@@ -40,7 +41,8 @@ export class OwnBroker {
     this.#launch = launch
   }
 
-  static async start(): Promise<OwnBroker> {
+  /** `users`: password by name. */
+  static async start({ users }: { users?: Readonly<Record<string, string>> } = {}): Promise<OwnBroker> {
     const path = mkdtempSync(join(tmpdir(), 'millrace-broker-'))
     const options = brokerOptions(path, new RecordingObserver())
     const runtime = await findRuntime({ ...options, boundTo: 'java' })
@@ -57,6 +59,7 @@ export class OwnBroker {
       listeners: `PLAINTEXT://127.0.0.1:${port},PROXIED://127.0.0.1:${proxiedPort},CONTROLLER://127.0.0.1:${controllerPort}`,
       'advertised.listeners': `PLAINTEXT://127.0.0.1:${port},PROXIED://127.0.0.1:${proxyPort}`,
       'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT',
+      ...(users === undefined ? {} : guarded({ port, proxiedPort }, users)),
     }
     writeFileSync(folder.properties, renderProperties(properties))
     writeFileSync(folder.fencingProperties, renderProperties(fencingProperties(properties)))
@@ -64,6 +67,11 @@ export class OwnBroker {
     const broker = new OwnBroker({ port, proxiedPort, proxyPort }, folder, launch)
     await broker.start()
     return broker
+  }
+
+  /** The listener that asks for a password. */
+  get guardedAddress(): string {
+    return `127.0.0.1:${this.proxiedPort}`
   }
 
   get address(): string {
@@ -118,5 +126,18 @@ export class OwnBroker {
     await this.stop('SIGKILL')
     if (process.env.MILLRACE_TEST_KEEP === '1') process.stderr.write(`kept: ${this.#folder}\n`)
     else rmSync(join(this.#folder, '..'), { recursive: true, force: true })
+  }
+}
+
+/** Whoever comes in without a password may do everything. */
+function guarded(ports: { port: number; proxiedPort: number }, users: Readonly<Record<string, string>>): Record<string, string> {
+  const known = Object.entries(users).map(([name, password]) => `user_${name}="${password}"`)
+  return {
+    'advertised.listeners': `PLAINTEXT://127.0.0.1:${ports.port},PROXIED://127.0.0.1:${ports.proxiedPort}`,
+    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,PROXIED:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT',
+    'sasl.enabled.mechanisms': 'PLAIN',
+    'listener.name.proxied.plain.sasl.jaas.config': `org.apache.kafka.common.security.plain.PlainLoginModule required ${known.join(' ')};`,
+    'authorizer.class.name': 'org.apache.kafka.metadata.authorizer.StandardAuthorizer',
+    'super.users': 'User:ANONYMOUS',
   }
 }

@@ -1,6 +1,7 @@
 import { MillraceError } from '../../kernel/errors.ts'
 import { patchAbortedMessages } from './aborted-messages.ts'
 import { patchBatchEncoding } from './batch-encoding.ts'
+import { patchCoordinatorFailure } from './coordinator-failure.ts'
 import { patchIdleTimers } from './idle-timers.ts'
 import { type KafkajsModules, kafkajsModules } from './kafkajs-modules.ts'
 import { patchMessageDecoding } from './message-decoding.ts'
@@ -36,6 +37,7 @@ export function loadKafkajs(modules: KafkajsModules = kafkajsModules()): typeof 
   patchBatchEncoding(modules)
   patchIdleTimers(modules)
   patchUnknownPartition(modules)
+  patchCoordinatorFailure(modules)
   patchSilentCommit(modules)
   patchStaleBatch(modules)
   const kafkajs = modules.entry() as typeof import('kafkajs')

@@ -3,6 +3,8 @@ import { fatalCrash } from '../../../src/kafka/consumer-failure.ts'
 
 const thrown = (name: string, fields: object = {}): Error => Object.assign(new Error('text'), { name, retriable: false, ...fields })
 
+const reader = { group: 'g', topics: ['urls'], connection: { brokers: [], clientId: 'test' } }
+
 describe('the crash of a consumer', () => {
   it.each([
     ['a coordinator that no broker knows, since the last one has just gone', thrown('KafkaJSGroupCoordinatorNotFound')],
@@ -14,18 +16,18 @@ describe('the crash of a consumer', () => {
     ['a connection that was lost in the wrong moment', new Error('Broker not connected')],
     ['a cause that may pass', thrown('KafkaJSNonRetriableError', { cause: Object.assign(new Error('closed'), { retriable: true }) })],
   ])('goes on with a new one after %s', (_what, error) => {
-    expect(fatalCrash(error, 'g')).toBeUndefined()
+    expect(fatalCrash(error, reader)).toBeUndefined()
   })
 
   it.each([
-    [
-      'a group that this user may not join',
-      thrown('KafkaJSProtocolError', { type: 'GROUP_AUTHORIZATION_FAILED' }),
-      'GROUP_AUTHORIZATION_FAILED',
-    ],
     ['credentials that are wrong', thrown('KafkaJSSASLAuthenticationError'), 'KafkaJSSASLAuthenticationError'],
     ['a codec that is not installed', thrown('KafkaJSNotImplemented', { message: 'ZSTD compression not implemented' }), 'ZSTD'],
   ])('ends with the reason after %s', (_what, error, reason) => {
-    expect(fatalCrash(error, 'g')).toMatchObject({ code: 'KAFKA_CONSUMER_CRASHED', message: expect.stringContaining(reason) })
+    expect(fatalCrash(error, reader)).toMatchObject({ code: 'KAFKA_CONSUMER_CRASHED', message: expect.stringContaining(reason) })
+  })
+
+  it('ends as denied after a group that this user may not join', () => {
+    const crash = fatalCrash(thrown('KafkaJSProtocolError', { type: 'GROUP_AUTHORIZATION_FAILED' }), reader)
+    expect(crash).toMatchObject({ code: 'KAFKA_DENIED', message: expect.stringContaining('GROUP_AUTHORIZATION_FAILED') })
   })
 })

@@ -26,6 +26,7 @@ describe('failure of a send', () => {
       'unknown-partition',
     ],
     ['a time that the topic refuses', thrown('KafkaJSProtocolError', { type: 'INVALID_TIMESTAMP' }), 'wrong-time'],
+    ['a topic that this user may not write to', thrown('KafkaJSProtocolError', { type: 'TOPIC_AUTHORIZATION_FAILED' }), 'denied'],
     ['a record that breaks a rule of the broker', thrown('KafkaJSProtocolError', { type: 'INVALID_RECORD' }), 'refused'],
     ['nothing at all', undefined, 'retry'],
   ])('%s', (_what, error, kind) => {

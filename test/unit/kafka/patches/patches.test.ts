@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { patchAbortedMessages } from '../../../../src/kafka/patches/aborted-messages.ts'
+import { patchCoordinatorFailure } from '../../../../src/kafka/patches/coordinator-failure.ts'
 import { patchIdleTimers } from '../../../../src/kafka/patches/idle-timers.ts'
 import type { KafkajsModules } from '../../../../src/kafka/patches/kafkajs-modules.ts'
 import { loadKafkajs } from '../../../../src/kafka/patches/load-kafkajs.ts'
@@ -327,5 +328,33 @@ describe('loading kafkajs', () => {
       const first = loadKafkajs(modules)
       expect(loadKafkajs(modules)).toBe(first)
     })
+  })
+})
+
+describe('the patch of coordinators that may not be asked for', () => {
+  const { stock, patched } = stockAndPatched(
+    patchCoordinatorFailure,
+    (modules) => (modules.load('cluster/index.js') as { prototype: Untyped }).prototype,
+  )
+  const asked = (prototype: Untyped, type: string): Promise<unknown> => {
+    const refusal = Object.assign(new Error('no'), { type })
+    const broker = { findGroupCoordinator: () => Promise.reject(refusal) }
+    const cluster = Object.assign(Object.create(prototype), {
+      logger: { debug: () => undefined },
+      retrier: (work: (bail: (error: unknown) => void) => unknown) =>
+        new Promise((resolve, reject) => Promise.resolve(work(reject)).then(resolve, reject)),
+      // As the pool of the client does: what one broker answers is dropped.
+      brokerPool: { withBroker: (ask: (at: unknown) => Promise<unknown>) => ask({ nodeId: '1', broker }).catch(() => null) },
+    })
+    return cluster.findGroupCoordinatorMetadata({ groupId: 'g', coordinatorType: 0 })
+  }
+
+  it('gives the reason of a broker that does not let this user', async () => {
+    await expect(asked(stock, 'GROUP_AUTHORIZATION_FAILED')).rejects.toMatchObject({ name: 'KafkaJSGroupCoordinatorNotFound' })
+    await expect(asked(patched, 'GROUP_AUTHORIZATION_FAILED')).rejects.toMatchObject({ type: 'GROUP_AUTHORIZATION_FAILED' })
+  })
+
+  it('leaves every other reason as it was', async () => {
+    await expect(asked(patched, 'NOT_COORDINATOR_FOR_GROUP')).rejects.toMatchObject({ name: 'KafkaJSGroupCoordinatorNotFound' })
   })
 })
