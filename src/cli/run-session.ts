@@ -76,6 +76,8 @@ export async function openRun(context: CommandContext, config: Config, session: 
     if (context.globals.json && session.out !== '-') await context.out(toJson(report))
     else await writeSummary(context, report, session.out === '-' ? async (line) => context.note(line) : context.out)
     context.setExitCode(runExitCode(report))
+  } catch (error) {
+    throw await runtime.reasonOf(error)
   } finally {
     progress.finish()
     await runtime.close()

@@ -43,6 +43,8 @@ export async function openStage(context: CommandContext, config: Config, session
       draining: context.draining,
       aborting: context.aborting,
     })
+  } catch (error) {
+    throw await runtime.reasonOf(error)
   } finally {
     await runtime.close()
   }

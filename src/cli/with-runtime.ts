@@ -13,6 +13,8 @@ export async function withRuntime<T>(
   const runtime = await Runtime.open({ config, owner, clock: systemClock, observer: context.observer, signal: context.draining })
   try {
     return await work(runtime)
+  } catch (error) {
+    throw await runtime.reasonOf(error)
   } finally {
     await runtime.close()
   }

@@ -142,7 +142,8 @@ export const OPTIONS = {
   'fetch.minFreeDisk': {
     kind: 'size',
     default: '1GiB',
-    description: 'Fetching pauses when the data folder has less free space (embedded broker).',
+    description:
+      'Fetching pauses when the data folder has less free space (embedded broker); below 32 MiB in any case, where the broker rests too.',
   },
   'politeness.key': {
     kind: ['host', 'domain', 'ip'],

@@ -1,12 +1,12 @@
-import { freeDiskBytes } from '../embedded/disk-space.ts'
+import { freeDiskBytes, ROOM_TO_START_BYTES } from '../embedded/disk-space.ts'
 import { errorText } from '../kernel/errors.ts'
 import type { Runtime } from './runtime.ts'
 
 const EVERY_MS = 5_000
 
 /**
- * Holds fetching while the data folder of our own broker has less free space than `fetch.minFreeDisk`: pages that can't be stored must
- * not be asked for. Goes on by itself. Until the returned function is called.
+ * Holds fetching while the data folder of our own broker has less free space than `fetch.minFreeDisk`, or than the broker itself
+ * needs: pages that can't be stored must not be asked for. Goes on by itself. Until the returned function is called.
  */
 export async function startDiskGuard(runtime: Runtime, fetch: { holdRequests(isHeld: boolean): void }): Promise<() => void> {
   const { clock, config, dataDir, observer } = runtime
@@ -17,8 +17,9 @@ export async function startDiskGuard(runtime: Runtime, fetch: { holdRequests(isH
   const look = async (): Promise<void> => {
     try {
       const freeBytes = await freeDiskBytes(dataDir)
-      const isLow = freeBytes < config['fetch.minFreeDisk']
-      if (isLow) observer.emit('DiskLow', { folder: dataDir, freeBytes, minFreeBytes: config['fetch.minFreeDisk'] })
+      const minFreeBytes = Math.max(config['fetch.minFreeDisk'], ROOM_TO_START_BYTES)
+      const isLow = freeBytes < minFreeBytes
+      if (isLow) observer.emit('DiskLow', { folder: dataDir, freeBytes, minFreeBytes })
       // At changes alone: each end of a hold has the paces of sites measured anew.
       if (isLow !== isHeld) fetch.holdRequests(isLow)
       isHeld = isLow

@@ -4,6 +4,7 @@ import type { BlobStore } from '../blobs/blob-store.ts'
 import { processEnvironment } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import type { EmbeddedBroker } from '../embedded/broker-options.ts'
+import { noRoomError } from '../embedded/disk-space.ts'
 import { acquireBroker } from '../embedded/embedded-broker.ts'
 import { KafkaAdmin } from '../kafka/admin.ts'
 import { createKafkaClient, type KafkaClient } from '../kafka/client.ts'
@@ -14,7 +15,7 @@ import { DurableProducer } from '../kafka/producer.ts'
 import { TaskPublisher } from '../kafka/task-publisher.ts'
 import { batchLimits, gzipTopics, type TopicDefinition } from '../kafka/topic-definitions.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { Gauges } from '../kernel/gauges.ts'
 import { ReleaseStack } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -197,6 +198,13 @@ export class Runtime {
       this.#scope = undefined
       await scope.releaseAll()
     }
+  }
+
+  /** What to tell of a failure: of a broker of our own that is away for want of space, that. */
+  async reasonOf(error: unknown): Promise<unknown> {
+    const isAway = isMillraceError(error) && /^KAFKA_(UNREACHABLE|LOST|SEND_FAILED|REQUEST_FAILED)$/.test(error.code)
+    const full = this.isEmbedded && isAway ? await noRoomError(this.dataDir) : undefined
+    return full === undefined ? error : new MillraceError(full.code, full.message, { cause: error, context: full.context })
   }
 
   close(): Promise<void> {

@@ -9,7 +9,7 @@ const PROXIES_NAMED = 3
 
 const STALLED_BY: Readonly<Record<string, string>> = {
   'state-store': 'fetch starts no request: the state store does not answer',
-  disk: 'fetch starts no request: the data folder has less free space than fetch.minFreeDisk',
+  disk: 'fetch starts no request: the data folder has too little free space (fetch.minFreeDisk)',
 }
 
 /** The pages of a replay are no lag: live work has read them. */

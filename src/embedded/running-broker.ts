@@ -4,6 +4,7 @@ import type { Observer } from '../kernel/observe.ts'
 import { describeProcess, findProcess, isAlive, isLocal, type ProcessIdentity } from '../machine/process-identity.ts'
 import { type BrokerFolder, type ProcessFile, readClusterFile, readProcessFile, removeFile } from './broker-folder.ts'
 import { probeBroker } from './broker-probe.ts'
+import { noRoomError } from './disk-space.ts'
 import { brokerMark } from './launch-spec.ts'
 import { SlowStart } from './slow-start.ts'
 
@@ -29,7 +30,7 @@ interface FindOptions {
   readonly signal?: AbortSignal
 }
 
-/** The caller holds the start lock. Errors: KAFKA_START_FAILED when a broker runs but does not answer; `signal.reason`. */
+/** The caller holds the start lock. Errors: KAFKA_START_FAILED when a broker runs but does not answer; DISK_FULL while it rests for that; `signal.reason`. */
 export async function findBroker(folder: BrokerFolder, options: FindOptions): Promise<FoundBroker> {
   const begunMono = options.clock.mono()
   const deadline = begunMono + ANSWER_MS
@@ -52,6 +53,8 @@ export async function findBroker(folder: BrokerFolder, options: FindOptions): Pr
       removeFile(folder.process)
     } else if (isAlive(file.supervisor)) {
       if (file.phase === 'up' && (await answers(file))) return { kind: 'up', file }
+      const full = isAlive(file.broker) ? undefined : await noRoomError(folder.path)
+      if (full !== undefined) throw full
     } else if (isAlive(file.broker) && file.phase !== 'stopping' && (await answers(file))) {
       return { kind: 'orphan', file }
     } else {

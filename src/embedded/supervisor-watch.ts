@@ -6,6 +6,7 @@ import type { Observer } from '../kernel/observe.ts'
 import { describeProcess, isAlive, isLocal, type ProcessIdentity } from '../machine/process-identity.ts'
 import { readJsonFile } from './atomic-file.ts'
 import { type BrokerFolder, readProcessFile, START_LOCK } from './broker-folder.ts'
+import { noRoomError } from './disk-space.ts'
 import { tryLock } from './file-lock.ts'
 import { spawnSupervisor } from './supervisor-process.ts'
 
@@ -71,7 +72,8 @@ export class SupervisorWatch {
     // A note that is broken or of another host is for the next command to judge.
     if (file === 'broken' || (file !== undefined && !isLocal(file.supervisor))) return
     this.#missing = file === undefined ? this.#missing + 1 : 0
-    if (file === undefined ? this.#missing !== LOST_LOOKS : isAlive(file.supervisor)) return
+    if (file !== undefined && isAlive(file.supervisor)) return isAlive(file.broker) ? undefined : this.#tellRest()
+    if (file === undefined && this.#missing !== LOST_LOOKS) return
     if (!existsSync(this.#folder.path)) return
     const attempt = tryLock(this.#folder.path, START_LOCK, this.#options.owner)
     if (attempt.kind === 'refused') {
@@ -103,6 +105,12 @@ export class SupervisorWatch {
       }
       await clock.sleep(POLL_MS)
     }
+  }
+
+  /** Its supervisor starts it again once there is room. */
+  async #tellRest(): Promise<void> {
+    const full = await noRoomError(this.#folder.path)
+    if (full !== undefined) this.#options.observer.emit('BrokerRests', { reason: full.message, folder: this.#folder.path })
   }
 
   #tellEnd(): void {

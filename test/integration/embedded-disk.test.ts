@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
+import { startDiskGuard } from '../../src/control/disk-guard.ts'
+import type { Runtime } from '../../src/control/runtime.ts'
 import { brokerFolder, readProcessFile } from '../../src/embedded/broker-folder.ts'
 import { acquireBroker } from '../../src/embedded/embedded-broker.ts'
 import { brokerMark } from '../../src/embedded/launch-spec.ts'
@@ -40,7 +42,8 @@ function fill(name: string): string {
 
 describe.skipIf(reason !== '')(`a full disk${reason}`, () => {
   it('ends the broker, which comes back by itself when there is space, with all that was acknowledged', { timeout: 90_000 }, async () => {
-    const broker = await acquireBroker(brokerOptions(disk, new RecordingObserver()))
+    const observer = new RecordingObserver()
+    const broker = await acquireBroker(brokerOptions(disk, observer))
     const client = createKafkaClient({ brokers: broker.brokers, clientId: 'test' }, silentObserver)
     const admin = new KafkaAdmin(client, systemClock)
     const producer = new DurableProducer({ client, clock: systemClock, observer: silentObserver, maxBatchBytes: () => MIB })
@@ -62,6 +65,15 @@ describe.skipIf(reason !== '')(`a full disk${reason}`, () => {
         expect(findProcess(brokerMark(broker.clusterId))).toBeUndefined()
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
+      // Whoever uses it, and whoever comes, is told of the disk.
+      const full = /the disk of .* is full: \d+ MiB are free, and it starts by itself once 32 MiB are/
+      await eventually(() => observer.events.some(({ name }) => name === 'BrokerRests'), { what: 'word of the disk' })
+      await expect(acquireBroker(brokerOptions(disk, new RecordingObserver()))).rejects.toMatchObject({ code: 'DISK_FULL', message: full })
+      const held: boolean[] = []
+      const about = { isEmbedded: true, dataDir: disk, clock: systemClock, config: { 'fetch.minFreeDisk': 0 }, observer: silentObserver }
+      const stop = await startDiskGuard(about as unknown as Runtime, { holdRequests: (isHeld) => void held.push(isHeld) })
+      stop()
+      expect(held).toEqual([true])
       rmSync(filler)
       await Promise.all(sent)
       await send('after')

@@ -63,7 +63,7 @@ describe('what holds a crawl up', () => {
       { fetch: { ...idle, stalledBy: ['state-store'] } },
       /starts no request: the state store does not answer/,
     ],
-    ['the disk', { fetch: { ...idle, stalledBy: ['disk'] } }, /less free space than fetch\.minFreeDisk/],
+    ['the disk', { fetch: { ...idle, stalledBy: ['disk'] } }, /too little free space \(fetch\.minFreeDisk\)/],
     ['nobody works on the group', { summary: [group({ members: 0 })], fetch: null }, /^scrape\.fetch: nobody works on 5 messages/],
     ['a rebalance', { summary: [group({ state: 'PreparingRebalance' })] }, /is being divided among its members/],
     [
