@@ -28,7 +28,7 @@ export function runProgress(state: RunProgress): ProgressState {
 
 /** As `stalls` of `status` has it, in few words. */
 const STALLED = {
-  disk: 'fetching rests: too little free disk (fetch.minFreeDisk)',
+  disk: 'fetching rests: too little disk (fetch.minFreeDisk)',
   'state-store': 'fetching rests: no answer from the state store',
 } as const
 

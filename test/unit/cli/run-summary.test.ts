@@ -13,7 +13,7 @@ describe('the progress of a run', () => {
   })
 
   it.each([
-    ['disk', 'fetching rests: too little free disk (fetch.minFreeDisk)'],
+    ['disk', 'fetching rests: too little disk (fetch.minFreeDisk)'],
     ['state-store', 'fetching rests: no answer from the state store'],
   ] as const)('says while it lasts that fetching rests for the %s, and where a terminal still shows it', (stalledBy, reason) => {
     const progress = progressOf({ accepted: 1_000_000, final: 2, records: 3, elapsedMs: 4000, stalledBy })
