@@ -3,7 +3,7 @@ import avro from 'avsc'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { bytesCheck } from './avro-bytes.ts'
 import { type AvroNode, logicalOf, parseAvroSchema } from './avro-schema.ts'
-import { correctText } from './avro-text.ts'
+import { mendTap } from './avro-tap.ts'
 import { valueCheck } from './avro-value.ts'
 import { canonicalForm, crc64Avro } from './canonical-form.ts'
 import { readProblems } from './compatibility.ts'
@@ -31,7 +31,7 @@ export interface AvroSchema {
   decode(bytes: Buffer, start?: number, reader?: AvroSchema): unknown
 }
 
-correctText()
+mendTap()
 
 type LibrarySchema = Parameters<typeof avro.Type.forSchema>[0]
 type Resolver = ReturnType<Type['createResolver']>

@@ -29,6 +29,24 @@ describe('values of a schema', () => {
     expect(roundTrip(schema, { f: text })).toEqual({ f: expected })
   })
 
+  it.each([
+    [0, false],
+    [4_095, false],
+    [4_096, true],
+    [100_000, true],
+  ])('with %i bytes of bytes give them as they are; only long ones are a view of the message (%s)', (length, isView) => {
+    const schema = record([
+      { name: 'before', type: 'bytes' },
+      { name: 'f', type: ['null', 'bytes'] },
+      { name: 'after', type: 'string' },
+    ])
+    const f = Buffer.from(Array.from({ length }, (_, index) => index % 251))
+    const message = schema.encode({ before: Buffer.from('b'), f, after: 'a' })
+    const decoded = schema.decode(message) as { readonly f: Buffer }
+    expect(decoded).toEqual({ before: Buffer.from('b'), f, after: 'a' })
+    expect(decoded.f.buffer === message.buffer && length > 0).toBe(isView)
+  })
+
   it('keep decimals in a fixed as well, with the sign over all bytes', () => {
     const schema = one({ type: 'fixed', name: 'D', size: 4, logicalType: 'decimal', precision: 9, scale: 2 })
     expect(schema.encode({ f: '-0.01' }).toString('hex')).toBe('ffffffff')
