@@ -40,6 +40,11 @@ export interface HttpClientOptions {
 /** Of a body that nobody keeps, so much is read away to keep the connection, and for so long: a stream of events never ends. */
 const DUMP_BYTES = 65_536
 const DUMP_MS = 1_000
+/**
+ * Some servers keep a connection open and hang up on whoever uses it again. Where a connection was cut off without an answer, none of the
+ * origin is used twice for so long: such a URL would come to the same end at each attempt.
+ */
+const SINGLE_USE_MS = 600_000
 
 /**
  * HTTP as it is on the wire, one request at a time: a pool of connections per origin, every connection through the address guard, and
@@ -129,7 +134,9 @@ export class HttpClient implements HttpExchange {
     } catch (error) {
       request.signal.throwIfAborted()
       const totalMs = clock.mono() - startedMono
-      if (!isLate) return { kind: 'failure', ...failureReason(error), totalMs }
+      const failure = failureReason(error)
+      if (!isLate && failure.reason === 'connection-reset') origin.singleUseUntilMono = clock.mono() + SINGLE_USE_MS
+      if (!isLate) return { kind: 'failure', ...failure, totalMs }
       const detail = `${request.url.href} took longer than ${request.limits.totalMs} ms`
       return { kind: 'failure', reason: 'total-timeout', detail, totalMs }
     } finally {
@@ -151,6 +158,7 @@ export class HttpClient implements HttpExchange {
         headersTimeout: limits.headersMs,
         bodyTimeout: limits.idleMs,
         responseHeaders: 'raw',
+        ...(startedMono < origin.singleUseUntilMono ? { reset: true } : {}),
         signal,
       })
     const answer = await notingSend(leavingOf(request, signal), send)

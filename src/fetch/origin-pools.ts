@@ -27,6 +27,8 @@ export interface OriginPool {
   address: string | null
   /** When it stood, and its first request could leave. */
   connectedMono: number
+  /** Until then no connection is used a second time. */
+  singleUseUntilMono: number
 }
 
 /** An idle connection is kept for this long, even where the server offers more. */
@@ -84,7 +86,7 @@ export class OriginPools {
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
     })
-    const created: OriginPool = { pool, inFlight: 0, address: null, connectedMono: 0 }
+    const created: OriginPool = { pool, inFlight: 0, address: null, connectedMono: 0, singleUseUntilMono: 0 }
     this.#pools.set(key, created)
     return created
   }

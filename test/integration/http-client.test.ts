@@ -190,6 +190,28 @@ describe('a request that fails', () => {
   })
 })
 
+describe('a server that closes a connection when it is used again', () => {
+  it('is asked on a connection of its own each time, once it has done so', async () => {
+    const tcp = createTcpServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+        socket.once('data', () => socket.destroy())
+      })
+    })
+    await new Promise<void>((resolve) => tcp.listen(0, '127.0.0.1', resolve))
+    const kinds: string[] = []
+    for (let times = 0; times < 8; times += 1) {
+      const result = await ask(`http://closing.site.test:${(tcp.address() as AddressInfo).port}/${times}`)
+      kinds.push(result.kind === 'response' ? String(result.status) : result.reason)
+      // undici gives a connection free one turn of the loop after its answer.
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    tcp.close()
+    expect(kinds).toEqual(['200', 'connection-reset', ...Array.from({ length: 6 }, () => '200')])
+  })
+})
+
 describe('the address guard', () => {
   const strict = new HttpClient({
     resolve: { 'pinned.test': '10.0.0.7' },
