@@ -34,11 +34,13 @@ const STALLED = {
 
 function waitsFor({ unread }: RunProgress): string[] {
   if (unread === undefined) return []
-  const { extract, frontier, isReplaying } = unread
+  const { extract, frontier, isReplaying, openTransactions = [] } = unread
   const parts: string[] = []
   if (extract > 0) parts.push(`${counted(extract, 'page')} ${extract === 1 ? 'waits' : 'wait'} for extraction`)
   if (frontier > 0) parts.push(`links of ${counted(frontier, 'page')} not followed yet`)
   if (isReplaying) parts.push('a replay in place has work left')
+  if (openTransactions.length > 0)
+    parts.push(`a transaction is open in ${openTransactions.join(' and ')}: nobody reads further until it ends`)
   return parts
 }
 

@@ -4,6 +4,7 @@ import { isAway } from '../kernel/errors.ts'
 import { LANES } from '../message/topics.ts'
 import { CrawlBacklog, type DelayedTask, delayedTask, readTask } from './crawl-backlog.ts'
 import { isReplaying, liveLag } from './live-lag.ts'
+import { holdingUp, openTransactionPlace } from './open-transactions.ts'
 import type { Runtime } from './runtime.ts'
 
 /** Why a crawl whose tasks are all final has not ended: pages on html, of other crawls too, that have still to be read. */
@@ -14,6 +15,8 @@ export interface UnreadPages {
   readonly frontier: number
   /** A replay in place of an extract group has work left. */
   readonly isReplaying: boolean
+  /** Where open transactions hold up the readers; left out where there are none. */
+  readonly openTransactions?: readonly string[]
 }
 
 export type CrawlState =
@@ -123,10 +126,12 @@ export class CrawlEnd {
   async #unreadPages(end: ReadonlyMap<number, bigint>): Promise<UnreadPages | undefined> {
     const { topics, groups, admin } = this.#runtime
     const unread = { extract: 0, frontier: 0, isReplaying: false }
+    const open = new Set<string>()
     for (const group of [groups.frontier, ...this.#extractGroups]) {
       const lags = await admin.lag(group, [topics.html])
       // Its offset may stand at the end while live pages have their turn.
       unread.isReplaying ||= lags.some(isReplaying)
+      for (const each of await holdingUp(this.#runtime, liveLag(lags))) open.add(openTransactionPlace(each))
       let pages = 0n
       for (const { partition, committed, low } of liveLag(lags)) {
         const target = end.get(partition) ?? 0n
@@ -137,7 +142,9 @@ export class CrawlEnd {
       const stage = group === groups.frontier ? 'frontier' : 'extract'
       unread[stage] = Math.max(unread[stage], Number(pages))
     }
-    return unread.extract > 0 || unread.frontier > 0 || unread.isReplaying ? unread : undefined
+    const isUnread = unread.extract > 0 || unread.frontier > 0 || unread.isReplaying
+    if (!isUnread) return undefined
+    return open.size === 0 ? unread : { ...unread, openTransactions: [...open] }
   }
 
   /** Looked at only when nothing has moved for a while: it reads the delay topics. */

@@ -13,6 +13,7 @@ import { registrableDomain } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { announceExtractors, createExtract } from './extraction.ts'
+import { holdingUp, openTransactionText } from './open-transactions.ts'
 import {
   beginRequest,
   deleteUnlessActive,
@@ -40,7 +41,7 @@ export interface ShadowOptions {
   readonly out: string | undefined
   readonly drainTimeoutMs: number
   readonly onProgress?: (progress: ReplayProgress) => void
-  /** Told at the begin where its group has members already: what it may wait for. */
+  /** Told at the begin where its group has members already, and once where it stands before an open transaction: what it may wait for. */
   readonly onWaiting?: (text: string) => void
   readonly onOutput?: (text: string) => void
   readonly draining: AbortSignal
@@ -136,6 +137,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   let isDone = false
   let cancelled = false
   let gone = goneOf({ partitions: [] })
+  let isHeldUpTold = false
   // A worker that has left its group owns no partition any more: what it counted is kept here.
   let standing = standingOf(worker.progress(), ranges, name)
   let pace: ReplayPace = []
@@ -166,6 +168,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
         // Another process under the same id may have worked a part, and somebody may have called it off.
         standing = await groupStanding(runtime, groupId, ranges, name)
         cancelled = (await knownRequest(runtime, options.replayId))?.request.cancelled === true
+        if (!isHeldUpTold) isHeldUpTold = await tellOfTransactions(runtime, groupId, ranges, options.onWaiting)
       }
       finished ||= standing.isThrough
       tell()
@@ -202,6 +205,21 @@ async function tellOfMembers({ admin, consumerSettings }: Runtime, groupId: stri
   onWaiting?.(
     `${members.length === 1 ? '1 other member is' : `${members.length} other members are`} in group ${groupId}: the pages are shared with them, and those of one that was killed are free after ${seconds} s`,
   )
+}
+
+/** What lies behind an open transaction can't be read, and the range may reach beyond. Shape: whether it was told. */
+async function tellOfTransactions(
+  runtime: Runtime,
+  groupId: string,
+  ranges: Ranges,
+  onWaiting: ShadowOptions['onWaiting'],
+): Promise<boolean> {
+  const lags = (await runtime.admin.lag(groupId, [runtime.topics.html])).filter(
+    ({ partition, committed, low }) => (committed ?? low) < (ranges.get(partition)?.until ?? 0n),
+  )
+  const open = await holdingUp(runtime, lags)
+  for (const each of open) onWaiting?.(openTransactionText(each))
+  return open.length > 0
 }
 
 /** Of a shadow that has ended, as `control` keeps it. */

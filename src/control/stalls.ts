@@ -1,11 +1,13 @@
 import { countText } from '../kernel/count-text.ts'
 import type { ReplayRequest } from '../message/replay-request.ts'
+import { type OpenTransaction, openTransactionText } from './open-transactions.ts'
 import type { FetchStatus, GroupStatus, StatusReport } from './status.ts'
 
 /** A lag whose oldest message is older than this asks for a reason. */
 const OLD_SECONDS = 30
 const SITES_NAMED = 3
 const PROXIES_NAMED = 3
+const TRANSACTIONS_NAMED = 3
 
 const STALLED_BY: Readonly<Record<string, string>> = {
   'state-store': 'fetch starts no request: the state store does not answer',
@@ -21,11 +23,14 @@ export function stallsOf(
     readonly fetchGroup: string
     /** In place, and not done. */
     readonly openReplays: readonly OpenReplay[]
+    /** Before which a group stands, or whoever reads records. */
+    readonly openTransactions: readonly OpenTransaction[]
   },
 ): readonly string[] {
-  const { summary, fetch, pausedSites, isStateUp, fetchGroup, openReplays } = known
+  const { summary, fetch, pausedSites, isStateUp, fetchGroup, openReplays, openTransactions } = known
   const stalls = isStateUp ? [] : ['the state store does not answer: fetching pauses until it does']
   for (const group of summary) stalls.push(...groupStalls(group))
+  for (const open of openTransactions.slice(0, TRANSACTIONS_NAMED)) stalls.push(openTransactionText(open))
   for (const { replayId, groupId, extractor, extractorVersion } of openReplays)
     if (summary.some(({ group, members }) => group === groupId && members === 0))
       stalls.push(`${groupId}: replay ${replayId} waits for a worker with ${extractor} version ${extractorVersion}`)

@@ -10,6 +10,7 @@ import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { extractGroupsOf, groupTotals } from './extract-totals.ts'
 import { liveLag } from './live-lag.ts'
 import { liveWorkers } from './live-workers.ts'
+import { holdingUp, type OpenTransaction, openTransactions } from './open-transactions.ts'
 import { openRequests } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { stallsOf } from './stalls.ts'
@@ -91,11 +92,13 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
   const partitions: PartitionStatus[] = []
   const summary: GroupStatus[] = []
   const extractors: StatusReport['extractors'][number][] = []
+  const open = new Map<string, OpenTransaction>()
   for (const reader of readers) {
     const present = reader.topics.filter((topic) => existing.has(topic))
     if (present.length === 0) continue
     const lags = liveLag(await admin.lag(reader.group, present))
     const ages = await Promise.all(lags.map((lag) => oldestAge(runtime, lag)))
+    for (const each of await holdingUp(runtime, lags)) open.set(`${each.topic}/${each.partition}`, each)
     const rows = lags.map((lag, index) =>
       partitionStatus(reader.group, lag, ages[index] ?? null, extractGroups.includes(reader.group) || reader.group === groups.frontier),
     )
@@ -117,6 +120,9 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
       ),
     })
   }
+  // Whoever reads these is not known here.
+  const outputs = [topics.records, topics.outcomes, topics.deadLetters].filter((topic) => existing.has(topic))
+  const openInOutputs = (await Promise.all(outputs.map((topic) => openTransactions(runtime, topic)))).flat()
   const [workers, fetch, pausedSites] = await Promise.all([workersOf(runtime), fetchStatus(runtime), pausedSitesOf(runtime, existing)])
   const isStateUp = workers !== undefined
   const openReplays = existing.has(topics.control)
@@ -131,7 +137,15 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
     fetch,
     pausedSites,
     isStateUp,
-    stalls: stallsOf({ summary, fetch, pausedSites, isStateUp, fetchGroup: groups.fetch, openReplays }),
+    stalls: stallsOf({
+      summary,
+      fetch,
+      pausedSites,
+      isStateUp,
+      fetchGroup: groups.fetch,
+      openReplays,
+      openTransactions: [...open.values(), ...openInOutputs],
+    }),
     extractors,
   }
 }
@@ -197,6 +211,7 @@ function partitionStatus(group: string, lag: PartitionLag, lagSeconds: number | 
 
 async function oldestAge(runtime: Runtime, lag: PartitionLag): Promise<number | null> {
   if (lag.lag === 0n) return null
-  const message = await readOne(runtime.admin.session, lag, lag.committed ?? lag.low)
+  // Of an open transaction too: what waits behind it waits.
+  const message = await readOne(runtime.admin.session, lag, lag.committed ?? lag.low, 'read_uncommitted')
   return message === undefined ? null : Math.max(0, Math.round((runtime.clock.now() - message.timestamp) / 1000))
 }

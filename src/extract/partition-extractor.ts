@@ -49,7 +49,7 @@ export class PartitionExtractor {
   /** Of replay and live work the other one is next, once the queue is dry. */
   #turning = false
   readonly #turns: ReplayTurns
-  /** End of the log, as it was seen last. */
+  /** Where reading ended when it was looked at last: what lies behind an open transaction can't be read in a turn, however long. */
   #logEnd = 0n
   /** How often in a row the log ended before the committed offset. */
   #looksBehind = 0
@@ -143,7 +143,7 @@ export class PartitionExtractor {
     const { port, range } = this.#options
     await port.readControl()
     const committed = await port.transactions.fence()
-    const { low, end } = await port.logBounds()
+    const { low, stableEnd, end } = await port.logBounds()
     const start = committed.offset ?? range?.from ?? low
     this.#mayEndBefore(start, end)
     // Below the log: retention overtook us. Above it: not our log. Reading goes on at what is there, and says so.
@@ -169,7 +169,7 @@ export class PartitionExtractor {
     const course = courseOf(this.#metadata, port.replayOrder(), (id) => this.#isEnded(id))
     if (course.kind === 'rewind') this.#refuseUnlessAble(course.order.replayId)
     if (course.kind === 'go-on' && replay !== undefined && replay.phase !== 'done') this.#refuseUnlessAble(replay.replayId)
-    this.#logEnd = end
+    this.#logEnd = stableEnd
     this.#startAt(offset)
   }
 
@@ -303,12 +303,12 @@ export class PartitionExtractor {
     if (this.#turning || this.#draining || replay === undefined || replay.phase === 'done') return
     if (!this.#turns.isOver({ next: this.#next, nowMono: clock.mono() }, this.#rate !== undefined)) return
     if (replay.phase === 'replaying') {
-      const { end } = await port.logBounds()
-      if (end <= replay.resumeAt) {
+      const { stableEnd } = await port.logBounds()
+      if (stableEnd <= replay.resumeAt) {
         this.#turns.extend(clock.mono())
         return
       }
-      this.#logEnd = end
+      this.#logEnd = stableEnd
     }
     this.#turning = true
     this.#queue.halt()

@@ -1,4 +1,5 @@
 import type { KafkaMessage } from '../kafka/message.ts'
+import type { LogBounds } from '../kafka/offsets.ts'
 import type { PartitionTransactions } from '../kafka/transactional.ts'
 import type { ProcessedPage } from './page-processor.ts'
 import type { WaitingLimits } from './page-queue.ts'
@@ -9,8 +10,7 @@ export interface PartitionPort {
   readonly transactions: PartitionTransactions
   /** Resolves when everything that `control` held at this moment has been read. */
   readControl(): Promise<void>
-  /** First and end offset of the partition's log. */
-  logBounds(): Promise<{ readonly low: bigint; readonly end: bigint }>
+  logBounds(): Promise<LogBounds>
   /** Reads on from this offset; what was handed over before is void. */
   readFrom(offset: bigint): void
   pause(): void

@@ -6,7 +6,7 @@ import { ClusterSession } from './cluster-session.ts'
 import type { CommittedOffset } from './committed-offsets.ts'
 import { fenceTransactions } from './fence-transactions.ts'
 import { GroupAdmin, type GroupDescription, type OffsetToCommit } from './group-admin.ts'
-import { type Isolation, LogOffsets } from './offsets.ts'
+import { type Isolation, type LogBounds, LogOffsets } from './offsets.ts'
 import { type NewTopic, TopicAdmin, type TopicDescription } from './topic-admin.ts'
 import type { TopicDefinition } from './topic-definitions.ts'
 import type { TopicPlan } from './topic-plan.ts'
@@ -102,7 +102,7 @@ export class KafkaAdmin {
     return this.#offsets.end(topic, isolation)
   }
 
-  logBounds(at: TopicPartition): Promise<{ readonly low: bigint; readonly end: bigint }> {
+  logBounds(at: TopicPartition): Promise<LogBounds> {
     return this.#offsets.bounds(at)
   }
 

@@ -76,12 +76,17 @@ export async function* readLog(options: ReadLogOptions): AsyncGenerator<LogEvent
 }
 
 /**
- * The message at one offset. Shape: undefined where there is none to see: deleted, not written yet, of an aborted transaction, or a
+ * The message at one offset; `read_uncommitted`: of a transaction that is open too. Shape: undefined where there is none to see: deleted, not written yet, of an aborted transaction, or a
  * marker. Errors: KAFKA_TOPIC_MISSING, KAFKA_UNREACHABLE, KAFKA_REQUEST_FAILED.
  */
-export async function readOne(session: ClusterSession, at: TopicPartition, offset: bigint): Promise<KafkaMessage | undefined> {
+export async function readOne(
+  session: ClusterSession,
+  at: TopicPartition,
+  offset: bigint,
+  isolation: Isolation = 'read_committed',
+): Promise<KafkaMessage | undefined> {
   const { topic, partition } = at
-  const limits = { isolation: 'read_committed', maxWaitMs: 0, maxBytes: 1, maxBytesPerPartition: 1 } as const
+  const limits = { isolation, maxWaitMs: 0, maxBytes: 1, maxBytesPerPartition: 1 } as const
   return session.run(`reading ${topic}/${partition} offset ${offset}`, async (cluster) => {
     try {
       // The broker gives the whole batch that holds the offset, however small the limit.

@@ -15,6 +15,15 @@ export function isolationLevel(isolation: Isolation): 0 | 1 {
   return isolation === 'read_committed' ? 1 : 0
 }
 
+export interface LogBounds {
+  /** First offset that is still there. */
+  readonly low: bigint
+  /** Where reading ends: before the first transaction that is open. */
+  readonly stableEnd: bigint
+  /** Behind the last message. */
+  readonly end: bigint
+}
+
 /** Offsets of the logs themselves; groups are elsewhere. */
 export class LogOffsets {
   readonly #session: ClusterSession
@@ -39,11 +48,14 @@ export class LogOffsets {
     return this.#ofTopic(topic, LATEST, isolation)
   }
 
-  /** First offset of one log that is still there, and the end behind its last message. */
-  bounds(at: TopicPartition): Promise<{ readonly low: bigint; readonly end: bigint }> {
+  bounds(at: TopicPartition): Promise<LogBounds> {
     return this.#session.run(`reading the bounds of ${at.topic}/${at.partition}`, async (cluster) => {
-      const [low, end] = await Promise.all([EARLIEST, LATEST].map((which) => listOffsets(cluster, [at], which, 'read_uncommitted')))
-      return { low: offsetAt(low ?? [], at), end: offsetAt(end ?? [], at) }
+      const [low, stableEnd, end] = await Promise.all([
+        listOffsets(cluster, [at], EARLIEST, 'read_uncommitted'),
+        listOffsets(cluster, [at], LATEST, 'read_committed'),
+        listOffsets(cluster, [at], LATEST, 'read_uncommitted'),
+      ])
+      return { low: offsetAt(low, at), stableEnd: offsetAt(stableEnd, at), end: offsetAt(end, at) }
     })
   }
 

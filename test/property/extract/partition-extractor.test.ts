@@ -59,7 +59,7 @@ class Partition {
   #port(): PartitionPort {
     return {
       readControl: async () => undefined,
-      logBounds: async () => ({ low: 0n, end: BigInt(this.#size) }),
+      logBounds: async () => ({ low: 0n, stableEnd: BigInt(this.#size), end: BigInt(this.#size) }),
       pause: () => undefined,
       resume: () => undefined,
       waitingPartitions: () => 1,

@@ -32,6 +32,9 @@ describe('the progress of a run', () => {
     expect(behind.text).toBe('5 of 5 URLs done, 3 pages wait for extraction, links of 1 page not followed yet, 2 records')
     expect(behind.ratio).toBeUndefined()
     expect(behind.fields).toMatchObject({ unread: { extract: 3 } })
+    const openTransactions = ['scrape.html/0 from offset 4 on']
+    const held = runProgress({ ...done, unread: { extract: 3, frontier: 0, isReplaying: false, openTransactions } })
+    expect(held.text).toContain('a transaction is open in scrape.html/0 from offset 4 on: nobody reads further until it ends')
     const replaying = runProgress({ ...done, unread: { extract: 0, frontier: 0, isReplaying: true } })
     expect(replaying.text).toBe('5 of 5 URLs done, a replay in place has work left, 2 records')
   })

@@ -25,6 +25,7 @@ function stalls(change: Partial<Parameters<typeof stallsOf>[0]> = {}): readonly 
     isStateUp: true,
     fetchGroup: 'scrape.fetch',
     openReplays: [],
+    openTransactions: [],
     ...change,
   })
 }
@@ -42,6 +43,11 @@ describe('what holds a crawl up', () => {
   })
 
   it.each<[string, Partial<Parameters<typeof stallsOf>[0]>, RegExp]>([
+    [
+      'a transaction that nobody ends',
+      { openTransactions: [{ topic: 'scrape.html', partition: 1, offset: 7n, ageMs: 61_000 }] },
+      /^a transaction is open in scrape\.html\/1 from offset 7 on for 61 s.*abort --topic scrape\.html --partition 1 --start-offset 7` ends one/,
+    ],
     [
       'proxies that do not work, though the sites wait for their paces',
       { fetch: { ...idle, inFlight: 1, proxiesOut: [out('http://a:1', 'proxy-failed'), out('http://b:1', 'proxy-auth')] } },

@@ -22,7 +22,7 @@ async function commitsOf(hasRecord: boolean): Promise<number[]> {
     group: 'g',
     port: {
       readControl: async () => undefined,
-      logBounds: async () => ({ low: 0n, end: BigInt(PAGES) }),
+      logBounds: async () => ({ low: 0n, stableEnd: BigInt(PAGES), end: BigInt(PAGES) }),
       pause: () => undefined,
       resume: () => undefined,
       waitingPartitions: () => 1,
@@ -85,7 +85,8 @@ async function startWhereEndIs(ends: readonly bigint[], failures = 0): Promise<{
         readControl: async () => undefined,
         logBounds: async () => {
           looks += 1
-          return { low: 0n, end: ends[Math.min(looks, ends.length) - 1] ?? 0n }
+          const end = ends[Math.min(looks, ends.length) - 1] ?? 0n
+          return { low: 0n, stableEnd: end, end }
         },
         pause: () => undefined,
         resume: () => undefined,
@@ -145,9 +146,9 @@ interface Worked {
 
 /**
  * A replay of 600 pages at one page a tick of 100 ms, while live pages come: `everyMs` apart, for ever. Shape: what was worked until
- * the replay was done, in order. Time passes by work alone.
+ * the replay was done, in order. Time passes by work alone. `unread`: messages of a transaction that never ends, at the end of the log.
  */
-async function replayBeside(everyMs: number): Promise<Worked[]> {
+async function replayBeside(everyMs: number, unread = 0): Promise<Worked[]> {
   const replayed = 600
   const worked: Worked[] = []
   let nowMs = 0
@@ -172,7 +173,7 @@ async function replayBeside(everyMs: number): Promise<Worked[]> {
       next = Math.max(next, until)
       // Nothing is there to work: time passes all the same.
       if (piece.length === 0) nowMs += 10
-      extractor.accept(piece, BigInt(next))
+      else extractor.accept(piece, BigInt(next))
       setImmediate(deliver)
     }
     setImmediate(deliver)
@@ -183,7 +184,7 @@ async function replayBeside(everyMs: number): Promise<Worked[]> {
     group: 'g',
     port: {
       readControl: async () => undefined,
-      logBounds: async () => ({ low: 0n, end: BigInt(end()) }),
+      logBounds: async () => ({ low: 0n, stableEnd: BigInt(end()), end: BigInt(end() + unread) }),
       pause: () => undefined,
       resume: () => undefined,
       waitingPartitions: () => 1,
@@ -229,6 +230,11 @@ describe('a partition that replays while live pages come', () => {
     expect(longestRun(worked, 'replay')).toBeLessThanOrEqual(32)
   })
 
+  it('goes on where a transaction of somebody else is open in the log, behind which nobody can read', async () => {
+    const worked = await replayBeside(1e9, 5)
+    expect(worked.filter(({ kind }) => kind === 'replay')).toHaveLength(600)
+  })
+
   it('keeps up with them where there is time for both', async () => {
     const worked = await replayBeside(400)
     // Every turn of live work reads all that there is, so none is as long as it may be.
@@ -270,7 +276,7 @@ async function commitsAfterRetention(
     group: 'g',
     port: {
       readControl: async () => undefined,
-      logBounds: async () => ({ low, end: 60n }),
+      logBounds: async () => ({ low, stableEnd: 60n, end: 60n }),
       pause: () => undefined,
       resume: () => undefined,
       waitingPartitions: () => 1,
