@@ -36,6 +36,8 @@ export async function produceUrls(context: CommandContext, urls: readonly string
     throw new MillraceError('USAGE', '--max-depth: links are followed within a crawl; name it with --crawl ID')
   const { config } = context.loadConfig(flags.maxDepth === undefined ? {} : { 'crawl.maxDepth': flags.maxDepth })
   const template = templateOf(flags, config['crawl.maxDepth'], await bodyOf(flags))
+  if (template.body !== null && (template.method === 'GET' || template.method === 'HEAD'))
+    context.note(`note: a ${template.method} with a body, which many servers pass over or refuse; leave out --method for a POST`)
   if (flags.file !== undefined && flags.file !== '-') await refuseUnreadable(flags.file, '--file')
   const limit = flags.limit === undefined ? {} : { limit: limitOf(flags.limit) }
   const given = seedsOf(urls, flags.file)

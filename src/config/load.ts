@@ -254,6 +254,8 @@ function crossFieldProblems(config: Config): string[] {
     problems.push(
       `topics.prefix ${JSON.stringify(prefix)} can't begin the name of a topic: letters, digits, dots, underscores and dashes, 200 at most`,
     )
+  for (const address of config.brokers.filter((each) => !/^[^:\s]+:\d{1,5}$/.test(each)))
+    problems.push(`brokers: ${JSON.stringify(address)} is not of the form host:port, such as localhost:9092`)
   const userAgent = config['fetch.userAgent']
   if (userAgent !== undefined && !isHeaderValue(userAgent))
     problems.push(

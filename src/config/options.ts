@@ -48,6 +48,9 @@ export interface OptionDefinition {
   readonly max?: number
 }
 
+/** Of one topic: no broker takes more in earnest. */
+const MAX_PARTITIONS = 10_000
+
 export const OPTIONS = {
   brokers: {
     kind: 'list',
@@ -83,12 +86,38 @@ export const OPTIONS = {
   data: { kind: 'string', default: '.millrace', flag: '--data', description: 'Data folder: embedded Kafka, state, schemas.' },
   'topics.prefix': { kind: 'string', default: 'scrape.', description: 'Prefix of all topics and groups.' },
   'topics.replication': { kind: 'integer', default: '1', min: 1, description: 'Replicas of each topic.' },
-  'topics.partitions.urls': { kind: 'integer', min: 1, description: 'Partitions of each urls topic; 12, or 4 on the embedded broker.' },
-  'topics.partitions.delay': { kind: 'integer', min: 1, description: 'Partitions of each delay topic; as urls where not set.' },
-  'topics.partitions.html': { kind: 'integer', min: 1, description: 'Partitions of html; as urls where not set.' },
-  'topics.partitions.outcomes': { kind: 'integer', min: 1, description: 'Partitions of outcomes; as urls where not set.' },
-  'topics.partitions.records': { kind: 'integer', min: 1, description: 'Partitions of records; as urls where not set.' },
-  'topics.partitions.deadLetters': { kind: 'integer', default: '6', min: 1, description: 'Partitions of dead-letters.' },
+  'topics.partitions.urls': {
+    kind: 'integer',
+    min: 1,
+    max: MAX_PARTITIONS,
+    description: 'Partitions of each urls topic; 12, or 4 on the embedded broker.',
+  },
+  'topics.partitions.delay': {
+    kind: 'integer',
+    min: 1,
+    max: MAX_PARTITIONS,
+    description: 'Partitions of each delay topic; as urls where not set.',
+  },
+  'topics.partitions.html': { kind: 'integer', min: 1, max: MAX_PARTITIONS, description: 'Partitions of html; as urls where not set.' },
+  'topics.partitions.outcomes': {
+    kind: 'integer',
+    min: 1,
+    max: MAX_PARTITIONS,
+    description: 'Partitions of outcomes; as urls where not set.',
+  },
+  'topics.partitions.records': {
+    kind: 'integer',
+    min: 1,
+    max: MAX_PARTITIONS,
+    description: 'Partitions of records; as urls where not set.',
+  },
+  'topics.partitions.deadLetters': {
+    kind: 'integer',
+    default: '6',
+    min: 1,
+    max: MAX_PARTITIONS,
+    description: 'Partitions of dead-letters.',
+  },
   'topics.maxMessageBytes': { kind: 'size', default: '10MiB', min: 65_536, description: 'Largest message of html and dead-letters.' },
   'topics.retention.html': { kind: 'duration', default: '14d', description: 'How long pages are kept: the replay horizon.' },
   'topics.retention.urls': {

@@ -65,6 +65,11 @@ describe('produce and consume', () => {
     writeFileSync(file, Buffer.from([0x61, 0x3d, 0xff]))
     await cli('produce', 'http://post.example.test/', '--crawl', 'c-post', '--body-file', file, '--header', 'content-type: text/plain')
     await cli('produce', 'http://put.example.test/', '--crawl', 'c-post', '--method', 'put', '--body', 'é')
+    const get = await cli('produce', 'http://get.example.test/', '--crawl', 'c-get', '--method', 'get', '--body', 'x')
+    expect(get).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('note: a GET with a body, which many servers pass over or refuse'),
+    })
     const consumed = lines<{ value: { method: string; body: string; headers: object } }>(await cli('consume', 'urls', '--crawl', 'c-post'))
     const tasks = consumed.map(({ value: { method, body, headers } }) => ({ method, body, headers }))
     expect(tasks.sort((a, b) => a.method.localeCompare(b.method))).toEqual([

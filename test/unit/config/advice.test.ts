@@ -23,3 +23,18 @@ describe('advice on the user agent', () => {
     },
   )
 })
+
+describe('advice on topics', () => {
+  const on = (...sets: string[]): string[] =>
+    configAdvice(loadConfig({ sets, flags: {}, environment: {} }).config).filter((line) => line.startsWith('topics.'))
+
+  it.each(['html', 'urls', 'records', 'outcomes', 'deadLetters'])('looks twice at %s that are kept for a moment', (name) => {
+    expect(on(`topics.retention.${name}=1ms`)).toEqual([expect.stringMatching(`^topics\\.retention\\.${name} is 1ms: .* come too late$`)])
+    expect(on(`topics.retention.${name}=1h`)).toEqual([])
+  })
+
+  it('looks twice at thousands of partitions', () => {
+    expect(on('topics.partitions.html=1001')).toEqual([expect.stringContaining('topics.partitions.html is 1001')])
+    expect(on('topics.partitions.html=1000')).toEqual([])
+  })
+})

@@ -88,6 +88,19 @@ describe('the configuration', () => {
     )
   })
 
+  it.each(['localhost', 'localhost:', 'localhost:9092/', 'http://localhost:9092'])(
+    'refuses the broker %s, which has no port or more',
+    (broker) => {
+      expect(problem(() => loadConfig({ ...nothing, sets: [`brokers=kafka.example:9092,${broker}`] }))).toBe(
+        `CONFIG_INVALID: brokers: "${broker}" is not of the form host:port, such as localhost:9092`,
+      )
+    },
+  )
+
+  it('refuses more partitions than any broker takes', () => {
+    expect(problem(() => loadConfig({ ...nothing, sets: ['topics.partitions.urls=100000'] }))).toContain('is not at most 10000')
+  })
+
   it('refuses an unknown environment variable of ours but not those of others', () => {
     expect(problem(() => loadConfig({ ...nothing, environment: { MILLRACE_FETCH_CONCURENCY: '1', OTHER: 'x' } }))).toContain(
       'did you mean MILLRACE_FETCH_CONCURRENCY?',
