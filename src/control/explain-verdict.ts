@@ -23,6 +23,8 @@ export type WaitsFor =
   | 'disk'
   | 'turn'
   | 'request'
+  /** To take what it ended with. */
+  | 'kafka'
   /** As the limiter says it: rate, concurrency, crawl-delay, back-off, retry-after, breaker, warm-up. */
   | (string & {})
 
@@ -46,6 +48,8 @@ export interface UrlFacts {
   readonly now: number
   readonly waiting: readonly WaitingTask[]
   readonly inWorkers: readonly (TaskView & { readonly pid: number; readonly stalledBy: string | null })[]
+  /** Fetch workers of this machine that start nothing. */
+  readonly stalled: readonly { readonly pid: number; readonly stalledBy: string }[]
   readonly outcomes: readonly Outcome[]
   readonly page: PagePlace | null
   readonly deadLetters: readonly ListedDeadLetter[]
@@ -80,7 +84,12 @@ export function explainVerdict(facts: UrlFacts): UrlVerdict {
   return endVerdict(facts)
 }
 
-function turnVerdict(facts: UrlFacts, { pid, attempt, stalledBy, url }: UrlFacts['inWorkers'][number]): UrlVerdict {
+function turnVerdict(facts: UrlFacts, { pid, attempt, stalledBy, url, unwrittenMs }: UrlFacts['inWorkers'][number]): UrlVerdict {
+  // A worker of an earlier version does not tell.
+  if (typeof unwrittenMs === 'number') {
+    const line = `it was asked by process ${pid} (attempt ${attempt}, ${url}); Kafka has not taken its answer for ${duration(unwrittenMs)}`
+    return { state: 'under-way', waitsFor: 'kafka', until: null, lines: [line] }
+  }
   const waitsFor = stalledBy ?? 'request'
   const what = stalledBy === null ? 'robots.txt and the limiter are asked, or its request is under way' : `it waits for the ${stalledBy}`
   return {
@@ -115,14 +124,21 @@ function laneVerdict(facts: UrlFacts, task: WaitingTask): UrlVerdict {
     return { state: 'waiting', waitsFor: 'fetch-worker', until: null, lines: [...lines, ...robotsLines(facts)] }
   }
   const wait = siteWait(facts)
+  const [stalled] = facts.stalled
   lines.push(
+    ...facts.stalled.map(({ pid, stalledBy }) => `process ${pid} takes nothing up: it waits for the ${stalledBy}`),
     ...timeLines(facts, task),
     ...(wait.line === undefined ? [] : [wait.line]),
     ...paceLines(facts),
     ...proxyLines(facts),
     ...robotsLines(facts),
   )
-  return { state: 'waiting', waitsFor: wait.reason ?? 'turn', until: wait.until, lines }
+  return {
+    state: 'waiting',
+    waitsFor: wait.reason ?? stalled?.stalledBy ?? 'turn',
+    until: stalled === undefined ? wait.until : null,
+    lines,
+  }
 }
 
 function delayVerdict(facts: UrlFacts, task: WaitingTask): UrlVerdict {

@@ -8,7 +8,7 @@ import { parseFetchUrl } from '../url/parse-url.ts'
 import { bareHost, registrableDomain } from '../url/registrable-domain.ts'
 import type { ListedDeadLetter } from './dead-letters.ts'
 import { findUrl, type PagePlace, type WaitingTask } from './explain-places.ts'
-import { explainVerdict, type ProxiesOfUrl, type RobotsOfUrl, type UrlVerdict } from './explain-verdict.ts'
+import { explainVerdict, type ProxiesOfUrl, type RobotsOfUrl, type UrlFacts, type UrlVerdict } from './explain-verdict.ts'
 import { proxyRules } from './proxy-rules.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 import { type SiteReport, showSite } from './sites.ts'
@@ -65,10 +65,10 @@ export async function explain(
     robotsOf(runtime, url, options.userAgent),
     membersOf(runtime),
   ])
-  const { views, answered } = inWorkers
+  const { views, answered, stalled } = inWorkers
   const all = proxyRules(runtime.config)(url).map(({ label }) => label)
   const proxies = { all, out: inWorkers.proxiesOut.filter(({ proxy }) => all.includes(proxy)) }
-  const verdict = explainVerdict({ now: runtime.clock.now(), ...places, inWorkers: views, site, robots, proxies, members })
+  const verdict = explainVerdict({ now: runtime.clock.now(), ...places, inWorkers: views, stalled, site, robots, proxies, members })
   const { waiting, outcomes, page, deadLetters, isComplete, bytes } = places
   return {
     url: url.href,
@@ -100,7 +100,12 @@ export async function explain(
 async function fromWorkers(
   runtime: Runtime,
   canonical: string,
-): Promise<{ views: ExplainReport['inWorkers']; proxiesOut: ProxiesOfUrl['out']; answered: number }> {
+): Promise<{
+  views: ExplainReport['inWorkers']
+  stalled: UrlFacts['stalled']
+  proxiesOut: ProxiesOfUrl['out']
+  answered: number
+}> {
   const { dataDir, clock } = runtime
   const [found, views] = await Promise.all([
     askWorkers<readonly TaskView[]>(dataDir, { ask: 'find', canonicalUrl: canonical }, { clock }),
@@ -109,6 +114,7 @@ async function fromWorkers(
   const stalled = new Map(views.map(({ pid, answer }) => [pid, answer.stalledBy]))
   return {
     views: found.flatMap(({ pid, answer }) => answer.map((view) => ({ ...view, pid, stalledBy: stalled.get(pid) ?? null }))),
+    stalled: views.flatMap(({ pid, answer: { stalledBy } }) => (stalledBy === null ? [] : [{ pid, stalledBy }])),
     // A worker of an earlier version does not tell.
     proxiesOut: views.flatMap(({ pid, answer }) => (answer.proxiesOut ?? []).map((each) => ({ ...each, pid }))),
     answered: found.length,

@@ -5,6 +5,8 @@ import type { FetchStatus, GroupStatus, StatusReport } from './status.ts'
 
 /** A lag whose oldest message is older than this asks for a reason. */
 const OLD_SECONDS = 30
+/** Kafka takes messages within milliseconds; a leader that moves within seconds. */
+const UNWRITTEN_MS = 10_000
 const SITES_NAMED = 3
 const PROXIES_NAMED = 3
 const TRANSACTIONS_NAMED = 3
@@ -35,6 +37,8 @@ export function stallsOf(
     if (summary.some(({ group, members }) => group === groupId && members === 0))
       stalls.push(`${groupId}: replay ${replayId} waits for a worker with ${extractor} version ${extractorVersion}`)
   for (const reason of fetch?.stalledBy ?? []) stalls.push(STALLED_BY[reason] ?? `fetch starts no request: ${reason}`)
+  if (fetch !== null && fetch.unwrittenMs > UNWRITTEN_MS)
+    stalls.push(`Kafka has not taken what fetch wrote for ${Math.round(fetch.unwrittenMs / 1000)}s: the log of the worker says why`)
   if (fetch !== null && fetch.proxiesOut.length > 0) stalls.push(proxiesText(fetch.proxiesOut))
   const lanes = summary.find(({ group }) => group === fetchGroup)
   if (fetch !== null && lanes !== undefined) stalls.push(...fetchStalls(fetch, lanes))

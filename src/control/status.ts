@@ -50,6 +50,8 @@ export interface FetchStatus {
   readonly stalledBy: readonly string[]
   /** Proxies that a worker leaves out, each once: by the one that does for longest. */
   readonly proxiesOut: readonly ProxyOut[]
+  /** For how long Kafka has not taken what the oldest of the tasks has ended with; 0: nothing waits for it. */
+  readonly unwrittenMs: number
 }
 
 export interface StatusReport {
@@ -177,6 +179,8 @@ async function fetchStatus({ dataDir, clock }: Runtime): Promise<FetchStatus | n
     siteWaits,
     stalledBy: [...new Set(views.flatMap(({ stalledBy }) => stalledBy ?? []))],
     proxiesOut: longestOut(views.flatMap(({ proxiesOut }) => proxiesOut ?? [])),
+    // A worker of an earlier version does not tell.
+    unwrittenMs: Math.max(0, ...views.map(({ unwrittenMs }) => unwrittenMs ?? 0)),
   }
 }
 

@@ -35,6 +35,7 @@ export interface FetchParts {
   readonly outcomes: OutcomePublisher
   /** What is written when a task is at its end, or at the end of an attempt. */
   readonly endings: TaskEndings
+  readonly settler: Settler
   readonly handover: Handover
   /** What is done with a task whose turn has come. */
   readonly task: FetchTask
@@ -52,11 +53,12 @@ export function fetchParts(options: FetchWorkerOptions, { scheduler, gate, work,
   const publisher = new TaskPublisher({ topics, codec, producer, layout, clock })
   const outcomes = new OutcomePublisher({ topics, codec, layout })
   const finishedTtlMs = Math.max(LEAST_FINISHED_TTL_MS, 2 * retry.maxDelayMs)
+  const settler = new Settler({ producer, state, gate, finishedTtlMs, signal, clock })
   const endings = new TaskEndings({
     publisher,
     outcomes,
     deadLetters: new DeadLetterPublisher({ topics, layout, maxBytes: options.deadLetterMaxBytes }),
-    settler: new Settler({ producer, state, gate, finishedTtlMs, signal }),
+    settler,
     state,
     gate,
     retry,
@@ -82,5 +84,5 @@ export function fetchParts(options: FetchWorkerOptions, { scheduler, gate, work,
     claimCheck: claimCheckOf({ ...options, random, signal }),
     chains: new ChainClaims({ ...options, gate }),
   })
-  return { publisher, outcomes, endings, handover, task }
+  return { publisher, outcomes, endings, settler, handover, task }
 }

@@ -21,6 +21,8 @@ export interface FetchView {
   readonly siteWaits: Readonly<Record<string, number>>
   /** Proxies that no request goes through now. */
   readonly proxiesOut: readonly ProxyOut[]
+  /** For how long Kafka has not taken what the oldest of the tasks has ended with; 0: nothing waits for it. */
+  readonly unwrittenMs: number
 }
 
 /** Where a task is in a fetch worker. */
@@ -41,13 +43,15 @@ export interface TaskView {
   readonly siteWaitReason: string | null
   readonly siteInFlight: number
   readonly siteConcurrency: number
+  /** For how long Kafka has not taken what it ended with; null: it has not ended. */
+  readonly unwrittenMs: number | null
 }
 
 /** Cost: O(sites). */
 export function fetchView(
   scheduler: Scheduler<QueuedTask>,
   now: number,
-  { stalledBy, windowMessages, proxiesOut }: Pick<FetchView, 'stalledBy' | 'windowMessages' | 'proxiesOut'>,
+  { stalledBy, windowMessages, proxiesOut, unwrittenMs }: Pick<FetchView, 'stalledBy' | 'windowMessages' | 'proxiesOut' | 'unwrittenMs'>,
 ): FetchView {
   let runnable = 0
   const siteWaits: Record<string, number> = {}
@@ -67,6 +71,7 @@ export function fetchView(
     stalledBy,
     siteWaits,
     proxiesOut,
+    unwrittenMs,
   }
 }
 
@@ -76,9 +81,11 @@ export function taskViews(
   turns: Iterable<QueuedTask>,
   canonicalUrl: string,
   now: number,
+  unwrittenMs: (queued: QueuedTask) => number | undefined,
 ): readonly TaskView[] {
   const views: TaskView[] = []
-  const view = ({ task, key, target }: QueuedTask, state: TaskView['state'], before: number): TaskView => {
+  const view = (queued: QueuedTask, state: TaskView['state'], before: number): TaskView => {
+    const { task, key, target } = queued
     const site = scheduler.site(key)
     const siteWaitMs = Math.max(0, Math.ceil((site?.wakeAt ?? 0) - now))
     return {
@@ -93,6 +100,7 @@ export function taskViews(
       siteWaitReason: siteWaitMs > 0 ? (site?.waitReason ?? null) : null,
       siteInFlight: site?.inFlight ?? 0,
       siteConcurrency: site?.concurrency ?? 1,
+      unwrittenMs: unwrittenMs(queued) ?? null,
     }
   }
   for (const queued of turns) if (queued.task.canonicalUrl === canonicalUrl) views.push(view(queued, 'turn', 0))

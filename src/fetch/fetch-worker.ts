@@ -20,7 +20,7 @@ import { endWithoutQueue } from './intake-endings.ts'
 import { IntakeQueue } from './intake-queue.ts'
 import { type QueuedTask, queuedTask } from './queued-task.ts'
 import { Scheduler } from './scheduler.ts'
-import { isEnding } from './settler.ts'
+import { isEnding, type Settler } from './settler.ts'
 import { type SpillReason, spillReasonOf } from './spill.ts'
 import { Spiller } from './spiller.ts'
 import { StartRate } from './start-rate.ts'
@@ -59,6 +59,7 @@ export class FetchWorker extends BaseService {
   readonly #consumer: LaneConsumer
   readonly #publisher: TaskPublisher
   readonly #outcomes: OutcomePublisher
+  readonly #settler: Settler
   readonly #working = new Set<Promise<void>>()
   readonly #underWay = new AttemptsUnderWay()
   readonly #turns = new Set<QueuedTask>()
@@ -75,10 +76,12 @@ export class FetchWorker extends BaseService {
     const start = (queued: QueuedTask): void => this.#work(() => this.#run(queued))
     this.#starter = new TurnStarter({ scheduler: this.#scheduler, gate, start, signal, clock })
     const work = (run: () => Promise<void>): void => this.#work(run)
-    const { publisher, outcomes, endings, handover, task } = fetchParts(options, { scheduler: this.#scheduler, gate, work, signal, random })
+    const parts = fetchParts(options, { scheduler: this.#scheduler, gate, work, signal, random })
+    const { publisher, outcomes, endings, settler, handover, task } = parts
     this.#publisher = publisher
     this.#outcomes = outcomes
     this.#endings = endings
+    this.#settler = settler
     this.#handover = handover
     this.#task = task
     const shares = new CrawlShares()
@@ -120,12 +123,15 @@ export class FetchWorker extends BaseService {
   view(): FetchView {
     const windowMessages = this.#consumer.incompleteCount()
     const proxiesOut = this.#options.proxiesOut?.() ?? []
-    return fetchView(this.#scheduler, this.#options.clock.mono(), { stalledBy: this.#starter.stalledBy, windowMessages, proxiesOut })
+    const unwrittenMs = this.#settler.unwrittenMs() ?? 0
+    const { stalledBy } = this.#starter
+    return fetchView(this.#scheduler, this.#options.clock.mono(), { stalledBy, windowMessages, proxiesOut, unwrittenMs })
   }
 
   /** Where the tasks of a canonical URL are in this worker. */
   find(canonicalUrl: string): readonly TaskView[] {
-    return taskViews(this.#scheduler, this.#turns, canonicalUrl, this.#options.clock.mono())
+    const unwrittenMs = ({ entry }: QueuedTask): number | undefined => this.#settler.unwrittenMs(entry)
+    return taskViews(this.#scheduler, this.#turns, canonicalUrl, this.#options.clock.mono(), unwrittenMs)
   }
 
   /** True: no request starts until it is called with false; what came in waits. For a disk that runs full, or an operator. */

@@ -1,6 +1,7 @@
 import type { OutgoingMessage } from '../kafka/message.ts'
 import type { MessageProducer } from '../kafka/producer.ts'
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import type { StateStore } from '../state/state-store.ts'
@@ -23,6 +24,7 @@ export interface SettlerOptions {
   /** How long a finished attempt is remembered. */
   readonly finishedTtlMs: number
   readonly signal: AbortSignal
+  readonly clock: Clock
 }
 
 interface Pending {
@@ -40,6 +42,8 @@ interface Pending {
  */
 export class Settler {
   readonly #options: SettlerOptions
+  /** Whose messages are not acknowledged, and since when they are sent; the oldest first. */
+  readonly #unwritten = new Map<WindowEntry, number>()
   #pending: Pending[] = []
   #isFlushing = false
 
@@ -51,12 +55,27 @@ export class Settler {
   async settle(settlement: Settlement): Promise<void> {
     const { state, gate } = this.#options
     const { entry, messages, finished, unreserve } = settlement
-    await this.send(messages)
+    await this.#write(entry, messages)
     if (finished !== undefined) {
       if (unreserve !== undefined && unreserve.length > 0) await gate.run(() => state.unreserve(finished.task.taskId, unreserve))
       await this.#finish(finished)
     }
     entry.complete()
+  }
+
+  /** How long Kafka has not taken what an entry ended with, or the oldest of all; undefined: nothing waits for it. Units: ms. */
+  unwrittenMs(entry?: WindowEntry): number | undefined {
+    const sinceMono = entry === undefined ? this.#unwritten.values().next().value : this.#unwritten.get(entry)
+    return sinceMono === undefined ? undefined : this.#options.clock.mono() - sinceMono
+  }
+
+  async #write(entry: WindowEntry, messages: readonly OutgoingMessage[]): Promise<void> {
+    this.#unwritten.set(entry, this.#options.clock.mono())
+    try {
+      await this.send(messages)
+    } finally {
+      this.#unwritten.delete(entry)
+    }
   }
 
   /** Resolves when the messages are acknowledged. Errors: as `settle`. */

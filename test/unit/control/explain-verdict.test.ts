@@ -29,6 +29,7 @@ function facts(change: Partial<UrlFacts> = {}): UrlFacts {
     now: NOW,
     waiting: [],
     inWorkers: [],
+    stalled: [],
     outcomes: [],
     page: null,
     deadLetters: [],
@@ -86,6 +87,7 @@ const inWorker = {
   siteInFlight: 0,
   siteConcurrency: 1,
   stalledBy: null,
+  unwrittenMs: null,
 } as const
 
 const out = { pid: 42, proxy: 'a:1', reason: 'proxy-failed', forMs: 20_000 } as const
@@ -124,6 +126,18 @@ describe('where a URL is', () => {
       { inWorkers: [{ ...inWorker, stalledBy: 'state-store' }] },
       { state: 'waiting', waitsFor: 'state-store', until: null },
       /starts no request: it waits for the state-store/,
+    ],
+    [
+      'Kafka does not take its answer',
+      { inWorkers: [{ ...inWorker, state: 'turn', unwrittenMs: 42_000 }], waiting: [inLane] },
+      { state: 'under-way', waitsFor: 'kafka', until: null },
+      /^it was asked by process 42 \(attempt 1, http:\/\/a\.example\/\); Kafka has not taken its answer for 42s$/,
+    ],
+    [
+      'the state store is away before a worker has taken it up',
+      { waiting: [inLane], stalled: [{ pid: 42, stalledBy: 'state-store' }] },
+      { state: 'waiting', waitsFor: 'state-store', until: null },
+      /process 42 takes nothing up: it waits for the state-store/,
     ],
     [
       'no worker runs',

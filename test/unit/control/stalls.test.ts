@@ -11,7 +11,17 @@ const group = (change: Partial<GroupStatus> = {}): GroupStatus => ({
   oldestSeconds: 60,
   ...change,
 })
-const idle: FetchStatus = { answered: 1, runnable: 0, waiting: 5, inFlight: 0, sites: 2, siteWaits: {}, stalledBy: [], proxiesOut: [] }
+const idle: FetchStatus = {
+  answered: 1,
+  runnable: 0,
+  waiting: 5,
+  inFlight: 0,
+  sites: 2,
+  siteWaits: {},
+  stalledBy: [],
+  proxiesOut: [],
+  unwrittenMs: 0,
+}
 
 const out = (proxy: string, reason: ProxyOut['reason'], forMs = 2_500): ProxyOut => ({ proxy, reason, forMs })
 
@@ -68,6 +78,11 @@ describe('what holds a crawl up', () => {
       'the state store, as a worker sees it',
       { fetch: { ...idle, stalledBy: ['state-store'] } },
       /starts no request: the state store does not answer/,
+    ],
+    [
+      'Kafka, which takes nothing',
+      { fetch: { ...idle, inFlight: 1, unwrittenMs: 42_000 } },
+      /^Kafka has not taken what fetch wrote for 42s/,
     ],
     ['the disk', { fetch: { ...idle, stalledBy: ['disk'] } }, /too little free space \(fetch\.minFreeDisk\)/],
     ['nobody works on the group', { summary: [group({ members: 0 })], fetch: null }, /^scrape\.fetch: nobody works on 5 messages/],

@@ -8,7 +8,17 @@ import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { ownIdentity } from '../../../src/machine/process-identity.ts'
 
-const view = { waiting: 3, inFlight: 1, sites: 2, runnable: 1, windowMessages: 4, stalledBy: null, proxiesOut: [], siteWaits: { rate: 1 } }
+const view = {
+  waiting: 3,
+  inFlight: 1,
+  sites: 2,
+  runnable: 1,
+  windowMessages: 4,
+  stalledBy: null,
+  proxiesOut: [],
+  unwrittenMs: 0,
+  siteWaits: { rate: 1 },
+}
 const worker = {
   view: () => view,
   find: (canonicalUrl: string) => (canonicalUrl === 'http://a.example/' ? [{ taskId: 't' } as never] : []),

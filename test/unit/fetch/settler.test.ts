@@ -6,7 +6,7 @@ import { MillraceError } from '../../../src/kernel/errors.ts'
 import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
-function setup(options: { storeFailures?: number; sendError?: Error } = {}) {
+function setup(options: { storeFailures?: number; sendError?: Error; taken?: Promise<void> } = {}) {
   const steps: string[] = []
   const clock = new ManualClock()
   const seen = recordingObserver()
@@ -24,6 +24,7 @@ function setup(options: { storeFailures?: number; sendError?: Error } = {}) {
     producer: {
       async send(messages) {
         if (options.sendError !== undefined) throw options.sendError
+        await options.taken
         steps.push(`send ${messages.map(({ topic }) => topic).join('+')}`)
       },
     },
@@ -36,6 +37,7 @@ function setup(options: { storeFailures?: number; sendError?: Error } = {}) {
     gate,
     finishedTtlMs: 7,
     signal,
+    clock,
   })
   const entry = (name: string) => ({ complete: () => steps.push(`complete ${name}`) }) as unknown as WindowEntry
   return { steps, clock, seen, gate, settler, entry }
@@ -61,6 +63,23 @@ describe('the settler', () => {
     await settler.settle({ entry: entry('a'), messages: [], finished: { task: task('t'), final: false } })
     await settler.settle({ entry: entry('b'), messages: [], finished: { task: task('u', null), final: true } })
     expect(steps).toEqual(['finished t 7', 'complete a', 'finished u! 7', 'complete b'])
+  })
+
+  it('knows for how long Kafka has not taken what an entry ended with', async () => {
+    let take = (): void => undefined
+    const taken = new Promise<void>((resolve) => {
+      take = resolve
+    })
+    const { settler, clock, entry } = setup({ taken })
+    const [first, second] = [entry('a'), entry('b')]
+    const settling = [settler.settle({ entry: first, messages: [message('html')] })]
+    await clock.advance(3_000)
+    settling.push(settler.settle({ entry: second, messages: [message('html')] }))
+    await clock.advance(2_000)
+    expect([settler.unwrittenMs(), settler.unwrittenMs(first), settler.unwrittenMs(second)]).toEqual([5_000, 5_000, 2_000])
+    take()
+    await Promise.all(settling)
+    expect(settler.unwrittenMs()).toBeUndefined()
   })
 
   it('gathers what ends together in one call', async () => {
