@@ -78,7 +78,7 @@ export async function show(context: CommandContext, place: string, raw: boolean)
       await context.out(`came from ${info.original.topic}, partition ${info.original.partition}, offset ${info.original.offset}`)
     if (letter.url !== null && letter.url !== letter.key) await context.out(`URL ${letter.url}`)
     await context.out(
-      `key ${letter.key ?? '(none)'}, ${letter.bytes} bytes${info.truncated === undefined ? '' : `, cut: ${info.truncated.parts.join(', ')}`}`,
+      `key ${letter.key ?? '(none)'}, ${counted(letter.bytes, 'byte')}${info.truncated === undefined ? '' : `, cut: ${info.truncated.parts.join(', ')}`}`,
     )
     // Avro is nothing to look at; the message that it was is still where it came from, as long as that is kept.
     if (isAvro(letter.value, info.code) && info.original !== undefined) {

@@ -1,5 +1,6 @@
 import { countText } from '../kernel/count-text.ts'
 import type { ReplayRequest } from '../message/replay-request.ts'
+import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { type OpenTransaction, openTransactionText } from './open-transactions.ts'
 import type { FetchStatus, GroupStatus, StatusReport } from './status.ts'
 
@@ -10,6 +11,7 @@ const UNWRITTEN_MS = 10_000
 const SITES_NAMED = 3
 const PROXIES_NAMED = 3
 const TRANSACTIONS_NAMED = 3
+const WORKERS_NAMED = 2
 
 const STALLED_BY: Readonly<Record<string, string>> = {
   'state-store': 'fetch starts no request: the state store does not answer',
@@ -19,9 +21,9 @@ const STALLED_BY: Readonly<Record<string, string>> = {
 /** The pages of a replay are no lag: live work has read them. */
 type OpenReplay = Pick<ReplayRequest, 'replayId' | 'groupId' | 'extractor' | 'extractorVersion'>
 
-/** Why something does not go on: one sentence for each reason, none where all goes on. Pure. */
+/** Why something does not go on, or not as it should: one sentence for each reason, none where all goes on. Pure. */
 export function stallsOf(
-  known: Pick<StatusReport, 'summary' | 'fetch' | 'pausedSites' | 'isStateUp'> & {
+  known: Pick<StatusReport, 'summary' | 'fetch' | 'pausedSites' | 'isStateUp' | 'workers'> & {
     readonly fetchGroup: string
     /** In place, and not done. */
     readonly openReplays: readonly OpenReplay[]
@@ -32,6 +34,7 @@ export function stallsOf(
   const { summary, fetch, pausedSites, isStateUp, fetchGroup, openReplays, openTransactions } = known
   const stalls = isStateUp ? [] : ['the state store does not answer: fetching pauses until it does']
   for (const group of summary) stalls.push(...groupStalls(group))
+  stalls.push(...unlikeWorkers(known.workers))
   for (const open of openTransactions.slice(0, TRANSACTIONS_NAMED)) stalls.push(openTransactionText(open))
   for (const { replayId, groupId, extractor, extractorVersion } of openReplays)
     if (summary.some(({ group, members }) => group === groupId && members === 0))
@@ -51,6 +54,31 @@ function groupStalls({ group, members, lag, state }: GroupStatus): string[] {
   if (lag === 0) return []
   if (members === 0) return [`${group}: nobody works on ${countText(lag, 'message')}`]
   return state === 'Stable' ? [] : [`${group} is being divided among its members (${state})`]
+}
+
+/** Members of a group share its pages: what only some of them run is missing from the pages of the others. */
+function unlikeWorkers(workers: readonly WorkerHeartbeat[]): string[] {
+  const stalls: string[] = []
+  for (const groupId of new Set(workers.map((worker) => worker.groupId))) {
+    const members = workers.filter((worker) => worker.groupId === groupId)
+    for (const name of new Set(members.flatMap(({ extractors }) => Object.keys(extractors)))) {
+      const versions = [...new Set(members.map(({ extractors }) => extractors[name]))]
+      if (versions.length === 1) continue
+      const told = versions.map((version) => {
+        const having = processes(members.filter(({ extractors }) => extractors[name] === version))
+        return `${version === undefined ? 'none' : `version ${version}`} in ${having}`
+      })
+      stalls.push(
+        `${groupId}: its workers differ in ${name} (${told.join(', ')}), and each page goes to one of them: start them with the same files`,
+      )
+    }
+  }
+  return stalls
+}
+
+function processes(workers: readonly WorkerHeartbeat[]): string {
+  const named = workers.slice(0, WORKERS_NAMED).map(({ host, pid }) => `${pid} on ${host}`)
+  return workers.length > WORKERS_NAMED ? `${named.join(' and ')} and ${workers.length - WORKERS_NAMED} more` : named.join(' and ')
 }
 
 /** A backlog that politeness holds up is no fault: more workers would not help. */

@@ -140,6 +140,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
     pausedSites,
     isStateUp,
     stalls: stallsOf({
+      workers: workers ?? [],
       summary,
       fetch,
       pausedSites,

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { countText } from '../kernel/count-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { temporaryBeside, writeFileAtomic } from './atomic-file.ts'
 import type { BrokerFolder } from './broker-folder.ts'
@@ -52,7 +53,7 @@ export function prepareLog(folder: BrokerFolder, known: LogIdentity | undefined,
   if (known === undefined) {
     throw new MillraceError(
       'DATA_DIR_BROKEN',
-      `${join(folder.data, META)} is missing or unreadable, and so is ${folder.cluster}: nothing says which cluster the ${partitions.length} partitions in ${folder.data} belong to. ` +
+      `${join(folder.data, META)} is missing or unreadable, and so is ${folder.cluster}: nothing says which cluster ${countText(partitions.length, 'partition')} in ${folder.data} belong to. ` +
         `Restore one of the two files, or move ${folder.path} away and start anew`,
       { context: { folder: folder.path } },
     )

@@ -1,3 +1,4 @@
+import { countText } from '../kernel/count-text.ts'
 import { decideCharset, decodeText } from '../message/charset.ts'
 import { isHtmlType } from '../message/content-type.ts'
 import type { Hop } from '../message/generated/types.ts'
@@ -78,7 +79,7 @@ export function readAnswer(result: HttpResult, context: AnswerContext): Answer {
     return {
       kind: 'retry',
       reason: 'truncated',
-      detail: `the body of ${href} ended after ${result.wireBytes} bytes, before it was whole`,
+      detail: `the body of ${href} ended after ${countText(result.wireBytes, 'byte')}, before it was whole`,
       retryAfterMs: undefined,
       backsOff: false,
       keep: result,

@@ -1,4 +1,5 @@
 import { type Clock, sleepUntil } from '../kernel/clock.ts'
+import { countText } from '../kernel/count-text.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
 import { MAX_ROBOTS_BYTES, productToken } from '../politeness/robots.ts'
@@ -123,7 +124,7 @@ function wholeFile(response: HttpResponse, url: URL): RobotsFetch<never> {
   const { status, decoded, truncated } = response
   const isPartial = truncated === 'network' || truncated === 'encoding' || truncated === 'undecoded'
   if (!isPartial || status < 200 || status >= 300) return { kind: 'answer', status, body: decoded }
-  return { kind: 'failure', reason: 'truncated', detail: `${url.href} ended early, after ${decoded.length} bytes` }
+  return { kind: 'failure', reason: 'truncated', detail: `${url.href} ended early, after ${countText(decoded.length, 'byte')}` }
 }
 
 export interface RobotsGateParts extends RobotsFetcherOptions {

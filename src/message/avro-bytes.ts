@@ -1,3 +1,4 @@
+import { countText, isAre } from '../kernel/count-text.ts'
 import type { AvroNode, FixedNode, Logical, PrimitiveNode, RecordNode } from './avro-schema.ts'
 import { MAX_LONG, MIN_LONG } from './avro-value.ts'
 
@@ -42,7 +43,7 @@ export function bytesCheck(root: AvroNode): BytesCheck {
       throw error
     }
     const rest = bytes.length - walk.pos
-    return rest === 0 ? undefined : `${rest} bytes are left behind the value`
+    return rest === 0 ? undefined : `${countText(rest, 'byte')} ${isAre(rest)} left behind the value`
   }
 }
 
@@ -113,7 +114,7 @@ function compileBlocks(item: Step, empty: boolean): Step {
       }
       if (empty) walk.emptyItems += count
       if (empty ? walk.emptyItems > MAX_EMPTY_ITEMS : count > walk.bytes.length - walk.pos)
-        throw new Malformed(`says that ${count} items follow; ${walk.bytes.length - walk.pos} bytes are left`)
+        throw new Malformed(`says that ${countText(count, 'item')} follow; it has ${countText(walk.bytes.length - walk.pos, 'byte')} more`)
       const end = index + count
       try {
         for (; index < end; index++) item(walk)

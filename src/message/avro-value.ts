@@ -1,3 +1,4 @@
+import { countText } from '../kernel/count-text.ts'
 import type { AvroNode, DecimalLogical, FixedNode, PrimitiveNode, RecordNode } from './avro-schema.ts'
 
 /**
@@ -134,7 +135,7 @@ function leaf(node: PrimitiveNode | FixedNode): Check {
       return (value) => (Buffer.isBuffer(value) ? undefined : expected('a Buffer', value))
     case 'fixed':
       return (value) =>
-        Buffer.isBuffer(value) && value.length === node.size ? undefined : expected(`a Buffer of ${node.size} bytes`, value)
+        Buffer.isBuffer(value) && value.length === node.size ? undefined : expected(`a Buffer of ${countText(node.size, 'byte')}`, value)
   }
 }
 
@@ -175,5 +176,5 @@ function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
   if (value === null || typeof value !== 'object') return String(value)
   if (Array.isArray(value)) return `a list of ${value.length}`
-  return Buffer.isBuffer(value) ? `a Buffer of ${value.length} bytes` : value instanceof Date ? 'a Date' : 'an object'
+  return Buffer.isBuffer(value) ? `a Buffer of ${countText(value.length, 'byte')}` : value instanceof Date ? 'a Date' : 'an object'
 }

@@ -1,5 +1,6 @@
 import type { Type } from 'avsc'
 import avro from 'avsc'
+import { countText, isAre } from '../kernel/count-text.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { bytesCheck } from './avro-bytes.ts'
 import { type AvroNode, logicalOf, parseAvroSchema } from './avro-schema.ts'
@@ -189,7 +190,8 @@ function decimalText(unscaled: bigint, scale: number): string {
 function twosComplement(value: bigint, size: number | undefined): Buffer {
   let length = 1
   while (BigInt.asIntN(length * 8, value) !== value) length++
-  if (size !== undefined && length > size) throw new RangeError(`the number needs ${length} bytes; ${size} are there`)
+  if (size !== undefined && length > size)
+    throw new RangeError(`the number needs ${countText(length, 'byte')}; ${size} ${isAre(size)} there`)
   const bytes = size ?? length
   return Buffer.from(
     BigInt.asUintN(bytes * 8, value)

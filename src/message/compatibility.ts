@@ -1,3 +1,4 @@
+import { countText } from '../kernel/count-text.ts'
 import type { AvroSchema } from './avro.ts'
 import type { AvroNode, FieldNode, Logical, RecordNode, UnionNode } from './avro-schema.ts'
 
@@ -54,7 +55,9 @@ function compare(reader: AvroNode, writer: AvroNode, path: string, seen: Seen): 
   if (reader.kind === 'enum' && writer.kind === 'enum') return compareEnums(reader, writer, path)
   if (!promotes(writer.kind, reader.kind)) return [{ path, reason: `a ${reader.kind} can't be read from a ${writer.kind}` }]
   if (reader.kind === 'fixed' && writer.kind === 'fixed' && (reader.size !== writer.size || !sameName(reader, writer)))
-    return [{ path, reason: `the fixed ${reader.name} of ${reader.size} bytes can't be read from ${writer.name} of ${writer.size}` }]
+    return [
+      { path, reason: `the fixed ${reader.name} of ${countText(reader.size, 'byte')} can't be read from ${writer.name} of ${writer.size}` },
+    ]
   return compareLogical(logicalOfNode(reader), logicalOfNode(writer), path)
 }
 

@@ -1,3 +1,4 @@
+import { countText } from '../kernel/count-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
 
 /**
@@ -26,7 +27,7 @@ export function readFraming(bytes: Uint8Array | null | undefined): Framing {
   const start = buffer.subarray(0, 12).toString('hex')
   throw new MillraceError(
     'MESSAGE_FRAMING_UNKNOWN',
-    `the value begins with ${start} and has ${buffer.length} bytes; expected c301 and a fingerprint, or 00 and a schema id`,
+    `the value begins with ${start} and has ${countText(buffer.length, 'byte')}; expected c301 and a fingerprint, or 00 and a schema id`,
   )
 }
 

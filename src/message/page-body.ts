@@ -1,5 +1,6 @@
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
+import { countText } from '../kernel/count-text.ts'
 import { sha256Hex } from '../kernel/digest.ts'
 import { BODY_ENCODINGS, type BodyEncoding, type Unpacked, unpack, unpackSync, zstd } from './body-codec.ts'
 import type { Page } from './generated/types.ts'
@@ -68,7 +69,7 @@ export function unpackPageBodySync(page: PackedPage, maxBytes: number = MOST_UNP
 function encodingOf(page: PackedPage, maxBytes: number): BodyEncoding | UnpackedPage {
   if (page.bodyRef !== null && page.body.length === 0)
     return { ok: false, reason: 'unsupported', detail: `the body lies in the blob store, under ${page.bodyRef}` }
-  if (page.bodyLength > maxBytes) return broken(page, `it has ${page.bodyLength} bytes; at most ${maxBytes} are taken`)
+  if (page.bodyLength > maxBytes) return broken(page, `it has ${countText(page.bodyLength, 'byte')}; at most ${maxBytes} are taken`)
   const known = BODY_ENCODINGS.find((name) => name === page.bodyEncoding)
   if (known !== undefined) return known
   const detail = `the body is in ${JSON.stringify(page.bodyEncoding.slice(0, 40))}; expected one of ${BODY_ENCODINGS.join(', ')}`
@@ -76,9 +77,10 @@ function encodingOf(page: PackedPage, maxBytes: number): BodyEncoding | Unpacked
 }
 
 function checked(page: PackedPage, { bytes, problem }: Unpacked): UnpackedPage {
-  if (problem === 'size') return broken(page, `it decodes to more than the ${page.bodyLength} bytes that the page says`)
+  if (problem === 'size') return broken(page, `it decodes to more than the ${countText(page.bodyLength, 'byte')} that the page says`)
   if (problem !== null) return broken(page, problem === 'cut' ? 'it ends too early' : 'it is damaged')
-  if (bytes.length !== page.bodyLength) return broken(page, `it decodes to ${bytes.length} bytes; the page says ${page.bodyLength}`)
+  if (bytes.length !== page.bodyLength)
+    return broken(page, `it decodes to ${countText(bytes.length, 'byte')}; the page says ${page.bodyLength}`)
   const sha256 = sha256Hex(bytes)
   return sha256 === page.bodySha256 ? { ok: true, bytes } : broken(page, `its sha256 is ${sha256}; the page says ${page.bodySha256}`)
 }

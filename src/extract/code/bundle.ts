@@ -91,7 +91,11 @@ function sourceHash(folder: string, inputs: readonly string[]): string {
 }
 
 /** In the file that has it, which may be one that the module imports. */
-function problemOf(file: string, { text, location }: Message): ExtractorProblem {
+function problemOf(file: string, { text: told, location }: Message): ExtractorProblem {
+  // The bundler speaks of its own format.
+  const text = told.startsWith('Top-level await')
+    ? 'an extractor is loaded without waiting: `await` outside of a function is not possible'
+    : told
   if (location === null) return { severity: 'error', message: text, line: undefined, column: undefined }
   const own = location.file === basename(file) ? file : join(dirname(file), location.file)
   return { severity: 'error', message: text, file: own, line: location.line, column: location.column + 1 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { stallsOf } from '../../../src/control/stalls.ts'
 import { type FetchStatus, type GroupStatus, longestOut } from '../../../src/control/status.ts'
 import type { ProxyOut } from '../../../src/fetch/proxy-ring.ts'
+import type { WorkerHeartbeat } from '../../../src/state/state-store.ts'
 
 const group = (change: Partial<GroupStatus> = {}): GroupStatus => ({
   group: 'scrape.fetch',
@@ -25,6 +26,12 @@ const idle: FetchStatus = {
 
 const out = (proxy: string, reason: ProxyOut['reason'], forMs = 2_500): ProxyOut => ({ proxy, reason, forMs })
 
+function worker(pid: number, extractors: Readonly<Record<string, number>>): WorkerHeartbeat {
+  return { workerId: `w${pid}`, host: 'h', pid, pidStartedAt: '1', stage: 'extract', groupId: 'scrape.extract', startedAt: 0, extractors }
+}
+
+const candidate = { ...worker(9, { book: 2 }), groupId: 'scrape.extract.candidate' }
+
 const REPLAY = { replayId: 'r1', groupId: 'scrape.extract', extractor: 'book', extractorVersion: 2 }
 
 function stalls(change: Partial<Parameters<typeof stallsOf>[0]> = {}): readonly string[] {
@@ -36,6 +43,7 @@ function stalls(change: Partial<Parameters<typeof stallsOf>[0]> = {}): readonly 
     fetchGroup: 'scrape.fetch',
     openReplays: [],
     openTransactions: [],
+    workers: [],
     ...change,
   })
 }
@@ -44,6 +52,10 @@ describe('what holds a crawl up', () => {
   it.each<[string, Partial<Parameters<typeof stallsOf>[0]>]>([
     ['work goes on', {}],
     ['nothing waits and nobody works', { summary: [group({ lag: 0, members: 0 })] }],
+    [
+      'workers run the same extractors, and those of another group others',
+      { workers: [worker(1, { book: 1 }), worker(2, { book: 1 }), candidate] },
+    ],
     ['requests are under way', { fetch: { ...idle, inFlight: 1 } }],
     ['a worker has only just begun', { fetch: idle, summary: [group({ oldestSeconds: 1 })] }],
     ['the workers are on other machines', { fetch: null }],
@@ -53,6 +65,16 @@ describe('what holds a crawl up', () => {
   })
 
   it.each<[string, Partial<Parameters<typeof stallsOf>[0]>, RegExp]>([
+    [
+      'workers of a group that run different extractors',
+      { workers: [worker(1, { book: 1, news: 1 }), worker(2, { book: 2, news: 1 }), worker(3, { book: 2, news: 1 })] },
+      /^scrape\.extract: its workers differ in book \(version 1 in 1 on h, version 2 in 2 on h and 3 on h\), and each page/,
+    ],
+    [
+      'a worker of a group that lacks an extractor',
+      { workers: [worker(1, { book: 1 }), worker(2, {})] },
+      /^scrape\.extract: its workers differ in book \(version 1 in 1 on h, none in 2 on h\)/,
+    ],
     [
       'a transaction that nobody ends',
       { openTransactions: [{ topic: 'scrape.html', partition: 1, offset: 7n, ageMs: 61_000 }] },

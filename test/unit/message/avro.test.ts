@@ -187,24 +187,24 @@ describe('bytes of a schema', () => {
     ['a boolean that is none', 'boolean', '02', 'field f: the byte 2 is no boolean'],
     ['a branch that is none', ['null', 'int'], '04', 'field f: branch 2 of a union with 2'],
     ['a symbol that is none', { type: 'enum', name: 'E', symbols: ['A'] }, '02', 'field f: symbol 1 of an enum with 1'],
-    ['more bytes than the value has', 'int', '0200', '1 bytes are left behind the value'],
+    ['more bytes than the value has', 'int', '0200', '1 byte is left behind the value'],
     [
       'a list of 2^40 items',
       { type: 'array', items: 'string' },
       '808080808040',
-      'field f: says that 1099511627776 items follow; 0 bytes are left',
+      'field f: says that 1099511627776 items follow; it has 0 bytes more',
     ],
     [
       'a list of 2^40 nothings',
       { type: 'array', items: 'null' },
       '80808080804000',
-      'field f: says that 1099511627776 items follow; 1 bytes are left',
+      'field f: says that 1099511627776 items follow; it has 1 byte more',
     ],
     [
       'a negative block of 2^40',
       { type: 'map', values: 'int' },
       'ffffffffff3f00',
-      'field f: says that 1099511627776 items follow; 0 bytes are left',
+      'field f: says that 1099511627776 items follow; it has 0 bytes more',
     ],
     [
       'an item that is cut',
