@@ -39,11 +39,15 @@ const HEADROOM = 2
 const SITE_HEADROOM = 4
 /** Starts per second until they were measured: what comes back too soon leaves once more, what comes too late leaves places empty. */
 const UNKNOWN_STARTS = 1_000
+/** Spill clocks of which it is remembered where they stand: a name and a number each. */
+const MAX_CLOCKS = 20_000
 
 /** Finds what has to leave its window, and sends it to the delay topics in the order of its site. */
 export class Spiller {
   readonly #options: SpillerOptions
   readonly #limits: SpillLimits
+  /** Where spill clocks stood when they were last asked, epoch ms; of the last that were. */
+  readonly #standing = new Map<PolitenessKey, number>()
   /** Since when windows have been crowded while there were free places. At most as many as this worker ever owned. */
   readonly #crowdedSinceMono = new Map<PartitionId, number>()
 
@@ -161,20 +165,33 @@ export class Spiller {
     if (first === undefined) return
     const { endings, paceOf, clock } = this.#options
     const site = this.#siteOf(first)
-    // Behind a pause it may have the pace of other hours.
-    const endsAt = isClosure(reason) ? clock.now() + atLeastMs : undefined
-    const intervalMs = this.#spacingMs(first, endsAt)
-    const wakeInMs = Math.max(atLeastMs, (site?.wakeAt ?? 0) - clock.mono())
-    const waiting = site === undefined ? 0 : startsBefore(site, first)
+    const now = clock.now()
+    const { pausedUntil = 0 } = paceOf(first.target)
+    // Whatever it leaves for, it comes back when the hours end, or when the site is resumed.
+    if (pausedUntil > now && !isClosure(reason)) return this.#spillCrawl(tasks, 'paused', pausedUntil - now)
+    const endsAt = now + atLeastMs
+    // Tasks come back at the end of each closure, and may find the next one: the slots behind the end of the last are nobody's then, so
+    // each has a clock of its own. On one clock they would pile up, and the site would get a trickle for long after it is back.
+    const name = isClosure(reason) ? closureClockOf(first, endsAt, liftedAt(paceOf(first.target))) : this.#clockOf(first)
+    // The slots may lie in other hours, which have another pace; hours that pause the site are passed over.
+    const at = Math.max(endsAt, this.#standing.get(name) ?? 0)
+    const opensAt = paceOf(first.target, at).pausedUntil ?? at
+    const intervalMs = this.#spacingMs(first, opensAt)
+    const wakeInMs = Math.max(opensAt > at ? opensAt - now : atLeastMs, (site?.wakeAt ?? 0) - clock.mono())
+    // What waits here of a site that is closed for long leaves as well.
+    const leaves = isClosure(reason) && this.isLong(atLeastMs)
+    const waiting = site === undefined || leaves ? 0 : startsBefore(site, first)
     const localWaitMs = expectedWaitMs({ waiting, wakeInMs, intervalMs })
-    await endings.spilled(tasks, {
-      reason,
-      // Tasks come back at the end of each closure, and may find the next one: the slots behind the end of the last are nobody's then, so
-      // each has a clock of its own. On one clock they would pile up, and the site would get a trickle for long after it is back.
-      clock: endsAt === undefined ? this.#clockOf(first) : closureClockOf(first, endsAt, liftedAt(paceOf(first.target))),
-      localWaitMs,
-      intervalMs: intervalMs * Math.max(1, site?.crawlCount ?? 1),
-    })
+    const slots = { reason, clock: name, localWaitMs, intervalMs: intervalMs * Math.max(1, site?.crawlCount ?? 1) }
+    this.#standsAt(name, await endings.spilled(tasks, slots))
+  }
+
+  #standsAt(name: PolitenessKey, at: number): void {
+    // The one that was asked last stands last.
+    this.#standing.delete(name)
+    this.#standing.set(name, at)
+    const first = this.#standing.size > MAX_CLOCKS ? this.#standing.keys().next().value : undefined
+    if (first !== undefined) this.#standing.delete(first)
   }
 
   /**
@@ -227,13 +244,18 @@ export class Spiller {
   }
 
   /**
-   * Between two of its tasks that come back. That it was asked less because this process was busy for a while (reading a backlog through)
-   * does not count: these are slots for hours to come, and it would be asked less for as long.
+   * Between two of its tasks that come back at a time. That it was asked less because this process was busy for a while (reading a backlog
+   * through) does not count: these are slots for hours to come, and it would be asked less for as long. Nor does what was learnt where that
+   * is but its pace of now, which may not be that of then.
    */
-  #spacingMs(queued: QueuedTask, at?: number): number {
-    const { scheduler, rate } = this.#options
-    const own = (scheduler.site(queued.key)?.ownIntervalMs ?? 0) / SITE_HEADROOM
-    return Math.max(this.#paceMs(queued, at) * Math.max(1, rate.overload / HEADROOM), own)
+  #spacingMs(queued: QueuedTask, at: number): number {
+    const { scheduler, rate, paceOf } = this.#options
+    const site = scheduler.site(queued.key)
+    const [nowMs, thenMs] = [allowedMs(paceOf(queued.target)), allowedMs(paceOf(queued.target, at))]
+    const learntMs = site?.paceIntervalMs ?? 0
+    const ownMs = (site?.ownIntervalMs ?? 0) / SITE_HEADROOM
+    const paceMs = Math.max(thenMs, learntMs > nowMs ? learntMs : 0)
+    return Math.max(paceMs * Math.max(1, rate.overload / HEADROOM), ownMs > Math.max(nowMs, learntMs) ? ownMs : 0)
   }
 
   /** The site of a task. What it was seen to do before slots began anew says nothing of those: it was the old pace, or the closure. */
@@ -249,11 +271,13 @@ export class Spiller {
     return from === 0 ? lineOf(queued) : (`${lineOf(queued)} ${from}` as PolitenessKey)
   }
 
-  #paceMs(queued: QueuedTask, at?: number): number {
-    const { ratePerSecond, crawlDelayMs } = this.#options.paceOf(queued.target, at)
-    const allowed = Math.max(1_000 / ratePerSecond, crawlDelayMs)
-    return Math.max(allowed, this.#options.scheduler.site(queued.key)?.paceIntervalMs ?? 0)
+  #paceMs(queued: QueuedTask): number {
+    return Math.max(allowedMs(this.#options.paceOf(queued.target)), this.#options.scheduler.site(queued.key)?.paceIntervalMs ?? 0)
   }
+}
+
+function allowedMs({ ratePerSecond, crawlDelayMs }: SitePolicy): number {
+  return Math.max(1_000 / ratePerSecond, crawlDelayMs)
 }
 
 /** Starts of a site before a new task of the crawl: those of its own crawl, and as many of each other one. */

@@ -188,9 +188,9 @@ export class TaskEndings {
 
   /**
    * Tasks of one site and crawl leave their windows for a delay topic, in order: each gets a slot of their spill clock, behind what
-   * waits here. No outcome is written and the attempt stays.
+   * waits here. No outcome is written and the attempt stays. Resolves with where the clock stands then, epoch ms.
    */
-  async spilled(tasks: readonly QueuedTask[], { reason, clock: name, localWaitMs, intervalMs }: SpillSlots): Promise<void> {
+  async spilled(tasks: readonly QueuedTask[], { reason, clock: name, localWaitMs, intervalMs }: SpillSlots): Promise<number> {
     const { settler, publisher, gate, state, clock, observer, liftedAtOf } = this.#options
     // One step of the clock for all of them.
     const lastMs = await gate.run(() => state.spillSlot(name, localWaitMs, intervalMs * tasks.length))
@@ -209,6 +209,7 @@ export class TaskEndings {
         }
       }),
     )
+    return now + lastMs
   }
 
   async #end(entry: WindowEntry, task: UrlTask, end: TaskEnd, messages: readonly OutgoingMessage[]): Promise<void> {

@@ -100,6 +100,7 @@ export function runWindow({ log, maxInFlight, requestMs, untilMs, limits, ...pac
           const since = slotsFrom({ resetAt: 0, fasterAt })
           delay(now + (slots[index] ?? 0), { item, message: copyOf(item.site, now, delayReason(reason), since) })
         }
+        return last
       },
     },
   })

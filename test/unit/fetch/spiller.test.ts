@@ -5,6 +5,8 @@ import { Scheduler } from '../../../src/fetch/scheduler.ts'
 import { Spiller, type SpillerOptions } from '../../../src/fetch/spiller.ts'
 import type { SpillSlots } from '../../../src/fetch/task-endings.ts'
 import type { PartitionId, PolitenessKey } from '../../../src/kernel/brand.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { createPolicy } from '../../../src/politeness/policy.ts'
 import { fastPace } from '../../support/fetch-fixture.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
@@ -38,7 +40,7 @@ function open(
   const slots: SpillSlots[] = []
   const spiller = new Spiller({
     scheduler,
-    endings: { spilled: async (_, given) => void slots.push(given) },
+    endings: { spilled: async (_, given) => slots.push(given) },
     paceOf,
     shares: { ...NO_SURPLUS, ...shares },
     rate: { startsPerSecond: undefined, overload },
@@ -141,6 +143,7 @@ describe('tasks of a site that is closed again and again', () => {
           const last = Math.max(clock.now() + localWaitMs, clocks.get(name) ?? 0) + intervalMs * tasks.length
           clocks.set(name, last)
           for (const [index, queued] of tasks.entries()) dueAt.set(queued, last - (tasks.length - 1 - index) * intervalMs)
+          return last
         },
       },
     })
@@ -175,8 +178,25 @@ describe('tasks of a site that is closed again and again', () => {
     },
   )
 
+  it('lie behind the end of hours that pause it now, whatever they leave for', async () => {
+    const pausedUntil = new ManualClock().now() + 3_600_000
+    const { spiller, slots, scheduler } = open(10, {}, (url) => ({ ...fastPace(url), isPaused: true, pausedUntil }))
+    // They leave as well.
+    for (const queued of many('a', 64)) scheduler.add(queued, 0)
+    await spiller.spill([task('a', 0)], 'site-full')
+    await spiller.spill([task('a', 1)], 'paused', 3_600_000)
+    expect(slots.map(({ reason, localWaitMs }) => [reason, localWaitMs])).toEqual([
+      ['paused', 3_600_000],
+      ['paused', 3_600_000],
+    ])
+    expect(slots[0]?.clock).toBe(slots[1]?.clock)
+  })
+
   it('lie as far apart as the pace allows that the site has then', async () => {
-    const { spiller, slots } = open(10, {}, (url, at) => ({ ...fastPace(url), ratePerSecond: at === undefined ? 1 : 20 }))
+    const { spiller, slots } = open(10, {}, (url, at) => ({
+      ...fastPace(url),
+      ratePerSecond: at === undefined || at < new ManualClock().now() + 3_600_000 ? 1 : 20,
+    }))
     await spiller.spill([task('a', 0)], 'paused', 3_600_000)
     await spiller.spill([task('a', 1)], 'long-wait')
     expect(slots.map(({ intervalMs }) => intervalMs)).toEqual([50, 1_000])
@@ -201,5 +221,72 @@ describe('tasks of a site that is closed again and again', () => {
     await spiller.spill([task('a', 2)], 'parked', 120_000)
     expect(slots[0]?.clock).toBe(slots[1]?.clock)
     expect(slots[2]?.clock).not.toBe(slots[1]?.clock)
+  })
+})
+
+describe('slots of a site whose pace is another one at other hours', () => {
+  const hours = (from: number, to: number, values: object) => ({
+    fromMinute: from * 60,
+    toMinute: to * 60,
+    timezone: 'UTC',
+    text: `${from}-${to}`,
+    ...values,
+  })
+  const HOUR = 3_600_000
+  const MORNING = Date.parse('2026-11-28T09:00:00Z')
+
+  /** Due times of so many tasks that leave one after the other at nine in the morning. */
+  async function dueTimes(count: number, schedule: readonly ReturnType<typeof hours>[], seenMs = 0): Promise<number[]> {
+    const clock = { ...systemClock, now: () => MORNING, mono: () => 0 }
+    const scheduler = new Scheduler<QueuedTask>({ maxInFlight: 10, maxBytes: 1 })
+    if (seenMs > 0) {
+      scheduler.add(task('a', -1), 0)
+      Object.assign(scheduler.site(KEY) as object, { paceIntervalMs: seenMs })
+    }
+    const clocks = new Map<string, number>()
+    const due: number[] = []
+    const { paceOf } = createPolicy({
+      key: 'host',
+      default: { ratePerSecond: 1, burst: 1, concurrency: 1 },
+      rules: [{ match: 'shop.example', schedule }],
+      now: clock.now,
+    })
+    const endings: SpillerOptions['endings'] = {
+      spilled: async (tasks, { clock: name, localWaitMs, intervalMs }) => {
+        const last = Math.max(MORNING + localWaitMs, clocks.get(name) ?? 0) + intervalMs * tasks.length
+        clocks.set(name, last)
+        due.push(...tasks.map((_, index) => last - (tasks.length - 1 - index) * intervalMs))
+        return last
+      },
+    }
+    const spiller = new Spiller({
+      scheduler,
+      endings,
+      paceOf,
+      shares: NO_SURPLUS,
+      rate: { startsPerSecond: undefined, overload: 0 },
+      clock,
+    })
+    for (let at = 0; at < count; at += 20) await spiller.spill(many('a', 20), 'site-full')
+    return due
+  }
+  const between = (due: readonly number[], from: number, to: number): number =>
+    due.filter((at) => at > MORNING + from * HOUR && at <= MORNING + to * HOUR).length
+
+  it.each([0, 1_000])('lie as close as those hours allow, whatever was seen of the site by now: %s', async (seenMs) => {
+    const due = await dueTimes(120_000, [hours(20, 8, { ratePerSecond: 10 })], seenMs)
+    // Eleven hours of one a second, and then ten.
+    expect(between(due, 0, 11)).toBeGreaterThan(39_500)
+    expect(between(due, 0, 11)).toBeLessThanOrEqual(39_600)
+    expect(between(due, 11, 13)).toBeGreaterThan(71_500)
+    expect(between(due, 11, 13)).toBeLessThanOrEqual(72_000)
+  })
+
+  it('pass over hours that pause it', async () => {
+    const due = await dueTimes(20_000, [hours(12, 14, { isPaused: true })])
+    expect(between(due, 0, 3)).toBeGreaterThan(10_700)
+    // What was given out together may reach into them.
+    expect(between(due, 3, 5)).toBeLessThanOrEqual(20)
+    expect(between(due, 5, 8)).toBeGreaterThan(9_100)
   })
 })
