@@ -65,7 +65,7 @@ const KEYS: Readonly<Record<string, 'agent' | 'allow' | 'disallow' | 'sitemap' |
 /** Total: any bytes give rules. Shape: what lies beyond 512 KiB is not read. */
 export function parseRobots(body: Buffer | string): RobotsRules {
   const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : body
-  const text = withoutBom(bytes.subarray(0, MAX_ROBOTS_BYTES)).toString('latin1')
+  const text = withoutBom(asUtf8(bytes.subarray(0, MAX_ROBOTS_BYTES))).toString('latin1')
   const groups: RobotsGroup[] = []
   const sitemaps: string[] = []
   let open: RobotsGroup | undefined
@@ -164,6 +164,17 @@ function parseLine(
 function agentOf(value: string): string | undefined {
   if (/^\*(\s|$)/.test(value)) return '*'
   return /^[a-zA-Z_-]+/.exec(value)?.[0].toLowerCase()
+}
+
+/**
+ * A file that some editors write in UTF-16 says so with its first octets, and is meant like every other. RFC 9309 knows UTF-8 alone, in
+ * which there is no line in such a file: all would be allowed.
+ */
+function asUtf8(bytes: Buffer): Buffer {
+  const mark = bytes.subarray(0, 2).toString('hex')
+  if (mark !== 'fffe' && mark !== 'feff') return bytes
+  const units = Buffer.from(bytes.subarray(2, bytes.length - (bytes.length % 2)))
+  return Buffer.from((mark === 'feff' ? units.swap16() : units).toString('utf16le'))
 }
 
 function withoutBom(bytes: Buffer): Buffer {

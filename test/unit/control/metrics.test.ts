@@ -32,6 +32,15 @@ describe('the names in the catalogue', () => {
     expect(new Set(names).size).toBe(names.length)
   })
 
+  it('are those that it wants for what the process says of itself too', async () => {
+    const types = [...(await createMetrics().render()).matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', kind = '']) => ({
+      name,
+      kind,
+    }))
+    expect(types.length).toBeGreaterThan(10)
+    expect(types.filter(({ name, kind }) => name.endsWith('_total') !== (kind === 'counter'))).toEqual([])
+  })
+
   it('have no label that a site or a user could choose', () => {
     const metrics = [
       ...EVENT_NAMES.flatMap((event) => metricOf(event) ?? []),

@@ -88,6 +88,18 @@ describe('robots.txt in the wild', () => {
     expect(isAllowed('\ufeffUser-agent: *\nDisallow: /\n', '/x')).toBe(false)
   })
 
+  it('forbids as much in UTF-16, of both orders, where its first octets say so', () => {
+    const text = 'User-agent: *\r\nDisallow: /caf\u00e9\r\nSitemap: https://a.example/\u00e9.xml\r\n'
+    const little = Buffer.from(`\ufeff${text}`, 'utf16le')
+    for (const body of [little, Buffer.from(little).swap16(), Buffer.concat([little, Buffer.from([0x41])])]) {
+      const rules = parseRobots(body)
+      expect(robotsVerdict(rules, 'bot', '/caf%C3%A9')).toEqual({ allowed: false, rule: 'Disallow: /caf\u00e9' })
+      expect(robotsVerdict(rules, 'bot', '/other').allowed).toBe(true)
+      expect(rules.sitemaps).toEqual(['https://a.example/\u00e9.xml'])
+    }
+    expect(parseRobots(Buffer.from([0xff, 0xfe])).understoodLines).toBe(0)
+  })
+
   it('C017: compares raw characters with encoded ones, and loses no more than the line that is broken', () => {
     const robots = 'User-agent: *\nDisallow: /bücher/\n'
     for (const path of ['/b%C3%BCcher/1', '/b%c3%bccher/1', '/bücher/1']) {
