@@ -10,9 +10,9 @@ import { noteBadSeeds } from './seeds-report.ts'
  * where nothing is asked for, since it does not move. The text then says what is waited for.
  */
 export function runProgress(state: RunProgress): ProgressState {
-  const { accepted, final, records, elapsedMs } = state
-  const rate = elapsedMs > 0 ? (final / elapsedMs) * 1000 : 0
-  const urls = `${final} of ${countText(accepted, 'URL')} done`
+  const { accepted, final, finalBefore = 0, unit = 'URL', records, elapsedMs } = state
+  const rate = elapsedMs > 0 ? ((final - finalBefore) / elapsedMs) * 1000 : 0
+  const urls = `${final} of ${countText(accepted, unit)}${unit === 'message' ? ' of urls and urls.delay' : ''} done`
   const fields = { ...state }
   if (state.counting !== undefined) {
     const { read, of } = state.counting
@@ -22,7 +22,11 @@ export function runProgress(state: RunProgress): ProgressState {
   if (accepted > final && state.stalledBy !== null)
     return { text: [urls, STALLED[state.stalledBy], countText(records, 'record')].join(', '), fields }
   if (accepted > final)
-    return { text: `${urls}, ${countText(records, 'record')}, ${rate.toFixed(rate < 10 ? 1 : 0)} URLs/s`, ratio: final / accepted, fields }
+    return {
+      text: `${urls}, ${countText(records, 'record')}, ${rate.toFixed(rate < 10 ? 1 : 0)} ${unit}s/s`,
+      ratio: final / accepted,
+      fields,
+    }
   return { text: [urls, ...waitsFor(state), countText(records, 'record')].join(', '), fields }
 }
 

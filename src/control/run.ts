@@ -48,6 +48,10 @@ export interface RunOptions {
 export interface RunProgress {
   readonly accepted: number
   readonly final: number
+  /** Those that were final when this run began; 0 where not given. */
+  readonly finalBefore?: number
+  /** What is counted; URLs where not given. Of whole topics it is messages: a URL that was put aside is several. */
+  readonly unit?: 'message'
   /** Where every URL is done and the crawl has not ended: what it waits for. */
   readonly unread?: UnreadPages
   /** What holds up all requests while it lasts; null: nothing. */
@@ -98,11 +102,14 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   await prepareTopics(runtime, options.extractors)
   const crawlId = options.seeds === undefined ? options.crawlId : (options.crawlId ?? uuidV7(runtime.clock))
   // Who goes on with a crawl wants its records, not those that the process before had left to give.
-  const from = (await goesOn(runtime, options.crawlId)) ? 'earliest' : 'latest'
+  const isOld = crawlId === undefined || (await goesOn(runtime, options.crawlId))
+  const from = options.crawlId !== undefined && isOld ? 'earliest' : 'latest'
   const output = await RecordOutput.start(runtime, recordTopics(runtime, options.extractors), crawlId, options.writeRecord, from)
   const stages = new StageGroup()
   stages.watch(runtime.failed)
   let last: Pick<RunProgress, 'accepted' | 'final' | 'stalledBy'> = { accepted: 0, final: 0, stalledBy: null }
+  const unit = crawlId === undefined ? { unit: 'message' as const } : {}
+  let finalBefore = isOld ? undefined : 0
   const ended = { waiting: [] as readonly DelayedTask[], interrupted: false }
   let produced = { produced: 0, badCount: 0, bad: [] as readonly BadSeed[] }
   try {
@@ -110,7 +117,15 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
     const look = (state: CrawlProgress): void => {
       const { stalledBy } = fetch.view()
       last = { accepted: state.accepted, final: state.final, stalledBy }
-      options.onProgress?.({ ...state, stalledBy, records: output.count, elapsedMs: runtime.clock.mono() - startedMono })
+      finalBefore ??= state.final
+      options.onProgress?.({
+        ...state,
+        ...unit,
+        finalBefore,
+        stalledBy,
+        records: output.count,
+        elapsedMs: runtime.clock.mono() - startedMono,
+      })
     }
     const seeding = seed(runtime, options, crawlId)
     const outcome = await Promise.race([waitForEnd(runtime, options, crawlId, seeding, look), stages.failed, output.failed])

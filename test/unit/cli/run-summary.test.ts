@@ -12,6 +12,16 @@ describe('the progress of a run', () => {
     expect(ratio).toBe(0.25)
   })
 
+  it('has the rate of this run, where others did work before it', () => {
+    const { text } = runProgress({ accepted: 800, final: 102, finalBefore: 100, records: 3, elapsedMs: 4000 })
+    expect(text).toBe('102 of 800 URLs done, 3 records, 0.5 URLs/s')
+  })
+
+  it('says that it counts messages where it does: a URL that was put aside is several', () => {
+    const { text } = runProgress({ accepted: 8, final: 2, unit: 'message', records: 3, elapsedMs: 4000 })
+    expect(text).toBe('2 of 8 messages of urls and urls.delay done, 3 records, 0.5 messages/s')
+  })
+
   it.each([
     ['disk', 'fetching rests: too little disk (fetch.minFreeDisk)'],
     ['state-store', 'fetching rests: no answer from the state store'],
