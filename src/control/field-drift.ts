@@ -72,7 +72,7 @@ export class DriftBuilder {
     const key = `${extractor}:${version}`
     const seen = this.#versions.get(key) ?? { extractor, version, byDomain: new Map<string, YieldBuilder>() }
     this.#versions.set(key, seen)
-    const domain = registrableDomain(record.url)
+    const domain = URL.canParse(record.url) ? registrableDomain(record.url) : OTHER
     const counts = seen.byDomain.get(domain) ?? new YieldBuilder()
     seen.byDomain.set(domain, counts)
     counts.add(record)

@@ -11,13 +11,21 @@ export interface Waiting<T> {
   readonly value: T
 }
 
+/** Where something stands in the heap, which takes nothing out of its middle: empty once that is gone, so that it keeps no message. */
+interface Place<T> {
+  waiting: Waiting<T> | undefined
+}
+
+/** So many empty places are left in the heap. */
+const MAX_EMPTY = 1_024
+
 /**
  * What a delay worker holds, by the time it is due; bounded by what the worker does when `isOver`. Pure: time is an argument.
  */
 export class DelayWindow<T> {
   readonly #maxBytes: number
-  readonly #heap = new TimeHeap<Waiting<T>>()
-  readonly #live = new Set<Waiting<T>>()
+  #heap = new TimeHeap<Place<T>>()
+  readonly #live = new Map<Waiting<T>, Place<T>>()
   #movableBytes = 0
 
   /** `maxBytes`: of what can be moved; the rest is bounded by the consumer's windows. */
@@ -27,6 +35,11 @@ export class DelayWindow<T> {
 
   get size(): number {
     return this.#live.size
+  }
+
+  /** Places that it keeps in memory, empty ones among them. */
+  get places(): number {
+    return this.#heap.size
   }
 
   get isOver(): boolean {
@@ -39,8 +52,9 @@ export class DelayWindow<T> {
   }
 
   add(waiting: Waiting<T>): void {
-    this.#live.add(waiting)
-    this.#heap.push(waiting.wakeMono, waiting)
+    const place = { waiting }
+    this.#live.set(waiting, place)
+    this.#heap.push(waiting.wakeMono, place)
     if (waiting.isMovable) this.#movableBytes += waiting.bytes
   }
 
@@ -48,14 +62,17 @@ export class DelayWindow<T> {
   popDue(now: number): T[] {
     const due: T[] = []
     for (let next = this.#heap.popDue(now); next !== undefined; next = this.#heap.popDue(now)) {
-      if (this.#remove(next)) due.push(next.value)
+      const { waiting } = next
+      if (waiting === undefined) continue
+      this.#remove(waiting)
+      due.push(waiting.value)
     }
     return due
   }
 
   /** Makes room: takes those that wake last until three quarters of the bound are left, none of them before `earliestMono`. Latest first. */
   takeLatest(earliestMono: number): T[] {
-    const movable = [...this.#live].filter(({ isMovable, wakeMono }) => isMovable && wakeMono >= earliestMono)
+    const movable = [...this.#live.keys()].filter(({ isMovable, wakeMono }) => isMovable && wakeMono >= earliestMono)
     movable.sort((a, b) => b.wakeMono - a.wakeMono)
     const taken: T[] = []
     for (const waiting of movable) {
@@ -63,23 +80,32 @@ export class DelayWindow<T> {
       this.#remove(waiting)
       taken.push(waiting.value)
     }
+    this.#tidy()
     return taken
   }
 
   /** Takes out what matches, in no order. Cost: O(size). */
   takeOut(matches: (value: T) => boolean): T[] {
     const taken: T[] = []
-    for (const waiting of this.#live) {
+    for (const waiting of this.#live.keys()) {
       if (!matches(waiting.value)) continue
       this.#remove(waiting)
       taken.push(waiting.value)
     }
+    this.#tidy()
     return taken
   }
 
-  #remove(waiting: Waiting<T>): boolean {
-    if (!this.#live.delete(waiting)) return false
+  #remove(waiting: Waiting<T>): void {
+    const place = this.#live.get(waiting)
+    if (place !== undefined) place.waiting = undefined
+    this.#live.delete(waiting)
     if (waiting.isMovable) this.#movableBytes -= waiting.bytes
-    return true
+  }
+
+  #tidy(): void {
+    if (this.#heap.size <= 2 * this.#live.size + MAX_EMPTY) return
+    this.#heap = new TimeHeap()
+    for (const [{ wakeMono }, place] of this.#live) this.#heap.push(wakeMono, place)
   }
 }

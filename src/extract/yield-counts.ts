@@ -2,7 +2,7 @@ import type { Observer } from '../kernel/observe.ts'
 import type { Page } from '../message/generated/types.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import type { RunResult } from './page-runner.ts'
-import { TopDomains } from './top-domains.ts'
+import { OTHER_DOMAINS, TopDomains } from './top-domains.ts'
 
 interface Counts {
   readonly extractor: string
@@ -37,7 +37,8 @@ export class YieldCounts {
   }
 
   add(version: number, page: Pick<Page, 'finalUrl'>, result: RunResult): void {
-    const domain = registrableDomain(page.finalUrl)
+    // Another program may have written the page.
+    const domain = URL.canParse(page.finalUrl) ? registrableDomain(page.finalUrl) : OTHER_DOMAINS
     const { extractor } = result
     const key = `${extractor}:${version}:${domain}`
     const counts = this.#counts.get(key) ?? fresh(extractor, version, domain)
@@ -49,7 +50,7 @@ export class YieldCounts {
       addAll(counts.nulls, result.nulls)
       addAll(counts.invalid, result.invalid)
     }
-    this.#domains.add(domain)
+    if (domain !== OTHER_DOMAINS) this.#domains.add(domain)
     this.#pages += 1
     if (this.#pages >= PAGES) this.tell()
   }

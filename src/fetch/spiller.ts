@@ -223,8 +223,10 @@ export class Spiller {
   takeSite(key: PolitenessKey, closedMs: number): QueuedTask[] {
     const { scheduler, clock } = this.#options
     const now = clock.mono()
+    const taken = scheduler.takeOut(key, () => true)
+    // After that: a site with nothing left is forgotten, and would lie among the sleeping ones until it opens, once for each time it is met.
     scheduler.sleep(key, now + closedMs, now)
-    return scheduler.takeOut(key, () => true)
+    return taken
   }
 
   /** What has held back a commit for too long without being on the wire; site by site. */

@@ -204,7 +204,7 @@ export class TaskEndings {
           await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
           observer.emit('TaskSpilled', { reason })
         } catch (error) {
-          if (!isMillraceError(error, 'KAFKA_MESSAGE_TOO_LARGE')) throw error
+          if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error
           await this.unwritable(entry, task, error)
         }
       }),

@@ -125,10 +125,7 @@ export class FrontierWorker extends BaseService {
         if (!isMillraceError(error) || error.disposition !== 'retry') return await this.#skip(entry, error)
         observer.emit('FrontierRetried', { error: errorText(error) })
         const pause = backoffMs(RETRY, attempt, 0.5)
-        await new Promise<void>((resolve) => {
-          clock.timer(pause, resolve, { unref: true })
-          this.aborted.signal.addEventListener('abort', () => resolve(), { once: true })
-        })
+        await clock.sleep(pause, this.aborted.signal).catch(() => undefined)
       }
     }
   }

@@ -126,5 +126,7 @@ export function inFilter(
   if (filter.fetchedFrom !== undefined && page.fetchedAt < filter.fetchedFrom) return false
   if (filter.fetchedUntil !== undefined && page.fetchedAt >= filter.fetchedUntil) return false
   if (filter.domain === undefined) return true
+  // Another program may have written the page.
+  if (!URL.canParse(page.finalUrl)) return false
   return domainOf(page.finalUrl) === filter.domain || new URL(page.finalUrl).hostname === filter.domain
 }

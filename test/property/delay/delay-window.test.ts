@@ -46,4 +46,27 @@ describe('the window of a delay worker, for any arrivals', () => {
       }),
     )
   })
+
+  it('keeps few places for what has left, whatever leaves when, and still gives the rest in order', () => {
+    const step = fc.record({ count: fc.nat(3_000), takes: fc.constantFrom('latest', 'odd', 'none'), passes: fc.nat(100) })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 8 }), (steps) => {
+        const window = new DelayWindow<number>(1_000)
+        let [now, added, left] = [0, 0, 0]
+        for (const { count, takes, passes } of steps) {
+          for (let index = 0; index < count; index += 1)
+            window.add({ wakeMono: now + 50 + (index % 977), bytes: 1, isMovable: true, value: added++ })
+          if (takes === 'latest') left += window.takeLatest(now).length
+          if (takes === 'odd') left += window.takeOut((value) => value % 2 === 1).length
+          now += passes
+          left += window.popDue(now).length
+          expect(window.size).toBe(added - left)
+          if (takes !== 'none') expect(window.places).toBeLessThanOrEqual(2 * window.size + 1_024 + count)
+        }
+        expect(window.popDue(Number.POSITIVE_INFINITY)).toHaveLength(added - left)
+        expect(window.places).toBe(0)
+      }),
+      { numRuns: 30 },
+    )
+  })
 })

@@ -54,6 +54,21 @@ describe('what an extractor gives', () => {
     expect(told).toEqual([...batch, ...batch])
   })
 
+  it('counts a page whose address is no URL, as another program may have written it, with the other sites', () => {
+    const { observer, events } = recordingObserver()
+    const counts = new YieldCounts(observer, 1)
+    for (let index = 0; index < 40; index += 1) counts.add(2, { finalUrl: 'no url' }, given(0))
+    for (let index = 0; index < 23; index += 1) counts.add(2, page(), given(0))
+    counts.tell()
+    const told = events.map(({ fields }) => [fields?.domain, fields?.count])
+    expect(told).toEqual(
+      expect.arrayContaining([
+        ['other', 40],
+        ['shop.example', 23],
+      ]),
+    )
+  })
+
   it('is told by itself after 64 pages', () => {
     const { observer, count } = recordingObserver()
     const counts = new YieldCounts(observer)

@@ -59,6 +59,14 @@ describe('the places of a site in a window', () => {
     expect(spilled.map(indexOf)).toEqual(Array.from({ length: 36 }, (_, index) => 64 + index))
   })
 
+  it('are all free again once the site is closed, and nothing of it is kept until it opens', () => {
+    const { admit, scheduler, spiller } = open(100)
+    admit(many('a', 5))
+    expect(spiller.takeSite(KEY, 3_600_000).map(indexOf)).toEqual([0, 1, 2, 3, 4])
+    expect(scheduler.waiting).toBe(0)
+    expect(scheduler.next(0)).toEqual({ kind: 'idle' })
+  })
+
   it('are shared by the crawls that want the site: the last task of the one with most makes room', () => {
     const { admit, scheduler } = open(100)
     admit(many('a', 64))
