@@ -53,7 +53,7 @@ export function prepareLog(folder: BrokerFolder, known: LogIdentity | undefined,
   if (known === undefined) {
     throw new MillraceError(
       'DATA_DIR_BROKEN',
-      `${join(folder.data, META)} is missing or unreadable, and so is ${folder.cluster}: nothing says which cluster ${countText(partitions.length, 'partition')} in ${folder.data} belong to. ` +
+      `${join(folder.data, META)} is missing or unreadable, and so is ${folder.cluster}: nothing says which cluster the ${countText(partitions.length, 'partition')} in ${folder.data} ${partitions.length === 1 ? 'belongs' : 'belong'} to. ` +
         `Restore one of the two files, or move ${folder.path} away and start anew`,
       { context: { folder: folder.path } },
     )
