@@ -1,9 +1,9 @@
 import { readLog } from '../kafka/log-reader.ts'
 import { partitionId } from '../kernel/brand.ts'
-import { isAway } from '../kernel/errors.ts'
 import { LANES } from '../message/topics.ts'
 import { CrawlBacklog, type DelayedTask, delayedTask, readTask } from './crawl-backlog.ts'
 import { isReplaying, liveLag } from './live-lag.ts'
+import { lookUnlessAway } from './look-unless-away.ts'
 import { holdingUp, openTransactionPlace } from './open-transactions.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -67,14 +67,10 @@ export class CrawlEnd {
    * they give up.
    */
   async check(): Promise<CrawlState> {
-    try {
-      return await this.#look()
-    } catch (error) {
-      if (!isAway(error)) throw error
-      this.#runtime.observer.emit('ReadRetried', { reason: error.code, text: error.message })
-      this.#htmlEnd = undefined
-      return { kind: 'running', ...this.#last }
-    }
+    const state = await lookUnlessAway(this.#runtime, () => this.#look())
+    if (state !== undefined) return state
+    this.#htmlEnd = undefined
+    return { kind: 'running', ...this.#last }
   }
 
   async #look(): Promise<CrawlState> {

@@ -12,6 +12,7 @@ import type { ReplayPlan } from '../replay/plan.ts'
 import { announce } from './announce.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { liveWorkers } from './live-workers.ts'
+import { lookUnlessAway } from './look-unless-away.ts'
 import { rememberRate } from './replay-estimate.ts'
 import {
   beginRequest,
@@ -206,11 +207,13 @@ export async function cancelReplay(runtime: Runtime, replayId: string): Promise<
   const { admin, topics } = runtime
   const control = await runtime.control()
   const status = await replayStatus(runtime, replayId)
-  if (control.get(subject.replay(replayId))?.kind === 'close') throw new MillraceError('USAGE', `replay ${replayId} has ended already`)
+  if (control.get(subject.replay(replayId))?.kind === 'close') throw hasEnded(replayId)
   const request = (await openRequests(runtime, status.groupId)).find((each) => each.replayId === replayId)
+  // An owner has closed it meanwhile: what is announced now would hide how it ended.
+  if (request === undefined) throw hasEnded(replayId)
   await announce(runtime, { kind: 'request', subject: subject.replay(replayId), payload: { ...request, cancelled: true } })
   await evictDeadMembers(runtime, [status.groupId])
-  if (request?.shadow !== undefined) {
+  if (request.shadow !== undefined) {
     await closeReplay(runtime, status.groupId, replayId)
     await deleteUnlessActive(runtime, status.groupId)
     return replayStatus(runtime, replayId)
@@ -231,6 +234,10 @@ export async function cancelReplay(runtime: Runtime, replayId: string): Promise<
   return replayStatus(runtime, replayId)
 }
 
+function hasEnded(replayId: string): MillraceError {
+  return new MillraceError('USAGE', `replay ${replayId} has ended already`)
+}
+
 export interface FollowOptions {
   /** rewound: every owner has gone back to its range, or is through with it. */
   readonly until: 'rewound' | 'done'
@@ -249,20 +256,27 @@ export async function followReplay(
   const { clock } = runtime
   const startedMono = clock.mono()
   let pace: ReplayPace = []
-  for (;;) {
-    let status = await replayStatus(runtime, replayId)
-    const isThrough = status.partitions.every(({ phase }) => phase === 'done')
-    if (isThrough && status.state === 'open') await closeReplay(runtime, status.groupId, replayId)
-    if (isThrough) status = await replayStatus(runtime, replayId)
+  const look = async (): Promise<ReplayStatus> => {
+    const status = await replayStatus(runtime, replayId)
+    if (!isThrough(status)) return status
+    if (status.state === 'open') await closeReplay(runtime, status.groupId, replayId)
+    return replayStatus(runtime, replayId)
+  }
+  for (let status = await look(); ; ) {
     // While nobody works on it there is no pace, and what was idle is no part of the next one.
     const estimate = etaOf(status.members === 0 ? [] : pace, { mono: clock.mono(), done: status.donePages }, status.pages)
     pace = estimate.pace
     onProgress?.(status, estimate.remainingMs)
-    if (isThrough || status.state === 'cancelled') {
+    if (isThrough(status) || status.state === 'cancelled') {
       if (status.state === 'done') await rememberRate(runtime, status.extractor, status.totals.pages, clock.mono() - startedMono)
       return status
     }
     if (signal.aborted || (until === 'rewound' && status.partitions.every(({ phase }) => phase !== 'waiting'))) return status
     await clock.sleep(LOOK_EVERY_MS)
+    status = (await lookUnlessAway(runtime, look)) ?? status
   }
+}
+
+function isThrough({ partitions }: ReplayStatus): boolean {
+  return partitions.every(({ phase }) => phase === 'done')
 }

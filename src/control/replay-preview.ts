@@ -66,7 +66,13 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
   await control.readToEnd()
   const known = announcedVersions(control, extractor.name)
   const trial = await PageTrial.start(runtime, extractor, onOutput)
-  const old = against === undefined ? undefined : await PageTrial.start(runtime, against, onOutput)
+  const old =
+    against === undefined
+      ? undefined
+      : await PageTrial.start(runtime, against, onOutput).catch(async (error: unknown) => {
+          await trial.close()
+          throw error
+        })
   const builder = new ComparisonBuilder()
   const versions: Record<number, number> = {}
   let compared = 0

@@ -13,6 +13,7 @@ import { registrableDomain } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { announceExtractors, createExtract } from './extraction.ts'
+import { lookUnlessAway } from './look-unless-away.ts'
 import { holdingUp, openTransactionText } from './open-transactions.ts'
 import {
   beginRequest,
@@ -27,7 +28,7 @@ import {
   replayStatus,
 } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
-import { StageGroup } from './stage-group.ts'
+import { StageGroup, stopStages } from './stage-group.ts'
 import { failedPages, previousRecords, readRecords, type StoredRecord } from './stored-records.ts'
 
 export interface ShadowOptions {
@@ -166,9 +167,11 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
       if (own.done > standing.done) standing = own
       if (looks % GROUP_LOOK_EVERY === 0) {
         // Another process under the same id may have worked a part, and somebody may have called it off.
-        standing = await groupStanding(runtime, groupId, ranges, name)
-        cancelled = (await knownRequest(runtime, options.replayId))?.request.cancelled === true
-        if (!isHeldUpTold) isHeldUpTold = await tellOfTransactions(runtime, groupId, ranges, options.onWaiting)
+        await lookUnlessAway(runtime, async () => {
+          standing = await groupStanding(runtime, groupId, ranges, name)
+          cancelled = (await knownRequest(runtime, options.replayId))?.request.cancelled === true
+          if (!isHeldUpTold) isHeldUpTold = await tellOfTransactions(runtime, groupId, ranges, options.onWaiting)
+        })
       }
       finished ||= standing.isThrough
       tell()
@@ -179,7 +182,8 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
     if (isDone) standing = await groupStanding(runtime, groupId, ranges, name)
     gone = goneOf(await replayStatus(runtime, options.replayId))
   } finally {
-    await stages.stop({ mode: options.aborting.aborted ? 'abort' : 'drain', timeoutMs: options.drainTimeoutMs })
+    const mode = options.aborting.aborted ? 'abort' : 'drain'
+    await stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, options.aborting)
   }
   const { pages } = plan
   const { records, deadLetters } = standing.totals

@@ -32,7 +32,7 @@ export interface PartitionExtractorOptions {
  * Guarantees: it begins by fencing whoever owned the partition before and only then reads the committed offset; what it commits is
  * a contiguous prefix of the log; after any failure it drops everything it holds and begins again from the committed offset, since a
  * commit that was rejected may have happened. It obeys the replay state in the metadata of the offset and carries it on. While it
- * replays, live pages that wait have a turn every `replayTurnMs`, as far as the log went when the turn began and for `liveTurnMs` at
+ * replays, live pages that wait have a turn every `replayTurnMs`, as far as could be read when the turn began and for `liveTurnMs` at
  * most; so neither waits for the end of the other.
  *
  * Ends: `drain` finishes and commits what was taken; `abandon` stops at the next step and commits nothing more; KAFKA_DENIED rejects

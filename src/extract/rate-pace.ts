@@ -7,6 +7,8 @@ import type { Clock } from '../kernel/clock.ts'
 export class RatePace {
   readonly #clock: Clock
   #nextMono = 0
+  /** Moments that nobody uses; others behind them are still held. */
+  #givenBack: number[] = []
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -18,11 +20,26 @@ export class RatePace {
   async next(rate: number | undefined, giveBack: AbortSignal): Promise<boolean> {
     if (rate === undefined) return true
     const now = this.#clock.mono()
-    const at = Math.max(now, this.#nextMono)
-    this.#nextMono = at + 1000 / rate
+    const at = this.#take(now, 1000 / rate)
     if (at <= now || (await this.#isReached(at - now, giveBack))) return true
-    this.#nextMono = Math.min(this.#nextMono, at)
+    this.#givenBack.push(at)
     return false
+  }
+
+  #take(now: number, intervalMs: number): number {
+    const ahead = this.#givenBack.filter((at) => at > now)
+    const isOneOver = ahead.length < this.#givenBack.length
+    this.#givenBack = ahead
+    // Of those that have passed by one is used, and the rest with it: they are no reason to hurry.
+    if (isOneOver) return now
+    const first = Math.min(...ahead)
+    if (first < this.#nextMono) {
+      this.#givenBack.splice(ahead.indexOf(first), 1)
+      return first
+    }
+    const at = Math.max(now, this.#nextMono)
+    this.#nextMono = at + intervalMs
+    return at
   }
 
   #isReached(ms: number, giveBack: AbortSignal): Promise<boolean> {

@@ -45,6 +45,27 @@ describe('the rate cap of a replay', () => {
     ])
   })
 
+  it('gives no moment to two: what one partition gives back lies before what another still holds', async () => {
+    const { clock, begun, ask } = paced()
+    await ask('a')
+    const giveBack = new AbortController()
+    const waiting = [ask('b', giveBack.signal), ask('c'), ask('d', giveBack.signal), ask('e')]
+    await clock.advance(100)
+    giveBack.abort()
+    await clock.advance(0)
+    const later = ['f', 'g', 'h'].map((name) => ask(name))
+    await clock.advance(5_000)
+    await Promise.all([...waiting, ...later])
+    expect(begun.filter(([name]) => !name.includes('back'))).toEqual([
+      ['a', 0],
+      ['f', 500],
+      ['c', 1_000],
+      ['g', 1_500],
+      ['e', 2_000],
+      ['h', 2_500],
+    ])
+  })
+
   it('makes nobody wait where there is no cap', async () => {
     const pace = new RatePace(new ManualClock())
     expect(await pace.next(undefined, AbortSignal.abort())).toBe(true)

@@ -1,0 +1,15 @@
+import { expect, it } from 'vitest'
+import { lookUnlessAway } from '../../../src/control/look-unless-away.ts'
+import { MillraceError } from '../../../src/kernel/errors.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
+
+it('a look is left out and told of where the brokers are away, and nothing else is passed over', async () => {
+  const { observer, events } = recordingObserver()
+  const failing = (error: Error) => lookUnlessAway({ observer }, () => Promise.reject(error))
+  expect(await lookUnlessAway({ observer }, async () => 7)).toBe(7)
+  expect(events).toEqual([])
+  expect(await failing(new MillraceError('KAFKA_UNREACHABLE', 'no Kafka broker could be reached'))).toBeUndefined()
+  expect(events.map(({ event }) => event)).toEqual(['ReadRetried'])
+  await expect(failing(new MillraceError('KAFKA_DENIED', 'not allowed'))).rejects.toMatchObject({ code: 'KAFKA_DENIED' })
+  await expect(failing(new TypeError('a defect'))).rejects.toThrow('a defect')
+})
