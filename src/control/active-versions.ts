@@ -29,12 +29,6 @@ export function promotedVersions(control: Pick<ControlLog, 'withPrefix'>): Map<s
   )
 }
 
-export async function activeExtractors(runtime: Runtime, loaded: readonly LoadedExtractor[]): Promise<readonly LoadedExtractor[]> {
-  const control = await runtime.control()
-  await control.readToEnd()
-  return activeVersions(loaded, promotedVersions(control))
-}
-
 /** The versions that work, as promotions change them while the process runs. */
 export interface WorkingVersions {
   readonly current: readonly LoadedExtractor[]

@@ -1,5 +1,5 @@
 import type { Config } from '../config/options.ts'
-import { brokerStatus, downBroker, keepBroker } from '../embedded/embedded-broker.ts'
+import { downBroker, keepBroker } from '../embedded/embedded-broker.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -23,8 +23,4 @@ export async function up({ config, ...verb }: BrokerVerb, port: number | undefin
 /** Shape: false when none ran. Errors: DATA_DIR_LOCKED naming who still works with it. */
 export function down({ config, ...verb }: BrokerVerb): Promise<boolean> {
   return downBroker({ dataDir: embeddedOptions(config).dataDir, ...verb })
-}
-
-export function brokerState(config: Config): ReturnType<typeof brokerStatus> {
-  return brokerStatus(embeddedOptions(config).dataDir)
 }

@@ -253,7 +253,7 @@ async function endedBefore(runtime: Runtime, known: KnownRequest, request: Repla
 
 type Ranges = ReadonlyMap<number, { readonly from: bigint; readonly until: bigint }>
 
-export interface Standing {
+interface Standing {
   /** Pages of the ranges that are worked, by offsets. */
   readonly done: bigint
   readonly isThrough: boolean

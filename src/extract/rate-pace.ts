@@ -28,10 +28,10 @@ export class RatePace {
 
   #take(now: number, intervalMs: number): number {
     const ahead = this.#givenBack.filter((at) => at > now)
-    const isOneOver = ahead.length < this.#givenBack.length
+    const hasOnePassed = ahead.length < this.#givenBack.length
     this.#givenBack = ahead
     // Of those that have passed by one is used, and the rest with it: they are no reason to hurry.
-    if (isOneOver) return now
+    if (hasOnePassed) return now
     const first = Math.min(...ahead)
     if (first < this.#nextMono) {
       this.#givenBack.splice(ahead.indexOf(first), 1)

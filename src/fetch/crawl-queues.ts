@@ -15,10 +15,6 @@ export class CrawlQueues<T extends { readonly crawlId: string | null }> {
     return this.#size
   }
 
-  get crawlCount(): number {
-    return this.#queues.size
-  }
-
   /** In the order of their turns. */
   crawls(): IterableIterator<string> {
     return this.#queues.keys()
@@ -26,10 +22,6 @@ export class CrawlQueues<T extends { readonly crawlId: string | null }> {
 
   has(crawl: string): boolean {
     return this.#queues.has(crawl)
-  }
-
-  sizeOf(crawl: string): number {
-    return this.#queues.get(crawl)?.size ?? 0
   }
 
   /** `head`: before all others of its crawl, and its crawl before all others. */

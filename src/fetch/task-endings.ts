@@ -129,7 +129,7 @@ export class TaskEndings {
     const copy = publisher.delayMessage(again, {
       dueAt: route.dueAt,
       reason,
-      slotsFrom: liftedAtOf(task),
+      liftedAt: liftedAtOf(task),
       original: entry.message,
       failure: { ...failure, at: now },
     })
@@ -199,7 +199,7 @@ export class TaskEndings {
     await Promise.all(
       tasks.map(async ({ entry, task }, index) => {
         const dueAt = now + (slots[index] ?? lastMs)
-        const copy = { dueAt, reason: delayReason(reason), slotsFrom: liftedAtOf(task), original: entry.message }
+        const copy = { dueAt, reason: delayReason(reason), liftedAt: liftedAtOf(task), original: entry.message }
         try {
           await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
           observer.emit('TaskSpilled', { reason })

@@ -116,10 +116,10 @@ export class GroupAdmin {
    */
   async committed(groupId: string, topics: readonly string[]): Promise<Map<PartitionId, CommittedOffset>> {
     const what = `reading the offsets of group ${groupId}`
-    const ofTopics = async (cluster: Cluster): Promise<TopicPartition[]> =>
-      [...(await partitionsOf(cluster, topics))].flatMap(([topic, numbers]) => numbers.map((partition) => ({ topic, partition })))
+    const byTopics = await this.#session.run(what, (cluster) => partitionsOf(cluster, topics))
+    const partitions = [...byTopics].flatMap(([topic, numbers]) => numbers.map((partition) => ({ topic, partition })))
     const options = { clock: this.#clock, limitMs: HANGING_MS, what }
-    return (await readStableOffsets(this.#session, { groupId, partitionsOf: ofTopics }, options)).committed
+    return (await readStableOffsets(this.#session, { groupId, partitions }, options)).committed
   }
 
   /**

@@ -35,12 +35,12 @@ export interface StableOffsets {
  */
 export async function readStableOffsets(
   session: ClusterSession,
-  asked: { readonly groupId: string; readonly partitionsOf: (cluster: Cluster) => Promise<readonly TopicPartition[]> },
+  asked: { readonly groupId: string; readonly partitions: readonly TopicPartition[] },
   { clock, limitMs, what }: { readonly clock: Pick<Clock, 'mono' | 'sleep'>; readonly limitMs: number; readonly what: string },
 ): Promise<StableOffsets> {
-  const { groupId, partitionsOf } = asked
+  const { groupId } = asked
+  let { partitions } = asked
   const deadline = clock.mono() + limitMs
-  let partitions: readonly TopicPartition[] = await session.run(what, partitionsOf)
   const committed = new Map<PartitionId, CommittedOffset>()
   const look = async (read: typeof fetchStableOffsets): Promise<void> => {
     const pending: TopicPartition[] = []

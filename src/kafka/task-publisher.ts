@@ -18,8 +18,8 @@ export interface DelayedCopy {
   readonly dueAt: number
   /** Bounded code: spill, not-before, what the site is closed for, or the reason of the outcome that asked for a retry. */
   readonly reason: string
-  /** Epoch ms since which slots of its site count; 0: always. */
-  readonly slotsFrom?: number
+  /** Epoch ms at which something of its site was last called back; 0: never. */
+  readonly liftedAt?: number
   /** The message that the copy replaces. */
   readonly original: OriginalMessage
   /** Where the copy was made since something failed. */
@@ -111,7 +111,7 @@ export class TaskPublisher {
       [HEADER.attempt]: String(task.attempt),
       [HEADER.dueMs]: String(Math.ceil(dueAt)),
       [HEADER.reason]: copy.reason,
-      ...((copy.slotsFrom ?? 0) === 0 ? {} : { [HEADER.slotsMs]: String(copy.slotsFrom) }),
+      ...((copy.liftedAt ?? 0) === 0 ? {} : { [HEADER.slotsMs]: String(copy.liftedAt) }),
       ...(firstMs === undefined ? {} : { [HEADER.firstMs]: firstMs }),
       ...(copy.failure === undefined
         ? {}

@@ -172,7 +172,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     const { groupId, topic, partition, clock, observer } = this.#options
     const at = { topic, partition }
     const what = `reading the committed offset of ${topic}/${partition} in group ${groupId}`
-    const asked = { groupId, partitionsOf: async () => [at] }
+    const asked = { groupId, partitions: [at] }
     const { committed, unstable } = await readStableOffsets(this.#session, asked, { clock, limitMs: UNSTABLE_LIMIT_MS, what })
     if (unstable.length > 0) observer.emit('OffsetUnstable', { group: groupId, topic, partition })
     return committedAt(committed, at)

@@ -129,14 +129,6 @@ export class WindowedConsumer extends BaseService {
     return [...this.#windows.values()].map(({ base }) => base).filter((base) => base !== undefined)
   }
 
-  /** The entry that has been in work for longest among those that hold back a commit. */
-  oldest(): WindowEntry | undefined {
-    return this.bases().reduce<WindowEntry | undefined>(
-      (oldest, entry) => (oldest === undefined || entry.takenMono < oldest.takenMono ? entry : oldest),
-      undefined,
-    )
-  }
-
   lagInfo(): readonly WindowLag[] {
     return [...this.#windows.values()].map(({ assigned, tracker, isPaused }) => ({
       topic: assigned.topic,

@@ -163,7 +163,7 @@ describe('the delay worker on a real broker', () => {
     await arrivals(1)
     // What its fetch worker puts aside again has a time by the new pace.
     const again = newUrlTask({ url: 'http://slow.example/again', taskId: 'again', lane: 'low' })
-    const aside = { dueAt: Date.now() + hour, reason: 'spill', slotsFrom: fasterAt, original: lane }
+    const aside = { dueAt: Date.now() + hour, reason: 'spill', liftedAt: fasterAt, original: lane }
     await fixture.producer.send([fixture.publisher.delayMessage(again, aside)])
     await eventually(() => worker.heldCount === 3, { what: 'the task that is held again' })
     expect((await arrivals(1)).map(({ url }) => url)).toEqual(['http://slow.example/'])

@@ -107,7 +107,7 @@ async function readAfter(
       ms += forMs
     },
   }
-  const asked = { groupId: 'g', partitionsOf: async () => [AT] }
+  const asked = { groupId: 'g', partitions: [AT] }
   const { committed, unstable } = await readStableOffsets(session, asked, { clock, limitMs: 1_000, what: 'reading' })
   return { found: committed.get(ID), unstable, ms }
 }

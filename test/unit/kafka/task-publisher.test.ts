@@ -74,8 +74,8 @@ describe('the publisher of tasks', () => {
   })
 
   it('says since when the slots of its site count, and not where they always did', () => {
-    const headers = (slotsFrom?: number) =>
-      publisher.delayMessage(task, { dueAt: 2_000, reason: 'spill', original, ...(slotsFrom === undefined ? {} : { slotsFrom }) }).headers
+    const headers = (liftedAt?: number) =>
+      publisher.delayMessage(task, { dueAt: 2_000, reason: 'spill', original, ...(liftedAt === undefined ? {} : { liftedAt }) }).headers
     expect(headers(1_700_000_000_000)).toMatchObject({ 'millrace-slots-ms': '1700000000000' })
     for (const none of [headers(), headers(0)]) expect(none).not.toHaveProperty('millrace-slots-ms')
   })
