@@ -209,7 +209,7 @@ export class ExtractWorker extends BaseService {
   }
 
   #portOf(assigned: AssignedPartition): PartitionPort {
-    const { client, admin, groupId, topic, control, maxBatchBytes, clock, observer } = this.#options
+    const { client, admin, groupId, topic, control, maxBatchBytes, shadow, clock, observer } = this.#options
     return {
       transactions: createPartitionTransactions({
         client,
@@ -245,8 +245,9 @@ export class ExtractWorker extends BaseService {
       isReplayClosed: (replayId) => control.get(subject.replay(replayId))?.kind === 'close',
       isReplayCancelled: (replayId) => this.#replayRequest(replayId)?.cancelled === true,
       replayOrder: () => this.#replayOrder(assigned.partition),
-      replayRate: (replayId) => {
-        const request = this.#replayRequest(replayId)
+      rate: (replayId) => {
+        if (shadow !== undefined) return shadow.pagesPerSecond
+        const request = replayId === undefined ? undefined : this.#replayRequest(replayId)
         return request === undefined ? undefined : partitionRate(request, assigned.partition)
       },
       replayDone: (replayId) => this.#options.onReplayDone?.(replayId),

@@ -96,7 +96,7 @@ export class PartitionExtractor {
 
   drain(): void {
     this.#draining = true
-    // Pages that wait for the rate of a replay would hold up the end for as long as that takes.
+    // Pages that wait for their rate would hold up the end for as long as that takes.
     if (this.#rate !== undefined) this.#queue.halt()
     this.#queue.close()
   }
@@ -142,7 +142,7 @@ export class PartitionExtractor {
   async #begin(): Promise<void> {
     const { port, range } = this.#options
     await port.readControl()
-    const committed = await port.transactions.fence()
+    const committed = await port.transactions.fence(this.#abandoned.signal)
     const { low, stableEnd, end } = await port.logBounds()
     const start = committed.offset ?? range?.from ?? low
     this.#mayEndBefore(start, end)
@@ -254,7 +254,7 @@ export class PartitionExtractor {
       const waitsMs = hasOutput ? limits.maxBusyGatherMs : limits.maxGatherMs
       // A turn of a replay ends with its transaction; where pages wait for its rate, without one.
       const turnEndsMono = this.#turns.replayEndsMono ?? Number.POSITIVE_INFINITY
-      const givesWay = this.#rate !== undefined && !this.#turning && !this.#draining
+      const givesWay = this.#replaying !== undefined && this.#rate !== undefined && !this.#turning && !this.#draining
       const closesMono = pages.length > 0 ? Math.min(begunMono + waitsMs, turnEndsMono) : givesWay ? turnEndsMono : undefined
       const leftMs = closesMono === undefined ? undefined : closesMono - clock.mono()
       if (leftMs !== undefined && leftMs <= 0) break
@@ -283,13 +283,18 @@ export class PartitionExtractor {
       for (const [extractor, { records }] of totals) this.#options.observer.emit('RecordsWritten', { extractor, count: records })
   }
 
-  /** Pages per second that a replay may read, while it is at work here. */
+  /** Pages per second that may be read here as it stands: by a replay in place that is at work, or by a shadow. */
   get #rate(): number | undefined {
-    const replay = this.#metadata.replay
-    return replay?.phase === 'replaying' ? this.#options.port.replayRate(replay.replayId) : undefined
+    return this.#options.port.rate(this.#replaying)
   }
 
-  /** Pages in work at the same time: of a replay with a cap half a second's worth, so that few of them hold their place in its rate. */
+  /** The replay in place that is at work here. */
+  get #replaying(): string | undefined {
+    const replay = this.#metadata.replay
+    return replay?.phase === 'replaying' ? replay.replayId : undefined
+  }
+
+  /** Pages in work at the same time: where there is a cap, half a second's worth, so that few of them hold their place in its rate. */
   #ahead(): number {
     const { pagesAhead } = this.#options.limits
     const rate = this.#rate

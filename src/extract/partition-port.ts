@@ -25,8 +25,10 @@ export interface PartitionPort {
   isReplayCancelled(replayId: string): boolean
   /** What an open request asks of this partition. */
   replayOrder(): ReplayOrder | undefined
-  /** Pages per second of this partition that a replay may read; undefined: as many as it can. */
-  replayRate(replayId: string): number | undefined
+  /**
+   * Pages per second that may be read here, by the replay in place that is named or else as the worker goes; undefined: as many as it can.
+   */
+  rate(replayId: string | undefined): number | undefined
   /** The partition has worked its part of a replay. */
   replayDone(replayId: string): void
   /**

@@ -153,6 +153,7 @@ export class FetchWorker extends BaseService {
     const { codec, topics } = this.#options
     await Promise.all([this.#publisher.prepare(), this.#outcomes.prepare(), codec.prepare(topics.html, 'Page')])
     this.releases.add('work under way', () => this.#settled())
+    this.releases.add('notes of it', () => this.#handover.close())
     this.releases.add('consumer', () => this.#consumer.stop({ mode: 'abort', timeoutMs: 0 }))
     this.releases.add('starts', () => this.#starter.close())
     this.#consumer.closed.catch((error: unknown) => this.fail(error))
@@ -170,6 +171,8 @@ export class FetchWorker extends BaseService {
     this.#starter.close()
     this.#intake.close()
     const late = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+    await Promise.race([this.#settled(), late])
+    this.#handover.close()
     await Promise.race([this.#settled(), late])
     await this.#consumer.stop({ mode: 'drain', timeoutMs: CONSUMER_DRAIN_MS })
   }

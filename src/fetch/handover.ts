@@ -81,6 +81,14 @@ export class Handover {
     if (this.#noted.delete(queued)) this.#noted.add(hop)
   }
 
+  /** Nothing is asked for here any more: chains that wait for their next hop go on with the next owner, at once. */
+  close(): void {
+    const waiting = [...this.#noted]
+    this.#begun.clear()
+    this.#noted.clear()
+    if (waiting.length > 0) this.#options.work(() => this.#note(waiting, FORGET_MS))
+  }
+
   #announce(tasks: readonly QueuedTask[]): Promise<void> {
     for (const queued of tasks) this.#noted.add(queued)
     this.#renewLater()

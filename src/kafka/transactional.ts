@@ -22,8 +22,11 @@ import { DEFAULT_MAX_BATCH_BYTES } from './topic-definitions.ts'
  * owner of the partition fences this one.
  */
 export interface PartitionTransactions {
-  /** Opens and aborts an empty transaction, which is what fences; then reads the committed offset, which is right only after it. */
-  fence(): Promise<CommittedOffset>
+  /**
+   * Opens and aborts an empty transaction, which is what fences; then reads the committed offset, which is right only after it. Errors:
+   * ABORTED once the signal has come: whoever has the partition next must not be fenced by a former owner.
+   */
+  fence(signal?: AbortSignal): Promise<CommittedOffset>
   /**
    * Writes the messages, then the offset with its metadata, then commits. Any rejection, KAFKA_FENCED apart, is ambiguous (it may
    * have committed): the caller drops what it holds and goes on from `fence()`.
@@ -67,6 +70,7 @@ const CONCURRENT_LIMIT_MS = 5_000
 /** A broker takes this long at most to abort what the former owner left open. */
 const FENCE_LIMIT_MS = 15_000
 const UNSTABLE_LIMIT_MS = 5_000
+const NEVER = new AbortController().signal
 const FENCE_BACKOFF = { firstMs: 50, maxMs: 1_000 } as const
 /** Per piece of one transaction; larger ones block the event loop. */
 const PIECE_MESSAGES = 500
@@ -90,14 +94,14 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     this.#session = options.session ?? new ClusterSession({ client: options.client, clock: options.clock })
   }
 
-  async fence(): Promise<CommittedOffset> {
+  async fence(signal: AbortSignal = NEVER): Promise<CommittedOffset> {
     return this.#exclusive('fence', async () => {
       this.#discard()
       const { clock } = this.#options
       const deadline = clock.mono() + FENCE_LIMIT_MS
       for (let attempt = 1; ; attempt += 1) {
         try {
-          return await this.#fenceOnce()
+          return await this.#fenceOnce(signal)
         } catch (error) {
           this.#discard()
           const waitMs = backoffMs(FENCE_BACKOFF, attempt, (this.#options.random ?? Math.random)())
@@ -105,7 +109,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
           const failure = this.#failure('taking the partition over', error)
           const hopeless = isMillraceError(error) || failure.code === 'KAFKA_DENIED' || this.#closed || clock.mono() + waitMs > deadline
           if (hopeless) throw failure
-          await clock.sleep(waitMs)
+          await clock.sleep(waitMs, signal)
         }
       }
     })
@@ -144,7 +148,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     if (this.#options.session === undefined) await this.#session.close()
   }
 
-  async #fenceOnce(): Promise<CommittedOffset> {
+  async #fenceOnce(signal: AbortSignal): Promise<CommittedOffset> {
     const { client, clock, topic, partition } = this.#options
     const producer = this.#createProducer()
     await reach(
@@ -157,9 +161,10 @@ class KafkaPartitionTransactions implements PartitionTransactions {
       { discard: (late) => late.disconnect() },
     )
     this.#producer = producer
-    if (this.#closed) {
+    if (this.#closed || signal.aborted) {
       this.#discard()
-      throw new MillraceError('ABORTED', `taking ${topic}/${partition} over was stopped: it was closed meanwhile`)
+      const why = this.#closed ? 'it was closed meanwhile' : 'it went to another member meanwhile'
+      throw new MillraceError('ABORTED', `taking ${topic}/${partition} over was stopped: ${why}`)
     }
     const transaction = await producer.transaction()
     await transaction.abort()

@@ -67,6 +67,20 @@ describe('transactions of an input partition', () => {
     expect(await transactions(input).fence()).toEqual({ offset: 2n, metadata: 'right' })
   })
 
+  it('fence nobody once their partition went to another member, however late the broker answers', async () => {
+    const input = await newInput()
+    const owner = transactions(input)
+    await owner.fence()
+    const former = transactions(input)
+    const lost = new AbortController()
+    // It is lost while the former owner connects.
+    const fencing = former.fence(lost.signal)
+    lost.abort()
+    await expect(fencing).rejects.toMatchObject({ code: 'ABORTED' })
+    await owner.commit([], 1n, 'mine')
+    expect(await transactions(input).fence()).toEqual({ offset: 1n, metadata: 'mine' })
+  })
+
   it('are fenced by the admin as well, without a producer', async () => {
     const input = await newInput()
     const owner = transactions(input)

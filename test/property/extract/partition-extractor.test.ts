@@ -67,7 +67,7 @@ class Partition {
       isReplayClosed: () => false,
       isReplayCancelled: (replayId) => replayId === this.cancelled,
       replayOrder: () => (this.order?.replayId === this.cancelled ? undefined : this.order),
-      replayRate: () => this.rate,
+      rate: (replayId) => (replayId === undefined ? undefined : this.rate),
       replayDone: () => undefined,
       readFrom: (offset) => this.#deliver(offset),
       process: async (message, replayId, giveBack) => {

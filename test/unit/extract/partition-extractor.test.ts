@@ -2,10 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, type OffsetMetadata } from '../../../src/extract/offset-metadata.ts'
 import { PartitionExtractor } from '../../../src/extract/partition-extractor.ts'
 import { DEFAULT_LIMITS, type PartitionLimits } from '../../../src/extract/partition-port.ts'
+import { RatePace } from '../../../src/extract/rate-pace.ts'
 import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { eventually } from '../../support/eventually.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
 
 const PAGES = 60
 const PAGE_MS = 100
@@ -29,7 +31,7 @@ async function commitsOf(hasRecord: boolean): Promise<number[]> {
       refuseReplay: () => undefined,
       isReplayClosed: () => false,
       isReplayCancelled: () => false,
-      replayRate: () => undefined,
+      rate: () => undefined,
       replayOrder: () => undefined,
       replayDone: () => undefined,
       readFrom: () => void setImmediate(() => extractor.accept(log, BigInt(PAGES))),
@@ -94,7 +96,7 @@ async function startWhereEndIs(ends: readonly bigint[], failures = 0): Promise<{
         refuseReplay: () => undefined,
         isReplayClosed: () => false,
         isReplayCancelled: () => false,
-        replayRate: () => undefined,
+        rate: () => undefined,
         replayOrder: () => undefined,
         replayDone: () => undefined,
         readFrom: (offset) => {
@@ -191,7 +193,7 @@ async function replayBeside(everyMs: number, unread = 0): Promise<Worked[]> {
       refuseReplay: () => undefined,
       isReplayClosed: () => false,
       isReplayCancelled: () => false,
-      replayRate: () => undefined,
+      rate: () => undefined,
       replayOrder: () => undefined,
       replayDone: () => undefined,
       readFrom: read,
@@ -283,7 +285,7 @@ async function commitsAfterRetention(
       refuseReplay: () => undefined,
       isReplayClosed: () => false,
       isReplayCancelled: () => false,
-      replayRate: () => undefined,
+      rate: () => undefined,
       replayOrder: () => undefined,
       replayDone: () => undefined,
       readFrom: (from) => {
@@ -350,5 +352,53 @@ describe('a partition that retention has overtaken', () => {
   it('commits the end of a range of which nothing is left, or a shadow would wait for it', async () => {
     const commits = await commitsAfterRetention({ offset: 12n, metadata: encodeMetadata(freshMetadata(5n)) }, { from: 5n, until: 20n })
     expect(commits).toEqual([{ offset: 30n, metadata: { ...freshMetadata(5n), gone: { pages: 8, until: 20n } } }])
+  })
+})
+
+describe('a partition of a shadow with a rate', () => {
+  it('ends at once when it is drained: pages that wait for their moment are given back, not waited for', async () => {
+    const clock = new ManualClock()
+    let waiting = 0
+    const commits: bigint[] = []
+    const log = Array.from({ length: 20 }, (_, index): KafkaMessage => {
+      return { topic: 'html', partition: 0, offset: BigInt(index), timestamp: 0, key: null, value: Buffer.from('x'), headers: {} }
+    })
+    const pace = new RatePace(clock)
+    const extractor: PartitionExtractor = new PartitionExtractor({
+      assigned: { topic: 'html', partition: 0, epoch: 1 },
+      group: 'g',
+      port: {
+        readControl: async () => undefined,
+        logBounds: async () => ({ low: 0n, stableEnd: 20n, end: 20n }),
+        pause: () => undefined,
+        resume: () => undefined,
+        waitingPartitions: () => 1,
+        refuseReplay: () => undefined,
+        isReplayClosed: () => false,
+        isReplayCancelled: () => false,
+        rate: () => 0.1,
+        replayOrder: () => undefined,
+        replayDone: () => undefined,
+        readFrom: () => void setImmediate(() => extractor.accept(log, 20n)),
+        process: async ({ offset }, _replayId, giveBack) => {
+          waiting += 1
+          if (!(await pace.next(0.1, giveBack))) return undefined
+          return { offset, messages: [], totals: new Map(), replayed: false }
+        },
+        transactions: {
+          fence: async () => ({ offset: undefined, metadata: '' }),
+          commit: async (_messages, offset) => void commits.push(offset),
+          close: async () => undefined,
+        },
+      },
+      range: { from: 0n, until: 20n },
+      limits: DEFAULT_LIMITS,
+      clock,
+      observer: silentObserver,
+    })
+    await eventually(() => waiting === 2, { what: 'the second page waiting for its moment', everyMs: 1 })
+    extractor.drain()
+    expect(await extractor.finished).toBe('ended')
+    expect(commits).toEqual([1n])
   })
 })

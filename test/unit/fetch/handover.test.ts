@@ -115,6 +115,22 @@ describe('the handover of a partition', () => {
     expect(await second.isElsewhere(task)).toBe(true)
   })
 
+  it('ends where the worker ends: a chain that waits for its next hop goes on with the next owner, in the same process too', async () => {
+    const { worker, clock, settled } = rig()
+    const [first, second, task] = [worker(), worker(), queuedTask('a')]
+    const hop = queuedTask('a', 1)
+    first.begun(task)
+    second.gained(PARTITION)
+    await first.rebalancing()
+    first.follows(task, hop)
+    expect(await second.isElsewhere(task)).toBe(true)
+    first.close()
+    await settled()
+    expect(await second.isElsewhere(task)).toBe(false)
+    await clock.advance(15_000)
+    expect(await second.isElsewhere(task)).toBe(false)
+  })
+
   it('is over soon where the worker that wrote the notes was killed', async () => {
     const { worker, mortal, clock } = rig()
     const [first, second, task] = [mortal(), worker(), queuedTask('a')]
