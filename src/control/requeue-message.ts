@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { chainBefore } from '../fetch/task-endings.ts'
+import { chainBefore } from '../fetch/redirect.ts'
 import type { LayoutSource } from '../kafka/layout.ts'
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { BATCH_OVERHEAD_BYTES, messageBytes } from '../kafka/outgoing.ts'

@@ -9,7 +9,6 @@ import type { TaskEnd } from '../message/outcome.ts'
 import type { TopicNames } from '../message/topics.ts'
 import type { LimiterKey } from '../state/state-store.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
-import { registrableDomainOfHost } from '../url/registrable-domain.ts'
 import type { Admission, AdmissionDesk } from './admission.ts'
 import { type Answer, readAnswer } from './answer.ts'
 import type { ChainClaims } from './chain-claims.ts'
@@ -21,7 +20,7 @@ import type { LoadControl } from './load-control.ts'
 import type { LoopShare } from './loop-share.ts'
 import { buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
-import { type HopAnswer, MAX_HOPS } from './redirect.ts'
+import { type HopAnswer, leavesDomain, MAX_HOPS } from './redirect.ts'
 import { requestHeaders } from './request-headers.ts'
 import { failureClass } from './retry-class.ts'
 import { SendSpacing } from './send-spacing.ts'
@@ -349,7 +348,7 @@ export class FetchTask {
       await endings.final(entry, task, end('DUPLICATE', 'known-url'))
       return { kind: 'done' }
     }
-    if (registrableDomainOfHost(answer.target.hostname) !== registrableDomainOfHost(queued.target.hostname)) {
+    if (leavesDomain(queued.target, answer.target)) {
       await endings.redirected(entry, task, this.#hopTask(task, answer), end('REDIRECTED', 'other-domain'))
       return { kind: 'done' }
     }

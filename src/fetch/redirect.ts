@@ -1,5 +1,6 @@
 import type { Hop, UrlTask } from '../message/generated/types.ts'
-import { parseFetchUrl } from '../url/parse-url.ts'
+import { type ParsedUrl, parseFetchUrl } from '../url/parse-url.ts'
+import { registrableDomainOfHost } from '../url/registrable-domain.ts'
 import { carriedCookies } from './cookie-jars.ts'
 import { type HttpResponse, headerValues } from './http-exchange.ts'
 
@@ -44,7 +45,7 @@ export function redirectOf(response: HttpResponse, from: ChainRequest): HopAnswe
 /** Shape: status and location as they stand in a hop; a status below 300 is that of a page that refreshes. */
 export function hopOf(status: number, location: string, from: ChainRequest, setCookies: readonly string[] = []): HopAnswer | BadRedirect {
   const isHeader = status >= 300
-  const parsed = parseFetchUrl(isHeader ? asSent(location) : location, from.target)
+  const parsed = targetOf(status, location, from.target)
   if (!parsed.ok) return bad(from, parsed.detail)
   const target = parsed.url
   const method = nextMethod(isHeader ? status : 303, from.method)
@@ -57,6 +58,10 @@ export function hopOf(status: number, location: string, from: ChainRequest, setC
     headers: headersFor(target.origin === from.target.origin, keepsBody, from),
     body: keepsBody ? from.body : null,
   }
+}
+
+function targetOf(status: number, location: string, base: URL): ParsedUrl {
+  return parseFetchUrl(status >= 300 ? asSent(location) : location, base)
 }
 
 function bad(from: ChainRequest, detail: string): BadRedirect {
@@ -101,12 +106,40 @@ function commonMethod(method: string): string {
   return COMMON_METHODS.has(upper) ? upper : method
 }
 
+/** True: the hop is a task of its own, in the partition of its own domain. */
+export function leavesDomain(from: URL, to: URL): boolean {
+  return registrableDomainOfHost(from.hostname) !== registrableDomainOfHost(to.hostname)
+}
+
+type Chain = Pick<UrlTask, 'url' | 'redirects'>
+
+/** The chain with which the task came: the hops of its parents. */
+export function chainBefore(task: Chain): UrlTask['redirects'] {
+  return task.redirects.slice(0, walkBegin(task))
+}
+
+/**
+ * Index of the first hop that an attempt of the task itself has followed. An attempt is one walk from the URL of the task, and no walk
+ * leaves its domain; so where a chain came back to a URL that it began with, only what lies behind its last change of domain is of this task.
+ */
+function walkBegin({ url, redirects }: Chain): number {
+  const parents = redirects.findLastIndex(endsWalk) + 1
+  const own = redirects.slice(parents).findIndex((hop) => hop.url === url)
+  return own === -1 ? redirects.length : parents + own
+}
+
+/** A chain may come from another program, with anything in it. */
+function endsWalk({ url, status, location }: Hop): boolean {
+  const from = parseFetchUrl(url)
+  if (!from.ok) return false
+  const to = targetOf(status, location, from.url)
+  return to.ok && leavesDomain(from.url, to.url)
+}
+
 /** Where a chain goes on that was written to a topic: the target of its last hop, or the URL of the task. */
 export function resumeChain(task: UrlTask, url: URL): ChainRequest {
   let walk: ChainRequest = { target: url, method: commonMethod(task.method), headers: task.headers, body: task.body }
-  const own = task.redirects.findIndex((hop) => hop.url === task.url)
-  if (own === -1) return walk
-  for (const { status, location } of task.redirects.slice(own)) {
+  for (const { status, location } of task.redirects.slice(walkBegin(task))) {
     const answer = hopOf(status, location, walk)
     if (answer.kind !== 'hop') return walk
     const { target, method, headers, body } = answer

@@ -12,6 +12,7 @@ import { isFinal, type TaskEnd } from '../message/outcome.ts'
 import type { StateStore } from '../state/state-store.ts'
 import { MAX_URL_LENGTH } from '../url/parse-url.ts'
 import type { QueuedTask } from './queued-task.ts'
+import { chainBefore } from './redirect.ts'
 import { type RetryPolicy, retryRoute } from './retry-route.ts'
 import type { Settler } from './settler.ts'
 import { delayReason, type SpillReason, spreadSlots } from './spill.ts'
@@ -231,12 +232,4 @@ export class TaskEndings {
       ...(about.attempt === undefined ? {} : { attempt: about.attempt }),
     })
   }
-}
-
-/**
- * The chain with which the task came. An attempt is one walk from the task's own URL; the hops before it are those of its parents.
- */
-export function chainBefore(task: Pick<UrlTask, 'url' | 'redirects'>): UrlTask['redirects'] {
-  const own = task.redirects.findIndex(({ url }) => url === task.url)
-  return own === -1 ? task.redirects : task.redirects.slice(0, own)
 }

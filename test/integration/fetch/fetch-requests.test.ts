@@ -29,6 +29,10 @@ function answer({ at, headers }: Asked, response: ServerResponse): void {
   else if (at === 'shop.test/away') to(307, `http://pay.test:${port}/form`, { 'set-cookie': 'cart=7; Path=/' })
   else if (at === 'shop.test/consent') to(302, `http://pay.test:${port}/consent`, { 'set-cookie': 'seen=1; Path=/' })
   else if (at === 'pay.test/consent') to(302, `http://shop.test:${port}/welcome`, { 'set-cookie': 'pay=1' })
+  else if (at === 'shop.test/account' && headers.cookie === undefined)
+    to(302, `http://pay.test:${port}/sso`, { 'set-cookie': 'visit=1; Path=/' })
+  else if (at === 'pay.test/sso') to(302, `http://shop.test:${port}/account`)
+  else if (at === 'shop.test/account' && asked.length === 3) response.writeHead(503, html).end('busy')
   else if (at === 'wall.test/') {
     const isFirst = asked.filter((one) => one.at === at).length === 1
     response.writeHead(isFirst ? 403 : 200, isFirst ? { ...html, 'cf-mitigated': 'challenge' } : html).end('page')
@@ -103,6 +107,22 @@ describe('a request of a task', () => {
     expect(of('shop.test/plain')?.headers.cookie).toBeUndefined()
     const page = (await fixture.pages()).find(({ finalUrl }) => finalUrl === url('shop.test', '/welcome'))
     expect(page?.redirects.map(({ setCookies }) => setCookies)).toEqual([['seen=1; Path=/'], ['pay=1']])
+  })
+
+  it('that a chain over another domain led back to is repeated as what it was, with its chain and cookies, and is no duplicate', async () => {
+    await worker()
+    await fixture.delayWorker()
+    await fixture.produce([{ url: url('shop.test', '/account'), crawlId: uniqueName('crawl'), dedup: 'crawl' }])
+    const final = await eventually(() => fixture.finalOutcomes(3), { timeoutMs: 10_000, everyMs: 100 })
+    expect(final.map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual(['REDIRECTED 1', 'REDIRECTED 1', 'FETCHED 2'])
+    expect(asked.map(({ at, headers: { cookie } }) => [at, cookie])).toEqual([
+      ['shop.test/account', undefined],
+      ['pay.test/sso', undefined],
+      ['shop.test/account', 'visit=1'],
+      ['shop.test/account', 'visit=1'],
+    ])
+    const [page] = await fixture.pages()
+    expect(page?.redirects.map((hop) => hop.url)).toEqual([url('shop.test', '/account'), url('pay.test', '/sso')])
   })
 
   it('carries the cookies of its crawl where that was asked for', async () => {

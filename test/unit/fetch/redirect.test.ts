@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type ChainRequest, redirectOf, resumeChain } from '../../../src/fetch/redirect.ts'
+import { type ChainRequest, chainBefore, redirectOf, resumeChain } from '../../../src/fetch/redirect.ts'
+import type { UrlTask } from '../../../src/message/generated/types.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { httpResponse } from '../../support/http-response.ts'
 
@@ -171,5 +172,22 @@ describe('a chain that was written to a topic', () => {
       redirects: [{ url: 'http://a.example/1', status: 302, location: 'http://[', setCookies: [] }],
     })
     expect(resumeChain(task, new URL(task.url)).target.href).toBe('http://a.example/1')
+  })
+
+  it('ends its walk where it changes the domain, also where it comes back to the URL of its task', () => {
+    const hop = (url: string, location: string) => ({ url, status: 302, location, setCookies: [] })
+    const [away, back] = [hop('http://a.example/', '//id.test/check?x'), hop('http://id.test/check?x', 'http://a.example/')]
+    const own = [hop('http://a.example/', '/home'), hop('http://a.example/home', 'http://www.a.example/')]
+    const task = newUrlTask({ url: 'http://a.example/', headers: { 'x-any': 'y' } })
+    const begins = (redirects: UrlTask['redirects'], url = task.url) => chainBefore({ url, redirects })
+    expect(begins([away, back])).toEqual([away, back])
+    expect(begins([away, back, ...own])).toEqual([away, back])
+    expect(begins([away, back, away, back])).toEqual([away, back, away, back])
+    expect(begins([away], 'http://id.test/check?x')).toEqual([away])
+    // Within a domain a walk goes in circles by itself.
+    expect(begins([...own, hop('http://www.a.example/', 'http://a.example/')])).toEqual([])
+    expect(begins([hop('nonsense', '/'), hop('http://a.example/', 'http://[')])).toEqual([hop('nonsense', '/')])
+    expect(resumeChain({ ...task, redirects: [away, back] }, new URL(task.url))).toMatchObject({ headers: task.headers })
+    expect(resumeChain({ ...task, redirects: [away, back, ...own] }, new URL(task.url)).target.href).toBe('http://www.a.example/')
   })
 })
