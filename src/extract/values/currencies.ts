@@ -51,15 +51,15 @@ const ALTERNATIVES = [...Object.keys(SIGNS), ...SHARED, '[A-Z]{3}']
   .toSorted((a, b) => b.length - a.length)
   .map((sign) => (sign === '[A-Z]{3}' ? sign : sign.replace(/[$.]/g, '\\$&')))
   .join('|')
-/** A mention that is no part of a word. */
-const MENTION = new RegExp(`(?<![\\p{L}])(?:${ALTERNATIVES})(?![\\p{L}])`, 'gu')
+/** A mention that is no part of a word, with the mark that ends an abbreviation: `Rs.450`. */
+const MENTION = new RegExp(`(?<![\\p{L}])(${ALTERNATIVES})(?![\\p{L}])(?:(?<=\\p{L})[.,])?`, 'gu')
 
 export interface CurrencyMention {
   /** Undefined: a sign of several currencies. */
   readonly code: string | undefined
   /** As it is written. */
   readonly text: string
-  /** The text without it. */
+  /** The text without it; `¤` stands for it between what is before and behind it. */
   readonly rest: string
 }
 
@@ -68,17 +68,19 @@ export interface CurrencyMention {
  * code. Shape: undefined where there is none.
  */
 export function findCurrency(text: string): CurrencyMention | undefined {
-  for (const { 0: found, index } of text.matchAll(MENTION)) {
-    if (/^[A-Z]{3}$/.test(found)) {
-      if (CODES.has(found)) return { code: found, text: found, rest: without(text, index, found) }
+  for (const { 0: found, 1: sign = '', index } of text.matchAll(MENTION)) {
+    const end = index + found.length
+    if (/^[A-Z]{3}$/.test(sign)) {
+      if (CODES.has(sign)) return { code: sign, text: sign, rest: without(text, index, end) }
       continue
     }
-    const rest = without(text, index, found)
-    const after = SIGNS[found] === undefined ? CODE_AFTER.exec(text.slice(index + found.length)) : null
+    const after = SIGNS[sign] === undefined ? CODE_AFTER.exec(text.slice(end)) : null
     const code = after?.[1]
-    return code !== undefined && CODES.has(code)
-      ? { code, text: code, rest: rest.replace(code, '') }
-      : { code: SIGNS[found], text: found, rest }
+    if (after === null || code === undefined || !CODES.has(code)) {
+      return { code: SIGNS[sign], text: sign, rest: without(text, index, end) }
+    }
+    const codeEnd = end + after[0].length
+    return { code, text: code, rest: without(without(text, codeEnd - code.length, codeEnd), index, end) }
   }
   return undefined
 }
@@ -86,8 +88,11 @@ export function findCurrency(text: string): CurrencyMention | undefined {
 /** One number and then a code. */
 const CODE_AFTER = /^\s*[\d.,'’\s-]*\s?([A-Z]{3})(?![\p{L}])/u
 
-function without(text: string, index: number, mention: string): string {
-  return `${text.slice(0, index)} ${text.slice(index + mention.length)}`.trim()
+/** Two numbers with a currency between them must not become one, nor a sign before it be lost: `100 € 200 €`, `-$5`. */
+function without(text: string, start: number, end: number): string {
+  const before = text.slice(0, start).trim()
+  const after = text.slice(end).trim()
+  return before === '' || after === '' ? `${before}${after}` : `${before}¤${after}`
 }
 
 /** Shape: upper case. */

@@ -19,8 +19,8 @@ export interface NumberFormat {
 const MACHINE = /^\s*([+-]?)(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?\s*$/i
 /** With an exponent a number has one reading, whoever wrote it. */
 const SCIENTIFIC = /^\s*[+-]?\d+(?:\.\d+)?e[+-]?\d+\s*$/i
-/** Digits with grouping or decimal marks between them, or a fraction without its zero. */
-const WRITTEN = /\d+(?:[.,'’٬٫ ]\d+)*|[.,]\d+/
+/** Digits with grouping or decimal marks between them, or a fraction without its zero: the dot of `Rs.450` is that of the word. */
+const WRITTEN = /\d+(?:[.,'’٬٫ ]\d+)*|(?<![\p{L}\p{M}])[.,]\d+/u
 /** A sign, perhaps before a currency, right before the number; a hyphen within a word or a dash between words is none. */
 const NEGATIVE = /(?:^|[\s(:]|\p{Sc})[-−](?:\p{Sc}\s?|[A-Z]{3}\s?)?$/u
 const GROUP_ONLY = /['’٬ ]/

@@ -23,6 +23,17 @@ describe('a decimal', () => {
     ['12,34', '12.34'],
     ['0,5', '0.50'],
     ['.99', '0.99'],
+    ['$.99', '0.99'],
+    ['from .99', '0.99'],
+    ['-.5', '-0.50'],
+    // The dot of an abbreviation is none of the number.
+    ['Rs.45,000', '45000.00'],
+    ['Rs.450', '450.00'],
+    ['kr.1.299,00', '1299.00'],
+    ['Rp.150.000', '150000.00'],
+    ['No.5', '5.00'],
+    ['руб.99', '99.00'],
+    ['रु.450', '450.00'],
     ['12.500,5', '12500.50'],
     ['-5', '-5.00'],
     ['−5', '-5.00'],
@@ -151,6 +162,17 @@ describe('a money', () => {
     ['1,00,000 ₹', '100000.00', 'INR'],
     ['1.500 CHF', '1500.00', 'CHF'],
     ['from €9.90 per month', '9.90', 'EUR'],
+    ['US$.99', '0.99', 'USD'],
+    ['PKR.450', '450.00', 'PKR'],
+    ['-US$5', '-5.00', 'USD'],
+    ['100 € 200 €', '100.00', 'EUR'],
+    ['5 USD 700 left', '5.00', 'USD'],
+    ['$5 USD 700 left', '5.00', 'USD'],
+    ['1 299,00 € 500 g', '1299.00', 'EUR'],
+    ['€.99', '0.99', 'EUR'],
+    ['100 Kč.', '100.00', 'CZK'],
+    ['Ft.1.500', '1500.00', 'HUF'],
+    ['лв.12,50', '12.50', 'BGN'],
   ])('is an amount and a currency: %s', (text, amount, currency) => {
     expect(value(money, text)).toEqual({ amount, currency })
   })
@@ -164,6 +186,26 @@ describe('a money', () => {
     expect(value(money, '5 THE')).toMatch(/names no currency/)
     expect(value(money, 'EUR')).toMatch(/is no money/)
     expect(value(money, '$5 (4,60 €)')).toMatch(/several currencies/)
+  })
+
+  it.each([
+    ['Rs.45,000', '45000.00', 'INR'],
+    ['Rs. 450', '450.00', 'INR'],
+    ['Rs 1,23,456', '123456.00', 'INR'],
+    ['Rs.450.50', '450.50', 'INR'],
+    ['kr.1.299,00', '1299.00', 'DKK'],
+    ['1.299,00 kr.', '1299.00', 'DKK'],
+    ['Kr.99', '99.00', 'DKK'],
+    ['Rp.150.000', '150000.00', 'IDR'],
+    ['Rp150.000', '150000.00', 'IDR'],
+    ['RM.9', '9.00', 'MYR'],
+    ['Fr.12', '12.00', 'CHF'],
+    ['Fr. 12.50', '12.50', 'CHF'],
+    ['12 Fr.', '12.00', 'CHF'],
+    ['12,50 lei.', '12.50', 'RON'],
+    ['-Rs.450', '-450.00', 'INR'],
+  ])('does not take the dot of an abbreviation for that of the number: %s', (text, amount, currency) => {
+    expect(value({ ...money, currency }, text)).toEqual({ amount, currency })
   })
 
   it('never rounds', () => {
