@@ -1,5 +1,7 @@
 import type { OutgoingMessage } from '../kafka/message.ts'
+import { BATCH_OVERHEAD_BYTES, messageBytes } from '../kafka/outgoing.ts'
 import type { MessageProducer } from '../kafka/producer.ts'
+import { DEFAULT_MAX_BATCH_BYTES } from '../kafka/topic-definitions.ts'
 import type { WindowEntry } from '../kafka/windowed-consumer.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'
@@ -34,9 +36,9 @@ interface Pending {
 }
 
 /**
- * The one order in which an entry ends: its messages are acknowledged by all in-sync replicas, then the store learns that the task is
- * final and that the attempt is finished, then the offset may be committed. A crash between two steps repeats work and never loses
- * any; the store's knowledge makes most repeats free of a request.
+ * The one order in which an entry ends: its messages are acknowledged by all in-sync replicas (those that the broker may refuse for their
+ * size before all others), then the store learns that the task is final and that the attempt is finished, then the offset may be
+ * committed. A crash between two steps repeats work and never loses any; the store's knowledge makes most repeats free of a request.
  *
  * What many tasks have to tell the store goes in one call.
  */
@@ -72,7 +74,8 @@ export class Settler {
   async #write(entry: WindowEntry, messages: readonly OutgoingMessage[]): Promise<void> {
     this.#unwritten.set(entry, this.#options.clock.mono())
     try {
-      await this.send(messages)
+      await this.send(messages.filter(needsRaisedLimit))
+      await this.send(messages.filter((message) => !needsRaisedLimit(message)))
     } finally {
       this.#unwritten.delete(entry)
     }
@@ -119,6 +122,14 @@ export class Settler {
     const attempts = finished.map(({ task, final }) => ({ taskId: task.taskId, attempt: task.attempt, final }))
     await gate.run(() => state.markFinished(attempts, finishedTtlMs))
   }
+}
+
+/**
+ * True where a topic takes the message by a limit above that of the broker alone. As long as `topics apply` has not set it, our own check
+ * lets through what the broker refuses, and an outcome in the same call would be stored all the same.
+ */
+function needsRaisedLimit(message: OutgoingMessage): boolean {
+  return messageBytes(message) + BATCH_OVERHEAD_BYTES > DEFAULT_MAX_BATCH_BYTES
 }
 
 /** True where a settlement failed since the worker ends: the entry comes again after a restart. */

@@ -1,7 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
 import { SPILL_LIMITS } from '../../../src/fetch/spill.ts'
+import { DurableProducer } from '../../../src/kafka/producer.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
+import type { Outcome } from '../../../src/message/generated/types.ts'
 import { unpackPageBody } from '../../../src/message/page-body.ts'
 import { eventually } from '../../support/eventually.ts'
 import { FetchFixture, fakeExchange, fastPace } from '../../support/fetch-fixture.ts'
@@ -506,5 +509,23 @@ describe('a fetch worker on a real broker', () => {
       'small FETCHED null',
     ])
     await eventually(async () => (await fixture.messages(fixture.topics.deadLetters)).length === 4)
+  })
+
+  it('writes no outcome of a page that the broker refuses: its topic still has the limit of before', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const { client, seen } = fixture
+    const producer = new DurableProducer({ client, clock: systemClock, observer: seen.observer, maxBatchBytes: () => 20_971_520 })
+    await producer.start()
+    fixture.onClose(() => producer.stop({ mode: 'drain', timeoutMs: 10_000 }))
+    const body = randomBytes(2_200_000).toString('base64')
+    await fixture.fetchWorker(
+      fakeExchange(({ url }) => ({ body: url.pathname === '/large' ? body : 'x' })),
+      { producer },
+    )
+    await fixture.produce([{ url: 'http://a.example/large' }, { url: 'http://a.example/small' }])
+    const kinds = (outcomes: readonly Outcome[]): string[] =>
+      outcomes.map(({ url, kind, reason }) => `${new URL(url).pathname} ${kind} ${reason}`).sort()
+    expect(kinds(await settled(2))).toEqual(['/large FAILED body-too-large', '/small FETCHED null'])
+    expect((await fixture.pages()).map(({ url }) => url)).toEqual(['http://a.example/small'])
   })
 })

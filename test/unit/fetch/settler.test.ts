@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Settler } from '../../../src/fetch/settler.ts'
 import { StoreGate } from '../../../src/fetch/store-gate.ts'
+import { DEFAULT_MAX_BATCH_BYTES } from '../../../src/kafka/topic-definitions.ts'
 import type { WindowEntry } from '../../../src/kafka/windowed-consumer.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import { recordingObserver } from '../../support/kafka-fixture.ts'
@@ -56,6 +57,13 @@ describe('the settler', () => {
       unreserve: ['b'],
     })
     expect(steps).toEqual(['send html+outcomes', 'unreserve t b', 'finalise c t', 'finished t! 7', 'complete a'])
+  })
+
+  it('writes first by itself what the broker may refuse though we do not, so that no outcome tells of what is not there', async () => {
+    const { settler, steps, entry } = setup()
+    const large = { ...message('html'), value: Buffer.alloc(DEFAULT_MAX_BATCH_BYTES) }
+    await settler.settle({ entry: entry('a'), messages: [message('dead-letters'), large, message('outcomes')] })
+    expect(steps).toEqual(['send html', 'send dead-letters+outcomes', 'complete a'])
   })
 
   it('does not call a retry final, nor tell of crawls that there are none of', async () => {
