@@ -1,4 +1,4 @@
-import { CookieJar, type MemoryCookieStore } from 'tough-cookie'
+import { type Cookie, CookieJar, cookieCompare, type MemoryCookieStore } from 'tough-cookie'
 import type { Observer } from '../kernel/observe.ts'
 import type { Hop, UrlTask } from '../message/generated/types.ts'
 import { registrableDomainOfHost } from '../url/registrable-domain.ts'
@@ -38,21 +38,23 @@ export class CookieJars {
 
   /**
    * Cookie header of the next request; undefined: none. `own`: the one that the task asks for. Of a name that the site has set since
-   * (in the chain or the crawl) the site's value counts.
+   * (in the chain or the crawl) the site's value counts. Where the site has set several of one name all go, the one with the longest path first.
    */
   headerFor(task: ChainTask, target: URL, own: string | undefined): string | undefined {
     const chain = chainJar(task.redirects)
     const crawl = this.#jarOf(task, target, false)
     if (chain === undefined && crawl === undefined) return own
-    const pairs = new Map<string, string>()
-    const put = (name: string, value: string): void => {
-      pairs.delete(name)
-      pairs.set(name, `${name}=${value}`)
+    // Of one name there may be several; a cookie is one by its domain and path as well, and that of the chain counts.
+    const matching = new Map<string, Cookie>()
+    for (const jar of [crawl, chain?.jar]) {
+      for (const cookie of jar?.getCookiesSync(cookieUrl(target)) ?? [])
+        matching.set(`${cookie.domain} ${cookie.path} ${cookie.key}`, cookie)
     }
-    for (const [name, value] of ownPairs(own)) if (chain?.names.has(name) !== true) put(name, value)
-    for (const { key, value } of crawl?.getCookiesSync(cookieUrl(target)) ?? []) put(key, value)
-    for (const { key, value } of chain?.jar.getCookiesSync(cookieUrl(target)) ?? []) put(key, value)
-    const kept = bounded([...pairs.values()], MAX_BYTES)
+    const cookies = [...matching.values()].sort(cookieCompare)
+    const names = new Set([...(chain?.names ?? []), ...cookies.map(({ key }) => key)])
+    const pairs = [...ownPairs(own).filter(([name]) => !names.has(name)), ...cookies.map(({ key, value }) => [key, value] as const)]
+    const texts = pairs.map(([name, value]) => `${name}=${value}`)
+    const kept = bounded(texts, MAX_BYTES)
     return kept.length === 0 ? undefined : kept.join('; ')
   }
 

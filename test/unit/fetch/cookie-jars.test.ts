@@ -22,6 +22,20 @@ describe('cookies within a chain of redirects', () => {
     expect(sent([hop('http://a.test/a', 'sid=x; Max-Age=0')], 'http://a.test/b', 'sid=1')).toBeUndefined()
   })
 
+  it('of one name all go where they match, the longer path first, whoever set them', () => {
+    const both = ['sid=b; Path=/', 'sid=a; Path=/shop', 'x=1; Path=/']
+    expect(sent([hop('http://a.test/', ...both)], 'http://a.test/shop/1', 'mine=1; sid=own; mine=2')).toBe(
+      'mine=1; mine=2; sid=a; sid=b; x=1',
+    )
+    expect(sent([hop('http://a.test/', ...both)], 'http://a.test/else')).toBe('sid=b; x=1')
+    const { jars } = open('crawl')
+    const headerFor = (redirects: readonly Hop[]) => jars.headerFor({ crawlId: 'one', redirects }, at('http://a.test/shop/1'), undefined)
+    jars.learn(crawl('one'), at('http://a.test/'), both)
+    expect(headerFor([])).toBe('sid=a; sid=b; x=1')
+    // What the chain was told counts for the cookie that it was told of.
+    expect(headerFor([hop('http://a.test/', 'sid=c; Path=/')])).toBe('sid=a; x=1; sid=c')
+  })
+
   it('leave the header of a task as it is where nobody set any', () => {
     expect(sent([hop('http://a.test/')], 'http://a.test/b', 'a=1;b="2";;c')).toBe('a=1;b="2";;c')
     expect(sent([], 'http://a.test/b')).toBeUndefined()
