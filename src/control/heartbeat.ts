@@ -18,13 +18,14 @@ export async function startHeartbeat(
   const heartbeat = { workerId, host, pid, pidStartedAt, startedAt: clock.now(), ...worker }
   let disarm = (): void => undefined
   let beating: Promise<void> = Promise.resolve()
-  const beat = async (): Promise<void> => {
+  const told = async (step: Promise<void>): Promise<void> => {
     try {
-      await state.heartbeat(heartbeat, TTL_MS)
+      await step
     } catch (error) {
       observer.emit('HeartbeatFailed', { stage: worker.stage, error: errorText(error) })
     }
   }
+  const beat = (): Promise<void> => told(state.heartbeat(heartbeat, TTL_MS))
   const schedule = (): void => {
     disarm = clock.timer(
       EVERY_MS,
@@ -40,6 +41,7 @@ export async function startHeartbeat(
   return async () => {
     disarm()
     await beating
-    await state.removeWorker(workerId)
+    // What is left of it ends by itself: no reason to call work failed that is done.
+    await told(state.removeWorker(workerId))
   }
 }

@@ -2,6 +2,7 @@ import { acquireRunLock } from '../embedded/run-lock.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { FetchView } from '../fetch/fetch-view.ts'
 import type { FetchWorker } from '../fetch/fetch-worker.ts'
+import { StoreGate } from '../fetch/store-gate.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { followPromotions } from './active-versions.ts'
 import { type AuditProgress, type AuditReport, audit } from './audit.ts'
@@ -217,6 +218,7 @@ async function seed(
 ): Promise<{ produced: number; badCount: number; bad: readonly BadSeed[] }> {
   if (options.seeds === undefined || crawlId === undefined) return { produced: 0, badCount: 0, bad: [] }
   const state = await runtime.state()
+  const gate = new StoreGate({ clock: runtime.clock, observer: runtime.observer, signal: options.draining })
   const template = {
     crawlId,
     lane: 'normal' as const,
@@ -230,7 +232,8 @@ async function seed(
   try {
     return await produce(runtime, options.seeds, template, {
       signal: options.draining,
-      accept: (taskIds) => state.accept(crawlId, taskIds),
+      // As the stages: a store that is away for a while ends no crawl.
+      accept: (taskIds) => gate.run(() => state.accept(crawlId, taskIds)),
     })
   } catch (error) {
     if (options.draining.aborted) return { produced: 0, badCount: 0, bad: [] }

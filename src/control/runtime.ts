@@ -1,6 +1,5 @@
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
-import type { BlobStore } from '../blobs/blob-store.ts'
 import { processEnvironment } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import type { EmbeddedBroker } from '../embedded/broker-options.ts'
@@ -19,6 +18,7 @@ import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { Gauges } from '../kernel/gauges.ts'
 import { ReleaseStack } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { openedOnce } from '../kernel/opened-once.ts'
 import { createMessageCodec, type MessageCodec } from '../message/codec.ts'
 import { commandPayload } from '../message/command.ts'
 import { learnSchemas } from '../message/learn-schemas.ts'
@@ -86,10 +86,6 @@ export class Runtime {
   readonly #isNew: boolean
   #fail: (error: unknown) => void = () => undefined
   #scope: ReleaseStack | undefined
-  #producer: Promise<DurableProducer> | undefined
-  #state: Promise<StateStore> | undefined
-  #control: Promise<ControlLog> | undefined
-  #blobs: Promise<BlobStore | undefined> | undefined
 
   private constructor(options: RuntimeOptions, opened: OpenedBroker, releases: ReleaseStack) {
     this.config = options.config
@@ -145,27 +141,15 @@ export class Runtime {
     return batchLimits(this.wantedTopics())
   }
 
-  producer(): Promise<DurableProducer> {
-    this.#producer ??= this.#openProducer()
-    return this.#producer
-  }
+  readonly producer = openedOnce(() => this.#openProducer())
 
-  state(): Promise<StateStore> {
-    this.#state ??= this.#openState()
-    return this.#state
-  }
+  readonly state = openedOnce(() => this.#openState())
 
   /** Read to what was its end, and followed. Errors: KAFKA_TOPIC_MISSING before `topics apply`. */
-  control(): Promise<ControlLog> {
-    this.#control ??= this.#openControl()
-    return this.#control
-  }
+  readonly control = openedOnce(() => this.#openControl())
 
   /** Where large bodies lie, once it was found to answer; undefined where `blobs.url` is not set. Errors: BLOBS_UNREACHABLE, BLOBS_REFUSED. */
-  blobs(): Promise<BlobStore | undefined> {
-    this.#blobs ??= blobStoreOf(this.config, this.clock)
-    return this.#blobs
-  }
+  readonly blobs = openedOnce(() => blobStoreOf(this.config, this.clock))
 
   async layout(): Promise<LayoutSource> {
     return layoutSource(await this.control())
@@ -255,10 +239,11 @@ export class Runtime {
     await this.codec.prepare(this.topics.control, 'Command')
     const { schemaStore, observer } = this
     control.subscribe((logged) => learnAnnouncedSchema(logged, { schemaStore, observer, topic: this.topics.control }))
-    control.closed.catch((error: unknown) => this.#fail(error))
     await control.start()
     this.#releases.add('control log', () => control.stop({ mode: 'abort', timeoutMs: 0 }))
     await control.ready
+    // Not sooner: one that never came to its end is opened anew by whoever asks next.
+    control.closed.catch((error: unknown) => this.#fail(error))
     return control
   }
 }

@@ -60,6 +60,11 @@ export class PageQueue {
     return this.#waiting.length > 0
   }
 
+  /** Nothing that waits may begin until a reset. */
+  get isHalted(): boolean {
+    return this.#stopped
+  }
+
   /** Nothing is in work, and nothing that waits may begin. */
   get isDry(): boolean {
     return this.#working.length === 0 && (this.#waiting.length === 0 || this.#stopped)

@@ -2,7 +2,7 @@ import type { AssignedPartition } from '../kafka/assignment.ts'
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { type ErrorCode, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { addTotals, decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
 import type { ProcessedPage } from './page-processor.ts'
@@ -12,6 +12,8 @@ import { afterJump, type Course, courseOf, overtaken, type ReplayOrder, replaySt
 import { ReplayTurns } from './replay-turns.ts'
 
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
+/** What nobody but an operator can mend: it ends the stage, as everywhere. */
+const ENDING: ReadonlySet<ErrorCode> = new Set(['KAFKA_DENIED', 'BLOBS_REFUSED', 'REGISTRY_REFUSED'])
 /** About three seconds; a log that is shorter then is another one. */
 const LOOKS_BEHIND = 5
 
@@ -35,8 +37,8 @@ export interface PartitionExtractorOptions {
  * replays, live pages that wait have a turn every `replayTurnMs`, as far as could be read when the turn began and for `liveTurnMs` at
  * most; so neither waits for the end of the other.
  *
- * Ends: `drain` finishes and commits what was taken; `abandon` stops at the next step and commits nothing more; KAFKA_DENIED rejects
- * `finished`, as it ends a consumer.
+ * Ends: `drain` finishes and commits what was taken; `abandon` stops at the next step and commits nothing more; what only an operator
+ * can mend (KAFKA_DENIED, BLOBS_REFUSED, REGISTRY_REFUSED) rejects `finished`, as it ends a consumer.
  */
 export class PartitionExtractor {
   readonly #options: PartitionExtractorOptions
@@ -120,7 +122,7 @@ export class PartitionExtractor {
         break
       } catch (error) {
         if (this.#abandoned.signal.aborted) break
-        if (isMillraceError(error, 'KAFKA_DENIED')) {
+        if (isMillraceError(error) && ENDING.has(error.code)) {
           await port.transactions.close()
           throw error
         }
@@ -231,7 +233,12 @@ export class PartitionExtractor {
         }
         const { range } = this.#options
         if (range !== undefined && this.#next >= range.until) return 'range-done'
-        if (this.#draining) return 'ended'
+        if (this.#draining || this.#abandoned.signal.aborted) return 'ended'
+        if (this.#queue.isHalted) {
+          // What it was halted for is off again: a replay that was withdrawn before its rewind.
+          this.#startAt(this.#next)
+          continue
+        }
       }
       await this.#endTurn()
       const pages = await this.#gather()

@@ -81,3 +81,26 @@ export function startFailure(error: unknown, group: string, topics: readonly str
     context: { group },
   })
 }
+
+interface Silence {
+  readonly group: string
+  /** Since it fetched or joined last. */
+  readonly silentMs: number
+  /** How long it may try to come back. */
+  readonly awayMs: number
+  readonly rebalanceTimeoutMs: number
+  readonly requestTimeoutMs?: number | undefined
+}
+
+/** Shape: undefined while a join, which may wait for the slowest member of the group, and one request may still take so long. */
+export function hungConsumer({
+  group,
+  silentMs,
+  awayMs,
+  rebalanceTimeoutMs,
+  requestTimeoutMs = 30_000,
+}: Silence): MillraceError | undefined {
+  if (silentMs <= rebalanceTimeoutMs + requestTimeoutMs + 5_000 + awayMs) return undefined
+  const text = `the consumer of group ${group} has not fetched for ${Math.round(silentMs / 1000)} s`
+  return new MillraceError('KAFKA_CONSUMER_CRASHED', text, { context: { group } })
+}

@@ -9,7 +9,7 @@ import { stickyAssigner } from './assigner.ts'
 import { type AssignedPartition, type Assignment, type AssignmentChange, begunAnew, joined, left, NO_ASSIGNMENT } from './assignment.ts'
 import type { KafkaClient, KafkajsLogLine } from './client.ts'
 import { type BatchEnd, type GroupJoin, listenTo } from './consumer-events.ts'
-import { AWAY_BUDGET_MS, fatalCrash, startFailure } from './consumer-failure.ts'
+import { AWAY_BUDGET_MS, fatalCrash, hungConsumer, startFailure } from './consumer-failure.ts'
 import { type ConsumerSettings, DEFAULT_CONSUMER_SETTINGS, kafkajsConsumerConfig, PARTITIONS_AT_ONCE } from './consumer-settings.ts'
 import { FormerMember } from './former-member.ts'
 import { type CommitResult, GroupCommits, type PartitionCommit } from './group-commits.ts'
@@ -60,6 +60,7 @@ const OUT_OF_RANGE = 'Offset out of range, resetting to default offset'
 export class ConsumerLoop extends BaseService {
   readonly #options: ConsumerLoopOptions
   readonly #settings: Required<ConsumerSettings>
+  readonly #budgetMs: number
   readonly #commits: GroupCommits
   readonly #former: FormerMember
   #consumer: Consumer | undefined
@@ -85,6 +86,7 @@ export class ConsumerLoop extends BaseService {
     this.#commits = new GroupCommits(options.groupId, options.observer)
     this.#former = new FormerMember(options)
     this.#settings = { ...DEFAULT_CONSUMER_SETTINGS, ...options.settings }
+    this.#budgetMs = options.restartBudgetMs ?? AWAY_BUDGET_MS
   }
 
   /** What this member owns now. */
@@ -319,7 +321,7 @@ export class ConsumerLoop extends BaseService {
     const fatal = fatalCrash(error, { group, topics: this.#options.topics, connection: this.#options.client.connection })
     this.#failingSinceMono ??= clock.mono()
     const failingMs = clock.mono() - this.#failingSinceMono
-    if (fatal !== undefined || failingMs > (this.#options.restartBudgetMs ?? AWAY_BUDGET_MS)) {
+    if (fatal !== undefined || failingMs > this.#budgetMs) {
       const away = `the consumer of group ${group} could not come back for ${Math.round(failingMs / 1000)} s: ${errorText(error)}`
       this.#giveUp(fatal ?? new MillraceError('KAFKA_CONSUMER_CRASHED', away, { cause: error, context: { group } }))
       return
@@ -357,12 +359,13 @@ export class ConsumerLoop extends BaseService {
   }
 
   #checkActivity(): void {
-    // A join may wait for the slowest member of the group, and one request for its own timeout.
-    const limitMs = this.#settings.rebalanceTimeoutMs + (this.#options.client.connection.requestTimeoutMs ?? 30_000) + 5_000
-    const silentMs = this.#options.clock.mono() - this.#activeMono
-    if (this.#consumer === undefined || silentMs <= limitMs) return
-    const text = `the consumer of group ${this.#options.groupId} has not fetched for ${Math.round(silentMs / 1000)} s`
-    this.#giveUp(new MillraceError('KAFKA_CONSUMER_CRASHED', text, { context: { group: this.#options.groupId } }))
+    if (this.#consumer === undefined) return
+    const { groupId: group, client, clock } = this.#options
+    // After a crash it is the budget that ends it, and what hangs beyond.
+    const awayMs = this.#failingSinceMono === undefined ? 0 : this.#budgetMs
+    const silentMs = clock.mono() - this.#activeMono
+    const hung = hungConsumer({ group, silentMs, awayMs, ...this.#settings, ...client.connection })
+    if (hung !== undefined) this.#giveUp(hung)
   }
 
   #seek({ topic, partition }: TopicPartition, offset: bigint): void {

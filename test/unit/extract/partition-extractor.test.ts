@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, type OffsetMetadata } from '../../../src/extract/offset-metadata.ts'
 import { PartitionExtractor } from '../../../src/extract/partition-extractor.ts'
-import { DEFAULT_LIMITS, type PartitionLimits } from '../../../src/extract/partition-port.ts'
+import { DEFAULT_LIMITS, type PartitionLimits, type PartitionPort } from '../../../src/extract/partition-port.ts'
 import { RatePace } from '../../../src/extract/rate-pace.ts'
+import type { ReplayOrder } from '../../../src/extract/replay-step.ts'
 import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
+import { MillraceError } from '../../../src/kernel/errors.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { eventually } from '../../support/eventually.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -400,5 +402,71 @@ describe('a partition of a shadow with a rate', () => {
     extractor.drain()
     expect(await extractor.finished).toBe('ended')
     expect(commits).toEqual([1n])
+  })
+})
+
+/** A partition of 20 pages; what it commits, and a hand on its pages in work and on what is asked of it. */
+function heldPartition(process?: PartitionPort['process']) {
+  const commits: bigint[] = []
+  const asked: { order: ReplayOrder | undefined } = { order: undefined }
+  const held: (() => void)[] = []
+  const extractor: PartitionExtractor = new PartitionExtractor({
+    assigned: { topic: 'html', partition: 0, epoch: 1 },
+    group: 'g',
+    port: {
+      readControl: async () => undefined,
+      logBounds: async () => ({ low: 0n, stableEnd: 20n, end: 20n }),
+      pause: () => undefined,
+      resume: () => undefined,
+      waitingPartitions: () => 1,
+      refuseReplay: () => undefined,
+      isReplayClosed: () => false,
+      isReplayCancelled: () => false,
+      rate: () => undefined,
+      replayOrder: () => asked.order,
+      replayDone: () => undefined,
+      readFrom: (from) => {
+        const log = Array.from({ length: Number(20n - from) }, (_, index): KafkaMessage => {
+          const offset = from + BigInt(index)
+          return { topic: 'html', partition: 0, offset, timestamp: 0, key: null, value: Buffer.from('x'), headers: {} }
+        })
+        setImmediate(() => extractor.accept(log, 20n))
+      },
+      process:
+        process ??
+        (async ({ offset }) => {
+          if (offset < 4n) await new Promise<void>((resolve) => held.push(resolve))
+          return { offset, messages: [], totals: new Map(), replayed: false }
+        }),
+      transactions: {
+        fence: async () => ({ offset: 0n, metadata: '' }),
+        commit: async (_messages, offset) => void commits.push(offset),
+        close: async () => undefined,
+      },
+    },
+    limits: { ...DEFAULT_LIMITS, maxGatherMs: 1 },
+    clock: { ...systemClock, sleep: async () => undefined },
+    observer: silentObserver,
+  })
+  return { extractor, commits, asked, held }
+}
+
+describe('a partition of which a replay was asked', () => {
+  it('goes on where it was when that is withdrawn before its pages in work are through', async () => {
+    const { extractor, commits, asked, held } = heldPartition()
+    await eventually(() => held.length === 4, { what: 'pages in work', everyMs: 1 })
+    asked.order = { replayId: 'r', from: 0n, until: 4n }
+    extractor.controlChanged()
+    asked.order = undefined
+    extractor.controlChanged()
+    for (const release of held) release()
+    await eventually(() => commits.at(-1) === 20n, { what: 'the end of the log', everyMs: 1 })
+    extractor.drain()
+    expect(await extractor.finished).toBe('ended')
+  })
+
+  it.each(['KAFKA_DENIED', 'BLOBS_REFUSED', 'REGISTRY_REFUSED'] as const)('ends at %s, which no repeat mends', async (code) => {
+    const { extractor } = heldPartition(() => Promise.reject(new MillraceError(code, 'no')))
+    await expect(extractor.finished).rejects.toMatchObject({ code })
   })
 })

@@ -32,7 +32,10 @@ class FakeConsumer {
   on(event: string, listener: (event: { payload: unknown }) => void): void {
     this.#listeners.set(event, listener)
   }
+  /** How long it takes, as kafkajs tries again by itself. */
+  connecting: Promise<void> | undefined
   async connect(): Promise<void> {
+    await this.connecting
     if (this.failConnect !== undefined) throw this.failConnect
   }
   async subscribe({ fromBeginning }: { fromBeginning: boolean }): Promise<void> {
@@ -100,7 +103,7 @@ function rig(options: Partial<ConsumerLoopOptions> = {}) {
   const seen = recordingObserver()
   let onLog: (line: KafkajsLogLine) => void = () => undefined
   /** Set before the consumer that should fail is made. */
-  const next: { failConnect?: Error } = {}
+  const next: { failConnect?: Error; connectMs?: number } = {}
   /** Members that were taken out of the group. */
   const evicted: string[] = []
   const coordinator = { leaveGroup: async ({ memberId }: { memberId: string }) => void evicted.push(memberId) }
@@ -114,6 +117,7 @@ function rig(options: Partial<ConsumerLoopOptions> = {}) {
         consumer: () => {
           const consumer = new FakeConsumer()
           consumer.failConnect = next.failConnect
+          if (next.connectMs !== undefined) consumer.connecting = clock.sleep(next.connectMs)
           consumers.push(consumer)
           return consumer as unknown as Consumer
         },
@@ -336,6 +340,32 @@ describe('the consumer loop, when its consumer crashes', () => {
     expect(consumers.length).toBeGreaterThan(5)
     const closed = expect(loop.closed).rejects.toMatchObject({ code: 'KAFKA_CONSUMER_CRASHED' })
     await clock.advance(60_000)
+    await closed
+  })
+
+  it('has the whole budget for coming back, though each try to connect takes seconds and nothing is fetched meanwhile', async () => {
+    const { loop, start, clock, next, current, seen } = rig()
+    const first = await start()
+    next.failConnect = away
+    next.connectMs = 10_000
+    first.emit('crash', { error: away })
+    for (let seconds = 0; seconds < 280; seconds += 1) await clock.advance(1_000)
+    expect(loop.state).toBe('running')
+    expect(seen.count('ConsumerRestarted')).toBeGreaterThan(10)
+    delete next.failConnect
+    delete next.connectMs
+    for (let seconds = 0; seconds < 30; seconds += 1) await clock.advance(1_000)
+    current().join('m2', { t: [0] })
+    expect(loop.state).toBe('running')
+  })
+
+  it('fails in the end where kafkajs never comes back from a call', async () => {
+    const { loop, start, clock, next } = rig({ restartBudgetMs: 60_000, settings: { rebalanceTimeoutMs: 60_000 } })
+    const first = await start()
+    next.connectMs = 1e9
+    first.emit('crash', { error: away })
+    const closed = expect(loop.closed).rejects.toThrow(/has not fetched for/)
+    await clock.advance(170_000)
     await closed
   })
 
