@@ -4,7 +4,7 @@ import { type LoadedExtractor, loadExtractor } from '../extract/load-extractors.
 import { compareRuns, type RunChanges } from '../extract/record-changes.ts'
 import { type PageRun, runOnPages, type TestInput, type TestReport, testExtractor } from '../extract/test-extractor.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { readProblems } from '../message/compatibility.ts'
+import { compatibilityProblems } from '../message/compatibility.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import { envelopeText } from './extraction.ts'
 import { type LocatedPage, type TrialPageOptions, type TrialTarget, trialPages } from './trial-pages.ts'
@@ -60,7 +60,7 @@ export async function diffExtractors(
   const [before, after] = [await loadTrial(files.before, options.signal), await loadTrial(files.after, options.signal)]
   const pages = await trialPages(targets, options)
   const changes = compareRuns(await runTrial(before, pages, options), await runTrial(after, pages, options))
-  const incompatible = before.name === after.name ? readProblems(after.schema, before.schema) : []
+  const incompatible = before.name === after.name ? compatibilityProblems('BACKWARD_TRANSITIVE', after.schema, [before.schema]) : []
   return { pages: pages.length, incompatible: incompatible.map(({ path, reason }) => `${path}: ${reason}`), ...changes }
 }
 

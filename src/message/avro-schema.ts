@@ -20,6 +20,8 @@ export interface DecimalLogical {
 export interface PrimitiveNode {
   readonly kind: PrimitiveName
   readonly logical?: Logical
+  /** Of a number: one that means nothing to Millrace, and something to who reads the records. */
+  readonly unknownLogical?: string
 }
 
 export interface FixedNode {
@@ -130,7 +132,10 @@ function reference(name: string, namespace: string, path: string, reading: Readi
 
 function readPrimitive(kind: PrimitiveName, json: Json): PrimitiveNode {
   const logical = logicalOf(json)
-  return logical === undefined ? { kind } : { kind, logical }
+  if (logical !== undefined) return { kind, logical }
+  const { logicalType } = json
+  const isNumber = kind === 'int' || kind === 'long'
+  return isNumber && typeof logicalType === 'string' ? { kind, unknownLogical: logicalType } : { kind }
 }
 
 /** A logical type that is unknown, or does not fit what it stands on, is ignored, as the specification says. */

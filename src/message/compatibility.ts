@@ -1,6 +1,6 @@
 import { countText } from '../kernel/count-text.ts'
 import type { AvroSchema } from './avro.ts'
-import type { AvroNode, FieldNode, Logical, RecordNode, UnionNode } from './avro-schema.ts'
+import type { AvroNode, DecimalLogical, FieldNode, RecordNode, UnionNode } from './avro-schema.ts'
 
 /** Why data can't be read; path of the field in the reader's schema. */
 export interface Incompatibility {
@@ -10,7 +10,8 @@ export interface Incompatibility {
 
 /**
  * Which way schemas of one subject must be readable, against all older ones.
- * - BACKWARD_TRANSITIVE: the new one reads what every old one wrote (records: sinks move on, replays read old data).
+ * - BACKWARD_TRANSITIVE: the new one reads what every old one wrote (records: sinks move on, replays read old data), and a number means
+ *   the same in both: Avro resolves days (date) to a plain int or to milliseconds without a word, and a registry takes it.
  * - FULL_TRANSITIVE: that, and every old one reads what the new one writes (messages: workers of several versions run at once).
  */
 export type CompatibilityLevel = 'BACKWARD_TRANSITIVE' | 'FULL_TRANSITIVE'
@@ -26,62 +27,72 @@ export function compatibilityProblems(
   next: AvroSchema,
   older: readonly AvroSchema[],
 ): readonly CompatibilityProblem[] {
+  const isFull = level === 'FULL_TRANSITIVE'
   return older.flatMap((old) => {
-    const pairs = level === 'FULL_TRANSITIVE' ? [[next, old] as const, [old, next] as const] : [[next, old] as const]
-    return pairs.flatMap(([reader, writer]) => readProblems(reader, writer).map((problem) => ({ ...problem, reader, writer })))
+    const pairs = isFull ? [[next, old] as const, [old, next] as const] : [[next, old] as const]
+    return pairs.flatMap(([reader, writer]) =>
+      compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: !isFull }).map((problem) => ({ ...problem, reader, writer })),
+    )
   })
 }
 
 /**
- * Why a reader can't read what a writer wrote. Shape: empty when it can.
+ * Why a reader can't read what a writer wrote. Shape: empty when it can. A plain number may stand for a date or a time: foreign producers
+ * may know no logical types.
  * Source: Avro 1.11 specification, "Schema Resolution"; record, enum and fixed names are compared without namespace.
  */
 export function readProblems(reader: AvroSchema, writer: AvroSchema): readonly Incompatibility[] {
-  return compare(reader.root, writer.root, '', new Map())
+  return compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: false })
 }
 
-type Seen = Map<AvroNode, Set<AvroNode>>
+interface Comparison {
+  readonly seen: Map<AvroNode, Set<AvroNode>>
+  /** Whether a plain number is told from one with a logical type. */
+  readonly isSameMeaning: boolean
+}
 
-function compare(reader: AvroNode, writer: AvroNode, path: string, seen: Seen): readonly Incompatibility[] {
+function compare(reader: AvroNode, writer: AvroNode, path: string, how: Comparison): readonly Incompatibility[] {
+  const { seen } = how
   const pairs = seen.get(reader) ?? new Set()
   // A pair that is being compared further up (a recursive schema) is decided there.
   if (pairs.has(writer)) return []
   if (reader.kind === 'record') seen.set(reader, pairs.add(writer))
-  if (writer.kind === 'union') return writer.branches.flatMap((branch) => compare(reader, branch, path, seen))
-  if (reader.kind === 'union') return intoUnion(reader, writer, path, seen)
-  if (reader.kind === 'record' && writer.kind === 'record') return compareRecords(reader, writer, path, seen)
-  if (reader.kind === 'array' && writer.kind === 'array') return compare(reader.items, writer.items, `${path}[]`, seen)
-  if (reader.kind === 'map' && writer.kind === 'map') return compare(reader.values, writer.values, `${path}{}`, seen)
+  if (writer.kind === 'union') return writer.branches.flatMap((branch) => compare(reader, branch, path, how))
+  if (reader.kind === 'union') return intoUnion(reader, writer, path, how)
+  if (reader.kind === 'record' && writer.kind === 'record') return compareRecords(reader, writer, path, how)
+  if (reader.kind === 'array' && writer.kind === 'array') return compare(reader.items, writer.items, `${path}[]`, how)
+  if (reader.kind === 'map' && writer.kind === 'map') return compare(reader.values, writer.values, `${path}{}`, how)
   if (reader.kind === 'enum' && writer.kind === 'enum') return compareEnums(reader, writer, path)
   if (!promotes(writer.kind, reader.kind)) return [{ path, reason: `a ${reader.kind} can't be read from a ${writer.kind}` }]
   if (reader.kind === 'fixed' && writer.kind === 'fixed' && (reader.size !== writer.size || !sameName(reader, writer)))
     return [
       { path, reason: `the fixed ${reader.name} of ${countText(reader.size, 'byte')} can't be read from ${writer.name} of ${writer.size}` },
     ]
-  return compareLogical(logicalOfNode(reader), logicalOfNode(writer), path)
+  return compareLogical(reader, writer, path, how)
 }
 
-/** The branch that fits; where none does, the trouble of the branch that was meant: the one of the writer's kind. */
-function intoUnion(reader: UnionNode, writer: AvroNode, path: string, seen: Seen): readonly Incompatibility[] {
-  const results = reader.branches.map((branch) => ({ branch, problems: compare(branch, writer, path, copyOf(seen)) }))
+/** The branch that fits; where none does, the trouble of the branch that was meant: the one of the writer's kind, or that it promotes to. */
+function intoUnion(reader: UnionNode, writer: AvroNode, path: string, how: Comparison): readonly Incompatibility[] {
+  const results = reader.branches.map((branch) => ({ branch, problems: compare(branch, writer, path, copyOf(how)) }))
   if (results.some(({ problems }) => problems.length === 0)) return []
-  const meant = results.find(({ branch }) => branch.kind === writer.kind)
+  const meant =
+    results.find(({ branch }) => branch.kind === writer.kind) ?? results.find(({ branch }) => promotes(writer.kind, branch.kind))
   if (meant !== undefined) return meant.problems
   return [{ path, reason: `a union of ${reader.branches.map(({ kind }) => kind).join(', ')} can't be read from a ${writer.kind}` }]
 }
 
-function copyOf(seen: Seen): Seen {
-  return new Map([...seen].map(([reader, writers]) => [reader, new Set(writers)]))
+function copyOf({ seen, isSameMeaning }: Comparison): Comparison {
+  return { seen: new Map([...seen].map(([reader, writers]) => [reader, new Set(writers)])), isSameMeaning }
 }
 
-function compareRecords(reader: RecordNode, writer: RecordNode, path: string, seen: Seen): readonly Incompatibility[] {
+function compareRecords(reader: RecordNode, writer: RecordNode, path: string, how: Comparison): readonly Incompatibility[] {
   if (!sameName(reader, writer)) {
     return [{ path, reason: `the record ${reader.name} can't be read from ${writer.name}: it has neither that name nor an alias for it` }]
   }
   return reader.fields.flatMap((field) => {
     const at = path === '' ? field.name : `${path}.${field.name}`
     const source = sourceOf(field, writer)
-    if (source !== undefined) return compare(field.type, source.type, at, seen)
+    if (source !== undefined) return compare(field.type, source.type, at, how)
     return field.hasDefault ? [] : [{ path: at, reason: 'the writer has no such field, and it has no default' }]
   })
 }
@@ -97,20 +108,38 @@ function compareEnums(reader: AvroNode & { kind: 'enum' }, writer: AvroNode & { 
   return [{ path, reason: `the enum lacks the symbols ${unknown.join(', ')} and has no default` }]
 }
 
-function compareLogical(reader: Logical | undefined, writer: Logical | undefined, path: string): readonly Incompatibility[] {
-  if (reader?.name !== 'decimal' && writer?.name !== 'decimal') return []
-  if (reader?.name === 'decimal' && writer?.name === 'decimal' && reader.scale === writer.scale && reader.precision >= writer.precision)
-    return []
-  return [{ path, reason: `${logicalText(reader)} can't be read from ${logicalText(writer)}` }]
+function compareLogical(reader: AvroNode, writer: AvroNode, path: string, { isSameMeaning }: Comparison): readonly Incompatibility[] {
+  const [read, written] = [decimalOf(reader), decimalOf(writer)]
+  const fits =
+    read === undefined || written === undefined
+      ? isSameLogical(logicalName(reader), logicalName(writer), isNumber(writer) && !isSameMeaning)
+      : read.scale === written.scale && read.precision >= written.precision
+  return fits ? [] : [{ path, reason: `${logicalText(reader)} can't be read from ${logicalText(writer)}` }]
 }
 
-function logicalText(logical: Logical | undefined): string {
-  if (logical === undefined) return 'plain bytes'
-  return logical.name === 'decimal' ? `a decimal of precision ${logical.precision} and scale ${logical.scale}` : `a ${logical.name}`
+function isSameLogical(read: string | undefined, written: string | undefined, mayBePlain: boolean): boolean {
+  return read === written || (mayBePlain && (read === undefined || written === undefined))
 }
 
-function logicalOfNode(node: AvroNode): Logical | undefined {
-  return 'logical' in node ? node.logical : undefined
+function isNumber({ kind }: AvroNode): boolean {
+  return kind === 'int' || kind === 'long'
+}
+
+function logicalText(node: AvroNode): string {
+  const decimal = decimalOf(node)
+  if (decimal !== undefined) return `a decimal of precision ${decimal.precision} and scale ${decimal.scale}`
+  const name = logicalName(node)
+  if (name !== undefined) return `a ${name}`
+  return node.kind === 'bytes' ? 'plain bytes' : `a plain ${node.kind}`
+}
+
+function decimalOf(node: AvroNode): DecimalLogical | undefined {
+  return 'logical' in node && node.logical?.name === 'decimal' ? node.logical : undefined
+}
+
+function logicalName(node: AvroNode): string | undefined {
+  if ('unknownLogical' in node) return node.unknownLogical
+  return 'logical' in node ? node.logical?.name : undefined
 }
 
 const PROMOTIONS: Readonly<Record<string, readonly string[]>> = {

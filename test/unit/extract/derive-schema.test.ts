@@ -3,7 +3,7 @@ import { deriveSchema, embedSchema } from '../../../src/extract/derive-schema.ts
 import { definitionSha256 } from '../../../src/extract/language/canonical-definition.ts'
 import type { ExtractorDefinition } from '../../../src/extract/language/definition.ts'
 import { readDefinition } from '../../../src/extract/language/read-definition.ts'
-import { readProblems } from '../../../src/message/compatibility.ts'
+import { compatibilityProblems, readProblems } from '../../../src/message/compatibility.ts'
 import { envelopeText } from '../../support/extraction.ts'
 
 function definition(fields: string, name = 'book-offer'): ExtractorDefinition {
@@ -44,6 +44,31 @@ describe('the schema of a declarative extractor', () => {
     expect(readProblems(schema, older)).toEqual([])
     expect(readProblems(older, schema)).toEqual([])
     expect(readProblems(deriveSchema(definition('  a: { select: p, type: int }'), envelopeText), older)).not.toEqual([])
+  })
+})
+
+describe('the next version of an extractor', () => {
+  it.each([
+    ['date', 'timestamp'],
+    ['timestamp', 'date'],
+    ['int', 'date'],
+    ['date', 'int'],
+    ['long', 'timestamp'],
+    ['timestamp', 'long'],
+    ['date', 'long'],
+    ['date', 'double'],
+  ])('does not make a %s a %s', (before, after) => {
+    const of = (type: string) => deriveSchema(definition(`  a: { select: p, type: ${type} }`), envelopeText)
+    expect(compatibilityProblems('BACKWARD_TRANSITIVE', of(after), [of(before)])).toMatchObject([{ path: 'data.a' }])
+  })
+
+  it.each([
+    ['int', 'long'],
+    ['int', 'double'],
+    ['long', 'double'],
+  ])('may make a %s a %s', (before, after) => {
+    const of = (type: string) => deriveSchema(definition(`  a: { select: p, type: ${type} }`), envelopeText)
+    expect(compatibilityProblems('BACKWARD_TRANSITIVE', of(after), [of(before)])).toEqual([])
   })
 })
 

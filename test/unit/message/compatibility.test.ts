@@ -8,6 +8,8 @@ const field = (type: unknown, extra: object = {}) => schema([{ name: 'f', type, 
 const problems = (reader: unknown, writer: unknown): string[] =>
   readProblems(field(reader), field(writer)).map(({ path, reason }) => `${path}: ${reason}`)
 const decimal = (precision: number, scale: number) => ({ type: 'bytes', logicalType: 'decimal', precision, scale })
+const date = { type: 'int', logicalType: 'date' }
+const timestamp = { type: 'long', logicalType: 'timestamp-millis' }
 const symbols = (list: string[], extra: object = {}) => ({ type: 'enum', name: 'E', symbols: list, ...extra })
 
 describe('what a reader can read', () => {
@@ -23,6 +25,8 @@ describe('what a reader can read', () => {
     [symbols(['A', 'B']), symbols(['A'])],
     [symbols(['A'], { default: 'A' }), symbols(['A', 'B'])],
     [decimal(38, 2), decimal(10, 2)],
+    // A task of a producer that knows no logical types.
+    [timestamp, 'long'],
     [
       { type: 'array', items: 'long' },
       { type: 'array', items: 'int' },
@@ -38,6 +42,8 @@ describe('what a reader can read', () => {
     [symbols(['A']), symbols(['A', 'B']), 'f: the enum lacks the symbols B and has no default'],
     [decimal(38, 2), decimal(38, 3), "f: a decimal of precision 38 and scale 2 can't be read from a decimal of precision 38 and scale 3"],
     [decimal(8, 2), decimal(38, 2), "f: a decimal of precision 8 and scale 2 can't be read from a decimal of precision 38 and scale 2"],
+    [timestamp, date, "f: a timestamp-millis can't be read from a date"],
+    [['null', timestamp], ['null', date], "f: a timestamp-millis can't be read from a date"],
     ['bytes', decimal(38, 2), "f: plain bytes can't be read from a decimal of precision 38 and scale 2"],
     [{ type: 'map', values: 'int' }, { type: 'map', values: 'string' }, "f{}: a int can't be read from a string"],
     [{ type: 'array', items: 'int' }, { type: 'map', values: 'int' }, "f: a array can't be read from a map"],
@@ -79,6 +85,28 @@ describe('what may follow older schemas', () => {
     expect(compatibilityProblems('FULL_TRANSITIVE', v2, [v1])).toEqual([])
     expect(compatibilityProblems('BACKWARD_TRANSITIVE', widened, [v1])).toEqual([])
     expect(compatibilityProblems('FULL_TRANSITIVE', widened, [v1])).toMatchObject([{ path: 'f', reader: v1, writer: widened }])
+  })
+
+  it.each([
+    [timestamp, date, "a timestamp-millis can't be read from a date"],
+    [date, 'int', "a date can't be read from a plain int"],
+    ['int', date, "a plain int can't be read from a date"],
+    ['long', date, "a plain long can't be read from a date"],
+    ['double', date, "a plain double can't be read from a date"],
+    [timestamp, 'long', "a timestamp-millis can't be read from a plain long"],
+    [timestamp, 'int', "a timestamp-millis can't be read from a plain int"],
+    ['long', timestamp, "a plain long can't be read from a timestamp-millis"],
+    // Ours does not know these; who reads the records may.
+    [{ type: 'long', logicalType: 'timestamp-micros' }, timestamp, "a timestamp-micros can't be read from a timestamp-millis"],
+    ['long', { type: 'long', logicalType: 'timestamp-micros' }, "a plain long can't be read from a timestamp-micros"],
+  ])('of records means the same by its numbers: %j does not follow %j', (next, old, reason) => {
+    const optional = (type: unknown) => field(['null', type], { default: null })
+    expect(compatibilityProblems('BACKWARD_TRANSITIVE', optional(next), [optional(old)])).toMatchObject([{ path: 'f', reason }])
+    expect(compatibilityProblems('BACKWARD_TRANSITIVE', optional(old), [optional(old)])).toEqual([])
+  })
+
+  it('of messages may leave out what a number means, as foreign producers do', () => {
+    expect(compatibilityProblems('FULL_TRANSITIVE', field(timestamp), [field('long')])).toEqual([])
   })
 
   it('is compared with every older one, not with the last alone', () => {
