@@ -21,7 +21,7 @@ export interface BlobStore {
   put(ref: string, bytes: Buffer): Promise<void>
   /** Undefined when there is none. Errors: BLOB_BROKEN for more than `maxBytes`. */
   get(ref: string, maxBytes: number): Promise<Buffer | undefined>
-  /** All blobs, in no order, those included that a writer that was killed has left half written. */
+  /** All blobs, in no order, those included that a writer that was killed has left half written. What else lies there is not listed. */
   list(): AsyncIterable<StoredBlob>
   /** Looks again right before it deletes. Shape: false when it was touched since `before` (epoch ms), or is gone. */
   deleteUntouched(ref: string, before: number): Promise<boolean>

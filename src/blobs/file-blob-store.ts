@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { errorText, MillraceError } from '../kernel/errors.ts'
+import { isBodyRef } from '../message/body-ref.ts'
 import type { BlobStore, StoredBlob } from './blob-store.ts'
 
 const FOLDER = /^[0-9a-f]{2}$/
-/** A blob, or what a writer that was killed has left of one. */
-const FILE = /^[0-9a-f]{64}\.[a-z]+(?:\.[0-9a-f]{12}\.tmp)?$/
+/** Behind the name of a blob: what a writer that was killed has left of it. */
+const TEMPORARY = /\.[0-9a-f]{12}\.tmp$/
 
 /** Blobs as files, in folders by the first two characters of their key. The folder may be shared by several machines. */
 export class FileBlobStore implements BlobStore {
@@ -68,7 +69,7 @@ export class FileBlobStore implements BlobStore {
     const folders = (await this.#doing('listed', () => readdir(this.#root).catch(undefinedWhereMissing))) ?? []
     for (const folder of folders.filter((name) => FOLDER.test(name))) {
       const names = (await this.#doing('listed', () => readdir(join(this.#root, folder)).catch(undefinedWhereMissing))) ?? []
-      for (const ref of names.filter((name) => FILE.test(name))) {
+      for (const ref of names.filter((name) => isBodyRef(name.replace(TEMPORARY, '')))) {
         const found = await this.#doing('listed', () => stat(this.#path(ref)).catch(undefinedWhereMissing))
         if (found !== undefined) yield { ref, bytes: found.size, touchedAt: found.mtimeMs }
       }

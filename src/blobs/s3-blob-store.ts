@@ -3,6 +3,7 @@ import { AwsClient } from 'aws4fetch'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
+import { isBodyRef } from '../message/body-ref.ts'
 import type { BlobStore, StoredBlob } from './blob-store.ts'
 import { parseListing } from './s3-listing.ts'
 
@@ -74,7 +75,10 @@ export class S3BlobStore implements BlobStore {
     let token = ''
     do {
       const page = await this.#listed(token, 1_000)
-      for (const { key, bytes, touchedAt } of page.objects) yield { ref: key.slice(this.#options.prefix.length), bytes, touchedAt }
+      for (const { key, bytes, touchedAt } of page.objects) {
+        const ref = key.slice(this.#options.prefix.length)
+        if (isBodyRef(ref)) yield { ref, bytes, touchedAt }
+      }
       token = page.next
     } while (token !== '')
   }

@@ -1,6 +1,7 @@
 import type { StoredBlob } from '../blobs/blob-store.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { findDeadLetters } from './dead-letters.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
 const DAY_MS = 86_400_000
@@ -24,12 +25,12 @@ export interface CollectReport {
 
 /**
  * Deletes bodies that no page can name any more. It goes by age alone, never by counting who names what: every page writes its blob anew
- * before its message, so a blob that is older than all pages has none. Errors: USAGE where `blobs.url` is not set; as of the store.
+ * before its message, so a blob that is older than all pages, those in dead letters too, has none. Errors: USAGE where `blobs.url` is not set; as of the store.
  */
 export async function collectBlobs(runtime: Runtime, options: CollectOptions): Promise<CollectReport> {
   const blobs = await runtime.blobs()
   if (blobs === undefined) throw new MillraceError('USAGE', '`blobs.url` is not set: there is no blob store to collect from')
-  const before = await collectableBefore(runtime)
+  const before = await collectableBefore(runtime, options.signal)
   const seen = { count: 0, bytes: 0 }
   const collected = { count: 0, bytes: 0 }
   for await (const blob of blobs.list()) {
@@ -44,17 +45,19 @@ export async function collectBlobs(runtime: Runtime, options: CollectOptions): P
 }
 
 /**
- * Younger than this may be named by a page. The retention in force counts where it is longer than the configured one, and so does what
- * is still there beyond it: Kafka deletes by whole segments. A day lies between, for clocks that differ.
+ * Younger than this may be named by a page: one on html, or one in a dead letter that can still be put back. The retention of html in
+ * force counts where it is longer than the configured one, and so does what is still there beyond it: Kafka deletes by whole segments.
+ * A day lies between, for clocks that differ.
  */
-async function collectableBefore(runtime: Runtime): Promise<number | undefined> {
+async function collectableBefore(runtime: Runtime, signal: AbortSignal | undefined): Promise<number | undefined> {
   const { admin, clock, config, topics } = runtime
-  await requireTopics(runtime, [topics.html])
+  await requireTopics(runtime, [topics.html, topics.deadLetters])
   const [html] = await admin.describeTopics([topics.html])
   const inForce = Number(html?.configs['retention.ms'] ?? Number.NaN)
   if (inForce < 0) return undefined
   const retentionMs = Math.max(config['topics.retention.html'], Number.isNaN(inForce) ? 0 : inForce)
-  return Math.min(clock.now() - retentionMs, await oldestPageAt(runtime)) - DAY_MS
+  const oldest = await Promise.all([oldestPageAt(runtime), oldestBuriedAt(runtime, retentionMs, signal)])
+  return Math.min(clock.now() - retentionMs, ...oldest) - DAY_MS
 }
 
 /** Time of the oldest page in the log. Shape: epoch ms; infinite without pages. */
@@ -66,6 +69,22 @@ async function oldestPageAt(runtime: Runtime): Promise<number> {
     if (oldest !== undefined) times.push(oldest.timestamp)
   }
   return Math.min(Number.POSITIVE_INFINITY, ...times)
+}
+
+/**
+ * Time of the oldest page in a dead letter that is not dealt with. All are looked at: a replay buries pages that are as old as html's
+ * retention, so the first dead letter need not hold the oldest page. One that does not tell when its page was written has it from html,
+ * `retentionMs` before at the earliest. Shape: epoch ms; infinite without dead letters.
+ */
+async function oldestBuriedAt(runtime: Runtime, retentionMs: number, signal: AbortSignal | undefined): Promise<number> {
+  const { admin, topics } = runtime
+  let oldest = Number.POSITIVE_INFINITY
+  for await (const { listed } of findDeadLetters(runtime, await admin.partitions(topics.deadLetters), {}, signal)) {
+    const { original } = listed.info
+    if (original?.topic === topics.html) oldest = Math.min(oldest, original.timestamp ?? listed.timestamp - retentionMs)
+  }
+  signal?.throwIfAborted()
+  return oldest
 }
 
 function count(sum: { count: number; bytes: number }, { bytes }: StoredBlob): void {

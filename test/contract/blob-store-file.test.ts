@@ -13,12 +13,18 @@ const pathOf = (ref: string): string => join(folder, ref.slice(0, 2), ref)
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
 describe('the blob store in a folder', () => {
+  const write = (path: string, bytes: Buffer): void => {
+    mkdirSync(join(path, '..'), { recursive: true })
+    writeFileSync(path, bytes)
+  }
   blobStoreContract(() => ({
     store,
     now: Date.now,
-    damage: async (ref, bytes) => {
-      mkdirSync(join(pathOf(ref), '..'), { recursive: true })
-      writeFileSync(pathOf(ref), bytes)
+    damage: async (ref, bytes) => write(pathOf(ref), bytes),
+    // Where a blob of that name would lie, and where a person would put it.
+    putForeign: async (name) => {
+      write(pathOf(name.replaceAll('/', '-')), Buffer.from('x'))
+      write(join(folder, name), Buffer.from('x'))
     },
   }))
 

@@ -34,13 +34,15 @@ describe.skipIf(found.kind === 'none')(`the blob store in S3${reason}`, () => {
   }, 90_000)
   afterAll(() => server?.stop())
 
+  const putPlain = async (name: string, bytes: Buffer): Promise<void> => {
+    const url = `${server.endpoint}/${BUCKET}/pages/${encodeURIComponent('of me & you')}/${name}`
+    expect((await plain().fetch(url, { method: 'PUT', body: new Uint8Array(bytes) })).status).toBe(200)
+  }
   blobStoreContract(() => ({
     store,
     now: Date.now,
-    damage: async (ref, bytes) => {
-      const url = `${server.endpoint}/${BUCKET}/pages/${encodeURIComponent('of me & you')}/${ref}`
-      expect((await plain().fetch(url, { method: 'PUT', body: new Uint8Array(bytes) })).status).toBe(200)
-    },
+    damage: putPlain,
+    putForeign: (name) => putPlain(name, Buffer.from('x')),
   }))
 
   it('keeps to its prefix: what lies beside it is not listed', async () => {

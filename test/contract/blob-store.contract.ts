@@ -8,6 +8,8 @@ export interface BlobStoreFixture {
   readonly now: () => number
   /** Makes a blob what it is after its writer was cut off, or somebody cut it. */
   readonly damage: (ref: string, bytes: Buffer) => Promise<void>
+  /** Somebody else's, beside the blobs. */
+  readonly putForeign: (name: string) => Promise<void>
 }
 
 const MANY = 64 * 1_048_576
@@ -67,6 +69,16 @@ export function blobStoreContract(fixture: () => BlobStoreFixture): void {
     expect(found?.bytes).toBe(1_234)
     expect(found?.touchedAt).toBeGreaterThanOrEqual(before - 2_000)
     expect(found?.touchedAt).toBeLessThanOrEqual(now() + 2_000)
+  })
+
+  it('lists nothing that is none of its own, so that collecting leaves it alone', async () => {
+    const { putForeign } = fixture()
+    const [own, short] = [newRef(), `${'0c'.repeat(31)}.gzip`]
+    await fixture().store.put(own, Buffer.from('x'))
+    for (const name of ['notes.txt', 'backups/monday.tar.gz', `backups/${newRef()}`, short, `${own}.bak`]) await putForeign(name)
+    const refs = (await listed()).map(({ ref }) => ref)
+    expect(refs).toContain(own)
+    expect(refs.filter((ref) => !/^[0-9a-f]{64}\.[a-z]+$/.test(ref))).toEqual([])
   })
 
   it('deletes what was not written since, and nothing that was', async () => {

@@ -5,7 +5,7 @@ export const blobsCommand: CommandDefinition = (contextOf) => {
   const command = new Command('blobs').description('bodies that were too large for a message')
   command
     .command('collect')
-    .description("show bodies older than html's retention and a day; --execute deletes them")
+    .description("show bodies older than html's retention and all pages, those of open dead letters too; --execute deletes them")
     .option('--execute', 'delete them')
     .addHelpText('after', '\nExample:\n  millrace blobs collect --execute')
     .action(async (flags: { execute?: boolean }, running: Command) => {

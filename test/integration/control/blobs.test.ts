@@ -1,0 +1,74 @@
+import { mkdtempSync, readdirSync, rmSync, utimesSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { collectBlobs } from '../../../src/control/blobs.ts'
+import { resolveDeadLetters } from '../../../src/control/requeue.ts'
+import type { Runtime } from '../../../src/control/runtime.ts'
+import { DeadLetterPublisher } from '../../../src/kafka/dead-letter-publisher.ts'
+import { bodyRefOf } from '../../../src/message/body-ref.ts'
+import { Deployment } from '../../support/deployment.ts'
+import { testPage } from '../../support/extraction.ts'
+
+const DAY_MS = 86_400_000
+const now = Date.now()
+let deployment: Deployment
+let folder: string
+
+const blobs = (): string[] => readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('.'))
+
+/** A page of some days ago whose body is in the blob store; the page itself has left html. */
+async function storeBody(runtime: Runtime, daysAgo: number) {
+  const page = testPage(`<h1>${daysAgo}</h1>`, undefined, { fetchedAt: now - daysAgo * DAY_MS })
+  const ref = bodyRefOf(page)
+  await (await runtime.blobs())?.put(ref, page.body)
+  const seconds = page.fetchedAt / 1_000
+  utimesSync(join(folder, ref.slice(0, 2), ref), seconds, seconds)
+  return { ref, page: { ...page, body: Buffer.alloc(0), bodyRef: ref } }
+}
+
+async function bury(runtime: Runtime, page: Awaited<ReturnType<typeof storeBody>>['page']): Promise<void> {
+  const { topics, codec } = runtime
+  await codec.prepare(topics.html, 'Page')
+  const original = {
+    topic: topics.html,
+    partition: 0,
+    offset: 7n,
+    timestamp: page.fetchedAt,
+    key: Buffer.from(page.canonicalUrl),
+    value: codec.encode('Page', page, topics.html),
+    headers: {},
+  }
+  const maxBytes = runtime.maxBatchBytes(topics.deadLetters)
+  const publisher = new DeadLetterPublisher({ topics, layout: await runtime.layout(), maxBytes })
+  const failure = { stage: 'extract', code: 'EXTRACT_FAILED', message: 'no', extractor: 'book:1', failedAt: now } as const
+  await (await runtime.producer()).send([publisher.message(original, failure)])
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-collect-'))
+  deployment = await Deployment.open({ set: [`blobs.url=${pathToFileURL(folder).href}`] })
+})
+afterAll(async () => {
+  await deployment.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe('collecting bodies', () => {
+  it('keeps those of dead letters that are open, however old, and of none that are dealt with', { timeout: 60_000 }, async () => {
+    await deployment.read(async (runtime) => {
+      const [needed, forgotten] = [await storeBody(runtime, 40), await storeBody(runtime, 45)]
+      await bury(runtime, needed.page)
+      const report = await collectBlobs(runtime, { execute: true })
+      expect(report.collected.count).toBe(1)
+      expect(blobs().map((name) => name.slice(3))).toEqual([needed.ref])
+      expect(forgotten.ref).not.toBe(needed.ref)
+      await expect(resolveDeadLetters(runtime, { action: 'requeued', filter: {}, execute: false })).resolves.toMatchObject({ pages: 1 })
+
+      await resolveDeadLetters(runtime, { action: 'dropped', filter: {}, execute: true })
+      await collectBlobs(runtime, { execute: true })
+      expect(blobs()).toEqual([])
+    })
+  })
+})
