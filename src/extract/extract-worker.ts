@@ -15,7 +15,7 @@ import { commandPayload, parseSubject, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
 import { parseReplayRequest, type ReplayRequest, rangeOf, rangePages } from '../message/replay-request.ts'
 import type { OffsetMetadata } from './offset-metadata.ts'
-import type { PageExtraction } from './page-extraction.ts'
+import type { ExtractorSummary, PageExtraction } from './page-extraction.ts'
 import { createPageProcessor } from './page-processor.ts'
 import { PartitionExtractor } from './partition-extractor.ts'
 import { DEFAULT_LIMITS, type PartitionLimits, type PartitionPort } from './partition-port.ts'
@@ -132,11 +132,12 @@ export class ExtractWorker extends BaseService {
   }
 
   protected async onStart(signal: AbortSignal): Promise<void> {
-    const { admin, extraction, recordsTopic, deadLettersTopic, shadow } = this.#options
-    const topics = new Set([shadow?.recordsTopic ?? recordsTopic, deadLettersTopic])
-    if (shadow === undefined) for (const { topic } of extraction.extractors.values()) if (topic !== undefined) topics.add(topic)
-    for (const topic of topics) this.#counts.set(topic, (await admin.partitions(topic)).length)
-    for (const topic of topics) for (const { schema } of extraction.extractors.values()) await this.#options.codec.prepare(topic, schema)
+    const { admin, codec, extraction, deadLettersTopic } = this.#options
+    const extractors = [...extraction.extractors.values()]
+    for (const topic of new Set([...extractors.map((extractor) => this.#recordsTopicOf(extractor)), deadLettersTopic]))
+      this.#counts.set(topic, (await admin.partitions(topic)).length)
+    // A dead letter holds the bytes that were read: nothing is encoded for it.
+    for (const extractor of extractors) await codec.prepare(this.#recordsTopicOf(extractor), extractor.schema)
     this.releases.add('partitions', () => this.#abandonAll())
     this.releases.add('consumer', () => this.#loop.stop({ mode: 'abort', timeoutMs: 0 }))
     this.releases.add('listening to control', this.#listen())
@@ -151,6 +152,11 @@ export class ExtractWorker extends BaseService {
     const ended = Promise.all(partitions.map((partition) => partition.finished))
     const late = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
     await Promise.race([ended, late])
+  }
+
+  #recordsTopicOf({ topic }: Pick<ExtractorSummary, 'topic'>): string {
+    const { shadow, recordsTopic } = this.#options
+    return shadow?.recordsTopic ?? topic ?? recordsTopic
   }
 
   #listen(): () => void {
@@ -256,7 +262,7 @@ export class ExtractWorker extends BaseService {
   }
 
   #processor(partition: number): ReturnType<typeof createPageProcessor> {
-    const { codec, extraction, recordsTopic, deadLettersTopic, shadow, maxBatchBytes, clock, observer } = this.#options
+    const { codec, extraction, deadLettersTopic, shadow, maxBatchBytes, clock, observer } = this.#options
     return createPageProcessor({
       codec,
       extraction,
@@ -264,7 +270,7 @@ export class ExtractWorker extends BaseService {
       moment: this.#pace(partition),
       ...(shadow === undefined ? {} : { shadow: shadow.request }),
       output: {
-        recordsTopic: (extractor) => shadow?.recordsTopic ?? extractor.topic ?? recordsTopic,
+        recordsTopic: (extractor) => this.#recordsTopicOf(extractor),
         deadLettersTopic,
         partitionCount: (name) => this.#counts.get(name) ?? 1,
         maxDeadLetterBytes: maxBatchBytes(deadLettersTopic),

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { applyTopics } from '../../src/control/topics.ts'
 import { Deployment } from '../support/deployment.ts'
 import { BOOK_1, BOOK_2, caughtUp, range, storePages } from '../support/stored-shop.ts'
 import { type StubRegistry, startStubRegistry } from '../support/stub-registry.ts'
@@ -8,6 +9,8 @@ const OTHER_SCALE = BOOK_2.replace('scale: 2', 'scale: 3')
 
 let registry: StubRegistry
 let deployment: Deployment
+/** Subjects that the stage has registered. */
+let written: readonly string[]
 
 beforeAll(async () => {
   registry = await startStubRegistry()
@@ -17,11 +20,16 @@ beforeAll(async () => {
   deployment.file('other.yaml', OTHER_SCALE)
   // Of another name on the log, so that the registry alone knows of the first version.
   deployment.file('log.yaml', BOOK_1.replace('name: book', 'name: shelf'))
-  await deployment.read((runtime) => storePages(runtime, range(10)))
-  const extract = deployment.start(['extract', '--extractor', 'log.yaml'])
+  deployment.file('named.yaml', `${BOOK_1.replace('name: book', 'name: named')}topic: ${deployment.prefix}named\n`)
+  await deployment.read(async (runtime) => {
+    await applyTopics(runtime, [`${deployment.prefix}named`])
+    await storePages(runtime, range(10))
+  })
+  const extract = deployment.start(['extract', '--extractor', 'log.yaml', '--extractor', 'named.yaml'])
   await caughtUp(deployment)
   extract.child.kill('SIGTERM')
   await extract.done
+  written = Object.keys(registry.subjects())
   const registered = await deployment.run(['schemas', 'register', 'book.yaml'])
   expect(registered.code, registered.stderr).toBe(0)
 }, 120_000)
@@ -36,6 +44,16 @@ const subject = (): string => `${deployment.prefix}records-io.millrace.records.B
 interface Compatibility {
   readonly compatibility: { readonly ok: boolean; readonly problems: readonly { readonly path: string; readonly reason: string }[] }
 }
+
+describe('the extract stage', () => {
+  it('registers the schema of each extractor for the topic of its records, and for no other', () => {
+    const records = written.filter((name) => name.includes('io.millrace.records'))
+    expect(records.sort()).toEqual([
+      `${deployment.prefix}named-io.millrace.records.Named`,
+      `${deployment.prefix}records-io.millrace.records.Shelf`,
+    ])
+  })
+})
 
 describe('a version that only the registry knows to be incompatible', () => {
   it('is told by a preview, with field, reason and subject', { timeout: 60_000 }, async () => {
