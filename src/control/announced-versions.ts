@@ -13,17 +13,29 @@ export interface AnnouncedVersion {
   readonly definitionSha256: string | undefined
   readonly fingerprint: string | undefined
   readonly required: readonly string[]
+  /** Of its records; undefined: the common one, or an older release announced it and did not tell. */
+  readonly topic: string | undefined
 }
 
 export function announcedVersions(control: Pick<ControlLog, 'withPrefix'>, name: string): AnnouncedVersion[] {
-  return control.withPrefix(`extractor:${name}:`).flatMap((command) => {
+  return announcements(control, `extractor:${name}:`).filter((announced) => announced.name === name)
+}
+
+/** Topics that extractors have named for their records, all versions together. */
+export function announcedTopics(control: Pick<ControlLog, 'withPrefix'>): ReadonlySet<string> {
+  return new Set(announcements(control, 'extractor:').flatMap(({ topic }) => topic ?? []))
+}
+
+function announcements(control: Pick<ControlLog, 'withPrefix'>, prefix: string): (AnnouncedVersion & { readonly name: string })[] {
+  return control.withPrefix(prefix).flatMap((command) => {
     const about = parseSubject(command.subject)
-    if (about?.kind !== 'extractor' || about.name !== name) return []
-    const payload = (commandPayload(command) ?? {}) as { definitionSha256?: unknown; fingerprint?: unknown; required?: unknown }
+    if (about?.kind !== 'extractor') return []
+    const payload = (commandPayload(command) ?? {}) as Readonly<Partial<Record<keyof AnnouncedVersion, unknown>>>
     const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
     const required = Array.isArray(payload.required) ? payload.required.filter((field) => typeof field === 'string') : []
-    const { version } = about
-    return [{ version, definitionSha256: text(payload.definitionSha256), fingerprint: text(payload.fingerprint), required }]
+    const { name, version } = about
+    const [definitionSha256, fingerprint, topic] = [text(payload.definitionSha256), text(payload.fingerprint), text(payload.topic)]
+    return [{ name, version, definitionSha256, fingerprint, required, topic }]
   })
 }
 

@@ -129,7 +129,8 @@ export async function announceExtractors(runtime: Runtime, extractors: readonly 
     await refuseIncompatible(runtime, extractor, known)
     runtime.schemaStore.add(schema.text)
     keepSchemaFile(runtime, schema)
-    if (same !== undefined) continue
+    // What an older release announced does not tell the topic.
+    if (same !== undefined && same.topic === topic) continue
     await claimVersion(runtime, extractor)
     await announce(runtime, {
       kind: 'announce',
@@ -139,7 +140,7 @@ export async function announceExtractors(runtime: Runtime, extractors: readonly 
     await announce(runtime, {
       kind: 'announce',
       subject: subject.extractor(name, version),
-      payload: { definitionSha256, fingerprint: schema.fingerprint, required: requiredFields },
+      payload: { definitionSha256, fingerprint: schema.fingerprint, required: requiredFields, ...(topic === undefined ? {} : { topic }) },
     })
   }
 }

@@ -1,6 +1,7 @@
 import { readLog } from '../kafka/log-reader.ts'
 import { pageKey } from '../replay/compare.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
+import { announcedTopics } from './announced-versions.ts'
 import { RecordReader } from './record-reader.ts'
 import type { Runtime } from './runtime.ts'
 import type { StoredRecord } from './stored-records.ts'
@@ -33,18 +34,19 @@ const DOMAINS = 10
 const OTHER = 'other'
 
 /**
- * Null ratio and type of each field, and records per page, by extractor, version and domain, over the newest records of the log. A field
- * whose nulls rise from one version, or one week, to the next is a site that changed, or an extractor that broke; by domain it shows
- * which site.
+ * Null ratio and type of each field, and records per page, by extractor, version and domain, over the newest records of the log, those
+ * on topics that extractors name too; what shadows gave is held against live records by their comparison. A field whose nulls rise from
+ * one version, or one week, to the next is a site that changed, or an extractor that broke; by domain it shows which site.
  */
-export async function fieldDrift(runtime: Runtime, topic = runtime.topics.records): Promise<FieldDrift[]> {
-  const { client, clock, observer, admin } = runtime
-  await runtime.control()
-  const [lows, ends] = await Promise.all([admin.earliestOffsets(topic), admin.endOffsets(topic, 'read_committed')])
-  const from = new Map([...ends].map(([partition, end]) => [partition, larger(lows.get(partition) ?? 0n, end - BigInt(TAIL))]))
+export async function fieldDrift(runtime: Runtime): Promise<FieldDrift[]> {
+  const { client, clock, observer, admin, topics } = runtime
+  const named = announcedTopics(await runtime.control())
+  const existing = (await admin.listTopics()).filter((topic) => named.has(topic))
+  const from = new Map<string, ReadonlyMap<number, bigint>>()
+  for (const topic of new Set([topics.records, ...existing])) from.set(topic, await tailOf(runtime, topic))
   const reader = new RecordReader(runtime)
   const drift = new DriftBuilder()
-  for await (const event of readLog({ client, clock, observer, from: new Map([[topic, from]]) })) {
+  for await (const event of readLog({ client, clock, observer, from })) {
     if (event.kind !== 'batch') continue
     await reader.learn(event.messages)
     for (const message of event.messages) {
@@ -53,6 +55,12 @@ export async function fieldDrift(runtime: Runtime, topic = runtime.topics.record
     }
   }
   return drift.result()
+}
+
+/** Where the newest messages of each partition begin. */
+async function tailOf({ admin }: Runtime, topic: string): Promise<ReadonlyMap<number, bigint>> {
+  const [lows, ends] = await Promise.all([admin.earliestOffsets(topic), admin.endOffsets(topic, 'read_committed')])
+  return new Map([...ends].map(([partition, end]) => [partition, larger(lows.get(partition) ?? 0n, end - BigInt(TAIL))]))
 }
 
 /** Adds up records; pure. Shape: `domains` are told apart at most. */

@@ -11,7 +11,9 @@ import { LANES } from '../message/topics.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { partitionFor } from '../url/partition.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
+import { announcedTopics } from './announced-versions.ts'
 import { RecordReader } from './record-reader.ts'
+import { shadowTopics } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import type { StoredRecord } from './stored-records.ts'
 import { searchTexts } from './url-search.ts'
@@ -86,7 +88,7 @@ class LineageSearch {
     this.#signal = signal
   }
 
-  /** In the topic of records and those of shadow replays, oldest first. */
+  /** In the topic of records, those that extractors name and those of shadow replays, oldest first. */
   async records(texts: readonly Buffer[], isMeant: (record: StoredRecord) => boolean): Promise<Lineage['records'][number][]> {
     const { admin, topics, config } = this.#runtime
     const prefix = config['topics.prefix']
@@ -98,7 +100,8 @@ class LineageSearch {
       ...Object.values(topics.urls),
       ...topics.delays.map(({ topic }) => topic),
     ])
-    const candidates = (await admin.listTopics()).filter((topic) => topic.startsWith(prefix) && !own.has(topic))
+    const named = new Set([...announcedTopics(await this.#runtime.control()), ...(await shadowTopics(this.#runtime)).keys()])
+    const candidates = (await admin.listTopics()).filter((topic) => named.has(topic) || (topic.startsWith(prefix) && !own.has(topic)))
     const reader = new RecordReader(this.#runtime)
     const found: Lineage['records'][number][] = []
     for (const topic of candidates) {

@@ -4,6 +4,7 @@ import type { TopicPlan } from '../kafka/topic-plan.ts'
 import { subject } from '../message/command.ts'
 import { shadowTopicOf } from '../message/topics.ts'
 import { announce } from './announce.ts'
+import { announcedTopics } from './announced-versions.ts'
 import { type LayoutPayload, readLayout } from './layout-command.ts'
 import { shadowTopics } from './replay-ledger.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
@@ -50,9 +51,10 @@ export interface DescribedTopic extends TopicDescription {
 export async function describeTopics(runtime: Runtime): Promise<DescribedTopic[]> {
   const existing = new Set(await runtime.admin.listTopics())
   const wanted = runtime.wantedTopics().map(({ topic }) => topic)
-  const told = existing.has(runtime.topics.control) ? readLayout(await runtime.control()) : undefined
-  // The layout has the topics of all extractors that ever were applied or run here, whatever files are at hand.
-  const ofExtractors = Object.keys(told?.partitions ?? {}).filter((topic) => !wanted.includes(topic))
+  const control = existing.has(runtime.topics.control) ? await runtime.control() : undefined
+  // Together they have the topics of all extractors that ever were applied or run here, whatever files are at hand.
+  const told = control === undefined ? [] : [...Object.keys(readLayout(control)?.partitions ?? {}), ...announcedTopics(control)]
+  const ofExtractors = [...new Set(told)].filter((topic) => !wanted.includes(topic))
   const own = [...wanted, ...ofExtractors.sort()].filter((topic) => existing.has(topic))
   const shadows = await shadowTopicsAmong(runtime, existing)
   const named = [...shadows.keys()].filter((topic) => !own.includes(topic)).sort()

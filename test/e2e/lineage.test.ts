@@ -1,8 +1,10 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { applyTopics } from '../../src/control/topics.ts'
 import { lines } from '../support/cli.ts'
 import { Deployment, type OnTopic, type RecordOnTopic } from '../support/deployment.ts'
+import { uniqueName } from '../support/services.ts'
 import { BOOK_1, bookHtml } from '../support/stored-shop.ts'
 
 interface Lineage {
@@ -73,6 +75,28 @@ describe('millrace lineage', () => {
     expect(result.stdout).toContain('x-shelf: nine')
     expect(result.stdout).toContain('redirect 301')
     expect(result.stdout).toContain('outcome  FETCHED')
+  })
+
+  it('finds records on topics that an extractor or a shadow replay has named, whatever they are called', async () => {
+    const [named, beside] = [uniqueName('books'), uniqueName('beside')]
+    deployment.file('named.yaml', `${BOOK_1.replace('name: book', 'name: named')}topic: ${named}\n`)
+    await deployment.read((runtime) => applyTopics(runtime, [named]))
+    const again = await deployment.run(['run', url.replace('/old', '/books/8'), '--extractor', 'named.yaml', '--crawl', 'summer'])
+    expect(again.code, again.stderr).toBe(0)
+    const shadow = await deployment.run(['replay', 'run', '--extractor', 'named.yaml', '--shadow', '--out', beside, '--crawl', 'summer'])
+    expect(shadow.code, shadow.stderr).toBe(0)
+    const [consumed] = lines<{ value: { recordId: string } }>(await deployment.run(['consume', named]))
+    const result = await deployment.run(['lineage', consumed?.value.recordId ?? '', '--json'])
+    expect(result.code, result.stderr).toBe(0)
+    const { records } = JSON.parse(result.stdout) as { records: { at: { topic: string } }[] }
+    expect(records.map(({ at }) => at.topic)).toEqual([named, beside])
+    const drift = JSON.parse((await deployment.run(['status', '--fields', '--json'])).stdout) as {
+      fields: { extractor: string; records: number }[]
+    }
+    expect(drift.fields.map(({ extractor, records: count }) => [extractor, count])).toEqual([
+      ['book', 1],
+      ['named', 1],
+    ])
   })
 
   it.each([

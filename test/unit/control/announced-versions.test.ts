@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type AnnouncedVersion, incompatibilities } from '../../../src/control/announced-versions.ts'
+import { type AnnouncedVersion, announcedTopics, announcedVersions, incompatibilities } from '../../../src/control/announced-versions.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
+import type { Command } from '../../../src/message/generated/types.ts'
 import { envelopeText } from '../../support/extraction.ts'
 
 const version = (number: number, type: string): ReturnType<typeof loadDefinition> =>
@@ -16,6 +17,7 @@ describe('a version that can not read what older ones wrote', () => {
       definitionSha256: undefined,
       fingerprint: extractor.schema.fingerprint.toString(),
       required: [],
+      topic: undefined,
     }),
   )
 
@@ -24,5 +26,24 @@ describe('a version that can not read what older ones wrote', () => {
       { path: 'data.price', reason: "a union of null, int can't be read from a double (of version 1, 2)" },
     ])
     expect(incompatibilities({ schemaStore } as never, version(4, 'double'), known)).toEqual([])
+  })
+})
+
+describe('what control tells of versions', () => {
+  const told = (about: string, payload: object): Command => ({ subject: about, payload: JSON.stringify(payload) }) as Command
+  const commands = [
+    told('extractor:book:1', { definitionSha256: 'a', fingerprint: 'f', required: ['title'] }),
+    told('extractor:book:2', { definitionSha256: 'b', fingerprint: 'g', required: [], topic: 'books' }),
+    told('extractor:shelf:1', { topic: 'shelves' }),
+    told('extractor:odd:1', { topic: 7 }),
+  ]
+  const control = { withPrefix: (prefix: string) => commands.filter(({ subject }) => subject.startsWith(prefix)) }
+
+  it('has the topic of their records where one was named, and reads what older releases announced', () => {
+    expect(announcedVersions(control, 'book')).toMatchObject([
+      { version: 1, definitionSha256: 'a', fingerprint: 'f', required: ['title'], topic: undefined },
+      { version: 2, definitionSha256: 'b', topic: 'books' },
+    ])
+    expect([...announcedTopics(control)]).toEqual(['books', 'shelves'])
   })
 })
