@@ -81,6 +81,25 @@ describe('a replay while members of the group come and go', () => {
   })
 })
 
+describe('a replay while partitions of html are added', () => {
+  it.each(cases)('gives each page once: $mode, seed $seed', { timeout: 300_000 }, async ({ seed, mode }) => {
+    const replay = await open({ seed, mode, pages: 500, rate: 25 })
+    await replay.replayed(
+      'first',
+      async () => {
+        await replay.pause(replay.random.between(1_000, 6_000))
+        replay.strike('partitions 4 to 8')
+        const { code, stderr } = await replay.deployment.run(['topics', 'apply'], undefined, ['topics.partitions.html=8'])
+        expect(code, stderr).toBe(0)
+      },
+      { rate: 25 },
+    )
+    // Pages of the added partitions are in the range of the next one.
+    await replay.replayed('second', () => replay.pause(2_000), { rate: 60 })
+    told(replay, { seed, mode }, await replay.report())
+  })
+})
+
 const isRoot = process.getuid?.() === 0 && process.platform === 'linux'
 const title = `a replay while the disk of the broker is full${isRoot ? '' : ' (skipped: only root can mount a small disk for it, on Linux)'}`
 
