@@ -91,7 +91,7 @@ function traceOf(
   }
   const [rest] = found.raws(scope, 1)
   if (transform === undefined || trace.reason !== undefined || rest === undefined) return trace
-  if (made.raws(scope, NO_LIMIT).some((text) => text !== '')) return trace
+  if (made.raws(scope, NO_LIMIT).some((value) => value !== '')) return trace
   return { ...trace, reason: `its transforms leave nothing of ${shortened(rest)}` }
 }
 

@@ -31,8 +31,8 @@ export function transformed<T extends PageTree, S extends SourceReader<T>>({ tra
     ...base,
     isMade: true,
     raws(scope: FieldScope<T>, limit: number): RawValue[] {
-      const texts = apply(base.raws(scope, needsAll ? NO_LIMIT : limit).map(String))
-      return limit < texts.length ? texts.slice(0, limit) : [...texts]
+      const values = apply(base.raws(scope, needsAll ? NO_LIMIT : limit))
+      return limit < values.length ? values.slice(0, limit) : [...values]
     },
   }
 }

@@ -1,4 +1,5 @@
-import type { RawValue } from '../values/value-type.ts'
+import { RawMoney } from '../values/read-money.ts'
+import type { RawScalar, RawValue } from '../values/value-type.ts'
 
 /**
  * Structured data of a page (JSON-LD and microdata) as one kind of tree: objects with properties, as JSON has them. What a page
@@ -36,13 +37,9 @@ export class JsonGraph {
   readonly #parents = new Map<JsonNode, JsonNode>()
   #byId: Map<string, JsonNode> | undefined
 
+  /** Shape: the outermost nodes, in document order; those of an `@graph` are outermost. */
   constructor(top: readonly JsonNode[]) {
     this.#top = top
-  }
-
-  /** Outermost nodes, in document order; those of an `@graph` are outermost. */
-  get top(): readonly JsonNode[] {
-    return this.#top
   }
 
   /** Nodes of a type, outermost first, then in document order. Shape: `Product`, without the vocabulary before it. */
@@ -143,28 +140,28 @@ interface PlacedValue {
 }
 
 /** What a field takes of a value: itself, or of a node its `@value` or its `name`. */
-export function rawOf(value: JsonValue): RawValue | undefined {
+export function rawOf(value: JsonValue): RawScalar | undefined {
   if (!isNode(value)) return scalarOf(value)
   return scalarOf(Object.hasOwn(value, '@value') ? value['@value'] : Object.hasOwn(value, 'name') ? value.name : undefined)
 }
 
 const AMOUNTS = ['price', 'value', 'amount', 'lowPrice', 'minPrice'] as const
 
-/** What a money takes of a value: itself, or of a node its amount and its currency in one text. */
+/** What a money takes of a value: itself, or of a node its amount and its currency. */
 export function moneyOf(value: JsonValue): RawValue | undefined {
   if (!isNode(value)) return scalarOf(value)
-  const first = (name: string): RawValue | undefined => {
+  const first = (name: string): RawScalar | undefined => {
     const [inner] = Object.hasOwn(value, name) ? flattened(value[name] ?? null) : []
     return inner === undefined ? undefined : rawOf(inner)
   }
   const amount = AMOUNTS.map(first).find((found) => found !== undefined)
   const currency = first('priceCurrency') ?? first('currency')
   if (amount === undefined) return rawOf(value)
-  return currency === undefined ? amount : `${amount} ${currency}`
+  return currency === undefined ? amount : new RawMoney(amount, String(currency))
 }
 
 /** JSON can say a number beyond all numbers (1e400): it is none. */
-function scalarOf(value: JsonValue | undefined): RawValue | undefined {
+function scalarOf(value: JsonValue | undefined): RawScalar | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
   return typeof value === 'string' || typeof value === 'boolean' ? value : undefined
 }

@@ -1,4 +1,5 @@
 import { findCurrency, isCurrency } from './currencies.ts'
+import type { RawScalar } from './value-type.ts'
 
 /** An amount of one currency, as a record holds it. */
 export interface Money {
@@ -8,21 +9,36 @@ export interface Money {
   readonly currency: string
 }
 
+/** An amount and a currency that a page says apart, and not yet read. As text, for `match` and transforms, it is both. */
+export class RawMoney {
+  readonly amount: RawScalar
+  readonly currency: string
+
+  constructor(amount: RawScalar, currency: string) {
+    this.amount = amount
+    this.currency = currency
+  }
+
+  toString(): string {
+    return `${this.amount} ${this.currency}`
+  }
+}
+
 /** A text taken apart. Shape: `amount` is what is left without the currency; `problem` where no currency can be told. */
 export type MoneyParts =
   | { readonly kind: 'parts'; readonly amount: string; readonly currency: string }
   | { readonly kind: 'problem'; readonly problem: string }
 
 /**
- * Which currency an amount is in: the one that the text names, else the one that the extractor found elsewhere, else the one that the
- * extractor states. A sign that several currencies have (`$`, `kr`) is that of the others.
+ * Which currency an amount is in: the one that the text names, else the first that was found elsewhere, else the one that the extractor
+ * states. A sign that several currencies have (`$`, `kr`) is that of the others.
  */
-export function moneyParts(text: string, found: string | undefined, stated: string | undefined): MoneyParts {
+export function moneyParts(text: string, found: readonly (string | undefined)[], stated: string | undefined): MoneyParts {
   const mention = findCurrency(text)
   const amount = mention?.rest ?? text
   if (mention?.code !== undefined) return { kind: 'parts', amount, currency: mention.code }
-  const elsewhere = found === undefined ? undefined : currencyOf(found)
-  const currency = elsewhere ?? stated
+  const elsewhere = found.map((place) => (place === undefined ? undefined : currencyOf(place)))
+  const currency = elsewhere.find((code) => code !== undefined) ?? stated
   if (currency !== undefined) return { kind: 'parts', amount, currency }
   const shown = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
   const why = mention === undefined ? 'names no currency' : `has the sign ${mention.text}, which several currencies have`

@@ -2,6 +2,7 @@ import { parseFragment } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
 import { compilePattern } from '../language/pattern.ts'
 import { nodeText } from '../sources/node-text.ts'
+import type { RawValue } from './value-type.ts'
 
 /** One step between what a source gives and the type of its field. */
 export type TransformDefinition =
@@ -17,24 +18,24 @@ export type TransformDefinition =
 export const WORD_TRANSFORMS = ['trim', 'collapse', 'lower', 'upper', 'capitalize', 'strip-tags', 'unique', 'reverse', 'sort'] as const
 export type WordTransform = (typeof WORD_TRANSFORMS)[number]
 
-/** Texts of a source in, texts out. Shape: `needsAll` where a step looks at more than one of them. */
+/** Values of a source in, values out. Shape: `needsAll` where a step looks at more than one of them. A number that is only picked stays one. */
 export interface Transformation {
   readonly needsAll: boolean
-  apply(texts: readonly string[]): readonly string[]
+  apply(values: readonly RawValue[]): readonly RawValue[]
 }
 
 /** What a page can make of one text by splitting it. */
 const MAX_TEXTS = 50_000
 const OF_ALL: ReadonlySet<TransformDefinition['kind']> = new Set(['join', 'item', 'items', 'unique', 'reverse', 'sort'])
 
-type Step = (texts: readonly string[]) => readonly string[]
+type Step = (values: readonly RawValue[]) => readonly RawValue[]
 
 /** Errors: SyntaxError of a pattern; checked when the file is read. */
 export function compileTransforms(definitions: readonly TransformDefinition[]): Transformation {
   const steps = definitions.map(compileStep)
   return {
     needsAll: definitions.some(({ kind }) => OF_ALL.has(kind)),
-    apply: (texts) => steps.reduce((given, step) => step(given), texts),
+    apply: (values) => steps.reduce((given, step) => step(given), values),
   }
 }
 
@@ -47,22 +48,22 @@ function compileStep(definition: TransformDefinition): Step {
       return ofEach((text) => text.replace(pattern, replacement))
     }
     case 'prefix':
-      return ofEach((text) => `${definition.text}${text}`)
+      return ofEach((text) => (isBlank(text) ? text : `${definition.text}${text}`))
     case 'suffix':
-      return ofEach((text) => `${text}${definition.text}`)
+      return ofEach((text) => (isBlank(text) ? text : `${text}${definition.text}`))
     case 'split':
       return split(definition.text)
     case 'split-match':
       return split(everywhere(definition.pattern))
     case 'join':
-      return (texts) => (texts.length === 0 ? [] : [texts.join(definition.text)])
+      return join(definition.text)
     case 'slice':
       return ofEach((text) => slicedText(text, definition.from, definition.to))
     case 'items':
-      return (texts) => texts.slice(definition.from, definition.to)
+      return (values) => values.slice(definition.from, definition.to)
     case 'item':
-      return (texts) => {
-        const found = texts.at(definition.index)
+      return (values) => {
+        const found = values.at(definition.index)
         return found === undefined ? [] : [found]
       }
     default:
@@ -85,25 +86,48 @@ function wordStep(kind: WordTransform): Step {
     case 'strip-tags':
       return ofEach(textOfHtml)
     case 'unique':
-      return (texts) => [...new Set(texts)]
+      return unique
     case 'reverse':
-      return (texts) => texts.toReversed()
+      return (values) => values.toReversed()
     case 'sort':
-      return (texts) => texts.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))
+      return (values) => values.toSorted((a, b) => compareTexts(String(a), String(b)))
   }
 }
 
 function ofEach(change: (text: string) => string): Step {
-  return (texts) => texts.map(change)
+  return (values) => values.map((value) => change(String(value)))
+}
+
+/** What is put around nothing, or between nothings, would make a value of them: the page said none. */
+function isBlank(text: string): boolean {
+  return text.trim() === ''
+}
+
+function join(separator: string): Step {
+  return (values) => {
+    const texts = values.map(String).filter((text) => !isBlank(text))
+    return texts.length === 0 ? [] : [texts.join(separator)]
+  }
 }
 
 /** Parts that are empty are none: a comma at the end begins no part. */
 function split(separator: string | RegExp): Step {
-  return (texts) =>
-    texts
-      .flatMap((text) => text.split(separator, MAX_TEXTS))
-      .filter((part) => part !== undefined && part.trim() !== '')
+  return (values) =>
+    values
+      .flatMap((value) => String(value).split(separator, MAX_TEXTS))
+      .filter((part) => part !== undefined && !isBlank(part))
       .slice(0, MAX_TEXTS)
+}
+
+/** The first of those that are written alike. */
+function unique(values: readonly RawValue[]): readonly RawValue[] {
+  const byText = new Map<string, RawValue>()
+  for (const value of values) if (!byText.has(String(value))) byText.set(String(value), value)
+  return [...byText.values()]
+}
+
+function compareTexts(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
 }
 
 /** By characters as people count them: never through the middle of one that is two in JavaScript. */

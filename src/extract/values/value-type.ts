@@ -2,7 +2,7 @@ import { MAX_LONG, MIN_LONG } from '../../message/avro-value.ts'
 import { htmlToMarkdown } from '../sources/markdown.ts'
 import { type DecimalDigits, decimalMarkOfLocale, parseNumber } from './parse-number.ts'
 import { compileTimePattern, parseTime, type TimeFormat, timeForms } from './parse-time.ts'
-import { type Money, moneyParts } from './read-money.ts'
+import { type Money, moneyParts, RawMoney } from './read-money.ts'
 import { compileZone } from './time-zone.ts'
 
 /** Type of a field, as the extractor file says it. */
@@ -31,7 +31,8 @@ export const SCALAR_KINDS = [
 ] as const satisfies readonly ScalarKind[]
 
 /** What a source found, before it has the type of its field. */
-export type RawValue = string | number | boolean
+export type RawValue = RawScalar | RawMoney
+export type RawScalar = string | number | boolean
 
 /** A typed value as `AvroSchema.encode` takes it; `empty`: nothing but white space; `problem`: why it does not have the type. */
 export type Converted =
@@ -92,7 +93,8 @@ function text(value: string): Converted {
 }
 
 function problem(raw: RawValue, expected: string): Converted {
-  const shown = typeof raw === 'string' && raw.length > 80 ? `${raw.slice(0, 80)}…` : raw
+  const text = raw instanceof RawMoney ? String(raw) : raw
+  const shown = typeof text === 'string' && text.length > 80 ? `${text.slice(0, 80)}…` : text
   return { kind: 'problem', problem: `${JSON.stringify(shown)} is no ${expected}` }
 }
 
@@ -159,11 +161,13 @@ function toMoney(type: Extract<ValueType, { kind: 'money' }>): Converter {
   const { scale, locale, currency: stated } = type
   const amountOf = numeric(locale, scale, decimalOf(scale))
   return (raw, machine, _base, found) => {
-    const written = collapse(String(raw))
-    if (written === '' || typeof raw === 'boolean') return written === '' ? EMPTY : problem(raw, 'money')
-    const parts = moneyParts(written, found, stated)
+    const { amount: given, currency: own } = raw instanceof RawMoney ? raw : { amount: raw, currency: undefined }
+    const written = collapse(String(given))
+    if (written === '' || typeof given === 'boolean') return written === '' ? EMPTY : problem(raw, 'money')
+    const parts = moneyParts(written, [own, found], stated)
     if (parts.kind === 'problem') return parts
-    const amount = amountOf(typeof raw === 'number' ? raw : parts.amount, machine, '')
+    // A number of JSON stays one.
+    const amount = amountOf(typeof given === 'number' ? given : parts.amount, machine, '')
     if (amount.kind !== 'value') return amount.kind === 'empty' ? problem(raw, 'money') : amount
     return { kind: 'value', value: { amount: String(amount.value), currency: parts.currency } }
   }

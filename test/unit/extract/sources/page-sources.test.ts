@@ -103,3 +103,50 @@ describe('money of structured data', () => {
     expect(fieldFrom('{ meta: "product:price:amount", type: money, required: true }', meta)).toBe('EXTRACT_FIELD_INVALID')
   })
 })
+
+describe('a number of JSON', () => {
+  const product = (offer: object): string =>
+    `<script type="application/ld+json">${JSON.stringify({ '@type': 'Product', offers: offer })}</script>`
+
+  it('has a decimal point in every language, as the amount of a node too', () => {
+    const html = product({ price: 1.659, priceCurrency: 'EUR' })
+    expect(fieldFrom('{ jsonld: Product.offers, type: money, scale: 3, locale: de }', html)).toEqual({ amount: '1.659', currency: 'EUR' })
+    expect(fieldFrom('{ jsonld: Product.offers.price, type: double, locale: de }', html)).toBe(1.659)
+    expect(fieldFrom('{ jsonld: Product.offers, type: money, locale: de, required: true }', html)).toBe('EXTRACT_FIELD_INVALID')
+    expect(
+      fieldFrom('{ jsonld: Product.offers, type: list, items: money, locale: de }', product([{ price: 1e-2, currency: 'usd' }])),
+    ).toEqual([{ amount: '0.01', currency: 'USD' }])
+  })
+
+  it('stays one where a transform picks it', () => {
+    const html = product([{ price: 1.659 }, { price: 1.25 }, { price: 1.659 }])
+    const field = (steps: string) => `{ jsonld: Product.offers.price, type: list, items: double, locale: de, transform: [${steps}] }`
+    expect(fieldFrom(field('unique, reverse'), html)).toEqual([1.25, 1.659])
+    expect(fieldFrom(field('sort, { items: [1, 3] }'), html)).toEqual([1.659, 1.659])
+    expect(fieldFrom(field('{ item: -1 }'), html)).toEqual([1.659])
+  })
+
+  it('is that of the node, in the currency of the node, of the place that the extractor names, or of the extractor', () => {
+    const field = '{ jsonld: Product.offers, type: money, currency: { meta: c } }'
+    const meta = '<meta name=c content=CHF>'
+    expect(fieldFrom(field, `${meta}${product({ price: 5, priceCurrency: 'EUR' })}`)).toEqual({ amount: '5.00', currency: 'EUR' })
+    expect(fieldFrom(field, `${meta}${product({ price: 5, priceCurrency: 'Euro' })}`)).toEqual({ amount: '5.00', currency: 'CHF' })
+    expect(fieldFrom(field, `${meta}${product({ price: 5 })}`)).toEqual({ amount: '5.00', currency: 'CHF' })
+    expect(fieldFrom('{ jsonld: Product.offers, type: money, currency: AUD }', product({ price: '$5', priceCurrency: '$' }))).toEqual({
+      amount: '5.00',
+      currency: 'AUD',
+    })
+  })
+
+  it('can be looked at with its currency by match and transform', () => {
+    const html = product({ price: 5, priceCurrency: 'EUR' })
+    expect(fieldFrom("{ jsonld: Product.offers, type: money, match: '(.*) EUR', currency: USD }", html)).toEqual({
+      amount: '5.00',
+      currency: 'USD',
+    })
+    expect(fieldFrom("{ jsonld: Product.offers, type: money, transform: { replace: ['EUR', 'USD'] } }", html)).toEqual({
+      amount: '5.00',
+      currency: 'USD',
+    })
+  })
+})

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { fieldFrom } from '../../../support/extraction.ts'
+import { dataFrom, fieldFrom } from '../../../support/extraction.ts'
 
 describe('a transform', () => {
   it.each([
@@ -44,6 +44,28 @@ describe('a transform', () => {
     expect(
       fieldFrom("{ any: [{ select: i }, { select: b, transform: { suffix: '0' } }], transform: { prefix: '9' }, type: int }", html),
     ).toBe(50)
+  })
+
+  it.each([
+    '{ prefix: SKU- }',
+    '{ suffix: -z }',
+    "{ join: ', ' }",
+    "[{ join: ', ' }, { prefix: a }]",
+    '[trim, { prefix: a }, { suffix: b }]',
+  ])('makes nothing of nothing: %s', (transform) => {
+    const html = '<p></p><p> </p><b>5</b>'
+    expect(fieldFrom(`{ select: p, transform: ${transform} }`, html)).toBeNull()
+    expect(fieldFrom(`{ select: p, transform: ${transform}, required: true }`, html)).toBe('EXTRACT_FIELD_MISSING')
+    expect(fieldFrom(`{ select: p, transform: ${transform}, default: none }`, html)).toBe('none')
+    expect(fieldFrom(`{ any: [{ select: p, transform: ${transform} }, b] }`, html)).toBe('5')
+    expect(fieldFrom(`{ select: p, type: list, transform: ${transform} }`, html)).toBeNull()
+    expect(dataFrom(`name: t\nversion: 1\nkey: x\nfields:\n  x: { select: p, transform: ${transform} }\n`, html)).toBe(
+      'EXTRACT_KEY_MISSING',
+    )
+  })
+
+  it('joins what is there', () => {
+    expect(fieldFrom("{ select: p, transform: { join: ', ' } }", '<p>a</p><p></p><p>b</p>')).toBe('a, b')
   })
 
   it('makes a bounded number of parts', () => {
