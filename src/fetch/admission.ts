@@ -7,7 +7,7 @@ import type { SitePolicy } from '../politeness/policy.ts'
 import type { RobotsDecision } from '../politeness/robots-gate.ts'
 import type { Budget, StateStore, WaitReason } from '../state/state-store.ts'
 import type { AddressOf } from './address-book.ts'
-import { HANDOVER_POLL_MS, type Handover } from './handover.ts'
+import type { Handover } from './handover.ts'
 import type { HttpFailure } from './http-exchange.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { failedOnTheWay } from './retry-class.ts'
@@ -35,12 +35,14 @@ export type Admission =
   | {
       readonly kind: 'wait'
       readonly waitMs: number
-      readonly reason: WaitReason | 'paused' | 'handover'
+      readonly reason: WaitReason | 'paused'
       /** Requests of the site at the same time that are allowed now, where the limiter was asked. */
       readonly concurrency?: number
     }
   /** The partition went to another member, which has the task as well. */
   | { readonly kind: 'gone' }
+  /** The partition came from another member, which has the task on the wire. */
+  | { readonly kind: 'elsewhere' }
   /** The site has not answered for so long that nobody waits for it any more. */
   | { readonly kind: 'dead'; readonly detail: string }
   /** A copy of what is finished. */
@@ -102,7 +104,8 @@ export class AdmissionDesk {
     const end = this.#endOf(task)
     if (end !== undefined) return { kind: 'ended', end }
     if (await this.#isFinished(queued)) return { kind: 'repeat' }
-    if (await this.#options.handover.isElsewhere(queued)) return { kind: 'wait', waitMs: HANDOVER_POLL_MS, reason: 'handover' }
+    // Such a chain is under our own note, where its partition went and came back.
+    if (walk.hops === 0 && (await this.#options.handover.isElsewhere(queued))) return { kind: 'elsewhere' }
     const before = this.#options.paceOf(target)
     if (before.isPaused) return this.#paused(queued, before)
     const robots = await this.#options.robotsOf(target)

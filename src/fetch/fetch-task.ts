@@ -61,6 +61,8 @@ export type TaskStep =
   | { readonly kind: 'done' }
   /** Its partition went away before anything was asked for it. */
   | { readonly kind: 'dropped' }
+  /** The former owner of its partition has it on the wire. */
+  | { readonly kind: 'elsewhere' }
   /** The site must not be asked for so long. */
   | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: string; readonly concurrency?: number }
   /** The next hop goes to the head of its site. */
@@ -98,6 +100,7 @@ export class FetchTask {
     const admission = await desk.ask(queued)
     switch (admission.kind) {
       case 'wait':
+      case 'elsewhere':
         return admission
       case 'gone':
         return { kind: 'dropped' }

@@ -105,6 +105,7 @@ export function taskViews(
   }
   for (const queued of turns) if (queued.task.canonicalUrl === canonicalUrl) views.push(view(queued, 'turn', 0))
   for (const site of scheduler.sites()) {
+    for (const queued of site.aside) if (queued.task.canonicalUrl === canonicalUrl) views.push(view(queued, 'waiting', 0))
     for (const lane of LANES) {
       const positions = new Map<string, number>()
       const found: { readonly queued: QueuedTask; readonly position: number }[] = []

@@ -15,7 +15,7 @@ import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
 import { fetchParts } from './fetch-parts.ts'
 import type { FetchTask, TaskStep } from './fetch-task.ts'
 import { type FetchView, fetchView, type TaskView, taskViews } from './fetch-view.ts'
-import type { Handover } from './handover.ts'
+import { HANDOVER_POLL_MS, type Handover } from './handover.ts'
 import { endWithoutQueue } from './intake-endings.ts'
 import { IntakeQueue } from './intake-queue.ts'
 import { type QueuedTask, queuedTask } from './queued-task.ts'
@@ -300,6 +300,10 @@ export class FetchWorker extends BaseService {
         return 'settled'
       case 'dropped':
         return 'dropped'
+      case 'elsewhere':
+        this.#options.observer.emit('LimiterWaited', { reason: 'handover' })
+        turn.setAside(HANDOVER_POLL_MS)
+        return 'under way'
       case 'wait': {
         this.#options.observer.emit('LimiterWaited', { reason: step.reason })
         if (step.concurrency !== undefined) this.#scheduler.setConcurrency(queued.key, step.concurrency, this.#options.clock.mono())

@@ -46,13 +46,14 @@ const CRAWLS_OFFERED = 16
  * no other lane takes, and places that lower ones leave free while it is used at all; at most `maxInFlight` tasks are out. A site that waits costs one
  * entry in a heap, no timer. It knows nothing of the limiter: whoever takes a task says what became of it.
  *
- * The life of a task: `add` -> `next` (the site is probing) -> `admitted`, then `ended`; or `putBack`; or `dropped`.
+ * The life of a task: `add` -> `next` (the site is probing) -> `admitted`, then `ended`; or `putBack`; or `setAside`; or `dropped`.
  */
 export class Scheduler<T extends SiteTask> {
   readonly #options: Required<SchedulerOptions>
   readonly #sites = new Map<PolitenessKey, SiteQueue<T>>()
   readonly #rings: Readonly<Record<Lane, LaneRing>> = { high: new LaneRing(), normal: new LaneRing(), low: new LaneRing() }
   readonly #sleeping = new TimeHeap<SiteQueue<T>>()
+  readonly #aside = new TimeHeap<T>()
   readonly #passes: Record<Lane, number> = { high: 0, normal: 0, low: 0 }
   readonly #out: Record<Lane, number> = { high: 0, normal: 0, low: 0 }
   /** When the last task of each lane came. */
@@ -149,8 +150,8 @@ export class Scheduler<T extends SiteTask> {
       const task = this.#takeFrom(lane, now)
       if (task !== undefined) return { kind: 'start', task }
     }
-    const at = this.#sleeping.nextAt
-    return at === undefined ? { kind: 'idle' } : { kind: 'wait', ms: Math.max(0, at - now) }
+    const at = Math.min(this.#sleeping.nextAt ?? Number.POSITIVE_INFINITY, this.#aside.nextAt ?? Number.POSITIVE_INFINITY)
+    return at === Number.POSITIVE_INFINITY ? { kind: 'idle' } : { kind: 'wait', ms: Math.max(0, at - now) }
   }
 
   /** The limiter gave a lease: the request of the task starts, and the next one of the site may be asked for. */
@@ -178,6 +179,17 @@ export class Scheduler<T extends SiteTask> {
     this.#count(task, 1)
     site.wakeAt = Math.max(site.wakeAt, wakeAt)
     // It had no request for its turn.
+    this.#rings[task.lane].refund(crawlOf(task))
+    this.#leave(task, site, now)
+  }
+
+  /** The probing task waits for something of its own: it is at the head again then, and its site goes on without it meanwhile. */
+  setAside(task: T, until: number, now: number): void {
+    const site = this.#siteOf(task.key)
+    site.probing = false
+    site.aside.add(task)
+    this.#aside.push(until, task)
+    this.#count(task, 1)
     this.#rings[task.lane].refund(crawlOf(task))
     this.#leave(task, site, now)
   }
@@ -329,6 +341,15 @@ export class Scheduler<T extends SiteTask> {
   #wake(now: number): void {
     for (let site = this.#sleeping.popDue(now); site !== undefined; site = this.#sleeping.popDue(now)) {
       if (this.#sites.get(site.key) === site) this.#offer(site, now)
+    }
+    const back: T[] = []
+    for (let task = this.#aside.popDue(now); task !== undefined; task = this.#aside.popDue(now)) back.push(task)
+    // The last goes to the head first, so that they keep their order.
+    for (const task of back.toReversed()) {
+      const site = this.#sites.get(task.key)
+      if (site?.aside.delete(task) !== true) continue
+      site.add(task, 'head')
+      this.#offer(site, now)
     }
   }
 

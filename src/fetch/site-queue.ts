@@ -38,6 +38,8 @@ export class SiteQueue<T extends SiteTask> {
   wakeAt = 0
   /** Time at which the scheduler's heap holds the site; so each wait is held once. */
   sleepingUntil = 0
+  /** Tasks that wait for something of their own: the site goes on without them. */
+  readonly aside = new Set<T>()
   /** Lane and crawl of each offer with which the site stands in the rings of the scheduler. */
   readonly offered = new Set<string>()
   readonly #lanes: Readonly<Record<Lane, CrawlQueues<T>>> = { high: new CrawlQueues(), normal: new CrawlQueues(), low: new CrawlQueues() }
@@ -64,7 +66,7 @@ export class SiteQueue<T extends SiteTask> {
 
   /** Nothing waits and nothing is out: the queue can be forgotten. */
   get isIdle(): boolean {
-    return !this.probing && this.inFlight === 0 && this.size === 0
+    return !this.probing && this.inFlight === 0 && this.size === 0 && this.aside.size === 0
   }
 
   /** Mean time between starts while others waited, ms; 0 where it was never seen. */
@@ -192,11 +194,13 @@ export class SiteQueue<T extends SiteTask> {
     this.#lastStartAt = undefined
   }
 
-  /** Takes out what matches, lane by lane, in order. Cost: O(size). */
+  /** Takes out what matches: of what was set aside, then lane by lane, in order. Cost: O(size). */
   takeAll(matches: (task: T) => boolean): T[] {
     const taken = LANES.flatMap((lane) => this.#lanes[lane].takeAll(matches))
     for (const task of taken) this.#count(task, -1)
-    return taken
+    const aside = [...this.aside].filter(matches)
+    for (const task of aside) this.aside.delete(task)
+    return [...aside, ...taken]
   }
 
   #count(task: T, by: 1 | -1): void {

@@ -53,6 +53,14 @@ export class Turn {
     this.#onChange()
   }
 
+  /** It waits for something of its own, and its site goes on without it. */
+  setAside(waitMs: number): void {
+    this.#phase = 'over'
+    const now = this.#clock.mono()
+    this.#scheduler.setAside(this.#queued, now + waitMs, now)
+    this.#onChange()
+  }
+
   /** No request of the task is under way any more. */
   leave(): void {
     if (this.#phase === 'over') return

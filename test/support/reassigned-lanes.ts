@@ -5,7 +5,7 @@ import { PartitionWindow } from '../../src/kafka/partition-window.ts'
 import type { WindowEntry } from '../../src/kafka/windowed-consumer.ts'
 import { BaseService } from '../../src/kernel/lifecycle.ts'
 
-/** A consumer of one partition that is assigned when a test says so, and then reads again whatever has not been completed. */
+/** A consumer of one partition that is assigned when a test says so, and then reads again whatever has not been completed. It tells of it as the real one does. */
 export class ReassignedLanes extends BaseService implements LaneConsumer {
   readonly #handlers: LaneHandlers
   readonly #messages: readonly KafkaMessage[]
@@ -31,6 +31,7 @@ export class ReassignedLanes extends BaseService implements LaneConsumer {
     const { topic, partition } = first
     const window = new PartitionWindow({ topic, partition, epoch: this.#epoch }, new OffsetTracker(this.#committed))
     this.#window = window
+    this.#handlers.onGained(window.assigned)
     const entries = this.#messages
       .filter(({ offset }) => offset >= this.#committed)
       .map((message) => window.take(message, performance.now(), () => undefined))
@@ -41,6 +42,7 @@ export class ReassignedLanes extends BaseService implements LaneConsumer {
     const window = this.#window
     this.#window = undefined
     if (window === undefined) return
+    this.#handlers.onRebalancing()
     window.lose()
     this.#handlers.onLost(window.assigned)
   }

@@ -8,7 +8,7 @@ afterEach(() => fixture.close())
 
 async function reassigned(urls: readonly string[]) {
   fixture = await FetchFixture.open({ partitions: 1 })
-  await fixture.produce(urls.map((url) => ({ url })))
+  const tasks = await fixture.produce(urls.map((url) => ({ url })))
   const messages = await fixture.messages(fixture.topics.urls.normal)
   let answer: () => void = () => undefined
   const gate = new Promise<void>((resolve) => {
@@ -28,7 +28,7 @@ async function reassigned(urls: readonly string[]) {
   })
   if (lanes === undefined) throw new Error('the worker has made no consumer')
   const paths = (): string[] => exchange.requests.map(({ url }) => url.pathname)
-  return { lanes, paths, answer }
+  return { lanes, tasks, paths, answer }
 }
 
 describe('a fetch worker whose partitions are assigned anew', () => {
@@ -66,5 +66,23 @@ describe('a fetch worker whose partitions are assigned anew', () => {
     lanes.assign()
     await eventually(() => lanes.incompleteCount() === 0)
     expect(paths().sort()).toEqual(['/1', '/2', '/3'])
+  })
+
+  it('lets its site go on while the worker before has one of its tasks on the wire, and asks now and then whether it is free', async () => {
+    const urls = Array.from({ length: 6 }, (_, index) => `http://a.example/${index}`)
+    const { lanes, tasks, paths, answer } = await reassigned(urls)
+    const note = (ttlMs: number): Promise<void> => fixture.state.noteUnderWay([{ taskId: tasks[0]?.taskId ?? '', attempt: 1 }], ttlMs)
+    const waits = (): number => fixture.seen.count('LimiterWaited', { reason: 'handover' })
+    await note(60_000)
+    answer()
+    const started = performance.now()
+    lanes.assign()
+    await eventually(() => lanes.incompleteCount() === 1)
+    expect(paths()).toEqual(['/1', '/2', '/3', '/4', '/5'])
+    await eventually(() => waits() === 3)
+    expect(performance.now() - started).toBeGreaterThan(900)
+    await note(1)
+    await eventually(() => lanes.incompleteCount() === 0)
+    expect(paths()).toHaveLength(6)
   })
 })

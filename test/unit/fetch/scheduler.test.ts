@@ -65,6 +65,31 @@ describe('the scheduler', () => {
     expect(started(scheduler, 500)?.name).toBe('a1')
   })
 
+  it('goes on with a site without the tasks that wait for something of their own, which are at the head again then, in order', () => {
+    const scheduler = new Scheduler<Task>({ maxInFlight: 10, maxBytes: 1_000 })
+    for (const name of ['a1', 'a2', 'a3', 'a4']) scheduler.add(task('a', name), 0)
+    for (const _ of [1, 2]) scheduler.setAside(started(scheduler, 0) as Task, 500, 0)
+    const third = started(scheduler, 0) as Task
+    expect(third.name).toBe('a3')
+    scheduler.admitted(third, 0)
+    scheduler.ended(third, 1)
+    const fourth = started(scheduler, 1) as Task
+    scheduler.setAside(fourth, 700, 1)
+    scheduler.add(task('a', 'a5'), 2)
+    expect([scheduler.waiting, scheduler.counts.total(fourth.window)]).toEqual([4, 4])
+    const order: string[] = []
+    for (let next = started(scheduler, 500); next !== undefined; next = started(scheduler, 500)) {
+      order.push(next.name)
+      scheduler.admitted(next, 500)
+      scheduler.ended(next, 500)
+    }
+    expect(order).toEqual(['a1', 'a2', 'a5'])
+    expect(scheduler.next(500)).toEqual({ kind: 'wait', ms: 200 })
+    // Its partition may go meanwhile.
+    expect(scheduler.takeOut(fourth.key, () => true)).toEqual([fourth])
+    expect([scheduler.waiting, scheduler.siteCount, scheduler.next(700)]).toEqual([0, 0, { kind: 'idle' }])
+  })
+
   it('starts no more than its bounds on requests and bytes', () => {
     const scheduler = new Scheduler<Task>({ maxInFlight: 2, maxBytes: 100 })
     for (const site of ['a', 'b', 'c']) scheduler.add(task(site, site), 0)
