@@ -1,4 +1,5 @@
 import { errorText } from '../../kernel/errors.ts'
+import { OptionError } from '../values/option-error.ts'
 import { compileConverter, type ScalarKind, type ValueType } from '../values/value-type.ts'
 import type { FieldDefinition, FieldType } from './definition.ts'
 import { type DefinitionDocument, type Path, shown } from './definition-document.ts'
@@ -33,8 +34,7 @@ export function readType(
   try {
     compileConverter(type)
   } catch (error) {
-    const option = (['zone', 'format', 'locale'] as const).find((name) => shape[name] !== undefined)
-    document.error(option === undefined ? path : [...path, option], errorText(error))
+    document.error([...path, error instanceof OptionError ? error.option : 'locale'], errorText(error))
     return undefined
   }
   return isList ? { kind: 'list', items: type } : type

@@ -1,4 +1,5 @@
 import { MONTHS_IN_ENGLISH, type MonthNames, monthNames } from './month-names.ts'
+import { compileParts, type TimePart, type TimePattern, ZONE } from './time-pattern.ts'
 import { type ZoneOffset, zoneMinutes } from './time-zone.ts'
 
 /** A moment or a day, read from text. */
@@ -11,39 +12,6 @@ export interface TimeFormat {
   /** For texts that name no zone. */
   readonly offset: ZoneOffset
 }
-
-export interface TimePattern {
-  readonly regex: RegExp
-  readonly parts: readonly Part[]
-  readonly months: MonthNames
-}
-
-type Part = 'year' | 'shortYear' | 'month' | 'monthName' | 'day' | 'hour' | 'minute' | 'second' | 'milli' | 'half' | 'zone'
-
-const ZONE = '(z|utc|gmt|[+-]\\d{2}(?::?\\d{2})?)'
-
-/** The expression of a month's name follows its language. */
-const TOKENS: readonly (readonly [token: string, part: Part, regex: string])[] = [
-  ['YYYY', 'year', '(\\d{4})'],
-  ['YY', 'shortYear', '(\\d{2})'],
-  ['MMM', 'monthName', ''],
-  ['MM', 'month', '(\\d{2})'],
-  ['M', 'month', '(\\d{1,2})'],
-  ['DD', 'day', '(\\d{2})'],
-  ['D', 'day', '(\\d{1,2})'],
-  ['HH', 'hour', '(\\d{2})'],
-  ['H', 'hour', '(\\d{1,2})'],
-  ['hh', 'hour', '(\\d{2})'],
-  ['h', 'hour', '(\\d{1,2})'],
-  ['mm', 'minute', '(\\d{2})'],
-  ['ss', 'second', '(\\d{2})'],
-  ['SSS', 'milli', '(\\d{3})'],
-  ['a', 'half', '([ap]m)'],
-  ['Z', 'zone', ZONE],
-]
-
-/** What stands in `format`; for messages. */
-export const TIME_TOKENS: readonly string[] = TOKENS.map(([token]) => token)
 
 const ISO = compileParts(`(\\d{4})-(\\d{2})-(\\d{2})(?:[t ](\\d{2}):(\\d{2})(?::(\\d{2})(?:[.,](\\d{1,9}))?)?\\s?${ZONE}?)?`, [
   'year',
@@ -99,40 +67,15 @@ export function parseTime(text: string, format: TimeFormat): ParsedTime {
   return { ok: false }
 }
 
-/** Shape: tokens of TIME_TOKENS and anything else as it stands; undefined where it names no year, month and day. */
-export function compileTimePattern(format: string, locale?: string): TimePattern | undefined {
-  const months = locale === undefined ? MONTHS_IN_ENGLISH : monthNames(locale)
-  let source = ''
-  const parts: Part[] = []
-  for (let at = 0; at < format.length; ) {
-    const token = TOKENS.find(([name]) => format.startsWith(name, at))
-    if (token === undefined) {
-      const character = format[at] ?? ''
-      source += /\s/.test(character) ? '\\s+' : character.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
-      at += 1
-      continue
-    }
-    source += token[1] === 'monthName' ? months.expression : token[2]
-    parts.push(token[1])
-    at += token[0].length
-  }
-  const has = (...names: Part[]): boolean => names.some((name) => parts.includes(name))
-  return has('year', 'shortYear') && has('month', 'monthName') && has('day') ? compileParts(source, parts, months) : undefined
-}
-
-function compileParts(source: string, parts: readonly Part[], months: MonthNames = MONTHS_IN_ENGLISH): TimePattern {
-  return { regex: new RegExp(`^${source}$`, 'iu'), parts, months }
-}
-
 function readParts(text: string, { regex, parts, months }: TimePattern, offset: ZoneOffset): ParsedTime {
   const match = regex.exec(text)
   if (match === null) return { ok: false }
-  const read: Partial<Record<Part, string>> = {}
+  const read: Partial<Record<TimePart, string>> = {}
   parts.forEach((part, index) => {
     const value = match[index + 1]
     if (value !== undefined) read[part] = value.toLowerCase()
   })
-  const year = read.year === undefined ? 2000 + Number(read.shortYear) : Number(read.year)
+  const year = read.year === undefined ? fullYear(Number(read.shortYear)) : Number(read.year)
   const month = read.monthName === undefined ? Number(read.month) : months.numberOf(read.monthName)
   const day = Number(read.day)
   const hour = hourOf(read.hour, read.half)
@@ -147,6 +90,11 @@ function readParts(text: string, { regex, parts, months }: TimePattern, offset: 
   if (back.getUTCMonth() !== month - 1 || back.getUTCDate() !== day || year < 100) return { ok: false }
   const zone = stated ?? offset(local)
   return moment(local - zone * 60_000, zone)
+}
+
+/** Source: POSIX strptime, %y. */
+function fullYear(short: number): number {
+  return short >= 69 ? 1900 + short : 2000 + short
 }
 
 function hourOf(text: string | undefined, half: string | undefined): number | undefined {

@@ -1,8 +1,10 @@
 import { MAX_LONG, MIN_LONG } from '../../message/avro-value.ts'
 import { htmlToMarkdown } from '../sources/markdown.ts'
+import { OptionError } from './option-error.ts'
 import { type DecimalDigits, decimalMarkOfLocale, parseNumber } from './parse-number.ts'
-import { compileTimePattern, parseTime, type TimeFormat, timeForms } from './parse-time.ts'
+import { parseTime, type TimeFormat, timeForms } from './parse-time.ts'
 import { type Money, moneyParts, RawMoney } from './read-money.ts'
+import { compileTimePattern } from './time-pattern.ts'
 import { compileZone } from './time-zone.ts'
 
 /** Type of a field, as the extractor file says it. */
@@ -55,7 +57,7 @@ const LONG_MAX = BigInt(MAX_LONG)
 const LONG_MIN = BigInt(MIN_LONG)
 const PRECISION = 38
 
-/** Compiles the conversion to one type. Errors: RangeError for a locale, format or zone that is none; checked when the file is read. */
+/** Compiles the conversion to one type. Errors: OptionError for a format or zone that is none, RangeError for a locale; checked when the file is read. */
 export function compileConverter(type: ValueType): Converter {
   switch (type.kind) {
     case 'string':
@@ -186,11 +188,14 @@ function timed(type: Extract<ValueType, { kind: 'date' | 'timestamp' }>): Conver
 }
 
 function timeFormat({ format, zone, locale }: { readonly format?: string; readonly zone?: string; readonly locale?: string }): TimeFormat {
+  const forms = timeForms(locale)
   const pattern = format === undefined ? undefined : compileTimePattern(format, locale)
-  if (format !== undefined && pattern === undefined) throw new RangeError(`${JSON.stringify(format)} names no year, month and day`)
   const offset = compileZone(zone ?? 'UTC')
   if (offset === undefined) {
-    throw new RangeError(`${JSON.stringify(zone)} is no zone; expected UTC, an offset such as +02:00, or a name such as Europe/Berlin`)
+    throw new OptionError(
+      'zone',
+      `${JSON.stringify(zone)} is no zone; expected UTC, an offset such as +02:00, or a name such as Europe/Berlin`,
+    )
   }
-  return { pattern, forms: timeForms(locale), offset }
+  return { pattern, forms, offset }
 }

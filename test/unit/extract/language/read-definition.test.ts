@@ -210,6 +210,8 @@ fields:
   k: { select: p, fields: { l: b }, transform: lower }
   m: { select: p, type: date, zone: Mars/Olympus }
   n: { select: p, type: date, locale: x_y }
+  o: { select: p, type: date, zone: +02:00, format: DD.MM.YYYY Uhr, locale: de }
+  q: { select: p, type: date, zone: +02:00, format: DD.MM.YYYY, locale: x_y }
 `
     expect(problems(text).map((line) => line.slice(0, 50))).toEqual([
       '3:7 "when" is 3; expected a selector, or a map suc',
@@ -231,7 +233,9 @@ fields:
       '13:14 "link" is "a b"; expected the name of a link',
       '14:48 a field with "fields" has no "transform": sa',
       '15:37 "Mars/Olympus" is no zone; expected UTC, an ',
-      expect.stringMatching(/^16:/),
+      expect.stringMatching(/^16:39 /),
+      '17:53 the format "DD.MM.YYYY Uhr": in "Uhr" are le',
+      expect.stringMatching(/^18:73 /),
     ])
   })
 

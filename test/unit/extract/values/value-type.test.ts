@@ -141,6 +141,50 @@ describe('a time', () => {
     expect(convert({ kind: 'timestamp', format: 'DD.MM.YYYY, HH:mm', zone: '+01:00' }, '24.12.2024, 18:00')).toBe(1735059600000)
     expect(convert({ kind: 'timestamp', format: 'MMM D, YYYY h:mm a' }, 'Jun 3, 2008 12:05 am')).toBe(1212451500000)
   })
+
+  it.each([
+    ['D MMMM YYYY', '3 June 2008', '2008-06-03'],
+    ['D MMM YYYY', '3 June 2008', '2008-06-03'],
+    ['D MMMM YYYY', '3 Jun. 2008', '2008-06-03'],
+    ["DD.MM.YYYY HH:mm 'Uhr'", '03.06.2008 11:05 Uhr', '2008-06-03'],
+    ["DD.MM.YYYY HH:mm 'Uhr'", '03.06.2008 11:05', 'problem'],
+    ["YYYY-MM-DD'T'HH:mm", '2008-06-03T11:05', '2008-06-03'],
+    ["D 'de' MMMM 'de' YYYY", '3 de June de 2008', '2008-06-03'],
+    ["D MMMM YYYY, h 'o''clock' a", "3 June 2008, 5 o'clock pm", '2008-06-03'],
+    ["DD ''MM'' YYYY", "03 '06' 2008", '2008-06-03'],
+    ["'a  b.' DD.MM.YYYY", 'a b. 03.06.2008', '2008-06-03'],
+    ["'a  b.' DD.MM.YYYY", 'a bx 03.06.2008', 'problem'],
+    ['YYYY年M月D日', '2008年6月3日', '2008-06-03'],
+    [' DD.MM.YYYY ', '03.06.2008', '2008-06-03'],
+    ['YYYYMMDD', '20080603', '2008-06-03'],
+  ])('in the format %s: %s', (format, text, expected) => {
+    expect(convert({ kind: 'date', format }, text)).toBe(expected)
+  })
+
+  it.each([
+    ['69', '1969'],
+    ['99', '1999'],
+    ['00', '2000'],
+    ['68', '2068'],
+  ])('of two digits, %s, is the year %s', (short, year) => {
+    expect(convert({ kind: 'date', format: 'D.M.YY' }, `3.6.${short}`)).toBe(`${year}-06-03`)
+  })
+
+  it.each([
+    ['DD.MM.YYYY HH:mm Uhr', /in "Uhr" are letters that are no part of a time \(YYYY, YY, MMMM, .*, Z\); .* in single quotes/],
+    ['YYYY-MM-DDTHH:mm', /in "DDTHH" are letters/],
+    ['D MMMMM YYYY', /in "MMMMM" are letters/],
+    ['DD.MM.YYY', /in "YYY" are letters/],
+    ['D de MMMM YYYY', /in "de" are letters/],
+    ['DD.MM.YYYY HH:mm:HH', /has the hour twice/],
+    ['DD.MM.YYYY MMM', /has the month twice/],
+    ['YY YYYY-MM-DD', /has the year twice/],
+    ["DD.MM.YYYY 'Uhr", /has a single quote that is not closed/],
+    ['HH:mm', /names no year, month and day/],
+    ["DD.MM 'YYYY'", /names no year, month and day/],
+  ])('is refused in the format %s', (format, problem) => {
+    expect(() => compileConverter({ kind: 'date', format })).toThrow(problem)
+  })
 })
 
 const value = (type: ValueType, raw: RawValue): unknown => {
