@@ -7,7 +7,7 @@ import { crawlName } from '../message/crawl-name.ts'
 import type { Lane } from '../message/generated/types.ts'
 import { envelopeText, findExtractor, loadConfigured } from './extraction.ts'
 import { type ProduceReport, produce } from './produce.ts'
-import { type ConsumedRecord, consumeRecords } from './record-consumer.ts'
+import { type ConsumedRecord, RecordConsumer } from './record-consumer.ts'
 import { createReplayLibrary, type ReplayLibrary } from './replay-library.ts'
 import { type RunReport, run } from './run.ts'
 import { Runtime } from './runtime.ts'
@@ -40,7 +40,7 @@ export class Millrace {
   readonly #aborting = new AbortController()
   #runtime: Promise<Runtime> | undefined
   /** What has to end before the ground is taken away. */
-  readonly #working = new Set<Promise<unknown>>()
+  readonly #works = new Set<Promise<unknown>>()
   readonly #version: string
 
   /** Errors: CONFIG_INVALID, CONFIG_UNKNOWN_KEY, CONFIG_UNREADABLE. */
@@ -50,59 +50,59 @@ export class Millrace {
     this.#version = parts.version ?? 'library'
   }
 
-  /** Writes tasks; bad URLs are reported, not thrown. */
-  async produce(urls: Iterable<string> | AsyncIterable<string>, options: ProduceOptions = {}): Promise<ProduceReport> {
-    return produce(await this.#open(), seedsOf(urls), {
-      crawlId: options.crawlId === undefined ? null : crawlName(options.crawlId, 'crawlId'),
-      lane: options.lane ?? 'normal',
-      maxDepth: options.maxDepth ?? this.#config['crawl.maxDepth'],
-      method: options.method ?? (options.body === undefined ? 'GET' : 'POST'),
-      headers: options.headers ?? {},
-      body: options.body === undefined ? null : Buffer.from(options.body),
-      meta: options.meta ?? {},
-      notBefore: null,
-      expiresAt: null,
-      ifChanged: options.ifChanged ?? false,
+  /** Writes tasks; bad URLs are reported, not thrown. `stop` ends the reading; what was read is still written. */
+  produce(urls: Iterable<string> | AsyncIterable<string>, options: ProduceOptions = {}): Promise<ProduceReport> {
+    return this.#working(async (runtime) => {
+      const template = {
+        crawlId: options.crawlId === undefined ? null : crawlName(options.crawlId, 'crawlId'),
+        lane: options.lane ?? 'normal',
+        maxDepth: options.maxDepth ?? this.#config['crawl.maxDepth'],
+        method: options.method ?? (options.body === undefined ? 'GET' : 'POST'),
+        headers: options.headers ?? {},
+        body: options.body === undefined ? null : Buffer.from(options.body),
+        meta: options.meta ?? {},
+        notBefore: null,
+        expiresAt: null,
+        ifChanged: options.ifChanged ?? false,
+      }
+      return produce(runtime, seedsOf(urls), template, { signal: this.#draining.signal })
     })
   }
 
   /** All stages in this process until the crawl has ended. Without URLs what is queued is worked off. */
-  async run(
+  run(
     urls?: Iterable<string> | AsyncIterable<string>,
     options: { crawlId?: string; maxWaitMs?: number; onRecord?: (record: unknown) => Promise<void> } = {},
   ): Promise<RunReport> {
-    const extractors = await this.#extractors(this.#config.extractors)
-    const running = run(await this.#open(), {
-      seeds: urls === undefined ? undefined : seedsOf(urls),
-      extractors,
-      ...(options.crawlId === undefined ? {} : { crawlId: crawlName(options.crawlId, 'crawlId') }),
-      ...(options.onRecord === undefined ? {} : { writeRecord: options.onRecord }),
-      maxWaitMs: options.maxWaitMs ?? 600_000,
-      keepRunning: false,
-      drainTimeoutMs: DRAIN_TIMEOUT_MS,
-      version: this.#version,
-      draining: this.#draining.signal,
-      aborting: this.#aborting.signal,
-    })
-    return this.#tracked(running)
-  }
-
-  /** Records as they are committed, in a consumer group; each is given again after a restart until it is committed. */
-  async *consumeRecords(options: { groupId: string; topic?: string; signal?: AbortSignal }): AsyncGenerator<ConsumedRecord> {
-    const signals = [this.#draining.signal, ...(options.signal === undefined ? [] : [options.signal])]
-    const runtime = await this.#open()
-    let ended = (): void => undefined
-    const reading = this.#tracked(
-      new Promise<void>((resolve) => {
-        ended = resolve
+    return this.#working(async (runtime) =>
+      run(runtime, {
+        seeds: urls === undefined ? undefined : seedsOf(urls),
+        extractors: await this.#extractors(this.#config.extractors),
+        ...(options.crawlId === undefined ? {} : { crawlId: crawlName(options.crawlId, 'crawlId') }),
+        ...(options.onRecord === undefined ? {} : { writeRecord: options.onRecord }),
+        maxWaitMs: options.maxWaitMs ?? 600_000,
+        keepRunning: false,
+        drainTimeoutMs: DRAIN_TIMEOUT_MS,
+        version: this.#version,
+        draining: this.#draining.signal,
+        aborting: this.#aborting.signal,
       }),
     )
-    try {
-      yield* consumeRecords(runtime, { ...options, signal: AbortSignal.any(signals) })
-    } finally {
-      ended()
-      await reading
-    }
+  }
+
+  /**
+   * Records as they are committed, in a consumer group; each is given again after a restart until it is committed. `stop` ends it, in the
+   * loop over it too, and takes the commit of the record that was given last for five seconds.
+   */
+  async *consumeRecords(options: { groupId: string; topic?: string; signal?: AbortSignal }): AsyncGenerator<ConsumedRecord> {
+    const signals = [this.#draining.signal, ...(options.signal === undefined ? [] : [options.signal])]
+    const consumer = await this.#working(async (runtime) => {
+      const started = await RecordConsumer.start(runtime, { ...options, signal: AbortSignal.any(signals) })
+      // Whether or not its reader comes back for more.
+      void this.#tracked(started.closed)
+      return started
+    })
+    yield* consumer.records()
   }
 
   readonly replay: ReplayLibrary = createReplayLibrary({
@@ -118,16 +118,18 @@ export class Millrace {
    * Makes a version the one whose records are written, and back with the version before. Errors: USAGE for a version without a file,
    * EXTRACTOR_INCOMPATIBLE, EXTRACTOR_HELD by the gate (passed over where `force` says why).
    */
-  async promote(name: string, version: number, options: { force?: string } = {}): Promise<PromoteReport> {
-    const runtime = await this.#open()
-    const loaded = await this.#extractors(this.#config.extractors)
-    return this.#tracked(promote(runtime, { loaded, name, version, force: options.force, signal: this.#draining.signal }))
+  promote(name: string, version: number, options: { force?: string } = {}): Promise<PromoteReport> {
+    return this.#working(async (runtime) => {
+      const loaded = await this.#extractors(this.#config.extractors)
+      return promote(runtime, { loaded, name, version, force: options.force, signal: this.#draining.signal })
+    })
   }
 
   /** Finishes what is in flight and gives everything back. */
   async stop(): Promise<void> {
     this.#draining.abort(new Error('Millrace was stopped'))
-    await Promise.allSettled([...this.#working])
+    // What ends may have begun something: a consumer that was still joining.
+    while (this.#works.size > 0) await Promise.allSettled([...this.#works])
     const runtime = await this.#runtime
     this.#runtime = undefined
     await runtime?.close()
@@ -151,9 +153,14 @@ export class Millrace {
     return this.#runtime
   }
 
+  /** From its first step on: what is still being opened for it must not be closed under it either. */
+  #working<T>(work: (runtime: Runtime) => Promise<T>): Promise<T> {
+    return this.#tracked(this.#open().then(work))
+  }
+
   #tracked<T>(work: Promise<T>): Promise<T> {
-    this.#working.add(work)
-    const done = (): boolean => this.#working.delete(work)
+    this.#works.add(work)
+    const done = (): boolean => this.#works.delete(work)
     work.then(done, done)
     return work
   }

@@ -12,59 +12,131 @@ export interface ConsumedRecord {
   readonly commit: () => void
 }
 
-/** Records in a consumer group, committed messages only; ends when the signal aborts, with what was committed stored. */
-export async function* consumeRecords(
-  runtime: Runtime,
-  options: { groupId: string; topic?: string; signal: AbortSignal },
-): AsyncGenerator<ConsumedRecord> {
-  const { client, clock, observer, topics } = runtime
-  await runtime.control()
-  const reader = new RecordReader(runtime)
-  const waiting: WindowEntry[] = []
-  let wake = (): void => undefined
-  const consumer = new WindowedConsumer({
-    client,
-    groupId: options.groupId,
-    topics: [options.topic ?? topics.records],
-    onEntries: (entries) => {
-      waiting.push(...entries)
-      wake()
-    },
-    clock,
-    observer,
-  })
-  const onAbort = (): void => wake()
-  options.signal.addEventListener('abort', onAbort, { once: true })
-  let failure: unknown
-  consumer.closed.catch((error: unknown) => {
-    failure = error
-    wake()
-  })
-  await consumer.start({ signal: options.signal })
-  try {
-    while (!options.signal.aborted) {
-      if (failure !== undefined) throw failure
-      const entry = waiting.shift()
-      if (entry === undefined) {
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-        continue
-      }
-      const { message } = entry
-      if (!entry.isCurrent()) continue
-      if (!(await reader.learn([message], options.signal))) break
-      const found = await reader.read(message)
-      if (found === undefined) {
-        entry.complete()
-        continue
-      }
-      const record = found.value as ConsumedRecord['record']
-      yield { record, topic: message.topic, partition: message.partition, offset: message.offset, commit: () => entry.complete() }
-    }
-  } finally {
-    options.signal.removeEventListener('abort', onAbort)
-    await consumer.commitNow()
-    await consumer.stop({ mode: 'abort', timeoutMs: 0 })
+export interface RecordConsumerOptions {
+  readonly groupId: string
+  /** The common topic of records where not given. */
+  readonly topic?: string
+  readonly signal: AbortSignal
+}
+
+/** How long the end waits for the record that was given last; what is not committed by then comes again. */
+const LAST_RECORD_MS = 5_000
+
+/**
+ * Records in a consumer group, committed messages only. It ends when the signal aborts, with what was committed stored, whatever its
+ * reader does: one that asks for no more records, or waits for the end itself, holds nothing up.
+ */
+export class RecordConsumer {
+  readonly #runtime: Runtime
+  readonly #signal: AbortSignal
+  readonly #consumer: WindowedConsumer
+  readonly #reader: RecordReader
+  readonly #waiting: WindowEntry[] = []
+  #wake = (): void => undefined
+  /** Resolves when the reader is done with the record that it was given last. */
+  #inHand: Promise<void> = Promise.resolve()
+  #failure: unknown
+  #ending: Promise<void> | undefined
+
+  private constructor(runtime: Runtime, { groupId, topic, signal }: RecordConsumerOptions) {
+    const { client, clock, observer, topics } = runtime
+    this.#runtime = runtime
+    this.#signal = signal
+    this.#reader = new RecordReader(runtime)
+    this.#consumer = new WindowedConsumer({
+      client,
+      groupId,
+      topics: [topic ?? topics.records],
+      onEntries: (entries) => {
+        this.#waiting.push(...entries)
+        this.#wake()
+      },
+      clock,
+      observer,
+    })
   }
+
+  static async start(runtime: Runtime, options: RecordConsumerOptions): Promise<RecordConsumer> {
+    await runtime.control()
+    const { signal } = options
+    const records = new RecordConsumer(runtime, options)
+    records.closed.catch((error: unknown) => {
+      records.#failure = error
+      records.#wake()
+    })
+    await records.#consumer.start({ signal })
+    // A failure is its reader's, where there is one; without it `closed` tells.
+    const onAbort = (): void => void records.#end().catch(() => undefined)
+    signal.addEventListener('abort', onAbort, { once: true })
+    const release = (): void => signal.removeEventListener('abort', onAbort)
+    records.closed.then(release, release)
+    if (signal.aborted) onAbort()
+    return records
+  }
+
+  /** Settles when the consumer has left its group; rejects when it could not go on. */
+  get closed(): Promise<void> {
+    return this.#consumer.closed
+  }
+
+  async *records(): AsyncGenerator<ConsumedRecord> {
+    try {
+      while (!this.#signal.aborted) {
+        if (this.#failure !== undefined) throw this.#failure
+        const entry = this.#waiting.shift()
+        if (entry === undefined) {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve
+          })
+          continue
+        }
+        const { message } = entry
+        if (!entry.isCurrent()) continue
+        if (!(await this.#reader.learn([message], this.#signal))) break
+        const found = await this.#reader.read(message)
+        if (found === undefined) {
+          entry.complete()
+          continue
+        }
+        const record = found.value as ConsumedRecord['record']
+        let done = (): void => undefined
+        this.#inHand = new Promise((resolve) => {
+          done = resolve
+        })
+        const commit = (): void => {
+          entry.complete()
+          done()
+        }
+        try {
+          yield { record, topic: message.topic, partition: message.partition, offset: message.offset, commit }
+        } finally {
+          done()
+        }
+      }
+    } finally {
+      await this.#end()
+    }
+  }
+
+  #end(): Promise<void> {
+    this.#ending ??= this.#commitAndLeave()
+    return this.#ending
+  }
+
+  async #commitAndLeave(): Promise<void> {
+    this.#wake()
+    const waiting = new AbortController()
+    await Promise.race([this.#inHand, this.#runtime.clock.sleep(LAST_RECORD_MS, waiting.signal).catch(() => undefined)])
+    waiting.abort()
+    try {
+      await this.#consumer.commitNow()
+    } finally {
+      await this.#consumer.stop({ mode: 'abort', timeoutMs: 0 })
+    }
+  }
+}
+
+/** As {@link RecordConsumer}, for one reader. */
+export async function* consumeRecords(runtime: Runtime, options: RecordConsumerOptions): AsyncGenerator<ConsumedRecord> {
+  yield* (await RecordConsumer.start(runtime, options)).records()
 }

@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Millrace } from '../../../src/index.ts'
+import { committed, Deployment } from '../../support/deployment.ts'
+import { brokers, uniqueName } from '../../support/services.ts'
+import { BOOK_1, range, storePages } from '../../support/stored-shop.ts'
+
+const PAGES = 12
+let deployment: Deployment
+let book: string
+
+const open = (): Millrace =>
+  new Millrace({
+    brokers: brokers(),
+    data: deployment.dataDir,
+    extractors: [book],
+    'topics.prefix': deployment.prefix,
+    'topics.partitions.urls': '4',
+  })
+
+beforeAll(async () => {
+  deployment = await Deployment.open()
+  book = deployment.file('book.yaml', BOOK_1)
+  await deployment.read((runtime) => storePages(runtime, range(PAGES)))
+  const first = open()
+  await first.run()
+  await first.stop()
+}, 120_000)
+afterAll(() => deployment.close())
+
+/** Ids of the next records of a group, each committed. */
+async function take(groupId: string, count: number): Promise<string[]> {
+  const ids: string[] = []
+  const millrace = open()
+  for await (const { record, commit } of millrace.consumeRecords({ groupId })) {
+    ids.push(record.recordId)
+    commit()
+    if (ids.length === count) break
+  }
+  await millrace.stop()
+  return ids
+}
+
+const members = (groupId: string): Promise<number> =>
+  deployment.read(async ({ admin }) => (await admin.describeGroup(groupId)).members.length)
+
+describe('stop', () => {
+  it('returns within the loop over records, with what was committed stored', { timeout: 20_000 }, async () => {
+    const groupId = uniqueName('sink')
+    const seen: string[] = []
+    const millrace = open()
+    for await (const { record, commit } of millrace.consumeRecords({ groupId })) {
+      seen.push(record.recordId)
+      commit()
+      if (seen.length === 3) await millrace.stop()
+    }
+    expect(seen).toHaveLength(3)
+    expect(await members(groupId)).toBe(0)
+    const rest = await take(groupId, PAGES - 3)
+    expect(new Set([...seen, ...rest]).size).toBe(PAGES)
+  })
+
+  it('returns where a reader was left without a word, and its record comes again', { timeout: 20_000 }, async () => {
+    const groupId = uniqueName('sink')
+    const millrace = open()
+    const records = millrace.consumeRecords({ groupId })
+    const first = await records.next()
+    await millrace.stop()
+    expect(await members(groupId)).toBe(0)
+    expect((await records.next()).done).toBe(true)
+    expect(await take(groupId, PAGES)).toContain(first.done === true ? undefined : first.value.record.recordId)
+  })
+
+  it('waits for the record that its reader has in hand, and takes its commit', { timeout: 20_000 }, async () => {
+    const groupId = uniqueName('sink')
+    const millrace = open()
+    const records = millrace.consumeRecords({ groupId })
+    const { value } = await records.next()
+    const stopped = millrace.stop()
+    // Its own connection: the reader's sink takes a moment.
+    await members(groupId)
+    value?.commit()
+    await stopped
+    expect(await take(groupId, PAGES - 1)).not.toContain(value?.record.recordId)
+  })
+
+  it('lets produce write what it has read, and ends one whose input does not', { timeout: 20_000 }, async () => {
+    const millrace = open()
+    let given = 0
+    let onStopped: Promise<void> | undefined
+    async function* urls(): AsyncGenerator<string> {
+      for (;;) {
+        given += 1
+        yield `http://endless.example/${given}`
+        if (given === 700) onStopped = millrace.stop()
+        if (given % 100 === 0) await new Promise((resolve) => setImmediate(resolve))
+      }
+    }
+    const report = await millrace.produce(urls())
+    await onStopped
+    expect(report.interrupted).toBe(true)
+    expect(report.produced).toBeGreaterThan(0)
+    const written = await deployment.read((runtime) => committed(runtime, runtime.topics.urls.normal))
+    expect(written).toHaveLength(report.produced)
+  })
+})
