@@ -176,6 +176,11 @@ function givenUpText({ givenUpInMs }: SiteReport): string {
   return givenUpInMs === 0 ? 'now: its URLs fail' : `in ${renderDuration(givenUpInMs)}, unless it answers`
 }
 
+function robotsText({ verdict, fetchedAt }: NonNullable<SiteReport['robots']>, now: number): string {
+  const ago = `${renderDuration(Math.max(0, now - fetchedAt))} ago`
+  return verdict === 'unreachable' ? `could not be read ${ago}, asked again at each attempt` : `${verdict}, read ${ago}`
+}
+
 async function writeReport(context: CommandContext, report: SiteReport, now: number): Promise<void> {
   const { pace, limiter, robots } = report
   const nextMs = Math.max(limiter.nextMs, limiter.backOffMs, limiter.parkedMs)
@@ -205,7 +210,7 @@ async function writeReport(context: CommandContext, report: SiteReport, now: num
       ? []
       : [['reset', `${renderDuration(Math.max(0, now - report.reset.at))} ago, ${report.reset.from}: ${liftedText(report.reset.lifted)}`]]),
     ['time to first byte', limiter.latencyMs === 0 ? 'not known' : renderDuration(limiter.latencyMs)],
-    ['robots.txt', robots === null ? 'not known' : `${robots.verdict}, read ${renderDuration(Math.max(0, now - robots.fetchedAt))} ago`],
+    ['robots.txt', robots === null ? 'not known' : robotsText(robots, now)],
   ]
   await context.out(renderTable([{ title: 'LIMITER' }, { title: 'NOW', flexible: true }], facts))
 }

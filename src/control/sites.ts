@@ -55,7 +55,7 @@ export interface SiteReport {
   readonly override: SiteOverride | null
   /** The latest reset that counts for the domain, and where it was said; null: there was none. */
   readonly reset: { readonly at: number; readonly lifted: KnownHealth | null; readonly from: string } | null
-  /** robots.txt as all workers know it; null: nobody has asked for it, or it is too old. */
+  /** robots.txt as all workers know it, `unreachable` where it could not be read; null: nobody has asked for it, or it is too old. */
   readonly robots: { readonly origin: string; readonly verdict: string; readonly fetchedAt: number } | null
   readonly limiter: LimiterState
   /**

@@ -5,7 +5,7 @@ import { type RememberedRobots, RobotsMemory } from './robots-memory.ts'
 
 /** A robots.txt as it is kept for all workers; the state store holds this shape. */
 export interface KeptRobots {
-  /** parsed: `body` holds rules. absent: 4xx, all is allowed. */
+  /** parsed: `body` holds rules. absent: 4xx, all is allowed. unreachable: 5xx or no answer; it tells people, and decides nothing. */
   readonly verdict: 'parsed' | 'absent' | 'unreachable'
   readonly body: string
   readonly status: number | null
@@ -128,7 +128,11 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
         ? { kind: 'unreachable', reason: answer.reason, detail: answer.detail }
         : { kind: 'unreachable', reason: null, detail: `robots.txt of ${origin} answered with status ${answer.status}` }
     bounded(this.#unreachable).set(origin, { failure, untilMono: clock.mono() + UNREACHABLE_MS })
-    return this.#lastGood(origin, kept) ?? failure
+    const lastGood = this.#lastGood(origin, kept)
+    if (lastGood !== undefined) return lastGood
+    const status = answer.kind === 'answer' ? answer.status : null
+    await cache.write(origin, { verdict: 'unreachable', body: '', status, fetchedAt: clock.now() }, LAST_GOOD_MS)
+    return failure
   }
 
   #lastGood(origin: string, kept: KeptRobots | undefined): RememberedRobots | undefined {

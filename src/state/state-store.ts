@@ -300,7 +300,7 @@ export interface LimiterState extends KnownHealth {
 }
 
 export interface RobotsEntry {
-  /** parsed: `body` holds rules; absent: 4xx, all is allowed; unreachable: 5xx or no answer. */
+  /** parsed: `body` holds rules; absent: 4xx, all is allowed; unreachable: 5xx or no answer, which tells people, and decides nothing. */
   readonly verdict: 'parsed' | 'absent' | 'unreachable'
   /** Text of the file, at most 512 KiB. */
   readonly body: string

@@ -216,6 +216,11 @@ describe('millrace sites', () => {
     })
     expect(await robots('ported.example:8080')).toMatchObject({ origin: 'http://ported.example:8080' })
     expect(await robots('ported.example')).toBeNull()
+    const failed = { ...entry, verdict: 'unreachable', status: 500 } as const
+    await deployment.read(async (runtime) => (await runtime.state()).writeRobots('http://broken.example', failed, 60_000))
+    expect((await deployment.run(['sites', 'show', 'broken.example'], undefined, obey)).stdout).toMatch(
+      /robots\.txt +could not be read .* ago, asked again at each attempt/,
+    )
   })
 
   it('tells when the URLs of a site that does not answer will fail', async () => {

@@ -23,7 +23,8 @@ import { brokers, uniqueName } from '../../support/services.ts'
 
 const server = createServer((request, response) => {
   const path = request.url ?? '/'
-  if (path === '/robots.txt') response.end('User-agent: *\nDisallow: /private/\nCrawl-delay: 0.06\n')
+  if (path === '/robots.txt' && request.headers.host?.startsWith('broken.')) response.writeHead(500).end()
+  else if (path === '/robots.txt') response.end('User-agent: *\nDisallow: /private/\nCrawl-delay: 0.06\n')
   else if (path.startsWith('/down')) response.writeHead(503).end()
   // `/held…` is never answered.
   else if (!path.startsWith('/held')) response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>here</h1>')
@@ -145,6 +146,21 @@ describe('explain, beside workers', () => {
       /process \d+ has no proxy left for shop\.example, the first is tried again in \d.*127\.0\.0\.1:\d for another \d+.*\(proxy-failed\)/,
     )
     expect(JSON.stringify([report.proxies, report.lines])).not.toContain('hush')
+  })
+
+  it('says so of a URL whose robots.txt can not be read', async () => {
+    const url = `${base.replace('shop.', 'broken.')}/page`
+    await produce('', { url, canonicalUrl: canonicalUrl(new URL(url)) })
+    await startWorkers()
+    const report = await eventually(
+      async () => {
+        const now = await explain(runtime, url, { userAgent: 'FooBot/1.0' })
+        return now.outcomes.length > 0 && now
+      },
+      { timeoutMs: 30_000, everyMs: 100, what: 'its first attempt to be over' },
+    )
+    expect(report.outcomes[0]).toMatchObject({ kind: 'RETRY', reason: 'robots-unreachable' })
+    expect(report.lines.join('\n')).toMatch(/robots\.txt could not be read at .*: it is asked again at each attempt/)
   })
 
   it('follows a URL to its page, its dead letter, its refusal', async () => {
