@@ -19,6 +19,7 @@ const command = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('next' as const) }) },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('admit' as const), pick: fc.nat(50) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('putBack' as const), pick: fc.nat(50), sleepMs: fc.nat(300) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('setAside' as const), pick: fc.nat(50), sleepMs: fc.nat(300) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('drop' as const), pick: fc.nat(50) }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('end' as const), pick: fc.nat(50) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('pass' as const), ms: fc.nat(200) }) },
@@ -41,6 +42,7 @@ describe('the scheduler, for any order of what happens', () => {
         const probing: Task[] = []
         const running: Task[] = []
         const begun: Task[] = []
+        const wasAside = new Set<Task>()
         let now = 0
         let added = 0
         const takeOf = (list: Task[], pick: number): Task | undefined => list.splice(pick % Math.max(1, list.length), 1)[0]
@@ -62,13 +64,17 @@ describe('the scheduler, for any order of what happens', () => {
               running.push(task)
               scheduler.admitted(task, now)
             } else if (step.kind === 'putBack') scheduler.putBack(task, now + step.sleepMs, now)
-            else if (step.kind === 'drop') {
+            else if (step.kind === 'setAside') {
+              wasAside.add(task)
+              scheduler.setAside(task, now + step.sleepMs, now)
+            } else if (step.kind === 'drop') {
               begun.push(task)
               scheduler.dropped(task, now)
             } else scheduler.ended(task, now)
           }
           expect(scheduler.inFlight).toBe(probing.length + running.length)
           expect(scheduler.inFlight).toBeLessThanOrEqual(maxInFlight)
+          expect(scheduler.waiting).toBe(added - begun.length - probing.length)
           expect(new Set(probing.map(({ key }) => key)).size).toBe(probing.length)
         }
         // Whatever is left comes out by itself.
@@ -83,7 +89,7 @@ describe('the scheduler, for any order of what happens', () => {
         }
         expect(begun.map(({ sequence }) => sequence).sort((a, b) => a - b)).toEqual(Array.from({ length: added }, (_, i) => i))
         const last = new Map<string, number>()
-        for (const { key, lane: of, crawlId, sequence } of begun) {
+        for (const { key, lane: of, crawlId, sequence } of begun.filter((task) => !wasAside.has(task))) {
           expect(sequence).toBeGreaterThan(last.get(`${key} ${of} ${crawlId}`) ?? -1)
           last.set(`${key} ${of} ${crawlId}`, sequence)
         }
