@@ -14,12 +14,43 @@ export interface Confinement {
   enter(nowMs: number, seed: string): void
 }
 
-const NETWORK: ReadonlySet<string> = new Set('child_process cluster dgram dns http http2 https inspector net tls worker_threads'.split(' '))
+const NO_NETWORK = 'an extractor never sees the network or a timer'
+const NETWORK_MODULES = 'child_process cluster dgram dns http http2 https inspector net timers tls worker_threads'.split(' ')
 const ABSENT_GLOBALS = ['fetch', 'WebSocket', 'EventSource', 'XMLHttpRequest', 'Worker', 'BroadcastChannel'] as const
 const ABSENT_TIMERS = ['setTimeout', 'setInterval', 'setImmediate'] as const
 
+const FROZEN_PERFORMANCE = Object.freeze({ now: () => 0, timeOrigin: 0 })
+
+type Names = Readonly<Record<string, unknown>>
+
+interface ModulePart {
+  /** What of a module is there. */
+  readonly having: (real: Names) => Names
+  /** Why the rest is not. */
+  readonly why: string
+}
+
+const HASHES = [
+  ...['createHash', 'createHmac', 'hash', 'getHashes', 'timingSafeEqual', 'createCipheriv', 'createDecipheriv', 'createSecretKey'],
+  ...['hkdfSync', 'pbkdf2Sync', 'scryptSync', 'constants'],
+] as const
+
+/** Modules of Node.js that are not there, or in part; every other one is as it is. */
+const PARTS: ReadonlyMap<string, ModulePart> = new Map<string, ModulePart>([
+  ...NETWORK_MODULES.map((name) => [name, { having: () => ({}), why: NO_NETWORK }] as const),
+  [
+    'crypto',
+    {
+      having: (real) => Object.fromEntries(HASHES.flatMap((name) => (name in real ? [[name, real[name]]] : []))),
+      why: 'an extractor never sees chance; what gives the same for the same is there (createHash, createHmac, createDecipheriv, …)',
+    },
+  ],
+  ['os', { having: () => ({ EOL: '\n', platform: () => process.platform }), why: 'an extractor never sees where it runs' }],
+  ['perf_hooks', { having: () => ({ performance: FROZEN_PERFORMANCE }), why: 'an extractor never sees a clock' }],
+])
+
 /** What libraries look at while they load. `exit` ends the extraction process, which costs the page its record and nothing else. */
-const HARMLESS_PROCESS: Readonly<Record<string, unknown>> = {
+const HARMLESS_PROCESS: Names = {
   env: {},
   argv: [],
   execArgv: [],
@@ -43,23 +74,27 @@ export function createConfinement(file: string): Confinement {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
   }
   const real = createRequire(file)
-  const absent = (name: string): unknown => refusing(`${name} is not there: an extractor never sees the network or a timer`)
+  const absent = (name: string): unknown => refusing(`${name} is not there: ${NO_NETWORK}`)
   const FrozenDate = frozenDate(() => now)
+  const FrozenIntl: typeof Intl = Object.create(Intl, { DateTimeFormat: { value: frozenFormat(() => now) } })
   const FrozenMath: Math = Object.create(Math, { random: { value: random } })
+  const harmlessProcess = refusing('this part of process is not there: an extractor never sees where it runs', HARMLESS_PROCESS)
   return {
     globals: {
       Date: FrozenDate,
+      Intl: FrozenIntl,
       Math: FrozenMath,
-      performance: { now: () => 0, timeOrigin: 0 },
+      performance: FROZEN_PERFORMANCE,
       crypto: refusing('crypto is not there: an extractor never sees chance; node:crypto has hashes'),
-      process: refusing('this part of process is not there: an extractor never sees where it runs', HARMLESS_PROCESS),
+      process: harmlessProcess,
       ...Object.fromEntries([...ABSENT_GLOBALS, ...ABSENT_TIMERS].map((name) => [name, absent(name)])),
     },
     require(name) {
-      const bare = name.replace(/^node:/, '')
-      if (NETWORK.has(bare.split('/')[0] ?? '')) return absent(name)
       if (!isBuiltin(name)) throw new Error(`${name} can't be loaded at run time: import it, so that it is part of the extractor`)
-      return real(name)
+      const [bare = ''] = name.replace(/^node:/, '').split('/')
+      if (bare === 'process') return harmlessProcess
+      const part = PARTS.get(bare)
+      return part === undefined ? real(name) : partOf(real(name), name, part)
     },
     enter(nowMs, seed) {
       now = nowMs
@@ -77,12 +112,35 @@ function frozenDate(now: () => number): DateConstructor {
   })
 }
 
+/** Formats the page's time where it is given none; everything else is as ever. */
+function frozenFormat(now: () => number): typeof Intl.DateTimeFormat {
+  const { formatToParts } = Intl.DateTimeFormat.prototype
+  const frozen = (real: Intl.DateTimeFormat): Intl.DateTimeFormat => {
+    const { format } = real
+    return Object.defineProperties(real, {
+      format: { value: (date: Date | number = now()) => format(date) },
+      formatToParts: { value: (date: Date | number = now()) => formatToParts.call(real, date) },
+    })
+  }
+  return new Proxy(Intl.DateTimeFormat, {
+    construct: (target, args, newTarget) => frozen(Reflect.construct(target, args, newTarget)),
+    apply: (target, _this, args: Parameters<typeof Intl.DateTimeFormat>) => frozen(new target(...args)),
+  })
+}
+
+/** A module with all its names, as `import * as` looks for them; those that are not there say why once they are used. */
+function partOf(real: Names, module: string, { having, why }: ModulePart): Names {
+  const refused = Object.keys(real).map((name) => [name, refusing(`${module}.${name} is not there: ${why}`)])
+  return { ...Object.fromEntries(refused), ...having(real) }
+}
+
 /** A thing that says why it is not there, whatever is done with it; `having` is there all the same. */
-function refusing(why: string, having: Readonly<Record<string, unknown>> = {}): unknown {
+function refusing(why: string, having: Names = {}): unknown {
   const refuse = (): never => {
     throw new Error(why)
   }
-  return new Proxy(refuse, {
+  // Its own names are those that `import * as` finds.
+  return new Proxy(Object.assign(refuse, having), {
     get(_target, key) {
       if (typeof key === 'string' && Object.hasOwn(having, key)) return having[key]
       // Bundled modules look at these before anything is used.

@@ -1,0 +1,96 @@
+import { createHash, createHmac } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { bundleModule } from '../../../../src/extract/code/bundle.ts'
+import { loadCode } from '../../../../src/extract/code/code-extractor.ts'
+import type { ExtractorInput } from '../../../../src/extract/define-extractor.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'confinement-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const FETCHED_AT = Date.parse('2024-05-06T10:11:12Z')
+
+/** What an expression comes to in an extractor as its author writes it, with its imports; the message where it throws. */
+async function resultOf(expression: string, imports = ''): Promise<unknown> {
+  const file = join(folder, 'it.ts')
+  const schema = `{ type: 'record', name: 'It', fields: [] }`
+  writeFileSync(
+    file,
+    `${imports}\nexport default { name: 'it', version: 1, schema: ${schema}, extract() { return [{ key: 1, data: ${expression} }] } }\n`,
+  )
+  const { code, sourceMap } = await bundleModule(file)
+  const extracted = loadCode({ file, shown: 'it.ts', code, sourceMap }).extract({ page: { fetchedAt: FETCHED_AT } } as ExtractorInput, '01')
+  return extracted.ok ? extracted.items[0]?.data : extracted.message
+}
+
+describe('what an extractor imports of Node.js', () => {
+  it.each([
+    ["import { createHash } from 'node:crypto'", "createHash('md5').update('a').digest('hex')"],
+    ["import crypto from 'crypto'", "crypto.createHash('md5').update('a').digest('hex')"],
+    ["import * as crypto from 'node:crypto'", "crypto.createHash('md5').update('a').digest('hex')"],
+  ])('has hashes: %s', async (imports, expression) => {
+    expect(await resultOf(expression, imports)).toBe(createHash('md5').update('a').digest('hex'))
+  })
+
+  it('has whatever of cryptography gives the same for the same', async () => {
+    const imports = "import { createHmac, createDecipheriv, createCipheriv, timingSafeEqual, pbkdf2Sync } from 'node:crypto'"
+    expect(await resultOf("createHmac('sha256', 'k').update('a').digest('hex')", imports)).toBe(
+      createHmac('sha256', 'k').update('a').digest('hex'),
+    )
+    const cipher = "(c => c.update('abc', 'utf8', 'hex') + c.final('hex'))(createCipheriv('aes-128-cbc', '0'.repeat(16), '0'.repeat(16)))"
+    const clear = `(d => d.update(${cipher}, 'hex', 'utf8') + d.final('utf8'))(createDecipheriv('aes-128-cbc', '0'.repeat(16), '0'.repeat(16)))`
+    expect(await resultOf(clear, imports)).toBe('abc')
+    expect(await resultOf("timingSafeEqual(Buffer.from('a'), pbkdf2Sync('a', 'b', 1, 1, 'sha1'))", imports)).toBe(false)
+  })
+
+  it.each([
+    ["import { randomUUID } from 'node:crypto'", 'randomUUID()', 'crypto.randomUUID is not there: an extractor never sees chance'],
+    ["import crypto from 'node:crypto'", "crypto.randomBytes(4).toString('hex')", 'crypto.randomBytes is not there'],
+    ["import * as crypto from 'crypto'", 'crypto.randomInt(5)', 'crypto.randomInt is not there'],
+    ["import { webcrypto } from 'node:crypto'", 'webcrypto.getRandomValues(new Uint8Array(2))', 'crypto.webcrypto is not there'],
+    ["import { generateKeyPairSync } from 'node:crypto'", "generateKeyPairSync('ed25519')", 'crypto.generateKeyPairSync is not there'],
+    ["import { performance } from 'node:perf_hooks'", 'performance.timeOrigin + performance.now()', 0],
+    ["import { monitorEventLoopDelay } from 'node:perf_hooks'", 'monitorEventLoopDelay()', 'perf_hooks.monitorEventLoopDelay is not there'],
+    ["import { setTimeout } from 'node:timers'", 'setTimeout(() => 1, 1)', 'timers.setTimeout is not there'],
+    ["import timers from 'timers/promises'", 'timers.setTimeout(1)', 'timers/promises.setTimeout is not there'],
+    ["import { hostname } from 'node:os'", 'hostname()', 'os.hostname is not there: an extractor never sees where it runs'],
+    ["import os from 'os'", 'os.EOL', '\n'],
+    ["import process from 'node:process'", 'Object.keys(process.env).length', 0],
+    ["import * as process from 'node:process'", 'Object.keys(process.env).length', 0],
+    ["import { hrtime } from 'node:process'", 'hrtime()', 'this part of process is not there'],
+    ["import http from 'node:http'", "http.get('http://x')", 'node:http.get is not there: an extractor never sees the network'],
+    ["import * as http from 'node:http'", "http.get('http://x')", 'node:http.get is not there: an extractor never sees the network'],
+  ])('has no chance, no clock and no machine: %s; %s', async (imports, expression, expected) => {
+    const value = await resultOf(expression, imports)
+    if (typeof expected === 'number' || expected === '\n') expect(value).toBe(expected)
+    else expect(value).toContain(expected)
+  })
+
+  it('may be imported and not used, as libraries do', async () => {
+    const imports = "import 'node:timers'; import * as os from 'node:os'; const later = os.cpus; import { randomUUID } from 'node:crypto'"
+    expect(await resultOf('[typeof later, typeof randomUUID].length', imports)).toBe(2)
+  })
+})
+
+describe('the clock of an extractor', () => {
+  it.each([
+    'new Intl.DateTimeFormat("en-GB").format()',
+    'Intl.DateTimeFormat("en-GB").format(undefined)',
+    'new Intl.DateTimeFormat("en-GB").formatToParts().map(({ value }) => value).join("")',
+    '[undefined].map(new Intl.DateTimeFormat("en-GB").format)[0]',
+    'new (class extends Intl.DateTimeFormat {})("en-GB").format()',
+    'new Date().toLocaleDateString("en-GB")',
+  ])('stands at the time of the page: %s', async (expression) => {
+    expect(await resultOf(expression)).toBe('06/05/2024')
+  })
+
+  it('is asked only where no time is given, and formats are the real ones', async () => {
+    expect(await resultOf('new Intl.DateTimeFormat("en-GB").format(0)')).toBe('01/01/1970')
+    expect(await resultOf('new Intl.DateTimeFormat("en-GB").format(null)')).toBe('01/01/1970')
+    expect(await resultOf('new Intl.DateTimeFormat("en-GB") instanceof Intl.DateTimeFormat')).toBe(true)
+    expect(await resultOf('Intl.DateTimeFormat.supportedLocalesOf("en-GB").length')).toBe(1)
+    expect(await resultOf('new Intl.NumberFormat("de").format(1299.5) + Intl.getCanonicalLocales("EN-us")')).toBe('1.299,5en-US')
+  })
+})
