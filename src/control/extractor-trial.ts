@@ -32,6 +32,7 @@ export async function tryExtractor(options: TrialOptions): Promise<TestReport & 
     ...limitsOf(config),
     clock,
     onOutput,
+    signal: options.signal,
   })
   return { ...report, url: located.page.finalUrl }
 }
@@ -40,9 +41,9 @@ export async function tryExtractor(options: TrialOptions): Promise<TestReport & 
 export async function runTrial(
   extractor: LoadedExtractor,
   pages: readonly LocatedPage[],
-  { config, clock, onOutput }: Pick<TrialOptions, 'config' | 'clock' | 'onOutput'>,
+  { config, clock, onOutput, signal }: Pick<TrialOptions, 'config' | 'clock' | 'onOutput' | 'signal'>,
 ): Promise<readonly PageRun[]> {
-  return runOnPages({ extractor, pages, envelopeText: envelope(), ...limitsOf(config), clock, onOutput })
+  return runOnPages({ extractor, pages, envelopeText: envelope(), ...limitsOf(config), clock, onOutput, signal })
 }
 
 export interface ExtractorDiff extends RunChanges {

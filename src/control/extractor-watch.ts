@@ -29,8 +29,14 @@ export async function* watchExtractor(
   const isDefinition = /\.(ya?ml|json)$/i.test(path)
   const pages = await trialPages(targets, options)
   const events = watch(dirname(path), { signal })[Symbol.asyncIterator]()
+  /** A failure that comes while nobody waits for it must not end the process; whoever waits gets it all the same. */
+  const nextEvent = (): ReturnType<typeof events.next> => {
+    const next = events.next()
+    next.catch(() => undefined)
+    return next
+  }
   // Asked for before the first run: a save during it is not lost.
-  let coming = events.next()
+  let coming = nextEvent()
   let before: readonly PageRun[] = []
   let last: string | undefined
   const update = async (): Promise<WatchUpdate | undefined> => {
@@ -50,11 +56,11 @@ export async function* watchExtractor(
       return { kind: 'problems', problems: told.split('\n') }
     }
   }
-  const first = await update()
-  if (first !== undefined) yield first
   try {
+    const first = await update()
+    if (first !== undefined) yield first
     for (let event = await coming; event.done !== true; event = await coming) {
-      coming = events.next()
+      coming = nextEvent()
       const { filename } = event.value
       if (isDefinition && filename !== null && filename !== basename(path)) continue
       await sleepUntil(clock, clock.mono() + SETTLE_MS, signal)

@@ -1,3 +1,4 @@
+import { countText } from '../kernel/count-text.ts'
 import type { Service, StopOptions } from '../kernel/lifecycle.ts'
 
 interface Part {
@@ -40,7 +41,9 @@ export class StageGroup {
 
   /** Every part is tried; what fails is gathered. An abort while a drain is under way reaches the parts that still drain. */
   async stop(options: StopOptions): Promise<void> {
-    if (options.mode === 'abort') for (const { service } of this.#parts) if (service.state === 'draining') void service.stop(options)
+    // Whoever drains it is told what fails.
+    if (options.mode === 'abort')
+      for (const { service } of this.#parts) if (service.state === 'draining') service.stop(options).catch(() => undefined)
     this.#stopping ??= this.#stopAll(options)
     if (options.mode === 'abort') this.#aborting = true
     return this.#stopping
@@ -55,13 +58,14 @@ export class StageGroup {
         failures.push(new Error(`stopping ${name} failed`, { cause: error }))
       }
     }
-    if (failures.length > 0) throw new AggregateError(failures, `${failures.length} parts did not stop well`)
+    if (failures.length > 0) throw new AggregateError(failures, `${countText(failures.length, 'part')} did not stop well`)
   }
 }
 
 /** Stops a group; the second signal turns a drain into an abort. */
 export async function stopStages(stages: StageGroup, options: StopOptions, aborting: AbortSignal): Promise<void> {
-  const onAbort = (): void => void stages.stop({ mode: 'abort', timeoutMs: 0 })
+  // What fails is told by the call that is waited for; a second word of it would end the process before the rest is given back.
+  const onAbort = (): void => void stages.stop({ mode: 'abort', timeoutMs: 0 }).catch(() => undefined)
   aborting.addEventListener('abort', onAbort, { once: true })
   try {
     await stages.stop(options)

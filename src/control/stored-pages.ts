@@ -4,7 +4,7 @@ import { partitionId } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import type { Page } from '../message/generated/types.ts'
 import { inFilter, type ReplayFilter } from '../message/replay-request.ts'
-import type { ReplayPlan } from '../replay/plan.ts'
+import type { PlannedPartition, ReplayPlan } from '../replay/plan.ts'
 import { samplePlaces } from '../replay/sample.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import type { Runtime } from './runtime.ts'
@@ -27,7 +27,7 @@ const PROBES_PER_PAGE = 20
 /** All pages of a plan, partition after partition, in order. */
 export async function* pagesOfPlan(
   runtime: Runtime,
-  plan: Pick<ReplayPlan, 'partitions' | 'topic'>,
+  plan: { readonly topic: string; readonly partitions: readonly Pick<PlannedPartition, 'partition' | 'from' | 'until'>[] },
   filter: ReplayFilter,
   signal?: AbortSignal,
 ): AsyncGenerator<StoredPage> {

@@ -4,11 +4,13 @@ import type { Config } from '../config/options.ts'
 import { pageOf } from '../extract/test-extractor.ts'
 import { HttpClient } from '../fetch/http-client.ts'
 import { readOne } from '../kafka/log-reader.ts'
+import type { KafkaMessage } from '../kafka/message.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import type { Page } from '../message/generated/types.ts'
-import type { Runtime } from './runtime.ts'
+import { type Runtime, requireTopics } from './runtime.ts'
 import { httpLimits } from './stages.ts'
+import { pagesOfPlan } from './stored-pages.ts'
 import { userAgentOf } from './user-agent.ts'
 
 /** What an extractor is tried on. */
@@ -33,30 +35,43 @@ export type LocatedPage = {
   readonly source: { readonly topic: string; readonly partition: number; readonly offset: bigint }
 }
 
-/** Pages of all targets, in order. Errors: USAGE for one that is not there, FETCH_FAILED. */
+/** What is held in memory, and run through anew at each save. */
+const MOST_PAGES = 1_000
+const MOST_BYTES = 268_435_456
+
+/** Pages of all targets, in order. Errors: USAGE for one that is not there, or for too many; FETCH_FAILED. */
 export async function trialPages(targets: readonly TrialTarget[], options: TrialPageOptions): Promise<readonly LocatedPage[]> {
   const pages: LocatedPage[] = []
+  let bytes = 0
+  const add = (found: LocatedPage): void => {
+    options.signal.throwIfAborted()
+    pages.push(found)
+    bytes += found.page.body.length
+    if (pages.length > MOST_PAGES) throw tooMany(`${MOST_PAGES} pages`)
+    if (bytes > MOST_BYTES) throw tooMany(`${MOST_BYTES / 1_048_576} MiB of pages`)
+  }
   let runtime: Runtime | undefined
   try {
     for (const target of targets) {
-      if (target.kind === 'file') pages.push({ page: savedPage(await readSaved(target.path), target.url), source: NOWHERE })
-      else if (target.kind === 'url') pages.push({ page: await fetchOnce(target.url, options), source: NOWHERE })
+      options.signal.throwIfAborted()
+      if (target.kind === 'file') add({ page: savedPage(await readSaved(target.path), target.url), source: NOWHERE })
+      else if (target.kind === 'url') add({ page: await fetchOnce(target.url, options), source: NOWHERE })
       else {
         runtime ??= await options.openRuntime()
-        const { partition, offset } = target
-        for (let at = offset; at <= (target.until ?? offset); at += 1n) {
-          const found = await storedPage(runtime, partition, at)
-          if (found !== undefined) pages.push(found)
-          // Of a range only pages count: markers of transactions and what retention took are no places of any.
-          else if (target.until === undefined)
-            throw new MillraceError('USAGE', `there is no page at ${runtime.topics.html}:${partition}:${at}`)
-        }
+        for await (const found of storedPages(runtime, target, options.signal)) add(found)
       }
     }
     return pages
   } finally {
     await runtime?.close()
   }
+}
+
+function tooMany(what: string): MillraceError {
+  return new MillraceError(
+    'USAGE',
+    `these are more than ${what}, which is what is tried at once; \`millrace replay preview --against\` takes whole ranges`,
+  )
 }
 
 const NOWHERE: LocatedPage['source'] = { topic: '', partition: 0, offset: 0n }
@@ -98,12 +113,42 @@ async function fetchOnce(url: string, { config, version, clock, signal }: TrialP
   }
 }
 
-async function storedPage(runtime: Runtime, partition: number, offset: bigint): Promise<LocatedPage | undefined> {
-  const topic = runtime.topics.html
-  const message = await readOne(runtime.admin.session, { topic, partition }, offset)
-  if (message === undefined) return undefined
-  await runtime.codec.ensureSchemas([message.value])
-  const page = runtime.codec.decode('Page', message.value)
+/** Pages of one place or of a range. Errors: USAGE where there is none. */
+async function* storedPages(
+  runtime: Runtime,
+  { partition, offset, until }: Extract<TrialTarget, { readonly kind: 'stored' }>,
+  signal: AbortSignal,
+): AsyncGenerator<LocatedPage> {
+  const { topics, admin } = runtime
+  const topic = topics.html
+  await requireTopics(runtime, [topic])
+  const partitions = await admin.partitions(topic)
+  if (!partitions.includes(partition))
+    throw new MillraceError('USAGE', `${topic} has no partition ${partition}; it has ${partitions.length}`)
+  const none = (): MillraceError =>
+    new MillraceError('USAGE', `there is no page at ${topic}:${partition}:${offset}${until === undefined ? '' : `..${until}`}`)
+  if (until === undefined) {
+    const message = await readOne(admin.session, { topic, partition }, offset)
+    if (message === undefined) throw none()
+    await runtime.codec.ensureSchemas([message.value])
+    yield await located(runtime, message, runtime.codec.decode('Page', message.value))
+    return
+  }
+  // What lies beyond the ends of the log would be waited for, or asked for one by one.
+  const { low, stableEnd: end } = await admin.logBounds({ topic, partition })
+  const range = { partition, from: offset < low ? low : offset, until: until < end ? until + 1n : end }
+  let count = 0
+  for await (const { message, page } of pagesOfPlan(runtime, { topic, partitions: [range] }, {}, signal)) {
+    // Of a range only pages count: what else lies there, and what retention took, are no places of any.
+    if (page === undefined) continue
+    count += 1
+    yield await located(runtime, message, page)
+  }
+  signal.throwIfAborted()
+  if (count === 0) throw none()
+}
+
+async function located(runtime: Runtime, { topic, partition, offset }: KafkaMessage, page: Page): Promise<LocatedPage> {
   const loaded = await loadBody(page, page.bodyRef === null ? undefined : await runtime.blobs())
   if (!loaded.ok) throw new MillraceError(loaded.code, `the page at ${topic}:${partition}:${offset} can not be read: ${loaded.detail}`)
   return { page: loaded.page, source: { topic, partition, offset } }

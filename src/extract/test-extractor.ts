@@ -28,6 +28,8 @@ export interface TestInput {
   readonly clock: Clock
   /** What the extractor prints. */
   readonly onOutput?: (text: string) => void
+  /** Ends it before the next page. */
+  readonly signal?: AbortSignal
 }
 
 /** What `extractors test` shows. */
@@ -67,7 +69,7 @@ export async function testExtractor(input: TestInput): Promise<TestReport> {
 export async function runOnPages(
   input: Omit<TestInput, 'page' | 'source'> & { readonly pages: readonly Pick<TestInput, 'page' | 'source'>[] },
 ): Promise<readonly PageRun[]> {
-  const { extractor, pages, envelopeText, pageTimeoutMs, pageMemoryBytes, parser, clock, onOutput } = input
+  const { extractor, pages, envelopeText, pageTimeoutMs, pageMemoryBytes, parser, clock, onOutput, signal } = input
   const host = new ExtractorHost({
     extractors: [extractor],
     envelopeText,
@@ -84,6 +86,7 @@ export async function runOnPages(
   try {
     const runs: PageRun[] = []
     for (const { page, source } of pages) {
+      signal?.throwIfAborted()
       const [result] = await host.extract({ page, source, extractors: [extractor.name], extractedAt: clock.now(), replayId: null })
       runs.push(runOf(extractor, page, result))
     }
