@@ -12,7 +12,7 @@ import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
 import { counted, renderCount, toJson } from './render.ts'
-import { extractorOf, positive, type ReplayFlags, scopeOf } from './replay-scope.ts'
+import { extractorOf, positive, type ReplayFlags, refuseRange, scopeOf } from './replay-scope.ts'
 import { deletedText, replaysTable, shadowSummary, statusText } from './replay-status.ts'
 import { withRuntime } from './with-runtime.ts'
 
@@ -44,6 +44,9 @@ export async function replayRun(context: CommandContext, flags: ReplayRunFlags):
   const drainTimeoutMs = parseAnyDuration(flags.drainTimeout, '--drain-timeout')
   const rate = flags.rate === undefined ? undefined : positive(flags.rate, '--rate')
   if (flags.inPlace === true && flags.out !== undefined) throw new MillraceError('USAGE', '--out goes with --shadow')
+  if (flags.shadow === true && flags.force !== undefined)
+    throw new MillraceError('USAGE', '--force goes with --in-place; nothing holds a shadow replay back')
+  if (flags.expect !== undefined) refuseRange(flags, '--expect replays the range of its preview')
   if (flags.shadow === true && flags.wait === true)
     throw new MillraceError('USAGE', '--wait goes with --in-place; a shadow replay ends when it is done')
   if (flags.tombstones === true && flags.wait !== true)

@@ -66,6 +66,23 @@ export function scopeOf(flags: ReplayFlags, config: Config): ReplayScope {
   }
 }
 
+const RANGE_FLAGS = {
+  toEarliest: '--to-earliest',
+  toDatetime: '--to-datetime',
+  byDuration: '--by-duration',
+  toOffset: '--to-offset',
+  shiftBy: '--shift-by',
+  fromFile: '--from-file',
+  until: '--until',
+  topic: '--topic',
+} as const satisfies Partial<Record<keyof ReplayFlags, string>>
+
+/** Where the range is known already a flag for another one would count for nothing. Errors: USAGE, naming them. */
+export function refuseRange(flags: ReplayFlags, why: string): void {
+  const given = Object.entries(RANGE_FLAGS).flatMap(([name, flag]) => (flags[name as keyof ReplayFlags] === undefined ? [] : [flag]))
+  if (given.length > 0) throw new MillraceError('USAGE', `${why}; leave out ${given.join(', ')}`)
+}
+
 function isSpan(text: string | undefined): boolean {
   return text !== undefined && parseDuration(text.trim()) !== undefined
 }

@@ -1,4 +1,5 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import { MillraceError } from '../kernel/errors.ts'
 import { uuidV7 } from '../message/ids.ts'
 import type { ReplayFilter } from '../message/replay-request.ts'
 import type { Comparison } from '../replay/compare.ts'
@@ -40,7 +41,7 @@ export interface ReplayRunOptions extends ReplayOptions {
   readonly replayId?: string
   /** Pages per second. */
   readonly rate?: number
-  /** Hash of a preview: just its range. */
+  /** Hash of a preview: just its range, so none is given beside it. */
   readonly expect?: string
 }
 
@@ -104,14 +105,18 @@ export interface ReplayLibraryParts {
 
 export function createReplayLibrary(parts: ReplayLibraryParts): ReplayLibrary {
   const { open, find, track, draining } = parts
-  const requestOf = async (runtime: Runtime, options: ReplayRunOptions): Promise<ReplayRunRequest> => ({
-    replayId: options.replayId ?? uuidV7(runtime.clock),
-    extractor: await find(options.extractor),
-    scope: scopeOf(options),
-    group: options.group,
-    rate: options.rate,
-    expect: options.expect,
-  })
+  const requestOf = async (runtime: Runtime, options: ReplayRunOptions): Promise<ReplayRunRequest> => {
+    if (options.expect !== undefined && (options.start ?? options.until ?? options.partitions) !== undefined)
+      throw new MillraceError('USAGE', '`expect` replays the range of its preview; leave out `start`, `until` and `partitions`')
+    return {
+      replayId: options.replayId ?? uuidV7(runtime.clock),
+      extractor: await find(options.extractor),
+      scope: scopeOf(options),
+      group: options.group,
+      rate: options.rate,
+      expect: options.expect,
+    }
+  }
   const rangeOf = (runtime: Runtime, options: ReplayOptions): Promise<ReplayPlan> =>
     planRange(runtime, runtime.groups.extract(options.group), scopeOf(options), false)
 

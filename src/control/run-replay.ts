@@ -7,6 +7,7 @@ import type { ReplayPlan } from '../replay/plan.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { planRange, type ReplayScope } from './replay.ts'
 import { type InPlaceStart, refuseWhileOpen, replayInPlace, resumeInPlace } from './replay-in-place.ts'
+import { knownRequest } from './replay-ledger.ts'
 import { expectedPlan, passGate } from './replay-preview.ts'
 import type { Runtime } from './runtime.ts'
 import { begunShadow, compareShadow, runShadow, type ShadowOptions, type ShadowReport } from './shadow-replay.ts'
@@ -42,6 +43,7 @@ export async function runInPlace(
   const { name, version, topic } = extractor
   const groupId = runtime.groups.extract(group)
   const asked = { replayId, groupId, extractor: name, extractorVersion: version, rate, recordsTopic: topic, forced: force }
+  await refuseOtherRate(runtime, replayId, rate)
   const begun = await resumeInPlace(runtime, { ...asked, filter: scope.filter })
   if (begun !== undefined) return { groupId, ...begun }
   // Before the range: it ends where the group stands, and that one has sent it back.
@@ -52,6 +54,17 @@ export async function runInPlace(
   await refuseIncompatible(runtime, extractor, announcedVersions(control, name))
   if (force === undefined) await passGate(runtime, { extractor, against: undefined, plan, filter, signal }, gate)
   return { groupId, ...(await replayInPlace(runtime, { ...asked, filter }, plan)) }
+}
+
+/** Its owners go by what the request says; a shadow takes the rate anew. Errors: REPLAY_REFUSED. */
+async function refuseOtherRate(runtime: Runtime, replayId: string, rate: number | undefined): Promise<void> {
+  const known = await knownRequest(runtime, replayId)
+  if (known === undefined || rate === undefined || known.request.rate === rate) return
+  const told = known.request.rate === undefined ? 'without --rate' : `with --rate ${known.request.rate}`
+  throw new MillraceError(
+    'REPLAY_REFUSED',
+    `--id ${replayId} was begun ${told}, and keeps that; leave out --rate ${rate}, or take another --id`,
+  )
 }
 
 export type ShadowRequest = ReplayRunRequest & Omit<ShadowOptions, 'plan' | 'filter' | 'rate' | 'replayId' | 'extractor'>

@@ -208,4 +208,20 @@ describe('replay preview', () => {
     const nobody = await deployment.run(['replay', 'run', '--shadow', '--extractor', 'book2.yaml', '--expect', '0000'])
     expect(nobody.stderr).toContain('no preview of the last 14 days has this hash')
   })
+
+  it('is what `run --expect` goes by, and flags that would count for nothing are refused', async () => {
+    const refused = (...flags: string[]) => deployment.run(['replay', 'run', '--extractor', 'book2.yaml', ...flags])
+    const range = await refused(
+      '--in-place',
+      '--expect',
+      '0123456789abcdef',
+      '--to-datetime',
+      '2026-03-01',
+      '--topic',
+      `${deployment.prefix}html:0`,
+    )
+    expect([range.code, range.stderr]).toEqual([2, expect.stringContaining('leave out --to-datetime, --topic')])
+    const force = await refused('--shadow', '--force', 'as I say')
+    expect([force.code, force.stderr]).toEqual([2, expect.stringContaining('--force goes with --in-place')])
+  })
 })

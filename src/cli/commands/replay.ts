@@ -33,8 +33,8 @@ export const replayCommand: CommandDefinition = (contextOf) => {
     .option('--rate <n>', 'most pages per second that are replayed')
     .option('--wait', 'in place: until the replay is done; of a stopped group: until somebody has started it and it is done')
     .option('--tombstones', 'with --wait: delete the keys of records that nothing gives any more')
-    .option('--force <reason>', 'in place although the version gives less than the one before')
-    .option('--expect <hash>', 'replay just what a preview with this hash looked at, or refuse')
+    .option('--force <reason>', 'with --in-place: although the version gives less than the one before')
+    .option('--expect <hash>', 'replay just the range that a preview with this hash looked at, or refuse')
     .option('--id <id>', 'name of the replay; one that was cut short goes on under its name')
     .option('--drain-timeout <duration>', 'how long the first Ctrl-C may take', '30s')
     .addHelpText('after', '\nExample:\n  millrace replay run --extractor book.yaml --shadow')
@@ -44,7 +44,7 @@ export const replayCommand: CommandDefinition = (contextOf) => {
     })
   command
     .command('status')
-    .description('how far a replay in place is; all of them where none is named')
+    .description('how far a replay is, in place or in a shadow; all of them where none is named')
     .argument('[id]', 'name of the replay')
     .addHelpText('after', '\nExample:\n  millrace replay status')
     .action(async (id: string | undefined, _: object, running: Command) => {
@@ -53,7 +53,7 @@ export const replayCommand: CommandDefinition = (contextOf) => {
     })
   command
     .command('cancel')
-    .description('call a replay in place off: its owners go back to live work, what was written stays')
+    .description('call a replay off: owners go back to live work, a shadow ends; what was written stays')
     .argument('<id>', 'name of the replay')
     .addHelpText('after', '\nExample:\n  millrace replay cancel 20261128t053246355z')
     .action(async (id: string, _: object, running: Command) => {

@@ -62,6 +62,14 @@ describe('Millrace as a library', () => {
     // Asked for again under its name it is the same one, and nothing is set back.
     const again = await millrace.replay.run({ mode: 'in-place', extractor: 'book:2', replayId: 'r' })
     expect(again).toMatchObject({ start: 'stopped', plan: { pages: BigInt(PAGES) }, status: { state: 'open', donePages: 0 } })
+    // What would count for nothing is refused.
+    await expect(
+      millrace.replay.run({ mode: 'in-place', extractor: 'book:2', expect: preview.hash, partitions: [first] }),
+    ).rejects.toMatchObject({ code: 'USAGE', message: expect.stringContaining('leave out `start`, `until` and `partitions`') })
+    await expect(millrace.replay.run({ mode: 'in-place', extractor: 'book:2', replayId: 'r', rate: 5 })).rejects.toMatchObject({
+      code: 'REPLAY_REFUSED',
+      message: expect.stringContaining('was begun without --rate'),
+    })
     await expect(millrace.replay.run({ mode: 'in-place', extractor: 'book:1', replayId: 'r' })).rejects.toMatchObject({
       code: 'REPLAY_REFUSED',
       message: expect.stringContaining('was begun as book version 2'),

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { scopeOf, wholeCount } from '../../../src/cli/replay-scope.ts'
+import { refuseRange, scopeOf, wholeCount } from '../../../src/cli/replay-scope.ts'
 import type { Config } from '../../../src/config/options.ts'
 import { isSameFilter } from '../../../src/message/replay-request.ts'
 
@@ -55,5 +55,19 @@ describe('the scope of a replay', () => {
 
   it.each(['0', '-3', '1.5', 'NaN', '1e3', '', '0x10'])('samples no %j pages', (text) => {
     expect(() => wholeCount(text, '--sample')).toThrow(/--sample: .* is not a whole number above 0/)
+  })
+})
+
+describe('a range beside one that is known', () => {
+  it('is refused, by its flags; a filter is not', () => {
+    const refuse = (flags: object) => () => refuseRange({ extractor: 'book', ...flags }, '--expect replays the range of its preview')
+    expect(refuse({ toDatetime: '2026-03-01', until: '2026-03-02', topic: 'scrape.html:0', domain: 'a.example' })).toThrow(
+      expect.objectContaining({
+        code: 'USAGE',
+        message: '--expect replays the range of its preview; leave out --to-datetime, --until, --topic',
+      }),
+    )
+    expect(refuse({ toEarliest: true })).toThrow('leave out --to-earliest')
+    expect(refuse({ domain: 'a.example', crawl: 'c', fetchedFrom: '1d' })).not.toThrow()
   })
 })
