@@ -7,7 +7,7 @@ import { type Comparison, ComparisonBuilder, canonical, pageKey } from '../repla
 import { type GateVerdict, gateVerdict } from '../replay/gate.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { announcedVersions, schemaProblems } from './announced-versions.ts'
-import { PageTrial, type TriedPage } from './page-trial.ts'
+import { PageTrial, type TriedPage, triedWindows, type WindowLimits } from './page-trial.ts'
 import { planOf } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { PageSample, pagesOfPlan, type StoredPage } from './stored-pages.ts'
@@ -50,8 +50,8 @@ export interface PreviewReport extends Comparison {
   readonly hash: string
 }
 
-/** Pages whose new records are held in memory until the old ones are found. */
-const WINDOW_PAGES = 5_000
+/** What is held in memory until the old records are found: the topic of records is read through for each window. */
+const WINDOW: WindowLimits = { pages: 50_000, bytes: 33_554_432 }
 const PROGRESS_EVERY = 20
 /** How long `--expect` finds a preview. */
 const KEPT_MS = 14 * 86_400_000
@@ -84,8 +84,13 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
       done += 1
       if (done % PROGRESS_EVERY === 0) options.onProgress?.({ done, pages: total, elapsedMs: runtime.clock.mono() - startedMono })
     }
-    for await (const window of windows(pagesToRead(runtime, options), WINDOW_PAGES)) {
-      const pairs = await runAll(window, trial, old, runtime.config['extract.threads'], onPage)
+    const pages = inScope(pagesToRead(runtime, options), onPage)
+    const run = async (stored: PageInScope): Promise<Pair> => {
+      const [fresh, was] = await Promise.all([trial.run(stored), old?.run(stored)])
+      return { fresh, was, bytes: fresh.bytes + (was?.bytes ?? 0) }
+    }
+    const atOnce = runtime.config['extract.threads'] + 1
+    for await (const pairs of triedWindows(pages, run, { atOnce, limits: WINDOW })) {
       const before = old === undefined ? await recordsBefore(runtime, extractor, pairs) : undefined
       for (const [version, count] of Object.entries(before?.versions ?? {}))
         versions[Number(version)] = (versions[Number(version)] ?? 0) + count
@@ -136,30 +141,18 @@ function pagesToRead(runtime: Runtime, { extractor, against, plan, filter, sampl
 interface Pair {
   readonly fresh: TriedPage
   readonly was: TriedPage | undefined
+  readonly bytes: number
 }
 
-/** A few pages at the same time, so that no extraction process waits for the next read. Shape: in order; pages out of scope are left out. */
-async function runAll(
-  window: AsyncIterable<StoredPage>,
-  trial: PageTrial,
-  old: PageTrial | undefined,
-  threads: number,
-  onPage: () => void,
-): Promise<Pair[]> {
-  const pairs: Promise<Pair>[] = []
-  const working: Promise<Pair>[] = []
-  for await (const { message, page, inScope } of window) {
+type PageInScope = StoredPage & { readonly page: Page }
+
+/** Those that the extractor may read; all are counted. */
+async function* inScope(pages: AsyncIterable<StoredPage>, onPage: () => void): AsyncGenerator<PageInScope> {
+  for await (const stored of pages) {
     onPage()
-    if (page === undefined || !inScope) continue
-    const stored = { message, page, inScope }
-    const pair = Promise.all([trial.run(stored), old?.run(stored)]).then(([fresh, was]): Pair => ({ fresh, was }))
-    // Met when its turn comes.
-    pair.catch(() => undefined)
-    pairs.push(pair)
-    working.push(pair)
-    if (working.length > threads + 1) await working.shift()
+    const { page } = stored
+    if (page !== undefined && stored.inScope) yield { ...stored, page }
   }
-  return Promise.all(pairs)
 }
 
 async function recordsBefore(runtime: Runtime, extractor: LoadedExtractor, pairs: readonly Pair[]): ReturnType<typeof previousRecords> {
@@ -255,18 +248,4 @@ export async function passGate(runtime: Runtime, request: Omit<PreviewOptions, '
   if (!held) return
   const { name, version } = request.extractor
   throw new MillraceError('EXTRACTOR_HELD', `version ${version} of ${name} is held back: ${reasons.join('; ')}`)
-}
-
-async function* windows<T>(items: AsyncGenerator<T>, size: number): AsyncGenerator<AsyncIterable<T>> {
-  let next = await items.next()
-  while (next.done !== true) {
-    let count = 0
-    yield (async function* window(): AsyncGenerator<T> {
-      while (next.done !== true && count < size) {
-        yield next.value
-        count += 1
-        next = await items.next()
-      }
-    })()
-  }
 }

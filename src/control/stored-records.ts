@@ -59,23 +59,23 @@ export async function previousRecords(
   scope: { readonly topic: string; readonly extractor: string; readonly version: number; readonly since?: number },
   pages: ReadonlySet<string>,
 ): Promise<PreviousRecords> {
-  const found = new Map<string, Map<number, Map<number, StoredRecord>>>()
+  /** Of each page the version that counts among those seen so far, so that many versions take no more memory than one. */
+  const found = new Map<string, { readonly version: number; readonly items: Map<number, StoredRecord> }>()
   if (!(await runtime.admin.listTopics()).includes(scope.topic)) return { byPage: new Map(), versions: {} }
   const { topic, extractor, since } = scope
   for await (const record of readRecords(runtime, { topic, extractor, ...(since === undefined ? {} : { since }) })) {
-    const key = pageKey(record.source)
+    const { extractorVersion: version, itemIndex, source } = record
+    const key = pageKey(source)
     if (!pages.has(key)) continue
-    const versions = found.get(key) ?? new Map<number, Map<number, StoredRecord>>()
-    const items = versions.get(record.extractorVersion) ?? new Map<number, StoredRecord>()
-    found.set(key, versions.set(record.extractorVersion, items.set(record.itemIndex, record)))
+    const known = found.get(key)
+    if (known?.version === version) known.items.set(itemIndex, record)
+    else if (previousVersion([version, ...(known === undefined ? [] : [known.version])], scope.version) === version)
+      found.set(key, { version, items: new Map([[itemIndex, record]]) })
   }
   const counts: Record<number, number> = {}
   const byPage = new Map<string, StoredRecord[]>()
-  for (const [key, versions] of found) {
-    const version = previousVersion([...versions.keys()], scope.version)
-    if (version === undefined) continue
+  for (const [key, { version, items }] of found) {
     counts[version] = (counts[version] ?? 0) + 1
-    const items = versions.get(version) ?? new Map<number, StoredRecord>()
     byPage.set(
       key,
       [...items.values()].sort((a, b) => a.itemIndex - b.itemIndex),
