@@ -75,6 +75,8 @@ export abstract class BaseService implements Service {
   #state: ServiceState = 'idle'
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
+  /** What a part of it failed by while it drained. */
+  #drainFailure: unknown
   readonly #settled: { resolve: () => void; reject: (reason: unknown) => void }
   readonly closed: Promise<void>
   protected readonly releases = new ReleaseStack()
@@ -133,8 +135,15 @@ export abstract class BaseService implements Service {
     return this.stop({ mode: 'drain', timeoutMs: 30_000 })
   }
 
-  /** The running service can't go on: abort, release, reject `closed`. Safe to call more than once. */
+  /**
+   * The running service can't go on: abort, release, reject `closed`. One that drains goes on with what is left, and rejects in the end. Safe
+   * to call more than once.
+   */
   protected fail(error: unknown): void {
+    if (this.#state === 'draining') {
+      if (!this.aborted.signal.aborted) this.#drainFailure ??= error
+      return
+    }
     if (this.#stopping !== undefined || this.#state === 'closed' || this.#state === 'failed') return
     this.aborted.abort(error)
     // A start that is under way ends by the signal, and closes by itself.
@@ -162,6 +171,7 @@ export abstract class BaseService implements Service {
         // A drain that was cut short is no failure: what was not finished is not committed and comes again.
         if (!deadline.aborted && !this.aborted.signal.aborted) failure = error
       }
+      failure ??= this.#drainFailure
       this.aborted.abort(new MillraceError('ABORTED', 'the service is closing'))
     }
     await this.#close(failure)

@@ -56,6 +56,26 @@ describe('a service', () => {
     expect(probe.log).toEqual(['drained', 'second released', 'first released'])
   })
 
+  it('tells what a part of it failed by while it drained, when all that could be finished is', async () => {
+    const probe = new Probe()
+    probe.drain = async () => probe.break(new Error('the topic is gone'))
+    await probe.start()
+    await expect(probe.stop(drain)).rejects.toThrow('the topic is gone')
+    expect(probe.log).toEqual(['drained', 'second released', 'first released'])
+    expect(probe.state).toBe('failed')
+    await expect(probe.closed).rejects.toThrow('the topic is gone')
+  })
+
+  it('does not take for a failure what ends with an abort', async () => {
+    const probe = new Probe()
+    probe.drain = (signal) => untilAborted(signal).catch((error) => probe.break(error))
+    await probe.start()
+    const stopped = probe.stop({ mode: 'drain', timeoutMs: 60_000 })
+    void probe.stop({ mode: 'abort', timeoutMs: 0 })
+    await stopped
+    expect(probe.state).toBe('closed')
+  })
+
   it('ends a drain at its deadline', async () => {
     const probe = new Probe()
     probe.drain = untilAborted
