@@ -124,8 +124,10 @@ function endWithOutput(globals: () => GlobalOptions): void {
     process.exit(exitCode)
   }
   process.stdout.on('error', end)
-  // There is nobody left to be told.
-  process.stderr.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  // Remarks that nobody reads any more are no reason to leave work undone.
+  process.stderr.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') process.exit(1)
+  })
 }
 
 main(process.argv.slice(2)).then(

@@ -90,9 +90,9 @@ function unknownKey(path: string, where: string): string {
   return `unknown option ${path} (${where})${near === undefined ? '' : `; did you mean ${near}?`}`
 }
 
-/** A secret never stands in an error. */
+/** A secret never stands in an error, the user of a proxy within rules and lists included. */
 function shown(definition: OptionDefinition, raw: unknown): string {
-  return definition.secret === undefined ? JSON.stringify(raw) : 'the value'
+  return definition.secret === undefined ? JSON.stringify(raw).replaceAll(/(\w:\/\/)[^"/\s]*@/g, '$1***@') : 'the value'
 }
 
 function readDotenv(): Record<string, string> {
@@ -119,6 +119,7 @@ function addEnvironment(
   const known = new Map(Object.keys(OPTIONS).map((path) => [environmentName(path), path]))
   for (const [name, raw] of Object.entries(environment)) {
     if (!name.startsWith('MILLRACE_') || raw === undefined || OWN_VARIABLES.some((own) => name.startsWith(own))) continue
+    if (isOfService(name, raw, known.has(name))) continue
     const path = known.get(name)
     if (path === undefined) {
       const near = nearestName(name, known.keys())
@@ -141,6 +142,12 @@ const SECTIONS = new Set(
 
 /** Variables that are no options: the installation refusal and what the tests hand over. */
 const OWN_VARIABLES = ['MILLRACE_NO_INSTALL', 'MILLRACE_TEST_']
+
+/** What Kubernetes and Docker's links put there for a service that is called millrace, or something that begins so. */
+function isOfService(name: string, raw: string, isOption: boolean): boolean {
+  if (/^(tcp|udp|sctp):\/\/[^/]+:\d+$/.test(raw)) return true
+  return !isOption && /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/.test(name)
+}
 
 function addSet(candidates: Map<string, Candidate>, set: string, problems: string[]): void {
   const separator = set.indexOf('=')
@@ -219,13 +226,16 @@ function readFile(
   return { values, file }
 }
 
-/** `${NAME}` in a text of the file is the variable of that name; a missing one is an error, never an empty password. */
+/** `${NAME}` in a text of the file, within lists and maps too, is the variable of that name; a missing one is an error, never an empty password. */
 function interpolate(
   value: unknown,
   environment: Readonly<Record<string, string | undefined>>,
   where: string,
   problems: string[],
 ): unknown {
+  if (Array.isArray(value)) return value.map((each) => interpolate(each, environment, where, problems))
+  if (typeof value === 'object' && value !== null)
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, interpolate(inner, environment, where, problems)]))
   if (typeof value !== 'string') return value
   return value.replaceAll(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_, name: string) => {
     const found = environment[name]
@@ -261,6 +271,9 @@ function crossFieldProblems(config: Config): string[] {
     problems.push(
       `fetch.userAgent ${JSON.stringify(userAgent)} can't be sent: no line breaks, no control characters, no letters beyond Latin-1`,
     )
+  const registry = config['registry.url']
+  if (registry !== undefined && !/^https?:$/.test(URL.canParse(registry) ? new URL(registry).protocol : ''))
+    problems.push(`registry.url ${JSON.stringify(registry)} is no http or https URL, such as http://localhost:8081`)
   if ((config['kafka.sasl.mechanism'] === undefined) !== (config['kafka.sasl.username'] === undefined)) {
     problems.push('kafka.sasl.mechanism and kafka.sasl.username go together')
   }

@@ -81,7 +81,8 @@ export const OPTIONS = {
   'registry.url': {
     kind: 'string',
     secret: 'url',
-    description: 'Schema registry, to read messages in Confluent framing. None: schemas come from `schemas/` and from the control topic.',
+    description:
+      'Schema registry: messages are written in Confluent framing and read in either. None: schemas come from `schemas/` and from the control topic.',
   },
   data: { kind: 'string', default: '.millrace', flag: '--data', description: 'Data folder: embedded Kafka, state, schemas.' },
   'topics.prefix': { kind: 'string', default: 'scrape.', description: 'Prefix of all topics and groups.' },

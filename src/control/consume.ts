@@ -1,5 +1,5 @@
 import { loadBody } from '../blobs/load-body.ts'
-import { type LogStart, readLog } from '../kafka/log-reader.ts'
+import { type LogStart, type ReadLogOptions, readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
@@ -87,29 +87,48 @@ export async function* consume(runtime: Runtime, options: ConsumeOptions): Async
   if ((await runtime.admin.listTopics()).includes(runtime.topics.control)) await runtime.control()
   const from = new Map<string, LogStart | ReadonlyMap<number, LogStart>>()
   for (const topic of topics) from.set(topic, await startOf(runtime, topic, options.start))
-  const until = options.until === undefined ? undefined : await offsetsBefore(runtime, topics, options.until)
-  const log = readLog({
-    client: runtime.client,
-    clock: runtime.clock,
-    observer: runtime.observer,
-    from,
-    ...(until === undefined ? {} : { until }),
-    follow: options.follow,
-    ...(options.signal === undefined ? {} : { signal: options.signal }),
-  })
-  let given = 0
-  for await (const event of log) {
-    if (event.kind !== 'batch') continue
-    await runtime.codec.ensureSchemas(event.messages.map(({ value }) => value))
-    for (const message of event.messages) {
+  const end = await endOf(runtime, topics, options)
+  try {
+    const { client, clock, observer } = runtime
+    let given = 0
+    for await (const event of readLog({ client, clock, observer, from, follow: options.follow, ...end.bounds })) {
+      if (event.kind !== 'batch') continue
+      await runtime.codec.ensureSchemas(event.messages.map(({ value }) => value))
+      for (const message of event.messages) {
+        if (options.max !== undefined && given >= options.max) return
+        if (end.isBehind(message)) continue
+        const shown = await show(runtime, message, options)
+        if (!isWanted(shown, options)) continue
+        given += 1
+        yield shown
+      }
       if (options.max !== undefined && given >= options.max) return
-      const shown = await show(runtime, message, options)
-      if (!isWanted(shown, options)) continue
-      given += 1
-      yield shown
     }
-    if (options.max !== undefined && given >= options.max) return
+  } finally {
+    end.disarm()
   }
+}
+
+interface ConsumeEnd {
+  readonly bounds: Pick<ReadLogOptions, 'until' | 'signal'>
+  readonly isBehind: (message: KafkaMessage) => boolean
+  readonly disarm: () => void
+}
+
+/** What was written before the end may come to us a little later. */
+const LATE_MS = 1_000
+
+/** Of a time ahead Kafka knows no offset: where the log is followed, it is followed until then. */
+async function endOf(runtime: Runtime, topics: readonly string[], { until, follow, signal }: ConsumeOptions): Promise<ConsumeEnd> {
+  const given = signal === undefined ? {} : { signal }
+  const everything = { isBehind: () => false, disarm: () => undefined }
+  if (until === undefined) return { bounds: given, ...everything }
+  const aheadMs = until - runtime.clock.now()
+  if (!follow || aheadMs <= 0) return { bounds: { ...given, until: await offsetsBefore(runtime, topics, until) }, ...everything }
+  const reached = new AbortController()
+  const signals = signal === undefined ? [reached.signal] : [reached.signal, signal]
+  const disarm = runtime.clock.timer(aheadMs + LATE_MS, () => reached.abort())
+  return { bounds: { signal: AbortSignal.any(signals) }, isBehind: ({ timestamp }) => timestamp >= until, disarm }
 }
 
 async function startOf(runtime: Runtime, topic: string, start: ConsumeStart): Promise<LogStart | ReadonlyMap<number, LogStart>> {

@@ -189,21 +189,19 @@ async function* topicFindings(runtime: Runtime): AsyncGenerator<Finding> {
       'Run `millrace topics plan`, then `millrace topics apply`.',
     )
   else yield ok('topics', `${countText(wanted.length, 'topic')} as the configuration wants them`)
-  const skew = await clockSkew(runtime)
-  if (skew !== undefined && Math.abs(skew) > MAX_SKEW_MS)
+  if (await hasPagesOfTheFuture(runtime))
     yield warn(
       'clock',
-      `the clock of this machine and the newest pages differ by ${formatDuration(Math.abs(skew))}`,
+      `the newest pages are more than ${formatDuration(MAX_SKEW_MS)} ahead of the clock of this machine`,
       'Run a time service on all machines.',
     )
 }
 
-/** Pages of the future give away a clock that is off. */
-async function clockSkew(runtime: Runtime): Promise<number | undefined> {
-  const now = runtime.clock.now()
-  const future = await runtime.admin.offsetsForTime(runtime.topics.html, now + MAX_SKEW_MS)
-  const end = await runtime.admin.endOffsets(runtime.topics.html, 'read_uncommitted')
-  return [...end].some(([partition, offset]) => (future.get(partition) ?? offset) < offset) ? MAX_SKEW_MS + 1 : undefined
+/** They give away a clock that is off. */
+async function hasPagesOfTheFuture({ admin, clock, topics }: Runtime): Promise<boolean> {
+  const future = await admin.offsetsForTime(topics.html, clock.now() + MAX_SKEW_MS)
+  const end = await admin.endOffsets(topics.html, 'read_uncommitted')
+  return [...end].some(([partition, offset]) => (future.get(partition) ?? offset) < offset)
 }
 
 async function* blobFindings(runtime: Runtime): AsyncGenerator<Finding> {

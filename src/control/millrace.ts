@@ -130,7 +130,8 @@ export class Millrace {
     this.#draining.abort(new Error('Millrace was stopped'))
     // What ends may have begun something: a consumer that was still joining.
     while (this.#works.size > 0) await Promise.allSettled([...this.#works])
-    const runtime = await this.#runtime
+    // One that could not be opened, or was stopped while it was, is told to whoever asked for it.
+    const runtime = await this.#runtime?.catch(() => undefined)
     this.#runtime = undefined
     await runtime?.close()
   }

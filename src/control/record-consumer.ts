@@ -19,6 +19,8 @@ export interface RecordConsumerOptions {
   readonly signal: AbortSignal
 }
 
+/** Records of a partition that may be uncommitted; beyond, reading waits for commits. */
+const MOST_UNCOMMITTED = 100_000
 /** How long the end waits for the record that was given last; what is not committed by then comes again. */
 const LAST_RECORD_MS = 5_000
 
@@ -47,6 +49,8 @@ export class RecordConsumer {
       client,
       groupId,
       topics: [topic ?? topics.records],
+      // A sink may gather a large batch before it commits: bytes bound what it holds.
+      limits: { maxIncomplete: MOST_UNCOMMITTED },
       onEntries: (entries) => {
         this.#waiting.push(...entries)
         this.#wake()

@@ -18,5 +18,14 @@ export function registryOf(configured: string | undefined): RegistryPort | undef
 const fetchJson: FetchJson = async (url, init) => {
   const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
   const text = await response.text()
-  return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
+  // A gateway before the registry answers errors in HTML: their status says enough.
+  return { status: response.status, body: response.ok || isJson(response) ? parsed(text) : undefined }
+}
+
+function isJson({ headers }: Response): boolean {
+  return /\bjson\b/.test(headers.get('content-type') ?? '')
+}
+
+function parsed(text: string): unknown {
+  return text === '' ? undefined : JSON.parse(text)
 }

@@ -174,6 +174,7 @@ export class Runtime {
 
   /** Work that gives back what it acquired when it ends, so that it can be done again on the same runtime. One at a time. */
   async scoped<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#scope !== undefined) throw new MillraceError('USAGE', 'another run is under way in this process: wait for its end')
     const scope = new ReleaseStack()
     this.#scope = scope
     try {

@@ -55,7 +55,8 @@ export async function decodeContent(wire: Buffer, header: string | null | undefi
   for (const name of [...codings].reverse()) {
     const encoding = asEncoding(name) ?? 'identity'
     // What is named twice was often done once.
-    if (isMislabelled(current, encoding)) return (await byMark(current, encoding, maxBytes)) ?? plain(current, maxBytes, 'mislabelled')
+    if (isMislabelled(current, encoding) && !(await isEmptyStream(current, encoding)))
+      return (await byMark(current, encoding, maxBytes)) ?? plain(current, maxBytes, 'mislabelled')
     const { bytes, problem } = await unpack(current, encoding, maxBytes)
     const isDamaged = problem === 'broken' || problem === 'cut'
     const member = isDamaged && encoding === 'gzip' ? await firstGzipMember(current, maxBytes) : undefined
@@ -123,6 +124,11 @@ function isMislabelled(wire: Buffer, encoding: BodyEncoding): boolean {
   if (encoding === 'zstd') return !(wire.length >= 4 && wire.readUInt32LE(0) === 0xfd2fb528) && !isSkippable(wire)
   const head = wire.subarray(0, 16)
   return head.every((byte) => (byte >= 0x20 && byte < 0x7f) || byte === 0x09 || byte === 0x0a || byte === 0x0d)
+}
+
+/** An empty brotli stream is one byte, which is printable for most windows: `;` for the usual one. */
+async function isEmptyStream(wire: Buffer, encoding: BodyEncoding): Promise<boolean> {
+  return wire.length === 1 && (await unpack(wire, encoding, 1)).problem === null
 }
 
 /** A zstd stream may begin with frames that are passed over. */

@@ -70,6 +70,11 @@ export function compileTimePattern(format: string, locale?: string): TimePattern
       continue
     }
     for (const [run] of piece.matchAll(/(.)\1*/g)) {
+      // As ISO 8601 has it between day and time, and everybody writes it so.
+      if (run === 'T') {
+        source += literal(run)
+        continue
+      }
       const token = Object.hasOwn(TOKENS, run) ? TOKENS[run] : undefined
       if (token === undefined) {
         throw refused(

@@ -26,6 +26,24 @@ function problem(run: () => unknown): string {
 const nothing = { sets: [], flags: {}, environment: {} } as const
 
 describe('the configuration', () => {
+  it('passes over what Kubernetes puts into the environment for a service that is called millrace', () => {
+    const environment = {
+      MILLRACE_SERVICE_HOST: '10.0.0.1',
+      MILLRACE_SERVICE_PORT: '9464',
+      MILLRACE_SERVICE_PORT_METRICS: '9464',
+      MILLRACE_PORT: 'tcp://10.0.0.1:9464',
+      MILLRACE_PORT_9464_TCP: 'tcp://10.0.0.1:9464',
+      MILLRACE_PORT_9464_TCP_ADDR: '10.0.0.1',
+      MILLRACE_PORT_9464_TCP_PORT: '9464',
+      MILLRACE_PORT_9464_TCP_PROTO: 'tcp',
+      MILLRACE_METRICS_PORT: 'tcp://10.0.0.2:9464',
+      MILLRACE_METRICS_SERVICE_HOST: '10.0.0.2',
+    }
+    expect(loadConfig({ ...nothing, environment }).config).toEqual(loadConfig(nothing).config)
+    expect(loadConfig({ ...nothing, environment: { MILLRACE_METRICS_PORT: '9464' } }).config['metrics.port']).toBe(9464)
+    expect(problem(() => loadConfig({ ...nothing, environment: { MILLRACE_REDIS_URL: 'redis://a' } }))).toContain('unknown option')
+  })
+
   it('gives every option its default when nothing is configured', () => {
     const { config, sources } = loadConfig(nothing)
     expect(config['fetch.timeouts.total']).toBe(120_000)
@@ -138,6 +156,14 @@ describe('the configuration', () => {
 
   it('says so when a variable that the file names is missing', () => {
     expect(problem(() => loadConfig({ ...nothing, file: file('redis: ${NOWHERE}\n') }))).toContain('the environment has no NOWHERE')
+    const text = 'brokers: ["${HOST}:9092"]\npoliteness: { rules: [{ match: a.example, proxies: ["http://u:${HOST}@p.example:1"] }] }\n'
+    const { config } = loadConfig({ ...nothing, environment: { HOST: 'kafka.example' }, file: file(text) })
+    expect(config.brokers).toEqual(['kafka.example:9092'])
+    expect(config['politeness.rules'][0]?.proxies).toEqual(['http://u:kafka.example@p.example:1'])
+    expect(problem(() => loadConfig({ ...nothing, file: file(text) }))).toContain('the environment has no HOST')
+    const wrong = problem(() => loadConfig({ ...nothing, environment: { HOST: 'hush' }, file: file(text.replace('match', 'mtch')) }))
+    expect(wrong).toMatch(/politeness\.rules .*\*\*\*@p\.example/)
+    expect(wrong).not.toContain('hush@')
   })
 
   it('reads politeness rules with their delay in ms', () => {
@@ -167,6 +193,8 @@ describe('values that only fail later', () => {
   it.each([
     ['metrics.port=70000', 'metrics.port (--set metrics.port): "70000" is not at most 65535'],
     ['topics.prefix=a b/', 'topics.prefix "a b/" can\'t begin the name of a topic'],
+    ['registry.url=registry', 'is no http or https URL'],
+    ['registry.url=localhost:8081', 'is no http or https URL'],
     [`topics.prefix=${'x'.repeat(201)}`, "can't begin the name of a topic"],
   ])('are refused at once: %.40s', (set, expected) => {
     expect(problem(() => loadConfig({ ...nothing, sets: [set] }))).toContain(expected)

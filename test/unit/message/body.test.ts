@@ -166,6 +166,19 @@ describe('a Content-Encoding', () => {
     }
   })
 
+  it('that packs nothing is no text of one letter: an empty brotli stream is the byte of a semicolon', async () => {
+    for (const window of [10, 16, 18, 19, 22, 24]) {
+      const wire = zlib.brotliCompressSync(Buffer.alloc(0), { params: { [zlib.constants.BROTLI_PARAM_LGWIN]: window } })
+      expect(await decodeContent(wire, 'br', MAX)).toMatchObject({
+        encoding: 'br',
+        truncated: null,
+        problem: null,
+        decoded: Buffer.alloc(0),
+      })
+    }
+    expect(await decodeContent(Buffer.from(';;'), 'br', MAX)).toMatchObject({ encoding: 'identity', problem: 'mislabelled' })
+  })
+
   it.each([
     ['gzip', zlib.gzipSync(html), ['br', 'deflate', 'zstd', 'utf-8', 'gzip, br', 'none, br']],
     ['deflate', zlib.deflateSync(html), ['br', 'gzip', 'zstd', 'utf-8']],
