@@ -10,7 +10,8 @@ import { envelopeText, loadConfigured } from './extraction.ts'
 import { planRange } from './replay.ts'
 import { type RunProgress, type RunReport, run } from './run.ts'
 import { Runtime } from './runtime.ts'
-import { compareShadow, type ReplayProgress, runShadow, type ShadowReport } from './shadow-replay.ts'
+import { compareShadow } from './shadow-comparison.ts'
+import { type ReplayProgress, runShadow, type ShadowReport } from './shadow-replay.ts'
 import { recordsOf } from './stored-records.ts'
 
 export interface ExampleOptions {

@@ -10,7 +10,8 @@ import { type InPlaceStart, refuseWhileOpen, replayInPlace, resumeInPlace } from
 import { knownRequest } from './replay-ledger.ts'
 import { expectedPlan, passGate } from './replay-preview.ts'
 import type { Runtime } from './runtime.ts'
-import { begunShadow, compareShadow, runShadow, type ShadowOptions, type ShadowReport } from './shadow-replay.ts'
+import { compareShadow } from './shadow-comparison.ts'
+import { begunShadow, runShadow, type ShadowOptions, type ShadowReport } from './shadow-replay.ts'
 
 export interface ReplayRunRequest {
   /** One that was begun under this id goes on. */

@@ -4,12 +4,10 @@ import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../e
 import { partitionId } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
-import { inFilter, type ReplayFilter, type ReplayRequest } from '../message/replay-request.ts'
+import type { ReplayFilter, ReplayRequest } from '../message/replay-request.ts'
 import { notForRecords, shadowTopicOf } from '../message/topics.ts'
-import { type Comparison, ComparisonBuilder, type PageSource, pageKey } from '../replay/compare.ts'
 import { etaOf, type ReplayPace } from '../replay/pace.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
-import { registrableDomain } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { announceExtractors, createExtract } from './extraction.ts'
@@ -21,7 +19,6 @@ import {
   goneOf,
   type KnownRequest,
   knownRequest,
-  mayBeGone,
   planOf,
   refuseCancelled,
   refuseOtherRequest,
@@ -29,7 +26,6 @@ import {
 } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
-import { failedPages, previousRecords, readRecords, type StoredRecord } from './stored-records.ts'
 
 export interface ShadowOptions {
   readonly replayId: string
@@ -291,55 +287,4 @@ export async function createRecordsTopic(runtime: Runtime, topic: string): Promi
   const definition = runtime.wantedTopics([topic]).find((wanted) => wanted.topic === topic)
   if (definition === undefined) throw new MillraceError('INTERNAL', `topic ${topic} is not among the topics wanted`)
   await runtime.admin.createTopics([definition])
-}
-
-/**
- * What a shadow replay would change: its records against those of the version before, on the pages that it read. Pages on which it
- * failed are told apart by their dead letters; those that retention deleted before it read them are left out. What other replays and live work of that version have written counts for nothing.
- */
-export async function compareShadow(
-  runtime: Runtime,
-  { replayId, topic: shadowTopic }: Pick<ShadowReport, 'replayId' | 'topic'>,
-  extractor: LoadedExtractor,
-  scope: { readonly plan: ReplayPlan; readonly filter: ReplayFilter },
-): Promise<Comparison> {
-  const { name, version } = extractor
-  const after = new Map<string, StoredRecord[]>()
-  for await (const record of readRecords(runtime, { topic: shadowTopic, extractor: name, version }))
-    if (record.replayId === replayId) add(after, record)
-  const failed = await failedPages(runtime, { extractor: name, version, replayId })
-  const pages = new Set([...after.keys(), ...failed.keys()])
-  const topic = extractor.topic ?? runtime.topics.records
-  const status = await replayStatus(runtime, replayId)
-  for await (const record of readRecords(runtime, { topic, extractor: name }))
-    if (isReplayed(record, scope) && !mayBeGone(status, record.source)) pages.add(pageKey(record.source))
-  const { byPage } = await previousRecords(runtime, { topic, extractor: name, version }, pages)
-  const builder = new ComparisonBuilder()
-  for (const key of pages) {
-    const before = byPage.get(key) ?? []
-    const fresh = after.get(key)
-    const [any] = fresh ?? before
-    const failure = failed.get(key)
-    if (any !== undefined) builder.add({ source: any.source, url: any.url, before, after: fresh ?? failure ?? [] })
-    else if (failure !== undefined) builder.add({ source: failure.source, url: '', before, after: failure })
-  }
-  return builder.result()
-}
-
-/** A page may have been written twice, by a shadow that was begun again under its id: a record counts once. */
-function add(pages: Map<string, StoredRecord[]>, record: StoredRecord): void {
-  const key = pageKey(record.source)
-  const known = pages.get(key) ?? []
-  known[record.itemIndex] = record
-  pages.set(key, known)
-}
-
-function isReplayed(record: StoredRecord, { plan, filter }: { readonly plan: ReplayPlan; readonly filter: ReplayFilter }): boolean {
-  if (!isInPlan(record.source, plan)) return false
-  return inFilter({ finalUrl: record.url, crawlId: record.crawlId, fetchedAt: record.fetchedAt }, filter, registrableDomain)
-}
-
-function isInPlan({ partition, offset }: PageSource, plan: ReplayPlan): boolean {
-  const range = plan.partitions.find((planned) => planned.partition === partition)
-  return range !== undefined && BigInt(offset) >= range.from && BigInt(offset) < range.until
 }

@@ -117,6 +117,13 @@ export async function failedPages(
   return failed
 }
 
+/** Of all messages of a topic, without their keys and headers. */
+export async function bytesOf(runtime: Runtime, topic: string): Promise<number> {
+  let bytes = 0
+  for await (const messages of messagesSince(runtime, topic, undefined)) for (const { value } of messages) bytes += value?.length ?? 0
+  return bytes
+}
+
 async function* messagesSince(runtime: Runtime, topic: string, since: number | undefined): AsyncGenerator<readonly KafkaMessage[]> {
   const { client, clock, observer, admin } = runtime
   const start: LogStart | ReadonlyMap<number, LogStart> =

@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { compareShadow } from '../../../src/control/shadow-comparison.ts'
+import { begunShadow } from '../../../src/control/shadow-replay.ts'
 import { describeTopics } from '../../../src/control/topics.ts'
+import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { Millrace, type ReplayInPlaceReport, type ReplayShadowReport } from '../../../src/index.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
+import { envelopeText } from '../../support/extraction.ts'
 import { brokers } from '../../support/services.ts'
 import { BOOK_1, BOOK_2, BOOK_BAD, range, storePages } from '../../support/stored-shop.ts'
 
@@ -109,6 +113,14 @@ describe('Millrace as a library', () => {
     })
     expect(report).toMatchObject({ topic: `${deployment.prefix}records.shadow.s`, records: PAGES / 2, interrupted: false })
     expect(report.comparison?.records).toMatchObject({ removed: 0, failed: 0 })
+    // More records than may be in memory are compared in parts.
+    const extractor = loadDefinition('book.yaml', BOOK_2, envelopeText)
+    const inParts = await deployment.read(async (runtime) => {
+      const begun = await begunShadow(runtime, 's')
+      if (begun === undefined) throw new Error('there is no shadow s')
+      return compareShadow(runtime, { replayId: 's', topic: begun.topic }, extractor, begun, 1_000)
+    })
+    expect([inParts.records, inParts.fields]).toEqual([report.comparison?.records, report.comparison?.fields])
     // Asked for again under its name it has ended.
     const again = await millrace.replay.run({
       mode: 'shadow',

@@ -1,0 +1,72 @@
+import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import { crc32c } from '../kafka/crc32c.ts'
+import { inFilter, type ReplayFilter } from '../message/replay-request.ts'
+import { type Comparison, ComparisonBuilder, type PageSource, pageKey } from '../replay/compare.ts'
+import type { ReplayPlan } from '../replay/plan.ts'
+import { registrableDomain } from '../url/registrable-domain.ts'
+import { mayBeGone, replayStatus } from './replay-ledger.ts'
+import type { Runtime } from './runtime.ts'
+import type { ShadowReport } from './shadow-replay.ts'
+import { bytesOf, failedPages, previousRecords, readRecords, type StoredRecord } from './stored-records.ts'
+
+/** Records of so many bytes are held against the former ones at a time; as objects they take some times as much. */
+const COMPARED_BYTES = 64 * 1_048_576
+
+/**
+ * What a shadow replay would change: its records against those of the version before, on the pages that it read. Pages on which it
+ * failed are told apart by their dead letters; those that retention deleted before it read them are left out. What other replays and live work of that version have written counts for nothing.
+ * Memory is bounded by `comparedBytes`: of more, the topics are read once for each part of the pages.
+ */
+export async function compareShadow(
+  runtime: Runtime,
+  { replayId, topic: shadowTopic }: Pick<ShadowReport, 'replayId' | 'topic'>,
+  extractor: LoadedExtractor,
+  scope: { readonly plan: ReplayPlan; readonly filter: ReplayFilter },
+  comparedBytes = COMPARED_BYTES,
+): Promise<Comparison> {
+  const { name, version } = extractor
+  const failed = await failedPages(runtime, { extractor: name, version, replayId })
+  const topic = extractor.topic ?? runtime.topics.records
+  const status = await replayStatus(runtime, replayId)
+  const builder = new ComparisonBuilder()
+  const parts = Math.max(1, Math.ceil((await bytesOf(runtime, shadowTopic)) / comparedBytes))
+  for (let part = 0; part < parts; part += 1) {
+    const isOwn = (key: string): boolean => parts === 1 || crc32c(Buffer.from(key)) % parts === part
+    const after = new Map<string, StoredRecord[]>()
+    for await (const record of readRecords(runtime, { topic: shadowTopic, extractor: name, version }))
+      if (record.replayId === replayId && isOwn(pageKey(record.source))) add(after, record)
+    const pages = new Set([...after.keys(), ...[...failed.keys()].filter(isOwn)])
+    for await (const record of readRecords(runtime, { topic, extractor: name })) {
+      const key = pageKey(record.source)
+      if (isOwn(key) && isReplayed(record, scope) && !mayBeGone(status, record.source)) pages.add(key)
+    }
+    const { byPage } = await previousRecords(runtime, { topic, extractor: name, version }, pages)
+    for (const key of pages) {
+      const before = byPage.get(key) ?? []
+      const fresh = after.get(key)
+      const [any] = fresh ?? before
+      const failure = failed.get(key)
+      if (any !== undefined) builder.add({ source: any.source, url: any.url, before, after: fresh ?? failure ?? [] })
+      else if (failure !== undefined) builder.add({ source: failure.source, url: '', before, after: failure })
+    }
+  }
+  return builder.result()
+}
+
+/** A page may have been written twice, by a shadow that was begun again under its id: a record counts once. */
+function add(pages: Map<string, StoredRecord[]>, record: StoredRecord): void {
+  const key = pageKey(record.source)
+  const known = pages.get(key) ?? []
+  known[record.itemIndex] = record
+  pages.set(key, known)
+}
+
+function isReplayed(record: StoredRecord, { plan, filter }: { readonly plan: ReplayPlan; readonly filter: ReplayFilter }): boolean {
+  if (!isInPlan(record.source, plan)) return false
+  return inFilter({ finalUrl: record.url, crawlId: record.crawlId, fetchedAt: record.fetchedAt }, filter, registrableDomain)
+}
+
+function isInPlan({ partition, offset }: PageSource, plan: ReplayPlan): boolean {
+  const range = plan.partitions.find((planned) => planned.partition === partition)
+  return range !== undefined && BigInt(offset) >= range.from && BigInt(offset) < range.until
+}
