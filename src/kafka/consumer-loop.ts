@@ -13,7 +13,7 @@ import { AWAY_BUDGET_MS, fatalCrash, hungConsumer, startFailure } from './consum
 import { type ConsumerSettings, DEFAULT_CONSUMER_SETTINGS, kafkajsConsumerConfig, PARTITIONS_AT_ONCE } from './consumer-settings.ts'
 import { FormerMember } from './former-member.ts'
 import { type CommitResult, GroupCommits, type PartitionCommit } from './group-commits.ts'
-import { incomingMessage } from './incoming.ts'
+import { incomingMessages } from './incoming.ts'
 import type { KafkaMessage } from './message.ts'
 
 /** What is done with what the loop reads. Called synchronously; must return at once and keep the work for itself. */
@@ -276,7 +276,7 @@ export class ConsumerLoop extends BaseService {
     const position = BigInt(batch.lastOffset()) + 1n
     if (expected === undefined || position > expected) this.#positions.set(id, position)
     this.#ends.set(id, BigInt(batch.highWatermark))
-    const messages = batch.messages.map((raw) => incomingMessage(topic, partition, raw))
+    const messages = incomingMessages(batch, this.#options)
     this.#options.handler.onMessages(assigned, messages, position)
   }
 

@@ -1,7 +1,22 @@
 import type { EachBatchPayload } from 'kafkajs'
-import type { KafkaMessage, MessageHeaders } from './message.ts'
+import type { Observer } from '../kernel/observe.ts'
+import { HEADER } from '../message/header-names.ts'
+import { headerText, type KafkaMessage, type MessageHeaders } from './message.ts'
 
 type RawMessage = EachBatchPayload['batch']['messages'][number]
+
+/** All messages of a batch. Says so where one stands for messages that could not be read. */
+export function incomingMessages(
+  { topic, partition, messages }: EachBatchPayload['batch'],
+  { groupId: group, observer }: { readonly groupId: string; readonly observer: Observer },
+): KafkaMessage[] {
+  return messages.map((raw) => {
+    const message = incomingMessage(topic, partition, raw)
+    const text = headerText(message.headers, HEADER.unreadBatch)
+    if (text !== undefined) observer.emit('BatchUnread', { group, topic, partition, offset: message.offset, text })
+    return message
+  })
+}
 
 /** Our message of one that kafkajs read. Copies all bytes: kafkajs gives views into the whole answer of a fetch. */
 export function incomingMessage(topic: string, partition: number, raw: RawMessage): KafkaMessage {

@@ -1,5 +1,3 @@
-import { promisify } from 'node:util'
-import { gunzip, type ZlibOptions } from 'node:zlib'
 import type { TopicPartition } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Cluster, ClusterBroker } from './cluster.ts'
@@ -181,20 +179,13 @@ async function* unpackedBatches(batches: readonly RawBatch[]): AsyncGenerator<{ 
   }
 }
 
-const GZIP = 1
-/** Unpacked in one piece where that is no larger; put together from the usual 16 KiB it takes half as long again. */
-const MAX_PIECE_BYTES = 4_194_304
-const gunzipped = promisify(
-  gunzip as (bytes: Buffer, options: ZlibOptions, callback: (error: Error | null, result: Buffer) => void) => void,
-)
-
+/** What can't be unpacked holds nothing that could be found; whoever reads it for its messages says so. */
 async function unpack({ compression, records }: RawBatch): Promise<Buffer> {
-  // The last four bytes say how long it will be, if they can be trusted; the piece is only where it begins.
-  if (compression === GZIP)
-    return gunzipped(records, { chunkSize: Math.min(MAX_PIECE_BYTES, 1_024 + records.readUInt32LE(records.length - 4)) })
   type Codecs = Record<number, (() => { decompress(bytes: Buffer): Promise<Buffer> }) | undefined>
   const codec = (loadKafkajs().CompressionCodecs as Codecs)[compression]
-  return codec === undefined ? records : codec().decompress(records)
+  if (codec === undefined) return records
+  const { decompress } = codec()
+  return decompress(records).catch(() => Buffer.alloc(0))
 }
 
 /** Which batches belong to transactions that were aborted: from the first offset of one to the marker that ends it. */

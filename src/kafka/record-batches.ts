@@ -14,7 +14,11 @@ export interface RawBatch {
   /** Epoch ms from which the records count theirs, or that of all of them where the broker set it. */
   readonly timestamp: number
   readonly isAppendTime: boolean
+  /** How many records it says it has. */
+  readonly count: number
   readonly records: Buffer
+  /** All of it, header included. */
+  readonly bytes: Buffer
 }
 
 export interface RawRecord {
@@ -33,6 +37,7 @@ const LAST_OFFSET_DELTA_AT = 23
 const FIRST_TIMESTAMP_AT = 27
 const MAX_TIMESTAMP_AT = 35
 const PRODUCER_ID_AT = 43
+const COUNT_AT = 57
 const MAGIC = 2
 const APPEND_TIME = 0x08
 const TRANSACTIONAL = 0x10
@@ -64,7 +69,9 @@ function rawBatch(bytes: Buffer): RawBatch {
     producerId: bytes.readBigInt64BE(PRODUCER_ID_AT).toString(),
     timestamp: Number(bytes.readBigInt64BE(isAppendTime ? MAX_TIMESTAMP_AT : FIRST_TIMESTAMP_AT)),
     isAppendTime,
+    count: bytes.readInt32BE(COUNT_AT),
     records: bytes.subarray(HEADER_BYTES),
+    bytes,
   }
 }
 

@@ -82,6 +82,14 @@ export const EVENTS = {
     message: 'the committed offset lies outside the log',
     metric: counter('offsets_out_of_range_total', 'Committed offsets outside the log.', ['group']),
   },
+  BatchUnread: {
+    level: 'error',
+    message: 'passed over a batch of messages that can not be read; it stands as one message that is answered as a bad one',
+    metric: counter('batches_unread_total', 'Batches of messages that could not be read, and were passed over as one bad message.', [
+      'group',
+      'topic',
+    ]),
+  },
   PartitionPaused: {
     level: 'debug',
     message: 'paused a partition: its window is full',

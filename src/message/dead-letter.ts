@@ -62,7 +62,8 @@ function ownHeaders(original: OriginalMessage, context: DeadLetterContext): Reco
     [HEADER.firstMs]: headerValue(original.headers, HEADER.firstMs) ?? String(context.failedAt),
     [HEADER.stage]: context.stage,
     [HEADER.errorCode]: context.code,
-    [HEADER.errorMessage]: shortened(context.message),
+    // What its bytes look like says little of a batch that nobody could unpack.
+    [HEADER.errorMessage]: shortened(headerValue(original.headers, HEADER.unreadBatch) ?? context.message),
     ...(context.reason === undefined ? {} : { [HEADER.reason]: context.reason }),
     ...(attempt === undefined ? {} : { [HEADER.attempt]: attempt }),
     ...(context.extractor === undefined ? {} : { [HEADER.extractor]: context.extractor }),

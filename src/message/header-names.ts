@@ -33,6 +33,8 @@ export const HEADER = {
   only: 'millrace-only',
   /** `PARTITION:OFFSET` of the dead letter that a requeued task or page was. */
   requeued: 'millrace-requeued',
+  /** Why a whole batch of messages stands here as it lies in the log, packed, in one message: nothing in it could be read. */
+  unreadBatch: 'millrace-unread-batch',
 } as const
 
 /** Values of `millrace-only` that no extractor can have as its name. */

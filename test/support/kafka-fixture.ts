@@ -59,6 +59,13 @@ export class KafkaFixture {
     await producer.send({ topic, messages: values.map((value) => ({ partition, key: `k${value}`, value })) })
   }
 
+  /** Values in one batch, packed with gzip. */
+  async producePacked(topic: string, values: readonly Buffer[]): Promise<void> {
+    const producer = await this.#producer()
+    const compression = this.client.kafkajs.CompressionTypes.GZIP
+    await producer.send({ topic, compression, messages: values.map((value) => ({ partition: 0, value })) })
+  }
+
   /** Values in one transaction, which leaves a marker behind them. */
   async produceInTransaction(topic: string, partition: number, values: readonly string[], end: 'commit' | 'abort'): Promise<void> {
     const producer = this.client.kafka.producer({

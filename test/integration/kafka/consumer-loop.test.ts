@@ -4,9 +4,10 @@ import type { AssignedPartition, AssignmentChange } from '../../../src/kafka/ass
 import type { KafkaClient } from '../../../src/kafka/client.ts'
 import { type ConsumerHandler, ConsumerLoop, type ConsumerLoopOptions } from '../../../src/kafka/consumer-loop.ts'
 import type { CommitResult } from '../../../src/kafka/group-commits.ts'
-import type { KafkaMessage } from '../../../src/kafka/message.ts'
+import { headerText, type KafkaMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
+import { HEADER } from '../../../src/message/header-names.ts'
 import { eventually } from '../../support/eventually.ts'
 import { KafkaFixture, QUICK_MEMBER, recordingObserver } from '../../support/kafka-fixture.ts'
 import { brokers, uniqueName } from '../../support/services.ts'
@@ -238,6 +239,19 @@ describe('the consumer loop, when things break', () => {
       await eventually(() => values().includes(`${round}`))
     }
     expect([...new Set(values())]).toEqual(['0', '1', '2', '3', '4'])
+  })
+
+  it('passes over a batch that unpacks to too much, as one message that says why, and tells of it', async () => {
+    const [groupId, topic] = [uniqueName('group'), await kafka.topic()]
+    await kafka.produce(topic, 0, ['before'])
+    await kafka.producePacked(topic, [Buffer.alloc(150_000_000), Buffer.alloc(150_000_000)])
+    await kafka.produce(topic, 0, ['after'])
+    const { messages, seen } = await member({ groupId, topic })
+    await eventually(() => messages.at(-1)?.value?.toString() === 'after')
+    expect(messages.map(({ offset }) => offset)).toEqual([0n, 2n, 3n])
+    expect(messages[1]?.value?.length).toBeLessThan(1_000_000)
+    expect(headerText(messages[1]?.headers ?? {}, HEADER.unreadBatch)).toContain('offsets 1 to 2, a batch of 2 messages')
+    expect(seen.count('BatchUnread', { group: groupId, topic, partition: 0, offset: 2n })).toBe(1)
   })
 
   it('ends with what to do at a batch whose codec is not installed', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { searchLog } from '../../../src/kafka/log-search.ts'
-import { readAll, testAdmin, testClient, testTopic } from '../../support/kafka.ts'
+import { readAll, readTexts, testAdmin, testClient, testTopic } from '../../support/kafka.ts'
 import { uniqueName } from '../../support/services.ts'
 
 const client = testClient()
@@ -57,6 +57,16 @@ describe('searching a log', () => {
     )
     expect(read).toHaveLength(3)
     expect(found.messages).toEqual(read)
+  })
+
+  it('passes over a batch that unpacks to too much', async () => {
+    const topic = await testTopic(admin, 'bomb')
+    await write(topic, [{ value: 'needle 1' }])
+    await write(topic, [{ value: Buffer.concat([Buffer.from('needle 2'), Buffer.alloc(300_000_000)]) }], CompressionTypes.GZIP)
+    await write(topic, [{ value: 'needle 3' }], CompressionTypes.GZIP)
+    const found = await search(topic, ['needle'])
+    expect(found.messages.map(({ value }) => String(value))).toEqual(['needle 1', 'needle 3'])
+    expect(await readTexts(client, topic)).toEqual(['needle 1', expect.stringContaining('\u001f'), 'needle 3'])
   })
 
   it('finds any of several texts, each message once, and none that only two messages together hold', async () => {

@@ -1,4 +1,7 @@
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
+import { registerCodecs } from '../../../../src/kafka/codecs.ts'
+import { type BatchMessage, encodeBatch } from '../../../../src/kafka/encode-batch.ts'
 import { patchAbortedMessages } from '../../../../src/kafka/patches/aborted-messages.ts'
 import { patchCoordinatorFailure } from '../../../../src/kafka/patches/coordinator-failure.ts'
 import { patchIdleTimers } from '../../../../src/kafka/patches/idle-timers.ts'
@@ -140,34 +143,88 @@ describe('the patch of message grouping', () => {
 })
 
 describe('the patch of message decoding', () => {
+  const load = (modules: KafkajsModules) => {
+    const Decoder = modules.load('protocol/decoder.js') as new (buffer: Buffer) => unknown
+    const decode = modules.load('protocol/requests/fetch/v4/decodeMessages.js') as (decoder: unknown) => Promise<Untyped[]>
+    registerCodecs(modules.entry() as typeof import('kafkajs'))
+    return (...partitions: Buffer[]) => {
+      const parts = partitions.flatMap((bytes) => [Buffer.alloc(4), bytes])
+      for (const [index, part] of parts.entries()) if (index % 2 === 0) part.writeInt32BE(parts[index + 1]?.length ?? 0)
+      const answer = new Decoder(Buffer.concat(parts))
+      return () => decode(answer)
+    }
+  }
+  const { stock, patched } = stockAndPatched(patchMessageDecoding, load)
+  const batchOf = (messages: readonly BatchMessage[], pack?: (records: Buffer) => Buffer, attribute = 1): Promise<Buffer> =>
+    encodeBatch(messages, {
+      producerId: -1n,
+      producerEpoch: 0,
+      firstSequence: 0,
+      transactional: false,
+      now: 1_700_000_000_000,
+      ...(pack === undefined ? {} : { codec: { attribute, pack: async (records: Buffer) => pack(records) } }),
+    })
+  const zeros = (count: number, bytes: number): BatchMessage[] => Array.from({ length: count }, () => ({ value: Buffer.alloc(bytes) }))
+
   it('decodes more records in a batch than fit on the stack', async () => {
-    const recordCount = 200_000
-    const withHugeBatch = (modules: KafkajsModules): void => {
-      let rest = 1
-      modules.replace('protocol/recordBatch/v0/decoder.js', async (decoder: Untyped) => {
-        rest -= 1
-        decoder.readBytes(60)
-        return { records: Array.from({ length: recordCount }, (_, index) => rest + index) }
-      })
+    const bytes = await batchOf(zeros(200_000, 0))
+    await expect(stock(bytes)()).rejects.toThrow(RangeError)
+    expect(await patched(bytes)()).toHaveLength(200_000)
+  })
+
+  it('gives what stock gives: times, keys, values and headers', async () => {
+    const messages: BatchMessage[] = [
+      { key: 'k', value: 'v', headers: { a: 'one', b: '' }, timestamp: '1700000000005' },
+      { key: null, value: null, timestamp: '1700000000000' },
+      { key: '', value: 'ü', headers: { c: 'two' }, timestamp: '1700000012345' },
+    ]
+    for (const bytes of [await batchOf(messages), await batchOf(messages, gzipSync)]) {
+      // The prototype of its headers is another.
+      const plain = (records: Untyped[]): unknown => JSON.parse(JSON.stringify(records))
+      expect(plain(await patched(bytes)())).toEqual(plain(await stock(bytes)()))
     }
-    const load = (modules: KafkajsModules) => {
-      const Decoder = modules.load('protocol/decoder.js') as new (buffer: Buffer) => unknown
-      return { Decoder, decode: modules.load('protocol/requests/fetch/v4/decodeMessages.js') as (decoder: unknown) => Promise<unknown[]> }
-    }
-    const bytes = Buffer.alloc(64)
-    bytes.writeInt32BE(60)
-    bytes.writeInt8(2, 4 + 16)
-    const stock = withFreshKafkajs((modules) => {
-      withHugeBatch(modules)
-      return load(modules)
-    })
-    await expect(stock.decode(new stock.Decoder(bytes))).rejects.toThrow(RangeError)
-    const patched = withFreshKafkajs((modules) => {
-      withHugeBatch(modules)
-      patchMessageDecoding(modules)
-      return load(modules)
-    })
-    expect(await patched.decode(new patched.Decoder(bytes))).toHaveLength(recordCount)
+  })
+
+  it('gives a batch that unpacks to too much as one message that holds it and says why', async () => {
+    const bomb = await batchOf(zeros(3, 100_000_000), gzipSync)
+    const after = await batchOf([{ value: 'after' }], gzipSync)
+    const records = await patched(Buffer.concat([bomb, after]))()
+    expect(records.map(({ offset, value }) => [offset, value.subarray(0, 5).toString('latin1')])).toEqual([
+      ['2', '\x1f\x8b\x08\x00\x00'],
+      ['0', 'after'],
+    ])
+    expect(records[0].headers['millrace-unread-batch'].toString()).toBe(
+      'offsets 0 to 2, a batch of 3 messages, could not be read: more than 67108864 bytes when unpacked',
+    )
+    expect(records[0].batchContext).toMatchObject({ firstOffset: '0', lastOffsetDelta: 2 })
+  })
+
+  it.each([
+    ['is damaged', 1, 'incorrect header check'],
+    ['is no zstd', 4, /zstd|Unsupported|Unknown frame/],
+  ])('and one that %s', async (_, attribute, why) => {
+    const records = await patched(await batchOf(zeros(5, 10), () => Buffer.from('not packed at all'), attribute))()
+    expect(records).toMatchObject([{ offset: '4', value: Buffer.from('not packed at all') }])
+    expect(records[0].headers['millrace-unread-batch'].toString()).toMatch(why)
+  })
+
+  it('and one of more messages than memory has room for', async () => {
+    const records = await patched(await batchOf(zeros(500_001, 0), gzipSync))()
+    expect(records).toMatchObject([{ offset: '500000' }])
+  })
+
+  it('leaves what does not fit to the next fetch, over all partitions of an answer', async () => {
+    const large = await batchOf(zeros(1, 40_000_000), gzipSync)
+    const next = patched(Buffer.concat([large, large, large]), large, large)
+    expect(await next()).toHaveLength(2)
+    expect(await next()).toHaveLength(0)
+    expect(await next()).toHaveLength(0)
+  })
+
+  it('reads a record of very many headers in time', async () => {
+    const headers = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`h${index}`, '']))
+    const [record] = await patched(await batchOf([{ value: 'v', headers }]))()
+    expect(Object.keys(record.headers)).toHaveLength(100_000)
   })
 })
 
