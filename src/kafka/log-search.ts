@@ -3,6 +3,7 @@ import { MillraceError } from '../kernel/errors.ts'
 import type { Cluster, ClusterBroker } from './cluster.ts'
 import { byLeader, type ClusterSession } from './cluster-session.ts'
 import type { KafkaMessage } from './message.ts'
+import { EARLIEST, listOffsets, offsetAt } from './offsets.ts'
 import { kafkajsModules } from './patches/kafkajs-modules.ts'
 import { loadKafkajs } from './patches/load-kafkajs.ts'
 import { type RawBatch, rawBatches, recordsWith } from './record-batches.ts'
@@ -50,34 +51,75 @@ const OFFSET_OUT_OF_RANGE = 1
  * Errors: KAFKA_UNREACHABLE, KAFKA_TOPIC_MISSING, KAFKA_REQUEST_FAILED, ABORTED.
  */
 export async function searchLog(session: ClusterSession, search: LogSearch): Promise<LogSearchResult> {
-  const { topic, partition, until, texts, maxBytes = Number.POSITIVE_INFINITY, signal } = search
+  const { topic, partition, until, texts, maxBytes = Number.POSITIVE_INFINITY } = search
   const messages: KafkaMessage[] = []
   const aborted = new AbortedTransactions()
   let position = search.from
   let bytes = 0
-  const read = (offset: bigint): Promise<FetchedSet> =>
-    session.run(`searching ${topic}/${partition}`, (cluster) => fetchSet(cluster, { topic, partition, offset }), {
-      ...(signal === undefined ? {} : { signal }),
-    })
-  let next: Promise<FetchedSet> | undefined = position < until ? read(position) : undefined
+  let next: Promise<ReadPart | undefined> | undefined = position < until ? readPart(session, search, position) : undefined
   while (next !== undefined) {
-    const set: FetchedSet = await next
-    const batches = set.kind === 'records' ? rawBatches(set.records) : []
-    const last = batches.at(-1)
-    if (set.kind === 'end' || last === undefined) break
-    position = last.nextOffset
-    bytes += set.records.length
+    const part: ReadPart | undefined = await next
+    if (part === undefined) break
+    position = part.nextOffset
+    bytes += part.bytes
     // The broker reads on while we look.
-    next = position < until && bytes < maxBytes ? read(position) : undefined
+    next = position < until && bytes < maxBytes ? readPart(session, search, position) : undefined
     next?.catch(() => undefined)
-    aborted.learn(set.aborted)
-    for await (const { batch, records } of unpackedBatches(batches)) {
+    aborted.learn(part.aborted)
+    for await (const { batch, records } of unpackedBatches(part.batches)) {
       if (aborted.covers(batch)) continue
       for (const record of recordsWith(batch, records, texts))
-        if (record.offset >= search.from && record.offset < until) messages.push({ topic, partition, ...record })
+        if (record.offset >= part.from && record.offset < until) messages.push({ topic, partition, ...record })
     }
   }
   return { messages, searchedTo: position < until ? position : until, bytes }
+}
+
+/** At least one batch, from the offset that was asked for on, or from the first one that retention has left. */
+interface ReadPart {
+  readonly from: bigint
+  readonly nextOffset: bigint
+  readonly batches: readonly RawBatch[]
+  readonly aborted: readonly Aborted[]
+  readonly bytes: number
+}
+
+/** Answers without anything in a row, where something is there. A broker that throttles gives them, and holds the next answer back. */
+const MOST_EMPTY = 20
+
+/**
+ * What lies at an offset. Shape: undefined where the log can be read no further: at its end, or before a transaction that is open.
+ * Errors: KAFKA_REQUEST_FAILED where the broker does not give what it has.
+ */
+async function readPart(
+  session: ClusterSession,
+  { topic, partition, until, signal }: LogSearch,
+  offset: bigint,
+): Promise<ReadPart | undefined> {
+  const run = <T>(call: (cluster: Cluster) => Promise<T>): Promise<T> =>
+    session.run(`searching ${topic}/${partition}`, call, signal === undefined ? {} : { signal })
+  let from = offset
+  for (let empty = 0; empty < MOST_EMPTY; ) {
+    const answer = await run((cluster) => fetchSet(cluster, { topic, partition, offset: from }))
+    if (answer.kind === 'out-of-range') {
+      // Retention went on since the search began. Where it did not, this is behind the end.
+      const at = { topic, partition }
+      const low = await run(async (cluster) => offsetAt(await listOffsets(cluster, [at], EARLIEST, 'read_uncommitted'), at))
+      if (low <= from || low >= until) return undefined
+      from = low
+      continue
+    }
+    if (answer.kind === 'records') {
+      const batches = rawBatches(answer.records)
+      const last = batches.at(-1)
+      if (last !== undefined) return { from, nextOffset: last.nextOffset, batches, aborted: answer.aborted, bytes: answer.records.length }
+      if (from >= answer.stableEnd) return undefined
+    }
+    signal?.throwIfAborted()
+    empty += 1
+  }
+  const text = `searching ${topic}/${partition}: the broker gives nothing from offset ${from} on, though the log goes on; asked ${MOST_EMPTY} times`
+  throw new MillraceError('KAFKA_REQUEST_FAILED', text, { context: { topic, partition } })
 }
 
 /** Of the log at once, so that what is found of it is bounded too. */
@@ -96,9 +138,12 @@ export async function* searchPieces(session: ClusterSession, search: Omit<LogSea
 }
 
 type FetchedSet =
-  | { readonly kind: 'records'; readonly records: Buffer; readonly aborted: readonly Aborted[] }
-  /** There is no such offset any more. */
-  | { readonly kind: 'end' }
+  /** `stableEnd`: how far can be read now. */
+  | { readonly kind: 'records'; readonly records: Buffer; readonly aborted: readonly Aborted[]; readonly stableEnd: bigint }
+  /** There is no such offset: it is there no more, or not yet. */
+  | { readonly kind: 'out-of-range' }
+  /** The broker throttles: it answers without the topic, and without an error. */
+  | { readonly kind: 'nothing' }
 
 interface Aborted {
   readonly producerId: string
@@ -136,19 +181,22 @@ function readAnswer(answer: Buffer, version: number): FetchedSet {
     refuse(reader.int16())
     reader.skip(4)
   }
-  if (reader.int32() === 0) return { kind: 'end' }
+  if (reader.int32() === 0) return { kind: 'nothing' }
   reader.skip(reader.int16())
-  if (reader.int32() === 0) return { kind: 'end' }
+  if (reader.int32() === 0) return { kind: 'nothing' }
   reader.skip(4)
   const code = reader.int16()
-  if (code === OFFSET_OUT_OF_RANGE) return { kind: 'end' }
+  if (code === OFFSET_OUT_OF_RANGE) return { kind: 'out-of-range' }
   refuse(code)
-  // High watermark, last stable offset, and the first offset of the log.
-  reader.skip(version >= 5 ? 24 : 16)
+  // The high watermark.
+  reader.skip(8)
+  const stableEnd = reader.int64()
+  // The first offset of the log.
+  if (version >= 5) reader.skip(8)
   const aborted: Aborted[] = []
   for (let left = reader.int32(); left > 0; left -= 1) aborted.push({ producerId: reader.int64().toString(), firstOffset: reader.int64() })
   if (version >= 11) reader.skip(4)
-  return { kind: 'records', records: reader.bytes(reader.int32()), aborted }
+  return { kind: 'records', records: reader.bytes(reader.int32()), aborted, stableEnd }
 }
 
 /** Throws what kafkajs makes of the code, so that the session knows what is worth another try. */

@@ -1,7 +1,10 @@
 import { afterAll, describe, expect, it } from 'vitest'
+import { createKafkaClient } from '../../../src/kafka/client.ts'
 import { searchLog } from '../../../src/kafka/log-search.ts'
+import { silentObserver } from '../../../src/kernel/observe.ts'
+import { limitReading } from '../../support/client-quota.ts'
 import { readAll, readTexts, testAdmin, testClient, testTopic } from '../../support/kafka.ts'
-import { uniqueName } from '../../support/services.ts'
+import { brokers, uniqueName } from '../../support/services.ts'
 
 const client = testClient()
 const admin = testAdmin(client)
@@ -94,6 +97,49 @@ describe('searching a log', () => {
     expect((await search(topic, ['needle'], { from: 99n, until: 200n })).messages).toEqual([])
     const short = await search(topic, ['needle'], { until: 10n, maxBytes: 1 })
     expect(short.bytes).toBeGreaterThan(0)
+  })
+
+  it('goes on at the first offset that is left where retention overtakes it', async () => {
+    const topic = await testTopic(admin, 'retention')
+    for (let batch = 0; batch < 3; batch += 1) await write(topic, [{ value: `needle ${batch}a` }, { value: `needle ${batch}b` }])
+    const values = async (range: { from?: bigint; until?: bigint }): Promise<string[]> =>
+      (await search(topic, ['needle'], range)).messages.map(({ value }) => String(value))
+    // In the middle of a batch, of which the broker gives what is deleted too.
+    await admin.deleteRecordsBefore(topic, new Map([[0, 3n]]))
+    expect(await values({})).toEqual(['needle 1b', 'needle 2a', 'needle 2b'])
+    expect((await search(topic, ['needle'])).searchedTo).toBe(6n)
+    expect(await values({ until: 2n })).toEqual([])
+  })
+
+  it('asks again where a broker throttles, which answers without the topic', async () => {
+    const topic = await testTopic(admin, 'throttled')
+    for (let batch = 0; batch < 12; batch += 1) await write(topic, [{ value: Buffer.alloc(900_000, batch) }, { value: `needle ${batch}` }])
+    const clientId = uniqueName('throttled')
+    await limitReading(admin, clientId, 700_000)
+    const slow = testAdmin(createKafkaClient({ brokers: brokers(), clientId }, silentObserver))
+    try {
+      const texts = [Buffer.from('needle')]
+      const found = await searchLog(slow.session, { topic, partition: 0, from: 0n, until: 24n, texts })
+      expect(found.messages).toHaveLength(12)
+      expect(found.searchedTo).toBe(24n)
+    } finally {
+      await slow.close()
+    }
+  })
+
+  it('ends before a transaction that is open', async () => {
+    const topic = await testTopic(admin, 'open')
+    await write(topic, [{ value: 'needle before' }])
+    const open = client.kafka.producer({ transactionalId: uniqueName('tx'), retry: { initialRetryTime: 20 } })
+    await open.connect()
+    const transaction = await open.transaction()
+    await transaction.send({ topic, messages: [{ partition: 0, value: 'needle open' }] })
+    await write(topic, [{ value: 'needle behind' }])
+    const found = await search(topic, ['needle'], { until: 3n })
+    expect(found.messages.map(({ value }) => String(value))).toEqual(['needle before'])
+    expect(found.searchedTo).toBe(1n)
+    await transaction.abort()
+    await open.disconnect()
   })
 
   it('passes over markers and over what was aborted', async () => {
