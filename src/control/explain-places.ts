@@ -95,7 +95,7 @@ class UrlSearch {
     const bounds = await waitingBounds(this.#runtime)
     const found = await Promise.all(
       [...LANES.map((lane) => topics.urls[lane]), ...topics.delays.map(({ topic }) => topic)].map(async (topic) => {
-        const partition = await this.#partitionOf(topics.urls.normal, this.#domain)
+        const partition = await this.#partitionOf(topic, this.#domain)
         const range = bounds.rangeOf({ topic, partition })
         if (range === undefined) return []
         const messages = await this.#messages(topic, partition, { from: range.first, until: range.end })
