@@ -36,7 +36,7 @@ async function pause(draining: AbortSignal): Promise<void> {
   }
 }
 
-/** Messages finished a second, by group; a group whose offsets were set back has none. */
+/** Messages finished a second, by group; none where offsets were set back, nor of a first commit: where that began is not known. */
 export function groupRates(before: StatusReport, now: StatusReport): ReadonlyMap<string, number> {
   const seconds = (now.at - before.at) / 1000
   const known = new Map(before.groups.map(({ group, topic, partition, committed }) => [`${group} ${topic} ${partition}`, committed]))
@@ -44,7 +44,7 @@ export function groupRates(before: StatusReport, now: StatusReport): ReadonlyMap
   if (seconds <= 0) return rates
   for (const { group, topic, partition, committed } of now.groups) {
     const was = known.get(`${group} ${topic} ${partition}`)
-    const moved = committed === null ? 0 : Math.max(0, Number(BigInt(committed) - BigInt(was ?? 0)))
+    const moved = committed === null || was === null || was === undefined ? 0 : Math.max(0, Number(BigInt(committed) - BigInt(was)))
     rates.set(group, (rates.get(group) ?? 0) + moved / seconds)
   }
   return rates

@@ -49,7 +49,7 @@ export async function produceUrls(context: CommandContext, urls: readonly string
     return produce(runtime, seeds, template, {
       ...limit,
       signal: context.draining,
-      onProgress: (produced) => progress.update({ text: writtenText(produced), fields: { produced } }),
+      onProgress: ({ produced }) => progress.update({ text: writtenText(produced), fields: { produced } }),
     })
   })
   progress.finish()

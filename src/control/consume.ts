@@ -7,7 +7,7 @@ import { nearestName } from '../kernel/nearest.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { Page } from '../message/generated/types.ts'
 import { unpackPageBody } from '../message/page-body.ts'
-import { registrableDomain } from '../url/registrable-domain.ts'
+import { isOfDomain } from '../url/registrable-domain.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
 export type ConsumeStart =
@@ -203,9 +203,5 @@ function isWanted(message: ConsumedMessage, { crawlId, domain }: ConsumeOptions)
   const value = (typeof message.value === 'object' && message.value !== null ? message.value : {}) as { crawlId?: unknown; url?: unknown }
   if (crawlId !== undefined && value.crawlId !== crawlId) return false
   if (domain === undefined) return true
-  return (
-    typeof value.url === 'string' &&
-    URL.canParse(value.url) &&
-    (registrableDomain(value.url) === domain || new URL(value.url).hostname === domain)
-  )
+  return typeof value.url === 'string' && isOfDomain(value.url, domain)
 }

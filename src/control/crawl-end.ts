@@ -1,3 +1,4 @@
+import { nextToRead } from '../kafka/admin.ts'
 import { readLog } from '../kafka/log-reader.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { LANES } from '../message/topics.ts'
@@ -169,8 +170,7 @@ async function delayedTasks({ admin, codec, client, clock, topics, groups }: Run
   const lags = await admin.lag(groups.delay, names)
   const from = new Map(
     names.map(
-      (topic) =>
-        [topic, new Map(lags.filter((lag) => lag.topic === topic).map((lag) => [lag.partition, lag.committed ?? lag.low]))] as const,
+      (topic) => [topic, new Map(lags.filter((lag) => lag.topic === topic).map((lag) => [lag.partition, nextToRead(lag)]))] as const,
     ),
   )
   const until = new Map(lags.map((lag) => [partitionId(lag.topic, lag.partition), lag.end]))

@@ -3,14 +3,14 @@ import type { KafkaMessage } from '../kafka/message.ts'
 import { subject } from '../message/command.ts'
 import { type Resolved, ResolvedLetters } from '../message/dead-letter-marks.ts'
 import { type DeadLetterInfo, readDeadLetter } from '../message/read-dead-letter.ts'
-import { registrableDomain } from '../url/registrable-domain.ts'
+import { isOfDomain, registrableDomain, registrableDomainOfHost } from '../url/registrable-domain.ts'
 import { deadLetterUrl } from './dead-letter-url.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
 export interface DeadLetterFilter {
   readonly stage?: string
   readonly code?: string
-  /** Registrable domain: of the key where that is a URL, else the key itself. */
+  /** Registrable domain (of the key where that is a URL, else the key itself), or host of the URL. */
   readonly domain?: string
   /** Epoch ms. */
   readonly since?: number
@@ -156,8 +156,9 @@ export async function* findDeadLetters(
     if (event.kind !== 'batch') continue
     for (const message of event.messages) {
       const letter = listed(message, resolved)
-      if (!fits(letter, filter)) continue
-      yield { message, listed: letter }
+      const found = { message, listed: letter }
+      if (!fits(letter, filter) || !(await isWithin(runtime, found, filter.domain))) continue
+      yield found
       given += 1
       if (filter.limit !== undefined && given >= filter.limit) return
     }
@@ -205,8 +206,16 @@ function fits(letter: ListedDeadLetter, filter: DeadLetterFilter): boolean {
   if (filter.places !== undefined && !filter.places.has(`${letter.partition}:${letter.offset}`)) return false
   if (filter.stage !== undefined && letter.info.stage !== filter.stage) return false
   if (filter.code !== undefined && letter.info.code !== filter.code) return false
-  if (filter.since !== undefined && letter.timestamp < filter.since) return false
-  return filter.domain === undefined || domainOf(letter) === filter.domain
+  return filter.since === undefined || letter.timestamp >= filter.since
+}
+
+/** The key of a task is its registrable domain: which host it is about only the value tells. */
+async function isWithin(runtime: Runtime, found: FoundDeadLetter, domain: string | undefined): Promise<boolean> {
+  if (domain === undefined) return true
+  const own = domainOf(found.listed)
+  if (own === domain) return true
+  if (own !== undefined && own !== registrableDomainOfHost(domain)) return false
+  return isOfDomain((await urlOf(runtime, found)) ?? '', domain)
 }
 
 function increment(counts: Map<string, number>, name: string): void {

@@ -10,6 +10,7 @@ import { countText } from '../kernel/count-text.ts'
 import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { makeFolder } from '../machine/make-folder.ts'
+import type { StoreHealth } from '../state/state-store.ts'
 import { checkFetchConfig } from './fetch-config.ts'
 import { embeddedOptions, Runtime } from './runtime.ts'
 import { shadowedRules } from './shadowed-rules.ts'
@@ -226,19 +227,25 @@ async function* registryFindings({ registry }: Runtime): AsyncGenerator<Finding>
   }
 }
 
+/** Pure. What a managed server does not tell is for the operator to look up. */
+export function storeFinding(health: StoreHealth): Finding {
+  const text = `${health.kind} ${health.version} at ${health.location}`
+  const policy = health.maxmemoryPolicy ?? 'noeviction'
+  if (policy !== 'noeviction' && policy !== 'unknown')
+    return fail('state', `${text} evicts keys (${policy}): URLs would be fetched again`, 'Set maxmemory-policy noeviction.')
+  if (health.persistence === 'none') return warn('state', `${text} keeps nothing over a restart`, 'Set appendonly yes.')
+  if (policy === 'unknown')
+    return warn(
+      'state',
+      `${text} does not tell its maxmemory-policy; where it evicts keys, URLs would be fetched again`,
+      'Look whether it is noeviction where you manage the server.',
+    )
+  return ok('state', text)
+}
+
 async function* stateFindings(runtime: Runtime): AsyncGenerator<Finding> {
   try {
-    const health = await (await runtime.state()).health()
-    const text = `${health.kind} ${health.version} at ${health.location}`
-    if (health.kind === 'redis' && health.maxmemoryPolicy !== undefined && health.maxmemoryPolicy !== 'noeviction') {
-      yield fail(
-        'state',
-        `${text} evicts keys (${health.maxmemoryPolicy}): URLs would be fetched again`,
-        'Set maxmemory-policy noeviction.',
-      )
-    } else if (health.persistence === 'none') {
-      yield warn('state', `${text} keeps nothing over a restart`, 'Set appendonly yes.')
-    } else yield ok('state', text)
+    yield storeFinding(await (await runtime.state()).health())
   } catch (error) {
     const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'STATE_UNAVAILABLE']
     yield { ...fail('state', errorText(error), hint), unreachable: exitCode === 4 }

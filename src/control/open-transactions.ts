@@ -1,4 +1,4 @@
-import type { PartitionLag } from '../kafka/admin.ts'
+import { nextToRead, type PartitionLag } from '../kafka/admin.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import type { TopicPartition } from '../kernel/brand.ts'
 import type { Runtime } from './runtime.ts'
@@ -36,7 +36,7 @@ export async function holdingUp(logs: Logs, lags: readonly PartitionLag[]): Prom
   const open = await Promise.all([...new Set(behind.map(({ topic }) => topic))].map((topic) => openTransactions(logs, topic)))
   return open.flat().filter(({ topic, partition, offset }) => {
     const lag = behind.find((each) => each.topic === topic && each.partition === partition)
-    return lag !== undefined && (lag.committed ?? lag.low) >= offset
+    return lag !== undefined && nextToRead(lag) >= offset
   })
 }
 

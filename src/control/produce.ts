@@ -53,7 +53,8 @@ export interface ProduceOptions {
   readonly signal?: AbortSignal
   /** Adds the tasks to the accepted set of their crawl, so that its end can be known. */
   readonly accept?: (taskIds: readonly string[]) => Promise<void>
-  readonly onProgress?: (produced: number) => void
+  /** What is written so far. */
+  readonly onProgress?: (report: Omit<ProduceReport, 'interrupted'>) => void
   /** Most URLs that are written; bad, blank and comment lines do not count, and what stands behind the last one is not read. */
   readonly limit?: number
 }
@@ -100,9 +101,9 @@ export async function produce(
       const tasks = tasksOf(batch)
       if (tasks.length === 0) continue
       await publisher.publish(tasks, { signal: late.signal })
-      await options.accept?.(tasks.map(({ taskId }) => taskId))
       produced += tasks.length
-      options.onProgress?.(produced)
+      options.onProgress?.({ produced, badCount: bad.count, bad: bad.first })
+      await options.accept?.(tasks.map(({ taskId }) => taskId))
       if (produced >= limit) break
     }
   } finally {

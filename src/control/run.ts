@@ -216,7 +216,8 @@ async function seed(
   options: RunOptions,
   crawlId: string | undefined,
 ): Promise<{ produced: number; badCount: number; bad: readonly BadSeed[] }> {
-  if (options.seeds === undefined || crawlId === undefined) return { produced: 0, badCount: 0, bad: [] }
+  let written: { produced: number; badCount: number; bad: readonly BadSeed[] } = { produced: 0, badCount: 0, bad: [] }
+  if (options.seeds === undefined || crawlId === undefined) return written
   const state = await runtime.state()
   const gate = new StoreGate({ clock: runtime.clock, observer: runtime.observer, signal: options.draining })
   const template = {
@@ -232,11 +233,14 @@ async function seed(
   try {
     return await produce(runtime, options.seeds, template, {
       signal: options.draining,
+      onProgress: (report) => {
+        written = report
+      },
       // As the stages: a store that is away for a while ends no crawl.
       accept: (taskIds) => gate.run(() => state.accept(crawlId, taskIds)),
     })
   } catch (error) {
-    if (options.draining.aborted) return { produced: 0, badCount: 0, bad: [] }
+    if (options.draining.aborted) return written
     throw error
   }
 }

@@ -1,6 +1,7 @@
 import type { ExtractProgress } from '../extract/extract-worker.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../extract/offset-metadata.ts'
+import { nextToRead } from '../kafka/admin.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
@@ -215,7 +216,7 @@ async function tellOfTransactions(
   onWaiting: ShadowOptions['onWaiting'],
 ): Promise<boolean> {
   const lags = (await runtime.admin.lag(groupId, [runtime.topics.html])).filter(
-    ({ partition, committed, low }) => (committed ?? low) < (ranges.get(partition)?.until ?? 0n),
+    (lag) => nextToRead(lag) < (ranges.get(lag.partition)?.until ?? 0n),
   )
   const open = await holdingUp(runtime, lags)
   for (const each of open) onWaiting?.(openTransactionText(each))

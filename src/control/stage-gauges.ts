@@ -1,8 +1,7 @@
 import type { FetchView } from '../fetch/fetch-view.ts'
-import { readOne } from '../kafka/log-reader.ts'
 import type { GaugeReading, GaugeSource } from '../kernel/gauges.ts'
 import { LANES } from '../message/topics.ts'
-import { liveLag } from './live-lag.ts'
+import { liveLag, oldestWaiting } from './live-lag.ts'
 import type { Runtime } from './runtime.ts'
 
 /** A scrape more often than this gets the lag of before: it costs requests to the broker. */
@@ -39,9 +38,7 @@ async function readLag({ admin, clock }: Runtime, group: string, topics: readonl
   const lags = liveLag(await admin.lag(group, topics))
   const byTopic = new Map<string, number>(topics.map((topic) => [topic, 0]))
   for (const { topic, lag } of lags) byTopic.set(topic, (byTopic.get(topic) ?? 0) + Number(lag))
-  const oldest = await Promise.all(
-    lags.map(async (lag) => (lag.lag === 0n ? undefined : readOne(admin.session, lag, lag.committed ?? lag.low))),
-  )
+  const oldest = await Promise.all(lags.map((lag) => oldestWaiting(admin, lag)))
   const ages = oldest.map((message) => (message === undefined ? 0 : Math.max(0, clock.now() - message.timestamp) / 1000))
   return [
     ...[...byTopic].map(([topic, value]) => ({ name: 'group_lag_messages', labels: { group, topic }, value }) as const),

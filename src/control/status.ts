@@ -1,14 +1,13 @@
 import type { FetchView } from '../fetch/fetch-view.ts'
 import type { ProxyOut } from '../fetch/proxy-ring.ts'
 import type { PartitionLag } from '../kafka/admin.ts'
-import { readOne } from '../kafka/log-reader.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { LANES } from '../message/topics.ts'
 import { siteOverride } from '../politeness/policy.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { extractGroupsOf, groupTotals } from './extract-totals.ts'
-import { liveLag } from './live-lag.ts'
+import { liveLag, oldestWaiting } from './live-lag.ts'
 import { liveWorkers } from './live-workers.ts'
 import { holdingUp, type OpenTransaction, openTransactions } from './open-transactions.ts'
 import { openRequests } from './replay-ledger.ts'
@@ -215,8 +214,6 @@ function partitionStatus(group: string, lag: PartitionLag, lagSeconds: number | 
 }
 
 async function oldestAge(runtime: Runtime, lag: PartitionLag): Promise<number | null> {
-  if (lag.lag === 0n) return null
-  // Of an open transaction too: what waits behind it waits.
-  const message = await readOne(runtime.admin.session, lag, lag.committed ?? lag.low, 'read_uncommitted')
+  const message = await oldestWaiting(runtime.admin, lag)
   return message === undefined ? null : Math.max(0, Math.round((runtime.clock.now() - message.timestamp) / 1000))
 }

@@ -161,9 +161,14 @@ export class KafkaAdmin {
   }
 }
 
+/** Pure: where the group goes on; what it committed may have been deleted meanwhile. */
+export function nextToRead({ committed, low }: Pick<PartitionLag, 'committed' | 'low'>): bigint {
+  return committed === undefined || committed < low ? low : committed
+}
+
 /** Pure: the lag of one partition from what was read about it. */
 export function partitionLag(at: TopicPartition, committed: CommittedOffset | undefined, low: bigint, end: bigint): PartitionLag {
   const offset = committed?.offset
-  const from = offset === undefined || offset < low ? low : offset
+  const from = nextToRead({ committed: offset, low })
   return { ...at, committed: offset, metadata: committed?.metadata ?? '', low, end, lag: end > from ? end - from : 0n }
 }

@@ -9,6 +9,11 @@ export function registrableDomain(url: string | URL): string {
   return registrableDomainOfHost(new URL(url).hostname)
 }
 
+/** What `--domain` means: the registrable domain of the URL, or its host. Shape: false for what is no URL. */
+export function isOfDomain(url: string, domain: string): boolean {
+  return URL.canParse(url) && (registrableDomain(url) === domain || new URL(url).hostname === domain)
+}
+
 /** Is the host an entry of the Public Suffix List (`co.uk`, `github.io`): are the domains below it sites of their own. */
 export function isPublicSuffix(host: string): boolean {
   const { publicSuffix, isIcann, isPrivate } = parse(host, { allowPrivateDomains: true, extractHostname: false, validateHostname: false })

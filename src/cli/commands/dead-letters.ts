@@ -48,7 +48,7 @@ function filtered(command: Command): Command {
   return command
     .option('--stage <stage>', 'of this stage alone: fetch, delay, frontier, extract')
     .option('--code <code>', 'with this error code alone')
-    .option('--domain <domain>', 'of this registrable domain alone')
+    .option('--domain <domain>', 'of this registrable domain or host alone')
     .option('--since <time>', 'written at or after a time')
     .option('--limit <n>', 'at most this many')
 }

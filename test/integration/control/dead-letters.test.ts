@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
-import { deadLetterStats, type ListedDeadLetter, listDeadLetters } from '../../../src/control/dead-letters.ts'
+import { type DeadLetterFilter, deadLetterStats, type ListedDeadLetter, listDeadLetters } from '../../../src/control/dead-letters.ts'
 import { resolveDeadLetters } from '../../../src/control/requeue.ts'
 import { Runtime } from '../../../src/control/runtime.ts'
 import { applyTopics } from '../../../src/control/topics.ts'
@@ -64,13 +64,29 @@ async function buryTask(failed: UrlTask, context: DeadLetterContext = FAILED): P
   await bury(read(topics.urls.high, 3n, `${failed.taskId}.example`, codec.encode('UrlTask', failed, topics.urls.high)), context)
 }
 
-async function open(): Promise<ListedDeadLetter[]> {
+async function open(filter: DeadLetterFilter = {}): Promise<ListedDeadLetter[]> {
   const found: ListedDeadLetter[] = []
-  for await (const letter of listDeadLetters(runtime, {})) found.push(letter)
+  for await (const letter of listDeadLetters(runtime, filter)) found.push(letter)
   return found
 }
 
 const requeue = (execute: boolean, filter = {}) => resolveDeadLetters(runtime, { action: 'requeued', filter, execute })
+
+describe('dead letters of a domain', () => {
+  it('are those of a host too, be they tasks, whose key is the registrable domain, or pages', async () => {
+    const { topics, codec } = runtime
+    for (const host of ['www.a.example', 'shop.a.example', 'www.b.example']) {
+      const failed = codec.encode('UrlTask', task(host, { url: `http://${host}/` }), topics.urls.high)
+      await bury(read(topics.urls.high, 3n, host.slice(host.indexOf('.') + 1), failed), FAILED)
+      await bury(read(topics.html, 4n, `http://${host}/page`, Buffer.from('page')), { ...FAILED, stage: 'extract' })
+    }
+    await bury(read(topics.urls.high, 5n, 'a.example', Buffer.from('rubbish')), { ...FAILED, code: 'MESSAGE_FRAMING_UNKNOWN' })
+    const found = async (domain: string): Promise<number> => (await open({ domain })).length
+    expect([await found('a.example'), await found('www.a.example'), await found('www.b.example')]).toEqual([5, 2, 2])
+    expect([await found('other.a.example'), await found('example')]).toEqual([0, 0])
+    expect(await requeue(false, { domain: 'shop.a.example' })).toMatchObject({ tasks: 1 })
+  })
+})
 
 describe('requeue of a URL', () => {
   it('writes nothing until it is told to, then a new task from its first attempt on, and offers it no more', async () => {

@@ -20,7 +20,8 @@ function report(at: number, committed: readonly (string | null)[]): StatusReport
 describe('rates of a group', () => {
   it.each([
     ['are what was committed a second, over all partitions', report(0, ['10', '0']), report(2_000, ['20', '6']), 8],
-    ['begin with the first commit', report(0, [null]), report(1_000, ['4']), 4],
+    ['are nothing at the first commit, which may stand in the middle of a long log', report(0, [null]), report(1_000, ['4000000']), 0],
+    ['are nothing of a partition that was not there before', report(0, ['1']), report(1_000, ['5', '4000000']), 4],
     ['are nothing where an offset was set back', report(0, ['10']), report(1_000, ['3']), 0],
     ['are nothing where nothing is committed', report(0, [null]), report(1_000, [null]), 0],
   ])('%s', (_, before, now, rate) => {
