@@ -1,4 +1,3 @@
-import { type LogSearchResult, searchLog } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { completeTask } from '../message/complete-task.ts'
@@ -11,6 +10,7 @@ import { partitionFor } from '../url/partition.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import { type ListedDeadLetter, listedDeadLetters } from './dead-letters.ts'
 import type { Runtime } from './runtime.ts'
+import { searchMessages } from './search-messages.ts'
 import { searchTexts } from './url-search.ts'
 import { waitingBounds } from './waiting-bounds.ts'
 
@@ -98,8 +98,12 @@ class UrlSearch {
         const partition = await this.#partitionOf(topic, this.#domain)
         const range = bounds.rangeOf({ topic, partition })
         if (range === undefined) return []
-        const messages = await this.#messages(topic, partition, { from: range.first, until: range.end })
-        return messages.filter((message) => bounds.isWaiting(message)).flatMap((message) => this.#task(message, range.first) ?? [])
+        const tasks: WaitingTask[] = []
+        for await (const message of this.#messages(topic, partition, { from: range.first, until: range.end })) {
+          const task = bounds.isWaiting(message) ? this.#task(message, range.first) : undefined
+          if (task !== undefined) tasks.push(task)
+        }
+        return tasks
       }),
     )
     return found.flat()
@@ -108,11 +112,12 @@ class UrlSearch {
   async outcomes(): Promise<Outcome[]> {
     const { topics, codec } = this.#runtime
     const partition = await this.#partitionOf(topics.outcomes, this.#canonicalUrl)
-    const messages = await this.#messages(topics.outcomes, partition)
-    return messages.flatMap(({ value }) => {
+    const found: Outcome[] = []
+    for await (const { value } of this.#messages(topics.outcomes, partition)) {
       const outcome = readable(() => codec.decode('Outcome', value))
-      return outcome?.canonicalUrl === this.#canonicalUrl ? [outcome] : []
-    })
+      if (outcome?.canonicalUrl === this.#canonicalUrl) found.push(outcome)
+    }
+    return found
   }
 
   async deadLetters(): Promise<ListedDeadLetter[]> {
@@ -120,10 +125,14 @@ class UrlSearch {
     const topic = topics.deadLetters
     const partitions = new Set([await this.#partitionOf(topic, this.#domain), await this.#partitionOf(topic, this.#canonicalUrl)])
     const found = await Promise.all(
-      [...partitions].map((partition) => this.#messages(topic, partition, { maxBytes: MAX_DEAD_LETTER_BYTES })),
+      [...partitions].map(async (partition) => {
+        const own: KafkaMessage[] = []
+        for await (const message of this.#messages(topic, partition, { maxBytes: MAX_DEAD_LETTER_BYTES }))
+          if (this.#hasKey(message) || this.#isTaskOfUrl(message)) own.push(message)
+        return own
+      }),
     )
-    const own = found.flat().filter((message) => message.key?.toString() === this.#canonicalUrl || this.#isTaskOfUrl(message))
-    return listedDeadLetters(this.#runtime, own)
+    return listedDeadLetters(this.#runtime, found.flat())
   }
 
   /** Where the page of the last fetch lies: it was written with its outcome. */
@@ -134,35 +143,34 @@ class UrlSearch {
     const partition = await this.#partitionOf(topics.html, this.#canonicalUrl)
     const from = (await admin.offsetsForTime(topics.html, fetched.at - PAGE_MARGIN_MS)).get(partition)
     if (from === undefined) return null
-    const messages = await this.#messages(topics.html, partition, { from, maxBytes: MAX_PAGE_BYTES })
-    for (const { topic, offset, value } of messages.reverse()) {
+    let found: PagePlace | null = null
+    for await (const message of this.#messages(topics.html, partition, { from, maxBytes: MAX_PAGE_BYTES })) {
+      if (!this.#hasKey(message)) continue
+      const { topic, offset, value } = message
       const page: Page | undefined = readable(() => codec.decode('Page', value))
-      if (page?.fetchId === fetched.fetchId) return { topic, partition, offset, fetchedAt: page.fetchedAt, status: page.status }
+      if (page?.fetchId === fetched.fetchId) found = { topic, partition, offset, fetchedAt: page.fetchedAt, status: page.status }
     }
-    return null
+    return found
   }
 
-  async #messages(
+  /** Of a range with a bound no more than that is looked at. */
+  #messages(
     topic: string,
     partition: number,
-    range: { readonly from?: bigint; readonly until?: bigint; readonly maxBytes?: number } = {},
-  ): Promise<KafkaMessage[]> {
-    const { admin } = this.#runtime
-    const from = range.from ?? (await admin.earliestOffsets(topic)).get(partition) ?? 0n
-    const until = range.until ?? (await admin.endOffsets(topic, 'read_committed')).get(partition) ?? 0n
-    const found: LogSearchResult = await searchLog(admin.session, {
-      topic,
-      partition,
-      from,
-      until,
-      texts: this.#texts,
-      ...(range.maxBytes === undefined ? {} : { maxBytes: range.maxBytes }),
-      ...(this.#signal === undefined ? {} : { signal: this.#signal }),
-    })
-    this.bytes += found.bytes
-    if (range.maxBytes !== undefined && found.bytes >= range.maxBytes) this.isComplete = false
-    await this.#runtime.codec.ensureSchemas(found.messages.map(({ value }) => value))
-    return [...found.messages]
+    { maxBytes, ...range }: { readonly from?: bigint; readonly until?: bigint; readonly maxBytes?: number } = {},
+  ): AsyncIterable<KafkaMessage> {
+    let left = maxBytes ?? Number.POSITIVE_INFINITY
+    const looked = (bytes: number): boolean => {
+      this.bytes += bytes
+      left -= bytes
+      if (left <= 0) this.isComplete = false
+      return left > 0
+    }
+    return searchMessages(this.#runtime, { topic, partition, ...range, texts: this.#texts, signal: this.#signal, looked })
+  }
+
+  #hasKey({ key }: KafkaMessage): boolean {
+    return key?.toString('utf8') === this.#canonicalUrl
   }
 
   #task(message: KafkaMessage, first: bigint): WaitingTask | undefined {

@@ -1,5 +1,4 @@
 import { readOne } from '../kafka/log-reader.ts'
-import { searchLog } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { completeTask } from '../message/complete-task.ts'
@@ -15,6 +14,7 @@ import { announcedTopics } from './announced-versions.ts'
 import { RecordReader } from './record-reader.ts'
 import { shadowTopics } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
+import { searchMessages } from './search-messages.ts'
 import type { StoredRecord } from './stored-records.ts'
 import { searchTexts } from './url-search.ts'
 
@@ -106,9 +106,8 @@ class LineageSearch {
     const found: Lineage['records'][number][] = []
     for (const topic of candidates) {
       for (const partition of await admin.partitions(topic)) {
-        const messages = await this.#messages(topic, partition, texts)
-        await reader.learn(messages)
-        for (const message of messages) {
+        for await (const message of this.#messages(topic, partition, texts)) {
+          await reader.learn([message])
           const record = (await reader.read(message))?.value as StoredRecord | undefined
           if (record !== undefined && isMeant(record)) found.push({ at: placeOf(message), record })
         }
@@ -127,8 +126,9 @@ class LineageSearch {
     const { topics } = this.#runtime
     const canonical = canonicalUrl(url)
     const partition = await this.#partitionOf(topics.html, canonical)
-    const messages = await this.#messages(topics.html, partition, searchTexts(url))
-    const last = messages.findLast(({ key }) => key?.toString('utf8') === canonical)
+    let last: KafkaMessage | undefined
+    for await (const message of this.#messages(topics.html, partition, searchTexts(url)))
+      if (message.key?.toString('utf8') === canonical) last = message
     return last === undefined ? null : this.#page(last)
   }
 
@@ -195,11 +195,12 @@ class LineageSearch {
     isMeant: (outcome: Outcome) => boolean,
   ): Promise<Lineage['outcomes'][number][]> {
     const { topics, codec } = this.#runtime
-    const messages = await this.#messages(topics.outcomes, partition, texts)
-    return messages.flatMap((message) => {
+    const found: Lineage['outcomes'][number][] = []
+    for await (const message of this.#messages(topics.outcomes, partition, texts)) {
       const outcome = readable(() => codec.decode('Outcome', message.value))
-      return outcome !== undefined && isMeant(outcome) ? [{ at: placeOf(message), outcome }] : []
-    })
+      if (outcome !== undefined && isMeant(outcome)) found.push({ at: placeOf(message), outcome })
+    }
+    return found
   }
 
   /** The first message of the task: what its producer wrote. */
@@ -210,8 +211,7 @@ class LineageSearch {
     const found: NonNullable<Lineage['task']>[] = []
     for (const lane of LANES) {
       const topic = topics.urls[lane]
-      const messages = await this.#messages(topic, await this.#partitionOf(topic, registrableDomain(url)), texts)
-      for (const message of messages) {
+      for await (const message of this.#messages(topic, await this.#partitionOf(topic, registrableDomain(url)), texts)) {
         const place = {
           clusterId,
           ...placeOf(message),
@@ -235,19 +235,8 @@ class LineageSearch {
     return partitionFor(key, (await this.#runtime.layout())().partitionsOf(topic))
   }
 
-  async #messages(topic: string, partition: number, texts: readonly Buffer[]): Promise<readonly KafkaMessage[]> {
-    const { admin, codec } = this.#runtime
-    const [from, until] = await Promise.all([admin.earliestOffsets(topic), admin.endOffsets(topic, 'read_committed')])
-    const { messages } = await searchLog(admin.session, {
-      topic,
-      partition,
-      from: from.get(partition) ?? 0n,
-      until: until.get(partition) ?? 0n,
-      texts,
-      ...(this.#signal === undefined ? {} : { signal: this.#signal }),
-    })
-    await codec.ensureSchemas(messages.map(({ value }) => value))
-    return messages
+  #messages(topic: string, partition: number, texts: readonly Buffer[]): AsyncIterable<KafkaMessage> {
+    return searchMessages(this.#runtime, { topic, partition, texts, signal: this.#signal })
   }
 }
 
