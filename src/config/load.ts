@@ -92,7 +92,7 @@ function unknownKey(path: string, where: string): string {
 
 /** A secret never stands in an error, the user of a proxy within rules and lists included. */
 function shown(definition: OptionDefinition, raw: unknown): string {
-  return definition.secret === undefined ? JSON.stringify(raw).replaceAll(/(\w:\/\/)[^"/\s]*@/g, '$1***@') : 'the value'
+  return definition.secret === undefined ? JSON.stringify(raw).replaceAll(/(\w:\/\/)[^"\s]*@/g, '$1***@') : 'the value'
 }
 
 function readDotenv(): Record<string, string> {
@@ -143,10 +143,13 @@ const SECTIONS = new Set(
 /** Variables that are no options: the installation refusal and what the tests hand over. */
 const OWN_VARIABLES = ['MILLRACE_NO_INSTALL', 'MILLRACE_TEST_']
 
-/** What Kubernetes and Docker's links put there for a service that is called millrace, or something that begins so. */
+/**
+ * What Kubernetes and Docker's links put there for a service that is called millrace, or something that begins so; a port of theirs is a
+ * URL, and so none of ours.
+ */
 function isOfService(name: string, raw: string, isOption: boolean): boolean {
-  if (/^(tcp|udp|sctp):\/\/[^/]+:\d+$/.test(raw)) return true
-  return !isOption && /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$/.test(name)
+  if (!isOption && /_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR))$/.test(name)) return true
+  return /_PORT(_\d+_(TCP|UDP|SCTP))?$/.test(name) && /^(tcp|udp|sctp):\/\/[^/]+:\d+$/.test(raw)
 }
 
 function addSet(candidates: Map<string, Candidate>, set: string, problems: string[]): void {
@@ -273,7 +276,7 @@ function crossFieldProblems(config: Config): string[] {
     )
   const registry = config['registry.url']
   if (registry !== undefined && !/^https?:$/.test(URL.canParse(registry) ? new URL(registry).protocol : ''))
-    problems.push(`registry.url ${JSON.stringify(registry)} is no http or https URL, such as http://localhost:8081`)
+    problems.push('registry.url is no http or https URL, such as http://localhost:8081')
   if ((config['kafka.sasl.mechanism'] === undefined) !== (config['kafka.sasl.username'] === undefined)) {
     problems.push('kafka.sasl.mechanism and kafka.sasl.username go together')
   }

@@ -21,6 +21,7 @@ export interface RecordConsumerOptions {
 
 /** Records of a partition that may be uncommitted; beyond, reading waits for commits. */
 const MOST_UNCOMMITTED = 100_000
+const TAKEN_AT_ONCE = 10_000
 /** How long the end waits for the record that was given last; what is not committed by then comes again. */
 const LAST_RECORD_MS = 5_000
 
@@ -33,7 +34,9 @@ export class RecordConsumer {
   readonly #signal: AbortSignal
   readonly #consumer: WindowedConsumer
   readonly #reader: RecordReader
-  readonly #waiting: WindowEntry[] = []
+  #waiting: WindowEntry[] = []
+  /** Of those that wait the first: taking them out of a long array one by one moves all of it each time. */
+  #first = 0
   #wake = (): void => undefined
   /** Resolves when the reader is done with the record that it was given last. */
   #inHand: Promise<void> = Promise.resolve()
@@ -87,7 +90,7 @@ export class RecordConsumer {
     try {
       while (!this.#signal.aborted) {
         if (this.#failure !== undefined) throw this.#failure
-        const entry = this.#waiting.shift()
+        const entry = this.#take()
         if (entry === undefined) {
           await new Promise<void>((resolve) => {
             this.#wake = resolve
@@ -120,6 +123,20 @@ export class RecordConsumer {
     } finally {
       await this.#end()
     }
+  }
+
+  #take(): WindowEntry | undefined {
+    if (this.#first === this.#waiting.length) {
+      this.#waiting = []
+      this.#first = 0
+      return undefined
+    }
+    const entry = this.#waiting[this.#first]
+    this.#first += 1
+    if (this.#first < TAKEN_AT_ONCE) return entry
+    this.#waiting = this.#waiting.slice(this.#first)
+    this.#first = 0
+    return entry
   }
 
   #end(): Promise<void> {

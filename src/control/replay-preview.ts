@@ -51,7 +51,7 @@ export interface PreviewReport extends Comparison {
 }
 
 /** What is held in memory until the old records are found: the topic of records is read through for each window. */
-const WINDOW: WindowLimits = { pages: 50_000, bytes: 33_554_432 }
+const WINDOW: WindowLimits = { pages: 10_000, bytes: 33_554_432 }
 const PROGRESS_EVERY = 20
 /** How long `--expect` finds a preview. */
 const KEPT_MS = 14 * 86_400_000

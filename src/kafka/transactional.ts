@@ -24,7 +24,7 @@ import { DEFAULT_MAX_BATCH_BYTES } from './topic-definitions.ts'
 export interface PartitionTransactions {
   /**
    * Opens and aborts an empty transaction, which is what fences; then reads the committed offset, which is right only after it. Errors:
-   * ABORTED once the signal has come: whoever has the partition next must not be fenced by a former owner.
+   * ABORTED where the signal comes before that is sent: whoever has the partition next should not be fenced by a former owner.
    */
   fence(signal?: AbortSignal): Promise<CommittedOffset>
   /**

@@ -10,6 +10,11 @@ interface Encoder {
   writeBoolean(value: boolean): Encoder
 }
 
+/** What kafkajs's cluster has beyond what the source needs of it. */
+interface WithController {
+  findControllerBroker(): Promise<{ readonly connectionPool: { send(request: object): Promise<Buffer> } }>
+}
+
 /** Lets a client read so many bytes a second and no more. Source: Kafka protocol, AlterClientQuotas version 0. */
 export async function limitReading(admin: KafkaAdmin, clientId: string, bytesPerSecond: number): Promise<void> {
   const Encoder = kafkajsModules().load('protocol/encoder.js') as new () => Encoder
@@ -24,7 +29,7 @@ export async function limitReading(admin: KafkaAdmin, clientId: string, bytesPer
   }
   const response = { decode: async (raw: Buffer) => raw, parse: async (raw: Buffer) => raw }
   const answer = await admin.session.run('limiting a client', async (cluster) => {
-    const broker = (await cluster.findControllerBroker()) as unknown as { connectionPool: { send(request: object): Promise<Buffer> } }
+    const broker = await (cluster as unknown as WithController).findControllerBroker()
     return broker.connectionPool.send({ request, response })
   })
   const code = answer.readInt16BE(8)

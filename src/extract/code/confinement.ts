@@ -136,7 +136,8 @@ function partOf(real: Names, module: string, { having, why }: ModulePart): Names
 
 /** A thing that says why it is not there, whatever is done with it; `having` is there all the same. */
 function refusing(why: string, having: Names = {}): unknown {
-  const refuse = (): never => {
+  // An arrow function could not be made with `new`, nor extended, and JavaScript would say that instead.
+  function refuse(): never {
     throw new Error(why)
   }
   // Its own names are those that `import * as` finds.

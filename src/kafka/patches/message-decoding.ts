@@ -49,6 +49,8 @@ const APPEND_TIME = 1
 
 /** Of a batch. A record takes hundreds of bytes of memory however small it is, and packed nearly none. */
 const MOST_RECORDS = 500_000
+/** Of a record: those of a message of megabytes would take its reader half a minute. */
+const MOST_HEADERS = 50_000
 /** About what the objects of a record take. */
 const RECORD_BYTES = 512
 /** Of an answer: what lies behind is left for the next fetch. */
@@ -120,7 +122,9 @@ function decodeRecord(decoder: Decoder, batch: BatchContext): DecodedRecord {
   const value = decoder.readVarIntBytes()
   // Without a prototype: a header may be called `__proto__`. Of a repeated one the last value is kept.
   const headers = Object.create(null) as Record<string, Buffer | null>
-  for (let left = decoder.readVarInt(); left > 0; left -= 1) {
+  const count = decoder.readVarInt()
+  if (count > MOST_HEADERS) throw new RangeError(`a record has more than ${MOST_HEADERS} headers`)
+  for (let left = count; left > 0; left -= 1) {
     if (!decoder.canReadBytes(1)) throw new RangeError('a record ends within its headers')
     const name = decoder.readVarIntString() ?? ''
     headers[name] = decoder.readVarIntBytes()

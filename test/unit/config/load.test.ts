@@ -42,6 +42,14 @@ describe('the configuration', () => {
     expect(loadConfig({ ...nothing, environment }).config).toEqual(loadConfig(nothing).config)
     expect(loadConfig({ ...nothing, environment: { MILLRACE_METRICS_PORT: '9464' } }).config['metrics.port']).toBe(9464)
     expect(problem(() => loadConfig({ ...nothing, environment: { MILLRACE_REDIS_URL: 'redis://a' } }))).toContain('unknown option')
+    expect(problem(() => loadConfig({ ...nothing, environment: { MILLRACE_METRIC_PORT: '9464' } }))).toContain(
+      'did you mean MILLRACE_METRICS_PORT',
+    )
+    // What somebody has set counts, and is told where it is wrong.
+    expect(problem(() => loadConfig({ ...nothing, environment: { MILLRACE_BROKERS: 'tcp://kafka:9092' } }))).toContain(
+      'is not of the form host:port',
+    )
+    expect(loadConfig({ ...nothing, environment: { MILLRACE_METRICS_PORT: '9464' } }).config['metrics.port']).toBe(9464)
   })
 
   it('gives every option its default when nothing is configured', () => {
@@ -195,6 +203,7 @@ describe('values that only fail later', () => {
     ['topics.prefix=a b/', 'topics.prefix "a b/" can\'t begin the name of a topic'],
     ['registry.url=registry', 'is no http or https URL'],
     ['registry.url=localhost:8081', 'is no http or https URL'],
+    ['registry.url=htp://user:hush@host', 'CONFIG_INVALID: registry.url is no http or https URL'],
     [`topics.prefix=${'x'.repeat(201)}`, "can't begin the name of a topic"],
   ])('are refused at once: %.40s', (set, expected) => {
     expect(problem(() => loadConfig({ ...nothing, sets: [set] }))).toContain(expected)
