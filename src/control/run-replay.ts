@@ -60,7 +60,8 @@ export async function runInPlace(
 /** Its owners go by what the request says; a shadow takes the rate anew. Errors: REPLAY_REFUSED. */
 async function refuseOtherRate(runtime: Runtime, replayId: string, rate: number | undefined): Promise<void> {
   const known = await knownRequest(runtime, replayId)
-  if (known === undefined || rate === undefined || known.request.rate === rate) return
+  // Of a shadow's id there is more to be said, and it is said next.
+  if (known === undefined || known.request.shadow !== undefined || rate === undefined || known.request.rate === rate) return
   const told = known.request.rate === undefined ? 'without --rate' : `with --rate ${known.request.rate}`
   throw new MillraceError(
     'REPLAY_REFUSED',

@@ -58,7 +58,8 @@ export class StageGroup {
         failures.push(new Error(`stopping ${name} failed`, { cause: error }))
       }
     }
-    if (failures.length > 0) throw new AggregateError(failures, `${countText(failures.length, 'part')} did not stop well`)
+    if (failures.length === 1) throw failures[0]
+    if (failures.length > 1) throw new AggregateError(failures, `${countText(failures.length, 'part')} did not stop well`)
   }
 }
 

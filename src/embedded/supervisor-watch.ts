@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { errorText, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { describeProcess, isAlive, isLocal, type ProcessIdentity } from '../machine/process-identity.ts'
 import { readJsonFile } from './atomic-file.ts'
@@ -13,7 +13,8 @@ import { spawnSupervisor } from './supervisor-process.ts'
 const LOOK_MS = 1000
 /** Looks in a row that find no note and nobody who starts the broker, until it is taken for lost. */
 const LOST_LOOKS = 5
-const NOTED_MS = 15_000
+/** It notes itself once its broker runs, and one that was killed is taken out of service before, which may take 20 s. */
+const NOTED_MS = 36_000
 const POLL_MS = 25
 
 interface WatchOptions {
@@ -56,15 +57,24 @@ export class SupervisorWatch {
     this.#disarm()
     await this.#looking
     const file = readProcessFile(this.#folder)
-    if (file !== undefined && file !== 'broken' && isAlive(file.broker)) await this.#look()
+    if (file !== undefined && file !== 'broken' && isAlive(file.broker)) await this.#tryLook()
   }
 
   #arm(): void {
     if (this.#released) return
     const look = (): void => {
-      this.#looking = this.#look().finally(() => this.#arm())
+      this.#looking = this.#tryLook().finally(() => this.#arm())
     }
     this.#disarm = this.#options.clock.timer(LOOK_MS, look, { unref: true })
+  }
+
+  /** A look that fails (no file handle is free, or the disk is full) is no reason to end what the broker is used for. */
+  async #tryLook(): Promise<void> {
+    try {
+      await this.#look()
+    } catch (error) {
+      this.#options.observer.emit('BrokerLookFailed', { reason: errorText(error), folder: this.#folder.path })
+    }
   }
 
   async #look(): Promise<void> {

@@ -342,13 +342,15 @@ export class Scheduler<T extends SiteTask> {
     for (let site = this.#sleeping.popDue(now); site !== undefined; site = this.#sleeping.popDue(now)) {
       if (this.#sites.get(site.key) === site) this.#offer(site, now)
     }
-    const back: T[] = []
-    for (let task = this.#aside.popDue(now); task !== undefined; task = this.#aside.popDue(now)) back.push(task)
-    // The last goes to the head first, so that they keep their order.
-    for (const task of back.toReversed()) {
+    const back = new Set<SiteQueue<T>>()
+    for (let task = this.#aside.popDue(now); task !== undefined; task = this.#aside.popDue(now)) {
       const site = this.#sites.get(task.key)
-      if (site?.aside.delete(task) !== true) continue
-      site.add(task, 'head')
+      if (site?.aside.has(task) === true) back.add(site)
+    }
+    for (const site of back) {
+      // With one of a site all of it: they were set aside some ms apart, and the last goes to the head first, so that they keep their order.
+      for (const task of [...site.aside].toReversed()) site.add(task, 'head')
+      site.aside.clear()
       this.#offer(site, now)
     }
   }

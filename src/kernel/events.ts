@@ -276,6 +276,7 @@ export const EVENTS = {
   },
   DeadLeasesEnded: { level: 'info', message: 'leases of processes that are gone were ended', throttleMs: 10_000 },
   DiskLow: { level: 'error', message: 'less than the free space that fetching needs: it pauses', throttleMs: 60_000 },
+  BrokerLookFailed: { level: 'warn', message: 'the broker could not be looked after; the next look is in a second', throttleMs: 60_000 },
   BrokerRests: { level: 'error', message: 'the broker rests, and is started again by itself when there is space', throttleMs: 60_000 },
   DiskUnknown: { level: 'warn', message: 'the free space of the data folder can not be read', throttleMs: 600_000 },
   UserAgentMissing: { level: 'warn', message: 'no fetch.userAgent is set: sites can not tell who asks, nor write to you' },

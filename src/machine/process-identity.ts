@@ -91,14 +91,19 @@ export function ownIdentity(): ProcessIdentity {
   return { pid: process.pid, start: '', host: localHost(), startedAt: '' }
 }
 
-/** False for a process of another host, which can't be asked from here. */
-export function isLocal(identity: ProcessIdentity): boolean {
-  return identity.host === localHost()
+/**
+ * False for a process of another host, which can't be asked from here. A host may get another name while its processes run: one that
+ * is found here, with the start that it names, is of here by whatever name.
+ */
+export function isLocal(identity: ProcessIdentity, lookAt: LookAt = lookAtProcess): boolean {
+  if (identity.host === localHost()) return true
+  const found = lookAt(identity.pid)
+  return found.kind === 'running' && identity.start === withBoot(found.start)
 }
 
 /** True while the very process that wrote this identity runs, or may run: one of another host, or one that the system hides. */
 export function isAlive(identity: ProcessIdentity, lookAt: LookAt = lookAtProcess): boolean {
-  if (!isLocal(identity)) return true
+  if (!isLocal(identity, lookAt)) return true
   const found = lookAt(identity.pid)
   if (found.kind !== 'running') return found.kind === 'hidden'
   return identity.start === '' || identity.start === withBoot(found.start)

@@ -43,7 +43,7 @@ describe('a second signal', () => {
     const stopped = stopStages(stages, { mode: 'drain', timeoutMs: 60_000 }, aborting.signal)
     await draining
     aborting.abort()
-    await expect(stopped).rejects.toMatchObject({ message: '1 part did not stop well' })
+    await expect(stopped).rejects.toMatchObject({ message: 'stopping extract failed' })
     await new Promise((resolve) => setImmediate(resolve))
     expect(unhandled).toEqual([])
   })

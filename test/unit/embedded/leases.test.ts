@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -32,12 +32,20 @@ describe('leases', () => {
     const write = (name: string, value: unknown) => writeFileSync(join(folder, name), JSON.stringify(value))
     write('1.json', { process: { ...own, pid: 4_194_303 }, owner: 'dead' })
     write('2.json', { process: { ...own, start: 'earlier' }, owner: 'reused' })
-    write('3.json', { process: { ...own, host: 'elsewhere' }, owner: 'container' })
+    write('3.json', { process: { ...own, pid: process.ppid, host: 'elsewhere' }, owner: 'container' })
     write('4.json', { owner: 'nobody' })
     writeFileSync(join(folder, '5.json'), '{')
     addLease(folder, 'alive')
     expect(liveLeases(folder).map((lease) => lease.owner)).toEqual(['alive'])
     expect(readdirSync(folder)).toHaveLength(1)
+  })
+
+  it('stay with a process that runs when its host gets another name', () => {
+    addLease(folder, 'a crawl')
+    const [name = ''] = readdirSync(folder)
+    const text = readFileSync(join(folder, name), 'utf8')
+    writeFileSync(join(folder, name), text.replace(/"host": ?"[^"]*"/, '"host": "as-it-was-called"'))
+    expect(liveLeases(folder).map((lease) => lease.owner)).toEqual(['a crawl'])
   })
 
   it('of a folder that is gone are none', () => {

@@ -11,6 +11,20 @@ import { silentObserver } from '../../../src/kernel/observe.ts'
 import { eventually } from '../../support/eventually.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
+/** A worker that owns nothing else, and of which no replay is asked. */
+const QUIET: Omit<PartitionPort, 'transactions' | 'logBounds' | 'readFrom' | 'process'> = {
+  readControl: async () => undefined,
+  pause: () => undefined,
+  resume: () => undefined,
+  waitingPartitions: () => 1,
+  refuseReplay: () => undefined,
+  isReplayClosed: () => false,
+  isReplayCancelled: () => false,
+  rate: () => undefined,
+  replayOrder: () => undefined,
+  replayDone: () => undefined,
+}
+
 const PAGES = 60
 const PAGE_MS = 100
 
@@ -25,17 +39,8 @@ async function commitsOf(hasRecord: boolean): Promise<number[]> {
     assigned: { topic: 'html', partition: 0, epoch: 1 },
     group: 'g',
     port: {
-      readControl: async () => undefined,
+      ...QUIET,
       logBounds: async () => ({ low: 0n, stableEnd: BigInt(PAGES), end: BigInt(PAGES) }),
-      pause: () => undefined,
-      resume: () => undefined,
-      waitingPartitions: () => 1,
-      refuseReplay: () => undefined,
-      isReplayClosed: () => false,
-      isReplayCancelled: () => false,
-      rate: () => undefined,
-      replayOrder: () => undefined,
-      replayDone: () => undefined,
       readFrom: () => void setImmediate(() => extractor.accept(log, BigInt(PAGES))),
       process: async ({ offset }) => {
         nowMs += PAGE_MS
@@ -86,21 +91,12 @@ async function startWhereEndIs(ends: readonly bigint[], failures = 0): Promise<{
       assigned: { topic: 'html', partition: 0, epoch: 1 },
       group: 'g',
       port: {
-        readControl: async () => undefined,
+        ...QUIET,
         logBounds: async () => {
           looks += 1
           const end = ends[Math.min(looks, ends.length) - 1] ?? 0n
           return { low: 0n, stableEnd: end, end }
         },
-        pause: () => undefined,
-        resume: () => undefined,
-        waitingPartitions: () => 1,
-        refuseReplay: () => undefined,
-        isReplayClosed: () => false,
-        isReplayCancelled: () => false,
-        rate: () => undefined,
-        replayOrder: () => undefined,
-        replayDone: () => undefined,
         readFrom: (offset) => {
           left -= 1
           if (left >= 0) throw new Error('the broker went away')
@@ -187,17 +183,8 @@ async function replayBeside(everyMs: number, unread = 0): Promise<Worked[]> {
     assigned: { topic: 'html', partition: 0, epoch: 1 },
     group: 'g',
     port: {
-      readControl: async () => undefined,
+      ...QUIET,
       logBounds: async () => ({ low: 0n, stableEnd: BigInt(end()), end: BigInt(end() + unread) }),
-      pause: () => undefined,
-      resume: () => undefined,
-      waitingPartitions: () => 1,
-      refuseReplay: () => undefined,
-      isReplayClosed: () => false,
-      isReplayCancelled: () => false,
-      rate: () => undefined,
-      replayOrder: () => undefined,
-      replayDone: () => undefined,
       readFrom: read,
       process: async ({ offset }, replayId) => {
         nowMs += PAGE_MS
@@ -279,17 +266,8 @@ async function commitsAfterRetention(
     assigned: { topic: 'html', partition: 0, epoch: 1 },
     group: 'g',
     port: {
-      readControl: async () => undefined,
+      ...QUIET,
       logBounds: async () => ({ low, stableEnd: 60n, end: 60n }),
-      pause: () => undefined,
-      resume: () => undefined,
-      waitingPartitions: () => 1,
-      refuseReplay: () => undefined,
-      isReplayClosed: () => false,
-      isReplayCancelled: () => false,
-      rate: () => undefined,
-      replayOrder: () => undefined,
-      replayDone: () => undefined,
       readFrom: (from) => {
         if (lowLater !== undefined && low < lowLater) {
           low = lowLater
@@ -370,17 +348,9 @@ describe('a partition of a shadow with a rate', () => {
       assigned: { topic: 'html', partition: 0, epoch: 1 },
       group: 'g',
       port: {
-        readControl: async () => undefined,
+        ...QUIET,
         logBounds: async () => ({ low: 0n, stableEnd: 20n, end: 20n }),
-        pause: () => undefined,
-        resume: () => undefined,
-        waitingPartitions: () => 1,
-        refuseReplay: () => undefined,
-        isReplayClosed: () => false,
-        isReplayCancelled: () => false,
         rate: () => 0.1,
-        replayOrder: () => undefined,
-        replayDone: () => undefined,
         readFrom: () => void setImmediate(() => extractor.accept(log, 20n)),
         process: async ({ offset }, _replayId, giveBack) => {
           waiting += 1
@@ -414,17 +384,9 @@ function heldPartition(process?: PartitionPort['process']) {
     assigned: { topic: 'html', partition: 0, epoch: 1 },
     group: 'g',
     port: {
-      readControl: async () => undefined,
+      ...QUIET,
       logBounds: async () => ({ low: 0n, stableEnd: 20n, end: 20n }),
-      pause: () => undefined,
-      resume: () => undefined,
-      waitingPartitions: () => 1,
-      refuseReplay: () => undefined,
-      isReplayClosed: () => false,
-      isReplayCancelled: () => false,
-      rate: () => undefined,
       replayOrder: () => asked.order,
-      replayDone: () => undefined,
       readFrom: (from) => {
         const log = Array.from({ length: Number(20n - from) }, (_, index): KafkaMessage => {
           const offset = from + BigInt(index)
