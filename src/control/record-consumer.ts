@@ -156,8 +156,3 @@ export class RecordConsumer {
     }
   }
 }
-
-/** As {@link RecordConsumer}, for one reader. */
-export async function* consumeRecords(runtime: Runtime, options: RecordConsumerOptions): AsyncGenerator<ConsumedRecord> {
-  yield* (await RecordConsumer.start(runtime, options)).records()
-}

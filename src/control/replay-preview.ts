@@ -7,11 +7,12 @@ import { type Comparison, ComparisonBuilder, canonical, pageKey } from '../repla
 import { type GateVerdict, gateVerdict } from '../replay/gate.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { announcedVersions, schemaProblems } from './announced-versions.ts'
-import { PageTrial, type TriedPage, triedWindows, type WindowLimits } from './page-trial.ts'
+import { PageTrial, type TriedPage } from './page-trial.ts'
 import { planOf } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { PageSample, pagesOfPlan, type StoredPage } from './stored-pages.ts'
 import { previousRecords } from './stored-records.ts'
+import { triedWindows, type WindowLimits } from './tried-windows.ts'
 
 export interface PreviewOptions {
   readonly extractor: LoadedExtractor

@@ -1,9 +1,9 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
-import { crc32c } from '../kafka/crc32c.ts'
 import { inFilter, type ReplayFilter } from '../message/replay-request.ts'
 import { type Comparison, ComparisonBuilder, type PageSource, pageKey } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
+import { keyParts } from './key-parts.ts'
 import { mayBeGone, replayStatus } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import type { ShadowReport } from './shadow-replay.ts'
@@ -29,9 +29,7 @@ export async function compareShadow(
   const topic = extractor.topic ?? runtime.topics.records
   const status = await replayStatus(runtime, replayId)
   const builder = new ComparisonBuilder()
-  const parts = Math.max(1, Math.ceil((await bytesOf(runtime, shadowTopic)) / comparedBytes))
-  for (let part = 0; part < parts; part += 1) {
-    const isOwn = (key: string): boolean => parts === 1 || crc32c(Buffer.from(key)) % parts === part
+  for (const isOwn of keyParts(await bytesOf(runtime, shadowTopic), comparedBytes)) {
     const after = new Map<string, StoredRecord[]>()
     for await (const record of readRecords(runtime, { topic: shadowTopic, extractor: name, version }))
       if (record.replayId === replayId && isOwn(pageKey(record.source))) add(after, record)

@@ -1,4 +1,3 @@
-import { crc32c } from '../kafka/crc32c.ts'
 import { type LogStart, readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
@@ -8,6 +7,7 @@ import { HEADER } from '../message/header-names.ts'
 import { inFilter, parseReplayRequest, type ReplayRequest, rangeOf } from '../message/replay-request.ts'
 import { pageKey } from '../replay/compare.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
+import { keyParts } from './key-parts.ts'
 import { RecordReader } from './record-reader.ts'
 import { mayBeGone, replayStatus } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
@@ -54,9 +54,7 @@ export async function planTombstones(runtime: Runtime, replayId: string, message
   const [lows, ends] = await Promise.all([runtime.admin.earliestOffsets(topic), runtime.admin.endOffsets(topic, 'read_committed')])
   const messages = [...ends].reduce((sum, [partition, end]) => sum + Number(end - (lows.get(partition) ?? 0n)), 0)
   const partitions = new Map<string, number>()
-  const parts = Math.max(1, Math.ceil(messages / messagesAtOnce))
-  for (let part = 0; part < parts; part += 1) {
-    const isOwn = (key: Buffer): boolean => parts === 1 || crc32c(key) % parts === part
+  for (const isOwn of keyParts(messages, messagesAtOnce)) {
     for (const [key, partition] of await leftKeys(runtime, { topic, ends, prefix: `${request.extractor}/`, isOwn, isLeft }))
       partitions.set(key, partition)
   }
@@ -67,7 +65,7 @@ interface LeftKeys {
   readonly topic: string
   readonly ends: ReadonlyMap<number, bigint>
   readonly prefix: string
-  readonly isOwn: (key: Buffer) => boolean
+  readonly isOwn: (key: string) => boolean
   readonly isLeft: (record: StoredRecord) => boolean
 }
 
@@ -79,7 +77,10 @@ async function leftKeys(runtime: Runtime, { topic, ends, prefix, isOwn, isLeft }
   const until = untilOf(topic, ends)
   for await (const event of readLog({ ...logOf(runtime, topic, 'earliest'), until })) {
     if (event.kind !== 'batch') continue
-    const own = event.messages.filter(({ key }) => key?.toString('utf8').startsWith(prefix) === true && isOwn(key))
+    const own = event.messages.filter(({ key }) => {
+      const text = key?.toString('utf8')
+      return text?.startsWith(prefix) === true && isOwn(text)
+    })
     await reader.learn(own)
     for (const message of own) {
       const key = message.key?.toString('utf8') ?? ''

@@ -70,7 +70,6 @@ const CONCURRENT_LIMIT_MS = 5_000
 /** A broker takes this long at most to abort what the former owner left open. */
 const FENCE_LIMIT_MS = 15_000
 const UNSTABLE_LIMIT_MS = 5_000
-const NEVER = new AbortController().signal
 const FENCE_BACKOFF = { firstMs: 50, maxMs: 1_000 } as const
 /** Per piece of one transaction; larger ones block the event loop. */
 const PIECE_MESSAGES = 500
@@ -94,7 +93,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     this.#session = options.session ?? new ClusterSession({ client: options.client, clock: options.clock })
   }
 
-  async fence(signal: AbortSignal = NEVER): Promise<CommittedOffset> {
+  async fence(signal?: AbortSignal): Promise<CommittedOffset> {
     return this.#exclusive('fence', async () => {
       this.#discard()
       const { clock } = this.#options
@@ -148,7 +147,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     if (this.#options.session === undefined) await this.#session.close()
   }
 
-  async #fenceOnce(signal: AbortSignal): Promise<CommittedOffset> {
+  async #fenceOnce(signal: AbortSignal | undefined): Promise<CommittedOffset> {
     const { client, clock, topic, partition } = this.#options
     const producer = this.#createProducer()
     await reach(
@@ -161,7 +160,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
       { discard: (late) => late.disconnect() },
     )
     this.#producer = producer
-    if (this.#closed || signal.aborted) {
+    if (this.#closed || signal?.aborted === true) {
       this.#discard()
       const why = this.#closed ? 'it was closed meanwhile' : 'it went to another member meanwhile'
       throw new MillraceError('ABORTED', `taking ${topic}/${partition} over was stopped: ${why}`)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
-import { consumeRecords } from '../../../src/control/record-consumer.ts'
+import { RecordConsumer } from '../../../src/control/record-consumer.ts'
 import { RecordOutput } from '../../../src/control/record-output.ts'
 import { Runtime } from '../../../src/control/runtime.ts'
 import { applyTopics } from '../../../src/control/topics.ts'
@@ -74,7 +74,8 @@ describe('what strangers write', () => {
     const ending = new AbortController()
     const consumed: unknown[] = []
     const consuming = (async () => {
-      for await (const { record, commit } of consumeRecords(runtime, { groupId: uniqueName('group'), signal: ending.signal })) {
+      const consumer = await RecordConsumer.start(runtime, { groupId: uniqueName('group'), signal: ending.signal })
+      for await (const { record, commit } of consumer.records()) {
         consumed.push(record)
         commit()
       }

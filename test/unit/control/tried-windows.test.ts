@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { triedWindows } from '../../../src/control/page-trial.ts'
+import { triedWindows } from '../../../src/control/tried-windows.ts'
 
 async function* pagesOf(sizes: readonly number[]): AsyncGenerator<number> {
   yield* sizes
