@@ -47,6 +47,21 @@ describe('produce and consume', () => {
     await cli('topics', 'apply')
   })
 
+  it('follow until a time that is still ahead, and give what was written before it', async () => {
+    await cli('produce', 'http://ahead.example.test/', '--crawl', 'ahead')
+    const to = Date.now() + 4_000
+    const consumed = await cli('consume', 'urls', '--crawl', 'ahead', '--from-beginning', '--follow', '--to', new Date(to).toISOString())
+    expect([consumed.code, lines(consumed).length]).toEqual([0, 1])
+    expect(Date.now()).toBeGreaterThanOrEqual(to)
+  })
+
+  it('do their work though nobody reads what they remark', async () => {
+    const running = startCli(['produce', 'http://unheard.example.test/', '--crawl', 'unheard', '--verbose', ...scope], { cwd })
+    running.child.stderr?.destroy()
+    expect((await running.done).code).toBe(0)
+    expect(lines(await cli('consume', 'urls', '--crawl', 'unheard', '--from-beginning'))).toHaveLength(1)
+  })
+
   it('write what is good, tell bad lines with their number, and end with 3', async () => {
     const file = join(cwd, 'urls.txt')
     writeFileSync(file, '# list\n\n  http://a.example.test/  \nhttp://b.example.test/#x\nnot a url\n')

@@ -227,6 +227,12 @@ describe('Millrace as a library', () => {
     expect(after.partitions.map(({ from, until }) => [from, until])).toEqual(before.partitions.map(({ from, until }) => [from, until]))
   })
 
+  it('refuses a second run while one is under way, which goes on to its end', { timeout: 60_000 }, async () => {
+    const runs = await Promise.allSettled([millrace.run(), millrace.run()])
+    expect(runs.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    expect(runs.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'USAGE' } })
+  })
+
   it('promotes a version, and back', { timeout: 60_000 }, async () => {
     await expect(millrace.promote('book', 3)).rejects.toMatchObject({ code: 'EXTRACTOR_HELD' })
     await expect(millrace.promote('book', 9)).rejects.toMatchObject({ code: 'USAGE' })

@@ -1,0 +1,29 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, it } from 'vitest'
+import { registryOf } from '../../../src/control/registry-client.ts'
+
+let server: Server | undefined
+afterEach(() => server?.close())
+
+async function gateway(status: number, type: string, body: string): Promise<NonNullable<ReturnType<typeof registryOf>>> {
+  server = createServer((_request, response) => response.writeHead(status, { 'content-type': type, connection: 'close' }).end(body))
+  await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve))
+  const registry = registryOf(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  if (registry === undefined) throw new Error('no registry')
+  return registry
+}
+
+it.each([
+  [401, 'REGISTRY_REFUSED'],
+  [403, 'REGISTRY_REFUSED'],
+  [502, 'REGISTRY_UNREACHABLE'],
+  [200, 'REGISTRY_UNREACHABLE'],
+])('a gateway before the registry that answers %i in HTML is taken at its status: %s', async (status, code) => {
+  const registry = await gateway(status, 'text/html', '<html>nginx</html>')
+  await expect(registry.schemaById(1)).rejects.toMatchObject({ code })
+})
+
+it('a schema that is not there is none, in whatever words that is said', async () => {
+  expect(await (await gateway(404, 'text/html', '<html>Not Found</html>')).schemaById(1)).toBeUndefined()
+})
