@@ -42,6 +42,19 @@ describe('topics', () => {
   })
 })
 
+describe('a stage', () => {
+  it('goes on though nobody reads what it remarks', async () => {
+    await cli('topics', 'apply')
+    const running = startCli(['delay', ...scope], { cwd })
+    // It says that it runs, once it does.
+    running.child.stderr?.destroy()
+    const works = async (): Promise<boolean> => (await cli('status', '--json')).stdout.includes('"stage":"delay"')
+    await eventually(works, { what: 'its heartbeat', timeoutMs: 30_000, everyMs: 200 })
+    running.child.kill('SIGTERM')
+    expect((await running.done).code).toBe(143)
+  })
+})
+
 describe('produce and consume', () => {
   beforeAll(async () => {
     await cli('topics', 'apply')
@@ -53,13 +66,6 @@ describe('produce and consume', () => {
     const consumed = await cli('consume', 'urls', '--crawl', 'ahead', '--from-beginning', '--follow', '--to', new Date(to).toISOString())
     expect([consumed.code, lines(consumed).length]).toEqual([0, 1])
     expect(Date.now()).toBeGreaterThanOrEqual(to)
-  })
-
-  it('do their work though nobody reads what they remark', async () => {
-    const running = startCli(['produce', 'http://unheard.example.test/', '--crawl', 'unheard', '--verbose', ...scope], { cwd })
-    running.child.stderr?.destroy()
-    expect((await running.done).code).toBe(0)
-    expect(lines(await cli('consume', 'urls', '--crawl', 'unheard', '--from-beginning'))).toHaveLength(1)
   })
 
   it('write what is good, tell bad lines with their number, and end with 3', async () => {
