@@ -43,6 +43,31 @@ async function take(groupId: string, count: number): Promise<string[]> {
 const members = (groupId: string): Promise<number> =>
   deployment.read(async ({ admin }) => (await admin.describeGroup(groupId)).members.length)
 
+describe('the loop over records', () => {
+  it('gives a sink a large batch before it commits any of it', { timeout: 60_000 }, async () => {
+    const topic = `${deployment.prefix}records.batch`
+    const count = 2_500
+    await deployment.read(async (runtime) => {
+      const [record] = await committed(runtime, runtime.topics.records)
+      if (record === undefined) throw new Error('there are no records')
+      const [definition] = runtime.wantedTopics([topic]).filter((wanted) => wanted.topic === topic)
+      if (definition === undefined) throw new Error(`no definition of ${topic}`)
+      await runtime.admin.createTopics([{ ...definition, partitions: 1 }])
+      const copies = Array.from({ length: count }, () => ({ ...record, topic, partition: 0, key: record.key?.toString() ?? null }))
+      await (await runtime.producer()).send(copies)
+    })
+    const millrace = open()
+    const commits: (() => void)[] = []
+    for await (const { commit } of millrace.consumeRecords({ groupId: uniqueName('sink'), topic })) {
+      commits.push(commit)
+      if (commits.length === count) break
+    }
+    for (const commit of commits) commit()
+    await millrace.stop()
+    expect(commits).toHaveLength(count)
+  })
+})
+
 describe('stop', () => {
   it('returns within the loop over records, with what was committed stored', { timeout: 20_000 }, async () => {
     const groupId = uniqueName('sink')

@@ -25,6 +25,14 @@ const QUIET: Omit<PartitionPort, 'transactions' | 'logBounds' | 'readFrom' | 'pr
   replayDone: () => undefined,
 }
 
+/** Messages of a log, from one offset to another. */
+function pages(from: bigint, until: bigint): KafkaMessage[] {
+  return Array.from({ length: Number(until - from) }, (_, index) => {
+    const offset = from + BigInt(index)
+    return { topic: 'html', partition: 0, offset, timestamp: 0, key: null, value: Buffer.from('x'), headers: {} }
+  })
+}
+
 const PAGES = 60
 const PAGE_MS = 100
 
@@ -32,9 +40,7 @@ const PAGE_MS = 100
 async function commitsOf(hasRecord: boolean): Promise<number[]> {
   const commits: number[] = []
   let nowMs = 0
-  const log = Array.from({ length: PAGES }, (_, index): KafkaMessage => {
-    return { topic: 'html', partition: 0, offset: BigInt(index), timestamp: 0, key: null, value: Buffer.from('x'), headers: {} }
-  })
+  const log = pages(0n, BigInt(PAGES))
   const extractor: PartitionExtractor = new PartitionExtractor({
     assigned: { topic: 'html', partition: 0, epoch: 1 },
     group: 'g',
@@ -166,10 +172,7 @@ async function replayBeside(everyMs: number, unread = 0): Promise<Worked[]> {
     const deliver = (): void => {
       if (own !== reading || isThrough()) return
       const until = Math.min(next + 20, end())
-      const piece = Array.from({ length: Math.max(0, until - next) }, (_, index): KafkaMessage => {
-        const offset = BigInt(next + index)
-        return { topic: 'html', partition: 0, offset, timestamp: 0, key: null, value: Buffer.from('x'), headers: {} }
-      })
+      const piece = pages(BigInt(next), BigInt(Math.max(next, until)))
       next = Math.max(next, until)
       // Nothing is there to work: time passes all the same.
       if (piece.length === 0) nowMs += 10
@@ -273,11 +276,7 @@ async function commitsAfterRetention(
           low = lowLater
           throw new Error('the broker went away')
         }
-        const log = Array.from({ length: Number(60n - from) }, (_, index): KafkaMessage => {
-          const offset = from + BigInt(index)
-          return { topic: 'html', partition: 0, offset, timestamp: 0, key: null, value: Buffer.from('x'), headers: {} }
-        })
-        setImmediate(() => extractor.accept(log, 60n))
+        setImmediate(() => extractor.accept(pages(from, 60n), 60n))
       },
       process: async ({ offset }, replayId) => {
         return { offset, messages: [], totals: new Map([['e', { ...NO_TOTALS, pages: 1 }]]), replayed: replayId !== undefined }
@@ -340,9 +339,6 @@ describe('a partition of a shadow with a rate', () => {
     const clock = new ManualClock()
     let waiting = 0
     const commits: bigint[] = []
-    const log = Array.from({ length: 20 }, (_, index): KafkaMessage => {
-      return { topic: 'html', partition: 0, offset: BigInt(index), timestamp: 0, key: null, value: Buffer.from('x'), headers: {} }
-    })
     const pace = new RatePace(clock)
     const extractor: PartitionExtractor = new PartitionExtractor({
       assigned: { topic: 'html', partition: 0, epoch: 1 },
@@ -351,7 +347,7 @@ describe('a partition of a shadow with a rate', () => {
         ...QUIET,
         logBounds: async () => ({ low: 0n, stableEnd: 20n, end: 20n }),
         rate: () => 0.1,
-        readFrom: () => void setImmediate(() => extractor.accept(log, 20n)),
+        readFrom: () => void setImmediate(() => extractor.accept(pages(0n, 20n), 20n)),
         process: async ({ offset }, _replayId, giveBack) => {
           waiting += 1
           if (!(await pace.next(0.1, giveBack))) return undefined
@@ -388,11 +384,7 @@ function heldPartition(process?: PartitionPort['process']) {
       logBounds: async () => ({ low: 0n, stableEnd: 20n, end: 20n }),
       replayOrder: () => asked.order,
       readFrom: (from) => {
-        const log = Array.from({ length: Number(20n - from) }, (_, index): KafkaMessage => {
-          const offset = from + BigInt(index)
-          return { topic: 'html', partition: 0, offset, timestamp: 0, key: null, value: Buffer.from('x'), headers: {} }
-        })
-        setImmediate(() => extractor.accept(log, 20n))
+        setImmediate(() => extractor.accept(pages(from, 20n), 20n))
       },
       process:
         process ??
