@@ -114,7 +114,8 @@ describe('a request of a task', () => {
     await fixture.delayWorker()
     await fixture.produce([{ url: url('shop.test', '/account'), crawlId: uniqueName('crawl'), dedup: 'crawl' }])
     const final = await eventually(() => fixture.finalOutcomes(3), { timeoutMs: 10_000, everyMs: 100 })
-    expect(final.map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual(['REDIRECTED 1', 'REDIRECTED 1', 'FETCHED 2'])
+    // In whatever order their partitions are read.
+    expect(final.map(({ kind, attempt }) => `${kind} ${attempt}`).sort()).toEqual(['FETCHED 2', 'REDIRECTED 1', 'REDIRECTED 1'])
     expect(asked.map(({ at, headers: { cookie } }) => [at, cookie])).toEqual([
       ['shop.test/account', undefined],
       ['pay.test/sso', undefined],
