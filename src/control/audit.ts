@@ -1,3 +1,4 @@
+import { partitionsOfKey } from '../kafka/layout.ts'
 import { readLog, readOne } from '../kafka/log-reader.ts'
 import { searchPieces } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
@@ -8,7 +9,7 @@ import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER } from '../message/header-names.ts'
 import { LANES } from '../message/topics.ts'
-import { murmur2, partitionFor } from '../url/partition.ts'
+import { murmur2 } from '../url/partition.ts'
 import { extractGroupsOf, type GroupTotals, groupTotals } from './extract-totals.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 import { addCounts, type LedgerCounts, largestCrawls, NO_COUNTS, TaskLedger } from './task-ledger.ts'
@@ -175,8 +176,8 @@ async function readOutcomes(runtime: Runtime, pass: Pass, ledger: TaskLedger): P
 }
 
 /**
- * Time of the oldest outcome that is left, by the partition of a canonical URL: what was produced before may have had an outcome that
- * retention has deleted. Minus infinity where nothing was deleted.
+ * Time of the oldest outcome that is left, by the partitions that the outcomes of a canonical URL may lie in: what was produced before may have
+ * had an outcome that retention has deleted. Minus infinity where nothing was deleted.
  */
 async function outcomesSince(runtime: Runtime): Promise<(canonicalUrl: string) => number> {
   const { topics, admin, clock } = runtime
@@ -190,7 +191,8 @@ async function outcomesSince(runtime: Runtime): Promise<(canonicalUrl: string) =
   }
   if (since.size === 0) return () => Number.NEGATIVE_INFINITY
   const layout = await runtime.layout()
-  return (canonicalUrl) => since.get(partitionFor(canonicalUrl, layout().partitionsOf(topic))) ?? Number.NEGATIVE_INFINITY
+  return (canonicalUrl) =>
+    Math.max(...partitionsOfKey(layout(), topic, canonicalUrl).map((partition) => since.get(partition) ?? Number.NEGATIVE_INFINITY))
 }
 
 function completed(runtime: Runtime, message: KafkaMessage): UrlTask | undefined {

@@ -1,4 +1,6 @@
+import { partitionsOfKey } from '../kafka/layout.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
+import type { TopicPartition } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { completeTask } from '../message/complete-task.ts'
 import { decodeTask } from '../message/decode-task.ts'
@@ -6,13 +8,13 @@ import type { Outcome, Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
 import { LANES } from '../message/topics.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
-import { partitionFor } from '../url/partition.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import { type ListedDeadLetter, listedDeadLetters } from './dead-letters.ts'
+import { mergeByTime } from './merge-by-time.ts'
 import type { Runtime } from './runtime.ts'
 import { searchMessages } from './search-messages.ts'
 import { searchTexts } from './url-search.ts'
-import { waitingBounds } from './waiting-bounds.ts'
+import { type WaitingBounds, waitingBounds } from './waiting-bounds.ts'
 
 /** A message of a task that its stage has not finished. */
 export interface WaitingTask {
@@ -59,16 +61,21 @@ export interface UrlPlaces {
 /** Of topics that can be large: pages that failed lie whole among dead letters. */
 const MAX_DEAD_LETTER_BYTES = 268_435_456
 const MAX_PAGE_BYTES = 134_217_728
+/** Of the lanes beside the partitions of the key, all together: more than a million URLs. */
+const MAX_ELSEWHERE_BYTES = 536_870_912
 /** The page and its outcome are written in one go; clocks of two machines lie between the times of html. */
 const PAGE_MARGIN_MS = 60_000
 
 /**
- * Looks for a URL where it can be: its key is known, so that is one partition of each topic. Of the lanes and the delay topics what is
- * not finished, of outcomes and dead letters all.
+ * Looks for a URL where it can be: its key is known, so that is one partition of each topic, and those that the key had before partitions
+ * were added. Of the lanes and the delay topics what is not finished, of outcomes and dead letters all. Others than we may write to any
+ * partition of a lane, so where nothing was found there the rest of the lanes is searched.
  */
 export async function findUrl(runtime: Runtime, url: URL, signal?: AbortSignal): Promise<UrlPlaces> {
   const search = new UrlSearch(runtime, url, signal)
-  const [waiting, outcomes, deadLetters] = await Promise.all([search.waiting(), search.outcomes(), search.deadLetters()])
+  const [near, outcomes, deadLetters] = await Promise.all([search.waiting(), search.outcomes(), search.deadLetters()])
+  const isFound = near.length + outcomes.length + deadLetters.length > 0
+  const waiting = isFound ? near : await search.waitingElsewhere()
   const page = await search.page(outcomes)
   return { waiting, outcomes, page, deadLetters, isComplete: search.isComplete, bytes: search.bytes }
 }
@@ -93,37 +100,64 @@ class UrlSearch {
   async waiting(): Promise<WaitingTask[]> {
     const { topics } = this.#runtime
     const bounds = await waitingBounds(this.#runtime)
-    const found = await Promise.all(
-      [...LANES.map((lane) => topics.urls[lane]), ...topics.delays.map(({ topic }) => topic)].map(async (topic) => {
-        const partition = await this.#partitionOf(topic, this.#domain)
-        const range = bounds.rangeOf({ topic, partition })
-        if (range === undefined) return []
-        const tasks: WaitingTask[] = []
-        for await (const message of this.#messages(topic, partition, { from: range.first, until: range.end })) {
-          const task = bounds.isWaiting(message) ? this.#task(message, range.first) : undefined
-          if (task !== undefined) tasks.push(task)
-        }
-        return tasks
-      }),
-    )
+    const places: TopicPartition[] = []
+    for (const topic of [...LANES.map((lane) => topics.urls[lane]), ...topics.delays.map(({ topic }) => topic)])
+      for (const partition of await this.#partitionsOf(topic, this.#domain)) places.push({ topic, partition })
+    const found = await Promise.all(places.map((place) => this.#waitingAt(place, bounds)))
     return found.flat()
+  }
+
+  /** In the lanes, where a producer of another kind may have put it: without a key, or by a number of partitions that only Kafka knew of. */
+  async waitingElsewhere(): Promise<WaitingTask[]> {
+    const { topics, admin } = this.#runtime
+    const bounds = await waitingBounds(this.#runtime)
+    const found: WaitingTask[] = []
+    const bytesBefore = this.bytes
+    for (const topic of LANES.map((lane) => topics.urls[lane])) {
+      const near = await this.#partitionsOf(topic, this.#domain)
+      for (const partition of (await admin.partitions(topic)).filter((each) => !near.includes(each))) {
+        const maxBytes = MAX_ELSEWHERE_BYTES - (this.bytes - bytesBefore)
+        if (maxBytes > 0) found.push(...(await this.#waitingAt({ topic, partition }, bounds, maxBytes)))
+        else this.isComplete = false
+      }
+    }
+    return found
+  }
+
+  async #waitingAt({ topic, partition }: TopicPartition, bounds: WaitingBounds, maxBytes?: number): Promise<WaitingTask[]> {
+    const range = bounds.rangeOf({ topic, partition })
+    if (range === undefined) return []
+    const tasks: WaitingTask[] = []
+    const limit = maxBytes === undefined ? {} : { maxBytes }
+    for await (const message of this.#messages(topic, partition, { from: range.first, until: range.end, ...limit })) {
+      const task = bounds.isWaiting(message) ? this.#task(message, range.first) : undefined
+      if (task !== undefined) tasks.push(task)
+    }
+    return tasks
   }
 
   async outcomes(): Promise<Outcome[]> {
     const { topics, codec } = this.#runtime
-    const partition = await this.#partitionOf(topics.outcomes, this.#canonicalUrl)
-    const found: Outcome[] = []
-    for await (const { value } of this.#messages(topics.outcomes, partition)) {
-      const outcome = readable(() => codec.decode('Outcome', value))
-      if (outcome?.canonicalUrl === this.#canonicalUrl) found.push(outcome)
-    }
-    return found
+    const found = await Promise.all(
+      (await this.#partitionsOf(topics.outcomes, this.#canonicalUrl)).map(async (partition) => {
+        const own: Outcome[] = []
+        for await (const { value } of this.#messages(topics.outcomes, partition)) {
+          const outcome = readable(() => codec.decode('Outcome', value))
+          if (outcome?.canonicalUrl === this.#canonicalUrl) own.push(outcome)
+        }
+        return own
+      }),
+    )
+    return mergeByTime(found, ({ at }) => at)
   }
 
   async deadLetters(): Promise<ListedDeadLetter[]> {
     const { topics } = this.#runtime
     const topic = topics.deadLetters
-    const partitions = new Set([await this.#partitionOf(topic, this.#domain), await this.#partitionOf(topic, this.#canonicalUrl)])
+    const partitions = new Set([
+      ...(await this.#partitionsOf(topic, this.#domain)),
+      ...(await this.#partitionsOf(topic, this.#canonicalUrl)),
+    ])
     const found = await Promise.all(
       [...partitions].map(async (partition) => {
         const own: KafkaMessage[] = []
@@ -132,7 +166,10 @@ class UrlSearch {
         return own
       }),
     )
-    return listedDeadLetters(this.#runtime, found.flat())
+    return listedDeadLetters(
+      this.#runtime,
+      mergeByTime(found, ({ timestamp }) => timestamp),
+    )
   }
 
   /** Where the page of the last fetch lies: it was written with its outcome. */
@@ -140,15 +177,17 @@ class UrlSearch {
     const { topics, codec, admin } = this.#runtime
     const fetched = outcomes.findLast(({ kind }) => kind === 'FETCHED')
     if (fetched === undefined) return null
-    const partition = await this.#partitionOf(topics.html, this.#canonicalUrl)
-    const from = (await admin.offsetsForTime(topics.html, fetched.at - PAGE_MARGIN_MS)).get(partition)
-    if (from === undefined) return null
+    const starts = await admin.offsetsForTime(topics.html, fetched.at - PAGE_MARGIN_MS)
     let found: PagePlace | null = null
-    for await (const message of this.#messages(topics.html, partition, { from, maxBytes: MAX_PAGE_BYTES })) {
-      if (!this.#hasKey(message)) continue
-      const { topic, offset, value } = message
-      const page: Page | undefined = readable(() => codec.decode('Page', value))
-      if (page?.fetchId === fetched.fetchId) found = { topic, partition, offset, fetchedAt: page.fetchedAt, status: page.status }
+    for (const partition of await this.#partitionsOf(topics.html, this.#canonicalUrl)) {
+      const from = starts.get(partition)
+      if (from === undefined) continue
+      for await (const message of this.#messages(topics.html, partition, { from, maxBytes: MAX_PAGE_BYTES })) {
+        if (!this.#hasKey(message)) continue
+        const { topic, offset, value } = message
+        const page: Page | undefined = readable(() => codec.decode('Page', value))
+        if (page?.fetchId === fetched.fetchId) found = { topic, partition, offset, fetchedAt: page.fetchedAt, status: page.status }
+      }
     }
     return found
   }
@@ -221,9 +260,9 @@ class UrlSearch {
     return own === this.#canonicalUrl || (URL.canParse(url) && canonicalUrl(new URL(url)) === this.#canonicalUrl)
   }
 
-  async #partitionOf(topic: string, key: string): Promise<number> {
+  async #partitionsOf(topic: string, key: string): Promise<readonly number[]> {
     const layout = await this.#runtime.layout()
-    return partitionFor(key, layout().partitionsOf(topic))
+    return partitionsOfKey(layout(), topic, key)
   }
 }
 

@@ -53,6 +53,8 @@ export interface UrlFacts {
   readonly outcomes: readonly Outcome[]
   readonly page: PagePlace | null
   readonly deadLetters: readonly ListedDeadLetter[]
+  /** False where a topic was longer than is searched. */
+  readonly isComplete: boolean
   readonly site: Pick<SiteReport, 'key' | 'limiter' | 'pausedUntil' | 'givenUpInMs' | 'reset'> & {
     readonly pace: Pick<SiteReport['pace'], 'paused' | 'ratePerSecond' | 'concurrency' | 'crawlDelayMs'>
   }
@@ -163,7 +165,8 @@ function endVerdict(facts: UrlFacts): UrlVerdict {
   const end = { waitsFor: null, until: null } as const
   if (last === undefined) {
     if (letter !== undefined) return { state: 'failed', ...end, lines: letterLines }
-    return { state: 'unknown', ...end, lines: ['never seen: no topic holds anything of it', ...robotsLines(facts)] }
+    const line = facts.isComplete ? 'never seen: no topic holds anything of it' : 'not found in what was searched'
+    return { state: 'unknown', ...end, lines: [line, ...robotsLines(facts)] }
   }
   const status = last.status === null ? '' : `, status ${last.status}`
   const reason = last.reason === null ? '' : `: ${last.reason}`

@@ -8,9 +8,34 @@ import { commandPayload, subject } from '../message/command.ts'
 export interface LayoutPayload {
   readonly version: number
   readonly partitions: Readonly<Record<string, number>>
+  /** The numbers of partitions that topics had before, oldest first, of those that have had others: what was written then lies by them. */
+  readonly former: Readonly<Record<string, readonly number[]>>
 }
 
-const schema = z.object({ version: z.number().int().positive(), partitions: z.record(z.string(), z.number().int().positive()) })
+const count = z.number().int().positive()
+const schema = z.object({
+  version: count,
+  partitions: z.record(z.string(), count),
+  former: z.record(z.string(), z.array(count)).default({}),
+})
+
+/** The layout that comes after another one, which undefined is none. Pure. Shape: undefined where nothing changes. */
+export function nextLayout(present: LayoutPayload | undefined, wanted: Readonly<Record<string, number>>): LayoutPayload | undefined {
+  const partitions = { ...present?.partitions, ...wanted }
+  const changed = Object.entries(partitions).filter(([topic, count]) => own(present?.partitions, topic) !== count)
+  if (present !== undefined && changed.length === 0) return undefined
+  const former: Record<string, readonly number[]> = { ...present?.former }
+  for (const [topic] of changed) {
+    const before = own(present?.partitions, topic)
+    if (before !== undefined) former[topic] = [...(own(present?.former, topic) ?? []).filter((each) => each !== before), before]
+  }
+  return { version: (present?.version ?? 0) + 1, partitions, former }
+}
+
+/** A topic may be named as what every object has. */
+function own<T>(record: Readonly<Record<string, T>> | undefined, topic: string): T | undefined {
+  return record !== undefined && Object.hasOwn(record, topic) ? record[topic] : undefined
+}
 
 /** The layout that is on the control topic. Errors: MESSAGE_INVALID. Undefined where there is none. */
 export function readLayout(control: Pick<ControlLog, 'get'>): LayoutPayload | undefined {
@@ -29,14 +54,16 @@ export function layoutSource(control: Pick<ControlLog, 'get'>): LayoutSource {
     if (seen !== undefined && seen.command === command) return seen.layout
     const payload = readLayout(control)
     if (payload === undefined) throw new MillraceError('KAFKA_TOPIC_MISSING', 'the control topic holds no layout of the topics')
+    const partitionsOf = (topic: string): number => {
+      const count = own(payload.partitions, topic)
+      if (count === undefined)
+        throw new MillraceError('KAFKA_TOPIC_MISSING', `the layout does not know topic ${topic}`, { context: { topic } })
+      return count
+    }
     const layout: PartitionLayout = {
       version: payload.version,
-      partitionsOf: (topic) => {
-        const count = Object.hasOwn(payload.partitions, topic) ? payload.partitions[topic] : undefined
-        if (count === undefined)
-          throw new MillraceError('KAFKA_TOPIC_MISSING', `the layout does not know topic ${topic}`, { context: { topic } })
-        return count
-      },
+      partitionsOf,
+      countsOf: (topic) => [...(own(payload.former, topic) ?? []), partitionsOf(topic)],
     }
     seen = { command, layout }
     return layout

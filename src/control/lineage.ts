@@ -1,16 +1,17 @@
+import { partitionsOfKey } from '../kafka/layout.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { completeTask } from '../message/complete-task.ts'
 import { decodeTask } from '../message/decode-task.ts'
-import type { Outcome, Page, UrlTask } from '../message/generated/types.ts'
+import type { Lane, Outcome, Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
 import { recordId } from '../message/ids.ts'
 import { LANES } from '../message/topics.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
-import { partitionFor } from '../url/partition.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import { announcedTopics } from './announced-versions.ts'
+import { mergeByTime } from './merge-by-time.ts'
 import { RecordReader } from './record-reader.ts'
 import { shadowTopics } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
@@ -125,10 +126,14 @@ class LineageSearch {
   async pageOf(url: URL): Promise<FoundPage | null> {
     const { topics } = this.#runtime
     const canonical = canonicalUrl(url)
-    const partition = await this.#partitionOf(topics.html, canonical)
     let last: KafkaMessage | undefined
-    for await (const message of this.#messages(topics.html, partition, searchTexts(url)))
-      if (message.key?.toString('utf8') === canonical) last = message
+    for (const partition of await this.#partitionsOf(topics.html, canonical)) {
+      let lastHere: KafkaMessage | undefined
+      for await (const message of this.#messages(topics.html, partition, searchTexts(url)))
+        if (message.key?.toString('utf8') === canonical) lastHere = message
+      // Two partitions have no order but that of time.
+      if (lastHere !== undefined && lastHere.timestamp >= (last?.timestamp ?? Number.NEGATIVE_INFINITY)) last = lastHere
+    }
     return last === undefined ? null : this.#page(last)
   }
 
@@ -157,12 +162,7 @@ class LineageSearch {
       ...(traceId === null ? [] : [Buffer.from(traceId)]),
       ...(URL.canParse(url) ? searchTexts(new URL(url)) : []),
     ])
-    const found = await Promise.all(
-      (await admin.partitions(topics.outcomes)).map((partition) =>
-        this.#outcomesIn(partition, texts, (outcome) => isOfRecords(outcome, records)),
-      ),
-    )
-    return found.flat()
+    return this.#outcomesIn(await admin.partitions(topics.outcomes), texts, (outcome) => isOfRecords(outcome, records))
   }
 
   /** Records and outcomes of the last page of a URL that is on html no more. */
@@ -170,8 +170,8 @@ class LineageSearch {
     const { topics } = this.#runtime
     const canonical = canonicalUrl(url)
     const texts = searchTexts(url)
-    const partition = await this.#partitionOf(topics.outcomes, canonical)
-    const own = await this.#outcomesIn(partition, texts, ({ canonicalUrl: key }) => key === canonical)
+    const partitions = await this.#partitionsOf(topics.outcomes, canonical)
+    const own = await this.#outcomesIn(partitions, texts, ({ canonicalUrl: key }) => key === canonical)
     const fetches = own.filter(({ outcome }) => outcome.kind === 'FETCHED')
     const traces = fetches.flatMap(({ outcome: { traceId } }) => (traceId === null ? [] : [Buffer.from(traceId)]))
     const all = await this.records([...texts, ...traces], (record) => {
@@ -185,33 +185,51 @@ class LineageSearch {
   }
 
   async #outcomes({ canonicalUrl: key, taskId }: Pick<Outcome, 'canonicalUrl' | 'taskId'>): Promise<Lineage['outcomes'][number][]> {
-    const partition = await this.#partitionOf(this.#runtime.topics.outcomes, key)
-    return this.#outcomesIn(partition, [Buffer.from(taskId)], (outcome) => outcome.taskId === taskId)
+    const partitions = await this.#partitionsOf(this.#runtime.topics.outcomes, key)
+    return this.#outcomesIn(partitions, [Buffer.from(taskId)], (outcome) => outcome.taskId === taskId)
   }
 
   async #outcomesIn(
-    partition: number,
+    partitions: readonly number[],
     texts: readonly Buffer[],
     isMeant: (outcome: Outcome) => boolean,
   ): Promise<Lineage['outcomes'][number][]> {
     const { topics, codec } = this.#runtime
-    const found: Lineage['outcomes'][number][] = []
-    for await (const message of this.#messages(topics.outcomes, partition, texts)) {
-      const outcome = readable(() => codec.decode('Outcome', message.value))
-      if (outcome !== undefined && isMeant(outcome)) found.push({ at: placeOf(message), outcome })
-    }
-    return found
+    const found = await Promise.all(
+      partitions.map(async (partition) => {
+        const own: Lineage['outcomes'][number][] = []
+        for await (const message of this.#messages(topics.outcomes, partition, texts)) {
+          const outcome = readable(() => codec.decode('Outcome', message.value))
+          if (outcome !== undefined && isMeant(outcome)) own.push({ at: placeOf(message), outcome })
+        }
+        return own
+      }),
+    )
+    return mergeByTime(found, ({ outcome: { at } }) => at)
   }
 
   /** The first message of the task: what its producer wrote. */
-  async #task({ taskId, url }: Pick<Outcome, 'taskId' | 'url'>): Promise<Lineage['task']> {
+  async #task(meant: Pick<Outcome, 'taskId' | 'url'>): Promise<Lineage['task']> {
+    const { topics, admin } = this.#runtime
+    if (!URL.canParse(meant.url)) return null
+    const near: FoundTask[] = []
+    for (const lane of LANES)
+      near.push(...(await this.#tasksIn(lane, await this.#partitionsOf(topics.urls[lane], registrableDomain(meant.url)), meant)))
+    const first = firstOf(near)
+    if (first !== null && !first.isMoved) return { at: first.at, task: first.task }
+    // Others than we write to any partition; what we found was sent on from there.
+    const all: FoundTask[] = []
+    for (const lane of LANES) all.push(...(await this.#tasksIn(lane, await admin.partitions(topics.urls[lane]), meant)))
+    const written = firstOf(all) ?? first
+    return written === null ? null : { at: written.at, task: written.task }
+  }
+
+  async #tasksIn(lane: Lane, partitions: readonly number[], { taskId, url }: Pick<Outcome, 'taskId' | 'url'>): Promise<FoundTask[]> {
     const { topics, codec, clusterId } = this.#runtime
-    if (!URL.canParse(url)) return null
     const texts = [Buffer.from(taskId), ...searchTexts(new URL(url))]
-    const found: NonNullable<Lineage['task']>[] = []
-    for (const lane of LANES) {
-      const topic = topics.urls[lane]
-      for await (const message of this.#messages(topic, await this.#partitionOf(topic, registrableDomain(url)), texts)) {
+    const found: FoundTask[] = []
+    for (const partition of partitions) {
+      for await (const message of this.#messages(topics.urls[lane], partition, texts)) {
         const place = {
           clusterId,
           ...placeOf(message),
@@ -220,10 +238,11 @@ class LineageSearch {
           traceparent: headerValue(message.headers, HEADER.traceparent),
         }
         const task = readable(() => completeTask(decodeTask(codec, message.value), place).task)
-        if (task?.taskId === taskId) found.push({ at: placeOf(message), task })
+        if (task?.taskId === taskId)
+          found.push({ at: placeOf(message), task, isMoved: headerValue(message.headers, HEADER.moved) !== undefined })
       }
     }
-    return found.sort((a, b) => (a.task.enqueuedAt ?? 0) - (b.task.enqueuedAt ?? 0) || a.task.attempt - b.task.attempt)[0] ?? null
+    return found
   }
 
   #page(message: KafkaMessage): FoundPage {
@@ -231,13 +250,29 @@ class LineageSearch {
     return { at: placeOf(message), page }
   }
 
-  async #partitionOf(topic: string, key: string): Promise<number> {
-    return partitionFor(key, (await this.#runtime.layout())().partitionsOf(topic))
+  async #partitionsOf(topic: string, key: string): Promise<readonly number[]> {
+    return partitionsOfKey((await this.#runtime.layout())(), topic, key)
   }
 
   #messages(topic: string, partition: number, texts: readonly Buffer[]): AsyncIterable<KafkaMessage> {
     return searchMessages(this.#runtime, { topic, partition, texts, signal: this.#signal })
   }
+}
+
+interface FoundTask {
+  readonly at: Place
+  readonly task: UrlTask
+  /** Sent on from a partition in which it did not belong. */
+  readonly isMoved: boolean
+}
+
+/** What its producer wrote: copies are younger, of a later attempt, or moved. */
+function firstOf(found: readonly FoundTask[]): FoundTask | null {
+  const [first] = [...found].sort(
+    (a, b) =>
+      (a.task.enqueuedAt ?? 0) - (b.task.enqueuedAt ?? 0) || a.task.attempt - b.task.attempt || Number(a.isMoved) - Number(b.isMoved),
+  )
+  return first ?? null
 }
 
 function placeOf({ topic, partition, offset }: Place): Place {

@@ -5,7 +5,7 @@ import { subject } from '../message/command.ts'
 import { shadowTopicOf } from '../message/topics.ts'
 import { announce } from './announce.ts'
 import { announcedTopics } from './announced-versions.ts'
-import { type LayoutPayload, readLayout } from './layout-command.ts'
+import { nextLayout, readLayout } from './layout-command.ts'
 import { shadowTopics } from './replay-ledger.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
@@ -29,16 +29,9 @@ export async function applyTopics(runtime: Runtime, recordTopics: readonly strin
 async function publishLayout(runtime: Runtime, recordTopics: readonly string[]): Promise<void> {
   const control = await runtime.control()
   await control.readToEnd()
-  const present = readLayout(control)
-  const partitions: Record<string, number> = { ...present?.partitions }
-  for (const { topic, partitions: count } of runtime.wantedTopics(recordTopics)) partitions[topic] = count
-  if (present !== undefined && sameCounts(present.partitions, partitions)) return
-  const layout: LayoutPayload = { version: (present?.version ?? 0) + 1, partitions }
-  await announce(runtime, { kind: 'set', subject: subject.layout, payload: layout })
-}
-
-function sameCounts(a: Readonly<Record<string, number>>, b: Readonly<Record<string, number>>): boolean {
-  return Object.keys(b).length === Object.keys(a).length && Object.entries(b).every(([topic, count]) => a[topic] === count)
+  const wanted = runtime.wantedTopics(recordTopics).map(({ topic, partitions }) => [topic, partitions] as const)
+  const layout = nextLayout(readLayout(control), Object.fromEntries(wanted))
+  if (layout !== undefined) await announce(runtime, { kind: 'set', subject: subject.layout, payload: layout })
 }
 
 export interface DescribedTopic extends TopicDescription {

@@ -61,7 +61,8 @@ export class FetchFixture {
     this.#clusterId = parts.clusterId
     this.#groups = groupNames(parts.prefix)
     const counts = new Map(parts.definitions.map(({ topic, partitions }) => [topic, partitions]))
-    this.layout = () => ({ version: 1, partitionsOf: (topic) => counts.get(topic) ?? 1 })
+    const partitionsOf = (topic: string): number => counts.get(topic) ?? 1
+    this.layout = () => ({ version: 1, partitionsOf, countsOf: (topic) => [partitionsOf(topic)] })
     const { client, topics, codec, layout } = this
     this.producer = new DurableProducer({
       client,

@@ -33,6 +33,7 @@ function facts(change: Partial<UrlFacts> = {}): UrlFacts {
     outcomes: [],
     page: null,
     deadLetters: [],
+    isComplete: true,
     site: site(),
     robots: null,
     proxies: { all: [], out: [] },
@@ -102,6 +103,12 @@ const robots = (allowed: boolean, rule: string | null) => ({ verdict: 'parsed', 
 describe('where a URL is', () => {
   it.each<[string, Partial<UrlFacts>, { state: string; waitsFor: string | null; until: number | null }, RegExp]>([
     ['nobody knows it', {}, { state: 'unknown', waitsFor: null, until: null }, /never seen/],
+    [
+      'too much waits to be sure',
+      { isComplete: false },
+      { state: 'unknown', waitsFor: null, until: null },
+      /^not found in what was searched/,
+    ],
     [
       'its turn has come',
       { inWorkers: [inWorker, { ...inWorker, state: 'turn' }], waiting: [inLane] },

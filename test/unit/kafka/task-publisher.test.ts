@@ -10,6 +10,7 @@ import { partitionFor } from '../../../src/url/partition.ts'
 const topics = topicNames('p.')
 const codec = createMessageCodec({ schemaStore: createSchemaStore() })
 const sent: OutgoingMessage[] = []
+const partitionsOf = (topic: string): number => (topic.includes('delay') ? 5 : 12)
 const publisher = new TaskPublisher({
   topics,
   codec,
@@ -18,7 +19,7 @@ const publisher = new TaskPublisher({
       sent.push(...messages)
     },
   },
-  layout: () => ({ version: 3, partitionsOf: (topic) => (topic.includes('delay') ? 5 : 12) }),
+  layout: () => ({ version: 3, partitionsOf, countsOf: (topic) => [partitionsOf(topic)] }),
   clock: { now: () => 1_000 },
 })
 const task = newUrlTask({ url: 'http://www.shop.co.uk/x', taskId: 't', lane: 'high', traceId: 'a'.repeat(32) })
