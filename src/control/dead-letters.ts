@@ -3,7 +3,7 @@ import type { KafkaMessage } from '../kafka/message.ts'
 import { subject } from '../message/command.ts'
 import { type Resolved, ResolvedLetters } from '../message/dead-letter-marks.ts'
 import { type DeadLetterInfo, readDeadLetter } from '../message/read-dead-letter.ts'
-import { isOfDomain, registrableDomain, registrableDomainOfHost } from '../url/registrable-domain.ts'
+import { domainOfUrl, isOfDomain, registrableDomainOfHost } from '../url/registrable-domain.ts'
 import { deadLetterUrl } from './dead-letter-url.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
@@ -175,8 +175,7 @@ export async function listedDeadLetters(runtime: Runtime, messages: readonly Kaf
 /** Registrable domain that a dead letter is about; undefined where its key names none. */
 export function domainOf({ key }: Pick<ListedDeadLetter, 'key'>): string | undefined {
   if (key === null || key === '') return undefined
-  const domain = URL.canParse(key) ? registrableDomain(key) : ''
-  return domain === '' ? key : domain
+  return domainOfUrl(key) ?? key
 }
 
 /** `control` is read to its end, so that what was done a moment ago is known. */

@@ -1,6 +1,6 @@
 import { readLog } from '../kafka/log-reader.ts'
 import { pageKey } from '../replay/compare.ts'
-import { registrableDomain } from '../url/registrable-domain.ts'
+import { domainOfUrl } from '../url/registrable-domain.ts'
 import { announcedTopics } from './announced-versions.ts'
 import { RecordReader } from './record-reader.ts'
 import type { Runtime } from './runtime.ts'
@@ -80,7 +80,7 @@ export class DriftBuilder {
     const key = `${extractor}:${version}`
     const seen = this.#versions.get(key) ?? { extractor, version, byDomain: new Map<string, YieldBuilder>() }
     this.#versions.set(key, seen)
-    const domain = URL.canParse(record.url) ? registrableDomain(record.url) : OTHER
+    const domain = domainOfUrl(record.url) ?? OTHER
     const counts = seen.byDomain.get(domain) ?? new YieldBuilder()
     seen.byDomain.set(domain, counts)
     counts.add(record)

@@ -9,7 +9,7 @@ import { HEADER, headerValue } from '../message/header-names.ts'
 import { recordId } from '../message/ids.ts'
 import { LANES } from '../message/topics.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
-import { registrableDomain } from '../url/registrable-domain.ts'
+import { domainOfUrl } from '../url/registrable-domain.ts'
 import { announcedTopics } from './announced-versions.ts'
 import { mergeByTime } from './merge-by-time.ts'
 import { RecordReader } from './record-reader.ts'
@@ -211,10 +211,10 @@ class LineageSearch {
   /** The first message of the task: what its producer wrote. */
   async #task(meant: Pick<Outcome, 'taskId' | 'url'>): Promise<Lineage['task']> {
     const { topics, admin } = this.#runtime
-    if (!URL.canParse(meant.url)) return null
+    const domain = domainOfUrl(meant.url)
+    if (domain === undefined) return null
     const near: FoundTask[] = []
-    for (const lane of LANES)
-      near.push(...(await this.#tasksIn(lane, await this.#partitionsOf(topics.urls[lane], registrableDomain(meant.url)), meant)))
+    for (const lane of LANES) near.push(...(await this.#tasksIn(lane, await this.#partitionsOf(topics.urls[lane], domain), meant)))
     const first = firstOf(near)
     if (first !== null && !first.isMoved) return { at: first.at, task: first.task }
     // Others than we write to any partition; what we found was sent on from there.

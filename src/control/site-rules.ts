@@ -4,7 +4,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { createPolicy, type Policy } from '../politeness/policy.ts'
-import { registrableDomain } from '../url/registrable-domain.ts'
+import { domainOfUrl } from '../url/registrable-domain.ts'
 import { compileScope, type ScopeVerdict } from '../url/scope.ts'
 
 /** Budgets of a crawl, as fetch reserves them and the frontier asks whether they are full. */
@@ -23,7 +23,11 @@ export function crawlBudgets(config: Config, crawlId: string, domain: string): r
 }
 
 export function taskBudgets(config: Config): (task: UrlTask) => readonly CrawlBudget[] {
-  return (task) => (task.crawlId === null ? [] : crawlBudgets(config, task.crawlId, registrableDomain(task.url)))
+  return ({ crawlId, url }) => {
+    // Whoever wrote the task may have written anything as its URL; then no page is ever fetched for it, and it holds no place.
+    const domain = domainOfUrl(url)
+    return crawlId === null || domain === undefined ? [] : crawlBudgets(config, crawlId, domain)
+  }
 }
 
 /** Pace by URL: configuration, and live overrides on control. `instead`: what is taken to stand there of a domain. */

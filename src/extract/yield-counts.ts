@@ -1,6 +1,6 @@
 import type { Observer } from '../kernel/observe.ts'
 import type { Page } from '../message/generated/types.ts'
-import { registrableDomain } from '../url/registrable-domain.ts'
+import { domainOfUrl } from '../url/registrable-domain.ts'
 import type { RunResult } from './page-runner.ts'
 import { OTHER_DOMAINS, TopDomains } from './top-domains.ts'
 
@@ -38,7 +38,7 @@ export class YieldCounts {
 
   add(version: number, page: Pick<Page, 'finalUrl'>, result: RunResult): void {
     // Another program may have written the page.
-    const domain = URL.canParse(page.finalUrl) ? registrableDomain(page.finalUrl) : OTHER_DOMAINS
+    const domain = domainOfUrl(page.finalUrl) ?? OTHER_DOMAINS
     const { extractor } = result
     const key = `${extractor}:${version}:${domain}`
     const counts = this.#counts.get(key) ?? fresh(extractor, version, domain)

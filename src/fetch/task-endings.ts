@@ -152,7 +152,7 @@ export class TaskEndings {
         const short: UrlTask = { ...task, url: task.url.slice(0, MAX_URL_LENGTH), jobId: null }
         return await this.final(entry, short, { kind: 'FAILED', reason, at }, { failure })
       } catch (again) {
-        if (!isMillraceError(again, failure.code)) throw again
+        if (!isOfTask(again)) throw again
       }
     }
     await this.malformed(entry, new MillraceError(failure.code, failure.message, { cause: error }))
@@ -205,7 +205,7 @@ export class TaskEndings {
           await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
           observer.emit('TaskSpilled', { reason })
         } catch (error) {
-          if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error
+          if (!isOfTask(error)) throw error
           await this.unwritable(entry, task, error)
         }
       }),
@@ -232,4 +232,9 @@ export class TaskEndings {
       ...(about.attempt === undefined ? {} : { attempt: about.attempt }),
     })
   }
+}
+
+/** True for what failed by the task itself or by a defect, which one task may meet and the next may not; false for what all of them stand on. */
+function isOfTask(error: unknown): boolean {
+  return !isMillraceError(error) || error.disposition === 'dead-letter' || error.code === 'INTERNAL'
 }

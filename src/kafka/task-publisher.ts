@@ -1,12 +1,11 @@
-import type { ErrorCode } from '../kernel/errors.ts'
+import { type ErrorCode, MillraceError } from '../kernel/errors.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue, type OriginalMessage, originHeaders } from '../message/header-names.ts'
 import type { TopicNames } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
-import { parseFetchUrl } from '../url/parse-url.ts'
 import { partitionFor } from '../url/partition.ts'
-import { registrableDomain } from '../url/registrable-domain.ts'
+import { domainOfUrl } from '../url/registrable-domain.ts'
 import { chooseDelay } from './delay-choice.ts'
 import type { LayoutSource } from './layout.ts'
 import type { OutgoingMessage } from './message.ts'
@@ -71,7 +70,7 @@ export class TaskPublisher {
 
   /** Number of the partition in which the task belongs, in any lane. Errors: TASK_URL_INVALID. */
   partitionOf(task: Pick<UrlTask, 'url'>): number {
-    return partitionFor(registrableDomain(task.url), this.#options.layout().partitionsOf(this.#options.topics.urls.normal))
+    return partitionFor(domainOfTask(task), this.#options.layout().partitionsOf(this.#options.topics.urls.normal))
   }
 
   /** The task in its lane. `headers` are added to those that every message has. */
@@ -137,7 +136,7 @@ export class TaskPublisher {
     topic: string,
     task: UrlTask,
     headers: Readonly<Record<string, string>>,
-    key: string | Buffer = registrableDomain(task.url),
+    key: string | Buffer = domainOfTask(task),
   ): OutgoingMessage {
     const { codec, layout } = this.#options
     return {
@@ -152,7 +151,14 @@ export class TaskPublisher {
 
 /** Key of a task; one without a URL that has a domain stays with the key that it came with. */
 function placeOf(task: UrlTask, original: OriginalMessage): string | Buffer {
-  return parseFetchUrl(task.url).ok ? registrableDomain(task.url) : (original.key ?? '')
+  return domainOfUrl(task.url) ?? original.key ?? ''
+}
+
+/** Errors: TASK_URL_INVALID. */
+function domainOfTask({ url }: Pick<UrlTask, 'url'>): string {
+  const domain = domainOfUrl(url)
+  if (domain !== undefined) return domain
+  throw new MillraceError('TASK_URL_INVALID', `${JSON.stringify(url.slice(0, 200))} has no domain; expected an absolute http or https URL`)
 }
 
 const CARRIED = [HEADER.attempt, HEADER.firstMs, HEADER.reason, HEADER.errorCode, HEADER.errorMessage] as const

@@ -9,9 +9,16 @@ export function registrableDomain(url: string | URL): string {
   return registrableDomainOfHost(new URL(url).hostname)
 }
 
+/** The same of a text that somebody else wrote as a URL; undefined where it is none, or has no host. */
+export function domainOfUrl(text: string): string | undefined {
+  const domain = URL.canParse(text) ? registrableDomain(text) : ''
+  return domain === '' ? undefined : domain
+}
+
 /** What `--domain` means: the registrable domain of the URL, or its host. Shape: false for what is no URL. */
 export function isOfDomain(url: string, domain: string): boolean {
-  return URL.canParse(url) && (registrableDomain(url) === domain || new URL(url).hostname === domain)
+  const own = domainOfUrl(url)
+  return own !== undefined && (own === domain || new URL(url).hostname === domain)
 }
 
 /** Is the host an entry of the Public Suffix List (`co.uk`, `github.io`): are the domains below it sites of their own. */

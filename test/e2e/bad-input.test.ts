@@ -108,12 +108,16 @@ describe('malformed messages on urls', () => {
     })
   })
 
-  it('a URL that is none ends FAILED bad-url, with a dead letter', async () => {
+  it.each([
+    { of: 'no crawl', crawlId: null },
+    // A task of a crawl has page budgets, which are by domain.
+    { of: 'a crawl', crawlId: 'mistyped' },
+  ])('a URL of $of that is none ends FAILED bad-url, with a dead letter', async ({ crawlId }) => {
     const deployment = await deployments()
-    const urls = ['not a url', 'ftp://a.example/', 'http://', 'javascript:alert(1)', '']
+    const urls = ['not a url', 'shop.example/page', '/page', 'ftp://a.example/', 'http://', 'javascript:alert(1)', '']
     await write(
       `${deployment.prefix}urls`,
-      urls.map((url) => Buffer.from(JSON.stringify({ url }))),
+      urls.map((url) => Buffer.from(JSON.stringify(crawlId === null ? { url } : { url, crawlId }))),
     )
     const result = await deployment.run(['run', '--json', '--quiet'])
     expect(result.code).toBe(3)

@@ -43,3 +43,32 @@ it.each([
 it('a broker that is away is no end of a task', async () => {
   await expect(writtenWhere('KAFKA_SEND_FAILED')).rejects.toMatchObject({ code: 'KAFKA_SEND_FAILED' })
 })
+
+/** Shape: what was written for an entry whose proper end failed, where the outcome of its task fails as well. */
+async function writtenAtLast(again: unknown): Promise<string[]> {
+  const written: string[] = []
+  const endings = new TaskEndings({
+    outcomes: { message: () => 'outcome' },
+    deadLetters: { message: (_: unknown, { code, message }: { code: string; message: string }) => `dead letter ${code} ${message}` },
+    settler: { settle: async ({ messages }: { messages: readonly string[] }) => void written.push(...messages) },
+    clock: new ManualClock(),
+    observer: silentObserver,
+    budgetIdsOf: () => {
+      throw again
+    },
+  } as unknown as TaskEndingsOptions)
+  await endings.unwritable({ message: {} } as never, { url: 'nowhere', redirects: [] } as never, new RangeError('first'))
+  return written
+}
+
+it.each([
+  ['a defect', new TypeError('Invalid URL')],
+  ['a value that fits no message', new MillraceError('MESSAGE_INVALID', 'no')],
+  ['a known defect', new MillraceError('INTERNAL', 'no')],
+])('where the shortest outcome fails as well (%s) the original is kept, and the worker goes on', async (_, again) => {
+  expect(await writtenAtLast(again)).toEqual(['dead letter INTERNAL first'])
+})
+
+it.each(['ABORTED', 'STATE_BROKEN', 'KAFKA_SEND_FAILED'] as const)('what is no fault of the task (%s) is no end of it', async (code) => {
+  await expect(writtenAtLast(new MillraceError(code, 'no'))).rejects.toMatchObject({ code })
+})

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { murmur2, partitionFor } from '../../../src/url/partition.ts'
 import { politenessKey } from '../../../src/url/politeness-key.ts'
-import { isPublicSuffix, registrableDomain } from '../../../src/url/registrable-domain.ts'
+import { domainOfUrl, isOfDomain, isPublicSuffix, registrableDomain } from '../../../src/url/registrable-domain.ts'
 
 const vectors = JSON.parse(readFileSync(new URL('../../../schemas/vectors.json', import.meta.url), 'utf8'))
 
@@ -79,5 +79,16 @@ describe('keys of a site', () => {
     expect(politenessKey(url, 'host')).toBe('shop.example.co.uk')
     expect(politenessKey(url, 'ip')).toBe('shop.example.co.uk')
     expect(politenessKey(url, 'domain')).toBe('example.co.uk')
+  })
+})
+
+describe('the domain of what may be no URL', () => {
+  it.each(['', '/page', 'shop.example/page', 'http://', 'not a url', 'javascript:alert(1)', 'data:,x'])('%j has none', (text) => {
+    expect(domainOfUrl(text)).toBeUndefined()
+    expect(isOfDomain(text, '')).toBe(false)
+  })
+
+  it('is that of the URL where it is one', () => {
+    expect(domainOfUrl('https://www.shop.example/page')).toBe('shop.example')
   })
 })
