@@ -150,14 +150,7 @@ export class PartitionExtractor {
     this.#mayEndBefore(start, end)
     // Below the log: retention overtook us. Above it: not our log. Reading goes on at what is there, and says so.
     const offset = clamp(start, low, end)
-    if (offset !== start)
-      this.#options.observer.emit('OffsetOutOfRange', {
-        group: this.#options.group,
-        partition: this.#options.assigned.partition,
-        offset: start,
-        low,
-        end,
-      })
+    if (offset !== start) this.#sayOutOfRange(start, { low, end })
     this.#metadata = overtaken(decodeMetadata(committed.metadata) ?? freshMetadata(offset), start, offset, range?.until)
     // Nothing is left to read, and no transaction of pages will tell so.
     if (range !== undefined && start < range.until && offset >= range.until)
@@ -173,6 +166,11 @@ export class PartitionExtractor {
     if (course.kind === 'go-on' && replay !== undefined && replay.phase !== 'done') this.#refuseUnlessAble(replay.replayId)
     this.#logEnd = stableEnd
     this.#startAt(offset)
+  }
+
+  #sayOutOfRange(offset: bigint, { low, end }: { readonly low: bigint; readonly end: bigint }): void {
+    const { group, assigned, observer } = this.#options
+    observer.emit('OffsetOutOfRange', { group, partition: assigned.partition, offset, low, end })
   }
 
   /** A broker that has just started may not know the end of its log yet, and pages before a committed offset are never read again. */
@@ -349,18 +347,19 @@ export class PartitionExtractor {
     this.#startAt(offset)
   }
 
-  /** The replayed range has ended: the offset goes back to where live work stood, in a transaction of its own. */
+  /** The replayed range has ended: back to where live work stood, or what retention has left behind that, in a transaction of its own. */
   async #jump(resumeAt: bigint): Promise<void> {
+    const { port, observer, group, assigned } = this.#options
+    const bounds = await port.logBounds()
+    const offset = resumeAt < bounds.low ? bounds.low : resumeAt
+    if (offset !== resumeAt) this.#sayOutOfRange(resumeAt, bounds)
     const metadata = afterJump(this.#metadata, this.#next)
-    await this.#options.port.transactions.commit([], resumeAt, encodeMetadata(metadata))
+    await port.transactions.commit([], offset, encodeMetadata(metadata))
     this.#metadata = metadata
-    this.#options.observer.emit('ReplayPartitionDone', {
-      group: this.#options.group,
-      partition: this.#options.assigned.partition,
-      replayId: metadata.replay?.replayId,
-    })
-    if (metadata.replay !== undefined) this.#options.port.replayDone(metadata.replay.replayId)
-    this.#startAt(resumeAt)
+    const replayId = metadata.replay?.replayId
+    observer.emit('ReplayPartitionDone', { group, partition: assigned.partition, replayId })
+    if (replayId !== undefined) port.replayDone(replayId)
+    this.#startAt(offset)
   }
 }
 

@@ -22,6 +22,13 @@ export interface OffsetMap {
 
 export const EMPTY_OFFSET_MAP: OffsetMap = { span: 0, incomplete: [] }
 
+/** What a map says from so many offsets further on. */
+export function mapFrom(map: OffsetMap, further: number): OffsetMap {
+  if (map.span <= further) return EMPTY_OFFSET_MAP
+  const left = map.incomplete.filter((offset) => offset >= further)
+  return { span: map.span - further, incomplete: left.map((offset) => offset - further) }
+}
+
 /** Kafka's own limit is 4096 UTF-16 units for the whole metadata. */
 export const MAX_MAP_CHARS = 4_000
 

@@ -5,7 +5,7 @@ import type { Observer } from '../kernel/observe.ts'
 import type { AssignedPartition } from './assignment.ts'
 import type { ClusterSession } from './cluster-session.ts'
 import { type GroupPosition, readGroupPositions } from './committed-offsets.ts'
-import { decodeOffsetMap, EMPTY_OFFSET_MAP } from './offset-map.ts'
+import { decodeOffsetMap, EMPTY_OFFSET_MAP, mapFrom } from './offset-map.ts'
 import { OffsetTracker, type TrackerLimits } from './offset-tracker.ts'
 
 interface Restore {
@@ -22,7 +22,8 @@ interface Restore {
 
 /**
  * Trackers of partitions as the group left them. Tries until it succeeds, nothing is wanted any more, or the signal.
- * An offset outside of the log goes to the log's beginning: what was cut off can not be read, and a repeat costs less than a loss.
+ * An offset outside of the log goes to the log's beginning: what was cut off can not be read, and a repeat costs less than a loss. Where
+ * retention has overtaken it, what is completed behind that stays so.
  */
 export async function restoreTrackers(restore: Restore): Promise<readonly { assigned: AssignedPartition; tracker: OffsetTracker }[]> {
   const { session, groupId, clock, observer, signal } = restore
@@ -49,13 +50,18 @@ function restoreTracker(position: GroupPosition, { groupId: group, observer, lim
   const { topic, partition, committed, metadata, low, high } = position
   const options = limits === undefined ? {} : { limits: limits(topic) }
   if (committed === undefined) return new OffsetTracker(low, EMPTY_OFFSET_MAP, options)
-  if (committed < low || committed > high) {
-    const reason = committed < low ? 'below-log-start' : 'beyond-log-end'
+  const isOvertaken = committed < low
+  if (isOvertaken || committed > high) {
+    const reason = isOvertaken ? 'below-log-start' : 'beyond-log-end'
     observer.emit('OffsetOutOfRange', { group, topic, partition, reason, committed, low, high })
-    return new OffsetTracker(low, EMPTY_OFFSET_MAP, options)
+    if (!isOvertaken) return new OffsetTracker(low, EMPTY_OFFSET_MAP, options)
   }
+  const start = isOvertaken ? low : committed
   const decoded = decodeOffsetMap(metadata, committed, high)
-  if (decoded.kind === 'map') return new OffsetTracker(committed, decoded.map, { ...options, stored: true })
+  if (decoded.kind === 'map') {
+    const map = mapFrom(decoded.map, Number(start - committed))
+    return new OffsetTracker(start, map, { ...options, stored: !isOvertaken })
+  }
   observer.emit('OffsetMapDropped', { group, topic, partition, reason: decoded.reason })
-  return new OffsetTracker(committed, EMPTY_OFFSET_MAP, options)
+  return new OffsetTracker(start, EMPTY_OFFSET_MAP, options)
 }

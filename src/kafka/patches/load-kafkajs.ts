@@ -6,6 +6,7 @@ import { patchIdleTimers } from './idle-timers.ts'
 import { type KafkajsModules, kafkajsModules } from './kafkajs-modules.ts'
 import { patchMessageDecoding } from './message-decoding.ts'
 import { patchMessageGrouping } from './message-grouping.ts'
+import { patchOutOfRange } from './out-of-range.ts'
 import { patchSilentCommit } from './silent-commit.ts'
 import { patchStaleBatch } from './stale-batch.ts'
 import { patchUnknownPartition } from './unknown-partition.ts'
@@ -40,6 +41,7 @@ export function loadKafkajs(modules: KafkajsModules = kafkajsModules()): typeof 
   patchCoordinatorFailure(modules)
   patchSilentCommit(modules)
   patchStaleBatch(modules)
+  patchOutOfRange(modules)
   const kafkajs = modules.entry() as typeof import('kafkajs')
   Object.defineProperty(kafkajs, PATCHED, { value: true })
   return kafkajs

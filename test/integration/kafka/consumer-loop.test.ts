@@ -182,6 +182,26 @@ describe('reading of the consumer loop', () => {
     expect(values()).toEqual(['0', '1', '2', '3', '1', '2', '3'])
   })
 
+  it('begins a partition anew whose place retention has deleted, and leaves what is committed as it is', async () => {
+    const [groupId, topic] = [uniqueName('group'), await kafka.topic()]
+    for (const value of ['0', '1', '2', '3', '4', '5']) await kafka.produce(topic, 0, [value])
+    await kafka.commit(groupId, topic, 0, 2n, 'what was done')
+    const { loop, changes, values, seen } = await member({ groupId, topic, loop: { startPaused: true } })
+    await eventually(() => changes.length === 1)
+    await kafka.deleteRecordsBelow(topic, 0, 4n)
+    const read = (from: bigint): void => {
+      const [assigned] = loop.assigned as [AssignedPartition]
+      loop.seek(assigned, from)
+      loop.resume([assigned])
+    }
+    read(2n)
+    await eventually(() => seen.count('OffsetOutOfRange', { reason: 'while-reading' }) === 1)
+    read(4n)
+    await eventually(() => values().length === 2)
+    expect(values()).toEqual(['4', '5'])
+    expect(await kafka.committed(groupId, topic, 0)).toEqual({ offset: 2n, metadata: 'what was done' })
+  })
+
   it('notices new partitions of a topic and reads them from their beginning', async () => {
     const [groupId, topic] = [uniqueName('group'), await kafka.topic()]
     const { loop, values } = await member({ groupId, topic, loop: { settings: { ...QUICK_MEMBER, metadataMaxAgeMs: 300 } } })

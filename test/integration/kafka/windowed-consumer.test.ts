@@ -274,6 +274,23 @@ describe('the windowed consumer', () => {
     expect((await kafka.committed(groupId, topic, 0))?.offset).toBe(10n)
   })
 
+  it('repeats nothing that was completed behind what retention has deleted', async () => {
+    const groupId = uniqueName('group')
+    const topic = await kafka.topic()
+    await kafka.produce(topic, 0, numbered(0, 11))
+    await kafka.deleteRecordsBelow(topic, 0, 4n)
+    // Of 2 to 9 all but 2, 3 and 7.
+    const encoded = encodeOffsetMap({ span: 8, incomplete: [0, 1, 5] }, 2n)
+    await kafka.commit(groupId, topic, 0, 2n, encoded.kind === 'map' ? encoded.text : '')
+    const { consumer, values, entries } = await member(groupId, [topic])
+    await eventually(() => values().includes('11'))
+    expect(values()).toEqual(['7', '10', '11'])
+    await eventually(async () => (await kafka.committed(groupId, topic, 0))?.offset === 7n)
+    for (const entry of entries) entry.complete()
+    await drain(consumer)
+    expect(await kafka.committed(groupId, topic, 0)).toEqual({ offset: 12n, metadata: '' })
+  })
+
   it('goes on at the new beginning when what it reads next was deleted under it', async () => {
     const groupId = uniqueName('group')
     const topic = await kafka.topic()

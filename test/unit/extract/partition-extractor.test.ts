@@ -8,6 +8,7 @@ import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
+import { RecordingObserver } from '../../support/embedded.ts'
 import { eventually } from '../../support/eventually.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
@@ -331,6 +332,46 @@ describe('a partition that retention has overtaken', () => {
   it('commits the end of a range of which nothing is left, or a shadow would wait for it', async () => {
     const commits = await commitsAfterRetention({ offset: 12n, metadata: encodeMetadata(freshMetadata(5n)) }, { from: 5n, until: 20n })
     expect(commits).toEqual([{ offset: 30n, metadata: { ...freshMetadata(5n), gone: { pages: 8, until: 20n } } }])
+  })
+})
+
+describe('a partition whose replay ends after retention has deleted live pages that wait', () => {
+  it('goes on at what is left of them, and says so', async () => {
+    const observer = new RecordingObserver()
+    const starts: bigint[] = []
+    const commits: bigint[] = []
+    let low = 0n
+    const replay = { replayId: 'r', phase: 'replaying', until: 10n, resumeAt: 12n, totals: NO_TOTALS } as const
+    const extractor: PartitionExtractor = new PartitionExtractor({
+      assigned: { topic: 'html', partition: 0, epoch: 1 },
+      group: 'g',
+      port: {
+        ...QUIET,
+        logBounds: async () => ({ low, stableEnd: 20n, end: 20n }),
+        readFrom: (from) => {
+          starts.push(from)
+          setImmediate(() => extractor.accept(pages(from, 20n), 20n))
+        },
+        process: async ({ offset }, replayId) => {
+          if (offset === 9n) low = 15n
+          return { offset, messages: [], totals: new Map(), replayed: replayId !== undefined }
+        },
+        transactions: {
+          fence: async () => ({ offset: 0n, metadata: encodeMetadata({ ...freshMetadata(0n), replay }) }),
+          commit: async (_messages, offset) => void commits.push(offset),
+          close: async () => undefined,
+        },
+      },
+      limits: { ...READ, maxGatherMs: 1 },
+      clock: systemClock,
+      observer,
+    })
+    await eventually(() => commits.at(-1) === 20n, { what: 'the end of the log', everyMs: 1 })
+    extractor.drain()
+    await extractor.finished
+    expect(starts).toEqual([0n, 15n])
+    expect(commits.filter((offset) => offset > 10n)).toEqual([15n, 20n])
+    expect(observer.events.find(({ name }) => name === 'OffsetOutOfRange')?.fields).toMatchObject({ offset: 12n, low: 15n })
   })
 })
 

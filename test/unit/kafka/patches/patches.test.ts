@@ -9,6 +9,7 @@ import type { KafkajsModules } from '../../../../src/kafka/patches/kafkajs-modul
 import { loadKafkajs } from '../../../../src/kafka/patches/load-kafkajs.ts'
 import { patchMessageDecoding } from '../../../../src/kafka/patches/message-decoding.ts'
 import { patchMessageGrouping } from '../../../../src/kafka/patches/message-grouping.ts'
+import { patchOutOfRange } from '../../../../src/kafka/patches/out-of-range.ts'
 import { patchSilentCommit } from '../../../../src/kafka/patches/silent-commit.ts'
 import { patchStaleBatch } from '../../../../src/kafka/patches/stale-batch.ts'
 import { patchUnknownPartition } from '../../../../src/kafka/patches/unknown-partition.ts'
@@ -368,6 +369,50 @@ describe('the patch of stale batches', () => {
 
   it('reports the end of any other batch', async () => {
     expect(await handled(patched, false)).toContain('consumer.end_batch_process')
+  })
+})
+
+describe('the patch of places out of range', () => {
+  const { stock, patched } = stockAndPatched(patchOutOfRange, (modules) => modules.load('consumer/offsetManager/index.js') as Untyped)
+  const groups = stockAndPatched(patchOutOfRange, (modules) => modules.load('consumer/consumerGroup.js') as Untyped)
+  /** What is committed, and which place is left. */
+  const recovered = async (OffsetManager: Untyped): Promise<object> => {
+    const commits: unknown[] = []
+    const cluster = { defaultOffset: () => '-2', committedOffsets: () => ({ t: { 0: '5', 1: '6' } }) }
+    const coordinator = { isConnected: () => true, offsetCommit: async (commit: Untyped) => void commits.push(commit.topics) }
+    const memberAssignment = { t: [0, 1] }
+    const manager = new OffsetManager({ cluster, coordinator, memberAssignment, autoCommit: false, topicConfigurations: {}, groupId: 'g' })
+    for (const partition of [0, 1]) manager.resolveOffset({ topic: 't', partition, offset: '7' })
+    await manager.setDefaultOffset({ topic: 't', partition: 0 })
+    return { commits, resolved: manager.resolvedOffsets }
+  }
+
+  it('forgets where the partition was read, and commits nothing', async () => {
+    expect(await recovered(stock)).toEqual({
+      commits: [[{ topic: 't', partitions: [{ partition: 0, offset: '-2' }] }]],
+      resolved: { t: { 1: '8' } },
+    })
+    expect(await recovered(patched)).toEqual({ commits: [], resolved: { t: { 1: '8' } } })
+  })
+
+  it('leaves alone what was left by a seek while the fetch was under way', async () => {
+    const resets = async (ConsumerGroup: Untyped, seekIsPending: boolean): Promise<number> => {
+      let count = 0
+      const group = Object.assign(Object.create(ConsumerGroup.prototype), {
+        preferredReadReplicasPerTopicPartition: {},
+        seekOffset: { has: () => seekIsPending },
+        logger: { error: () => undefined },
+        offsetManager: {
+          setDefaultOffset: async () => {
+            count += 1
+          },
+        },
+      })
+      await group.recoverFromOffsetOutOfRange({ topic: 't', partition: 0 })
+      return count
+    }
+    expect([await resets(groups.stock, true), await resets(groups.patched, true)]).toEqual([1, 0])
+    expect([await resets(groups.stock, false), await resets(groups.patched, false)]).toEqual([1, 1])
   })
 })
 
