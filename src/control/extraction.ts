@@ -208,6 +208,7 @@ export async function createExtract(
     extraction: host,
     codec,
     control: await runtime.control(),
+    layout: await runtime.layout(),
     maxBatchBytes: runtime.maxBatchBytes,
     limits: waitingLimits(config['extract.threads']),
     settings: runtime.consumerSettings,

@@ -62,6 +62,7 @@ export function layoutSource(control: Pick<ControlLog, 'get'>): LayoutSource {
     }
     const layout: PartitionLayout = {
       version: payload.version,
+      knows: (topic) => own(payload.partitions, topic) !== undefined,
       partitionsOf,
       countsOf: (topic) => [...(own(payload.former, topic) ?? []), partitionsOf(topic)],
     }

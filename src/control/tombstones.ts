@@ -20,8 +20,8 @@ export interface TombstonePlan {
   readonly keys: readonly string[]
   /** Where the topic was looked at to, by partition. */
   readonly ends: ReadonlyMap<number, bigint>
-  /** Partition of each key. */
-  readonly partitions: ReadonlyMap<string, number>
+  /** Partitions of each key in which records of it are left: since partitions were added to the topic they may be several. */
+  readonly partitions: ReadonlyMap<string, ReadonlySet<number>>
   readonly request: ReplayRequest
 }
 
@@ -53,10 +53,10 @@ export async function planTombstones(runtime: Runtime, replayId: string, message
     !failed.has(pageKey(record.source))
   const [lows, ends] = await Promise.all([runtime.admin.earliestOffsets(topic), runtime.admin.endOffsets(topic, 'read_committed')])
   const messages = [...ends].reduce((sum, [partition, end]) => sum + Number(end - (lows.get(partition) ?? 0n)), 0)
-  const partitions = new Map<string, number>()
+  const partitions = new Map<string, ReadonlySet<number>>()
   for (const isOwn of keyParts(messages, messagesAtOnce)) {
-    for (const [key, partition] of await leftKeys(runtime, { topic, ends, prefix: `${request.extractor}/`, isOwn, isLeft }))
-      partitions.set(key, partition)
+    for (const [key, places] of await leftKeys(runtime, { topic, ends, prefix: `${request.extractor}/`, isOwn, isLeft }))
+      partitions.set(key, places)
   }
   return { replayId, topic, keys: [...partitions.keys()].sort(), ends, partitions, request }
 }
@@ -69,10 +69,16 @@ interface LeftKeys {
   readonly isLeft: (record: StoredRecord) => boolean
 }
 
-/** Keys with their partitions, of those that are looked at, that only records give which are left over. */
-async function leftKeys(runtime: Runtime, { topic, ends, prefix, isOwn, isLeft }: LeftKeys): Promise<ReadonlyMap<string, number>> {
+/**
+ * Keys, of those that are looked at, that only records give which are left over, with the partitions of these. One that lives in any partition
+ * is none: to a sink a tombstone deletes its key, wherever it comes from.
+ */
+async function leftKeys(
+  runtime: Runtime,
+  { topic, ends, prefix, isOwn, isLeft }: LeftKeys,
+): Promise<ReadonlyMap<string, ReadonlySet<number>>> {
   const reader = new RecordReader(runtime)
-  const left = new Map<string, number>()
+  const left = new Map<string, Set<number>>()
   const alive = new Set<string>()
   const until = untilOf(topic, ends)
   for await (const event of readLog({ ...logOf(runtime, topic, 'earliest'), until })) {
@@ -84,20 +90,20 @@ async function leftKeys(runtime: Runtime, { topic, ends, prefix, isOwn, isLeft }
     await reader.learn(own)
     for (const message of own) {
       const key = message.key?.toString('utf8') ?? ''
-      // A tombstone that is there already; what comes behind it counts anew.
-      if (message.value === null) left.delete(key)
+      // A tombstone that is there already; what comes behind it counts anew. Compaction takes each partition for itself.
+      if (message.value === null) left.get(key)?.delete(message.partition)
       const record = (await reader.read(message))?.value as StoredRecord | undefined
       if (record === undefined) continue
-      if (isLeft(record)) left.set(key, message.partition)
-      else alive.add(key)
+      if (!isLeft(record)) alive.add(key)
+      else left.set(key, (left.get(key) ?? new Set()).add(message.partition))
     }
   }
-  for (const key of alive) left.delete(key)
+  for (const [key, places] of left) if (alive.has(key) || places.size === 0) left.delete(key)
   return left
 }
 
 /**
- * Writes them. A record of one of the keys that live work wrote meanwhile, before its tombstone, is written again behind it, so that
+ * Writes them, one in each partition where a key has records. A record of one of the keys that live work wrote meanwhile, before its tombstone, is written again behind it, so that
  * the last message of every key is right, which is what compaction keeps. Safe to repeat. Shape: how many were written, and how many
  * records were saved so.
  */
@@ -111,33 +117,43 @@ export async function writeTombstones(
   const headers = { [HEADER.extractor]: `${request.extractor}:${request.extractorVersion}` }
   let restored = 0
   let from = plan.ends
-  let ours = new Map(
-    keys.map((key): [string, OutgoingMessage] => [key, { topic, partition: partitions.get(key) ?? 0, key, value: null, headers }]),
+  const tombstones = keys.flatMap((key) =>
+    [...(partitions.get(key) ?? [])].map((partition): OwnMessage => ({ topic, partition, key, value: null, headers })),
   )
-  while (ours.size > 0) {
-    await producer.send([...ours.values()])
+  let ours: readonly OwnMessage[] = tombstones
+  while (ours.length > 0) {
+    await producer.send(ours)
     const ends = await runtime.admin.endOffsets(topic, 'read_uncommitted')
     const covered = await coveredBy(runtime, topic, ours, { from, ends })
     // What is written again may cover in its turn what live work wrote meanwhile.
-    ours = new Map(
-      [...covered].map(([key, { partition, value, headers: kept, timestamp }]) => [
-        key,
-        { topic, partition, key, value, headers: kept, timestamp },
-      ]),
-    )
-    restored += ours.size
+    ours = covered.map(({ partition, key, value, headers: kept, timestamp }) => ({
+      topic,
+      partition,
+      key: key?.toString('utf8') ?? '',
+      value,
+      headers: kept,
+      timestamp,
+    }))
+    restored += ours.length
     from = ends
   }
-  return { written: keys.length, restored }
+  return { written: tombstones.length, restored }
 }
 
-/** Live records that lie before what we wrote under their keys: the newest of each key. Transactions that are open are waited for: their records may lie so too. */
+type OwnMessage = OutgoingMessage & { readonly key: string; readonly partition: number; readonly value: Buffer | null }
+
+/**
+ * Live records that lie before what we wrote under their keys: the newest of each key and partition. Transactions that are open are waited
+ * for: their records may lie so too.
+ */
 async function coveredBy(
   runtime: Runtime,
   topic: string,
-  ours: ReadonlyMap<string, OutgoingMessage>,
+  ours: readonly OwnMessage[],
   { from, ends }: { readonly from: ReadonlyMap<number, bigint>; readonly ends: ReadonlyMap<number, bigint> },
-): Promise<ReadonlyMap<string, KafkaMessage>> {
+): Promise<readonly KafkaMessage[]> {
+  const keys = new Set(ours.map(({ key }) => key))
+  const written = new Map(ours.map((message) => [placeOf(message.partition, message.key), message.value]))
   const live = new Map<string, KafkaMessage>()
   const covered = new Map<string, KafkaMessage>()
   const starts = new Map([...ends.keys()].map((partition) => [partition, from.get(partition) ?? 0n]))
@@ -145,18 +161,29 @@ async function coveredBy(
     if (event.kind !== 'batch') continue
     for (const message of event.messages) {
       const key = message.key?.toString('utf8') ?? ''
-      const own = ours.get(key)
-      if (own === undefined) continue
-      const before = live.get(key)
-      const isOurs = message.value === null || (own.value !== null && message.value.equals(own.value))
+      if (!keys.has(key)) continue
+      const place = placeOf(message.partition, key)
+      const own = written.get(place) ?? null
+      const before = live.get(place)
+      const isOurs = message.value === null || (own !== null && message.value.equals(own))
       if (!isOurs) {
-        live.set(key, message)
-        covered.delete(key)
-      } else if (before !== undefined) covered.set(key, before)
+        live.set(place, message)
+        covered.delete(place)
+      } else if (before !== undefined) covered.set(place, before)
     }
   }
-  return covered
+  // A tombstone in another partition has no order with them: who reads both may take it for the later one.
+  for (const { key, value, partition } of ours) {
+    if (value !== null) continue
+    for (const other of ends.keys()) {
+      const record = other === partition ? undefined : live.get(placeOf(other, key))
+      if (record !== undefined) covered.set(placeOf(other, key), record)
+    }
+  }
+  return [...covered.values()]
 }
+
+const placeOf = (partition: number, key: string): string => `${partition} ${key}`
 
 function untilOf(topic: string, ends: ReadonlyMap<number, bigint>): ReadonlyMap<PartitionId, bigint> {
   return new Map([...ends].map(([partition, end]) => [partitionId(topic, partition), end]))

@@ -3,6 +3,7 @@ import type { AssignedPartition, AssignmentChange } from '../kafka/assignment.ts
 import type { KafkaClient } from '../kafka/client.ts'
 import { ConsumerLoop } from '../kafka/consumer-loop.ts'
 import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
+import type { LayoutSource } from '../kafka/layout.ts'
 import type { RejectedCommits } from '../kafka/rejected-commit.ts'
 import { createPartitionTransactions } from '../kafka/transactional.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
@@ -33,6 +34,8 @@ export interface ExtractWorkerOptions {
   readonly extraction: PageExtraction
   readonly codec: MessageCodec
   readonly control: ControlView
+  /** How many partitions what is written may go to; of a topic that it does not know as many as there were at the start. */
+  readonly layout: LayoutSource
   /** Largest batch per topic. */
   readonly maxBatchBytes: (topic: string) => number
   readonly limits?: Partial<PartitionLimits>
@@ -84,6 +87,7 @@ export class ExtractWorker extends BaseService {
   readonly #rejected: RejectedCommits = new Map()
   /** Lost, and still in a step that can't be cut short. */
   readonly #leaving = new Set<PartitionExtractor>()
+  /** Of topics that the layout does not tell of: those of shadows, and what was made by hand. */
   readonly #counts = new Map<string, number>()
   readonly #shadowPace: RatePace
   readonly #finished = new Set<number>()
@@ -132,10 +136,13 @@ export class ExtractWorker extends BaseService {
   }
 
   protected async onStart(signal: AbortSignal): Promise<void> {
-    const { admin, codec, extraction, deadLettersTopic } = this.#options
+    const { admin, codec, extraction, deadLettersTopic, layout } = this.#options
     const extractors = [...extraction.extractors.values()]
-    for (const topic of new Set([...extractors.map((extractor) => this.#recordsTopicOf(extractor)), deadLettersTopic]))
-      this.#counts.set(topic, (await admin.partitions(topic)).length)
+    for (const topic of new Set([...extractors.map((extractor) => this.#recordsTopicOf(extractor)), deadLettersTopic])) {
+      const { length } = await admin.partitions(topic)
+      // One that was made anew, with fewer, by hand.
+      if (!layout().knows(topic) || length < layout().partitionsOf(topic)) this.#counts.set(topic, length)
+    }
     // A dead letter holds the bytes that were read: nothing is encoded for it.
     for (const extractor of extractors) await codec.prepare(this.#recordsTopicOf(extractor), extractor.schema)
     this.releases.add('partitions', () => this.#abandonAll())
@@ -262,7 +269,7 @@ export class ExtractWorker extends BaseService {
   }
 
   #processor(partition: number): ReturnType<typeof createPageProcessor> {
-    const { codec, extraction, deadLettersTopic, shadow, maxBatchBytes, clock, observer } = this.#options
+    const { codec, extraction, deadLettersTopic, layout, shadow, maxBatchBytes, clock, observer } = this.#options
     return createPageProcessor({
       codec,
       extraction,
@@ -272,7 +279,8 @@ export class ExtractWorker extends BaseService {
       output: {
         recordsTopic: (extractor) => this.#recordsTopicOf(extractor),
         deadLettersTopic,
-        partitionCount: (name) => this.#counts.get(name) ?? 1,
+        // Asked for each page: partitions may be added while it runs.
+        partitionCount: (name) => this.#counts.get(name) ?? layout().partitionsOf(name),
         maxDeadLetterBytes: maxBatchBytes(deadLettersTopic),
         maxRecordBytes: (name) => maxBatchBytes(name),
         recordHeaders: (schema, traceparent) => codec.headers(schema, traceparent),

@@ -9,6 +9,7 @@ export interface PartitionLayout {
   readonly version: number
   /** Errors: KAFKA_TOPIC_MISSING for a topic that the layout does not know. */
   readonly partitionsOf: (topic: string) => number
+  readonly knows: (topic: string) => boolean
   /** All numbers of partitions that the topic has had, the present one last. Errors: as of `partitionsOf`. */
   readonly countsOf: (topic: string) => readonly number[]
 }

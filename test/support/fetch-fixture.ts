@@ -62,7 +62,7 @@ export class FetchFixture {
     this.#groups = groupNames(parts.prefix)
     const counts = new Map(parts.definitions.map(({ topic, partitions }) => [topic, partitions]))
     const partitionsOf = (topic: string): number => counts.get(topic) ?? 1
-    this.layout = () => ({ version: 1, partitionsOf, countsOf: (topic) => [partitionsOf(topic)] })
+    this.layout = () => ({ version: 1, knows: (topic) => counts.has(topic), partitionsOf, countsOf: (topic) => [partitionsOf(topic)] })
     const { client, topics, codec, layout } = this
     this.producer = new DurableProducer({
       client,

@@ -19,7 +19,7 @@ const publisher = new TaskPublisher({
       sent.push(...messages)
     },
   },
-  layout: () => ({ version: 3, partitionsOf, countsOf: (topic) => [partitionsOf(topic)] }),
+  layout: () => ({ version: 3, knows: () => true, partitionsOf, countsOf: (topic) => [partitionsOf(topic)] }),
   clock: { now: () => 1_000 },
 })
 const task = newUrlTask({ url: 'http://www.shop.co.uk/x', taskId: 't', lane: 'high', traceId: 'a'.repeat(32) })

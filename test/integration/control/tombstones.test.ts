@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type TombstonePlan, writeTombstones } from '../../../src/control/tombstones.ts'
+import { committed, Deployment } from '../../support/deployment.ts'
+
+const KEY = 'book/B1'
+let deployment: Deployment
+
+beforeAll(async () => {
+  deployment = await Deployment.open()
+})
+afterAll(() => deployment.close())
+
+/** What lies on records after records were written while tombstones of KEY in these partitions were under way: by partition, in order. */
+async function written(
+  partitions: readonly number[],
+  live: readonly { partition: number; text: string }[],
+): Promise<{ report: Awaited<ReturnType<typeof writeTombstones>>; found: Record<number, (string | null)[]> }> {
+  return deployment.read(async (runtime) => {
+    const { admin, topics } = runtime
+    const topic = topics.records
+    const ends = await admin.endOffsets(topic, 'read_committed')
+    const request = { replayId: 't', groupId: 'g', extractor: 'book', extractorVersion: 2, filter: {} }
+    const plan: TombstonePlan = { replayId: 't', topic, keys: [KEY], ends, partitions: new Map([[KEY, new Set(partitions)]]), request }
+    await (await runtime.producer()).send(
+      live.map(({ partition, text }) => ({ topic, partition, key: KEY, value: Buffer.from(text), headers: { kept: 'yes' } })),
+    )
+    const report = await writeTombstones(runtime, plan)
+    const found: Record<number, (string | null)[]> = {}
+    for (const { partition, offset, value } of await committed(runtime, topic))
+      if (offset >= (ends.get(partition) ?? 0n)) found[partition] = [...(found[partition] ?? []), value?.toString() ?? null]
+    return { report, found }
+  })
+}
+
+it('a record that live work wrote before its tombstone is written again behind it', async () => {
+  const { report, found } = await written(
+    [1],
+    [
+      { partition: 1, text: 'older' },
+      { partition: 1, text: 'newer' },
+    ],
+  )
+  expect(report).toEqual({ written: 1, restored: 1 })
+  expect(found).toEqual({ 1: ['older', 'newer', null, 'newer'] })
+})
+
+it('so is one in the partition that its key has had since partitions were added', async () => {
+  const { report, found } = await written([0, 1], [{ partition: 3, text: 'live' }])
+  expect(report).toEqual({ written: 2, restored: 1 })
+  expect(found).toEqual({ 0: [null], 1: [null], 3: ['live', 'live'] })
+})
+
+it('nothing is written again where live work has written nothing of the key', async () => {
+  expect((await written([0, 3], [])).report).toEqual({ written: 2, restored: 0 })
+})
