@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -229,6 +230,146 @@ describe('StateStore on a Redis that fails', () => {
     expect(failure).toMatchObject({ code: 'STATE_UNAVAILABLE' })
     expect((failure as Error).message).toContain('Raise `maxmemory`')
     expect(await store.readValue('kept')).toBe('v')
+  })
+
+  const full = [
+    { how: 'at the first word', url: (port: number) => `redis://127.0.0.1:${port}`, settings: [] },
+    { how: 'at the password', url: (port: number) => `redis://:word@127.0.0.1:${port}`, settings: ['requirepass word'] },
+    { how: 'at the number of the database', url: (port: number) => `redis://127.0.0.1:${port}/1`, settings: [] },
+  ]
+
+  it.each(full)('is away, and not broken, while the server takes no more clients: it says so $how', async ({ url, settings }) => {
+    const server = await serve(settings)
+    const store = await openAt(url(server.port))
+    const other = new Redis(url(server.port))
+    try {
+      await other.config('SET', 'maxclients', '1')
+      await other.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+      await eventually(() => events.includes('StateStoreLost'))
+      const failure: unknown = await store.writeValue('n', 'v').catch((error: unknown) => error)
+      expect(failure).toMatchObject({ code: 'STATE_UNAVAILABLE' })
+      // Where it hangs up while we write a second time, its words are lost on the way.
+      if (!url(0).endsWith('/1')) expect((failure as Error).message).toMatch(/max number of clients reached\. Raise `maxclients`/)
+      await other.config('SET', 'maxclients', '100')
+      await eventually(() => store.writeValue('n', 'v').then(() => true))
+    } finally {
+      other.disconnect()
+    }
+  })
+
+  /** What the server refuses for a while; `end` makes it take calls again. */
+  const refusals: {
+    code: string
+    says: string
+    begin(other: Redis, server: OwnRedis): unknown
+    end(other: Redis, server: OwnRedis): unknown
+  }[] = [
+    {
+      code: 'READONLY',
+      says: 'only takes readers',
+      begin: (other) => other.replicaof('127.0.0.1', 1),
+      end: (other) => other.replicaof('NO', 'ONE'),
+    },
+    {
+      code: 'MASTERDOWN',
+      says: 'follows one that is away',
+      begin: async (other) => {
+        await other.config('SET', 'replica-serve-stale-data', 'no')
+        await other.replicaof('127.0.0.1', 1)
+      },
+      end: (other) => other.replicaof('NO', 'ONE'),
+    },
+    {
+      code: 'MISCONF',
+      says: 'free space',
+      begin: async (other, { folder }) => {
+        rmSync(folder, { recursive: true })
+        await other.config('SET', 'save', '3600 1')
+        await other.bgsave()
+        await eventually(async () => (await other.info('persistence')).includes('rdb_last_bgsave_status:err'))
+      },
+      end: (other) => other.config('SET', 'save', ''),
+    },
+    {
+      code: 'NOREPLICAS',
+      says: 'min-replicas-to-write',
+      begin: (other) => other.config('SET', 'min-replicas-to-write', '1'),
+      end: (other) => other.config('SET', 'min-replicas-to-write', '0'),
+    },
+    {
+      code: 'NOPERM',
+      says: 'Allow',
+      begin: (other) => other.call('ACL', 'SETUSER', 'default', '-evalsha'),
+      end: (other) => other.call('ACL', 'SETUSER', 'default', '+evalsha'),
+    },
+    {
+      code: 'script',
+      says: 'Allow',
+      begin: (other) => other.call('ACL', 'SETUSER', 'default', '-zadd'),
+      end: (other) => other.call('ACL', 'SETUSER', 'default', '+zadd'),
+    },
+    {
+      code: 'NOAUTH',
+      says: 'Check user and password',
+      begin: async (other) => {
+        await other.config('SET', 'requirepass', 'word')
+        await other.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+        await eventually(() => events.includes('StateStoreLost'))
+      },
+      end: (other) => other.config('SET', 'requirepass', ''),
+    },
+    {
+      code: 'BUSY',
+      says: 'SCRIPT KILL',
+      begin: async (other, { url }) => {
+        await other.config('SET', 'busy-reply-threshold', '1')
+        const stuck = new Redis(url)
+        stuck.eval('while true do end', 0).catch(() => stuck.disconnect())
+        await eventually(async () => (await other.ping().catch((error: Error) => error.message)).startsWith('BUSY'))
+      },
+      end: (other) => other.script('KILL'),
+    },
+  ]
+
+  it.each(refusals)('is away while the server answers $code, and says what to do', async ({ code, says, begin, end }) => {
+    const server = await serve()
+    const store = await openAt(server.url)
+    await store.finalise('crawl', ['1'])
+    const other = new Redis(server.url)
+    try {
+      await other.ping()
+      await begin(other, server)
+      const failure: unknown = await store.finalise('crawl', ['2']).catch((error: unknown) => error)
+      expect(failure).toMatchObject({ code: 'STATE_UNAVAILABLE' })
+      expect((failure as Error).message).toContain(code)
+      expect((failure as Error).message).toContain(says)
+      await end(other, server)
+      await eventually(() => store.finalise('crawl', ['2']).then(() => true))
+    } finally {
+      other.disconnect()
+    }
+  })
+
+  it('is not reached where the database of its URL is none, instead of working in another one', async () => {
+    const server = await serve(['databases 2'])
+    const failure: unknown = await openAt(`${server.url}/7`).catch((error: unknown) => error)
+    expect(failure).toMatchObject({ code: 'REDIS_UNREACHABLE' })
+    expect((failure as Error).message).toContain('DB index is out of range')
+  })
+
+  it('says that a cluster is not for it', async () => {
+    const server = await serve(['cluster-enabled yes'])
+    const other = new Redis(server.url)
+    try {
+      await other.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383)
+      await eventually(async () => (await other.cluster('INFO')).includes('cluster_state:ok'), { timeoutMs: 10_000 })
+      const store = await openAt(server.url)
+      const failure: unknown = await store.accept('crawl', ['1']).catch((error: unknown) => error)
+      expect(failure).toMatchObject({ code: 'STATE_BROKEN' })
+      expect((failure as Error).message).toMatch(/CROSSSLOT.*no Redis Cluster/)
+    } finally {
+      other.disconnect()
+    }
   })
 
   it('says so when something else lies under its keys', async () => {

@@ -2,6 +2,7 @@ import { Redis, type RedisOptions } from 'ioredis'
 import type { Clock } from '../../kernel/clock.ts'
 import { errorText, MillraceError } from '../../kernel/errors.ts'
 import type { Observer } from '../../kernel/observe.ts'
+import { refusalOf } from './redis-refusal.ts'
 import type { RedisAddress } from './redis-url.ts'
 import * as limiter from './scripts/limiter.ts'
 import * as work from './scripts/work.ts'
@@ -57,6 +58,8 @@ export class RedisLink {
   readonly #clock: Clock
   readonly #observer: Observer
   #lastError: Error | undefined
+  /** The server has said on this connection why it does not take us. */
+  #wasTold = false
   #wasLost = false
   #isClosing = false
 
@@ -78,9 +81,13 @@ export class RedisLink {
     } catch (error) {
       this.#redis.disconnect()
       const reason = errorText(this.#lastError ?? error)
-      throw new MillraceError('REDIS_UNREACHABLE', `Redis at ${this.location} was not reached: ${reason}. ${hintFor(reason)}`, {
-        cause: withoutCommand(this.#lastError ?? error),
-      })
+      throw new MillraceError(
+        'REDIS_UNREACHABLE',
+        `Redis at ${this.location} was not reached: ${sentence(reason)} ${refusalOf(reason).hint}`,
+        {
+          cause: withoutCommand(this.#lastError ?? error),
+        },
+      )
     }
   }
 
@@ -89,7 +96,7 @@ export class RedisLink {
     return this.call(name, () => (this.#redis as unknown as Scripted)[name](keys.length, ...keys, ...args))
   }
 
-  /** Runs a command. `what` names it in the error. Errors: STATE_UNAVAILABLE, STATE_BROKEN. */
+  /** Runs a command. `what` names it in the error. Errors: STATE_UNAVAILABLE; STATE_BROKEN, where the server refused this very call. */
   async call<T>(what: string, run: (redis: Redis) => Promise<T>): Promise<T> {
     try {
       return await this.#within(CALL_MS, this.#whenReady(run))
@@ -113,7 +120,14 @@ export class RedisLink {
 
   #listen(): void {
     this.#redis.on('error', (error: unknown) => {
-      this.#lastError = withoutCommand(error)
+      // What the server said before it hung up says more than the writes that failed behind it.
+      if (!this.#wasTold || isReply(error)) this.#lastError = withoutCommand(error)
+      this.#wasTold ||= isReply(error)
+      // ioredis would go on in database 0.
+      if (nameOfCommand(error) === 'select') this.#redis.disconnect(true)
+    })
+    this.#redis.on('connect', () => {
+      this.#wasTold = false
     })
     this.#redis.on('close', () => {
       if (this.#wasLost || this.#isClosing) return
@@ -138,7 +152,7 @@ export class RedisLink {
     return new Promise((resolve, reject) => {
       const disarm = this.#clock.timer(CALL_MS, () => {
         this.#redis.off('ready', onReady)
-        reject(this.#lastError ?? new Error('there is no connection'))
+        reject(new Error('there is no connection'))
       })
       const onReady = (): void => {
         disarm()
@@ -150,7 +164,7 @@ export class RedisLink {
 
   #within<T>(ms: number, work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      const disarm = this.#clock.timer(ms, () => reject(this.#lastError ?? new Error(`there was no answer within ${ms} ms`)))
+      const disarm = this.#clock.timer(ms, () => reject(new Error(`there was no answer within ${ms} ms`)))
       work.then(resolve, reject).finally(disarm)
     })
   }
@@ -183,6 +197,8 @@ function connectionOptions(address: RedisAddress): Options {
     enableAutoPipelining: true,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
+    // What a server says to a client that it does not take is the answer to the first command: to this one ioredis would not listen.
+    disableClientInfo: true,
     // What was under way when a connection ended fails with it. At 1 and more it would never be answered at all where the next connection
     // stands at the first try, and every later call would wait behind it in the pipeline.
     maxRetriesPerRequest: 0,
@@ -200,27 +216,28 @@ function reconnectAfter(times: number): number {
 
 function redisError(error: unknown, what: string, location: string, lastError: Error | undefined): MillraceError {
   if (error instanceof MillraceError) return error
-  const text = errorText(error)
-  const cause = withoutCommand(error)
-  // The server answers, but with a refusal that no time heals: something else lies under our keys, or it lacks what the scripts need.
-  if (/^(WRONGTYPE|ERR)\b/.test(text)) {
-    return new MillraceError(
-      'STATE_BROKEN',
-      `Redis at ${location} refused ${what}: ${text}. Are the keys of this deployment used by something else?`,
-      {
-        cause,
-      },
-    )
-  }
-  const reason = lastError === undefined || /^[A-Z]+ /.test(text) ? text : errorText(lastError)
-  return new MillraceError('STATE_UNAVAILABLE', `Redis at ${location} did not do ${what}: ${reason}. ${hintFor(reason)}`, { cause })
+  // What the server said to this call. All else is of the connection, whatever it said when that was made: then nobody knows what it says to the call.
+  const isAnswer = isReply(error)
+  const refused = isAnswer || lastError === undefined ? error : lastError
+  const reason = errorText(refused)
+  const { kind, hint } = refusalOf(reason)
+  const cause = withoutCommand(refused)
+  if (isAnswer && kind === 'broken')
+    return new MillraceError('STATE_BROKEN', `Redis at ${location} refused ${what}: ${sentence(reason)} ${hint}`, { cause })
+  return new MillraceError('STATE_UNAVAILABLE', `Redis at ${location} did not do ${what}: ${sentence(reason)} ${hint}`, { cause })
 }
 
-function hintFor(reason: string): string {
-  if (/^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH|ERR invalid password)/i.test(reason)) return 'Check user and password in `redis`'
-  if (reason.startsWith('OOM')) return 'Raise `maxmemory` of the server; nothing was forgotten'
-  if (reason.startsWith('MISCONF')) return 'The server can not save to its disk: free space there'
-  return 'Check `redis` and that the server runs'
+/** Replies of scripts end with a full stop, others do not. */
+function sentence(reason: string): string {
+  return reason.endsWith('.') ? reason : `${reason}.`
+}
+
+function isReply(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ReplyError'
+}
+
+function nameOfCommand(error: unknown): string | undefined {
+  return (error as { command?: { name?: string } } | undefined)?.command?.name
 }
 
 /** ioredis hangs the command with all its arguments on an error, AUTH with the password: only name and text are kept. */
