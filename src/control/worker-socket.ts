@@ -7,6 +7,7 @@ import type { FetchView, TaskView } from '../fetch/fetch-view.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { folderMark, isOfFolder } from '../machine/folder-mark.ts'
 import { makeFolder } from '../machine/make-folder.ts'
 import { isAlive, ownIdentity, type ProcessIdentity, parseIdentity } from '../machine/process-identity.ts'
 
@@ -38,6 +39,8 @@ export interface WorkerAnswer<T> {
 /** What lies in the data folder about a process that can be asked. */
 interface Entry {
   readonly v: number
+  /** In which folder it works (`folderMark`); not of older versions. */
+  readonly folder?: unknown
   readonly path: string
   readonly stages: readonly string[]
   readonly process: ProcessIdentity
@@ -74,7 +77,7 @@ export async function listenForCommands(options: {
     const listening = await listen(path, clock, (question) => answerTo(question, worker))
     server = listening
     chmodSync(path, 0o600)
-    const entry: Entry = { v: SOCKET_VERSION, path, stages, process: ownIdentity() }
+    const entry: Entry = { v: SOCKET_VERSION, folder: folderMark(folder), path, stages, process: ownIdentity() }
     writeFileSync(note, JSON.stringify(entry), { mode: 0o600 })
     return async () => {
       rmSync(note, { force: true })
@@ -191,15 +194,16 @@ function ask(path: string, line: string, { clock, timeoutMs = 1_000 }: { clock: 
   })
 }
 
-/** Processes that are still there; what the others left is taken away. */
+/** Processes that are still there and work in this folder, not in one that it was copied from; what dead ones left is taken away. */
 function entriesIn(folder: string): Entry[] {
   const entries: Entry[] = []
   for (const name of namesIn(folder)) {
     if (!name.endsWith('.json')) continue
     const entry = readEntry(join(folder, name))
     if (entry === undefined) continue
-    if (isAlive(entry.process)) entries.push(entry)
-    else for (const left of [join(folder, name), entry.path]) rmSync(left, { force: true })
+    const isHere = isOfFolder(folder, entry.folder)
+    if (!isAlive(entry.process)) for (const left of [join(folder, name), ...(isHere ? [entry.path] : [])]) rmSync(left, { force: true })
+    else if (isHere) entries.push(entry)
   }
   return entries
 }
@@ -218,7 +222,7 @@ function readEntry(path: string): Entry | undefined {
     const entry = JSON.parse(readFileSync(path, 'utf8')) as Partial<Entry> | null
     const owner = parseIdentity(entry?.process)
     if (typeof entry?.path !== 'string' || !Array.isArray(entry.stages) || owner === undefined) return undefined
-    return { v: Number(entry.v), path: entry.path, stages: entry.stages.map(String), process: owner }
+    return { v: Number(entry.v), folder: entry.folder, path: entry.path, stages: entry.stages.map(String), process: owner }
   } catch {
     // Half written by a process that is just starting, or gone since the folder was read.
     return undefined

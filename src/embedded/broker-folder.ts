@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, copyFileSync, fstatSync, openSync, readSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { isOfFolder } from '../machine/folder-mark.ts'
 import { makeFolder } from '../machine/make-folder.ts'
 import { type ProcessIdentity, parseIdentity } from '../machine/process-identity.ts'
 import { readJsonFile, writeJsonFile } from './atomic-file.ts'
@@ -96,14 +97,21 @@ export function writeClusterFile(folder: BrokerFolder, cluster: ClusterFile): vo
   writeJsonFile(folder.cluster, cluster)
 }
 
+/** The folder is the one that its supervisor began in, which may have moved since (`folderMark`). Errors: those of the file system. */
+export function writeProcessFile(folder: BrokerFolder, mark: string, file: ProcessFile): void {
+  writeJsonFile(folder.process, { folder: mark, ...file })
+}
+
+/** A note that was copied along with its folder counts as missing: it names the broker of the other folder. */
 export function readProcessFile(folder: BrokerFolder): StateFile<ProcessFile> {
   const file = readJsonFile(folder.process)
   if (file.kind !== 'value') return file.kind === 'missing' ? undefined : 'broken'
-  const { phase, clusterId, port, supervisor, broker } = (file.value ?? {}) as Record<string, unknown>
+  const { folder: mark, phase, clusterId, port, supervisor, broker } = (file.value ?? {}) as Record<string, unknown>
   const parsedSupervisor = parseIdentity(supervisor)
   const parsedBroker = parseIdentity(broker)
   if (parsedSupervisor === undefined || parsedBroker === undefined || !isId(clusterId) || !isPort(port)) return 'broken'
   if (phase !== 'starting' && phase !== 'up' && phase !== 'stopping') return 'broken'
+  if (!isOfFolder(folder.path, mark)) return undefined
   return { phase, clusterId, port, supervisor: parsedSupervisor, broker: parsedBroker }
 }
 

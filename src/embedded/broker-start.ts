@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { MillraceError } from '../kernel/errors.ts'
+import { folderMark } from '../machine/folder-mark.ts'
 import { readJsonFile, writeFileAtomic } from './atomic-file.ts'
 import {
   type BrokerFolder,
@@ -17,6 +18,7 @@ import {
 import type { AcquireBrokerOptions } from './broker-options.ts'
 import type { BrokerRuntime } from './broker-runtime.ts'
 import { prepareLog } from './data-folder.ts'
+import { containerFolder, containerName } from './docker-engine.ts'
 import { bootstrapSnapshot } from './format-template.ts'
 import { archivePath, dockerLaunch, javaLaunch, type LaunchSpec, writeLaunchSpec } from './launch-spec.ts'
 import { choosePort, isPortFree } from './ports.ts'
@@ -85,6 +87,8 @@ async function prepareCluster(
     const prepared = prepareLog(folder, known, snapshot)
     identity = prepared.identity
     for (const what of prepared.repairs) repaired(what)
+  } else if (known !== undefined) {
+    await refuseCopy(folder, known.clusterId, options.signal)
   }
   const ports = await choosePorts(known, options)
   const via: BrokerVia = runtime.kind
@@ -94,6 +98,18 @@ async function prepareCluster(
   writeFileAtomic(folder.properties, renderProperties(properties))
   writeFileAtomic(folder.fencingProperties, renderProperties(fencingProperties(properties)))
   return cluster
+}
+
+/** A copy has the volume of the original as well, whose broker must not be ended for it. */
+async function refuseCopy(folder: BrokerFolder, clusterId: string, signal: AbortSignal | undefined): Promise<void> {
+  const user = await containerFolder(clusterId, signal)
+  if (user === '' || user === folderMark(folder.path)) return
+  throw new MillraceError(
+    'DATA_DIR_LOCKED',
+    `${folder.path} is a copy of another data folder whose broker runs, and with Docker both have one volume: stop that one first, ` +
+      `or, where its folder is gone, \`docker stop ${containerName(clusterId)}\``,
+    { context: { folder: folder.path } },
+  )
 }
 
 async function choosePorts(
@@ -129,8 +145,9 @@ async function launch(
   useArchive: boolean,
 ): Promise<LaunchResult> {
   const { clusterId, port } = cluster
+  const mark = folderMark(folder.path)
   const spec: LaunchSpec =
-    runtime.kind === 'docker' ? dockerLaunch(clusterId, cluster) : javaLaunch({ ...runtime, clusterId, port, useArchive })
+    runtime.kind === 'docker' ? dockerLaunch(clusterId, cluster, mark) : javaLaunch({ ...runtime, clusterId, mark, port, useArchive })
   writeLaunchSpec(folder, spec)
   removeFile(folder.process)
   removeFile(folder.failure)

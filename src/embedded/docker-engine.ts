@@ -21,11 +21,25 @@ export function containerName(clusterId: string): string {
   return `millrace-${clusterId}`
 }
 
+/** Says whose the container is, in the arguments of the client as well: `running-broker.ts` finds it by that. */
+const FOLDER_LABEL = 'millrace.folder'
+
+export function containerLabel(mark: string): string {
+  return `${FOLDER_LABEL}=${mark}`
+}
+
+/** The folder (`folderMark`) whose broker runs in the container of this cluster; empty when none runs. */
+export async function containerFolder(clusterId: string, signal?: AbortSignal): Promise<string> {
+  const args = ['ps', '--filter', `name=^/?${containerName(clusterId)}$`, '--format', `{{.Label "${FOLDER_LABEL}"}}`]
+  const result = await runCommand('docker', args, { timeoutMs: 10_000, ...(signal === undefined ? {} : { signal }) })
+  return result.kind === 'done' ? result.output.trim() : ''
+}
+
 /**
  * Arguments of `docker run` in the foreground: the client is our child and passes SIGTERM on. The data lies in a volume, since the user
  * of the image could not write into a folder of ours.
  */
-export function dockerRunArgs(clusterId: string, ports: BrokerPorts): string[] {
+export function dockerRunArgs(clusterId: string, ports: BrokerPorts, mark: string): string[] {
   // Nobody fences it before it starts again: its session has to end soon, for the start waits for that.
   const properties = { ...brokerProperties(ports, '0.0.0.0', '/var/lib/kafka/data'), 'broker.session.timeout.ms': '1000' }
   const environment = Object.entries(properties).flatMap(([name, value]) => ['--env', `${environmentName(name)}=${value}`])
@@ -34,6 +48,8 @@ export function dockerRunArgs(clusterId: string, ports: BrokerPorts): string[] {
     '--rm',
     '--name',
     containerName(clusterId),
+    '--label',
+    containerLabel(mark),
     '--publish',
     `127.0.0.1:${ports.port}:${ports.port}`,
     '--volume',

@@ -32,7 +32,7 @@ const POLL_MS = 25
  * The broker of this data folder, for as long as the caller needs it: the one that is up, else a new one.
  *
  * Errors: KAFKA_NOT_AVAILABLE when nothing here can start one; KAFKA_START_FAILED with the last lines of its log; DATA_DIR_BROKEN; DATA_DIR_UNUSABLE;
- * DATA_DIR_LOCKED when another process has been starting it for two minutes; DISK_FULL; USAGE when it is up on another port than the
+ * DATA_DIR_LOCKED when another process has held its start lock for eleven minutes; DISK_FULL; USAGE when it is up on another port than the
  * one asked for; `signal.reason`.
  */
 export async function acquireBroker(options: AcquireBrokerOptions): Promise<EmbeddedBroker> {
@@ -88,7 +88,7 @@ async function orderDown(
   folder: BrokerFolder,
   options: { clock: Clock; observer: Observer; signal?: AbortSignal },
 ): Promise<'none' | 'stopping'> {
-  const users = liveLeases(folder.leases)
+  const users = liveLeases(folder)
   if (users.length > 0) {
     const list = users.map((user) => `\`${user.owner}\` (${describeProcess(user.process)})`).join(', ')
     throw new MillraceError(
@@ -119,7 +119,7 @@ export function brokerStatus(dataDir: string): BrokerStatus {
     clusterId: file.clusterId,
     pid: file.broker.pid,
     kept: existsSync(folder.keep),
-    users: liveLeases(folder.leases).map((lease) => `${lease.owner} (pid ${lease.process.pid})`),
+    users: liveLeases(folder).map((lease) => `${lease.owner} (pid ${lease.process.pid})`),
   }
 }
 
@@ -135,7 +135,7 @@ async function joinOrStart(
     const found = await findBroker(folder, options)
     if (found.kind === 'none' && runtime === undefined) return undefined
     // Before anything is started: its supervisor must find a user.
-    removeLease = addLease(folder.leases, options.owner)
+    removeLease = addLease(folder, options.owner)
     const up = await bringUp(folder, found, runtime, options)
     if (options.keep === true) writeJsonFile(folder.keep, { process: ownIdentity(), owner: options.owner })
     const broker = handle(folder, up, removeLease, options)
@@ -185,7 +185,7 @@ function handle(
       released = true
       await watch.release()
       removeLease()
-      if (!wait || existsSync(folder.keep) || liveLeases(folder.leases).length > 0) return
+      if (!wait || existsSync(folder.keep) || liveLeases(folder).length > 0) return
       await untilDown(folder, { clock: options.clock })
       options.observer.emit('BrokerStopped', { folder: folder.path })
     },
@@ -199,7 +199,7 @@ async function untilDown(folder: BrokerFolder, options: { clock: Clock; signal?:
     const file = readProcessFile(folder)
     if (file === undefined) return
     if (file !== 'broken' && (!isLocal(file.supervisor) || !isAlive(file.supervisor))) return
-    if (existsSync(folder.keep) || liveLeases(folder.leases).length > 0) return
+    if (existsSync(folder.keep) || liveLeases(folder).length > 0) return
     if (options.clock.mono() >= deadline) {
       throw new MillraceError(
         'TIMEOUT',

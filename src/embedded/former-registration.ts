@@ -20,7 +20,8 @@ import { fencingMark } from './launch-spec.ts'
 export interface FencingRun {
   readonly command: string
   readonly args: readonly string[]
-  readonly clusterId: string
+  /** Which folder it is of (`folderMark`). */
+  readonly mark: string
   /** Where the broker runs. */
   readonly cwd: string
   readonly clock: Clock
@@ -41,7 +42,7 @@ export function wasKilled(data: string): boolean {
 
 /** What came of it, for the log: a broker that could not be fenced is started all the same. */
 export async function endFormerRegistration(run: FencingRun): Promise<'fenced' | 'was-fenced' | 'failed'> {
-  endLeftOver(run.clusterId)
+  endLeftOver(run.mark)
   const child = spawn(run.command, [...run.args], { cwd: run.cwd, stdio: ['ignore', 'pipe', 'pipe'] })
   const ended = new Promise<void>((resolve) => {
     child.once('exit', () => resolve())
@@ -82,8 +83,8 @@ async function endProcess(child: ChildProcess, clock: Clock, ended: Promise<void
 }
 
 /** Of a supervisor that was killed meanwhile: it holds the lock of the logs. */
-function endLeftOver(clusterId: string): void {
-  const left = findProcess(fencingMark(clusterId))
+function endLeftOver(mark: string): void {
+  const left = findProcess(fencingMark(mark))
   if (left === undefined) return
   try {
     process.kill(left.pid, 'SIGKILL')

@@ -27,7 +27,14 @@ export interface LaunchSpec {
  * Java in its quickest form for a short life: one compiler level and the simplest collector, and the classes loaded from an archive.
  * The first run with these jars and this Java writes the archive when it ends; it is bound to both, in this order of the class path.
  */
-export function javaLaunch(options: { java: Java; jars: KafkaJars; clusterId: string; port: number; useArchive: boolean }): LaunchSpec {
+export function javaLaunch(options: {
+  java: Java
+  jars: KafkaJars
+  clusterId: string
+  mark: string
+  port: number
+  useArchive: boolean
+}): LaunchSpec {
   const archive = archivePath(options.java, options.jars)
   const present = existsSync(archive)
   const written = present || !options.useArchive ? '' : temporaryBeside(archive)
@@ -55,10 +62,10 @@ export function javaLaunch(options: { java: Java; jars: KafkaJars; clusterId: st
   const classes = ['-cp', options.jars.jars.join(':'), 'kafka.Kafka']
   return {
     command: options.java.command,
-    args: [...program(...writeArgs, brokerMark(options.clusterId)), ...classes, 'server.properties'],
+    args: [...program(...writeArgs, brokerMark(options.mark)), ...classes, 'server.properties'],
     clusterId: options.clusterId,
     port: options.port,
-    fencingArgs: [...program(FENCING_LOG, fencingMark(options.clusterId)), ...classes, 'fencing.properties'],
+    fencingArgs: [...program(FENCING_LOG, fencingMark(options.mark)), ...classes, 'fencing.properties'],
     container: '',
     archiveWritten: written,
     archivePlace: written === '' ? '' : archive,
@@ -69,19 +76,22 @@ export function javaLaunch(options: { java: Java; jars: KafkaJars; clusterId: st
 const FENCING_LOG = '-Dorg.slf4j.simpleLogger.log.org.apache.kafka.controller.ReplicationControlManager=info'
 
 /** As `brokerMark`, for the fencing run. */
-export function fencingMark(clusterId: string): string {
-  return `-Dmillrace.fencing=${clusterId}`
+export function fencingMark(mark: string): string {
+  return `-Dmillrace.fencing=${mark}`
 }
 
-/** An argument by which the Java process of a cluster is found again when nothing says its pid any more. */
-export function brokerMark(clusterId: string): string {
-  return `-Dmillrace.cluster=${clusterId}`
+/**
+ * An argument by which the Java process of a folder (`folderMark`) is found again when nothing says its pid any more. Not by its cluster:
+ * a copy of the folder has the same, and must never end the broker of the original.
+ */
+export function brokerMark(mark: string): string {
+  return `-Dmillrace.folder=${mark}`
 }
 
-export function dockerLaunch(clusterId: string, ports: BrokerPorts): LaunchSpec {
+export function dockerLaunch(clusterId: string, ports: BrokerPorts, mark: string): LaunchSpec {
   return {
     command: 'docker',
-    args: dockerRunArgs(clusterId, ports),
+    args: dockerRunArgs(clusterId, ports, mark),
     clusterId,
     port: ports.port,
     fencingArgs: [],

@@ -1,10 +1,12 @@
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { folderMark } from '../machine/folder-mark.ts'
 import { describeProcess, findProcess, isAlive, isLocal, type ProcessIdentity } from '../machine/process-identity.ts'
-import { type BrokerFolder, type ProcessFile, readClusterFile, readProcessFile, removeFile } from './broker-folder.ts'
+import { type BrokerFolder, type ProcessFile, readProcessFile, removeFile } from './broker-folder.ts'
 import { probeBroker } from './broker-probe.ts'
 import { noRoomError } from './disk-space.ts'
+import { containerLabel } from './docker-engine.ts'
 import { brokerMark } from './launch-spec.ts'
 import { SlowStart } from './slow-start.ts'
 
@@ -41,7 +43,7 @@ export async function findBroker(folder: BrokerFolder, options: FindOptions): Pr
     if (file === undefined || file === 'broken') {
       const lost = lostBroker(folder)
       if (lost !== undefined && options.clock.mono() >= begunMono + LOST_MS) await endLost(folder, lost, options)
-      else if (lost === undefined && !(await answersAsOurs(folder))) {
+      else if (lost === undefined) {
         if (file === 'broken') repaired(folder, options, `${folder.process} was unreadable, and no broker runs`)
         removeFile(folder.process)
         return { kind: 'none' }
@@ -69,9 +71,8 @@ export async function findBroker(folder: BrokerFolder, options: FindOptions): Pr
 
 /** The broker of this folder that a supervisor started and did not live to write down. */
 export function lostBroker(folder: BrokerFolder): ProcessIdentity | undefined {
-  const cluster = readClusterFile(folder)
-  if (cluster === undefined || cluster === 'broken') return undefined
-  return findProcess(brokerMark(cluster.clusterId))
+  const mark = folderMark(folder.path)
+  return findProcess(brokerMark(mark)) ?? findProcess(containerLabel(mark))
 }
 
 /** Ends a broker that has no supervisor. */
@@ -107,14 +108,6 @@ async function putAway(folder: BrokerFolder, file: ProcessFile, options: FindOpt
 async function answers(file: ProcessFile): Promise<boolean> {
   const answer = await probeBroker('127.0.0.1', file.port, PROBE_MS)
   return answer?.registered === true && answer.clusterId === file.clusterId
-}
-
-/** True when the port of the last time belongs to a broker of this folder. */
-async function answersAsOurs(folder: BrokerFolder): Promise<boolean> {
-  const cluster = readClusterFile(folder)
-  if (cluster === undefined || cluster === 'broken') return false
-  const answer = await probeBroker('127.0.0.1', cluster.port, PROBE_MS)
-  return answer?.clusterId === cluster.clusterId
 }
 
 function doesNotAnswer(folder: BrokerFolder, file: ProcessFile | 'broken' | undefined): MillraceError {

@@ -84,7 +84,7 @@ export class SupervisorWatch {
     this.#missing = file === undefined ? this.#missing + 1 : 0
     if (file !== undefined && isAlive(file.supervisor)) return isAlive(file.broker) ? undefined : this.#tellRest()
     if (file === undefined && this.#missing !== LOST_LOOKS) return
-    if (!existsSync(this.#folder.path)) return
+    if (!existsSync(this.#folder.path)) return this.#tellEnd('its data folder was moved or removed')
     const attempt = tryLock(this.#folder.path, START_LOCK, this.#options.owner)
     if (attempt.kind === 'refused') {
       // Whoever holds it starts the broker, or finds the same.
@@ -93,7 +93,7 @@ export class SupervisorWatch {
     }
     try {
       const now = readProcessFile(this.#folder)
-      if (now === undefined && file === undefined) this.#tellEnd()
+      if (now === undefined && file === undefined) this.#tellEnd('its supervisor was told to end')
       else if (now !== undefined && now !== 'broken' && !isAlive(now.supervisor)) await this.#startAnother(now.supervisor)
     } finally {
       attempt.lock.release()
@@ -123,11 +123,11 @@ export class SupervisorWatch {
     if (full !== undefined) this.#options.observer.emit('BrokerRests', { reason: full.message, folder: this.#folder.path })
   }
 
-  #tellEnd(): void {
+  #tellEnd(otherwise: string): void {
     const { failure, log, path } = this.#folder
     const file = readJsonFile(failure)
     const noted = file.kind === 'value' ? (file.value as { reason?: unknown }).reason : undefined
-    const reason = typeof noted === 'string' ? noted : 'its supervisor was told to end'
+    const reason = typeof noted === 'string' ? noted : otherwise
     this.#options.observer.emit('BrokerLost', { reason, log, folder: path })
     const message = `Apache Kafka in ${path} has ended and is not started again: ${reason}; its log is ${log}`
     this.#fail(new MillraceError('KAFKA_LOST', message, { context: { folder: path } }))

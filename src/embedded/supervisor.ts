@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText } from '../kernel/errors.ts'
+import { folderMark } from '../machine/folder-mark.ts'
 import { identityOf, isAlive, isLocal, ownIdentity, type ProcessIdentity } from '../machine/process-identity.ts'
 import { writeJsonFile } from './atomic-file.ts'
 import {
@@ -13,6 +14,7 @@ import {
   readProcessFile,
   removeFile,
   START_LOCK,
+  writeProcessFile,
 } from './broker-folder.ts'
 import { probeBroker } from './broker-probe.ts'
 import { hasRoomToStart } from './disk-space.ts'
@@ -32,7 +34,7 @@ import { logLine } from './supervisor-log.ts'
  * - A broker that was up and ends by itself (killed, out of memory) is started again while there are users.
  * - One that died of a full disk is started again when there is space.
  * - A broker whose supervisor was killed is adopted by the next supervisor, which one of the users starts, or the next command.
- * - When the whole folder is removed, the broker ends.
+ * - When the whole folder is removed or moved, or another is put in its place, the broker ends; that other one is not touched.
  */
 const START_POLL_MS = 25
 /** On macOS each look at a process costs a call of ps. */
@@ -62,6 +64,7 @@ class Supervisor {
   readonly #clock: Clock
   readonly #signal: AbortSignal
   readonly #self = ownIdentity()
+  readonly #mark: string
   readonly #spec: LaunchSpec
   #broker: ProcessIdentity | undefined
   #child: ChildProcess | undefined
@@ -74,6 +77,7 @@ class Supervisor {
     this.#folder = folder
     this.#clock = clock
     this.#signal = signal
+    this.#mark = folderMark(folder.path)
     this.#spec = readLaunchSpec(folder)
     signal.addEventListener('abort', () => this.#wake.abort(), { once: true })
   }
@@ -104,7 +108,7 @@ class Supervisor {
       logLine('the broker ended by itself and is started again')
       await this.#spawn()
     }
-    removeFile(this.#folder.process)
+    this.#removeNote()
   }
 
   /**
@@ -174,10 +178,10 @@ class Supervisor {
 
   /** A broker that was killed is out of service before it comes again. */
   async #fence(): Promise<void> {
-    const { command, fencingArgs, clusterId } = this.#spec
+    const { command, fencingArgs } = this.#spec
     const { data, path } = this.#folder
     if (fencingArgs.length === 0 || !wasKilled(data)) return
-    const result = await endFormerRegistration({ command, args: fencingArgs, clusterId, cwd: path, clock: this.#clock })
+    const result = await endFormerRegistration({ command, args: fencingArgs, mark: this.#mark, cwd: path, clock: this.#clock })
     if (result === 'failed') logLine('the killed broker could not be taken out of service before its start')
   }
 
@@ -202,7 +206,7 @@ class Supervisor {
   /** Someone may be joining: only who holds the start lock may decide. */
   async #stopUnlessJoined(): Promise<boolean> {
     let lock: HeldLock | undefined
-    if (existsSync(this.#folder.path)) {
+    if (this.#isInPlace()) {
       const attempt = tryLock(this.#folder.path, START_LOCK, 'the supervisor of the broker')
       if (attempt.kind === 'refused') return false
       lock = attempt.lock
@@ -210,8 +214,8 @@ class Supervisor {
     try {
       if (this.#hasUsers()) return false
       await this.stopBroker()
-      removeFile(this.#folder.process)
-      removeFile(this.#folder.keep)
+      this.#removeNote()
+      if (this.#isInPlace()) removeFile(this.#folder.keep)
       return true
     } finally {
       lock?.release()
@@ -219,7 +223,12 @@ class Supervisor {
   }
 
   #hasUsers(): boolean {
-    return existsSync(this.#folder.keep) || liveLeases(this.#folder.leases).length > 0
+    return this.#isInPlace() && (existsSync(this.#folder.keep) || liveLeases(this.#folder).length > 0)
+  }
+
+  /** The folder that it began in is still where it was. */
+  #isInPlace(): boolean {
+    return folderMark(this.#folder.path) === this.#mark
   }
 
   #brokerRuns(): boolean {
@@ -268,7 +277,7 @@ class Supervisor {
   }
 
   #save(): void {
-    if (this.#broker === undefined || !existsSync(this.#folder.path)) return
+    if (this.#broker === undefined || !this.#isInPlace()) return
     const file: ProcessFile = {
       phase: this.#phase,
       clusterId: this.#spec.clusterId,
@@ -277,16 +286,20 @@ class Supervisor {
       broker: this.#broker,
     }
     try {
-      writeJsonFile(this.#folder.process, file)
+      writeProcessFile(this.#folder, this.#mark, file)
     } catch (error) {
       // A full disk must not end the watch; the next turn writes the file again.
       logLine(`${this.#folder.process} could not be written: ${errorText(error)}`)
     }
   }
 
+  #removeNote(): void {
+    if (this.#isInPlace()) removeFile(this.#folder.process)
+  }
+
   #fail(reason: string): void {
     logLine(`the broker failed: ${reason}`)
-    if (!existsSync(this.#folder.path)) return
+    if (!this.#isInPlace()) return
     writeJsonFile(this.#folder.failure, { reason, log: lastLines(this.#folder.log, 15) })
   }
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -231,6 +231,59 @@ describe('the embedded broker', () => {
     expect(isAlive(broker)).toBe(false)
   })
 
+  it('is joined by whoever comes where an older version has noted it, which says no folder', async () => {
+    const first = await acquire()
+    const { supervisor } = running()
+    // The supervisor of an older version writes the note as it stands here.
+    process.kill(supervisor.pid, 'SIGSTOP')
+    try {
+      const path = brokerFolder(dataDir).process
+      const { folder: _, ...note } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>
+      writeFileSync(path, JSON.stringify(note))
+      const second = await acquire()
+      expect([second.port, second.clusterId]).toEqual([first.port, first.clusterId])
+      await second.release({ wait: false })
+    } finally {
+      process.kill(supervisor.pid, 'SIGCONT')
+    }
+    await first.release()
+    expect(observer.repairs()).toEqual([])
+  })
+
+  it('ends when its data folder is moved, is said to be lost, and starts in the new place with its data', async () => {
+    const user = await acquire()
+    await produceOne(user, 'moved')
+    const { broker, supervisor } = running()
+    const moved = `${dataDir}-moved`
+    renameSync(dataDir, moved)
+    try {
+      await expect(user.lost).rejects.toMatchObject({ code: 'KAFKA_LOST', message: expect.stringContaining('moved or removed') })
+      await eventually(() => !isAlive(broker) && !isAlive(supervisor), { timeoutMs: 20_000, what: 'the broker to end' })
+      const next = await acquireBroker(brokerOptions(moved, observer))
+      expect([next.clusterId, await highWatermark(next, 'moved')]).toEqual([user.clusterId, '1'])
+      await next.release()
+      await user.release()
+    } finally {
+      rmSync(moved, { recursive: true, force: true })
+    }
+  })
+
+  it('ends when another folder is put in its place, as from a backup, and leaves the broker of that one alone', async () => {
+    await keepBroker(brokerOptions(dataDir, observer, 'millrace up'))
+    const before = running()
+    const backup = `${dataDir}-backup`
+    cpSync(dataDir, backup, { recursive: true })
+    rmSync(dataDir, { recursive: true, force: true })
+    renameSync(backup, dataDir)
+    const next = await acquire()
+    const after = running()
+    await eventually(() => !isAlive(before.broker) && !isAlive(before.supervisor), { timeoutMs: 20_000, what: 'the first broker to end' })
+    await produceOne(next, 'restored')
+    expect([running(), isAlive(after.broker)]).toEqual([after, true])
+    await next.release()
+    expect(isAlive(after.broker)).toBe(false)
+  })
+
   it('ends when its whole data folder is removed', async () => {
     await keepBroker(brokerOptions(dataDir, observer, 'millrace up'))
     const { broker, supervisor } = running()
@@ -289,6 +342,25 @@ describe('a data folder in disorder', () => {
     } finally {
       server.close()
     }
+  })
+
+  it('that is a copy has a broker of its own, beside that of the original, and is told of none that is not its own', async () => {
+    const original = await timedStart('t')
+    const { broker } = running()
+    const copy = join(dataDir, 'copy')
+    cpSync(brokerFolder(dataDir).path, brokerFolder(copy).path, { recursive: true })
+    // Once with the note of the broker, as it was copied while it ran, and once without, as it was copied before.
+    for (const isNoted of [true, false]) {
+      if (!isNoted) rmSync(brokerFolder(copy).process, { force: true })
+      expect(brokerStatus(copy)).toEqual({ kind: 'down' })
+      const second = await acquireBroker(brokerOptions(copy, observer))
+      expect(second.port).not.toBe(original.port)
+      await produceOne(second, isNoted ? 'of-copy' : 'again')
+      await second.release()
+    }
+    expect([running().broker, isAlive(broker)]).toEqual([broker, true])
+    expect(await withAdmin(original.brokers, (admin) => admin.listTopics())).toEqual(['t'])
+    await original.release()
   })
 
   it('that Kafka refuses is explained with the last lines of its log, and nothing stays behind', async () => {

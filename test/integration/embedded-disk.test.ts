@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -7,15 +7,18 @@ import { startDiskGuard } from '../../src/control/disk-guard.ts'
 import type { Runtime } from '../../src/control/runtime.ts'
 import { brokerFolder, readProcessFile } from '../../src/embedded/broker-folder.ts'
 import { acquireBroker } from '../../src/embedded/embedded-broker.ts'
+import { tryLock } from '../../src/embedded/file-lock.ts'
 import { brokerMark } from '../../src/embedded/launch-spec.ts'
 import { KafkaAdmin } from '../../src/kafka/admin.ts'
 import { createKafkaClient } from '../../src/kafka/client.ts'
 import { DurableProducer } from '../../src/kafka/producer.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { silentObserver } from '../../src/kernel/observe.ts'
+import { folderMark } from '../../src/machine/folder-mark.ts'
 import { findProcess, isAlive } from '../../src/machine/process-identity.ts'
 import { brokerOptions, RecordingObserver } from '../support/embedded.ts'
 import { eventually } from '../support/eventually.ts'
+import { fillDisk } from '../support/full-disk.ts'
 import { readTexts } from '../support/kafka.ts'
 
 const MIB = 1024 * 1024
@@ -33,14 +36,27 @@ function noted() {
   return file === 'broken' ? undefined : file
 }
 
-function fill(name: string): string {
-  const path = join(disk, name)
-  const { bavail, bsize } = statfsSync(disk)
-  writeFileSync(path, Buffer.alloc(Math.max(0, bavail * bsize)))
+function fill(): string {
+  const path = join(disk, 'filler')
+  // The broker may take some of the space while this writes.
+  fillDisk(disk, path, 0)
   return path
 }
 
 describe.skipIf(reason !== '')(`a full disk${reason}`, () => {
+  it('lets a lock be given back', () => {
+    const lock = () => tryLock(disk, 'full.lock', 'a test')
+    const first = lock()
+    const filler = fill()
+    try {
+      if (first.kind === 'held') first.lock.release()
+    } finally {
+      rmSync(filler)
+    }
+    const second = lock()
+    expect(second.kind === 'held' && second.lock.takenOverFrom === undefined).toBe(true)
+  })
+
   it('ends the broker, which comes back by itself when there is space, with all that was acknowledged', { timeout: 90_000 }, async () => {
     const observer = new RecordingObserver()
     const broker = await acquireBroker(brokerOptions(disk, observer))
@@ -56,13 +72,13 @@ describe.skipIf(reason !== '')(`a full disk${reason}`, () => {
 
       const first = noted()?.broker
       if (first === undefined) throw new Error('no broker is noted')
-      const filler = fill('filler')
+      const filler = fill()
       const sent = [1, 2, 3].map((index) => send(`while ${index}`))
       await eventually(() => !isAlive(first), { timeoutMs: 30_000, what: 'the broker to end for want of space' })
       // One that ends for another reason is started again at once.
       const until = performance.now() + 2_000
       while (performance.now() < until) {
-        expect(findProcess(brokerMark(broker.clusterId))).toBeUndefined()
+        expect(findProcess(brokerMark(folderMark(brokerFolder(disk).path)))).toBeUndefined()
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
       // Whoever uses it, and whoever comes, is told of the disk.

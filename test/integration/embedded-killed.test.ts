@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { brokerFolder, readClusterFile, readProcessFile, START_LOCK } from '../../src/embedded/broker-folder.ts'
+import { brokerFolder, readProcessFile, START_LOCK } from '../../src/embedded/broker-folder.ts'
 import { acquireBroker } from '../../src/embedded/embedded-broker.ts'
 import { tryLock } from '../../src/embedded/file-lock.ts'
 import { brokerMark } from '../../src/embedded/launch-spec.ts'
 import { type Clock, systemClock } from '../../src/kernel/clock.ts'
+import { folderMark } from '../../src/machine/folder-mark.ts'
 import { findProcess, isAlive } from '../../src/machine/process-identity.ts'
 import { brokerOptions, RecordingObserver } from '../support/embedded.ts'
 import { eventually } from '../support/eventually.ts'
@@ -39,8 +40,7 @@ async function killSupervisor() {
 }
 
 function brokerProcess() {
-  const cluster = readClusterFile(brokerFolder(dataDir))
-  return cluster === undefined || cluster === 'broken' ? undefined : findProcess(brokerMark(cluster.clusterId))
+  return findProcess(brokerMark(folderMark(brokerFolder(dataDir).path)))
 }
 
 describe('kill -9 of the supervisor', () => {

@@ -13,6 +13,7 @@ import { javaLaunch, type LaunchSpec } from '../../src/embedded/launch-spec.ts'
 import { choosePort } from '../../src/embedded/ports.ts'
 import { brokerProperties, fencingProperties, renderProperties } from '../../src/embedded/server-properties.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
+import { folderMark } from '../../src/machine/folder-mark.ts'
 import { brokerOptions, RecordingObserver } from './embedded.ts'
 import { eventually } from './eventually.ts'
 
@@ -29,6 +30,7 @@ export class OwnBroker {
   readonly proxyPort: number
   readonly #folder: string
   readonly #data: string
+  readonly #mark: string
   readonly #launch: LaunchSpec
   #child: ChildProcess | undefined
 
@@ -38,6 +40,7 @@ export class OwnBroker {
     this.proxyPort = ports.proxyPort
     this.#folder = folder.path
     this.#data = folder.data
+    this.#mark = folderMark(folder.path)
     this.#launch = launch
   }
 
@@ -63,7 +66,7 @@ export class OwnBroker {
     }
     writeFileSync(folder.properties, renderProperties(properties))
     writeFileSync(folder.fencingProperties, renderProperties(fencingProperties(properties)))
-    const launch = javaLaunch({ ...runtime, clusterId: identity.clusterId, port, useArchive: true })
+    const launch = javaLaunch({ ...runtime, clusterId: identity.clusterId, mark: folderMark(folder.path), port, useArchive: true })
     const broker = new OwnBroker({ port, proxiedPort, proxyPort }, folder, launch)
     await broker.start()
     return broker
@@ -80,10 +83,10 @@ export class OwnBroker {
 
   /** Shape: resolves when its process runs; it may take a while until it answers. */
   async launch(): Promise<ChildProcess> {
-    const { command, args, fencingArgs, clusterId } = this.#launch
+    const { command, args, fencingArgs } = this.#launch
     // As its supervisor does with the embedded one.
     if (wasKilled(this.#data)) {
-      await endFormerRegistration({ command, args: fencingArgs, clusterId, cwd: this.#folder, clock: systemClock })
+      await endFormerRegistration({ command, args: fencingArgs, mark: this.#mark, cwd: this.#folder, clock: systemClock })
     }
     const log = openSync(join(this.#folder, 'broker.log'), 'a')
     const child = spawn(command, [...args], { cwd: this.#folder, stdio: ['ignore', log, log] })

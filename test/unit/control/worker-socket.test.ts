@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createConnection } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -102,6 +102,14 @@ describe('a worker that runs', () => {
     writeFileSync(join(sockets, '2.json'), '{')
     expect(await ask({ ask: 'view' })).toEqual([])
     expect(readdirSync(sockets)).toEqual(['2.json'])
+  })
+
+  it('is not asked from a copy of its folder', async () => {
+    await listen()
+    const copy = join(folder, 'copy')
+    cpSync(join(folder, 'sockets'), join(copy, 'sockets'), { recursive: true, filter: (path) => !path.endsWith('.sock') })
+    expect(await ask({ ask: 'view' }, copy)).toEqual([])
+    expect(await ask({ ask: 'view' })).toHaveLength(1)
   })
 })
 

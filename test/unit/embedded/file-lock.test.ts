@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -53,6 +53,40 @@ describe('the lock between processes', () => {
   it.runIf(process.platform === 'linux')('stays with a process of another host, which can not be checked', () => {
     writeHolder(1, { host: 'elsewhere', pid: 4_194_303 })
     expect(tryLock(folder, 'x.lock', 'other').kind).toBe('refused')
+  })
+
+  it('is free in a copy of its folder, and held in the folder wherever that is moved to', () => {
+    const holder = held('a crawl')
+    const [copy, moved] = [`${folder}-copy`, `${folder}-moved`]
+    try {
+      cpSync(folder, copy, { recursive: true })
+      const attempt = tryLock(copy, 'x.lock', 'other')
+      expect(attempt.kind === 'held' && attempt.lock.takenOverFrom).toBeUndefined()
+      renameSync(folder, moved)
+      expect(tryLock(moved, 'x.lock', 'other').kind).toBe('refused')
+      holder.release()
+      expect(tryLock(moved, 'x.lock', 'other').kind).toBe('held')
+    } finally {
+      for (const path of [copy, moved]) rmSync(path, { recursive: true, force: true })
+    }
+  })
+
+  it('counts as written in its folder where it says none, as that of an older version does', () => {
+    writeHolder(1, {})
+    expect(tryLock(folder, 'x.lock', 'other').kind).toBe('refused')
+  })
+
+  it.runIf(process.platform === 'linux')('stays with a process of another host, where the folder may have other numbers', () => {
+    const process = { ...ownIdentity(), host: 'elsewhere', pid: 4_194_303 }
+    writeFileSync(join(folder, 'x.lock.1'), JSON.stringify({ folder: '1-2', process, what: 'an old command', released: false }))
+    expect(tryLock(folder, 'x.lock', 'other').kind).toBe('refused')
+  })
+
+  it('is given back where the folder was removed meanwhile, and comes back nowhere', () => {
+    const holder = held()
+    rmSync(folder, { recursive: true })
+    holder.release()
+    expect(existsSync(folder)).toBe(false)
   })
 
   it.each(['', '{', 'null', '{"process":{"pid":"x"}}'])('is free when its file holds %j', (text) => {

@@ -35,7 +35,7 @@ describe('the logs of a broker', () => {
 
 describe('taking a killed broker out of service', () => {
   const saying = (script: string): ReturnType<typeof endFormerRegistration> =>
-    endFormerRegistration({ command: 'sh', args: ['-c', script], clusterId: 'none', cwd: tmpdir(), clock: systemClock })
+    endFormerRegistration({ command: 'sh', args: ['-c', script], mark: 'none', cwd: tmpdir(), clock: systemClock })
 
   it('ends as soon as the controller says that it fences it', async () => {
     expect(await saying('echo "Fencing broker 1 at epoch 13 because its session has timed out."; exec sleep 60')).toBe('fenced')
@@ -47,6 +47,6 @@ describe('taking a killed broker out of service', () => {
 
   it('fails where the controller does not start', async () => {
     expect(await saying('exit 1')).toBe('failed')
-    expect(await endFormerRegistration({ command: '/none', args: [], clusterId: 'none', cwd: tmpdir(), clock: systemClock })).toBe('failed')
+    expect(await endFormerRegistration({ command: '/none', args: [], mark: 'none', cwd: tmpdir(), clock: systemClock })).toBe('failed')
   })
 })

@@ -70,11 +70,11 @@ describe('the command line of the broker', () => {
 
   it('writes a class-data archive the first time and uses it from then on', () => {
     const jars = { kind: 'jars' as const, folder: root, jars: ['/a.jar', '/b.jar'], fingerprint: 'f' }
-    const first = javaLaunch({ java, jars, clusterId: 'c', port: 1, useArchive: true })
+    const first = javaLaunch({ java, jars, clusterId: 'c', mark: '1-2', port: 1, useArchive: true })
     expect(first.args).toContain(`-XX:ArchiveClassesAtExit=${first.archiveWritten}`)
     expect(first.archivePlace).toBe(archivePath(java, jars))
     writeFileSync(first.archivePlace, '')
-    const second = javaLaunch({ java, jars, clusterId: 'c', port: 1, useArchive: true })
+    const second = javaLaunch({ java, jars, clusterId: 'c', mark: '1-2', port: 1, useArchive: true })
     expect(second.args).toContain(`-XX:SharedArchiveFile=${first.archivePlace}`)
     expect(second.archiveWritten).toBe('')
   })
@@ -85,7 +85,7 @@ describe('the command line of the broker', () => {
       writeFileSync(join(root, name), '')
       utimesSync(join(root, name), index + 1, index + 1)
     }
-    const spec = javaLaunch({ java, jars, clusterId: 'c', port: 1, useArchive: true })
+    const spec = javaLaunch({ java, jars, clusterId: 'c', mark: '1-2', port: 1, useArchive: true })
     writeFileSync(spec.archiveWritten, '')
     placeArchive(spec)
     const kept = ['classes-2.jsa', 'classes-3.jsa', basename(archivePath(java, jars)), 'other.jsa']

@@ -41,7 +41,7 @@ describe('a properties file of Kafka', () => {
 
 describe('the container', () => {
   it('publishes the port on loopback alone and keeps its data in a volume of the cluster', () => {
-    const args = dockerRunArgs('abcdefghijklmnopqrstuv', { port: 24_001, controllerPort: 24_002 })
+    const args = dockerRunArgs('abcdefghijklmnopqrstuv', { port: 24_001, controllerPort: 24_002 }, '1-2')
     expect(args.join(' ')).toContain('--publish 127.0.0.1:24001:24001 --volume millrace-abcdefghijklmnopqrstuv:/var/lib/kafka/data')
     expect(args).toContain('KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://127.0.0.1:24001')
     expect(args).toContain('CLUSTER_ID=abcdefghijklmnopqrstuv')
