@@ -10,7 +10,7 @@ const counter = join(folder, 'counter')
 // No waiting between tries: the more of them collide, the better.
 const clock = { ...systemClock, sleep: () => new Promise<void>((resolve) => setImmediate(resolve)) }
 for (let round = 0; round < Number(times); round++) {
-  const lock = await waitForLock({ folder, name: 'x.lock', what: 'contender', waitMs: 20_000, clock })
+  const lock = await waitForLock({ folder, name: 'x.lock', what: 'contender', waitMs: 60_000, clock })
   const value = Number(readFileSync(counter, 'utf8'))
   await new Promise((resolve) => setImmediate(resolve))
   writeFileSync(counter, String(value + 1))
