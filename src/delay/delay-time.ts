@@ -1,5 +1,5 @@
 import type { OriginalMessage } from '../message/header-names.ts'
-import { HEADER, headerValue } from '../message/header-names.ts'
+import { HEADER, headerValue, MAX_TIME } from '../message/header-names.ts'
 
 export interface DelayTimes {
   /** ms from now until the task may go back to its lane; negative where it could have. */
@@ -28,9 +28,6 @@ export function delayTimes(
   const wakeAt = topic.isShortest ? dueAt : Math.min(dueAt, message.timestamp + topic.delayMs)
   return { dueInMs: dueAt - base, wakeInMs: wakeAt - base }
 }
-
-/** Largest time that a Date can hold. */
-const MAX_TIME = 8_640_000_000_000_000
 
 function dueTime(text: string): number | undefined {
   if (!/^\d{1,16}$/.test(text)) return undefined

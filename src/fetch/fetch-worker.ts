@@ -32,6 +32,8 @@ import { TurnStarter } from './turn-starter.ts'
 
 const SWEEP_MS = 5_000
 const CRAWL_WATCH_MS = 1_000
+/** What is not acknowledged after so long waits for the broker, not for its turn. */
+const KAFKA_LATE_MS = 5_000
 /** The last commit of a drain needs no waiting: what is left in the windows comes again. */
 const CONSUMER_DRAIN_MS = 1
 
@@ -134,10 +136,18 @@ export class FetchWorker extends BaseService {
     return taskViews(this.#scheduler, this.#turns, canonicalUrl, this.#options.clock.mono(), unwrittenMs)
   }
 
-  /** True: no request starts until it is called with false; what came in waits. For a disk that runs full, or an operator. */
+  /**
+   * True: no request starts until it is called with false; what came in waits. For a disk that runs full, or an operator. Nothing is taken
+   * up either: what does not fit its queue would be written to a delay topic, on the very disk, and a backlog be read through in an hour.
+   */
   holdRequests(isHeld: boolean): void {
-    if (isHeld) this.#starter.hold()
-    else this.#starter.release()
+    if (isHeld) {
+      this.#starter.hold()
+      this.#intake.hold()
+    } else {
+      this.#starter.release()
+      this.#intake.release()
+    }
   }
 
   /** The pace of a domain was changed while sites may sleep by the old one: they are asked for anew. */
@@ -159,6 +169,7 @@ export class FetchWorker extends BaseService {
     this.#consumer.closed.catch((error: unknown) => this.fail(error))
     await this.#consumer.start({ signal })
     const sweep = (): void => {
+      if (this.#starter.stalledBy !== null) return
       for (const old of this.#spiller.takeOld(this.#consumer.bases())) this.#spill(old, 'old-base')
     }
     this.releases.add('sweep', repeated(this.#options.clock, SWEEP_MS, sweep))
@@ -203,7 +214,10 @@ export class FetchWorker extends BaseService {
   }
 
   async #shareOut(): Promise<void> {
-    this.#rate.measure()
+    if (this.#starter.stalledBy !== null) return this.#rate.skip()
+    // A broker that takes no pages holds all places.
+    if ((this.#settler.unwrittenMs() ?? 0) > KAFKA_LATE_MS) this.#rate.skip()
+    else this.#rate.measure()
     if (this.#isTaking) await this.#crawls.look()
     if (this.#isTaking) for (const tasks of this.#spiller.takeSurplus()) this.#spill(tasks, 'crawl-full')
   }

@@ -33,6 +33,7 @@ export class IntakeQueue {
   #incoming: Record<Lane, WindowEntry[]> = { high: [], normal: [], low: [] }
   #isSorting = false
   #isOpen = true
+  #isHeld = false
 
   constructor(options: IntakeQueueOptions) {
     this.#options = options
@@ -41,9 +42,17 @@ export class IntakeQueue {
   add(entries: readonly WindowEntry[]): void {
     if (!this.#isOpen) return
     for (const entry of entries) this.#incoming[this.#options.laneOf(entry)].push(entry)
-    if (this.#isSorting) return
-    this.#isSorting = true
-    this.#options.work(() => this.#sortAll())
+    this.#go()
+  }
+
+  /** Nothing more is looked at until `release`; what is read waits here, and its windows fill. */
+  hold(): void {
+    this.#isHeld = true
+  }
+
+  release(): void {
+    this.#isHeld = false
+    this.#go()
   }
 
   /** Nothing is taken from now on; what waits comes again for the next owner. */
@@ -52,9 +61,15 @@ export class IntakeQueue {
     this.#incoming = { high: [], normal: [], low: [] }
   }
 
+  #go(): void {
+    if (this.#isSorting || this.#isHeld) return
+    this.#isSorting = true
+    this.#options.work(() => this.#sortAll())
+  }
+
   async #sortAll(): Promise<void> {
     try {
-      while (this.#isOpen) {
+      while (this.#isOpen && !this.#isHeld) {
         const taken = this.#nextBatch()
         if (taken.length === 0) return
         const batch = taken.filter((entry) => entry.isCurrent())

@@ -10,6 +10,11 @@ export interface StartRateOptions {
 /** Share of the old value in the mean of requests at the same time, and in that of starts where there are fewer than before. */
 const MEMORY = 0.7
 const SLOW_MEMORY = 0.97
+/**
+ * Slots of tasks that are put aside lie apart by this, and no later moment takes them back: a process that has seen bad minutes must not
+ * send what comes next years ahead. What comes back too soon leaves once more.
+ */
+const MOST_OVERLOAD = 100
 
 /** How many requests this process can start in a second, as measured; and whether that is enough for the paces of its sites. */
 export class StartRate {
@@ -34,24 +39,31 @@ export class StartRate {
     return (this.#perSecond * maxInFlight) / Math.min(maxInFlight, Math.max(1, this.#inFlight))
   }
 
-  /** How many times more starts the paces of all sites allow than this process could make; below 1 where it could make more. */
+  /** How many times more starts the paces of all sites allow than this process could make, 100 at most; below 1 where it could make more. */
   get overload(): number {
     const { startsPerSecond } = this
-    return startsPerSecond === undefined ? 0 : this.#allowedPerSecond / startsPerSecond
+    return startsPerSecond === undefined ? 0 : Math.min(MOST_OVERLOAD, this.#allowedPerSecond / startsPerSecond)
   }
 
-  /** To be called every second or so. */
+  /** To be called every second or so, while nothing but this process and its sites decides what starts. */
   measure(): void {
     const { scheduler, clock } = this.#options
-    const [now, starts] = [clock.mono(), scheduler.startCount]
-    const seconds = (now - this.#lastMono) / 1_000
+    const starts = scheduler.startCount - this.#lastStarts
+    const seconds = (clock.mono() - this.#lastMono) / 1_000
     if (seconds <= 0) return
-    const rate = (starts - this.#lastStarts) / seconds
+    this.skip()
+    this.#allowedPerSecond = scheduler.allowedPerSecond
+    // A process that had nothing to do could have done as much as before.
+    if (starts === 0 && scheduler.inFlight === 0) return
+    const rate = starts / seconds
     this.#inFlight = this.#perSecond === 0 ? scheduler.inFlight : this.#inFlight * MEMORY + scheduler.inFlight * (1 - MEMORY)
     // Reading through a backlog takes time from the requests: what was possible before will be possible again.
     this.#perSecond = rate > this.#perSecond ? rate : this.#perSecond * SLOW_MEMORY + rate * (1 - SLOW_MEMORY)
-    this.#allowedPerSecond = scheduler.allowedPerSecond
-    this.#lastMono = now
-    this.#lastStarts = starts
+  }
+
+  /** The same while all starts are held up: what did not start since the last call says nothing of what could have. */
+  skip(): void {
+    this.#lastMono = this.#options.clock.mono()
+    this.#lastStarts = this.#options.scheduler.startCount
   }
 }

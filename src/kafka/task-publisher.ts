@@ -1,7 +1,7 @@
 import { type ErrorCode, MillraceError } from '../kernel/errors.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { UrlTask } from '../message/generated/types.ts'
-import { HEADER, headerValue, type OriginalMessage, originHeaders } from '../message/header-names.ts'
+import { HEADER, headerValue, MAX_TIME, type OriginalMessage, originHeaders } from '../message/header-names.ts'
 import type { TopicNames } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
 import { partitionFor } from '../url/partition.ts'
@@ -102,7 +102,7 @@ export class TaskPublisher {
   delayMessage(task: UrlTask, copy: DelayedCopy): OutgoingMessage {
     const { topics, clock } = this.#options
     // One that expires before comes back to be ended then, and not when it would have been due.
-    const dueAt = Math.min(copy.dueAt, task.expiresAt ?? Number.POSITIVE_INFINITY)
+    const dueAt = Math.min(copy.dueAt, task.expiresAt ?? MAX_TIME, MAX_TIME)
     const { topic } = chooseDelay(topics.delays, dueAt - clock.now())
     const firstMs = headerValue(copy.original.headers, HEADER.firstMs) ?? (copy.failure === undefined ? undefined : String(copy.failure.at))
     return this.#message(topic, task, {

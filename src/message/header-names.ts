@@ -37,6 +37,9 @@ export const HEADER = {
   unreadBatch: 'millrace-unread-batch',
 } as const
 
+/** Largest time that a Date can hold; what a header says beyond it is no time. Epoch ms. */
+export const MAX_TIME = 8_640_000_000_000_000
+
 /** Values of `millrace-only` that no extractor can have as its name. */
 export const ONLY_STAGE = { extract: '@extract', frontier: '@frontier' } as const
 

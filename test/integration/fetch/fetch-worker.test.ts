@@ -230,6 +230,22 @@ describe('a fetch worker on a real broker', () => {
     expect(exchange.requests).toHaveLength(61)
   })
 
+  it('puts nothing aside while an operator or the disk holds all starts, and fetches it all afterwards', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const exchange = fakeExchange(() => ({ body: 'ok' }))
+    const worker = await fixture.fetchWorker(exchange, { spill: { ...SPILL_LIMITS, maxPerWindow: 5 } })
+    await fixture.produce([{ url: 'http://first.example/' }])
+    await settled(1)
+    worker.holdRequests(true)
+    await fixture.produce(Array.from({ length: 60 }, (_, i) => ({ url: `http://large.example/p${i}` })))
+    await eventually(() => worker.view().windowMessages === 60)
+    for (const { topic } of fixture.topics.delays) expect(await fixture.messages(topic)).toEqual([])
+    expect([fixture.seen.count('TaskAccepted'), fixture.seen.count('TaskSpilled')]).toEqual([1, 0])
+    worker.holdRequests(false)
+    await fixture.delayWorker()
+    await settled(61)
+  })
+
   it('repeats after an abort only what was in flight, and asks for no finished task again', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
     let isStuck = true

@@ -13,13 +13,18 @@ const entry = (lane: Lane, offset: number): WindowEntry => ({
 })
 const entries = (lane: Lane, count: number): WindowEntry[] => Array.from({ length: count }, (_, index) => entry(lane, index))
 
-function open(): { queue: IntakeQueue; batches: WindowEntry[][]; ended: Promise<void>[] } {
+function open({ onBatch }: { onBatch?: (queue: IntakeQueue) => void } = {}): {
+  queue: IntakeQueue
+  batches: WindowEntry[][]
+  ended: Promise<void>[]
+} {
   const batches: WindowEntry[][] = []
   const ended: Promise<void>[] = []
   const queue = new IntakeQueue({
     laneOf: ({ message }) => message.topic as Lane,
     sort: async (batch) => {
       batches.push([...batch])
+      onBatch?.(queue)
       return []
     },
     onVerdicts: () => undefined,
@@ -48,6 +53,32 @@ describe('what was read and waits to be looked at', () => {
     const places = batches.flatMap((batch, at) => batch.filter(({ message }) => message.topic === 'high').map(() => at))
     expect(places).toHaveLength(20)
     expect(Math.max(...places)).toBeLessThanOrEqual(1)
+  })
+
+  it('takes nothing up while it is held, and all of it afterwards', async () => {
+    const { queue, batches, ended } = open()
+    queue.hold()
+    queue.add(entries('normal', 150))
+    queue.add(entries('high', 5))
+    await Promise.all(ended)
+    expect(batches).toEqual([])
+    queue.release()
+    await Promise.all(ended)
+    expect(batches.flat()).toHaveLength(155)
+    queue.release()
+    queue.add(entries('low', 1))
+    await Promise.all(ended)
+    expect(batches.flat()).toHaveLength(156)
+  })
+
+  it('ends with the batch that is looked at where it is held meanwhile', async () => {
+    const { queue, batches, ended } = open({ onBatch: (own) => own.hold() })
+    queue.add(entries('normal', 250))
+    await Promise.all(ended)
+    expect(batches.map(({ length }) => length)).toEqual([100])
+    queue.release()
+    await Promise.all(ended)
+    expect(batches.map(({ length }) => length)).toEqual([100, 100])
   })
 
   it('gives every lane its places in each batch while a higher one could fill it', async () => {

@@ -43,6 +43,38 @@ describe('the rate of starts', () => {
     expect(measured(times(30, { starts: 50, inFlight: 100, allowed: 25 })).overload).toBeCloseTo(0.5, 1)
   })
 
+  it('learns nothing of seconds in which there was nothing to do: a crawl that comes after an idle hour is not spread over years', () => {
+    const good = times(30, { starts: 100, inFlight: 100 })
+    const idle = measured([...good, ...times(3_600, { starts: 0, inFlight: 0 }), { starts: 0, inFlight: 0, allowed: 100 }])
+    expect(idle.startsPerSecond).toBeGreaterThan(90)
+    expect(idle.overload).toBeCloseTo(1, 0)
+  })
+
+  it('learns nothing while all starts are held up, whatever is still on the wire', () => {
+    let now = 0
+    const scheduler = { startCount: 0, inFlight: 100, maxInFlight: 100, allowedPerSecond: 100 }
+    const rate = new StartRate({ scheduler, clock: { mono: () => now } })
+    const seconds = (count: number, starts: number, isHeldUp: boolean): void => {
+      for (let second = 0; second < count; second += 1) {
+        now += 1_000
+        scheduler.startCount += starts
+        if (isHeldUp) rate.skip()
+        else rate.measure()
+      }
+    }
+    seconds(30, 100, false)
+    seconds(1_200, 0, true)
+    expect(rate.startsPerSecond).toBeCloseTo(100, 0)
+    // What was not counted then is not counted in the first second after it either.
+    seconds(1, 100, false)
+    expect(rate.startsPerSecond).toBeCloseTo(100, 0)
+    expect(rate.overload).toBeCloseTo(1, 1)
+  })
+
+  it('is never said to be exceeded without bound, however little has started', () => {
+    expect(measured([{ starts: 1, inFlight: 1 }, ...times(3_600, { starts: 0, inFlight: 1, allowed: 1_000 })]).overload).toBe(100)
+  })
+
   it('counts nothing twice within one moment', () => {
     let now = 0
     const scheduler = { startCount: 0, inFlight: 1, maxInFlight: 1, allowedPerSecond: 0 }

@@ -90,6 +90,10 @@ describe('the publisher of tasks', () => {
     )
   })
 
+  it.each([9e15, 1e300, Number.POSITIVE_INFINITY])('gives a time that can be read, however far it lies (%d)', (dueAt) => {
+    expect(publisher.delayMessage(task, { dueAt, reason: 'spill', original }).headers?.['millrace-due-ms']).toBe('8640000000000000')
+  })
+
   it('passes a message on to the next delay topic as it is', () => {
     const message = publisher.againMessage({ ...original, headers: { 'millrace-due-ms': Buffer.from('5000') } }, 5_000)
     expect(message).toMatchObject({ topic: 'p.urls.delay.10s', partition: partitionFor('shop.co.uk', 5), value: original.value })
