@@ -1,4 +1,4 @@
-import { Parser } from 'htmlparser2'
+import { TagReader } from '../message/tag-reader.ts'
 
 export interface MetaRefresh {
   /** Units: ms. */
@@ -25,22 +25,20 @@ export function metaRefresh(html: string, pageUrl: URL): MetaRefresh | undefined
   let found: MetaRefresh | undefined
   let base: string | undefined
   let hidden = 0
-  const parser = new Parser(
-    {
-      onopentag(name, attributes) {
-        if (HIDING.has(name)) hidden += 1
-        if (hidden > 0) return
-        if (name === 'base') base ??= attributes.href
-        if (name !== 'meta' || attributes['http-equiv']?.trim().toLowerCase() !== 'refresh') return
-        found ??= parseRefresh(attributes.content ?? '')
-      },
-      onclosetag(name) {
-        if (HIDING.has(name) && hidden > 0) hidden -= 1
-      },
+  const reader = new TagReader(['href', 'http-equiv', 'content'], {
+    onOpen(name, attributes) {
+      if (HIDING.has(name)) hidden += 1
+      if (hidden > 0) return
+      if (name === 'base') base ??= attributes.get('href')
+      if (name !== 'meta' || attributes.get('http-equiv')?.trim().toLowerCase() !== 'refresh') return
+      found ??= parseRefresh(attributes.get('content') ?? '')
     },
-    { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true },
-  )
-  parser.end(text)
+    onClose(name) {
+      if (HIDING.has(name) && hidden > 0) hidden -= 1
+    },
+  })
+  reader.write(text)
+  reader.end()
   if (found === undefined || found.location === '') return undefined
   return base === undefined ? found : { ...found, location: againstBase(found.location, base, pageUrl) }
 }

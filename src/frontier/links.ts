@@ -1,31 +1,28 @@
-import { Parser } from 'htmlparser2'
+import { TagReader } from '../message/tag-reader.ts'
 
 /**
- * Links of a page by tokenizer: no tree is built, so a page costs a third of a parse. `<base href>` counts from the first one on, as
+ * Links of a page by its tags: no tree is built, so a page costs a third of a parse. `<base href>` counts from the first one on, as
  * in browsers; links before it are resolved against it too. Links within `<template>`, comments and scripts are none.
  *
  * The text may come in pieces, so that a large page does not hold up the event loop.
  */
 export class LinkScanner {
   readonly #hrefs: string[] = []
-  readonly #parser: Parser
+  readonly #reader: TagReader
   #base: string | undefined
   #templateDepth = 0
 
   constructor() {
-    this.#parser = new Parser(
-      {
-        onopentag: (name, attributes) => this.#onOpenTag(name, attributes.href),
-        onclosetag: (name) => {
-          if (name === 'template' && this.#templateDepth > 0) this.#templateDepth -= 1
-        },
+    this.#reader = new TagReader(['href'], {
+      onOpen: (name, attributes) => this.#onOpen(name, attributes.get('href')),
+      onClose: (name) => {
+        if (name === 'template' && this.#templateDepth > 0) this.#templateDepth -= 1
       },
-      { decodeEntities: true, lowerCaseTags: true, lowerCaseAttributeNames: true },
-    )
+    })
   }
 
   write(text: string): void {
-    this.#parser.write(text)
+    this.#reader.write(text)
   }
 
   /**
@@ -33,11 +30,11 @@ export class LinkScanner {
    * gives an answer.
    */
   end(pageUrl: string): string[] {
-    this.#parser.end()
+    this.#reader.end()
     return resolveLinks(this.#hrefs, baseUrl(this.#base, pageUrl))
   }
 
-  #onOpenTag(name: string, href: string | undefined): void {
+  #onOpen(name: string, href: string | undefined): void {
     if (name === 'template') this.#templateDepth += 1
     if (this.#templateDepth > 0 || href === undefined) return
     if (name === 'base') this.#base ??= href

@@ -77,6 +77,7 @@ describe('the refresh of a page', () => {
     const before = process.cpuUsage()
     refresh(`<meta http-equiv=refresh content="0${' '.repeat(60_000)}x">`)
     refresh(`http-equiv${'<noscript>'.repeat(6_000)}`)
+    refresh(`http-equiv${'<b>'.repeat(20_000)}`)
     refresh(`http-equiv${'<'.repeat(60_000)}`)
     expect(process.cpuUsage(before).user).toBeLessThan(500_000)
   })

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { extractLinks } from '../../../src/frontier/links.ts'
+import { growth } from '../../support/growth.ts'
 
 const page = 'http://example.test/dir/page?post=1'
 
@@ -44,6 +45,14 @@ describe('links of a page', () => {
     expect(
       extractLinks('<!-- <a href="/c"> --><script>"<a href=/s>"</script><template><a href="/t"></a></template><a href="/a">', page),
     ).toEqual(['http://example.test/a'])
+  })
+
+  it('are hidden by a template until its own end, whatever else ends within', () => {
+    expect(extractLinks('<div><template></div><a href="/t"></template><a href="/a">', page)).toEqual(['http://example.test/a'])
+  })
+
+  it('cost no more than the length of the page, which the frontier reads without a time limit', () => {
+    expect(growth((count) => extractLinks('<font>'.repeat(count), page), 60_000)).toBeLessThan(9)
   })
 
   it('leave out what no crawler can fetch', () => {
