@@ -1,8 +1,8 @@
 import { parseDuration } from '../config/units.ts'
 import { liftedText, pauseEnd } from '../control/explain-verdict.ts'
 import type { Runtime } from '../control/runtime.ts'
+import { beyondSite, siteDomain, siteOrigins } from '../control/site-domain.ts'
 import {
-  beyondSite,
   coversItselfAlone,
   overrideSite,
   type PaceFact,
@@ -12,8 +12,6 @@ import {
   type SiteOverride,
   type SiteReport,
   showSite,
-  siteDomain,
-  siteOrigins,
 } from '../control/sites.ts'
 import { prepareTopics } from '../control/topics.ts'
 import { userAgentOf } from '../control/user-agent.ts'

@@ -245,7 +245,8 @@ class LineageSearch {
     return found
   }
 
-  #page(message: KafkaMessage): FoundPage {
+  async #page(message: KafkaMessage): Promise<FoundPage> {
+    await this.#runtime.codec.ensureSchemas([message.value])
     const { body: _, ...page } = this.#runtime.codec.decode('Page', message.value)
     return { at: placeOf(message), page }
   }

@@ -6,7 +6,7 @@ import type { Page, RecordEnvelope } from '../message/generated/types.ts'
 import type { ComparableRecord, PageFailure, PageSource } from '../replay/compare.ts'
 import { envelopeText } from './extraction.ts'
 import type { Runtime } from './runtime.ts'
-import type { StoredPage } from './stored-pages.ts'
+import { isRead, type StoredPage } from './stored-pages.ts'
 
 /** What an extractor makes of one stored page. */
 export interface TriedPage {
@@ -58,10 +58,11 @@ export class PageTrial {
   }
 
   /** Shape: a page that the extractor does not match gives no records. */
-  async run({ message, page }: StoredPage & { readonly page: Page }): Promise<TriedPage> {
+  async run(stored: StoredPage & { readonly page: Page }): Promise<TriedPage> {
+    const { message, page } = stored
     const source = { topic: message.topic, partition: message.partition, offset: message.offset }
     const tried = { source, url: page.finalUrl, fetchedAt: page.fetchedAt }
-    if (!this.#extractor.matches(page)) return { ...tried, matched: false, result: [], bytes: 0 }
+    if (!isRead(this.#extractor, stored)) return { ...tried, matched: false, result: [], bytes: 0 }
     const { name } = this.#extractor
     const [result] = await this.#host.extract({ page, source, extractors: [name], extractedAt: this.#clock.now(), replayId: null })
     const bytes = result?.kind === 'records' ? result.records.reduce((sum, { value }) => sum + value.length, 0) : 0

@@ -3,7 +3,7 @@ import type { ReplayFilter } from '../message/replay-request.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { PageTrial } from './page-trial.ts'
 import type { Runtime } from './runtime.ts'
-import { PageSample } from './stored-pages.ts'
+import { isRead, PageSample } from './stored-pages.ts'
 
 /** What a replay of a range would cost, as far as a sample tells. */
 export interface RangeEstimate {
@@ -42,15 +42,16 @@ export async function estimateRange(
   },
 ): Promise<RangeEstimate> {
   const { extractor, filter, signal } = request
-  const sample = new PageSample(runtime, plan, filter, { wanted: SAMPLE_PAGES, isWanted: (page) => extractor.matches(page) })
+  const sample = new PageSample(runtime, plan, filter, { wanted: SAMPLE_PAGES, isWanted: (stored) => isRead(extractor, stored) })
   const measured = { pages: 0, ms: 0 }
   const trial = await PageTrial.start(runtime, extractor)
   try {
     let run = 0
-    for await (const { message, page, inScope } of sample.pages(signal)) {
-      if (page === undefined || !extractor.matches(page)) continue
+    for await (const stored of sample.pages(signal)) {
+      const { page } = stored
+      if (page === undefined || !isRead(extractor, stored)) continue
       const startedMono = runtime.clock.mono()
-      await trial.run({ message, page, inScope })
+      await trial.run({ ...stored, page })
       run += 1
       const ms = runtime.clock.mono() - startedMono
       // Of a handful of pages all are counted: a cold figure is better than none.

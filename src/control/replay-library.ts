@@ -12,6 +12,7 @@ import { type PreviewReport, previewReplay } from './replay-preview.ts'
 import { type ReplayRunRequest, runBeside, runInPlace } from './run-replay.ts'
 import type { Runtime } from './runtime.ts'
 import type { ShadowReport } from './shadow-replay.ts'
+import { siteDomain } from './site-domain.ts'
 import { planTombstones, writeTombstones } from './tombstones.ts'
 
 export type { ReplayPlan }
@@ -184,6 +185,6 @@ function scopeOf({ start, until, partitions, filter }: ReplayOptions): ReplaySco
     start: start ?? { kind: 'earliest' },
     ...(until === undefined ? {} : { until }),
     ...(partitions === undefined ? {} : { partitions }),
-    filter: filter ?? {},
+    filter: filter?.domain === undefined ? (filter ?? {}) : { ...filter, domain: siteDomain(filter.domain) },
   }
 }

@@ -10,7 +10,7 @@ import { announcedVersions, schemaProblems } from './announced-versions.ts'
 import { PageTrial, type TriedPage } from './page-trial.ts'
 import { planOf } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
-import { PageSample, pagesOfPlan, type StoredPage } from './stored-pages.ts'
+import { isRead, PageSample, pagesOfPlan, type StoredPage } from './stored-pages.ts'
 import { previousRecords } from './stored-records.ts'
 import { triedWindows, type WindowLimits } from './tried-windows.ts'
 
@@ -135,7 +135,7 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
 
 function pagesToRead(runtime: Runtime, { extractor, against, plan, filter, sample, signal }: PreviewOptions): AsyncGenerator<StoredPage> {
   if (sample === 'all') return pagesOfPlan(runtime, plan, filter, signal)
-  const isWanted = (page: Page): boolean => extractor.matches(page) || against?.matches(page) === true
+  const isWanted = (stored: StoredPage): boolean => isRead(extractor, stored) || (against !== undefined && isRead(against, stored))
   return new PageSample(runtime, plan, filter, { wanted: sample, isWanted }).pages(signal)
 }
 

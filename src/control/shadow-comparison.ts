@@ -2,7 +2,7 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { inFilter, type ReplayFilter } from '../message/replay-request.ts'
 import { type Comparison, ComparisonBuilder, type PageSource, pageKey } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
-import { registrableDomain } from '../url/registrable-domain.ts'
+import { isOfDomain } from '../url/registrable-domain.ts'
 import { keyParts } from './key-parts.ts'
 import { mayBeGone, replayStatus } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
@@ -61,7 +61,7 @@ function add(pages: Map<string, StoredRecord[]>, record: StoredRecord): void {
 
 function isReplayed(record: StoredRecord, { plan, filter }: { readonly plan: ReplayPlan; readonly filter: ReplayFilter }): boolean {
   if (!isInPlan(record.source, plan)) return false
-  return inFilter({ finalUrl: record.url, crawlId: record.crawlId, fetchedAt: record.fetchedAt }, filter, registrableDomain)
+  return inFilter({ finalUrl: record.url, crawlId: record.crawlId, fetchedAt: record.fetchedAt }, filter, isOfDomain)
 }
 
 function isInPlan({ partition, offset }: PageSource, plan: ReplayPlan): boolean {

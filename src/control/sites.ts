@@ -1,11 +1,10 @@
 import type { ControlLog } from '../kafka/control-log.ts'
-import { MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
 import { type ExplainedPolicy, liftedAt, type PaceLayer, type PaceValues, type SitePolicy, siteOverride } from '../politeness/policy.ts'
 import { parseRobots, productToken, robotsCrawlDelayMs } from '../politeness/robots.ts'
 import type { KnownHealth, LimiterState } from '../state/state-store.ts'
-import { bareHost, isPublicSuffix } from '../url/registrable-domain.ts'
+import { isPublicSuffix } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import type { Runtime } from './runtime.ts'
 import { paceRules } from './site-rules.ts'
@@ -63,37 +62,6 @@ export interface SiteReport {
    * parked, or its URLs wait for it however long that takes.
    */
   readonly givenUpInMs: number | null
-}
-
-/** Shape: the host of what may be a URL, a host or a domain. Errors: USAGE. */
-export function siteDomain(text: string): string {
-  const url = text.includes('://') ? text : `http://${text}`
-  if (!URL.canParse(url) || !/^https?:/.test(url))
-    throw new MillraceError('USAGE', `${JSON.stringify(text)} is no domain; write example.com`)
-  return bareHost(new URL(url).hostname)
-}
-
-/**
- * Where the robots.txt of a site may lie. Shape: the origin of a URL that names a port; both usual ones of a host with a port; none
- * where there is no port, for `showSite` to know. The text is one that `siteDomain` takes.
- */
-export function siteOrigins(text: string): readonly string[] {
-  const hasScheme = text.includes('://')
-  const url = new URL(hasScheme ? text : `http://${text}`)
-  if (url.port === '') return []
-  return hasScheme ? [url.origin] : [url.origin, `https://${url.host}`]
-}
-
-/**
- * What of the text counts for nothing, since a site is paced as a whole: `/path`, `:8080`. Shape: undefined where all of it counts. The
- * text is one that `siteDomain` takes.
- */
-export function beyondSite(text: string): string | undefined {
-  const url = new URL(text.includes('://') ? text : `http://${text}`)
-  const port = url.port === '' ? '' : `:${url.port}`
-  const path = url.pathname === '/' ? '' : url.pathname
-  const beyond = `${port}${path}${url.search}${url.hash}`
-  return beyond === '' ? undefined : beyond
 }
 
 /** True where more requests of the site may start in an hour than before. Pure. */

@@ -1,3 +1,5 @@
+import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import { isMeantFor } from '../extract/match.ts'
 import { readLog, readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { partitionId } from '../kernel/brand.ts'
@@ -6,7 +8,7 @@ import type { Page } from '../message/generated/types.ts'
 import { inFilter, type ReplayFilter } from '../message/replay-request.ts'
 import type { PlannedPartition, ReplayPlan } from '../replay/plan.ts'
 import { samplePlaces } from '../replay/sample.ts'
-import { registrableDomain } from '../url/registrable-domain.ts'
+import { isOfDomain } from '../url/registrable-domain.ts'
 import type { Runtime } from './runtime.ts'
 
 /** A page as it lies on html. */
@@ -16,6 +18,11 @@ export interface StoredPage {
   readonly page: Page | undefined
   /** Within the filter. */
   readonly inScope: boolean
+}
+
+/** Is the page one that the stage gives to this extractor. */
+export function isRead(extractor: LoadedExtractor, { message, page }: StoredPage): boolean {
+  return page !== undefined && isMeantFor(message.headers, extractor.name) && extractor.matches(page)
 }
 
 /** A range that is so much longer than the sample is probed; a shorter one is read whole, which is quicker. */
@@ -58,7 +65,7 @@ export class PageSample {
   readonly #plan: ReplayPlan
   readonly #filter: ReplayFilter
   readonly #wanted: number
-  readonly #isWanted: (page: Page) => boolean
+  readonly #isWanted: (stored: StoredPage) => boolean
   /** Pages that were looked at, those out of scope too, and their stored bytes. */
   looked = 0
   bytes = 0
@@ -69,7 +76,7 @@ export class PageSample {
     runtime: Runtime,
     plan: ReplayPlan,
     filter: ReplayFilter,
-    options: { readonly wanted: number; readonly isWanted: (page: Page) => boolean },
+    options: { readonly wanted: number; readonly isWanted: (stored: StoredPage) => boolean },
   ) {
     this.#runtime = runtime
     this.#plan = plan
@@ -120,8 +127,8 @@ export class PageSample {
     if (this.#isToThePoint(stored)) this.found += 1
   }
 
-  #isToThePoint({ page, inScope }: StoredPage): boolean {
-    return page !== undefined && inScope && this.#isWanted(page)
+  #isToThePoint(stored: StoredPage): boolean {
+    return stored.inScope && this.#isWanted(stored)
   }
 }
 
@@ -136,7 +143,7 @@ async function decoded(runtime: Runtime, message: KafkaMessage, filter: ReplayFi
   try {
     await codec.ensureSchemas([message.value])
     const page = codec.decode('Page', message.value)
-    return { message, page, inScope: inFilter(page, filter, registrableDomain) }
+    return { message, page, inScope: inFilter(page, filter, isOfDomain) }
   } catch (error) {
     // Whatever lies on the topic: the stage writes a dead letter for it, and a replay passes it over.
     if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error

@@ -52,7 +52,8 @@ export interface PreviousRecords {
 
 /**
  * Records that the log holds of these pages. Of several versions the one before `version` counts, as a sink has it; where only later
- * ones are there (a roll-back), the latest. A record that was written twice counts once.
+ * ones are there (a roll-back), the latest; where only this one has read the page, its own: they are no new ones. A record that was
+ * written twice counts once.
  */
 export async function previousRecords(
   runtime: Runtime,
@@ -84,11 +85,11 @@ export async function previousRecords(
   return { byPage, versions: counts }
 }
 
-/** Pure: the version that a new one is held against. Shape: undefined where the log holds no other. */
+/** Pure: the version that a new one is held against. Shape: undefined where there is none. */
 export function previousVersion(versions: readonly number[], version: number): number | undefined {
   const others = versions.filter((other) => other !== version)
   const older = others.filter((other) => other < version)
-  const from = older.length > 0 ? older : others
+  const from = older.length > 0 ? older : others.length > 0 ? others : versions
   return from.length === 0 ? undefined : Math.max(...from)
 }
 

@@ -6,7 +6,7 @@ import { commandPayload, subject } from '../message/command.ts'
 import { HEADER } from '../message/header-names.ts'
 import { inFilter, parseReplayRequest, type ReplayRequest, rangeOf } from '../message/replay-request.ts'
 import { pageKey } from '../replay/compare.ts'
-import { registrableDomain } from '../url/registrable-domain.ts'
+import { isOfDomain } from '../url/registrable-domain.ts'
 import { keyParts } from './key-parts.ts'
 import { RecordReader } from './record-reader.ts'
 import { mayBeGone, replayStatus } from './replay-ledger.ts'
@@ -198,5 +198,5 @@ function isReplayed(record: StoredRecord, request: ReplayRequest): boolean {
   const range = rangeOf(request, record.source.partition)
   const offset = BigInt(record.source.offset)
   if (range === undefined || offset < range.from || offset >= range.until) return false
-  return inFilter({ finalUrl: record.url, crawlId: record.crawlId, fetchedAt: record.fetchedAt }, request.filter, registrableDomain)
+  return inFilter({ finalUrl: record.url, crawlId: record.crawlId, fetchedAt: record.fetchedAt }, request.filter, isOfDomain)
 }

@@ -1,4 +1,6 @@
+import { headerText, type MessageHeaders } from '../kafka/message.ts'
 import type { Page } from '../message/generated/types.ts'
+import { HEADER, ONLY_STAGE } from '../message/header-names.ts'
 import { compileHostGlob, compileUrlGlob } from '../url/glob.ts'
 import type { MatchDefinition } from './language/definition.ts'
 
@@ -29,6 +31,12 @@ export function compileMatch(name: string, match: MatchDefinition): (page: Match
     if (hosts.length > 0 && !hosts.some((host) => host(url.hostname))) return false
     return paths.length === 0 || paths.some((path) => path(url))
   }
+}
+
+/** False for a page that was put back on html for another stage, or another extractor. */
+export function isMeantFor(headers: MessageHeaders, extractor: string): boolean {
+  const only = headerText(headers, HEADER.only)
+  return only === undefined || only === ONLY_STAGE.extract || only === extractor
 }
 
 function statusCheck(wanted: MatchDefinition['status']): (status: number) => boolean {

@@ -1,12 +1,12 @@
-import { headerText, type KafkaMessage, type OutgoingMessage } from '../kafka/message.ts'
+import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { Page } from '../message/generated/types.ts'
-import { HEADER, ONLY_STAGE } from '../message/header-names.ts'
 import { inFilter, type ReplayRequest } from '../message/replay-request.ts'
-import { registrableDomain } from '../url/registrable-domain.ts'
+import { isOfDomain } from '../url/registrable-domain.ts'
+import { isMeantFor } from './match.ts'
 import type { ExtractorTotals } from './offset-metadata.ts'
 import type { PageExtraction } from './page-extraction.ts'
 import { brokenPageOutput, type PageOutputOptions, pageOutput } from './page-output.ts'
@@ -110,11 +110,9 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
   }
 
   function namesFor(message: KafkaMessage, page: Page, request: ReplayRequest | undefined, isReplay: boolean): readonly string[] {
-    const only = headerText(message.headers, HEADER.only)
-    const all = extraction.matching(page)
-    const matching = only === undefined || only === ONLY_STAGE.extract ? all : all.filter((name) => name === only)
+    const matching = extraction.matching(page).filter((name) => isMeantFor(message.headers, name))
     if (request !== undefined) {
-      return inFilter(page, request.filter, registrableDomain) ? matching.filter((name) => name === request.extractor) : []
+      return inFilter(page, request.filter, isOfDomain) ? matching.filter((name) => name === request.extractor) : []
     }
     // In a replay whose request nobody knows nothing is guessed; the worker has refused it before it came here.
     if (isReplay) return []

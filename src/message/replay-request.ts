@@ -116,17 +116,14 @@ export function isSameFilter(one: ReplayFilter, other: ReplayFilter): boolean {
   return JSON.stringify(meant(one)) === JSON.stringify(meant(other))
 }
 
-/** True where the page lies within the filter; `domainOf` gives the registrable domain of a URL. */
+/** True where the page lies within the filter; `isOfDomain` knows which URLs a domain means. */
 export function inFilter(
   page: Pick<Page, 'crawlId' | 'fetchedAt' | 'finalUrl'>,
   filter: ReplayFilter,
-  domainOf: (url: string) => string,
+  isOfDomain: (url: string, domain: string) => boolean,
 ): boolean {
   if (filter.crawlId !== undefined && page.crawlId !== filter.crawlId) return false
   if (filter.fetchedFrom !== undefined && page.fetchedAt < filter.fetchedFrom) return false
   if (filter.fetchedUntil !== undefined && page.fetchedAt >= filter.fetchedUntil) return false
-  if (filter.domain === undefined) return true
-  // Another program may have written the page.
-  if (!URL.canParse(page.finalUrl)) return false
-  return domainOf(page.finalUrl) === filter.domain || new URL(page.finalUrl).hostname === filter.domain
+  return filter.domain === undefined || isOfDomain(page.finalUrl, filter.domain)
 }

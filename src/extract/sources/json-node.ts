@@ -108,17 +108,22 @@ export class JsonGraph {
     return this.#byId.get(id) ?? node
   }
 
-  /** Level by level, so that a product of its own comes before one that is mentioned inside something else. */
+  /**
+   * Level by level, so that a product of its own comes before one that is mentioned inside something else. Each once, where it is met
+   * first: what a graph holds is outermost though its `@graph` is in a node, and items may name one another.
+   */
   #nodes(): readonly JsonNode[] {
     if (this.#all !== undefined) return this.#all
     const all: JsonNode[] = []
+    const seen = new Set<JsonNode>()
     let level: readonly PlacedValue[] = this.#top.map((value) => ({ value, parent: undefined }))
     for (let depth = 0; depth < MAX_DEPTH && level.length > 0; depth += 1) {
       const next: PlacedValue[] = []
       for (const { value, parent } of level) {
         if (all.length + next.length > MAX_NODES) break
         if (Array.isArray(value)) for (const item of value as readonly JsonValue[]) next.push({ value: item, parent })
-        else if (isNode(value)) {
+        else if (isNode(value) && !seen.has(value)) {
+          seen.add(value)
           all.push(value)
           if (parent !== undefined) this.#parents.set(value, parent)
           for (const child of Object.values(value)) {

@@ -63,36 +63,98 @@ export interface CurrencyMention {
   readonly rest: string
 }
 
+/** Codes that pages write as words too, or as names: `TOP-Angebot`, `GEL 50 ml`, `AMD Ryzen`. */
+const WORDS: ReadonlySet<string> = new Set('ALL AMD ANG BAM BIF BOB COP CUP DOP GEL HUF LAK MAD MOP MUR NAD PEN RON SOS TOP TRY'.split(' '))
+
 /**
- * The first currency that a text names, by its code or its sign; of `$5 USD`, where a sign of several is followed by its code, the
- * code. Shape: undefined where there is none.
+ * The currency that a text names, by its code or its sign: the first that stands beside a number, else the first; a code that is a word
+ * too only where no other is beside a number. Of `$5 USD`, where a sign of several has a code beside it, the code. Shape: undefined where
+ * there is none.
  */
 export function findCurrency(text: string): CurrencyMention | undefined {
-  for (const { 0: found, 1: sign = '', index } of text.matchAll(MENTION)) {
-    const end = index + found.length
-    if (/^[A-Z]{3}$/.test(sign)) {
-      if (CODES.has(sign)) return { code: sign, text: sign, rest: without(text, index, end) }
-      continue
-    }
-    const after = SIGNS[sign] === undefined ? CODE_AFTER.exec(text.slice(end)) : null
-    const code = after?.[1]
-    if (after === null || code === undefined || !CODES.has(code)) {
-      return { code: SIGNS[sign], text: sign, rest: without(text, index, end) }
-    }
-    const codeEnd = end + after[0].length
-    return { code, text: code, rest: without(without(text, codeEnd - code.length, codeEnd), index, end) }
+  let best: Mention | undefined
+  for (const mention of mentions(text)) {
+    if (best === undefined || mention.rank < best.rank) best = mention
+    if (best.rank === 0) break
   }
-  return undefined
+  if (best === undefined) return undefined
+  const { sign, start, end, side } = best
+  const before = text.slice(0, start)
+  const behind = text.slice(end)
+  const kept = side === undefined ? before : onlyNumberBeside(before, side)
+  const own = CODES.has(sign) ? sign : SIGNS[sign]
+  if (own !== undefined) return { code: own, text: sign, rest: joined(kept, behind) }
+  const codeBefore = CODE_BEFORE.exec(before)?.[1] ?? ''
+  if (CODES.has(codeBefore)) return { code: codeBefore, text: codeBefore, rest: joined(kept, behind) }
+  const { 0: found = '', 1: number = '', 2: code = '' } = CODE_BEHIND.exec(behind) ?? []
+  if (CODES.has(code)) return { code, text: code, rest: joined(kept, joined(number, behind.slice(found.length))) }
+  return { code: undefined, text: sign, rest: joined(kept, behind) }
 }
 
-/** One number and then a code. */
-const CODE_AFTER = /^\s*[\d.,'’\s-]*\s?([A-Z]{3})(?![\p{L}])/u
+interface Mention {
+  readonly sign: string
+  readonly start: number
+  readonly end: number
+  /** Where its number is; undefined: not right beside it. */
+  readonly side: 'before' | 'after' | undefined
+  /** The less, the more likely that it is the currency of the price. */
+  readonly rank: number
+}
+
+function* mentions(text: string): Iterable<Mention> {
+  const hasNumber = /\p{Nd}/u.test(text)
+  for (const { 0: found, 1: sign = '', index: start } of text.matchAll(MENTION)) {
+    const isCode = /^[A-Z]{3}$/.test(sign)
+    if (isCode && !CODES.has(sign)) continue
+    const end = start + found.length
+    const side = sideOfNumber(text.slice(Math.max(0, start - BESIDE), start), text.slice(end, end + BESIDE))
+    const isWord = isCode && WORDS.has(sign)
+    // A word that is far from every number is a word.
+    if (isWord && side === undefined && hasNumber) continue
+    yield { sign, start, end, side, rank: side === undefined ? 2 : isWord ? 1 : 0 }
+  }
+}
+
+/** Characters to look at on each side: a text may hold as many signs as it likes. */
+const BESIDE = 40
+
+/** With one on both sides the one without a space between: `Ryzen 5 $199`. */
+function sideOfNumber(before: string, behind: string): Mention['side'] {
+  const isBefore = NUMBER_BEFORE.test(before)
+  if (!NUMBER_AFTER.test(behind)) return isBefore ? 'before' : undefined
+  return isBefore && (!/\s$/.test(before) || /^\s/.test(behind)) ? 'before' : 'after'
+}
+
+const NUMBER_BEFORE = /\p{Nd}[.,]?[-–—−]{0,2}[\s(]*$/u
+const NUMBER_AFTER = /^[\s:=)]*(?:\p{Sc}\s*)?[-−]?\s*(?:\p{Sc}\s*)?[.,]?\p{Nd}/u
+
+/** Which currency a sign of several is: a code before it, or one behind it and one number. */
+const CODE_BEFORE = /(?<!\p{L})([A-Z]{3})\s*$/u
+const CODE_BEHIND = /^(\s*[\p{Nd}.,'’\s-]*)([A-Z]{3})(?!\p{L})/u
+
+const NUMBERS = /\p{Nd}+(?:[.,'’٬٫ ]\p{Nd}+)*/gu
+const RANGE = /^\s*(?:[-–—~]|bis|to|till?|tot|à|a|do|до|hasta)\s*$/iu
+
+/** What is before a currency, with letters for the digits of all numbers but its own: `50 ml 12,00` has one, `2 x` none. Of a range the first. */
+function onlyNumberBeside(before: string, side: 'before' | 'after'): string {
+  let from = before.length
+  if (side === 'before') {
+    const numbers = [...before.matchAll(NUMBERS)]
+    from = numbers.at(-1)?.index ?? from
+    const other = numbers.at(-2)
+    if (other !== undefined && RANGE.test(before.slice(other.index + other[0].length, from))) from = other.index
+  }
+  return before.slice(0, from).replace(/\p{Nd}/gu, 'x') + before.slice(from)
+}
+
+/** In French a currency may be the decimal mark: `499€95`. */
+const FRACTION = /^\p{Nd}{2}(?![\p{Nd}.,]|\s*\p{Sc})/u
 
 /** Two numbers with a currency between them must not become one, nor a sign before it be lost: `100 € 200 €`, `-$5`. */
-function without(text: string, start: number, end: number): string {
-  const before = text.slice(0, start).trim()
-  const after = text.slice(end).trim()
-  return before === '' || after === '' ? `${before}${after}` : `${before}¤${after}`
+function joined(before: string, behind: string): string {
+  if (/\p{Nd}$/u.test(before) && FRACTION.test(behind)) return `${before},${behind}`
+  const parts = [before.trim(), behind.trim()]
+  return parts.includes('') ? parts.join('') : parts.join('¤')
 }
 
 /** Shape: upper case. */

@@ -8,8 +8,9 @@ export interface MonthNames {
 
 const ENGLISH = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 
+/** By their first letters, which many languages have in common; November in Finnish begins as March does elsewhere. */
 export const MONTHS_IN_ENGLISH: MonthNames = {
-  expression: `(${ENGLISH.join('|')})[a-z]*\\.?`,
+  expression: `(?!marras)(${ENGLISH.join('|')})[a-z]*\\.?`,
   numberOf: (name) => ENGLISH.indexOf(name.slice(0, 3)) + 1,
 }
 

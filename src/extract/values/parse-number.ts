@@ -10,7 +10,10 @@ export interface DecimalDigits {
 export interface NumberFormat {
   /** `1.299` is written by a program: a point is the decimal point. Else it is written for people. */
   readonly machine: boolean
-  /** The character before the fraction, where the extractor says the language; undefined: found from the number itself. */
+  /**
+   * The character before the fraction, where the extractor says the language; undefined: found from the number itself. What a program
+   * wrote as a plain number is one all the same, but for `19.990` where the type has no place for three digits.
+   */
   readonly decimalMark: string | undefined
   /** Digits behind the mark that the type holds; a single mark before exactly three digits groups thousands where fewer fit. */
   readonly scale: number
@@ -31,11 +34,10 @@ const GROUP_ONLY = /['’٬ ]/
  */
 export function parseNumber(given: string, format: NumberFormat): DecimalDigits | undefined {
   const text = withAsciiDigits(given)
-  if (SCIENTIFIC.test(text) || (format.machine && format.decimalMark === undefined)) {
+  if (SCIENTIFIC.test(text) || (format.machine && (format.decimalMark === undefined || format.scale >= 3))) {
     const number = machineNumber(text)
     if (number !== undefined || SCIENTIFIC.test(text)) return number
   }
-  // A program may write a plain number even where people of that language write another one.
   return writtenNumber(text, format) ?? (format.machine ? machineNumber(text) : undefined)
 }
 

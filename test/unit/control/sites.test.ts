@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { beyondSite, isFaster, siteOrigins } from '../../../src/control/sites.ts'
+import { beyondSite, siteDomain, siteOrigins } from '../../../src/control/site-domain.ts'
+import { isFaster } from '../../../src/control/sites.ts'
 
 describe('the origins whose robots.txt a site has', () => {
   it.each<[string, readonly string[]]>([
@@ -11,6 +12,21 @@ describe('the origins whose robots.txt a site has', () => {
     ['shop.example:8080', ['http://shop.example:8080', 'https://shop.example:8080']],
   ])('of %s are %j', (text, origins) => {
     expect(siteOrigins(text)).toEqual(origins)
+  })
+})
+
+describe('the host that a name means', () => {
+  it.each([
+    ['Books.Example', 'books.example'],
+    ['bücher.example.', 'xn--bcher-kva.example'],
+    ['https://www.Books.example:8080/a', 'www.books.example'],
+    ['localhost:8080', 'localhost'],
+  ])('%s is %s', (text, host) => {
+    expect(siteDomain(text)).toBe(host)
+  })
+
+  it('is refused where there is none', () => {
+    expect(() => siteDomain('two words')).toThrow('is no domain')
   })
 })
 

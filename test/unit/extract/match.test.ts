@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { MatchDefinition } from '../../../src/extract/language/definition.ts'
-import { compileMatch, type MatchedPage } from '../../../src/extract/match.ts'
+import { compileMatch, isMeantFor, type MatchedPage } from '../../../src/extract/match.ts'
 
 const page: MatchedPage = {
   finalUrl: 'http://Books.example/catalogue/a?x=1',
@@ -11,6 +11,13 @@ const page: MatchedPage = {
 }
 const matches = (match: Partial<MatchDefinition>, change: Partial<MatchedPage> = {}): boolean =>
   compileMatch('book', { hosts: [], paths: [], status: [], types: [], ...match })({ ...page, ...change })
+
+describe('a page that was put back', () => {
+  it('is for the extractor that it names, or for all of the stage, and never for another stage', () => {
+    const isFor = (only?: string): boolean => isMeantFor(only === undefined ? {} : { 'millrace-only': Buffer.from(only) }, 'book')
+    expect([isFor(), isFor('@extract'), isFor('book'), isFor('price'), isFor('@frontier')]).toEqual([true, true, true, false, false])
+  })
+})
 
 describe('an extractor without conditions', () => {
   it('reads HTML with a final 2xx status and nothing else', () => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { Command } from '../../../src/message/generated/types.ts'
 import { inFilter, isBegunBefore } from '../../../src/message/replay-request.ts'
-import { registrableDomain } from '../../../src/url/registrable-domain.ts'
+import { isOfDomain } from '../../../src/url/registrable-domain.ts'
 
 function command(kind: Command['kind'], payload: object, about = 'replay:r'): Command {
   return { id: 'i', kind, subject: about, payload: JSON.stringify(payload), at: 0, by: 'test', replyTo: null }
@@ -19,6 +19,6 @@ it.each([
 
 it('a page whose address is no URL, as another program may have written it, lies in no domain', () => {
   const page = { crawlId: 'c', fetchedAt: 1, finalUrl: 'no url' }
-  expect(inFilter(page, { domain: 'shop.example' }, registrableDomain)).toBe(false)
-  expect(inFilter(page, { crawlId: 'c' }, registrableDomain)).toBe(true)
+  expect(inFilter(page, { domain: 'shop.example' }, isOfDomain)).toBe(false)
+  expect(inFilter(page, { crawlId: 'c' }, isOfDomain)).toBe(true)
 })

@@ -191,6 +191,13 @@ describe('a JSON-LD path', () => {
     expect(values('A.p', '{"@type":"A","p":{"@list":[1,{"@list":[2]}]}}')).toEqual([1, 2])
   })
 
+  it('finds what is in the graph of a node once', () => {
+    const page = '{"@type":"WebPage","@graph":[{"@type":"Product","name":"a"},{"@type":"Product","name":"b"}]}'
+    expect(values('Product.name', page)).toEqual(['a', 'b'])
+    expect(one('Product.name', page)).toEqual(['a', 'b'])
+    expect(values('Product[1].name', page)).toEqual(['b'])
+  })
+
   it('sees own properties alone', () => {
     expect(values('A.toString', '{"@type":"A"}')).toEqual([])
     expect(values('A.constructor.name', '{"@type":"A"}')).toEqual([])

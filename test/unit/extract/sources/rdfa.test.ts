@@ -23,6 +23,11 @@ describe('RDFa Lite', () => {
     expect(fieldFrom('{ rdfa: Product.sku }', html)).toBe('S1')
   })
 
+  it('has a thing once that another one names', () => {
+    const named = '<div typeof=A resource="#a"><b property=n>N</b></div><div typeof=B><i property=of typeof=A resource="#a"></i></div>'
+    expect(fieldFrom('{ rdfa: A.n, type: list }', named)).toEqual(['N'])
+  })
+
   it('is read as nested records and as money', () => {
     expect(fieldFrom('{ rdfa: Product.offers, type: money }', html)).toEqual({ amount: '12.50', currency: 'EUR' })
     expect(fieldFrom('{ rdfa: Product.offers, type: list, fields: { p: { rdfa: price, type: double } } }', html)).toEqual([{ p: 12.5 }])

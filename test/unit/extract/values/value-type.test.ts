@@ -80,6 +80,13 @@ describe('a decimal', () => {
     expect(convert({ kind: 'double', locale: 'de' }, 1.5)).toBe(1.5)
     expect(convert({ kind: 'decimal', scale: 2, locale: 'de' }, '1299.00', true)).toBe('1299.00')
   })
+
+  it('takes a plain number of a program as one in every language, where the type has room for its digits', () => {
+    expect(convert({ kind: 'double', locale: 'de' }, '4.667', true)).toBe(4.667)
+    expect(convert({ kind: 'double', locale: 'de' }, '1.299,5', true)).toBe(1299.5)
+    expect(convert({ kind: 'decimal', scale: 2, locale: 'es-CL' }, '19.990', true)).toBe('19990.00')
+    expect(convert({ kind: 'int', locale: 'de' }, '1.299', true)).toBe(1299)
+  })
 })
 
 describe('an integer', () => {
@@ -218,6 +225,27 @@ describe('a money', () => {
     ['100 Kč.', '100.00', 'CZK'],
     ['Ft.1.500', '1500.00', 'HUF'],
     ['лв.12,50', '12.50', 'BGN'],
+    ['499€95', '499.95', 'EUR'],
+    ['1 299€95 TTC', '1299.95', 'EUR'],
+    ['5€10€', '5.00', 'EUR'],
+    ['5€ 10', '5.00', 'EUR'],
+    // A code that is a word too, or a name; and the number is the one beside the currency.
+    ['TOP-Angebot 19,99 €', '19.99', 'EUR'],
+    ['ALL 5 €', '5.00', 'EUR'],
+    ['ALL 5', '5.00', 'ALL'],
+    ['GEL 50 ml 12,00 €', '12.00', 'EUR'],
+    ['50 ml 12,00 €', '12.00', 'EUR'],
+    ['2 x €5', '5.00', 'EUR'],
+    ['MAD 499', '499.00', 'MAD'],
+    ['-GEL 5', '-5.00', 'GEL'],
+    ['1 Stk. -5,00 €', '-5.00', 'EUR'],
+    ['CHF 12.90 / € 13.50', '12.90', 'CHF'],
+    ['Preis in EUR inkl. MwSt.: 19,99', '19.99', 'EUR'],
+    ['10 – 20 €', '10.00', 'EUR'],
+    ['von 10,50 bis 20 €', '10.50', 'EUR'],
+    ['USD $5', '5.00', 'USD'],
+    ['5 $ CAD', '5.00', 'CAD'],
+    ['١٢ ₹', '12.00', 'INR'],
   ])('is an amount and a currency: %s', (text, amount, currency) => {
     expect(value(money, text)).toEqual({ amount, currency })
   })
@@ -231,6 +259,9 @@ describe('a money', () => {
     expect(value(money, '5 THE')).toMatch(/names no currency/)
     expect(value(money, 'EUR')).toMatch(/is no money/)
     expect(value(money, '$5 (4,60 €)')).toMatch(/several currencies/)
+    expect(value(money, 'TOP-Angebot für 5')).toMatch(/names no currency/)
+    expect(value({ ...money, currency: 'USD' }, 'AMD Ryzen 5 $199')).toEqual({ amount: '199.00', currency: 'USD' })
+    expect(convert({ ...money }, '$5.29 USD', true)).toEqual({ amount: '5.29', currency: 'USD' })
   })
 
   it.each([
@@ -281,8 +312,14 @@ describe('a time in a zone or a language', () => {
     ['pt-BR', '3 de março de 2024', '2024-03-03'],
     ['ru', '3 марта 2024', '2024-03-03'],
     ['fr', '3 August 2024', '2024-08-03'],
+    ['fi', '5. marraskuuta 2023', '2023-11-05'],
   ])('knows the months of %s: %s', (locale, text, expected) => {
     expect(value({ kind: 'date', locale }, text)).toBe(expected)
+  })
+
+  it('takes no month of another language for an English one', () => {
+    expect(value({ kind: 'date' }, '5. marraskuuta 2023')).toMatch(/no date/)
+    expect(value({ kind: 'date' }, '5 mars 2023')).toBe('2023-03-05')
   })
 
   it('has the months of its language in its format', () => {
