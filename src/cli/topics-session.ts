@@ -28,6 +28,8 @@ async function writePlan(context: CommandContext, { changes, refusals }: Plan, v
     if (change.kind === 'create')
       await context.out(`create ${change.topic}: ${counted(change.partitions, 'partition')}, ${counted(change.replication, 'replica')}`)
     else if (change.kind === 'add-partitions') await context.out(`add partitions to ${change.topic}: ${change.from} -> ${change.to}`)
+    else if (change.kind === 'set-layout')
+      await context.out(`tell all members of the partitions of ${change.topic}: ${change.from ?? '(none)'} -> ${change.to}`)
     else await context.out(`set ${change.topic} ${change.name}: ${change.from ?? '(default)'} -> ${change.to}`)
   }
   const count = changes.length === 1 ? '1 change' : `${changes.length} changes`

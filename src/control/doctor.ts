@@ -14,7 +14,7 @@ import type { StoreHealth } from '../state/state-store.ts'
 import { checkFetchConfig } from './fetch-config.ts'
 import { embeddedOptions, Runtime } from './runtime.ts'
 import { shadowedRules } from './shadowed-rules.ts'
-import { planTopics } from './topics.ts'
+import { layoutDifferences } from './topics.ts'
 
 export interface Finding {
   readonly check: string
@@ -76,6 +76,7 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
     yield ok('Kafka', `cluster ${runtime.clusterId} at ${runtime.brokers.join(', ')} (${where})`)
     yield* answered('offsets', brokerFindings(runtime))
     yield* answered('topics', topicFindings(runtime))
+    yield* answered('layout', layoutFindings(runtime))
     yield* stateFindings(runtime)
     yield* blobFindings(runtime)
     yield* registryFindings(runtime)
@@ -179,7 +180,7 @@ async function* topicFindings(runtime: Runtime): AsyncGenerator<Finding> {
       : fail('topics', `no topic of the prefix ${runtime.config['topics.prefix']} is there`, fix)
     return
   }
-  const plan = await planTopics(runtime)
+  const plan = await runtime.admin.planTopics(runtime.wantedTopics())
   for (const refusal of plan.refusals)
     yield fail('topics', refusal.message, 'Correct the configuration; `millrace topics plan` shows the rest.')
   for (const note of plan.notes) yield warn('topics', note.message, 'Correct the configuration, or the topic by hand.')
@@ -196,6 +197,15 @@ async function* topicFindings(runtime: Runtime): AsyncGenerator<Finding> {
       `the newest pages are more than ${formatDuration(MAX_SKEW_MS)} ahead of the clock of this machine`,
       'Run a time service on all machines.',
     )
+}
+
+async function* layoutFindings(runtime: Runtime): AsyncGenerator<Finding> {
+  for (const { topic, layout, partitions } of await layoutDifferences(runtime)) {
+    const has = `${topic} has ${countText(partitions, 'partition')}, and all members go by ${layout}`
+    yield partitions > layout
+      ? warn('layout', `${has}: the others stay unused`, 'Set `topics.partitions` to what is there, then run `millrace topics apply`.')
+      : fail('layout', `${has}: what belongs in the others can not be written`, 'Run `millrace topics apply`.')
+  }
 }
 
 /** They give away a clock that is off. */

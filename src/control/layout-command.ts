@@ -22,14 +22,19 @@ const schema = z.object({
 /** The layout that comes after another one, which undefined is none. Pure. Shape: undefined where nothing changes. */
 export function nextLayout(present: LayoutPayload | undefined, wanted: Readonly<Record<string, number>>): LayoutPayload | undefined {
   const partitions = { ...present?.partitions, ...wanted }
-  const changed = Object.entries(partitions).filter(([topic, count]) => own(present?.partitions, topic) !== count)
+  const changed = Object.entries(partitions).filter(([topic, count]) => countIn(present, topic) !== count)
   if (present !== undefined && changed.length === 0) return undefined
   const former: Record<string, readonly number[]> = { ...present?.former }
   for (const [topic] of changed) {
-    const before = own(present?.partitions, topic)
+    const before = countIn(present, topic)
     if (before !== undefined) former[topic] = [...(own(present?.former, topic) ?? []).filter((each) => each !== before), before]
   }
   return { version: (present?.version ?? 0) + 1, partitions, former }
+}
+
+/** How many partitions the layout gives the topic; undefined where it does not know it. */
+export function countIn(layout: LayoutPayload | undefined, topic: string): number | undefined {
+  return own(layout?.partitions, topic)
 }
 
 /** A topic may be named as what every object has. */
@@ -55,14 +60,14 @@ export function layoutSource(control: Pick<ControlLog, 'get'>): LayoutSource {
     const payload = readLayout(control)
     if (payload === undefined) throw new MillraceError('KAFKA_TOPIC_MISSING', 'the control topic holds no layout of the topics')
     const partitionsOf = (topic: string): number => {
-      const count = own(payload.partitions, topic)
+      const count = countIn(payload, topic)
       if (count === undefined)
         throw new MillraceError('KAFKA_TOPIC_MISSING', `the layout does not know topic ${topic}`, { context: { topic } })
       return count
     }
     const layout: PartitionLayout = {
       version: payload.version,
-      knows: (topic) => own(payload.partitions, topic) !== undefined,
+      knows: (topic) => countIn(payload, topic) !== undefined,
       partitionsOf,
       countsOf: (topic) => [...(own(payload.former, topic) ?? []), partitionsOf(topic)],
     }

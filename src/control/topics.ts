@@ -1,17 +1,45 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { TopicDescription } from '../kafka/topic-admin.ts'
-import type { TopicPlan } from '../kafka/topic-plan.ts'
+import type { TopicChange, TopicPlan } from '../kafka/topic-plan.ts'
 import { subject } from '../message/command.ts'
 import { shadowTopicOf } from '../message/topics.ts'
 import { announce } from './announce.ts'
 import { announcedTopics } from './announced-versions.ts'
-import { nextLayout, readLayout } from './layout-command.ts'
+import { countIn, type LayoutPayload, nextLayout, readLayout } from './layout-command.ts'
 import { shadowTopics } from './replay-ledger.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
 /** Topics as code: what differs from the configuration. Changes nothing. */
-export function planTopics(runtime: Runtime, recordTopics: readonly string[] = []): Promise<TopicPlan> {
-  return runtime.admin.planTopics(runtime.wantedTopics(recordTopics))
+export async function planTopics(runtime: Runtime, recordTopics: readonly string[] = []): Promise<TopicPlan> {
+  const wanted = runtime.wantedTopics(recordTopics)
+  const plan = await runtime.admin.planTopics(wanted)
+  // What has to be made, or refused, is told of the topic itself.
+  const told = new Set([...plan.changes.filter(({ kind }) => kind !== 'set-config'), ...plan.refusals].map(({ topic }) => topic))
+  if (told.has(runtime.topics.control)) return plan
+  const layout = await presentLayout(runtime)
+  const layoutChanges = wanted.flatMap(({ topic, partitions: to }): TopicChange[] => {
+    const from = countIn(layout, topic)
+    return told.has(topic) || from === to ? [] : [{ kind: 'set-layout', topic, from, to }]
+  })
+  return { ...plan, changes: [...plan.changes, ...layoutChanges] }
+}
+
+/** Of each topic that is there and has another number of partitions than all members go by. Empty before `topics apply`. */
+export async function layoutDifferences(runtime: Runtime): Promise<readonly { topic: string; layout: number; partitions: number }[]> {
+  const existing = new Set(await runtime.admin.listTopics())
+  if (!existing.has(runtime.topics.control)) return []
+  const layout = await presentLayout(runtime)
+  const known = Object.entries(layout?.partitions ?? {}).filter(([topic]) => existing.has(topic))
+  const counted = await Promise.all(
+    known.map(async ([topic, count]) => ({ topic, layout: count, partitions: (await runtime.admin.partitions(topic)).length })),
+  )
+  return counted.filter(({ layout: count, partitions }) => count !== partitions)
+}
+
+async function presentLayout(runtime: Runtime): Promise<LayoutPayload | undefined> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  return readLayout(control)
 }
 
 /**
@@ -27,10 +55,9 @@ export async function applyTopics(runtime: Runtime, recordTopics: readonly strin
 
 /** The layout rises by a version when a topic has another number of partitions than it says. */
 async function publishLayout(runtime: Runtime, recordTopics: readonly string[]): Promise<void> {
-  const control = await runtime.control()
-  await control.readToEnd()
+  const present = await presentLayout(runtime)
   const wanted = runtime.wantedTopics(recordTopics).map(({ topic, partitions }) => [topic, partitions] as const)
-  const layout = nextLayout(readLayout(control), Object.fromEntries(wanted))
+  const layout = nextLayout(present, Object.fromEntries(wanted))
   if (layout !== undefined) await announce(runtime, { kind: 'set', subject: subject.layout, payload: layout })
 }
 

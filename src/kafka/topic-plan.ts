@@ -19,6 +19,8 @@ export type TopicChange =
     }
   | { readonly kind: 'add-partitions'; readonly topic: string; readonly from: number; readonly to: number }
   | { readonly kind: 'set-config'; readonly topic: string; readonly name: string; readonly from: string | undefined; readonly to: string }
+  /** The topic has its partitions, and the members have not been told: another tool has made them. Nothing for the broker. */
+  | { readonly kind: 'set-layout'; readonly topic: string; readonly from: number | undefined; readonly to: number }
 
 /** What can't be reached. `message` is for people: what was found, what was wanted, what to do. */
 export interface TopicRefusal {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { applyTopics, describeTopics } from '../../../src/control/topics.ts'
+import { applyTopics, describeTopics, layoutDifferences } from '../../../src/control/topics.ts'
 import { Deployment } from '../../support/deployment.ts'
 
 it('topics that extractors name for their records are described beside ours, by who has no extractor at hand too', async () => {
@@ -13,6 +13,34 @@ it('topics that extractors name for their records are described beside ours, by 
     // Gone from the broker, and still in the layout.
     await deployment.read((runtime) => runtime.admin.deleteTopic(named))
     expect((await deployment.read((runtime) => describeTopics(runtime))).map(({ topic }) => topic)).not.toContain(named)
+  } finally {
+    await deployment.close()
+  }
+})
+
+it('partitions that another tool has added are told of, and taken into the layout by `topics apply`', { timeout: 60_000 }, async () => {
+  const deployment = await Deployment.open({ set: ['topics.partitions.records=4'] })
+  try {
+    const lanes = ['urls.high', 'urls', 'urls.low'].map((name) => `${deployment.prefix}${name}`)
+    await deployment.read(async (runtime) => {
+      expect(await layoutDifferences(runtime)).toEqual([])
+      for (const topic of lanes) await runtime.admin.addPartitions(topic, 6)
+      const found = await layoutDifferences(runtime)
+      expect(found.map(({ topic }) => topic).sort()).toEqual([...lanes].sort())
+      expect(found).toEqual(expect.arrayContaining(lanes.map((topic) => ({ topic, layout: 4, partitions: 6 }))))
+    })
+    const asked = ['topics.partitions.urls=6', ...['delay', 'html', 'outcomes'].map((name) => `topics.partitions.${name}=4`)]
+    const doctor = await deployment.run(['doctor'], undefined, asked)
+    expect(doctor.stdout).toContain(`${deployment.prefix}urls has 6 partitions, and all members go by 4: the others stay unused`)
+    const plan = await deployment.run(['topics', 'plan', '--json'], undefined, asked)
+    expect(JSON.parse(plan.stdout)).toEqual(lanes.map((topic) => ({ kind: 'set-layout', topic, from: 4, to: 6 })))
+    const applied = await deployment.run(['topics', 'apply'], undefined, asked)
+    expect([applied.code, applied.stdout]).toEqual([
+      0,
+      expect.stringContaining(`tell all members of the partitions of ${lanes[0]}: 4 -> 6`),
+    ])
+    expect(JSON.parse((await deployment.run(['topics', 'plan', '--json'], undefined, asked)).stdout)).toEqual([])
+    expect(await deployment.read((runtime) => layoutDifferences(runtime))).toEqual([])
   } finally {
     await deployment.close()
   }
