@@ -145,11 +145,14 @@ export class SiteLeases {
 
   /** Ends the lease and tells what came of the request, in one step. Resolves with why the site must be left alone now, if it must. */
   async release(lease: SiteLease, report: SiteReport, sentMono?: number): Promise<SiteClosed | undefined> {
-    const { state, gate, rules } = this.#options
+    const { state, gate, rules, clock } = this.#options
+    const endMono = clock.mono()
     const lateMs = sentMono === undefined ? 0 : sentMono - lease.beatMono
     // A burst is not spaced.
     const late = lateMs < TIMER_SLACK_MS || lease.keys[0].burst > 1 ? {} : { sentLateMs: lateMs - TIMER_SLACK_MS }
-    const states = await gate.run(() => state.release(lease.leaseId, lease.keys, { ...report, ...late, resetAt: lease.resetAt, rules }))
+    const learnt = { ...report, ...late, resetAt: lease.resetAt, rules }
+    // A store that is away for a while counts from the end of the request all the same.
+    const states = await gate.run(() => state.release(lease.leaseId, lease.keys, { ...learnt, endedAgoMs: clock.mono() - endMono }))
     const closed = lease.keys.map(({ key }, index) => this.#learn(key, states[index], lease.resetAt))
     return closed.reduce((longest, each) => ((each?.forMs ?? 0) > (longest?.forMs ?? 0) ? each : longest), undefined)
   }

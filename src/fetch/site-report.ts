@@ -1,7 +1,7 @@
 import type { AnswerReport, FailureKind } from '../state/state-store.ts'
 import type { FailureReason, HttpResult } from './http-exchange.ts'
 
-export type SiteReport = Omit<AnswerReport, 'rules' | 'sentLateMs'>
+export type SiteReport = Omit<AnswerReport, 'rules' | 'sentLateMs' | 'endedAgoMs'>
 
 /** What a failure says of its site. `none`: it is the URL's, the network's or ours, or it ends its task whatever the site does. */
 const FAILURES: Readonly<Record<FailureReason, FailureKind | 'none'>> = {

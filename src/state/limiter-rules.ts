@@ -194,7 +194,7 @@ function takeTurn(pace: KeyPace, key: LimiterKey, startAt: number): void {
   pace.burst = burst
 }
 
-/** Gives a place back, and learns from the answer; a lease that is not known (it has expired) still ends a request now. */
+/** Gives a place back, and learns from the answer; a lease that is not known (it has expired) still ends a request. */
 export function endLease(
   pace: KeyPace,
   leaseId: string,
@@ -205,8 +205,9 @@ export function endLease(
   hearReset(pace, report?.resetAt ?? 0)
   const lease = pace.leases.find((candidate) => candidate.id === leaseId)
   pace.leases = pace.leases.filter((candidate) => candidate.id !== leaseId)
-  if (lease === undefined || lease.counts) endRequest(pace, now, crawlDelayMs / pace.health.rateFactor)
-  if (report?.backOffMs !== undefined) extendBackOff(pace, now, report.backOffMs, report.isAsked)
+  const endedAt = Math.max(0, now - (report?.endedAgoMs ?? 0))
+  if (lease === undefined || lease.counts) endRequest(pace, endedAt, crawlDelayMs / pace.health.rateFactor)
+  if (report?.backOffMs !== undefined) extendBackOff(pace, endedAt, report.backOffMs, report.isAsked)
   // A report that comes twice, since the first answer of the store was lost, teaches once.
   if (report === undefined || lease === undefined) return 'none'
   const startedAt = lease.until - lease.forMs

@@ -60,9 +60,10 @@ export interface StateStore {
   /** Admits one request under all the keys together, or says how long to wait. Never refuses. */
   acquire(request: LimiterRequest): Promise<LimiterAnswer>
   /**
-   * Ends a lease; the crawl delay of each key counts from now (not after a lease that did not count for the rate). An unknown
-   * (expired) lease is no error. `report`: what came of the request; every key learns from it in the same step (site-health.ts), so
-   * that nothing starts between the end of the request and the back-off that it asks for. Shape: one state per key, in order.
+   * Ends a lease; the crawl delay of each key counts from the end of the request (not after a lease that did not count for the rate). An
+   * unknown (expired) lease is no error. `report`: what came of the request; every key learns from it in the same step (site-health.ts), so
+   * that nothing starts between the end of the request and the back-off that it asks for. Safe to repeat: it teaches once, and with
+   * `endedAgoMs` counts from the same moment. Shape: one state per key, in order.
    */
   release(leaseId: string, keys: readonly ReleasedKey[], report?: AnswerReport): Promise<readonly ReleasedState[]>
   /**
@@ -217,6 +218,8 @@ export interface AnswerReport {
   readonly isAsked?: boolean
   /** The request left so long after the start that the lease named; the next one counts from there. */
   readonly sentLateMs?: number
+  /** The request ended so long ago: its release comes late. 0 where not given. */
+  readonly endedAgoMs?: number
   /** The last reset that the worker knew of when it asked: one that the store does not know was before this answer. 0 where not given. */
   readonly resetAt?: number
   readonly rules: HealthRules

@@ -417,6 +417,24 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         expect(waitOf(await store.acquire(ask([pace(A)]))).reason).toBe('crawl-delay')
       })
 
+      it('counts from the end of the request where its release comes late, or once more', async () => {
+        const site = pace(A, { crawlDelayMs: 900 })
+        const lease = leaseOf(await store.acquire(ask([site])))
+        await harness.elapse(300)
+        const report = { kind: 'overload', backOffMs: 700, isAsked: true, rules: { ...RULES, isAdaptive: false } } as const
+        await store.release(lease, [site], { ...report, endedAgoMs: 200 })
+        await harness.elapse(100)
+        await store.release(lease, [site], { ...report, endedAgoMs: 301 })
+        const { backOffMs } = await store.limiterState(A)
+        expect(backOffMs).toBeLessThanOrEqual(400)
+        expect(backOffMs).toBeGreaterThan(250)
+        await store.reset(A, 1)
+        const wait = waitOf(await store.acquire(ask([site])))
+        expect(wait.reason).toBe('crawl-delay')
+        expect(wait.waitMs).toBeLessThanOrEqual(600)
+        expect(wait.waitMs).toBeGreaterThan(400)
+      })
+
       it('starts nothing during a back-off, which a shorter one does not shorten', async () => {
         await store.backOff(A, 300)
         await store.backOff(A, 20)

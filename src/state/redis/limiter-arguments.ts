@@ -7,13 +7,13 @@ export function policyArguments(keys: readonly LimiterKey[]): number[] {
   return keys.flatMap(({ ratePerSecond, burst, concurrency, crawlDelayMs }) => [ratePerSecond, burst, concurrency, crawlDelayMs])
 }
 
-/** Eleven; what is not said is empty. */
+/** Twelve; what is not said is empty. */
 export function reportArguments(report: AnswerReport | undefined): (string | number)[] {
-  if (report === undefined) return ['', '', '', '', '', '', '', '', '', '', 0]
-  const { kind, failure, latencyMs, backOffMs, isAsked, sentLateMs, resetAt, rules } = report
+  if (report === undefined) return ['', '', '', '', '', '', '', '', '', '', 0, 0]
+  const { kind, failure, latencyMs, backOffMs, isAsked, sentLateMs, endedAgoMs, resetAt, rules } = report
   const { isAdaptive, breakerFailures, firstParkMs, maxParkMs } = rules
   const said = [kind, failure ?? '', latencyMs ?? '', backOffMs ?? '', isAsked === true ? 1 : 0, sentLateMs ?? '']
-  return [...said, isAdaptive ? 1 : 0, breakerFailures, firstParkMs, maxParkMs, resetAt ?? 0]
+  return [...said, isAdaptive ? 1 : 0, breakerFailures, firstParkMs, maxParkMs, resetAt ?? 0, endedAgoMs ?? 0]
 }
 
 /** As `known` of the scripts tells it. */

@@ -91,9 +91,12 @@ export class RedisLink {
     }
   }
 
-  /** Runs a script: one atomic step on the server. */
-  script(name: ScriptName, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
-    return this.call(name, () => (this.#redis as unknown as Scripted)[name](keys.length, ...keys, ...args))
+  /** Runs a script: one atomic step on the server. `onSend` is called before it leaves: where it was not, the server never learns of it. */
+  script(name: ScriptName, keys: readonly string[], args: readonly Argument[], onSend?: () => void): Promise<unknown> {
+    return this.call(name, () => {
+      onSend?.()
+      return (this.#redis as unknown as Scripted)[name](keys.length, ...keys, ...args)
+    })
   }
 
   /** Runs a command. `what` names it in the error. Errors: STATE_UNAVAILABLE; STATE_BROKEN, where the server refused this very call. */

@@ -203,13 +203,8 @@ export class RedisStore implements StateStore {
   async release(leaseId: string, keys: readonly ReleasedKey[], report?: AnswerReport): Promise<readonly ReleasedState[]> {
     const paceKeys = keys.map(({ key }) => this.#paceKey(key))
     const args = [leaseId, ...reportArguments(report), ...keys.map(({ crawlDelayMs }) => crawlDelayMs)]
-    try {
-      const states = (await this.#link.script('releaseLease', paceKeys, args)) as (string | number)[][]
-      return states.map((state) => ({ ...knownHealth(state), change: state[6] as ReleasedState['change'] }))
-    } catch (error) {
-      this.#later.add('releaseLease', paceKeys, args, 1)
-      throw error
-    }
+    const states = (await this.#link.script('releaseLease', paceKeys, args)) as (string | number)[][]
+    return states.map((state) => ({ ...knownHealth(state), change: state[6] as ReleasedState['change'] }))
   }
 
   async backOff(key: PolitenessKey, forMs: number): Promise<void> {
@@ -350,11 +345,16 @@ export class RedisStore implements StateStore {
 
   /** A lease that comes after we have given up on it belongs to nobody: it is ended as soon as the server answers again. */
   async #askForLease(leaseId: string, paceKeys: readonly string[], args: readonly (string | number)[]): Promise<(string | number)[]> {
+    let hasLeft = false
+    const onSend = (): void => {
+      hasLeft = true
+    }
     try {
-      return (await this.#link.script('acquireLease', [this.#key('birth'), ...paceKeys], args)) as (string | number)[]
+      return (await this.#link.script('acquireLease', [this.#key('birth'), ...paceKeys], args, onSend)) as (string | number)[]
     } catch (error) {
       const ids = paceKeys.map(() => leaseId)
-      this.#later.add('endGoneLeases', paceKeys, ids, 2)
+      // A call that never left gave no lease; whoever waits for the store makes one each second.
+      if (hasLeft) this.#later.endLease(paceKeys, ids)
       throw error
     }
   }

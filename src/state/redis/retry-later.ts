@@ -1,19 +1,20 @@
 import type { Clock } from '../../kernel/clock.ts'
 import { isMillraceError } from '../../kernel/errors.ts'
-import type { RedisLink, ScriptName } from './redis-link.ts'
+import type { RedisLink } from './redis-link.ts'
 
 /**
- * Calls that must reach the server in the end, though nobody waits for them any more: the release of a lease while the server was away,
- * and the end of a lease that a hanging server may have given after its asker had gone. Without them a site would stand still until the
- * lease expires. Best effort and bounded: what is dropped expires by itself.
+ * Ends the leases that a server may have given after their asker had given it up: the one thing that nobody asks for again, since nobody
+ * knows of them. (A release is repeated by whoever ends its request.) Without this a site would stand still until such a lease expires.
+ * Best effort and bounded: what is dropped expires by itself.
  */
 const RETRY_MS = 1_000
-const MOST_CALLS = 2_000
+const MOST_LEASES = 2_000
+/** The first success may come before the question itself, which may still lie in the buffers of an older connection. */
+const SUCCESSES = 2
 
-interface LateCall {
-  readonly name: ScriptName
+interface LateEnd {
   readonly keys: readonly string[]
-  readonly args: readonly (string | number)[]
+  readonly leaseIds: readonly string[]
   /** Successes that are still wanted. */
   left: number
 }
@@ -21,7 +22,7 @@ interface LateCall {
 export class RetryLater {
   readonly #link: RedisLink
   readonly #clock: Clock
-  #calls: LateCall[] = []
+  #ends: LateEnd[] = []
   #disarm: (() => void) | undefined
   #isStopped = false
 
@@ -30,19 +31,16 @@ export class RetryLater {
     this.#clock = clock
   }
 
-  /**
-   * Calls the script after a while, again and again until it has succeeded `times` times. Twice where the call must come after one that
-   * may still lie in the buffers of an older connection.
-   */
-  add(name: ScriptName, keys: readonly string[], args: readonly (string | number)[], times: number): void {
-    if (this.#isStopped || this.#calls.length >= MOST_CALLS) return
-    this.#calls.push({ name, keys, args, left: times })
+  /** `leaseIds`: one per key. Tries after a while, again and again. */
+  endLease(keys: readonly string[], leaseIds: readonly string[]): void {
+    if (this.#isStopped || this.#ends.length >= MOST_LEASES) return
+    this.#ends.push({ keys, leaseIds, left: SUCCESSES })
     this.#arm()
   }
 
   stop(): void {
     this.#isStopped = true
-    this.#calls = []
+    this.#ends = []
     this.#disarm?.()
     this.#disarm = undefined
   }
@@ -55,16 +53,16 @@ export class RetryLater {
   /** Never rejects: each call's failure is looked at on its own. */
   async #run(): Promise<void> {
     this.#disarm = undefined
-    const results = await Promise.allSettled(this.#calls.map((call) => this.#link.script(call.name, call.keys, call.args).then(() => call)))
-    const refused = new Set<LateCall>()
+    const results = await Promise.allSettled(this.#ends.map((end) => this.#link.script('endGoneLeases', end.keys, end.leaseIds)))
+    const refused = new Set<LateEnd>()
     results.forEach((result, index) => {
-      const call = this.#calls[index]
-      if (call === undefined) return
-      if (result.status === 'fulfilled') call.left -= 1
+      const end = this.#ends[index]
+      if (end === undefined) return
+      if (result.status === 'fulfilled') end.left -= 1
       // Away once more is a reason to try again; a refusal is not.
-      else if (!isMillraceError(result.reason, 'STATE_UNAVAILABLE')) refused.add(call)
+      else if (!isMillraceError(result.reason, 'STATE_UNAVAILABLE')) refused.add(end)
     })
-    this.#calls = this.#calls.filter((call) => call.left > 0 && !refused.has(call))
-    if (this.#calls.length > 0) this.#arm()
+    this.#ends = this.#ends.filter((end) => end.left > 0 && !refused.has(end))
+    if (this.#ends.length > 0) this.#arm()
   }
 }

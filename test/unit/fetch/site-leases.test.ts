@@ -1,19 +1,21 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { SiteLeases } from '../../../src/fetch/site-leases.ts'
 import { StoreGate } from '../../../src/fetch/store-gate.ts'
-import { systemClock } from '../../../src/kernel/clock.ts'
+import { type Clock, systemClock } from '../../../src/kernel/clock.ts'
+import { MillraceError } from '../../../src/kernel/errors.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { ownProcess } from '../../../src/machine/process-identity.ts'
 import type { StateStore } from '../../../src/state/state-store.ts'
 import { fastPace } from '../../support/fetch-fixture.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
 import { StoreBench } from '../../support/state-stores.ts'
 
 const PACE = { ...fastPace(new URL('http://a.example/')), resetAt: 1_000 }
 const YEAR_MS = 31_536_000_000
 
 /** A worker, as the limiter sees it. */
-function worker(state: StateStore, name: string): SiteLeases {
-  const shared = { clock: systemClock, observer: silentObserver }
+function worker(state: StateStore, name: string, clock: Clock = systemClock): SiteLeases {
+  const shared = { clock, observer: silentObserver }
   const gate = new StoreGate({ ...shared, signal: new AbortController().signal })
   const rules = { isAdaptive: true, breakerFailures: 5, firstParkMs: 1_000, maxParkMs: 10_000 }
   return new SiteLeases({ ...shared, state, gate, owner: ownProcess(name), leaseMs: 60_000, rules })
@@ -52,5 +54,41 @@ describe('a site that was reset', () => {
     // The first had learnt the other one, and starts anew.
     for (const leases of [first, second, worker(state, 'third')])
       expect(await leases.acquire(reset, true)).toMatchObject({ kind: 'wait', reason: 'retry-after' })
+  })
+})
+
+describe('a store that is away while a request ends', () => {
+  let bench: StoreBench
+  beforeEach(() => {
+    bench = new StoreBench()
+  })
+  afterEach(() => bench.end())
+
+  it('counts the crawl delay and the back-off from the end of the request, not from its return', async () => {
+    const clock = new ManualClock()
+    const store = await bench.lmdb({ clock })
+    let isAway = false
+    const away = (): Promise<never> => Promise.reject(new MillraceError('STATE_UNAVAILABLE', 'away'))
+    const state = {
+      acquire: (...args: Parameters<StateStore['acquire']>) => store.acquire(...args),
+      release: (...args: Parameters<StateStore['release']>) => (isAway ? away() : store.release(...args)),
+    } as StateStore
+    const leases = worker(state, 'first', clock)
+    const pace = { ...PACE, crawlDelayMs: 60_000 }
+    const lease = await leases.acquire(pace, true)
+    if (lease.kind !== 'lease') throw new Error(`expected a lease, was told ${lease.reason}`)
+    isAway = true
+    const released = leases.release(lease, { kind: 'overload', backOffMs: 30_000, isAsked: true })
+    await clock.advance(20_000)
+    isAway = false
+    await clock.advance(1_000)
+    // Asked again within a second.
+    const closed = await released
+    expect(closed).toMatchObject({ reason: 'retry-after' })
+    expect(closed!.forMs).toBeLessThan(10_000)
+    await clock.advance(10_000)
+    const wait = await leases.acquire(pace, true)
+    expect(wait).toMatchObject({ kind: 'wait', reason: 'crawl-delay' })
+    expect(wait.kind === 'wait' && wait.waitMs < 30_000).toBe(true)
   })
 })

@@ -64,9 +64,9 @@ local function debtAt(pace, rate, at)
   return math.max(0, pace.d - (at - pace.at) * rate / 1000)
 end
 
-local function extendBackOff(pace, ms, isAsked)
-  if now + ms <= pace.bo then return end
-  pace.bo, pace.ba = now + ms, isAsked
+local function extendBackOff(pace, till, isAsked)
+  if till <= pace.bo then return end
+  pace.bo, pace.ba = till, isAsked
 end
 
 local function hearReset(pace, resetAt)
@@ -175,7 +175,8 @@ return {'lease', least, string.format('%.17g', startIn)}
 
 /**
  * KEYS: paces. ARGV: leaseId; the report: kind (empty where there is none), failure, latency, back-off, 1 where the site named that, how
- * late the request left; the rules: adaptive, failures, first and longest parking; the last reset; then the crawl delay per key. What is not said is
+ * late the request left; the rules: adaptive, failures, first and longest parking; the last reset; how long ago the request ended; then the crawl
+ * delay per key. What is not said is
  * empty. Answer: per key what `known` tells, and what has changed.
  */
 export const RELEASE = `${RULES}
@@ -184,6 +185,7 @@ local report = {kind = ARGV[2], failure = ARGV[3], latency = tonumber(ARGV[4]), 
 local backOff, isAsked, sentLate = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 report.backsOff = backOff ~= nil
 local resetAt = tonumber(ARGV[12])
+local endedAt = now - tonumber(ARGV[13])
 local answer = {}
 for i = 1, #KEYS do
   local pace = load(KEYS[i])
@@ -194,8 +196,8 @@ for i = 1, #KEYS do
   end
   pace.ls = rest
   local counts = not lease or lease[4] == 1
-  if counts then endRequest(pace, now, tonumber(ARGV[12 + i]) / pace.h.f) end
-  if backOff then extendBackOff(pace, backOff, isAsked) end
+  if counts then endRequest(pace, endedAt, tonumber(ARGV[13 + i]) / pace.h.f) end
+  if backOff then extendBackOff(pace, endedAt + backOff, isAsked) end
   local change = 'none'
   if lease and report.kind ~= '' then
     local startedAt = lease[9] or now
@@ -273,7 +275,7 @@ if resetAt < (pace.rs or 0) then return 0 end
 hearReset(pace, resetAt)
 local backOff, allowed, factor = tonumber(ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local trips, parked = tonumber(ARGV[5]), tonumber(ARGV[6])
-if backOff > 0 then extendBackOff(pace, backOff, tonumber(ARGV[2])) end
+if backOff > 0 then extendBackOff(pace, now + backOff, tonumber(ARGV[2])) end
 local health = pace.h
 if allowed >= 0 then
   if health.a < 0 then health.a = allowed else health.a = math.min(health.a, allowed) end
@@ -312,7 +314,7 @@ return ended
 /** KEYS: pace. ARGV: ms. */
 export const BACK_OFF = `${RULES}
 local pace = load(KEYS[1])
-extendBackOff(pace, tonumber(ARGV[1]), 0)
+extendBackOff(pace, now + tonumber(ARGV[1]), 0)
 save(KEYS[1], pace)
 return 0
 `
