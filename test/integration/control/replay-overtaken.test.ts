@@ -41,6 +41,7 @@ async function worker(runtime: Runtime, work: () => Promise<void>): Promise<void
     extraction: host,
     codec,
     control: await runtime.control(),
+    layout: await runtime.layout(),
     maxBatchBytes: runtime.maxBatchBytes,
     limits: { maxWaitingPages: 2, maxPages: 1 },
     settings: { ...QUICK_MEMBER, maxBytesPerPartition: 1 },
