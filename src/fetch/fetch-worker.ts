@@ -321,6 +321,11 @@ export class FetchWorker extends BaseService {
       case 'wait': {
         this.#options.observer.emit('LimiterWaited', { reason: step.reason })
         if (step.concurrency !== undefined) this.#scheduler.setConcurrency(queued.key, step.concurrency, this.#options.clock.mono())
+        if (step.reason === 'paused' && this.#options.paceOf(queued.target).byDomain === true) {
+          turn.leave()
+          this.#spill([queued, ...this.#spiller.takePaused(queued)], 'paused', step.waitMs)
+          return 'under way'
+        }
         if (!this.#spiller.isLong(step.waitMs)) {
           turn.putBack(step.waitMs, step.reason)
           return 'under way'

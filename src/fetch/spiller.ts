@@ -154,12 +154,18 @@ export class Spiller {
   /** Shape: tasks of one site. `atLeastMs`: the site is known to be closed for so long. */
   async spill(tasks: readonly QueuedTask[], reason: SpillReason, atLeastMs = 0): Promise<void> {
     if (reason === 'crawl-full') return this.#spillSurplus(tasks)
-    const byLine = new Map<string, QueuedTask[]>()
-    for (const task of tasks) byLine.set(lineOf(task), [...(byLine.get(lineOf(task)) ?? []), task])
-    await Promise.all([...byLine.values()].map((own) => this.#spillCrawl(own, reason, atLeastMs)))
+    const alike = new Map<string, QueuedTask[]>()
+    for (const task of tasks) {
+      // Hosts of a domain that is one site may differ in their paces, and one be paused while the others are not.
+      const kind = `${lineOf(task)} ${slotsKind(this.#options.paceOf(task.target))}`
+      const own = alike.get(kind)
+      if (own === undefined) alike.set(kind, [task])
+      else own.push(task)
+    }
+    await Promise.all([...alike.values()].map((own) => this.#spillCrawl(own, reason, atLeastMs)))
   }
 
-  /** Each crawl of a site has a clock of its own, which goes slower the more crawls want the site: so their tasks come back in turn. */
+  /** Shape: tasks of one pace. Each crawl of a site has a clock of its own, which goes slower the more crawls want the site: so their tasks come back in turn. */
   async #spillCrawl(tasks: readonly QueuedTask[], reason: SpillReason, atLeastMs: number): Promise<void> {
     const [first] = tasks
     if (first === undefined) return
@@ -229,6 +235,16 @@ export class Spiller {
     return taken
   }
 
+  /** The host of a task is paused, and not its whole site: everything that waits for that pause. */
+  takePaused({ key, target }: QueuedTask): QueuedTask[] {
+    const { scheduler, paceOf } = this.#options
+    const { pausedUntil } = paceOf(target)
+    return scheduler.takeOut(key, (other) => {
+      const pace = paceOf(other.target)
+      return pace.isPaused && pace.pausedUntil === pausedUntil
+    })
+  }
+
   /** What has held back a commit for too long without being on the wire; site by site. */
   takeOld(bases: readonly WindowEntry[]): QueuedTask[][] {
     const { scheduler, clock } = this.#options
@@ -280,6 +296,11 @@ export class Spiller {
 
 function allowedMs({ ratePerSecond, crawlDelayMs }: SitePolicy): number {
   return Math.max(1_000 / ratePerSecond, crawlDelayMs)
+}
+
+/** All of a pace that decides on which slots a task comes back. */
+function slotsKind(pace: SitePolicy): string {
+  return [pace.isPaused, pace.pausedUntil, allowedMs(pace), slotsFrom(pace), liftedAt(pace)].join(' ')
 }
 
 /** Starts of a site before a new task of the crawl: those of its own crawl, and as many of each other one. */

@@ -26,6 +26,8 @@ export interface SitePolicy extends Required<PaceValues> {
   readonly key: PolitenessKey
   /** The address of the site is paced as well: what is admitted is a request of the host to this address. */
   readonly byAddress?: boolean
+  /** All hosts of the domain are one site, and still each has its own rule, hours and override: one may be paused and the others not. */
+  readonly byDomain?: boolean
   /** When the hours end that pause it, epoch ms; not given where something else pauses it, or all hours of a week do. */
   readonly pausedUntil?: number
 }
@@ -118,6 +120,7 @@ export function createPolicy(options: PolicyOptions): Policy {
       fasterAt,
       resumedAt,
       ...(kind === 'ip' ? { byAddress: true } : {}),
+      ...(kind === 'domain' ? { byDomain: true } : {}),
       ...(pausedUntil === undefined ? {} : { pausedUntil }),
     }
     return { policy, layers }

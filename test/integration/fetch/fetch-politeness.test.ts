@@ -415,4 +415,48 @@ describe('the pace of a site, as the site sees it', () => {
     delay.siteChanged('later.example', { resumedAt: at })
     await eventually(() => of('later.example').length === 20, { what: 'pages of the site that was resumed', timeoutMs: 4_000 })
   })
+
+  it.each([
+    { by: 'an operator', rules: [], overrides: [['closed.shop.example', { paused: true }]] as const },
+    {
+      by: 'its hours',
+      rules: [
+        { match: 'closed.shop.example', schedule: [{ fromMinute: 0, toMinute: 1_440, timezone: 'UTC', text: 'all day', isPaused: true }] },
+      ],
+      overrides: [],
+    },
+  ])('goes on for the other hosts of a domain that is one site, while one of them is paused by $by', async ({ rules, overrides }) => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const clock = systemClock
+    const said = new Map<string, unknown>(overrides)
+    const { paceOf } = createPolicy({
+      key: 'domain',
+      default: { ratePerSecond: 50, burst: 1, concurrency: 2 },
+      rules,
+      overrideOf: (domain) => said.get(domain),
+      now: clock.now,
+    })
+    const { exchange, of } = timed(() => ({}))
+    const worker = await fixture.fetchWorker(exchange, { paceOf, spill: { ...SPILL_LIMITS, maxWaitMs: 60_000 } })
+    const delay = await fixture.delayWorker()
+    const hosts = ['closed.shop.example', 'open.shop.example']
+    await fixture.produce(Array.from({ length: 40 }, (_, index) => ({ url: `http://${hosts[index % 2]}/${index}` })))
+    await eventually(() => of('open.shop.example').length === 20, { what: 'pages of the open host', timeoutMs: 10_000 })
+    await eventually(() => delay.heldCount === 20, { what: 'those of the closed one in the delay topics' })
+    // What comes later is of an open host, whatever was paused before it.
+    await fixture.produce([{ url: 'http://closed.shop.example/late' }, { url: 'http://open.shop.example/late' }])
+    await eventually(() => of('open.shop.example').length === 21, { what: 'the late page of the open host', timeoutMs: 5_000 })
+    expect(of('closed.shop.example')).toEqual([])
+    const copies = (await Promise.all(fixture.topics.delays.map(({ topic }) => fixture.messages(topic)))).flat()
+    const putAside = copies.map(
+      ({ headers, value }) => `${headers['millrace-reason']} ${new URL(fixture.codec.decode('UrlTask', value).url).hostname}`,
+    )
+    expect(new Set(putAside)).toEqual(new Set(['paused closed.shop.example']))
+
+    const at = clock.now()
+    said.set('closed.shop.example', { paused: false, resumed: { at } })
+    worker.paceChanged('closed.shop.example')
+    delay.siteChanged('closed.shop.example', { resumedAt: at })
+    await eventually(() => of('closed.shop.example').length === 21, { what: 'pages of the host that was resumed', timeoutMs: 10_000 })
+  })
 })

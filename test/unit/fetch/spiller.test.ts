@@ -34,13 +34,13 @@ function open(
   spiller: Spiller
   scheduler: Scheduler<QueuedTask>
   admit: (tasks: QueuedTask[]) => QueuedTask[]
-  slots: SpillSlots[]
+  slots: (SpillSlots & { readonly count: number })[]
 } {
   const scheduler = new Scheduler<QueuedTask>({ maxInFlight: 10, maxBytes: 1 })
-  const slots: SpillSlots[] = []
+  const slots: (SpillSlots & { readonly count: number })[] = []
   const spiller = new Spiller({
     scheduler,
-    endings: { spilled: async (_, given) => slots.push(given) },
+    endings: { spilled: async (tasks, given) => slots.push({ ...given, count: tasks.length }) },
     paceOf,
     shares: { ...NO_SURPLUS, ...shares },
     rate: { startsPerSecond: undefined, overload },
@@ -198,6 +198,24 @@ describe('tasks of a site that is closed again and again', () => {
       ['paused', 3_600_000],
     ])
     expect(slots[0]?.clock).toBe(slots[1]?.clock)
+  })
+
+  it('are those of their own host where a domain is one site: one that is paused takes none of the others with it', async () => {
+    const pausedUntil = new ManualClock().now() + 3_600_000
+    const { spiller, slots } = open(10, {}, (url) => ({
+      ...fastPace(url),
+      key: KEY,
+      ratePerSecond: url.hostname === 'slow.shop.example' ? 1 : 10,
+      ...(url.hostname === 'closed.shop.example' ? { isPaused: true, pausedUntil } : {}),
+    }))
+    const of = (host: string, index: number) => ({ ...task('a', index), target: new URL(`http://${host}/`) })
+    const hosts = ['closed.shop.example', 'open.shop.example', 'also.shop.example', 'slow.shop.example', 'open.shop.example']
+    await spiller.spill(hosts.map(of), 'site-full')
+    expect(slots.map(({ reason, clock, intervalMs, count }) => [reason, clock, intervalMs, count])).toEqual([
+      ['paused', expect.not.stringMatching(/^shop.example a$/), 100, 1],
+      ['site-full', `${KEY} a`, 100, 3],
+      ['site-full', `${KEY} a`, 1_000, 1],
+    ])
   })
 
   it('lie as far apart as the pace allows that the site has then', async () => {
