@@ -87,8 +87,9 @@ export class AdaptiveConcurrency {
     this.#windowEnd = now + WINDOW_MS
     const ratios = [...this.#ratios.values()].sort((a, b) => a - b)
     this.#ratios.clear()
-    if (ratios.length < LEAST_SITES) return undefined
-    const slowdown = ratios[Math.floor(ratios.length / 2)] ?? 1
+    // Of few sites it is their affair, however they answer: then nothing speaks against what was taken back, which must not stay so for good.
+    const isOurs = ratios.length >= LEAST_SITES
+    const slowdown = isOurs ? (ratios[Math.floor(ratios.length / 2)] ?? 1) : 1
     const before = this.limit
     if (slowdown >= DOUBLED) this.#limit = Math.max(this.#floor, this.#limit * DECREASE)
     else if (slowdown <= RECOVERED) this.#limit = Math.min(this.#max, this.#limit + Math.max(1, this.#max * INCREASE))

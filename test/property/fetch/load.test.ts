@@ -65,6 +65,26 @@ describe('the bound on requests at the same time', () => {
     expect(limit.limit).toBe(100)
   })
 
+  it.each([
+    { left: 'few sites', sites: 4, from: 0, ms: 50 },
+    { left: 'few sites that are slow themselves', sites: 4, from: 0, ms: 2_000 },
+    { left: 'sites that are not known yet', sites: 20, from: 1_000, ms: 50 },
+  ])('comes back where $left are left after a bad minute', ({ sites, from, ms }) => {
+    const limit = new AdaptiveConcurrency({ max: 200, floor: 20 })
+    let now = answer(limit, 30, 0, () => 50)
+    now = answer(limit, 60, now, () => 5_000)
+    expect(limit.limit).toBeLessThan(60)
+    let next = from
+    for (let second = 0; second < 240; second++) {
+      for (let index = 0; index < sites; index++) {
+        now += 1_000 / sites
+        // None of those that are new is asked often enough to be known.
+        limit.answered(site(from === 0 ? index : next++), ms, now)
+      }
+    }
+    expect(limit.limit).toBe(200)
+  })
+
   it('does not fall for a few slow sites among many, nor for slower sites than were asked before', () => {
     const limit = new AdaptiveConcurrency({ max: 200, floor: 20 })
     let now = answer(limit, 20, 0, () => 50)
