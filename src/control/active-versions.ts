@@ -32,6 +32,8 @@ export function promotedVersions(control: Pick<ControlLog, 'withPrefix'>): Map<s
 /** The versions that work, as promotions change them while the process runs. */
 export interface WorkingVersions {
   readonly current: readonly LoadedExtractor[]
+  /** All that there are files of; a replay in place may need one that does not work. */
+  readonly loaded: readonly LoadedExtractor[]
   /** Called when others work from now on, until the returned function is called. */
   onChange(listener: () => void): () => void
 }
@@ -55,6 +57,7 @@ export async function followPromotions(runtime: Runtime, loaded: readonly Loaded
     get current() {
       return current
     },
+    loaded,
     onChange: (listener) => {
       listeners.add(listener)
       return () => listeners.delete(listener)
@@ -64,5 +67,5 @@ export async function followPromotions(runtime: Runtime, loaded: readonly Loaded
 
 /** Those that are named, whatever is promoted. */
 export function fixedVersions(extractors: readonly LoadedExtractor[]): WorkingVersions {
-  return { current: extractors, onChange: () => () => undefined }
+  return { current: extractors, loaded: extractors, onChange: () => () => undefined }
 }

@@ -3,10 +3,12 @@ import { AWAY_BUDGET_MS } from '../kafka/consumer-failure.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { errorText, isAway, MillraceError } from '../kernel/errors.ts'
 import { BaseService, type StopMode } from '../kernel/lifecycle.ts'
+import { parseSubject } from '../message/command.ts'
+import type { ReplayRequest } from '../message/replay-request.ts'
 import type { WorkingVersions } from './active-versions.ts'
 import { announceExtractors, createExtract, type ExtractParts } from './extraction.ts'
 import { startHeartbeat } from './heartbeat.ts'
-import { refuseOtherVersion } from './replay-in-place.ts'
+import { replayInForce, unfinishedReplay, type VersionsToRun, versionsUnder } from './replay-versions.ts'
 import type { Runtime } from './runtime.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 
@@ -24,7 +26,8 @@ const RETRY = { firstMs: 200, maxMs: 5_000 } as const
 
 /**
  * The extract stage of one group in the versions that work: a promotion drains what runs as a signal would, and it begins again with
- * the other version, beside stages that go on. Says which versions it runs by its heartbeat.
+ * the other version, beside stages that go on. Says which versions it runs by its heartbeat. A replay in place keeps its version at work until it
+ * has ended, where there is a file of it; where there is none nothing begins, and what runs already pauses its partitions.
  *
  * A broker or a store that is away when the other version is to begin is waited for, as long as a consumer waits for its broker.
  */
@@ -33,6 +36,7 @@ export class ExtractStage extends BaseService {
   readonly #options: ExtractStageOptions
   #parts = new StageGroup()
   #running: readonly LoadedExtractor[] = []
+  #heldBy: string | undefined
   #endHeartbeat = async (): Promise<void> => undefined
   #changing: Promise<void> = Promise.resolve()
   /** Aborted when nothing may begin any more; what runs may still drain then. */
@@ -50,10 +54,17 @@ export class ExtractStage extends BaseService {
       await this.#changing
       await this.#end('abort')
     })
-    await this.#begin(signal)
+    await this.#begin(signal, 'refuse')
     this.releases.add(
       'following promotions',
       this.#options.versions.onChange(() => this.#follow()),
+    )
+    const control = await this.#runtime.control()
+    this.releases.add(
+      'following replays',
+      control.subscribe(({ command }) => {
+        if (parseSubject(command.subject)?.kind === 'replay') this.#follow()
+      }),
     )
     // What was promoted while it began.
     this.#follow()
@@ -73,9 +84,11 @@ export class ExtractStage extends BaseService {
   }
 
   async #change(): Promise<void> {
-    const { versions, own } = this.#options
-    const next = own(versions.current)
-    if (this.#isEnding || next.every((extractor) => this.#running.includes(extractor))) return
+    const control = await this.#runtime.control()
+    const { extractors, heldBy } = this.#versionsUnder(replayInForce(control, this.#options.groupId))
+    if (this.#isEnding) return
+    this.#tellHeld(heldBy)
+    if (extractors.every((extractor) => this.#running.includes(extractor))) return
     await this.#end('drain')
     await this.#beginAgain(AbortSignal.any([this.aborted.signal, this.#noMore.signal]))
   }
@@ -86,7 +99,7 @@ export class ExtractStage extends BaseService {
     const sinceMono = clock.mono()
     for (let tries = 1; !signal.aborted; tries += 1) {
       try {
-        return await this.#begin(signal)
+        return await this.#begin(signal, 'tell')
       } catch (error) {
         await this.#end('abort')
         if (signal.aborted) return
@@ -102,8 +115,8 @@ export class ExtractStage extends BaseService {
   }
 
   /** Whatever it has started is the stage's before it can fail, and ended with it. */
-  async #begin(signal: AbortSignal): Promise<void> {
-    const { host, worker } = await unlessAborted(signal, () => this.#prepare())
+  async #begin(signal: AbortSignal, whereRefused: 'refuse' | 'tell'): Promise<void> {
+    const { host, worker } = await unlessAborted(signal, () => this.#prepare(whereRefused))
     const parts = new StageGroup()
     this.#parts = parts
     await parts.start('extraction', host, signal)
@@ -113,12 +126,27 @@ export class ExtractStage extends BaseService {
     this.#endHeartbeat = await startHeartbeat(this.#runtime, { stage: 'extract', groupId: this.#options.groupId, extractors })
   }
 
-  async #prepare(): Promise<ExtractParts> {
-    const { versions, own, groupId, onOutput } = this.#options
-    this.#running = own(versions.current)
-    await announceExtractors(this.#runtime, this.#running)
-    await refuseOtherVersion(this.#runtime, groupId, this.#running)
+  /** Who starts it is told at once which file is missing; one that ran goes on, for its supervisor would only start it again. */
+  async #prepare(whereRefused: 'refuse' | 'tell'): Promise<ExtractParts> {
+    const { groupId, onOutput } = this.#options
+    const { extractors, heldBy, refusal } = this.#versionsUnder(await unfinishedReplay(this.#runtime, groupId))
+    this.#running = extractors
+    this.#tellHeld(heldBy)
+    await announceExtractors(this.#runtime, extractors)
+    if (refusal !== undefined && whereRefused === 'refuse') throw new MillraceError('REPLAY_REFUSED', refusal)
+    if (refusal !== undefined) this.#runtime.observer.emit('ReplayRefused', { group: groupId, error: refusal })
     return createExtract(this.#runtime, this.#running, { groupId, ...(onOutput === undefined ? {} : { onOutput }) })
+  }
+
+  #tellHeld(replayId: string | undefined): void {
+    if (replayId !== undefined && replayId !== this.#heldBy)
+      this.#runtime.observer.emit('PromotionHeld', { group: this.#options.groupId, replayId })
+    this.#heldBy = replayId
+  }
+
+  #versionsUnder(replay: ReplayRequest | undefined): VersionsToRun {
+    const { versions, own } = this.#options
+    return versionsUnder(replay, own(versions.current), own(versions.loaded))
   }
 
   /** Its heartbeat ends last: until then it may still write. */

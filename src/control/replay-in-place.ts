@@ -18,7 +18,6 @@ import {
   beginRequest,
   closeReplay,
   deleteUnlessActive,
-  isDone,
   knownRequest,
   openRequests,
   planOf,
@@ -27,6 +26,7 @@ import {
   refuseOtherRequest,
   replayStatus,
 } from './replay-ledger.ts'
+import { promotedOther } from './replay-versions.ts'
 import type { Runtime } from './runtime.ts'
 
 /** How a replay in place was begun; done: it has ended under this id already. */
@@ -39,8 +39,8 @@ export interface BegunInPlace {
 
 /**
  * Asks an extract group to replay a range in place. Members that run rewind one partition after the other, by themselves; of a stopped
- * group the offsets are set here, and it replays when it starts again. Errors: REPLAY_REFUSED when another
- * replay of the group was begun meanwhile, or when a live member does not run the version. Nothing was changed then. Shape: the plan has a page,
+ * group the offsets are set here, and it replays when it starts again. Errors: REPLAY_REFUSED when another version is promoted, another
+ * replay of the group was begun meanwhile, or a live member does not run the version. Nothing was changed then. Shape: the plan has a page,
  * and no other replay of the group was open ({@link refuseWhileOpen}).
  */
 export async function replayInPlace(
@@ -53,11 +53,13 @@ export async function replayInPlace(
     .filter(({ pages }) => pages > 0n)
     .map(({ partition, from, until }) => ({ partition, from: String(from), until: String(until) }))
   const whole: ReplayRequest = { ...request, ranges }
+  const refusal = await promotedOther(runtime, request)
+  if (refusal !== undefined) throw refusal
   const group = await runtime.admin.describeGroup(request.groupId)
   if (group.members.length > 0) await refuseUnlessAllRun(runtime, group, request)
   const { request: held, isClosed } = await beginRequest(runtime, whole)
   refuseCancelled(held)
-  if (!isClosed) await withdrawUnlessFirst(runtime, held)
+  if (!isClosed) await withdrawUnlessItStands(runtime, held)
   return { start: isClosed ? 'done' : await start(runtime, held, group), plan: planOf(plan.topic, held.ranges ?? []) }
 }
 
@@ -83,7 +85,7 @@ export async function resumeInPlace(
   refuseCancelled(request)
   await evictDeadMembers(runtime)
   // Its command may have been killed before it had found out: the offsets are those of the first one.
-  if (!isClosed) await withdrawUnlessFirst(runtime, request)
+  if (!isClosed) await withdrawUnlessItStands(runtime, request)
   const plan = planOf(runtime.topics.html, request.ranges ?? [])
   return { start: isClosed ? 'done' : await start(runtime, request, await runtime.admin.describeGroup(request.groupId)), plan }
 }
@@ -147,56 +149,25 @@ function stillOpen(replayId: string, groupId: string): MillraceError {
 }
 
 /**
- * Another version would end the workers of a group whose open replay wants this one (see {@link refuseOtherVersion}). Looks at all
- * extract groups. Errors: REPLAY_REFUSED naming the replay.
+ * Two commands may have found no open replay at the same moment: the first on the log stands, and its owners obey that one alone. The
+ * same goes for a promotion of another version. Errors: REPLAY_REFUSED for the later one, which is taken back.
  */
-export async function refuseDuringReplay(runtime: Runtime, name: string, version: number): Promise<void> {
-  const groups = [undefined, ...Object.keys(runtime.config['extract.groups'])].map((group) => runtime.groups.extract(group))
-  for (const groupId of groups) {
-    for (const request of await openRequests(runtime, groupId)) {
-      if (request.extractor !== name || request.extractorVersion === version) continue
-      if (request.cancelled === true || (await isDone(runtime, request))) continue
-      throw new MillraceError(
-        'REPLAY_REFUSED',
-        `replay ${request.replayId} of group ${groupId} works with ${name} version ${request.extractorVersion}: let it end (\`millrace replay status\`), or end it with \`millrace replay cancel ${request.replayId}\`; then promote`,
-      )
-    }
-  }
-}
-
-/**
- * Two commands may have found no open replay at the same moment: the first on the log stands, and its owners obey that one alone.
- * Errors: REPLAY_REFUSED for the other, which is taken back.
- */
-async function withdrawUnlessFirst(runtime: Runtime, request: ReplayRequest): Promise<void> {
-  const { groupId, replayId } = request
-  const [first] = await openRequests(runtime, groupId)
-  if (first === undefined || first.replayId === replayId) return
-  // Through, and not closed yet: then this one is the first.
-  if (await closeReplay(runtime, groupId, first.replayId)) return withdrawUnlessFirst(runtime, request)
+async function withdrawUnlessItStands(runtime: Runtime, request: ReplayRequest): Promise<void> {
+  const { replayId } = request
+  const refusal = (await firstOther(runtime, request)) ?? (await promotedOther(runtime, request, replayId))
+  if (refusal === undefined) return
   const payload = { ...request, cancelled: true, donePages: 0 }
   await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload })
-  throw stillOpen(first.replayId, groupId)
+  throw refusal
 }
 
-/**
- * Extractors of a group against its open replay: with another version than it asks for, the group would wait for ever. Errors:
- * REPLAY_REFUSED saying which file to run.
- */
-export async function refuseOtherVersion(
-  runtime: Runtime,
-  groupId: string,
-  extractors: readonly { readonly name: string; readonly version: number }[],
-): Promise<void> {
-  for (const request of await openRequests(runtime, groupId)) {
-    const here = extractors.find(({ name }) => name === request.extractor)
-    if (request.cancelled === true || here?.version === request.extractorVersion || (await isDone(runtime, request))) continue
-    const found = here === undefined ? `no extractor ${request.extractor}` : `version ${here.version} of it`
-    throw new MillraceError(
-      'REPLAY_REFUSED',
-      `replay ${request.replayId} of group ${groupId} is open and wants ${request.extractor} version ${request.extractorVersion}; here is ${found}: run with that extractor, and the group replays and goes on; or end it with \`millrace replay cancel ${request.replayId}\``,
-    )
+async function firstOther(runtime: Runtime, { groupId, replayId }: ReplayRequest): Promise<MillraceError | undefined> {
+  for (const first of await openRequests(runtime, groupId)) {
+    if (first.replayId === replayId) return undefined
+    // Through, and not closed yet: then the next one is the first.
+    if (!(await closeReplay(runtime, groupId, first.replayId))) return stillOpen(first.replayId, groupId)
   }
+  return undefined
 }
 
 /**

@@ -271,7 +271,8 @@ export async function openRequests(runtime: Runtime, groupId: string): Promise<R
   return openIn(control, groupId)
 }
 
-function openIn(control: Pick<ControlLog, 'withPrefix'>, groupId: string): ReplayRequest[] {
+/** As far as `control` was read. */
+export function openIn(control: Pick<ControlLog, 'withPrefix'>, groupId: string): ReplayRequest[] {
   return control.withPrefix('replay:').flatMap((command) => {
     const request = command.kind === 'request' ? requestOf(command) : undefined
     return request?.groupId === groupId ? [request] : []

@@ -1,14 +1,15 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
-import { MillraceError } from '../kernel/errors.ts'
-import { subject } from '../message/command.ts'
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { commandPayload, subject } from '../message/command.ts'
+import type { Command } from '../message/generated/types.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { promotedVersions } from './active-versions.ts'
 import { announce } from './announce.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { liveWorkers, switchedWorkers } from './live-workers.ts'
 import { planRange } from './replay.ts'
-import { refuseDuringReplay } from './replay-in-place.ts'
 import { passGate } from './replay-preview.ts'
+import { refuseBehindReplay, refuseDuringReplay } from './replay-versions.ts'
 import type { Runtime } from './runtime.ts'
 
 export interface PromoteRequest {
@@ -56,12 +57,16 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
     const against = loaded.find((each) => each.name === name && each.version === previous)
     const plan = await planRange(runtime, runtime.groups.extract(), { start: { kind: 'earliest' }, filter: {} }, false)
     await passGate(runtime, { extractor, against, plan, filter: {}, signal }, undefined)
+    // That takes its time, in which one may have begun.
+    await refuseDuringReplay(runtime, name, version)
   }
   const former = previous === undefined || previous === version ? null : previous
   const payload = { version, previous: former, ...(force === undefined ? {} : { forced: force }) }
   // Counted before they hear of it: one that is between two versions has no heartbeat, and is still to be waited for.
   const expected = await workersOf(runtime, name)
+  const before = control.get(subject.promoted(name))
   await announce(runtime, { kind: 'set', subject: subject.promoted(name), payload })
+  await takeBackBehindReplay(runtime, { name, version, before })
   const workers = await switchedWorkers({
     name,
     version,
@@ -77,6 +82,21 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
     previous: former,
     running: workers.filter(({ extractors }) => extractors[name] === version),
     others: workers.filter(({ extractors }) => extractors[name] !== version),
+  }
+}
+
+/** Errors: REPLAY_REFUSED; what was promoted before is so again then. */
+async function takeBackBehindReplay(
+  runtime: Runtime,
+  { name, version, before }: { readonly name: string; readonly version: number; readonly before: Command | undefined },
+): Promise<void> {
+  try {
+    await refuseBehindReplay(runtime, name, version)
+  } catch (error) {
+    if (!isMillraceError(error, 'REPLAY_REFUSED')) throw error
+    const former = before === undefined ? { kind: 'delete' as const } : { kind: 'set' as const, payload: commandPayload(before) }
+    await announce(runtime, { ...former, subject: subject.promoted(name) })
+    throw error
   }
 }
 

@@ -82,6 +82,11 @@ export class ControlLog extends BaseService {
     return this.#bySubject.get(subject)?.command
   }
 
+  /** Where that lies on the log. */
+  offsetOf(subject: string): bigint | undefined {
+    return this.#bySubject.get(subject)?.offset
+  }
+
   /** The last commands of all subjects that begin so, in the order in which they were written. */
   withPrefix(prefix: string): Command[] {
     return [...this.#bySubject.entries()]

@@ -287,6 +287,10 @@ export const EVENTS = {
     throttleMs: 10_000,
     throttleBy: 'group',
   },
+  PromotionHeld: {
+    level: 'warn',
+    message: 'a replay in place works with another version than the one that is promoted: that one begins when the replay has ended',
+  },
   ChangeOverRetried: {
     level: 'warn',
     message: 'another version of an extractor can not begin just now and is tried again: its group does not extract meanwhile',

@@ -3,6 +3,8 @@ import type { WorkingVersions } from '../../../src/control/active-versions.ts'
 import { announcedVersions } from '../../../src/control/announced-versions.ts'
 import { ExtractStage } from '../../../src/control/extract-stage.ts'
 import { liveWorkers } from '../../../src/control/live-workers.ts'
+import { cancelReplay } from '../../../src/control/replay-in-place.ts'
+import { beginRequest } from '../../../src/control/replay-ledger.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import { type LoadedExtractor, loadDefinition } from '../../../src/extract/load-extractors.ts'
 import type { StopMode } from '../../../src/kernel/lifecycle.ts'
@@ -11,7 +13,7 @@ import { RecordingObserver } from '../../support/embedded.ts'
 import { eventually } from '../../support/eventually.ts'
 import { envelopeText } from '../../support/extraction.ts'
 import { OwnBroker } from '../../support/own-broker.ts'
-import { BOOK_1, BOOK_2 } from '../../support/stored-shop.ts'
+import { BOOK_1, BOOK_2, range, storePages } from '../../support/stored-shop.ts'
 
 const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text, envelopeText)
 
@@ -23,12 +25,19 @@ beforeEach(async () => {
 afterAll(() => deployment.close())
 
 /** A stage that runs version 1; `promote` makes others work. */
-async function runningStage(runtime: Runtime): Promise<{ stage: ExtractStage; promote: (next: LoadedExtractor) => void }> {
-  let current = [book(BOOK_1)]
+async function runningStage(
+  runtime: Runtime,
+  first = book(BOOK_1),
+): Promise<{ stage: ExtractStage; promote: (next: LoadedExtractor) => void }> {
+  let current = [first]
+  const loaded = [book(BOOK_1), book(BOOK_2)]
   let changed = (): void => undefined
   const versions: WorkingVersions = {
     get current() {
       return current
+    },
+    get loaded() {
+      return [...current, ...loaded.filter(({ version }) => !current.some((each) => each.version === version))]
     },
     onChange: (listener) => {
       changed = listener
@@ -75,6 +84,57 @@ describe('an extract stage that changes over to another version', () => {
       expect(await left(runtime)).toEqual({ workers: [], members: [], known: [1] })
     })
   }, 60_000)
+})
+
+describe('an extract stage in whose group a replay in place is open', () => {
+  const runs = async (runtime: Runtime): Promise<number[]> => (await liveWorkers(runtime)).map(({ extractors }) => extractors.book ?? 0)
+
+  /** Of ten pages, a page a minute. */
+  const replayed = async (runtime: Runtime, extractorVersion = 2): Promise<void> => {
+    await storePages(runtime, range(10))
+    const ranges = [0, 1, 2, 3].map((partition) => ({ partition, from: '0', until: '10' }))
+    const groupId = runtime.groups.extract()
+    const request = { replayId: 'r', groupId, extractor: 'book', extractorVersion, filter: {}, ranges, rate: 1 / 60 }
+    await beginRequest(runtime, request)
+  }
+
+  it('keeps its version where another one is promoted meanwhile, says so, and changes over when it has ended', async () => {
+    const observer = new RecordingObserver()
+    await deployment.read(async (runtime) => {
+      const { stage, promote } = await runningStage(runtime, book(BOOK_2))
+      await replayed(runtime)
+      await eventually(() => observer.names().includes('ReplayPartitionBegan'), { what: 'the replay' })
+      promote(book(BOOK_1))
+      await Promise.race([eventually(() => observer.names().includes('PromotionHeld'), { what: 'a word of it' }), stage.closed])
+      expect(await runs(runtime)).toEqual([2])
+      await cancelReplay(runtime, 'r')
+      await Promise.race([eventually(async () => (await runs(runtime))[0] === 1, { what: 'version 1' }), stage.closed])
+      await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
+    }, observer)
+  }, 90_000)
+
+  it('begins with its version, whatever is promoted', async () => {
+    await deployment.read(async (runtime) => {
+      await replayed(runtime)
+      const { stage } = await runningStage(runtime, book(BOOK_1))
+      expect(await runs(runtime)).toEqual([2])
+      await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
+    })
+  }, 90_000)
+
+  it('is refused at its start without a file of it, and goes on where it runs', async () => {
+    const observer = new RecordingObserver()
+    const book3 = book(BOOK_2.replace('version: 2', 'version: 3'))
+    await deployment.read(async (runtime) => {
+      const { stage, promote } = await runningStage(runtime)
+      await replayed(runtime, 9)
+      promote(book3)
+      await Promise.race([eventually(async () => (await runs(runtime))[0] === 3, { what: 'version 3' }), stage.closed])
+      expect(observer.names()).toContain('ReplayRefused')
+      await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
+      await expect(runningStage(runtime)).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
+    }, observer)
+  }, 90_000)
 })
 
 describe('an extract stage that changes over while the broker is away', () => {
