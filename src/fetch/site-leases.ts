@@ -2,7 +2,16 @@ import type { PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
-import type { HealthRules, KnownHealth, LeaseOwner, LimiterKey, ReleasedState, StateStore, WaitReason } from '../state/state-store.ts'
+import type {
+  HealthRules,
+  KnownHealth,
+  LeaseOwner,
+  LimiterKey,
+  ReleasedState,
+  StateStore,
+  StoreBirth,
+  WaitReason,
+} from '../state/state-store.ts'
 import { TIMER_SLACK_MS } from './send-spacing.ts'
 import type { SiteReport } from './site-report.ts'
 import type { StoreGate } from './store-gate.ts'
@@ -74,13 +83,14 @@ const REASSERT_AT_ONCE = 200
 /**
  * The limiter as the fetch stage uses it: a lease before each request, and what came of it afterwards. What answers have taught lies in
  * the store, for all workers; what this worker was told of it is remembered as well, so that a store that comes back empty learns it
- * again before any site is asked (`warm-up`), and a back-off that we know of is kept whatever the store says.
+ * again before a site is asked, and a back-off that we know of is kept whatever the store says.
  */
 export class SiteLeases {
   readonly #options: SiteLeasesOptions
   readonly #known = new Map<PolitenessKey, Remembered>()
-  #reasserting: Promise<void> | undefined
-  #isReasserted = false
+  /** The memory of the store that has heard what is known here. */
+  #birth: StoreBirth | undefined
+  #reasserting: Promise<void> = Promise.resolve()
 
   constructor(options: SiteLeasesOptions) {
     this.#options = options
@@ -100,14 +110,13 @@ export class SiteLeases {
       askedMono = clock.mono()
       return state.acquire({ keys, leaseMs, owner, countsForRate, aheadMs: AHEAD_MS, resetAt })
     })
+    await this.#reassert(answer.birth)
     if (answer.kind === 'lease') {
-      this.#isReasserted = false
       const { leaseId, startInMs } = answer
       // The store said it at some moment between the question and now.
       const [beatMono, startMono] = [askedMono + startInMs, clock.mono() + startInMs]
       return { kind: 'lease', leaseId, keys, resetAt, address, startMono, beatMono, concurrency: answer.concurrency }
     }
-    if (answer.reason === 'warm-up') await this.#reassert()
     // A place that another request holds is free when it is free.
     const aheadMs = answer.reason === 'concurrency' ? 0 : WAKE_AHEAD_MS
     return { kind: 'wait', waitMs: Math.max(1, answer.waitMs - aheadMs), reason: answer.reason, concurrency: answer.concurrency }
@@ -189,12 +198,11 @@ export class SiteLeases {
     return undefined
   }
 
-  /** Once for each time that the store has lost its memory; whoever asks meanwhile waits for it. */
-  #reassert(): Promise<void> {
-    if (this.#isReasserted) return Promise.resolve()
-    this.#reasserting ??= this.#reassertAll().finally(() => {
-      this.#reasserting = undefined
-    })
+  /** Once for each time that the store has lost its memory; whoever asks meanwhile waits for it. Errors: those of the store other than STATE_UNAVAILABLE. */
+  #reassert(birth: StoreBirth): Promise<void> {
+    if (birth === this.#birth) return this.#reasserting
+    this.#birth = birth
+    this.#reasserting = this.#reasserting.then(() => this.#reassertAll())
     return this.#reasserting
   }
 
@@ -209,7 +217,6 @@ export class SiteLeases {
       })
       await Promise.all(calls)
     }
-    this.#isReasserted = true
     if (known.length > 0) observer.emit('SitesReasserted', { count: known.length })
   }
 }

@@ -282,6 +282,7 @@ export type LimiterAnswer =
       readonly startInMs: number
       /** Requests at the same time that are allowed now, at most those of the policy. */
       readonly concurrency: number
+      readonly birth: StoreBirth
     }
   | {
       readonly kind: 'wait'
@@ -289,7 +290,11 @@ export type LimiterAnswer =
       readonly reason: WaitReason
       readonly key: PolitenessKey
       readonly concurrency: number
+      readonly birth: StoreBirth
     }
+
+/** Tells one memory of the store from the next: another one means that it was lost meanwhile. */
+export type StoreBirth = string
 
 export interface LimiterState extends KnownHealth {
   /** Requests in flight. */

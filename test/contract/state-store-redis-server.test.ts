@@ -147,11 +147,16 @@ describe('StateStore on a Redis that fails', () => {
   it('takes a store that was emptied under it for an empty start', async () => {
     const server = await serve()
     const store = await openAt(server.url)
-    expect(await store.acquire(REQUEST)).toMatchObject({ kind: 'lease' })
+    const before = await store.acquire(REQUEST)
+    expect(before).toMatchObject({ kind: 'lease' })
+    expect(await store.acquire(REQUEST)).toMatchObject({ kind: 'wait', birth: before.birth })
     const other = new Redis(server.url)
     await other.flushall()
     await other.quit()
-    expect(await store.acquire(REQUEST)).toMatchObject({ kind: 'wait', reason: 'warm-up', waitMs: 500 })
+    const after = await store.acquire(REQUEST)
+    expect(after).toMatchObject({ kind: 'wait', reason: 'warm-up', waitMs: 500 })
+    expect(after.birth).not.toBe(before.birth)
+    expect((await store.acquire(REQUEST)).birth).toBe(after.birth)
   })
 
   it('waits no longer for a site when the clock of the server is set back by hours, and no shorter either', async () => {

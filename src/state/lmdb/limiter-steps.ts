@@ -81,11 +81,11 @@ export class LimiterSteps {
     }
     if (longest !== undefined) {
       const { waitMs, reason, key } = longest
-      return { answer: { kind: 'wait', waitMs, reason, key, concurrency }, ended }
+      return { answer: { kind: 'wait', waitMs, reason, key, concurrency, birth: `${this.#birth() ?? 0}` }, ended }
     }
     this.#start(request, leaseId, paces, now + startInMs)
     this.#sweep.afterAdding('pace', paces.size - stored.size, now)
-    return { answer: { kind: 'lease', leaseId, startInMs, concurrency }, ended }
+    return { answer: { kind: 'lease', leaseId, startInMs, concurrency, birth: `${this.#birth() ?? 0}` }, ended }
   }
 
   release(leaseId: string, keys: readonly ReleasedKey[], report: AnswerReport | undefined, now: number): ReleasedState[] {

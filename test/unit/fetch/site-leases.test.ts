@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { SiteLeases } from '../../../src/fetch/site-leases.ts'
 import { StoreGate } from '../../../src/fetch/store-gate.ts'
+import type { PolitenessKey } from '../../../src/kernel/brand.ts'
 import { type Clock, systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
@@ -54,6 +55,49 @@ describe('a site that was reset', () => {
     // The first had learnt the other one, and starts anew.
     for (const leases of [first, second, worker(state, 'third')])
       expect(await leases.acquire(reset, true)).toMatchObject({ kind: 'wait', reason: 'retry-after' })
+  })
+})
+
+describe('a store that loses its memory', () => {
+  const benches: StoreBench[] = []
+  afterEach(() => Promise.all(benches.splice(0).map((bench) => bench.end())))
+  /** As it comes back: with nothing in it. */
+  const emptyStore = (clock: Clock): Promise<StateStore> => {
+    const bench = new StoreBench()
+    benches.push(bench)
+    return bench.lmdb({ clock, warmUp: true })
+  }
+
+  it('hears once what a worker knows, each time that it was lost, whatever still warms up', async () => {
+    const clock = new ManualClock()
+    let store = await emptyStore(clock)
+    const told: string[] = []
+    const state = {
+      acquire: (...args: Parameters<StateStore['acquire']>) => store.acquire(...args),
+      release: (...args: Parameters<StateStore['release']>) => store.release(...args),
+      reassert: (...[key, ...rest]: Parameters<StateStore['reassert']>) => {
+        told.push(key)
+        return store.reassert(key, ...rest)
+      },
+    } as StateStore
+    const leases = worker(state, 'first', clock)
+    const site = (name: string, crawlDelayMs: number) => ({ ...PACE, key: name as PolitenessKey, crawlDelayMs })
+    const [quick, slow, slower] = [site('quick', 0), site('slow', 60_000), site('slower', 90_000)] as const
+    await clock.advance(1_000)
+    await backsOff(leases, quick)
+    for (const _ of [1, 2]) {
+      // Twice without a lease in between.
+      await clock.advance(5_000)
+      store = await emptyStore(clock)
+      told.length = 0
+      for (const pace of [slow, slower, slow]) expect(await leases.acquire(pace, true)).toMatchObject({ reason: 'warm-up' })
+      expect(told).toEqual(['quick'])
+      expect(await store.limiterState(quick.key)).toMatchObject({ isAsked: true })
+    }
+    await clock.advance(2_000)
+    expect(await leases.acquire(site('other', 0), true)).toMatchObject({ kind: 'lease' })
+    expect(await leases.acquire(slow, true)).toMatchObject({ reason: 'warm-up' })
+    expect(told).toEqual(['quick'])
   })
 })
 

@@ -99,17 +99,18 @@ end
 /**
  * KEYS: birth of the store, then one pace per key. ARGV: leaseId, leaseMs, counts for the rate (1 or 0), workerId, host, pid, start of the
  * process, how far ahead a start is given out, the last reset, then per key rate, burst, concurrency, crawl delay. Answer: {'lease', concurrency in
- * force, ms to the start}, or {'wait', concurrency, ms, reason, number of the key} and behind it, for each lease that stands in the way and
+ * force, ms to the start, birth}, or {'wait', concurrency, ms, birth, reason, number of the key} and behind it, for each lease that stands in the way and
  * belongs to another process of the asker's host: number of the key, leaseId, pid, start.
  *
  * A birth that is missing means that the store was emptied while we were connected: it is born again, and warms up. So is one that lies
  * ahead, since the clock was set back.
  */
 export const ACQUIRE = `${RULES}
-local born = tonumber(redis.call('GET', KEYS[1]) or '')
+local birth = redis.call('GET', KEYS[1])
+local born = tonumber(birth or '')
 if not born or born > now then
-  born = now
-  redis.call('SET', KEYS[1], string.format('%.17g', now))
+  born, birth = now, string.format('%.17g', now)
+  redis.call('SET', KEYS[1], birth)
 end
 local counts, ahead, resetAt = tonumber(ARGV[3]), tonumber(ARGV[8]), tonumber(ARGV[9])
 local paces, forces, candidates = {}, {}, {}
@@ -152,7 +153,7 @@ for i = 2, #KEYS do
   if wait > longest then longest, reason, which = wait, why, i - 1 end
 end
 if longest > 0 then
-  local answer = {'wait', least, math.max(1, math.ceil(longest)), reason, which}
+  local answer = {'wait', least, math.max(1, math.ceil(longest)), birth, reason, which}
   for _, value in ipairs(candidates) do answer[#answer + 1] = value end
   return answer
 end
@@ -170,7 +171,7 @@ for i = 2, #KEYS do
   pace.ls[#pace.ls + 1] = {ARGV[1], start + tonumber(ARGV[2]), delay, counts, ARGV[4], ARGV[5], ARGV[6], ARGV[7], start}
   save(KEYS[i], pace)
 end
-return {'lease', least, string.format('%.17g', startIn)}
+return {'lease', least, string.format('%.17g', startIn), birth}
 `
 
 /**
