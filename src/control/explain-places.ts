@@ -154,9 +154,13 @@ class UrlSearch {
   async deadLetters(): Promise<ListedDeadLetter[]> {
     const { topics } = this.#runtime
     const topic = topics.deadLetters
+    const layout = (await this.#runtime.layout())()
+    const lane = await this.#partitionsOf(topics.urls.normal, this.#domain)
     const partitions = new Set([
       ...(await this.#partitionsOf(topic, this.#domain)),
       ...(await this.#partitionsOf(topic, this.#canonicalUrl)),
+      // What came without a key goes by the partition in which it was.
+      ...layout.countsOf(topic).flatMap((count) => lane.map((partition) => partition % count)),
     ])
     const found = await Promise.all(
       [...partitions].map(async (partition) => {

@@ -171,6 +171,28 @@ describe('explain, beside workers', () => {
     expect(JSON.stringify([report.proxies, report.lines])).not.toContain('hush')
   })
 
+  it('finds the dead letter of a URL that was produced without a key', async () => {
+    runtime = withConfig(runtime, { 'retry.maxAttempts': 1 })
+    const { port } = server.address() as AddressInfo
+    // It lies by the number of its partition then: another one than that of either key, or this would show nothing.
+    const url = Array.from({ length: 100 }, (_, index) => `http://shop-${index}.example:${port}/down.html`).find((each) => {
+      const place = partitionFor(registrableDomain(each), 5) % 2
+      return place !== partitionFor(registrableDomain(each), 2) && place !== partitionFor(each, 2)
+    })
+    const partition = partitionFor(registrableDomain(url ?? ''), 5)
+    const value = Buffer.from(JSON.stringify({ url }))
+    await (await runtime.producer()).send([{ topic: runtime.topics.urls.normal, partition, key: null, value }])
+    await startWorkers()
+    const report = await eventually(
+      async () => {
+        const now = await explain(runtime, url ?? '', { userAgent: 'FooBot/1.0' })
+        return now.state === 'failed' && now
+      },
+      { timeoutMs: 30_000, everyMs: 100, what: 'it to be given up' },
+    )
+    expect(report.deadLetters).toMatchObject([{ partition: partition % 2, info: { stage: 'fetch', code: 'FETCH_FAILED' } }])
+  })
+
   it('says so of a URL whose robots.txt can not be read', async () => {
     const url = `${base.replace('shop.', 'broken.')}/page`
     await produce('', { url, canonicalUrl: canonicalUrl(new URL(url)) })
