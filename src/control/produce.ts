@@ -52,7 +52,7 @@ export interface ProduceOptions {
   /** Ends the reading; what was read is still written. */
   readonly signal?: AbortSignal
   /** Adds the tasks to the accepted set of their crawl, so that its end can be known. */
-  readonly accept?: (taskIds: readonly string[]) => Promise<void>
+  readonly accept?: (taskIds: readonly string[]) => Promise<unknown>
   /** What is written so far. */
   readonly onProgress?: (report: Omit<ProduceReport, 'interrupted'>) => void
   /** Most URLs that are written; bad, blank and comment lines do not count, and what stands behind the last one is not read. */

@@ -141,10 +141,14 @@ export class TaskIntake {
       else if (this.#isMisplaced(candidate)) verdicts.push({ index, verdict: { kind: 'moved', entry, task: candidate.task } })
       else open.push(candidate)
     }
-    await this.#accept(open)
+    const finalTasks = await this.#accept(open)
     const live: Candidate[] = []
     for (const candidate of open) {
       const { index, entry, task, read } = candidate
+      if (finalTasks.has(candidate)) {
+        verdicts.push({ index, verdict: { kind: 'repeat', entry } })
+        continue
+      }
       const end = read.kind === 'ended' ? undefined : this.#endOf(task)
       if (read.kind === 'ended') verdicts.push({ index, verdict: read })
       else if (end === undefined) live.push(candidate)
@@ -160,16 +164,27 @@ export class TaskIntake {
     return headerValue(entry.message.headers, HEADER.moved) !== String(layout().version)
   }
 
-  async #accept(open: readonly Candidate[]): Promise<void> {
+  /**
+   * Shape: those that are final already. A crawl knows that as long as it is kept: what was put aside twice, since a worker was killed in
+   * between, may come back days apart, when the note of its end is gone.
+   */
+  async #accept(open: readonly Candidate[]): Promise<ReadonlySet<Candidate>> {
     const { state, gate } = this.#options
-    const byCrawl = new Map<string, string[]>()
-    for (const { task } of open) {
-      if (task.crawlId === null) continue
-      const taskIds = byCrawl.get(task.crawlId) ?? []
-      byCrawl.set(task.crawlId, taskIds)
-      taskIds.push(task.taskId)
+    const byCrawl = new Map<string, Candidate[]>()
+    for (const candidate of open) {
+      const { crawlId } = candidate.task
+      if (crawlId === null) continue
+      const own = byCrawl.get(crawlId)
+      if (own === undefined) byCrawl.set(crawlId, [candidate])
+      else own.push(candidate)
     }
-    for (const [crawlId, taskIds] of byCrawl) await gate.run(() => state.accept(crawlId, taskIds))
+    const finalTasks = new Set<Candidate>()
+    for (const [crawlId, own] of byCrawl) {
+      const taskIds = own.map(({ task }) => task.taskId)
+      const answers = await gate.run(() => state.accept(crawlId, taskIds))
+      for (const [position, candidate] of own.entries()) if (answers[position] === true) finalTasks.add(candidate)
+    }
+    return finalTasks
   }
 
   #endOf(task: UrlTask): EndWithoutRequest | undefined {

@@ -30,8 +30,8 @@ export interface StateStore {
   isUnderWay(attempts: readonly AttemptId[]): Promise<readonly boolean[]>
 
   // --- crawls -------------------------------------------------------------------------------------------------------------
-  /** Adds tasks to the accepted set of a crawl. Adding one twice changes nothing. */
-  accept(crawlId: string, taskIds: readonly string[]): Promise<void>
+  /** Adds tasks to the accepted set of a crawl. Adding one twice changes nothing. True, in order, for those that are final already. */
+  accept(crawlId: string, taskIds: readonly string[]): Promise<readonly boolean[]>
   /** Adds tasks to the final set of a crawl (and to accepted, where it was missed). */
   finalise(crawlId: string, taskIds: readonly string[]): Promise<void>
   crawlCounts(crawlId: string): Promise<CrawlCounts>

@@ -185,6 +185,16 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         expect(await store.openCrawls()).toEqual([{ crawlId: 'c', open: 2 }])
       })
 
+      it('tells of tasks that are accepted again which of them are final, in order and however many', async () => {
+        const many = Array.from({ length: 2_500 }, (_, index) => `t${index}`)
+        expect(await store.accept('c', many)).toEqual(many.map(() => false))
+        const final = many.filter((_, index) => index % 3 === 0)
+        await store.finalise('c', final)
+        await store.finalise('other', many)
+        expect(await store.accept('c', [...many, 'new', 't0'])).toEqual([...many.map((_, index) => index % 3 === 0), false, true])
+        expect(await store.accept('c', [])).toEqual([])
+      })
+
       it('counts a task as accepted that was final first', async () => {
         await store.finalise('c', ['1'])
         expect(await store.crawlCounts('c')).toEqual({ accepted: 1, final: 1 })

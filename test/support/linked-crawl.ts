@@ -27,7 +27,7 @@ export async function produceSeeds(deployment: Deployment, site: LinkedSite, cra
   const template = { crawlId, lane: 'normal' as const, maxDepth: site.depth, headers: {}, meta: {} }
   await deployment.read(async (runtime) => {
     const state = await runtime.state()
-    const accept = (taskIds: readonly string[]): Promise<void> => state.accept(crawlId, taskIds)
+    const accept = (taskIds: readonly string[]): Promise<unknown> => state.accept(crawlId, taskIds)
     await produce(runtime, seeds, { ...template, notBefore: null, expiresAt: null, ifChanged: false }, { accept })
   })
 }

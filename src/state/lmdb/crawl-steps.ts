@@ -25,18 +25,23 @@ export class CrawlSteps {
     this.#keys = keys
   }
 
-  accept(crawlId: string, taskIds: readonly string[]): void {
+  /** Shape: per task whether it is final. */
+  accept(crawlId: string, taskIds: readonly string[]): boolean[] {
+    const final: boolean[] = []
     this.#change(crawlId, (group) => {
       let open = 0
       for (const taskId of taskIds) {
         const id = digest([taskId], 16)
         const openKey = this.#keys.of('openTask', group, id)
-        if (this.#has(openKey) || this.#has(this.#keys.of('finalTask', group, id))) continue
+        const isFinal = this.#has(this.#keys.of('finalTask', group, id))
+        final.push(isFinal)
+        if (isFinal || this.#has(openKey)) continue
         this.#file.put(openKey, 1)
         open += 1
       }
       return { open, final: 0 }
     })
+    return final
   }
 
   finalise(crawlId: string, taskIds: readonly string[]): void {

@@ -108,8 +108,9 @@ export class LmdbStore implements StateStore {
     return this.#file.read((now) => attempts.map(({ taskId, attempt }) => this.#claims.isFinished(taskId, attempt, now)))
   }
 
-  async accept(crawlId: string, taskIds: readonly string[]): Promise<void> {
-    await Promise.all(chunks(taskIds).map((chunk) => this.#file.step(() => this.#crawls.accept(crawlId, chunk))))
+  async accept(crawlId: string, taskIds: readonly string[]): Promise<readonly boolean[]> {
+    const parts = chunks(taskIds).map((chunk) => this.#file.step(() => this.#crawls.accept(crawlId, chunk)))
+    return (await Promise.all(parts)).flat()
   }
 
   async finalise(crawlId: string, taskIds: readonly string[]): Promise<void> {

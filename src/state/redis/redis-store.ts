@@ -130,8 +130,10 @@ export class RedisStore implements StateStore {
     return attempts.map((_, index) => (found[index * 2] ?? null) !== null || (found[index * 2 + 1] ?? null) !== null)
   }
 
-  async accept(crawlId: string, taskIds: readonly string[]): Promise<void> {
-    await Promise.all(chunks(taskIds).map((chunk) => this.#link.script('acceptTasks', this.#crawlKeys(crawlId), [crawlId, ...chunk])))
+  async accept(crawlId: string, taskIds: readonly string[]): Promise<readonly boolean[]> {
+    const keys = this.#crawlKeys(crawlId)
+    const parts = chunks(taskIds).map(async (chunk) => (await this.#link.script('acceptTasks', keys, [crawlId, ...chunk])) as number[])
+    return (await Promise.all(parts)).flat().map((isFinal) => isFinal === 1)
   }
 
   async finalise(crawlId: string, taskIds: readonly string[]): Promise<void> {

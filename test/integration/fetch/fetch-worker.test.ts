@@ -397,6 +397,30 @@ describe('a fetch worker on a real broker', () => {
     expect(await fixture.outcomes()).toHaveLength(2)
   })
 
+  it('skips a copy of what its crawl knows as final, however late it comes', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const exchange = fakeExchange(() => ({ body: 'x' }))
+    // Days later the notes of what was finished are gone.
+    const state = new Proxy(fixture.state, {
+      get: (store, name) => {
+        if (name === 'isFinished') return async (attempts: readonly unknown[]) => attempts.map(() => false)
+        const value: unknown = Reflect.get(store, name)
+        return typeof value === 'function' ? value.bind(store) : value
+      },
+    })
+    await fixture.fetchWorker(exchange, { state })
+    const crawlId = uniqueName('crawl')
+    const tasks = await fixture.produce([{ url: 'http://a.example/once', crawlId, dedup: 'crawl' }])
+    await settled(1)
+    await eventually(async () => (await fixture.state.crawlCounts(crawlId)).final === 1)
+    await fixture.publisher.publish(tasks)
+    await fixture.produce([{ url: 'http://a.example/after', crawlId, dedup: 'crawl' }])
+    await eventually(() => exchange.requests.some(({ url }) => url.pathname === '/after'), { timeoutMs: 15_000 })
+    await eventually(() => fixture.finalOutcomes(2))
+    expect(exchange.requests.map(({ url }) => url.pathname)).toEqual(['/once', '/after'])
+    expect(fixture.seen.count('RepeatSkipped')).toBe(1)
+  })
+
   it('asks once for an attempt whose copies come before it has ended, whether it waits or is on the wire', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
     const tasks = Array.from({ length: 4 }, (_, i) => ({ url: `http://a.example/${i}`, taskId: uniqueName('copy') }))

@@ -48,15 +48,18 @@ else
   redis.call('SREM', KEYS[3], ARGV[1])
   redis.call('ZADD', KEYS[4], string.format('%.17g', now), ARGV[1])
 end
-return 0
 `
 
-/** KEYS: open set, final set, index of open crawls, ended crawls by time. ARGV: crawlId, then taskIds. */
+/** KEYS: open set, final set, index of open crawls, ended crawls by time. ARGV: crawlId, then taskIds. Answer: per task 1 where it is final. */
 export const ACCEPT = `
+local answer = {}
 for i = 2, #ARGV do
-  if redis.call('SISMEMBER', KEYS[2], ARGV[i]) == 0 then redis.call('SADD', KEYS[1], ARGV[i]) end
+  answer[i - 1] = redis.call('SISMEMBER', KEYS[2], ARGV[i])
+  if answer[i - 1] == 0 then redis.call('SADD', KEYS[1], ARGV[i]) end
 end
-${KEEP_INDEX}`
+${KEEP_INDEX}
+return answer
+`
 
 /** The same KEYS and ARGV. Final tasks are all accepted, so each lies in one set alone. */
 export const FINALISE = `
@@ -64,7 +67,9 @@ for i = 2, #ARGV do
   redis.call('SADD', KEYS[2], ARGV[i])
   redis.call('SREM', KEYS[1], ARGV[i])
 end
-${KEEP_INDEX}`
+${KEEP_INDEX}
+return 0
+`
 
 /** KEYS: open set, final set. Answer: {open, final}. */
 export const CRAWL_COUNTS = `
