@@ -2,10 +2,11 @@ import type { TaskView } from '../fetch/fetch-view.ts'
 import type { ProxyOut } from '../fetch/proxy-ring.ts'
 import type { Outcome } from '../message/generated/types.ts'
 import { isFinal } from '../message/outcome.ts'
+import { requestsAtOnce } from '../politeness/crawl-delay.ts'
 import type { KnownHealth } from '../state/state-store.ts'
 import type { ListedDeadLetter } from './dead-letters.ts'
 import type { PagePlace, WaitingTask } from './explain-places.ts'
-import type { PaceFact, SiteReport } from './sites.ts'
+import { type SiteReport, siteSpacingMs } from './sites.ts'
 
 /**
  * under-way: its turn has come in a worker. waiting: in a lane, read or not. delayed: in a delay topic. fetched, ended, failed: its last
@@ -108,7 +109,9 @@ function workerVerdict(facts: UrlFacts, view: UrlFacts['inWorkers'][number]): Ur
   const busy = siteInFlight >= siteConcurrency ? 'concurrency' : undefined
   const waitsFor = stalledBy ?? (siteWaitMs > 0 ? (siteWaitReason ?? 'rate') : (busy ?? 'turn'))
   const isPaused = waitsFor === 'paused' && facts.site.pace.paused.value === true
-  const until = isPaused ? facts.site.pausedUntil : facts.now + siteWaitMs + before * intervalMs(facts.site.pace)
+  const until = isPaused
+    ? facts.site.pausedUntil
+    : facts.now + siteWaitMs + before * siteSpacingMs(facts.site.pace, facts.site.limiter.rateFactor)
   if (stalledBy !== null) lines.push(`the worker starts no request: it waits for the ${stalledBy}`)
   else if (isPaused) lines.push(pausedLine(facts))
   else if (siteWaitMs > 0) lines.push(`${site} may be asked again in ${duration(siteWaitMs)} (${waitsFor})`)
@@ -196,7 +199,7 @@ function siteWait(facts: UrlFacts): { readonly reason?: string; readonly line?: 
       until: facts.now + limiter.backOffMs,
     }
   }
-  if (limiter.leases >= Math.min(Number(pace.concurrency.value), limiter.allowed ?? Number.POSITIVE_INFINITY))
+  if (limiter.leases >= atOnce(facts.site))
     return { reason: 'concurrency', line: `${count(limiter.leases, 'request')} of ${key} under way, no more are allowed`, until: null }
   if (limiter.nextMs > 0) {
     const reason = Number(pace.crawlDelayMs.value) > 0 ? 'crawl-delay' : 'rate'
@@ -229,7 +232,7 @@ function proxyLines({ proxies: { all, out }, site: { key } }: UrlFacts): string[
 function paceLines({ now, site: { key, pace, limiter, givenUpInMs, reset } }: UrlFacts): string[] {
   const delay =
     Number(pace.crawlDelayMs.value) > 0 ? `, crawl delay ${duration(Number(pace.crawlDelayMs.value))} (${pace.crawlDelayMs.from})` : ''
-  const learnt = limiter.rateFactor < 1 || limiter.allowed !== null ? ', lowered by what it answered' : ''
+  const learnt = limiter.rateFactor < 1 || limiter.atOnce !== null ? ', lowered by what it answered' : ''
   return [
     `pace of ${key}: ${pace.ratePerSecond.value} a second (${pace.ratePerSecond.from}), ${pace.concurrency.value} at once${delay}${learnt}`,
     ...(givenUpInMs === null ? [] : [`URLs of ${key} fail ${givenUpInMs === 0 ? 'now' : `in ${duration(givenUpInMs)}`} unless it answers`]),
@@ -265,10 +268,10 @@ function timeLines({ now }: UrlFacts, { notBefore, expiresAt }: WaitingTask): st
   ]
 }
 
-/** Between two starts as the pace allows it, ms. */
-function intervalMs(pace: { readonly ratePerSecond: PaceFact; readonly crawlDelayMs: PaceFact; readonly concurrency: PaceFact }): number {
-  const rate = Number(pace.ratePerSecond.value)
-  return Math.max(rate > 0 ? 1000 / rate : 0, Number(pace.crawlDelayMs.value) / Math.max(1, Number(pace.concurrency.value)))
+/** As the limiter counts: the pace, and what the answers of the site leave of it. */
+function atOnce({ pace, limiter }: UrlFacts['site']): number {
+  const byPace = requestsAtOnce({ concurrency: Number(pace.concurrency.value), crawlDelayMs: Number(pace.crawlDelayMs.value) })
+  return Math.min(byPace, limiter.atOnce ?? byPace)
 }
 
 function attemptText({ attempt }: WaitingTask): string {

@@ -1,6 +1,6 @@
 import type { ControlLog } from '../kafka/control-log.ts'
 import { commandPayload, subject } from '../message/command.ts'
-import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
+import { effectiveCrawlDelay, spacingOf } from '../politeness/crawl-delay.ts'
 import { type ExplainedPolicy, liftedAt, type PaceLayer, type PaceValues, type SitePolicy, siteOverride } from '../politeness/policy.ts'
 import { parseRobots, productToken, robotsCrawlDelayMs } from '../politeness/robots.ts'
 import type { KnownHealth, LimiterState } from '../state/state-store.ts'
@@ -66,9 +66,15 @@ export interface SiteReport {
 
 /** True where more requests of the site may start in an hour than before. Pure. */
 export function isFaster(pace: SiteReport['pace'], before: SiteReport['pace']): boolean {
-  const spacing = ({ ratePerSecond, crawlDelayMs }: SiteReport['pace']): number =>
-    Math.max(1_000 / Number(ratePerSecond.value), Number(crawlDelayMs.value))
-  return spacing(pace) < spacing(before)
+  return siteSpacingMs(pace) < siteSpacingMs(before)
+}
+
+/** `spacingOf` of what is reported. */
+export function siteSpacingMs(
+  { ratePerSecond, crawlDelayMs }: Pick<SiteReport['pace'], 'ratePerSecond' | 'crawlDelayMs'>,
+  rateFactor = 1,
+): number {
+  return spacingOf({ ratePerSecond: Number(ratePerSecond.value), crawlDelayMs: Number(crawlDelayMs.value) }, rateFactor)
 }
 
 /** Is what is said of the name no matter of the names below it, against what holds for a domain. */

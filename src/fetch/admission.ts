@@ -2,7 +2,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { countText } from '../kernel/count-text.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { UrlTask } from '../message/generated/types.ts'
-import { effectiveCrawlDelay } from '../politeness/crawl-delay.ts'
+import { effectiveCrawlDelay, requestsAtOnce } from '../politeness/crawl-delay.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
 import type { RobotsDecision } from '../politeness/robots-gate.ts'
 import type { Budget, StateStore, WaitReason } from '../state/state-store.ts'
@@ -124,8 +124,7 @@ export class AdmissionDesk {
     const address = pace.byAddress === true ? await this.#options.addressOf(target) : undefined
     if (typeof address === 'object') return { kind: 'unresolved', failure: address }
     const crawlDelayMs = this.#crawlDelayMs(pace, robots.crawlDelayMs)
-    // It counts from the end of a request, so none starts while another is under way.
-    const own = { ...pace, crawlDelayMs, concurrency: crawlDelayMs > 0 ? 1 : pace.concurrency }
+    const own = { ...pace, crawlDelayMs, concurrency: requestsAtOnce({ ...pace, crawlDelayMs }) }
     const answer = await this.#acquire(queued, own, robots, address)
     return answer.kind === 'wait' ? ((await this.#dead(target, answer.reason)) ?? answer) : answer
   }

@@ -1,3 +1,21 @@
+interface SitePace {
+  readonly ratePerSecond: number
+  readonly crawlDelayMs: number
+}
+
+/**
+ * From one start to the next at a site, at least. A crawl delay counts from the end of a request, so one runs at a time, whatever the
+ * concurrency. `rateFactor`: the share of its pace that the site bears. Units: ms.
+ */
+export function spacingOf({ ratePerSecond, crawlDelayMs }: SitePace, rateFactor = 1): number {
+  return Math.max(ratePerSecond > 0 ? 1_000 / ratePerSecond : 0, crawlDelayMs) / rateFactor
+}
+
+/** Requests of a site at the same time. */
+export function requestsAtOnce({ concurrency, crawlDelayMs }: { readonly concurrency: number; readonly crawlDelayMs: number }): number {
+  return crawlDelayMs > 0 ? 1 : concurrency
+}
+
 /** Who asked for the delay that is kept. */
 export type CrawlDelaySource = 'none' | 'configured' | 'robots'
 

@@ -1,6 +1,6 @@
 import type { PolitenessKey } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { learn, mergeHealth, newSiteHealth, paceInForce, type SiteHealth } from './site-health.ts'
+import { atOnce, learn, mergeHealth, newSiteHealth, paceInForce, type SiteHealth } from './site-health.ts'
 import type {
   AnswerReport,
   KnownHealth,
@@ -295,6 +295,7 @@ export function limiterStateOf(pace: KeyPace, now: number): LimiterState {
     ...knownHealthOf(pace, now),
     latencyMs: Math.round(baselineMs),
     failingMs: failingSince === undefined ? 0 : Math.ceil(now - failingSince),
+    atOnce: atOnce(pace.health) ?? null,
   }
 }
 

@@ -172,14 +172,19 @@ export interface PaceInForce {
   readonly crawlDelayMs: number
 }
 
+/** Requests at the same time that the answers leave, whatever the policy has; undefined: they ask for no less. */
+export function atOnce({ allowed, trips, triedSince }: SiteHealth): number | undefined {
+  if (trips > 0 || triedSince !== undefined) return 1
+  return allowed === undefined ? undefined : Math.max(1, Math.floor(allowed + 1e-9))
+}
+
 /** The pace of the policy as far as the site bears it. Never above the policy. */
 export function paceInForce(health: SiteHealth, policy: PaceInForce): PaceInForce {
-  const { rateFactor, trips, triedSince } = health
-  const allowed = Math.floor(Math.min(policy.concurrency, health.allowed ?? policy.concurrency) + 1e-9)
+  const { rateFactor } = health
   return {
     ratePerSecond: policy.ratePerSecond * rateFactor,
     burst: rateFactor < 1 ? 1 : policy.burst,
-    concurrency: trips > 0 || triedSince !== undefined ? 1 : Math.max(1, allowed),
+    concurrency: Math.max(1, Math.floor(Math.min(policy.concurrency, atOnce(health) ?? policy.concurrency) + 1e-9)),
     crawlDelayMs: policy.crawlDelayMs / rateFactor,
   }
 }

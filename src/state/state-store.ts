@@ -305,6 +305,8 @@ export interface LimiterState extends KnownHealth {
   readonly latencyMs: number
   /** Since the first failure after the last answer; 0: the last request was answered. */
   readonly failingMs: number
+  /** Requests at the same time that its answers leave, whole ones; null: as many as the policy has. `allowed` is what it grows from. */
+  readonly atOnce: number | null
 }
 
 export interface RobotsEntry {

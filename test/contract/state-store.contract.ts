@@ -35,6 +35,7 @@ const UNKNOWN = {
   parkedMs: 0,
   latencyMs: 0,
   failingMs: 0,
+  atOnce: null,
 }
 const RULES = { isAdaptive: true, breakerFailures: 2, firstParkMs: 300, maxParkMs: 500 }
 
@@ -532,7 +533,9 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         const probe = leaseOf(await store.acquire(wide))
         await harness.elapse(2)
         expect(waitOf(await store.acquire(wide)).reason).toBe('concurrency')
+        expect(await store.limiterState(A)).toMatchObject({ allowed: 2.5, atOnce: 1 })
         await store.release(probe, [{ key: A, crawlDelayMs: 0 }], good)
+        expect(await store.limiterState(A)).toMatchObject({ atOnce: 2 })
         await harness.elapse(2)
         leaseOf(await store.acquire(wide))
         await harness.elapse(2)
@@ -679,6 +682,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         const opened = await tell({ kind: 'failure', failure: 'timeout' })
         expect(opened).toMatchObject({ change: 'opened', trips: 1 })
         expect(opened.parkedMs).toBeGreaterThan(250)
+        expect(await store.limiterState(A)).toMatchObject({ allowed: null, atOnce: 1 })
         const parked = waitOf(await store.acquire(ask([wide])))
         expect(parked.reason).toBe('breaker')
         expect(parked.waitMs).toBeLessThanOrEqual(300)

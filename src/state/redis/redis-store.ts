@@ -235,12 +235,13 @@ export class RedisStore implements StateStore {
 
   async limiterState(key: PolitenessKey): Promise<LimiterState> {
     const reply = (await this.#link.script('limiterState', [this.#paceKey(key)], [])) as (string | number)[]
-    const [leases = 0, nextMs = 0, latencyMs = 0, failingMs = 0, ...known] = reply
+    const [leases = 0, nextMs = 0, latencyMs = 0, failingMs = 0, atOnce = -1, ...known] = reply
     return {
       leases: Number(leases),
       nextMs: Number(nextMs),
       latencyMs: Number(latencyMs),
       failingMs: Number(failingMs),
+      atOnce: Number(atOnce) < 0 ? null : Number(atOnce),
       ...knownHealth(known),
     }
   }

@@ -20,6 +20,7 @@ const RESTED: UrlFacts['site']['limiter'] = {
   parkedMs: 0,
   latencyMs: 0,
   failingMs: 0,
+  atOnce: null,
 }
 
 const EARNED = { backOffMs: 365 * 86_400_000, isAsked: true, allowed: 1, rateFactor: 0.5, trips: 2, parkedMs: 60_000 }
@@ -123,6 +124,15 @@ describe('where a URL is', () => {
       /behind 4 tasks of a\.example\n.*asked again in 1\.5s \(crawl-delay\)/,
     ],
     [
+      'its site has a crawl delay, which lets one request run at a time, at a half of its pace',
+      {
+        inWorkers: [inWorker],
+        site: site({ concurrency: fact(4), crawlDelayMs: fact(10_000) }, { rateFactor: 0.5, allowed: 1, atOnce: 1 }),
+      },
+      { state: 'waiting', waitsFor: 'crawl-delay', until: NOW + 1_500 + 4 * 20_000 },
+      /lowered by what it answered/,
+    ],
+    [
       'all requests of its site are under way',
       { inWorkers: [{ ...inWorker, siteWaitMs: 0, siteInFlight: 1, before: 0 }] },
       { state: 'waiting', waitsFor: 'concurrency', until: NOW },
@@ -217,9 +227,27 @@ describe('where a URL is', () => {
     ],
     [
       'its site is allowed less than its rule',
-      { waiting: [inLane], site: site({ concurrency: fact(4) }, { leases: 2, allowed: 2 }) },
+      { waiting: [inLane], site: site({ concurrency: fact(4) }, { leases: 2, allowed: 2, atOnce: 2 }) },
       { state: 'waiting', waitsFor: 'concurrency', until: null },
       /2 requests of a\.example under way.*\n.*lowered by what it answered/,
+    ],
+    [
+      'one request runs at a time behind its crawl delay',
+      { waiting: [inLane], site: site({ concurrency: fact(4), crawlDelayMs: fact(10_000) }, { leases: 1 }) },
+      { state: 'waiting', waitsFor: 'concurrency', until: null },
+      /1 request of a\.example under way, no more are allowed/,
+    ],
+    [
+      'its site is allowed a part of a request more',
+      { waiting: [inLane], site: site({ concurrency: fact(4) }, { leases: 1, allowed: 1.5, atOnce: 1 }) },
+      { state: 'waiting', waitsFor: 'concurrency', until: null },
+      /1 request of a\.example under way, no more are allowed/,
+    ],
+    [
+      'its site is tried by one request, since it asked for patience',
+      { waiting: [inLane], site: site({ concurrency: fact(4) }, { leases: 1, atOnce: 1 }) },
+      { state: 'waiting', waitsFor: 'concurrency', until: null },
+      /1 request of a\.example under way, no more are allowed/,
     ],
     [
       'its site has its pace',

@@ -320,13 +320,13 @@ save(KEYS[1], pace)
 return 0
 `
 
-/** KEYS: pace. Answer: {leases, ms to the next start, slow mean of the latency, ms without an answer}, then what `known` tells. */
+/** KEYS: pace. Answer: {leases, ms to the next start, slow mean of the latency, ms without an answer, requests at once (-1: as the policy)}, then what `known` tells. */
 export const LIMITER_STATE = `${RULES}
 local pace = load(KEYS[1])
 local nextMs = math.max(rateLeft(pace, pace.r, pace.b), delayLeft(pace, 0), 0)
 local failing = 0
 if pace.h.fs >= 0 then failing = math.ceil(now - pace.h.fs) end
-local answer = {#pace.ls, math.ceil(nextMs), math.floor(pace.h.bl + 0.5), failing}
+local answer = {#pace.ls, math.ceil(nextMs), math.floor(pace.h.bl + 0.5), failing, atOnce(pace.h)}
 for _, value in ipairs(known(pace)) do answer[#answer + 1] = value end
 return answer
 `

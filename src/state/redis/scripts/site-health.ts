@@ -15,11 +15,17 @@ local function newHealth()
   return {a = -1, f = 1, bl = 0, rc = 0, n = 0, cut = 0, st = 0, t = 0, ou = 0, of = 0, fs = -1, ts = -1}
 end
 
+local function atOnce(health)
+  if health.t > 0 or health.ts >= 0 then return 1 end
+  if health.a < 0 then return -1 end
+  return math.max(1, math.floor(health.a + 1e-9))
+end
+
 local function inForce(health, rate, burst, concurrency, delay)
   local allowed = concurrency
-  if health.a >= 0 then allowed = math.min(allowed, health.a) end
+  local most = atOnce(health)
+  if most >= 0 then allowed = math.min(allowed, most) end
   allowed = math.max(1, math.floor(allowed + 1e-9))
-  if health.t > 0 or health.ts >= 0 then allowed = 1 end
   if health.f < 1 then burst = 1 end
   return rate * health.f, burst, allowed, delay / health.f
 end
