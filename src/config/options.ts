@@ -161,7 +161,7 @@ export const OPTIONS = {
     kind: 'size',
     default: '64MiB',
     min: 1_048_576,
-    description: 'Bodies held in memory at the same time, over all requests of a process.',
+    description: 'Bodies held in memory at the same time, over all requests of a process: beyond it none starts, and large ones wait.',
   },
   'fetch.types': {
     kind: 'list',

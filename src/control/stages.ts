@@ -6,6 +6,7 @@ import { FetchWorker } from '../fetch/fetch-worker.ts'
 import { HttpClient } from '../fetch/http-client.ts'
 import type { HttpExchange, HttpLimits } from '../fetch/http-exchange.ts'
 import { LoopShare } from '../fetch/loop-share.ts'
+import { createNameLookup } from '../fetch/name-lookup.ts'
 import { FrontierWorker } from '../frontier/frontier-worker.ts'
 import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
@@ -34,9 +35,11 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
   const blobs = await runtime.blobs()
   const caFile = config['fetch.tls.ca']
   const share = new LoopShare(clock)
+  const lookup = createNameLookup({ clock })
   const http = new HttpClient({
     share,
     resolve: config['fetch.resolve'],
+    lookup,
     allowAddresses: config['fetch.allowAddresses'],
     http2: config['fetch.http2'],
     ca: caFile === undefined ? undefined : await readCertificates(caFile),
@@ -67,7 +70,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     proxiesOut: () => http.proxiesOut(),
     share,
     paceOf: paceRules(config, control, clock).paceOf,
-    addressOf: createAddressBook({ resolve: config['fetch.resolve'], clock }),
+    addressOf: createAddressBook({ resolve: config['fetch.resolve'], lookup, clock }),
     robots: config['fetch.robots'],
     budgetsOf: taskBudgets(config),
     isCrawlStopped: stoppedCrawls(control),

@@ -7,7 +7,7 @@ import { createHostLookup, type LookupAll } from './resolve.ts'
 export interface AddressBookOptions {
   /** Hosts to addresses, like curl --resolve. */
   readonly resolve: Readonly<Record<string, string>>
-  /** For tests; the system's resolver where not given. */
+  /** Where hosts are; the system's own look-up where not given. */
   readonly lookup?: LookupAll
   readonly clock: Clock
 }

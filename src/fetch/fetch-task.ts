@@ -175,6 +175,7 @@ export class FetchTask {
         this.#spacing.sentAt(paced.key, sentMono)
         leases.sent(lease)
       },
+      onBody: (bytes) => turn.receives(bytes),
       keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
       signal,
     })

@@ -9,6 +9,7 @@ import { BaseService } from '../kernel/lifecycle.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { LANES } from '../message/topics.ts'
 import { AttemptsUnderWay } from './attempts-under-way.ts'
+import { BodyRoom } from './body-room.ts'
 import { CrawlShares } from './crawl-shares.ts'
 import { CrawlWatch } from './crawl-watch.ts'
 import type { FetchWorkerOptions, LaneConsumer } from './fetch-options.ts'
@@ -54,6 +55,7 @@ export class FetchWorker extends BaseService {
   readonly #crawls: CrawlWatch
   readonly #rate: StartRate
   readonly #scheduler: Scheduler<QueuedTask>
+  readonly #room = new BodyRoom(() => this.#scheduler.isFull)
   readonly #starter: TurnStarter<QueuedTask>
   readonly #intake: IntakeQueue
   readonly #endings: TaskEndings
@@ -289,7 +291,7 @@ export class FetchWorker extends BaseService {
 
   async #run(queued: QueuedTask): Promise<void> {
     const { clock } = this.#options
-    const turn = new Turn({ scheduler: this.#scheduler, queued, clock, onChange: () => this.#starter.soon() })
+    const turn = new Turn({ scheduler: this.#scheduler, queued, room: this.#room, clock, onChange: () => this.#starter.soon() })
     let after: 'under way' | 'settled' | 'dropped' = 'dropped'
     this.#turns.add(queued)
     this.#handover.begun(queued)

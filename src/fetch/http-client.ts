@@ -22,7 +22,7 @@ export interface HttpClientOptions {
   readonly allowAddresses: readonly string[]
   /** Origins with open connections; the one that was idle for longest makes room. 512 where not given. */
   readonly maxOrigins?: number
-  /** For tests; the system's resolver where not given. */
+  /** Where hosts are; the system's own look-up where not given. */
   readonly lookup?: LookupAll
   /** HTTP/2 where a site offers it. Off where not given. */
   readonly http2?: boolean
@@ -182,7 +182,7 @@ export class HttpClient implements HttpExchange {
       const totalMs = clock.mono() - startedMono
       return { ...head, body: EMPTY, encoding: 'identity', decoded: EMPTY, truncated, wireBytes: 0, totalMs }
     }
-    const { wire, cut } = await readBody(answer.body, limits.maxBodyBytes, signal)
+    const { wire, cut } = await readBody(answer.body, request, signal)
     const content = await this.#share.run(() => decodeContent(wire, joinedValue(fields, 'content-encoding'), limits.maxBodyBytes))
     // Of a body that was cut what does not decode is no page in a coding that we do not know.
     const isNothing = cut === 'network' && content.truncated === 'undecoded'
@@ -205,26 +205,27 @@ const EMPTY = Buffer.alloc(0)
 /** undici gives up no request whose connection is being made, so what it is held by ends with the signal. */
 function leavingOf({ onSent, beforeSent }: HttpRequest, signal: AbortSignal): Leaving {
   if (beforeSent === undefined) return { onSent }
-  const held = async (): Promise<void> => {
-    signal.throwIfAborted()
-    let onAbort = (): void => undefined
-    const stopped = new Promise<never>((_, reject) => {
-      onAbort = () => reject(signal.reason as Error)
-      signal.addEventListener('abort', onAbort, { once: true })
-    })
-    try {
-      await Promise.race([beforeSent(), stopped])
-    } finally {
-      signal.removeEventListener('abort', onAbort)
-    }
-  }
-  return { onSent, beforeSent: held }
+  return { onSent, beforeSent: () => unlessAborted(beforeSent, signal) }
 }
 
-/** Shape: at most `maxBytes`; one byte more is read to know whether the body ends there. */
+async function unlessAborted(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  let onAbort = (): void => undefined
+  const stopped = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason as Error)
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+  try {
+    await Promise.race([work(), stopped])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+/** Shape: at most `maxBodyBytes`; one byte more is read to know whether the body ends there. */
 async function readBody(
   body: Dispatcher.ResponseData['body'],
-  maxBytes: number,
+  { limits: { maxBodyBytes: maxBytes }, onBody }: Pick<HttpRequest, 'limits' | 'onBody'>,
   signal: AbortSignal,
 ): Promise<{ wire: Buffer; cut: 'size' | 'network' | null }> {
   const chunks: Buffer[] = []
@@ -234,6 +235,8 @@ async function readBody(
       chunks.push(chunk)
       length += chunk.length
       if (length > maxBytes) return { wire: Buffer.concat(chunks).subarray(0, maxBytes), cut: 'size' }
+      const room = onBody?.(length)
+      if (room !== undefined) await unlessAborted(() => room, signal)
     }
   } catch (error) {
     // Timeouts and the deadline are failures; a connection that ended early leaves what came.

@@ -6,8 +6,11 @@ import { compileHostGlob } from '../url/glob.ts'
 /** All addresses of a host, as the system knows them. */
 export type LookupAll = (hostname: string, callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void) => void
 
+/** Takes a thread for as long as it waits. */
+export const lookupBySystem: LookupAll = (hostname, callback) => systemLookup(hostname, { all: true, verbatim: true }, callback)
+
 /**
- * The system's resolver behind what `fetch.resolve` says: hosts (or `*.example`) to addresses, like curl --resolve; the first pattern
+ * A resolver behind what `fetch.resolve` says: hosts (or `*.example`) to addresses, like curl --resolve; the first pattern
  * that matches counts. Shape: at least one address, or an error; a name without any is ENOTFOUND.
  *
  * Errors: CONFIG_INVALID for a value that is no address.
@@ -34,5 +37,3 @@ export function createHostLookup(resolve: Readonly<Record<string, string>>, look
     })
   }
 }
-
-const lookupBySystem: LookupAll = (hostname, callback) => systemLookup(hostname, { all: true, verbatim: true }, callback)

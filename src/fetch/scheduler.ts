@@ -143,7 +143,7 @@ export class Scheduler<T extends SiteTask> {
 
   next(now: number): Next<T> {
     this.#wake(now)
-    if (this.inFlight >= this.#maxInFlight || this.#bytes >= this.#options.maxBytes) return { kind: 'idle' }
+    if (this.inFlight >= this.#maxInFlight || this.isFull) return { kind: 'idle' }
     for (;;) {
       const lane = this.#nextLane(now)
       if (lane === undefined) break
@@ -245,6 +245,11 @@ export class Scheduler<T extends SiteTask> {
   /** Bytes of an answer that is in memory; a negative number when it is gone. */
   hold(bytes: number): void {
     this.#bytes += bytes
+  }
+
+  /** As many bytes are in memory as may be. */
+  get isFull(): boolean {
+    return this.#bytes >= this.#options.maxBytes
   }
 
   #takeFrom(lane: Lane, now: number): T | undefined {

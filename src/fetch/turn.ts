@@ -1,4 +1,5 @@
 import type { Clock } from '../kernel/clock.ts'
+import type { BodyRoom } from './body-room.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
 import { type SiteLease, WAKE_AHEAD_MS } from './site-leases.ts'
@@ -13,14 +14,16 @@ const EXPECTED_BYTES = 131_072
 export class Turn {
   readonly #scheduler: Scheduler<QueuedTask>
   readonly #queued: QueuedTask
+  readonly #room: BodyRoom
   readonly #clock: Clock
   readonly #onChange: () => void
   #phase: 'probing' | 'requesting' | 'over' = 'probing'
   #bytes = 0
 
-  constructor(parts: { scheduler: Scheduler<QueuedTask>; queued: QueuedTask; clock: Clock; onChange: () => void }) {
+  constructor(parts: { scheduler: Scheduler<QueuedTask>; queued: QueuedTask; room: BodyRoom; clock: Clock; onChange: () => void }) {
     this.#scheduler = parts.scheduler
     this.#queued = parts.queued
+    this.#room = parts.room
     this.#clock = parts.clock
     this.#onChange = parts.onChange
   }
@@ -71,10 +74,17 @@ export class Turn {
     this.#onChange()
   }
 
-  /** Bytes that the task holds in memory from now on. */
+  /** Bytes of a body that is still coming. Shape: undefined where it may be read on at once. */
+  receives(bytes: number): Promise<void> | undefined {
+    if (bytes <= EXPECTED_BYTES) return undefined
+    this.#hold(bytes)
+    return this.#room.wait(this)
+  }
+
+  /** Bytes that the task holds in memory from now on; its body is there. */
   holds(bytes: number): void {
-    this.#scheduler.hold(bytes - this.#bytes)
-    this.#bytes = bytes
+    this.#hold(bytes)
+    this.#room.leave(this)
   }
 
   close(): void {
@@ -82,5 +92,10 @@ export class Turn {
     if (this.#bytes === 0) return
     this.holds(0)
     this.#onChange()
+  }
+
+  #hold(bytes: number): void {
+    this.#scheduler.hold(bytes - this.#bytes)
+    this.#bytes = bytes
   }
 }

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server, type So
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { HttpClient } from '../../src/fetch/http-client.ts'
-import type { HttpLimits, HttpResponse, HttpResult } from '../../src/fetch/http-exchange.ts'
+import type { HttpLimits, HttpRequest, HttpResponse, HttpResult } from '../../src/fetch/http-exchange.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 
 const limits: HttpLimits = { connectMs: 2000, headersMs: 2000, idleMs: 800, totalMs: 3000, maxBodyBytes: 1000 }
@@ -25,7 +25,7 @@ afterAll(async () => {
 
 function ask(
   target: string,
-  options: { limits?: Partial<HttpLimits>; keep?: boolean; signal?: AbortSignal } = {},
+  options: { limits?: Partial<HttpLimits>; keep?: boolean; signal?: AbortSignal; onBody?: HttpRequest['onBody'] } = {},
   by = client,
 ): Promise<HttpResult> {
   return by.request({
@@ -33,6 +33,7 @@ function ask(
     method: 'GET',
     headers: { 'user-agent': 'test', 'accept-encoding': 'gzip, deflate, br' },
     limits: { ...limits, ...options.limits },
+    ...(options.onBody === undefined ? {} : { onBody: options.onBody }),
     keepBody: () => options.keep ?? true,
     signal: options.signal ?? new AbortController().signal,
   })
@@ -209,6 +210,49 @@ describe('a server that closes a connection when it is used again', () => {
     }
     tcp.close()
     expect(kinds).toEqual(['200', 'connection-reset', ...Array.from({ length: 6 }, () => '200')])
+  })
+})
+
+describe('a body that is held back', () => {
+  const large = { maxBodyBytes: 8_000_000, idleMs: 100 }
+  const held = () => {
+    let goOn = (): void => undefined
+    let begun = (): void => undefined
+    const hasBegun = new Promise<void>((resolve) => (begun = resolve))
+    const room = new Promise<void>((resolve) => (goOn = resolve))
+    const pieces: number[] = []
+    const onBody = (bytes: number): Promise<void> => {
+      pieces.push(bytes)
+      begun()
+      return room
+    }
+    return { onBody, hasBegun, pieces, goOn: () => goOn() }
+  }
+
+  it('is whole when it is read on, however long that took: its server is not late', async () => {
+    serve('/large', {}, Buffer.alloc(6_000_000, 'x'))
+    const { onBody, hasBegun, pieces, goOn } = held()
+    const waiting = answered('/large', { limits: large, onBody })
+    await hasBegun
+    // Of a body that does stand still the same time is over now.
+    const silent = await raw('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf', () => undefined)
+    expect(await ask(silent.url, { limits: large })).toMatchObject({ reason: 'body-timeout' })
+    silent.close()
+    expect(pieces).toHaveLength(1)
+    goOn()
+    expect((await waiting).body).toHaveLength(6_000_000)
+    expect(pieces.at(-1)).toBe(6_000_000)
+  })
+
+  it('ends with its deadline, and with the stage', async () => {
+    serve('/large', {}, Buffer.alloc(6_000_000, 'x'))
+    expect(await ask('/large', { limits: { ...large, totalMs: 200 }, onBody: held().onBody })).toMatchObject({ reason: 'total-timeout' })
+    const stop = new AbortController()
+    const { onBody, hasBegun } = held()
+    const waiting = ask('/large', { limits: large, onBody, signal: stop.signal })
+    await hasBegun
+    stop.abort()
+    await expect(waiting).rejects.toThrow()
   })
 })
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { BodyRoom } from '../../../src/fetch/body-room.ts'
 import type { QueuedTask } from '../../../src/fetch/queued-task.ts'
 import { Scheduler } from '../../../src/fetch/scheduler.ts'
 import { type SiteLease, SiteLeases, WAKE_AHEAD_MS } from '../../../src/fetch/site-leases.ts'
@@ -21,10 +22,11 @@ function nextTurn(burst: number): number | undefined {
   scheduler.add({ ...task }, 0)
   scheduler.add({ ...task }, 0)
   scheduler.setConcurrency(KEY, 2, 0)
+  const room = new BodyRoom(() => scheduler.isFull)
   const first = scheduler.next(0)
   if (first.kind !== 'start') throw new Error('nothing starts')
   const lease = { keys: [{ ...pace, burst }], concurrency: 2, startMono: 5 } as unknown as SiteLease
-  new Turn({ scheduler, queued: first.task, clock, onChange: () => undefined }).admitted(lease)
+  new Turn({ scheduler, queued: first.task, room, clock, onChange: () => undefined }).admitted(lease)
   const next = scheduler.next(0)
   return next.kind === 'start' ? 0 : next.kind === 'wait' ? next.ms : undefined
 }
@@ -44,6 +46,48 @@ async function waitFor(reason: WaitReason): Promise<number> {
   if (answer.kind !== 'wait') throw new Error('it does not wait')
   return answer.waitMs
 }
+
+describe('a body that is being received', () => {
+  /** Turns whose bodies come; a bound of 1 MB on all of them. */
+  function receiving(count: number): { readonly turns: readonly Turn[]; readonly scheduler: Scheduler<QueuedTask> } {
+    const clock = new ManualClock()
+    const scheduler = new Scheduler<QueuedTask>({ maxInFlight: 100, maxBytes: 1_000_000 })
+    const room = new BodyRoom(() => scheduler.isFull)
+    scheduler.setConcurrency(KEY, 100, 0)
+    const turns = Array.from({ length: count }, () => new Turn({ scheduler, queued: { ...task }, room, clock, onChange: () => undefined }))
+    return { turns, scheduler }
+  }
+  const isOver = async (waiting: Promise<void> | undefined): Promise<boolean> =>
+    waiting === undefined || (await Promise.race([waiting.then(() => true), new Promise<false>((resolve) => setImmediate(resolve, false))]))
+
+  it('counts as it comes, and where too much is in memory most wait until others are done', async () => {
+    const { turns, scheduler } = receiving(10)
+    expect(turns.map((turn) => turn.receives(90_000))).toEqual(turns.map(() => undefined))
+    expect(scheduler.isFull).toBe(false)
+    const waiting = turns.map((turn) => turn.receives(200_000))
+    // Four were received when it became full, four go on however full it is.
+    expect(waiting.map((wait) => wait === undefined)).toEqual([true, true, true, true, true, true, true, true, false, false])
+    expect(scheduler.isFull).toBe(true)
+    turns[8]?.close()
+    expect(await isOver(waiting[9])).toBe(false)
+    turns[4]?.close()
+    expect(await isOver(waiting[9])).toBe(true)
+    for (const turn of turns) turn.close()
+    expect(scheduler.isFull).toBe(false)
+  })
+
+  it('goes on when there is room again, and when it is given up', async () => {
+    const { turns } = receiving(12)
+    const waiting = turns.map((turn) => turn.receives(200_000))
+    expect(waiting.filter((wait) => wait !== undefined)).toHaveLength(4)
+    turns[11]?.close()
+    expect(await isOver(waiting[11])).toBe(true)
+    for (const turn of turns.slice(0, 4)) turn.holds(0)
+    expect(await isOver(waiting[8])).toBe(false)
+    for (const turn of turns.slice(4, 8)) turn.holds(0)
+    expect(await Promise.all(waiting.map(isOver))).toEqual(waiting.map(() => true))
+  })
+})
 
 describe('the next turn of a site', () => {
   it('comes a little before its start, since the task has to ask for more than its lease', () => {

@@ -1,0 +1,129 @@
+import { promises as dns, type LookupAddress } from 'node:dns'
+import { readFileSync } from 'node:fs'
+import type { Clock } from '../kernel/clock.ts'
+import type { LookupAll } from './resolve.ts'
+import { lookupBySystem } from './resolve.ts'
+
+export interface NameLookupOptions {
+  readonly clock: Clock
+  /** For tests: name servers as `address:port`. Those of the system where not given. */
+  readonly servers?: readonly string[]
+  /** For tests; what the operating system knows where not given. */
+  readonly system?: LookupAll
+  /** For tests; names of the hosts file where not given. */
+  readonly hosts?: ReadonlySet<string>
+}
+
+/** An address is good for so long, whatever its record says: a site has many connections to make. */
+const KEPT_MS = 60_000
+const MAX_NAMES = 10_000
+/** Of one try; a second one waits twice as long. */
+const TRY_MS = 2_500
+const TRIES = 2
+/** How long the addresses of one family wait for those of the other. Source: RFC 8305, section 3. */
+const OTHER_FAMILY_MS = 50
+/** Names that name servers of the internet have nothing to say about. Source: RFC 6761, RFC 6762. */
+const LOCAL = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/
+
+/**
+ * Addresses of hosts, asked of the name servers themselves. The operating system's own look-up takes a thread for as long as it waits,
+ * of which Node.js has two: two sites whose name servers are dead would hold up the connections to all others. It is asked all the same
+ * for what is not a matter of name servers (the hosts file, local names) and for names that these do not know, which may be those of
+ * a search domain or of a private network.
+ *
+ * Shape: IPv4 before IPv6. Errors: ENOTFOUND; the resolver's code where name servers fail. Failures are not remembered.
+ */
+export function createNameLookup(options: NameLookupOptions): LookupAll {
+  const { clock, system = lookupBySystem, hosts = namesOfHostsFile() } = options
+  const resolver = new dns.Resolver({ timeout: TRY_MS, tries: TRIES })
+  if (options.servers !== undefined) resolver.setServers(options.servers)
+  const known = new Map<string, { readonly addresses: LookupAddress[]; readonly untilMono: number }>()
+  const open = new Map<string, Promise<LookupAddress[]>>()
+
+  const bySystem = (hostname: string): Promise<LookupAddress[]> =>
+    new Promise((resolve, reject) => {
+      system(hostname, (error, addresses) => (error === null ? resolve(addresses) : reject(error)))
+    })
+
+  async function ask(hostname: string): Promise<LookupAddress[]> {
+    const name = hostname.toLowerCase().replace(/\.$/, '')
+    if (!name.includes('.') || LOCAL.test(name) || hosts.has(name)) return bySystem(hostname)
+    const four = familyOf(resolver.resolve4(name), 4)
+    const six = familyOf(resolver.resolve6(name), 6)
+    // Whichever has addresses first waits a moment for the other.
+    const first = await Promise.race([withAddresses(four), withAddresses(six), Promise.all([four, six]).then(() => undefined)])
+    if (first !== undefined) {
+      let disarm = (): void => undefined
+      const late = new Promise<Family>((resolve) => {
+        disarm = clock.timer(OTHER_FAMILY_MS, () => resolve({ addresses: [] }))
+      })
+      const both = await Promise.all([Promise.race([four, late]), Promise.race([six, late])])
+      disarm()
+      return both.flatMap(({ addresses }) => addresses)
+    }
+    const failed = (await Promise.all([four, six])).find(({ failure }) => failure !== undefined && !isUnknown(failure))
+    if (failed?.failure !== undefined) throw failed.failure
+    return bySystem(hostname)
+  }
+
+  return (hostname, callback) => {
+    const found = known.get(hostname)
+    if (found !== undefined && found.untilMono > clock.mono()) return callback(null, found.addresses)
+    const asking = open.get(hostname) ?? ask(hostname).finally(() => open.delete(hostname))
+    open.set(hostname, asking)
+    asking.then(
+      (addresses) => {
+        if (addresses.length > 0) remember(hostname, addresses)
+        callback(null, addresses)
+      },
+      (error: NodeJS.ErrnoException) => callback(error, []),
+    )
+  }
+
+  function remember(hostname: string, addresses: LookupAddress[]): void {
+    known.delete(hostname)
+    known.set(hostname, { addresses, untilMono: clock.mono() + KEPT_MS })
+    const oldest = known.size > MAX_NAMES ? known.keys().next().value : undefined
+    if (oldest !== undefined) known.delete(oldest)
+  }
+}
+
+interface Family {
+  readonly addresses: readonly LookupAddress[]
+  readonly failure?: NodeJS.ErrnoException
+}
+
+/** Never rejects. */
+async function familyOf(asked: Promise<string[]>, family: 4 | 6): Promise<Family> {
+  try {
+    return { addresses: (await asked).map((address) => ({ address, family })) }
+  } catch (error) {
+    return { addresses: [], failure: error as NodeJS.ErrnoException }
+  }
+}
+
+/** Never resolves where there are none. */
+function withAddresses(family: Promise<Family>): Promise<Family> {
+  return new Promise((resolve) => {
+    void family.then((answer) => {
+      if (answer.addresses.length > 0) resolve(answer)
+    })
+  })
+}
+
+/** The name is not there, or nobody could be asked: a machine may have no name server that we know of. */
+function isUnknown({ code }: NodeJS.ErrnoException): boolean {
+  return code === 'ENOTFOUND' || code === 'ENODATA' || code === 'ECONNREFUSED'
+}
+
+/** As it is at the start. */
+function namesOfHostsFile(): ReadonlySet<string> {
+  let text = ''
+  try {
+    text = readFileSync('/etc/hosts', 'utf8')
+  } catch {
+    // There is none on some systems, and what is not readable for us counts for nothing.
+  }
+  const names = text.split('\n').flatMap((line) => line.replace(/#.*/, '').trim().split(/\s+/).slice(1))
+  return new Set(names.map((name) => name.toLowerCase()))
+}
