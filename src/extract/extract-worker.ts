@@ -5,6 +5,7 @@ import { ConsumerLoop } from '../kafka/consumer-loop.ts'
 import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
 import type { LayoutSource } from '../kafka/layout.ts'
 import type { RejectedCommits } from '../kafka/rejected-commit.ts'
+import { TopicLimits } from '../kafka/topic-limits.ts'
 import { createPartitionTransactions } from '../kafka/transactional.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
@@ -90,6 +91,7 @@ export class ExtractWorker extends BaseService {
   /** Of topics that the layout does not tell of: those of shadows, and what was made by hand. */
   readonly #counts = new Map<string, number>()
   readonly #shadowPace: RatePace
+  readonly #topicLimits: TopicLimits
   readonly #finished = new Set<number>()
   #onFinished: (() => void) | undefined
 
@@ -97,6 +99,7 @@ export class ExtractWorker extends BaseService {
     super()
     this.#options = options
     this.#shadowPace = new RatePace(options.clock)
+    this.#topicLimits = new TopicLimits(options.maxBatchBytes, options.clock)
     const { client, groupId, topic, observer, clock, settings } = options
     this.#loop = new ConsumerLoop({
       client,
@@ -222,7 +225,7 @@ export class ExtractWorker extends BaseService {
   }
 
   #portOf(assigned: AssignedPartition): PartitionPort {
-    const { client, admin, groupId, topic, control, maxBatchBytes, shadow, clock, observer } = this.#options
+    const { client, admin, groupId, topic, control, shadow, clock, observer } = this.#options
     return {
       transactions: createPartitionTransactions({
         client,
@@ -231,7 +234,7 @@ export class ExtractWorker extends BaseService {
         partition: assigned.partition,
         clock,
         observer,
-        maxBatchBytes,
+        topicLimits: this.#topicLimits,
         session: admin.session,
         rejected: this.#rejected,
       }),
@@ -269,7 +272,7 @@ export class ExtractWorker extends BaseService {
   }
 
   #processor(partition: number): ReturnType<typeof createPageProcessor> {
-    const { codec, extraction, deadLettersTopic, layout, shadow, maxBatchBytes, clock, observer } = this.#options
+    const { codec, extraction, deadLettersTopic, layout, shadow, clock, observer } = this.#options
     return createPageProcessor({
       codec,
       extraction,
@@ -281,8 +284,7 @@ export class ExtractWorker extends BaseService {
         deadLettersTopic,
         // Asked for each page: partitions may be added while it runs.
         partitionCount: (name) => this.#counts.get(name) ?? layout().partitionsOf(name),
-        maxDeadLetterBytes: maxBatchBytes(deadLettersTopic),
-        maxRecordBytes: (name) => maxBatchBytes(name),
+        maxBatchBytes: (name) => this.#topicLimits.maxBatchBytes(name),
         recordHeaders: (schema, traceparent) => codec.headers(schema, traceparent),
       },
       clock,

@@ -12,9 +12,8 @@ export interface PageOutputOptions {
   readonly recordsTopic: (extractor: ExtractorSummary) => string
   readonly deadLettersTopic: string
   readonly partitionCount: (topic: string) => number
-  readonly maxDeadLetterBytes: number
-  /** Largest batch of a records topic. */
-  readonly maxRecordBytes: (topic: string) => number
+  /** Largest batch of a topic, as far as is known; asked for each page. */
+  readonly maxBatchBytes: (topic: string) => number
   readonly recordHeaders: (schema: AvroSchema, traceparent?: string) => Record<string, string>
 }
 
@@ -72,7 +71,7 @@ function resultOutput(
   const records = result.records.map(
     ({ key, value }): OutgoingMessage => ({ topic, partition: partitionFor(key, count), key, value, headers, timestamp: by.extractedAt }),
   )
-  const limit = options.maxRecordBytes(topic) - BATCH_OVERHEAD_BYTES
+  const limit = options.maxBatchBytes(topic) - BATCH_OVERHEAD_BYTES
   const large = records.find((record) => messageBytes(record) > limit)
   // All of a page or nothing of it: a record that no transaction can hold must not hold up the pages behind it.
   if (large !== undefined) {
@@ -117,7 +116,7 @@ function deadLetterMessage(
   const built = deadLetter(
     message,
     { stage: 'extract', code: failure.code, message: failure.message, failedAt: at, ...of },
-    options.maxDeadLetterBytes,
+    options.maxBatchBytes(options.deadLettersTopic),
   )
   const partition = partitionFor(message.key ?? '', options.partitionCount(options.deadLettersTopic))
   return { topic: options.deadLettersTopic, partition, ...built, timestamp: at }

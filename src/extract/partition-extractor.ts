@@ -1,5 +1,6 @@
 import type { AssignedPartition } from '../kafka/assignment.ts'
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
+import { messageBytes } from '../kafka/outgoing.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
@@ -247,13 +248,14 @@ export class PartitionExtractor {
   }
 
   /**
-   * Pages for one transaction: with output it closes when no further page waits, at `maxPages` or after `maxBusyGatherMs`. Pages without
-   * output are gathered for `maxGatherMs`, so that a log nobody matches costs two commits a second and not one per page.
+   * Pages for one transaction: with output it closes when no further page waits, at `maxPages` or `maxTransactionBytes`, or after
+   * `maxBusyGatherMs`. Pages without output are gathered for `maxGatherMs`, so that a log nobody matches costs two commits a second and not one per page.
    */
   async #gather(): Promise<ProcessedPage[]> {
     const { limits, clock } = this.#options
     const pages: ProcessedPage[] = []
     let hasOutput = false
+    let outputBytes = 0
     let begunMono = 0
     for (;;) {
       const waitsMs = hasOutput ? limits.maxBusyGatherMs : limits.maxGatherMs
@@ -268,7 +270,9 @@ export class PartitionExtractor {
       if (pages.length === 0) begunMono = clock.mono()
       pages.push(page)
       hasOutput ||= page.messages.length > 0
-      if (hasOutput && (pages.length >= limits.maxPages || this.#queue.isDry)) break
+      for (const message of page.messages) outputBytes += messageBytes(message)
+      const isFull = pages.length >= limits.maxPages || outputBytes >= limits.maxTransactionBytes
+      if (hasOutput && (isFull || this.#queue.isDry)) break
     }
     const last = pages.at(-1)
     if (this.#queue.isDry) this.#next = this.#queue.position

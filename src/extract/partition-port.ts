@@ -41,6 +41,8 @@ export interface PartitionPort {
 export interface PartitionLimits {
   /** Pages per transaction. */
   readonly maxPages: number
+  /** Bytes of messages per transaction; the page that passes it is the last one. One that is sent for longer than its timeout is fenced, and would be so again. */
+  readonly maxTransactionBytes: number
   /** How long pages without output wait for their commit. */
   readonly maxGatherMs: number
   /** How long records wait for the pages behind them, while there are any: a transaction costs as much as a good many records. */
@@ -58,6 +60,7 @@ export interface PartitionLimits {
 
 export const DEFAULT_LIMITS: PartitionLimits = {
   maxPages: 64,
+  maxTransactionBytes: 16 * 1024 * 1024,
   maxGatherMs: 500,
   maxBusyGatherMs: 2_500,
   pagesAhead: 4,

@@ -6,7 +6,7 @@ import type { Observer } from '../kernel/observe.ts'
 import { type KafkaClient, METADATA_MAX_AGE_MS } from './client.ts'
 import { ClusterSession } from './cluster-session.ts'
 import { type CommittedOffset, committedAt } from './committed-offsets.ts'
-import { denied, kafkajsFailure } from './failure.ts'
+import { denied, kafkajsFailure, sendFailure } from './failure.ts'
 import { TRANSACTION_TIMEOUT_MS } from './fence-transactions.ts'
 import type { OutgoingMessage } from './message.ts'
 import { checkMessage, piecesOf, toKafkajs, unansweredPartitions } from './outgoing.ts'
@@ -16,6 +16,7 @@ import { isCommitted, type RejectedCommit, type RejectedCommits } from './reject
 import { closeWithin } from './shared-connection.ts'
 import { readStableOffsets } from './stable-offsets.ts'
 import { DEFAULT_MAX_BATCH_BYTES } from './topic-definitions.ts'
+import { TopicLimits } from './topic-limits.ts'
 
 /**
  * Output and consumed offset of one input partition in one transaction. `transactional.id` = group/topic/partition, so the next
@@ -29,7 +30,8 @@ export interface PartitionTransactions {
   fence(signal?: AbortSignal): Promise<CommittedOffset>
   /**
    * Writes the messages, then the offset with its metadata, then commits. Any rejection, KAFKA_FENCED apart, is ambiguous (it may
-   * have committed): the caller drops what it holds and goes on from `fence()`.
+   * have committed): the caller drops what it holds and goes on from `fence()`. What the broker has called too large is then in
+   * `topicLimits`, for whoever makes the messages. Errors: KAFKA_MESSAGE_TOO_LARGE for what is known not to fit, before anything is sent.
    */
   commit(messages: readonly OutgoingMessage[], offset: bigint, metadata: string): Promise<void>
   close(): Promise<void>
@@ -47,6 +49,8 @@ export interface PartitionTransactionsOptions {
   readonly observer: Observer
   /** Largest batch per topic; see `batchLimits`. */
   readonly maxBatchBytes?: (topic: string) => number
+  /** The same, with what brokers have refused; shared by those of one process. An own one by `maxBatchBytes` where not given. */
+  readonly topicLimits?: TopicLimits
   /** Transactions of this process whose commit was rejected, for whoever has the partition next; none are kept where not given. */
   readonly rejected?: RejectedCommits
   /** For reading committed offsets; an own one where not given. `KafkaAdmin` has one to share. */
@@ -71,9 +75,8 @@ const CONCURRENT_LIMIT_MS = 5_000
 const FENCE_LIMIT_MS = 15_000
 const UNSTABLE_LIMIT_MS = 5_000
 const FENCE_BACKOFF = { firstMs: 50, maxMs: 1_000 } as const
-/** Per piece of one transaction; larger ones block the event loop. */
+/** Per piece of one transaction; more block the event loop. */
 const PIECE_MESSAGES = 500
-const PIECE_BYTES = 1_048_576
 
 /**
  * One producer per input partition. Guarantees: one transaction at a time, one request per output partition at a time (with two,
@@ -82,6 +85,7 @@ const PIECE_BYTES = 1_048_576
 class KafkaPartitionTransactions implements PartitionTransactions {
   readonly #options: PartitionTransactionsOptions
   readonly #session: ClusterSession
+  readonly #topicLimits: TopicLimits
   #producer: Producer | undefined
   /** As the fence has read it from the broker, or the last commit has written it. */
   #committed: CommittedOffset = { offset: undefined, metadata: '' }
@@ -90,6 +94,8 @@ class KafkaPartitionTransactions implements PartitionTransactions {
 
   constructor(options: PartitionTransactionsOptions) {
     this.#options = options
+    const { maxBatchBytes = () => DEFAULT_MAX_BATCH_BYTES, clock } = options
+    this.#topicLimits = options.topicLimits ?? new TopicLimits(maxBatchBytes, clock)
     this.#session = options.session ?? new ClusterSession({ client: options.client, clock: options.clock })
   }
 
@@ -121,15 +127,18 @@ class KafkaPartitionTransactions implements PartitionTransactions {
       if (producer === undefined) throw this.#failure('committing', new Error('the partition is not fenced: call fence() first'))
       let transaction: Transaction | undefined
       let message: RejectedCommit['message'] | undefined
+      let sent: readonly OutgoingMessage[] = []
       try {
         transaction = await producer.transaction()
-        for (const piece of pieces) message = await this.#send(transaction, piece)
+        for (sent of pieces) message = await this.#send(transaction, sent)
+        sent = []
         await this.#sendOffsets(transaction, offset, metadata)
         await transaction.commit()
         this.#committed = { offset, metadata }
         this.#options.rejected?.delete(this.#id)
       } catch (error) {
         this.#discard(transaction)
+        if (sendFailure(error).kind === 'too-large') this.#topicLimits.refused(sent)
         this.#reject(offset, metadata, message)
         const failure = this.#failure('a transaction', error)
         this.#options.observer.emit('TransactionFailed', { group: this.#options.groupId, reason: failure.code, text: failure.message })
@@ -230,8 +239,8 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     for (const message of messages) checkMessage(message)
     return piecesOf(messages, {
       maxMessages: PIECE_MESSAGES,
-      maxBytes: PIECE_BYTES,
-      maxBatchBytes: this.#options.maxBatchBytes ?? (() => DEFAULT_MAX_BATCH_BYTES),
+      maxBytes: this.#topicLimits.pieceBytes,
+      maxBatchBytes: (topic) => this.#topicLimits.maxBatchBytes(topic),
     })
   }
 

@@ -106,7 +106,7 @@ describe('versions of an extractor', () => {
     expect(others(await workers())).toEqual(others(before))
 
     // A replay in place needs its version to the end: its worker would have to stop.
-    const replay = ['replay', 'run', '--in-place', '--extractor', 'book2.yaml', '--rate', '1', '--id', 'r1']
+    const replay = ['replay', 'run', '--in-place', '--extractor', 'book2.yaml', '--rate', '0.05', '--id', 'r1']
     expect((await deployment.run(replay)).code).toBe(0)
     const early = await deployment.run(['promote', 'book:1', ...files])
     expect([early.code, early.stderr]).toEqual([2, expect.stringContaining('replay r1 of group')])

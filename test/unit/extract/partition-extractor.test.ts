@@ -5,6 +5,7 @@ import { DEFAULT_LIMITS, type PartitionLimits, type PartitionPort } from '../../
 import { RatePace } from '../../../src/extract/rate-pace.ts'
 import type { ReplayOrder } from '../../../src/extract/replay-step.ts'
 import type { KafkaMessage } from '../../../src/kafka/message.ts'
+import { messageBytes } from '../../../src/kafka/outgoing.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
@@ -38,7 +39,7 @@ const PAGES = 60
 const PAGE_MS = 100
 
 /** Offsets that a partition commits, one after the other, on a log of 60 pages that take 100 ms each. */
-async function commitsOf(hasRecord: boolean): Promise<number[]> {
+async function commitsOf(hasRecord: boolean, limits: Partial<PartitionLimits> = {}): Promise<number[]> {
   const commits: number[] = []
   let nowMs = 0
   const log = pages(0n, BigInt(PAGES))
@@ -60,7 +61,7 @@ async function commitsOf(hasRecord: boolean): Promise<number[]> {
         close: async () => undefined,
       },
     },
-    limits: { ...DEFAULT_LIMITS, pagesAhead: 1 },
+    limits: { ...DEFAULT_LIMITS, pagesAhead: 1, ...limits },
     clock: { ...systemClock, mono: () => nowMs },
     observer: silentObserver,
   })
@@ -76,6 +77,12 @@ describe('a partition of the extract stage with a backlog', () => {
     expect(first).toBeGreaterThanOrEqual(24)
     expect(first).toBeLessThanOrEqual(27)
     expect(second - first).toBeGreaterThanOrEqual(24)
+  })
+
+  it('commits where what is to be written is large, before its transaction could run out of time', async () => {
+    const size = messageBytes({ topic: 'records', partition: 0, key: '10', value: Buffer.from('r') })
+    const commits = await commitsOf(true, { maxTransactionBytes: 3 * size - 2 })
+    expect(commits.slice(4, 8).map((offset, index) => offset - (commits[index + 3] ?? 0))).toEqual([3, 3, 3, 3])
   })
 
   it('commits pages without records every half second', async () => {
