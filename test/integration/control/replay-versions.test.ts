@@ -40,11 +40,12 @@ async function standing(runtime: Runtime): Promise<object> {
 /** Another command writes in the moment in which this one is about to. */
 function justBefore(runtime: Runtime, write: (runtime: Runtime) => Promise<unknown>): void {
   const producer = runtime.producer.bind(runtime)
-  runtime.producer = async () => {
-    runtime.producer = producer
+  const instead = async () => {
+    Object.assign(runtime, { producer })
     await write(runtime)
     return producer()
   }
+  Object.assign(runtime, { producer: instead })
 }
 
 describe('a replay in place of another version than the promoted one', () => {
@@ -83,8 +84,8 @@ describe('a promotion of another version than that of an open replay in place', 
   it('stands where the replay came behind it: that one is taken back by its own command', async () => {
     await deployment.read(async (runtime) => {
       const producer = runtime.producer.bind(runtime)
-      runtime.producer = async () => {
-        runtime.producer = producer
+      const instead = async () => {
+        Object.assign(runtime, { producer })
         const real = await producer()
         const send = real.send.bind(real)
         return Object.assign(Object.create(real), {
@@ -95,6 +96,7 @@ describe('a promotion of another version than that of an open replay in place', 
           },
         })
       }
+      Object.assign(runtime, { producer: instead })
       expect(await promoteFirst(runtime)).toMatchObject({ version: 1 })
       expect(await standing(runtime)).toEqual({ promoted: 1, replays: ['open'] })
     })

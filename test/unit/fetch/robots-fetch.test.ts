@@ -55,6 +55,7 @@ const lease = (request: LimiterRequest): LimiterAnswer => ({
   leaseId: `lease of ${request.keys[0]?.key}`,
   startInMs: 0,
   concurrency: 1,
+  birth: 'b',
 })
 const hop = (location: string, status = 301): FakeAnswer => ({ status, headers: { location } })
 
@@ -97,7 +98,7 @@ describe('asking a site for its robots.txt', () => {
       (request) => {
         const [site] = request.keys
         if (!isBusy || site?.key !== 'www.test') return lease(request)
-        return { kind: 'wait', waitMs: 250, reason: 'concurrency', key: site.key, concurrency: 1 }
+        return { kind: 'wait', waitMs: 250, reason: 'concurrency', key: site.key, concurrency: 1, birth: 'b' }
       },
     )
     const asked = (): string[] => requests.map(({ url }) => url.hostname)
@@ -168,6 +169,7 @@ describe('asking a site for its robots.txt', () => {
       reason: 'concurrency',
       key: fastPace(new URL('http://a.test/')).key,
       concurrency: 4,
+      birth: 'b',
     }
     const { ask, requests } = fetcherOf(
       () => ({}),
