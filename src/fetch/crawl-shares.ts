@@ -1,4 +1,4 @@
-import type { OpenCrawl } from '../state/state-store.ts'
+import type { OpenCrawls } from '../state/state-store.ts'
 
 export interface ShareLimits {
   /** Tasks that wait of one window; with more the reading of its partition would stop (half of what a window takes). */
@@ -8,6 +8,8 @@ export interface ShareLimits {
 }
 
 export const SHARE_LIMITS: ShareLimits = { maxWaiting: 450, contested: 150 }
+
+export const NONE_OPEN: OpenCrawls = { count: 0, named: [], others: [] }
 
 /** Of a crawl, tasks in a window that it is never asked to leave. */
 const LEAST_SHARE = 4
@@ -29,19 +31,22 @@ export interface WindowShare {
 export class CrawlShares {
   readonly #limits: ShareLimits
   #elsewhere: ReadonlySet<string> = new Set()
-  #open: ReadonlyMap<string, number> = new Map()
+  #open = NONE_OPEN
+  #openOf: ReadonlyMap<string, number> = new Map()
   #share = 0
 
   constructor(limits: ShareLimits = SHARE_LIMITS) {
     this.#limits = limits
   }
 
-  /** `open`: crawls that are not at their end; `hereOf`: tasks of a crawl that this process holds. */
-  learn(open: readonly OpenCrawl[], hereOf: (crawl: string) => number): void {
+  /** `open`: crawls that are not at their end, all of them or a sample; `hereOf`: tasks of a crawl that this process holds. */
+  learn(open: OpenCrawls, hereOf: (crawl: string) => number): void {
     const { maxWaiting, contested } = this.#limits
-    this.#elsewhere = new Set(open.filter(({ crawlId, open: count }) => count > hereOf(crawlId)).map(({ crawlId }) => crawlId))
-    this.#open = new Map(open.map(({ crawlId, open: count }) => [crawlId, count]))
-    this.#share = Math.max(LEAST_SHARE, Math.floor((maxWaiting - contested) / Math.max(1, open.length)))
+    const told = [...open.named, ...open.others]
+    this.#elsewhere = new Set(told.filter(({ crawlId, open: count }) => count > hereOf(crawlId)).map(({ crawlId }) => crawlId))
+    this.#open = open
+    this.#openOf = new Map(told.map(({ crawlId, open: count }) => [crawlId, count]))
+    this.#share = Math.max(LEAST_SHARE, Math.floor((maxWaiting - contested) / Math.max(1, open.count)))
   }
 
   /**
@@ -49,11 +54,13 @@ export class CrawlShares {
    * far larger than the others is alone for most of that time. At least 1.
    */
   startsPerOwn(crawl: string): number {
-    const own = this.#open.get(crawl)
-    if (own === undefined) return this.#open.size + 1
-    let all = 0
-    for (const count of this.#open.values()) all += Math.min(count, own)
-    return all / own
+    const { count, named, others } = this.#open
+    const own = this.#openOf.get(crawl)
+    if (own === undefined) return count + 1
+    const startsOf = (crawls: OpenCrawls['others']): number => crawls.reduce((all, { open }) => all + Math.min(open, own), 0)
+    // The others may be a sample of those that were not named.
+    const perTold = others.length === 0 ? 0 : Math.max(1, (count - named.length) / others.length)
+    return (startsOf(named) + startsOf(others) * perTold) / own
   }
 
   /** True where tasks of other crawls than this one wait outside of this process. */

@@ -1,6 +1,6 @@
 import type { StateStore } from '../state/state-store.ts'
 import { crawlOf } from './crawl-queues.ts'
-import { type CrawlShares, SHARE_LIMITS } from './crawl-shares.ts'
+import { type CrawlShares, NONE_OPEN, SHARE_LIMITS } from './crawl-shares.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { StoreGate } from './store-gate.ts'
@@ -13,6 +13,11 @@ export interface CrawlWatchOptions {
   readonly turns: Iterable<QueuedTask>
   readonly shares: CrawlShares
 }
+
+/** Only a crawl with many tasks here can have too many. */
+const NAMED = 256
+/** Of those that are elsewhere a sample tells as much: a deployment may have a hundred thousand. */
+const OTHERS = 256
 
 /** Asks the store which crawls are open, while some window holds much. */
 export class CrawlWatch {
@@ -28,10 +33,11 @@ export class CrawlWatch {
     const { state, gate, scheduler, turns, shares } = this.#options
     if (this.#isLooking) return
     const { counts } = scheduler
-    if (![...counts.windows()].some((window) => counts.total(window) >= SHARE_LIMITS.contested)) return shares.learn([], () => 0)
+    if (![...counts.windows()].some((window) => counts.total(window) >= SHARE_LIMITS.contested)) return shares.learn(NONE_OPEN, () => 0)
     this.#isLooking = true
     try {
-      const open = await gate.run(() => state.openCrawls())
+      const named = counts.largestCrawls(NAMED)
+      const open = await gate.run(() => state.openCrawls(named, OTHERS))
       const out = new Map<string, number>()
       for (const queued of turns) out.set(crawlOf(queued), (out.get(crawlOf(queued)) ?? 0) + 1)
       shares.learn(open, (crawl) => counts.ofCrawl(crawl) + (out.get(crawl) ?? 0))

@@ -31,6 +31,12 @@ export class WindowCounts {
     return this.#crawls.get(crawl) ?? 0
   }
 
+  /** The crawls with most tasks, in all windows; at most `limit`. */
+  largestCrawls(limit: number): string[] {
+    const bySize = [...this.#crawls].sort(([, a], [, b]) => b - a)
+    return bySize.slice(0, limit).map(([crawl]) => crawl)
+  }
+
   move(task: SiteTask, by: 1 | -1): void {
     const { window } = task
     const crawl = crawlOf(task)

@@ -35,8 +35,11 @@ export interface StateStore {
   /** Adds tasks to the final set of a crawl (and to accepted, where it was missed). */
   finalise(crawlId: string, taskIds: readonly string[]): Promise<void>
   crawlCounts(crawlId: string): Promise<CrawlCounts>
-  /** Crawls with accepted tasks that are not final. Cost: O(such crawls), however many have ended. */
-  openCrawls(): Promise<readonly OpenCrawl[]>
+  /**
+   * Crawls with accepted tasks that are not final: those of `named`, and at most `atMost` others. Where there are more, which ones says
+   * nothing about them, and `count` may be an estimate. Cost: O(named + atMost), however many are open or have ended.
+   */
+  openCrawls(named: readonly string[], atMost: number): Promise<OpenCrawls>
   /**
    * Drops what is kept of crawls that have ended: all of their tasks are final, and no task was added for `quietMs`. That is their claims
    * without a time to live, both sets, and the budgets that name them. The one that ended first goes first, at most `limit`. Not one
@@ -173,6 +176,14 @@ export interface OpenCrawl {
   readonly crawlId: string
   /** Accepted and not final. */
   readonly open: number
+}
+
+export interface OpenCrawls {
+  /** All of them. */
+  readonly count: number
+  /** Those that were asked for and are open. */
+  readonly named: readonly OpenCrawl[]
+  readonly others: readonly OpenCrawl[]
 }
 
 export interface Budget {

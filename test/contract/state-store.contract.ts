@@ -6,6 +6,7 @@ import type {
   LimiterAnswer,
   LimiterKey,
   LimiterRequest,
+  OpenCrawl,
   ReleasedState,
   StateStore,
   WorkerHeartbeat,
@@ -55,6 +56,10 @@ function leaseOf(answer: LimiterAnswer): string {
 function waitOf(answer: LimiterAnswer): { waitMs: number; reason: string; key: string } {
   if (answer.kind !== 'wait') throw new Error('expected to be told to wait, got a lease')
   return answer
+}
+
+async function openOf(store: StateStore): Promise<readonly OpenCrawl[]> {
+  return (await store.openCrawls([], 100)).others
 }
 
 /** What every StateStore does, whatever it is made of. */
@@ -183,7 +188,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         await store.finalise('c', ['1'])
         await store.accept('c', ['1'])
         expect(await store.crawlCounts('c')).toEqual({ accepted: 3, final: 1 })
-        expect(await store.openCrawls()).toEqual([{ crawlId: 'c', open: 2 }])
+        expect(await openOf(store)).toEqual([{ crawlId: 'c', open: 2 }])
       })
 
       it('tells of tasks that are accepted again which of them are final, in order and however many', async () => {
@@ -199,7 +204,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
       it('counts a task as accepted that was final first', async () => {
         await store.finalise('c', ['1'])
         expect(await store.crawlCounts('c')).toEqual({ accepted: 1, final: 1 })
-        expect(await store.openCrawls()).toEqual([])
+        expect(await openOf(store)).toEqual([])
       })
 
       it('has no tasks in a crawl that nobody named', async () => {
@@ -207,16 +212,42 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
       })
 
       it('lists the crawls that are not at their end, with how many of their tasks are open', async () => {
-        expect(await store.openCrawls()).toEqual([])
+        expect(await openOf(store)).toEqual([])
         await store.accept('c:1', ['1', '2', '3'])
         await store.accept('c 2', ['1'])
         await store.finalise('c:1', ['2'])
         await store.finalise('c 2', ['1'])
         await store.accept('c 3', ['1'])
-        expect([...(await store.openCrawls())].sort((a, b) => b.open - a.open)).toEqual([
+        expect([...(await openOf(store))].sort((a, b) => b.open - a.open)).toEqual([
           { crawlId: 'c:1', open: 2 },
           { crawlId: 'c 3', open: 1 },
         ])
+      })
+
+      it('tells of the crawls that it is asked for, and of so many others, at a cost of these alone', async () => {
+        const named = ['large', 'small', 'ended', 'never']
+        await store.accept('large', ['1', '2', '3'])
+        await store.accept('small', ['1'])
+        await store.finalise('ended', ['1'])
+        await store.accept('other', ['1', '2'])
+        expect(await store.openCrawls(named, 100)).toEqual({
+          count: 3,
+          named: [
+            { crawlId: 'large', open: 3 },
+            { crawlId: 'small', open: 1 },
+          ],
+          others: [{ crawlId: 'other', open: 2 }],
+        })
+        const more = Array.from({ length: 1_200 }, (_, index) => `crawl-${index}`)
+        while (more.length > 0) await Promise.all(more.splice(0, 200).map((crawlId) => store.accept(crawlId, ['1'])))
+        const { count, others, ...rest } = await store.openCrawls(named, 100)
+        expect(rest.named).toHaveLength(2)
+        expect(others.length).toBeGreaterThan(90)
+        expect(others.length).toBeLessThanOrEqual(100)
+        expect(new Set(others.map(({ crawlId }) => crawlId)).size).toBe(others.length)
+        // By a sample: about as many.
+        expect(count).toBeGreaterThan(800)
+        expect(count).toBeLessThan(1_800)
       })
 
       it('forgets a crawl that ended with its claims and budgets, and nothing of one that is open', async () => {
@@ -256,7 +287,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         await store.finalise('again', ['2'])
         await harness.elapse(1)
         expect(await store.forgetEnded(0, 10)).toEqual(['again'])
-        expect(await store.openCrawls()).toEqual([{ crawlId: 'open', open: 1 }])
+        expect(await openOf(store)).toEqual([{ crawlId: 'open', open: 1 }])
       })
 
       it('forgets the crawls that ended first where it may not forget all', async () => {
@@ -274,7 +305,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         await store.forgetEnded(0, 10)
         await store.accept('c', ['1'])
         expect(await store.crawlCounts('c')).toEqual({ accepted: 1, final: 0 })
-        expect(await store.openCrawls()).toEqual([{ crawlId: 'c', open: 1 }])
+        expect(await openOf(store)).toEqual([{ crawlId: 'c', open: 1 }])
       })
 
       it('lists the open crawls as quickly behind thousands that have ended', async () => {
@@ -283,7 +314,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
           const times: number[] = []
           for (let look = 0; look < 30; look += 1) {
             const begun = performance.now()
-            expect(await store.openCrawls()).toEqual([{ crawlId: 'open', open: 1 }])
+            expect(await openOf(store)).toEqual([{ crawlId: 'open', open: 1 }])
             times.push(performance.now() - begun)
           }
           return Math.min(...times)
@@ -959,7 +990,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         await store.accept('c', ['1'])
         await store.backOff(A, 60_000)
         expect(await other.readValue('n')).toBeUndefined()
-        expect(await other.openCrawls()).toEqual([])
+        expect(await openOf(other)).toEqual([])
         leaseOf(await other.acquire(ask([pace(A)])))
       })
 
@@ -970,7 +1001,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         await store.markFinished([{ taskId: odd, attempt: 1, final: false }], 60_000)
         expect(await store.isFinished([{ taskId: odd, attempt: 1 }])).toEqual([true])
         await store.accept(odd, [odd])
-        expect(await store.openCrawls()).toEqual([{ crawlId: odd, open: 1 }])
+        expect(await openOf(store)).toEqual([{ crawlId: odd, open: 1 }])
         expect(await store.reserve(odd, [{ id: odd, limit: 1 }])).toBeUndefined()
         await store.writeValue(odd, odd)
         expect(await store.readValue(odd)).toBe(odd)

@@ -10,6 +10,7 @@ import { systemClock } from '../../src/kernel/clock.ts'
 import { TimeHeap } from '../../src/kernel/time-heap.ts'
 import { HEADER, type OriginalMessage } from '../../src/message/header-names.ts'
 import { slotsFrom } from '../../src/politeness/policy.ts'
+import type { OpenCrawls } from '../../src/state/state-store.ts'
 import { fastPace } from './fetch-fixture.ts'
 
 export interface WindowRunOptions {
@@ -147,10 +148,7 @@ export function runWindow({ log, maxInFlight, requestMs, untilMs, limits, ...pac
   }
   const look = (): void => {
     rate.measure()
-    shares.learn(
-      [...open].filter(([, count]) => count > 0).map(([crawlId, count]) => ({ crawlId, open: count })),
-      (crawl) => here.get(crawl) ?? 0,
-    )
+    shares.learn(openCrawlsOf([...open].filter(([, count]) => count > 0)), (crawl) => here.get(crawl) ?? 0)
     for (const tasks of spiller.takeSurplus()) void spiller.spill(tasks, 'crawl-full')
   }
 
@@ -194,4 +192,9 @@ function taskOf({ crawl, site, index }: Item, position: number): QueuedTask {
     walk: { hops: 0 },
   }
   return parts as never
+}
+
+/** As the store tells it of crawls that are few. */
+function openCrawlsOf(open: readonly (readonly [string, number])[]): OpenCrawls {
+  return { count: open.length, named: [], others: open.map(([crawlId, count]) => ({ crawlId, open: count })) }
 }

@@ -1,4 +1,4 @@
-import type { Budget, CrawlCounts, OpenCrawl } from '../state-store.ts'
+import type { Budget, CrawlCounts, OpenCrawl, OpenCrawls } from '../state-store.ts'
 import { digest, groupDigest, type Keys, timeBytes } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 
@@ -67,9 +67,18 @@ export class CrawlSteps {
     return record === undefined ? { accepted: 0, final: 0 } : { accepted: record.open + record.final, final: record.final }
   }
 
-  openCrawls(): OpenCrawl[] {
-    const indexed = this.#file.entries<string>(this.#keys.kind('openCrawl'), Number.MAX_SAFE_INTEGER)
-    return indexed.map(({ value: crawlId }) => ({ crawlId, open: this.#record(groupDigest(crawlId))?.open ?? 0 }))
+  /** The others are the first by their digests, which come in no order of the crawls; how far they reach tells how many there are. */
+  openCrawls(named: readonly string[], atMost: number): OpenCrawls {
+    const openOf = (crawlId: string): OpenCrawl => ({ crawlId, open: this.#record(groupDigest(crawlId))?.open ?? 0 })
+    const kind = this.#keys.kind('openCrawl')
+    const first = this.#file.entries<string>(kind, atMost)
+    const last = first.length < atMost ? undefined : first.at(-1)?.key.readUIntBE(kind.length, 6)
+    const asked = new Set(named)
+    return {
+      count: last === undefined ? first.length : Math.max(first.length, Math.round((first.length * 2 ** 48) / (last + 1))),
+      named: [...asked].map(openOf).filter(({ open }) => open > 0),
+      others: first.filter(({ value }) => !asked.has(value)).map(({ value }) => openOf(value)),
+    }
   }
 
   /** Crawls that ended so long ago, the one that ended first before the others. */

@@ -17,7 +17,7 @@ import type {
   LimiterKey,
   LimiterRequest,
   LimiterState,
-  OpenCrawl,
+  OpenCrawls,
   ReleasedKey,
   ReleasedState,
   RobotsEntry,
@@ -121,8 +121,8 @@ export class LmdbStore implements StateStore {
     return this.#file.read(() => this.#crawls.counts(crawlId))
   }
 
-  async openCrawls(): Promise<readonly OpenCrawl[]> {
-    return this.#file.read(() => this.#crawls.openCrawls())
+  async openCrawls(named: readonly string[], atMost: number): Promise<OpenCrawls> {
+    return this.#file.read(() => this.#crawls.openCrawls(named, atMost))
   }
 
   async forgetEnded(quietMs: number, limit: number): Promise<readonly string[]> {

@@ -20,6 +20,7 @@ import type {
   LimiterRequest,
   LimiterState,
   OpenCrawl,
+  OpenCrawls,
   ReleasedKey,
   ReleasedState,
   RobotsEntry,
@@ -146,11 +147,13 @@ export class RedisStore implements StateStore {
     return { accepted: open + final, final }
   }
 
-  async openCrawls(): Promise<readonly OpenCrawl[]> {
-    const answer = (await this.#link.script('openCrawls', [this.#key('open-crawls')], [this.#key('open', '')])) as (string | number)[]
+  async openCrawls(named: readonly string[], atMost: number): Promise<OpenCrawls> {
+    const args = [this.#key('open', ''), atMost, ...named]
+    const answer = (await this.#link.script('openCrawls', [this.#key('open-crawls')], args)) as (string | number)[]
+    const [count, namedCount, ...rest] = answer
     const found: OpenCrawl[] = []
-    for (let index = 0; index < answer.length; index += 2) found.push({ crawlId: String(answer[index]), open: Number(answer[index + 1]) })
-    return found
+    for (let index = 0; index < rest.length; index += 2) found.push({ crawlId: String(rest[index]), open: Number(rest[index + 1]) })
+    return { count: Number(count), named: found.slice(0, Number(namedCount)), others: found.slice(Number(namedCount)) }
   }
 
   async forgetEnded(quietMs: number, limit: number): Promise<readonly string[]> {

@@ -112,7 +112,7 @@ describe('requeue of a URL', () => {
     // The ledger takes copies by this header: this is none.
     expect(message?.headers[HEADER.origTopic]).toBeUndefined()
     const state = await runtime.state()
-    expect(await state.openCrawls()).toEqual([{ crawlId: 'c', open: 1 }])
+    expect((await state.openCrawls([], 10)).others).toEqual([{ crawlId: 'c', open: 1 }])
     await state.accept('c', [written.taskId])
     expect(await state.crawlCounts('c')).toEqual({ accepted: 1, final: 0 })
     expect(await open()).toEqual([])

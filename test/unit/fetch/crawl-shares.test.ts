@@ -5,10 +5,8 @@ const full = { waiting: 800, own: 790 }
 
 function learnt(open: Record<string, number>, here: Record<string, number> = {}): CrawlShares {
   const shares = new CrawlShares()
-  shares.learn(
-    Object.entries(open).map(([crawlId, count]) => ({ crawlId, open: count })),
-    (crawl) => here[crawl] ?? 0,
-  )
+  const others = Object.entries(open).map(([crawlId, count]) => ({ crawlId, open: count }))
+  shares.learn({ count: others.length, named: [], others }, (crawl) => here[crawl] ?? 0)
   return shares
 }
 
@@ -25,6 +23,16 @@ describe('the share of a crawl in a window', () => {
     expect(shares.isSurplus('a', { waiting: 160, own: 150 })).toBe(true)
     expect(shares.isSurplus('b', { waiting: 160, own: 1 })).toBe(false)
     expect(learnt({ a: 9, b: 9, c: 9, d: 9, e: 9, f: 9 }).isSurplus('a', { waiting: 160, own: 50 })).toBe(true)
+  })
+
+  it('is as small where the others are told of by a sample', () => {
+    const shares = new CrawlShares()
+    const others = Array.from({ length: 10 }, (_, index) => ({ crawlId: `o${index}`, open: 2 }))
+    shares.learn({ count: 101, named: [{ crawlId: 'a', open: 1_000 }], others }, () => 0)
+    expect(shares.isSurplus('a', { waiting: 160, own: 4 })).toBe(true)
+    // A hundred others with two tasks each.
+    expect(shares.startsPerOwn('a')).toBeCloseTo(1.2)
+    expect(shares.startsPerOwn('unknown')).toBe(102)
   })
 
   it('is not counted in a window with room, and nothing enters one that would stop reading', () => {

@@ -76,12 +76,26 @@ export const CRAWL_COUNTS = `
 return {redis.call('SCARD', KEYS[1]), redis.call('SCARD', KEYS[2])}
 `
 
-/** KEYS: index of open crawls. ARGV: prefix of open sets. Answer: crawlId and number of open tasks of each. */
+/**
+ * KEYS: index of open crawls. ARGV: prefix of open sets, how many others at most, then crawlIds. Answer: number of open crawls, how many of
+ * those asked for are open, then crawlId and number of open tasks of each of these and of the others.
+ */
 export const OPEN_CRAWLS = `
-local answer = {}
-for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
-  answer[#answer + 1] = id
-  answer[#answer + 1] = redis.call('SCARD', ARGV[1] .. id)
+local answer, named = {redis.call('SCARD', KEYS[1]), 0}, {}
+for i = 3, #ARGV do
+  local open = redis.call('SCARD', ARGV[1] .. ARGV[i])
+  named[ARGV[i]] = true
+  if open > 0 then
+    answer[2] = answer[2] + 1
+    answer[#answer + 1] = ARGV[i]
+    answer[#answer + 1] = open
+  end
+end
+for _, id in ipairs(redis.call('SRANDMEMBER', KEYS[1], ARGV[2])) do
+  if not named[id] then
+    answer[#answer + 1] = id
+    answer[#answer + 1] = redis.call('SCARD', ARGV[1] .. id)
+  end
 end
 return answer
 `
