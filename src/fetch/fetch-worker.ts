@@ -139,7 +139,7 @@ export class FetchWorker extends BaseService {
   }
 
   /**
-   * True: no request starts until it is called with false; what came in waits. For a disk that runs full, or an operator. Nothing is taken
+   * True: no request starts until it is called with false; what came in waits. For a disk that runs full. Nothing is taken
    * up either: what does not fit its queue would be written to a delay topic, on the very disk, and a backlog be read through in an hour.
    */
   holdRequests(isHeld: boolean): void {

@@ -14,7 +14,7 @@ export interface TurnStarterOptions<T extends SiteTask> {
 }
 
 /**
- * Starts whose turn it is, as long as nothing holds all of them up: a store that is away, or whoever called `hold`. The two are apart:
+ * Starts whose turn it is, as long as nothing holds all of them up: a store that is away, or a disk that runs full (`hold`). The two are apart:
  * while either lasts nothing starts, and the end of one does not end the other. Driven by events, and owns one timer for all sites.
  */
 export class TurnStarter<T extends SiteTask> {
@@ -34,7 +34,7 @@ export class TurnStarter<T extends SiteTask> {
     return this.#isHeld ? 'disk' : null
   }
 
-  /** Nothing starts until `release`. */
+  /** The disk runs full: nothing starts until `release`. */
   hold(): void {
     this.#isHeld = true
   }

@@ -177,7 +177,7 @@ export const EVENTS = {
   QueueWaited: {
     level: 'debug',
     message: 'queue wait',
-    metric: histogram('queue_wait_seconds', 'From the decode of a task to the start of its request.', ['lane'], 'seconds', SECONDS),
+    metric: histogram('queue_wait_seconds', 'From the reading of a task to the start of its request.', ['lane'], 'seconds', SECONDS),
   },
   ConcurrencyAdapted: {
     level: 'info',

@@ -122,7 +122,7 @@ export function endRequest(pace: KeyPace, at: number, crawlDelayMs: number): voi
   }
 }
 
-export function extendBackOff(pace: KeyPace, now: number, forMs: number, isAsked = false): void {
+function extendBackOff(pace: KeyPace, now: number, forMs: number, isAsked = false): void {
   if (now + forMs <= pace.backOffUntil) return
   pace.isAsked = isAsked
   pace.backOffUntil = now + forMs

@@ -77,8 +77,6 @@ export interface StateStore {
   startAgain(leaseId: string, keys: readonly LimiterKey[]): Promise<number>
   /** The request left only so long after the start that its lease named: the next one counts from there. */
   reportLate(leaseId: string, keys: readonly PolitenessKey[], lateMs: number): Promise<void>
-  /** No request of the key starts for `forMs`. Extends, never shortens. */
-  backOff(key: PolitenessKey, forMs: number): Promise<void>
   /**
    * Forgets what answers have taught of the key (back-off, breaker, slow-down), unless it knows of this reset, or a later one. Leases, rate
    * and crawl delay stay. `resetAt`: epoch ms of who gave it, to tell resets apart; never compared with the time of the store.
@@ -123,8 +121,6 @@ export interface StateStore {
   removeWorker(workerId: string): Promise<void>
   workers(): Promise<readonly WorkerHeartbeat[]>
 
-  /** True when the store held nothing of this deployment when it was opened: no key is asked before one crawl delay has passed. */
-  readonly startedEmpty: boolean
   /** Facts of the store for `doctor`. */
   health(): Promise<StoreHealth>
   /** Gives the connection or the file back, at most 2 s after the call; what was asked for before is finished. Calls afterwards are refused. */
@@ -304,7 +300,10 @@ export type LimiterAnswer =
       readonly birth: StoreBirth
     }
 
-/** Tells one memory of the store from the next: another one means that it was lost meanwhile. */
+/**
+ * Tells one memory of the store from the next: another one means that it was lost meanwhile. Where an empty start calls for it, no key is
+ * asked before one crawl delay has passed since (`warm-up`).
+ */
 export type StoreBirth = string
 
 export interface LimiterState extends KnownHealth {

@@ -90,7 +90,7 @@ describe('StateStore on a Redis that fails', () => {
       store.readValue('n'),
     ]
     for (const ms of await Promise.all(calls.map((call) => failsAfter(call, 'STATE_UNAVAILABLE')))) expect(ms).toBeLessThan(SECOND)
-    expect(await failsAfter(store.backOff(KEY, 1), 'STATE_UNAVAILABLE')).toBeLessThan(SECOND)
+    expect(await failsAfter(store.reset(KEY, 1), 'STATE_UNAVAILABLE')).toBeLessThan(SECOND)
     expect(events).toEqual(['StateStoreLost'])
     await server.start()
     await eventually(() => store.writeValue('n', 'v').then(() => true))

@@ -11,6 +11,7 @@ import type {
   StateStore,
   WorkerHeartbeat,
 } from '../../src/state/state-store.ts'
+import { backOff } from '../support/back-off.ts'
 
 /** One deployment on one kind of store. `elapse` lets the store's own time go by: at once on a clock of ours, really on Redis. */
 export interface StateStoreHarness {
@@ -478,8 +479,8 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
       })
 
       it('starts nothing during a back-off, which a shorter one does not shorten', async () => {
-        await store.backOff(A, 300)
-        await store.backOff(A, 20)
+        await backOff(store, A, 300)
+        await backOff(store, A, 20)
         const wait = waitOf(await store.acquire(ask([pace(A)])))
         expect(wait).toMatchObject({ reason: 'back-off', key: A })
         expect(wait.waitMs).toBeGreaterThan(200)
@@ -489,8 +490,8 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
       })
 
       it('admits all keys together or none, and answers with the longest wait', async () => {
-        await store.backOff(ADDRESS, 400)
-        await store.backOff(B, 100)
+        await backOff(store, ADDRESS, 400)
+        await backOff(store, B, 100)
         const wait = waitOf(await store.acquire(ask([pace(A), pace(B), pace(ADDRESS)])))
         expect(wait).toMatchObject({ reason: 'back-off', key: ADDRESS })
         expect(wait.waitMs).toBeGreaterThan(300)
@@ -524,7 +525,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         await store.release(page, [{ key: A, crawlDelayMs: 5_000 }])
         expect(waitOf(await store.acquire(ask([slow]))).waitMs).toBeGreaterThan(9_000)
         leaseOf(await store.acquire(robots))
-        await store.backOff(A, 1_000)
+        await backOff(store, A, 1_000)
         expect(waitOf(await store.acquire(robots)).reason).toBe('back-off')
       })
 
@@ -602,7 +603,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
       it('tells what it remembers of a key', async () => {
         expect(await store.limiterState(A)).toEqual(UNKNOWN)
         leaseOf(await store.acquire(ask([pace(A, { ratePerSecond: 0.5 })])))
-        await store.backOff(A, 5_000)
+        await backOff(store, A, 5_000)
         const state = await store.limiterState(A)
         expect(state.leases).toBe(1)
         expect(state.nextMs).toBeGreaterThan(1_800)
@@ -801,7 +802,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
           await store.reset(A, 5_000)
           await store.close()
           store = await harness.open({ warmUp: false })
-          await store.backOff(A, 9_000)
+          await backOff(store, A, 9_000, 5_000)
           await store.reset(A, 5_000)
           expect((await store.limiterState(A)).backOffMs).toBeGreaterThan(8_000)
           await store.reset(A, 5_001)
@@ -988,7 +989,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         const other = await harness.open({ prefix: 'other.', warmUp: false })
         await store.writeValue('n', 'mine')
         await store.accept('c', ['1'])
-        await store.backOff(A, 60_000)
+        await backOff(store, A, 60_000)
         expect(await other.readValue('n')).toBeUndefined()
         expect(await openOf(other)).toEqual([])
         leaseOf(await other.acquire(ask([pace(A)])))
@@ -1010,15 +1011,16 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         leaseOf(await store.acquire(ask([pace(odd as PolitenessKey)])))
       })
 
-      it('knows whether it was empty when it was opened', async () => {
-        expect(store.startedEmpty).toBe(true)
-        const second = await harness.open()
-        expect(second.startedEmpty).toBe(false)
+      it('tells one birth to all who open it', async () => {
+        const second = await harness.open({ warmUp: true })
+        const births = [await store.acquire(ask([pace(A)])), await second.acquire(ask([pace(A)]))].map(({ birth }) => birth)
+        expect(births[1]).toBe(births[0])
+        const other = await harness.open({ prefix: 'warming.', warmUp: true })
+        expect((await other.acquire(ask([pace(A)]))).birth).not.toBe(births[0])
       })
 
       it('asks no key before one crawl delay has passed since it was found empty', async () => {
         const warming = await harness.open({ prefix: 'warming.', warmUp: true })
-        expect(warming.startedEmpty).toBe(true)
         const request = ask([pace(A, { ratePerSecond: 100, crawlDelayMs: 200 })])
         const wait = waitOf(await warming.acquire(request))
         expect(wait).toMatchObject({ reason: 'warm-up', key: A })

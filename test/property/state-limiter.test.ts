@@ -4,6 +4,7 @@ import type { PolitenessKey } from '../../src/kernel/brand.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { ownProcess } from '../../src/machine/process-identity.ts'
 import type { LimiterKey, StateStore } from '../../src/state/state-store.ts'
+import { backOff } from '../support/back-off.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { StoreBench } from '../support/state-stores.ts'
 
@@ -101,7 +102,7 @@ class Drive {
     if (order.kind === 'ask') return void (await this.#ask(order.keys, order.leaseMs, order.counts))
     if (order.kind === 'release') return this.#release(order.which)
     const watcher = this.#watchers[order.key]!
-    await this.#store.backOff(watcher.policy.key, order.ms)
+    await backOff(this.#store, watcher.policy.key, order.ms)
     watcher.backOffUntil = Math.max(watcher.backOffUntil, this.#clock.mono() + order.ms)
   }
 

@@ -3,7 +3,6 @@ import {
   endExpiredLeases,
   endGoneLease,
   endLease,
-  extendBackOff,
   hearReset,
   type KeyPace,
   knownHealthOf,
@@ -81,11 +80,11 @@ export class LimiterSteps {
     }
     if (longest !== undefined) {
       const { waitMs, reason, key } = longest
-      return { answer: { kind: 'wait', waitMs, reason, key, concurrency, birth: `${this.#birth() ?? 0}` }, ended }
+      return { answer: { kind: 'wait', waitMs, reason, key, concurrency, birth: String(this.#birth() ?? 'none') }, ended }
     }
     this.#start(request, leaseId, paces, now + startInMs)
     this.#sweep.afterAdding('pace', paces.size - stored.size, now)
-    return { answer: { kind: 'lease', leaseId, startInMs, concurrency, birth: `${this.#birth() ?? 0}` }, ended }
+    return { answer: { kind: 'lease', leaseId, startInMs, concurrency, birth: String(this.#birth() ?? 'none') }, ended }
   }
 
   release(leaseId: string, keys: readonly ReleasedKey[], report: AnswerReport | undefined, now: number): ReleasedState[] {
@@ -117,10 +116,6 @@ export class LimiterSteps {
 
   reassert(key: PolitenessKey, known: KnownHealth, resetAt: number, now: number): void {
     this.#change(key, now, (pace) => takeOver(pace, known, resetAt, now))
-  }
-
-  backOff(key: PolitenessKey, forMs: number, now: number): void {
-    this.#change(key, now, (pace) => extendBackOff(pace, now, forMs))
   }
 
   limiterState(key: PolitenessKey, now: number): LimiterState {

@@ -51,7 +51,6 @@ const STEP_ITEMS = 512
 
 /** The StateStore of one machine: a file in the data folder, shared by its processes (lmdb-file.ts says what that guarantees). */
 export class LmdbStore implements StateStore {
-  readonly startedEmpty: boolean
   readonly #file: LmdbFile
   readonly #observer: Observer
   readonly #claims: ClaimSteps
@@ -59,14 +58,13 @@ export class LmdbStore implements StateStore {
   readonly #limiter: LimiterSteps
   readonly #shared: SharedSteps
 
-  private constructor(file: LmdbFile, keys: Keys, birth: Birth, options: LmdbStoreOptions) {
+  private constructor(file: LmdbFile, keys: Keys, bornAt: Timed | undefined, options: LmdbStoreOptions) {
     const sweep = new Sweep(file, keys)
     this.#file = file
     this.#observer = options.observer
-    this.startedEmpty = birth.isNew
     this.#claims = new ClaimSteps(file, keys, sweep)
     this.#crawls = new CrawlSteps(file, keys)
-    this.#limiter = new LimiterSteps({ file, keys, sweep, bornAt: birth.bornAt, isGone: options.isGone ?? isGone })
+    this.#limiter = new LimiterSteps({ file, keys, sweep, bornAt, isGone: options.isGone ?? isGone })
     this.#shared = new SharedSteps(file, keys, sweep)
   }
 
@@ -75,8 +73,8 @@ export class LmdbStore implements StateStore {
     const file = await LmdbFile.open(options.folder, { ...options, bootId: options.bootId ?? bootId() })
     try {
       const keys = new Keys(options.namespace.clusterId, options.namespace.prefix)
-      const birth = await file.step((now) => readBirth(file, keys, options.warmUp, now))
-      return new LmdbStore(file, keys, birth, options)
+      const bornAt = await file.step((now) => readBirth(file, keys, options.warmUp, now))
+      return new LmdbStore(file, keys, bornAt, options)
     } catch (error) {
       await file.close()
       throw error
@@ -180,10 +178,6 @@ export class LmdbStore implements StateStore {
     return this.#file.step((now) => this.#limiter.reassert(key, known, resetAt, now))
   }
 
-  backOff(key: PolitenessKey, forMs: number): Promise<void> {
-    return this.#file.step((now) => this.#limiter.backOff(key, forMs, now))
-  }
-
   async limiterState(key: PolitenessKey): Promise<LimiterState> {
     return this.#file.read((now) => this.#limiter.limiterState(key, now))
   }
@@ -250,19 +244,14 @@ export class LmdbStore implements StateStore {
   }
 }
 
-interface Birth {
-  readonly isNew: boolean
-  readonly bornAt: Timed | undefined
-}
-
-/** Finds the namespace in the file, or begins it. Only one of several processes begins it. */
-function readBirth(file: LmdbFile, keys: Keys, warmUp: boolean, now: number): Birth {
+/** Finds the namespace in the file, or begins it. Only one of several processes begins it. Shape: undefined where nothing has to warm up. */
+function readBirth(file: LmdbFile, keys: Keys, warmUp: boolean, now: number): Timed | undefined {
   const key = keys.kind('meta')
   const found = file.get<{ readonly bornAt: Timed | null }>(key)
-  if (found !== undefined) return { isNew: false, bornAt: found.bornAt ?? undefined }
+  if (found !== undefined) return found.bornAt ?? undefined
   const bornAt = warmUp ? file.time.timed(now, 0) : undefined
   file.put(key, { bornAt: bornAt ?? null })
-  return { isNew: true, bornAt }
+  return bornAt
 }
 
 function chunks<T>(items: readonly T[]): readonly (readonly T[])[] {

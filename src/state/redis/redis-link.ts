@@ -26,7 +26,6 @@ const SCRIPTS = {
   endGoneLeases: limiter.END_GONE,
   reportLateStart: limiter.LATE,
   startLeaseAgain: limiter.START_AGAIN,
-  backOffKey: limiter.BACK_OFF,
   reassertKey: limiter.REASSERT,
   resetKey: limiter.RESET,
   limiterState: limiter.LIMITER_STATE,

@@ -54,16 +54,14 @@ const VERDICTS: readonly ClaimVerdict[] = ['new', 'own', 'known']
 
 /** The StateStore of many machines. Time is Redis TIME; redis-link.ts says what happens when the server is away. */
 export class RedisStore implements StateStore {
-  readonly startedEmpty: boolean
   readonly #link: RedisLink
   readonly #observer: Observer
   readonly #prefix: string
   readonly #later: RetryLater
   readonly #isGone: (owner: Pick<LeaseOwner, 'pid' | 'pidStartedAt'>) => boolean
 
-  private constructor(link: RedisLink, startedEmpty: boolean, prefix: string, options: RedisStoreOptions) {
+  private constructor(link: RedisLink, prefix: string, options: RedisStoreOptions) {
     this.#link = link
-    this.startedEmpty = startedEmpty
     this.#prefix = prefix
     this.#later = new RetryLater(link, options.clock)
     this.#observer = options.observer
@@ -76,8 +74,8 @@ export class RedisStore implements StateStore {
     await link.open()
     try {
       const prefix = `${options.namespace.clusterId}:${options.namespace.prefix}:`
-      const isNew = await link.script('beginDeployment', [`${prefix}birth`], [options.warmUp ? 1 : 0])
-      return new RedisStore(link, isNew === 1, prefix, options)
+      await link.script('beginDeployment', [`${prefix}birth`], [options.warmUp ? 1 : 0])
+      return new RedisStore(link, prefix, options)
     } catch (error) {
       await link.close()
       throw error
@@ -210,10 +208,6 @@ export class RedisStore implements StateStore {
     const args = [leaseId, ...reportArguments(report), ...keys.map(({ crawlDelayMs }) => crawlDelayMs)]
     const states = (await this.#link.script('releaseLease', paceKeys, args)) as (string | number)[][]
     return states.map((state) => ({ ...knownHealth(state), change: state[6] as ReleasedState['change'] }))
-  }
-
-  async backOff(key: PolitenessKey, forMs: number): Promise<void> {
-    await this.#link.script('backOffKey', [this.#paceKey(key)], [forMs])
   }
 
   async startAgain(leaseId: string, keys: readonly LimiterKey[]): Promise<number> {

@@ -312,14 +312,6 @@ end
 return ended
 `
 
-/** KEYS: pace. ARGV: ms. */
-export const BACK_OFF = `${RULES}
-local pace = load(KEYS[1])
-extendBackOff(pace, now + tonumber(ARGV[1]), 0)
-save(KEYS[1], pace)
-return 0
-`
-
 /** KEYS: pace. Answer: {leases, ms to the next start, slow mean of the latency, ms without an answer, requests at once (-1: as the policy)}, then what `known` tells. */
 export const LIMITER_STATE = `${RULES}
 local pace = load(KEYS[1])
@@ -346,11 +338,11 @@ redis.call('SET', KEYS[1], string.format('%.17g %.17g', slot, now), 'PX', ms + 1
 return ms
 `
 
-/** KEYS: birth. ARGV: 1 where an empty start calls for a warm-up. Answer: 1 when the store held nothing of this deployment. */
+/** Begins a deployment of which the store holds nothing. KEYS: birth. ARGV: 1 where an empty start calls for a warm-up. */
 export const BIRTH = `
 local time = redis.call('TIME')
 local born = '0'
 if ARGV[1] == '1' then born = string.format('%.17g', time[1] * 1000 + time[2] / 1000) end
-if redis.call('SET', KEYS[1], born, 'NX') then return 1 end
+redis.call('SET', KEYS[1], born, 'NX')
 return 0
 `
