@@ -1,4 +1,4 @@
-import { HEADER, headerValue, type OriginalMessage } from '../message/header-names.ts'
+import { HEADER, headerValue, NOT_BEFORE, type OriginalMessage } from '../message/header-names.ts'
 import { overridable } from '../politeness/policy.ts'
 import { bareHost, registrableDomainOfHost } from '../url/registrable-domain.ts'
 
@@ -54,7 +54,7 @@ export class LiftedSites {
 
 function isBefore(message: OriginalMessage, { resetAt = 0, fasterAt = 0, resumedAt = 0 }: LiftedFrom): boolean {
   const reason = headerValue(message.headers, HEADER.reason)
-  if (reason === 'not-before') return false
+  if (reason === NOT_BEFORE) return false
   const at = Math.max(resetAt, TURN_REASONS.has(reason) ? fasterAt : 0, reason === 'paused' ? resumedAt : 0)
   const known = Number(headerValue(message.headers, HEADER.slotsMs) ?? 0)
   return message.timestamp < at + GRACE_MS && !(known >= at)

@@ -8,6 +8,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { Lane, OutcomeKind, UrlTask } from '../message/generated/types.ts'
+import { NOT_BEFORE } from '../message/header-names.ts'
 import { isFinal, type TaskEnd } from '../message/outcome.ts'
 import type { StateStore } from '../state/state-store.ts'
 import { MAX_URL_LENGTH } from '../url/parse-url.ts'
@@ -149,7 +150,8 @@ export class TaskEndings {
     if (task !== undefined) {
       try {
         // No longer than any URL that is fetched: a bad one may be of any length, and it is the task's id that names it.
-        const short: UrlTask = { ...task, url: task.url.slice(0, MAX_URL_LENGTH), jobId: null }
+        const [url, canonicalUrl] = [task.url.slice(0, MAX_URL_LENGTH), task.canonicalUrl.slice(0, MAX_URL_LENGTH)]
+        const short: UrlTask = { ...task, url, canonicalUrl, jobId: null }
         return await this.final(entry, short, { kind: 'FAILED', reason, at }, { failure })
       } catch (again) {
         if (!isOfTask(again)) throw again
@@ -183,7 +185,7 @@ export class TaskEndings {
 
   async delayed(entry: WindowEntry, task: UrlTask, dueAt: number): Promise<void> {
     const { settler, publisher } = this.#options
-    const copy = { dueAt, reason: 'not-before', original: entry.message }
+    const copy = { dueAt, reason: NOT_BEFORE, original: entry.message }
     await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
   }
 

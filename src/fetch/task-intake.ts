@@ -6,7 +6,7 @@ import type { MessageCodec } from '../message/codec.ts'
 import { completeTask } from '../message/complete-task.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { OutcomeKind, UrlTask } from '../message/generated/types.ts'
-import { HEADER, headerValue } from '../message/header-names.ts'
+import { HEADER, headerValue, NOT_BEFORE } from '../message/header-names.ts'
 import { linkTaskId } from '../message/ids.ts'
 import { LANES, type TopicNames } from '../message/topics.ts'
 import type { Claim, StateStore } from '../state/state-store.ts'
@@ -203,11 +203,21 @@ export class TaskIntake {
     return live.map(({ index, entry, task, read }, position) => {
       const answer = claims[position] === undefined ? 'own' : answers[asked++]
       if (answer === 'known') return { index, verdict: { kind: 'ended', entry, task, end: { kind: 'DUPLICATE', reason: 'known-url' } } }
-      if (task.notBefore !== null && task.notBefore > clock.now() + NOT_BEFORE_SLACK_MS)
+      if (task.notBefore !== null && task.notBefore > clock.now() + NOT_BEFORE_SLACK_MS && !hasWaited(entry, task))
         return { index, verdict: { kind: 'delayed', entry, task, dueAt: task.notBefore } }
       return { index, verdict: read }
     })
   }
+}
+
+/**
+ * True for a copy that comes back from the delay topics: its time had come there. Asked of two clocks it would go round between the two stages
+ * for as long as they differ. One that expires before comes back for its end, and not since it was due.
+ */
+function hasWaited({ message }: WindowEntry, { notBefore, expiresAt }: UrlTask): boolean {
+  const reason = headerValue(message.headers, HEADER.reason)
+  if (reason !== NOT_BEFORE) return reason !== undefined
+  return expiresAt === null || expiresAt >= (notBefore ?? 0)
 }
 
 /** A task of the frontier holds its claim already, by the page that found it; whether a chain of redirects goes on was decided by the hop that leads here. */

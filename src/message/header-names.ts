@@ -37,6 +37,9 @@ export const HEADER = {
   unreadBatch: 'millrace-unread-batch',
 } as const
 
+/** Why a copy waits whose task is not to be fetched before a time, in `millrace-reason`. */
+export const NOT_BEFORE = 'not-before'
+
 /** Largest time that a Date can hold; what a header says beyond it is no time. Epoch ms. */
 export const MAX_TIME = 8_640_000_000_000_000
 

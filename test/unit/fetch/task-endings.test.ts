@@ -25,7 +25,7 @@ async function writtenWhere(code: ErrorCode): Promise<string[]> {
     budgetIdsOf: () => [],
     liftedAtOf: () => 0,
   } as unknown as TaskEndingsOptions)
-  const queued = { entry: { message: {} }, task: { url: 'http://shop.example/', redirects: [] } } as never
+  const queued = { entry: { message: {} }, task: { url: 'http://shop.example/', canonicalUrl: '', redirects: [] } } as never
   await endings.spilled([queued], { reason: 'site-full', clock: 'c' as PolitenessKey, localWaitMs: 0, intervalMs: 1 })
   return written
 }
@@ -57,7 +57,7 @@ async function writtenAtLast(again: unknown): Promise<string[]> {
       throw again
     },
   } as unknown as TaskEndingsOptions)
-  await endings.unwritable({ message: {} } as never, { url: 'nowhere', redirects: [] } as never, new RangeError('first'))
+  await endings.unwritable({ message: {} } as never, { url: 'nowhere', canonicalUrl: '', redirects: [] } as never, new RangeError('first'))
   return written
 }
 
