@@ -95,8 +95,10 @@ export class FetchTask {
   }
 
   async run(queued: QueuedTask, turn: Turn, signal: AbortSignal): Promise<TaskStep> {
-    const { desk, endings, clock } = this.#options
+    const { desk, endings, clock, conditional } = this.#options
     const { entry, task } = queued
+    // Before the lease: it may end while the store is away, and the request would leave without one.
+    const condition = await conditional.before(queued)
     const admission = await desk.ask(queued)
     switch (admission.kind) {
       case 'wait':
@@ -134,14 +136,18 @@ export class FetchTask {
       }
       case 'admitted':
         turn.admitted(admission.lease)
-        return this.#request(queued, admission, turn, signal)
+        return this.#request(queued, { admission, condition }, turn, signal)
     }
   }
 
-  async #request(queued: QueuedTask, admission: Admitted, turn: Turn, signal: AbortSignal): Promise<TaskStep> {
+  async #request(
+    queued: QueuedTask,
+    { admission, condition }: { readonly admission: Admitted; readonly condition: Condition | undefined },
+    turn: Turn,
+    signal: AbortSignal,
+  ): Promise<TaskStep> {
     const { exchange, leases, clock, observer, limits, keptTypes, cookies, load } = this.#options
     const { target, walk } = queued
-    const condition = await this.#options.conditional.before(queued)
     let { lease } = admission
     const { startMono, keys, address } = lease
     const [pace] = keys
