@@ -44,8 +44,13 @@ export function completeTask(task: UrlTask, place: TaskPlace): CompletedTask {
     traceId: traceIdOf(task.traceId, place.traceparent, taskId),
     enqueuedAt: task.enqueuedAt ?? Math.max(0, place.timestamp),
   }
-  if (parsed.ok) return { ok: true, task: filled, url: parsed.url }
-  return { ok: false, task: filled, reason: 'bad-url', urlReason: parsed.reason, detail: parsed.detail }
+  // Given by somebody else it may be of any length, and it is key and value of all that is written of the page.
+  const isTooLong = task.canonicalUrl.length > MAX_URL_LENGTH && task.canonicalUrl !== identity(task.url, parsed)
+  if (parsed.ok && !isTooLong) return { ok: true, task: filled, url: parsed.url }
+  const cut = isTooLong ? { ...filled, canonicalUrl: task.canonicalUrl.slice(0, MAX_URL_LENGTH) } : filled
+  if (!parsed.ok) return { ok: false, task: cut, reason: 'bad-url', urlReason: parsed.reason, detail: parsed.detail }
+  const detail = `the task's canonicalUrl has ${task.canonicalUrl.length} characters; expected at most ${MAX_URL_LENGTH}, or none`
+  return { ok: false, task: cut, reason: 'bad-url', urlReason: 'too-long', detail }
 }
 
 /** A bad URL is its own identity, cut since it becomes a key. */

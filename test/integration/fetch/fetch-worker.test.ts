@@ -421,6 +421,40 @@ describe('a fetch worker on a real broker', () => {
     expect(fixture.seen.count('RepeatSkipped')).toBe(1)
   })
 
+  it('fetches what was to wait once it comes back from its wait, though its own clock is behind that of the delay stage', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const exchange = fakeExchange(() => ({ body: 'x' }))
+    await fixture.fetchWorker(exchange, { clock: { ...systemClock, now: () => Date.now() - 4_000 } })
+    await fixture.delayWorker()
+    await fixture.produce([{ url: 'http://a.example/later', notBefore: Date.now() + 1_000 }])
+    await settled(1)
+    expect(exchange.requests).toHaveLength(1)
+    const copies = (await Promise.all(fixture.topics.delays.map(({ topic }) => fixture.messages(topic)))).flat()
+    expect(copies).toHaveLength(1)
+  })
+
+  it('asks the store for what is known of the page before the limiter gives a start, which does not wait for it', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const asked: string[] = []
+    const state = new Proxy(fixture.state, {
+      get: (store, name) => {
+        const value: unknown = Reflect.get(store, name)
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]) => {
+          asked.push(String(name))
+          return Reflect.apply(value, store, args)
+        }
+      },
+    })
+    await fixture.fetchWorker(
+      fakeExchange(() => ({ body: 'x' })),
+      { state },
+    )
+    await fixture.produce([{ url: 'http://a.example/', ifChanged: true }])
+    await settled(1)
+    expect(asked.filter((name) => name === 'acquire' || name === 'readValidators')).toEqual(['readValidators', 'acquire'])
+  })
+
   it('asks once for an attempt whose copies come before it has ended, whether it waits or is on the wire', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
     const tasks = Array.from({ length: 4 }, (_, i) => ({ url: `http://a.example/${i}`, taskId: uniqueName('copy') }))
@@ -539,16 +573,18 @@ describe('a fetch worker on a real broker', () => {
       { topic, partition: right, key: null, value: json({ taskId: huge }) },
       { topic, partition: 1 - right, key: null, value: json({ taskId: 'large-copy', meta: { m: huge } }) },
       { topic, partition: right, key: null, value: json({ taskId: 'large-url', url: `${url}?${huge.slice(0, -100)}` }) },
+      { topic, partition: right, key: null, value: json({ taskId: 'large-identity', canonicalUrl: `${url}?${huge.slice(0, 700_000)}` }) },
       { topic, partition: right, key: null, value: json({ taskId: 'small' }) },
     ])
-    const outcomes = await settled(4)
+    const outcomes = await settled(5)
     expect(outcomes.map(({ taskId, kind, reason }) => `${taskId.slice(0, 20)} ${kind} ${reason}`).sort()).toEqual([
       'large-copy FAILED message-too-large',
+      'large-identity FAILED bad-url',
       'large-job FAILED message-too-large',
       'large-url FAILED message-too-large',
       'small FETCHED null',
     ])
-    await eventually(async () => (await fixture.messages(fixture.topics.deadLetters)).length === 4)
+    await eventually(async () => (await fixture.messages(fixture.topics.deadLetters)).length === 5)
   })
 
   it('writes no outcome of a page that the broker refuses: its topic still has the limit of before', async () => {

@@ -195,4 +195,17 @@ describe('completing a task', () => {
     const long = completeTask(newUrlTask({ url: `http://${'x'.repeat(100_000)}` }), place)
     expect(long.task.canonicalUrl.length).toBeLessThanOrEqual(8_192)
   })
+
+  it('is bad where it is given an identity that fits no key, whatever its URL is', () => {
+    const canonicalUrl = `${url}?${'x'.repeat(100_000)}`
+    for (const [given, urlReason] of [
+      [url, 'too-long'],
+      ['javascript:alert(1)', 'unsupported-scheme'],
+    ] as const) {
+      const completed = completeTask(newUrlTask({ url: given, canonicalUrl }), place)
+      expect(completed).toMatchObject({ ok: false, reason: 'bad-url', urlReason })
+      expect(completed.task.canonicalUrl).toHaveLength(8_192)
+    }
+    expect(completeTask(newUrlTask({ url, canonicalUrl: 'mine' }), place)).toMatchObject({ ok: true, task: { canonicalUrl: 'mine' } })
+  })
 })
