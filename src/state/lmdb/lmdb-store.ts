@@ -2,6 +2,7 @@ import type { PolitenessKey } from '../../kernel/brand.ts'
 import type { Observer } from '../../kernel/observe.ts'
 import { randomBytes } from '../../kernel/random-bytes.ts'
 import { bootId, isGone } from '../../machine/process-identity.ts'
+import { chunksOf } from '../chunks.ts'
 import { checkLimiterRequest } from '../limiter-rules.ts'
 import type {
   AnswerReport,
@@ -254,8 +255,4 @@ function readBirth(file: LmdbFile, keys: Keys, warmUp: boolean, now: number): Ti
   return bornAt
 }
 
-function chunks<T>(items: readonly T[]): readonly (readonly T[])[] {
-  const parts: (readonly T[])[] = []
-  for (let start = 0; start < items.length; start += STEP_ITEMS) parts.push(items.slice(start, start + STEP_ITEMS))
-  return parts
-}
+const chunks = <T>(items: readonly T[]): readonly (readonly T[])[] => chunksOf(items, STEP_ITEMS)

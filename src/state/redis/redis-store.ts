@@ -4,6 +4,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { Observer } from '../../kernel/observe.ts'
 import { randomBytes } from '../../kernel/random-bytes.ts'
 import { isGone } from '../../machine/process-identity.ts'
+import { chunksOf } from '../chunks.ts'
 import { checkLimiterRequest } from '../limiter-rules.ts'
 import type {
   AnswerReport,
@@ -390,8 +391,4 @@ function shortHash(text: string): string {
   return createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url')
 }
 
-function chunks<T>(items: readonly T[]): readonly (readonly T[])[] {
-  const parts: (readonly T[])[] = []
-  for (let start = 0; start < items.length; start += SCRIPT_ITEMS) parts.push(items.slice(start, start + SCRIPT_ITEMS))
-  return parts
-}
+const chunks = <T>(items: readonly T[]): readonly (readonly T[])[] => chunksOf(items, SCRIPT_ITEMS)
