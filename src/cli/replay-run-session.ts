@@ -56,8 +56,6 @@ export async function replayRun(context: CommandContext, flags: ReplayRunFlags):
     )
   await withRuntime(context, config, 'millrace replay run', async (runtime) => {
     const replayId = flags.id ?? new Date(systemClock.now()).toISOString().replaceAll(/[-:.]/g, '').toLowerCase()
-    if (!/^[a-zA-Z0-9._-]{1,64}$/.test(replayId))
-      throw new MillraceError('USAGE', `--id: ${JSON.stringify(replayId)} may hold letters, digits, dots, dashes and underscores alone`)
     const request = { replayId, extractor, scope, group: flags.group, rate, expect: flags.expect }
     if (flags.inPlace === true) await inPlace(context, runtime, request, flags)
     else await shadow(context, runtime, request, { out: flags.out, drainTimeoutMs })

@@ -1,3 +1,4 @@
+import { rangeGroup } from '../control/extraction.ts'
 import { offsetLines, planRange } from '../control/replay.ts'
 import { estimateRange, type RangeEstimate } from '../control/replay-estimate.ts'
 import { previewReplay } from '../control/replay-preview.ts'
@@ -19,7 +20,7 @@ export async function replayPlan(context: CommandContext, flags: ReplayFlags, as
   const extractor = await extractorOf(context, config, flags.extractor)
   const scope = scopeOf(flags, config)
   await withRuntime(context, config, 'millrace replay plan', async (runtime) => {
-    const plan = await planRange(runtime, runtime.groups.extract(flags.group), scope, false)
+    const plan = await planRange(runtime, rangeGroup(runtime, extractor.name, flags.group), scope, false)
     if (plan.nothing !== undefined) context.note(`note: ${plan.nothing}`)
     if (asOffsets) {
       for (const line of offsetLines(plan)) await context.out(line)
@@ -50,7 +51,7 @@ export async function replayPreview(context: CommandContext, flags: PreviewFlags
   const scope = scopeOf(flags, config)
   const sample = flags.all === true ? 'all' : flags.sample === undefined ? SAMPLE_PAGES : wholeCount(flags.sample, '--sample')
   await withRuntime(context, config, 'millrace replay preview', async (runtime) => {
-    const plan = await planRange(runtime, runtime.groups.extract(flags.group), scope, false)
+    const plan = await planRange(runtime, rangeGroup(runtime, extractor.name, flags.group), scope, false)
     const progress = createProgress(progressOptions(context))
     const report = await previewReplay(runtime, {
       extractor,

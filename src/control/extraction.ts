@@ -111,6 +111,33 @@ export function extractorsOf(runtime: Runtime, all: readonly LoadedExtractor[], 
 }
 
 /**
+ * Id of the group that a replay in place of an extractor is of: the one of `extract.groups` that has it, else the common one; also that
+ * of a candidate, by its name. Errors: REPLAY_REFUSED for one that has not got it, or that is not there; USAGE where several have it and none is named.
+ */
+export function replayGroup(runtime: Pick<Runtime, 'config' | 'groups'>, extractor: LoadedExtractor, group: string | undefined): string {
+  const { name, version } = extractor
+  const having = groupsHaving(runtime, name)
+  if (group === undefined) {
+    if (having.length > 1)
+      throw new MillraceError('USAGE', `--group: ${name} is in several extract groups; say which: ${having.join(', ')}`)
+    return runtime.groups.extract(having[0])
+  }
+  if (having.includes(group) || group === `${name}-v${version}`) return runtime.groups.extract(group)
+  const where = having.length === 0 ? 'the group without a name has it: leave out --group' : `it is in ${having.join(', ')}`
+  throw new MillraceError('REPLAY_REFUSED', `extract group ${group} does not have ${name}, by \`extract.groups\`; ${where}`)
+}
+
+/** Id of the group whose place a range goes by, for what changes nothing in it. */
+export function rangeGroup(runtime: Pick<Runtime, 'config' | 'groups'>, extractor: string, group: string | undefined): string {
+  return runtime.groups.extract(group ?? groupsHaving(runtime, extractor)[0])
+}
+
+function groupsHaving({ config }: Pick<Runtime, 'config'>, extractor: string): readonly string[] {
+  const groups = Object.entries(config['extract.groups'])
+  return groups.filter(([, names]) => names.includes(extractor)).map(([group]) => group)
+}
+
+/**
  * Tells all members of these extractors: their record schemas first, so that any reader can decode what follows. Errors:
  * EXTRACTOR_INVALID where its topic is one of other messages, EXTRACTOR_VERSION_CHANGED for a definition that differs under a version that is known, EXTRACTOR_INCOMPATIBLE for a schema that
  * can't read what older versions wrote, naming the field.

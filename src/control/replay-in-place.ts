@@ -4,7 +4,7 @@ import type { GroupDescription, OffsetToCommit } from '../kafka/group-admin.ts'
 import { transactionalId } from '../kafka/transactional.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { countText } from '../kernel/count-text.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
 import { type ReplayRequest, rangeOf } from '../message/replay-request.ts'
 import { etaOf, type ReplayPace } from '../replay/pace.ts'
@@ -65,8 +65,18 @@ export async function replayInPlace(
 
 async function start(runtime: Runtime, request: ReplayRequest, { members }: GroupDescription): Promise<InPlaceStart> {
   if (members.length > 0) return 'live'
-  await rewindStopped(runtime, request)
-  return 'stopped'
+  return (await whileStopped(() => rewindStopped(runtime, request))) ? 'stopped' : 'live'
+}
+
+/** Shape: false where the group came up meanwhile: the broker takes no offset from outside then, and owners do it by themselves. */
+async function whileStopped(work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work()
+    return true
+  } catch (error) {
+    if (!isMillraceError(error, 'KAFKA_GROUP_ACTIVE')) throw error
+    return false
+  }
 }
 
 /**
@@ -90,7 +100,7 @@ export async function resumeInPlace(
   return { start: isClosed ? 'done' : await start(runtime, request, await runtime.admin.describeGroup(request.groupId)), plan }
 }
 
-/** Owners obey the request by themselves if the group comes up meanwhile: then the broker refuses this commit, and nothing is lost. */
+/** Errors: KAFKA_GROUP_ACTIVE where the group came up meanwhile; nothing was changed then. */
 async function rewindStopped(runtime: Runtime, request: ReplayRequest): Promise<void> {
   const { admin, topics } = runtime
   const { groupId, replayId, ranges = [] } = request
@@ -199,7 +209,7 @@ export async function cancelReplay(runtime: Runtime, replayId: string): Promise<
       const offset = livePosition(metadata, stored.offset)
       return [{ topic: topics.html, partition, offset, metadata: encodeMetadata(afterJump(metadata, stored.offset)) }]
     })
-    await admin.commitDirect(status.groupId, offsets)
+    await whileStopped(() => admin.commitDirect(status.groupId, offsets))
   }
   await closeReplay(runtime, status.groupId, replayId)
   return replayStatus(runtime, replayId)
@@ -225,7 +235,8 @@ export async function followReplay(
   { until, onProgress, signal }: FollowOptions,
 ): Promise<ReplayStatus> {
   const { clock } = runtime
-  const startedMono = clock.mono()
+  /** Since when somebody was at work at each look: what came before, or stood meanwhile, is no part of its pace. */
+  let working: { readonly sinceMono: number; readonly pages: number } | undefined
   let pace: ReplayPace = []
   const look = async (): Promise<ReplayStatus> => {
     const status = await replayStatus(runtime, replayId)
@@ -237,15 +248,22 @@ export async function followReplay(
     // While nobody works on it there is no pace, and what was idle is no part of the next one.
     const estimate = etaOf(status.members === 0 ? [] : pace, { mono: clock.mono(), done: status.donePages }, status.pages)
     pace = estimate.pace
+    if (status.state === 'open' && status.members === 0) working = undefined
+    else if (status.state === 'open') working ??= { sinceMono: clock.mono(), pages: status.totals.pages }
     onProgress?.(status, estimate.remainingMs)
     if (isThrough(status) || status.state === 'cancelled') {
-      if (status.state === 'done') await rememberRate(runtime, status.extractor, status.totals.pages, clock.mono() - startedMono)
+      if (status.state === 'done' && working !== undefined && (await isUncapped(runtime, replayId)))
+        await rememberRate(runtime, status.extractor, status.totals.pages - working.pages, clock.mono() - working.sinceMono)
       return status
     }
     if (signal.aborted || (until === 'rewound' && status.partitions.every(({ phase }) => phase !== 'waiting'))) return status
     await clock.sleep(LOOK_EVERY_MS)
     status = (await lookUnlessAway(runtime, look)) ?? status
   }
+}
+
+async function isUncapped(runtime: Runtime, replayId: string): Promise<boolean> {
+  return (await knownRequest(runtime, replayId))?.request.rate === undefined
 }
 
 function isThrough({ partitions }: ReplayStatus): boolean {

@@ -208,26 +208,10 @@ export async function knownRequest(runtime: Runtime, replayId: string): Promise<
 export async function beginRequest(runtime: Runtime, request: ReplayRequest): Promise<KnownRequest> {
   const { replayId } = request
   await announce(runtime, { kind: 'request', subject: subject.replay(replayId), payload: request })
-  await keepStanding(runtime, replayId, request)
   const held = await knownRequest(runtime, replayId)
   if (held === undefined) throw new MillraceError('INTERNAL', `the request of replay ${replayId} is not on the control topic`)
   refuseOtherRequest(held.request, request)
   return held
-}
-
-/**
- * Of the commands of one replay compaction keeps the last on the log: where that is a request which counts for nothing, what stands is
- * written once more behind it, or a reader that starts later would take the request for what stands.
- */
-async function keepStanding(runtime: Runtime, replayId: string, request: ReplayRequest): Promise<void> {
-  const control = await runtime.control()
-  for (let last = JSON.stringify(request); ; ) {
-    const standing = control.get(subject.replay(replayId))
-    if (standing === undefined || standing.payload === last) return
-    const kind = standing.kind === 'close' ? 'close' : 'request'
-    await announce(runtime, { kind, subject: subject.replay(replayId), payload: commandPayload(standing) })
-    last = standing.payload
-  }
 }
 
 /** The range of a request, as it was planned when the replay was first asked for. */

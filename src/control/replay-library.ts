@@ -4,6 +4,7 @@ import { uuidV7 } from '../message/ids.ts'
 import type { ReplayFilter } from '../message/replay-request.ts'
 import type { Comparison } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
+import { rangeGroup } from './extraction.ts'
 import { type ForgottenReplay, forgetReplay } from './forget-replay.ts'
 import { planRange, type ReplayScope, type StartRequest } from './replay.ts'
 import { cancelReplay, followReplay, type InPlaceStart } from './replay-in-place.ts'
@@ -118,8 +119,10 @@ export function createReplayLibrary(parts: ReplayLibraryParts): ReplayLibrary {
       expect: options.expect,
     }
   }
-  const rangeOf = (runtime: Runtime, options: ReplayOptions): Promise<ReplayPlan> =>
-    planRange(runtime, runtime.groups.extract(options.group), scopeOf(options), false)
+  const rangeOf = async (runtime: Runtime, options: ReplayOptions): Promise<ReplayPlan> => {
+    const { name } = await find(options.extractor)
+    return planRange(runtime, rangeGroup(runtime, name, options.group), scopeOf(options), false)
+  }
 
   const inPlace = async (options: ReplayInPlaceOptions): Promise<ReplayInPlaceReport> => {
     const runtime = await open()

@@ -4,6 +4,7 @@ import { MillraceError } from '../kernel/errors.ts'
 import { subject } from '../message/command.ts'
 import type { ReplayRequest } from '../message/replay-request.ts'
 import { promotedVersions } from './active-versions.ts'
+import { extractGroupsOf } from './extract-totals.ts'
 import { isDone, openIn, openRequests } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -70,8 +71,7 @@ export async function refuseBehindReplay(runtime: Runtime, name: string, version
 }
 
 async function replayOfOther(runtime: Runtime, name: string, version: number): Promise<ReplayRequest | undefined> {
-  const groups = [undefined, ...Object.keys(runtime.config['extract.groups'])].map((group) => runtime.groups.extract(group))
-  for (const groupId of groups) {
+  for (const groupId of extractGroupsOf(runtime)) {
     const replay = await unfinishedReplay(runtime, groupId)
     if (replay?.extractor === name && replay.extractorVersion !== version) return replay
   }

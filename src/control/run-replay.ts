@@ -5,6 +5,7 @@ import type { Comparison } from '../replay/compare.ts'
 import type { GateVerdict } from '../replay/gate.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
+import { rangeGroup, replayGroup } from './extraction.ts'
 import { planRange, type ReplayScope } from './replay.ts'
 import { type InPlaceStart, refuseWhileOpen, replayInPlace, resumeInPlace } from './replay-in-place.ts'
 import { knownRequest } from './replay-ledger.ts'
@@ -34,7 +35,7 @@ export interface InPlaceRequest extends ReplayRunRequest {
 
 /**
  * Begins a replay in place, or goes on with it. Errors: REPLAY_REFUSED (no page in the range too), EXTRACTOR_INCOMPATIBLE for a version whose records may not follow
- * those before, EXTRACTOR_HELD by the gate; nothing was changed then.
+ * those before, EXTRACTOR_HELD by the gate, USAGE for an id that is none; nothing was changed then.
  */
 export async function runInPlace(
   runtime: Runtime,
@@ -42,7 +43,8 @@ export async function runInPlace(
 ): Promise<{ readonly groupId: string; readonly start: InPlaceStart; readonly plan: ReplayPlan }> {
   const { replayId, extractor, scope, group, rate, force, signal } = request
   const { name, version, topic } = extractor
-  const groupId = runtime.groups.extract(group)
+  refuseOddId(replayId)
+  const groupId = replayGroup(runtime, extractor, group)
   const asked = { replayId, groupId, extractor: name, extractorVersion: version, rate, recordsTopic: topic, forced: force }
   await refuseOtherRate(runtime, replayId, rate)
   const begun = await resumeInPlace(runtime, { ...asked, filter: scope.filter })
@@ -55,6 +57,13 @@ export async function runInPlace(
   await refuseIncompatible(runtime, extractor, announcedVersions(control, name))
   if (force === undefined) await passGate(runtime, { extractor, against: undefined, plan, filter, signal }, gate)
   return { groupId, ...(await replayInPlace(runtime, { ...asked, filter }, plan)) }
+}
+
+/** It stands in names of topics and groups, and in the metadata of offsets, which is bounded. Errors: USAGE. */
+function refuseOddId(replayId: string): void {
+  if (/^[a-zA-Z0-9._-]{1,64}$/.test(replayId)) return
+  const text = `--id: ${JSON.stringify(replayId)} may hold letters, digits, dots, dashes and underscores alone, 64 at most`
+  throw new MillraceError('USAGE', text)
 }
 
 /** Its owners go by what the request says; a shadow takes the rate anew. Errors: REPLAY_REFUSED. */
@@ -77,6 +86,7 @@ export async function runBeside(
   request: ShadowRequest,
 ): Promise<{ readonly report: ShadowReport; readonly comparison: Comparison | undefined }> {
   const { extractor, replayId, scope } = request
+  refuseOddId(replayId)
   const begun = await begunShadow(runtime, replayId)
   const { plan, filter: first } = begun ?? (await rangeOf(runtime, request, false))
   refuseNothing(plan)
@@ -100,5 +110,6 @@ async function rangeOf(
   untilCommitted: boolean,
 ): Promise<Omit<Awaited<ReturnType<typeof expectedPlan>>, 'gate'> & { readonly gate?: GateVerdict }> {
   if (expect !== undefined) return expectedPlan(runtime, expect, extractor, scope.filter)
-  return { plan: await planRange(runtime, runtime.groups.extract(group), scope, untilCommitted), filter: scope.filter }
+  const groupId = rangeGroup(runtime, extractor.name, group)
+  return { plan: await planRange(runtime, groupId, scope, untilCommitted), filter: scope.filter }
 }

@@ -6,6 +6,7 @@ import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { promotedVersions } from './active-versions.ts'
 import { announce } from './announce.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
+import { extractGroupsOf } from './extract-totals.ts'
 import { liveWorkers, switchedWorkers } from './live-workers.ts'
 import { planRange } from './replay.ts'
 import { passGate } from './replay-preview.ts'
@@ -108,5 +109,7 @@ function lowestOther(loaded: readonly LoadedExtractor[], name: string, version: 
 }
 
 async function workersOf(runtime: Runtime, name: string): Promise<readonly WorkerHeartbeat[]> {
-  return (await liveWorkers(runtime)).filter(({ extractors }) => extractors[name] !== undefined)
+  // Not a candidate beside them, which stays what it is.
+  const groups = extractGroupsOf(runtime)
+  return (await liveWorkers(runtime)).filter(({ groupId, extractors }) => groups.includes(groupId) && extractors[name] !== undefined)
 }

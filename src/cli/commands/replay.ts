@@ -108,5 +108,5 @@ function scoped(command: Command): Command {
     .option('--crawl <id>', 'pages of this crawl alone', crawlOption)
     .option('--fetched-from <time>', 'pages fetched at or after a time alone')
     .option('--fetched-until <time>', 'pages fetched before a time alone')
-    .option('--group <name>', 'extract group by its name in extract.groups')
+    .option('--group <name>', 'extract group by its name in extract.groups; the one that has the extractor where not given')
 }

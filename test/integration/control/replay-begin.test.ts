@@ -6,13 +6,14 @@ import { beginRequest, listReplays, openRequests, planOf, replayStatus } from '.
 import { Runtime } from '../../../src/control/runtime.ts'
 import { applyTopics } from '../../../src/control/topics.ts'
 import { encodeMetadata, freshMetadata, NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
-import { ControlLog } from '../../../src/kafka/control-log.ts'
+import { rewound } from '../../../src/extract/replay-step.ts'
+import { WindowedConsumer } from '../../../src/kafka/windowed-consumer.ts'
 import { partitionId } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { subject } from '../../../src/message/command.ts'
-import type { Command } from '../../../src/message/generated/types.ts'
 import type { ReplayRequest } from '../../../src/message/replay-request.ts'
+import { QUICK_MEMBER } from '../../support/kafka-fixture.ts'
 import { brokers, uniqueName } from '../../support/services.ts'
 
 /** Two commands, each with connections of its own. */
@@ -46,18 +47,6 @@ function shadow(replayId: string, until: number, topic = 'there'): ReplayRequest
   }
 }
 
-/** What is left of a replay once the log is compacted: its last command, whatever a reader of all of them passes over. */
-async function afterCompaction(replayId: string): Promise<object> {
-  const [{ client, codec, topics }] = commands as [Runtime]
-  const decode = (value: Buffer): Command => codec.decode('Command', value)
-  const log = new ControlLog({ client, clock: systemClock, observer: silentObserver, topic: topics.control, decode })
-  await log.start()
-  await log.readToEnd()
-  const last = log.get(subject.replay(replayId))
-  await log.stop({ mode: 'abort', timeoutMs: 0 })
-  return { kind: last?.kind, payload: JSON.parse(last?.payload ?? 'null') }
-}
-
 describe('two commands that begin a replay at the same moment', () => {
   it('under one id read one range, that of whoever stands first on the log', async () => {
     // The first is at work by its range already when the other, which has found nothing, writes its own.
@@ -69,7 +58,6 @@ describe('two commands that begin a replay at the same moment', () => {
     expect(untils).toEqual(['10', '10'])
     const later = await Promise.all(commands.map((runtime) => listReplays(runtime)))
     expect(later.map((found) => found.map(({ pages }) => pages))).toEqual([[10], [10]])
-    expect(await afterCompaction('r')).toMatchObject({ kind: 'request', payload: { shadow: { ranges: ranges(10) } } })
   })
 
   it('leave it closed where the first was through before the other had found out', async () => {
@@ -77,7 +65,6 @@ describe('two commands that begin a replay at the same moment', () => {
     const { payload } = await beginRequest(one, shadow('r', 10))
     await announce(one, { kind: 'close', subject: subject.replay('r'), payload })
     expect(await beginRequest(other, shadow('r', 11))).toMatchObject({ isClosed: true })
-    expect(await afterCompaction('r')).toMatchObject({ kind: 'close', payload: { shadow: { ranges: ranges(10) } } })
   })
 
   it('under one id for other work are told apart: the second is refused, and the first goes on', async () => {
@@ -129,6 +116,50 @@ describe('a replay that nobody works on', () => {
     })
     await worked
     expect(seen).toEqual([0, 2, 4].map((donePages) => ({ members: 0, donePages, remainingMs: undefined })))
+  })
+})
+
+describe('a stopped group that comes up while a replay of it is begun', () => {
+  /** The group has a member from the moment in which this command shuts out whoever is left. */
+  async function comingUp(): Promise<{ runtime: Runtime; asked: Omit<ReplayRequest, 'ranges'>; leave: () => Promise<void> }> {
+    const [runtime] = commands as [Runtime]
+    const { admin, topics, client, groups } = runtime
+    const groupId = groups.extract()
+    await admin.commitDirect(groupId, [{ topic: topics.html, partition: 0, offset: 10n, metadata: encodeMetadata(freshMetadata(10n)) }])
+    const member = new WindowedConsumer({
+      client,
+      groupId,
+      topics: [topics.html],
+      onEntries: () => undefined,
+      commitIntervalMs: 60_000,
+      settings: QUICK_MEMBER,
+      observer: silentObserver,
+      clock: systemClock,
+    })
+    const fence = admin.fenceTransactions.bind(admin)
+    admin.fenceTransactions = async (ids) => {
+      await fence(ids)
+      if (member.state === 'idle') await member.start()
+    }
+    const asked = { replayId: 'r', groupId, extractor: 'book', extractorVersion: 2, filter: {} }
+    return { runtime, asked, leave: () => member.stop({ mode: 'abort', timeoutMs: 0 }) }
+  }
+
+  it('leaves it to the members, as of one that ran', async () => {
+    const { runtime, asked, leave } = await comingUp()
+    expect(await replayInPlace(runtime, asked, planOf(runtime.topics.html, ranges(10)))).toMatchObject({ start: 'live' })
+    await leave()
+    expect(await replayStatus(runtime, 'r')).toMatchObject({ state: 'open', partitions: [{ phase: 'waiting' }] })
+  })
+
+  it('leaves it to them too where it is called off in that moment', async () => {
+    const { runtime, asked, leave } = await comingUp()
+    const { offset, metadata } = rewound(freshMetadata(10n), { replayId: 'r', from: 0n, until: 10n }, 10n, 0n)
+    const at = { topic: runtime.topics.html, partition: 0 }
+    await runtime.admin.commitDirect(asked.groupId, [{ ...at, offset, metadata: encodeMetadata(metadata) }])
+    await beginRequest(runtime, { ...asked, ranges: ranges(10) })
+    expect(await cancelReplay(runtime, 'r')).toMatchObject({ state: 'cancelled' })
+    await leave()
   })
 })
 

@@ -1,11 +1,14 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { promotedVersions } from '../../../src/control/active-versions.ts'
 import { announce } from '../../../src/control/announce.ts'
-import { replayInPlace } from '../../../src/control/replay-in-place.ts'
+import { startHeartbeat } from '../../../src/control/heartbeat.ts'
+import { followReplay, replayInPlace } from '../../../src/control/replay-in-place.ts'
 import { beginRequest, listReplays, planOf } from '../../../src/control/replay-ledger.ts'
+import { runBeside, runInPlace } from '../../../src/control/run-replay.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import { promote } from '../../../src/control/versions.ts'
-import { loadDefinition } from '../../../src/extract/load-extractors.ts'
+import { type LoadedExtractor, loadDefinition } from '../../../src/extract/load-extractors.ts'
+import { encodeMetadata, freshMetadata, NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
 import { subject } from '../../../src/message/command.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { envelopeText } from '../../support/extraction.ts'
@@ -65,6 +68,48 @@ describe('a replay in place of another version than the promoted one', () => {
       justBefore(runtime, announceFirst)
       await expect(replay(runtime)).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
       expect(await standing(runtime)).toEqual({ promoted: 1, replays: ['cancelled'] })
+    })
+  })
+})
+
+describe('a replay under an id that would not fit where it has to stand', () => {
+  const asIs = { scope: { start: { kind: 'earliest' }, filter: {} }, group: undefined, rate: undefined, expect: undefined } as const
+  const signal = new AbortController().signal
+
+  it.each(['x'.repeat(65), '', 'a/b', 'ü'])('%j is refused, whoever asks', async (replayId) => {
+    const [, extractor = loaded[0] as LoadedExtractor] = loaded
+    await deployment.read(async (runtime) => {
+      const inPlace = runInPlace(runtime, { ...asIs, replayId, extractor, force: 'a test', signal })
+      await expect(inPlace).rejects.toMatchObject({ code: 'USAGE' })
+      const beside = { out: undefined, drainTimeoutMs: 1_000, draining: signal, aborting: signal }
+      await expect(runBeside(runtime, { ...asIs, replayId, extractor, ...beside })).rejects.toMatchObject({ code: 'USAGE' })
+    })
+  })
+})
+
+describe('a replay that is looked at when it is done', () => {
+  it('has no pace that a plan could go by', async () => {
+    await deployment.read(async (runtime) => {
+      const { admin, topics, groups } = runtime
+      const totals = { ...NO_TOTALS, pages: 300, records: 300 }
+      const done = { replayId: 'r', phase: 'done', until: 300n, resumeAt: 300n, totals } as const
+      const metadata = encodeMetadata({ ...freshMetadata(0n), replay: done })
+      await beginRequest(runtime, { ...asked(runtime), ranges: [{ partition: 0, from: '0', until: '300' }] })
+      await admin.commitDirect(groups.extract(), [{ topic: topics.html, partition: 0, offset: 300n, metadata }])
+      const status = await followReplay(runtime, 'r', { until: 'done', signal: new AbortController().signal })
+      expect(status).toMatchObject({ state: 'done', totals })
+      expect(await (await runtime.state()).readValue('replay-rate:book')).toBeUndefined()
+    })
+  })
+})
+
+describe('a promotion', () => {
+  it('does not wait for a candidate, which stays what it is', { timeout: 20_000 }, async () => {
+    await deployment.read(async (runtime) => {
+      const candidate = { stage: 'extract', groupId: runtime.groups.extract('book-v2'), extractors: { book: 2 } }
+      const end = await startHeartbeat(runtime, candidate)
+      expect(await promoteFirst(runtime)).toMatchObject({ version: 1, running: [], others: [] })
+      await end()
     })
   })
 })

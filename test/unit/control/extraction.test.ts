@@ -2,7 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { extractorFiles } from '../../../src/control/extraction.ts'
+import type { Config } from '../../../src/config/options.ts'
+import { extractorFiles, rangeGroup, replayGroup } from '../../../src/control/extraction.ts'
+import { loadDefinition } from '../../../src/extract/load-extractors.ts'
+import { groupNames } from '../../../src/message/topics.ts'
+import { envelopeText } from '../../support/extraction.ts'
+import { BOOK_1 } from '../../support/stored-shop.ts'
 
 let folder: string
 
@@ -23,5 +28,32 @@ describe('the extractor files of a pattern', () => {
 
   it('are the one that is named, whatever it is', () => {
     expect(extractorFiles([join(folder, 'millrace.yaml')])).toEqual([join(folder, 'millrace.yaml')])
+  })
+})
+
+describe('the group that a replay in place is of', () => {
+  const book = loadDefinition('book.yaml', BOOK_1, envelopeText)
+  const within = (groups: Readonly<Record<string, readonly string[]>>) => {
+    return { config: { 'extract.groups': groups } as unknown as Config, groups: groupNames('scrape.') }
+  }
+
+  it('is the one that has its extractor, named or not', () => {
+    expect(replayGroup(within({ prices: ['price'] }), book, undefined)).toBe('scrape.extract')
+    expect(replayGroup(within({ books: ['book'] }), book, undefined)).toBe('scrape.extract.books')
+    expect(replayGroup(within({ books: ['book'] }), book, 'books')).toBe('scrape.extract.books')
+    expect(replayGroup(within({}), book, 'book-v1')).toBe('scrape.extract.book-v1')
+  })
+
+  it('is refused where it has not got it, which would make its workers refuse to start, and asked for where several have', () => {
+    const refused = (groups: Readonly<Record<string, readonly string[]>>, group: string, text: string): void => {
+      const thrown = { code: 'REPLAY_REFUSED', message: expect.stringContaining(text) }
+      expect(() => replayGroup(within(groups), book, group)).toThrow(expect.objectContaining(thrown))
+    }
+    refused({ prices: ['price'] }, 'prices', 'leave out --group')
+    refused({ books: ['book'] }, 'bocks', 'it is in books')
+    const two = within({ a: ['book'], b: ['book'] })
+    expect(() => replayGroup(two, book, undefined)).toThrow(expect.objectContaining({ code: 'USAGE' }))
+    // What changes nothing needs no answer.
+    expect(rangeGroup(two, 'book', undefined)).toBe('scrape.extract.a')
   })
 })
