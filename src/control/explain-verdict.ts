@@ -24,6 +24,8 @@ export type WaitsFor =
   | 'disk'
   | 'turn'
   | 'request'
+  /** Of a former owner of its partition, which has it on the wire. */
+  | 'handover'
   /** To take what it ended with. */
   | 'kafka'
   /** As the limiter says it: rate, concurrency, crawl-delay, back-off, retry-after, breaker, warm-up. */
@@ -104,7 +106,12 @@ function turnVerdict(facts: UrlFacts, { pid, attempt, stalledBy, url, unwrittenM
 }
 
 function workerVerdict(facts: UrlFacts, view: UrlFacts['inWorkers'][number]): UrlVerdict {
-  const { pid, before, siteWaitMs, siteWaitReason, site, siteInFlight, siteConcurrency, stalledBy } = view
+  const { pid, before, siteWaitMs, siteWaitReason, site, siteInFlight, siteConcurrency, stalledBy, handoverMs } = view
+  // A worker of an earlier version does not tell.
+  if (typeof handoverMs === 'number' && stalledBy === null) {
+    const line = `the worker that had its partition before still waits for its answer: process ${pid} takes it up then, in ${duration(handoverMs)} at the latest`
+    return { state: 'waiting', waitsFor: 'handover', until: null, lines: [line, ...robotsLines(facts)] }
+  }
   const lines = [`waits in process ${pid} behind ${count(before, 'task')} of ${site}`]
   const busy = siteInFlight >= siteConcurrency ? 'concurrency' : undefined
   const waitsFor = stalledBy ?? (siteWaitMs > 0 ? (siteWaitReason ?? 'rate') : (busy ?? 'turn'))

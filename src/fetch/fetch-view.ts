@@ -45,6 +45,14 @@ export interface TaskView {
   readonly siteConcurrency: number
   /** For how long Kafka has not taken what it ended with; null: it has not ended. */
   readonly unwrittenMs: number | null
+  /** A former owner of its partition has it on the wire, for so long at most; null: none does. */
+  readonly handoverMs: number | null
+}
+
+/** What others than the scheduler know of a task. */
+export interface TaskFacts {
+  readonly unwrittenMs: (queued: QueuedTask) => number | undefined
+  readonly handoverMs: (queued: QueuedTask) => number
 }
 
 /** Cost: O(sites). */
@@ -81,10 +89,10 @@ export function taskViews(
   turns: Iterable<QueuedTask>,
   canonicalUrl: string,
   now: number,
-  unwrittenMs: (queued: QueuedTask) => number | undefined,
+  { unwrittenMs, handoverMs }: TaskFacts,
 ): readonly TaskView[] {
   const views: TaskView[] = []
-  const view = (queued: QueuedTask, state: TaskView['state'], before: number): TaskView => {
+  const view = (queued: QueuedTask, state: TaskView['state'], before: number, isAside = false): TaskView => {
     const { task, key, target } = queued
     const site = scheduler.site(key)
     const siteWaitMs = Math.max(0, Math.ceil((site?.wakeAt ?? 0) - now))
@@ -101,11 +109,12 @@ export function taskViews(
       siteInFlight: site?.inFlight ?? 0,
       siteConcurrency: site?.concurrency ?? 1,
       unwrittenMs: unwrittenMs(queued) ?? null,
+      handoverMs: isAside ? handoverMs(queued) : null,
     }
   }
   for (const queued of turns) if (queued.task.canonicalUrl === canonicalUrl) views.push(view(queued, 'turn', 0))
   for (const site of scheduler.sites()) {
-    for (const queued of site.aside) if (queued.task.canonicalUrl === canonicalUrl) views.push(view(queued, 'waiting', 0))
+    for (const queued of site.aside) if (queued.task.canonicalUrl === canonicalUrl) views.push(view(queued, 'waiting', 0, true))
     for (const lane of LANES) {
       const positions = new Map<string, number>()
       const found: { readonly queued: QueuedTask; readonly position: number }[] = []

@@ -134,8 +134,10 @@ export class FetchWorker extends BaseService {
 
   /** Where the tasks of a canonical URL are in this worker. */
   find(canonicalUrl: string): readonly TaskView[] {
-    const unwrittenMs = ({ entry }: QueuedTask): number | undefined => this.#settler.unwrittenMs(entry)
-    return taskViews(this.#scheduler, this.#turns, canonicalUrl, this.#options.clock.mono(), unwrittenMs)
+    return taskViews(this.#scheduler, this.#turns, canonicalUrl, this.#options.clock.mono(), {
+      unwrittenMs: ({ entry }) => this.#settler.unwrittenMs(entry),
+      handoverMs: (queued) => this.#handover.leftMs(queued),
+    })
   }
 
   /**

@@ -122,6 +122,11 @@ export class Handover {
     return write
   }
 
+  /** For how long the predecessor may have it on the wire, at most. Units: ms. */
+  leftMs({ window }: QueuedTask): number {
+    return Math.max(0, (this.#gained.get(window) ?? 0) - this.#options.clock.mono())
+  }
+
   /** True while the predecessor has the attempt on the wire. */
   async isElsewhere({ window, task: { taskId, attempt } }: QueuedTask): Promise<boolean> {
     const until = this.#gained.get(window)

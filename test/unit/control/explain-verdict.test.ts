@@ -90,6 +90,7 @@ const inWorker = {
   siteConcurrency: 1,
   stalledBy: null,
   unwrittenMs: null,
+  handoverMs: null,
 } as const
 
 const out = { pid: 42, proxy: 'a:1', reason: 'proxy-failed', forMs: 20_000 } as const
@@ -131,6 +132,12 @@ describe('where a URL is', () => {
       },
       { state: 'waiting', waitsFor: 'crawl-delay', until: NOW + 1_500 + 4 * 20_000 },
       /lowered by what it answered/,
+    ],
+    [
+      'a former owner of its partition has it on the wire',
+      { inWorkers: [{ ...inWorker, before: 0, siteWaitMs: 0, handoverMs: 90_000 }] },
+      { state: 'waiting', waitsFor: 'handover', until: null },
+      /^the worker that had its partition before still waits for its answer: process 42 takes it up then, in 90s at the latest$/,
     ],
     [
       'all requests of its site are under way',

@@ -142,6 +142,17 @@ describe('the handover of a partition', () => {
     expect(await second.isElsewhere(task)).toBe(false)
   })
 
+  it('tells how long it may take at most', async () => {
+    const { worker, clock } = rig()
+    const [second, task] = [worker(), queuedTask('a')]
+    expect(second.leftMs(task)).toBe(0)
+    second.gained(PARTITION)
+    await clock.advance(5_000)
+    expect(second.leftMs(task)).toBe(LEASE_MS - 5_000)
+    await clock.advance(LEASE_MS)
+    expect(second.leftMs(task)).toBe(0)
+  })
+
   it('asks nobody about partitions that it has had for longer than a request can take', async () => {
     const { worker, settled } = rig()
     const [first, second, task] = [worker(), worker(), queuedTask('a')]
