@@ -245,7 +245,7 @@ export const OPTIONS = {
   },
   'extract.groups': { kind: 'groups', default: '', fileOnly: true, description: 'Further extract groups: name to extractor names.' },
   'extract.pageTimeout': { kind: 'duration', default: '10s', min: 10, description: 'Time limit per page and extractor.' },
-  'extract.pageMemory': { kind: 'size', default: '256MiB', min: 16_777_216, description: 'Memory limit of an extraction thread.' },
+  'extract.pageMemory': { kind: 'size', default: '256MiB', min: 16_777_216, description: 'Memory limit of an extraction process.' },
   'extract.parser': {
     kind: ['auto', 'parse5', 'native'],
     default: 'auto',

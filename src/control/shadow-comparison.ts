@@ -7,7 +7,7 @@ import { keyParts } from './key-parts.ts'
 import { mayBeGone, replayStatus } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import type { ShadowReport } from './shadow-replay.ts'
-import { bytesOf, failedPages, previousRecords, readRecords, type StoredRecord } from './stored-records.ts'
+import { failedPages, previousRecords, readRecords, recordBytes, type StoredRecord } from './stored-records.ts'
 
 /** Records of so many bytes are held against the former ones at a time; as objects they take some times as much. */
 const COMPARED_BYTES = 64 * 1_048_576
@@ -25,15 +25,16 @@ export async function compareShadow(
   comparedBytes = COMPARED_BYTES,
 ): Promise<Comparison> {
   const { name, version } = extractor
-  const failed = await failedPages(runtime, { extractor: name, version, replayId })
   const topic = extractor.topic ?? runtime.topics.records
   const status = await replayStatus(runtime, replayId)
   const builder = new ComparisonBuilder()
-  for (const isOwn of keyParts(await bytesOf(runtime, shadowTopic), comparedBytes)) {
+  const bytes = Math.max(await recordBytes(runtime, shadowTopic, name), await recordBytes(runtime, topic, name))
+  for (const isOwn of keyParts(bytes, comparedBytes)) {
+    const failed = await failedPages(runtime, { extractor: name, version, replayId, isOwn })
     const after = new Map<string, StoredRecord[]>()
     for await (const record of readRecords(runtime, { topic: shadowTopic, extractor: name, version }))
       if (record.replayId === replayId && isOwn(pageKey(record.source))) add(after, record)
-    const pages = new Set([...after.keys(), ...[...failed.keys()].filter(isOwn)])
+    const pages = new Set([...after.keys(), ...failed.keys()])
     for await (const record of readRecords(runtime, { topic, extractor: name })) {
       const key = pageKey(record.source)
       if (isOwn(key) && isReplayed(record, scope) && !mayBeGone(status, record.source)) pages.add(key)

@@ -97,10 +97,16 @@ export interface FailedPage extends PageFailure {
   readonly source: PageSource
 }
 
-/** Pages of html that ended as dead letters of one extractor version, by `pageKey`; with a replay those that it wrote. */
+/** Pages of html that ended as dead letters of one extractor version, by `pageKey`; with a replay those that it wrote, with `isOwn` a part of them. */
 export async function failedPages(
   runtime: Runtime,
-  scope: { readonly extractor: string; readonly version: number; readonly replayId?: string; readonly since?: number },
+  scope: {
+    readonly extractor: string
+    readonly version: number
+    readonly replayId?: string
+    readonly since?: number
+    readonly isOwn?: (key: string) => boolean
+  },
 ): Promise<Map<string, FailedPage>> {
   const { topics } = runtime
   const failed = new Map<string, FailedPage>()
@@ -112,16 +118,20 @@ export async function failedPages(
       const partition = Number(headerText(headers, HEADER.origPartition))
       const offset = BigInt(headerText(headers, HEADER.origOffset) ?? '0')
       const source = { topic: topics.html, partition, offset }
+      if (scope.isOwn?.(pageKey(source)) === false) continue
       failed.set(pageKey(source), { source, code: headerText(headers, HEADER.errorCode) ?? '', field: undefined })
     }
   }
   return failed
 }
 
-/** Of all messages of a topic, without their keys and headers. */
-export async function bytesOf(runtime: Runtime, topic: string): Promise<number> {
+/** Bytes of the records of an extractor, of all its versions and as often as they were written. */
+export async function recordBytes(runtime: Runtime, topic: string, extractor: string): Promise<number> {
+  if (!(await runtime.admin.listTopics()).includes(topic)) return 0
+  const prefix = `${extractor}/`
   let bytes = 0
-  for await (const messages of messagesSince(runtime, topic, undefined)) for (const { value } of messages) bytes += value?.length ?? 0
+  for await (const messages of messagesSince(runtime, topic, undefined))
+    for (const { key, value } of messages) if (key?.toString('utf8').startsWith(prefix) === true) bytes += value?.length ?? 0
   return bytes
 }
 

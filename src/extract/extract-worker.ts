@@ -78,7 +78,7 @@ export interface ExtractProgress {
 
 /**
  * The extract stage of one process: a member of the group, one `PartitionExtractor` per partition that it owns. Everything that
- * parses runs in the threads behind `PageExtraction`; this loop never blocks for longer than it takes to build messages.
+ * parses runs in the processes behind `PageExtraction`; this loop never blocks for longer than it takes to build messages.
  */
 export class ExtractWorker extends BaseService {
   readonly #options: ExtractWorkerOptions

@@ -202,7 +202,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   #replaced(end: ProcessEnd, { source, page }: ExtractionJob, left: readonly string[]): void {
     const { topic, partition, offset } = source
     const detail = 'detail' in end ? end.detail : undefined
-    this.#options.observer.emit('ThreadReplaced', {
+    this.#options.observer.emit('ExtractionProcessReplaced', {
       reason: end.reason,
       detail,
       extractors: left.join(','),

@@ -11,7 +11,7 @@ import { MillraceError } from '../kernel/errors.ts'
 const MAX_OPEN_ELEMENTS = 8_000
 
 /**
- * One `$` for all pages of a thread.
+ * One `$` for all pages of a process.
  *
  * `cheerio.load` makes a class, a function and a document per page, which keep the page's tree alive past the young generation: half
  * of its time goes to the garbage collector. Here the document stays and only its children change, so everything that hangs on it

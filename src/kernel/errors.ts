@@ -89,7 +89,7 @@ export const ERRORS = {
   EXTRACT_TIMEOUT: entry('dead-letter', 1, 'Raise `extract.pageTimeout`, or make the extractor cheaper.'),
   EXTRACT_MEMORY: entry('dead-letter', 1, 'Raise `extract.pageMemory`, or make the extractor cheaper.'),
   EXTRACT_FAILED: entry('dead-letter', 1, 'The extractor threw; the message holds its error.'),
-  EXTRACT_CRASHED: entry('dead-letter', 1, 'The extractor ended its thread.'),
+  EXTRACT_CRASHED: entry('dead-letter', 1, 'The extractor ended its process.'),
   EXTRACT_PAGE_BROKEN: entry('dead-letter', 1, 'The stored page can not be decoded.'),
   BLOB_MISSING: entry('dead-letter', 1, 'Bring the blob back under its name, or fetch the page again.'),
   BLOB_BROKEN: entry('dead-letter', 1, 'The blob was cut or damaged: replace it by a good copy, or fetch the page again.'),

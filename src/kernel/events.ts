@@ -306,10 +306,10 @@ export const EVENTS = {
     message: 'no extractor matches',
     metric: counter('pages_passed_over_total', 'Pages that no extractor matched.', []),
   },
-  ThreadReplaced: {
+  ExtractionProcessReplaced: {
     level: 'warn',
-    message: 'an extraction thread was replaced',
-    metric: counter('extract_threads_replaced_total', 'Extraction threads replaced.', ['reason']),
+    message: 'an extraction process was replaced',
+    metric: counter('extract_processes_replaced_total', 'Extraction processes replaced.', ['reason']),
   },
   PagesRead: {
     level: 'debug',

@@ -1,7 +1,7 @@
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
-import { type AvroSchema, parseSchema } from './avro.ts'
+import type { AvroSchema } from './avro.ts'
 import { readFraming, registryFrame, singleObjectFrame } from './framing.ts'
-import type { Command, Outcome, Page, RecordEnvelope, UrlTask } from './generated/types.ts'
+import type { Command, Outcome, Page, UrlTask } from './generated/types.ts'
 import { registerSchema } from './registration.ts'
 import type { RegistryPort } from './registry.ts'
 import type { SchemaStore } from './schema-store.ts'
@@ -39,8 +39,6 @@ export interface MessageCodec {
   decode<T extends MessageType>(type: T, bytes: Buffer | null): MessageTypes[T]
   /** Any message whose schema is known. Errors: as `decode`. */
   decodeAny(bytes: Buffer | null): DecodedMessage
-  /** First fields of a record of any extractor. Errors: as `decode`. */
-  decodeEnvelope(bytes: Buffer | null): RecordEnvelope
   /**
    * With a registry: learns the id under which the schema stands for the topic, once; without one it does nothing. To be awaited
    * before the first `encode` to that topic. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED; SCHEMA_INCOMPATIBLE naming the fields.
@@ -67,7 +65,6 @@ export function createMessageCodec({ schemaStore, registry }: CodecOptions): Mes
   const byId = new Map<number, AvroSchema>()
   const ids = new Map<string, number>()
   const unusable = new Map<number, MillraceError>()
-  const envelopes = new WeakMap<AvroSchema, AvroSchema>()
   const schemaOf = (schema: MessageType | AvroSchema): AvroSchema => (typeof schema === 'string' ? schemaStore.current(schema) : schema)
 
   const frame = (schema: AvroSchema, value: unknown, topic: string): Buffer => {
@@ -88,9 +85,9 @@ export function createMessageCodec({ schemaStore, registry }: CodecOptions): Mes
     return { bytes: bytes ?? Buffer.alloc(0), writer, bodyStart: framing.bodyStart }
   }
 
-  const decodeAs = (reader: (writer: AvroSchema) => AvroSchema | undefined, value: Buffer | null): DecodedMessage => {
+  const decodeAs = (reader: AvroSchema | undefined, value: Buffer | null): DecodedMessage => {
     const { bytes, writer, bodyStart } = writerOf(value)
-    return { schemaName: writer.name, fingerprint: writer.fingerprint, value: writer.decode(bytes, bodyStart, reader(writer)) }
+    return { schemaName: writer.name, fingerprint: writer.fingerprint, value: writer.decode(bytes, bodyStart, reader) }
   }
 
   const learn = async (id: number): Promise<void> => {
@@ -109,16 +106,8 @@ export function createMessageCodec({ schemaStore, registry }: CodecOptions): Mes
     schemas: schemaStore,
     encode: (type, value, topic) => frame(schemaStore.current(type), value, topic),
     encodeRecord: frame,
-    decode: (type, bytes) => decodeAs(() => schemaStore.current(type), bytes).value as never,
-    decodeAny: (bytes) => decodeAs(() => undefined, bytes),
-    decodeEnvelope: (bytes) => {
-      const reader = (writer: AvroSchema): AvroSchema => {
-        const known = envelopes.get(writer) ?? envelopeFor(writer, schemaStore.current('RecordEnvelope'))
-        envelopes.set(writer, known)
-        return known
-      }
-      return decodeAs(reader, bytes).value as RecordEnvelope
-    },
+    decode: (type, bytes) => decodeAs(schemaStore.current(type), bytes).value as never,
+    decodeAny: (bytes) => decodeAs(undefined, bytes),
     async prepare(topic, given) {
       const schema = schemaOf(given)
       const key = idKey(topic, schema)
@@ -145,11 +134,6 @@ export function createMessageCodec({ schemaStore, registry }: CodecOptions): Mes
 
 function idKey(topic: string, schema: AvroSchema): string {
   return `${topic} ${schema.fingerprint}`
-}
-
-/** A record's schema has another name than the envelope's: an alias makes the two one for the resolver. */
-function envelopeFor(writer: AvroSchema, envelope: AvroSchema): AvroSchema {
-  return parseSchema(JSON.stringify({ ...JSON.parse(envelope.text), aliases: [writer.name] }))
 }
 
 function* missingIds(values: Iterable<Buffer | null>, isKnown: (id: number) => boolean): Iterable<number> {

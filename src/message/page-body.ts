@@ -60,7 +60,7 @@ export async function unpackPageBody(page: PackedPage, maxBytes: number = MOST_U
   return typeof encoding === 'string' ? checked(page, await unpack(page.body, encoding, page.bodyLength)) : encoding
 }
 
-/** At once, for extraction threads. */
+/** At once, for extraction processes. */
 export function unpackPageBodySync(page: PackedPage, maxBytes: number = MOST_UNPACKED): UnpackedPage {
   const encoding = encodingOf(page, maxBytes)
   return typeof encoding === 'string' ? checked(page, unpackSync(page.body, encoding, page.bodyLength)) : encoding

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { RecordReader } from '../../src/control/record-reader.ts'
 import { readLog } from '../../src/kafka/log-reader.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { hasCorpus } from '../support/corpus.ts'
@@ -67,10 +68,14 @@ function now(): number {
 
 /** When each record could be read, by the URL of its page. */
 async function collect({ runtime }: FetchDeployment, arrivals: Map<string, number>, signal: AbortSignal): Promise<void> {
-  const { client, codec, topics } = runtime
+  const { client, topics } = runtime
+  const reader = new RecordReader(runtime)
   for await (const event of readLog({ client, clock: systemClock, from: new Map([[topics.records, 'earliest']]), follow: true, signal })) {
     if (event.kind !== 'batch') continue
-    for (const { value } of event.messages) arrivals.set(codec.decodeEnvelope(value).url, now())
+    for (const message of event.messages) {
+      const record = (await reader.read(message))?.value as { readonly url: string } | undefined
+      if (record !== undefined) arrivals.set(record.url, now())
+    }
   }
 }
 

@@ -19,7 +19,7 @@ export interface BundledModule {
 export const CODE_FILE = /\.(js|mjs|cjs|ts|mts|cts)$/
 
 /**
- * Bundles a code extractor. Once it is one text, a thread that is replaced runs the same code as the one before, whatever became of
+ * Bundles a code extractor. Once it is one text, a process that is replaced runs the same code as the one before, whatever became of
  * the files; its hash covers what it imports; and `import 'millrace'` works whether or not it is installed where the module lies.
  * Errors: EXTRACTOR_INVALID with file, line and column.
  */

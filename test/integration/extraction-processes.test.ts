@@ -59,7 +59,7 @@ async function hostOf(
 ): Promise<{ host: ExtractorHost; seen: Seen[] }> {
   const seen: Seen[] = []
   const emit: Observer['emit'] = (event, fields = {}) => {
-    if (event === 'ThreadReplaced') seen.push({ event, fields })
+    if (event === 'ExtractionProcessReplaced') seen.push({ event, fields })
   }
   const observer: Observer = { emit, child: () => observer }
   const host = new ExtractorHost({
@@ -109,7 +109,7 @@ describe('extraction in processes', () => {
       'title: 1 records',
       'slow: EXTRACT_TIMEOUT',
     ])
-    expect(seen).toMatchObject([{ event: 'ThreadReplaced', fields: { reason: 'timeout', extractors: 'slow', offset: 41n } }])
+    expect(seen).toMatchObject([{ event: 'ExtractionProcessReplaced', fields: { reason: 'timeout', extractors: 'slow', offset: 41n } }])
     expect(await outcomes(host, '<h1>T</h1><p>aaa', ['title', 'slow'])).toEqual(['title: 1 records', 'slow: 1 records'])
   })
 
@@ -204,7 +204,7 @@ describe('extraction in processes', () => {
     const { host, seen } = await hostOf([title, await loadExtractor(path, envelopeText)], { pageTimeoutMs: 1_000 })
     expect(await outcomes(host, '<h1>loop', ['promises'])).toEqual(['promises: 1 records'])
     expect(await outcomes(host, '<h1>T', ['title'])).toEqual(['title: 1 records'])
-    expect(seen).toMatchObject([{ event: 'ThreadReplaced', fields: { reason: 'outside', extractors: 'title' } }])
+    expect(seen).toMatchObject([{ event: 'ExtractionProcessReplaced', fields: { reason: 'outside', extractors: 'title' } }])
   })
 
   it('works pages side by side in several processes, all of them', async () => {
