@@ -20,7 +20,7 @@ export interface Clock {
   timer(ms: number, run: () => void, options?: { unref?: boolean }): () => void
 }
 
-/** The longest wait Node's timers take; longer ones would fire at once. */
+/** The longest wait Node's timers take, 24.8 days; longer ones would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647
 
 /** Aborted after `ms`, which may be no whole number and longer than a timer takes; it doesn't keep the process alive. */
@@ -52,23 +52,25 @@ export const systemClock: Clock = {
         return
       }
       const onAbort = (): void => {
-        clearTimeout(handle)
+        disarm()
         reject(signal?.reason)
       }
-      const handle = setTimeout(
-        () => {
-          signal?.removeEventListener('abort', onAbort)
-          resolve()
-        },
-        Math.min(Math.max(0, ms), MAX_TIMER_MS),
-      )
+      const disarm = systemClock.timer(ms, () => {
+        signal?.removeEventListener('abort', onAbort)
+        resolve()
+      })
       signal?.addEventListener('abort', onAbort, { once: true })
     })
   },
   nextTurn: () => new Promise((resolve) => setImmediate(resolve)),
   timer(ms, run, options) {
-    const handle = setTimeout(run, Math.min(Math.max(0, ms), MAX_TIMER_MS))
-    if (options?.unref) handle.unref()
+    let handle: NodeJS.Timeout
+    const arm = (leftMs: number): void => {
+      const partMs = Math.min(Math.max(0, leftMs), MAX_TIMER_MS)
+      handle = setTimeout(() => (leftMs > partMs ? arm(leftMs - partMs) : run()), partMs)
+      if (options?.unref) handle.unref()
+    }
+    arm(ms)
     return () => clearTimeout(handle)
   },
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { abortAfter, sleepUntil, systemClock } from '../../../src/kernel/clock.ts'
 
 /** A clock on which a timer fires so much too early, and a turn of the loop takes a tenth of a millisecond. */
@@ -19,6 +19,29 @@ function scripted(earlyMs: number) {
   }
   return { clock, waits, now: () => mono }
 }
+
+describe('a wait that is longer than a timer takes', () => {
+  const DAYS_40 = 40 * 86_400_000
+  afterEach(() => vi.useRealTimers())
+
+  it('is as long as it is, and ends when it is given up', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const ended: string[] = []
+    systemClock.timer(DAYS_40, () => ended.push('timer'))
+    const disarm = systemClock.timer(DAYS_40, () => ended.push('disarmed'))
+    const stop = new AbortController()
+    void systemClock.sleep(DAYS_40).then(() => ended.push('sleep'))
+    const stopped = systemClock.sleep(DAYS_40, stop.signal)
+    await vi.advanceTimersByTimeAsync(DAYS_40 - 1)
+    expect(ended).toEqual([])
+    disarm()
+    stop.abort()
+    await expect(stopped).rejects.toThrow()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(ended).toEqual(['timer', 'sleep'])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
 
 describe('sleeping until a moment', () => {
   it('waits by a timer for whole milliseconds, and for what is left turn by turn', async () => {
