@@ -65,6 +65,8 @@ export interface CurrencyMention {
 
 /** Codes that pages write as words too, or as names: `TOP-Angebot`, `GEL 50 ml`, `AMD Ryzen`. */
 const WORDS: ReadonlySet<string> = new Set('ALL AMD ANG BAM BIF BOB COP CUP DOP GEL HUF LAK MAD MOP MUR NAD PEN RON SOS TOP TRY'.split(' '))
+/** Those of them that have a sign in common with others: `$ 50.000 COP`, `12,50 lei RON`. */
+const WORDS_OF_SIGNS: ReadonlySet<string> = new Set(['COP', 'CUP', 'DOP', 'MOP', 'NAD', 'RON'])
 
 /**
  * The currency that a text names, by its code or its sign: the first that stands beside a number, else the first; a code that is a word
@@ -83,11 +85,12 @@ export function findCurrency(text: string): CurrencyMention | undefined {
   const behind = text.slice(end)
   const kept = side === undefined ? before : onlyNumberBeside(before, side)
   const own = CODES.has(sign) ? sign : SIGNS[sign]
-  if (own !== undefined) return { code: own, text: sign, rest: joined(kept, behind) }
+  if (own !== undefined)
+    return { code: own, text: sign, rest: isDecimalMark(sign, before, behind) ? `${kept},${behind}` : joined(kept, behind) }
   const codeBefore = CODE_BEFORE.exec(before)?.[1] ?? ''
-  if (CODES.has(codeBefore)) return { code: codeBefore, text: codeBefore, rest: joined(kept, behind) }
+  if (isCodeOfSign(codeBefore)) return { code: codeBefore, text: codeBefore, rest: joined(kept, behind) }
   const { 0: found = '', 1: number = '', 2: code = '' } = CODE_BEHIND.exec(behind) ?? []
-  if (CODES.has(code)) return { code, text: code, rest: joined(kept, joined(number, behind.slice(found.length))) }
+  if (isCodeOfSign(code)) return { code, text: code, rest: joined(kept, joined(number, behind.slice(found.length))) }
   return { code: undefined, text: sign, rest: joined(kept, behind) }
 }
 
@@ -107,7 +110,7 @@ function* mentions(text: string): Iterable<Mention> {
     const isCode = /^[A-Z]{3}$/.test(sign)
     if (isCode && !CODES.has(sign)) continue
     const end = start + found.length
-    const side = sideOfNumber(text.slice(Math.max(0, start - BESIDE), start), text.slice(end, end + BESIDE))
+    const side = sideOfNumber(sign, text.slice(Math.max(0, start - BESIDE), start), text.slice(end, end + BESIDE))
     const isWord = isCode && WORDS.has(sign)
     // A word that is far from every number is a word.
     if (isWord && side === undefined && hasNumber) continue
@@ -118,11 +121,12 @@ function* mentions(text: string): Iterable<Mention> {
 /** Characters to look at on each side: a text may hold as many signs as it likes. */
 const BESIDE = 40
 
-/** With one on both sides the one without a space between: `Ryzen 5 $199`. */
-function sideOfNumber(before: string, behind: string): Mention['side'] {
+/** With one on both sides the one before, whatever comes next on the page: `49,99 €59,99 €`. But for `Ryzen 5 $199`. */
+function sideOfNumber(sign: string, before: string, behind: string): Mention['side'] {
   const isBefore = NUMBER_BEFORE.test(before)
   if (!NUMBER_AFTER.test(behind)) return isBefore ? 'before' : undefined
-  return isBefore && (!/\s$/.test(before) || /^\s/.test(behind)) ? 'before' : 'after'
+  const isPrefix = /[$£¥₹]/.test(sign) && /\s$/.test(before) && !/^\s/.test(behind)
+  return isBefore && !isPrefix ? 'before' : 'after'
 }
 
 const NUMBER_BEFORE = /\p{Nd}[.,]?[-–—−]{0,2}[\s(]*$/u
@@ -133,7 +137,7 @@ const CODE_BEFORE = /(?<!\p{L})([A-Z]{3})\s*$/u
 const CODE_BEHIND = /^(\s*[\p{Nd}.,'’\s-]*)([A-Z]{3})(?!\p{L})/u
 
 const NUMBERS = /\p{Nd}+(?:[.,'’٬٫ ]\p{Nd}+)*/gu
-const RANGE = /^\s*(?:[-–—~]|bis|to|till?|tot|à|a|do|до|hasta)\s*$/iu
+const RANGE = /^(?:[.,][-–—]{1,2})?\s*(?:[-–—~]|bis|to|till?|tot|à|a|do|до|hasta)\s*$/iu
 
 /** What is before a currency, with letters for the digits of all numbers but its own: `50 ml 12,00` has one, `2 x` none. Of a range the first. */
 function onlyNumberBeside(before: string, side: 'before' | 'after'): string {
@@ -147,12 +151,17 @@ function onlyNumberBeside(before: string, side: 'before' | 'after'): string {
   return before.slice(0, from).replace(/\p{Nd}/gu, 'x') + before.slice(from)
 }
 
-/** In French a currency may be the decimal mark: `499€95`. */
-const FRACTION = /^\p{Nd}{2}(?![\p{Nd}.,]|\s*\p{Sc})/u
+/** In French the sign may be the decimal mark: `499€95`. */
+function isDecimalMark(sign: string, before: string, behind: string): boolean {
+  return sign === '€' && /\p{Nd}$/u.test(before) && /^\p{Nd}{2}\s*(?:TTC|HT|$)/u.test(behind)
+}
+
+function isCodeOfSign(code: string): boolean {
+  return CODES.has(code) && (!WORDS.has(code) || WORDS_OF_SIGNS.has(code))
+}
 
 /** Two numbers with a currency between them must not become one, nor a sign before it be lost: `100 € 200 €`, `-$5`. */
 function joined(before: string, behind: string): string {
-  if (/\p{Nd}$/u.test(before) && FRACTION.test(behind)) return `${before},${behind}`
   const parts = [before.trim(), behind.trim()]
   return parts.includes('') ? parts.join('') : parts.join('¤')
 }

@@ -229,6 +229,19 @@ describe('a money', () => {
     ['1 299€95 TTC', '1299.95', 'EUR'],
     ['5€10€', '5.00', 'EUR'],
     ['5€ 10', '5.00', 'EUR'],
+    // What comes next on a page comes without a space.
+    ['49,99 €59,99 €', '49.99', 'EUR'],
+    ['49,99 €-20%', '49.99', 'EUR'],
+    ['19,99 €1 Stück', '19.99', 'EUR'],
+    ['24,99 €12 Monate', '24.99', 'EUR'],
+    ['49.99 EUR59.99 EUR', '49.99', 'EUR'],
+    ['99 Kč129 Kč', '99.00', 'CZK'],
+    ['129zł99zł', '129.00', 'PLN'],
+    ['5EUR10EUR', '5.00', 'EUR'],
+    ['499€24 mois', '499.00', 'EUR'],
+    ['10€50% off', '10.00', 'EUR'],
+    ['10,- bis 20,- €', '10.00', 'EUR'],
+    ['$ 50.000 COP', '50000.00', 'COP'],
     // A code that is a word too, or a name; and the number is the one beside the currency.
     ['TOP-Angebot 19,99 €', '19.99', 'EUR'],
     ['ALL 5 €', '5.00', 'EUR'],
@@ -260,6 +273,9 @@ describe('a money', () => {
     expect(value(money, 'EUR')).toMatch(/is no money/)
     expect(value(money, '$5 (4,60 €)')).toMatch(/several currencies/)
     expect(value(money, 'TOP-Angebot für 5')).toMatch(/names no currency/)
+    expect(value(money, 'TOP $5')).toMatch(/several currencies/)
+    expect(value(money, '$19.99 ALL sizes')).toMatch(/several currencies/)
+    expect(value({ ...money, currency: 'USD' }, 'AMD $199')).toEqual({ amount: '199.00', currency: 'USD' })
     expect(value({ ...money, currency: 'USD' }, 'AMD Ryzen 5 $199')).toEqual({ amount: '199.00', currency: 'USD' })
     expect(convert({ ...money }, '$5.29 USD', true)).toEqual({ amount: '5.29', currency: 'USD' })
   })
