@@ -9,6 +9,7 @@ import { startHeartbeat } from './heartbeat.ts'
 import { startRetention } from './retention.ts'
 import type { Runtime } from './runtime.ts'
 import { createRecordsTopic } from './shadow-replay.ts'
+import { refuseSplitState } from './split-state.ts'
 import { measureDelay, measureFetch, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay, createFetch, createFrontier } from './stages.ts'
@@ -41,7 +42,8 @@ export async function runStage(runtime: Runtime, options: StageProcessOptions): 
   let endHeartbeat = async (): Promise<void> => undefined
   try {
     const groupId = await startStage(runtime, stages, options)
-    await refuseSplitState(runtime, groupId)
+    // Fetch has asked before its first request.
+    if (options.stage !== 'fetch') await refuseSplitState(runtime, groupId)
     measureGroup(runtime, options.stage, groupId)
     // The extract stage tells its versions itself.
     if (options.stage !== 'extract') endHeartbeat = await startHeartbeat(runtime, { stage: options.stage, groupId, extractors: {} })
@@ -62,7 +64,12 @@ async function startStage(runtime: Runtime, stages: StageGroup, options: StagePr
     case 'fetch': {
       const fetch = await createFetch(runtime, version)
       runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
+      // It joins and reads, and asks no site until it is known that nobody else keeps a pace of its own.
+      const mayBeSplit = !runtime.isEmbedded && runtime.config.redis === undefined
+      if (mayBeSplit) fetch.holdRequests(true)
       await stages.start('fetch', fetch, aborting)
+      await refuseSplitState(runtime, groups.fetch)
+      if (mayBeSplit) fetch.holdRequests(false)
       runtime.onClose('retention', startRetention(runtime))
       measureFetch(runtime, fetch)
       const socket = { dataDir: runtime.dataDir, stages: ['fetch'], worker: fetch, clock: runtime.clock, observer: runtime.observer }
@@ -106,18 +113,6 @@ function candidateName(extractors: readonly LoadedExtractor[]): string {
   if (extractor === undefined || other !== undefined)
     throw new MillraceError('USAGE', `--candidate: give one extractor with --extractor, not ${extractors.length}`)
   return `${extractor.name}-v${extractor.version}`
-}
-
-/** State in the data folder is right for one machine: two hosts of one group would each keep a pace of their own. */
-async function refuseSplitState(runtime: Runtime, groupId: string): Promise<void> {
-  if (runtime.config.redis !== undefined || runtime.isEmbedded) return
-  const { members } = await runtime.admin.describeGroup(groupId)
-  const hosts = [...new Set(members.map(({ host }) => host))]
-  if (hosts.length < 2) return
-  throw new MillraceError(
-    'CONFIG_INVALID',
-    `group ${groupId} has members on ${hosts.join(' and ')}, and no redis is set: pace, dedup and limits would be kept twice. Set redis on all of them`,
-  )
 }
 
 function stopped(signal: AbortSignal): Promise<'stopped'> {
