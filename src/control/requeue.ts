@@ -129,6 +129,10 @@ class PartitionResolving {
   readonly #partition: number
   /** Pages that were written for all extractors, by where they lay first. */
   readonly #wholePages = new Set<string>()
+  /** What lies before it is counted, also what is left as it is. */
+  #countedTo = 0n
+  /** A transaction that failed may have committed. */
+  #unsure: readonly Step[] = []
 
   constructor(runtime: Runtime, options: ResolveOptions, parts: RequeueParts, tally: Tally, partition: number) {
     this.#runtime = runtime
@@ -156,9 +160,10 @@ class PartitionResolving {
       for (let tries = 1; ; tries += 1) {
         try {
           await transactions.fence()
+          await this.#countUnsure()
           return await this.#work(transactions)
         } catch (error) {
-          // It may have committed: what is done is read from the marks, and the rest is tried again.
+          // What is done is read from the marks, and the rest is tried again.
           if (!isMillraceError(error, 'KAFKA_TRANSACTION_FAILED') || tries >= TRIES) throw error
           await clock.sleep(backoffMs(RETRY, tries, 0.5), this.#options.signal)
         }
@@ -170,27 +175,48 @@ class PartitionResolving {
 
   async #work(transactions: PartitionTransactions | undefined): Promise<void> {
     const { filter, signal } = this.#options
-    const left = this.#tally.left
-    const rest = left === undefined ? filter : { ...filter, limit: left }
+    if (this.#tally.isFull) return
+    // What is left as it is would be found again, and use up the limit again.
+    const { limit: _limit, ...all } = filter
     let chunk: Step[] = []
     let bytes = 0
     const flush = async (): Promise<void> => {
       if (chunk.length === 0) return
+      this.#unsure = chunk
       if (transactions !== undefined) await this.#commit(transactions, chunk)
-      for (const { example, whole } of chunk) {
-        this.#tally.add(example)
-        if (whole !== undefined) this.#wholePages.add(whole)
-      }
+      this.#count(chunk)
       chunk = []
       bytes = 0
     }
-    for await (const found of findDeadLetters(this.#runtime, [this.#partition], rest, signal)) {
+    for await (const found of findDeadLetters(this.#runtime, [this.#partition], all, signal)) {
+      if (found.listed.offset < this.#countedTo) continue
       const step = await this.#step(found, chunk)
       chunk.push(step)
       bytes += step.message?.value?.length ?? 0
       if (chunk.length >= CHUNK_LETTERS || bytes >= CHUNK_BYTES) await flush()
+      if (chunk.length >= (this.#tally.left ?? Number.POSITIVE_INFINITY)) break
     }
     if (signal?.aborted !== true) await flush()
+  }
+
+  #count(chunk: readonly Step[]): void {
+    for (const { letter, example, whole } of chunk) {
+      this.#tally.add(example)
+      if (whole !== undefined) this.#wholePages.add(whole)
+      this.#countedTo = letter.offset + 1n
+    }
+    this.#unsure = []
+  }
+
+  /** Once nobody else can commit it: the mark of its last one tells whether it did. */
+  async #countUnsure(): Promise<void> {
+    const chunk = this.#unsure
+    const last = chunk.findLast(({ example }) => example.becomes !== 'left')
+    if (last === undefined) return
+    const found = await showDeadLetter(this.#runtime, this.#partition, last.letter.offset)
+    if (found?.resolved === undefined) return
+    await this.#accept(chunk.flatMap(({ task }) => task ?? []))
+    this.#count(chunk)
   }
 
   async #step(found: FoundDeadLetter, before: readonly Step[]): Promise<Step> {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { ProducerConfig } from 'kafkajs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
 import { type DeadLetterFilter, deadLetterStats, type ListedDeadLetter, listDeadLetters } from '../../../src/control/dead-letters.ts'
@@ -170,6 +171,55 @@ describe('requeue of a URL', () => {
     const stats = await deadLetterStats(runtime, {})
     expect(stats).toMatchObject({ open: 2, requeued: 2, dropped: 1, byStage: { fetch: 2 }, byCode: { FETCH_FAILED: 2 } })
     expect(Object.values(stats.byDomain)).toEqual([1, 1])
+  })
+
+  it.each([
+    { what: 'happened, though its answer was lost', commits: true },
+    { what: 'did not happen', commits: false },
+  ])('counts each of them once where a commit $what, and those that are left use up the limit once', async ({ commits }) => {
+    // Of one domain, and so of one partition.
+    const names = ['a', 'bad', 'b', 'd', 'e', 'f']
+    for (const name of names) {
+      const url = name === 'bad' ? 'nowhere' : `http://shop.example/${name}`
+      const failed = task(name, { url, canonicalUrl: url })
+      const value = runtime.codec.encode('UrlTask', failed, runtime.topics.urls.high)
+      await bury(read(runtime.topics.urls.high, 3n, 'shop.example', value), FAILED)
+    }
+    let isFirst = true
+    const kafka = new Proxy(runtime.client.kafka, {
+      get: (target, name) => {
+        if (name !== 'producer') return Reflect.get(target, name)
+        return (config: ProducerConfig) => {
+          const producer = target.producer(config)
+          const transaction = async () => {
+            const own = await producer.transaction()
+            const commit = async (): Promise<void> => {
+              if (!isFirst) return own.commit()
+              isFirst = false
+              await (commits ? own.commit() : own.abort())
+              throw new Error('the connection broke')
+            }
+            return { ...own, commit }
+          }
+          return { ...producer, transaction }
+        }
+      },
+    })
+    const breaking = new Proxy(runtime, {
+      get: (target, name) => {
+        const value: unknown = name === 'client' ? { ...target.client, kafka } : Reflect.get(target, name, target)
+        return typeof value === 'function' ? value.bind(target) : value
+      },
+    })
+    const filter = { limit: 5 }
+    expect(await resolveDeadLetters(breaking, { action: 'requeued', filter, execute: true })).toMatchObject({
+      tasks: 4,
+      left: { 'bad-url': 1 },
+      examples: names.slice(0, 5).map((name) => ({ becomes: name === 'bad' ? 'left' : 'task' })),
+    })
+    expect(isFirst).toBe(false)
+    expect((await open()).map(({ url }) => url)).toEqual(['nowhere', 'http://shop.example/f'])
+    expect(await committed(runtime, runtime.topics.urls.high)).toHaveLength(4)
   })
 
   it('writes each of them once when two commands do it at the same time', async () => {
