@@ -234,7 +234,10 @@ export class FetchTask {
   #report(result: HttpResult, target: URL, turn: Turn): void {
     const { observer } = this.#options
     observer.emit('RequestFinished', { kind: result.kind, seconds: result.totalMs / 1_000 })
-    if (result.kind !== 'response') return
+    if (result.kind !== 'response') {
+      turn.holds(0)
+      return
+    }
     observer.emit('BytesFetched', { bytes: result.wireBytes })
     if (result.mislabelled === true) observer.emit('BodyMislabelled', { host: target.hostname })
     turn.holds(result.body.length + (result.body === result.decoded ? 0 : result.decoded.length))

@@ -10,6 +10,7 @@ import { failureReason } from './failure-reason.ts'
 import type { HttpExchange, HttpRequest, HttpResult } from './http-exchange.ts'
 import { LoopShare } from './loop-share.ts'
 import { type OriginPool, OriginPools } from './origin-pools.ts'
+import { PausedTimer } from './paused-timer.ts'
 import { type ProxyOut, ProxyRing } from './proxy-ring.ts'
 import type { ForwardProxy } from './proxy-url.ts'
 import { createHostLookup, type LookupAll } from './resolve.ts'
@@ -119,7 +120,7 @@ export class HttpClient implements HttpExchange {
     // By hand: what AbortSignal.any makes hangs on a long-lived signal for longer than the request.
     const stop = new AbortController()
     let isLate = false
-    const disarm = clock.timer(request.limits.totalMs, () => {
+    const deadline = new PausedTimer(clock, request.limits.totalMs, () => {
       isLate = true
       stop.abort()
     })
@@ -130,7 +131,7 @@ export class HttpClient implements HttpExchange {
     const origin = this.#pools.of(request.url.origin, request.limits.connectMs, proxy, request.address)
     origin.inFlight += 1
     try {
-      return await this.#exchange(request, origin, stop.signal, startedMono)
+      return await this.#exchange(request, origin, { signal: stop.signal, deadline }, startedMono)
     } catch (error) {
       request.signal.throwIfAborted()
       const totalMs = clock.mono() - startedMono
@@ -142,11 +143,12 @@ export class HttpClient implements HttpExchange {
     } finally {
       origin.inFlight -= 1
       request.signal.removeEventListener('abort', onAbort)
-      disarm()
+      deadline.stop()
     }
   }
 
-  async #exchange(request: HttpRequest, origin: OriginPool, signal: AbortSignal, startedMono: number): Promise<HttpResult> {
+  async #exchange(request: HttpRequest, origin: OriginPool, end: RequestEnd, startedMono: number): Promise<HttpResult> {
+    const { signal } = end
     const { clock } = this.#options
     const { url, method, headers, body = null, limits } = request
     const send = (): Promise<Dispatcher.ResponseData> =>
@@ -182,7 +184,7 @@ export class HttpClient implements HttpExchange {
       const totalMs = clock.mono() - startedMono
       return { ...head, body: EMPTY, encoding: 'identity', decoded: EMPTY, truncated, wireBytes: 0, totalMs }
     }
-    const { wire, cut } = await readBody(answer.body, request, signal)
+    const { wire, cut } = await readBody(answer.body, request, end)
     const content = await this.#share.run(() => decodeContent(wire, joinedValue(fields, 'content-encoding'), limits.maxBodyBytes))
     // Of a body that was cut what does not decode is no page in a coding that we do not know.
     const isNothing = cut === 'network' && content.truncated === 'undecoded'
@@ -201,6 +203,12 @@ export class HttpClient implements HttpExchange {
 }
 
 const EMPTY = Buffer.alloc(0)
+
+/** What ends a request early. */
+interface RequestEnd {
+  readonly signal: AbortSignal
+  readonly deadline: PausedTimer
+}
 
 /** undici gives up no request whose connection is being made, so what it is held by ends with the signal. */
 function leavingOf({ onSent, beforeSent }: HttpRequest, signal: AbortSignal): Leaving {
@@ -226,7 +234,7 @@ async function unlessAborted(work: () => Promise<void>, signal: AbortSignal): Pr
 async function readBody(
   body: Dispatcher.ResponseData['body'],
   { limits: { maxBodyBytes: maxBytes }, onBody }: Pick<HttpRequest, 'limits' | 'onBody'>,
-  signal: AbortSignal,
+  { signal, deadline }: RequestEnd,
 ): Promise<{ wire: Buffer; cut: 'size' | 'network' | null }> {
   const chunks: Buffer[] = []
   let length = 0
@@ -236,7 +244,11 @@ async function readBody(
       length += chunk.length
       if (length > maxBytes) return { wire: Buffer.concat(chunks).subarray(0, maxBytes), cut: 'size' }
       const room = onBody?.(length)
-      if (room !== undefined) await unlessAborted(() => room, signal)
+      if (room === undefined) continue
+      // It is us who are slow, not the site.
+      deadline.pause()
+      await unlessAborted(() => room, signal)
+      deadline.resume()
     }
   } catch (error) {
     // Timeouts and the deadline are failures; a connection that ended early leaves what came.

@@ -17,9 +17,13 @@ export interface NameLookupOptions {
 /** An address is good for so long, whatever its record says: a site has many connections to make. */
 const KEPT_MS = 60_000
 const MAX_NAMES = 10_000
-/** Of one try; a second one waits twice as long. */
+/** Of one try of one name server; a second round waits twice as long. */
 const TRY_MS = 2_500
 const TRIES = 2
+/** For all tries of all name servers. */
+const LOOKUP_MS = 10_000
+/** Which name servers there are is read so often: a machine may change its network. */
+const SERVERS_KEPT_MS = 60_000
 /** How long the addresses of one family wait for those of the other. Source: RFC 8305, section 3. */
 const OTHER_FAMILY_MS = 50
 /** Names that name servers of the internet have nothing to say about. Source: RFC 6761, RFC 6762. */
@@ -35,8 +39,8 @@ const LOCAL = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/
  */
 export function createNameLookup(options: NameLookupOptions): LookupAll {
   const { clock, system = lookupBySystem, hosts = namesOfHostsFile() } = options
-  const resolver = new dns.Resolver({ timeout: TRY_MS, tries: TRIES })
-  if (options.servers !== undefined) resolver.setServers(options.servers)
+  let resolver = newResolver(options.servers)
+  let readMono = clock.mono()
   const known = new Map<string, { readonly addresses: LookupAddress[]; readonly untilMono: number }>()
   const open = new Map<string, Promise<LookupAddress[]>>()
 
@@ -48,22 +52,41 @@ export function createNameLookup(options: NameLookupOptions): LookupAll {
   async function ask(hostname: string): Promise<LookupAddress[]> {
     const name = hostname.toLowerCase().replace(/\.$/, '')
     if (!name.includes('.') || LOCAL.test(name) || hosts.has(name)) return bySystem(hostname)
-    const four = familyOf(resolver.resolve4(name), 4)
-    const six = familyOf(resolver.resolve6(name), 6)
-    // Whichever has addresses first waits a moment for the other.
+    if (clock.mono() - readMono > SERVERS_KEPT_MS) {
+      resolver = newResolver(options.servers)
+      readMono = clock.mono()
+    }
+    const failure = Object.assign(new Error(`no name server answered for ${name}`), { code: 'ETIMEOUT' })
+    const late = deadline(LOOKUP_MS, { addresses: [], failure })
+    const four = Promise.race([familyOf(resolver.resolve4(name), 4), late.over])
+    const six = Promise.race([familyOf(resolver.resolve6(name), 6), late.over])
+    try {
+      return (await firstOf(four, six)) ?? (await bySystem(hostname))
+    } finally {
+      late.disarm()
+    }
+  }
+
+  /** Whichever has addresses first waits a moment for the other. Shape: undefined where name servers know nothing of the name. */
+  async function firstOf(four: Promise<Family>, six: Promise<Family>): Promise<LookupAddress[] | undefined> {
     const first = await Promise.race([withAddresses(four), withAddresses(six), Promise.all([four, six]).then(() => undefined)])
     if (first !== undefined) {
-      let disarm = (): void => undefined
-      const late = new Promise<Family>((resolve) => {
-        disarm = clock.timer(OTHER_FAMILY_MS, () => resolve({ addresses: [] }))
-      })
-      const both = await Promise.all([Promise.race([four, late]), Promise.race([six, late])])
-      disarm()
+      const moment = deadline(OTHER_FAMILY_MS, { addresses: [] })
+      const both = await Promise.all([Promise.race([four, moment.over]), Promise.race([six, moment.over])])
+      moment.disarm()
       return both.flatMap(({ addresses }) => addresses)
     }
     const failed = (await Promise.all([four, six])).find(({ failure }) => failure !== undefined && !isUnknown(failure))
     if (failed?.failure !== undefined) throw failed.failure
-    return bySystem(hostname)
+    return undefined
+  }
+
+  function deadline(ms: number, answer: Family): { readonly over: Promise<Family>; readonly disarm: () => void } {
+    let disarm = (): void => undefined
+    const over = new Promise<Family>((resolve) => {
+      disarm = clock.timer(ms, () => resolve(answer))
+    })
+    return { over, disarm: () => disarm() }
   }
 
   return (hostname, callback) => {
@@ -111,9 +134,17 @@ function withAddresses(family: Promise<Family>): Promise<Family> {
   })
 }
 
-/** The name is not there, or nobody could be asked: a machine may have no name server that we know of. */
+/** The name is not there, or is none, or nobody could be asked: a machine may have no name server that we know of. */
+const UNKNOWN: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME', 'ECONNREFUSED'])
+
 function isUnknown({ code }: NodeJS.ErrnoException): boolean {
-  return code === 'ENOTFOUND' || code === 'ENODATA' || code === 'ECONNREFUSED'
+  return code !== undefined && UNKNOWN.has(code)
+}
+
+function newResolver(servers: readonly string[] | undefined): dns.Resolver {
+  const resolver = new dns.Resolver({ timeout: TRY_MS, tries: TRIES })
+  if (servers !== undefined) resolver.setServers(servers)
+  return resolver
 }
 
 /** As it is at the start. */

@@ -244,9 +244,21 @@ describe('a body that is held back', () => {
     expect(pieces.at(-1)).toBe(6_000_000)
   })
 
-  it('ends with its deadline, and with the stage', async () => {
+  it('has its deadline without the time that it was held back', async () => {
     serve('/large', {}, Buffer.alloc(6_000_000, 'x'))
-    expect(await ask('/large', { limits: { ...large, totalMs: 200 }, onBody: held().onBody })).toMatchObject({ reason: 'total-timeout' })
+    const short = { ...large, totalMs: 1_500, idleMs: 5_000 }
+    const { onBody, hasBegun, goOn } = held()
+    const waiting = answered('/large', { limits: short, onBody })
+    await hasBegun
+    const silent = await raw('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf', () => undefined)
+    expect(await ask(silent.url, { limits: short })).toMatchObject({ reason: 'total-timeout' })
+    silent.close()
+    goOn()
+    expect((await waiting).body).toHaveLength(6_000_000)
+  })
+
+  it('ends with the stage', async () => {
+    serve('/large', {}, Buffer.alloc(6_000_000, 'x'))
     const stop = new AbortController()
     const { onBody, hasBegun } = held()
     const waiting = ask('/large', { limits: large, onBody, signal: stop.signal })

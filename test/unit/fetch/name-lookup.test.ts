@@ -74,6 +74,12 @@ it('the system is asked for what is none of the name servers, and for what they 
   expect(bySystem).toEqual(['redis', 'staging.shop.test', 'printer.local', 'wiki.private.test', 'gone.test', 'gone.test'])
 })
 
+it('what is no name is not there', async () => {
+  const { addressesOf } = await lookupWith({})
+  await expect(addressesOf('foo..test')).rejects.toMatchObject({ code: 'ENOTFOUND' })
+  await expect(addressesOf(`${'x'.repeat(64)}.test`)).rejects.toMatchObject({ code: 'ENOTFOUND' })
+})
+
 it('a name whose servers are silent is a failure of theirs, not a name that is not there', { timeout: 30_000 }, async () => {
   const { addressesOf, bySystem } = await lookupWith({ 'dead.test': 'silent' })
   await expect(addressesOf('dead.test')).rejects.toMatchObject({ code: 'ETIMEOUT' })
