@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ProducerConfig } from 'kafkajs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
-import { type DeadLetterFilter, deadLetterStats, type ListedDeadLetter, listDeadLetters } from '../../../src/control/dead-letters.ts'
+import { type DeadLetterFilter, deadLetterStats, listDeadLetters, type NamedDeadLetter } from '../../../src/control/dead-letters.ts'
 import { resolveDeadLetters } from '../../../src/control/requeue.ts'
 import { Runtime } from '../../../src/control/runtime.ts'
 import { applyTopics } from '../../../src/control/topics.ts'
@@ -16,6 +16,7 @@ import { HEADER } from '../../../src/message/header-names.ts'
 import { foreignTaskId, requeuedTaskId } from '../../../src/message/ids.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { committed } from '../../support/deployment.ts'
+import { eventually } from '../../support/eventually.ts'
 import { testPage } from '../../support/extraction.ts'
 import { brokers, uniqueName } from '../../support/services.ts'
 
@@ -65,8 +66,8 @@ async function buryTask(failed: UrlTask, context: DeadLetterContext = FAILED): P
   await bury(read(topics.urls.high, 3n, `${failed.taskId}.example`, codec.encode('UrlTask', failed, topics.urls.high)), context)
 }
 
-async function open(filter: DeadLetterFilter = {}): Promise<ListedDeadLetter[]> {
-  const found: ListedDeadLetter[] = []
+async function open(filter: DeadLetterFilter = {}): Promise<NamedDeadLetter[]> {
+  const found: NamedDeadLetter[] = []
   for await (const letter of listDeadLetters(runtime, filter)) found.push(letter)
   return found
 }
@@ -218,7 +219,10 @@ describe('requeue of a URL', () => {
       examples: names.slice(0, 5).map((name) => ({ becomes: name === 'bad' ? 'left' : 'task' })),
     })
     expect(isFirst).toBe(false)
+    // A broker answers a commit before all partitions have its mark.
+    await eventually(async () => (await open()).length === 2)
     expect((await open()).map(({ url }) => url)).toEqual(['nowhere', 'http://shop.example/f'])
+    await eventually(async () => (await committed(runtime, runtime.topics.urls.high)).length >= 4)
     expect(await committed(runtime, runtime.topics.urls.high)).toHaveLength(4)
   })
 
@@ -248,7 +252,10 @@ describe('requeue of a page', () => {
     await bury({ ...stored, offset: 5n }, { ...failed, code: 'EXTRACT_PAGE_BROKEN' })
     await bury({ ...stored, offset: 6n }, { ...failed, stage: 'frontier', code: 'EXTRACT_PAGE_BROKEN' })
     expect(await requeue(true)).toMatchObject({ tasks: 0, pages: 3, samePage: 1 })
-    const written = await committed(runtime, topics.html)
+    const written = await eventually(async () => {
+      const found = await committed(runtime, topics.html)
+      return found.length >= 3 && found
+    })
     expect(written.map(({ headers }) => headers[HEADER.only]?.toString())).toEqual(['book', '@extract', '@frontier'])
     for (const message of written) {
       expect(message.value).toEqual(value)
