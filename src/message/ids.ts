@@ -23,7 +23,7 @@ export function uuidV7(clock: Pick<Clock, 'now'>, random: (size: number) => Uint
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }
 
-/** Task of a link or a sitemap entry: the same link found again is the same task. */
+/** Task of a link: the same link found again is the same task. */
 export function linkTaskId(crawlId: string, canonicalUrl: string, round: number): string {
   return h(crawlId, canonicalUrl, round)
 }

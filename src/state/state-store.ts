@@ -107,7 +107,7 @@ export interface StateStore {
   writeValidators(canonicalUrl: string, validators: Validators | undefined, ttlMs: number): Promise<void>
 
   // --- overrides, workers -------------------------------------------------------------------------------------------------
-  /** Small shared values by name (JSON), without a time to live: overrides, marks like "sitemaps of this origin are read". */
+  /** Small shared values by name (JSON), without a time to live: the definition of a version, how fast the last replay was. */
   readValue(name: string): Promise<string | undefined>
   writeValue(name: string, value: string): Promise<void>
   /** Writes only where no value is; true when this call wrote it. */
