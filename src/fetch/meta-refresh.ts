@@ -24,17 +24,23 @@ export function metaRefresh(html: string, pageUrl: URL): MetaRefresh | undefined
   if (!/http-equiv/i.test(text)) return undefined
   let found: MetaRefresh | undefined
   let base: string | undefined
-  let hidden = 0
+  /** The element that hides what stands in it; undefined outside of one. */
+  let hider: string | undefined
+  let depth = 0
   const reader = new TagReader(['href', 'http-equiv', 'content'], {
     onOpen(name, attributes) {
-      if (HIDING.has(name)) hidden += 1
-      if (hidden > 0) return
+      if (hider === undefined && HIDING.has(name)) hider = name
+      // Templates may stand in one another; within the others all is text.
+      if (name === hider && (name === 'template' || depth === 0)) depth += 1
+      if (hider !== undefined) return
       if (name === 'base') base ??= attributes.get('href')
       if (name !== 'meta' || attributes.get('http-equiv')?.trim().toLowerCase() !== 'refresh') return
       found ??= parseRefresh(attributes.get('content') ?? '')
     },
     onClose(name) {
-      if (HIDING.has(name) && hidden > 0) hidden -= 1
+      if (name !== hider) return
+      depth -= 1
+      if (depth === 0) hider = undefined
     },
   })
   reader.write(text)

@@ -166,7 +166,8 @@ export class TaskIntake {
 
   /**
    * Shape: those that are final already. A crawl knows that as long as it is kept: what was put aside twice, since a worker was killed in
-   * between, may come back days apart, when the note of its end is gone.
+   * between, may come back days apart, when the note of its end is gone. Only of tasks that are to be fetched once in a crawl: another one
+   * may be meant to be fetched anew under its id, as a link is whose claim has lapsed.
    */
   async #accept(open: readonly Candidate[]): Promise<ReadonlySet<Candidate>> {
     const { state, gate } = this.#options
@@ -182,7 +183,8 @@ export class TaskIntake {
     for (const [crawlId, own] of byCrawl) {
       const taskIds = own.map(({ task }) => task.taskId)
       const answers = await gate.run(() => state.accept(crawlId, taskIds))
-      for (const [position, candidate] of own.entries()) if (answers[position] === true) finalTasks.add(candidate)
+      for (const [position, candidate] of own.entries())
+        if (answers[position] === true && candidate.task.dedup === 'crawl') finalTasks.add(candidate)
     }
     return finalTasks
   }

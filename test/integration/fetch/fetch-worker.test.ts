@@ -419,6 +419,12 @@ describe('a fetch worker on a real broker', () => {
     await eventually(() => fixture.finalOutcomes(2))
     expect(exchange.requests.map(({ url }) => url.pathname)).toEqual(['/once', '/after'])
     expect(fixture.seen.count('RepeatSkipped')).toBe(1)
+    // As a link is whose claim has lapsed: it is to be fetched anew.
+    const again = await fixture.produce([{ url: 'http://a.example/again', crawlId, dedup: 'none' }])
+    await eventually(() => fixture.finalOutcomes(3))
+    await fixture.publisher.publish(again)
+    await eventually(() => fixture.finalOutcomes(4))
+    expect(exchange.requests.map(({ url }) => url.pathname)).toEqual(['/once', '/after', '/again', '/again'])
   })
 
   it('fetches what was to wait once it comes back from its wait, though its own clock is behind that of the delay stage', async () => {

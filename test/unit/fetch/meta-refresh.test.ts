@@ -42,6 +42,8 @@ describe('the refresh of a page', () => {
     ['a text field', '<textarea><meta http-equiv=refresh content="0;url=/s"></textarea>'],
     ['a noscript', '<noscript><p><meta http-equiv=refresh content="0;url=/n"></noscript>'],
     ['a noscript that is never closed', '<noscript><meta http-equiv=refresh content="0;url=/n">'],
+    ['a template that holds another end tag', '<template></noscript><meta http-equiv=refresh content="0;url=/t"></template>'],
+    ['templates in one another', '<template><template></template><meta http-equiv=refresh content="0;url=/t"></template>'],
     ['a template', '<template><meta http-equiv=refresh content="0;url=/t"></template>'],
     ['a frame', '<iframe><meta http-equiv=refresh content="0;url=/f"></iframe>'],
     ['the text for browsers without frames', '<noframes><meta http-equiv=refresh content="0;url=/f"></noframes>'],
