@@ -39,9 +39,16 @@ export class TopicLimits {
   refused(piece: readonly OutgoingMessage[]): void {
     const [first, second] = piece
     if (first === undefined) return
+    this.#forget()
     this.#forgetMono = this.#clock.mono() + LEARNT_MS
-    if (second === undefined) this.#learnt.set(first.topic, messageBytes(first) + BATCH_OVERHEAD_BYTES - 1)
-    else this.#pieceBytes = Math.floor(piece.reduce((bytes, message) => bytes + messageBytes(message), 0) / 2)
+    // What was sent before less was known says nothing new.
+    if (second === undefined) {
+      const known = this.#learnt.get(first.topic) ?? Number.POSITIVE_INFINITY
+      this.#learnt.set(first.topic, Math.min(known, messageBytes(first) + BATCH_OVERHEAD_BYTES - 1))
+    } else {
+      const bytes = piece.reduce((sum, message) => sum + messageBytes(message), 0)
+      this.#pieceBytes = Math.min(this.#pieceBytes, Math.floor(bytes / 2))
+    }
   }
 
   #forget(): void {

@@ -28,27 +28,31 @@ export interface DeadLetterMessage {
 
 const KEPT_BYTES = 65_536
 const MESSAGE_CHARACTERS = 1_000
-/** What Kafka's record format adds to a record, and to each of its headers, at most. */
+/** What Kafka's record format adds to a record and its batch, and to each of its headers, at most; and the headers that tell what was cut. */
 const RECORD_OVERHEAD = 512
 const HEADER_OVERHEAD = 10
 
 /**
  * A message that was given up on: the original bytes and headers, and in headers of ours where they came from and why.
- * Shape: fits in `maxBytes` (at least 256 KiB): a value that would not is cut to its first 64 KiB and its length and sha256 are kept.
+ * Shape: fits in `maxBytes`, down to some KiB: a value that would not is cut to its first 64 KiB, and its length and sha256 are kept. Where
+ * that is too much, key, headers and value have a quarter of it each: each refusal of a topic whose limit nobody knows makes the next one
+ * smaller by a quarter or more.
  */
 export function deadLetter(original: OriginalMessage, context: DeadLetterContext, maxBytes: number): DeadLetterMessage {
   const own = ownHeaders(original, context)
   const cut: string[] = []
-  const foreign = keptHeaders(original.headers, own)
+  const keptBytes = Math.min(KEPT_BYTES, Math.max(0, Math.floor((maxBytes - RECORD_OVERHEAD - headerBytes(own)) / 4)))
+  const foreign = keptHeaders(original.headers, own, keptBytes)
   if (foreign.dropped) cut.push('headers')
-  const key = original.key !== null && original.key.length > KEPT_BYTES ? original.key.subarray(0, KEPT_BYTES) : original.key
+  const key = original.key !== null && original.key.length > keptBytes ? original.key.subarray(0, keptBytes) : original.key
   if (key !== original.key) cut.push('key')
   const around = RECORD_OVERHEAD + (key?.length ?? 0) + headerBytes(own) + headerBytes(foreign.headers)
   let value = original.value
-  if (value !== null && value.length + around > maxBytes && value.length > KEPT_BYTES) {
+  const isTight = (value?.length ?? 0) + around > maxBytes || (cut.length > 0 && keptBytes < KEPT_BYTES)
+  if (value !== null && isTight && value.length > keptBytes) {
     own[HEADER.fullLength] = String(value.length)
     own[HEADER.fullSha256] = createHash('sha256').update(value).digest('hex')
-    value = value.subarray(0, KEPT_BYTES)
+    value = value.subarray(0, keptBytes)
     cut.unshift('value')
   }
   if (cut.length > 0) own[HEADER.truncated] = cut.join(',')
@@ -72,7 +76,7 @@ function ownHeaders(original: OriginalMessage, context: DeadLetterContext): Reco
 }
 
 /** Headers of the original that fit; those of an earlier life as a dead letter give way to the new ones. */
-function keptHeaders(headers: Headers, own: Headers): { headers: Record<string, string | Buffer>; dropped: boolean } {
+function keptHeaders(headers: Headers, own: Headers, keptBytes: number): { headers: Record<string, string | Buffer>; dropped: boolean } {
   const replaced: ReadonlySet<string> = new Set([
     ...Object.keys(own),
     HEADER.replay,
@@ -88,7 +92,7 @@ function keptHeaders(headers: Headers, own: Headers): { headers: Record<string, 
   for (const [name, value] of Object.entries(headers)) {
     if (replaced.has(name)) continue
     const size = name.length + value.length + HEADER_OVERHEAD
-    if (bytes + size > KEPT_BYTES || name === '__proto__') {
+    if (bytes + size > keptBytes || name === '__proto__') {
       dropped = true
       continue
     }

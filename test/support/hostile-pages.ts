@@ -67,33 +67,8 @@ export const HOSTILE_UNITS: readonly string[] = [
   ],
 ]
 
-/** The same of what counts up. */
-export const HOSTILE_COUNTS: readonly ((index: number) => string)[] = [
-  (i) => `<b a=${i}>`,
-  (i) => `<p><b a=${i}></p>`,
-  (i) => `<p><b a=${i}>x</p>`,
-  (i) => `<b a=${i}><div>`,
-  (i) => `<table><tr><td><font size=${i}>x</td></tr>`,
-  (i) => `<a href=/${i}><div>`,
-  (i) => `<nobr a=${i}>`,
-  (i) => `<div><b a=${i}></div>`,
-  (i) => `<b a=${i % 4}>`,
-  (i) => `<html a${i}=b><body a${i}=c>`,
-]
-
-/** Pages of each of them, `count` times, alone and behind `<table>`, in text order. */
-export function hostilePages(count: number): string[] {
-  const units = HOSTILE_UNITS.map((unit) => unit.repeat(count))
-  const counted = HOSTILE_COUNTS.map((unit) => Array.from({ length: count }, (_, index) => unit(index)).join(''))
-  const alone = [...units, ...counted, tagOf(count), `</div ${attributesOf(count)}>x`, `<svg ${attributesOf(count)}><${'x'.repeat(count)}>`]
-  return [...alone, ...alone.map((page) => `<div><p><b>x<table>${page}`), ...alone.map((page) => `<b><i><p>${page}</b>x</i><p>y</table>z`)]
-}
-
 /** One tag of many attributes, some of them twice. */
 export function tagOf(count: number): string {
-  return `<a ${attributesOf(count)} A1=again a0 href=/x>x</a>`
-}
-
-function attributesOf(count: number): string {
-  return Array.from({ length: count }, (_, index) => `a${index}=${index}`).join(' ')
+  const attributes = Array.from({ length: count }, (_, index) => `a${index}=${index}`).join(' ')
+  return `<a ${attributes} A1=again a0 href=/x>x</a>`
 }

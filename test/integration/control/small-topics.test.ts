@@ -15,21 +15,21 @@ beforeEach(async () => {
 afterEach(() => deployment.close())
 
 const page = (index: number, html: string): ShopPage => ({ index, html })
-const WITHOUT_KEY = '<html><body><h1>Nothing</h1></body></html>'
+const withoutKey = (length: number): string => `<html><body><h1>${'N'.repeat(length)}</h1></body></html>`
 
 describe('an extract stage whose topics take less than is configured, since somebody made them by hand', () => {
   it('puts what does not fit into dead letters, cut where these do not fit either, and goes on', { timeout: 120_000 }, async () => {
     await deployment.read(async (runtime) => {
       const { topics, admin, groups } = runtime
       await admin.setTopicConfigs(topics.records, { 'max.message.bytes': '20000' })
-      await admin.setTopicConfigs(topics.deadLetters, { 'max.message.bytes': '300000' })
+      await admin.setTopicConfigs(topics.deadLetters, { 'max.message.bytes': '40000' })
       const large = bookHtml(1).replace('Book 1', 'B'.repeat(30_000))
       // Small ones before and behind, in transactions of many messages.
       await storePages(
         runtime,
         [0, 2, 3].map((index) => page(index, bookHtml(index))),
       )
-      await storePages(runtime, [page(1, large), page(4, WITHOUT_KEY.replace('Nothing', 'N'.repeat(400_000)))])
+      await storePages(runtime, [page(1, large), page(4, withoutKey(400_000)), page(9, withoutKey(50_000))])
       await storePages(
         runtime,
         [5, 6, 7, 8].map((index) => page(index, bookHtml(index).replace('Book', 'B'.repeat(9_000)))),
@@ -50,6 +50,7 @@ describe('an extract stage whose topics take less than is configured, since some
     const letters = await deployment.deadLetters()
     const told = letters.map(({ headers }) => [HEADER.errorCode, HEADER.truncated].map((name) => headerText(headers, name)))
     expect(told.sort()).toEqual([
+      ['EXTRACT_FIELD_MISSING', 'value'],
       ['EXTRACT_FIELD_MISSING', 'value'],
       ['EXTRACT_RECORD_TOO_LARGE', undefined],
     ])

@@ -23,6 +23,16 @@ describe('limits of topics', () => {
     expect(limits.pieceBytes).toBe(Math.floor((1_000 + 2_000 + 2 * 36) / 2))
   })
 
+  it('never rise by a refusal of what was sent before less was known', () => {
+    const limits = new TopicLimits(() => 10_000, new ManualClock())
+    limits.refused([message('a', 500)])
+    limits.refused([message('a', 200), message('b', 200)])
+    const known = [limits.maxBatchBytes('a'), limits.pieceBytes]
+    limits.refused([message('a', 900)])
+    limits.refused([message('a', 900), message('b', 900)])
+    expect([limits.maxBatchBytes('a'), limits.pieceBytes]).toEqual(known)
+  })
+
   it('are learnt anew after some minutes, since `topics apply` may have raised them', async () => {
     const clock = new ManualClock()
     const limits = new TopicLimits(() => 10_000, clock)

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { BATCH_OVERHEAD_BYTES, messageBytes } from '../../../src/kafka/outgoing.ts'
 import { commandPayload, newCommand, parseSubject, subject } from '../../../src/message/command.ts'
 import { type DeadLetterContext, deadLetter } from '../../../src/message/dead-letter.ts'
 import type { OriginalMessage } from '../../../src/message/header-names.ts'
 import { readDeadLetter, readOrigin } from '../../../src/message/read-dead-letter.ts'
 
 const LIMIT = 1_048_576
+const many = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`h${index}`, Buffer.alloc(1_000)]))
 const original: OriginalMessage = {
   topic: 'scrape.urls',
   partition: 3,
@@ -105,6 +107,26 @@ describe('a dead letter', () => {
     for (const length of [LIMIT - 1_500, LIMIT - 1_000, LIMIT - 700, LIMIT]) {
       expect(sizeOf(deadLetter({ ...original, value: Buffer.alloc(length) }, context, LIMIT))).toBeLessThan(LIMIT)
     }
+  })
+
+  it.each([
+    ['a value', { value: Buffer.alloc(65_536) }],
+    ['a key', { key: Buffer.alloc(65_536), value: null }],
+    ['headers', { value: null, headers: many }],
+    ['all of it', { key: Buffer.alloc(40_000), value: Buffer.alloc(40_000), headers: many }],
+  ])('finds in few refusals what a small topic takes: %s', (_, parts) => {
+    const takes = 5_000
+    let limit = LIMIT
+    let refusals = 0
+    for (;;) {
+      const message = { topic: 't', partition: 0, ...deadLetter({ ...original, ...parts }, context, limit) }
+      const bytes = messageBytes(message) + BATCH_OVERHEAD_BYTES
+      expect(bytes).toBeLessThanOrEqual(limit)
+      if (bytes <= takes) break
+      limit = bytes - 1
+      refusals += 1
+    }
+    expect(refusals).toBeLessThan(13)
   })
 
   it('of a tombstone without key is one', () => {
