@@ -19,6 +19,7 @@ import { parseReplayRequest, type ReplayRequest, rangeOf, rangePages } from '../
 import type { OffsetMetadata } from './offset-metadata.ts'
 import type { ExtractorSummary, PageExtraction } from './page-extraction.ts'
 import { createPageProcessor } from './page-processor.ts'
+import { PartitionCounts } from './partition-counts.ts'
 import { PartitionExtractor } from './partition-extractor.ts'
 import { DEFAULT_LIMITS, type PartitionLimits, type PartitionPort } from './partition-port.ts'
 import { RatePace } from './rate-pace.ts'
@@ -35,7 +36,7 @@ export interface ExtractWorkerOptions {
   readonly extraction: PageExtraction
   readonly codec: MessageCodec
   readonly control: ControlView
-  /** How many partitions what is written may go to; of a topic that it does not know as many as there were at the start. */
+  /** How many partitions what is written may go to; see `PartitionCounts` for topics that differ from it. */
   readonly layout: LayoutSource
   /** Largest batch per topic. */
   readonly maxBatchBytes: (topic: string) => number
@@ -88,8 +89,7 @@ export class ExtractWorker extends BaseService {
   readonly #rejected: RejectedCommits = new Map()
   /** Lost, and still in a step that can't be cut short. */
   readonly #leaving = new Set<PartitionExtractor>()
-  /** Of topics that the layout does not tell of: those of shadows, and what was made by hand. */
-  readonly #counts = new Map<string, number>()
+  readonly #counts: PartitionCounts
   readonly #shadowPace: RatePace
   readonly #topicLimits: TopicLimits
   readonly #finished = new Set<number>()
@@ -100,7 +100,8 @@ export class ExtractWorker extends BaseService {
     this.#options = options
     this.#shadowPace = new RatePace(options.clock)
     this.#topicLimits = new TopicLimits(options.maxBatchBytes, options.clock)
-    const { client, groupId, topic, observer, clock, settings } = options
+    const { client, admin, layout, groupId, topic, observer, clock, settings } = options
+    this.#counts = new PartitionCounts({ layout, partitions: (name) => admin.partitions(name), clock })
     this.#loop = new ConsumerLoop({
       client,
       groupId,
@@ -139,13 +140,10 @@ export class ExtractWorker extends BaseService {
   }
 
   protected async onStart(signal: AbortSignal): Promise<void> {
-    const { admin, codec, extraction, deadLettersTopic, layout } = this.#options
+    const { codec, extraction, deadLettersTopic } = this.#options
     const extractors = [...extraction.extractors.values()]
-    for (const topic of new Set([...extractors.map((extractor) => this.#recordsTopicOf(extractor)), deadLettersTopic])) {
-      const { length } = await admin.partitions(topic)
-      // One that was made anew, with fewer, by hand.
-      if (!layout().knows(topic) || length < layout().partitionsOf(topic)) this.#counts.set(topic, length)
-    }
+    await this.#counts.look(new Set([...extractors.map((extractor) => this.#recordsTopicOf(extractor)), deadLettersTopic]))
+    this.#counts.follow(this.aborted.signal).catch((error: unknown) => this.fail(error))
     // A dead letter holds the bytes that were read: nothing is encoded for it.
     for (const extractor of extractors) await codec.prepare(this.#recordsTopicOf(extractor), extractor.schema)
     this.releases.add('partitions', () => this.#abandonAll())
@@ -272,7 +270,7 @@ export class ExtractWorker extends BaseService {
   }
 
   #processor(partition: number): ReturnType<typeof createPageProcessor> {
-    const { codec, extraction, deadLettersTopic, layout, shadow, clock, observer } = this.#options
+    const { codec, extraction, deadLettersTopic, shadow, clock, observer } = this.#options
     return createPageProcessor({
       codec,
       extraction,
@@ -282,8 +280,7 @@ export class ExtractWorker extends BaseService {
       output: {
         recordsTopic: (extractor) => this.#recordsTopicOf(extractor),
         deadLettersTopic,
-        // Asked for each page: partitions may be added while it runs.
-        partitionCount: (name) => this.#counts.get(name) ?? layout().partitionsOf(name),
+        partitionCount: (name) => this.#counts.of(name),
         maxBatchBytes: (name) => this.#topicLimits.maxBatchBytes(name),
         recordHeaders: (schema, traceparent) => codec.headers(schema, traceparent),
       },
