@@ -66,8 +66,8 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
   // Counted before they hear of it: one that is between two versions has no heartbeat, and is still to be waited for.
   const expected = await workersOf(runtime, name)
   const before = control.get(subject.promoted(name))
-  await announce(runtime, { kind: 'set', subject: subject.promoted(name), payload })
-  await takeBackBehindReplay(runtime, { name, version, before })
+  const { id } = await announce(runtime, { kind: 'set', subject: subject.promoted(name), payload })
+  await takeBackBehindReplay(runtime, { id, name, version, before })
   const workers = await switchedWorkers({
     name,
     version,
@@ -86,15 +86,23 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
   }
 }
 
-/** Errors: REPLAY_REFUSED; what was promoted before is so again then. */
+/** Errors: REPLAY_REFUSED; what was promoted before is so again then, unless somebody has promoted another one meanwhile. */
 async function takeBackBehindReplay(
   runtime: Runtime,
-  { name, version, before }: { readonly name: string; readonly version: number; readonly before: Command | undefined },
+  {
+    id,
+    name,
+    version,
+    before,
+  }: { readonly id: string; readonly name: string; readonly version: number; readonly before: Command | undefined },
 ): Promise<void> {
   try {
     await refuseBehindReplay(runtime, name, version)
   } catch (error) {
     if (!isMillraceError(error, 'REPLAY_REFUSED')) throw error
+    const control = await runtime.control()
+    await control.readToEnd()
+    if (control.get(subject.promoted(name))?.id !== id) throw error
     const former = before === undefined ? { kind: 'delete' as const } : { kind: 'set' as const, payload: commandPayload(before) }
     await announce(runtime, { ...former, subject: subject.promoted(name) })
     throw error

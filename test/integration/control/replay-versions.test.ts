@@ -46,7 +46,25 @@ function justBefore(runtime: Runtime, write: (runtime: Runtime) => Promise<unkno
   const instead = async () => {
     Object.assign(runtime, { producer })
     await write(runtime)
-    return producer()
+    return runtime.producer()
+  }
+  Object.assign(runtime, { producer: instead })
+}
+
+/** Another command writes as soon as this one has. */
+function justBehind(runtime: Runtime, write: (runtime: Runtime) => Promise<unknown>): void {
+  const producer = runtime.producer.bind(runtime)
+  const instead = async () => {
+    Object.assign(runtime, { producer })
+    const real = await producer()
+    const send = real.send.bind(real)
+    return Object.assign(Object.create(real), {
+      send: async (...args: Parameters<typeof send>) => {
+        const sent = await send(...args)
+        await write(runtime)
+        return sent
+      },
+    })
   }
   Object.assign(runtime, { producer: instead })
 }
@@ -126,22 +144,21 @@ describe('a promotion of another version than that of an open replay in place', 
     })
   })
 
+  it('takes back nothing that somebody has promoted meanwhile', async () => {
+    await deployment.read(async (runtime) => {
+      const third = () => announce(runtime, { kind: 'set', subject: subject.promoted('book'), payload: { version: 3 } })
+      justBefore(runtime, async () => {
+        await beginReplay(runtime)
+        justBehind(runtime, third)
+      })
+      await expect(promoteFirst(runtime)).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
+      expect(await standing(runtime)).toEqual({ promoted: 3, replays: ['open'] })
+    })
+  })
+
   it('stands where the replay came behind it: that one is taken back by its own command', async () => {
     await deployment.read(async (runtime) => {
-      const producer = runtime.producer.bind(runtime)
-      const instead = async () => {
-        Object.assign(runtime, { producer })
-        const real = await producer()
-        const send = real.send.bind(real)
-        return Object.assign(Object.create(real), {
-          send: async (...args: Parameters<typeof send>) => {
-            const sent = await send(...args)
-            await beginReplay(runtime)
-            return sent
-          },
-        })
-      }
-      Object.assign(runtime, { producer: instead })
+      justBehind(runtime, beginReplay)
       expect(await promoteFirst(runtime)).toMatchObject({ version: 1 })
       expect(await standing(runtime)).toEqual({ promoted: 1, replays: ['open'] })
     })
