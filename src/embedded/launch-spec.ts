@@ -124,11 +124,17 @@ export function writeLaunchSpec(folder: BrokerFolder, spec: LaunchSpec): void {
   writeJsonFile(folder.launch, spec)
 }
 
-/** Errors: an Error when the file is missing or not what was written. */
-export function readLaunchSpec(folder: BrokerFolder): LaunchSpec {
+/** For the folder with this mark. Errors: an Error when the file is missing or not what was written. */
+export function readLaunchSpec(folder: BrokerFolder, mark: string): LaunchSpec {
   const file = readJsonFile(folder.launch)
-  if (file.kind === 'value' && typeof file.value === 'object' && file.value !== null && 'command' in file.value)
-    // Those of an older version have no such arguments.
-    return { ...(file.value as LaunchSpec), fencingArgs: (file.value as Partial<LaunchSpec>).fencingArgs ?? [] }
+  if (file.kind === 'value' && typeof file.value === 'object' && file.value !== null && 'command' in file.value) {
+    const spec = file.value as LaunchSpec
+    // An older version has no fencing, or names its processes by their cluster: what is started from now on is found by its folder.
+    const ofFolder = (argument: string): string => {
+      if (argument.startsWith('-Dmillrace.cluster=')) return brokerMark(mark)
+      return argument.startsWith(fencingMark('')) ? fencingMark(mark) : argument
+    }
+    return { ...spec, args: spec.args.map(ofFolder), fencingArgs: (spec.fencingArgs ?? []).map(ofFolder) }
+  }
   throw new Error(`${folder.launch} is ${file.kind === 'missing' ? 'missing' : 'broken'}`)
 }

@@ -1,8 +1,9 @@
 import type { ChildProcess } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { folderMark } from '../machine/folder-mark.ts'
 import { describeProcess, isAlive, isLocal, type ProcessIdentity } from '../machine/process-identity.ts'
 import { readJsonFile } from './atomic-file.ts'
 import { type BrokerFolder, readProcessFile, START_LOCK } from './broker-folder.ts'
@@ -26,14 +27,20 @@ interface WatchOptions {
 /**
  * Whoever uses the broker looks after the supervisor, which looks after the broker: where the supervisor was killed, the first user to
  * see it starts another, which goes on with the broker or starts it again. Without that, users of a broker that ends as well would wait
- * for ever. A supervisor that ended in order (it gave up, or was told to) is not started again, but said.
+ * for ever. A supervisor that ended in order (it gave up, or was told to) is not started again, but said. So is a folder that is no longer
+ * the one whose broker is used: who goes on would write his positions into another cluster, which may have the same id and port.
  */
 export class SupervisorWatch {
   readonly #folder: BrokerFolder
   readonly #options: WatchOptions
+  readonly #mark: string
+  /** Of the folder, which keeps its mark: without it a new one in its place may get the same. */
+  readonly #handle: number
   #disarm: () => void = () => undefined
   #looking: Promise<void> = Promise.resolve()
   #released = false
+  /** Another folder stands in its place, or none: nothing there is ours, and it was told. */
+  #isGone = false
   /** Looks in a row that found no note of a broker; a command that starts one takes it away first, and holds the lock meanwhile. */
   #missing = 0
   #fail: (error: MillraceError) => void = () => undefined
@@ -42,9 +49,12 @@ export class SupervisorWatch {
     this.#fail = reject
   })
 
+  /** The folder is there. Errors: those of the file system. */
   constructor(folder: BrokerFolder, options: WatchOptions) {
     this.#folder = folder
     this.#options = options
+    this.#handle = openSync(folder.path, 'r')
+    this.#mark = folderMark(folder.path)
     // Nobody has to listen; the event says it as well.
     this.lost.catch(() => undefined)
     this.#arm()
@@ -56,12 +66,16 @@ export class SupervisorWatch {
     this.#released = true
     this.#disarm()
     await this.#looking
-    const file = readProcessFile(this.#folder)
-    if (file !== undefined && file !== 'broken' && isAlive(file.broker)) await this.#tryLook()
+    try {
+      const file = readProcessFile(this.#folder)
+      if (file !== undefined && file !== 'broken' && isAlive(file.broker)) await this.#tryLook()
+    } finally {
+      closeSync(this.#handle)
+    }
   }
 
   #arm(): void {
-    if (this.#released) return
+    if (this.#released || this.#isGone) return
     const look = (): void => {
       this.#looking = this.#tryLook().finally(() => this.#arm())
     }
@@ -78,13 +92,17 @@ export class SupervisorWatch {
   }
 
   async #look(): Promise<void> {
+    if (this.#isGone) return
+    const mark = folderMark(this.#folder.path)
+    // One that is missing may come back: the supervisor that ended is started again then.
+    if (mark !== this.#mark && mark !== '') return this.#tellGone()
     const file = readProcessFile(this.#folder)
     // A note that is broken or of another host is for the next command to judge.
     if (file === 'broken' || (file !== undefined && !isLocal(file.supervisor))) return
     this.#missing = file === undefined ? this.#missing + 1 : 0
     if (file !== undefined && isAlive(file.supervisor)) return isAlive(file.broker) ? undefined : this.#tellRest()
     if (file === undefined && this.#missing !== LOST_LOOKS) return
-    if (!existsSync(this.#folder.path)) return this.#tellEnd('its data folder was moved or removed')
+    if (mark === '') return this.#tellGone()
     const attempt = tryLock(this.#folder.path, START_LOCK, this.#options.owner)
     if (attempt.kind === 'refused') {
       // Whoever holds it starts the broker, or finds the same.
@@ -93,7 +111,7 @@ export class SupervisorWatch {
     }
     try {
       const now = readProcessFile(this.#folder)
-      if (now === undefined && file === undefined) this.#tellEnd('its supervisor was told to end')
+      if (now === undefined && file === undefined) this.#tellEnd()
       else if (now !== undefined && now !== 'broken' && !isAlive(now.supervisor)) await this.#startAnother(now.supervisor)
     } finally {
       attempt.lock.release()
@@ -123,13 +141,22 @@ export class SupervisorWatch {
     if (full !== undefined) this.#options.observer.emit('BrokerRests', { reason: full.message, folder: this.#folder.path })
   }
 
-  #tellEnd(otherwise: string): void {
-    const { failure, log, path } = this.#folder
-    const file = readJsonFile(failure)
+  #tellEnd(): void {
+    const file = readJsonFile(this.#folder.failure)
     const noted = file.kind === 'value' ? (file.value as { reason?: unknown }).reason : undefined
-    const reason = typeof noted === 'string' ? noted : otherwise
+    this.#tellLost(typeof noted === 'string' ? noted : 'its supervisor was told to end', `; its log is ${this.#folder.log}`)
+  }
+
+  /** What is noted and logged there now is of another broker. */
+  #tellGone(): void {
+    this.#isGone = true
+    this.#tellLost('its data folder was moved, removed or replaced', '')
+  }
+
+  #tellLost(reason: string, hint: string): void {
+    const { log, path } = this.#folder
     this.#options.observer.emit('BrokerLost', { reason, log, folder: path })
-    const message = `Apache Kafka in ${path} has ended and is not started again: ${reason}; its log is ${log}`
+    const message = `Apache Kafka in ${path} has ended and is not started again: ${reason}${hint}`
     this.#fail(new MillraceError('KAFKA_LOST', message, { context: { folder: path } }))
   }
 }

@@ -78,7 +78,7 @@ class Supervisor {
     this.#clock = clock
     this.#signal = signal
     this.#mark = folderMark(folder.path)
-    this.#spec = readLaunchSpec(folder)
+    this.#spec = readLaunchSpec(folder, this.#mark)
     signal.addEventListener('abort', () => this.#wake.abort(), { once: true })
   }
 

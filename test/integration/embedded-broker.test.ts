@@ -257,7 +257,7 @@ describe('the embedded broker', () => {
     const moved = `${dataDir}-moved`
     renameSync(dataDir, moved)
     try {
-      await expect(user.lost).rejects.toMatchObject({ code: 'KAFKA_LOST', message: expect.stringContaining('moved or removed') })
+      await expect(user.lost).rejects.toMatchObject({ code: 'KAFKA_LOST', message: expect.stringContaining('moved, removed or replaced') })
       await eventually(() => !isAlive(broker) && !isAlive(supervisor), { timeoutMs: 20_000, what: 'the broker to end' })
       const next = await acquireBroker(brokerOptions(moved, observer))
       expect([next.clusterId, await highWatermark(next, 'moved')]).toEqual([user.clusterId, '1'])
@@ -279,6 +279,25 @@ describe('the embedded broker', () => {
     const after = running()
     await eventually(() => !isAlive(before.broker) && !isAlive(before.supervisor), { timeoutMs: 20_000, what: 'the first broker to end' })
     await produceOne(next, 'restored')
+    expect([running(), isAlive(after.broker)]).toEqual([after, true])
+    await next.release()
+    expect(isAlive(after.broker)).toBe(false)
+  })
+
+  it.each(['removed', 'replaced'])('is lost to its users where another one begins in its %s folder first', async (what) => {
+    const user = await acquire()
+    const lost = expect(user.lost).rejects.toMatchObject({ code: 'KAFKA_LOST', message: expect.stringContaining('removed or replaced') })
+    const before = running()
+    const backup = `${dataDir}-backup`
+    if (what === 'replaced') cpSync(dataDir, backup, { recursive: true })
+    rmSync(dataDir, { recursive: true, force: true })
+    if (what === 'replaced') renameSync(backup, dataDir)
+    await eventually(() => !isAlive(before.broker) && !isAlive(before.supervisor), { timeoutMs: 20_000, what: 'the first broker to end' })
+    const next = await acquire('another test')
+    const after = running()
+    expect(next.clusterId === user.clusterId).toBe(what === 'replaced')
+    await lost
+    await user.release({ wait: false })
     expect([running(), isAlive(after.broker)]).toEqual([after, true])
     await next.release()
     expect(isAlive(after.broker)).toBe(false)

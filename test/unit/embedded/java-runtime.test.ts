@@ -2,9 +2,10 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, wri
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { brokerFolder, createBrokerFolder } from '../../../src/embedded/broker-folder.ts'
 import { findRuntime } from '../../../src/embedded/broker-runtime.ts'
 import { findJava, javaMajor } from '../../../src/embedded/java-runtime.ts'
-import { archivePath, javaLaunch, placeArchive } from '../../../src/embedded/launch-spec.ts'
+import { archivePath, javaLaunch, placeArchive, readLaunchSpec, writeLaunchSpec } from '../../../src/embedded/launch-spec.ts'
 import { runCommand } from '../../../src/embedded/run-command.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { isMillraceError } from '../../../src/kernel/errors.ts'
@@ -77,6 +78,16 @@ describe('the command line of the broker', () => {
     const second = javaLaunch({ java, jars, clusterId: 'c', mark: '1-2', port: 1, useArchive: true })
     expect(second.args).toContain(`-XX:SharedArchiveFile=${first.archivePlace}`)
     expect(second.archiveWritten).toBe('')
+  })
+
+  it('names the folder where an older version has written it, which named the cluster', () => {
+    const jars = { kind: 'jars' as const, folder: root, jars: ['/a.jar'], fingerprint: 'f' }
+    const spec = javaLaunch({ java, jars, clusterId: 'c', mark: '1-2', port: 1, useArchive: false })
+    const folder = brokerFolder(root)
+    createBrokerFolder(folder)
+    const asBefore = (argument: string): string => argument.replace('.folder=1-2', '.cluster=c').replace('.fencing=1-2', '.fencing=c')
+    writeLaunchSpec(folder, { ...spec, args: spec.args.map(asBefore), fencingArgs: spec.fencingArgs.map(asBefore) })
+    expect(readLaunchSpec(folder, '1-2')).toEqual(spec)
   })
 
   it('keeps the newest three archives', () => {
