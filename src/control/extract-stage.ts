@@ -27,7 +27,8 @@ const RETRY = { firstMs: 200, maxMs: 5_000 } as const
 /**
  * The extract stage of one group in the versions that work: a promotion drains what runs as a signal would, and it begins again with
  * the other version, beside stages that go on. Says which versions it runs by its heartbeat. A replay in place keeps its version at work until it
- * has ended, where there is a file of it; where there is none nothing begins, and what runs already pauses its partitions.
+ * has ended, where there is a file of it; where there is none a start is refused, and what runs goes on in the promoted versions and pauses
+ * the partitions of the replay.
  *
  * A broker or a store that is away when the other version is to begin is waited for, as long as a consumer waits for its broker.
  */
@@ -84,34 +85,49 @@ export class ExtractStage extends BaseService {
   }
 
   async #change(): Promise<void> {
-    const control = await this.#runtime.control()
-    const { extractors, heldBy } = this.#versionsUnder(replayInForce(control, this.#options.groupId))
-    if (this.#isEnding) return
+    const signal = AbortSignal.any([this.aborted.signal, this.#noMore.signal])
+    const replay = await this.#untilBack(signal, () => this.#replay(signal))
+    if (signal.aborted) return
+    const { extractors, heldBy } = this.#versionsUnder(replay)
     this.#tellHeld(heldBy)
     if (extractors.every((extractor) => this.#running.includes(extractor))) return
     await this.#end('drain')
-    await this.#beginAgain(AbortSignal.any([this.aborted.signal, this.#noMore.signal]))
+    await this.#untilBack(signal, () => this.#beginWhole(signal))
   }
 
-  /** Nothing begins for a stage that was stopped meanwhile. */
-  async #beginAgain(signal: AbortSignal): Promise<void> {
+  /** Where none is in force nobody has to be asked; one that is may be through, and then holds nothing. */
+  async #replay(signal: AbortSignal): Promise<ReplayRequest | undefined> {
+    const { groupId } = this.#options
+    const control = await this.#runtime.control()
+    signal.throwIfAborted()
+    if (replayInForce(control, groupId) === undefined) return undefined
+    return unlessAborted(signal, () => unfinishedReplay(this.#runtime, groupId))
+  }
+
+  async #beginWhole(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#begin(signal, 'tell')
+    } catch (error) {
+      await this.#end('abort')
+      throw error
+    }
+  }
+
+  /** Nothing begins for a stage that was stopped meanwhile. Shape: undefined then. */
+  async #untilBack<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined> {
     const { clock, observer } = this.#runtime
     const sinceMono = clock.mono()
     for (let tries = 1; !signal.aborted; tries += 1) {
       try {
-        return await this.#begin(signal, 'tell')
+        return await work()
       } catch (error) {
-        await this.#end('abort')
-        if (signal.aborted) return
+        if (signal.aborted) return undefined
         if (!isAway(error) || clock.mono() - sinceMono > AWAY_BUDGET_MS) throw error
         if (tries === 1) observer.emit('ChangeOverRetried', { group: this.#options.groupId, reason: error.code, error: errorText(error) })
         await clock.sleep(backoffMs(RETRY, tries, Math.random()), signal).catch(() => undefined)
       }
     }
-  }
-
-  get #isEnding(): boolean {
-    return this.aborted.signal.aborted || this.#noMore.signal.aborted
+    return undefined
   }
 
   /** Whatever it has started is the stage's before it can fail, and ended with it. */

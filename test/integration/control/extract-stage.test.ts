@@ -13,7 +13,7 @@ import { RecordingObserver } from '../../support/embedded.ts'
 import { eventually } from '../../support/eventually.ts'
 import { envelopeText } from '../../support/extraction.ts'
 import { OwnBroker } from '../../support/own-broker.ts'
-import { BOOK_1, BOOK_2, range, storePages } from '../../support/stored-shop.ts'
+import { BOOK_1, BOOK_2, caughtUp, range, storePages } from '../../support/stored-shop.ts'
 
 const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text, envelopeText)
 
@@ -102,6 +102,9 @@ describe('an extract stage in whose group a replay in place is open', () => {
     const observer = new RecordingObserver()
     await deployment.read(async (runtime) => {
       const { stage, promote } = await runningStage(runtime, book(BOOK_2))
+      // A replay of what no owner has worked yet is through as it begins.
+      await storePages(runtime, range(10))
+      await caughtUp(deployment)
       await replayed(runtime)
       await eventually(() => observer.names().includes('ReplayPartitionBegan'), { what: 'the replay' })
       promote(book(BOOK_1))
@@ -121,6 +124,20 @@ describe('an extract stage in whose group a replay in place is open', () => {
       await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
     })
   }, 90_000)
+
+  it('passes over one that is through, though nobody has closed it', async () => {
+    const observer = new RecordingObserver()
+    await deployment.read(async (runtime) => {
+      const groupId = runtime.groups.extract()
+      await beginRequest(runtime, { replayId: 'r', groupId, extractor: 'book', extractorVersion: 2, filter: {}, ranges: [], rate: 1 })
+      const { stage, promote } = await runningStage(runtime, book(BOOK_1))
+      // Behind the look at replays with which each start ends.
+      promote(book(BOOK_2.replace('version: 2', 'version: 3')))
+      await Promise.race([eventually(async () => (await runs(runtime))[0] === 3, { what: 'version 3' }), stage.closed])
+      await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
+    }, observer)
+    expect(observer.names()).not.toContain('PromotionHeld')
+  }, 60_000)
 
   it('is refused at its start without a file of it, and goes on where it runs', async () => {
     const observer = new RecordingObserver()
