@@ -251,7 +251,7 @@ export const OPTIONS = {
     default: 'auto',
     description: 'HTML parser. `auto`: the native one where domparser-rs is installed, for what it reads alike; `native`: it must be.',
   },
-  'extract.threads': { kind: 'integer', default: '1', min: 1, description: 'Extraction threads of a process.' },
+  'extract.threads': { kind: 'integer', default: '1', min: 1, description: 'Extraction processes of a worker.' },
   'blobs.url': {
     kind: 'string',
     description: 'Store of bodies too large for a message: `file:///folder` or `s3://bucket/prefix`. None: such pages fail.',

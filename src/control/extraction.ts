@@ -111,18 +111,18 @@ export function extractorsOf(runtime: Runtime, all: readonly LoadedExtractor[], 
 }
 
 /**
- * Id of the group that a replay in place of an extractor is of: the one of `extract.groups` that has it, else the common one; also that
- * of a candidate, by its name. Errors: REPLAY_REFUSED for one that has not got it, or that is not there; USAGE where several have it and none is named.
+ * Id of the group that a replay in place of an extractor is of: the one of `extract.groups` that has it, else the common one. Never that of a
+ * candidate, whose records are on a topic of their own. Errors: REPLAY_REFUSED for one that has not got it, or that is not there; USAGE where several have it and none is named.
  */
 export function replayGroup(runtime: Pick<Runtime, 'config' | 'groups'>, extractor: LoadedExtractor, group: string | undefined): string {
-  const { name, version } = extractor
+  const { name } = extractor
   const having = groupsHaving(runtime, name)
   if (group === undefined) {
     if (having.length > 1)
       throw new MillraceError('USAGE', `--group: ${name} is in several extract groups; say which: ${having.join(', ')}`)
     return runtime.groups.extract(having[0])
   }
-  if (having.includes(group) || group === `${name}-v${version}`) return runtime.groups.extract(group)
+  if (having.includes(group)) return runtime.groups.extract(group)
   const where = having.length === 0 ? 'the group without a name has it: leave out --group' : `it is in ${having.join(', ')}`
   throw new MillraceError('REPLAY_REFUSED', `extract group ${group} does not have ${name}, by \`extract.groups\`; ${where}`)
 }

@@ -84,15 +84,18 @@ export async function estimateRange(
 /** Replays shorter than this measure their start rather than their pace. */
 const TELLING_PAGES = 200
 
+/** Not `replay-rate:`, by which paces were kept that nobody had watched. */
+const PACE = 'replay-pace:'
+
 /** Keeps the pace of a replay that has ended, for the next plan. */
 export async function rememberRate(runtime: Runtime, extractor: string, pages: number, elapsedMs: number): Promise<void> {
   if (pages < TELLING_PAGES || elapsedMs <= 0) return
   const state = await runtime.state()
-  await state.writeValue(`replay-rate:${extractor}`, String((pages * 1000) / elapsedMs))
+  await state.writeValue(`${PACE}${extractor}`, String((pages * 1000) / elapsedMs))
 }
 
 async function lastRate(runtime: Runtime, extractor: string): Promise<number | undefined> {
   const state = await runtime.state()
-  const rate = Number(await state.readValue(`replay-rate:${extractor}`))
+  const rate = Number(await state.readValue(`${PACE}${extractor}`))
   return Number.isFinite(rate) && rate > 0 ? rate : undefined
 }

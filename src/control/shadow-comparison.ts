@@ -28,7 +28,10 @@ export async function compareShadow(
   const topic = extractor.topic ?? runtime.topics.records
   const status = await replayStatus(runtime, replayId)
   const builder = new ComparisonBuilder()
-  const bytes = Math.max(await recordBytes(runtime, shadowTopic, name), await recordBytes(runtime, topic, name))
+  const bytes = Math.max(
+    await recordBytes(runtime, { topic: shadowTopic, extractor: name }, (record) => record.replayId === replayId),
+    await recordBytes(runtime, { topic, extractor: name }, (record) => isReplayed(record, scope)),
+  )
   for (const isOwn of keyParts(bytes, comparedBytes)) {
     const failed = await failedPages(runtime, { extractor: name, version, replayId, isOwn })
     const after = new Map<string, StoredRecord[]>()

@@ -21,6 +21,14 @@ const CLOCK_SLACK_MS = 3_600_000
 
 /** Committed records of one extractor, in the order of their partitions. */
 export async function* readRecords(runtime: Runtime, scope: RecordScope): AsyncGenerator<StoredRecord> {
+  for await (const { record } of sizedRecords(runtime, scope)) yield record
+}
+
+/** With the bytes of their messages. */
+async function* sizedRecords(
+  runtime: Runtime,
+  scope: RecordScope,
+): AsyncGenerator<{ readonly record: StoredRecord; readonly size: number }> {
   await runtime.control()
   const reader = new RecordReader(runtime)
   const prefix = `${scope.extractor}/`
@@ -30,7 +38,7 @@ export async function* readRecords(runtime: Runtime, scope: RecordScope): AsyncG
     for (const message of own) {
       const record = (await reader.read(message))?.value as StoredRecord | undefined
       if (record === undefined || record.extractor !== scope.extractor) continue
-      if (scope.version === undefined || record.extractorVersion === scope.version) yield record
+      if (scope.version === undefined || record.extractorVersion === scope.version) yield { record, size: message.value?.length ?? 0 }
     }
   }
 }
@@ -125,13 +133,11 @@ export async function failedPages(
   return failed
 }
 
-/** Bytes of the records of an extractor, of all its versions and as often as they were written. */
-export async function recordBytes(runtime: Runtime, topic: string, extractor: string): Promise<number> {
-  if (!(await runtime.admin.listTopics()).includes(topic)) return 0
-  const prefix = `${extractor}/`
+/** Bytes of the records of an extractor that are wanted, as often as they were written. */
+export async function recordBytes(runtime: Runtime, scope: RecordScope, isWanted: (record: StoredRecord) => boolean): Promise<number> {
+  if (!(await runtime.admin.listTopics()).includes(scope.topic)) return 0
   let bytes = 0
-  for await (const messages of messagesSince(runtime, topic, undefined))
-    for (const { key, value } of messages) if (key?.toString('utf8').startsWith(prefix) === true) bytes += value?.length ?? 0
+  for await (const { record, size } of sizedRecords(runtime, scope)) if (isWanted(record)) bytes += size
   return bytes
 }
 

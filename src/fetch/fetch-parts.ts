@@ -12,6 +12,7 @@ import type { FetchWorkerOptions } from './fetch-options.ts'
 import { FetchTask } from './fetch-task.ts'
 import { Handover } from './handover.ts'
 import { LoadControl } from './load-control.ts'
+import { MOST_PAUSED_MS } from './paused-timer.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { createRobotsGate } from './robots-fetch.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -68,7 +69,7 @@ export function fetchParts(options: FetchWorkerOptions, { scheduler, gate, work,
     budgetIdsOf: (task) => options.budgetsOf(task).map(({ id }) => id),
     liftedAtOf: ({ url }) => (URL.canParse(url) ? liftedAt(options.paceOf(new URL(url))) : 0),
   })
-  const leaseMs = limits.totalMs + LEASE_MARGIN_MS
+  const leaseMs = limits.totalMs + MOST_PAUSED_MS + LEASE_MARGIN_MS
   const leases = new SiteLeases({ ...options, gate, leaseMs, rules: options.siteHealth })
   const robots = createRobotsGate({ ...options, leases, gate })
   const handover = new Handover({ state, gate, leaseMs, work, clock })

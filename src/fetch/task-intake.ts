@@ -149,7 +149,7 @@ export class TaskIntake {
         verdicts.push({ index, verdict: { kind: 'repeat', entry } })
         continue
       }
-      const end = read.kind === 'ended' ? undefined : this.#endOf(task)
+      const end = read.kind === 'ended' ? undefined : this.#endOf(task, entry)
       if (read.kind === 'ended') verdicts.push({ index, verdict: read })
       else if (end === undefined) live.push(candidate)
       else verdicts.push({ index, verdict: { kind: 'ended', entry, task, end } })
@@ -166,8 +166,8 @@ export class TaskIntake {
 
   /**
    * Shape: those that are final already. A crawl knows that as long as it is kept: what was put aside twice, since a worker was killed in
-   * between, may come back days apart, when the note of its end is gone. Only of tasks that are to be fetched once in a crawl: another one
-   * may be meant to be fetched anew under its id, as a link is whose claim has lapsed.
+   * between, may come back days apart, when the note of its end is gone. But for tasks with dedup `ttl`: a
+   * link whose claim has lapsed is fetched anew under its id.
    */
   async #accept(open: readonly Candidate[]): Promise<ReadonlySet<Candidate>> {
     const { state, gate } = this.#options
@@ -184,14 +184,14 @@ export class TaskIntake {
       const taskIds = own.map(({ task }) => task.taskId)
       const answers = await gate.run(() => state.accept(crawlId, taskIds))
       for (const [position, candidate] of own.entries())
-        if (answers[position] === true && candidate.task.dedup === 'crawl') finalTasks.add(candidate)
+        if (answers[position] === true && candidate.task.dedup !== 'ttl') finalTasks.add(candidate)
     }
     return finalTasks
   }
 
-  #endOf(task: UrlTask): EndWithoutRequest | undefined {
+  #endOf(task: UrlTask, entry: WindowEntry): EndWithoutRequest | undefined {
     const { clock, isCrawlStopped } = this.#options
-    if (task.expiresAt !== null && task.expiresAt <= clock.now()) return { kind: 'EXPIRED', reason: 'expired' }
+    if (task.expiresAt !== null && (task.expiresAt <= clock.now() || hasExpired(entry, task))) return { kind: 'EXPIRED', reason: 'expired' }
     if (task.crawlId !== null && isCrawlStopped(task.crawlId)) return { kind: 'REFUSED', reason: 'crawl-stopped' }
     return undefined
   }
@@ -205,7 +205,7 @@ export class TaskIntake {
     return live.map(({ index, entry, task, read }, position) => {
       const answer = claims[position] === undefined ? 'own' : answers[asked++]
       if (answer === 'known') return { index, verdict: { kind: 'ended', entry, task, end: { kind: 'DUPLICATE', reason: 'known-url' } } }
-      if (task.notBefore !== null && task.notBefore > clock.now() + NOT_BEFORE_SLACK_MS && !hasWaited(entry, task))
+      if (task.notBefore !== null && task.notBefore > clock.now() + NOT_BEFORE_SLACK_MS && !hasWaited(entry))
         return { index, verdict: { kind: 'delayed', entry, task, dueAt: task.notBefore } }
       return { index, verdict: read }
     })
@@ -214,12 +214,15 @@ export class TaskIntake {
 
 /**
  * True for a copy that comes back from the delay topics: its time had come there. Asked of two clocks it would go round between the two stages
- * for as long as they differ. One that expires before comes back for its end, and not since it was due.
+ * for as long as they differ.
  */
-function hasWaited({ message }: WindowEntry, { notBefore, expiresAt }: UrlTask): boolean {
-  const reason = headerValue(message.headers, HEADER.reason)
-  if (reason !== NOT_BEFORE) return reason !== undefined
-  return expiresAt === null || expiresAt >= (notBefore ?? 0)
+function hasWaited({ message }: WindowEntry): boolean {
+  return headerValue(message.headers, HEADER.reason) !== undefined
+}
+
+/** True for one that waited for its `notBefore` and expires before: it comes back for its end. */
+function hasExpired({ message }: WindowEntry, { notBefore, expiresAt }: UrlTask): boolean {
+  return headerValue(message.headers, HEADER.reason) === NOT_BEFORE && (expiresAt ?? Number.POSITIVE_INFINITY) < (notBefore ?? 0)
 }
 
 /** A task of the frontier holds its claim already, by the page that found it; whether a chain of redirects goes on was decided by the hop that leads here. */

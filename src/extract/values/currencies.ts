@@ -121,16 +121,22 @@ function* mentions(text: string): Iterable<Mention> {
 /** Characters to look at on each side: a text may hold as many signs as it likes. */
 const BESIDE = 40
 
-/** With one on both sides the one before, whatever comes next on the page: `49,99 €59,99 €`. But for `Ryzen 5 $199`. */
+/**
+ * With one on both sides the one before, whatever comes next on the page without a space: `49,99 €59,99 €`, `1299 €-5%`. But for a sign that
+ * is written to the number behind it: `iPhone 15 €999`, where the number before looks like no price.
+ */
 function sideOfNumber(sign: string, before: string, behind: string): Mention['side'] {
   const isBefore = NUMBER_BEFORE.test(before)
-  if (!NUMBER_AFTER.test(behind)) return isBefore ? 'before' : undefined
-  const isPrefix = /[$£¥₹]/.test(sign) && /\s$/.test(before) && !/^\s/.test(behind)
-  return isBefore && !isPrefix ? 'before' : 'after'
+  const [number] = NUMBER_AFTER.exec(behind) ?? []
+  if (number === undefined) return isBefore ? 'before' : undefined
+  const isGlued = /\s$/.test(before) && /^\p{Nd}/u.test(behind)
+  const next = behind.slice(number.length).trimStart()
+  const looksPriced = /\p{Nd}[.,](?:\p{Nd}{1,2}|[-–—]+)\s$/u.test(before) || next.startsWith(sign)
+  return isBefore && !(isGlued && !looksPriced) ? 'before' : 'after'
 }
 
 const NUMBER_BEFORE = /\p{Nd}[.,]?[-–—−]{0,2}[\s(]*$/u
-const NUMBER_AFTER = /^[\s:=)]*(?:\p{Sc}\s*)?[-−]?\s*(?:\p{Sc}\s*)?[.,]?\p{Nd}/u
+const NUMBER_AFTER = /^[\s:=)]*(?:\p{Sc}\s*)?[-−]?\s*(?:\p{Sc}\s*)?[.,]?\p{Nd}[\p{Nd}.,'’]*/u
 
 /** Which currency a sign of several is: a code before it, or one behind it and one number. */
 const CODE_BEFORE = /(?<!\p{L})([A-Z]{3})\s*$/u
@@ -153,7 +159,11 @@ function onlyNumberBeside(before: string, side: 'before' | 'after'): string {
 
 /** In French the sign may be the decimal mark: `499€95`. */
 function isDecimalMark(sign: string, before: string, behind: string): boolean {
-  return sign === '€' && /\p{Nd}$/u.test(before) && /^\p{Nd}{2}\s*(?:TTC|HT|$)/u.test(behind)
+  return (
+    sign === '€' &&
+    /\p{Nd}$/u.test(before) &&
+    /^\p{Nd}{2}(?!\s*[%\p{Sc}]|[\p{Nd}\p{L}.,]|\s*(?:mois|ans?|jours?|nuits?|heures?|min|kg|g|ml|cl|cm|mm)(?!\p{L}))/u.test(behind)
+  )
 }
 
 function isCodeOfSign(code: string): boolean {

@@ -116,7 +116,7 @@ describe('a replay that is looked at when it is done', () => {
       await admin.commitDirect(groups.extract(), [{ topic: topics.html, partition: 0, offset: 300n, metadata }])
       const status = await followReplay(runtime, 'r', { until: 'done', signal: new AbortController().signal })
       expect(status).toMatchObject({ state: 'done', totals })
-      expect(await (await runtime.state()).readValue('replay-rate:book')).toBeUndefined()
+      expect(await (await runtime.state()).readValue('replay-pace:book')).toBeUndefined()
     })
   })
 })

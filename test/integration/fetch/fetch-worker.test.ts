@@ -420,7 +420,7 @@ describe('a fetch worker on a real broker', () => {
     expect(exchange.requests.map(({ url }) => url.pathname)).toEqual(['/once', '/after'])
     expect(fixture.seen.count('RepeatSkipped')).toBe(1)
     // As a link is whose claim has lapsed: it is to be fetched anew.
-    const again = await fixture.produce([{ url: 'http://a.example/again', crawlId, dedup: 'none' }])
+    const again = await fixture.produce([{ url: 'http://a.example/again', crawlId, dedup: 'ttl' }])
     await eventually(() => fixture.finalOutcomes(3))
     await fixture.publisher.publish(again)
     await eventually(() => fixture.finalOutcomes(4))
