@@ -45,7 +45,7 @@ describe('millrace extractors diff', () => {
     expect(JSON.parse(result.stdout)).toMatchObject({ pages: count, records: { before: count, after: count } })
   })
 
-  it('says where a range holds no page, a partition is not there, or the pages are too many', { timeout: 60_000 }, async () => {
+  it('says where a range holds no page, a partition is not there, or the pages are too many', { timeout: 180_000 }, async () => {
     const { partition, count } = await fullest()
     const diff = (...places: string[]) => deployment.run(['extractors', 'diff', 'one.yaml', 'two.yaml', ...places])
     const empty = await diff(`${partition}:${count}..${count + 10}`)
