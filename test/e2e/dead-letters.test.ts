@@ -94,5 +94,5 @@ describe('what was given up on', () => {
     )
     // The page went to the extractor that had failed alone, and the new task to both.
     expect(records.sort()).toEqual(['book 2 /down', 'book 2 /page', 'other 1 /down', 'other 1 /page'])
-  }, 90_000)
+  }, 180_000)
 })

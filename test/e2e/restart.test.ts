@@ -46,7 +46,7 @@ describe('the next run after kill -9', () => {
 })
 
 describe('the same line after Ctrl-C', () => {
-  it('writes all records of the crawl, each once', { timeout: 90_000 }, async () => {
+  it('writes all records of the crawl, each once', { timeout: 180_000 }, async () => {
     const site = new LinkedSite({ hosts: 1, pagesPerHost: 30, latencyMs: () => 5 })
     await site.start()
     const deployment = await Deployment.open({

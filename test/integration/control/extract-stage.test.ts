@@ -83,7 +83,7 @@ describe('an extract stage that changes over to another version', () => {
       await expect(stage.closed).rejects.toMatchObject({ code: 'EXTRACTOR_VERSION_CHANGED' })
       expect(await left(runtime)).toEqual({ workers: [], members: [], known: [1] })
     })
-  }, 60_000)
+  }, 120_000)
 })
 
 describe('an extract stage in whose group a replay in place is open', () => {
@@ -137,7 +137,7 @@ describe('an extract stage in whose group a replay in place is open', () => {
       await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
     }, observer)
     expect(observer.names()).not.toContain('PromotionHeld')
-  }, 60_000)
+  }, 120_000)
 
   it('is refused at its start without a file of it, and goes on where it runs', async () => {
     const observer = new RecordingObserver()

@@ -18,7 +18,7 @@ it('topics that extractors name for their records are described beside ours, by 
   }
 })
 
-it('partitions that another tool has added are told of, and taken into the layout by `topics apply`', { timeout: 60_000 }, async () => {
+it('partitions that another tool has added are told of, and taken into the layout by `topics apply`', { timeout: 180_000 }, async () => {
   const deployment = await Deployment.open({ set: ['topics.partitions.records=4'] })
   try {
     const lanes = ['urls.high', 'urls', 'urls.low'].map((name) => `${deployment.prefix}${name}`)
