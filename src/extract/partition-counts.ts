@@ -37,14 +37,8 @@ export class PartitionCounts {
   async follow(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
     for (let tries = 1; this.#fewer.size > 0; tries += 1) {
-      const waited = sleepUntil(clock, clock.mono() + backoffMs(ASK_AGAIN, tries, 1), signal)
-      if (
-        !(await waited.then(
-          () => true,
-          () => false,
-        ))
-      )
-        return
+      await sleepUntil(clock, clock.mono() + backoffMs(ASK_AGAIN, tries, 1), signal).catch(() => undefined)
+      if (signal.aborted) return
       try {
         for (const topic of [...this.#fewer.keys()]) await this.#look(topic)
       } catch (error) {

@@ -14,33 +14,21 @@ export interface AddressBookOptions {
 
 export type AddressOf = (url: URL) => Promise<string | HttpFailure>
 
-/** An address is good for so long: a site that moves is paced by its old one for a minute. */
-const KEPT_MS = 60_000
-const MAX_HOSTS = 10_000
-
 /**
  * The address by which a site is paced where `politeness.key` is `ip`: the first that its name has. The request then goes to this one
  * and no other (`HttpRequest.address`), through the address guard as always. Shape: without brackets; a name without an address is the
- * failure that its request would be. Failures are not remembered.
+ * failure that its request would be. Nothing is remembered here: `lookup` does that.
  */
 export function createAddressBook(options: AddressBookOptions): AddressOf {
   const { clock } = options
   const lookup = createHostLookup(options.resolve, options.lookup)
-  const known = new Map<string, { readonly address: string; readonly untilMono: number }>()
 
   return async (url) => {
     const host = url.hostname.replace(/^\[|\]$/g, '')
     if (isIP(host) !== 0) return host
-    const found = known.get(host)
     const startedMono = clock.mono()
-    if (found !== undefined && found.untilMono > startedMono) return found.address
     try {
-      const address = await firstAddress(lookup, host)
-      known.delete(host)
-      known.set(host, { address, untilMono: clock.mono() + KEPT_MS })
-      const oldest = known.size > MAX_HOSTS ? known.keys().next().value : undefined
-      if (oldest !== undefined) known.delete(oldest)
-      return address
+      return await firstAddress(lookup, host)
     } catch (error) {
       return { kind: 'failure', ...failureReason(error), totalMs: clock.mono() - startedMono }
     }

@@ -1,13 +1,12 @@
 import { promises as dns, type LookupAddress } from 'node:dns'
 import { readFileSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
-import type { LookupAll } from './resolve.ts'
-import { lookupBySystem } from './resolve.ts'
+import { type LookupAll, lookupBySystem } from './resolve.ts'
 
 export interface NameLookupOptions {
   readonly clock: Clock
-  /** For tests: name servers as `address:port`. Those of the system where not given. */
-  readonly servers?: readonly string[]
+  /** For tests: name servers as `address:port`, whenever they are read. Those of the system where not given. */
+  readonly servers?: () => readonly string[]
   /** For tests; what the operating system knows where not given. */
   readonly system?: LookupAll
   /** For tests; names of the hosts file where not given. */
@@ -141,9 +140,9 @@ function isUnknown({ code }: NodeJS.ErrnoException): boolean {
   return code !== undefined && UNKNOWN.has(code)
 }
 
-function newResolver(servers: readonly string[] | undefined): dns.Resolver {
+function newResolver(servers: NameLookupOptions['servers']): dns.Resolver {
   const resolver = new dns.Resolver({ timeout: TRY_MS, tries: TRIES })
-  if (servers !== undefined) resolver.setServers(servers)
+  if (servers !== undefined) resolver.setServers(servers())
   return resolver
 }
 

@@ -2,6 +2,7 @@ import type { WindowEntry } from '../kafka/windowed-consumer.ts'
 import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { LANES } from '../message/topics.ts'
+import { spacingOf } from '../politeness/crawl-delay.ts'
 import { liftedAt, type SitePolicy, slotsFrom } from '../politeness/policy.ts'
 import { crawlOf } from './crawl-queues.ts'
 import type { CrawlShares } from './crawl-shares.ts'
@@ -269,7 +270,7 @@ export class Spiller {
   #spacingMs(queued: QueuedTask, at: number): number {
     const { scheduler, rate, paceOf } = this.#options
     const site = scheduler.site(queued.key)
-    const [nowMs, thenMs] = [allowedMs(paceOf(queued.target)), allowedMs(paceOf(queued.target, at))]
+    const [nowMs, thenMs] = [spacingOf(paceOf(queued.target)), spacingOf(paceOf(queued.target, at))]
     const learntMs = site?.paceIntervalMs ?? 0
     const ownMs = (site?.ownIntervalMs ?? 0) / SITE_HEADROOM
     const paceMs = Math.max(thenMs, learntMs > nowMs ? learntMs : 0)
@@ -290,17 +291,13 @@ export class Spiller {
   }
 
   #paceMs(queued: QueuedTask): number {
-    return Math.max(allowedMs(this.#options.paceOf(queued.target)), this.#options.scheduler.site(queued.key)?.paceIntervalMs ?? 0)
+    return Math.max(spacingOf(this.#options.paceOf(queued.target)), this.#options.scheduler.site(queued.key)?.paceIntervalMs ?? 0)
   }
-}
-
-function allowedMs({ ratePerSecond, crawlDelayMs }: SitePolicy): number {
-  return Math.max(1_000 / ratePerSecond, crawlDelayMs)
 }
 
 /** All of a pace that decides on which slots a task comes back. */
 function slotsKind(pace: SitePolicy): string {
-  return [pace.isPaused, pace.pausedUntil, allowedMs(pace), slotsFrom(pace), liftedAt(pace)].join(' ')
+  return [pace.isPaused, pace.pausedUntil, spacingOf(pace), slotsFrom(pace), liftedAt(pace)].join(' ')
 }
 
 /** Starts of a site before a new task of the crawl: those of its own crawl, and as many of each other one. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../kernel/clock.ts'
+import { spacingOf } from '../politeness/crawl-delay.ts'
 import type { BodyRoom } from './body-room.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -35,7 +36,7 @@ export class Turn {
     const site = this.#scheduler.site(this.#queued.key)
     const intervalMs = 1_000 / pace.ratePerSecond
     if (site !== undefined) {
-      site.paceIntervalMs = Math.max(intervalMs, pace.crawlDelayMs)
+      site.paceIntervalMs = spacingOf(pace)
       site.waitReason = 'rate'
     }
     // Until then the limiter would only say so.

@@ -1,4 +1,5 @@
-import { findCurrency, isCurrency } from './currencies.ts'
+import { isCurrency } from './currencies.ts'
+import { findCurrency } from './find-currency.ts'
 import type { RawScalar } from './value-type.ts'
 
 /** An amount of one currency, as a record holds it. */

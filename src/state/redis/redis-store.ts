@@ -31,11 +31,11 @@ import type {
   WaitReason,
   WorkerHeartbeat,
 } from '../state-store.ts'
+import { AbandonedLeases } from './abandoned-leases.ts'
 import { knownHealth, policyArguments, reportArguments } from './limiter-arguments.ts'
 import { readHealth } from './redis-health.ts'
 import { RedisLink } from './redis-link.ts'
 import { parseRedisUrl } from './redis-url.ts'
-import { RetryLater } from './retry-later.ts'
 import { packValidators, unpackValidators } from './validators-text.ts'
 
 export interface RedisStoreOptions {
@@ -58,13 +58,13 @@ export class RedisStore implements StateStore {
   readonly #link: RedisLink
   readonly #observer: Observer
   readonly #prefix: string
-  readonly #later: RetryLater
+  readonly #abandoned: AbandonedLeases
   readonly #isGone: (owner: Pick<LeaseOwner, 'pid' | 'pidStartedAt'>) => boolean
 
   private constructor(link: RedisLink, prefix: string, options: RedisStoreOptions) {
     this.#link = link
     this.#prefix = prefix
-    this.#later = new RetryLater(link, options.clock)
+    this.#abandoned = new AbandonedLeases(link, options.clock)
     this.#observer = options.observer
     this.#isGone = options.isGone ?? isGone
   }
@@ -313,7 +313,7 @@ export class RedisStore implements StateStore {
   }
 
   close(): Promise<void> {
-    this.#later.stop()
+    this.#abandoned.stop()
     return this.#link.close()
   }
 
@@ -356,7 +356,7 @@ export class RedisStore implements StateStore {
     } catch (error) {
       const ids = paceKeys.map(() => leaseId)
       // A call that never left gave no lease; whoever waits for the store makes one each second.
-      if (hasLeft) this.#later.endLease(paceKeys, ids)
+      if (hasLeft) this.#abandoned.end(paceKeys, ids)
       throw error
     }
   }

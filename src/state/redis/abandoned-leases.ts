@@ -19,7 +19,7 @@ interface LateEnd {
   left: number
 }
 
-export class RetryLater {
+export class AbandonedLeases {
   readonly #link: RedisLink
   readonly #clock: Clock
   #ends: LateEnd[] = []
@@ -32,7 +32,7 @@ export class RetryLater {
   }
 
   /** `leaseIds`: one per key. Tries after a while, again and again. */
-  endLease(keys: readonly string[], leaseIds: readonly string[]): void {
+  end(keys: readonly string[], leaseIds: readonly string[]): void {
     if (this.#isStopped || this.#ends.length >= MOST_LEASES) return
     this.#ends.push({ keys, leaseIds, left: SUCCESSES })
     this.#arm()
