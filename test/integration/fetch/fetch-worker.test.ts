@@ -397,6 +397,27 @@ describe('a fetch worker on a real broker', () => {
     expect(await fixture.outcomes()).toHaveLength(2)
   })
 
+  it('counts bodies while they come: where too many bytes are in memory large ones wait for others', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const held: boolean[] = []
+    let letAllCome = (): void => undefined
+    const allCame = new Promise<void>((resolve) => (letAllCome = resolve))
+    const exchange = fakeExchange(async ({ onBody }, count) => {
+      const room = onBody?.(300_000)
+      held.push(room !== undefined)
+      if (count === 10) letAllCome()
+      // Those that may read on are whole when all have come; the others wait for them.
+      await (room ?? allCame)
+      return { body: 'x' }
+    })
+    await fixture.fetchWorker(exchange, { maxBytesInFlight: 2_000_000 })
+    await fixture.produce(Array.from({ length: 10 }, (_, index) => ({ url: `http://host${index}.example/` })))
+    await eventually(() => fixture.finalOutcomes(10), { timeoutMs: 15_000 })
+    expect(held).toHaveLength(10)
+    expect(held[0]).toBe(false)
+    expect(held.filter(Boolean).length).toBeGreaterThan(0)
+  })
+
   it('skips a copy of what its crawl knows as final, however late it comes', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
     const exchange = fakeExchange(() => ({ body: 'x' }))
