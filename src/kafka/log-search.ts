@@ -66,9 +66,10 @@ export async function searchLog(session: ClusterSession, search: LogSearch): Pro
     next = position < until && bytes < maxBytes ? readPart(session, search, position) : undefined
     next?.catch(() => undefined)
     aborted.learn(part.aborted)
-    for await (const { batch, records } of unpackedBatches(part.batches)) {
+    for (const batch of part.batches) {
+      // Markers too: they end what was aborted.
       if (aborted.covers(batch)) continue
-      for (const record of recordsWith(batch, records, texts))
+      for (const record of recordsWith(batch, await unpack(batch), texts))
         if (record.offset >= part.from && record.offset < until) messages.push({ topic, partition, ...record })
     }
   }
@@ -204,27 +205,6 @@ function refuse(code: number): void {
   if (code === 0) return
   const { createErrorFromCode } = kafkajsModules().load('protocol/error.js') as { createErrorFromCode(code: number): unknown }
   throw createErrorFromCode(code)
-}
-
-/** As many as Node.js unpacks at the same time; more would only take memory. */
-const UNPACKED_AHEAD = 4
-
-/** Shape: in order, the records of markers empty. */
-async function* unpackedBatches(batches: readonly RawBatch[]): AsyncGenerator<{ batch: RawBatch; records: Buffer }> {
-  const ahead: Promise<Buffer>[] = []
-  const take = (batch: RawBatch | undefined): void => {
-    if (batch === undefined) return
-    const unpacking = batch.isControl ? Promise.resolve(Buffer.alloc(0)) : unpack(batch)
-    // Whoever comes to it is told.
-    unpacking.catch(() => undefined)
-    ahead.push(unpacking)
-  }
-  for (const batch of batches.slice(0, UNPACKED_AHEAD)) take(batch)
-  for (const [index, batch] of batches.entries()) {
-    const records = await ahead.shift()
-    take(batches[index + UNPACKED_AHEAD])
-    yield { batch, records: records ?? Buffer.alloc(0) }
-  }
 }
 
 /** What can't be unpacked holds nothing that could be found; whoever reads it for its messages says so. */

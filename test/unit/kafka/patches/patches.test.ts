@@ -186,6 +186,13 @@ describe('the patch of message decoding', () => {
     }
   })
 
+  it('unpacks what is longer than its last bytes say: members in a row, of which they tell the last', async () => {
+    const messages: BatchMessage[] = [{ value: 'a'.repeat(3_000) }, { value: 'b' }]
+    const inTwo = (records: Buffer): Buffer => Buffer.concat([gzipSync(records.subarray(0, 2_900)), gzipSync(records.subarray(2_900))])
+    const records = await patched(await batchOf(messages, inTwo))()
+    expect(records.map(({ value }) => value.toString())).toEqual(['a'.repeat(3_000), 'b'])
+  })
+
   it('gives a batch that unpacks to too much as one message that holds it and says why', async () => {
     const bomb = await batchOf(zeros(3, 100_000_000), gzipSync)
     const after = await batchOf([{ value: 'after' }], gzipSync)
