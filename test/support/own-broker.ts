@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type BrokerFolder, brokerFolder } from '../../src/embedded/broker-folder.ts'
@@ -11,7 +11,7 @@ import { bootstrapSnapshot } from '../../src/embedded/format-template.ts'
 import { endFormerRegistration, wasKilled } from '../../src/embedded/former-registration.ts'
 import { javaLaunch, type LaunchSpec } from '../../src/embedded/launch-spec.ts'
 import { choosePort } from '../../src/embedded/ports.ts'
-import { brokerProperties, fencingProperties, renderProperties } from '../../src/embedded/server-properties.ts'
+import { brokerProperties, fencingProperties, parseProperties, renderProperties } from '../../src/embedded/server-properties.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { folderMark } from '../../src/machine/folder-mark.ts'
 import { brokerOptions, RecordingObserver } from './embedded.ts'
@@ -68,6 +68,33 @@ export class OwnBroker {
     writeFileSync(folder.fencingProperties, renderProperties(fencingProperties(properties)))
     const launch = javaLaunch({ ...runtime, clusterId: identity.clusterId, mark: folderMark(folder.path), port, useArchive: true })
     const broker = new OwnBroker({ port, proxiedPort, proxyPort }, folder, launch)
+    await broker.start()
+    return broker
+  }
+
+  /** Another broker of the same cluster; the first one stays its controller. */
+  async joined(): Promise<OwnBroker> {
+    const path = mkdtempSync(join(tmpdir(), 'millrace-broker-'))
+    const runtime = await findRuntime({ ...brokerOptions(path, new RecordingObserver()), boundTo: 'java' })
+    if (runtime.kind !== 'java') throw new Error('a broker that is to be killed has to be a process of this machine')
+    const folder = brokerFolder(path)
+    mkdirSync(folder.path, { recursive: true })
+    const { identity } = prepareLog(folder, undefined, await bootstrapSnapshot(runtime.java, runtime.jars))
+    const { clusterId } = this.#launch
+    const meta = { version: '1', 'node.id': '2', 'cluster.id': clusterId, 'directory.id': identity.directoryId }
+    writeFileSync(join(folder.data, 'meta.properties'), renderProperties(meta))
+    const port = await choosePort()
+    const first = parseProperties(readFileSync(join(this.#folder, 'server.properties'), 'latin1'))
+    const properties = {
+      ...first,
+      'process.roles': 'broker',
+      'node.id': '2',
+      listeners: `PLAINTEXT://127.0.0.1:${port}`,
+      'advertised.listeners': `PLAINTEXT://127.0.0.1:${port}`,
+    }
+    writeFileSync(folder.properties, renderProperties(properties))
+    const launch = javaLaunch({ ...runtime, clusterId, mark: folderMark(folder.path), port, useArchive: true })
+    const broker = new OwnBroker({ port, proxiedPort: 0, proxyPort: 0 }, folder, launch)
     await broker.start()
     return broker
   }

@@ -4,6 +4,7 @@ import { patchBatchEncoding } from './batch-encoding.ts'
 import { patchCoordinatorFailure } from './coordinator-failure.ts'
 import { patchIdleTimers } from './idle-timers.ts'
 import { type KafkajsModules, kafkajsModules } from './kafkajs-modules.ts'
+import { patchLeaderlessPartition } from './leaderless-partition.ts'
 import { patchMessageDecoding } from './message-decoding.ts'
 import { patchMessageGrouping } from './message-grouping.ts'
 import { patchOutOfRange } from './out-of-range.ts'
@@ -36,6 +37,7 @@ export function loadKafkajs(modules: KafkajsModules = kafkajsModules()): typeof 
   patchMessageGrouping(modules)
   patchMessageDecoding(modules)
   patchBatchEncoding(modules)
+  patchLeaderlessPartition(modules)
   patchIdleTimers(modules)
   patchUnknownPartition(modules)
   patchCoordinatorFailure(modules)

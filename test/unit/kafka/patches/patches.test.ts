@@ -6,6 +6,7 @@ import { patchAbortedMessages } from '../../../../src/kafka/patches/aborted-mess
 import { patchCoordinatorFailure } from '../../../../src/kafka/patches/coordinator-failure.ts'
 import { patchIdleTimers } from '../../../../src/kafka/patches/idle-timers.ts'
 import type { KafkajsModules } from '../../../../src/kafka/patches/kafkajs-modules.ts'
+import { patchLeaderlessPartition } from '../../../../src/kafka/patches/leaderless-partition.ts'
 import { loadKafkajs } from '../../../../src/kafka/patches/load-kafkajs.ts'
 import { patchMessageDecoding } from '../../../../src/kafka/patches/message-decoding.ts'
 import { patchMessageGrouping } from '../../../../src/kafka/patches/message-grouping.ts'
@@ -296,6 +297,102 @@ describe('the patch of unknown partitions', () => {
       expect.objectContaining({ name: 'KafkaJSMetadataNotLoaded', message: expect.stringContaining('no partition 5') }),
     )
     expect(cluster(patched).findLeaderForPartitions('t', ['0', '1'])).toEqual({ 1: [0, 1] })
+  })
+})
+
+describe('the patch of partitions without a leader', () => {
+  /** The metadata that a broker answers to a question for `topics`, all where there are none, and the cluster that has it then. */
+  const load = (modules: KafkajsModules) => {
+    const { prototype: broker } = modules.load('broker/index.js') as { prototype: Untyped }
+    const { prototype: pool } = modules.load('cluster/brokerPool.js') as { prototype: Untyped }
+    const { prototype: cluster } = modules.load('cluster/index.js') as { prototype: Untyped }
+    const { response } = (modules.load('protocol/requests/metadata/index.js') as Untyped).protocol({ version: 6 })({ topics: [] })
+    const sendRequest = Object.getOwnPropertySymbols(broker).find(({ description }) => description?.endsWith('sendRequest')) as symbol
+    return {
+      answering: (topicMetadata: Untyped[]): Untyped =>
+        Object.assign(Object.create(broker), {
+          lookupRequest: () => () => undefined,
+          [sendRequest]: () => response.parse({ brokers: [], topicMetadata }),
+        }),
+      pool,
+      cluster: (topicMetadata: Untyped[]): Untyped =>
+        Object.assign(Object.create(cluster), { brokerPool: { metadata: { topicMetadata } }, isolationLevel: 0 }),
+    }
+  }
+  const { stock, patched } = stockAndPatched(patchLeaderlessPartition, load)
+  const topic = (name: string, leaders: number[], topicErrorCode = 0): Untyped => ({
+    topic: name,
+    topicErrorCode,
+    partitionMetadata: leaders.map((leader, partitionId) => ({ partitionId, leader, partitionErrorCode: leader < 0 ? 5 : 0 })),
+  })
+
+  it('gives the metadata of everything else', async () => {
+    const topics = [topic('ours', [1, 2]), topic('theirs', [1, -1])]
+    await expect(stock.answering(topics).metadata()).rejects.toMatchObject({ type: 'LEADER_NOT_AVAILABLE' })
+    expect(await patched.answering(topics).metadata()).toEqual({ brokers: [], topicMetadata: topics })
+    expect(await patched.answering(topics).metadata(['ours', 'theirs'])).toEqual({ brokers: [], topicMetadata: topics })
+  })
+
+  it('throws the error of a topic that was asked for by its name, and leaves out any other', async () => {
+    const topics = [topic('ours', [1]), topic('gone', [], 3)]
+    await expect(stock.answering(topics).metadata(['ours'])).rejects.toMatchObject({ type: 'UNKNOWN_TOPIC_OR_PARTITION' })
+    await expect(patched.answering(topics).metadata(['ours', 'gone'])).rejects.toMatchObject({ type: 'UNKNOWN_TOPIC_OR_PARTITION' })
+    for (const asked of [[], ['ours']])
+      expect((await patched.answering(topics).metadata(asked)).topicMetadata).toEqual([topic('ours', [1])])
+  })
+
+  it('fails whoever needs the leader that there is not, in a way that is tried again', () => {
+    const needsLeader = (of: typeof stock, partitions: string[]): unknown =>
+      of.cluster([topic('t', [1, -1])]).findLeaderForPartitions('t', partitions)
+    expect(needsLeader(stock, ['0', '1'])).toEqual({ 1: [0], '-1': [1] })
+    const wanted = { type: 'LEADER_NOT_AVAILABLE', retriable: true, message: expect.stringMatching(/^t\/1: /) }
+    expect(() => needsLeader(patched, ['0', '1'])).toThrow(expect.objectContaining(wanted))
+    expect(needsLeader(patched, ['0'])).toEqual({ 1: [0] })
+  })
+
+  it('keeps a consumer at work on the partitions that have one', async () => {
+    const offsets = async (of: typeof stock): Promise<unknown> => {
+      const cluster = of.cluster([topic('t', [1, -1]), topic('u', [-1])])
+      cluster.findBroker = async ({ nodeId }: { nodeId: string }) => {
+        if (nodeId !== '1') throw new Error(`no broker ${nodeId}`)
+        const answer = ({ topic: name, partitions }: Untyped) => ({
+          topic: name,
+          partitions: partitions.map(({ partition }: Untyped) => ({ partition, offset: '7' })),
+        })
+        return { listOffsets: async ({ topics }: Untyped) => ({ responses: topics.map(answer) }) }
+      }
+      return cluster.fetchTopicsOffset([
+        { topic: 't', partitions: [{ partition: 0 }, { partition: 1 }] },
+        { topic: 'u', partitions: [{ partition: 0 }] },
+      ])
+    }
+    await expect(offsets(stock)).rejects.toThrow('no broker -1')
+    expect(await offsets(patched)).toEqual([
+      { topic: 't', partitions: [{ partition: 0, offset: '7' }] },
+      { topic: 'u', partitions: [] },
+    ])
+  })
+
+  it('looks again after a second, where what has no leader is wanted', async () => {
+    const expiresIn = async (topicMetadata: Untyped[], asked: string[]): Promise<number> => {
+      const pool = Object.assign(Object.create(patched.pool), {
+        metadataMaxAge: 30_000,
+        brokers: {},
+        findConnectedBroker: async () => patched.answering(topicMetadata),
+        seedBroker: { connectionPool: {} },
+        retrier: (run: (bail: (error: unknown) => void) => Promise<void>) =>
+          run((error) => {
+            throw error
+          }),
+      })
+      const before = Date.now()
+      await pool.refreshMetadata(asked)
+      return pool.metadataExpireAt - before
+    }
+    const topics = [topic('ours', [1]), topic('theirs', [-1])]
+    expect(await expiresIn(topics, ['theirs'])).toBeLessThan(2_000)
+    expect(await expiresIn(topics, ['ours'])).toBeGreaterThanOrEqual(30_000)
+    expect(await expiresIn(topics, [])).toBeGreaterThanOrEqual(30_000)
   })
 })
 

@@ -1,0 +1,96 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { KafkaAdmin } from '../../src/kafka/admin.ts'
+import { createKafkaClient, type KafkaClient } from '../../src/kafka/client.ts'
+import { ConsumerLoop } from '../../src/kafka/consumer-loop.ts'
+import { DurableProducer } from '../../src/kafka/producer.ts'
+import { systemClock as clock } from '../../src/kernel/clock.ts'
+import { silentObserver as observer } from '../../src/kernel/observe.ts'
+import { eventually } from '../support/eventually.ts'
+import { textMessage } from '../support/kafka.ts'
+import { OwnBroker } from '../support/own-broker.ts'
+import { uniqueName } from '../support/services.ts'
+
+/** Topics of one replica lie on two brokers, and one of the two ends: half of the partitions have no leader. */
+describe('a cluster that has lost the only replica of some partitions', () => {
+  let first: OwnBroker
+  let second: OwnBroker
+  let client: KafkaClient
+  let admin: KafkaAdmin
+  let topic: string
+  /** Of the topic, by whether the broker that stays leads them. */
+  let led: number[]
+  let leaderless: number[]
+
+  beforeEach(async () => {
+    first = await OwnBroker.start()
+    client = createKafkaClient({ brokers: [first.address], clientId: 'test' }, observer)
+    admin = new KafkaAdmin(client, clock)
+    // The places of groups are made now, on the broker that stays.
+    await admin.describeGroup('any')
+    second = await first.joined()
+    const partitions = 6
+    topic = uniqueName('ours')
+    await admin.createTopics([topic, uniqueName('theirs')].map((name) => ({ topic: name, partitions, replication: 1, configs: {} })))
+    await second.stop('SIGTERM')
+    const kafkajsAdmin = client.kafka.admin()
+    await kafkajsAdmin.connect()
+    const { topics } = await kafkajsAdmin.fetchTopicMetadata({ topics: [topic] })
+    await kafkajsAdmin.disconnect()
+    const known = topics[0]?.partitions ?? []
+    led = known.filter(({ leader }) => leader >= 0).map(({ partitionId }) => partitionId)
+    leaderless = known.filter(({ leader }) => leader < 0).map(({ partitionId }) => partitionId)
+  })
+
+  afterEach(async () => {
+    await admin.close()
+    await second.end()
+    await first.end()
+  })
+
+  it('is a Kafka all the same, whose topics can be listed, described and made', async () => {
+    expect([led.length, leaderless.length]).toEqual([3, 3])
+    await client.verifyReachable()
+    expect(await admin.listTopics()).toContain(topic)
+    expect(await admin.describeTopics([topic])).toMatchObject([{ topic, partitions: 6 }])
+    expect(await admin.createTopics([{ topic: 'another', partitions: 1, replication: 1, configs: {} }])).toEqual(['another'])
+    await expect(admin.endOffsets(topic, 'read_uncommitted')).rejects.toThrow(`${topic}/`)
+  })
+
+  it('takes and gives messages of the other partitions, and those too when the broker is back', async () => {
+    const producer = new DurableProducer({ client, clock, observer, maxBatchBytes: () => 1_048_588 })
+    const read: string[] = []
+    const consumer = new ConsumerLoop({
+      client,
+      groupId: uniqueName('group'),
+      topics: [topic],
+      observer,
+      clock,
+      handler: {
+        onAssignment: () => undefined,
+        onPosition: () => undefined,
+        onMessages: (_, messages) => void read.push(...messages.map(({ value }) => String(value))),
+      },
+    })
+    await producer.start()
+    await consumer.start()
+    try {
+      const [dead = -1] = leaderless
+      let isSent = false
+      const waiting = producer.send([textMessage(topic, dead, 'later')]).then(() => {
+        isSent = true
+      })
+      const sent = producer.send(led.map((partition) => textMessage(topic, partition, `now ${partition}`)))
+      await eventually(() => read.length === led.length, { timeoutMs: 30_000, what: 'messages of partitions that have a leader' })
+      await sent
+      expect(read.sort()).toEqual(led.map((partition) => `now ${partition}`))
+      expect(isSent).toBe(false)
+      await second.start()
+      await waiting
+      await eventually(() => read.includes('later'), { timeoutMs: 10_000, what: 'the message that had to wait' })
+      expect(read).toHaveLength(led.length + 1)
+    } finally {
+      await consumer.stop({ mode: 'abort', timeoutMs: 1_000 })
+      await producer.stop({ mode: 'abort', timeoutMs: 1_000 })
+    }
+  })
+})
