@@ -93,7 +93,7 @@ export class FetchWorker extends BaseService {
     this.#rate = new StartRate({ scheduler: this.#scheduler, clock })
     this.#spiller = new Spiller({
       scheduler: this.#scheduler,
-      endings,
+      putAside: (tasks, slots) => endings.spilled(tasks, slots, (queued) => this.#ended(queued, false)),
       paceOf: options.paceOf,
       shares,
       rate: this.#rate,
@@ -227,25 +227,20 @@ export class FetchWorker extends BaseService {
   }
 
   #spill(tasks: readonly QueuedTask[], reason: SpillReason, closedMs?: number): void {
-    this.#work(async () => {
-      let isSettled = false
-      try {
-        await this.#spiller.spill(tasks, reason, closedMs)
-        isSettled = true
-      } finally {
-        for (const queued of tasks) this.#ended(queued, isSettled)
-      }
-    })
+    for (const { entry, task } of tasks) this.#underWay.leaves(entry, task)
+    this.#work(() => this.#spiller.spill(tasks, reason, closedMs))
   }
 
-  /** The attempt is not under way any more. Copies of it are done as well, or have their turn now. */
-  #ended(queued: QueuedTask, isSettled: boolean): void {
+  /**
+   * The attempt is not under way any more. Of its copies those that it was put aside with are done; the others are asked for again, and the
+   * store says whether it is finished. `isFinished`: it does.
+   */
+  #ended(queued: QueuedTask, isFinished: boolean): void {
     const { entry, task } = queued
-    this.#handover.over(queued, isSettled)
-    const copies = this.#underWay.end(entry, task)
-    if (copies.length === 0) return
-    if (isSettled) for (const copy of copies) this.#endings.repeat(copy)
-    else this.#intake.add(copies)
+    this.#handover.over(queued, isFinished)
+    const { repeats, open } = this.#underWay.end(entry, task)
+    for (const copy of repeats) this.#endings.repeat(copy)
+    if (open.length > 0) this.#intake.add(open)
   }
 
   // --- intake ---------------------------------------------------------------------------------------------------------------

@@ -11,11 +11,12 @@ import type { Scheduler } from './scheduler.ts'
 import type { SiteQueue } from './site-queue.ts'
 import { expectedWaitMs, isClosure, SPILL_LIMITS, type SpillLimits, type SpillReason, spillReason } from './spill.ts'
 import type { StartRate } from './start-rate.ts'
-import type { TaskEndings } from './task-endings.ts'
+import type { SpillSlots } from './task-endings.ts'
 
 export interface SpillerOptions {
   readonly scheduler: Scheduler<QueuedTask>
-  readonly endings: Pick<TaskEndings, 'spilled'>
+  /** Puts them aside. Resolves with where the clock stands then, epoch ms. */
+  readonly putAside: (tasks: readonly QueuedTask[], slots: SpillSlots) => Promise<number>
   readonly paceOf: (url: URL, at?: number) => SitePolicy
   readonly shares: Pick<CrawlShares, 'isSurplus' | 'surplusIn' | 'startsPerOwn'>
   readonly rate: Pick<StartRate, 'startsPerSecond' | 'overload'>
@@ -170,7 +171,7 @@ export class Spiller {
   async #spillCrawl(tasks: readonly QueuedTask[], reason: SpillReason, atLeastMs: number): Promise<void> {
     const [first] = tasks
     if (first === undefined) return
-    const { endings, paceOf, clock } = this.#options
+    const { putAside, paceOf, clock } = this.#options
     const site = this.#siteOf(first)
     const now = clock.now()
     const { pausedUntil = 0 } = paceOf(first.target)
@@ -190,7 +191,7 @@ export class Spiller {
     const waiting = site === undefined || leaves ? 0 : startsBefore(site, first)
     const localWaitMs = expectedWaitMs({ waiting, wakeInMs, intervalMs })
     const slots = { reason, clock: name, localWaitMs, intervalMs: intervalMs * Math.max(1, site?.crawlCount ?? 1) }
-    this.#standsAt(name, await endings.spilled(tasks, slots))
+    this.#standsAt(name, await putAside(tasks, slots))
   }
 
   #standsAt(name: PolitenessKey, at: number): void {
@@ -206,7 +207,7 @@ export class Spiller {
    * and few have to leave again. The paces of sites are left to the clocks of sites, if a task that came back has to wait for one.
    */
   async #spillSurplus(tasks: readonly QueuedTask[]): Promise<void> {
-    const { scheduler, endings, shares, rate } = this.#options
+    const { scheduler, putAside, shares, rate } = this.#options
     const { counts } = scheduler
     const byClock = new Map<PolitenessKey, QueuedTask[]>()
     for (const queued of tasks) {
@@ -221,7 +222,7 @@ export class Spiller {
       if (own[0] === undefined) return []
       // Crawls that have nothing in this window take no turns of it.
       const turns = Math.min(shares.startsPerOwn(crawlOf(own[0])), Math.max(1, counts.crawls(own[0].window).size))
-      return [endings.spilled(own, { reason: 'crawl-full', clock, localWaitMs: 0, intervalMs: (1_000 * turns) / perWindow })]
+      return [putAside(own, { reason: 'crawl-full', clock, localWaitMs: 0, intervalMs: (1_000 * turns) / perWindow })]
     })
     await Promise.all(spills)
   }

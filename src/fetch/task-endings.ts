@@ -191,16 +191,22 @@ export class TaskEndings {
 
   /**
    * Tasks of one site and crawl leave their windows for a delay topic, in order: each gets a slot of their spill clock, behind what
-   * waits here. No outcome is written and the attempt stays. Resolves with where the clock stands then, epoch ms.
+   * waits here. No outcome is written and the attempt stays. `onLeft` is told of each as soon as its own copy is acknowledged: the first may
+   * be back before the last has left. Resolves with where the clock stands then, epoch ms.
    */
-  async spilled(tasks: readonly QueuedTask[], { reason, clock: name, localWaitMs, intervalMs }: SpillSlots): Promise<number> {
+  async spilled(
+    tasks: readonly QueuedTask[],
+    { reason, clock: name, localWaitMs, intervalMs }: SpillSlots,
+    onLeft: (queued: QueuedTask) => void,
+  ): Promise<number> {
     const { settler, publisher, gate, state, clock, observer, liftedAtOf } = this.#options
     // One step of the clock for all of them.
     const lastMs = await gate.run(() => state.spillSlot(name, localWaitMs, intervalMs * tasks.length))
     const now = clock.now()
     const slots = spreadSlots(lastMs, tasks.length, intervalMs)
     await Promise.all(
-      tasks.map(async ({ entry, task }, index) => {
+      tasks.map(async (queued, index) => {
+        const { entry, task } = queued
         const dueAt = now + (slots[index] ?? lastMs)
         const copy = { dueAt, reason: delayReason(reason), liftedAt: liftedAtOf(task), original: entry.message }
         try {
@@ -210,6 +216,7 @@ export class TaskEndings {
           if (!isOfTask(error)) throw error
           await this.unwritable(entry, task, error)
         }
+        onLeft(queued)
       }),
     )
     return now + lastMs

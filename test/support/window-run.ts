@@ -88,21 +88,19 @@ export function runWindow({ log, maxInFlight, requestMs, untilMs, limits, ...pac
     paceOf: (url) => ({ ...fastPace(url), ratePerSecond: ratePerSecond ?? 50, fasterAt }),
     clock,
     ...(limits === undefined ? {} : { limits }),
-    endings: {
-      spilled: async (tasks, { reason, clock: name, localWaitMs, intervalMs }) => {
-        const last = Math.max(now + localWaitMs, clocks.get(name) ?? 0) + intervalMs * tasks.length
-        clocks.set(name, last)
-        const slots = spreadSlots(last - now, tasks.length, intervalMs)
-        for (const [index, queued] of tasks.entries()) {
-          const item = itemOf.get(queued) as Item
-          spills.push({ reason, site: item.site, at: now })
-          copies[item.index] = (copies[item.index] ?? 0) + 1
-          leave(queued)
-          const since = slotsFrom({ resetAt: 0, fasterAt })
-          delay(now + (slots[index] ?? 0), { item, message: copyOf(item.site, now, delayReason(reason), since) })
-        }
-        return last
-      },
+    putAside: async (tasks, { reason, clock: name, localWaitMs, intervalMs }) => {
+      const last = Math.max(now + localWaitMs, clocks.get(name) ?? 0) + intervalMs * tasks.length
+      clocks.set(name, last)
+      const slots = spreadSlots(last - now, tasks.length, intervalMs)
+      for (const [index, queued] of tasks.entries()) {
+        const item = itemOf.get(queued) as Item
+        spills.push({ reason, site: item.site, at: now })
+        copies[item.index] = (copies[item.index] ?? 0) + 1
+        leave(queued)
+        const since = slotsFrom({ resetAt: 0, fasterAt })
+        delay(now + (slots[index] ?? 0), { item, message: copyOf(item.site, now, delayReason(reason), since) })
+      }
+      return last
     },
   })
   const delay = (at: number, put: Delayed): void => {

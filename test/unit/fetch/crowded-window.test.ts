@@ -17,7 +17,7 @@ class Crowd {
   readonly scheduler = new Scheduler<QueuedTask>({ maxInFlight: PLACES, maxBytes: 1 })
   readonly #spiller = new Spiller({
     scheduler: this.scheduler,
-    endings: { spilled: async () => 0 },
+    putAside: async () => 0,
     paceOf: (url) => ({ ...fastPace(url), ratePerSecond: 1 }),
     shares: { isSurplus: () => false, surplusIn: () => 0, startsPerOwn: () => 1 },
     rate: { startsPerSecond: undefined, overload: 0 },

@@ -40,7 +40,7 @@ function open(
   const slots: (SpillSlots & { readonly count: number })[] = []
   const spiller = new Spiller({
     scheduler,
-    endings: { spilled: async (tasks, given) => slots.push({ ...given, count: tasks.length }) },
+    putAside: async (tasks, given) => slots.push({ ...given, count: tasks.length }),
     paceOf,
     shares: { ...NO_SURPLUS, ...shares },
     rate: { startsPerSecond: undefined, overload },
@@ -146,13 +146,11 @@ describe('tasks of a site that is closed again and again', () => {
       rate: { startsPerSecond: undefined, overload: 0 },
       paceOf: (url) => ({ ...fastPace(url), ratePerSecond: 1 }),
       clock,
-      endings: {
-        spilled: async (tasks, { clock: name, localWaitMs, intervalMs }) => {
-          const last = Math.max(clock.now() + localWaitMs, clocks.get(name) ?? 0) + intervalMs * tasks.length
-          clocks.set(name, last)
-          for (const [index, queued] of tasks.entries()) dueAt.set(queued, last - (tasks.length - 1 - index) * intervalMs)
-          return last
-        },
+      putAside: async (tasks, { clock: name, localWaitMs, intervalMs }) => {
+        const last = Math.max(clock.now() + localWaitMs, clocks.get(name) ?? 0) + intervalMs * tasks.length
+        clocks.set(name, last)
+        for (const [index, queued] of tasks.entries()) dueAt.set(queued, last - (tasks.length - 1 - index) * intervalMs)
+        return last
       },
     })
     const tasks = many('a', 60)
@@ -277,17 +275,15 @@ describe('slots of a site whose pace is another one at other hours', () => {
       rules: [{ match: 'shop.example', schedule }],
       now: clock.now,
     })
-    const endings: SpillerOptions['endings'] = {
-      spilled: async (tasks, { clock: name, localWaitMs, intervalMs }) => {
-        const last = Math.max(MORNING + localWaitMs, clocks.get(name) ?? 0) + intervalMs * tasks.length
-        clocks.set(name, last)
-        due.push(...tasks.map((_, index) => last - (tasks.length - 1 - index) * intervalMs))
-        return last
-      },
+    const putAside: SpillerOptions['putAside'] = async (tasks, { clock: name, localWaitMs, intervalMs }) => {
+      const last = Math.max(MORNING + localWaitMs, clocks.get(name) ?? 0) + intervalMs * tasks.length
+      clocks.set(name, last)
+      due.push(...tasks.map((_, index) => last - (tasks.length - 1 - index) * intervalMs))
+      return last
     }
     const spiller = new Spiller({
       scheduler,
-      endings,
+      putAside,
       paceOf,
       shares: NO_SURPLUS,
       rate: { startsPerSecond: undefined, overload: 0 },

@@ -5,6 +5,8 @@ import { type ErrorCode, MillraceError } from '../../../src/kernel/errors.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
+const SLOTS = { reason: 'site-full', clock: 'c' as PolitenessKey, localWaitMs: 0, intervalMs: 1 } as const
+
 /** Shape: what was written for a task whose copy the delay topic refuses so. */
 async function writtenWhere(code: ErrorCode): Promise<string[]> {
   const written: string[] = []
@@ -26,7 +28,7 @@ async function writtenWhere(code: ErrorCode): Promise<string[]> {
     liftedAtOf: () => 0,
   } as unknown as TaskEndingsOptions)
   const queued = { entry: { message: {} }, task: { url: 'http://shop.example/', canonicalUrl: '', redirects: [] } } as never
-  await endings.spilled([queued], { reason: 'site-full', clock: 'c' as PolitenessKey, localWaitMs: 0, intervalMs: 1 })
+  await endings.spilled([queued], SLOTS, () => undefined)
   return written
 }
 
