@@ -230,6 +230,12 @@ export const OPTIONS = {
   },
   'crawl.maxPages': { kind: 'integer', default: '100000', min: 1, flag: '--limit', description: 'Pages fetched per crawl.' },
   'crawl.maxPagesPerDomain': { kind: 'integer', default: '10000', min: 1, description: 'Pages fetched per crawl and registrable domain.' },
+  'crawl.maxLinksPerPage': {
+    kind: 'integer',
+    default: '10000',
+    min: 1,
+    description: 'Different links of a page that are looked at; those behind them are counted as `too-many-links`, and said in the log.',
+  },
   'crawl.keepEnded': {
     kind: 'duration',
     default: '30d',

@@ -202,6 +202,7 @@ export async function createFrontier(
     publisher,
     state,
     inScope: linkScope(config),
+    maxLinksPerPage: config['crawl.maxLinksPerPage'],
     settings: runtime.consumerSettings,
     bury: async (message, error, signal) => {
       const code = isMillraceError(error) ? error.code : 'INTERNAL'

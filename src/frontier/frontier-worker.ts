@@ -31,6 +31,8 @@ export interface FrontierWorkerOptions {
   readonly blobs?: BlobReader
   readonly state: StateStore
   readonly inScope: (url: URL, seed: URL) => ScopeVerdict
+  /** Different links of a page that are looked at; the rest is counted alone. */
+  readonly maxLinksPerPage: number
   /** Narrows the links of a page, where an extractor that matches it says so. */
   readonly narrowLinks: (page: Page, links: readonly string[]) => readonly string[]
   /** True when a further page of the domain would pass the budget of the crawl: its links are not followed. */
@@ -49,6 +51,10 @@ export interface FrontierWorkerOptions {
 const PAGES_AT_ONCE = 8
 /** A larger text is scanned in pieces of this size with a breath between. */
 const PIECE_CHARACTERS = 131_072
+/** Links that are judged, claimed and published together; some milliseconds of work. */
+const LINKS_AT_ONCE = 250
+/** The same by what each carries of its page: fewer where that is much. */
+const BYTES_AT_ONCE = 1_048_576
 const MAX_BYTES = 33_554_432
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
 
@@ -56,14 +62,18 @@ const RETRY = { firstMs: 100, maxMs: 5_000 } as const
  * Discovery: reads html in a group of its own and turns links into tasks. A replay of extraction does not move this group, so it
  * finds no links.
  *
- * Order per page: claim, produce, accept, complete. A page that is read again recognises its own claims and produces the same tasks
- * once more, with the same ids; nothing is lost between the steps, and fetch drops what it has finished.
+ * Order per batch of links: claim, produce, accept; the page is complete after the last one. A page that is read again recognises its own
+ * claims, also where it stands at another offset by then, and produces the same tasks once more, with the same ids; nothing is lost between
+ * the steps, and fetch drops what it has finished.
+ *
+ * Whoever makes a page decides how many links it has: they are worked in batches, one in a turn of the event loop, which other stages share.
  */
 export class FrontierWorker extends BaseService {
   readonly #options: FrontierWorkerOptions
   readonly #consumer: WindowedConsumer
   readonly #waiting: WindowEntry[] = []
   #running = 0
+  #lastBreath: Promise<void> = Promise.resolve()
 
   constructor(options: FrontierWorkerOptions) {
     super()
@@ -143,13 +153,36 @@ export class FrontierWorker extends BaseService {
     if (page === undefined || !isFollowed(page)) return
     const crawlId = page.crawlId ?? ''
     if (this.#options.isCrawlStopped(crawlId)) return
-    const links = this.#options.narrowLinks(page, await this.#linksOf(page))
-    const { candidates, refused } = pageCandidates(page, links, this.#options.inScope)
+    const scanner = await this.#scan(page)
+    if (scanner === undefined) return
+    const known = new Set<string>()
+    const isFull = new Map<string, Promise<boolean>>()
+    for (const links of scanner.batches(page.finalUrl, batchSize(page))) {
+      const { candidates, refused } = pageCandidates(page, this.#options.narrowLinks(page, links), this.#options.inScope)
+      this.#tellRefused(page, refused)
+      const fresh = candidates.filter(({ task }) => !known.has(task.canonicalUrl))
+      for (const { task } of fresh) known.add(task.canonicalUrl)
+      await this.#produce(crawlId, page.fetchId, await this.#withinBudget(crawlId, fresh, isFull))
+      await this.#breath()
+    }
+    const { passedOver } = scanner
+    this.#count('too-many-links', passedOver)
+    if (passedOver > 0) {
+      const host = new URL(page.finalUrl).hostname
+      this.#options.observer.emit('LinksPassedOver', { host, url: page.finalUrl, count: passedOver })
+    }
+  }
+
+  #tellRefused(page: Page, refused: ReadonlyMap<string, number>): void {
     for (const [verdict, count] of refused) this.#count(verdict, count)
     const trap = TRAP_REASONS.find((reason) => refused.has(reason))
     if (trap !== undefined) this.#options.observer.emit('SiteTrapped', { host: new URL(page.finalUrl).hostname, reason: trap })
-    const { topic, partition, offset } = entry.message
-    await this.#produce(crawlId, `${topic}:${partition}:${offset}`, await this.#withinBudget(crawlId, candidates))
+  }
+
+  /** A turn of the event loop for each of the pages that are worked at the same time: what one does in it is all that it holds up. */
+  #breath(): Promise<void> {
+    this.#lastBreath = this.#lastBreath.then(() => this.#options.clock.nextTurn())
+    return this.#lastBreath
   }
 
   /** A message that is no page is extract's to bury: it reads every message of this topic too. */
@@ -165,24 +198,30 @@ export class FrontierWorker extends BaseService {
     }
   }
 
-  async #linksOf(page: Page): Promise<string[]> {
+  /** Undefined: a body that is missing or does not unpack, which is extract's to bury. */
+  async #scan(page: Page): Promise<LinkScanner | undefined> {
     const loaded = await loadBody(page, this.#options.blobs)
     const body = loaded.ok ? await unpackPageBody(loaded.page) : loaded
-    // A body that is missing or does not unpack is extract's to bury.
-    if (!body.ok) return []
+    if (!body.ok) return undefined
     const text = decodeText(body.bytes, page.charset)
-    const scanner = new LinkScanner()
+    const scanner = new LinkScanner(this.#options.maxLinksPerPage)
     for (let start = 0; start < text.length; start += PIECE_CHARACTERS) {
-      if (start > 0) await this.#options.clock.sleep(0)
+      if (start > 0) await this.#breath()
       scanner.write(text.slice(start, start + PIECE_CHARACTERS))
     }
-    return scanner.end(page.finalUrl)
+    scanner.end()
+    return scanner
   }
 
-  async #withinBudget(crawlId: string, candidates: readonly Candidate[]): Promise<readonly Candidate[]> {
-    const full = new Map<string, boolean>()
-    for (const { domain } of candidates) if (!full.has(domain)) full.set(domain, await this.#options.isBudgetFull(crawlId, domain))
-    const within = candidates.filter(({ domain }) => full.get(domain) === false)
+  /** `isFull`: what is known of the domains of the page. */
+  async #withinBudget(
+    crawlId: string,
+    candidates: readonly Candidate[],
+    isFull: Map<string, Promise<boolean>>,
+  ): Promise<readonly Candidate[]> {
+    for (const { domain } of candidates) if (!isFull.has(domain)) isFull.set(domain, this.#options.isBudgetFull(crawlId, domain))
+    const full = await Promise.all(candidates.map(({ domain }) => isFull.get(domain)))
+    const within = candidates.filter((_, index) => full[index] === false)
     this.#count('over-budget', candidates.length - within.length)
     return within
   }
@@ -216,4 +255,11 @@ export class FrontierWorker extends BaseService {
   #count(verdict: string, count: number): void {
     if (count > 0) this.#options.observer.emit('LinksFound', { verdict, count })
   }
+}
+
+/** Links of which tasks are made together: each carries what its page carries. */
+function batchSize({ meta, finalUrl, seedUrl, url }: Page): number {
+  const carried =
+    finalUrl.length + (seedUrl ?? url).length + Object.entries(meta).reduce((sum, [name, value]) => sum + name.length + value.length, 0)
+  return Math.min(LINKS_AT_ONCE, Math.max(1, Math.floor(BYTES_AT_ONCE / (carried + 1))))
 }

@@ -1,18 +1,24 @@
 import { TagReader } from '../message/tag-reader.ts'
+import { faultOf } from '../url/parse-url.ts'
 
 /**
  * Links of a page by its tags: no tree is built, so a page costs a third of a parse. `<base href>` counts from the first one on, as
  * in browsers; links before it are resolved against it too. Links within `<template>`, comments and scripts are none.
  *
- * The text may come in pieces, so that a large page does not hold up the event loop.
+ * The text may come in pieces, so that a large page does not hold up the event loop; nor do its links, which come in batches.
  */
 export class LinkScanner {
-  readonly #hrefs: string[] = []
+  readonly #maxLinks: number
+  /** As they stand in the page, but without fragment. */
+  readonly #references = new Set<string>()
   readonly #reader: TagReader
   #base: string | undefined
   #templateDepth = 0
+  #passedOver = 0
 
-  constructor() {
+  /** `maxLinks`: different ones that are taken; further ones are counted alone. */
+  constructor(maxLinks: number) {
+    this.#maxLinks = maxLinks
     this.#reader = new TagReader(['href'], {
       onOpen: (name, attributes) => this.#onOpen(name, attributes.get('href')),
       onClose: (name) => {
@@ -25,48 +31,63 @@ export class LinkScanner {
     this.#reader.write(text)
   }
 
-  /**
-   * Shape: absolute URLs without fragment, in document order, each once; what is no http(s) URL is left out. Errors: none; any text
-   * gives an answer.
-   */
-  end(pageUrl: string): string[] {
+  /** The text is at its end. */
+  end(): void {
     this.#reader.end()
-    return resolveLinks(this.#hrefs, baseUrl(this.#base, pageUrl))
+  }
+
+  /** Links beyond the bound. */
+  get passedOver(): number {
+    return this.#passedOver
+  }
+
+  /**
+   * What was found, `size` references at a time. Shape: absolute http(s) URLs without fragment and without a user, in document order,
+   * each once; what can't be fetched is left out. Errors: none; any text gives an answer.
+   */
+  *batches(pageUrl: string, size: number): Generator<readonly string[]> {
+    const base = this.#base === undefined ? pageUrl : (webUrl(this.#base, pageUrl)?.href ?? pageUrl)
+    const known = new Set<string>()
+    let batch: string[] = []
+    let read = 0
+    for (const reference of this.#references) {
+      const link = webUrl(reference, base)?.href
+      if (link !== undefined && !known.has(link)) {
+        known.add(link)
+        batch.push(link)
+      }
+      read += 1
+      if (read % size !== 0) continue
+      yield batch
+      batch = []
+    }
+    if (batch.length > 0) yield batch
   }
 
   #onOpen(name: string, href: string | undefined): void {
     if (name === 'template') this.#templateDepth += 1
     if (this.#templateDepth > 0 || href === undefined) return
     if (name === 'base') this.#base ??= href
-    else if (name === 'a' || name === 'area') this.#hrefs.push(href)
+    else if (name === 'a' || name === 'area') this.#add(withoutFragment(href))
+  }
+
+  #add(reference: string): void {
+    if (this.#references.size < this.#maxLinks) this.#references.add(reference)
+    else if (!this.#references.has(reference)) this.#passedOver += 1
   }
 }
 
-/** Links of a whole text at once. */
-export function extractLinks(html: string, pageUrl: string): string[] {
-  const scanner = new LinkScanner()
-  scanner.write(html)
-  return scanner.end(pageUrl)
+function withoutFragment(href: string): string {
+  const at = href.indexOf('#')
+  return at === -1 ? href : href.slice(0, at)
 }
 
-/** Absolute http(s) URLs without fragment, each once, in order. */
-export function resolveLinks(hrefs: readonly string[], base: string): string[] {
-  const found = new Set<string>()
-  for (const href of hrefs) {
-    const url = webUrl(href, base)
-    if (url !== undefined) found.add(url.href)
-  }
-  return [...found]
-}
-
-function baseUrl(base: string | undefined, pageUrl: string): string {
-  return base === undefined ? pageUrl : (webUrl(base, pageUrl)?.href ?? pageUrl)
-}
-
+/** A user is left out, as most crawlers do: of a mail address that was written as a URL it is the address that is meant, and no site is asked with somebody's password. */
 function webUrl(reference: string, base: string): URL | undefined {
   if (!URL.canParse(reference, base)) return undefined
   const url = new URL(reference, base)
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return undefined
+  url.username = ''
+  url.password = ''
   url.hash = ''
-  return url
+  return faultOf(url) === undefined ? url : undefined
 }

@@ -363,6 +363,7 @@ export const EVENTS = {
     throttleMs: 600_000,
     throttleBy: 'host',
   },
+  LinksPassedOver: { level: 'warn', message: 'a page has more links than are followed', throttleMs: 600_000, throttleBy: 'host' },
   LinksFound: { level: 'debug', message: 'links', metric: counter('links_total', 'Links by what became of them.', ['verdict'], 'count') },
   // control and state
   CommandRead: { level: 'debug', message: 'command' },

@@ -1,5 +1,5 @@
 import { canonicalUrl } from '../url/canonical-url.ts'
-import { type BadUrlReason, MAX_URL_LENGTH, parseFetchUrl } from '../url/parse-url.ts'
+import { type BadUrlReason, MAX_URL_LENGTH, parseFetchUrl, withoutCredentials } from '../url/parse-url.ts'
 import type { Lane, UrlTask } from './generated/types.ts'
 import { foreignTaskId, h } from './ids.ts'
 import { isTraceId, parseTraceParent } from './trace.ts'
@@ -37,25 +37,26 @@ export function completeTask(task: UrlTask, place: TaskPlace): CompletedTask {
     ...task,
     taskId,
     crawlId,
-    url: parsed.ok ? parsed.url.href : task.url,
-    canonicalUrl: task.canonicalUrl === '' ? identity(task.url, parsed) : task.canonicalUrl,
+    url: parsed.ok ? parsed.url.href : parsed.text,
+    // Key and value of its outcome: whoever gave it may have left a password in it.
+    canonicalUrl: task.canonicalUrl === '' ? identity(parsed) : withoutCredentials(task.canonicalUrl),
     lane: task.lane ?? place.lane ?? 'normal',
     dedup: crawlId === null ? 'none' : task.dedup,
     traceId: traceIdOf(task.traceId, place.traceparent, taskId),
     enqueuedAt: task.enqueuedAt ?? Math.max(0, place.timestamp),
   }
   // Given by somebody else it may be of any length, and it is key and value of all that is written of the page.
-  const isTooLong = task.canonicalUrl.length > MAX_URL_LENGTH && task.canonicalUrl !== identity(task.url, parsed)
+  const isTooLong = task.canonicalUrl.length > MAX_URL_LENGTH && task.canonicalUrl !== identity(parsed)
   if (parsed.ok && !isTooLong) return { ok: true, task: filled, url: parsed.url }
-  const cut = isTooLong ? { ...filled, canonicalUrl: task.canonicalUrl.slice(0, MAX_URL_LENGTH) } : filled
+  const cut = isTooLong ? { ...filled, canonicalUrl: filled.canonicalUrl.slice(0, MAX_URL_LENGTH) } : filled
   if (!parsed.ok) return { ok: false, task: cut, reason: 'bad-url', urlReason: parsed.reason, detail: parsed.detail }
   const detail = `the task's canonicalUrl has ${task.canonicalUrl.length} characters; expected at most ${MAX_URL_LENGTH}, or none`
   return { ok: false, task: cut, reason: 'bad-url', urlReason: 'too-long', detail }
 }
 
 /** A bad URL is its own identity, cut since it becomes a key. */
-function identity(text: string, parsed: ReturnType<typeof parseFetchUrl>): string {
-  return parsed.ok ? canonicalUrl(parsed.url) : text.slice(0, MAX_URL_LENGTH)
+function identity(parsed: ReturnType<typeof parseFetchUrl>): string {
+  return parsed.ok ? canonicalUrl(parsed.url) : parsed.text.slice(0, MAX_URL_LENGTH)
 }
 
 /** Without one, the trace id follows from the task, so that a redelivery goes on in the same trace. */

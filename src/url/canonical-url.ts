@@ -1,4 +1,5 @@
 import { MillraceError } from '../kernel/errors.ts'
+import { bareHost } from './registrable-domain.ts'
 
 /**
  * The identity of a URL for deduplication and keys. It is never what goes on the wire: a site may care for the order of its query
@@ -40,8 +41,8 @@ export function canonicalUrl(url: string | URL): string {
   target.username = ''
   target.password = ''
   target.hash = ''
-  const host = target.hostname.replace(/\.+$/, '')
-  if (host !== target.hostname && host !== '') target.hostname = host
+  const host = bareHost(target.hostname)
+  if (host !== target.hostname) target.hostname = host
   target.pathname = normalisePercent(target.pathname)
   target.search = canonicalQuery(target.search)
   return target.href

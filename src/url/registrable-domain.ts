@@ -37,6 +37,8 @@ export function registrableDomainOfHost(hostname: string): string {
 
 /** Host without the dot of a fully qualified name: `example.test.` and `example.test` are one site. */
 export function bareHost(hostname: string): string {
-  const host = hostname.toLowerCase().replace(/\.+$/, '')
-  return host === '' ? hostname : host
+  let end = hostname.length
+  // No pattern: looking for dots at the end, it would begin anew at each dot of a host of dots.
+  while (end > 0 && hostname[end - 1] === '.') end -= 1
+  return hostname.slice(0, end === 0 ? undefined : end).toLowerCase()
 }

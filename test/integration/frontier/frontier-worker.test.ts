@@ -63,6 +63,22 @@ async function urlsOfTasks(): Promise<string[]> {
   return (await arrived(topics.urls.normal)).map(({ value }) => codec.decode('UrlTask', value).url)
 }
 
+/** CPU time of this process in the longest turn of its event loop until the function is called; what runs beside it does not count. */
+function cpuOfTurns(): () => number {
+  let [longestUs, last, isOver] = [0, process.cpuUsage(), false]
+  const look = (): void => {
+    const { user, system } = process.cpuUsage(last)
+    longestUs = Math.max(longestUs, user + system)
+    last = process.cpuUsage()
+    if (!isOver) setImmediate(look)
+  }
+  setImmediate(look)
+  return () => {
+    isOver = true
+    return longestUs / 1_000
+  }
+}
+
 describe('the frontier', () => {
   it('C132: follows a site that leads to endless paths within its bounds, and names it', async () => {
     const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
@@ -102,5 +118,30 @@ describe('the frontier', () => {
     expect(header('millrace-error-code')).toBe('INTERNAL')
     expect(header('millrace-error-message')).toContain('nobody foresaw this page')
     expect(header('millrace-orig-offset')).toBe('0')
+  })
+
+  it('follows as many links of a page as it may, says so, and holds up nobody meanwhile', async () => {
+    const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
+    const links = Array.from({ length: 150_000 }, (_, index) => `<a href=${index}>`).join('')
+    await put(testPage(links, 'http://large.example.test/', crawl))
+    frontier = await createFrontier(runtime, (_page, links) => links)
+    await frontier.start({ signal: new AbortController().signal })
+    const longestTurnMs = cpuOfTurns()
+    await eventually(() => seen.count('LinksPassedOver', { host: 'large.example.test', count: 140_000 }) === 1, { timeoutMs: 60_000 })
+    // In one piece it is seconds.
+    expect(longestTurnMs()).toBeLessThan(500)
+    expect(seen.count('LinksFound', { verdict: 'too-many-links', count: 140_000 })).toBe(1)
+    expect(new Set(await urlsOfTasks()).size).toBe(10_000)
+  })
+
+  it('follows a page that is put back where its links were claimed and not published', async () => {
+    const page = testPage('<a href="/next">1</a>', 'http://again.example.test/', { crawlId: 'spring', depth: 0, maxDepth: 1 })
+    const state = await runtime.state()
+    const claim = { crawlId: 'spring', canonicalUrl: 'http://again.example.test/next', round: page.round, claimant: page.fetchId }
+    expect(await state.claim([claim])).not.toContain('known')
+    await put(page)
+    frontier = await createFrontier(runtime, (_page, links) => links)
+    await frontier.start({ signal: new AbortController().signal })
+    expect(await urlsOfTasks()).toEqual(['http://again.example.test/next'])
   })
 })

@@ -1,7 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { extractLinks } from '../../../src/frontier/links.ts'
+import { LinkScanner } from '../../../src/frontier/links.ts'
 import { growth } from '../../support/growth.ts'
+
+/** Links of a whole text at once. */
+function extractLinks(html: string, pageUrl: string): string[] {
+  const scanner = new LinkScanner(100_000)
+  scanner.write(html)
+  scanner.end()
+  return [...scanner.batches(pageUrl, 100)].flat()
+}
 
 const page = 'http://example.test/dir/page?post=1'
 
@@ -59,6 +67,27 @@ describe('links of a page', () => {
     expect(
       extractLinks('<a href="mailto:a@b"><a href="javascript:x()"><a href="ftp://x/"><a href="http://[bad"><a href="tel:1"><a>', page),
     ).toEqual([])
+  })
+
+  it('leave out hosts that no resolver knows, each of which would be a task that fails', () => {
+    const dots = `http://a${'.'.repeat(1_900)}b.example/`
+    expect(extractLinks(`<a href="${dots}"><a href="http://a..b.example/"><a href="http://${'a.'.repeat(130)}example/">`, page)).toEqual([])
+  })
+
+  it('name nobody: one with a user is the page behind it, which a fetch would refuse', () => {
+    expect(extractLinks('<a href="http://info:pw@example.test/a"><a href="/a"><a href="http://x@other.test">', page)).toEqual([
+      'http://example.test/a',
+      'http://other.test/',
+    ])
+    expect(extractLinks('<base href="http://u:p@other.test/b/"><a href="c">', page)).toEqual(['http://other.test/b/c'])
+  })
+
+  it('are bounded, and those that are passed over are counted', () => {
+    const scanner = new LinkScanner(3)
+    scanner.write('<a href="a"><a href="#top"><a href="a#b"><a href="b"><a href="c"><a href="d"><a href="a">')
+    scanner.end()
+    expect([...scanner.batches(page, 2)]).toEqual([['http://example.test/dir/a', page], ['http://example.test/dir/b']])
+    expect(scanner.passedOver).toBe(2)
   })
 
   it('give an answer for any text', () => {

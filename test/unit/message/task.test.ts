@@ -196,6 +196,21 @@ describe('completing a task', () => {
     expect(long.task.canonicalUrl.length).toBeLessThanOrEqual(8_192)
   })
 
+  it('tells nobody the password of a URL that is refused for it, nor one in an identity that it was given', () => {
+    for (const bad of [
+      'https://user:secret@host.example/a',
+      'ftp://user:secret@host.example/a',
+      'https://user:secret@host.example:99999/a',
+    ]) {
+      const completed = completeTask(newUrlTask({ url: bad, canonicalUrl: '' }), place)
+      expect(completed.ok).toBe(false)
+      expect(JSON.stringify(completed)).not.toContain('secret')
+      expect(completeTask(completed.task, place).task.taskId).toBe(completed.task.taskId)
+    }
+    const given = completeTask(newUrlTask({ url, canonicalUrl: 'https://user:secret@example.test/p' }), place)
+    expect(given.task.canonicalUrl).toBe('https://example.test/p')
+  })
+
   it('is bad where it is given an identity that fits no key, whatever its URL is', () => {
     const canonicalUrl = `${url}?${'x'.repeat(100_000)}`
     for (const [given, urlReason] of [

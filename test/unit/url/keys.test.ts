@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { canonicalUrl } from '../../../src/url/canonical-url.ts'
 import { murmur2, partitionFor } from '../../../src/url/partition.ts'
 import { politenessKey } from '../../../src/url/politeness-key.ts'
-import { domainOfUrl, isOfDomain, isPublicSuffix, registrableDomain } from '../../../src/url/registrable-domain.ts'
+import { bareHost, domainOfUrl, isOfDomain, isPublicSuffix, registrableDomain } from '../../../src/url/registrable-domain.ts'
+import { growth } from '../../support/growth.ts'
 
 const vectors = JSON.parse(readFileSync(new URL('../../../schemas/vectors.json', import.meta.url), 'utf8'))
 
@@ -91,4 +93,9 @@ describe('the domain of what may be no URL', () => {
   it('is that of the URL where it is one', () => {
     expect(domainOfUrl('https://www.shop.example/page')).toBe('shop.example')
   })
+})
+
+it('a host of many dots costs what it is long', () => {
+  expect(growth((size) => bareHost(`a${'.'.repeat(size)}b.example`), 20_000)).toBeLessThan(9)
+  expect(growth((size) => canonicalUrl(`http://a${'.'.repeat(size)}b.example/`), 20_000)).toBeLessThan(9)
 })

@@ -45,6 +45,10 @@ describe('a URL that is to be fetched', () => {
     ['http://user:secret@example.test/', 'credentials'],
     ['http://user@example.test/', 'credentials'],
     ['http://../', 'no-host'],
+    ['http://.example.test/', 'invalid'],
+    ['http://a..example.test/', 'invalid'],
+    ['http://example.test../', 'invalid'],
+    [`http://${'a.'.repeat(123)}test.example/`, 'invalid'],
     [`http://example.test/${'a'.repeat(MAX_URL_LENGTH)}`, 'too-long'],
     [`http://example.test/${'é'.repeat(MAX_URL_LENGTH / 4)}`, 'too-long'],
   ])('%.40j is refused as %s', (text, reason) => {
@@ -55,6 +59,22 @@ describe('a URL that is to be fetched', () => {
     const parsed = parseFetchUrl('http://user:secret@example.test/a')
     expect(parsed).toMatchObject({ ok: false, detail: expect.stringContaining('http://example.test/a') })
     expect(JSON.stringify(parsed)).not.toContain('secret')
+  })
+
+  it.each([
+    'http://user:secret@exa mple.test/',
+    'ftp://user:secret@example.test/',
+    'http:user:secret@example.test:99999/',
+    ' https://user:se@secret@[::1/',
+    '//user:secret@example.test/',
+    `http://user:secret@example.test/${'a'.repeat(MAX_URL_LENGTH)}`,
+  ])('is refused without them whatever else is wrong with it: %.60j', (text) => {
+    expect(JSON.stringify(parseFetchUrl(text))).not.toContain('secret')
+  })
+
+  it('may have an address of somebody in its path', () => {
+    expect(href('http://example.test/@user/a@b?c=d@e')).toBe('http://example.test/@user/a@b?c=d@e')
+    expect(parseFetchUrl('mailto:a@b.example')).toMatchObject({ text: 'mailto:a@b.example' })
   })
 
   it('is refused with a short detail however long it is', () => {
