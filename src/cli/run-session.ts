@@ -1,8 +1,10 @@
-import { createWriteStream, type WriteStream } from 'node:fs'
+import { createWriteStream, fstat, ftruncate, type WriteStream } from 'node:fs'
+import { promisify } from 'node:util'
 import type { Config } from '../config/options.ts'
 import { envelopeText, extractorWarnings, loadConfigured } from '../control/extraction.ts'
 import { parseAnyDuration } from '../control/parse-time.ts'
 import type { SeedText } from '../control/produce.ts'
+import type { WriteRecord } from '../control/record-output.ts'
 import { run, runExitCode } from '../control/run.ts'
 import { Runtime } from '../control/runtime.ts'
 import { systemClock } from '../kernel/clock.ts'
@@ -55,7 +57,7 @@ export async function openRun(context: CommandContext, config: Config, session: 
       seeds,
       extractors,
       ...(session.crawlId === undefined ? {} : { crawlId: session.crawlId }),
-      ...(out === undefined ? {} : { writeRecord: (record) => out.write(toJson(record)) }),
+      ...(out === undefined ? {} : { openOutput: () => out.begin() }),
       maxWaitMs,
       keepRunning: session.keepRunning,
       drainTimeoutMs,
@@ -90,24 +92,30 @@ function goesOnWithRest({ seeds, crawlId }: RunSession): boolean {
 }
 
 interface Out {
-  write(line: string): Promise<void>
+  /** What was written before goes, unless it is appended to. */
+  begin(): Promise<WriteRecord>
   end(): Promise<void>
 }
 
-/** A file is opened before the run, so that a path that can't be written is told at once. */
+/** A file is opened before the run, so that a path that can't be written is told at once, and emptied only when the run works. */
 async function openOut(context: CommandContext, target: string, appends: boolean): Promise<Out> {
-  if (target === '-') return { write: (line) => context.out(line), end: async () => undefined }
-  const stream = await opened(target, appends)
+  if (target === '-') return { begin: async () => (record) => context.out(toJson(record)), end: async () => undefined }
+  const { stream, fd } = await opened(target)
   let failure: unknown
   stream.on('error', (error) => {
     failure = outFailure(target, error)
   })
+  const write: WriteRecord = async (record) => {
+    if (failure !== undefined) throw failure
+    if (stream.write(`${toJson(record)}\n`)) return
+    await drained(stream)
+    if (failure !== undefined) throw failure
+  }
   return {
-    async write(line) {
-      if (failure !== undefined) throw failure
-      if (stream.write(`${line}\n`)) return
-      await drained(stream)
-      if (failure !== undefined) throw failure
+    async begin() {
+      // A pipe or a device has nothing to empty.
+      if (!appends && (await promisify(fstat)(fd)).isFile()) await promisify(ftruncate)(fd)
+      return write
     },
     async end() {
       await new Promise<void>((resolve) => stream.end(() => resolve()))
@@ -129,10 +137,10 @@ function drained(stream: WriteStream): Promise<void> {
   })
 }
 
-function opened(target: string, appends: boolean): Promise<WriteStream> {
+function opened(target: string): Promise<{ stream: WriteStream; fd: number }> {
   return new Promise((resolve, reject) => {
-    const stream = createWriteStream(target, { flags: appends ? 'a' : 'w' })
-    stream.once('open', () => resolve(stream))
+    const stream = createWriteStream(target, { flags: 'a' })
+    stream.once('open', (fd) => resolve({ stream, fd }))
     stream.once('error', (error) =>
       reject(new MillraceError('USAGE', `--out: can not write ${target}: ${errorText(error)}`, { cause: error })),
     )

@@ -74,12 +74,13 @@ export class Millrace {
     urls?: Iterable<string> | AsyncIterable<string>,
     options: { crawlId?: string; maxWaitMs?: number; onRecord?: (record: unknown) => Promise<void> } = {},
   ): Promise<RunReport> {
+    const { onRecord } = options
     return this.#working(async (runtime) =>
       run(runtime, {
         seeds: urls === undefined ? undefined : seedsOf(urls),
         extractors: await this.#extractors(this.#config.extractors),
         ...(options.crawlId === undefined ? {} : { crawlId: crawlName(options.crawlId, 'crawlId') }),
-        ...(options.onRecord === undefined ? {} : { writeRecord: options.onRecord }),
+        ...(onRecord === undefined ? {} : { openOutput: async () => onRecord }),
         maxWaitMs: options.maxWaitMs ?? 600_000,
         keepRunning: false,
         drainTimeoutMs: DRAIN_TIMEOUT_MS,

@@ -8,42 +8,44 @@ import type { Runtime } from './runtime.ts'
 export type WriteRecord = (record: unknown) => Promise<void>
 
 /**
- * Follows the topics of records from where they end now, or from their beginning where a crawl goes on, and hands over the records of
- * one crawl as they are committed. `finish` reads to what is then the end; the count is exact.
+ * The records of one crawl as they are committed, from where their topics end when it is opened, or from their beginning where a crawl goes
+ * on. `follow` begins to hand them over; `finish` reads to what is then the end; the count is exact.
  */
 export class RecordOutput {
   readonly #runtime: Runtime
   readonly #crawlId: string | undefined
-  readonly #write: WriteRecord | undefined
+  #write: WriteRecord | undefined
   readonly #positions = new Map<string, Map<number, bigint>>()
   readonly #stopping = new AbortController()
   readonly #reader: RecordReader
   #following: Promise<void> = Promise.resolve()
   #count = 0
 
-  private constructor(runtime: Runtime, crawlId: string | undefined, write: WriteRecord | undefined) {
+  private constructor(runtime: Runtime, crawlId: string | undefined) {
     this.#runtime = runtime
     this.#reader = new RecordReader(runtime)
     this.#crawlId = crawlId
-    this.#write = write
   }
 
-  static async start(
+  static async open(
     runtime: Runtime,
     topics: readonly string[],
     crawlId: string | undefined,
-    write: WriteRecord | undefined,
     from: 'earliest' | 'latest' = 'latest',
   ): Promise<RecordOutput> {
-    const output = new RecordOutput(runtime, crawlId, write)
+    const output = new RecordOutput(runtime, crawlId)
     const { admin } = runtime
     for (const topic of topics) {
       const offsets = from === 'earliest' ? await admin.earliestOffsets(topic) : await admin.endOffsets(topic, 'read_committed')
       output.#positions.set(topic, offsets)
     }
-    output.#following = output.#read({ follow: true, signal: output.#stopping.signal })
-    output.#following.catch(() => undefined)
     return output
+  }
+
+  follow(write: WriteRecord | undefined): void {
+    this.#write = write
+    this.#following = this.#read({ follow: true, signal: this.#stopping.signal })
+    this.#following.catch(() => undefined)
   }
 
   get count(): number {

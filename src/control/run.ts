@@ -31,8 +31,11 @@ export interface RunOptions {
   /** A new crawl where not given. */
   readonly crawlId?: string
   readonly meta?: Readonly<Record<string, string>>
-  /** Is given every record of the crawl once; of a crawl that goes on also those of before. */
-  readonly writeRecord?: WriteRecord
+  /**
+   * Asked for when all stages work, not before: a run that is refused must not touch what the one before has written. What it answers is given
+   * every record of the crawl once; of a crawl that goes on also those of before.
+   */
+  readonly openOutput?: () => Promise<WriteRecord>
   readonly onOutput?: (text: string) => void
   /** Tasks that are due later than this are left queued. */
   readonly maxWaitMs: number
@@ -105,16 +108,21 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   // Who goes on with a crawl wants its records, not those that the process before had left to give.
   const isOld = crawlId === undefined || (await goesOn(runtime, options.crawlId))
   const from = options.crawlId !== undefined && isOld ? 'earliest' : 'latest'
-  const output = await RecordOutput.start(runtime, recordTopics(runtime, options.extractors), crawlId, options.writeRecord, from)
+  const output = await RecordOutput.open(runtime, recordTopics(runtime, options.extractors), crawlId, from)
   const stages = new StageGroup()
   stages.watch(runtime.failed)
   let last: Pick<RunProgress, 'accepted' | 'final' | 'stalledBy'> = { accepted: 0, final: 0, stalledBy: null }
   const unit = crawlId === undefined ? { unit: 'message' as const } : {}
   let finalBefore = isOld ? undefined : 0
   const ended = { waiting: [] as readonly DelayedTask[], interrupted: false }
-  let produced = { produced: 0, badCount: 0, bad: [] as readonly BadSeed[] }
+  let produced = NOTHING_PRODUCED
+  // Whatever ends the run ends its halves: else a generator of URLs would be read on, and its crawl be asked for, after the run has failed.
+  const over = new AbortController()
+  const halves = { ...options, draining: AbortSignal.any([options.draining, over.signal]) }
+  let seeding = Promise.resolve(NOTHING_PRODUCED)
   try {
     const fetch = await startStages(runtime, stages, options)
+    output.follow(await options.openOutput?.())
     const look = (state: CrawlProgress): void => {
       const { stalledBy } = fetch.view()
       last = { accepted: state.accepted, final: state.final, stalledBy }
@@ -128,15 +136,17 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
         elapsedMs: runtime.clock.mono() - startedMono,
       })
     }
-    const seeding = seed(runtime, options, crawlId)
-    const outcome = await Promise.race([waitForEnd(runtime, options, crawlId, seeding, look), stages.failed, output.failed])
+    seeding = seed(runtime, halves, crawlId)
+    const outcome = await Promise.race([waitForEnd(runtime, halves, crawlId, seeding, look), stages.failed, output.failed])
     produced = await seeding
     ended.waiting = outcome.waiting
     ended.interrupted = outcome.interrupted
   } finally {
+    over.abort()
+    await seeding.catch(() => undefined)
     const mode = options.aborting.aborted ? 'abort' : 'drain'
-    await stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, options.aborting)
-    await output.stop()
+    const stopping = stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, options.aborting)
+    await stopping.finally(() => output.stop())
   }
   const records = await output.finish()
   const elapsedMs = runtime.clock.mono() - startedMono
@@ -211,12 +221,12 @@ async function beat(runtime: Runtime, stage: string, groupId: string): Promise<v
   runtime.onClose(`heartbeat of ${stage}`, await startHeartbeat(runtime, { stage, groupId, extractors: {} }))
 }
 
-async function seed(
-  runtime: Runtime,
-  options: RunOptions,
-  crawlId: string | undefined,
-): Promise<{ produced: number; badCount: number; bad: readonly BadSeed[] }> {
-  let written: { produced: number; badCount: number; bad: readonly BadSeed[] } = { produced: 0, badCount: 0, bad: [] }
+type Produced = Pick<RunReport, 'produced' | 'badCount' | 'bad'>
+
+const NOTHING_PRODUCED: Produced = { produced: 0, badCount: 0, bad: [] }
+
+async function seed(runtime: Runtime, options: RunOptions, crawlId: string | undefined): Promise<Produced> {
+  let written = NOTHING_PRODUCED
   if (options.seeds === undefined || crawlId === undefined) return written
   const state = await runtime.state()
   const gate = new StoreGate({ clock: runtime.clock, observer: runtime.observer, signal: options.draining })

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -435,6 +435,32 @@ describe('a second run in the same folder', () => {
     expect(second.stderr).toContain(String(running.child.pid))
     running.child.kill('SIGINT')
     expect((await running.done).code).toBe(130)
+  })
+})
+
+describe('the file of --out', () => {
+  it('is left as it is by a run that is refused, and emptied by one that works', { timeout: 60_000 }, async () => {
+    const deployment = await deployments({ set: ['politeness.default.ratePerSecond=1'] })
+    const former = '{"former":"night"}\n'
+    const out = deployment.file('out.ndjson', former)
+    const written = (): string => readFileSync(out, 'utf8')
+    const line = ['run', ...site.seeds(), '--depth', '30', '--extractor', 'page.yaml', '--out', out, '--crawl', 'nightly']
+    // Port 1 of loopback: nobody listens there.
+    const away = await deployment.run(line, undefined, ['brokers=127.0.0.1:1'])
+    expect({ code: away.code, written: written() }).toEqual({ code: 4, written: former })
+
+    const running = deployment.start(line)
+    await eventually(() => written().startsWith('{"recordId"') && written().endsWith('\n'), { timeoutMs: 30_000, what: 'a record' })
+    const [first] = written().split('\n')
+    expect((await deployment.run(line)).code).toBe(2)
+    expect(written().split('\n')[0]).toBe(first)
+    running.child.kill('SIGINT')
+    expect((await running.done).code).toBe(130)
+    const records = written().trimEnd().split('\n')
+    expect(records.map((record) => (JSON.parse(record) as { crawlId: string }).crawlId)).toEqual(records.map(() => 'nightly'))
+
+    // Not a file: there is nothing to empty.
+    expect(await deployment.run(['run', good(0), '--extractor', 'page.yaml', '--out', '/dev/null'])).toMatchObject({ code: 0 })
   })
 })
 

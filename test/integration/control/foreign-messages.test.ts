@@ -70,7 +70,8 @@ describe('what strangers write', () => {
   it('is passed over among records, and a record whose schema was announced meanwhile is not', async () => {
     const { topics } = runtime
     const written: unknown[] = []
-    const output = await RecordOutput.start(runtime, [topics.records], 'c', async (record) => void written.push(record))
+    const output = await RecordOutput.open(runtime, [topics.records], 'c')
+    output.follow(async (record) => void written.push(record))
     const ending = new AbortController()
     const consumed: unknown[] = []
     const consuming = (async () => {
