@@ -22,22 +22,32 @@ export interface FencingRun {
   readonly args: readonly string[]
   /** Which folder it is of (`folderMark`). */
   readonly mark: string
+  /** Its logs. */
+  readonly data: string
   /** Where the broker runs. */
   readonly cwd: string
   readonly clock: Clock
 }
 
-/** From the start of Java; it needs one to two seconds. */
-const START_MS = 15_000
-/** From when the controller is active: a broker that is in service is fenced within a quarter of a second. */
-const FENCE_MS = 1_000
+/** From the start of Java: one to two seconds, but twenty where other programs have the machine. Without it records come twice. */
+const START_MS = 90_000
+const LOOK_EVERY_MS = 20
+/** Every half a second, by its own time, the controller writes a record though nothing happens; it fences within half of that. */
+const ROUNDS_UNFENCED = 2
 const END_MS = 5_000
 
 /** Shape: true where the logs are those of a broker that ran and was not stopped in order. */
 export function wasKilled(data: string): boolean {
   if (existsSync(join(data, '.kafka_cleanshutdown'))) return false
-  const metadata = join(data, '__cluster_metadata-0')
-  return existsSync(metadata) && readdirSync(metadata).some((name) => name.endsWith('.log') && statSync(join(metadata, name)).size > 0)
+  return metadataBytes(data) > 0
+}
+
+/** Of the log of the controller. */
+function metadataBytes(data: string): number {
+  const folder = join(data, '__cluster_metadata-0')
+  if (!existsSync(folder)) return 0
+  const logs = readdirSync(folder).filter((name) => name.endsWith('.log'))
+  return logs.reduce((bytes, name) => bytes + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0), 0)
 }
 
 /** What came of it, for the log: a broker that could not be fenced is started all the same. */
@@ -48,29 +58,53 @@ export async function endFormerRegistration(run: FencingRun): Promise<'fenced' |
     child.once('exit', () => resolve())
     child.once('error', () => resolve())
   })
-  const result = await Promise.race([outcomeOf(child, run.clock), ended.then(() => 'failed' as const)])
+  const hasEnded = new AbortController()
+  void ended.then(() => hasEnded.abort())
+  const result = await outcomeOf(child, run, hasEnded.signal)
   await endProcess(child, run.clock, ended)
   return result
 }
 
-/** What it says is the only thing that tells; where it says nothing of the sort, time decides. */
-function outcomeOf(child: ChildProcess, clock: Clock): Promise<'fenced' | 'was-fenced' | 'failed'> {
-  return new Promise((resolve) => {
-    let disarm = clock.timer(START_MS, () => resolve('failed'))
-    let said = ''
-    const listen = (bytes: Buffer): void => {
-      said = (said + bytes.toString('latin1')).slice(-20_000)
-      if (/Fencing broker \d+ at epoch/.test(said)) {
-        disarm()
-        resolve('fenced')
-      } else if (/Performing controller activation/.test(said)) {
-        disarm()
-        disarm = clock.timer(FENCE_MS, () => resolve('was-fenced'))
-      }
-    }
-    child.stdout?.on('data', listen)
-    child.stderr?.on('data', listen)
-  })
+/**
+ * What it says tells what it has begun, and its log what is done: it says that it fences before it writes it, and what it had not written
+ * when it was told to end it never does. Its log is written in order, so once that has grown after a word, what the word was about stands in it.
+ */
+async function outcomeOf(
+  child: ChildProcess,
+  { data, clock }: FencingRun,
+  hasEnded: AbortSignal,
+): Promise<'fenced' | 'was-fenced' | 'failed'> {
+  const heard = listenTo(child)
+  const deadlineMono = clock.mono() + START_MS
+  let doing = heard()
+  let bytes = metadataBytes(data)
+  let rounds = 0
+  while (!hasEnded.aborted && clock.mono() < deadlineMono) {
+    await clock.sleep(LOOK_EVERY_MS)
+    const [doingNow, bytesNow] = [heard(), metadataBytes(data)]
+    if (doingNow !== doing) rounds = 0
+    else if (bytesNow !== bytes) rounds += 1
+    doing = doingNow
+    bytes = bytesNow
+    if (doing === 'fences' && rounds > 0) return 'fenced'
+    if (doing === 'is-active' && rounds > ROUNDS_UNFENCED) return 'was-fenced'
+  }
+  return 'failed'
+}
+
+type Doing = 'starts' | 'is-active' | 'fences'
+
+function listenTo(child: ChildProcess): () => Doing {
+  let said = ''
+  let doing: Doing = 'starts'
+  const listen = (bytes: Buffer): void => {
+    said = (said + bytes.toString('latin1')).slice(-20_000)
+    if (/Fencing broker \d+ at epoch/.test(said)) doing = 'fences'
+    else if (doing === 'starts' && /Performing controller activation/.test(said)) doing = 'is-active'
+  }
+  child.stdout?.on('data', listen)
+  child.stderr?.on('data', listen)
+  return () => doing
 }
 
 /** In order, so that what it has decided is on the disk. */

@@ -181,7 +181,7 @@ class Supervisor {
     const { command, fencingArgs } = this.#spec
     const { data, path } = this.#folder
     if (fencingArgs.length === 0 || !wasKilled(data)) return
-    const result = await endFormerRegistration({ command, args: fencingArgs, mark: this.#mark, cwd: path, clock: this.#clock })
+    const result = await endFormerRegistration({ command, args: fencingArgs, mark: this.#mark, data, cwd: path, clock: this.#clock })
     if (result === 'failed') logLine('the killed broker could not be taken out of service before its start')
   }
 

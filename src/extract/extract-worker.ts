@@ -1,10 +1,10 @@
 import type { KafkaAdmin } from '../kafka/admin.ts'
 import type { AssignedPartition, AssignmentChange } from '../kafka/assignment.ts'
 import type { KafkaClient } from '../kafka/client.ts'
+import { CommitTrail } from '../kafka/commit-trail.ts'
 import { ConsumerLoop } from '../kafka/consumer-loop.ts'
 import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
 import type { LayoutSource } from '../kafka/layout.ts'
-import type { RejectedCommits } from '../kafka/rejected-commit.ts'
 import { TopicLimits } from '../kafka/topic-limits.ts'
 import { createPartitionTransactions } from '../kafka/transactional.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
@@ -86,7 +86,7 @@ export class ExtractWorker extends BaseService {
   readonly #loop: ConsumerLoop
   readonly #partitions = new Map<PartitionId, PartitionExtractor>()
   /** Of partitions that went and came back too. */
-  readonly #rejected: RejectedCommits = new Map()
+  readonly #trail = new CommitTrail()
   /** Lost, and still in a step that can't be cut short. */
   readonly #leaving = new Set<PartitionExtractor>()
   readonly #counts: PartitionCounts
@@ -234,7 +234,7 @@ export class ExtractWorker extends BaseService {
         observer,
         topicLimits: this.#topicLimits,
         session: admin.session,
-        rejected: this.#rejected,
+        trail: this.#trail,
       }),
       readControl: () => control.readToEnd(),
       logBounds: () => admin.logBounds({ topic, partition: assigned.partition }),

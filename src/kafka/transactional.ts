@@ -5,6 +5,7 @@ import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { type KafkaClient, METADATA_MAX_AGE_MS } from './client.ts'
 import { ClusterSession } from './cluster-session.ts'
+import { type CommitStep, type CommitTrail, isCommitted } from './commit-trail.ts'
 import { type CommittedOffset, committedAt } from './committed-offsets.ts'
 import { denied, kafkajsFailure, sendFailure } from './failure.ts'
 import { TRANSACTION_TIMEOUT_MS } from './fence-transactions.ts'
@@ -12,7 +13,6 @@ import type { OutgoingMessage } from './message.ts'
 import { checkMessage, piecesOf, toKafkajs, unansweredPartitions } from './outgoing.ts'
 import { explicitPartition } from './producer-connection.ts'
 import { reach } from './reach.ts'
-import { isCommitted, type RejectedCommit, type RejectedCommits } from './rejected-commit.ts'
 import { closeWithin } from './shared-connection.ts'
 import { readStableOffsets } from './stable-offsets.ts'
 import { DEFAULT_MAX_BATCH_BYTES } from './topic-definitions.ts'
@@ -51,8 +51,8 @@ export interface PartitionTransactionsOptions {
   readonly maxBatchBytes?: (topic: string) => number
   /** The same, with what brokers have refused; shared by those of one process. An own one by `maxBatchBytes` where not given. */
   readonly topicLimits?: TopicLimits
-  /** Transactions of this process whose commit was rejected, for whoever has the partition next; none are kept where not given. */
-  readonly rejected?: RejectedCommits
+  /** Where whoever has the partition next in this process finds what became of it; nothing is kept where not given. */
+  readonly trail?: CommitTrail
   /** For reading committed offsets; an own one where not given. `KafkaAdmin` has one to share. */
   readonly session?: ClusterSession
   readonly random?: () => number
@@ -126,20 +126,20 @@ class KafkaPartitionTransactions implements PartitionTransactions {
       const producer = this.#producer
       if (producer === undefined) throw this.#failure('committing', new Error('the partition is not fenced: call fence() first'))
       let transaction: Transaction | undefined
-      let message: RejectedCommit['message'] | undefined
+      let message: CommitStep['message'] | undefined
       let sent: readonly OutgoingMessage[] = []
       try {
         transaction = await producer.transaction()
         for (sent of pieces) message = await this.#send(transaction, sent)
         sent = []
+        // Of one without messages nothing could be known later.
+        if (message !== undefined) this.#options.trail?.add(this.#id, { before: this.#committed, offset, metadata, message })
         await this.#sendOffsets(transaction, offset, metadata)
         await transaction.commit()
         this.#committed = { offset, metadata }
-        this.#options.rejected?.delete(this.#id)
       } catch (error) {
         this.#discard(transaction)
         if (sendFailure(error).kind === 'too-large') this.#topicLimits.refused(sent)
-        this.#reject(offset, metadata, message)
         const failure = this.#failure('a transaction', error)
         this.#options.observer.emit('TransactionFailed', { group: this.#options.groupId, reason: failure.code, text: failure.message })
         throw failure
@@ -176,8 +176,8 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     }
     const transaction = await producer.transaction()
     await transaction.abort()
-    this.#committed = await this.#readCommitted()
-    return this.#restored(this.#committed)
+    this.#committed = await this.#restored(await this.#readCommitted())
+    return this.#committed
   }
 
   /** Nothing of ours is open any more: what is pending for longer than it takes to write the end of a transaction stays pending. */
@@ -191,29 +191,17 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     return committedAt(committed, at)
   }
 
-  /** Of one without messages nothing could be known later. */
-  #reject(offset: bigint, metadata: string, message: RejectedCommit['message'] | undefined): void {
-    const { rejected } = this.#options
-    if (message === undefined) return
-    // What is still kept was restored by the last fence.
-    rejected?.set(this.#id, { before: this.#committed, offset, metadata, message, former: rejected.get(this.#id) })
-  }
-
-  /** The offset of the last rejected transaction whose messages are committed and whose offset was lost. */
+  /** The offset behind the last transaction whose messages are committed, where the broker has lost it. */
   async #restored(committed: CommittedOffset): Promise<CommittedOffset> {
-    const { rejected, clock, groupId, topic, partition, observer } = this.#options
+    const { trail, clock, groupId, topic, partition, observer } = this.#options
+    if (trail === undefined) return committed
     // Not known in time: its own messages are held up as well, so the offset goes with them.
     const deadlineMono = clock.mono() + UNSTABLE_LIMIT_MS
-    for (let attempt = rejected?.get(this.#id); attempt !== undefined; attempt = attempt.former) {
-      const { before, offset, metadata } = attempt
-      if (before.offset !== committed.offset || before.metadata !== committed.metadata) continue
-      if ((await isCommitted(this.#session, attempt, { clock, deadlineMono })) !== true) continue
-      observer.emit('OffsetRestored', { group: groupId, topic, partition, offset })
-      rejected?.set(this.#id, attempt)
-      return { offset, metadata }
-    }
-    rejected?.delete(this.#id)
-    return committed
+    const hasHappened = async (step: CommitStep): Promise<boolean> =>
+      (await isCommitted(this.#session, step, { clock, deadlineMono })) === true
+    const held = await trail.follow(this.#id, committed, hasHappened)
+    if (held !== committed) observer.emit('OffsetRestored', { group: groupId, topic, partition, offset: held.offset })
+    return held
   }
 
   get #id(): string {
@@ -245,7 +233,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
   }
 
   /** Shape: where one of the messages lies. */
-  async #send(transaction: Transaction, piece: readonly OutgoingMessage[]): Promise<RejectedCommit['message'] | undefined> {
+  async #send(transaction: Transaction, piece: readonly OutgoingMessage[]): Promise<CommitStep['message'] | undefined> {
     const byTopic = new Map<string, OutgoingMessage[]>()
     for (const message of piece) byTopic.set(message.topic, [...(byTopic.get(message.topic) ?? []), message])
     const topicMessages = [...byTopic].map(([topic, messages]) => ({ topic, messages: messages.map(toKafkajs) }))

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { KafkaAdmin } from '../../src/kafka/admin.ts'
 import { createKafkaClient } from '../../src/kafka/client.ts'
+import { CommitTrail } from '../../src/kafka/commit-trail.ts'
 import { readLog } from '../../src/kafka/log-reader.ts'
-import type { RejectedCommits } from '../../src/kafka/rejected-commit.ts'
 import { createPartitionTransactions } from '../../src/kafka/transactional.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { silentObserver } from '../../src/kernel/observe.ts'
@@ -37,12 +37,12 @@ describe.skipIf(process.platform !== 'linux')('a broker that ends while it commi
     let isOver = false
     const offsets = Array.from({ length: PARTITIONS }, () => 0n)
     const surprises: string[] = []
-    const rejected: RejectedCommits = new Map()
+    const trail = new CommitTrail()
     const observer = new RecordingObserver()
     const told = (event: string): number => observer.names().filter((name) => name === event).length
 
     const work = async (partition: number): Promise<void> => {
-      const input = { client, groupId: 'group', topic: 'in', partition, clock: systemClock, observer, rejected }
+      const input = { client, groupId: 'group', topic: 'in', partition, clock: systemClock, observer, trail }
       const transactions = createPartitionTransactions(input)
       const fence = (): Promise<bigint> =>
         eventually(async () => (await transactions.fence()).offset ?? 0n, { timeoutMs: 240_000, everyMs: 100, what: 'the fence' })

@@ -113,7 +113,7 @@ export class OwnBroker {
     const { command, args, fencingArgs } = this.#launch
     // As its supervisor does with the embedded one.
     if (wasKilled(this.#data)) {
-      await endFormerRegistration({ command, args: fencingArgs, mark: this.#mark, cwd: this.#folder, clock: systemClock })
+      await endFormerRegistration({ command, args: fencingArgs, mark: this.#mark, data: this.#data, cwd: this.#folder, clock: systemClock })
     }
     const log = openSync(join(this.#folder, 'broker.log'), 'a')
     const child = spawn(command, [...args], { cwd: this.#folder, stdio: ['ignore', log, log] })

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import type { KafkaClient } from '../../../src/kafka/client.ts'
 import { ClusterSession } from '../../../src/kafka/cluster-session.ts'
-import type { RejectedCommits } from '../../../src/kafka/rejected-commit.ts'
+import { type CommitStep, CommitTrail } from '../../../src/kafka/commit-trail.ts'
 import { fetchStableOffsets } from '../../../src/kafka/stable-offsets.ts'
 import {
   createPartitionTransactions,
@@ -29,6 +30,42 @@ function transactions(input: Input, options: Partial<PartitionTransactionsOption
   const created = createPartitionTransactions({ client, clock: systemClock, observer: silentObserver, ...input, ...options })
   opened.push(created)
   return created
+}
+
+/** A client that can be made to keep the answer to a commit for itself. `hush` resolves when the broker has committed. */
+function silentAtCommit(): { silent: KafkaClient; hush: () => Promise<void>; speak: () => void } {
+  let held: { readonly answered: () => void; readonly until: Promise<void> } | undefined
+  let speak = (): void => undefined
+  const producer: KafkaClient['kafka']['producer'] = (config) => {
+    const real = client.kafka.producer(config)
+    const transaction: typeof real.transaction = async () => {
+      const begun = await real.transaction()
+      const commit = async (): Promise<void> => {
+        await begun.commit()
+        held?.answered()
+        await held?.until
+      }
+      return { ...begun, commit }
+    }
+    return { ...real, transaction }
+  }
+  return {
+    silent: { ...client, kafka: Object.assign(Object.create(client.kafka) as KafkaClient['kafka'], { producer }) },
+    hush: () =>
+      new Promise((answered) => {
+        const until = new Promise<void>((resolve) => {
+          speak = resolve
+        })
+        held = { answered, until }
+      }),
+    speak: () => speak(),
+  }
+}
+
+function trailOf({ groupId, topic, partition }: Input, ...steps: readonly CommitStep[]): CommitTrail {
+  const trail = new CommitTrail()
+  for (const step of steps) trail.add(`${groupId}/${topic}/${partition}`, step)
+  return trail
 }
 
 async function newInput(): Promise<Input> {
@@ -115,7 +152,7 @@ describe('transactions of an input partition', () => {
     }
   })
 
-  it('go on behind a rejected commit whose messages are there, though the broker has lost its offset', async () => {
+  it('go on behind a commit whose messages are there, though the broker has lost its offset', async () => {
     const input = await newInput()
     const output = await testTopic(admin, 'output')
     const lost = { offset: 6n, metadata: 'six' }
@@ -126,10 +163,9 @@ describe('transactions of an input partition', () => {
     await first.close()
     // Messages lie at 0 and 2; between and behind them are the ends of the transactions.
     const back = (offset: bigint, metadata: string) => admin.commitDirect(input.groupId, [{ ...input, offset, metadata }])
-    const id = `${input.groupId}/${input.topic}/${input.partition}`
     const fenced = (before: { offset: bigint; metadata: string }, at: bigint) => {
       const message = { topic: output, partition: 0, offset: at }
-      return transactions(input, { rejected: new Map([[id, { before, ...lost, message }]]) }).fence()
+      return transactions(input, { trail: trailOf(input, { before, ...lost, message }) }).fence()
     }
     await back(5n, 'five')
     expect(await fenced({ offset: 5n, metadata: 'five' }, 2n)).toEqual(lost)
@@ -140,7 +176,7 @@ describe('transactions of an input partition', () => {
     expect(await fenced({ offset: 5n, metadata: 'five' }, 2n)).toEqual({ offset: 5n, metadata: 'another five' })
   })
 
-  it('go on at what the broker holds where the log does not tell within five seconds whether a rejected commit has happened', async () => {
+  it('go on at what the broker holds where the log does not tell within five seconds whether a commit has happened', async () => {
     const input = await newInput()
     const output = await testTopic(admin, 'output')
     const other = client.kafka.producer({ transactionalId: uniqueName('other'), maxInFlightRequests: 1 })
@@ -155,20 +191,48 @@ describe('transactions of an input partition', () => {
       await owner.close()
       const held = { offset: 5n, metadata: 'five' }
       await admin.commitDirect(input.groupId, [{ ...input, ...held }])
-      const id = `${input.groupId}/${input.topic}/${input.partition}`
       const message = { topic: output, partition: 0, offset: 1n }
-      const rejected: RejectedCommits = new Map([[id, { before: held, offset: 6n, metadata: 'six', message }]])
       const askedMono = performance.now()
-      expect(await transactions(input, { rejected }).fence()).toEqual(held)
+      const trail = trailOf(input, { before: held, offset: 6n, metadata: 'six', message })
+      expect(await transactions(input, { trail }).fence()).toEqual(held)
       expect(performance.now() - askedMono).toBeGreaterThan(5_000)
-      expect(rejected.size).toBe(0)
       await open.abort()
     } finally {
       await other.disconnect()
     }
   })
 
-  it('go on behind the last rejected commit that has happened, where the broker has lost one after the other', async () => {
+  it('go on behind a commit that was acknowledged before the broker lost its offset', async () => {
+    const input = await newInput()
+    const output = await testTopic(admin, 'output')
+    const trail = new CommitTrail()
+    const owner = transactions(input, { trail })
+    await owner.fence()
+    await owner.commit([textMessage(output, 0, 'a')], 5n, 'five')
+    await owner.commit([textMessage(output, 0, 'b')], 6n, 'six')
+    await owner.close()
+    await admin.commitDirect(input.groupId, [{ ...input, offset: 5n, metadata: 'five' }])
+    expect(await transactions(input, { trail }).fence()).toEqual({ offset: 6n, metadata: 'six' })
+  })
+
+  it('go on behind a commit whose answer a former owner in the same process still waits for', async () => {
+    const input = await newInput()
+    const output = await testTopic(admin, 'output')
+    const trail = new CommitTrail()
+    const { silent, hush, speak } = silentAtCommit()
+    const former = transactions(input, { client: silent, trail })
+    await former.fence()
+    await former.commit([textMessage(output, 0, 'a')], 5n, 'five')
+    const committed = hush()
+    const answer = former.commit([textMessage(output, 0, 'b')], 6n, 'six')
+    await committed
+    await admin.commitDirect(input.groupId, [{ ...input, offset: 5n, metadata: 'five' }])
+    expect(await transactions(input, { trail }).fence()).toEqual({ offset: 6n, metadata: 'six' })
+    speak()
+    await answer
+  })
+
+  it('go on behind the last commit that has happened, where the broker has lost one after the other', async () => {
     const input = await newInput()
     const output = await testTopic(admin, 'output')
     const held = { offset: 5n, metadata: 'five' }
@@ -179,22 +243,19 @@ describe('transactions of an input partition', () => {
     await first.commit([textMessage(output, 0, 'b')], lost.offset, lost.metadata)
     await first.close()
     await admin.commitDirect(input.groupId, [{ ...input, ...held }])
-    const id = `${input.groupId}/${input.topic}/${input.partition}`
     const at = (offset: bigint) => ({ topic: output, partition: 0, offset })
-    const rejected: RejectedCommits = new Map([[id, { before: held, ...lost, message: at(2n) }]])
-    const owner = transactions(input, { rejected, maxBatchBytes: () => 1_000 })
+    const trail = trailOf(input, { before: held, ...lost, message: at(2n) })
+    const owner = transactions(input, { trail, maxBatchBytes: () => 1_000 })
     expect(await owner.fence()).toEqual(lost)
     // The next one fails half way, with a message of its own on the log: it was aborted, and the one before it stands.
     const half = [textMessage(output, 0, 'a'.repeat(600)), textMessage(output, 0, 'b'.repeat(600)), textMessage(output, 55, 'c')]
     await expect(owner.commit(half, 7n, 'seven')).rejects.toMatchObject({ code: 'KAFKA_TRANSACTION_FAILED' })
-    expect(rejected.get(id)).toMatchObject({ before: held, offset: 7n })
     expect(await owner.fence()).toEqual(lost)
     await owner.close()
     // Had it happened, its offset would have been lost as well.
-    const former = rejected.get(id)
     const next = { offset: 7n, metadata: 'seven' }
-    const again: RejectedCommits = new Map([[id, { before: held, ...next, message: at(2n), former }]])
-    expect(await transactions(input, { rejected: again }).fence()).toEqual(next)
+    const both = trailOf(input, { before: held, ...lost, message: at(2n) }, { before: lost, ...next, message: at(2n) })
+    expect(await transactions(input, { trail: both }).fence()).toEqual(next)
   })
 
   it('need a fence first, and after any failure', async () => {

@@ -34,19 +34,32 @@ describe('the logs of a broker', () => {
 })
 
 describe('taking a killed broker out of service', () => {
-  const saying = (script: string): ReturnType<typeof endFormerRegistration> =>
-    endFormerRegistration({ command: 'sh', args: ['-c', script], mark: 'none', cwd: tmpdir(), clock: systemClock })
+  /** `write` appends to the log of the controller. */
+  const saying = async (script: string): Promise<string> => {
+    const data = dataFolder({ [METADATA]: 'records' })
+    const write = `write() { echo more >> '${join(data, METADATA)}'; };`
+    return endFormerRegistration({ command: 'sh', args: ['-c', write + script], mark: 'none', data, cwd: tmpdir(), clock: systemClock })
+  }
+  const fences = 'echo "Fencing broker 1 at epoch 13 because its session has timed out.";'
 
-  it('ends as soon as the controller says that it fences it', async () => {
-    expect(await saying('echo "Fencing broker 1 at epoch 13 because its session has timed out."; exec sleep 60')).toBe('fenced')
+  it('ends once what the controller says about fencing it stands in its log', async () => {
+    expect(await saying(`${fences} sleep 0.2; write; exec sleep 60`)).toBe('fenced')
   })
 
-  it('ends soon after the controller is active where the broker was fenced before', async () => {
-    expect(await saying('echo "Performing controller activation." >&2; exec sleep 60')).toBe('was-fenced')
+  it('does not go by the word alone, which comes before the deed', async () => {
+    expect(await saying(`write; ${fences} sleep 0.5; exit`)).toBe('failed')
+  })
+
+  it('ends when the controller has been active for some rounds of its own and has fenced none, since the broker was fenced before', async () => {
+    const active = 'echo "Performing controller activation." >&2;'
+    const round = 'sleep 0.3; write;'
+    expect(await saying(`${active} ${round} ${round} sleep 0.5; exit`)).toBe('failed')
+    expect(await saying(`${active} ${round} ${round} ${round} exec sleep 60`)).toBe('was-fenced')
   })
 
   it('fails where the controller does not start', async () => {
     expect(await saying('exit 1')).toBe('failed')
-    expect(await endFormerRegistration({ command: '/none', args: [], mark: 'none', cwd: tmpdir(), clock: systemClock })).toBe('failed')
+    const none = { command: '/none', args: [], mark: 'none', data: '/none', cwd: tmpdir(), clock: systemClock }
+    expect(await endFormerRegistration(none)).toBe('failed')
   })
 })

@@ -1,0 +1,75 @@
+import type { TopicPartition } from '../kernel/brand.ts'
+import type { Clock } from '../kernel/clock.ts'
+import type { ClusterSession } from './cluster-session.ts'
+import type { CommittedOffset } from './committed-offsets.ts'
+import { fetchLog } from './log-fetch.ts'
+
+/** A transaction with messages, from when they are stored on. Whether it commits is not known then. */
+export interface CommitStep {
+  /** What the broker held before it. */
+  readonly before: CommittedOffset
+  readonly offset: bigint
+  readonly metadata: string
+  /** Where one of its messages lies. */
+  readonly message: TopicPartition & { readonly offset: bigint }
+}
+
+/** Of a transactional id. One is enough as long as the broker forgets one offset; it may forget several in a row. */
+const MOST_KEPT = 4
+
+/**
+ * The last transactions of each transactional id, of one process. A broker can lose the offset of a transaction whose messages are
+ * committed: one that ends in the middle of a commit may hold the offset as pending for ever (seen with Apache Kafka 4.4, once in some
+ * hundred times). The messages tell the truth then. Those whose commit was acknowledged are kept as well: the broker does that when it has
+ * decided to commit, and writes the end to messages and offset afterwards. So are those under way, for whoever takes the partition over
+ * while its former owner still waits for an answer.
+ */
+export class CommitTrail {
+  readonly #steps = new Map<string, readonly CommitStep[]>()
+
+  add(id: string, step: CommitStep): void {
+    this.#steps.set(id, [...this.of(id), step].slice(-MOST_KEPT))
+  }
+
+  /** Shape: oldest first. */
+  of(id: string): readonly CommitStep[] {
+    return this.#steps.get(id) ?? []
+  }
+
+  /**
+   * Where the transactions lead to from what the broker holds: over each that stands on it, or on the one before, and has happened. The
+   * same as `committed` where nothing was lost.
+   */
+  async follow(id: string, committed: CommittedOffset, hasHappened: (step: CommitStep) => Promise<boolean>): Promise<CommittedOffset> {
+    let held = committed
+    for (const step of this.of(id)) {
+      const { before, offset, metadata } = step
+      if (before.offset !== held.offset || before.metadata !== held.metadata) continue
+      if (await hasHappened(step)) held = { offset, metadata }
+    }
+    return held
+  }
+}
+
+const LOOK_EVERY_MS = 100
+
+/**
+ * Whether its message is there for readers of committed messages. Its own transaction must have ended; that of another producer may still
+ * hold the log up before it, and is waited for until `deadlineMono`. Undefined: not known by then.
+ */
+export async function isCommitted(
+  session: ClusterSession,
+  { message }: CommitStep,
+  { clock, deadlineMono }: { readonly clock: Clock; readonly deadlineMono: number },
+): Promise<boolean | undefined> {
+  const { topic, partition, offset } = message
+  const limits = { isolation: 'read_committed', maxWaitMs: 0, maxBytes: 1, maxBytesPerPartition: 1 } as const
+  for (;;) {
+    const [fetched] = await session.run(`looking for offset ${offset} of ${topic}/${partition}`, (cluster) =>
+      fetchLog(cluster, [{ topic, partition, position: offset }], limits),
+    )
+    if (fetched !== undefined && fetched.end > offset) return fetched.messages().some((found) => found.offset === offset)
+    if (clock.mono() >= deadlineMono) return undefined
+    await clock.sleep(LOOK_EVERY_MS)
+  }
+}
