@@ -1,6 +1,7 @@
 import { readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
+import { RecentSet } from '../kernel/recent-set.ts'
 import { RecordReader } from './record-reader.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -8,8 +9,14 @@ import type { Runtime } from './runtime.ts'
 export type WriteRecord = (record: unknown) => Promise<void>
 
 /**
- * The records of one crawl as they are committed, from where their topics end when it is opened, or from their beginning where a crawl goes
- * on. `follow` begins to hand them over; `finish` reads to what is then the end; the count is exact.
+ * Among so many records of a run a second one of the same `recordId` is a repeat: a page that a killed worker had written, and not its
+ * end, is on html twice and is worked twice. The two lie no further apart than a worker's windows are wide. About 20 MB at most.
+ */
+export const REPEATS_AMONG = 100_000
+
+/**
+ * The records of one crawl as they are committed, without repeats, from where their topics end when it is opened, or from their beginning
+ * where a crawl goes on. `follow` begins to hand them over; `finish` reads to what is then the end; the count is of what was handed over.
  */
 export class RecordOutput {
   readonly #runtime: Runtime
@@ -18,6 +25,7 @@ export class RecordOutput {
   readonly #positions = new Map<string, Map<number, bigint>>()
   readonly #stopping = new AbortController()
   readonly #reader: RecordReader
+  readonly #recent = new RecentSet(REPEATS_AMONG)
   #following: Promise<void> = Promise.resolve()
   #count = 0
 
@@ -95,7 +103,9 @@ export class RecordOutput {
     const record = await this.#reader.read(message)
     if (record === undefined) return
     const { value } = record
-    if (this.#crawlId !== undefined && (value as { crawlId?: unknown }).crawlId !== this.#crawlId) return
+    const { crawlId, recordId } = value as { crawlId?: unknown; recordId?: unknown }
+    if (this.#crawlId !== undefined && crawlId !== this.#crawlId) return
+    if (typeof recordId === 'string' && !this.#recent.add(recordId)) return
     this.#count += 1
     await this.#write?.(value)
   }

@@ -33,7 +33,7 @@ export interface RunOptions {
   readonly meta?: Readonly<Record<string, string>>
   /**
    * Asked for when all stages work, not before: a run that is refused must not touch what the one before has written. What it answers is given
-   * every record of the crawl once; of a crawl that goes on also those of before.
+   * the records of the crawl, of one that goes on also those of before; repeats among the last `REPEATS_AMONG` are left out.
    */
   readonly openOutput?: () => Promise<WriteRecord>
   readonly onOutput?: (text: string) => void
