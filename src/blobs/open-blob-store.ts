@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '../kernel/clock.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { errorText, MillraceError } from '../kernel/errors.ts'
+import { percentDecoded } from '../kernel/percent-decoded.ts'
 import type { BlobStore } from './blob-store.ts'
 import { FileBlobStore } from './file-blob-store.ts'
 import { S3BlobStore } from './s3-blob-store.ts'
@@ -24,7 +25,7 @@ export function openBlobStore(settings: BlobStoreSettings, clock: Clock): BlobSt
   const url = new URL(text)
   if (url.protocol === 'file:') {
     if (url.hostname !== '') throw invalid(`blobs.url names the host ${url.hostname}; a folder has three slashes, file:///folder`)
-    return new FileBlobStore(fileURLToPath(url))
+    return new FileBlobStore(folderOf(url))
   }
   if (url.protocol !== 's3:' || url.hostname === '') throw invalid(`blobs.url is ${JSON.stringify(text)}`)
   const { accessKeyId, secretAccessKey, endpoint, region = DEFAULT_REGION, sessionToken } = settings
@@ -36,9 +37,12 @@ export function openBlobStore(settings: BlobStoreSettings, clock: Clock): BlobSt
   if (endpoint !== undefined && !/^https?:$/.test(URL.canParse(endpoint) ? new URL(endpoint).protocol : '')) {
     throw new MillraceError('CONFIG_INVALID', `blobs.endpoint is ${JSON.stringify(endpoint)}; expected a http or https URL`)
   }
-  const path = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '')
+  const bucket = percentDecoded(url.hostname)
+  const path = percentDecoded(url.pathname)?.replace(/^\/+|\/+$/g, '')
+  if (bucket === undefined || path === undefined)
+    throw invalid(`blobs.url is ${JSON.stringify(text)} and holds a % that begins no escape (write %25 for a percent sign)`)
   return new S3BlobStore({
-    bucket: decodeURIComponent(url.hostname),
+    bucket,
     prefix: path === '' ? '' : `${path}/`,
     ...(endpoint === undefined ? {} : { endpoint }),
     region,
@@ -47,6 +51,14 @@ export function openBlobStore(settings: BlobStoreSettings, clock: Clock): BlobSt
     ...(sessionToken === undefined ? {} : { sessionToken }),
     clock,
   })
+}
+
+function folderOf(url: URL): string {
+  try {
+    return fileURLToPath(url)
+  } catch (cause) {
+    throw invalid(`blobs.url is ${JSON.stringify(url.href)}: ${errorText(cause)}`)
+  }
 }
 
 function invalid(text: string): MillraceError {

@@ -1,31 +1,44 @@
+import { MillraceError } from '../kernel/errors.ts'
+import { percentDecoded } from '../kernel/percent-decoded.ts'
 import { createRegistryClient, type FetchJson, type RegistryPort } from '../message/registry.ts'
 
 const TIMEOUT_MS = 10_000
 
-/** The registry of the configuration; credentials in its URL are sent as basic authentication, and nowhere else. */
+/** The registry of the configuration; credentials in its URL are sent as basic authentication, and nowhere else. Errors: CONFIG_INVALID. */
 export function registryOf(configured: string | undefined): RegistryPort | undefined {
   if (configured === undefined) return undefined
   const url = new URL(configured)
-  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
+  const [user, password] = [percentDecoded(url.username), percentDecoded(url.password)]
+  if (user === undefined || password === undefined)
+    throw new MillraceError(
+      'CONFIG_INVALID',
+      'registry.url has a user or password with a % that begins no escape (write %25 for a percent sign)',
+    )
   const headers: Record<string, string> =
-    url.username === '' ? {} : { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }
+    url.username === '' ? {} : { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` }
   url.username = ''
   url.password = ''
   return createRegistryClient({ url: url.href, fetchJson, headers })
 }
 
-/** A registry is part of the installation, not a site: no address guard, no pace, the platform's own fetch. */
+/** A registry is part of the installation, not a site: no address guard, no pace, the platform's own fetch. Errors: what the network does; for an answer that is no registry's. */
 const fetchJson: FetchJson = async (url, init) => {
   const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
   const text = await response.text()
   // A gateway before the registry answers errors in HTML: their status says enough.
-  return { status: response.status, body: response.ok || isJson(response) ? parsed(text) : undefined }
+  return { status: response.status, body: response.ok || isJson(response) ? parsed(text, response) : undefined }
 }
 
 function isJson({ headers }: Response): boolean {
   return /\bjson\b/.test(headers.get('content-type') ?? '')
 }
 
-function parsed(text: string): unknown {
-  return text === '' ? undefined : JSON.parse(text)
+function parsed(text: string, { status, headers }: Response): unknown {
+  if (text === '') return undefined
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    const type = headers.get('content-type') ?? 'no type'
+    throw new Error(`status ${status} with ${type} in place of JSON: is this the address of a schema registry?`, { cause })
+  }
 }

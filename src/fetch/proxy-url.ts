@@ -1,4 +1,5 @@
 import { MillraceError } from '../kernel/errors.ts'
+import { percentDecoded } from '../kernel/percent-decoded.ts'
 
 /** A proxy as an operator names it. */
 export interface ForwardProxy {
@@ -40,21 +41,16 @@ export function parseProxyUrl(text: string): ForwardProxy {
   return { scheme, host, port, credentials, label, id: `${label} ${credentials?.username ?? ''}:${credentials?.password ?? ''}` }
 }
 
-/** Percent-encoding is undone once: `p%3Aw` is `p:w`. */
 function decoded(text: string, label: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch (cause) {
-    throw invalid(label, 'has a user or password whose percent-encoding is broken', cause)
-  }
+  const plain = percentDecoded(text)
+  if (plain === undefined) throw invalid(label, 'has a user or password whose percent-encoding is broken')
+  return plain
 }
 
 function hidden(text: string): string {
   return JSON.stringify(text.replace(/^([^/@]*:\/\/)?.*@/, '$1***@'))
 }
 
-function invalid(shown: string, what: string, cause?: unknown): MillraceError {
-  return new MillraceError('CONFIG_INVALID', `proxies: ${shown} ${what}; write http://, https:// or socks5://[user:password@]host:port`, {
-    cause,
-  })
+function invalid(shown: string, what: string): MillraceError {
+  return new MillraceError('CONFIG_INVALID', `proxies: ${shown} ${what}; write http://, https:// or socks5://[user:password@]host:port`)
 }

@@ -1,6 +1,7 @@
+import { type Clock, systemClock } from '../kernel/clock.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { AvroSchema } from './avro.ts'
-import { readFraming, registryFrame, singleObjectFrame } from './framing.ts'
+import { MAX_SCHEMA_ID, readFraming, registryFrame, singleObjectFrame } from './framing.ts'
 import type { Command, Outcome, Page, UrlTask } from './generated/types.ts'
 import { registerSchema } from './registration.ts'
 import type { RegistryPort } from './registry.ts'
@@ -46,7 +47,7 @@ export interface MessageCodec {
   prepare(topic: string, schema: MessageType | AvroSchema): Promise<void>
   /**
    * Learns the registry ids in these values that are not known yet; undefined when there is nothing to ask. An id that the registry
-   * does not have is no error here: `decode` then answers MESSAGE_SCHEMA_UNKNOWN. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED.
+   * does not have is no error here: `decode` then answers MESSAGE_SCHEMA_UNKNOWN, and it is not asked for again for some seconds. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED.
    */
   ensureSchemas(values: Iterable<Buffer | null>): Promise<void> | undefined
   /** content-type, millrace-schema and, where given, traceparent. */
@@ -56,15 +57,21 @@ export interface MessageCodec {
 export interface CodecOptions {
   readonly schemaStore: SchemaStore
   readonly registry?: RegistryPort
+  readonly clock?: Pick<Clock, 'mono'>
 }
 
 /** Requests to the registry at the same time. */
 const LOOKUPS_AT_ONCE = 4
+/** An id that the registry does not have is not asked for again for so long: a producer of such messages would have it asked for each batch. */
+const UNKNOWN_MS = 5_000
+const MAX_UNKNOWN = 10_000
 
-export function createMessageCodec({ schemaStore, registry }: CodecOptions): MessageCodec {
+export function createMessageCodec({ schemaStore, registry, clock = systemClock }: CodecOptions): MessageCodec {
   const byId = new Map<number, AvroSchema>()
   const ids = new Map<string, number>()
   const unusable = new Map<number, MillraceError>()
+  /** Until when, by id; the oldest first. */
+  const unknown = new Map<number, number>()
   const schemaOf = (schema: MessageType | AvroSchema): AvroSchema => (typeof schema === 'string' ? schemaStore.current(schema) : schema)
 
   const frame = (schema: AvroSchema, value: unknown, topic: string): Buffer => {
@@ -92,7 +99,13 @@ export function createMessageCodec({ schemaStore, registry }: CodecOptions): Mes
 
   const learn = async (id: number): Promise<void> => {
     const text = await registry?.schemaById(id)
-    if (text === undefined) return
+    unknown.delete(id)
+    if (text === undefined) {
+      unknown.set(id, clock.mono() + UNKNOWN_MS)
+      const oldest = unknown.size > MAX_UNKNOWN ? unknown.keys().next().value : undefined
+      if (oldest !== undefined) unknown.delete(oldest)
+      return
+    }
     try {
       byId.set(id, schemaStore.add(text))
     } catch (error) {
@@ -101,6 +114,8 @@ export function createMessageCodec({ schemaStore, registry }: CodecOptions): Mes
       unusable.set(id, error)
     }
   }
+
+  const isAnswered = (id: number): boolean => byId.has(id) || unusable.has(id) || (unknown.get(id) ?? 0) > clock.mono()
 
   return {
     schemas: schemaStore,
@@ -118,7 +133,7 @@ export function createMessageCodec({ schemaStore, registry }: CodecOptions): Mes
     },
     ensureSchemas(values) {
       if (registry === undefined) return undefined
-      const missing = [...missingIds(values, (id) => byId.has(id) || unusable.has(id))]
+      const missing = [...missingIds(values, isAnswered)]
       return missing.length === 0 ? undefined : eachOf(missing, LOOKUPS_AT_ONCE, learn)
     },
     headers(given, traceparent) {
@@ -136,12 +151,12 @@ function idKey(topic: string, schema: AvroSchema): string {
   return `${topic} ${schema.fingerprint}`
 }
 
-function* missingIds(values: Iterable<Buffer | null>, isKnown: (id: number) => boolean): Iterable<number> {
+function* missingIds(values: Iterable<Buffer | null>, isAnswered: (id: number) => boolean): Iterable<number> {
   const seen = new Set<number>()
   for (const value of values) {
     if (value === null || value[0] !== 0 || value.length < 5) continue
     const id = value.readUInt32BE(1)
-    if (isKnown(id) || seen.has(id)) continue
+    if (id > MAX_SCHEMA_ID || isAnswered(id) || seen.has(id)) continue
     seen.add(id)
     yield id
   }

@@ -82,7 +82,9 @@ export function createRegistryClient(options: RegistryOptions): RegistryPort {
       const path = `/schemas/ids/${id}`
       const { status, body } = await ask('GET', path)
       if (status === 404) return undefined
-      const { schema } = fieldsOf(body)
+      const { schema, error_code: errorCode } = fieldsOf(body)
+      // Some refuse an id that can't be, where others have no such schema. A gateway that refuses everything has no code of its own.
+      if ((status === 400 || status === 422) && typeof errorCode === 'number') return undefined
       if (status === 200 && typeof schema === 'string') return avroText(body)
       throw refused(`GET ${path}`, status, body)
     },

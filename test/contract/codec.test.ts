@@ -195,6 +195,34 @@ describe('the schema registry', () => {
     expect(() => codec.decodeAny(frame(302))).toThrow(expect.objectContaining({ code: 'SCHEMA_INVALID' }))
   })
 
+  it('is not asked for an id that no registry can have, and one that refuses the id does not have it', async () => {
+    const [codec, client] = [withRegistry(), createRegistryClient({ url: registry.url, fetchJson: testFetchJson })]
+    for (const start of ['00ffffffff01', '008000000001']) {
+      const bytes = Buffer.from(start, 'hex')
+      expect(codec.ensureSchemas([bytes])).toBeUndefined()
+      expect(() => codec.decodeAny(bytes)).toThrow(expect.objectContaining({ code: 'MESSAGE_SCHEMA_UNKNOWN' }))
+    }
+    expect(await client.schemaById(0x8000_0000)).toBeUndefined()
+    registry.failWith(422)
+    expect(await client.schemaById(1)).toBeUndefined()
+    registry.failWith(undefined)
+  })
+
+  it('that has no such id is not asked for it again for each batch, but some seconds later', async () => {
+    const clock = { mono: () => mono }
+    let mono = 1
+    const port = createRegistryClient({ url: registry.url, fetchJson: testFetchJson })
+    const codec = createMessageCodec({ schemaStore: createSchemaStore(), registry: port, clock })
+    const before = registry.requests.length
+    for (let batch = 0; batch < 50; batch += 1) await codec.ensureSchemas([frame(310)])
+    expect(registry.requests.slice(before)).toEqual(['GET /schemas/ids/310'])
+    registry.put(310, '{"type":"record","name":"UrlTask","fields":[{"name":"url","type":"string"}]}')
+    mono += 5_001
+    await codec.ensureSchemas([frame(310)])
+    expect(registry.requests.length).toBe(before + 2)
+    expect(codec.ensureSchemas([frame(310)])).toBeUndefined()
+  })
+
   it('that fails is an error to wait for, not a dead letter', async () => {
     const codec = withRegistry()
     registry.failWith(503)

@@ -51,6 +51,8 @@ export async function startStubRegistry(): Promise<StubRegistry> {
     if (failure !== undefined) return [failure, { error_code: failure, message: 'told to fail' }]
     const byId = /^\/schemas\/ids\/(\d+)$/.exec(path)
     if (method === 'GET' && byId !== null) {
+      // As Redpanda's does.
+      if (Number(byId[1]) > 0x7fff_ffff) return [400, { error_code: 40002, message: 'Invalid parameter' }]
       const found = schemas.get(Number(byId[1]))
       if (found === undefined) return [404, { error_code: 40403, message: 'Schema not found' }]
       return [200, { schema: found.text, ...(found.type === 'AVRO' ? {} : { schemaType: found.type }) }]

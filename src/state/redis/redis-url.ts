@@ -1,4 +1,5 @@
 import { MillraceError } from '../../kernel/errors.ts'
+import { percentDecoded } from '../../kernel/percent-decoded.ts'
 
 /** Where a Redis is: one server, or the sentinels that know which server leads. */
 export interface RedisAddress {
@@ -77,10 +78,8 @@ function credentials(text: string | undefined, invalid: (what: string) => Millra
 }
 
 function decode(text: string, invalid: (what: string) => MillraceError): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    // The text itself may be the password: it is not repeated.
-    throw invalid('holds a % that begins no escape (write %25 for a percent sign)')
-  }
+  const plain = percentDecoded(text)
+  // The text itself may be the password: it is not repeated.
+  if (plain === undefined) throw invalid('holds a % that begins no escape (write %25 for a percent sign)')
+  return plain
 }

@@ -16,8 +16,13 @@ describe('blobs.url', () => {
     ['http://x/', 'expected file:///folder or s3://bucket/prefix'],
     ['s3:///prefix', 'expected file:///folder or s3://bucket/prefix'],
     ['file://blobs/x', 'three slashes'],
+    ['file:///100%', 'expected file:///folder or s3://bucket/prefix'],
+    ['file:///a%2Fb', 'expected file:///folder or s3://bucket/prefix'],
+    ['s3://bucket/100%', 'write %25 for a percent sign'],
   ])('is refused as %s', (url, text) => {
-    expect(() => openBlobStore({ url, ...KEYS }, systemClock)).toThrow(text)
+    expect(() => openBlobStore({ url, ...KEYS }, systemClock)).toThrow(
+      expect.objectContaining({ code: 'CONFIG_INVALID', message: expect.stringContaining(text) }),
+    )
   })
 
   it('needs both keys for S3, and an endpoint that is one', () => {

@@ -24,6 +24,22 @@ it.each([
   await expect(registry.schemaById(1)).rejects.toMatchObject({ code })
 })
 
+it('a gateway that refuses each request is not a registry without the schema', async () => {
+  const registry = await gateway(400, 'text/html', '<html>The plain HTTP request was sent to HTTPS port</html>')
+  await expect(registry.schemaById(1)).rejects.toMatchObject({ code: 'REGISTRY_REFUSED' })
+})
+
+it('an answer that is no JSON is told with its type', async () => {
+  const registry = await gateway(200, 'text/html', '<html>Welcome</html>')
+  await expect(registry.schemaById(1)).rejects.toThrow('status 200 with text/html in place of JSON')
+})
+
+it('a password with a percent sign of its own is refused by the name of the option, and not shown', () => {
+  expect(() => registryOf('http://user:hush%@host')).toThrow(
+    expect.objectContaining({ code: 'CONFIG_INVALID', message: expect.stringMatching(/^registry\.url (?!.*hush)/) }),
+  )
+})
+
 it('a schema that is not there is none, in whatever words that is said', async () => {
   expect(await (await gateway(404, 'text/html', '<html>Not Found</html>')).schemaById(1)).toBeUndefined()
 })
