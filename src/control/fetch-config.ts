@@ -1,17 +1,33 @@
 import type { Config } from '../config/options.ts'
 import { createAddressPolicy } from '../fetch/address-policy.ts'
+import type { HttpClientOptions } from '../fetch/http-client.ts'
 import { createHostLookup } from '../fetch/resolve.ts'
 import { proxyRules } from './proxy-rules.ts'
 import { readCertificates } from './read-certificates.ts'
+
+/**
+ * How sites are asked, by whoever asks one: through the same proxies, with the same trust. A client without these would be seen where no
+ * other is. Errors: CONFIG_INVALID, CONFIG_UNREADABLE.
+ */
+export async function wayOut(
+  config: Config,
+): Promise<Required<Pick<HttpClientOptions, 'resolve' | 'allowAddresses' | 'http2' | 'ca' | 'proxiesOf'>>> {
+  const caFile = config['fetch.tls.ca']
+  return {
+    resolve: config['fetch.resolve'],
+    allowAddresses: config['fetch.allowAddresses'],
+    http2: config['fetch.http2'],
+    ca: caFile === undefined ? undefined : await readCertificates(caFile),
+    proxiesOf: proxyRules(config),
+  }
+}
 
 /**
  * What fetch reads out of its options when it starts, read beforehand: addresses, proxies and certificates are text to the configuration.
  * Errors: CONFIG_INVALID, CONFIG_UNREADABLE, those with which fetch would not start.
  */
 export async function checkFetchConfig(config: Config): Promise<void> {
-  createAddressPolicy(config['fetch.allowAddresses'])
-  createHostLookup(config['fetch.resolve'])
-  proxyRules(config)
-  const caFile = config['fetch.tls.ca']
-  if (caFile !== undefined) await readCertificates(caFile)
+  const { allowAddresses, resolve } = await wayOut(config)
+  createAddressPolicy(allowAddresses)
+  createHostLookup(resolve)
 }
