@@ -74,12 +74,16 @@ export function extractScopes<T extends PageTree>(
     }
     items.push({ entityKey, data })
   }
-  return { ok: true, items, invalid: countBy(reading.invalid) }
+  return { ok: true, items, invalid: countByField(reading.invalid) }
 }
 
-function countBy(values: FieldReading['invalid']): Record<string, number> {
+/** By the fields of the definition, `specs.value`: a table has as many places, `specs[4711].value`, as a page likes. */
+function countByField(values: FieldReading['invalid']): Record<string, number> {
   const counts: Record<string, number> = {}
-  for (const { field } of values) counts[field] = (counts[field] ?? 0) + 1
+  for (const { field: place } of values) {
+    const field = place.replace(/\[\d+\]/g, '')
+    counts[field] = (counts[field] ?? 0) + 1
+  }
   return counts
 }
 

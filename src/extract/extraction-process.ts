@@ -41,6 +41,8 @@ const START_TIMEOUT_MS = 60_000
  * slower, or busy with as many of them as it has cores, is not refused.
  */
 const LOAD_TIMEOUT_MS = 15_000
+/** A timer that is later than this was not held up by other work. */
+const STOOD_STILL_MS = 1_000
 const MIB = 1_048_576
 const NO_BYTES = Buffer.alloc(0)
 /**
@@ -66,6 +68,7 @@ export class ExtractionProcess {
   #end: ProcessEnd | undefined
   #killedFor: ProcessEnd | undefined
   #lastOutput = ''
+  #hasWorked = false
   #onMessage: (message: FromProcess) => void = () => undefined
   #onEnd: (end: ProcessEnd) => void = () => undefined
 
@@ -120,6 +123,11 @@ export class ExtractionProcess {
     return this.#end !== undefined
   }
 
+  /** It was done with a page: what that has left behind may be what ends it at a later one. */
+  get hasWorked(): boolean {
+    return this.#hasWorked
+  }
+
   /**
    * Works one page. Shape: undefined when all extractors are done; else why the process ended before that. Never rejects. It waits for
    * the end of the process by a listener that goes with the page: a `then` on a promise that lasts keeps every page's records for ever.
@@ -128,12 +136,18 @@ export class ExtractionProcess {
     const { clock, pageTimeoutMs } = this.#options
     return new Promise((resolve) => {
       let disarm = (): void => undefined
-      const arm = (): void => {
+      const arm = (isAgain = false): void => {
         disarm()
-        disarm = clock.timer(pageTimeoutMs, () => this.kill({ reason: 'timeout' }))
+        const dueMono = clock.mono() + pageTimeoutMs
+        disarm = clock.timer(pageTimeoutMs, () => {
+          // Late itself: this process stood still, the machine with it as like as not, or the answer is there and was not read.
+          if (!isAgain && clock.mono() - dueMono > STOOD_STILL_MS) arm(true)
+          else this.kill({ reason: 'timeout' })
+        })
       }
       const finish = (end: ProcessEnd | undefined): void => {
         disarm()
+        this.#hasWorked ||= end === undefined
         this.#onMessage = () => undefined
         this.#onEnd = () => undefined
         resolve(end)

@@ -52,7 +52,9 @@ interface Waiting {
  * Extraction in processes of its own, a page at a time in each. Limits and failures are per page and extractor: what had finished is
  * kept, the extractor that was at fault fails, the rest runs in the process that takes the place of the one that was ended.
  *
- * Which extractor is at fault is never guessed: where several were not done, each of them runs again alone.
+ * Which extractor is at fault is never guessed: where several were not done, each of them runs again alone. Nor which page: one at which a
+ * process ends that has worked others before is tried once more in a process of its own, since extractors may keep what earlier pages
+ * gave. But for one that took too long: that would take as long again.
  */
 export class ExtractorHost extends BaseService implements PageExtraction {
   readonly extractors: ReadonlyMap<string, LoadedExtractor>
@@ -160,6 +162,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
     const groups: (readonly string[])[] = [job.extractors]
     for (let names = groups.shift(); names !== undefined; names = groups.shift()) {
       const process = await this.#processOf(slot)
+      const hadWorked = process.hasWorked
       const careful = names.every((name) => withoutNative.has(name))
       const end = await process.run({ ...job, extractors: names, withoutNative: careful }, (result) =>
         results.set(result.extractor, result),
@@ -170,12 +173,12 @@ export class ExtractorHost extends BaseService implements PageExtraction {
       const [only] = left
       if (only === undefined) continue
       if (left.length > 1 && end !== undefined) groups.unshift(...left.map((name) => [name]))
-      else if (end?.reason === 'outside' && !repeated.has(only)) {
-        repeated.add(only)
-        groups.unshift([only])
-      } else if ((end?.reason === 'crash' || end?.reason === 'memory') && this.#mayBeNative(only) && !withoutNative.has(only)) {
-        // The default parser has the last word on every page that ended a process; one that took too long would take as long again.
+      else if ((end?.reason === 'crash' || end?.reason === 'memory') && this.#mayBeNative(only) && !withoutNative.has(only)) {
+        // The default parser has the last word on every page that ended a process.
         withoutNative.add(only)
+        groups.unshift([only])
+      } else if (mayBeOfOthers(end, hadWorked) && !repeated.has(only)) {
+        repeated.add(only)
         groups.unshift([only])
       } else for (const name of left) results.set(name, this.#failure(name, end))
     }
@@ -242,6 +245,11 @@ export class ExtractorHost extends BaseService implements PageExtraction {
     const { code, message } = failureOf(end, this.#options)
     return { kind: 'failure', extractor, code, message }
   }
+}
+
+/** Whether something else than this page may have ended the process. */
+function mayBeOfOthers(end: ProcessEnd | undefined, hadWorked: boolean): boolean {
+  return end?.reason === 'outside' || (hadWorked && (end?.reason === 'crash' || end?.reason === 'memory'))
 }
 
 function failureOf(end: ProcessEnd | undefined, options: ExtractorHostOptions): { readonly code: ErrorCode; readonly message: string } {

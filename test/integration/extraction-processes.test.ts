@@ -132,6 +132,18 @@ describe('extraction in processes', () => {
     expect(await outcomes(host, '<h1>T</h1><p>aaa', names)).toEqual(names.map((name) => `${name}: 1 records`))
   }, 120_000)
 
+  it('gives each page what it gives alone, whatever an extractor has kept of those before', async () => {
+    const text = moduleText('keeper', { never: '' }).replace(
+      "const word: string = $('h1').text()",
+      "const word: string = $('h1').text()\n    kept.push(new Array(800_000).fill(kept.length + 0.5))",
+    )
+    const path = file('keeper.ts', text.replace('declare const', 'const kept: unknown[] = []\ndeclare const'))
+    const { host, seen } = await hostOf([await loadExtractor(path, envelopeText)], { pageMemoryBytes: 32 * 1024 * 1024 })
+    for (let page = 0; page < 14; page += 1) expect(await outcomes(host, `<h1>${page}</h1>`, ['keeper'])).toEqual(['keeper: 1 records'])
+    expect(seen.length).toBeGreaterThan(0)
+    expect(new Set(seen.map(({ fields }) => fields.reason))).toEqual(new Set(['memory']))
+  }, 240_000)
+
   it('costs one failure whatever code does, and nothing of its neighbours', async () => {
     const path = file(
       'wild.ts',

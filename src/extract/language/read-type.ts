@@ -87,6 +87,9 @@ function scalarType(document: DefinitionDocument, kind: ScalarKind, shape: Field
   }
 }
 
+/** Nothing is relative to it, not even `http:path`. */
+const NO_BASE = 'none:'
+
 /** The default, checked to have the type of the field. */
 export function readDefault(
   document: DefinitionDocument,
@@ -106,8 +109,12 @@ export function readDefault(
     document.error(at, `the default is ${shown(value)}; expected text`)
     return undefined
   }
-  const converted = compileConverter(type)(value, true, 'http://invalid.invalid/')
+  // No page to resolve it against, so of a URL all of it: a relative one would be of whatever site the page is.
+  const converted = compileConverter(type)(value, true, NO_BASE)
   if (converted.kind === 'value' && typeof converted.value !== 'object') return converted.value
-  document.error(at, `the default is ${shown(value)}; expected a value of type ${type.kind}`)
+  document.error(
+    at,
+    `the default is ${shown(value)}; expected ${type.kind === 'url' ? 'a URL that is absolute, such as https://example.com/none.png' : `a value of type ${type.kind}`}`,
+  )
   return undefined
 }

@@ -140,6 +140,18 @@ describe('an empty field', () => {
   })
 })
 
+describe('values without the type of their field', () => {
+  it('are counted by their field, wherever in a table or list they stand', () => {
+    const table = `name: t
+version: 1
+fields:
+  rows: { select: tr, type: list, fields: { v: { select: td, type: int }, all: { select: i, type: list, items: int } } }`
+    const row = '<tr><td>many</td><td><i>a</i></td></tr>'
+    const text = extractFrom(table, `<table>${row.repeat(30)}<tr><td>1</td></tr></table>`)
+    expect(text).toMatchObject({ ok: true, invalid: { 'rows.v': 30, 'rows.all': 30 } })
+  })
+})
+
 describe('records of a page', () => {
   const items = 'name: t\nversion: 1\neach: li\nfields: { name: .n, price: { select: .p, type: int } }'
 

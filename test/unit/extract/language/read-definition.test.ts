@@ -59,6 +59,8 @@ fields:
   g: 3
   h: { select: p, type: int, default: many }
   i: { jsonld: 'a b' }
+  j: { link: canonical, default: /none.png }
+  k: { meta: 'og:image', type: url, default: //cdn.example/none.png }
 match: { hots: [x] }
 `
     expect(problems(text)).toEqual([
@@ -76,7 +78,9 @@ match: { hots: [x] }
       '13:6 field g is 3; expected a selector or a map with select, jsonld, meta and so on',
       '14:39 the default is "many"; expected a value of type int',
       expect.stringMatching(/^15:16 "a b" is no path/),
-      '16:10 unknown key "hots": did you mean "hosts"?',
+      '16:34 the default is "/none.png"; expected a URL that is absolute, such as https://example.com/none.png',
+      '17:46 the default is "//cdn.example/none.png"; expected a URL that is absolute, such as https://example.com/none.png',
+      '18:10 unknown key "hots": did you mean "hosts"?',
     ])
   })
 
