@@ -16,7 +16,7 @@ export function deadLetterTable(letters: readonly NamedDeadLetter[]): string {
       timeText(timestamp),
       info.stage ?? '',
       code,
-      ...(withExtractor ? [info.extractor ?? ''] : []),
+      ...(withExtractor ? [`${info.extractor ?? ''}${info.replay === undefined ? '' : ` of replay ${info.replay}`}`] : []),
       shortened(reasonOf(letter), REASON_SHOWN),
       shortened(url ?? keyText(key), URL_SHOWN),
     ]

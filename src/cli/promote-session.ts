@@ -1,6 +1,7 @@
 import { envelopeText, loadConfigured } from '../control/extraction.ts'
 import { promote } from '../control/versions.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { parseSubject } from '../message/command.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
 import { counted, toJson } from './render.ts'
@@ -12,16 +13,16 @@ export interface PromoteFlags {
 }
 
 export async function promoteVersion(context: CommandContext, what: string, flags: PromoteFlags): Promise<void> {
-  const match = /^([a-z][a-z0-9-]{0,47}):(\d{1,9})$/.exec(what)
-  if (match === null) throw new MillraceError('USAGE', `${JSON.stringify(what)} is not NAME:VERSION, like book:2`)
+  const about = parseSubject(`extractor:${what}`)
+  if (about?.kind !== 'extractor') throw new MillraceError('USAGE', `${JSON.stringify(what)} is not NAME:VERSION, like book:2`)
   const files = flags.extractor ?? []
   const { config } = context.loadConfig(files.length === 0 ? {} : { extractors: files })
   const loaded = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
   await withRuntime(context, config, 'millrace promote', async (runtime) => {
     const report = await promote(runtime, {
       loaded,
-      name: match[1] ?? '',
-      version: Number(match[2]),
+      name: about.name,
+      version: about.version,
       force: flags.force,
       onWaiting: (text) => context.note(text),
       signal: context.draining,

@@ -80,7 +80,8 @@ async function inPlace(context: CommandContext, runtime: Runtime, request: Repla
     context.note(`no member of ${groupId} runs: it replays once \`millrace run\` or \`millrace extract\` is started with that version`)
   const status = await follow(context, runtime, replayId, waits ? 'done' : 'rewound')
   if (status.state === 'cancelled') context.setExitCode(3)
-  const doomed = flags.tombstones === true && status.state === 'done' ? await planTombstones(runtime, replayId) : undefined
+  const doomed =
+    flags.tombstones === true && status.state === 'done' ? await planTombstones(runtime, replayId, { signal: context.draining }) : undefined
   const deleted = doomed === undefined ? undefined : await writeTombstones(runtime, doomed)
   if (context.globals.json)
     await context.out(toJson({ start, ...plan, ...status, ...(deleted === undefined ? {} : { tombstones: deleted }) }))
@@ -160,7 +161,7 @@ export async function replayForget(context: CommandContext, replayId: string): P
 export async function replayTombstones(context: CommandContext, replayId: string, execute: boolean): Promise<void> {
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace replay tombstones', async (runtime) => {
-    const plan = await planTombstones(runtime, replayId)
+    const plan = await planTombstones(runtime, replayId, { signal: context.draining })
     const report = execute ? await writeTombstones(runtime, plan) : undefined
     if (context.globals.json) {
       await context.out(toJson({ replayId, topic: plan.topic, keys: plan.keys, ...(report ?? { written: 0 }) }))
@@ -197,6 +198,7 @@ async function shadow(
         fields: { done: done.toString(), pages: pages.toString(), elapsedMs, remainingMs: remainingMs ?? null },
       })
     },
+    onComparing: (records) => progress.update({ text: `comparing, ${counted(records, 'record')} read`, fields: { comparing: records } }),
     onWaiting: (text) => context.note(text),
     onOutput: (text) => context.note(text),
     draining: context.draining,
@@ -205,7 +207,9 @@ async function shadow(
   progress.finish()
   if (report.cancelled) context.note(`replay ${report.replayId} was called off; the records so far are in ${report.topic}`)
   else if (comparison === undefined)
-    context.note(`stopped; \`millrace replay run --shadow --id ${report.replayId}\` with the same flags goes on`)
+    context.note(
+      `stopped; \`millrace replay run --shadow --id ${report.replayId}\` with the same flags ${report.interrupted ? 'goes on' : 'compares its records'}`,
+    )
   // Not done: what a script has behind it must not follow.
   if (comparison === undefined) context.setExitCode(3)
   if (context.globals.json) await context.out(toJson({ ...report, comparison }))

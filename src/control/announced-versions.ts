@@ -7,7 +7,7 @@ import { checkSubject, problemLines, type SubjectProblem } from '../message/regi
 import { subjectOf } from '../message/subjects.ts'
 import type { Runtime } from './runtime.ts'
 
-/** A version of an extractor that has run somewhere, as `control` tells it. */
+/** A version of an extractor that has run somewhere, live or not, as `control` tells it. */
 export interface AnnouncedVersion {
   readonly version: number
   readonly definitionSha256: string | undefined
@@ -15,10 +15,17 @@ export interface AnnouncedVersion {
   readonly required: readonly string[]
   /** Of its records; undefined: the common one, or an older release announced it and did not tell. */
   readonly topic: string | undefined
+  /** It has run beside live work alone, as a shadow or a candidate: no record of it is on a topic that others go on with. */
+  readonly tried: boolean
 }
 
 export function announcedVersions(control: Pick<ControlLog, 'withPrefix'>, name: string): AnnouncedVersion[] {
   return announcements(control, `extractor:${name}:`).filter((announced) => announced.name === name)
+}
+
+/** Those that later ones must be able to read. */
+export function liveVersions(control: Pick<ControlLog, 'withPrefix'>, name: string): AnnouncedVersion[] {
+  return announcedVersions(control, name).filter(({ tried }) => !tried)
 }
 
 /** Topics that extractors have named for their records, all versions together. */
@@ -35,7 +42,7 @@ function announcements(control: Pick<ControlLog, 'withPrefix'>, prefix: string):
     const required = Array.isArray(payload.required) ? payload.required.filter((field) => typeof field === 'string') : []
     const { name, version } = about
     const [definitionSha256, fingerprint, topic] = [text(payload.definitionSha256), text(payload.fingerprint), text(payload.topic)]
-    return [{ name, version, definitionSha256, fingerprint, required, topic }]
+    return [{ name, version, definitionSha256, fingerprint, required, topic, tried: payload.tried === true }]
   })
 }
 
@@ -44,14 +51,14 @@ export interface UnreadableField {
   readonly reason: string
 }
 
-/** What keeps a version from reading the records of those before it; each reason once, with the versions that it is about. Shape: none where it may go live. */
+/** What keeps a version from reading the records of those before it that were live; each reason once, with the versions that it is about. Shape: none where it may go live. */
 export function incompatibilities(
   { schemaStore }: Pick<Runtime, 'schemaStore'>,
   extractor: Pick<LoadedExtractor, 'schema' | 'version'>,
   known: readonly AnnouncedVersion[],
 ): readonly UnreadableField[] {
-  const written = known.flatMap(({ version, fingerprint }) => {
-    const schema = fingerprint === undefined ? undefined : schemaStore.byFingerprint(fingerprint)
+  const written = known.flatMap(({ version, fingerprint, tried }) => {
+    const schema = fingerprint === undefined || tried ? undefined : schemaStore.byFingerprint(fingerprint)
     return schema === undefined ? [] : [{ version, schema }]
   })
   return unreadableFields(extractor, written)

@@ -11,10 +11,8 @@ import { nearestName } from '../kernel/nearest.ts'
 import { makeFolder } from '../machine/make-folder.ts'
 import type { AvroSchema } from '../message/avro.ts'
 import { subject } from '../message/command.ts'
-import type { Page } from '../message/generated/types.ts'
 import { notForRecords } from '../message/topics.ts'
-import { compileGlob, compileUrlGlob } from '../url/glob.ts'
-import type { WorkingVersions } from './active-versions.ts'
+import { compileGlob } from '../url/glob.ts'
 import { announce } from './announce.ts'
 import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { closeReplay } from './replay-ledger.ts'
@@ -140,9 +138,13 @@ function groupsHaving({ config }: Pick<Runtime, 'config'>, extractor: string): r
 /**
  * Tells all members of these extractors: their record schemas first, so that any reader can decode what follows. Errors:
  * EXTRACTOR_INVALID where its topic is one of other messages, EXTRACTOR_VERSION_CHANGED for a definition that differs under a version that is known, EXTRACTOR_INCOMPATIBLE for a schema that
- * can't read what older versions wrote, naming the field.
+ * can't read what older versions wrote, naming the field. A version that is `tried` beside live work binds no later one, until it is live.
  */
-export async function announceExtractors(runtime: Runtime, extractors: readonly LoadedExtractor[]): Promise<void> {
+export async function announceExtractors(
+  runtime: Runtime,
+  extractors: readonly LoadedExtractor[],
+  purpose: 'live' | 'tried' = 'live',
+): Promise<void> {
   const control = await runtime.control()
   await control.readToEnd()
   for (const extractor of extractors) {
@@ -157,7 +159,8 @@ export async function announceExtractors(runtime: Runtime, extractors: readonly 
     runtime.schemaStore.add(schema.text)
     keepSchemaFile(runtime, schema)
     // What an older release announced does not tell the topic.
-    if (same !== undefined && same.topic === topic) continue
+    const tried = purpose === 'tried' && same?.tried !== false
+    if (same !== undefined && same.topic === topic && same.tried === tried) continue
     await claimVersion(runtime, extractor)
     await announce(runtime, {
       kind: 'announce',
@@ -167,7 +170,13 @@ export async function announceExtractors(runtime: Runtime, extractors: readonly 
     await announce(runtime, {
       kind: 'announce',
       subject: subject.extractor(name, version),
-      payload: { definitionSha256, fingerprint: schema.fingerprint, required: requiredFields, ...(topic === undefined ? {} : { topic }) },
+      payload: {
+        definitionSha256,
+        fingerprint: schema.fingerprint,
+        required: requiredFields,
+        ...(topic === undefined ? {} : { topic }),
+        ...(tried ? { tried } : {}),
+      },
     })
   }
 }
@@ -249,30 +258,4 @@ export async function createExtract(
     observer: stageObserver,
   })
   return { host, worker }
-}
-
-/** Links that the working extractors matching a page let through; all where none of them says anything. */
-export function linkNarrowing(versions: Pick<WorkingVersions, 'current'>): (page: Page, links: readonly string[]) => readonly string[] {
-  let known: { readonly of: readonly LoadedExtractor[]; readonly rules: readonly LinkRule[] } | undefined
-  return (page, links) => {
-    if (known?.of !== versions.current) known = { of: versions.current, rules: linkRules(versions.current) }
-    const applying = known.rules.filter(({ matches }) => matches(page))
-    if (applying.length === 0) return links
-    return links.filter((link) => {
-      const url = new URL(link)
-      return applying.some(({ allow, deny }) => !deny.some((glob) => glob(url)) && (allow.length === 0 || allow.some((glob) => glob(url))))
-    })
-  }
-}
-
-interface LinkRule {
-  readonly matches: LoadedExtractor['matches']
-  readonly allow: readonly ((url: URL) => boolean)[]
-  readonly deny: readonly ((url: URL) => boolean)[]
-}
-
-function linkRules(extractors: readonly LoadedExtractor[]): readonly LinkRule[] {
-  return extractors.flatMap(({ matches, links }) =>
-    links === undefined ? [] : [{ matches, allow: links.allow.map(compileUrlGlob), deny: links.deny.map(compileUrlGlob) }],
-  )
 }

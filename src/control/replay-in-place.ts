@@ -17,6 +17,7 @@ import { rememberRate } from './replay-estimate.ts'
 import {
   beginRequest,
   closeReplay,
+  closeUnlessActive,
   deleteUnlessActive,
   knownRequest,
   openRequests,
@@ -195,7 +196,7 @@ export async function cancelReplay(runtime: Runtime, replayId: string): Promise<
   await announce(runtime, { kind: 'request', subject: subject.replay(replayId), payload: { ...request, cancelled: true } })
   await evictDeadMembers(runtime, [status.groupId])
   if (request.shadow !== undefined) {
-    await closeReplay(runtime, status.groupId, replayId)
+    await closeUnlessActive(runtime, status.groupId, replayId)
     await deleteUnlessActive(runtime, status.groupId)
     return replayStatus(runtime, replayId)
   }

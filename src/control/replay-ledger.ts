@@ -281,6 +281,14 @@ export async function closeReplay(runtime: Runtime, groupId: string, replayId: s
   return true
 }
 
+/**
+ * Closes a shadow that was called off, once nobody is at work in its group: until then it counts on. Each of its processes comes here when
+ * it has left, so the last one closes it.
+ */
+export async function closeUnlessActive(runtime: Runtime, groupId: string, replayId: string): Promise<void> {
+  if ((await runtime.admin.describeGroup(groupId)).members.length === 0) await closeReplay(runtime, groupId, replayId)
+}
+
 /** What `control` keeps of pages that retention deleted before they were read. Pure. */
 export function goneOf({ gone = 0, partitions }: Pick<ReplayStatus, 'gone' | 'partitions'>): {
   readonly gone: number

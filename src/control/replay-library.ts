@@ -158,7 +158,7 @@ export function createReplayLibrary(parts: ReplayLibraryParts): ReplayLibrary {
             extractor: await find(options.extractor),
             against: options.against === undefined ? undefined : await find(options.against),
             plan: await rangeOf(runtime, options),
-            filter: options.filter ?? {},
+            filter: scopeOf(options).filter,
             sample: options.sample ?? SAMPLE_PAGES,
             signal: draining,
           })
@@ -173,7 +173,7 @@ export function createReplayLibrary(parts: ReplayLibraryParts): ReplayLibrary {
       track(
         (async () => {
           const runtime = await open()
-          const plan = await planTombstones(runtime, replayId)
+          const plan = await planTombstones(runtime, replayId, { signal: draining })
           const { written } = execute ? await writeTombstones(runtime, plan) : { written: 0 }
           return { keys: plan.keys, written }
         })(),

@@ -92,7 +92,7 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
     }
     const atOnce = runtime.config['extract.threads'] + 1
     for await (const pairs of triedWindows(pages, run, { atOnce, limits: WINDOW })) {
-      const before = old === undefined ? await recordsBefore(runtime, extractor, pairs) : undefined
+      const before = old === undefined ? await recordsBefore(runtime, options, pairs) : undefined
       for (const [version, count] of Object.entries(before?.versions ?? {}))
         versions[Number(version)] = (versions[Number(version)] ?? 0) + count
       for (const { fresh, was } of pairs) {
@@ -156,9 +156,13 @@ async function* inScope(pages: AsyncIterable<StoredPage>, onPage: () => void): A
   }
 }
 
-async function recordsBefore(runtime: Runtime, extractor: LoadedExtractor, pairs: readonly Pair[]): ReturnType<typeof previousRecords> {
+async function recordsBefore(
+  runtime: Runtime,
+  { extractor, signal }: Pick<PreviewOptions, 'extractor' | 'signal'>,
+  pairs: readonly Pair[],
+): ReturnType<typeof previousRecords> {
   const since = pairs.reduce((least, { fresh }) => Math.min(least, fresh.fetchedAt), Number.MAX_SAFE_INTEGER)
-  const scope = { topic: extractor.topic ?? runtime.topics.records, extractor: extractor.name, version: extractor.version, since }
+  const scope = { topic: extractor.topic ?? runtime.topics.records, extractor: extractor.name, version: extractor.version, since, signal }
   return pairs.length === 0
     ? { byPage: new Map(), versions: {} }
     : previousRecords(runtime, scope, new Set(pairs.map(({ fresh }) => pageKey(fresh.source))))

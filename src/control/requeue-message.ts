@@ -11,6 +11,7 @@ import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue, ONLY_STAGE } from '../message/header-names.ts'
 import { requeuedTaskId } from '../message/ids.ts'
+import type { DeadLetterInfo } from '../message/read-dead-letter.ts'
 import { LANES, type TopicNames } from '../message/topics.ts'
 import { partitionFor } from '../url/partition.ts'
 import type { FoundDeadLetter } from './dead-letters.ts'
@@ -29,6 +30,8 @@ export type NotRequeued =
   | 'too-large'
   /** Its body was to lie in the blob store, and does not. */
   | 'body-missing'
+  /** A shadow or a candidate wrote it: the page would go to the version that is live, which has read it. */
+  | 'of-trial'
 
 export type Requeue =
   | { readonly kind: 'task'; readonly message: OutgoingMessage; readonly task: UrlTask }
@@ -44,6 +47,8 @@ export interface RequeueParts {
   readonly clusterId: string
   readonly maxBatchBytes: (topic: string) => number
   readonly now: number
+  /** What it was that wrote a dead letter beside live work; undefined for live work and replays in place. */
+  readonly trialOf: (info: DeadLetterInfo) => string | undefined
   /** The message that its producer wrote; undefined where it is gone. Asked for dead letters whose bytes are cut. */
   readonly readOriginal: (place: { topic: string; partition: number; offset: bigint }) => Promise<KafkaMessage | undefined>
 }
@@ -55,6 +60,8 @@ const EXTRACT = 'extract'
  * that failed; any other is a task of its own, from its first attempt on, since the first task has its final outcome already.
  */
 export async function requeueOf(found: FoundDeadLetter, parts: RequeueParts): Promise<Requeue> {
+  const trial = parts.trialOf(found.listed.info)
+  if (trial !== undefined) return not('of-trial', `it is of ${trial}: run that again, or drop it`)
   const value = await wholeValue(found, parts)
   if (value === undefined) return not('original-gone', 'its bytes are cut, and the original message is no longer on its topic')
   const { info } = found.listed

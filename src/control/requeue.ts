@@ -12,6 +12,7 @@ import { deadLetterUrl } from './dead-letter-url.ts'
 import { type DeadLetterFilter, type FoundDeadLetter, findDeadLetters, type ListedDeadLetter, showDeadLetter } from './dead-letters.ts'
 import { type NotRequeued, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
 import { commandAuthor, type Runtime, requireTopics } from './runtime.ts'
+import { trialOf } from './trial-letters.ts'
 
 export interface ResolveOptions {
   readonly action: DeadLetterAction
@@ -95,6 +96,8 @@ async function alreadyResolved(runtime: Runtime, places: ReadonlySet<string>): P
 
 async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
   const { codec, topics, clusterId, maxBatchBytes, clock, admin } = runtime
+  const control = await runtime.control()
+  await control.readToEnd()
   return {
     codec,
     publisher: await runtime.publisher(),
@@ -103,6 +106,7 @@ async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
     clusterId,
     maxBatchBytes,
     now: clock.now(),
+    trialOf: (info) => trialOf(control, info),
     readOriginal: async ({ topic, partition, offset }) => {
       if (!(await admin.listTopics()).includes(topic) || !(await admin.partitions(topic)).includes(partition)) return undefined
       return readOne(admin.session, { topic, partition }, offset)

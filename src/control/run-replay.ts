@@ -78,9 +78,13 @@ async function refuseOtherRate(runtime: Runtime, replayId: string, rate: number 
   )
 }
 
-export type ShadowRequest = ReplayRunRequest & Omit<ShadowOptions, 'plan' | 'filter' | 'rate' | 'replayId' | 'extractor'>
+export type ShadowRequest = ReplayRunRequest &
+  Omit<ShadowOptions, 'plan' | 'filter' | 'rate' | 'replayId' | 'extractor'> & {
+    /** It is done, and held against what was there before: records read so far. */
+    readonly onComparing?: (records: number) => void
+  }
 
-/** A replay beside live work, to its end, and what it would change; no comparison where it was cut short. */
+/** A replay beside live work, to its end, and what it would change; no comparison where it, or that, was cut short. */
 export async function runBeside(
   runtime: Runtime,
   request: ShadowRequest,
@@ -96,8 +100,14 @@ export async function runBeside(
   if (report.interrupted) return { report, comparison: undefined }
   // Another command may have been quicker under this id: the pages are those that it asked for.
   const read = (await begunShadow(runtime, replayId)) ?? { plan, filter }
-  const comparison = await compareShadow(runtime, report, extractor, read)
-  return { report, comparison }
+  request.onComparing?.(0)
+  try {
+    const options = { onRead: request.onComparing, signal: request.draining }
+    return { report, comparison: await compareShadow(runtime, report, extractor, read, options) }
+  } catch (error) {
+    if (!request.draining.aborted) throw error
+    return { report, comparison: undefined }
+  }
 }
 
 function refuseNothing({ pages, nothing }: ReplayPlan): void {

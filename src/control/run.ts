@@ -11,8 +11,9 @@ import { CrawlEnd, type UnreadPages } from './crawl-end.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { startDiskGuard } from './disk-guard.ts'
 import { ExtractStage } from './extract-stage.ts'
-import { extractorsOf, linkNarrowing } from './extraction.ts'
+import { extractorsOf } from './extraction.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { startFrontier } from './page-links.ts'
 import { type BadSeed, produce, type SeedText } from './produce.ts'
 import { RecordOutput, type WriteRecord } from './record-output.ts'
 import { startRetention } from './retention.ts'
@@ -20,7 +21,7 @@ import type { Runtime } from './runtime.ts'
 import { measureDelay, measureFetch, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { STAGES } from './stage-names.ts'
-import { createDelay, createFetch, createFrontier } from './stages.ts'
+import { createDelay, createFetch } from './stages.ts'
 import { prepareTopics } from './topics.ts'
 import { listenForCommands } from './worker-socket.ts'
 
@@ -199,7 +200,7 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
     await stages.start('extract', new ExtractStage(runtime, { versions, own, groupId, drainTimeoutMs, ...output }), signal)
     measureGroup(runtime, 'extract', groupId)
   }
-  await stages.start('frontier', await createFrontier(runtime, linkNarrowing(versions)), signal)
+  await startFrontier(runtime, stages, versions, signal)
   const delay = await createDelay(runtime)
   await stages.start('delay', delay, signal)
   measureDelay(runtime, delay)

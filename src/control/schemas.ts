@@ -8,7 +8,7 @@ import type { RegistryPort } from '../message/registry.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import { subjectOf } from '../message/subjects.ts'
 import { topicNames } from '../message/topics.ts'
-import { announcedVersions, incompatibilities, unreadableFields } from './announced-versions.ts'
+import { incompatibilities, liveVersions, unreadableFields } from './announced-versions.ts'
 import { registryOf } from './registry-client.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
@@ -70,10 +70,10 @@ export async function checkAgainstLog(runtime: Runtime, extractors: readonly Loa
   await requireTopics(runtime, [runtime.topics.control])
   const control = await runtime.control()
   const hasRun = (name: string, { version, schema }: Pick<LoadedExtractor, 'version' | 'schema'>): boolean =>
-    announcedVersions(control, name).some((known) => known.version === version && known.fingerprint === schema.fingerprint)
+    liveVersions(control, name).some((known) => known.version === version && known.fingerprint === schema.fingerprint)
   const checked = extractors.map((extractor): CheckedSchema => {
     const { name, schema, version, topic = runtime.topics.records } = extractor
-    const known = announcedVersions(control, name)
+    const known = liveVersions(control, name)
     const problems = incompatibilities(runtime, extractor, known).map((problem) => ({ ...problem, version: undefined }))
     const isFirst = known.every((announced) => announced.version >= version)
     const verdict = problems.length > 0 ? 'incompatible' : hasRun(name, extractor) ? 'registered' : isFirst ? 'first' : 'compatible'

@@ -7,10 +7,18 @@ import { keyParts } from './key-parts.ts'
 import { mayBeGone, replayStatus } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import type { ShadowReport } from './shadow-replay.ts'
-import { failedPages, previousRecords, readRecords, recordBytes, type StoredRecord } from './stored-records.ts'
+import { failedPages, inOrder, previousRecords, readRecords, recordBytes, type StoredRecord } from './stored-records.ts'
 
 /** Records of so many bytes are held against the former ones at a time; as objects they take some times as much. */
 const COMPARED_BYTES = 64 * 1_048_576
+
+export interface ComparisonOptions {
+  readonly comparedBytes?: number
+  /** Records read, of all passes together. */
+  readonly onRead?: ((count: number) => void) | undefined
+  /** Ends it with its reason. */
+  readonly signal?: AbortSignal | undefined
+}
 
 /**
  * What a shadow replay would change: its records against those of the version before, on the pages that it read. Pages on which it
@@ -22,30 +30,38 @@ export async function compareShadow(
   { replayId, topic: shadowTopic }: Pick<ShadowReport, 'replayId' | 'topic'>,
   extractor: LoadedExtractor,
   scope: { readonly plan: ReplayPlan; readonly filter: ReplayFilter },
-  comparedBytes = COMPARED_BYTES,
+  { comparedBytes = COMPARED_BYTES, onRead, signal }: ComparisonOptions = {},
 ): Promise<Comparison> {
   const { name, version } = extractor
   const topic = extractor.topic ?? runtime.topics.records
   const status = await replayStatus(runtime, replayId)
   const builder = new ComparisonBuilder()
+  let count = 0
+  const counted = <T>(value: T): T => {
+    count += 1
+    if (count % TOLD_EVERY === 0) onRead?.(count)
+    return value
+  }
+  const fromShadow = { topic: shadowTopic, extractor: name, signal }
+  const fromLive = { topic, extractor: name, signal }
   const bytes = Math.max(
-    await recordBytes(runtime, { topic: shadowTopic, extractor: name }, (record) => record.replayId === replayId),
-    await recordBytes(runtime, { topic, extractor: name }, (record) => isReplayed(record, scope)),
+    await recordBytes(runtime, fromShadow, (record) => counted(record.replayId === replayId)),
+    await recordBytes(runtime, fromLive, (record) => counted(isReplayed(record, scope))),
   )
   for (const isOwn of keyParts(bytes, comparedBytes)) {
-    const failed = await failedPages(runtime, { extractor: name, version, replayId, isOwn })
-    const after = new Map<string, StoredRecord[]>()
-    for await (const record of readRecords(runtime, { topic: shadowTopic, extractor: name, version }))
-      if (record.replayId === replayId && isOwn(pageKey(record.source))) add(after, record)
+    const failed = await failedPages(runtime, { extractor: name, version, replayId, isOwn, signal })
+    const after = new Map<string, Map<number, StoredRecord>>()
+    for await (const record of readRecords(runtime, { ...fromShadow, version }))
+      if (counted(record).replayId === replayId && isOwn(pageKey(record.source))) add(after, record)
     const pages = new Set([...after.keys(), ...failed.keys()])
-    for await (const record of readRecords(runtime, { topic, extractor: name })) {
-      const key = pageKey(record.source)
+    for await (const record of readRecords(runtime, fromLive)) {
+      const key = pageKey(counted(record).source)
       if (isOwn(key) && isReplayed(record, scope) && !mayBeGone(status, record.source)) pages.add(key)
     }
-    const { byPage } = await previousRecords(runtime, { topic, extractor: name, version }, pages)
+    const { byPage } = await previousRecords(runtime, { ...fromLive, version }, pages)
     for (const key of pages) {
       const before = byPage.get(key) ?? []
-      const fresh = after.get(key)
+      const fresh = inOrder(after.get(key))
       const [any] = fresh ?? before
       const failure = failed.get(key)
       if (any !== undefined) builder.add({ source: any.source, url: any.url, before, after: fresh ?? failure ?? [] })
@@ -55,11 +71,13 @@ export async function compareShadow(
   return builder.result()
 }
 
+const TOLD_EVERY = 1_000
+
 /** A page may have been written twice, by a shadow that was begun again under its id: a record counts once. */
-function add(pages: Map<string, StoredRecord[]>, record: StoredRecord): void {
+function add(pages: Map<string, Map<number, StoredRecord>>, record: StoredRecord): void {
   const key = pageKey(record.source)
-  const known = pages.get(key) ?? []
-  known[record.itemIndex] = record
+  const known = pages.get(key) ?? new Map<number, StoredRecord>()
+  known.set(record.itemIndex, record)
   pages.set(key, known)
 }
 

@@ -16,6 +16,7 @@ import { lookUnlessAway } from './look-unless-away.ts'
 import { holdingUp, openTransactionText } from './open-transactions.ts'
 import {
   beginRequest,
+  closeUnlessActive,
   deleteUnlessActive,
   goneOf,
   type KnownRequest,
@@ -117,7 +118,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   await evictDeadMembers(runtime, [groupId])
   await tellOfMembers(runtime, groupId, options.onWaiting)
   await createRecordsTopic(runtime, recordsTopic)
-  await announceExtractors(runtime, [options.extractor])
+  await announceExtractors(runtime, [options.extractor], 'tried')
   const begun = known ?? (await beginRequest(runtime, request))
   // Another command was quicker under this id, and may be through already.
   const meanwhile = await endedBefore(runtime, begun, request)
@@ -192,6 +193,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
     const payload = { ...agreed, totals, ...gone, ended }
     await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId), payload })
   }
+  if (cancelled) await closeUnlessActive(runtime, groupId, options.replayId)
   if (isDone || cancelled) await deleteUnlessActive(runtime, groupId)
   const interrupted = !isDone
   const counted = { pages, records, deadLetters, gone: gone.gone }

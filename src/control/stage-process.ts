@@ -4,15 +4,16 @@ import { fixedVersions, followPromotions } from './active-versions.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { startDiskGuard } from './disk-guard.ts'
 import { ExtractStage } from './extract-stage.ts'
-import { extractorsOf, linkNarrowing } from './extraction.ts'
+import { extractorsOf } from './extraction.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { startFrontier } from './page-links.ts'
 import { startRetention } from './retention.ts'
 import type { Runtime } from './runtime.ts'
 import { createRecordsTopic } from './shadow-replay.ts'
 import { refuseSplitState } from './split-state.ts'
 import { measureDelay, measureFetch, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
-import { createDelay, createFetch, createFrontier } from './stages.ts'
+import { createDelay, createFetch } from './stages.ts'
 import { prepareTopics } from './topics.ts'
 import { listenForCommands } from './worker-socket.ts'
 
@@ -84,7 +85,7 @@ async function startStage(runtime: Runtime, stages: StageGroup, options: StagePr
     }
     case 'frontier': {
       const versions = await followPromotions(runtime, extractors)
-      await stages.start('frontier', await createFrontier(runtime, linkNarrowing(versions)), aborting)
+      await startFrontier(runtime, stages, versions, aborting)
       return groups.frontier
     }
     case 'extract': {
@@ -95,7 +96,8 @@ async function startStage(runtime: Runtime, stages: StageGroup, options: StagePr
         candidate === true ? working : extractorsOf(runtime, working, group)
       const { drainTimeoutMs, onOutput } = options
       const output = onOutput === undefined ? {} : { onOutput }
-      await stages.start('extract', new ExtractStage(runtime, { versions, own, groupId, drainTimeoutMs, ...output }), aborting)
+      const purpose = candidate === true ? 'tried' : 'live'
+      await stages.start('extract', new ExtractStage(runtime, { versions, own, groupId, purpose, drainTimeoutMs, ...output }), aborting)
       return groupId
     }
   }

@@ -7,7 +7,7 @@ import { HttpClient } from '../fetch/http-client.ts'
 import type { HttpExchange, HttpLimits } from '../fetch/http-exchange.ts'
 import { LoopShare } from '../fetch/loop-share.ts'
 import { createNameLookup } from '../fetch/name-lookup.ts'
-import { FrontierWorker } from '../frontier/frontier-worker.ts'
+import { FrontierWorker, type FrontierWorkerOptions } from '../frontier/frontier-worker.ts'
 import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
@@ -15,12 +15,11 @@ import type { Service } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { ownProcess } from '../machine/process-identity.ts'
 import { commandPayload, parseSubject, subject } from '../message/command.ts'
-import type { Command, Page } from '../message/generated/types.ts'
+import type { Command } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { LANES } from '../message/topics.ts'
 import { siteOverride } from '../politeness/policy.ts'
-import { proxyRules } from './proxy-rules.ts'
-import { readCertificates } from './read-certificates.ts'
+import { wayOut } from './fetch-config.ts'
 import type { Runtime } from './runtime.ts'
 import { crawlBudgets, hopScope, linkScope, paceRules, stoppedCrawls, taskBudgets } from './site-rules.ts'
 import { userAgentOf } from './user-agent.ts'
@@ -33,17 +32,12 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
   const { config, client, codec, topics, groups, clock, observer, clusterId } = runtime
   const [producer, state, control, layout] = await Promise.all([runtime.producer(), runtime.state(), runtime.control(), runtime.layout()])
   const blobs = await runtime.blobs()
-  const caFile = config['fetch.tls.ca']
   const share = new LoopShare(clock)
   const lookup = createNameLookup({ clock })
   const http = new HttpClient({
+    ...(await wayOut(config)),
     share,
-    resolve: config['fetch.resolve'],
     lookup,
-    allowAddresses: config['fetch.allowAddresses'],
-    http2: config['fetch.http2'],
-    ca: caFile === undefined ? undefined : await readCertificates(caFile),
-    proxiesOf: proxyRules(config),
     clock,
     observer: observer.child({ stage: 'fetch' }),
   })
@@ -179,10 +173,7 @@ export async function createDelay(runtime: Runtime): Promise<DelayWorker> {
 }
 
 /** Frontier as one process: reads pages, produces their links. */
-export async function createFrontier(
-  runtime: Runtime,
-  narrowLinks: (page: Page, links: readonly string[]) => readonly string[],
-): Promise<Service> {
+export async function createFrontier(runtime: Runtime, linksOf: FrontierWorkerOptions['linksOf']): Promise<Service> {
   const { config, client, codec, topics, groups, clock, observer } = runtime
   const [publisher, state, control, producer, layout] = await Promise.all([
     runtime.publisher(),
@@ -210,7 +201,7 @@ export async function createFrontier(
       await producer.send([deadLetters.message(message, letter)], { signal })
       observer.emit('DeadLetterWritten', { stage: 'frontier', code, text: letter.message })
     },
-    narrowLinks,
+    linksOf,
     isBudgetFull: async (crawlId, domain) => {
       for (const { id, limit } of crawlBudgets(config, crawlId, domain)) if ((await state.reserved(id)) >= limit) return true
       return false

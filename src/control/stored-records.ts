@@ -14,6 +14,8 @@ export interface RecordScope {
   readonly version?: number
   /** Epoch ms: records written before are not read. A page can't have given a record before it was fetched. */
   readonly since?: number
+  /** Ends the reading with its reason. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** Clocks of two machines may differ by this. */
@@ -32,7 +34,7 @@ async function* sizedRecords(
   await runtime.control()
   const reader = new RecordReader(runtime)
   const prefix = `${scope.extractor}/`
-  for await (const messages of messagesSince(runtime, scope.topic, scope.since)) {
+  for await (const messages of messagesSince(runtime, scope.topic, scope)) {
     const own = messages.filter(({ key, value }) => value !== null && key?.toString('utf8').startsWith(prefix) === true)
     await reader.learn(own)
     for (const message of own) {
@@ -65,14 +67,14 @@ export interface PreviousRecords {
  */
 export async function previousRecords(
   runtime: Runtime,
-  scope: { readonly topic: string; readonly extractor: string; readonly version: number; readonly since?: number },
+  scope: RecordScope & { readonly version: number },
   pages: ReadonlySet<string>,
 ): Promise<PreviousRecords> {
   /** Of each page the version that counts among those seen so far, so that many versions take no more memory than one. */
   const found = new Map<string, { readonly version: number; readonly items: Map<number, StoredRecord> }>()
   if (!(await runtime.admin.listTopics()).includes(scope.topic)) return { byPage: new Map(), versions: {} }
-  const { topic, extractor, since } = scope
-  for await (const record of readRecords(runtime, { topic, extractor, ...(since === undefined ? {} : { since }) })) {
+  const { version: _any, ...ofAll } = scope
+  for await (const record of readRecords(runtime, ofAll)) {
     const { extractorVersion: version, itemIndex, source } = record
     const key = pageKey(source)
     if (!pages.has(key)) continue
@@ -85,12 +87,16 @@ export async function previousRecords(
   const byPage = new Map<string, StoredRecord[]>()
   for (const [key, { version, items }] of found) {
     counts[version] = (counts[version] ?? 0) + 1
-    byPage.set(
-      key,
-      [...items.values()].sort((a, b) => a.itemIndex - b.itemIndex),
-    )
+    byPage.set(key, inOrder(items))
   }
   return { byPage, versions: counts }
+}
+
+/** Records of one page as they stood on it. Any of them may be missing: retention and compaction take messages, not pages. */
+export function inOrder(items: ReadonlyMap<number, StoredRecord>): StoredRecord[]
+export function inOrder(items: ReadonlyMap<number, StoredRecord> | undefined): StoredRecord[] | undefined
+export function inOrder(items: ReadonlyMap<number, StoredRecord> | undefined): StoredRecord[] | undefined {
+  return items === undefined ? undefined : [...items.values()].sort((a, b) => a.itemIndex - b.itemIndex)
 }
 
 /** Pure: the version that a new one is held against. Shape: undefined where there is none. */
@@ -108,18 +114,16 @@ export interface FailedPage extends PageFailure {
 /** Pages of html that ended as dead letters of one extractor version, by `pageKey`; with a replay those that it wrote, with `isOwn` a part of them. */
 export async function failedPages(
   runtime: Runtime,
-  scope: {
-    readonly extractor: string
+  scope: Omit<RecordScope, 'topic'> & {
     readonly version: number
     readonly replayId?: string
-    readonly since?: number
     readonly isOwn?: (key: string) => boolean
   },
 ): Promise<Map<string, FailedPage>> {
   const { topics } = runtime
   const failed = new Map<string, FailedPage>()
   const name = `${scope.extractor}:${scope.version}`
-  for await (const messages of messagesSince(runtime, topics.deadLetters, scope.since)) {
+  for await (const messages of messagesSince(runtime, topics.deadLetters, scope)) {
     for (const { headers } of messages) {
       if (headerText(headers, HEADER.extractor) !== name || headerText(headers, HEADER.origTopic) !== topics.html) continue
       if (scope.replayId !== undefined && headerText(headers, HEADER.replay) !== scope.replayId) continue
@@ -141,11 +145,17 @@ export async function recordBytes(runtime: Runtime, scope: RecordScope, isWanted
   return bytes
 }
 
-async function* messagesSince(runtime: Runtime, topic: string, since: number | undefined): AsyncGenerator<readonly KafkaMessage[]> {
+async function* messagesSince(
+  runtime: Runtime,
+  topic: string,
+  { since, signal }: Pick<RecordScope, 'since' | 'signal'>,
+): AsyncGenerator<readonly KafkaMessage[]> {
   const { client, clock, observer, admin } = runtime
   const start: LogStart | ReadonlyMap<number, LogStart> =
     since === undefined ? 'earliest' : await admin.offsetsForTime(topic, Math.max(0, since - CLOCK_SLACK_MS))
-  for await (const event of readLog({ client, clock, observer, from: new Map([[topic, start]]) })) {
+  const ended = signal === undefined ? {} : { signal }
+  for await (const event of readLog({ client, clock, observer, from: new Map([[topic, start]]), ...ended })) {
     if (event.kind === 'batch') yield event.messages
   }
+  signal?.throwIfAborted()
 }

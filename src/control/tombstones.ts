@@ -33,7 +33,11 @@ const MESSAGES_AT_ONCE = 1_000_000
  * version nor a page outside the replay gives them. Pages that became dead letters, and those that retention deleted before they were
  * read, say nothing about their keys. Errors: USAGE for a replay that is not known, REPLAY_REFUSED for one that has not ended.
  */
-export async function planTombstones(runtime: Runtime, replayId: string, messagesAtOnce = MESSAGES_AT_ONCE): Promise<TombstonePlan> {
+export async function planTombstones(
+  runtime: Runtime,
+  replayId: string,
+  { messagesAtOnce = MESSAGES_AT_ONCE, signal }: { readonly messagesAtOnce?: number; readonly signal?: AbortSignal } = {},
+): Promise<TombstonePlan> {
   const status = await replayStatus(runtime, replayId)
   if (status.state !== 'done')
     throw new MillraceError('REPLAY_REFUSED', `replay ${replayId} is ${status.state}: what it leaves out is known when it is done`)
@@ -44,7 +48,7 @@ export async function planTombstones(runtime: Runtime, replayId: string, message
   if (command === undefined) throw new MillraceError('INTERNAL', `the command of replay ${replayId} is gone`)
   const request = parseReplayRequest(commandPayload(command))
   const topic = request.recordsTopic ?? runtime.topics.records
-  const failed = await failedPages(runtime, { extractor: request.extractor, version: request.extractorVersion })
+  const failed = await failedPages(runtime, { extractor: request.extractor, version: request.extractorVersion, signal })
   // A record of a later version is none that this replay has left: it wins everywhere, by its `recordVersion`.
   const isLeft = (record: StoredRecord): boolean =>
     record.extractorVersion < request.extractorVersion &&
@@ -55,7 +59,7 @@ export async function planTombstones(runtime: Runtime, replayId: string, message
   const messages = [...ends].reduce((sum, [partition, end]) => sum + Number(end - (lows.get(partition) ?? 0n)), 0)
   const partitions = new Map<string, ReadonlySet<number>>()
   for (const isOwn of keyParts(messages, messagesAtOnce)) {
-    for (const [key, places] of await leftKeys(runtime, { topic, ends, prefix: `${request.extractor}/`, isOwn, isLeft }))
+    for (const [key, places] of await leftKeys(runtime, { topic, ends, prefix: `${request.extractor}/`, isOwn, isLeft, signal }))
       partitions.set(key, places)
   }
   return { replayId, topic, keys: [...partitions.keys()].sort(), ends, partitions, request }
@@ -67,6 +71,7 @@ interface LeftKeys {
   readonly prefix: string
   readonly isOwn: (key: string) => boolean
   readonly isLeft: (record: StoredRecord) => boolean
+  readonly signal: AbortSignal | undefined
 }
 
 /**
@@ -75,13 +80,13 @@ interface LeftKeys {
  */
 async function leftKeys(
   runtime: Runtime,
-  { topic, ends, prefix, isOwn, isLeft }: LeftKeys,
+  { topic, ends, prefix, isOwn, isLeft, signal }: LeftKeys,
 ): Promise<ReadonlyMap<string, ReadonlySet<number>>> {
   const reader = new RecordReader(runtime)
   const left = new Map<string, Set<number>>()
   const alive = new Set<string>()
   const until = untilOf(topic, ends)
-  for await (const event of readLog({ ...logOf(runtime, topic, 'earliest'), until })) {
+  for await (const event of readLog({ ...logOf(runtime, topic, 'earliest'), until, ...(signal === undefined ? {} : { signal }) })) {
     if (event.kind !== 'batch') continue
     const own = event.messages.filter(({ key }) => {
       const text = key?.toString('utf8')
@@ -98,6 +103,7 @@ async function leftKeys(
       else left.set(key, (left.get(key) ?? new Set()).add(message.partition))
     }
   }
+  signal?.throwIfAborted()
   for (const [key, places] of left) if (alive.has(key) || places.size === 0) left.delete(key)
   return left
 }

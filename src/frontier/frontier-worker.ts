@@ -20,6 +20,14 @@ import { type ScopeVerdict, TRAP_REASONS } from '../url/scope.ts'
 import { type Candidate, isFollowed, pageCandidates } from './frontier-page.ts'
 import { LinkScanner } from './links.ts'
 
+/** Which links of a page are followed. */
+export interface LinkChoice {
+  /** Absolute; of elements that extractors select. */
+  readonly selected: readonly string[]
+  /** Of the links by tags those that pass; undefined: none is, and the page need not be read. */
+  readonly byTags: ((link: string) => boolean) | undefined
+}
+
 export interface FrontierWorkerOptions {
   readonly client: KafkaClient
   readonly groupId: string
@@ -33,8 +41,8 @@ export interface FrontierWorkerOptions {
   readonly inScope: (url: URL, seed: URL) => ScopeVerdict
   /** Different links of a page that are looked at; the rest is counted alone. */
   readonly maxLinksPerPage: number
-  /** Narrows the links of a page, where an extractor that matches it says so. */
-  readonly narrowLinks: (page: Page, links: readonly string[]) => readonly string[]
+  /** What the extractors that match the page say of its links. Errors: for a page whose links can't be selected. */
+  readonly linksOf: (page: Page, source: Pick<KafkaMessage, 'topic' | 'partition' | 'offset'>) => Promise<LinkChoice>
   /** True when a further page of the domain would pass the budget of the crawl: its links are not followed. */
   readonly isBudgetFull: (crawlId: string, domain: string) => Promise<boolean>
   readonly isCrawlStopped: (crawlId: string) => boolean
@@ -153,19 +161,34 @@ export class FrontierWorker extends BaseService {
     if (page === undefined || !isFollowed(page)) return
     const crawlId = page.crawlId ?? ''
     if (this.#options.isCrawlStopped(crawlId)) return
-    const scanner = await this.#scan(page)
-    if (scanner === undefined) return
     const known = new Set<string>()
     const isFull = new Map<string, Promise<boolean>>()
-    for (const links of scanner.batches(page.finalUrl, batchSize(page))) {
-      const { candidates, refused } = pageCandidates(page, this.#options.narrowLinks(page, links), this.#options.inScope)
+    for await (const links of this.#batches(page, entry.message)) {
+      const { candidates, refused } = pageCandidates(page, links, this.#options.inScope)
       this.#tellRefused(page, refused)
       const fresh = candidates.filter(({ task }) => !known.has(task.canonicalUrl))
       for (const { task } of fresh) known.add(task.canonicalUrl)
       await this.#produce(crawlId, page.fetchId, await this.#withinBudget(crawlId, fresh, isFull))
       await this.#breath()
     }
-    const { passedOver } = scanner
+  }
+
+  /** Links that are followed, so many at a time that they hold up nobody. */
+  async *#batches(page: Page, { topic, partition, offset }: KafkaMessage): AsyncGenerator<readonly string[]> {
+    const { linksOf, maxLinksPerPage } = this.#options
+    const { selected, byTags } = await linksOf(page, { topic, partition, offset })
+    const size = batchSize(page)
+    const chosen = new LinkScanner(maxLinksPerPage)
+    for (const link of selected) chosen.add(link)
+    yield* chosen.batches(page.finalUrl, size)
+    this.#tellPassedOver(page, chosen)
+    const scanner = byTags === undefined ? undefined : await this.#scan(page)
+    if (byTags === undefined || scanner === undefined) return
+    for (const links of scanner.batches(page.finalUrl, size)) yield links.filter(byTags)
+    this.#tellPassedOver(page, scanner)
+  }
+
+  #tellPassedOver(page: Page, { passedOver }: LinkScanner): void {
     this.#count('too-many-links', passedOver)
     if (passedOver > 0) {
       const host = new URL(page.finalUrl).hostname

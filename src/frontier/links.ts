@@ -31,6 +31,13 @@ export class LinkScanner {
     this.#reader.write(text)
   }
 
+  /** One that was found elsewhere. */
+  add(href: string): void {
+    const reference = withoutFragment(href)
+    if (this.#references.size < this.#maxLinks) this.#references.add(reference)
+    else if (!this.#references.has(reference)) this.#passedOver += 1
+  }
+
   /** The text is at its end. */
   end(): void {
     this.#reader.end()
@@ -68,12 +75,7 @@ export class LinkScanner {
     if (name === 'template') this.#templateDepth += 1
     if (this.#templateDepth > 0 || href === undefined) return
     if (name === 'base') this.#base ??= href
-    else if (name === 'a' || name === 'area') this.#add(withoutFragment(href))
-  }
-
-  #add(reference: string): void {
-    if (this.#references.size < this.#maxLinks) this.#references.add(reference)
-    else if (!this.#references.has(reference)) this.#passedOver += 1
+    else if (name === 'a' || name === 'area') this.add(href)
   }
 }
 

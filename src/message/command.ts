@@ -50,7 +50,7 @@ export function parseSubject(text: string): Subject | undefined {
     case 'dead-letters':
       return { kind: 'dead-letters', markId: rest }
     case 'extractor': {
-      const match = /^(.+):(\d{1,9})$/.exec(rest)
+      const match = /^(.+):([1-9]\d{0,9})$/.exec(rest)
       return match === null ? undefined : { kind: 'extractor', name: match[1] ?? '', version: Number(match[2]) }
     }
     default:

@@ -10,6 +10,8 @@ export interface DeadLetterInfo {
   /** Epoch ms of the first failure. */
   readonly firstMs: number | undefined
   readonly extractor: string | undefined
+  /** Id of the replay that wrote it. */
+  readonly replay: string | undefined
   /** The message that its producer wrote. */
   readonly original: OriginalPlace | undefined
   /** Set where parts of the original were cut. */
@@ -38,6 +40,7 @@ export function readDeadLetter(headers: Headers): DeadLetterInfo {
     attempt: integer(text(HEADER.attempt)),
     firstMs: integer(text(HEADER.firstMs)),
     extractor: text(HEADER.extractor),
+    replay: text(HEADER.replay),
     original: readOrigin(headers),
     truncated:
       parts === undefined

@@ -118,7 +118,7 @@ describe('Millrace as a library', () => {
     const inParts = await deployment.read(async (runtime) => {
       const begun = await begunShadow(runtime, 's')
       if (begun === undefined) throw new Error('there is no shadow s')
-      return compareShadow(runtime, { replayId: 's', topic: begun.topic }, extractor, begun, 1_000)
+      return compareShadow(runtime, { replayId: 's', topic: begun.topic }, extractor, begun, { comparedBytes: 1_000 })
     })
     expect([inParts.records, inParts.fields]).toEqual([report.comparison?.records, report.comparison?.fields])
     // Asked for again under its name it has ended.

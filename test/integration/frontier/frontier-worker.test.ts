@@ -3,15 +3,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
+import { startFrontier } from '../../../src/control/page-links.ts'
 import { Runtime } from '../../../src/control/runtime.ts'
+import { StageGroup } from '../../../src/control/stage-group.ts'
 import { createFrontier } from '../../../src/control/stages.ts'
 import { applyTopics } from '../../../src/control/topics.ts'
+import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import type { Service } from '../../../src/kernel/lifecycle.ts'
 import type { Page } from '../../../src/message/generated/types.ts'
 import { eventually } from '../../support/eventually.ts'
-import { testPage } from '../../support/extraction.ts'
+import { envelopeText, testPage } from '../../support/extraction.ts'
 import { readAll } from '../../support/kafka.ts'
 import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { brokers, uniqueName } from '../../support/services.ts'
@@ -19,7 +22,7 @@ import { brokers, uniqueName } from '../../support/services.ts'
 const seen = recordingObserver()
 let folder: string
 let runtime: Runtime
-let frontier: Service | undefined
+let frontier: Pick<Service, 'stop'> | undefined
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'millrace-frontier-'))
@@ -29,6 +32,8 @@ beforeEach(async () => {
     'topics.partitions.urls=1',
     'topics.partitions.deadLetters=1',
     `data=${folder}`,
+    'extract.pageTimeout=3s',
+    'extract.parser=parse5',
   ]
   const { config } = loadConfig({ sets, flags: {}, environment: {} })
   runtime = await Runtime.open({ config, owner: 'a test', clock: systemClock, observer: seen.observer })
@@ -47,20 +52,20 @@ async function put(page: Page): Promise<Buffer> {
   return value
 }
 
-/** All of a topic, once there is anything. */
-function arrived(topic: string): Promise<KafkaMessage[]> {
+/** All of a topic, once there are so many. */
+function arrived(topic: string, count = 1): Promise<KafkaMessage[]> {
   return eventually(
     async () => {
       const messages = await readAll(runtime.client, topic)
-      return messages.length > 0 && messages
+      return messages.length >= count && messages
     },
-    { timeoutMs: 20_000, everyMs: 100, what: `a message in ${topic}` },
+    { timeoutMs: 60_000, everyMs: 100, what: `a message in ${topic}` },
   )
 }
 
-async function urlsOfTasks(): Promise<string[]> {
+async function urlsOfTasks(count = 1): Promise<string[]> {
   const { topics, codec } = runtime
-  return (await arrived(topics.urls.normal)).map(({ value }) => codec.decode('UrlTask', value).url)
+  return (await arrived(topics.urls.normal, count)).map(({ value }) => codec.decode('UrlTask', value).url)
 }
 
 /** CPU time of this process in the longest turn of its event loop until the function is called; what runs beside it does not count. */
@@ -79,12 +84,16 @@ function cpuOfTurns(): () => number {
   }
 }
 
+/** What is followed where no extractor has a word. */
+const ALL = async () => ({ selected: [], byTags: () => true })
+
 describe('the frontier', () => {
   it('C132: follows a site that leads to endless paths within its bounds, and names it', async () => {
     const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
     await put(testPage('<a href="x/y/">1</a><a href="/end">2</a>', 'http://trap.example.test/x/y/x/y/x/y/', crawl))
-    frontier = await createFrontier(runtime, (_page, links) => links)
-    await frontier.start({ signal: new AbortController().signal })
+    const worker = await createFrontier(runtime, ALL)
+    frontier = worker
+    await worker.start({ signal: new AbortController().signal })
     expect(await urlsOfTasks()).toEqual(['http://trap.example.test/end'])
     expect(seen.count('SiteTrapped', { host: 'trap.example.test', reason: 'path-repeats' })).toBe(1)
     expect(seen.count('LinksFound', { verdict: 'path-repeats', count: 1 })).toBe(1)
@@ -94,8 +103,9 @@ describe('the frontier', () => {
     const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
     await put(testPage('<a href="/noise">1</a>', 'http://shop.example.test/undecoded', { ...crawl, truncated: 'undecoded' }))
     await put(testPage('<a href="/good">2</a>', 'http://shop.example.test/page', { ...crawl, truncated: 'encoding' }))
-    frontier = await createFrontier(runtime, (_page, links) => links)
-    await frontier.start({ signal: new AbortController().signal })
+    const worker = await createFrontier(runtime, ALL)
+    frontier = worker
+    await worker.start({ signal: new AbortController().signal })
     expect(await urlsOfTasks()).toEqual(['http://shop.example.test/good'])
   })
 
@@ -103,11 +113,12 @@ describe('the frontier', () => {
     const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
     const bad = await put(testPage('<a href="/bad">bad</a>', 'http://shop.example.test/bad-page', crawl))
     await put(testPage('<a href="/good">good</a>', 'http://shop.example.test/good-page', crawl))
-    frontier = await createFrontier(runtime, (page, links) => {
+    const worker = await createFrontier(runtime, async (page) => {
       if (page.url.endsWith('/bad-page')) throw new TypeError('nobody foresaw this page')
-      return links
+      return ALL()
     })
-    await frontier.start({ signal: new AbortController().signal })
+    frontier = worker
+    await worker.start({ signal: new AbortController().signal })
 
     expect(await urlsOfTasks()).toEqual(['http://shop.example.test/good'])
     const letters = await arrived(runtime.topics.deadLetters)
@@ -124,8 +135,9 @@ describe('the frontier', () => {
     const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
     const links = Array.from({ length: 150_000 }, (_, index) => `<a href=${index}>`).join('')
     await put(testPage(links, 'http://large.example.test/', crawl))
-    frontier = await createFrontier(runtime, (_page, links) => links)
-    await frontier.start({ signal: new AbortController().signal })
+    const worker = await createFrontier(runtime, ALL)
+    frontier = worker
+    await worker.start({ signal: new AbortController().signal })
     const longestTurnMs = cpuOfTurns()
     await eventually(() => seen.count('LinksPassedOver', { host: 'large.example.test', count: 140_000 }) === 1, { timeoutMs: 60_000 })
     // In one piece it is seconds.
@@ -140,8 +152,51 @@ describe('the frontier', () => {
     const claim = { crawlId: 'spring', canonicalUrl: 'http://again.example.test/next', round: page.round, claimant: page.fetchId }
     expect(await state.claim([claim])).not.toContain('known')
     await put(page)
-    frontier = await createFrontier(runtime, (_page, links) => links)
-    await frontier.start({ signal: new AbortController().signal })
+    const worker = await createFrontier(runtime, ALL)
+    frontier = worker
+    await worker.start({ signal: new AbortController().signal })
     expect(await urlsOfTasks()).toEqual(['http://again.example.test/next'])
+  })
+})
+
+describe('the links of an extractor', () => {
+  async function start(...texts: string[]): Promise<void> {
+    const current = texts.map((text, index) =>
+      loadDefinition(`${index}.yaml`, `name: e${index}\nversion: 1\nfields: { a: h1 }\n${text}`, envelopeText),
+    )
+    const stages = new StageGroup()
+    frontier = stages
+    await startFrontier(runtime, stages, { current, loaded: current }, new AbortController().signal)
+  }
+  const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
+  const html = '<nav><a href="/1#top">1</a><a href="/out">2</a></nav><li data-url="/3">3</li><footer><a href="/4">4</a></footer>'
+
+  it('are those that it selects and lets through, of all that match the page, and of no other page', async () => {
+    await start(
+      "match: { hosts: [shop.example.test] }\nlinks: { select: 'nav a', deny: ['/out'] }",
+      "match: { hosts: [shop.example.test] }\nlinks: { select: 'li@data-url' }",
+    )
+    await put(testPage(html, 'http://shop.example.test/list', crawl))
+    await put(testPage('<footer><a href="/5">5</a></footer>', 'http://other.example.test/', crawl))
+    expect((await urlsOfTasks(3)).sort()).toEqual([
+      'http://other.example.test/5',
+      'http://shop.example.test/1',
+      'http://shop.example.test/3',
+    ])
+  })
+
+  it('are all of its tags where it selects all', async () => {
+    await start("links: { select: 'a@href', allow: ['/1', '/4'] }")
+    await put(testPage(html, 'http://shop.example.test/list', crawl))
+    expect(await urlsOfTasks()).toEqual(['http://shop.example.test/1', 'http://shop.example.test/4'])
+  })
+
+  it('hold up no other page where one takes its parser for ever: that is a dead letter', { timeout: 120_000 }, async () => {
+    await start("links: { select: 'nav a' }")
+    await put(testPage('<nobr>'.repeat(150_000), 'http://shop.example.test/hostile', crawl))
+    await put(testPage(html, 'http://shop.example.test/list', crawl))
+    const [letter] = await arrived(runtime.topics.deadLetters)
+    expect([letter?.headers['millrace-stage'], letter?.headers['millrace-error-code']].map(String)).toEqual(['frontier', 'EXTRACT_TIMEOUT'])
+    expect(await urlsOfTasks()).toEqual(['http://shop.example.test/1', 'http://shop.example.test/out'])
   })
 })

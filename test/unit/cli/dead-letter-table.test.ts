@@ -8,6 +8,7 @@ const INFO = {
   attempt: 1,
   firstMs: 0,
   extractor: undefined,
+  replay: undefined,
   original: undefined,
   truncated: undefined,
 }

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { type AnnouncedVersion, announcedTopics, announcedVersions, incompatibilities } from '../../../src/control/announced-versions.ts'
+import {
+  type AnnouncedVersion,
+  announcedTopics,
+  announcedVersions,
+  incompatibilities,
+  liveVersions,
+} from '../../../src/control/announced-versions.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import type { Command } from '../../../src/message/generated/types.ts'
 import { envelopeText } from '../../support/extraction.ts'
@@ -18,6 +24,7 @@ describe('a version that can not read what older ones wrote', () => {
       fingerprint: extractor.schema.fingerprint.toString(),
       required: [],
       topic: undefined,
+      tried: false,
     }),
   )
 
@@ -27,6 +34,12 @@ describe('a version that can not read what older ones wrote', () => {
     ])
     expect(incompatibilities({ schemaStore } as never, version(4, 'double'), known)).toEqual([])
   })
+
+  it('is bound by none that was only tried beside live work', () => {
+    const tried = known.map((each) => ({ ...each, tried: each.version < 3 }))
+    expect(incompatibilities({ schemaStore } as never, version(4, 'int'), tried)).toEqual([])
+    expect(incompatibilities({ schemaStore } as never, version(4, 'boolean'), tried)).toHaveLength(1)
+  })
 })
 
 describe('what control tells of versions', () => {
@@ -34,6 +47,7 @@ describe('what control tells of versions', () => {
   const commands = [
     told('extractor:book:1', { definitionSha256: 'a', fingerprint: 'f', required: ['title'] }),
     told('extractor:book:2', { definitionSha256: 'b', fingerprint: 'g', required: [], topic: 'books' }),
+    told('extractor:book:2026112901', { tried: true }),
     told('extractor:shelf:1', { topic: 'shelves' }),
     told('extractor:odd:1', { topic: 7 }),
   ]
@@ -42,8 +56,10 @@ describe('what control tells of versions', () => {
   it('has the topic of their records where one was named, and reads what older releases announced', () => {
     expect(announcedVersions(control, 'book')).toMatchObject([
       { version: 1, definitionSha256: 'a', fingerprint: 'f', required: ['title'], topic: undefined },
-      { version: 2, definitionSha256: 'b', topic: 'books' },
+      { version: 2, definitionSha256: 'b', topic: 'books', tried: false },
+      { version: 2_026_112_901, tried: true },
     ])
+    expect(liveVersions(control, 'book').map((each) => each.version)).toEqual([1, 2])
     expect([...announcedTopics(control)]).toEqual(['books', 'shelves'])
   })
 })

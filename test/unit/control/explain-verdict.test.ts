@@ -309,6 +309,7 @@ describe('where a URL is', () => {
               attempt: 5,
               firstMs: undefined,
               extractor: undefined,
+              replay: undefined,
               original: undefined,
               truncated: undefined,
             },

@@ -49,7 +49,7 @@ describe('a dead letter', () => {
   })
 
   it('is read back whole', () => {
-    const letter = deadLetter(original, { ...context, reason: 'bad', attempt: 4, extractor: 'book:2' }, LIMIT)
+    const letter = deadLetter(original, { ...context, reason: 'bad', attempt: 4, extractor: 'book:2', replayId: 'r' }, LIMIT)
     expect(readDeadLetter(letter.headers)).toEqual({
       stage: 'fetch',
       code: 'MESSAGE_FRAMING_UNKNOWN',
@@ -58,6 +58,7 @@ describe('a dead letter', () => {
       attempt: 4,
       firstMs: 1_767_225_700_000,
       extractor: 'book:2',
+      replay: 'r',
       original: { topic: 'scrape.urls', partition: 3, offset: 9_007_199_254_740_993n, timestamp: 1_767_225_600_000 },
       truncated: undefined,
     })

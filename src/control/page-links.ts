@@ -1,0 +1,143 @@
+import { ExtractorHost } from '../extract/extractor-host.ts'
+import { parseShortForm } from '../extract/language/short-form.ts'
+import { type LoadedExtractor, loadDefinition } from '../extract/load-extractors.ts'
+import type { ExtractionJob, ExtractionResult } from '../extract/page-extraction.ts'
+import type { FrontierWorkerOptions } from '../frontier/frontier-worker.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import type { Observer } from '../kernel/observe.ts'
+import { readFraming } from '../message/framing.ts'
+import type { Page } from '../message/generated/types.ts'
+import { compileUrlGlob } from '../url/glob.ts'
+import type { WorkingVersions } from './active-versions.ts'
+import { envelopeText } from './extraction.ts'
+import type { Runtime } from './runtime.ts'
+import type { StageGroup } from './stage-group.ts'
+import { createFrontier } from './stages.ts'
+
+type PageLinks = FrontierWorkerOptions['linksOf']
+
+/** The frontier with the `links` of the extractors that work. */
+export async function startFrontier(
+  runtime: Runtime,
+  stages: StageGroup,
+  versions: Pick<WorkingVersions, 'current' | 'loaded'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const selections = new Map<LoadedExtractor, LoadedExtractor>()
+  for (const extractor of versions.loaded) {
+    const selection = selectionOf(runtime, extractor, `links-${selections.size}`)
+    if (selection !== undefined) selections.set(extractor, selection)
+  }
+  const host = selections.size === 0 ? undefined : await createHost(runtime, [...selections.values()])
+  if (host !== undefined) await stages.start('links', host, signal)
+  const select = (names: readonly string[], page: Page, source: ExtractionJob['source']): Promise<readonly ExtractionResult[]> =>
+    host === undefined ? Promise.resolve([]) : host.extract({ page, source, extractors: names, extractedAt: 0, replayId: null })
+  await stages.start('frontier', await createFrontier(runtime, pageLinks(versions, selections, select)), signal)
+}
+
+/**
+ * All links by tags where no extractor that matches the page says anything; else what one of these lets through. A `select` needs the tree
+ * of the page, which foreign markup can make as dear as it likes: so it is read like a field, in a process that is held to the limits of
+ * extraction, and for the extractors alone that ask for it.
+ */
+function pageLinks(
+  versions: Pick<WorkingVersions, 'current'>,
+  selections: ReadonlyMap<LoadedExtractor, LoadedExtractor>,
+  select: (names: readonly string[], page: Page, source: ExtractionJob['source']) => Promise<readonly ExtractionResult[]>,
+): PageLinks {
+  let known: { readonly of: readonly LoadedExtractor[]; readonly rules: readonly LinkRule[] } | undefined
+  return async (page, source) => {
+    if (known?.of !== versions.current) known = { of: versions.current, rules: linkRules(versions.current, selections) }
+    const applying = known.rules.filter(({ matches }) => matches(page))
+    if (applying.length === 0) return { selected: [], byTags: () => true }
+    const ofTags = applying.filter(({ selection }) => selection === undefined)
+    const selecting = applying.flatMap(({ selection, passes }) => (selection === undefined ? [] : [{ selection, passes }]))
+    const names = selecting.map(({ selection }) => selection.name)
+    const results = names.length === 0 ? [] : await select(names, page, source)
+    const selected = selecting.flatMap(({ selection, passes }) =>
+      results.flatMap((result) => (result.extractor === selection.name ? selectedLinks(selection, result).filter(passes) : [])),
+    )
+    return { selected, byTags: ofTags.length === 0 ? undefined : (link) => ofTags.some(({ passes }) => passes(link)) }
+  }
+}
+
+interface LinkRule {
+  readonly matches: LoadedExtractor['matches']
+  readonly passes: (link: string) => boolean
+  /** Undefined: its links are those by tags. */
+  readonly selection: LoadedExtractor | undefined
+}
+
+function linkRules(extractors: readonly LoadedExtractor[], selections: ReadonlyMap<LoadedExtractor, LoadedExtractor>): readonly LinkRule[] {
+  return extractors.flatMap((extractor) => {
+    const { matches, links } = extractor
+    if (links === undefined) return []
+    const [allow, deny] = [links.allow.map(compileUrlGlob), links.deny.map(compileUrlGlob)]
+    const passes = (link: string): boolean => {
+      const url = new URL(link)
+      return !deny.some((glob) => glob(url)) && (allow.length === 0 || allow.some((glob) => glob(url)))
+    }
+    return [{ matches, passes, selection: selections.get(extractor) }]
+  })
+}
+
+/** What finds the links of an extractor in a tree: an extractor of one field. Shape: undefined where tags are enough. */
+function selectionOf(
+  runtime: Pick<Runtime, 'schemaStore'>,
+  { file, links }: Pick<LoadedExtractor, 'file' | 'links'>,
+  name: string,
+): LoadedExtractor | undefined {
+  const text = linkSelector(links?.select)
+  if (text === undefined) return undefined
+  const definition = { name, version: 1, fields: { links: { select: text, type: 'list', items: 'url' } } }
+  return loadDefinition(`links of ${file}`, JSON.stringify(definition), envelopeText(runtime))
+}
+
+/** With the attribute that a link has where none is named. Shape: undefined for what tags tell: `a`, `a@href`, or nothing. Pure. */
+export function linkSelector(select: string | undefined): string | undefined {
+  if (select === undefined) return undefined
+  const { selector, attribute = 'href' } = parseShortForm(select)
+  return /^a(\[href\])?$/i.test(selector) && attribute === 'href' ? undefined : `${selector}@${attribute}`
+}
+
+/** Ends of a process are about the page as a whole; that its body is missing or broken is extract's to bury. */
+const ENDED: ReadonlySet<string> = new Set(['EXTRACT_TIMEOUT', 'EXTRACT_MEMORY', 'EXTRACT_CRASHED'])
+
+/** Shape: absolute. Errors: the code of a page that ended the process. */
+function selectedLinks({ file, schema }: LoadedExtractor, result: ExtractionResult): readonly string[] {
+  if (result.kind === 'failure') {
+    if (ENDED.has(result.code)) throw new MillraceError(result.code, `${file}: ${result.message}`)
+    return []
+  }
+  return result.records.flatMap(({ value }) => {
+    const { data } = schema.decode(value, readFraming(value).bodyStart) as { readonly data: { readonly links: readonly string[] | null } }
+    return data.links ?? []
+  })
+}
+
+async function createHost(runtime: Runtime, extractors: readonly LoadedExtractor[]): Promise<ExtractorHost> {
+  const { config, clock, observer } = runtime
+  const blobs = await runtime.blobs()
+  return new ExtractorHost({
+    extractors,
+    envelopeText: envelopeText(runtime),
+    threads: config['extract.threads'],
+    pageTimeoutMs: config['extract.pageTimeout'],
+    pageMemoryBytes: config['extract.pageMemory'],
+    parser: config['extract.parser'],
+    ...(blobs === undefined ? {} : { blobs }),
+    clock,
+    observer: endsAlone(observer.child({ stage: 'frontier' })),
+  })
+}
+
+/** What it yields are links, which the frontier counts: as records of an extractor they would be told of one that nobody has. */
+function endsAlone(observer: Observer): Observer {
+  const own: Observer = {
+    emit: (event, fields) => {
+      if (event === 'ExtractionProcessReplaced') observer.emit(event, fields)
+    },
+    child: () => own,
+  }
+  return own
+}
