@@ -135,7 +135,7 @@ describe('extraction in processes', () => {
   it('gives each page what it gives alone, whatever an extractor has kept of those before', async () => {
     const text = moduleText('keeper', { never: '' }).replace(
       "const word: string = $('h1').text()",
-      "const word: string = $('h1').text()\n    kept.push(new Array(800_000).fill(kept.length + 0.5))",
+      "const word: string = $('h1').text()\n    kept.push(Array.from({ length: 200_000 }, () => kept.length + 0.5))",
     )
     const path = file('keeper.ts', text.replace('declare const', 'const kept: unknown[] = []\ndeclare const'))
     const { host, seen } = await hostOf([await loadExtractor(path, envelopeText)], { pageMemoryBytes: 32 * 1024 * 1024 })
