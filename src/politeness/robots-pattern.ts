@@ -2,9 +2,12 @@
  * A path pattern of robots.txt: `*` stands for anything, `$` at the end for the end, everything else for itself.
  *
  * Pattern and path are compared in one spelling. Octets that have no place in a URL, and those that URL parsers write now this way and
- * now that, are percent-encoded; hex digits are upper case; the four marks that need no encoding (`- . _ ~`) are decoded. Encoded
- * letters and digits stay as they are: there RFC 9309 and Google's published tests differ (`%62%61%7A` is `baz` in the RFC, and is not
- * in the tests), and this follows the tests. `*` and `$` of a path, which mean nothing there, meet `%2A` and `%24` of a pattern.
+ * now that, are percent-encoded; hex digits are upper case; the four marks that need no encoding (`- . _ ~`) are decoded. `*` and `$` of
+ * a path, which mean nothing there, meet `%2A` and `%24` of a pattern.
+ *
+ * Of letters and digits there are two spellings, as written and decoded (`decodeLetters`). RFC 9309 section 2.2.2 decodes them
+ * (`%62%61%7A` is `baz`), Google's published tests do not. To us both are one URL, so what forbids counts in either spelling, by the RFC,
+ * and what allows in the one that is written, by the tests: where they differ the site is not asked.
  */
 export interface RobotsPattern {
   /** Precedence: octets of the pattern. */
@@ -20,7 +23,7 @@ interface Piece {
   jumps: Uint16Array | undefined
 }
 
-/** Input: a pattern as `escapePattern` gives it. */
+/** Input: a pattern as `escapePattern` or `decodeLetters` gives it. */
 export function robotsPattern(escaped: string): RobotsPattern {
   const isAnchored = escaped.endsWith('$')
   const pieces = (isAnchored ? escaped.slice(0, -1) : escaped).split('*').map((text) => ({ text, jumps: undefined }))
@@ -93,6 +96,15 @@ export function escapePattern(pattern: string): string {
   return escaped.slice(0, end).replaceAll('$', '%24') + escaped.slice(end)
 }
 
+/** Input: what `escapePath` or `escapePattern` gives. Letters and digits that were encoded are themselves. */
+export function decodeLetters(escaped: string): string {
+  return escaped.replaceAll(/%(?:3[0-9]|[46][1-9A-F]|[57][0-9A])/g, decodeCharacter)
+}
+
+function decodeCharacter(sequence: string): string {
+  return String.fromCharCode(Number.parseInt(sequence.slice(1), 16))
+}
+
 /** Not in a URL, or differently encoded in path and query (`'` and `|` by the URL standard). */
 const ENCODED = /[^!#-&(-;=?-[\]_a-z~]/g
 
@@ -101,7 +113,7 @@ function escapeOctets(text: string): string {
 }
 
 function unescapeMark(sequence: string): string {
-  const character = String.fromCharCode(Number.parseInt(sequence.slice(1), 16))
+  const character = decodeCharacter(sequence)
   return '-._~'.includes(character) ? character : sequence.toUpperCase()
 }
 

@@ -1,4 +1,4 @@
-import { escapePath, escapePattern, matchPattern, type RobotsPattern, robotsPattern } from './robots-pattern.ts'
+import { decodeLetters, escapePath, escapePattern, matchPattern, type RobotsPattern, robotsPattern } from './robots-pattern.ts'
 
 /**
  * robots.txt by RFC 9309, lenient where Google's published parser is. Works on bytes: what stands for the same octet is written the
@@ -111,13 +111,16 @@ export function parseRobots(body: Buffer | string): RobotsRules {
 }
 
 function ruleOf(allow: boolean, value: string, line: string): RobotsRule {
-  const escaped = escapePattern(value)
+  const written = escapePattern(value)
+  const decoded = decodeLetters(written)
+  const escaped = allow ? written : decoded
   // Allowing a folder's index page allows the folder itself (Google).
   const slash = escaped.lastIndexOf('/')
   const isIndex = allow && slash !== -1 && escaped.startsWith('/index.htm', slash)
   return {
     allow,
-    pattern: robotsPattern(escaped),
+    // However a letter is written, it is one octet of a rule that is weighed against others.
+    pattern: { ...robotsPattern(escaped), length: decoded.length },
     folder: isIndex ? robotsPattern(`${escaped.slice(0, slash + 1)}$`) : undefined,
     line: Buffer.from(line, 'latin1').toString('utf8'),
   }
@@ -205,13 +208,14 @@ function groupsFor(rules: RobotsRules, token: string): readonly RobotsGroup[] {
  */
 export function robotsVerdict(rules: RobotsRules, token: string, pathAndQuery: string): RobotsVerdict {
   if (pathAndQuery === '/robots.txt') return { allowed: true, rule: undefined }
-  const path = escapePath(pathAndQuery)
+  const written = escapePath(pathAndQuery)
+  const decoded = decodeLetters(written)
   let best: { length: number; rule: RobotsRule } | undefined
   for (const { rules: lines } of groupsFor(rules, token)) {
     for (const rule of lines) {
       // A shorter rule can't change what is found already: most of a long file is passed by.
       if (best !== undefined && (rule.pattern.length < best.length || (rule.pattern.length === best.length && best.rule.allow))) continue
-      const length = matchLength(rule, path)
+      const length = matchLength(rule, rule.allow ? written : decoded)
       if (length === 0) continue
       if (best === undefined || length > best.length || (length === best.length && rule.allow)) best = { length, rule }
     }

@@ -175,6 +175,23 @@ describe('robots.txt in the wild', () => {
     expect(isAllowed(`User-agent: *\nDisallow: ${rule}\n`, path)).toBe(false)
   })
 
+  it.each([
+    ['/n%6f', '/no'],
+    ['/n%6F', '/n%6f'],
+    ['/no', '/n%6f'],
+    ['/foo/bar/%62%61%7A', '/foo/bar/baz'],
+    ['/?id=%35', '/?id=5'],
+    ['/*%70df$', '/a.p%64f'],
+  ])('%j forbids %j, whose letters are one URL encoded or not', (rule, path) => {
+    expect(isAllowed(`User-agent: *\nDisallow: ${rule}\n`, path)).toBe(false)
+  })
+
+  it('lets no rule allow what it does not spell, nor weigh more for its spelling', () => {
+    expect(isAllowed('User-agent: *\nDisallow: /\nAllow: /n%6f\n', '/no')).toBe(false)
+    expect(isAllowed('User-agent: *\nDisallow: /\nAllow: /n%6f\n', '/n%6f')).toBe(true)
+    expect(isAllowed('User-agent: *\nDisallow: /no*\nAllow: /n%6f\n', '/n%6f')).toBe(false)
+  })
+
   it('does not take an encoded slash for a slash', () => {
     expect(isAllowed('User-agent: *\nDisallow: /a%2Fb\n', '/a/b')).toBe(true)
   })
