@@ -36,7 +36,6 @@ const BY_CODE: Readonly<Record<string, FailureReason>> = {
   UND_ERR_NOT_SUPPORTED: 'protocol-error',
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'protocol-error',
   UND_ERR_HTTP_PARSER: 'protocol-error',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'protocol-error',
   PROXY_FAILED: 'proxy-failed',
   PROXY_AUTH: 'proxy-auth',
   PROXY_REFUSED: 'proxy-refused',
@@ -56,6 +55,9 @@ const UNASKED: Readonly<Record<string, string>> = {
   'bad upgrade': 'it answered with an upgrade to another protocol (101), which nobody had asked for',
 }
 
+/** undici writes the values of repeated fields together before it counts: `5` and `5` are 55. */
+const LENGTH_MISMATCH = 'the body is not as long as Content-Length says, or that field came twice, which the HTTP library does not read'
+
 /** Bounded reason of anything that undici or the system throws. Total: what is not known is `network-error`. */
 export function failureReason(error: unknown): { readonly reason: FailureReason; readonly detail: string } {
   const detail = errorText(error)
@@ -63,6 +65,9 @@ export function failureReason(error: unknown): { readonly reason: FailureReason;
     const { code, name, message } = (typeof candidate === 'object' && candidate !== null ? candidate : {}) as Thrown
     if (code === 'UND_ERR_SOCKET' && typeof message === 'string' && Object.hasOwn(UNASKED, message))
       return { reason: 'protocol-error', detail: `${UNASKED[message]} (${code})` }
+    if (code === 'ERR_ASSERTION' && typeof message === 'string' && message.includes('statusCode >= 100'))
+      return { reason: 'protocol-error', detail: `it answered with a status below 100 (${code})` }
+    if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return { reason: 'protocol-error', detail: `${LENGTH_MISMATCH} (${code})` }
     // undici's parser gives its errors a code only now and then.
     if (name === 'HTTPParserError') return { reason: 'protocol-error', detail }
     if (typeof code !== 'string') continue

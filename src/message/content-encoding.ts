@@ -15,7 +15,7 @@ export interface DecodedContent {
   readonly truncated: 'size' | 'encoding' | 'undecoded' | null
   /**
    * What was wrong, if anything. mislabelled: the body is not in the coding that the header names; it is undone by its own mark where it
-   * has one, and passes as it is else.
+   * has one, passes as it is where it is text, and is undecoded else.
    * unknown-coding: the header names one that does not exist, the same. too-many: more codings than are undone. tail: something follows the packed body, and is
    * passed over.
    */
@@ -56,7 +56,7 @@ export async function decodeContent(wire: Buffer, header: string | null | undefi
     const encoding = asEncoding(name) ?? 'identity'
     // What is named twice was often done once.
     if (isMislabelled(current, encoding) && !(await isEmptyStream(current, encoding)))
-      return (await byMark(current, encoding, maxBytes)) ?? plain(current, maxBytes, 'mislabelled')
+      return (await byMark(current, encoding, maxBytes)) ?? unmarked(wire, current, maxBytes)
     const { bytes, problem } = await unpack(current, encoding, maxBytes)
     const isDamaged = problem === 'broken' || problem === 'cut'
     const member = isDamaged && encoding === 'gzip' ? await firstGzipMember(current, maxBytes) : undefined
@@ -87,12 +87,17 @@ function plain(wire: Buffer, maxBytes: number, problem: 'mislabelled' | 'unknown
   return { body: kept, encoding: 'identity', decoded: kept, truncated: isCut ? 'size' : null, problem: isCut ? 'size' : problem }
 }
 
+/** Not in the coding that is named, nor in one that can be told: a page that was not packed at all, or packed in a way that nobody says. */
+function unmarked(wire: Buffer, current: Buffer, maxBytes: number): DecodedContent {
+  return isText(current) ? plain(current, maxBytes, 'mislabelled') : undecoded(wire, maxBytes, 'mislabelled')
+}
+
 function cut(bytes: Buffer, problem: Exclude<Unpacked['problem'], null>): DecodedContent {
   return { body: bytes, encoding: 'identity', decoded: bytes, truncated: problem === 'size' ? 'size' : 'encoding', problem }
 }
 
 /** Shape: the bytes as received, at most `maxBytes` of them. */
-function undecoded(wire: Buffer, maxBytes: number, problem: 'broken' | 'cut' | 'too-many'): DecodedContent {
+function undecoded(wire: Buffer, maxBytes: number, problem: 'broken' | 'cut' | 'too-many' | 'mislabelled'): DecodedContent {
   const kept = wire.subarray(0, maxBytes)
   return { body: kept, encoding: 'identity', decoded: kept, truncated: 'undecoded', problem }
 }
@@ -134,4 +139,18 @@ async function isEmptyStream(wire: Buffer, encoding: BodyEncoding): Promise<bool
 /** A zstd stream may begin with frames that are passed over. */
 function isSkippable(wire: Buffer): boolean {
   return wire.length >= 4 && (wire.readUInt32LE(0) & 0xfffffff0) >>> 0 === 0x184d2a50
+}
+
+const TEXT_HEAD_BYTES = 512
+/** Of UTF-8 and UTF-16; latin1. */
+const BYTE_ORDER_MARK = /^(?:\xef\xbb\xbf|\xfe\xff|\xff\xfe)/
+
+/** Source: WHATWG MIME Sniffing, section 7.2, by which browsers tell text from other things. */
+function isText(bytes: Buffer): boolean {
+  const head = bytes.subarray(0, TEXT_HEAD_BYTES)
+  return BYTE_ORDER_MARK.test(head.toString('latin1')) || !head.some(isBinary)
+}
+
+function isBinary(byte: number): boolean {
+  return byte <= 0x08 || byte === 0x0b || (byte >= 0x0e && byte <= 0x1a) || (byte >= 0x1c && byte <= 0x1f)
 }

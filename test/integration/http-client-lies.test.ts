@@ -123,6 +123,10 @@ describe('an answer that is no HTTP', () => {
     ['/huge-header', 'protocol-error'],
     ['/endless-headers', 'protocol-error'],
     ['/two-lengths', 'protocol-error'],
+    ['/equal-lengths', 'protocol-error'],
+    ['/status-000', 'protocol-error'],
+    ['/folded', 'protocol-error'],
+    ['/line-feeds', 'protocol-error'],
     ['/length-and-chunks', 'protocol-error'],
     ['/negative-length', 'protocol-error'],
     ['/switches-protocol', 'protocol-error'],
@@ -138,6 +142,8 @@ describe('an answer that is no HTTP', () => {
     expect(await ask('/continues')).toMatchObject({ detail: expect.stringContaining('100 Continue, which nobody had asked for') })
     expect(await ask('/switches-protocol')).toMatchObject({ detail: expect.stringContaining('(101)') })
     expect(await ask('/bad-header')).toMatchObject({ detail: expect.stringContaining('Invalid header token') })
+    expect(await ask('/equal-lengths')).toMatchObject({ detail: expect.stringContaining('that field came twice') })
+    expect(await ask('/status-000')).toMatchObject({ detail: expect.stringContaining('a status below 100') })
     expect(await ask('/huge-header')).toMatchObject({ detail: expect.stringMatching(/header/i) })
   })
 

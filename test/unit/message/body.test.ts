@@ -179,6 +179,23 @@ describe('a Content-Encoding', () => {
     expect(await decodeContent(Buffer.from(';;'), 'br', MAX)).toMatchObject({ encoding: 'identity', problem: 'mislabelled' })
   })
 
+  it('names a coding that the body is not in, nor in any that can be told: nothing is decoded', async () => {
+    for (const header of ['gzip', 'zstd', 'gzip, gzip', 'deflate, gzip']) {
+      const wire = zlib.brotliCompressSync(html)
+      expect(await decodeContent(wire, header, MAX)).toEqual({
+        body: wire,
+        encoding: 'identity',
+        decoded: wire,
+        truncated: 'undecoded',
+        problem: 'mislabelled',
+      })
+    }
+    for (const page of ['caf\xe9', '\xff\xfe<\0p\0>\0', '\x1b$B']) {
+      const wire = Buffer.from(page, 'latin1')
+      expect(await decodeContent(wire, 'gzip', MAX)).toMatchObject({ decoded: wire, truncated: null, problem: 'mislabelled' })
+    }
+  })
+
   it.each([
     ['gzip', zlib.gzipSync(html), ['br', 'deflate', 'zstd', 'utf-8', 'gzip, br', 'none, br']],
     ['deflate', zlib.deflateSync(html), ['br', 'gzip', 'zstd', 'utf-8']],
