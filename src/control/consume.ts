@@ -91,7 +91,15 @@ export async function* consume(runtime: Runtime, options: ConsumeOptions): Async
   try {
     const { client, clock, observer } = runtime
     let given = 0
-    for await (const event of readLog({ client, clock, observer, from, follow: options.follow, ...end.bounds })) {
+    for await (const event of readLog({
+      client,
+      clock,
+      observer,
+      from,
+      follow: options.follow,
+      withAdded: options.start.kind !== 'offset',
+      ...end.bounds,
+    })) {
       if (event.kind !== 'batch') continue
       await runtime.codec.ensureSchemas(event.messages.map(({ value }) => value))
       for (const message of event.messages) {

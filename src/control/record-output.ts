@@ -84,9 +84,9 @@ export class RecordOutput {
 
   async #read(how: { follow: boolean; signal?: AbortSignal }): Promise<void> {
     const { client, clock, observer } = this.#runtime
-    const from = new Map([...this.#positions].map(([topic, offsets]) => [topic, new Map(offsets)] as const))
     const until = how.follow ? undefined : await this.#ends()
-    const log = readLog({ client, clock, observer, from, ...(until === undefined ? {} : { until }), ...how })
+    const from = new Map([...this.#positions].map(([topic, offsets]) => [topic, new Map(offsets)] as const))
+    const log = readLog({ client, clock, observer, from, withAdded: true, ...(until === undefined ? {} : { until }), ...how })
     for await (const event of log) {
       if (event.kind !== 'batch') continue
       // Not read: `finish` begins here again.
@@ -110,11 +110,14 @@ export class RecordOutput {
     await this.#write?.(value)
   }
 
+  /** Of all partitions that there are now: one that was added since has a place from then on, at its beginning. */
   async #ends(): Promise<Map<PartitionId, bigint>> {
     const ends = new Map<PartitionId, bigint>()
-    for (const topic of this.#positions.keys()) {
-      for (const [partition, offset] of await this.#runtime.admin.endOffsets(topic, 'read_committed'))
+    for (const [topic, positions] of this.#positions) {
+      for (const [partition, offset] of await this.#runtime.admin.endOffsets(topic, 'read_committed')) {
         ends.set(partitionId(topic, partition), offset)
+        if (!positions.has(partition)) positions.set(partition, 0n)
+      }
     }
     return ends
   }

@@ -23,6 +23,8 @@ export interface ReadLogOptions {
   readonly until?: ReadonlyMap<PartitionId, bigint>
   /** Goes on behind the end seen at the start; then only `until` ends a partition. */
   readonly follow?: boolean
+  /** Partitions that are added to the topics while they are followed are read too, from their beginning. */
+  readonly withAdded?: boolean
   /** `read_committed` where not given. */
   readonly isolation?: Isolation
   /** Of one fetch; this and a copy of one batch is what reading holds in memory. 4 MiB where not given. */
@@ -46,6 +48,8 @@ const FOLLOW_WAIT_MS = 500
 /** What is asked for is there already, but for a leader that has just changed. */
 const BOUNDED_WAIT_MS = 100
 const RETRY_MS = 1_000
+/** How often it is looked whether partitions were added. */
+const ADDED_LOOK_MS = 30_000
 /** A topic that is gone for this long while it is followed will not come back. */
 const MISSING_TRIES = 10
 
@@ -106,12 +110,14 @@ class Reading {
   readonly #isolation: Isolation
   #cursors: PartitionCursor[] = []
   #missing = 0
+  #lookedMono: number
   #hasRead = false
 
   constructor(options: ReadLogOptions, session: ClusterSession) {
     this.#options = options
     this.#session = session
     this.#isolation = options.isolation ?? 'read_committed'
+    this.#lookedMono = options.clock.mono()
   }
 
   get finished(): boolean {
@@ -120,8 +126,16 @@ class Reading {
 
   /** Reads where the logs begin and end, and places the cursors. */
   async *begin(): AsyncGenerator<LogEvent, void, undefined> {
-    const bounds = await this.#session.run(`reading the bounds of ${[...this.#options.from.keys()].join(', ')}`, async (cluster) => {
-      const wanted = this.#wanted(await partitionsOf(cluster, [...this.#options.from.keys()]))
+    yield* this.#place((known) => this.#wanted(known))
+  }
+
+  async *#place(
+    wantedOf: (known: ReadonlyMap<string, readonly number[]>) => readonly (TopicPartition & { readonly start: LogStart })[],
+  ): AsyncGenerator<LogEvent, void, undefined> {
+    const topics = [...this.#options.from.keys()]
+    const bounds = await this.#session.run(`reading the bounds of ${topics.join(', ')}`, async (cluster) => {
+      const wanted = wantedOf(await partitionsOf(cluster, topics))
+      if (wanted.length === 0) return []
       const [low, end, high] = await Promise.all([
         listOffsets(cluster, wanted, EARLIEST, 'read_uncommitted'),
         listOffsets(cluster, wanted, LATEST, this.#isolation),
@@ -145,13 +159,31 @@ class Reading {
     }
   }
 
+  /** Partitions that it does not read yet; without messages where the bound of a topic is at its end now. */
+  async *#placeAdded(): AsyncGenerator<LogEvent, void, undefined> {
+    await this.#session.run('reading which partitions there are', (cluster) => cluster.refreshMetadata())
+    const isRead = (topic: string, partition: number): boolean =>
+      this.#cursors.some((cursor) => cursor.topic === topic && cursor.partition === partition)
+    yield* this.#place((known) =>
+      [...known].flatMap(([topic, partitions]) =>
+        partitions.flatMap((partition) => (isRead(topic, partition) ? [] : [{ topic, partition, start: 'earliest' as const }])),
+      ),
+    )
+  }
+
   /** One fetch over what is not finished. Shape: its events, in any order of partitions. */
   async round(): Promise<Iterable<LogEvent>> {
-    const { signal, clock, observer = silentObserver, follow } = this.#options
+    const { signal, clock, observer = silentObserver, follow, withAdded } = this.#options
     const open = this.#cursors.filter(({ finished }) => !finished)
     // A partition that was left out of several answers is asked alone: then it comes first, and whole.
     const starved = open.find((cursor) => cursor.starved)
     try {
+      const placed: LogEvent[] = []
+      if (follow === true && withAdded === true && clock.mono() - this.#lookedMono >= ADDED_LOOK_MS) {
+        this.#lookedMono = clock.mono()
+        for await (const event of this.#placeAdded()) placed.push(event)
+      }
+      if (placed.length > 0) return placed
       const events = await this.#fetch(starved === undefined ? open : [starved])
       this.#missing = 0
       this.#hasRead = true

@@ -47,8 +47,8 @@ async function announce(subjectText: string, payload: string): Promise<void> {
   }))
 }
 
-async function put(value: Buffer): Promise<void> {
-  await (await runtime.producer()).send([{ topic: runtime.topics.records, partition: 0, key: 'k', value }])
+async function put(value: Buffer, partition = 0): Promise<void> {
+  await (await runtime.producer()).send([{ topic: runtime.topics.records, partition, key: 'k', value }])
 }
 
 describe('what strangers write', () => {
@@ -89,9 +89,13 @@ describe('what strangers write', () => {
     await eventually(() => consumed.length === 1 && written.length === 1, { timeoutMs: 15_000 })
     ending.abort()
     await consuming
-    expect(await output.finish()).toBe(1)
+    // Into a partition that was added meanwhile.
+    const partition = (await runtime.admin.partitions(topics.records)).length
+    await runtime.admin.addPartitions(topics.records, partition + 1)
+    await put(runtime.codec.encodeRecord(schema, { crawlId: 'c', title: 'two' }, topics.records), partition)
+    expect(await output.finish()).toBe(2)
     expect(consumed).toEqual([{ crawlId: 'c', title: 'one' }])
-    expect(written).toEqual(consumed)
+    expect(written).toEqual([...consumed, { crawlId: 'c', title: 'two' }])
     expect(output.undecodableCount).toBe(2)
     expect(seen.events.filter(({ event }) => event === 'RecordUndecodable').map(({ fields }) => fields.code)).toEqual(
       expect.arrayContaining(['MESSAGE_FRAMING_UNKNOWN', 'MESSAGE_SCHEMA_UNKNOWN']),

@@ -3,6 +3,7 @@ import { type LogEvent, readLog, readOne } from '../../../src/kafka/log-reader.t
 import { partitionId } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { cuttingClient } from '../../support/cutting-client.ts'
+import { eventually } from '../../support/eventually.ts'
 import { readEvents, readTexts, testAdmin, testClient, testTopic } from '../../support/kafka.ts'
 import { kafkaTool } from '../../support/kafka-tools.ts'
 import { brokers, uniqueName } from '../../support/services.ts'
@@ -51,6 +52,33 @@ describe('reading a log', () => {
   it('ends at once on an empty topic', async () => {
     const topic = await testTopic(admin, 'empty')
     expect(await readEvents(client, topic)).toEqual([{ kind: 'end', topic, partition: 0, position: 0n }])
+  })
+
+  it('goes on in partitions that are added while it follows, from their beginning', { timeout: 60_000 }, async () => {
+    const topic = await testTopic(admin, 'grows')
+    await write(topic, ['first'])
+    const stop = new AbortController()
+    let ahead = 0
+    const clock = { ...systemClock, mono: () => systemClock.mono() + ahead }
+    const seen: string[] = []
+    for await (const event of readLog({
+      client,
+      clock,
+      from: new Map([[topic, new Map([[0, 0n]])]]),
+      follow: true,
+      withAdded: true,
+      signal: stop.signal,
+    })) {
+      if (event.kind !== 'batch') continue
+      for (const { partition, value } of event.messages) seen.push(`${partition} ${value}`)
+      if (seen.length === 1 && ahead === 0) {
+        await admin.addPartitions(topic, 2)
+        await eventually(() => write(topic, ['second'], 1).then(() => true), { timeoutMs: 20_000, what: 'the partition can be written' })
+        ahead = 31_000
+      }
+      if (seen.length === 2) stop.abort()
+    }
+    expect(seen).toEqual(['0 first', '1 second'])
   })
 
   it('begins and stops where it is told', async () => {
