@@ -1,10 +1,11 @@
 /** `millrace/testing`: for those who write extractors, in any test runner. No broker is needed. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type LoadedExtractor, loadExtractor } from './extract/load-extractors.ts'
 import { pageOf, type TestReport, testExtractor } from './extract/test-extractor.ts'
 import { systemClock } from './kernel/clock.ts'
 import { errorText, MillraceError } from './kernel/errors.ts'
+import { makeFolder } from './machine/make-folder.ts'
 import { createSchemaStore } from './message/schema-store.ts'
 
 export type { JsonLdNote } from './extract/sources/jsonld.ts'
@@ -71,7 +72,7 @@ export async function recordsOf(file: string, page: TestedPage, options?: TestOp
 export function matchSnapshot(file: string, records: readonly TestedRecord[], options: { readonly update?: boolean } = {}): void {
   const text = `${JSON.stringify(records, (_key, value: unknown) => sorted(value), 2)}\n`
   if (options.update === true || !existsSync(file)) {
-    mkdirSync(dirname(file), { recursive: true })
+    makeFolder(dirname(file))
     writeFileSync(file, text)
     return
   }

@@ -53,7 +53,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   message: ['kernel', 'url'],
   state: ['kernel', 'machine'],
   kafka: ['kernel', 'message', 'url'],
-  blobs: ['kernel', 'message'],
+  blobs: ['kernel', 'machine', 'message'],
   embedded: ['kernel', 'machine'],
   politeness: ['kernel', 'url', 'message'],
   frontier: [...SHARED, 'state'],
@@ -64,7 +64,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   example: ['kernel'],
   control: ['frontier', 'fetch', 'delay', 'extract', 'replay', 'embedded', 'example', 'config', 'state', 'machine', ...SHARED],
   cli: ['control', 'config', 'message', 'kernel'],
-  '': ['control', 'extract', 'replay', 'message', 'state', 'config', 'kernel'],
+  '': ['control', 'extract', 'replay', 'message', 'state', 'config', 'kernel', 'machine'],
 }
 
 describe('the layout of src', () => {

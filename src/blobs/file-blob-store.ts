@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { errorText, MillraceError } from '../kernel/errors.ts'
+import { makeFolder } from '../machine/make-folder.ts'
 import { isBodyRef } from '../message/body-ref.ts'
 import type { BlobStore, StoredBlob } from './blob-store.ts'
 
@@ -22,7 +23,7 @@ export class FileBlobStore implements BlobStore {
   async check(): Promise<void> {
     const path = join(this.#root, `.check-${randomBytes(6).toString('hex')}`)
     await this.#doing('written to', async () => {
-      await mkdir(this.#root, { recursive: true })
+      makeFolder(this.#root)
       await (await open(path, 'wx')).close()
       await unlink(path)
     })
@@ -32,7 +33,7 @@ export class FileBlobStore implements BlobStore {
     const path = this.#path(ref)
     const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
     await this.#doing('written to', async () => {
-      await mkdir(join(path, '..'), { recursive: true })
+      makeFolder(dirname(path))
       try {
         const file = await open(temporary, 'wx')
         try {

@@ -125,8 +125,14 @@ export function replayGroup(runtime: Pick<Runtime, 'config' | 'groups'>, extract
   throw new MillraceError('REPLAY_REFUSED', `extract group ${group} does not have ${name}, by \`extract.groups\`; ${where}`)
 }
 
-/** Id of the group whose place a range goes by, for what changes nothing in it. */
+/** Id of the group whose place a range goes by, for what changes nothing in it. Errors: USAGE for one that is not there; that of a candidate is none of the configuration. */
 export function rangeGroup(runtime: Pick<Runtime, 'config' | 'groups'>, extractor: string, group: string | undefined): string {
+  const names = Object.keys(runtime.config['extract.groups'])
+  if (group !== undefined && !names.includes(group) && !/-v[1-9]\d*$/.test(group)) {
+    const near = nearestName(group, names)
+    const hint = near === undefined ? `extract.groups has ${names.join(', ') || 'none'}` : `did you mean ${near}?`
+    throw new MillraceError('USAGE', `--group: there is no extract group ${group}; ${hint}`)
+  }
   return runtime.groups.extract(group ?? groupsHaving(runtime, extractor)[0])
 }
 

@@ -17,7 +17,7 @@ export interface ForgottenReplay {
 /**
  * Removes what a shadow has left: its topic, its group and its line in `replay status`. Its id is not free again. Errors: USAGE where
  * there is none; REPLAY_REFUSED for a replay in place, one that has not ended, and one whose process still works. Cut short it is begun
- * again: the word on `control` comes last.
+ * again: the word on `control` comes last. The subject of its topic in a schema registry stays: deleting there is for its owners.
  */
 export async function forgetReplay(runtime: Runtime, replayId: string): Promise<ForgottenReplay> {
   const { admin, topics } = runtime

@@ -178,7 +178,7 @@ class LineageSearch {
       const isOwn = URL.canParse(record.url) && canonicalUrl(new URL(record.url)) === canonical
       return isOwn || fetches.some(({ outcome }) => isOfRecords(outcome, [{ record }]))
     })
-    const fetchedAt = Math.max(...all.map(({ record }) => record.fetchedAt))
+    const fetchedAt = all.reduce((latest, { record }) => Math.max(latest, record.fetchedAt), 0)
     const records = all.filter(({ record }) => record.fetchedAt === fetchedAt)
     const outcomes = records.length === 0 ? fetches : await this.outcomesOf(records)
     return { records, outcomes }
@@ -214,12 +214,13 @@ class LineageSearch {
     const domain = domainOfUrl(meant.url)
     if (domain === undefined) return null
     const near: FoundTask[] = []
-    for (const lane of LANES) near.push(...(await this.#tasksIn(lane, await this.#partitionsOf(topics.urls[lane], domain), meant)))
+    for (const lane of LANES)
+      for (const task of await this.#tasksIn(lane, await this.#partitionsOf(topics.urls[lane], domain), meant)) near.push(task)
     const first = firstOf(near)
     if (first !== null && !first.isMoved) return { at: first.at, task: first.task }
     // Others than we write to any partition; what we found was sent on from there.
     const all: FoundTask[] = []
-    for (const lane of LANES) all.push(...(await this.#tasksIn(lane, await admin.partitions(topics.urls[lane]), meant)))
+    for (const lane of LANES) for (const task of await this.#tasksIn(lane, await admin.partitions(topics.urls[lane]), meant)) all.push(task)
     const written = firstOf(all) ?? first
     return written === null ? null : { at: written.at, task: written.task }
   }

@@ -2,6 +2,7 @@ import { loadConfig } from '../config/load.ts'
 import type { Config, OptionPath } from '../config/options.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { systemClock } from '../kernel/clock.ts'
+import { MillraceError } from '../kernel/errors.ts'
 import { type Observer, silentObserver } from '../kernel/observe.ts'
 import { crawlName } from '../message/crawl-name.ts'
 import type { Lane } from '../message/generated/types.ts'
@@ -128,7 +129,7 @@ export class Millrace {
 
   /** Finishes what is in flight and gives everything back. */
   async stop(): Promise<void> {
-    this.#draining.abort(new Error('Millrace was stopped'))
+    this.#draining.abort(new MillraceError('ABORTED', 'Millrace was stopped'))
     // What ends may have begun something: a consumer that was still joining.
     while (this.#works.size > 0) await Promise.allSettled([...this.#works])
     // One that could not be opened, or was stopped while it was, is told to whoever asked for it.

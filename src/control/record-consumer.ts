@@ -55,7 +55,7 @@ export class RecordConsumer {
       // A sink may gather a large batch before it commits: bytes bound what it holds.
       limits: { maxIncomplete: MOST_UNCOMMITTED },
       onEntries: (entries) => {
-        this.#waiting.push(...entries)
+        for (const entry of entries) this.#waiting.push(entry)
         this.#wake()
       },
       clock,

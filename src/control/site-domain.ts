@@ -4,8 +4,9 @@ import { bareHost } from '../url/registrable-domain.ts'
 /** What is typed for a site. Shape: the host of what may be a URL, a host or a domain, as messages have it. Errors: USAGE. */
 export function siteDomain(text: string): string {
   const url = text.includes('://') ? text : `http://${text}`
-  if (!URL.canParse(url) || !/^https?:/.test(url))
-    throw new MillraceError('USAGE', `${JSON.stringify(text)} is no domain; write example.com`)
+  // A `*` is a letter to URLs: `*.example.com` would be a host that nobody has.
+  if (!URL.canParse(url) || !/^https?:/.test(url) || text.includes('*'))
+    throw new MillraceError('USAGE', `${JSON.stringify(text)} is no domain; write example.com, which has its hosts too`)
   return bareHost(new URL(url).hostname)
 }
 

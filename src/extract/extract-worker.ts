@@ -15,14 +15,14 @@ import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import { commandPayload, parseSubject, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
-import { parseReplayRequest, type ReplayRequest, rangeOf, rangePages } from '../message/replay-request.ts'
+import { parseReplayRequest, type ReplayRequest, rangeOf } from '../message/replay-request.ts'
 import type { OffsetMetadata } from './offset-metadata.ts'
 import type { ExtractorSummary, PageExtraction } from './page-extraction.ts'
 import { createPageProcessor } from './page-processor.ts'
 import { PartitionCounts } from './partition-counts.ts'
 import { PartitionExtractor } from './partition-extractor.ts'
 import { DEFAULT_LIMITS, type PartitionLimits, type PartitionPort } from './partition-port.ts'
-import { RatePace } from './rate-pace.ts'
+import { partitionRate, RatePace } from './rate-pace.ts'
 import type { ReplayOrder } from './replay-step.ts'
 
 export interface ExtractWorkerOptions {
@@ -90,7 +90,8 @@ export class ExtractWorker extends BaseService {
   /** Lost, and still in a step that can't be cut short. */
   readonly #leaving = new Set<PartitionExtractor>()
   readonly #counts: PartitionCounts
-  readonly #shadowPace: RatePace
+  /** By the command that asked; another one takes its place when it is changed. */
+  readonly #requests = new WeakMap<Command, ReplayRequest | undefined>()
   readonly #topicLimits: TopicLimits
   readonly #finished = new Set<number>()
   #onFinished: (() => void) | undefined
@@ -98,7 +99,6 @@ export class ExtractWorker extends BaseService {
   constructor(options: ExtractWorkerOptions) {
     super()
     this.#options = options
-    this.#shadowPace = new RatePace(options.clock)
     this.#topicLimits = new TopicLimits(options.maxBatchBytes, options.clock)
     const { client, admin, layout, groupId, topic, observer, clock, settings } = options
     this.#counts = new PartitionCounts({ layout, partitions: (name) => admin.partitions(name), clock })
@@ -262,7 +262,7 @@ export class ExtractWorker extends BaseService {
       rate: (replayId) => {
         if (shadow !== undefined) return shadow.pagesPerSecond
         const request = replayId === undefined ? undefined : this.#replayRequest(replayId)
-        return request === undefined ? undefined : partitionRate(request, assigned.partition)
+        return request === undefined ? undefined : partitionRate(request, request.rate, assigned.partition)
       },
       replayDone: (replayId) => this.#options.onReplayDone?.(replayId),
       process: this.#processor(assigned.partition),
@@ -292,6 +292,14 @@ export class ExtractWorker extends BaseService {
   #replayRequest(replayId: string): ReplayRequest | undefined {
     const command = this.#options.control.get(subject.replay(replayId))
     if (command === undefined || command.kind !== 'request') return undefined
+    // Asked several times for each page.
+    if (this.#requests.has(command)) return this.#requests.get(command)
+    const request = this.#readRequest(command, replayId)
+    this.#requests.set(command, request)
+    return request
+  }
+
+  #readRequest(command: Command, replayId: string): ReplayRequest | undefined {
     try {
       return parseReplayRequest(commandPayload(command))
     } catch (error) {
@@ -325,23 +333,15 @@ export class ExtractWorker extends BaseService {
   }
 
   /**
-   * The rate cap of a replay: a page that is replayed waits for its turn. A shadow counts over all partitions of this worker; in place
-   * each partition has its share of the rate, by its share of the pages, so that all of them keep the cap together whoever owns them.
+   * The rate cap of a replay: a page that is replayed waits for its turn. Each partition has its share of the rate, by its share of the
+   * pages, so that all of them keep the cap together whoever owns them. A shadow takes its rate anew from whoever begins it again.
    */
   #pace(partition: number): (request: ReplayRequest, giveBack: AbortSignal) => Promise<boolean> {
     const { clock, shadow } = this.#options
-    const own = new RatePace(clock)
+    const pace = new RatePace(clock)
     return (request, giveBack) => {
-      const rate = shadow === undefined ? partitionRate(request, partition) : shadow.pagesPerSecond
-      const pace = shadow === undefined ? own : this.#shadowPace
-      return pace.next(rate, giveBack)
+      const rate = shadow === undefined ? request.rate : shadow.pagesPerSecond
+      return pace.next(partitionRate(request, rate, partition), giveBack)
     }
   }
-}
-
-/** Pages per second of one partition of a replay in place. */
-function partitionRate(request: ReplayRequest, partition: number): number | undefined {
-  const range = rangeOf(request, partition)
-  if (request.rate === undefined || range === undefined) return undefined
-  return (request.rate * Number(range.until - range.from)) / Math.max(1, rangePages(request))
 }

@@ -44,6 +44,8 @@ export type ParserChoice = 'auto' | 'parse5' | 'native'
 
 interface Waiting {
   readonly job: ExtractionJob
+  /** Its body was loaded, and is held. */
+  readonly isLoaded?: boolean
   readonly resolve: (results: readonly ExtractionResult[]) => void
   readonly reject: (reason: unknown) => void
 }
@@ -60,6 +62,10 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   readonly extractors: ReadonlyMap<string, LoadedExtractor>
   readonly #options: ExtractorHostOptions
   readonly #queue: Waiting[] = []
+  /** Bodies to be loaded: a blob store that is slow holds up the pages that need it, and no slot. */
+  readonly #toLoad: Waiting[] = []
+  /** Bodies that are being loaded, or wait for their slot. */
+  #held = 0
   readonly #framing = new Map<string, Buffer>()
   readonly #yield: YieldCounts
   #processes: (ExtractionProcess | undefined)[] = []
@@ -86,7 +92,8 @@ export class ExtractorHost extends BaseService implements PageExtraction {
       return Promise.reject(new MillraceError('INTERNAL', `pages can't be extracted while the host is ${this.state}`))
     }
     return new Promise((resolve, reject) => {
-      this.#queue.push({ job, resolve, reject })
+      const waiting = job.page.bodyRef === null ? this.#queue : this.#toLoad
+      waiting.push({ job, resolve, reject })
       this.#next()
     })
   }
@@ -110,7 +117,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   protected async onDrain(signal: AbortSignal): Promise<void> {
     const quiet = new Promise<void>((resolve) => {
       this.#onQuiet = () => {
-        if (this.#working === 0 && this.#queue.length === 0) resolve()
+        if (this.#isQuiet) resolve()
       }
       this.#onQuiet()
     })
@@ -128,34 +135,65 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   #end(): void {
     for (const process of this.#processes) process?.kill()
     const reason = this.aborted.signal.reason ?? new MillraceError('ABORTED', 'extraction has ended')
-    for (const { reject } of this.#queue.splice(0)) reject(reason)
+    for (const { reject } of [...this.#queue.splice(0), ...this.#toLoad.splice(0)]) reject(reason)
+  }
+
+  get #isQuiet(): boolean {
+    return this.#working === 0 && this.#held === 0 && this.#queue.length === 0 && this.#toLoad.length === 0
   }
 
   #next(): void {
+    this.#loadNext()
     while (this.#idle.length > 0) {
       const waiting = this.#queue.shift()
       const slot = waiting === undefined ? undefined : this.#idle.pop()
       if (waiting === undefined || slot === undefined) return
+      if (waiting.isLoaded === true) this.#held -= 1
       this.#working += 1
       this.#work(slot, waiting.job)
         .then(waiting.resolve, waiting.reject)
         .finally(() => {
           this.#working -= 1
           this.#idle.push(slot)
-          if (this.#working === 0 && this.#queue.length === 0) this.#yield.tell()
+          if (this.#isQuiet) this.#yield.tell()
           this.#next()
           this.#onQuiet()
         })
     }
   }
 
-  async #work(slot: number, { page: stored, ...rest }: ExtractionJob): Promise<readonly ExtractionResult[]> {
-    const loaded = await loadBody(stored, this.#options.blobs)
-    if (!loaded.ok) {
-      const { code, detail: message } = loaded
-      return rest.extractors.map((extractor) => ({ kind: 'failure', extractor, code, message }))
+  /** As many as there are slots, so that bodies in memory stay bounded. */
+  #loadNext(): void {
+    while (this.#held < this.#options.threads) {
+      const waiting = this.#toLoad.shift()
+      if (waiting === undefined) return
+      this.#held += 1
+      this.#load(waiting)
+        .catch((error: unknown) => {
+          this.#held -= 1
+          waiting.reject(error)
+        })
+        .finally(() => {
+          this.#next()
+          this.#onQuiet()
+        })
     }
-    const job = { ...rest, page: loaded.page }
+  }
+
+  async #load(waiting: Waiting): Promise<void> {
+    const { job } = waiting
+    const loaded = await loadBody(job.page, this.#options.blobs)
+    this.aborted.signal.throwIfAborted()
+    if (loaded.ok) {
+      this.#queue.push({ ...waiting, job: { ...job, page: loaded.page }, isLoaded: true })
+      return
+    }
+    const { code, detail: message } = loaded
+    this.#held -= 1
+    waiting.resolve(job.extractors.map((extractor) => ({ kind: 'failure', extractor, code, message })))
+  }
+
+  async #work(slot: number, job: ExtractionJob): Promise<readonly ExtractionResult[]> {
     const results = new Map<string, RunResult>()
     const repeated = new Set<string>()
     const withoutNative = new Set<string>()

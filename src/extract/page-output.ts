@@ -45,7 +45,7 @@ export function pageOutput(
     const extractor = extractors.get(result.extractor)
     if (extractor === undefined) continue
     const output = resultOutput(message, page, result, extractor, by, options)
-    messages.push(...output.messages)
+    for (const each of output.messages) messages.push(each)
     totals.set(extractor.name, addTotals(totals.get(extractor.name) ?? NO_TOTALS, output.counted))
   }
   return { messages, totals }

@@ -94,7 +94,7 @@ export class FrontierWorker extends BaseService {
       maxBytes: MAX_BYTES,
       settings: { maxBytesPerPartition: 1_048_576, ...settings },
       onEntries: (entries) => {
-        this.#waiting.push(...entries)
+        for (const entry of entries) this.#waiting.push(entry)
         this.#pump()
       },
       observer,

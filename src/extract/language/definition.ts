@@ -90,7 +90,8 @@ export interface ConditionDefinition {
 export const ARTICLE_PARTS = ['text', 'content', 'title', 'byline', 'excerpt', 'site', 'language', 'published'] as const
 export type ArticlePart = (typeof ARTICLE_PARTS)[number]
 
-export const EXTRACTOR_NAME = /^[a-z][a-z0-9-]{0,47}$/
+/** But for the one that all objects of JavaScript have: names are keys in metadata and reports. */
+export const EXTRACTOR_NAME = /^(?!constructor$)[a-z][a-z0-9-]{0,47}$/
 
 /** `book-offer` is `BookOffer`: name of its record schema. */
 export function pascalName(name: string): string {

@@ -67,7 +67,7 @@ export function readRdfa(root: Document): readonly JsonNode[] {
     const subject: Subject = known ?? { types: [], id, properties: new Map(), isProperty: false }
     if (known === undefined) subjects.push(subject)
     if (known === undefined && id !== undefined) byId.set(id, subject)
-    subject.types.push(...names(types ?? ''))
+    for (const name of names(types ?? '')) subject.types.push(name)
     return subject
   }
 }

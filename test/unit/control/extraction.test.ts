@@ -57,4 +57,12 @@ describe('the group that a replay in place is of', () => {
     // What changes nothing needs no answer.
     expect(rangeGroup(two, 'book', undefined)).toBe('scrape.extract.a')
   })
+
+  it('is refused for a range where nobody has it, but may be that of a candidate', () => {
+    const groups = within({ books: ['book'] })
+    expect(() => rangeGroup(groups, 'book', 'bocks')).toThrow(
+      expect.objectContaining({ code: 'USAGE', message: expect.stringContaining('did you mean books?') }),
+    )
+    expect(rangeGroup(groups, 'book', 'book-v2')).toBe('scrape.extract.book-v2')
+  })
 })

@@ -27,6 +27,7 @@ describe('the host that a name means', () => {
 
   it('is refused where there is none', () => {
     expect(() => siteDomain('two words')).toThrow('is no domain')
+    expect(() => siteDomain('*.books.example')).toThrow('write example.com, which has its hosts too')
   })
 })
 

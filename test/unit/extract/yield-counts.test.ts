@@ -79,4 +79,8 @@ describe('what an extractor gives', () => {
   it('counts nulls of the records of a page', () => {
     expect(nullsOf([{ data: { a: null, b: 0 } }, { data: { a: null, b: null } }, { data: { a: '', b: false } }])).toEqual({ a: 2, b: 1 })
   })
+
+  it('counts a field of code by its name, whatever objects have under it', () => {
+    expect({ ...nullsOf([{ data: { constructor: null } }, { data: { constructor: null } }]) }).toEqual({ constructor: 2 })
+  })
 })
