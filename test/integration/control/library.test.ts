@@ -237,7 +237,7 @@ describe('Millrace as a library', () => {
     expect(runs.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'USAGE' } })
   })
 
-  it('promotes a version, and back', { timeout: 60_000 }, async () => {
+  it('promotes a version, and back', { timeout: 120_000 }, async () => {
     await expect(millrace.promote('book', 3)).rejects.toMatchObject({ code: 'EXTRACTOR_HELD' })
     await expect(millrace.promote('book', 9)).rejects.toMatchObject({ code: 'USAGE' })
     expect(await millrace.promote('book', 2)).toMatchObject({ version: 2, previous: 1, running: [], others: [] })
