@@ -73,7 +73,8 @@ export function structuredSource<T extends PageTree>(
     trace(scope) {
       const found = values(scope)
       const usable = found.some((value) => rawFor(value) !== undefined)
-      const reason = found.length > 0 && !usable ? 'it is a node without a name; go on to one of its properties' : undefined
+      const missing = kind === 'money' ? 'price' : 'name'
+      const reason = found.length > 0 && !usable ? `it is a node without a ${missing}; go on to one of its properties` : undefined
       const path = pathIn(scope)
       const place = path === undefined ? undefined : graphOf(scope.page).origin(path, { within: scope.node, outermost: !isList })
       return { matched: found.length, place, reason }

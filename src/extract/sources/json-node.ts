@@ -59,7 +59,7 @@ export class JsonGraph {
 
   /**
    * Values at a path: from `within`, or from the nodes of its type, the outermost alone where one value is wanted.
-   * Shape: lists flattened, null left out, in document order.
+   * Shape: lists flattened, null left out, references followed, in document order.
    */
   values(path: JsonPath, options: { readonly within?: JsonNode | undefined; readonly outermost?: boolean } = {}): JsonValue[] {
     const { within, outermost = false } = options
@@ -67,7 +67,7 @@ export class JsonGraph {
     const starts = type === undefined ? (within === undefined ? [] : [within]) : outermost ? this.outermost(type) : this.typed(type)
     let values: JsonValue[] = [...starts]
     for (const step of path.steps) values = typeof step === 'number' ? values.slice(step, step + 1) : this.#follow(values, step)
-    return values
+    return values.map((value) => (isNode(value) ? this.#resolved(value) : value))
   }
 
   /** The outermost node that the first value at a path comes from; on the way a reference is of where it is written. For people. */

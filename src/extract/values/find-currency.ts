@@ -133,7 +133,7 @@ const NUMBER_AFTER = /^[\s:=)]*(?:\p{Sc}\s*)?[-−]?\s*(?:\p{Sc}\s*)?[.,]?\p{Nd}
 const CODE_BEFORE = /(?<!\p{L})([A-Z]{3})\s*$/u
 const CODE_BEHIND = /^(\s*[\p{Nd}.,'’\s-]*)([A-Z]{3})(?!\p{L})/u
 
-const NUMBERS = /\p{Nd}+(?:[.,'’٬٫ ]\p{Nd}+)*/gu
+const NUMBERS = /\p{Nd}+(?:[.,'’٬٫ ]\p{Nd}+)*(?:e[+-]?\p{Nd}+)?/giu
 const RANGE = /^(?:[.,][-–—]{1,2})?\s*(?:[-–—~]|bis|to|till?|tot|à|a|do|до|hasta)\s*$/iu
 
 /** What is before a currency, with letters for the digits of all numbers but its own: `50 ml 12,00` has one, `2 x` none. Of a range the first. */

@@ -24,13 +24,15 @@ const MACHINE = /^\s*([+-]?)(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?\s*$/i
 const SCIENTIFIC = /^\s*[+-]?\d+(?:\.\d+)?e[+-]?\d+\s*$/i
 /** Digits with grouping or decimal marks between them, or a fraction without its zero: the dot of `Rs.450` is that of the word. */
 const WRITTEN = /\d+(?:[.,'’٬٫ ]\d+)*|(?<![\p{L}\p{M}])[.,]\d+/u
+/** Of a number within a text; a part of it would be another number. */
+const EXPONENT = /^e[+-]?\d/i
 /** A sign, perhaps before a currency, right before the number; a hyphen within a word or a dash between words is none. */
 const NEGATIVE = /(?:^|[\s(:]|\p{Sc})[-−](?:\p{Sc}\s?|[A-Z]{3}\s?)?$/u
 const GROUP_ONLY = /['’٬ ]/
 
 /**
  * The first number in a text, in whatever way it is grouped: `1.299,00`, `1,299.00`, `1 299,00`, `1'299.00`, `$-5`, `.99`.
- * Shape: undefined where there is none. With both marks the last one is the decimal mark; one that occurs twice groups.
+ * Shape: undefined where there is none, and for one with an exponent among other text. With both marks the last one is the decimal mark; one that occurs twice groups.
  */
 export function parseNumber(given: string, format: NumberFormat): DecimalDigits | undefined {
   const text = withAsciiDigits(given)
@@ -72,7 +74,7 @@ const OTHER_DIGITS = /[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0e5
 
 function writtenNumber(text: string, format: NumberFormat): DecimalDigits | undefined {
   const match = WRITTEN.exec(text)
-  if (match === null) return undefined
+  if (match === null || EXPONENT.test(text.slice(match.index + match[0].length))) return undefined
   const written = withoutLooseGroups(match[0])
   const mark = format.decimalMark ?? decimalMarkOf(written, format)
   const at = mark === undefined ? -1 : written.lastIndexOf(mark)

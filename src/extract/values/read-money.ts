@@ -37,14 +37,29 @@ export type MoneyParts =
 export function moneyParts(text: string, found: readonly (string | undefined)[], stated: string | undefined): MoneyParts {
   const mention = findCurrency(text)
   const amount = mention?.rest ?? text
+  if (SCALED.test(amount) || CENTS_APART.test(text))
+    return { kind: 'problem', problem: `${shownText(text)} has an amount of more than its digits` }
   if (mention?.code !== undefined) return { kind: 'parts', amount, currency: mention.code }
   const elsewhere = found.map((place) => (place === undefined ? undefined : currencyOf(place)))
   const currency = elsewhere.find((code) => code !== undefined) ?? stated
   if (currency !== undefined) return { kind: 'parts', amount, currency }
-  const shown = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
   const why = mention === undefined ? 'names no currency' : `has the sign ${mention.text}, which several currencies have`
-  return { kind: 'problem', problem: `${shown} ${why}; say its \`currency\`` }
+  return { kind: 'problem', problem: `${shownText(text)} ${why}; say its \`currency\`` }
 }
+
+function shownText(text: string): string {
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
+}
+
+const MAGNITUDES =
+  'Mio|Mln|Mill|Mn|Mrd|Mld|Md|Bn|Tn|Tsd|Tys|Millions?|Millionen|Milliarden?|Milliards?|Billions?|Trillions?|Thousand|Mil|Millones|Lakhs?|Crores?|тыс|млн|млрд'
+/** A word of magnitude behind the first number, or a letter that is written to it: `1.5 Mio.`, `12k`. Signs of East Asia stand right behind. */
+const SCALED = new RegExp(
+  `^\\P{Nd}*\\p{Nd}[\\p{Nd}.,'’٬٫ ]*(?:\\s?(?:${MAGNITUDES}|[万萬億亿만억])(?![\\p{Script=Latin}\\p{Script=Cyrillic}])|[km](?!\\p{L}))`,
+  'iu',
+)
+/** Two digits as far from the currency as the number before it: its cents, or another number. */
+const CENTS_APART = /^\P{Nd}*\p{Nd}+\s\p{Sc}\s\p{Nd}{2}$/u
 
 function currencyOf(text: string): string | undefined {
   const code = text.trim().toUpperCase()

@@ -86,6 +86,17 @@ describe('structured data as nested records', () => {
 })
 
 describe('money of structured data', () => {
+  it('is that of the node which a reference stands for, as is a name', () => {
+    const graph = [
+      { '@id': '#p', '@type': 'Product', offers: { '@id': '#o' }, brand: { '@id': '#b' } },
+      { '@id': '#o', '@type': 'Offer', price: '12.99', priceCurrency: 'EUR' },
+      { '@id': '#b', '@type': 'Brand', name: 'B' },
+    ]
+    const html = `<script type="application/ld+json">${JSON.stringify({ '@graph': graph })}</script>`
+    expect(fieldFrom('{ jsonld: Product.offers, type: money }', html)).toEqual({ amount: '12.99', currency: 'EUR' })
+    expect(fieldFrom('{ jsonld: Product.brand }', html)).toBe('B')
+  })
+
   const offer =
     '<script type="application/ld+json">{"@type":"Product","offers":[{"@type":"Offer","price":1299.5,"priceCurrency":"EUR"}]}</script>'
 

@@ -290,6 +290,26 @@ describe('a money', () => {
     expect(convert({ ...money }, '$5.29 USD', true)).toEqual({ amount: '5.29', currency: 'USD' })
   })
 
+  it.each(['1.5 Mio. €', '€ 2,5 Millionen', '$1.5m USD', '12k €', '€3bn', '5 млн ₽', '3.5万円', 'EUR 7 million', '5 € 49', 'ab 1e5 EUR'])(
+    'of which only a part could be read is none: %s',
+    (text) => {
+      expect(value(money, text)).toMatch(/has an amount of more than its digits|is no number/)
+    },
+  )
+
+  it.each([
+    ['1e3 EUR', '1000.00'],
+    ['EUR 1.5e2', '150.00'],
+    ['5 €/m', '5.00'],
+    ['Kabel 5m 12,00 €', '12.00'],
+    ['12,00 € Kabel 5 m', '12.00'],
+    ['12,00 € mit Montage', '12.00'],
+    ['100 € 200 €', '100.00'],
+    ['5€49', '5.49'],
+  ])('is whole whatever stands beside it: %s', (text, amount) => {
+    expect(value(money, text)).toEqual({ amount, currency: 'EUR' })
+  })
+
   it.each([
     ['Rs.45,000', '45000.00', 'INR'],
     ['Rs. 450', '450.00', 'INR'],
