@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { parseTime } from '../control/parse-time.ts'
 import { produce, type SeedText, seedLines, type TaskTemplate } from '../control/produce.ts'
-import { prepareTopics } from '../control/topics.ts'
+import { requireOrMakeTopics } from '../control/topics.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { requestProblem } from '../message/decode-task.ts'
@@ -45,7 +45,7 @@ export async function produceUrls(context: CommandContext, urls: readonly string
   if (seeds === undefined) return
   const progress = createProgress(progressOptions(context))
   const report = await withRuntime(context, config, 'millrace produce', async (runtime) => {
-    await prepareTopics(runtime, [])
+    await requireOrMakeTopics(runtime)
     return produce(runtime, seeds, template, {
       ...limit,
       signal: context.draining,

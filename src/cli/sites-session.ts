@@ -13,7 +13,7 @@ import {
   type SiteReport,
   showSite,
 } from '../control/sites.ts'
-import { prepareTopics } from '../control/topics.ts'
+import { requireOrMakeTopics } from '../control/topics.ts'
 import { userAgentOf } from '../control/user-agent.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { packageVersion } from './command-definition.ts'
@@ -100,7 +100,7 @@ async function change(
   noteBeyond(context, name, domain)
   const { config } = context.loadConfig()
   await withRuntime(context, config, `millrace sites ${verb}`, async (runtime) => {
-    await prepareTopics(runtime, [])
+    await requireOrMakeTopics(runtime)
     await apply(runtime, domain)
     const report = await reportOf(runtime, domain, name)
     if (coversItselfAlone(domain))

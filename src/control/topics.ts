@@ -1,6 +1,6 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { TopicDescription } from '../kafka/topic-admin.ts'
-import type { TopicChange, TopicPlan } from '../kafka/topic-plan.ts'
+import { type TopicChange, type TopicPlan, takesAway } from '../kafka/topic-plan.ts'
 import { subject } from '../message/command.ts'
 import { shadowTopicOf } from '../message/topics.ts'
 import { announce } from './announce.ts'
@@ -48,16 +48,23 @@ async function presentLayout(runtime: Runtime): Promise<LayoutPayload | undefine
  */
 export async function applyTopics(runtime: Runtime, recordTopics: readonly string[] = []): Promise<TopicPlan> {
   const plan = await planTopics(runtime, recordTopics)
-  await runtime.admin.applyTopics(plan)
-  await publishLayout(runtime, recordTopics)
+  await carryOut(runtime, plan, recordTopics)
   return plan
 }
 
-/** The layout rises by a version when a topic has another number of partitions than it says. */
-async function publishLayout(runtime: Runtime, recordTopics: readonly string[]): Promise<void> {
-  const present = await presentLayout(runtime)
+async function carryOut(runtime: Runtime, plan: TopicPlan, recordTopics: readonly string[]): Promise<void> {
+  await runtime.admin.applyTopics(plan)
   const wanted = runtime.wantedTopics(recordTopics).map(({ topic, partitions }) => [topic, partitions] as const)
-  const layout = nextLayout(present, Object.fromEntries(wanted))
+  await publishLayout(runtime, await presentLayout(runtime), Object.fromEntries(wanted))
+}
+
+/** The layout rises by a version when a topic has another number of partitions than it says. */
+async function publishLayout(
+  runtime: Runtime,
+  present: LayoutPayload | undefined,
+  partitions: Readonly<Record<string, number>>,
+): Promise<void> {
+  const layout = nextLayout(present, partitions)
   if (layout !== undefined) await announce(runtime, { kind: 'set', subject: subject.layout, payload: layout })
 }
 
@@ -100,13 +107,46 @@ async function shadowTopicsAmong(runtime: Runtime, existing: ReadonlySet<string>
   return new Map([...byName, ...told.filter(([topic]) => existing.has(topic))])
 }
 
-/** On our own broker the topics are made; on a given one that is the operator's decision. */
+/**
+ * Topics for a process that works on them. On a given broker they are the operator's decision and have to be there. Our own is made as the
+ * configuration of this process wants it, which is told, but for what takes something away: that is done by `topics apply` alone.
+ */
 export async function prepareTopics(runtime: Runtime, extractors: readonly Pick<LoadedExtractor, 'topic'>[]): Promise<void> {
   const topics = extractors.flatMap(({ topic }) => (topic === undefined ? [] : [topic]))
-  if (runtime.isEmbedded) await applyTopics(runtime, topics)
-  else
-    await requireTopics(
-      runtime,
-      runtime.wantedTopics(topics).map(({ topic }) => topic),
-    )
+  if (!runtime.isEmbedded) return requireTopics(runtime, namesOf(runtime.wantedTopics(topics)))
+  const plan = await planTopics(runtime, topics)
+  const changes = plan.changes.filter((change) => !takesAway(change))
+  await carryOut(runtime, { ...plan, changes }, topics)
+  for (const [topic, configs] of configTexts(changes)) runtime.observer.emit('TopicChanged', { topic, configs })
+  for (const [topic, configs] of configTexts(plan.changes.filter(takesAway))) runtime.observer.emit('TopicLeftAsItIs', { topic, configs })
+}
+
+/** Topics for one command: those that are missing on our own broker are made, and nothing is changed in what others have configured. */
+export async function requireOrMakeTopics(runtime: Runtime): Promise<void> {
+  const wanted = runtime.wantedTopics()
+  if (!runtime.isEmbedded) return requireTopics(runtime, namesOf(wanted))
+  const plan = await runtime.admin.planTopics(wanted)
+  const changes = plan.changes.filter(({ kind }) => kind === 'create')
+  const refusals = changes.length === 0 ? [] : plan.refusals.filter(({ kind }) => kind === 'lanes-unequal')
+  await runtime.admin.applyTopics({ ...plan, changes, refusals })
+  const layout = await presentLayout(runtime)
+  const untold = wanted.filter(({ topic }) => countIn(layout, topic) === undefined)
+  const counts = untold.map(async ({ topic }) => [topic, (await runtime.admin.partitions(topic)).length] as const)
+  await publishLayout(runtime, layout, Object.fromEntries(await Promise.all(counts)))
+}
+
+function namesOf(definitions: readonly { readonly topic: string }[]): string[] {
+  return definitions.map(({ topic }) => topic)
+}
+
+/** What configs of a topic become, by topic. */
+function configTexts(changes: readonly TopicChange[]): Map<string, string> {
+  const texts = new Map<string, string>()
+  for (const change of changes) {
+    if (change.kind !== 'set-config') continue
+    const before = texts.get(change.topic)
+    const text = `${change.name} ${change.from ?? '(default)'} -> ${change.to}`
+    texts.set(change.topic, before === undefined ? text : `${before}, ${text}`)
+  }
+  return texts
 }

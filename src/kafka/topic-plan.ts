@@ -68,6 +68,17 @@ export function planTopics(wanted: readonly TopicDefinition[], existing: readonl
   return { changes, refusals, notes }
 }
 
+/** Time and size bounds of messages, where a lower value takes some away, or takes fewer. -1 is no bound. */
+const BOUNDS = new Set(['retention.ms', 'retention.bytes', 'max.message.bytes'])
+
+/** Messages that are there, or that somebody still writes, may be lost by it: a shorter retention, a lower limit, another clean-up. Pure. */
+export function takesAway(change: TopicChange): boolean {
+  if (change.kind !== 'set-config' || change.from === undefined) return false
+  if (change.name === 'cleanup.policy') return true
+  const bound = (text: string): number => (text === '-1' ? Number.POSITIVE_INFINITY : Number(text))
+  return BOUNDS.has(change.name) && bound(change.to) < bound(change.from)
+}
+
 function differences(definition: TopicDefinition, present: ExistingTopic): TopicChange[] {
   const changes: TopicChange[] = []
   const topic = definition.topic

@@ -46,6 +46,12 @@ export const EVENTS = {
   BrokerLost: { level: 'error', message: 'Apache Kafka has ended and is not started again' },
   BrokerPortChanged: { level: 'warn', message: 'the port of the last time is taken by another program: Apache Kafka uses another one' },
   DependencyInstalling: { level: 'info', message: 'installing a dependency' },
+  // topics of our own broker
+  TopicChanged: { level: 'warn', message: 'a topic was changed to what the configuration says' },
+  TopicLeftAsItIs: {
+    level: 'warn',
+    message: 'a topic is left as it is, since the configuration says less; `millrace topics apply` changes it and deletes what is beyond',
+  },
   // Kafka client
   KafkaClientLogged: { level: 'debug', message: 'kafkajs' },
   GroupJoined: {

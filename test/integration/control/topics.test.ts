@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
-import { applyTopics, describeTopics, layoutDifferences } from '../../../src/control/topics.ts'
+import { applyTopics, describeTopics, layoutDifferences, prepareTopics } from '../../../src/control/topics.ts'
 import { Deployment } from '../../support/deployment.ts'
+import { RecordingObserver } from '../../support/embedded.ts'
 
 it('topics that extractors name for their records are described beside ours, by who has no extractor at hand too', async () => {
   const deployment = await Deployment.open()
@@ -41,6 +42,70 @@ it('partitions that another tool has added are told of, and taken into the layou
     ])
     expect(JSON.parse((await deployment.run(['topics', 'plan', '--json'], undefined, asked)).stdout)).toEqual([])
     expect(await deployment.read((runtime) => layoutDifferences(runtime))).toEqual([])
+  } finally {
+    await deployment.close()
+  }
+})
+
+it('a command leaves the topics of our own broker as another one has configured them, and makes what is missing', {
+  timeout: 180_000,
+}, async () => {
+  const deployment = await Deployment.open({ embedded: true })
+  const DAY_MS = 86_400_000
+  const retentions = (): Promise<Record<string, string | undefined>> =>
+    deployment.read(async (runtime) => {
+      const described = await runtime.admin.describeTopics([runtime.topics.html, runtime.topics.records])
+      return Object.fromEntries(described.map(({ topic, configs }) => [topic, configs['retention.ms']]))
+    })
+  try {
+    const made = await deployment.run(['sites', 'pause', 'a.example'], undefined, [
+      'topics.retention.html=60d',
+      'topics.retention.records=1d',
+      'topics.partitions.urls=6',
+    ])
+    expect(made.code).toBe(0)
+    const asMade = { 'scrape.html': String(60 * DAY_MS), 'scrape.records': String(DAY_MS) }
+    expect(await retentions()).toEqual(asMade)
+
+    // With fewer partitions and other retentions, which are nothing to these.
+    for (const args of [
+      ['sites', 'resume', 'a.example'],
+      ['produce', 'https://a.example/'],
+    ]) {
+      const done = await deployment.run(args)
+      expect([done.code, done.stderr]).toEqual([0, expect.not.stringContaining('topic')])
+    }
+    expect(await retentions()).toEqual(asMade)
+    await deployment.read(async (runtime) => {
+      await runtime.admin.deleteTopic(runtime.topics.outcomes)
+      expect(await layoutDifferences(runtime)).toEqual([])
+    })
+    expect((await deployment.run(['sites', 'pause', 'a.example'], undefined, ['topics.partitions.urls=6'])).code).toBe(0)
+    await deployment.read(async (runtime) => {
+      expect(await runtime.admin.partitions(runtime.topics.outcomes)).toHaveLength(6)
+      expect(await layoutDifferences(runtime)).toEqual([])
+    })
+  } finally {
+    await deployment.close()
+  }
+})
+
+it('a process that works changes the topics of our own broker as it is configured and says so, and takes nothing away', {
+  timeout: 180_000,
+}, async () => {
+  const deployment = await Deployment.open({ embedded: true })
+  const seen = new RecordingObserver()
+  try {
+    await deployment.run(['sites', 'pause', 'a.example'], undefined, ['topics.retention.html=60d', 'topics.retention.records=1d'])
+    const found = await deployment.read(async (runtime) => {
+      await prepareTopics(runtime, [])
+      return runtime.admin.describeTopics([runtime.topics.html, runtime.topics.records])
+    }, seen)
+    expect(found.map(({ configs }) => configs['retention.ms'])).toEqual(['5184000000', '2592000000'])
+    expect(seen.events.filter(({ name }) => name.startsWith('Topic'))).toEqual([
+      { name: 'TopicChanged', fields: { topic: 'scrape.records', configs: 'retention.ms 86400000 -> 2592000000' } },
+      { name: 'TopicLeftAsItIs', fields: { topic: 'scrape.html', configs: 'retention.ms 5184000000 -> 1209600000' } },
+    ])
   } finally {
     await deployment.close()
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { batchLimits, gzipTopics, type TopicSettings, topicDefinitions } from '../../../src/kafka/topic-definitions.ts'
-import { type ExistingTopic, planTopics, type TopicPlan } from '../../../src/kafka/topic-plan.ts'
+import { type ExistingTopic, planTopics, type TopicPlan, takesAway } from '../../../src/kafka/topic-plan.ts'
 import { topicNames } from '../../../src/message/topics.ts'
 
 const names = topicNames('t.')
@@ -119,5 +119,23 @@ describe('topic plan', () => {
       topic.topic === names.records ? { ...topic, configs: { ...topic.configs, 'cleanup.policy': 'delete,compact' } } : topic,
     )
     expect(planTopics(compacted, existing).changes).toEqual([])
+  })
+})
+
+describe('a change of configs', () => {
+  it.each([
+    ['retention.ms', '86400000', '3600000', true],
+    ['retention.ms', '3600000', '86400000', false],
+    ['retention.ms', '-1', '86400000', true],
+    ['retention.ms', '86400000', '-1', false],
+    ['retention.bytes', '-1', '1000', true],
+    ['max.message.bytes', '2000', '1000', true],
+    ['max.message.bytes', '1000', '2000', false],
+    ['cleanup.policy', 'compact,delete', 'delete', true],
+    ['cleanup.policy', 'delete', 'compact,delete', true],
+    ['segment.bytes', '2000', '1000', false],
+    ['compression.type', 'gzip', 'uncompressed', false],
+  ])('of %s from %s to %s takes something away: %s', (name, from, to, isLess) => {
+    expect(takesAway({ kind: 'set-config', topic: 't', name, from, to })).toBe(isLess)
   })
 })
