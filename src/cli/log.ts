@@ -2,6 +2,7 @@ import pino from 'pino'
 import type { LogLevel } from '../kernel/events.ts'
 import type { Logger } from '../kernel/observe.ts'
 import { wellFormedJson } from '../kernel/well-formed-json.ts'
+import { terminalLine } from './terminal-text.ts'
 
 /** Log lines as NDJSON on stderr, for collectors; stdout is for data. */
 export function createLogger(level: LogLevel, destination: pino.DestinationStream = pino.destination({ dest: 2, sync: true })): Logger {
@@ -44,6 +45,6 @@ export function createTerminalLogger(level: LogLevel, write: (line: string) => v
 }
 
 function shown(value: unknown): string {
-  const text = value instanceof Error ? value.message : String(value)
+  const text = terminalLine(value instanceof Error ? value.message : String(value))
   return text.length > 300 ? `${text.slice(0, 300)}…` : text
 }

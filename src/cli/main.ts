@@ -9,6 +9,7 @@ import type { CommandContext, GlobalOptions } from './context.ts'
 import { createLogger, createTerminalLogger } from './log.ts'
 import { buildProgram } from './program.ts'
 import { reportError } from './report-error.ts'
+import { terminalText } from './terminal-text.ts'
 
 /**
  * The command line: the only place that reads argv, listens to signals and ends the process.
@@ -40,9 +41,10 @@ async function main(argv: readonly string[]): Promise<number> {
           sets: options.set,
           flags: { ...globalFlags(options), ...flags },
         }),
-      out: (line) => new Promise((resolve) => (process.stdout.write(`${line}\n`) ? resolve() : process.stdout.once('drain', resolve))),
+      out: (line) =>
+        new Promise((resolve) => (process.stdout.write(`${terminalText(line)}\n`) ? resolve() : process.stdout.once('drain', resolve))),
       note: (line) => {
-        if (!options.quiet) process.stderr.write(`${line}\n`)
+        if (!options.quiet) process.stderr.write(`${terminalText(line)}\n`)
       },
       observer,
       countInto: (target) => {
@@ -66,8 +68,9 @@ async function main(argv: readonly string[]): Promise<number> {
     const isStop = aborting.signal.aborted || error === draining.signal.reason || isMillraceError(error, 'ABORTED')
     if (signalCode() !== undefined && isStop) return signalCode() ?? 1
     const report = reportError(error, globals)
+    const text = terminalText(report.text)
     const isRed = globals.color && process.stderr.isTTY && !globals.json && pc.isColorSupported
-    process.stderr.write(`${isRed ? report.text.replace(/^error:/, pc.red('error:')) : report.text}\n`)
+    process.stderr.write(`${isRed ? text.replace(/^error:/, pc.red('error:')) : text}\n`)
     return signalCode() ?? report.exitCode
   }
 }
@@ -137,7 +140,7 @@ main(process.argv.slice(2)).then(
     process.stdout.write('', () => process.stderr.write('', () => process.exit(code)))
   },
   (error: unknown) => {
-    process.stderr.write(`error: ${errorText(error)}\n`)
+    process.stderr.write(`error: ${terminalText(errorText(error))}\n`)
     process.exit(1)
   },
 )

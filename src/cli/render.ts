@@ -1,6 +1,7 @@
 /** Text for people: tables that fit 80 columns, counts and times that can be read. Pure. */
 
 import { wellFormedJson } from '../kernel/well-formed-json.ts'
+import { terminalLine } from './terminal-text.ts'
 
 const WIDTH = 80
 
@@ -45,7 +46,7 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
 function wrap(text: string, width: number): string[] {
   const lines: string[] = []
   let line: string[] = []
-  for (const word of plain(text).trim().split(' ')) {
+  for (const word of terminalLine(text).trim().split(' ')) {
     let rest = [...word]
     if (line.length > 0 && line.length + 1 + rest.length > width) {
       lines.push(line.join(''))
@@ -62,16 +63,11 @@ function wrap(text: string, width: number): string[] {
 }
 
 function displayLength(text: string): number {
-  return [...plain(text)].length
-}
-
-/** What others wrote must not steer the terminal. */
-function plain(text: string): string {
-  return text.replaceAll(/\s+/g, ' ').replaceAll(/\p{Cc}/gu, '\ufffd')
+  return [...terminalLine(text)].length
 }
 
 function cut(text: string, width: number): string {
-  const characters = [...plain(text)]
+  const characters = [...terminalLine(text)]
   return characters.length <= width ? characters.join('') : `${characters.slice(0, Math.max(0, width - 1)).join('')}…`
 }
 
@@ -113,7 +109,7 @@ export function renderDuration(ms: number): string {
   return hours < 24 ? `${hours}h ${minutes % 60}m` : `${Math.floor(hours / 24)}d ${hours % 24}h`
 }
 
-/** JSON with what JSON has no word for: bigint as text, Buffer as base64. */
+/** JSON with what JSON has no word for: bigint as text, Buffer as base64. No control character is in it. */
 export function toJson(value: unknown): string {
   const json = JSON.stringify(value, (_, inner: unknown) => {
     if (typeof inner === 'bigint') return inner.toString()

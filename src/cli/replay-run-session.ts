@@ -30,7 +30,8 @@ export interface ReplayRunFlags extends ReplayFlags {
   readonly tombstones?: boolean
   /** Why the gate is passed over. */
   readonly force?: string
-  readonly drainTimeout: string
+  /** Of a shadow; 30 s where not given. */
+  readonly drainTimeout?: string
 }
 
 /** `replay run`: in place, where live members rewind by themselves; a shadow works until it is done. */
@@ -38,12 +39,11 @@ export async function replayRun(context: CommandContext, flags: ReplayRunFlags):
   if ((flags.inPlace === true) === (flags.shadow === true)) {
     throw new MillraceError('USAGE', 'say --in-place (rewinds the group itself) or --shadow (runs beside it, to a topic of its own)')
   }
-  const { config } = context.loadConfig()
-  const extractor = await extractorOf(context, config, flags.extractor)
-  const scope = scopeOf(flags, config)
-  const drainTimeoutMs = parseAnyDuration(flags.drainTimeout, '--drain-timeout')
+  const drainTimeoutMs = parseAnyDuration(flags.drainTimeout ?? '30s', '--drain-timeout')
   const rate = flags.rate === undefined ? undefined : positive(flags.rate, '--rate')
   if (flags.inPlace === true && flags.out !== undefined) throw new MillraceError('USAGE', '--out goes with --shadow')
+  if (flags.inPlace === true && flags.drainTimeout !== undefined)
+    throw new MillraceError('USAGE', '--drain-timeout goes with --shadow; in place the live members do the work')
   if (flags.shadow === true && flags.force !== undefined)
     throw new MillraceError('USAGE', '--force goes with --in-place; nothing holds a shadow replay back')
   if (flags.expect !== undefined) refuseRange(flags, '--expect replays the range of its preview')
@@ -54,6 +54,9 @@ export async function replayRun(context: CommandContext, flags: ReplayRunFlags):
       'USAGE',
       '--tombstones goes with --in-place --wait: what is left out is known when the replay is done (`millrace replay tombstones` does it later)',
     )
+  const { config } = context.loadConfig()
+  const extractor = await extractorOf(context, config, flags.extractor)
+  const scope = scopeOf(flags, config)
   await withRuntime(context, config, 'millrace replay run', async (runtime) => {
     const replayId = flags.id ?? new Date(systemClock.now()).toISOString().replaceAll(/[-:.]/g, '').toLowerCase()
     const request = { replayId, extractor, scope, group: flags.group, rate, expect: flags.expect }

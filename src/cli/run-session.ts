@@ -34,6 +34,8 @@ export interface RunSession {
 
 /** What stands between the flags of `run` and the verb: files, progress, summary, exit code. */
 export async function openRun(context: CommandContext, config: Config, session: RunSession): Promise<void> {
+  if (session.strict && session.seeds === undefined)
+    throw new MillraceError('USAGE', '--strict goes with URLs, as arguments or with --seeds; what is queued has been looked at already')
   const maxWaitMs = parseAnyDuration(session.maxWait, '--max-wait')
   const drainTimeoutMs = parseAnyDuration(session.drainTimeout, '--drain-timeout')
   if (session.seedFile !== undefined && session.seedFile !== '-') await refuseUnreadable(session.seedFile, '--seeds')

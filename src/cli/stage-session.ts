@@ -4,6 +4,7 @@ import { parseAnyDuration } from '../control/parse-time.ts'
 import { Runtime } from '../control/runtime.ts'
 import { runStage, type StageName } from '../control/stage-process.ts'
 import { systemClock } from '../kernel/clock.ts'
+import { MillraceError } from '../kernel/errors.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
 import { serveMetricsOf } from './serve-metrics.ts'
@@ -18,6 +19,8 @@ export interface StageSession {
 
 /** What stands between the flags of a stage command and the stage. */
 export async function openStage(context: CommandContext, config: Config, session: StageSession): Promise<void> {
+  if (session.candidate === true && session.group !== undefined)
+    throw new MillraceError('USAGE', '--group and --candidate: a candidate has a group of its own')
   const drainTimeoutMs = parseAnyDuration(session.drainTimeout, '--drain-timeout')
   const needsExtractors = session.stage === 'extract' || session.stage === 'frontier'
   const extractors = needsExtractors

@@ -35,6 +35,8 @@ export function configAdvice(config: Config): string[] {
   if (config.brokers.length > 0 && config.redis === undefined) {
     advice.push('brokers are set and redis is not: pace, dedup and limits are kept on this machine only')
   }
+  if (config['kafka.sasl.mechanism'] === 'plain' && !config['kafka.ssl'])
+    advice.push('kafka.sasl.mechanism is plain and kafka.ssl is false: the password goes over the wire as it is')
   for (const [path, what] of RETENTIONS) {
     const ms = config[path] as number
     if (ms < SHORT_RETENTION_MS)

@@ -4,6 +4,7 @@ import { isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { isHeaderValue } from '../kernel/header-field.ts'
 import { nearestName } from '../kernel/nearest.ts'
+import { percentDecoded } from '../kernel/percent-decoded.ts'
 import { type YamlValue, yamlFault, yamlValue } from '../kernel/yaml-fault.ts'
 import { type Config, environmentName, OPTIONS, type OptionDefinition, type OptionPath } from './options.ts'
 import { asWritten, parseValue } from './parse-value.ts'
@@ -258,6 +259,7 @@ function crossFieldProblems(config: Config): string[] {
     }
   }
   atMost('retry.firstDelay', 'retry.maxDelay')
+  atMost('politeness.breaker.firstPark', 'politeness.breaker.maxPark')
   atMost('fetch.timeouts.connect', 'fetch.timeouts.total')
   atMost('fetch.timeouts.headers', 'fetch.timeouts.total')
   atMost('politeness.default.concurrency', 'fetch.concurrency')
@@ -274,11 +276,16 @@ function crossFieldProblems(config: Config): string[] {
     problems.push(
       `fetch.userAgent ${JSON.stringify(userAgent)} can't be sent: no line breaks, no control characters, no letters beyond Latin-1`,
     )
-  const registry = config['registry.url']
-  if (registry !== undefined && !/^https?:$/.test(URL.canParse(registry) ? new URL(registry).protocol : ''))
-    problems.push('registry.url is no http or https URL, such as http://localhost:8081')
-  if ((config['kafka.sasl.mechanism'] === undefined) !== (config['kafka.sasl.username'] === undefined)) {
-    problems.push('kafka.sasl.mechanism and kafka.sasl.username go together')
-  }
+  if (config['registry.url'] !== undefined) problems.push(...registryProblems(config['registry.url']))
+  const login = (['kafka.sasl.mechanism', 'kafka.sasl.username', 'kafka.sasl.password'] as const).map((path) => config[path] !== undefined)
+  if (new Set(login).size > 1) problems.push('kafka.sasl.mechanism, kafka.sasl.username and kafka.sasl.password go together')
   return problems
+}
+
+/** Without the URL, which may hold a password. */
+function registryProblems(text: string): string[] {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) return ['registry.url is no http or https URL, such as http://localhost:8081']
+  if (percentDecoded(`${url.username}:${url.password}`) !== undefined) return []
+  return ['registry.url has a user or password with a % that begins no escape (write %25 for a percent sign)']
 }

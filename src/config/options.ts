@@ -51,6 +51,9 @@ export interface OptionDefinition {
 /** Of one topic: no broker takes more in earnest. */
 const MAX_PARTITIONS = 10_000
 
+/** A broker closes the connection on a request above 100 MiB where `socket.request.max.bytes` is not raised, and the same would be sent for ever. */
+const MAX_MESSAGE_BYTES = 90 * 1024 ** 2
+
 export const OPTIONS = {
   brokers: {
     kind: 'list',
@@ -119,7 +122,13 @@ export const OPTIONS = {
     max: MAX_PARTITIONS,
     description: 'Partitions of dead-letters.',
   },
-  'topics.maxMessageBytes': { kind: 'size', default: '10MiB', min: 65_536, description: 'Largest message of html and dead-letters.' },
+  'topics.maxMessageBytes': {
+    kind: 'size',
+    default: '10MiB',
+    min: 65_536,
+    max: MAX_MESSAGE_BYTES,
+    description: 'Largest message of html and dead-letters.',
+  },
   'topics.retention.html': { kind: 'duration', default: '14d', description: 'How long pages are kept: the replay horizon.' },
   'topics.retention.urls': {
     kind: 'duration',

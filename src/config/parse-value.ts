@@ -7,14 +7,18 @@ export type ParsedValue = { readonly ok: true; readonly value: unknown } | { rea
 const ok = (value: unknown): ParsedValue => ({ ok: true, value })
 const expected = (what: string): ParsedValue => ({ ok: false, expected: what })
 
+/** Where the option itself says nothing: a century, and what is a whole number in JavaScript. A broker can't read `8.6e+22`. */
+const LARGEST: Readonly<Record<string, number>> = { duration: 36_500 * 86_400_000, size: 1024 ** 5 }
+
 /** One value of an option, from a line of text (flag, environment, default) or from a file (numbers, lists, maps). Total. */
 export function parseValue(definition: OptionDefinition, raw: unknown): ParsedValue {
   const parsed = parseKind(definition.kind, raw)
   if (parsed.ok && definition.min !== undefined && typeof parsed.value === 'number' && parsed.value < definition.min) {
     return expected(`at least ${asWritten(definition, definition.min)}`)
   }
-  if (parsed.ok && definition.max !== undefined && typeof parsed.value === 'number' && parsed.value > definition.max) {
-    return expected(`at most ${asWritten(definition, definition.max)}`)
+  const max = definition.max ?? LARGEST[String(definition.kind)]
+  if (parsed.ok && max !== undefined && typeof parsed.value === 'number' && parsed.value > max) {
+    return expected(`at most ${asWritten(definition, max)}`)
   }
   return parsed
 }

@@ -28,6 +28,9 @@ function s3Settings(config: Config): Record<keyof Omit<BlobStoreSettings, 'url'>
   }
 }
 
+/** A variable of the environment that is empty counts as not set. */
 function definedOnly(settings: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(settings).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+  return Object.fromEntries(
+    Object.entries(settings).flatMap(([name, value]) => (value === undefined || value === '' ? [] : [[name, value]])),
+  )
 }

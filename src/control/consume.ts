@@ -83,6 +83,8 @@ async function topicsOf(runtime: Runtime, what: string): Promise<readonly string
 /** Committed messages, decoded. Without `follow` it ends at the end that it saw at the start. */
 export async function* consume(runtime: Runtime, options: ConsumeOptions): AsyncGenerator<ConsumedMessage> {
   const topics = await topicsOf(runtime, options.what)
+  if (options.body && !topics.includes(runtime.topics.html))
+    throw new MillraceError('USAGE', `--body goes with html: messages of ${topics.join(', ')} are shown with all that they hold`)
   // Announced schemas first: records can't be read without them.
   if ((await runtime.admin.listTopics()).includes(runtime.topics.control)) await runtime.control()
   const from = new Map<string, LogStart | ReadonlyMap<number, LogStart>>()

@@ -1,8 +1,14 @@
+import type { Config } from '../config/options.ts'
 import { freeDiskBytes, ROOM_TO_START_BYTES } from '../embedded/disk-space.ts'
 import { errorText } from '../kernel/errors.ts'
 import type { Runtime } from './runtime.ts'
 
 const EVERY_MS = 5_000
+
+/** Below this much free space fetching pauses on our own broker. */
+export function leastFreeBytes(config: Pick<Config, 'fetch.minFreeDisk'>): number {
+  return Math.max(config['fetch.minFreeDisk'], ROOM_TO_START_BYTES)
+}
 
 /**
  * Holds fetching while the data folder of our own broker has less free space than `fetch.minFreeDisk`, or than the broker itself
@@ -17,7 +23,7 @@ export async function startDiskGuard(runtime: Runtime, fetch: { holdRequests(isH
   const look = async (): Promise<void> => {
     try {
       const freeBytes = await freeDiskBytes(dataDir)
-      const minFreeBytes = Math.max(config['fetch.minFreeDisk'], ROOM_TO_START_BYTES)
+      const minFreeBytes = leastFreeBytes(config)
       const isLow = freeBytes < minFreeBytes
       if (isLow) observer.emit('DiskLow', { folder: dataDir, freeBytes, minFreeBytes })
       // At changes alone: each end of a hold has the paces of sites measured anew.

@@ -1,7 +1,8 @@
-import { access, constants, statfs } from 'node:fs/promises'
+import { access, constants } from 'node:fs/promises'
 import { configAdvice } from '../config/advice.ts'
 import type { Config } from '../config/options.ts'
 import { formatDuration, formatSize } from '../config/units.ts'
+import { freeDiskBytes, ROOM_TO_START_BYTES } from '../embedded/disk-space.ts'
 import { NATIVE_PACKAGE, NATIVE_VERSION, nativeParser } from '../extract/native/native-parser.ts'
 import { kafkajsModules } from '../kafka/patches/kafkajs-modules.ts'
 import { KAFKAJS_VERSION } from '../kafka/patches/load-kafkajs.ts'
@@ -11,6 +12,7 @@ import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { makeFolder } from '../machine/make-folder.ts'
 import type { StoreHealth } from '../state/state-store.ts'
+import { leastFreeBytes } from './disk-guard.ts'
 import { checkFetchConfig } from './fetch-config.ts'
 import { embeddedOptions, Runtime } from './runtime.ts'
 import { shadowedRules } from './shadowed-rules.ts'
@@ -118,11 +120,7 @@ async function dataFolder(config: Config): Promise<Finding> {
   try {
     makeFolder(dataDir)
     await access(dataDir, constants.W_OK)
-    const { bavail, bsize } = await statfs(dataDir)
-    const free = bavail * bsize
-    const text = `${dataDir} has ${(free / 1_073_741_824).toFixed(1)} GiB free`
-    const needed = config['fetch.minFreeDisk']
-    return free >= needed ? ok('data folder', text) : fail('data folder', text, `Free space: fetching pauses below ${formatSize(needed)}.`)
+    return roomFinding(config, dataDir, await freeDiskBytes(dataDir))
   } catch (error) {
     return fail(
       'data folder',
@@ -130,6 +128,17 @@ async function dataFolder(config: Config): Promise<Finding> {
       'Correct its permissions, or use another folder with --data.',
     )
   }
+}
+
+/** Pure. On given brokers little is written there, and nothing pauses for want of space. */
+export function roomFinding(config: Config, dataDir: string, freeBytes: number): Finding {
+  const text = `${dataDir} has ${(freeBytes / 1_073_741_824).toFixed(1)} GiB free`
+  const isEmbedded = config.brokers.length === 0
+  const needed = isEmbedded ? leastFreeBytes(config) : ROOM_TO_START_BYTES
+  if (freeBytes >= needed) return ok('data folder', text)
+  return isEmbedded
+    ? fail('data folder', text, `Free space: fetching pauses below ${formatSize(needed)}.`)
+    : warn('data folder', text, 'Free space, or use another folder with --data: what workers keep there could not be written.')
 }
 
 /** What a look could not be had for is a finding too. */

@@ -1,5 +1,5 @@
-import { hostname } from 'node:os'
-import { join, resolve } from 'node:path'
+import { hostname, userInfo } from 'node:os'
+import { isAbsolute, join, resolve } from 'node:path'
 import { processEnvironment } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import type { EmbeddedBroker } from '../embedded/broker-options.ts'
@@ -284,13 +284,22 @@ async function acquire(options: RuntimeOptions, releases: ReleaseStack): Promise
 /** What the embedded broker needs to know of this machine and its user. */
 export function embeddedOptions(config: Config): { dataDir: string; cacheDir: string; installMissing: boolean; javaHome?: string } {
   const environment = processEnvironment()
-  const home = environment.XDG_CACHE_HOME ?? join(environment.HOME ?? '.', '.cache')
   return {
     dataDir: resolve(config.data),
-    cacheDir: join(home, 'millrace'),
+    cacheDir: join(cacheHome(environment), 'millrace'),
     installMissing: environment.MILLRACE_NO_INSTALL !== '1',
     ...(environment.JAVA_HOME === undefined ? {} : { javaHome: environment.JAVA_HOME }),
   }
+}
+
+/**
+ * The user's folder for what can be had again. A variable that is empty or no absolute path counts as not set: 43 MB of jars would lie in the
+ * working folder. Source: XDG Base Directory Specification.
+ */
+export function cacheHome(environment: Readonly<Record<string, string | undefined>>): string {
+  const { XDG_CACHE_HOME: cache = '', HOME: home = '' } = environment
+  if (isAbsolute(cache)) return cache
+  return join(isAbsolute(home) ? home : userInfo().homedir, '.cache')
 }
 
 function connectionOf(config: Config, brokers: readonly string[], isEmbedded: boolean): Parameters<typeof createKafkaClient>[0] {

@@ -149,7 +149,8 @@ export class ConsumerLoop extends BaseService {
     signal.addEventListener('abort', onAbort, { once: true })
     try {
       signal.throwIfAborted()
-      await Promise.race([Promise.all([this.#begin(), firstJoin]), firstJoin])
+      this.#launch = this.#connect()
+      await Promise.race([Promise.all([this.#launch, firstJoin]), firstJoin])
     } catch (error) {
       throw signal.aborted ? signal.reason : startFailure(error, this.#options.groupId, this.#options.topics)
     } finally {
@@ -166,11 +167,6 @@ export class ConsumerLoop extends BaseService {
 
   protected async onDrain(): Promise<void> {
     this.pauseAll()
-  }
-
-  #begin(): Promise<void> {
-    this.#launch = this.#connect()
-    return this.#launch
   }
 
   async #connect(): Promise<void> {
@@ -312,7 +308,7 @@ export class ConsumerLoop extends BaseService {
     if (change.lost.length > 0) this.#options.handler.onAssignment(change)
   }
 
-  /** kafkajs has disconnected this consumer already. */
+  /** This consumer is disconnected already: by kafkajs after a crash, by us where it could not begin. */
   #onCrash(error: unknown): void {
     const { groupId: group, observer, clock } = this.#options
     this.#onStop()
@@ -338,6 +334,8 @@ export class ConsumerLoop extends BaseService {
       if (this.#leaving) return
       await this.#connect()
     } catch (error) {
+      // One that can't subscribe is connected all the same. A peer that says nothing is not waited for.
+      this.#consumer?.disconnect().catch(() => undefined)
       if (!this.aborted.signal.aborted) this.#guard(() => this.#onCrash(error))
     }
   }

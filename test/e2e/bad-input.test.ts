@@ -327,6 +327,20 @@ describe('the command line', () => {
     expect(result).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('note: the page gives no record') })
   })
 
+  it('lets no page and no answer steer the terminal', async () => {
+    const cwd = mkdtempSync(join(tmpdir(), 'millrace-steering-'))
+    writeFileSync(join(cwd, 'key.yaml'), 'name: key\nversion: 1\nkey: [title]\nfields:\n  title: h1\n')
+    writeFileSync(join(cwd, 'page.html'), '<h1>a&#27;]0;owned&#7;b\u009b2J</h1>')
+    const args = ['extractors', 'test', 'key.yaml', 'page.html']
+    const [shown, asJson] = [await runCli(args, { cwd }), await runCli([...args, '--json'], { cwd })]
+    const failed = await runCli(['extractors', 'test', 'a\x1b[2J.yaml', 'page.html'], { cwd })
+    rmSync(cwd, { recursive: true })
+    expect([shown.code, shown.stdout.split('\n')[0]]).toEqual([0, expect.stringContaining('a\ufffd]0;owned\ufffdb\ufffd2J')])
+    for (const text of [shown.stdout, shown.stderr, asJson.stdout, failed.stderr]) expect(text).not.toMatch(/[^\P{Cc}\n]/u)
+    expect(JSON.parse(asJson.stdout).records[0].record.data.title).toBe('a\x1b]0;owned\x07b\x9b2J')
+    expect(failed.stderr).toContain('a\ufffd[2J.yaml')
+  })
+
   it('reports bad seeds by line and fetches the good ones', async () => {
     const deployment = await deployments()
     const seeds = deployment.file('seeds.txt', `${good(0)}\nnot a url\n\n# a comment\nftp://x.example/\n${good(1)}\n`)

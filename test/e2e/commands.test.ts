@@ -74,6 +74,8 @@ describe('produce and consume', () => {
     const result = await cli('produce', '--file', file, '--crawl', 'c1', '--meta', 'k=v')
     expect(result.code).toBe(3)
     expect(result.stderr).toContain('line 5: "not a url"')
+    const bodies = await cli('consume', 'urls', '--body')
+    expect([bodies.code, bodies.stderr]).toEqual([2, expect.stringContaining('--body goes with html')])
     const consumed = await cli('consume', 'urls', '--crawl', 'c1')
     const urls = lines<{ value: { url: string; meta: object; taskId: string } }>(consumed).map(({ value }) => value)
     expect(urls.map(({ url }) => url).sort()).toEqual(['http://a.example.test/', 'http://b.example.test/'])
@@ -290,6 +292,10 @@ describe('mistakes', () => {
     [['dead-letters', 'show', 'x'], 'is not PARTITION:OFFSET'],
     [['consume', '--from-beginning', '--from', '1h'], 'give one of'],
     [['up', '--port', '99999'], 'is no port'],
+    [['extract', '--candidate', '--group', 'other'], 'a candidate has a group of its own'],
+    [['status', '--fields', '--watch'], 'say one'],
+    [['run', '--strict'], '--strict goes with URLs'],
+    [['replay', 'run', '--extractor', 'x.yaml', '--in-place', '--drain-timeout', '1s'], '--drain-timeout goes with --shadow'],
   ])('%j end with 2 and say what was meant', async (args, text) => {
     const result = await runCli(args, { cwd })
     expect(result.code).toBe(2)

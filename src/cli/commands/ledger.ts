@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { MillraceError } from '../../kernel/errors.ts'
 import { type CommandDefinition, crawlOption } from '../command-definition.ts'
 
 /** Commands that look and change nothing. */
@@ -9,6 +10,8 @@ export const statusCommand: CommandDefinition = (contextOf) =>
     .option('--fields', 'instead: nulls and types of each field in the newest records, by extractor version')
     .addHelpText('after', '\nExample:\n  millrace status --watch')
     .action(async (flags: { watch?: boolean; fields?: boolean }, running: Command) => {
+      if (flags.fields === true && flags.watch === true)
+        throw new MillraceError('USAGE', '--fields and --watch: say one, fields are counted once over many records')
       if (flags.fields === true) {
         const { showFields } = await import('../fields-session.ts')
         await showFields(contextOf(running))

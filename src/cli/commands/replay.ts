@@ -36,7 +36,7 @@ export const replayCommand: CommandDefinition = (contextOf) => {
     .option('--force <reason>', 'with --in-place: although the version gives less than the one before')
     .option('--expect <hash>', 'replay just the range that a preview with this hash looked at, or refuse')
     .option('--id <id>', 'name of the replay; one that was cut short goes on under its name')
-    .option('--drain-timeout <duration>', 'how long the first Ctrl-C may take', '30s')
+    .option('--drain-timeout <duration>', 'with --shadow: how long the first Ctrl-C may take (default: 30s)')
     .addHelpText('after', '\nExample:\n  millrace replay run --extractor book.yaml --shadow')
     .action(async (flags: ReplayRunFlags, running: Command) => {
       const { replayRun } = await import('../replay-run-session.ts')

@@ -21,6 +21,10 @@ describe('a log line at a terminal', () => {
     expect(logged('error', {})).toEqual([])
   })
 
+  it('is one line that steers no terminal', () => {
+    expect(logged('warn', { text: 'a\nerror: b\x1b[2J' })).toEqual(['warn: it is bad (text a error: b\ufffd[2J)'])
+  })
+
   it('has no stack, and is bounded', () => {
     const error = new MillraceError('KAFKA_UNREACHABLE', 'a:1 does not answer')
     expect(logged('warn', { error })).toEqual(['warn: it is bad (error a:1 does not answer)'])

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { renderBytes, renderCount, renderDuration, renderTable, toJson } from '../../../src/cli/render.ts'
+import { terminalLine, terminalText } from '../../../src/cli/terminal-text.ts'
 
 describe('a table', () => {
   it('is as wide as its content, two spaces between columns, numbers to the right', () => {
@@ -100,5 +101,20 @@ describe('JSON', () => {
   it('has no half of a surrogate pair, which jq refuses with the whole document', () => {
     expect(toJson({ '\ud800': 'a\ud83d', b: '\u{1f600}\udc00' })).toBe('{"\ufffd":"a\ufffd","b":"\u{1f600}\ufffd"}')
     expect(toJson(['\\ud800', '\\\ud800'])).toBe('["\\\\ud800","\\\\\ufffd"]')
+  })
+})
+
+describe('text for a terminal', () => {
+  const steering = 'a\x1b]0;owned\x07b\x9b2Jc\rd\x7f'
+
+  it('holds no control character but line ends and tabs', () => {
+    expect(terminalText(`${steering}\n\te`)).toBe('a\ufffd]0;owned\ufffdb\ufffd2Jc\ufffdd\ufffd\n\te')
+    expect(terminalLine(`${steering}\n\te`)).toBe('a\ufffd]0;owned\ufffdb\ufffd2Jc d\ufffd e')
+  })
+
+  it('is JSON as it is', () => {
+    const value = { text: `${steering}\u0085 ü 🚀`, [steering]: [1n] }
+    expect(terminalText(toJson(value))).toBe(toJson(value))
+    expect(JSON.parse(toJson(value))).toEqual({ text: value.text, [steering]: ['1'] })
   })
 })

@@ -38,3 +38,15 @@ describe('advice on topics', () => {
     expect(on('topics.partitions.html=1000')).toEqual([])
   })
 })
+
+describe('advice on logins', () => {
+  const login = ['kafka.sasl.mechanism=plain', 'kafka.sasl.username=me', 'kafka.sasl.password=secret']
+  const on = (...sets: string[]): string[] =>
+    configAdvice(loadConfig({ sets, flags: {}, environment: {} }).config).filter((line) => line.startsWith('kafka.'))
+
+  it('looks twice at a password that goes over the wire as it is', () => {
+    expect(on(...login)).toEqual([expect.stringContaining('the password goes over the wire as it is')])
+    expect(on(...login, 'kafka.ssl=true')).toEqual([])
+    expect(on(...login.slice(1), 'kafka.sasl.mechanism=scram-sha-512')).toEqual([])
+  })
+})

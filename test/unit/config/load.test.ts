@@ -148,6 +148,29 @@ describe('the configuration', () => {
     },
   )
 
+  it('says of a % in the credentials of a registry what to write, without them', () => {
+    const said = problem(() => loadConfig({ ...nothing, sets: ['registry.url=http://me:50%off@registry:8081'] }))
+    expect(said).toBe('CONFIG_INVALID: registry.url has a user or password with a % that begins no escape (write %25 for a percent sign)')
+    expect(loadConfig({ ...nothing, sets: ['registry.url=http://me:50%25off@registry:8081'] }).config['registry.url']).toBeDefined()
+  })
+
+  it.each([
+    ['topics.retention.html=999999999999999d', 'at most 36500d'],
+    ['fetch.minFreeDisk=9999999TiB', 'at most 1024TiB'],
+    ['topics.maxMessageBytes=200MiB', 'at most 90MiB'],
+    ['politeness.breaker.firstPark=2h', 'politeness.breaker.firstPark (2h) must not be larger than politeness.breaker.maxPark (30m)'],
+  ])('refuses %s, which nobody could keep', (set, text) => {
+    expect(problem(() => loadConfig({ ...nothing, sets: [set] }))).toContain(text)
+  })
+
+  it('wants all of a login or nothing', () => {
+    const login = ['kafka.sasl.mechanism=plain', 'kafka.sasl.username=me', 'kafka.sasl.password=secret']
+    const sets = (bits: number): string[] => login.filter((_, index) => (bits >> index) & 1)
+    for (const bits of [1, 2, 3, 4, 5, 6])
+      expect(problem(() => loadConfig({ ...nothing, sets: sets(bits) }))).toMatch(/kafka\.sasl\.password go together/)
+    for (const bits of [0, 7]) expect(loadConfig({ ...nothing, sets: sets(bits) }).config.brokers).toEqual([])
+  })
+
   it('takes the user agent of a block of YAML, whose last line break is none of it', () => {
     const path = file('fetch:\n  userAgent: >\n    bot/1.0\n    (+https://a.test/bot)\n')
     expect(loadConfig({ ...nothing, file: path }).config['fetch.userAgent']).toBe('bot/1.0 (+https://a.test/bot)')

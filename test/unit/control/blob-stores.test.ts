@@ -58,6 +58,20 @@ describe('the blob store of the configuration', () => {
     expect(asked[1]?.headers.authorization).toMatch(/Credential=KEY\/\d{8}\/eu-central-1\//)
   })
 
+  it('takes a variable that is empty as one that is not set', async () => {
+    for (const name of ['AWS_SESSION_TOKEN', 'AWS_REGION']) vi.stubEnv(name, '')
+    await open(...KEYS)
+    expect(asked[0]?.headers).toMatchObject({ authorization: expect.stringContaining('/us-east-1/s3/') })
+    expect(asked[0]?.headers['x-amz-security-token']).toBeUndefined()
+  })
+
+  it.each(['s3://bucket/50%off', 'file:///pages/50%off', 'file:///a%2Fb'])('says what is wrong with an escape in %s', async (url) => {
+    await expect(open(...KEYS, `blobs.url=${url}`)).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      message: expect.stringContaining('blobs.url'),
+    })
+  })
+
   it('is asked again where it is overloaded, three times in all, and not where it refuses', async () => {
     statuses = [503, 429]
     const store = await open(...KEYS)

@@ -26,6 +26,7 @@ class FakeConsumer {
   readonly #listeners = new Map<string, (event: { payload: unknown }) => void>()
   #eachBatch: ((payload: unknown) => Promise<void>) | undefined
   failConnect: Error | undefined
+  failSubscribe: Error | undefined
   /** What a commit does; by default it is stored. */
   onCommit: (() => Promise<void>) | undefined
 
@@ -39,6 +40,7 @@ class FakeConsumer {
     if (this.failConnect !== undefined) throw this.failConnect
   }
   async subscribe({ fromBeginning }: { fromBeginning: boolean }): Promise<void> {
+    if (this.failSubscribe !== undefined) throw this.failSubscribe
     this.calls.push(`subscribe fromBeginning=${fromBeginning}`)
   }
   async run(options: { eachBatch: (payload: unknown) => Promise<void>; autoCommit: boolean }): Promise<void> {
@@ -103,7 +105,7 @@ function rig(options: Partial<ConsumerLoopOptions> = {}) {
   const seen = recordingObserver()
   let onLog: (line: KafkajsLogLine) => void = () => undefined
   /** Set before the consumer that should fail is made. */
-  const next: { failConnect?: Error; connectMs?: number } = {}
+  const next: { failConnect?: Error; failSubscribe?: Error; connectMs?: number } = {}
   /** Members that were taken out of the group. */
   const evicted: string[] = []
   const coordinator = { leaveGroup: async ({ memberId }: { memberId: string }) => void evicted.push(memberId) }
@@ -117,6 +119,7 @@ function rig(options: Partial<ConsumerLoopOptions> = {}) {
         consumer: () => {
           const consumer = new FakeConsumer()
           consumer.failConnect = next.failConnect
+          consumer.failSubscribe = next.failSubscribe
           if (next.connectMs !== undefined) consumer.connecting = clock.sleep(next.connectMs)
           consumers.push(consumer)
           return consumer as unknown as Consumer
@@ -341,6 +344,17 @@ describe('the consumer loop, when its consumer crashes', () => {
     const closed = expect(loop.closed).rejects.toMatchObject({ code: 'KAFKA_CONSUMER_CRASHED' })
     await clock.advance(60_000)
     await closed
+  })
+
+  it('leaves no connection of a consumer that could connect and not subscribe', async () => {
+    const { start, clock, next, consumers } = rig()
+    const first = await start()
+    next.failSubscribe = away
+    first.emit('crash', { error: away })
+    await clock.advance(30_000)
+    const vain = consumers.slice(1, -1)
+    expect(vain.length).toBeGreaterThan(3)
+    expect(vain.map(({ calls }) => calls.filter((call) => call === 'disconnect'))).toEqual(vain.map(() => ['disconnect']))
   })
 
   it('has the whole budget for coming back, though each try to connect takes seconds and nothing is fetched meanwhile', async () => {

@@ -1,0 +1,11 @@
+/** What others wrote (pages, headers, tasks, robots.txt) must not steer the terminal, nor what the output is piped into and shown by later. Pure. */
+
+/** Shape: each control character, but for line ends and tabs, is U+FFFD. JSON of ours has none, so nothing of it changes. */
+export function terminalText(text: string): string {
+  return text.replaceAll(/[^\P{Cc}\n\t]/gu, '\ufffd')
+}
+
+/** The same in one line. */
+export function terminalLine(text: string): string {
+  return terminalText(text.replaceAll(/\s+/g, ' '))
+}
