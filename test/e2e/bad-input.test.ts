@@ -329,7 +329,7 @@ describe('the command line', () => {
 
   it('lets no page and no answer steer the terminal', async () => {
     const cwd = mkdtempSync(join(tmpdir(), 'millrace-steering-'))
-    writeFileSync(join(cwd, 'key.yaml'), 'name: key\nversion: 1\nkey: [title]\nfields:\n  title: h1\n')
+    writeFileSync(join(cwd, 'key.yaml'), 'name: key\nversion: 1\nkey: title\nfields:\n  title: h1\n')
     writeFileSync(join(cwd, 'page.html'), '<h1>a&#27;]0;owned&#7;b\u009b2J</h1>')
     const args = ['extractors', 'test', 'key.yaml', 'page.html']
     const [shown, asJson] = [await runCli(args, { cwd }), await runCli([...args, '--json'], { cwd })]
