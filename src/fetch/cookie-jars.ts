@@ -13,6 +13,8 @@ export interface CookieJarsOptions {
 
 /** Cookies of a jar; RFC 6265 section 6.1 asks for as many. */
 const MAX_COOKIES = 50
+/** Of one answer so many are looked at: an answer may bring thousands, and each is parsed. */
+const MAX_SET_COOKIES = 100
 /** Of a whole Cookie header: more makes servers refuse the request. Also of what a hop carries on. */
 const MAX_BYTES = 16_384
 /** Name, value and attributes. RFC 6265 section 6.1. */
@@ -62,7 +64,8 @@ export class CookieJars {
   learn(task: ChainTask, url: URL, setCookies: readonly string[]): void {
     if (setCookies.length === 0) return
     const jar = this.#jarOf(task, url, true) ?? newJar()
-    const refused = setCookies.filter((text) => set(jar, text, url) === undefined).length
+    const taken = setCookies.slice(0, MAX_SET_COOKIES).filter((text) => set(jar, text, url) !== undefined).length
+    const refused = setCookies.length - taken
     trim(jar)
     if (refused > 0) this.#options.observer.emit('CookiesRefused', { count: refused, host: url.hostname })
   }
@@ -124,7 +127,7 @@ function chainJar(redirects: readonly Hop[]): ChainJar | undefined {
   const names = new Set<string>()
   for (const { url, setCookies } of redirects) {
     if (!URL.canParse(url)) continue
-    for (const text of setCookies) {
+    for (const text of setCookies.slice(0, MAX_SET_COOKIES)) {
       const name = set(jar, text, new URL(url))
       if (name !== undefined) names.add(name)
     }

@@ -2,7 +2,8 @@ import { setMaxListeners } from 'node:events'
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../kernel/clock.ts'
 import { type Observer, silentObserver } from '../kernel/observe.ts'
-import { decodeContent } from '../message/content-encoding.ts'
+import { likelyBytes } from '../message/body-codec.ts'
+import { type DecodedContent, decodeContent } from '../message/content-encoding.ts'
 import { parseContentType } from '../message/content-type.ts'
 import type { Header } from '../message/generated/types.ts'
 import { createAddressPolicy } from './address-policy.ts'
@@ -185,7 +186,7 @@ export class HttpClient implements HttpExchange {
       return { ...head, body: EMPTY, encoding: 'identity', decoded: EMPTY, truncated, wireBytes: 0, totalMs }
     }
     const { wire, cut } = await readBody(answer.body, request, end)
-    const content = await this.#share.run(() => decodeContent(wire, joinedValue(fields, 'content-encoding'), limits.maxBodyBytes))
+    const content = await this.#decode(wire, joinedValue(fields, 'content-encoding'), request, end)
     // Of a body that was cut what does not decode is no page in a coding that we do not know.
     const isNothing = cut === 'network' && content.truncated === 'undecoded'
     return {
@@ -199,6 +200,19 @@ export class HttpClient implements HttpExchange {
       wireBytes: wire.length,
       totalMs: clock.mono() - startedMono,
     }
+  }
+
+  /** What a body has when it is unpacked counts before it is: first as much as is likely, and more where that was not all. */
+  async #decode(wire: Buffer, coding: string | undefined, request: HttpRequest, end: RequestEnd): Promise<DecodedContent> {
+    const { maxBodyBytes } = request.limits
+    const likely = coding === undefined ? maxBodyBytes : likelyBytes(wire, maxBodyBytes)
+    if (likely < maxBodyBytes) {
+      await roomFor(wire.length + likely, request, end)
+      const content = await this.#share.run(() => decodeContent(wire, coding, likely))
+      if (content.truncated !== 'size') return content
+    }
+    if (coding !== undefined) await roomFor(wire.length + maxBodyBytes, request, end)
+    return this.#share.run(() => decodeContent(wire, coding, maxBodyBytes))
   }
 }
 
@@ -230,12 +244,22 @@ async function unlessAborted(work: () => Promise<void>, signal: AbortSignal): Pr
   }
 }
 
+/** It is us who are slow meanwhile, not the site. */
+async function roomFor(bytes: number, { onBody }: Pick<HttpRequest, 'onBody'>, { signal, deadline }: RequestEnd): Promise<void> {
+  const room = onBody?.(bytes)
+  if (room === undefined) return
+  deadline.pause()
+  await unlessAborted(() => room, signal)
+  deadline.resume()
+}
+
 /** Shape: at most `maxBodyBytes`; one byte more is read to know whether the body ends there. */
 async function readBody(
   body: Dispatcher.ResponseData['body'],
-  { limits: { maxBodyBytes: maxBytes }, onBody }: Pick<HttpRequest, 'limits' | 'onBody'>,
-  { signal, deadline }: RequestEnd,
+  request: Pick<HttpRequest, 'limits' | 'onBody'>,
+  end: RequestEnd,
 ): Promise<{ wire: Buffer; cut: 'size' | 'network' | null }> {
+  const maxBytes = request.limits.maxBodyBytes
   const chunks: Buffer[] = []
   let length = 0
   try {
@@ -243,17 +267,12 @@ async function readBody(
       chunks.push(chunk)
       length += chunk.length
       if (length > maxBytes) return { wire: Buffer.concat(chunks).subarray(0, maxBytes), cut: 'size' }
-      const room = onBody?.(length)
-      if (room === undefined) continue
-      // It is us who are slow, not the site.
-      deadline.pause()
-      await unlessAborted(() => room, signal)
-      deadline.resume()
+      await roomFor(length, request, end)
     }
   } catch (error) {
     // Timeouts and the deadline are failures; a connection that ended early leaves what came.
     const { reason } = failureReason(error)
-    if (signal.aborted || (reason !== 'connection-reset' && reason !== 'protocol-error')) throw error
+    if (end.signal.aborted || (reason !== 'connection-reset' && reason !== 'protocol-error')) throw error
     return { wire: Buffer.concat(chunks), cut: 'network' }
   }
   return { wire: Buffer.concat(chunks), cut: null }

@@ -35,6 +35,8 @@ const FLOOR = 0.02
 const LEAST_WITH_FLOORS = 10
 /** Share that is left to the low lane while it is held. */
 const HELD_LOW = 0.1
+/** The mean of web pages, decoded and as received. */
+const MEAN_ANSWER_BYTES = 131_072
 /** Crawls with which one site stands in a ring at the same time: their number is not bounded, and each costs a step. */
 const CRAWLS_OFFERED = 16
 
@@ -245,6 +247,15 @@ export class Scheduler<T extends SiteTask> {
   /** Bytes of an answer that is in memory; a negative number when it is gone. */
   hold(bytes: number): void {
     this.#bytes += bytes
+  }
+
+  /**
+   * What a request is taken to bring until its answer is known. However many there may be: what is only expected takes half of the room at
+   * most, or fewer would run than were asked for, and bodies that come would wait for those that may never be large.
+   */
+  get expectedBytes(): number {
+    const { maxBytes, maxInFlight } = this.#options
+    return Math.min(MEAN_ANSWER_BYTES, Math.floor(maxBytes / (2 * maxInFlight)))
   }
 
   /** As many bytes are in memory as may be. */

@@ -92,24 +92,31 @@ export class Spiller {
   takeSurplus(): QueuedTask[][] {
     const { scheduler, shares } = this.#options
     const { counts } = scheduler
-    const taken: QueuedTask[][] = []
-    for (const window of [...counts.windows()]) {
-      for (const [crawl, own] of [...counts.crawls(window)]) {
-        const count = shares.surplusIn(crawl, { waiting: counts.total(window), own })
-        if (count > 0) taken.push(this.#takeLast(window, crawl, count))
+    const surplus = new Map<string, { readonly count: number; readonly own: QueuedTask[] }>()
+    for (const window of counts.windows()) {
+      let waiting = counts.total(window)
+      for (const [crawl, own] of counts.crawls(window)) {
+        const count = shares.surplusIn(crawl, { waiting, own })
+        if (count <= 0) continue
+        surplus.set(`${window} ${crawl}`, { count, own: [] })
+        waiting -= count
       }
     }
+    if (surplus.size === 0) return []
+    // Once for all of them: there may be tens of thousands of tasks, and this is one turn of the event loop.
+    for (const site of scheduler.sites()) {
+      for (const lane of LANES) {
+        for (const queued of site.waitingIn(lane)) {
+          if (queued.walk.hops === 0) surplus.get(`${queued.window} ${crawlOf(queued)}`)?.own.push(queued)
+        }
+      }
+    }
+    const taken = [...surplus.values()].map(({ count, own }) =>
+      own.sort((a, b) => Number(a.entry.message.offset - b.entry.message.offset)).slice(-count),
+    )
+    const leaving = new Set(taken.flat())
+    for (const key of new Set([...leaving].map((queued) => queued.key))) scheduler.takeOut(key, (queued) => leaving.has(queued))
     return taken
-  }
-
-  #takeLast(window: PartitionId, crawl: string, count: number): QueuedTask[] {
-    const { scheduler } = this.#options
-    const isOfCrawl = (queued: QueuedTask): boolean => queued.window === window && crawlOf(queued) === crawl && queued.walk.hops === 0
-    const own = [...scheduler.sites()].flatMap((site) => LANES.flatMap((lane) => [...site.waitingIn(lane)].filter(isOfCrawl)))
-    const last = own.sort((a, b) => Number(a.entry.message.offset - b.entry.message.offset)).slice(-count)
-    const leaving = new Set(last)
-    for (const key of new Set(last.map((queued) => queued.key))) scheduler.takeOut(key, (queued) => leaving.has(queued))
-    return last
   }
 
   #reasonFor(queued: QueuedTask): SpillReason | undefined {

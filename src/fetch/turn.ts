@@ -5,9 +5,6 @@ import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
 import { type SiteLease, WAKE_AHEAD_MS } from './site-leases.ts'
 
-/** What a request is taken to bring until its answer is known; the mean of web pages, decoded and as received. */
-const EXPECTED_BYTES = 131_072
-
 /**
  * The place of one task in the scheduler, given back exactly once whatever happens: each step is legal only after the one before it,
  * and `close` ends whatever is still open.
@@ -43,7 +40,7 @@ export class Turn {
     if (pace.burst === 1) this.#scheduler.sleep(this.#queued.key, startMono + intervalMs - WAKE_AHEAD_MS, now)
     this.#scheduler.setConcurrency(this.#queued.key, concurrency, now)
     this.#scheduler.admitted(this.#queued, now)
-    this.holds(EXPECTED_BYTES)
+    this.holds(this.#scheduler.expectedBytes)
     this.#onChange()
   }
 
@@ -75,9 +72,9 @@ export class Turn {
     this.#onChange()
   }
 
-  /** Bytes of a body that is still coming. Shape: undefined where it may be read on at once. */
+  /** Bytes of a body that is still coming, or is about to be unpacked. Shape: undefined where that may go on at once. */
   receives(bytes: number): Promise<void> | undefined {
-    if (bytes <= EXPECTED_BYTES) return undefined
+    if (bytes <= this.#scheduler.expectedBytes) return undefined
     this.#hold(bytes)
     return this.#room.wait(this)
   }

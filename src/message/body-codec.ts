@@ -76,11 +76,30 @@ export function unpackSync(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: 
 
 /** Room for the whole output in one piece, where the input tells how long it is; a wrong guess costs a copy. */
 function outputSize(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: number): number {
-  if (encoding !== 'gzip' || bytes.length < 18) return PIECE_BYTES
-  const [a = 0, b = 0, c = 0, d = 0] = bytes.subarray(-4)
-  const told = a + b * 256 + c * 65_536 + d * 16_777_216
+  const told = encoding === 'gzip' ? toldSize(bytes) : undefined
+  if (told === undefined) return PIECE_BYTES
   // One byte more: a buffer that is exactly full makes zlib ask for another one.
   return told <= Math.min(maxBytes, AT_ONCE_BYTES) ? Math.max(64, told + 1) : PIECE_BYTES
+}
+
+/** What the end of a gzip stream says of the length of its output; anything at all where that is not one stream. */
+function toldSize(bytes: Uint8Array): number | undefined {
+  if (bytes.length < 18 || bytes[0] !== 0x1f || bytes[1] !== 0x8b) return undefined
+  const [a = 0, b = 0, c = 0, d = 0] = bytes.subarray(-4)
+  return a + b * 256 + c * 65_536 + d * 16_777_216
+}
+
+/** Text is packed to less than this share of itself by nobody but those who mean harm, and lists. */
+const LIKELY_RATIO = 20
+/** Of gzip; more can't come out. */
+const MAX_GZIP_RATIO = 1_032
+
+/** How much a packed body will have, as far as can be known before it is unpacked. Shape: at most `maxBytes`. */
+export function likelyBytes(bytes: Uint8Array, maxBytes: number): number {
+  const told = toldSize(bytes) ?? 0
+  // One byte more, so that what has just as many is not taken for one that was cut.
+  const likely = told <= bytes.length * MAX_GZIP_RATIO ? Math.max(told + 1, bytes.length * LIKELY_RATIO) : bytes.length * LIKELY_RATIO
+  return Math.min(maxBytes, likely)
 }
 
 function decoderOf(bytes: Uint8Array, encoding: BodyEncoding): Decoder | 'identity' | undefined {

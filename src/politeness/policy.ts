@@ -3,6 +3,7 @@ import { memo } from '../kernel/memo.ts'
 import { compileHostGlob } from '../url/glob.ts'
 import { type PolitenessKeyKind, politenessKey } from '../url/politeness-key.ts'
 import { bareHost, registrableDomainOfHost } from '../url/registrable-domain.ts'
+import { MOST_CRAWL_DELAY_MS } from './crawl-delay.ts'
 import { type DayWindow, endOf, WallClock, windowAt } from './schedule.ts'
 
 /** What can be said of the pace of a site, each by itself. */
@@ -72,6 +73,8 @@ export interface Policy {
   readonly explain: (url: URL) => ExplainedPolicy
 }
 
+/** As options and rules have it: between two requests lies a time that every store can count. */
+const LEAST_RATE = 0.0001
 /** Hosts whose rule is remembered. */
 const MAX_HOSTS = 20_000
 /** That hours pause a site all week is looked at again after this. */
@@ -189,10 +192,10 @@ export function siteOverride(payload: unknown): PaceValues | undefined {
   const [resetAt, fasterAt, resumedAt] = [momentOf(reset), momentOf(faster), momentOf(resumed)]
   const values: PaceValues = {
     ...(typeof paused === 'boolean' ? { isPaused: paused } : {}),
-    ...(isPositive(ratePerSecond) ? { ratePerSecond } : {}),
+    ...(isPositive(ratePerSecond) ? { ratePerSecond: Math.max(ratePerSecond, LEAST_RATE) } : {}),
     ...(isPositive(burst) && Number.isSafeInteger(burst) ? { burst } : {}),
     ...(isPositive(concurrency) && Number.isSafeInteger(concurrency) ? { concurrency } : {}),
-    ...(isPositive(crawlDelayMs) || crawlDelayMs === 0 ? { crawlDelayMs } : {}),
+    ...(isPositive(crawlDelayMs) || crawlDelayMs === 0 ? { crawlDelayMs: Math.min(crawlDelayMs, MOST_CRAWL_DELAY_MS) } : {}),
     ...(isPositive(resetAt) ? { resetAt } : {}),
     ...(isPositive(fasterAt) ? { fasterAt } : {}),
     ...(isPositive(resumedAt) ? { resumedAt } : {}),

@@ -1,6 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Observer } from '../kernel/observe.ts'
-import { parseRobots, robotsCrawlDelayMs, robotsVerdict } from './robots.ts'
+import { parseRobotsInTurns, robotsCrawlDelayMs, robotsVerdict } from './robots.ts'
 import { type RememberedRobots, RobotsMemory } from './robots-memory.ts'
 
 /** A robots.txt as it is kept for all workers; the state store holds this shape. */
@@ -60,6 +60,8 @@ type Found<Wait> = RememberedRobots | Unreachable | Wait | 'no-file'
 /** A file is asked for again after this; until `LAST_GOOD_MS` the old one stands in when the site does not answer. */
 const FRESH_MS = 12 * 3_600_000
 const LAST_GOOD_MS = 24 * 3_600_000
+/** Clocks of workers differ by less. A file from further ahead was fetched nobody knows when. */
+const CLOCK_SKEW_MS = 600_000
 /** A site that did not answer is not asked again by the tasks that wait beside this one. */
 const UNREACHABLE_MS = 5_000
 const MEMORY = { maxOrigins: 10_000, maxBodyBytes: 16_777_216 } as const
@@ -108,7 +110,7 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
     const kept = await cache.read(origin)
     if (kept !== undefined && kept.verdict !== 'unreachable' && this.#age(kept) < FRESH_MS) return this.#remember(origin, kept)
     const silent = this.#unreachable.get(origin)
-    if (silent !== undefined && clock.mono() < silent.untilMono) return this.#lastGood(origin, kept) ?? silent.failure
+    if (silent !== undefined && clock.mono() < silent.untilMono) return (await this.#lastGood(origin, kept)) ?? silent.failure
     const answer = await ask(new URL('/robots.txt', origin), signal)
     if (answer.kind === 'wait') return answer
     // The address of the site may not be asked at all: its tasks meet the same wall, and say so.
@@ -116,7 +118,7 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
     const fresh = answer.kind === 'answer' ? readAnswer(answer, clock.now()) : undefined
     if (fresh !== undefined) {
       await cache.write(origin, fresh, LAST_GOOD_MS)
-      const remembered = this.#remember(origin, fresh)
+      const remembered = await this.#remember(origin, fresh)
       // A page that says "not found" with status 200 allows everything; how often that happens is worth knowing.
       const isEmpty = remembered.isPresent && fresh.body !== '' && remembered.rules.understoodLines === 0
       observer.emit('RobotsRead', { verdict: isEmpty ? 'no-rules' : fresh.verdict, origin })
@@ -128,27 +130,31 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
         ? { kind: 'unreachable', reason: answer.reason, detail: answer.detail }
         : { kind: 'unreachable', reason: null, detail: `robots.txt of ${origin} answered with status ${answer.status}` }
     bounded(this.#unreachable).set(origin, { failure, untilMono: clock.mono() + UNREACHABLE_MS })
-    const lastGood = this.#lastGood(origin, kept)
+    const lastGood = await this.#lastGood(origin, kept)
     if (lastGood !== undefined) return lastGood
     const status = answer.kind === 'answer' ? answer.status : null
     await cache.write(origin, { verdict: 'unreachable', body: '', status, fetchedAt: clock.now() }, LAST_GOOD_MS)
     return failure
   }
 
-  #lastGood(origin: string, kept: KeptRobots | undefined): RememberedRobots | undefined {
+  async #lastGood(origin: string, kept: KeptRobots | undefined): Promise<RememberedRobots | undefined> {
     return kept !== undefined && kept.verdict !== 'unreachable' && this.#age(kept) < LAST_GOOD_MS ? this.#remember(origin, kept) : undefined
   }
 
-  #remember(origin: string, { body, verdict, fetchedAt }: KeptRobots): RememberedRobots {
+  async #remember(origin: string, { body, verdict, fetchedAt }: KeptRobots): Promise<RememberedRobots> {
+    const { clock } = this.#options
     const known = this.#known.get(origin)
     if (known?.fetchedAt === fetchedAt && known.isPresent === (verdict === 'parsed')) return known
-    const remembered = { rules: parseRobots(Buffer.from(body, 'latin1')), isPresent: verdict === 'parsed', fetchedAt }
+    const rules = await parseRobotsInTurns(Buffer.from(body, 'latin1'), () => clock.nextTurn())
+    const remembered = { rules, isPresent: verdict === 'parsed', fetchedAt }
     this.#known.set(origin, remembered, body.length)
     return remembered
   }
 
+  /** Units: ms. Infinite where nobody can know. */
   #age({ fetchedAt }: { readonly fetchedAt: number }): number {
-    return this.#options.clock.now() - fetchedAt
+    const ageMs = this.#options.clock.now() - fetchedAt
+    return ageMs < -CLOCK_SKEW_MS ? Number.POSITIVE_INFINITY : ageMs
   }
 }
 

@@ -1,3 +1,4 @@
+import { MOST_CRAWL_DELAY_MS } from './crawl-delay.ts'
 import { decodeLetters, escapePath, escapePattern, matchPattern, type RobotsPattern, robotsPattern } from './robots-pattern.ts'
 
 /**
@@ -29,7 +30,7 @@ interface RobotsRule {
 
 interface CrawlDelay {
   readonly agents: readonly string[]
-  readonly ms: number
+  ms: number
 }
 
 export interface RobotsVerdict {
@@ -42,8 +43,13 @@ export interface RobotsVerdict {
 export const MAX_ROBOTS_BYTES = 524_288
 /** Google's parser reads lines into a buffer of 16,664 bytes, the last of which it keeps for itself. */
 const MAX_LINE_BYTES = 16_663
-/** No site means a longer delay than this when it writes a longer number. */
-const MAX_CRAWL_DELAY_MS = 365 * 86_400_000
+/** Lines that are parsed in one go. */
+const LINES_AT_ONCE = 1_000
+/**
+ * Characters of the path that rules with `*` may go through for one verdict, some ten milliseconds: a file may hold 37,000 of them, and each
+ * looks through the whole path. That is 10,000 rules for a path of 100 characters. What the rules are long is bounded by the file.
+ */
+const MAX_STEPS = 1_000_000
 const KEYS: Readonly<Record<string, 'agent' | 'allow' | 'disallow' | 'sitemap' | 'crawl-delay'>> = {
   'user-agent': 'agent',
   useragent: 'agent',
@@ -64,6 +70,25 @@ const KEYS: Readonly<Record<string, 'agent' | 'allow' | 'disallow' | 'sitemap' |
 
 /** Total: any bytes give rules. Shape: what lies beyond 512 KiB is not read. */
 export function parseRobots(body: Buffer | string): RobotsRules {
+  const parsing = parsed(body)
+  for (;;) {
+    const step = parsing.next()
+    if (step.done === true) return step.value
+  }
+}
+
+/** The same with a breath now and then: a whole file takes some hundred milliseconds. */
+export async function parseRobotsInTurns(body: Buffer, nextTurn: () => Promise<void>): Promise<RobotsRules> {
+  const parsing = parsed(body)
+  for (;;) {
+    const step = parsing.next()
+    if (step.done === true) return step.value
+    await nextTurn()
+  }
+}
+
+/** Stops after some milliseconds of work. */
+function* parsed(body: Buffer | string): Generator<undefined, RobotsRules> {
   const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : body
   const text = withoutBom(asUtf8(bytes.subarray(0, MAX_ROBOTS_BYTES))).toString('latin1')
   const groups: RobotsGroup[] = []
@@ -74,11 +99,12 @@ export function parseRobots(body: Buffer | string): RobotsRules {
   let named: string[] = []
   let isNaming = false
   let understoodLines = 0
-  for (const raw of text.split(/\r\n|\n|\r/)) {
-    const parsed = parseLine(raw.slice(0, MAX_LINE_BYTES))
-    if (parsed === undefined) continue
+  for (const [index, raw] of text.split(/\r\n|\n|\r/).entries()) {
+    if (index % LINES_AT_ONCE === LINES_AT_ONCE - 1) yield
+    const read = parseLine(raw.slice(0, MAX_LINE_BYTES))
+    if (read === undefined) continue
     understoodLines += 1
-    const { key, value, line } = parsed
+    const { key, value, line } = read
     if (key === 'sitemap') {
       sitemaps.push(Buffer.from(value, 'latin1').toString('utf8'))
     } else if (key === 'agent') {
@@ -100,7 +126,10 @@ export function parseRobots(body: Buffer | string): RobotsRules {
       // It ends no group, but a delay meant for one bot is not the delay of the bots that are named after it.
       isNaming = false
       const ms = crawlDelayOf(value)
-      if (ms !== undefined) open.crawlDelays.push({ agents: named, ms })
+      const last = open.crawlDelays.at(-1)
+      // One for the same bots takes no place of its own: there may be as many delays as bots.
+      if (ms !== undefined && last?.agents === named) last.ms = Math.max(last.ms, ms)
+      else if (ms !== undefined) open.crawlDelays.push({ agents: named, ms })
     } else {
       isNaming = false
       hasRules = true
@@ -129,7 +158,7 @@ function ruleOf(allow: boolean, value: string, line: string): RobotsRule {
 /** Seconds, with a point or a comma; a word behind them (`10 s`) changes nothing. */
 function crawlDelayOf(value: string): number | undefined {
   const number = /^(?:\d+(?:[.,]\d*)?|[.,]\d+)/.exec(value)?.[0]
-  return number === undefined ? undefined : Math.min(Math.round(Number(number.replace(',', '.')) * 1000), MAX_CRAWL_DELAY_MS)
+  return number === undefined ? undefined : Math.min(Math.round(Number(number.replace(',', '.')) * 1000), MOST_CRAWL_DELAY_MS)
 }
 
 /** White space of ASCII alone: `\xA0` may be the last octet of a character. */
@@ -204,18 +233,20 @@ function groupsFor(rules: RobotsRules, token: string): readonly RobotsGroup[] {
 
 /**
  * May this path be fetched. The longest matching rule wins, on a tie the one that allows. Shape: token lower case, path with its
- * query as in a serialised URL.
+ * query as in a serialised URL. Cost: bounded, whatever the file holds: where its rules with `*` take too long, those that are left are
+ * taken on the safe side, one that forbids as what stands before its `*`, and one that allows not at all.
  */
 export function robotsVerdict(rules: RobotsRules, token: string, pathAndQuery: string): RobotsVerdict {
   if (pathAndQuery === '/robots.txt') return { allowed: true, rule: undefined }
   const written = escapePath(pathAndQuery)
   const decoded = decodeLetters(written)
   let best: { length: number; rule: RobotsRule } | undefined
+  const search: Search = { stepsLeft: MAX_STEPS }
   for (const { rules: lines } of groupsFor(rules, token)) {
     for (const rule of lines) {
       // A shorter rule can't change what is found already: most of a long file is passed by.
       if (best !== undefined && (rule.pattern.length < best.length || (rule.pattern.length === best.length && best.rule.allow))) continue
-      const length = matchLength(rule, rule.allow ? written : decoded)
+      const length = matchLength(rule, rule.allow ? written : decoded, search)
       if (length === 0) continue
       if (best === undefined || length > best.length || (length === best.length && rule.allow)) best = { length, rule }
     }
@@ -244,9 +275,23 @@ export function sitemapUrls(rules: RobotsRules, robotsUrl: string): string[] {
   })
 }
 
+/** What may still be spent on a verdict. */
+interface Search {
+  stepsLeft: number
+}
+
 /** Characters of the pattern that matched, its precedence; 0: no match, and an empty pattern never matches. */
-function matchLength({ pattern, folder }: RobotsRule, path: string): number {
+function matchLength({ allow, pattern, folder }: RobotsRule, path: string, search: Search): number {
   if (pattern.length === 0) return 0
-  if (matchPattern(pattern, path)) return pattern.length
-  return folder !== undefined && matchPattern(folder, path) ? folder.length : 0
+  if (matches(pattern, allow, path, search)) return pattern.length
+  return folder !== undefined && matches(folder, allow, path, search) ? folder.length : 0
+}
+
+function matches(pattern: RobotsPattern, allow: boolean, path: string, search: Search): boolean {
+  if (!path.startsWith(pattern.pieces[0]?.text ?? '')) return false
+  if (pattern.pieces.length > 1) {
+    if (search.stepsLeft <= 0) return !allow
+    search.stepsLeft -= path.length
+  }
+  return matchPattern(pattern, path)
 }

@@ -215,14 +215,17 @@ describe('a server that closes a connection when it is used again', () => {
 
 describe('a body that is held back', () => {
   const large = { maxBodyBytes: 8_000_000, idleMs: 100 }
-  const held = () => {
+  const held = () => heldFrom(0)
+  /** Goes on until it would have so many bytes. */
+  const heldFrom = (least: number) => {
     let goOn = (): void => undefined
     let begun = (): void => undefined
     const hasBegun = new Promise<void>((resolve) => (begun = resolve))
     const room = new Promise<void>((resolve) => (goOn = resolve))
     const pieces: number[] = []
-    const onBody = (bytes: number): Promise<void> => {
+    const onBody = (bytes: number): Promise<void> | undefined => {
       pieces.push(bytes)
+      if (bytes < least) return undefined
       begun()
       return room
     }
@@ -255,6 +258,49 @@ describe('a body that is held back', () => {
     silent.close()
     goOn()
     expect((await waiting).body).toHaveLength(6_000_000)
+  })
+
+  it.each([
+    ['gzip', gzipSync(Buffer.alloc(6_000_000, 'x'))],
+    ['br', brotliCompressSync(Buffer.alloc(6_000_000, 'x'))],
+    ['deflate', deflateSync(Buffer.alloc(6_000_000, 'x'))],
+  ])('is not unpacked before there is room for what that gives: %s', async (coding, packed) => {
+    serve(`/packed-${coding}`, { 'content-encoding': coding }, packed)
+    const { onBody, hasBegun, pieces, goOn } = heldFrom(5_000_000)
+    const waiting = answered(`/packed-${coding}`, { limits: { ...large, totalMs: 2_000 }, onBody })
+    await hasBegun
+    const silent = await raw('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf', () => undefined)
+    expect(await ask(silent.url, { limits: large })).toMatchObject({ reason: 'body-timeout' })
+    silent.close()
+    goOn()
+    const { body, decoded, encoding, truncated } = await waiting
+    expect([body.length, decoded.length, encoding, truncated]).toEqual([packed.length, 6_000_000, coding, null])
+    expect(pieces.filter((bytes) => bytes >= 6_000_000)).toHaveLength(1)
+  })
+
+  it('is told of once where it is packed as pages are, and of no more than such pages have', async () => {
+    const page = Buffer.from(Array.from({ length: 900 }, (_, index) => `<li>${index} ${(index * 7_919) % 1_000}</li>`).join(''))
+    for (const [coding, packed] of [
+      ['gzip', gzipSync(page)],
+      ['br', brotliCompressSync(page)],
+    ] as const) {
+      serve('/page', { 'content-encoding': coding }, packed)
+      const told: number[] = []
+      const { decoded } = await answered('/page', { limits: large, onBody: (bytes) => void told.push(bytes) })
+      expect(decoded.equals(page)).toBe(true)
+      expect(told.filter((bytes) => bytes > packed.length)).toHaveLength(1)
+      expect(Math.max(...told)).toBeLessThanOrEqual(131_072)
+    }
+  })
+
+  it('is whole where the end of its gzip tells less than it has', async () => {
+    const page = Buffer.alloc(3_000_000, 'x')
+    const members = Buffer.concat([gzipSync(page), gzipSync(Buffer.from('end'))])
+    serve('/members', { 'content-encoding': 'gzip' }, members)
+    const told: number[] = []
+    const { decoded } = await answered('/members', { limits: large, onBody: (bytes) => void told.push(bytes) })
+    expect(decoded.length).toBeGreaterThanOrEqual(3_000_000)
+    expect(Math.max(...told)).toBe(members.length + large.maxBodyBytes)
   })
 
   it('ends with the stage', async () => {

@@ -58,6 +58,8 @@ describe('politeness.rules', () => {
   it.each([
     ['fast', 'rule 1: Invalid input: expected object, received string'],
     [{}, 'rule 1: match Invalid input: expected string, received undefined'],
+    [{ match: 'a', ratePerSecond: 1e-18 }, 'rule 1: ratePerSecond Too small: expected number to be >=0.0001'],
+    [{ match: 'a', crawlDelay: '366d' }, 'rule 1: crawlDelay is at most 365d'],
     [{ match: 'a', crawlDelay: '2' }, 'rule 1: crawlDelay is a duration, like 2s, and not "2"'],
     [{ match: 'a', rate: 2 }, 'rule 1: Unrecognized key: "rate"'],
     [{ match: 'a', schedule: [] }, 'rule 1: schedule Too small: expected array to have >=1 items'],
@@ -84,7 +86,7 @@ describe('politeness.rules', () => {
     ],
     [
       { match: 'a', schedule: [{ hours: '06:00-07:00', ratePerSecond: 0 }] },
-      'rule 1: schedule.0.ratePerSecond Too small: expected number to be >0',
+      'rule 1: schedule.0.ratePerSecond Too small: expected number to be >=0.0001',
     ],
   ])('%j is refused: %s', (rule, expected) => {
     expect(first(rule)).toBe(expected)

@@ -97,6 +97,22 @@ describe('the scheduler', () => {
     expect([scheduler.waiting, scheduler.siteCount, scheduler.next(500)]).toEqual([0, 0, { kind: 'idle' }])
   })
 
+  it.each([
+    [200, 67_108_864],
+    [1_000, 67_108_864],
+    [200, 1_048_576],
+  ])('starts as many as it may (%i with %i bytes), whatever their answers may bring', (maxInFlight, maxBytes) => {
+    const scheduler = new Scheduler<Task>({ maxInFlight, maxBytes })
+    for (let index = 0; index < maxInFlight; index += 1) scheduler.add(task(`s${index}`, `s${index}`), 0)
+    for (let index = 0; index < maxInFlight; index += 1) {
+      scheduler.admitted(started(scheduler, 0) as Task, 0)
+      scheduler.hold(scheduler.expectedBytes)
+    }
+    expect(scheduler.inFlight).toBe(maxInFlight)
+    expect(scheduler.isFull).toBe(false)
+    expect(scheduler.expectedBytes).toBeLessThanOrEqual(131_072)
+  })
+
   it('starts no more than its bounds on requests and bytes', () => {
     const scheduler = new Scheduler<Task>({ maxInFlight: 2, maxBytes: 100 })
     for (const site of ['a', 'b', 'c']) scheduler.add(task(site, site), 0)

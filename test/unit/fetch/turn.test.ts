@@ -51,7 +51,7 @@ describe('a body that is being received', () => {
   /** Turns whose bodies come; a bound of 1 MB on all of them. */
   function receiving(count: number): { readonly turns: readonly Turn[]; readonly scheduler: Scheduler<QueuedTask> } {
     const clock = new ManualClock()
-    const scheduler = new Scheduler<QueuedTask>({ maxInFlight: 100, maxBytes: 1_000_000 })
+    const scheduler = new Scheduler<QueuedTask>({ maxInFlight: 3, maxBytes: 1_000_000 })
     const room = new BodyRoom(() => scheduler.isFull)
     scheduler.setConcurrency(KEY, 100, 0)
     const turns = Array.from({ length: count }, () => new Turn({ scheduler, queued: { ...task }, room, clock, onChange: () => undefined }))

@@ -172,6 +172,10 @@ describe('the pace of a site', () => {
   })
 })
 
+it('a pace on control that no store can count is the slowest there is', () => {
+  expect(siteOverride({ ratePerSecond: 1e-18, crawlDelayMs: 1e20 })).toEqual({ ratePerSecond: 0.0001, crawlDelayMs: 365 * 86_400_000 })
+})
+
 describe('the hours of a rule that pause a site', () => {
   const at = (text: string): number => Date.parse(`2026-11-28T${text}Z`)
   const hours = { timezone: 'UTC', fromMinute: 480, toMinute: 1_200, text: '08:00-20:00 UTC', isPaused: true }

@@ -216,3 +216,37 @@ describe('the robots gate', () => {
     expect(verdicts).toEqual(['no-rules', 'parsed'])
   })
 })
+
+describe('a worker whose clock was ahead', () => {
+  class SkewedClock extends ManualClock {
+    aheadMs = 48 * HOUR_MS
+    override now(): number {
+      return super.now() + this.aheadMs
+    }
+  }
+
+  it('asks again when the clock is put right', async () => {
+    const clock = new SkewedClock()
+    const { check, asked } = gateOf(() => answer(200, forbidsP), { clock })
+    await check('http://a.test/x')
+    clock.aheadMs -= 60_000
+    await check('http://a.test/x')
+    expect(asked).toHaveLength(1)
+    clock.aheadMs = 0
+    await check('http://a.test/x')
+    expect(asked).toHaveLength(2)
+  })
+
+  it('makes no other one wait with what it has read, and a small difference makes nobody ask', async () => {
+    const clock = new SkewedClock()
+    const { check, shared } = gateOf(() => answer(200, forbidsP), { clock })
+    await check('http://a.test/x')
+    const other = gateOf(() => answer(200, forbidsP), { shared })
+    await other.check('http://a.test/x')
+    expect(other.asked).toHaveLength(1)
+    const third = gateOf(() => answer(200, forbidsP), { shared })
+    shared.entries.set('http://a.test', { ...(shared.entries.get('http://a.test') as KeptRobots), fetchedAt: 60_000 })
+    await third.check('http://a.test/x')
+    expect(third.asked).toHaveLength(0)
+  })
+})

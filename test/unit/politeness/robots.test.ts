@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import {
   MAX_ROBOTS_BYTES,
   parseRobots,
+  parseRobotsInTurns,
   productToken,
   robotsCrawlDelayMs,
   robotsVerdict,
@@ -258,5 +259,52 @@ describe('Crawl-delay', () => {
 
   it('does not end a group', () => {
     expect(isAllowed('User-agent: FooBot\nCrawl-delay: 2\nUser-agent: BarBot\nDisallow: /\n', '/x')).toBe(false)
+  })
+})
+
+describe('a file that is made to take long', () => {
+  const lines = (line: string): string => `User-agent: *\n${`${line}\n`.repeat(Math.floor(520_000 / (line.length + 1)))}`
+  const cpuMs = (run: () => void): number =>
+    Math.min(
+      ...[1, 2, 3].map(() => {
+        const before = process.cpuUsage()
+        run()
+        return process.cpuUsage(before).user / 1_000
+      }),
+    )
+
+  it.each(['allow:*aaaaab', 'allow:*aaaaaaaaaaaaaaaaaaaaaaab', 'disallow:*ab*ac*ad*ae', 'allow:*/index.html'])(
+    'gives its verdict at once all the same: %s',
+    (line) => {
+      const rules = parseRobots(lines(line))
+      for (const length of [100, 2_000, 8_000]) {
+        expect(cpuMs(() => robotsVerdict(rules, 'foobot', `/${'a'.repeat(length)}`))).toBeLessThan(100)
+      }
+    },
+  )
+
+  it('forbids rather more than it means, where its wildcards are too many to be looked through', () => {
+    const file = `${lines('allow:*aaaaab')}disallow:/aa*private\ndisallow:/plain\nallow:/aa*never-looked-at\n`
+    const verdict = (path: string): boolean => robotsVerdict(parseRobots(file), 'foobot', path).allowed
+    expect(verdict(`/${'a'.repeat(2_000)}`)).toBe(false)
+    expect(verdict(`/b${'a'.repeat(2_000)}`)).toBe(true)
+    expect(verdict(`/plain${'a'.repeat(2_000)}`)).toBe(false)
+  })
+
+  it('has its crawl delay at once, however many bots and delays it names', () => {
+    const bots = Array.from({ length: 20_000 }, (_, index) => `user-agent:b${'x'.repeat(index % 7)}`).join('\n')
+    const rules = parseRobots(`${bots}\nuser-agent: *\n${'crawl-delay:1\n'.repeat(15_000)}`)
+    expect(cpuMs(() => robotsCrawlDelayMs(rules, 'foobot'))).toBeLessThan(100)
+    expect(robotsCrawlDelayMs(rules, 'foobot')).toBe(1_000)
+  })
+
+  it('is parsed a piece at a time, to the same rules', async () => {
+    const file = Buffer.from(lines('disallow:/a*b'))
+    let turns = 0
+    const rules = await parseRobotsInTurns(file, async () => {
+      turns += 1
+    })
+    expect(rules).toEqual(parseRobots(file))
+    expect(turns).toBeGreaterThan(30)
   })
 })
