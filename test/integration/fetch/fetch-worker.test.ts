@@ -14,7 +14,7 @@ let fixture: FetchFixture
 afterEach(() => fixture.close())
 
 const settled = (count: number) =>
-  eventually(() => fixture.finalOutcomes(count), { timeoutMs: 15_000, everyMs: 100, what: `${count} outcomes` })
+  eventually(() => fixture.finalOutcomes(count), { timeoutMs: 60_000, everyMs: 100, what: `${count} outcomes` })
 
 describe('a fetch worker on a real broker', () => {
   it('turns tasks into pages and outcomes, and tells the store before it commits', async () => {
