@@ -16,7 +16,9 @@ export interface Column {
 
 /** A table without lines, two spaces between columns. Flexible columns share what is left of the width and are cut with `…`, or go on below. */
 export function renderTable(columns: readonly Column[], rows: readonly (readonly string[])[], width = WIDTH): string {
-  const natural = columns.map((column, index) => Math.max(column.title.length, ...rows.map((row) => displayLength(row[index] ?? ''))))
+  const natural = columns.map((column, index) =>
+    rows.reduce((most, row) => Math.max(most, displayLength(row[index] ?? '')), column.title.length),
+  )
   const flexible = columns.flatMap((column, index) => (column.flexible === true || column.wraps === true ? [index] : []))
   const fixed = natural.reduce((sum, size, index) => sum + (flexible.includes(index) ? 0 : size), 0) + 2 * (columns.length - 1)
   const widths = [...natural]

@@ -71,13 +71,16 @@ export async function writeUncounted(context: CommandContext, report: UncountedR
   context.note(`what became of each URL was not added up; \`${ask}\` does`)
 }
 
+const MOST_TOLD = 10
+
 async function writeEnd(context: CommandContext, report: Omit<RunReport, 'audit'>, write: (line: string) => Promise<void>): Promise<void> {
   await write(
     `${counted(report.records, 'record')} in ${renderDuration(report.elapsedMs)}${report.crawlId === undefined ? '' : `, crawl ${report.crawlId}`}`,
   )
-  for (const task of report.waiting.slice(0, 10))
-    await write(`waits until ${new Date(task.dueAt).toISOString()}: ${task.url} (${task.reason})`)
-  if (report.waiting.length > 10) await write(`and ${report.waiting.length - 10} more ${report.waiting.length === 11 ? 'waits' : 'wait'}`)
+  const told = report.waiting.slice(0, MOST_TOLD)
+  for (const task of told) await write(`waits until ${new Date(task.dueAt).toISOString()}: ${task.url} (${task.reason})`)
+  const more = report.waitingCount - told.length
+  if (more > 0) await write(`and ${renderCount(more)} more ${more === 1 ? 'waits' : 'wait'}`)
   noteBadSeeds(context, report)
   if (report.interrupted) context.note('stopped before the crawl had ended; `millrace run` goes on with what is queued')
 }

@@ -6,14 +6,15 @@ import { type PartitionId, partitionId, type TopicPartition } from '../kernel/br
 import { isMillraceError } from '../kernel/errors.ts'
 import { completeTask } from '../message/complete-task.ts'
 import { decodeTask } from '../message/decode-task.ts'
-import type { UrlTask } from '../message/generated/types.ts'
+import type { OutcomeKind, UrlTask } from '../message/generated/types.ts'
 import { HEADER } from '../message/header-names.ts'
+import { isFinal } from '../message/outcome.ts'
 import { LANES } from '../message/topics.ts'
 import { murmur2 } from '../url/partition.ts'
 import { extractGroupsOf, type GroupTotals, groupTotals } from './extract-totals.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 import { addCounts, type LedgerCounts, largestCrawls, NO_COUNTS, TaskLedger } from './task-ledger.ts'
-import { writtenAs } from './url-search.ts'
+import { crawlTexts } from './url-search.ts'
 import { type WaitingBounds, waitingBounds } from './waiting-bounds.ts'
 
 export interface AuditReport extends LedgerCounts {
@@ -175,6 +176,31 @@ async function readOutcomes(runtime: Runtime, pass: Pass, ledger: TaskLedger): P
   }
 }
 
+/** The final outcomes from these offsets on, as they are written: no copy is left out. Errors: the signal's reason. */
+export async function endedFrom(
+  runtime: Runtime,
+  from: ReadonlyMap<number, bigint>,
+  { signal }: { readonly signal?: AbortSignal } = {},
+): Promise<Pick<LedgerCounts, 'outcomes' | 'reasons'>> {
+  const outcomes: Partial<Record<OutcomeKind, number>> = {}
+  const reasons: Partial<Record<string, number>> = {}
+  const { client, clock, observer, codec, topics } = runtime
+  const log = readLog({ client, clock, observer, from: new Map([[topics.outcomes, from]]), ...(signal === undefined ? {} : { signal }) })
+  for await (const event of log) {
+    if (event.kind !== 'batch') continue
+    await codec.ensureSchemas(event.messages.map(({ value }) => value))
+    for (const message of event.messages) {
+      const outcome = tryDecode(() => codec.decode('Outcome', message.value))
+      if (outcome === undefined || !isFinal(outcome.kind)) continue
+      const { kind, reason } = outcome
+      outcomes[kind] = (outcomes[kind] ?? 0) + 1
+      if (kind !== 'FETCHED' && reason !== null) reasons[reason] = (reasons[reason] ?? 0) + 1
+    }
+  }
+  signal?.throwIfAborted()
+  return { outcomes, reasons }
+}
+
 /**
  * Time of the oldest outcome that is left, by the partitions that the outcomes of a canonical URL may lie in: what was produced before may have
  * had an outcome that retention has deleted. Minus infinity where nothing was deleted.
@@ -214,26 +240,17 @@ function tryDecode<T>(decode: () => T): T | undefined {
   }
 }
 
-/** What every encoder of JSON writes as it is. */
-const PLAIN_NAME = /^[A-Za-z0-9_.~: -]+$/
-
 /** All messages of the topics, or those that name the crawl. */
 async function* messagesOf(runtime: Runtime, topics: readonly string[], pass: Pass): AsyncGenerator<KafkaMessage> {
   const { bounds, signal, looked, crawlId } = pass
+  if (crawlId === undefined) return yield* everyMessage(runtime, topics, pass)
   const lanes = LANES.map((lane) => runtime.topics.urls[lane])
-  // Strangers write JSON to the lanes, and may write other names in more ways than can be looked for.
-  const isSearched = (topic: string): boolean => crawlId !== undefined && (PLAIN_NAME.test(crawlId) || !lanes.includes(topic))
-  const searched = topics.filter(isSearched)
-  for (const topic of searched) {
+  for (const topic of topics) {
+    const texts = crawlTexts(crawlId, lanes.includes(topic) ? 'anyone' : 'us')
     const lows = await runtime.admin.earliestOffsets(topic)
     for (const [partition, until] of bounds.ends.get(topic) ?? [])
-      yield* namingMessages(runtime, { topic, partition, from: lows.get(partition) ?? 0n, until, crawlId: crawlId ?? '', signal, looked })
+      yield* namingMessages(runtime, { topic, partition, from: lows.get(partition) ?? 0n, until, texts, signal, looked })
   }
-  yield* everyMessage(
-    runtime,
-    topics.filter((topic) => !searched.includes(topic)),
-    pass,
-  )
 }
 
 /** Messages that may be of a crawl, found without decoding the others. */
@@ -242,13 +259,13 @@ async function* namingMessages(
   search: TopicPartition & {
     readonly from: bigint
     readonly until: bigint
-    readonly crawlId: string
+    readonly texts: readonly Buffer[]
     readonly signal: AbortSignal | undefined
     readonly looked: (messages: number) => void
   },
 ): AsyncGenerator<KafkaMessage> {
-  const { crawlId, signal, looked, ...range } = search
-  const pieces = searchPieces(admin.session, { ...range, texts: writtenAs(crawlId), ...(signal === undefined ? {} : { signal }) })
+  const { signal, looked, ...range } = search
+  const pieces = searchPieces(admin.session, { ...range, ...(signal === undefined ? {} : { signal }) })
   let { from } = range
   for await (const { messages, searchedTo } of pieces) {
     looked(Number(searchedTo - from))

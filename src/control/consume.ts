@@ -187,10 +187,14 @@ async function show(runtime: Runtime, message: KafkaMessage, options: ConsumeOpt
   try {
     const isTask = Object.values(runtime.topics.urls).includes(topic) || runtime.topics.delays.some((delay) => delay.topic === topic)
     if (isTask) return { ...place, schema: 'io.millrace.v1.UrlTask', value: decodeTask(runtime.codec, message.value) }
-    const decoded = runtime.codec.decodeAny(message.value)
-    const schema = decoded.schemaName
-    if (topic !== runtime.topics.html) return { ...place, schema, value: decoded.value }
-    return { ...place, schema, ...(await shownPage(runtime, runtime.codec.decode('Page', message.value), options.body)) }
+    if (topic === runtime.topics.html)
+      return {
+        ...place,
+        schema: 'io.millrace.v1.Page',
+        ...(await shownPage(runtime, runtime.codec.decode('Page', message.value), options.body)),
+      }
+    const { schemaName: schema, value } = runtime.codec.decodeAny(message.value)
+    return { ...place, schema, value }
   } catch (error) {
     // Dead letters hold whatever came; a reader must be able to look at it.
     if (!isMillraceError(error)) throw error

@@ -2,13 +2,12 @@ import { searchPieces } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
-import type { MessageCodec } from '../message/codec.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
 import { LANES } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
-import { writtenAs } from './url-search.ts'
+import { crawlTexts, EVERY_MESSAGE } from './url-search.ts'
 import { type WaitingBounds, waitingBounds } from './waiting-bounds.ts'
 
 /** A task in a delay topic. */
@@ -26,73 +25,112 @@ type Place = TopicPartition & { readonly offset: bigint }
 interface Queued {
   readonly at: Place
   readonly message: KafkaMessage
-  readonly task: UrlTask
+  /** Epoch ms; 0 for what may be worked now. */
+  readonly dueAt: number
 }
 
+/** Of what waits for long, those that are told one by one. */
+const MOST_TOLD = 100
+
 /**
- * What of one crawl lies on lanes and delay topics. Whoever waits for its end asks several times a second, and the backlog of another
- * crawl beside it may be of millions: each message is looked at once, however often one asks, and those of others are not decoded.
+ * What of one crawl, or of all, lies on lanes and delay topics and is not finished. Whoever waits for the end asks several times a second, and
+ * of its own tasks or beside them millions may wait: each message is looked at once, however often one asks, and the first one that is due
+ * settles the question. What is passed over is not kept, but for when the first of it is due.
  */
 export class CrawlBacklog {
   readonly #runtime: Runtime
-  readonly #all: TaskSearch
-  readonly #delays: TaskSearch
-  /** The task that the last look found: as long as it waits there is nothing to look for. */
-  #found: Place | undefined
-  /** By task; the newest copy. */
-  readonly #delayed = new Map<string, Queued>()
+  readonly #crawlId: string | undefined
+  readonly #search: BacklogSearch
+  /** What the last look stopped at: as long as it waits there is nothing to look for. */
+  #found: Omit<Queued, 'message'> | undefined
+  /** Epoch ms at which the first of those is due that were passed over as due later; undefined where none was. */
+  #laterFrom: number | undefined
+  /** The first of those, by task; the newest copy. */
+  readonly #told = new Map<string, { readonly at: Place; readonly task: DelayedTask }>()
 
-  constructor(runtime: Runtime, crawlId: string) {
-    const { topics } = runtime
-    const delays = topics.delays.map(({ topic }) => topic)
+  constructor(runtime: Runtime, crawlId: string | undefined) {
     this.#runtime = runtime
-    this.#all = new TaskSearch(runtime, [...LANES.map((lane) => topics.urls[lane]), ...delays], crawlId)
-    this.#delays = new TaskSearch(runtime, delays, crawlId)
+    this.#crawlId = crawlId
+    this.#search = new BacklogSearch(runtime, crawlId)
   }
 
-  /** A task of it lies on a topic, and is not known to be finished: a slow site of another crawl holds committed offsets back. */
-  async isQueued(): Promise<boolean> {
+  /** Of what the last look found to be due later, the first in the order of the logs. */
+  get told(): readonly DelayedTask[] {
+    return [...this.#told.values()].map(({ task }) => task)
+  }
+
+  /**
+   * `due`: something waits that is due by this time, or lies behind an open transaction, where nobody can see. `later`: all that waits is due
+   * later. What is known to be finished does not wait, though a slow site of another crawl holds committed offsets back.
+   * Units: epoch ms.
+   */
+  async look(by: number): Promise<'due' | 'later' | 'nothing'> {
     // Before the ends of the logs: what is finished by now has its copy, if it has one, before them.
     const bounds = await waitingBounds(this.#runtime)
-    if (this.#all.isRewound(bounds)) this.#found = undefined
-    if (this.#found !== undefined && bounds.isWaiting(this.#found)) return true
+    const found = this.#found !== undefined && bounds.isWaiting(this.#found.at) ? this.#found : undefined
+    const isRewound = this.#search.isRewound(bounds)
+    if (!isRewound && found !== undefined && found.dueAt <= by) return 'due'
+    if (isRewound || found !== undefined || (this.#laterFrom !== undefined && this.#laterFrom <= by)) this.#lookAnew()
     this.#found = undefined
-    for await (const { at } of this.#all.next(bounds)) {
-      if (!bounds.isWaiting(at)) continue
-      this.#found = at
-      return true
+    for (const [taskId, { at }] of this.#told) if (!bounds.isWaiting(at)) this.#told.delete(taskId)
+    for await (const queued of this.#search.next(bounds)) {
+      if (queued === 'hidden' || (await this.#meets(queued, bounds, by)) === 'due') return 'due'
     }
-    return false
+    return this.#laterFrom === undefined ? 'nothing' : 'later'
   }
 
-  /** What of it waits in the delay topics. */
-  async delayed(): Promise<DelayedTask[]> {
-    const bounds = await waitingBounds(this.#runtime)
-    if (this.#delays.isRewound(bounds)) this.#delayed.clear()
-    for await (const queued of this.#delays.next(bounds)) if (bounds.isWaiting(queued.at)) this.#delayed.set(queued.task.taskId, queued)
-    for (const [taskId, { at }] of this.#delayed) if (!bounds.isWaiting(at)) this.#delayed.delete(taskId)
-    return [...this.#delayed.values()].map(delayedTask)
+  async #meets({ at, message, dueAt }: Queued, bounds: WaitingBounds, by: number): Promise<'due' | 'later' | 'nothing'> {
+    if (!bounds.isWaiting(at)) return 'nothing'
+    const isLater = dueAt > by
+    // Of what is due later only what is told is decoded.
+    if (!isLater || this.#told.size < MOST_TOLD) {
+      const task = await this.#readTask(message)
+      if (this.#crawlId !== undefined && task?.crawlId !== this.#crawlId) return 'nothing'
+      if (isLater && task !== undefined) this.#told.set(task.taskId, { at, task: delayedTask(task, message, dueAt) })
+    }
+    if (isLater) this.#laterFrom = Math.min(this.#laterFrom ?? dueAt, dueAt)
+    else this.#found = { at, dueAt }
+    return isLater ? 'later' : 'due'
+  }
+
+  #lookAnew(): void {
+    this.#search.restart()
+    this.#laterFrom = undefined
+    this.#told.clear()
+  }
+
+  /** Undefined where it is no task: its stage makes a dead letter of it. */
+  async #readTask({ value }: KafkaMessage): Promise<UrlTask | undefined> {
+    const { codec } = this.#runtime
+    await codec.ensureSchemas([value])
+    try {
+      return decodeTask(codec, value)
+    } catch (error) {
+      if (isMillraceError(error) && error.disposition === 'dead-letter') return undefined
+      throw error
+    }
   }
 }
 
 /** Goes through the logs once, from what their groups have finished on. */
-class TaskSearch {
+class BacklogSearch {
   readonly #runtime: Runtime
-  readonly #names: readonly string[]
-  readonly #crawlId: string
-  readonly #texts: readonly Buffer[]
+  readonly #topics: readonly { readonly topic: string; readonly isLane: boolean; readonly texts: readonly Buffer[] }[]
   /** Everything before this was looked at. */
   readonly #searchedTo = new Map<PartitionId, bigint>()
   readonly #firsts = new Map<PartitionId, TopicPartition & { readonly first: bigint }>()
 
-  constructor(runtime: Runtime, names: readonly string[], crawlId: string) {
+  constructor(runtime: Runtime, crawlId: string | undefined) {
+    const { topics } = runtime
+    const texts = (by: 'us' | 'anyone'): readonly Buffer[] => (crawlId === undefined ? EVERY_MESSAGE : crawlTexts(crawlId, by))
     this.#runtime = runtime
-    this.#names = names
-    this.#crawlId = crawlId
-    this.#texts = writtenAs(crawlId)
+    this.#topics = [
+      ...LANES.map((lane) => ({ topic: topics.urls[lane], isLane: true, texts: texts('anyone') })),
+      ...topics.delays.map(({ topic }) => ({ topic, isLane: false, texts: texts('us') })),
+    ]
   }
 
-  /** True where a group stands before what it had finished, so that what was passed over counts again: everything is looked at anew. */
+  /** True where a group stands before what it had finished, so that what was passed over counts again. */
   isRewound(bounds: WaitingBounds): boolean {
     let isBack = false
     for (const [id, at] of this.#firsts) {
@@ -100,50 +138,42 @@ class TaskSearch {
       isBack ||= first < at.first
       this.#firsts.set(id, { ...at, first })
     }
-    if (isBack) this.#searchedTo.clear()
     return isBack
   }
 
-  async *next(bounds: WaitingBounds): AsyncGenerator<Queued> {
+  restart(): void {
+    this.#searchedTo.clear()
+  }
+
+  /** `hidden`: messages that are there and can't be read, behind an open transaction. */
+  async *next(bounds: WaitingBounds): AsyncGenerator<Queued | 'hidden'> {
     const { admin } = this.#runtime
-    for (const topic of this.#names) {
+    for (const { topic, isLane, texts } of this.#topics) {
       for (const [partition, end] of await admin.endOffsets(topic, 'read_committed')) {
         const id = partitionId(topic, partition)
-        const first = bounds.rangeOf({ topic, partition })?.first ?? 0n
+        const range = bounds.rangeOf({ topic, partition })
+        const first = range?.first ?? 0n
         this.#firsts.set(id, { topic, partition, first })
         const searchedTo = this.#searchedTo.get(id) ?? 0n
-        yield* this.#search({ topic, partition }, id, searchedTo > first ? searchedTo : first, end)
+        const from = searchedTo > first ? searchedTo : first
+        for await (const { messages, searchedTo } of searchPieces(admin.session, { topic, partition, from, until: end, texts })) {
+          for (const message of messages) {
+            // Whoever stops here goes on behind it.
+            this.#searchedTo.set(id, message.offset + 1n)
+            yield { at: { topic, partition, offset: message.offset }, message, dueAt: isLane ? 0 : dueAtOf(message) }
+          }
+          this.#searchedTo.set(id, searchedTo)
+        }
+        if (range !== undefined && end < range.end) yield 'hidden'
       }
-    }
-  }
-
-  async *#search(at: TopicPartition, id: PartitionId, from: bigint, until: bigint): AsyncGenerator<Queued> {
-    const { admin, codec } = this.#runtime
-    for await (const { messages, searchedTo } of searchPieces(admin.session, { ...at, from, until, texts: this.#texts })) {
-      await codec.ensureSchemas(messages.map(({ value }) => value))
-      for (const message of messages) {
-        const task = readTask(codec, message.value)
-        // Whoever stops here goes on behind it.
-        this.#searchedTo.set(id, message.offset + 1n)
-        if (task?.crawlId === this.#crawlId) yield { at: { ...at, offset: message.offset }, message, task }
-      }
-      this.#searchedTo.set(id, searchedTo)
     }
   }
 }
 
-export function delayedTask({ task, message }: Pick<Queued, 'task' | 'message'>): DelayedTask {
-  const { taskId, crawlId, url } = task
-  const { headers } = message
-  return { taskId, crawlId, url, dueAt: Number(headerValue(headers, HEADER.dueMs) ?? 0), reason: headerValue(headers, HEADER.reason) ?? '' }
+function dueAtOf({ headers }: KafkaMessage): number {
+  return Number(headerValue(headers, HEADER.dueMs) ?? 0)
 }
 
-/** Undefined where it is no task: its stage makes a dead letter of it. */
-export function readTask(codec: MessageCodec, value: KafkaMessage['value']): UrlTask | undefined {
-  try {
-    return decodeTask(codec, value)
-  } catch (error) {
-    if (isMillraceError(error) && error.disposition === 'dead-letter') return undefined
-    throw error
-  }
+function delayedTask({ taskId, crawlId, url }: UrlTask, { headers }: KafkaMessage, dueAt: number): DelayedTask {
+  return { taskId, crawlId, url, dueAt, reason: headerValue(headers, HEADER.reason) ?? '' }
 }

@@ -1,8 +1,5 @@
-import { nextToRead } from '../kafka/admin.ts'
-import { readLog } from '../kafka/log-reader.ts'
-import { partitionId } from '../kernel/brand.ts'
 import { LANES } from '../message/topics.ts'
-import { CrawlBacklog, type DelayedTask, delayedTask, readTask } from './crawl-backlog.ts'
+import { CrawlBacklog, type DelayedTask } from './crawl-backlog.ts'
 import { isReplaying, liveLag } from './live-lag.ts'
 import { lookUnlessAway } from './look-unless-away.ts'
 import { holdingUp, openTransactionPlace } from './open-transactions.ts'
@@ -23,8 +20,8 @@ export interface UnreadPages {
 export type CrawlState =
   | { readonly kind: 'running'; readonly accepted: number; readonly final: number; readonly unread?: UnreadPages }
   | { readonly kind: 'ended' }
-  /** What is left is due later than somebody wants to wait. */
-  | { readonly kind: 'waiting'; readonly tasks: readonly DelayedTask[] }
+  /** What is left is due later than somebody wants to wait: so many tasks, or messages where it is all that is queued, and some of them. */
+  | { readonly kind: 'waiting'; readonly count: number; readonly tasks: readonly DelayedTask[] }
 
 /**
  * Knows when a crawl has ended: every accepted task has a final outcome, then frontier and extract have committed past what was then
@@ -39,7 +36,7 @@ export class CrawlEnd {
   readonly #runtime: Runtime
   /** Undefined: all that is queued, whatever crawl it belongs to. */
   readonly #crawlId: string | undefined
-  readonly #backlog: CrawlBacklog | undefined
+  readonly #backlog: CrawlBacklog
   readonly #maxWaitMs: number
   readonly #extractGroups: readonly string[]
   #htmlEnd: Map<number, bigint> | undefined
@@ -56,7 +53,7 @@ export class CrawlEnd {
   ) {
     this.#runtime = runtime
     this.#crawlId = options.crawlId
-    this.#backlog = options.crawlId === undefined ? undefined : new CrawlBacklog(runtime, options.crawlId)
+    this.#backlog = new CrawlBacklog(runtime, options.crawlId)
     this.#maxWaitMs = options.maxWaitMs
     this.#mayBeQueued = options.mayBeQueued ?? false
     // Without a word all groups that are configured have to come to the end.
@@ -82,10 +79,10 @@ export class CrawlEnd {
     const running = { kind: 'running', accepted, final } as const
     if (accepted > final) {
       this.#htmlEnd = undefined
-      const waiting = await this.#onlyLater(accepted, final)
-      return waiting === undefined ? running : { kind: 'waiting', tasks: waiting }
+      if (!(await this.#isOnlyLater(accepted, final))) return running
+      return { kind: 'waiting', count: accepted - final, tasks: this.#backlog.told }
     }
-    if (this.#mayBeQueued && (await this.#backlog?.isQueued()) === true) {
+    if (this.#mayBeQueued && (await this.#backlog.look(Number.POSITIVE_INFINITY)) === 'due') {
       this.#htmlEnd = undefined
       return running
     }
@@ -144,44 +141,20 @@ export class CrawlEnd {
     return open.size === 0 ? unread : { ...unread, openTransactions: [...open] }
   }
 
-  /** Looked at only when nothing has moved for a while: it reads the delay topics. */
-  async #onlyLater(accepted: number, final: number): Promise<readonly DelayedTask[] | undefined> {
+  /** Looked at only when nothing has moved for a while: it searches the lanes and delay topics. */
+  async #isOnlyLater(accepted: number, final: number): Promise<boolean> {
     const { clock } = this.#runtime
     const now = clock.mono()
     const seen = `${accepted} ${final}`
     if (seen !== this.#seen) {
       this.#seen = seen
       this.#unchangedSinceMono = now
-      return undefined
+      return false
     }
-    if (now - this.#unchangedSinceMono < QUIET_MS) return undefined
+    if (now - this.#unchangedSinceMono < QUIET_MS) return false
     this.#unchangedSinceMono = now
-    const delayed = await (this.#backlog?.delayed() ?? delayedTasks(this.#runtime))
-    const later = delayed.filter(({ dueAt }) => dueAt > clock.now() + this.#maxWaitMs)
-    return later.length > 0 && later.length >= accepted - final ? later : undefined
+    return (await this.#backlog.look(clock.now() + this.#maxWaitMs)) === 'later'
   }
 }
 
 const QUIET_MS = 3_000
-
-/** What waits in the delay topics, of all crawls; the newest copy of each. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED. */
-async function delayedTasks({ admin, codec, client, clock, topics, groups }: Runtime): Promise<DelayedTask[]> {
-  const names = topics.delays.map(({ topic }) => topic)
-  const lags = await admin.lag(groups.delay, names)
-  const from = new Map(
-    names.map(
-      (topic) => [topic, new Map(lags.filter((lag) => lag.topic === topic).map((lag) => [lag.partition, nextToRead(lag)]))] as const,
-    ),
-  )
-  const until = new Map(lags.map((lag) => [partitionId(lag.topic, lag.partition), lag.end]))
-  const found = new Map<string, DelayedTask>()
-  for await (const event of readLog({ client, clock, from, until })) {
-    if (event.kind !== 'batch') continue
-    await codec.ensureSchemas(event.messages.map(({ value }) => value))
-    for (const message of event.messages) {
-      const task = readTask(codec, message.value)
-      if (task !== undefined) found.set(task.taskId, delayedTask({ task, message }))
-    }
-  }
-  return [...found.values()]
-}

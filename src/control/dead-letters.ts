@@ -1,5 +1,6 @@
-import { readLog, readOne } from '../kafka/log-reader.ts'
+import { type LogStart, readLog, readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
+import { partitionId } from '../kernel/brand.ts'
 import { subject } from '../message/command.ts'
 import { type Resolved, ResolvedLetters } from '../message/dead-letter-marks.ts'
 import { type DeadLetterInfo, readDeadLetter } from '../message/read-dead-letter.ts'
@@ -73,8 +74,31 @@ export async function* listDeadLetters(runtime: Runtime, filter: DeadLetterFilte
 
 async function* allDeadLetters(runtime: Runtime, filter: DeadLetterFilter, signal?: AbortSignal): AsyncGenerator<FoundDeadLetter> {
   await requireTopics(runtime, [runtime.topics.deadLetters])
-  const partitions = await runtime.admin.partitions(runtime.topics.deadLetters)
-  yield* findDeadLetters(runtime, partitions, filter, signal)
+  yield* findDeadLetters(runtime, await deadLetterPartitions(runtime, filter), filter, signal)
+}
+
+/** Those in which something may fit. */
+export async function deadLetterPartitions({ admin, topics }: Runtime, { places }: DeadLetterFilter): Promise<readonly number[]> {
+  const partitions = await admin.partitions(topics.deadLetters)
+  if (places === undefined) return partitions
+  const ranges = rangesOf(places)
+  return partitions.filter((partition) => ranges.has(partition))
+}
+
+/** By partition, from the first to the last of these places. */
+function rangesOf(places: ReadonlySet<string>): Map<number, { readonly first: bigint; readonly last: bigint }> {
+  const ranges = new Map<number, { readonly first: bigint; readonly last: bigint }>()
+  for (const place of places) {
+    const { partition, offset } = placeAt(place)
+    const { first, last } = ranges.get(partition) ?? { first: offset, last: offset }
+    ranges.set(partition, { first: offset < first ? offset : first, last: offset > last ? offset : last })
+  }
+  return ranges
+}
+
+function placeAt(place: string): { readonly partition: number; readonly offset: bigint } {
+  const [partition = '', offset = ''] = place.split(':')
+  return { partition: Number(partition), offset: BigInt(offset) }
 }
 
 function urlOf({ codec }: Runtime, { message, listed: { key } }: FoundDeadLetter): Promise<string | null> {
@@ -123,12 +147,34 @@ export async function showDeadLetter(
   offset: bigint,
 ): Promise<(NamedDeadLetter & { value: Buffer | null }) | undefined> {
   await requireTopics(runtime, [runtime.topics.deadLetters])
-  const partitions = await runtime.admin.partitions(runtime.topics.deadLetters)
-  if (!partitions.includes(partition)) return undefined
-  const message = await readOne(runtime.admin.session, { topic: runtime.topics.deadLetters, partition }, offset)
+  const message = await messageAt(runtime, await runtime.admin.partitions(runtime.topics.deadLetters), { partition, offset })
   if (message === undefined) return undefined
   const letter = listed(message, await resolvedLetters(runtime))
   return { ...letter, url: await urlOf(runtime, { message, listed: letter }), value: message.value }
+}
+
+async function messageAt(
+  { admin, topics }: Runtime,
+  partitions: readonly number[],
+  { partition, offset }: { readonly partition: number; readonly offset: bigint },
+): Promise<KafkaMessage | undefined> {
+  return partitions.includes(partition) ? readOne(admin.session, { topic: topics.deadLetters, partition }, offset) : undefined
+}
+
+/** What was done about the dead letters at these places, `control` read once. Shape: in their order; undefined where none lies. */
+export async function lookUpDeadLetters(
+  runtime: Runtime,
+  places: ReadonlySet<string>,
+): Promise<readonly { readonly place: string; readonly letter: ListedDeadLetter | undefined }[]> {
+  if (places.size === 0) return []
+  const partitions = await runtime.admin.partitions(runtime.topics.deadLetters)
+  const resolved = await resolvedLetters(runtime)
+  const found: { place: string; letter: ListedDeadLetter | undefined }[] = []
+  for (const place of places) {
+    const message = await messageAt(runtime, partitions, placeAt(place))
+    found.push({ place, letter: message === undefined ? undefined : listed(message, resolved) })
+  }
+  return found
 }
 
 /**
@@ -144,11 +190,17 @@ export async function* findDeadLetters(
   const topic = runtime.topics.deadLetters
   const since = filter.since === undefined ? undefined : await runtime.admin.offsetsForTime(topic, filter.since)
   const resolved = await resolvedLetters(runtime)
+  const named = rangesOf(filter.places ?? new Set())
+  const startOf = (partition: number): LogStart => {
+    const [from, first] = [since?.get(partition), named.get(partition)?.first]
+    return from === undefined || (first !== undefined && first > from) ? (first ?? 'earliest') : from
+  }
   const log = readLog({
     client: runtime.client,
     clock: runtime.clock,
     observer: runtime.observer,
-    from: new Map([[topic, new Map(partitions.map((partition) => [partition, since?.get(partition) ?? ('earliest' as const)]))]]),
+    from: new Map([[topic, new Map(partitions.map((partition) => [partition, startOf(partition)]))]]),
+    until: new Map([...named].map(([partition, { last }]) => [partitionId(topic, partition), last + 1n])),
     ...(signal === undefined ? {} : { signal }),
   })
   let given = 0

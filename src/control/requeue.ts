@@ -9,7 +9,15 @@ import { type DeadLetterAction, type DeadLetterMark, offsetRanges } from '../mes
 import type { UrlTask } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { deadLetterUrl } from './dead-letter-url.ts'
-import { type DeadLetterFilter, type FoundDeadLetter, findDeadLetters, type ListedDeadLetter, showDeadLetter } from './dead-letters.ts'
+import {
+  type DeadLetterFilter,
+  deadLetterPartitions,
+  type FoundDeadLetter,
+  findDeadLetters,
+  type ListedDeadLetter,
+  lookUpDeadLetters,
+  showDeadLetter,
+} from './dead-letters.ts'
 import { type NotRequeued, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
 import { commandAuthor, type Runtime, requireTopics } from './runtime.ts'
 import { trialOf } from './trial-letters.ts'
@@ -73,7 +81,7 @@ export async function resolveDeadLetters(runtime: Runtime, options: ResolveOptio
   const already = await alreadyResolved(runtime, options.filter.places ?? new Set())
   const parts = await requeueParts(runtime)
   const tally = new Tally(options)
-  for (const partition of await runtime.admin.partitions(topics.deadLetters)) {
+  for (const partition of await deadLetterPartitions(runtime, options.filter)) {
     if (options.signal?.aborted === true || tally.isFull) break
     await new PartitionResolving(runtime, options, parts, tally, partition).run()
   }
@@ -84,9 +92,7 @@ export async function resolveDeadLetters(runtime: Runtime, options: ResolveOptio
 async function alreadyResolved(runtime: Runtime, places: ReadonlySet<string>): Promise<ResolveReport['already']> {
   const already: { place: string; action: DeadLetterAction }[] = []
   const missing: string[] = []
-  for (const place of places) {
-    const [partition = '', offset = ''] = place.split(':')
-    const letter = await showDeadLetter(runtime, Number(partition), BigInt(offset))
+  for (const { place, letter } of await lookUpDeadLetters(runtime, places)) {
     if (letter === undefined) missing.push(place)
     else if (letter.resolved !== undefined) already.push({ place, action: letter.resolved.action })
   }

@@ -5,7 +5,7 @@ import type { FetchWorker } from '../fetch/fetch-worker.ts'
 import { StoreGate } from '../fetch/store-gate.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { followPromotions } from './active-versions.ts'
-import { type AuditProgress, type AuditReport, audit } from './audit.ts'
+import { type AuditProgress, type AuditReport, audit, endedFrom } from './audit.ts'
 import type { DelayedTask } from './crawl-backlog.ts'
 import { CrawlEnd, type UnreadPages } from './crawl-end.ts'
 import { evictDeadMembers } from './dead-members.ts'
@@ -71,19 +71,25 @@ export interface RunReport {
   /** Undefined when what was queued was worked off. */
   readonly crawlId: string | undefined
   readonly audit: AuditReport
+  /** What ended since the run began, where what was queued was worked off: the ledger is that of the whole log then, of weeks ago too. */
+  readonly endedNow?: EndedTasks
   readonly records: number
   readonly bad: readonly BadSeed[]
   readonly badCount: number
   readonly produced: number
-  /** Left queued, since they are due later than `maxWaitMs`. */
+  /** Left queued, since they are due later than `maxWaitMs`: some of them, and how many there are. Of whole topics it is messages. */
   readonly waiting: readonly DelayedTask[]
+  readonly waitingCount: number
   /** A signal ended it before the crawl had ended. */
   readonly interrupted: boolean
   readonly elapsedMs: number
 }
 
+/** How tasks ended: by kind, and by reason where that is not FETCHED. */
+export type EndedTasks = Pick<AuditReport, 'outcomes' | 'reasons'>
+
 /** What is known of a run whose ledger was left out. */
-export interface UncountedRun extends Omit<RunReport, 'audit'> {
+export interface UncountedRun extends Omit<RunReport, 'audit' | 'endedNow'> {
   readonly audit: null
   /** As the state store has counted the tasks of the crawl; null where what was queued was worked off. */
   readonly tasks: { readonly accepted: number; readonly final: number } | null
@@ -109,13 +115,14 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   // Who goes on with a crawl wants its records, not those that the process before had left to give.
   const isOld = crawlId === undefined || (await goesOn(runtime, options.crawlId))
   const from = options.crawlId !== undefined && isOld ? 'earliest' : 'latest'
+  const outcomesFrom = await runtime.admin.endOffsets(runtime.topics.outcomes, 'read_uncommitted')
   const output = await RecordOutput.open(runtime, recordTopics(runtime, options.extractors), crawlId, from)
   const stages = new StageGroup()
   stages.watch(runtime.failed)
   let last: Pick<RunProgress, 'accepted' | 'final' | 'stalledBy'> = { accepted: 0, final: 0, stalledBy: null }
   const unit = crawlId === undefined ? { unit: 'message' as const } : {}
   let finalBefore = isOld ? undefined : 0
-  const ended = { waiting: [] as readonly DelayedTask[], interrupted: false }
+  let ended = NOT_ENDED
   let produced = NOTHING_PRODUCED
   // Whatever ends the run ends its halves: else a generator of URLs would be read on, and its crawl be asked for, after the run has failed.
   const over = new AbortController()
@@ -140,8 +147,7 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
     seeding = seed(runtime, halves, crawlId)
     const outcome = await Promise.race([waitForEnd(runtime, halves, crawlId, seeding, look), stages.failed, output.failed])
     produced = await seeding
-    ended.waiting = outcome.waiting
-    ended.interrupted = outcome.interrupted
+    ended = outcome
   } finally {
     over.abort()
     await seeding.catch(() => undefined)
@@ -153,20 +159,23 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   const elapsedMs = runtime.clock.mono() - startedMono
   const report = { crawlId, records, ...produced, ...ended, elapsedMs }
   const onProgress = (counting: AuditProgress): void => options.onProgress?.({ ...last, records, elapsedMs, counting })
-  return { ...report, audit: await countedOr(runtime, options, report, onProgress) }
+  return { ...report, ...(await countedOr(runtime, options, report, outcomesFrom, onProgress)) }
 }
 
 /** The first signal that comes while it is counted ends the count; the one before has ended the crawl. */
 async function countedOr(
   runtime: Runtime,
   { onUncounted, draining, aborting }: RunOptions,
-  report: Omit<RunReport, 'audit'>,
+  report: Omit<RunReport, 'audit' | 'endedNow'>,
+  outcomesFrom: ReadonlyMap<number, bigint>,
   onProgress: (progress: AuditProgress) => void,
-): Promise<AuditReport> {
+): Promise<Pick<RunReport, 'audit' | 'endedNow'>> {
   const signal = draining.aborted ? aborting : draining
   const of = report.crawlId === undefined ? {} : { crawlId: report.crawlId }
   try {
-    return await audit(runtime, { ...of, onProgress, ...(onUncounted === undefined ? {} : { signal }) })
+    const counting = onUncounted === undefined ? {} : { signal }
+    const counted = { audit: await audit(runtime, { ...of, onProgress, ...counting }) }
+    return report.crawlId === undefined ? { ...counted, endedNow: await endedFrom(runtime, outcomesFrom, counting) } : counted
   } catch (error) {
     if (!signal.aborted || onUncounted === undefined) throw error
     const tasks = report.crawlId === undefined ? null : await (await runtime.state()).crawlCounts(report.crawlId)
@@ -257,7 +266,9 @@ async function seed(runtime: Runtime, options: RunOptions, crawlId: string | und
 }
 
 type CrawlProgress = Pick<RunProgress, 'accepted' | 'final' | 'unread'>
-type Ended = { readonly waiting: readonly DelayedTask[]; readonly interrupted: boolean }
+type Ended = Pick<RunReport, 'waiting' | 'waitingCount' | 'interrupted'>
+
+const NOT_ENDED: Ended = { waiting: [], waitingCount: 0, interrupted: false }
 
 async function waitForEnd(
   runtime: Runtime,
@@ -273,7 +284,6 @@ async function waitForEnd(
   // Of a crawl that this run has named by itself nothing is there before.
   const mayBeQueued = options.crawlId !== undefined
   const end = new CrawlEnd(runtime, { extractGroups, maxWaitMs, mayBeQueued, ...(crawlId === undefined ? {} : { crawlId }) })
-  const interrupted: Ended = { waiting: [], interrupted: true }
   const stop = AbortSignal.any([options.draining, options.aborting])
   let seeded = false
   let failure: unknown
@@ -290,10 +300,11 @@ async function waitForEnd(
     if (failure !== undefined) throw failure
     const state = await end.check()
     if (state.kind === 'running') onState(state)
-    else if (seeded && !options.keepRunning) return { waiting: state.kind === 'waiting' ? state.tasks : [], interrupted: false }
+    else if (seeded && !options.keepRunning)
+      return state.kind === 'waiting' ? { waiting: state.tasks, waitingCount: state.count, interrupted: false } : NOT_ENDED
     await pause(runtime, stop)
   }
-  return interrupted
+  return { ...NOT_ENDED, interrupted: true }
 }
 
 function pause(runtime: Runtime, stop: AbortSignal): Promise<void> {
@@ -317,10 +328,11 @@ const WANTED_REFUSALS = new Set(['max-pages', 'max-pages-per-domain', 'out-of-sc
  */
 export function runExitCode(report: RunReport): 0 | 1 | 3 {
   if (report.badCount > 0 && report.produced === 0) return 1
-  const { outcomes, reasons, inFlight, difference } = report.audit
+  const { inFlight, difference } = report.audit
+  const { outcomes, reasons } = report.endedNow ?? report.audit
   const wanted = Object.entries(reasons).reduce((sum, [reason, count]) => sum + (WANTED_REFUSALS.has(reason) ? (count ?? 0) : 0), 0)
   const refused = (outcomes.REFUSED ?? 0) - wanted
   const isPartial = refused > 0 || (outcomes.FAILED ?? 0) > 0 || (outcomes.EXPIRED ?? 0) > 0
-  const isOpen = report.waiting.length > 0 || inFlight > 0 || difference !== 0
+  const isOpen = report.waitingCount > 0 || inFlight > 0 || difference !== 0
   return isPartial || isOpen || report.badCount > 0 ? 3 : 0
 }

@@ -20,7 +20,22 @@ export function searchTexts(url: URL): readonly Buffer[] {
   return spellings.flatMap((text) => [avroString(text), Buffer.from(JSON.stringify(text))])
 }
 
-/** Bytes that every message holds in which the text is a value: as Avro writes it, and as JSON does. */
+/** Lies in every message. */
+export const EVERY_MESSAGE: readonly Buffer[] = [Buffer.alloc(0)]
+
+/** What every encoder of JSON writes as it is. */
+const PLAIN_NAME = /^[A-Za-z0-9_.~: -]+$/
+
+/**
+ * Texts of which each message of a crawl holds one. Anyone writes JSON to the lanes, and may write other than plain names in more ways than can
+ * be looked for (`\/`, `\u00E9`): all JSON that names a crawl is looked at then.
+ */
+export function crawlTexts(crawlId: string, writtenBy: 'us' | 'anyone'): readonly Buffer[] {
+  const texts = writtenAs(crawlId)
+  return writtenBy === 'us' || PLAIN_NAME.test(crawlId) ? texts : [...texts, Buffer.from('"crawlId"')]
+}
+
+/** Bytes that every message of ours holds in which the text is a value: as Avro writes it, and as JSON does. */
 export function writtenAs(text: string): readonly Buffer[] {
   const json = JSON.stringify(text)
   const ascii = json.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

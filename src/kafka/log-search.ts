@@ -6,7 +6,7 @@ import type { KafkaMessage } from './message.ts'
 import { EARLIEST, listOffsets, offsetAt } from './offsets.ts'
 import { kafkajsModules } from './patches/kafkajs-modules.ts'
 import { loadKafkajs } from './patches/load-kafkajs.ts'
-import { type RawBatch, rawBatches, recordsWith } from './record-batches.ts'
+import { type RawBatch, type RawRecord, rawBatches, recordsWith } from './record-batches.ts'
 import { WireReader } from './wire-reader.ts'
 
 export interface LogSearch extends TopicPartition {
@@ -15,12 +15,10 @@ export interface LogSearch extends TopicPartition {
   readonly until: bigint
   /** What the bytes of a message must hold one of: its value, its key or its headers. */
   readonly texts: readonly Buffer[]
-  /** The search is given up after so many bytes of the log; none where not given. */
-  readonly maxBytes?: number
   readonly signal?: AbortSignal
 }
 
-export interface LogSearchResult {
+export interface LogPiece {
   /** In the order of the log; of transactions that were aborted none. */
   readonly messages: readonly KafkaMessage[]
   /** Everything before this was looked at. */
@@ -46,34 +44,87 @@ const FETCH_BYTES = 4_194_304
 const OFFSET_OUT_OF_RANGE = 1
 
 /**
- * The messages of one partition in whose bytes one of the texts lies. Reads the answers of the broker as bytes and looks into those batches alone
- * in which one is, so a million small messages take about a second, where decoding them takes ten.
+ * The messages of one partition in whose bytes one of the texts lies, piece by piece: of what is found no more is held than of the log at once,
+ * though a packed batch may be a hundredth of its messages. Reads the answers of the broker as bytes and looks into those batches alone in
+ * which a text is, so a million small messages take about a second, where decoding them takes ten.
+ * Shape: whoever stops goes on from `searchedTo` of the last piece; no piece where nothing is there, whatever the end of the log says.
  * Errors: KAFKA_UNREACHABLE, KAFKA_TOPIC_MISSING, KAFKA_REQUEST_FAILED, ABORTED.
  */
-export async function searchLog(session: ClusterSession, search: LogSearch): Promise<LogSearchResult> {
-  const { topic, partition, until, texts, maxBytes = Number.POSITIVE_INFINITY } = search
-  const messages: KafkaMessage[] = []
+export async function* searchPieces(session: ClusterSession, search: LogSearch): AsyncGenerator<LogPiece> {
+  const { until, signal } = search
   const aborted = new AbortedTransactions()
-  let position = search.from
-  let bytes = 0
-  let next: Promise<ReadPart | undefined> | undefined = position < until ? readPart(session, search, position) : undefined
+  const piece = new GatheredPiece(search)
+  let next = search.from < until ? readPart(session, search, search.from) : undefined
   while (next !== undefined) {
-    const part: ReadPart | undefined = await next
+    const part = await next
     if (part === undefined) break
-    position = part.nextOffset
-    bytes += part.bytes
     // The broker reads on while we look.
-    next = position < until && bytes < maxBytes ? readPart(session, search, position) : undefined
+    next = part.nextOffset < until ? readPart(session, search, part.nextOffset) : undefined
     next?.catch(() => undefined)
     aborted.learn(part.aborted)
     for (const batch of part.batches) {
       // Markers too: they end what was aborted.
-      if (aborted.covers(batch)) continue
-      for (const record of recordsWith(batch, await unpack(batch), texts))
-        if (record.offset >= part.from && record.offset < until) messages.push({ topic, partition, ...record })
+      const records = aborted.covers(batch) ? [] : recordsWith(batch, await unpack(batch), search.texts)
+      piece.add(batch, records, part.from)
+      if (!piece.isFull) continue
+      yield piece.take()
+      signal?.throwIfAborted()
     }
   }
-  return { messages, searchedTo: position < until ? position : until, bytes }
+  if (!piece.isEmpty) yield piece.take()
+}
+
+/** Of the log at once, and of what is found. */
+const PIECE_BYTES = 16_777_216
+/** What Node.js takes for a message, and for each of its buffers, beside their bytes. */
+const MESSAGE_OVERHEAD_BYTES = 256
+const BUFFER_OVERHEAD_BYTES = 128
+
+class GatheredPiece {
+  readonly #search: LogSearch
+  #messages: KafkaMessage[] = []
+  #searchedTo: bigint
+  #bytes = 0
+  #heldBytes = 0
+
+  constructor(search: LogSearch) {
+    this.#search = search
+    this.#searchedTo = search.from
+  }
+
+  get isFull(): boolean {
+    return this.#bytes >= PIECE_BYTES || this.#heldBytes >= PIECE_BYTES
+  }
+
+  get isEmpty(): boolean {
+    return this.#bytes === 0
+  }
+
+  /** @param from - what lies before it in the batch is not looked at */
+  add(batch: RawBatch, records: readonly RawRecord[], from: bigint): void {
+    const { topic, partition, until } = this.#search
+    this.#bytes += batch.bytes.length
+    this.#searchedTo = batch.nextOffset < until ? batch.nextOffset : until
+    for (const record of records) {
+      if (record.offset < from || record.offset >= until) continue
+      this.#messages.push({ topic, partition, ...record })
+      this.#heldBytes += heldBytes(record)
+    }
+  }
+
+  take(): LogPiece {
+    const piece = { messages: this.#messages, searchedTo: this.#searchedTo, bytes: this.#bytes }
+    this.#messages = []
+    this.#bytes = 0
+    this.#heldBytes = 0
+    return piece
+  }
+}
+
+function heldBytes({ key, value, headers }: RawRecord): number {
+  let bytes = MESSAGE_OVERHEAD_BYTES
+  for (const buffer of [key, value, ...Object.values(headers)]) bytes += BUFFER_OVERHEAD_BYTES + (buffer?.length ?? 0)
+  return bytes
 }
 
 /** At least one batch, from the offset that was asked for on, or from the first one that retention has left. */
@@ -121,21 +172,6 @@ async function readPart(
   }
   const text = `searching ${topic}/${partition}: the broker gives nothing from offset ${from} on, though the log goes on; asked ${MOST_EMPTY} times`
   throw new MillraceError('KAFKA_REQUEST_FAILED', text, { context: { topic, partition } })
-}
-
-/** Of the log at once, so that what is found of it is bounded too. */
-const PIECE_BYTES = 16_777_216
-
-/** The same piece by piece, for searches that may find much. Whoever stops goes on from `searchedTo` of the last piece. */
-export async function* searchPieces(session: ClusterSession, search: Omit<LogSearch, 'maxBytes'>): AsyncGenerator<LogSearchResult> {
-  for (let { from } = search; from < search.until; ) {
-    const piece = await searchLog(session, { ...search, from, maxBytes: PIECE_BYTES })
-    yield piece
-    search.signal?.throwIfAborted()
-    // Nothing more is there, whatever the end of the log says.
-    if (piece.searchedTo <= from) return
-    from = piece.searchedTo
-  }
 }
 
 type FetchedSet =

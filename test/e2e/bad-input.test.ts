@@ -453,7 +453,7 @@ describe('a second run in the same folder', () => {
 })
 
 describe('the file of --out', () => {
-  it('is left as it is by a run that is refused, and emptied by one that works', { timeout: 60_000 }, async () => {
+  it('is left as it is by a run that is refused, and emptied by one that works', { timeout: 120_000 }, async () => {
     const deployment = await deployments({ set: ['politeness.default.ratePerSecond=1'] })
     const former = '{"former":"night"}\n'
     const out = deployment.file('out.ndjson', former)
@@ -492,6 +492,12 @@ describe('a site that refuses connections', () => {
       .map(({ value }) => `${value.kind} ${value.attempt} ${value.reason}`)
     expect(kinds).toEqual(['RETRY 1 connect-refused', 'FAILED 2 connect-refused'])
     expect(await deployment.deadLetters()).toHaveLength(1)
+    // It was told when it failed: a run that finds nothing to do has done all of it.
+    const again = await deployment.run(['run', '--json', '--quiet'])
+    expect({ code: again.code, report: JSON.parse(again.stdout) }).toMatchObject({
+      code: 0,
+      report: { audit: { outcomes: { FAILED: 1 } }, endedNow: { outcomes: {} }, waitingCount: 0 },
+    })
   })
 
   it('whose robots.txt can not be had is refused in the end', { timeout: 60_000 }, async () => {

@@ -100,7 +100,7 @@ function headingCount(rows: readonly GridRow[]): number {
 /** Place of each heading. Shape: of several rows each one's text counts, and all of them joined; the first column of a name is it. */
 function headingsOf(rows: readonly GridRow[]): ReadonlyMap<string, number> {
   const columns = new Map<string, number>()
-  const width = Math.max(0, ...rows.map(({ places }) => places.length))
+  const width = rows.reduce((most, { places }) => Math.max(most, places.length), 0)
   const lowest = rows.toReversed()
   for (let place = 0; place < width; place += 1) {
     const cells = [...new Set(rows.flatMap(({ places }) => places[place] ?? []))]

@@ -1,10 +1,43 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { CrawlEnd } from '../../../src/control/crawl-end.ts'
+import type { Runtime } from '../../../src/control/runtime.ts'
 import { encodeOffsetMap } from '../../../src/kafka/offset-map.ts'
 import { uuidV7 } from '../../../src/message/ids.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
+
+/** The same, by a clock whose monotonic time is ours. */
+function stepped(runtime: Runtime): { timed: Runtime; step: (ms: number) => void } {
+  let monoMs = 0
+  const clock = { ...runtime.clock, now: () => runtime.clock.now(), mono: () => monoMs }
+  const timed = new Proxy(runtime, {
+    get: (target, name) => {
+      const value: unknown = name === 'clock' ? clock : Reflect.get(target, name, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+  return {
+    timed,
+    step: (ms) => {
+      monoMs += ms
+    },
+  }
+}
+
+/** Writes a task into a delay topic. */
+async function delay(runtime: Runtime, tasks: readonly { taskId: string; crawlId: string | null; dueAt: number }[]): Promise<void> {
+  const [publisher, producer] = [await runtime.publisher(), await runtime.producer()]
+  const original = { topic: runtime.topics.urls.normal, partition: 0, offset: 0n, timestamp: 1, key: null, value: null, headers: {} }
+  const messages = tasks.map(({ dueAt, ...task }) =>
+    publisher.delayMessage(newUrlTask({ ...task, url: 'http://a.example/', lane: 'normal', enqueuedAt: 1 }), {
+      dueAt,
+      reason: 'retry-after',
+      original,
+    }),
+  )
+  for (let at = 0; at < messages.length; at += 5_000) await producer.send(messages.slice(at, at + 5_000))
+}
 
 describe('the end of a crawl whose store has lost its data', () => {
   let deployment: Deployment
@@ -48,6 +81,36 @@ describe('the end of a crawl that was produced before', () => {
       const end = (crawlId: string) => new CrawlEnd(runtime, { crawlId, maxWaitMs: 600_000, mayBeQueued: true })
       expect(await end('produced').check()).toEqual({ kind: 'running', accepted: 0, final: 0 })
       expect(await end('another').check()).toEqual({ kind: 'ended' })
+    })
+  })
+
+  it.each([String.raw`shop\/2026`, String.raw`shop\u002F2026`])(
+    'has not come while another program has queued it as %s',
+    async (spelling) => {
+      deployment = await Deployment.open()
+      await deployment.read(async (runtime) => {
+        const value = Buffer.from(`{"url":"http://a.example/","crawlId":"${spelling}"}`)
+        await (await runtime.producer()).send([{ topic: runtime.topics.urls.normal, partition: 0, key: 'a.example', value }])
+        const end = (crawlId: string) => new CrawlEnd(runtime, { crawlId, maxWaitMs: 600_000, mayBeQueued: true })
+        expect(await end('shop/2026').check()).toEqual({ kind: 'running', accepted: 0, final: 0 })
+        expect(await end('shop/2027').check()).toEqual({ kind: 'ended' })
+      })
+    },
+  )
+
+  it('has not come while a task of it may lie behind an open transaction', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const { client, topics } = runtime
+      const open = client.kafka.producer({ transactionalId: uuidV7(runtime.clock), retry: { initialRetryTime: 20 } })
+      await open.connect()
+      const transaction = await open.transaction()
+      await transaction.send({ topic: topics.urls.normal, messages: [{ partition: 0, value: 'another' }] })
+      const end = new CrawlEnd(runtime, { crawlId: 'hidden', maxWaitMs: 600_000, mayBeQueued: true })
+      expect(await end.check()).toEqual({ kind: 'running', accepted: 0, final: 0 })
+      await transaction.abort()
+      await open.disconnect()
+      await eventually(async () => (await end.check()).kind === 'ended', { what: 'the end of the transaction to be seen' })
     })
   })
 
@@ -127,24 +190,69 @@ describe('the end of a crawl beside the backlog of another one', () => {
       await producer.send([...Array.from({ length: 50 }, (_, index) => delayed('backlog', `o${index}`)), delayed('late', 'late')])
       await state.accept('late', ['late'])
       const decode = vi.spyOn(runtime.codec, 'decode')
-      let monoMs = 0
-      const clock = { ...runtime.clock, now: () => runtime.clock.now(), mono: () => monoMs }
-      const timed = new Proxy(runtime, {
-        get: (target, name) => {
-          const value: unknown = name === 'clock' ? clock : Reflect.get(target, name, target)
-          return typeof value === 'function' ? value.bind(target) : value
-        },
-      })
+      const { timed, step } = stepped(runtime)
       const end = new CrawlEnd(timed, { crawlId: 'late', maxWaitMs: 600_000 })
       expect(await end.check()).toMatchObject({ kind: 'running' })
       for (let times = 0; times < 2; times += 1) {
-        monoMs += 4_000
+        step(4_000)
         expect(await end.check()).toEqual({
           kind: 'waiting',
+          count: 1,
           tasks: [{ taskId: 'late', crawlId: 'late', url: 'http://late.example/', dueAt, reason: 'retry-after' }],
         })
       }
       expect(decode).toHaveBeenCalledTimes(1)
+    })
+  })
+})
+
+describe('the end of a run beside a backlog that is due later', () => {
+  let deployment: Deployment
+  afterEach(() => deployment.close())
+
+  it('is found without holding or decoding the backlog, and has not come while one of it is due', { timeout: 60_000 }, async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const [state, dueAt] = [await runtime.state(), runtime.clock.now() + 7_200_000]
+      const tasks = Array.from({ length: 2_000 }, (_, index) => ({ taskId: `t${index}`, crawlId: 'late', dueAt }))
+      await delay(runtime, tasks)
+      await state.accept(
+        'late',
+        tasks.map(({ taskId }) => taskId),
+      )
+      const decode = vi.spyOn(runtime.codec, 'decode')
+      const { timed, step } = stepped(runtime)
+      const end = new CrawlEnd(timed, { crawlId: 'late', maxWaitMs: 600_000 })
+      await end.check()
+      step(4_000)
+      const waiting = await end.check()
+      expect(waiting).toMatchObject({ kind: 'waiting', count: 2_000 })
+      expect(waiting.kind === 'waiting' && waiting.tasks).toHaveLength(100)
+      expect(decode).toHaveBeenCalledTimes(100)
+
+      await delay(runtime, [{ taskId: 't0', crawlId: 'late', dueAt: runtime.clock.now() + 60_000 }])
+      step(4_000)
+      expect(await end.check()).toMatchObject({ kind: 'running' })
+      expect(decode).toHaveBeenCalledTimes(101)
+    })
+  })
+
+  it('has come though a task lies there twice, where all that is queued is worked off', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const dueAt = runtime.clock.now() + 7_200_000
+      await delay(runtime, [
+        { taskId: 'one', crawlId: null, dueAt },
+        { taskId: 'one', crawlId: null, dueAt },
+        { taskId: 'two', crawlId: 'c', dueAt },
+      ])
+      const { timed, step } = stepped(runtime)
+      const end = new CrawlEnd(timed, { maxWaitMs: 600_000 })
+      expect(await end.check()).toMatchObject({ kind: 'running', accepted: 3, final: 0 })
+      step(4_000)
+      const state = await end.check()
+      expect(state).toMatchObject({ kind: 'waiting', count: 3 })
+      expect(state.kind === 'waiting' && state.tasks.map(({ taskId }) => taskId).sort()).toEqual(['one', 'two'])
     })
   })
 })

@@ -8,6 +8,7 @@ import { Runtime } from '../../../src/control/runtime.ts'
 import { applyTopics } from '../../../src/control/topics.ts'
 import { DeadLetterPublisher } from '../../../src/kafka/dead-letter-publisher.ts'
 import type { KafkaMessage } from '../../../src/kafka/message.ts'
+import { createPartitionTransactions } from '../../../src/kafka/transactional.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import type { DeadLetterContext } from '../../../src/message/dead-letter.ts'
@@ -158,6 +159,33 @@ describe('requeue of a URL', () => {
       expect(await open()).toHaveLength(1)
     },
   )
+
+  it('that are named leave a command that works in another partition alone', async () => {
+    const { client, groups, topics, clock, observer, maxBatchBytes, admin } = runtime
+    for (let index = 0; index < 12; index += 1) await buryTask(task(`t${index}`))
+    const letters = await open()
+    const [named, other] = [letters[0], letters.find(({ partition }) => partition !== letters[0]?.partition)]
+    const place = `${named?.partition}:${named?.offset}`
+    const colleague = createPartitionTransactions({
+      client,
+      groupId: groups.deadLetters,
+      topic: topics.deadLetters,
+      partition: other?.partition ?? -1,
+      transactionTimeoutMs: 60_000,
+      clock,
+      observer,
+      maxBatchBytes,
+      session: admin.session,
+    })
+    try {
+      await colleague.fence()
+      expect(await requeue(true, { places: new Set([place]) })).toMatchObject({ tasks: 1, already: [] })
+      await colleague.commit([{ topic: topics.urls.low, partition: 0, key: 'k', value: Buffer.from('colleague') }], 1n, '')
+    } finally {
+      await colleague.close()
+    }
+    expect(await requeue(false, { places: new Set([place]) })).toMatchObject({ tasks: 0, already: [{ place, action: 'requeued' }] })
+  })
 
   it('takes what the filter names, and no more than the limit', async () => {
     for (const name of ['a', 'b', 'd', 'e']) await buryTask(task(name))

@@ -66,6 +66,31 @@ describe('the loop over records', () => {
     await millrace.stop()
     expect(commits).toHaveLength(count)
   })
+
+  it('goes on behind a batch of very many messages that are no records', { timeout: 120_000 }, async () => {
+    const topic = `${deployment.prefix}records.foreign`
+    await deployment.read(async (runtime) => {
+      const [record] = await committed(runtime, runtime.topics.records)
+      const [definition] = runtime.wantedTopics([topic]).filter((wanted) => wanted.topic === topic)
+      if (record === undefined || definition === undefined) throw new Error('there are no records')
+      await runtime.admin.createTopics([{ ...definition, partitions: 1 }])
+      const foreign = runtime.client.kafka.producer()
+      await foreign.connect()
+      const messages = Array.from({ length: 150_000 }, () => ({ partition: 0, value: 'x' }))
+      await foreign.send({ topic, compression: runtime.client.kafkajs.CompressionTypes.GZIP, messages })
+      await foreign.disconnect()
+      await (await runtime.producer()).send([{ ...record, topic, partition: 0, key: record.key?.toString() ?? null }])
+    })
+    const millrace = open()
+    const offsets: bigint[] = []
+    for await (const { offset, commit } of millrace.consumeRecords({ groupId: uniqueName('sink'), topic })) {
+      offsets.push(offset)
+      commit()
+      break
+    }
+    await millrace.stop()
+    expect(offsets).toEqual([150_000n])
+  })
 })
 
 describe('stop', () => {

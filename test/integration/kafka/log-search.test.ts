@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { createKafkaClient } from '../../../src/kafka/client.ts'
-import { searchLog } from '../../../src/kafka/log-search.ts'
+import { type LogPiece, type LogSearch, searchPieces } from '../../../src/kafka/log-search.ts'
+import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { limitReading } from '../../support/client-quota.ts'
 import { readAll, readTexts, testAdmin, testClient, testTopic } from '../../support/kafka.ts'
@@ -28,9 +29,15 @@ async function transact(topic: string, values: readonly string[], end: 'commit' 
   await transactional.disconnect()
 }
 
-function search(topic: string, texts: readonly string[], range: { from?: bigint; until?: bigint; maxBytes?: number } = {}) {
-  const { from = 0n, until = 1_000_000n, ...rest } = range
-  return searchLog(admin.session, { topic, partition: 0, from, until, texts: texts.map((text) => Buffer.from(text)), ...rest })
+async function searched(by: typeof admin, log: LogSearch): Promise<{ messages: KafkaMessage[]; searchedTo: bigint; pieces: LogPiece[] }> {
+  const pieces: LogPiece[] = []
+  for await (const piece of searchPieces(by.session, log)) pieces.push(piece)
+  return { messages: pieces.flatMap(({ messages }) => messages), searchedTo: pieces.at(-1)?.searchedTo ?? log.from, pieces }
+}
+
+function search(topic: string, texts: readonly string[], range: { from?: bigint; until?: bigint } = {}) {
+  const { from = 0n, until = 1_000_000n } = range
+  return searched(admin, { topic, partition: 0, from, until, texts: texts.map((text) => Buffer.from(text)) })
 }
 
 afterAll(async () => {
@@ -95,8 +102,26 @@ describe('searching a log', () => {
     expect((await search(topic, ['needle'], { from: 10n })).messages).toEqual([])
     // A retention that went on meanwhile.
     expect((await search(topic, ['needle'], { from: 99n, until: 200n })).messages).toEqual([])
-    const short = await search(topic, ['needle'], { until: 10n, maxBytes: 1 })
-    expect(short.bytes).toBeGreaterThan(0)
+  })
+
+  it('holds no more of what it finds than of the log, however small that was packed', async () => {
+    const topic = await testTopic(admin, 'packed')
+    const filler = 'x'.repeat(500)
+    const batch = Array.from({ length: 2_000 }, (_, index) => ({ value: `needle ${index} ${filler}`, headers: { a: '1', b: '2' } }))
+    for (let written = 0; written < 30; written += 1) await write(topic, batch, CompressionTypes.GZIP)
+    const { messages, pieces } = await search(topic, ['needle'])
+    expect(messages.map(({ offset }) => offset)).toEqual(Array.from({ length: 60_000 }, (_, offset) => BigInt(offset)))
+    expect(Math.max(...pieces.map((piece) => piece.messages.length))).toBeLessThan(20_000)
+    for (const piece of pieces) expect(piece.searchedTo).toBe((piece.messages.at(-1)?.offset ?? 0n) + 1n)
+    expect(pieces.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(2_000_000)
+  })
+
+  it('finds every message where the text is empty', async () => {
+    const topic = await testTopic(admin, 'every')
+    await write(topic, [{ value: 'one' }, { value: '' }, { key: 'k', value: 'three' }])
+    await write(topic, [{ value: 'four' }], CompressionTypes.GZIP)
+    const { messages } = await search(topic, [''])
+    expect(messages.map(({ value }) => String(value))).toEqual(['one', '', 'three', 'four'])
   })
 
   it('goes on at the first offset that is left where retention overtakes it', async () => {
@@ -119,7 +144,7 @@ describe('searching a log', () => {
     const slow = testAdmin(createKafkaClient({ brokers: brokers(), clientId }, silentObserver))
     try {
       const texts = [Buffer.from('needle')]
-      const found = await searchLog(slow.session, { topic, partition: 0, from: 0n, until: 24n, texts })
+      const found = await searched(slow, { topic, partition: 0, from: 0n, until: 24n, texts })
       expect(found.messages).toHaveLength(12)
       expect(found.searchedTo).toBe(24n)
     } finally {
@@ -162,6 +187,6 @@ describe('searching a log', () => {
     for (let batch = 0; batch < 12; batch += 1) await write(topic, [{ value: Buffer.alloc(900_000, batch) }, { value: `needle ${batch}` }])
     const found = await search(topic, ['needle'])
     expect(found.messages).toHaveLength(12)
-    expect(found.bytes).toBeGreaterThan(10_000_000)
+    expect(found.pieces.reduce((sum, { bytes }) => sum + bytes, 0)).toBeGreaterThan(10_000_000)
   })
 })

@@ -64,7 +64,7 @@ describe('the summary of a run whose ledger was left out', () => {
   it('tells what is known, and how the rest is known', async () => {
     const lines: string[] = []
     const context = { note: (line: string) => void lines.push(line) } as never
-    const known = { records: 7, bad: [], badCount: 0, produced: 4, waiting: [], interrupted: false, elapsedMs: 2_000 }
+    const known = { records: 7, bad: [], badCount: 0, produced: 4, waiting: [], waitingCount: 0, interrupted: false, elapsedMs: 2_000 }
     const report = { ...known, crawlId: 'spring', audit: null, tasks: { accepted: 1_204, final: 1_203 } }
     await writeUncounted(context, report, async (line) => void lines.push(line))
     expect(lines).toEqual([

@@ -4,7 +4,7 @@ import { NO_COUNTS } from '../../../src/control/task-ledger.ts'
 
 function report(changed: Partial<RunReport>, audit: Partial<RunReport['audit']> = {}): RunReport {
   const counts = { ...NO_COUNTS, produced: 3, outcomes: { FETCHED: 3 }, malformed: 0, extract: [], ...audit }
-  const ended = { records: 0, bad: [], badCount: 0, produced: 3, waiting: [], interrupted: false, elapsedMs: 1 }
+  const ended = { records: 0, bad: [], badCount: 0, produced: 3, waiting: [], waitingCount: 0, interrupted: false, elapsedMs: 1 }
   return { crawlId: 'crawl', audit: counts, ...ended, ...changed }
 }
 
@@ -26,9 +26,16 @@ describe('the exit code of a run', () => {
     expect(runExitCode(report({}, audit))).toBe(3)
   })
 
+  it('is of this run alone where what was queued was worked off, though its ledger is that of the whole log', () => {
+    const former = { outcomes: { FETCHED: 2, FAILED: 1 }, reasons: { 'robots-disallowed': 1 } }
+    const nothing = { outcomes: {}, reasons: {} }
+    expect(runExitCode(report({ crawlId: undefined, endedNow: nothing }, former))).toBe(0)
+    expect(runExitCode(report({ crawlId: undefined, endedNow: { ...nothing, outcomes: { FAILED: 1 } } }, former))).toBe(3)
+    expect(runExitCode(report({ crawlId: undefined, endedNow: nothing }, { ...former, inFlight: 1 }))).toBe(3)
+  })
+
   it('is 3 where one is due too late or a seed was bad, and 1 where no seed was good', () => {
-    const waiting = [{ taskId: 't', crawlId: 'crawl', url: 'http://a.example/', dueAt: 1, reason: 'retry-after' }]
-    expect(runExitCode(report({ waiting }))).toBe(3)
+    expect(runExitCode(report({ waitingCount: 1 }))).toBe(3)
     expect(runExitCode(report({ badCount: 1 }))).toBe(3)
     expect(runExitCode(report({ badCount: 1, produced: 0 }))).toBe(1)
   })
