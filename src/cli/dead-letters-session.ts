@@ -159,7 +159,8 @@ async function writeResolved(context: CommandContext, report: ResolveReport): Pr
   if (count > examples.length) await context.out(`and ${renderCount(count - examples.length)} more`)
   const parts = [
     ...(tasks > 0 ? [`${counted(tasks, 'new task')}`] : []),
-    ...(pages + samePage > 0 ? [`${counted(pages, 'page')} for extract`] : []),
+    ...(pages > 0 ? [`${counted(pages, 'page')} for extract`] : []),
+    ...(samePage > 0 ? [`${renderCount(samePage)} more of the same pages`] : []),
     ...(dropped > 0 ? [`${renderCount(dropped)} dropped`] : []),
     ...Object.entries(left).map(([reason, count]) => `${renderCount(count ?? 0)} left as they are: ${reason}`),
   ]

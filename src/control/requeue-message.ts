@@ -8,7 +8,7 @@ import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import { completeTask } from '../message/complete-task.ts'
 import { decodeTask } from '../message/decode-task.ts'
-import type { UrlTask } from '../message/generated/types.ts'
+import type { Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue, ONLY_STAGE } from '../message/header-names.ts'
 import { requeuedTaskId } from '../message/ids.ts'
 import type { DeadLetterInfo } from '../message/read-dead-letter.ts'
@@ -35,8 +35,11 @@ export type NotRequeued =
 
 export type Requeue =
   | { readonly kind: 'task'; readonly message: OutgoingMessage; readonly task: UrlTask }
-  /** `bodyRef`: where its body lies, if not in the message. */
-  | { readonly kind: 'page'; readonly message: OutgoingMessage; readonly bodyRef: string | null }
+  /**
+   * bodyRef: where its body lies, if not in the message. copy: the page and whom it is for, whichever of its copies was given up on; one message
+   * serves all dead letters that have it in common.
+   */
+  | { readonly kind: 'page'; readonly message: OutgoingMessage; readonly bodyRef: string | null; readonly copy: string }
   | { readonly kind: 'not'; readonly reason: NotRequeued; readonly detail: string }
 
 export interface RequeueParts {
@@ -121,9 +124,9 @@ function taskAgain(found: FoundDeadLetter, value: Buffer | null, parts: RequeueP
 
 function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, parts: RequeueParts): Requeue {
   const { codec, layout, topics, now } = parts
-  let bodyRef: string | null
+  let page: Page
   try {
-    bodyRef = codec.decode('Page', value).bodyRef
+    page = codec.decode('Page', value)
   } catch (error) {
     if (isMillraceError(error) && error.disposition === 'dead-letter') return not('unreadable', errorText(error))
     throw error
@@ -133,7 +136,8 @@ function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, p
   const count = layout().partitionsOf(topics.html)
   return {
     kind: 'page',
-    bodyRef,
+    bodyRef: page.bodyRef,
+    copy: `${page.fetchId} ${only}`,
     message: {
       topic: topics.html,
       partition: message.key === null ? message.partition % count : partitionFor(message.key, count),

@@ -4,6 +4,7 @@ import type { OutgoingMessage } from '../kafka/message.ts'
 import { createPartitionTransactions, type PartitionTransactions } from '../kafka/transactional.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { RecentSet } from '../kernel/recent-set.ts'
 import { newCommand, subject } from '../message/command.ts'
 import { type DeadLetterAction, type DeadLetterMark, offsetRanges } from '../message/dead-letter-marks.ts'
 import type { UrlTask } from '../message/generated/types.ts'
@@ -36,7 +37,7 @@ export interface ResolveReport {
   readonly tasks: number
   /** Written to html, for the extractor that failed. */
   readonly pages: number
-  /** Other dead letters of a page that was written for all extractors. */
+  /** Other dead letters of a page and an extractor for which it is written already. */
   readonly samePage: number
   readonly dropped: number
   /** Left as they are, by reason. */
@@ -61,6 +62,8 @@ export interface ResolvedExample {
 }
 
 const EXAMPLES = 20
+/** Dead letters of a page lie no further apart than so many copies that are written between them; about 20 MB at most. */
+const COPIES_AMONG = 100_000
 /** What goes into one transaction. */
 const CHUNK_LETTERS = 200
 const CHUNK_BYTES = 4_194_304
@@ -126,8 +129,8 @@ interface Step {
   readonly example: ResolvedExample
   readonly message?: OutgoingMessage
   readonly task?: UrlTask
-  /** A page that is written for all extractors, by where it lay first. */
-  readonly whole?: string
+  /** As `Requeue` has it. */
+  readonly copy?: string
 }
 
 /** All dead letters of one partition, a transaction at a time. */
@@ -137,8 +140,8 @@ class PartitionResolving {
   readonly #parts: RequeueParts
   readonly #tally: Tally
   readonly #partition: number
-  /** Pages that were written for all extractors, by where they lay first. */
-  readonly #wholePages = new Set<string>()
+  /** Copies of pages that were written. One page has several dead letters where it lies on html several times, or several groups read it. */
+  readonly #copies = new RecentSet(COPIES_AMONG)
   /** What lies before it is counted, also what is left as it is. */
   #countedTo = 0n
   /** A transaction that failed may have committed. */
@@ -210,9 +213,9 @@ class PartitionResolving {
   }
 
   #count(chunk: readonly Step[]): void {
-    for (const { letter, example, whole } of chunk) {
+    for (const { letter, example, copy } of chunk) {
       this.#tally.add(example)
-      if (whole !== undefined) this.#wholePages.add(whole)
+      if (copy !== undefined) this.#copies.add(copy)
       this.#countedTo = letter.offset + 1n
     }
     this.#unsure = []
@@ -236,9 +239,6 @@ class PartitionResolving {
     const url = this.#tally.takesExamples ? await deadLetterUrl(this.#parts.codec, { key, value: found.message.value }) : null
     const about = { place: placeOf(letter), key, url, code: letter.info.code ?? null }
     if (this.#options.action === 'dropped') return { letter, example: { ...about, becomes: 'dropped' } }
-    const whole = wholePageOf(letter, this.#runtime.topics.html)
-    if (whole !== undefined && (this.#wholePages.has(whole) || before.some((step) => step.whole === whole)))
-      return { letter, example: { ...about, becomes: 'same-page' } }
     const requeue: Requeue = await requeueOf(found, this.#parts)
     if (requeue.kind === 'not') return { letter, example: { ...about, becomes: 'left', reason: requeue.reason, detail: requeue.detail } }
     const { message } = requeue
@@ -246,9 +246,11 @@ class PartitionResolving {
       const { task } = requeue
       return { letter, message, task, example: { ...about, becomes: 'task', taskId: task.taskId } }
     }
+    const { copy } = requeue
+    if (this.#copies.has(copy) || before.some((step) => step.copy === copy)) return { letter, example: { ...about, becomes: 'same-page' } }
     const missing = requeue.bodyRef === null ? undefined : await this.#touch(requeue.bodyRef)
     if (missing !== undefined) return { letter, example: { ...about, becomes: 'left', reason: 'body-missing', detail: missing } }
-    return { letter, message, example: { ...about, becomes: 'page' }, ...(whole === undefined ? {} : { whole }) }
+    return { letter, message, copy, example: { ...about, becomes: 'page' } }
   }
 
   /**
@@ -298,12 +300,6 @@ class PartitionResolving {
     const state = await this.#runtime.state()
     for (const [crawlId, taskIds] of byCrawl) await state.accept(crawlId, taskIds)
   }
-}
-
-/** A page that can't be read is buried once by each extract group, and put back once for all. */
-function wholePageOf({ info }: ListedDeadLetter, html: string): string | undefined {
-  const { original, extractor, stage } = info
-  return extractor === undefined && stage === 'extract' && original?.topic === html ? `${original.partition}:${original.offset}` : undefined
 }
 
 class Tally {

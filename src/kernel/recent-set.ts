@@ -15,6 +15,10 @@ export class RecentSet {
     return this.#now.size + this.#before.size
   }
 
+  has(text: string): boolean {
+    return this.#now.has(text) || this.#before.has(text)
+  }
+
   /** False: it is remembered already, and now as the latest. */
   add(text: string): boolean {
     if (this.#now.has(text)) return false

@@ -279,7 +279,9 @@ describe('requeue of a page', () => {
     await bury({ ...stored, offset: 5n }, { ...failed, code: 'EXTRACT_PAGE_BROKEN' })
     await bury({ ...stored, offset: 5n }, { ...failed, code: 'EXTRACT_PAGE_BROKEN' })
     await bury({ ...stored, offset: 6n }, { ...failed, stage: 'frontier', code: 'EXTRACT_PAGE_BROKEN' })
-    expect(await requeue(true)).toMatchObject({ tasks: 0, pages: 3, samePage: 1 })
+    // A copy that was put back and has failed again.
+    await bury({ ...stored, offset: 7n }, { ...failed, extractor: 'book:3' })
+    expect(await requeue(true)).toMatchObject({ tasks: 0, pages: 3, samePage: 2 })
     const written = await eventually(async () => {
       const found = await committed(runtime, topics.html)
       return found.length >= 3 && found
