@@ -1,8 +1,7 @@
 import { type LogStart, readLog, readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { partitionId } from '../kernel/brand.ts'
-import { subject } from '../message/command.ts'
-import { type Resolved, ResolvedLetters } from '../message/dead-letter-marks.ts'
+import type { Resolved, ResolvedLetters } from '../message/dead-letter-marks.ts'
 import { type DeadLetterInfo, readDeadLetter } from '../message/read-dead-letter.ts'
 import { domainOfUrl, isOfDomain, registrableDomainOfHost } from '../url/registrable-domain.ts'
 import { deadLetterUrl } from './dead-letter-url.ts'
@@ -149,7 +148,7 @@ export async function showDeadLetter(
   await requireTopics(runtime, [runtime.topics.deadLetters])
   const message = await messageAt(runtime, await runtime.admin.partitions(runtime.topics.deadLetters), { partition, offset })
   if (message === undefined) return undefined
-  const letter = listed(message, await resolvedLetters(runtime))
+  const letter = listed(message, await runtime.deadLetterMarks.now())
   return { ...letter, url: await urlOf(runtime, { message, listed: letter }), value: message.value }
 }
 
@@ -168,7 +167,7 @@ export async function lookUpDeadLetters(
 ): Promise<readonly { readonly place: string; readonly letter: ListedDeadLetter | undefined }[]> {
   if (places.size === 0) return []
   const partitions = await runtime.admin.partitions(runtime.topics.deadLetters)
-  const resolved = await resolvedLetters(runtime)
+  const resolved = await runtime.deadLetterMarks.now()
   const found: { place: string; letter: ListedDeadLetter | undefined }[] = []
   for (const place of places) {
     const message = await messageAt(runtime, partitions, placeAt(place))
@@ -189,7 +188,7 @@ export async function* findDeadLetters(
 ): AsyncGenerator<FoundDeadLetter> {
   const topic = runtime.topics.deadLetters
   const since = filter.since === undefined ? undefined : await runtime.admin.offsetsForTime(topic, filter.since)
-  const resolved = await resolvedLetters(runtime)
+  const resolved = await runtime.deadLetterMarks.now()
   const named = rangesOf(filter.places ?? new Set())
   const startOf = (partition: number): LogStart => {
     const [from, first] = [since?.get(partition), named.get(partition)?.first]
@@ -220,7 +219,7 @@ export async function* findDeadLetters(
 /** These messages of dead-letters, with what was done about them. */
 export async function listedDeadLetters(runtime: Runtime, messages: readonly KafkaMessage[]): Promise<ListedDeadLetter[]> {
   if (messages.length === 0) return []
-  const resolved = await resolvedLetters(runtime)
+  const resolved = await runtime.deadLetterMarks.now()
   return messages.map((message) => listed(message, resolved))
 }
 
@@ -228,15 +227,6 @@ export async function listedDeadLetters(runtime: Runtime, messages: readonly Kaf
 export function domainOf({ key }: Pick<ListedDeadLetter, 'key'>): string | undefined {
   if (key === null || key === '') return undefined
   return domainOfUrl(key) ?? key
-}
-
-/** `control` is read to its end, so that what was done a moment ago is known. */
-async function resolvedLetters(runtime: Runtime): Promise<ResolvedLetters> {
-  const control = await runtime.control()
-  await control.readToEnd()
-  const resolved = new ResolvedLetters()
-  for (const command of control.withPrefix(subject.deadLetters(''))) resolved.add(command)
-  return resolved
 }
 
 function listed(message: KafkaMessage, resolved: ResolvedLetters): ListedDeadLetter {

@@ -20,7 +20,7 @@ import { ReleaseStack } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { openedOnce } from '../kernel/opened-once.ts'
 import { createMessageCodec, type MessageCodec } from '../message/codec.ts'
-import { commandPayload } from '../message/command.ts'
+import { commandPayload, isMarkSubject } from '../message/command.ts'
 import { learnSchemas } from '../message/learn-schemas.ts'
 import type { RegistryPort } from '../message/registry.ts'
 import { isBegunBefore } from '../message/replay-request.ts'
@@ -30,6 +30,7 @@ import { openStateStore } from '../state/open-state-store.ts'
 import type { StateStore } from '../state/state-store.ts'
 import { learnAnnouncedSchema } from './announced-schema.ts'
 import { blobStoreOf } from './blob-stores.ts'
+import { DeadLetterMarksLog } from './dead-letter-marks-log.ts'
 import { layoutSource } from './layout-command.ts'
 import { isNewDeployment } from './new-deployment.ts'
 import { processClientId } from './process-client-id.ts'
@@ -148,6 +149,9 @@ export class Runtime {
   /** Read to what was its end, and followed. Errors: KAFKA_TOPIC_MISSING before `topics apply`. */
   readonly control = openedOnce(() => this.#openControl())
 
+  /** Which dead letters are dealt with. */
+  readonly deadLetterMarks = new DeadLetterMarksLog(this)
+
   /** Where large bodies lie, once it was found to answer; undefined where `blobs.url` is not set. Errors: BLOBS_UNREACHABLE, BLOBS_REFUSED. */
   readonly blobs = openedOnce(() => blobStoreOf(this.config, this.clock))
 
@@ -236,6 +240,7 @@ export class Runtime {
         return command
       },
       passOver: isBegunBefore,
+      isTransactional: isMarkSubject,
     })
     await this.codec.prepare(this.topics.control, 'Command')
     const { schemaStore, observer } = this

@@ -22,6 +22,8 @@ export interface ControlLogOptions {
   readonly decode: (value: Buffer) => Command
   /** True for a command that counts for nothing beside the one that its subject holds; it is as if it had not been written. */
   readonly passOver?: (held: Command, next: Command) => boolean
+  /** True for subjects that are none of a log of commands: what is written in transactions, which may be open or have been aborted. */
+  readonly isTransactional?: (subject: string) => boolean
 }
 
 /** A command as it lies on the log. */
@@ -35,7 +37,7 @@ const PARTITION = 0
 
 /**
  * The commands of the control topic: read from its beginning, then followed. The last command of a subject wins, where
- * `passOver` does not say otherwise.
+ * `passOver` does not say otherwise. Nobody writes commands in transactions, so a transaction that is open on the topic holds up none.
  *
  * starting: opens nothing that has to be awaited; `ready` tells when what was there at the start has been read.
  * running:  follows; a broker that is away is waited for, what was read stays readable.
@@ -112,7 +114,7 @@ export class ControlLog extends BaseService {
     const { topic } = this.#options
     const at = { topic, partition: PARTITION }
     const offset = await this.#session.run('reading the end of the control log', async (cluster) =>
-      offsetAt(await listOffsets(cluster, [at], LATEST, 'read_committed'), at),
+      offsetAt(await listOffsets(cluster, [at], LATEST, 'read_uncommitted'), at),
     )
     if (this.#position >= offset) return
     if (this.state !== 'running' && this.state !== 'starting') throw this.#ended()
@@ -133,7 +135,8 @@ export class ControlLog extends BaseService {
     const { client, clock, observer, topic } = this.#options
     try {
       const from = new Map([[topic, new Map([[PARTITION, 'earliest' as const]])]])
-      for await (const event of readLog({ client, clock, observer, from, follow: true, signal: this.aborted.signal })) {
+      const reading = { client, clock, observer, from, follow: true, isolation: 'read_uncommitted', signal: this.aborted.signal } as const
+      for await (const event of readLog(reading)) {
         if (event.kind === 'batch') await this.#takeAll(event.messages)
         this.#moveTo(event.kind === 'out-of-range' ? event.to : event.position)
         if (event.kind === 'end') this.#settleReady.resolve()
@@ -164,6 +167,7 @@ export class ControlLog extends BaseService {
       this.#options.observer.emit('CommandUndecodable', { topic: message.topic, offset: message.offset, text: errorText(error) })
       return
     }
+    if (this.#options.isTransactional?.(command.subject) === true) return
     const held = this.#bySubject.get(command.subject)?.command
     if (held !== undefined && this.#options.passOver?.(held, command) === true) return
     const logged = { command, offset: message.offset }

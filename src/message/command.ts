@@ -20,6 +20,11 @@ export const subject = {
   deadLetters: (markId: string): string => `dead-letters:${markId}`,
 } as const
 
+/** Written in transactions: it counts when that has committed. */
+export function isMarkSubject(text: string): boolean {
+  return text.startsWith(subject.deadLetters(''))
+}
+
 export type Subject =
   | { readonly kind: 'layout' }
   | { readonly kind: 'site'; readonly domain: string }

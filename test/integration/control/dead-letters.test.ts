@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { ProducerConfig } from 'kafkajs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
+import { announce } from '../../../src/control/announce.ts'
 import { type DeadLetterFilter, deadLetterStats, listDeadLetters, type NamedDeadLetter } from '../../../src/control/dead-letters.ts'
 import { resolveDeadLetters } from '../../../src/control/requeue.ts'
 import { Runtime } from '../../../src/control/runtime.ts'
@@ -11,6 +12,7 @@ import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { createPartitionTransactions } from '../../../src/kafka/transactional.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
+import { newCommand, subject } from '../../../src/message/command.ts'
 import type { DeadLetterContext } from '../../../src/message/dead-letter.ts'
 import type { UrlTask } from '../../../src/message/generated/types.ts'
 import { HEADER } from '../../../src/message/header-names.ts'
@@ -252,6 +254,41 @@ describe('requeue of a URL', () => {
     expect((await open()).map(({ url }) => url)).toEqual(['nowhere', 'http://shop.example/f'])
     await eventually(async () => (await committed(runtime, runtime.topics.urls.high)).length >= 4)
     expect(await committed(runtime, runtime.topics.urls.high)).toHaveLength(4)
+  })
+
+  it('holds up no command where it was killed within a transaction, nor another one over another partition', async () => {
+    await buryTask(task('one'))
+    const [letter] = await open()
+    const other = createPartitionTransactions({
+      client: runtime.client,
+      groupId: runtime.groups.deadLetters,
+      topic: runtime.topics.deadLetters,
+      partition: letter?.partition === 0 ? 1 : 0,
+      clock: systemClock,
+      observer: silentObserver,
+      maxBatchBytes: runtime.maxBatchBytes,
+      session: runtime.admin.session,
+    })
+    const killed = runtime.client.kafka.producer({ transactionalId: uniqueName('killed'), maxInFlightRequests: 1, idempotent: true })
+    await killed.connect()
+    try {
+      await other.fence()
+      const transaction = await killed.transaction()
+      const mark = newCommand({ clock: systemClock, kind: 'set', subject: subject.deadLetters('m'), by: 'a test' })
+      const value = runtime.codec.encode('Command', mark, runtime.topics.control)
+      await transaction.send({ topic: runtime.topics.control, messages: [{ key: mark.subject, value, partition: 0 }] })
+      await announce(runtime, { kind: 'set', subject: subject.site('a.example'), payload: { paused: true } })
+      expect((await runtime.control()).get(subject.site('a.example'))?.payload).toBe('{"paused":true}')
+      await transaction.abort()
+
+      const places = new Set([`${letter?.partition}:${letter?.offset}`])
+      expect(await resolveDeadLetters(runtime, { action: 'dropped', filter: { places }, execute: true })).toMatchObject({ dropped: 1 })
+      expect(await open()).toEqual([])
+      await other.commit([], 0n, '')
+    } finally {
+      await killed.disconnect()
+      await other.close()
+    }
   })
 
   it('writes each of them once when two commands do it at the same time', async () => {
