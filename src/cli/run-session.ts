@@ -14,7 +14,7 @@ import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
 import { refuseUnreadable } from './refuse-unreadable.ts'
-import { toJson } from './render.ts'
+import { renderBytes, toJson } from './render.ts'
 import { runProgress, writeSummary, writeUncounted } from './run-summary.ts'
 import { strictSeeds } from './seeds-report.ts'
 import { serveMetricsOf } from './serve-metrics.ts'
@@ -116,7 +116,10 @@ async function openOut(context: CommandContext, target: string, appends: boolean
   return {
     async begin() {
       // A pipe or a device has nothing to empty.
-      if (!appends && (await promisify(fstat)(fd)).isFile()) await promisify(ftruncate)(fd)
+      const file = await promisify(fstat)(fd)
+      if (appends || !file.isFile()) return write
+      if (file.size > 0) context.note(`--out: ${target} held ${renderBytes(file.size)}, which the records of this crawl replace`)
+      await promisify(ftruncate)(fd)
       return write
     },
     async end() {

@@ -76,7 +76,7 @@ async function topicsOf(runtime: Runtime, what: string): Promise<readonly string
   const nearest = nearestName(what, [...Object.keys(words), ...existing])
   throw new MillraceError(
     'USAGE',
-    `there is no topic ${JSON.stringify(what)}${nearest === undefined ? '' : `; did you mean ${nearest}?`} Words for topics: ${Object.keys(words).join(', ')}`,
+    `there is no topic ${JSON.stringify(what)}${nearest === undefined ? '.' : `; did you mean ${nearest}?`} Words for topics: ${Object.keys(words).join(', ')}`,
   )
 }
 

@@ -453,7 +453,7 @@ describe('a second run in the same folder', () => {
 })
 
 describe('the file of --out', () => {
-  it('is left as it is by a run that is refused, and emptied by one that works', { timeout: 120_000 }, async () => {
+  it('is left as it is by a run that is refused, and emptied by one that works, which says so', { timeout: 120_000 }, async () => {
     const deployment = await deployments({ set: ['politeness.default.ratePerSecond=1'] })
     const former = '{"former":"night"}\n'
     const out = deployment.file('out.ndjson', former)
@@ -469,7 +469,9 @@ describe('the file of --out', () => {
     expect((await deployment.run(line)).code).toBe(2)
     expect(written().split('\n')[0]).toBe(first)
     running.child.kill('SIGINT')
-    expect((await running.done).code).toBe(130)
+    const stopped = await running.done
+    expect(stopped.code).toBe(130)
+    expect(stopped.stderr).toMatch(/--out: .* held 19 B, which the records of this crawl replace/)
     const records = written().trimEnd().split('\n')
     expect(records.map((record) => (JSON.parse(record) as { crawlId: string }).crawlId)).toEqual(records.map(() => 'nightly'))
 

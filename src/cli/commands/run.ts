@@ -27,7 +27,7 @@ export const runCommand: CommandDefinition = (contextOf) =>
     .option('--limit <n>', 'fetch at most this many pages')
     .option(
       '--out <file>',
-      'one record a line, of a crawl that goes on all of them; without URLs and --crawl what comes is appended; - for standard output',
+      'one record a line in place of what the file held, of a crawl that goes on all of them; without URLs and --crawl what comes is appended; - for standard output',
     )
     .option('--crawl <id>', 'name of the crawl; a new one each time where not given', crawlOption)
     .option('--max-wait <duration>', 'leave tasks queued that are due later than this', '10m')
