@@ -27,7 +27,7 @@ export interface AddressGuardOptions {
   readonly tls?: { readonly secureContext: SecureContext } | undefined
   readonly allowH2: boolean
   /** Called for each connection that stands. */
-  readonly onConnected: (address: string) => void
+  readonly onConnected: (address: string, socket: object) => void
 }
 
 /** Node gives each of several addresses 250 ms by itself, too little for the other side of the world. */
@@ -72,7 +72,7 @@ export function createAddressGuard(options: AddressGuardOptions): buildConnector
     }
     connect({ ...opts, hostname }, (...result) => {
       const [error, socket] = result
-      if (error === null && socket?.remoteAddress !== undefined) onConnected(socket.remoteAddress)
+      if (error === null && socket?.remoteAddress !== undefined) onConnected(socket.remoteAddress, socket)
       callback(...result)
     })
   }

@@ -10,7 +10,7 @@ import { createAddressPolicy } from './address-policy.ts'
 import { failureReason } from './failure-reason.ts'
 import type { HttpExchange, HttpRequest, HttpResult } from './http-exchange.ts'
 import { LoopShare } from './loop-share.ts'
-import { type OriginPool, OriginPools } from './origin-pools.ts'
+import { type Connection, type OriginPool, OriginPools } from './origin-pools.ts'
 import { PausedTimer } from './paused-timer.ts'
 import { type ProxyOut, ProxyRing } from './proxy-ring.ts'
 import type { ForwardProxy } from './proxy-url.ts'
@@ -164,7 +164,12 @@ export class HttpClient implements HttpExchange {
         ...(startedMono < origin.singleUseUntilMono ? { reset: true } : {}),
         signal,
       })
-    const answer = await notingSend(leavingOf(request, signal), send)
+    let connection: Connection | undefined
+    const onSent = (socket: object): void => {
+      connection = origin.connections.get(socket)
+      request.onSent?.()
+    }
+    const answer = await notingSend(leavingOf(request, onSent, signal), send)
     const ttfbMs = clock.mono() - startedMono
     const fields = headerFields(answer.headers as unknown as readonly string[])
     const contentType = parseContentType(lastValue(fields, 'content-type')).essence
@@ -174,8 +179,8 @@ export class HttpClient implements HttpExchange {
       headers: fields,
       contentType,
       ttfbMs,
-      connectMs: Math.max(0, origin.connectedMono - startedMono),
-      remoteAddress: origin.address,
+      connectMs: Math.max(0, (connection?.readyMono ?? startedMono) - startedMono),
+      remoteAddress: connection?.address ?? null,
     } as const
     // These have none, and may say how long it would be: undici takes that for a body that is missing.
     const isBodiless = method === 'HEAD' || answer.statusCode === 204 || answer.statusCode === 304
@@ -225,7 +230,7 @@ interface RequestEnd {
 }
 
 /** undici gives up no request whose connection is being made, so what it is held by ends with the signal. */
-function leavingOf({ onSent, beforeSent }: HttpRequest, signal: AbortSignal): Leaving {
+function leavingOf({ beforeSent }: HttpRequest, onSent: Leaving['onSent'], signal: AbortSignal): Leaving {
   if (beforeSent === undefined) return { onSent }
   return { onSent, beforeSent: () => unlessAborted(beforeSent, signal) }
 }

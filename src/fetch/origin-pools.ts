@@ -19,14 +19,19 @@ export interface OriginPoolsOptions {
   readonly clock: Clock
 }
 
+/** One of several to an origin: they may lead to different addresses. */
+export interface Connection {
+  readonly address: string
+  /** When it stood, and its first request could leave. */
+  readyMono: number
+}
+
 /** Connections to one origin, by one way. */
 export interface OriginPool {
   readonly pool: Pool
   inFlight: number
-  /** Address of the newest connection; null: none stood yet. */
-  address: string | null
-  /** When it stood, and its first request could leave. */
-  connectedMono: number
+  /** What is known of its connections. */
+  readonly connections: WeakMap<object, Connection>
   /** Until then no connection is used a second time. */
   singleUseUntilMono: number
 }
@@ -64,19 +69,19 @@ export class OriginPools {
     }
     this.#makeRoom()
     const { policy, lookup, http2, clock } = this.#options
+    const connections = new WeakMap<object, Connection>()
     const guard = {
       policy,
       lookup: pinned === undefined ? lookup : pinnedLookup(pinned),
       connectMs,
       tls: this.#tls,
       allowH2: http2,
-      onConnected: (address: string) => {
-        created.address = address
-      },
+      onConnected: (address: string, socket: object) => connections.set(socket, { address, readyMono: clock.mono() }),
     }
     const connect = proxy === undefined ? createAddressGuard(guard) : createProxyConnector({ ...guard, proxy, clock })
-    const onReady = (): void => {
-      created.connectedMono = clock.mono()
+    const onReady = (socket: object): void => {
+      const connection = connections.get(socket)
+      if (connection !== undefined) connection.readyMono = clock.mono()
     }
     const pool = new Pool(origin, {
       connect: connectingInTurn(connect, onReady),
@@ -86,7 +91,7 @@ export class OriginPools {
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
     })
-    const created: OriginPool = { pool, inFlight: 0, address: null, connectedMono: 0, singleUseUntilMono: 0 }
+    const created: OriginPool = { pool, inFlight: 0, connections, singleUseUntilMono: 0 }
     this.#pools.set(key, created)
     return created
   }

@@ -44,7 +44,8 @@ export function createProxyConnector(options: ProxyConnectorOptions): buildConne
     open(opts).then(
       ({ socket, address }) => {
         const done: buildConnector.Callback = (...result) => {
-          if (result[0] === null) onConnected(address)
+          const [error, connected] = result
+          if (error === null) onConnected(address, connected)
           callback(...result)
         }
         if (opts.protocol === 'https:') upgrade({ ...opts, httpSocket: socket }, done)

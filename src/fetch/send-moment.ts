@@ -2,11 +2,11 @@ import { subscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { buildConnector } from 'undici'
-import type { HttpRequest } from './http-exchange.ts'
 
 /** What is to be told of one request as it leaves. */
 export interface Leaving {
-  readonly onSent: HttpRequest['onSent'] | undefined
+  /** `socket`: the connection that it leaves by. */
+  readonly onSent: (socket: object) => void
   readonly beforeSent?: () => Promise<void>
 }
 
@@ -26,8 +26,8 @@ export function notingSend<T>(leaving: Leaving, send: () => T): T {
       if (asking !== undefined) waiting.set((message as { request: object }).request, asking)
     })
     subscribe('undici:client:sendHeaders', (message) => {
-      const { request } = message as { request: object }
-      waiting.get(request)?.onSent?.()
+      const { request, socket } = message as { request: object; socket: object }
+      waiting.get(request)?.onSent(socket)
       waiting.delete(request)
     })
   }
@@ -43,14 +43,14 @@ export function notingSend<T>(leaving: Leaving, send: () => T): T {
  * A connector whose connection, once it stands, is held until the request that it was made for may leave (`beforeSent`): undici asks for a
  * connection within the call that makes the request. One that it makes again later, since the former broke, is not held.
  */
-export function connectingInTurn(connect: buildConnector.connector, onReady: () => void): buildConnector.connector {
+export function connectingInTurn(connect: buildConnector.connector, onReady: (socket: object) => void): buildConnector.connector {
   return (options, callback) => {
     const beforeSent = asking?.beforeSent
     connect(options, (...result) => {
       const [error, socket] = result
       if (error !== null) return callback(error, null)
       const ready = (): void => {
-        onReady()
+        onReady(socket)
         if (socket.destroyed) callback(closedMeanwhile(), null)
         else if (speaksFirst(socket)) {
           socket.destroy()

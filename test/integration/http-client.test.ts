@@ -372,3 +372,29 @@ describe('the address guard', () => {
     await rebinding.close()
   })
 })
+
+it('names the connection of its own request, also where another one was made meanwhile to another address', async () => {
+  const addresses = ['127.0.0.1', '127.0.0.2']
+  let release = (): void => undefined
+  const [own, other] = ['/first', '/second']
+  const both = createServer((request, response) => {
+    if (request.url === own) release = () => response.end('first')
+    else response.end('second')
+  })
+  await new Promise<void>((resolve) => both.listen(0, '0.0.0.0', resolve))
+  const target = (path: string): string => `http://many.test:${(both.address() as AddressInfo).port}${path}`
+  const many = new HttpClient({
+    resolve: {},
+    allowAddresses: ['127.0.0.0/8'],
+    lookup: (_, callback) => callback(null, [{ address: addresses.shift() ?? '', family: 4 }]),
+    clock: systemClock,
+  })
+  const asked = new Promise((resolve) => both.once('request', resolve))
+  const first = ask(target(own), {}, many)
+  await asked
+  expect(await ask(target(other), {}, many)).toMatchObject({ remoteAddress: '127.0.0.2' })
+  release()
+  expect(await first).toMatchObject({ remoteAddress: '127.0.0.1' })
+  await many.close()
+  both.close()
+})
