@@ -33,11 +33,15 @@ function shownValue(path: OptionPath, config: Config): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-/** A URL that can be shown: the password in it is hidden. A text that is no URL is hidden whole, since nobody knows what it holds. */
+/**
+ * A URL that can be shown: the password in it is hidden, and what stands in its query (`sentinelPassword`) but for the database. A text
+ * that is no URL is hidden whole, since nobody knows what it holds.
+ */
 export function withoutPassword(url: string): string {
   if (!URL.canParse(url)) return '(hidden)'
   const shown = new URL(url)
   if (shown.password !== '') shown.password = '***'
+  for (const name of new Set(shown.searchParams.keys())) if (name !== 'db') shown.searchParams.set(name, '***')
   return shown.toString()
 }
 

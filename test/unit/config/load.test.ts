@@ -183,6 +183,10 @@ describe('the configuration', () => {
     const loaded = loadConfig({ ...nothing, file: path, environment: { SECRET: 'hush' } })
     expect(loaded.config['kafka.sasl.password']).toBe('hush')
     expect(JSON.stringify(describeConfig(loaded))).not.toContain('hush')
+    const sentinel = 'redis+sentinel://user:hush@localhost:26379/main?db=3&sentinelPassword=hush'
+    const text = JSON.stringify(describeConfig(loadConfig({ ...nothing, file: file(`redis: ${sentinel}\n`) })))
+    expect(text).not.toContain('hush')
+    expect(text).toContain('localhost:26379/main?db=3')
   })
 
   it('says so when a variable that the file names is missing', () => {
