@@ -1,5 +1,5 @@
 import pino from 'pino'
-import type { LogLevel } from '../kernel/events.ts'
+import type { LogLevel } from '../kernel/event-definition.ts'
 import type { Logger } from '../kernel/observe.ts'
 import { wellFormedJson } from '../kernel/well-formed-json.ts'
 import { terminalLine } from './terminal-text.ts'

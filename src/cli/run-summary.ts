@@ -36,7 +36,8 @@ const STALLED = {
   'state-store': 'fetching rests: no answer from the state store',
 } as const
 
-function waitsFor({ unread }: RunProgress): string[] {
+function waitsFor({ unread, away }: RunProgress): string[] {
+  if (away !== undefined) return [`whether all is done can't be seen: ${away}`]
   if (unread === undefined) return []
   const { extract, frontier, isReplaying, openTransactions = [] } = unread
   const parts: string[] = []

@@ -18,7 +18,8 @@ export interface UnreadPages {
 }
 
 export type CrawlState =
-  | { readonly kind: 'running'; readonly accepted: number; readonly final: number; readonly unread?: UnreadPages }
+  /** `away`: why it can't be looked at whether it has ended; the counts are the last that were seen. */
+  | { readonly kind: 'running'; readonly accepted: number; readonly final: number; readonly unread?: UnreadPages; readonly away?: string }
   | { readonly kind: 'ended' }
   /** What is left is due later than somebody wants to wait: so many tasks, or messages where it is all that is queued, and some of them. */
   | { readonly kind: 'waiting'; readonly count: number; readonly tasks: readonly DelayedTask[] }
@@ -61,14 +62,21 @@ export class CrawlEnd {
   }
 
   /**
-   * What can't be looked at now, since the broker, the store or the registry is away, goes on: the stages wait for the same, and say when
-   * they give up.
+   * What can't be looked at now, since the broker, the store, the registry or the leader of a partition is away, goes on, and says why. Stages
+   * that wait for the same say when they give up; where a partition has no leader they go on with the others, and so it goes on too.
    */
   async check(): Promise<CrawlState> {
-    const state = await lookUnlessAway(this.#runtime, () => this.#look())
+    let away = ''
+    const state = await lookUnlessAway(
+      this.#runtime,
+      () => this.#look(),
+      ({ message }) => {
+        away = message
+      },
+    )
     if (state !== undefined) return state
     this.#htmlEnd = undefined
-    return { kind: 'running', ...this.#last }
+    return { kind: 'running', ...this.#last, away }
   }
 
   async #look(): Promise<CrawlState> {

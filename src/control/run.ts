@@ -59,6 +59,8 @@ export interface RunProgress {
   readonly unit?: 'message'
   /** Where every URL is done and the crawl has not ended: what it waits for. */
   readonly unread?: UnreadPages
+  /** Why it can't be looked at just now whether the crawl has ended. */
+  readonly away?: string
   /** What holds up all requests while it lasts; null: nothing. */
   readonly stalledBy: FetchView['stalledBy']
   readonly records: number
@@ -265,7 +267,7 @@ async function seed(runtime: Runtime, options: RunOptions, crawlId: string | und
   }
 }
 
-type CrawlProgress = Pick<RunProgress, 'accepted' | 'final' | 'unread'>
+type CrawlProgress = Pick<RunProgress, 'accepted' | 'final' | 'unread' | 'away'>
 type Ended = Pick<RunReport, 'waiting' | 'waitingCount' | 'interrupted'>
 
 const NOT_ENDED: Ended = { waiting: [], waitingCount: 0, interrupted: false }

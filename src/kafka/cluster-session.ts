@@ -191,7 +191,18 @@ async function learn(cluster: Cluster, topics: readonly string[]): Promise<void>
   }
 }
 
-/** Partitions with the broker that leads them. Shape: every given partition exactly once. */
+/** Those of the partitions that have a leader, as far as fresh enough metadata knows. */
+export async function ledOf<P extends { readonly topic: string; readonly partition: number }>(
+  cluster: Cluster,
+  partitions: readonly P[],
+): Promise<P[]> {
+  await learn(cluster, [...new Set(partitions.map(({ topic }) => topic))])
+  return partitions.filter(({ topic, partition }) =>
+    cluster.findTopicPartitionMetadata(topic).every(({ partitionId, leader }) => partitionId !== partition || leader >= 0),
+  )
+}
+
+/** Partitions with the broker that leads them. Shape: every given partition exactly once. Errors: LEADER_NOT_AVAILABLE where one has none. */
 export async function byLeader<P extends { readonly topic: string; readonly partition: number }>(
   cluster: Cluster,
   partitions: readonly P[],
@@ -199,11 +210,11 @@ export async function byLeader<P extends { readonly topic: string; readonly part
   await learn(cluster, [...new Set(partitions.map(({ topic }) => topic))])
   const byNode = new Map<string, P[]>()
   for (const entry of partitions) {
-    const [nodeId] = Object.keys(cluster.findLeaderForPartitions(entry.topic, [entry.partition]))
-    if (nodeId === undefined) throw new MillraceError('KAFKA_REQUEST_FAILED', `${entry.topic}/${entry.partition} has no leader`)
-    const group = byNode.get(nodeId) ?? []
-    byNode.set(nodeId, group)
-    group.push(entry)
+    for (const nodeId of Object.keys(cluster.findLeaderForPartitions(entry.topic, [entry.partition]))) {
+      const group = byNode.get(nodeId) ?? []
+      byNode.set(nodeId, group)
+      group.push(entry)
+    }
   }
   return Promise.all([...byNode].map(async ([nodeId, entries]) => ({ broker: await cluster.findBroker({ nodeId }), partitions: entries })))
 }

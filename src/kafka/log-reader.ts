@@ -3,7 +3,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { type Observer, silentObserver } from '../kernel/observe.ts'
 import type { KafkaClient } from './client.ts'
-import { ClusterSession, partitionsOf } from './cluster-session.ts'
+import { ClusterSession, ledOf, partitionsOf } from './cluster-session.ts'
 import { kafkajsFailure } from './failure.ts'
 import { PartitionCursor } from './log-cursor.ts'
 import { type FetchedLog, fetchLog } from './log-fetch.ts'
@@ -23,7 +23,7 @@ export interface ReadLogOptions {
   readonly until?: ReadonlyMap<PartitionId, bigint>
   /** Goes on behind the end seen at the start; then only `until` ends a partition. */
   readonly follow?: boolean
-  /** Partitions that are added to the topics while they are followed are read too, from their beginning. */
+  /** Partitions that are added to the topics while they are followed are read too, from their beginning; none where `until` is given. */
   readonly withAdded?: boolean
   /** `read_committed` where not given. */
   readonly isolation?: Isolation
@@ -60,7 +60,8 @@ const MISSING_TRIES = 10
  * Shape: for each partition batches in order, then one `end` event; ends when all partitions have reached their bound, never with
  * `follow` and no `until`. `position` of a batch is the next offset, behind markers and aborted messages too.
  * Errors: KAFKA_TOPIC_MISSING, KAFKA_UNREACHABLE, KAFKA_DENIED, KAFKA_REQUEST_FAILED; once a follower has begun it waits for the broker
- * instead, and once it has read something for its permission too.
+ * instead, and once it has read something for its permission too. A follower that has begun reads on where partitions lose their leader, without
+ * these.
  */
 export async function* readLog(options: ReadLogOptions): AsyncGenerator<LogEvent, void, undefined> {
   const { client, clock, signal } = options
@@ -134,7 +135,9 @@ class Reading {
   ): AsyncGenerator<LogEvent, void, undefined> {
     const topics = [...this.#options.from.keys()]
     const bounds = await this.#session.run(`reading the bounds of ${topics.join(', ')}`, async (cluster) => {
-      const wanted = wantedOf(await partitionsOf(cluster, topics))
+      const found = wantedOf(await partitionsOf(cluster, topics))
+      // One that was added waits for its leader; the others are read meanwhile.
+      const wanted = this.#cursors.length === 0 ? found : await ledOf(cluster, found)
       if (wanted.length === 0) return []
       const [low, end, high] = await Promise.all([
         listOffsets(cluster, wanted, EARLIEST, 'read_uncommitted'),
@@ -159,7 +162,7 @@ class Reading {
     }
   }
 
-  /** Partitions that it does not read yet; without messages where the bound of a topic is at its end now. */
+  /** Partitions that it does not read yet, from their beginning. */
   async *#placeAdded(): AsyncGenerator<LogEvent, void, undefined> {
     await this.#session.run('reading which partitions there are', (cluster) => cluster.refreshMetadata())
     const isRead = (topic: string, partition: number): boolean =>
@@ -173,17 +176,17 @@ class Reading {
 
   /** One fetch over what is not finished. Shape: its events, in any order of partitions. */
   async round(): Promise<Iterable<LogEvent>> {
-    const { signal, clock, observer = silentObserver, follow, withAdded } = this.#options
-    const open = this.#cursors.filter(({ finished }) => !finished)
-    // A partition that was left out of several answers is asked alone: then it comes first, and whole.
-    const starved = open.find((cursor) => cursor.starved)
+    const { signal, clock, observer = silentObserver, follow, withAdded, until } = this.#options
     try {
       const placed: LogEvent[] = []
-      if (follow === true && withAdded === true && clock.mono() - this.#lookedMono >= ADDED_LOOK_MS) {
+      if (follow === true && withAdded === true && until === undefined && clock.mono() - this.#lookedMono >= ADDED_LOOK_MS) {
         this.#lookedMono = clock.mono()
         for await (const event of this.#placeAdded()) placed.push(event)
       }
       if (placed.length > 0) return placed
+      const open = await this.#readable()
+      // A partition that was left out of several answers is asked alone: then it comes first, and whole.
+      const starved = open.find((cursor) => cursor.starved)
       const events = await this.#fetch(starved === undefined ? open : [starved])
       this.#missing = 0
       this.#hasRead = true
@@ -198,6 +201,14 @@ class Reading {
       await clock.sleep(RETRY_MS, signal)
       return []
     }
+  }
+
+  /** What is not finished; of a follower those that have a leader, and all where none has one. */
+  async #readable(): Promise<readonly PartitionCursor[]> {
+    const open = this.#cursors.filter(({ finished }) => !finished)
+    if (this.#options.follow !== true) return open
+    const led = await this.#session.run('reading which partitions have a leader', (cluster) => ledOf(cluster, open))
+    return led.length === 0 ? open : led
   }
 
   async #fetch(cursors: readonly PartitionCursor[]): Promise<Iterable<LogEvent>> {

@@ -12,6 +12,8 @@ import { type ExistingTopic, planTopics, type TopicChange, type TopicPlan } from
 export interface TopicDescription extends ExistingTopic {
   /** What is set on the topic itself; the rest of `configs` are defaults. */
   readonly ownConfigs: Readonly<Record<string, string>>
+  /** Partitions that nobody can read or write just now, ascending. */
+  readonly leaderless: readonly number[]
 }
 
 /** A topic to create. */
@@ -53,6 +55,7 @@ export class TopicAdmin {
           replication: Math.max(0, ...partitions.map(({ replicas }) => replicas.length)),
           configs: configs.get(topic)?.inForce ?? {},
           ownConfigs: configs.get(topic)?.own ?? {},
+          leaderless: partitions.flatMap(({ partitionId, leader }) => (leader < 0 ? [partitionId] : [])).sort((a, b) => a - b),
         }
       })
     })

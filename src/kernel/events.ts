@@ -1,3 +1,5 @@
+import { counter, type EventDefinition, histogram, SECONDS } from './event-definition.ts'
+
 /**
  * The catalogue of events. One definition gives the log line (level, text) and the metric (name, kind, labels), so that the two
  * can't drift. Code emits events; it does not call a logger or a counter.
@@ -6,34 +8,6 @@
  * a text; `domain` stands for the few sites that give most pages, and `other`. `fields` beyond the labels go to the log line only. info is
  * for lifecycle and the operator's own actions: a healthy hour is silent at warn.
  */
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
-
-export interface EventDefinition {
-  readonly level: LogLevel
-  readonly message: string
-  /** Metric without the `millrace_` prefix; counters end in `_total`. None: the event is a log line alone. */
-  readonly metric?: {
-    readonly name: string
-    readonly kind: 'counter' | 'gauge' | 'histogram'
-    readonly help: string
-    readonly labels: readonly string[]
-    /** Field that holds the amount; a counter without one counts 1. */
-    readonly value?: string
-    /** Upper bounds, in the unit that the name ends with. */
-    readonly buckets?: readonly number[]
-  }
-  /** At most one line per this many ms and per value of `throttleBy`; the next line says how many were held back. */
-  readonly throttleMs?: number
-  readonly throttleBy?: string
-}
-
-const counter = (name: string, help: string, labels: readonly string[] = [], value?: string) =>
-  ({ name, kind: 'counter', help, labels, ...(value === undefined ? {} : { value }) }) as const
-const histogram = (name: string, help: string, labels: readonly string[], value: string, buckets: readonly number[]) =>
-  ({ name, kind: 'histogram', help, labels, value, buckets }) as const
-
-const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120] as const
-
 export const EVENTS = {
   // service life
   ServiceStopping: { level: 'info', message: 'stopping' },
@@ -122,6 +96,13 @@ export const EVENTS = {
     metric: counter('read_retries_total', 'Reads of topics repeated.', ['reason']),
     throttleMs: 10_000,
     throttleBy: 'reason',
+  },
+  PartitionLeaderless: {
+    level: 'warn',
+    message: 'a partition has no leader: nobody reads or writes it until a broker that holds it is back; the others go on',
+    metric: counter('leaderless_partitions_total', 'Looks that found a partition of a topic in use without a leader.', ['topic']),
+    throttleMs: 60_000,
+    throttleBy: 'place',
   },
   TransactionCommitted: {
     level: 'debug',

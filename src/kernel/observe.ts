@@ -1,5 +1,6 @@
 import type { Clock } from './clock.ts'
-import { EVENTS, type EventDefinition, type EventName, type LogLevel } from './events.ts'
+import type { EventDefinition, LogLevel } from './event-definition.ts'
+import { EVENTS, type EventName } from './events.ts'
 
 export type EventFields = Readonly<Record<string, string | number | bigint | boolean | undefined | null | Error>>
 

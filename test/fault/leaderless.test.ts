@@ -2,13 +2,16 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { KafkaAdmin } from '../../src/kafka/admin.ts'
 import { createKafkaClient, type KafkaClient } from '../../src/kafka/client.ts'
 import { ConsumerLoop } from '../../src/kafka/consumer-loop.ts'
+import { readLog } from '../../src/kafka/log-reader.ts'
 import { DurableProducer } from '../../src/kafka/producer.ts'
 import { systemClock as clock } from '../../src/kernel/clock.ts'
-import { silentObserver as observer } from '../../src/kernel/observe.ts'
 import { eventually } from '../support/eventually.ts'
 import { textMessage } from '../support/kafka.ts'
+import { recordingObserver } from '../support/kafka-fixture.ts'
 import { OwnBroker } from '../support/own-broker.ts'
 import { uniqueName } from '../support/services.ts'
+
+const { observer, count } = recordingObserver()
 
 /** Topics of one replica lie on two brokers, and one of the two ends: half of the partitions have no leader. */
 describe('a cluster that has lost the only replica of some partitions', () => {
@@ -51,7 +54,7 @@ describe('a cluster that has lost the only replica of some partitions', () => {
     expect([led.length, leaderless.length]).toEqual([3, 3])
     await client.verifyReachable()
     expect(await admin.listTopics()).toContain(topic)
-    expect(await admin.describeTopics([topic])).toMatchObject([{ topic, partitions: 6 }])
+    expect(await admin.describeTopics([topic])).toMatchObject([{ topic, partitions: 6, leaderless }])
     expect(await admin.createTopics([{ topic: 'another', partitions: 1, replication: 1, configs: {} }])).toEqual(['another'])
     await expect(admin.endOffsets(topic, 'read_uncommitted')).rejects.toThrow(`${topic}/`)
   })
@@ -84,12 +87,56 @@ describe('a cluster that has lost the only replica of some partitions', () => {
       await sent
       expect(read.sort()).toEqual(led.map((partition) => `now ${partition}`))
       expect(isSent).toBe(false)
+      for (const partition of leaderless) {
+        const told = () => count('PartitionLeaderless', { topic, partition, place: `${topic}/${partition}` }) > 0
+        await eventually(told, { timeoutMs: 10_000, what: 'word of a partition without a leader' })
+      }
+      expect(count('PartitionLeaderless', { partition: led[0] })).toBe(0)
       await second.start()
       await waiting
       await eventually(() => read.includes('later'), { timeoutMs: 10_000, what: 'the message that had to wait' })
       expect(read).toHaveLength(led.length + 1)
     } finally {
       await consumer.stop({ mode: 'abort', timeoutMs: 1_000 })
+      await producer.stop({ mode: 'abort', timeoutMs: 1_000 })
+    }
+  })
+
+  it('is followed on in the other partitions, and in those too when the broker is back', async () => {
+    await second.start()
+    const producer = new DurableProducer({ client, clock, observer, maxBatchBytes: () => 1_048_588 })
+    await producer.start()
+    const [here = -1] = led
+    const [there = -1] = leaderless
+    const stop = new AbortController()
+    const read: string[] = []
+    const following = (async () => {
+      for await (const event of readLog({
+        client,
+        clock,
+        observer,
+        from: new Map([[topic, 'earliest']]),
+        follow: true,
+        signal: stop.signal,
+      }))
+        if (event.kind === 'batch') read.push(...event.messages.map(({ value }) => String(value)))
+    })()
+    const reads = (text: string) => eventually(() => read.includes(text), { timeoutMs: 60_000, what: `the message ${text}` })
+    try {
+      await producer.send([textMessage(topic, here, 'one'), textMessage(topic, there, 'two')])
+      await reads('one')
+      await reads('two')
+      await second.stop('SIGTERM')
+      // What begins while the broker leaves may wait for it as long as one call does.
+      await producer.send([textMessage(topic, here, 'three')])
+      await reads('three')
+      await second.start()
+      await producer.send([textMessage(topic, there, 'four')])
+      await reads('four')
+      expect(read).toHaveLength(4)
+    } finally {
+      stop.abort()
+      await following
       await producer.stop({ mode: 'abort', timeoutMs: 1_000 })
     }
   })

@@ -20,6 +20,7 @@ interface BrokerPool {
   metadata: Metadata | null
   metadataExpireAt: number | null
   readonly metadataMaxAge: number
+  readonly logger: { warn(message: string, fields: object): void }
   refreshMetadata(topics: readonly string[]): Promise<void>
 }
 interface Cluster {
@@ -35,11 +36,15 @@ interface TopicPartitions {
 /** How old metadata may be in which a wanted partition has no leader: mostly one is elected within a moment. */
 const LEADERLESS_MAX_AGE_MS = 1_000
 
+/** Text of the log line that names a partition without a leader by `topic` and `partition`. */
+export const LEADERLESS_LINE = 'partition without a leader'
+
 /**
  * A partition without a leader is in the way of those alone who need its leader: they get its error, which passes, and the client looks again
  * soon. Stock kafkajs fails the metadata as a whole for the first error in it, and so every call, since that is of all topics of the cluster
  * where none is named: no process could start beside a topic of somebody else whose only broker is down. Errors of a topic that was named are
- * thrown as they were.
+ * thrown as they were. A line of the client's log names each such partition of the topics in use, at each look but the first: an election
+ * takes a moment.
  */
 export function patchLeaderlessPartition(modules: KafkajsModules): void {
   const { createErrorFromCode } = modules.load('protocol/error.js') as { createErrorFromCode: (code: number) => Error }
@@ -58,11 +63,17 @@ export function patchLeaderlessPartition(modules: KafkajsModules): void {
 
   const pool = (modules.load('cluster/brokerPool.js') as { prototype: BrokerPool }).prototype
   const stockRefresh = pool.refreshMetadata
+  const leaderlessBefore = new WeakMap<BrokerPool, ReadonlySet<string>>()
   pool.refreshMetadata = async function refreshSoonAgain(this: BrokerPool, topics) {
     await stockRefresh.call(this, topics)
     const wanted = this.metadata?.topicMetadata.filter(({ topic }) => topics.includes(topic)) ?? []
-    const isLed = wanted.every(({ partitionMetadata }) => partitionMetadata.every(({ leader }) => leader >= 0))
-    if (isLed || this.metadataExpireAt === null) return
+    const leaderless = wanted.flatMap(({ topic, partitionMetadata }) =>
+      partitionMetadata.flatMap(({ partitionId, leader }) => (leader < 0 ? [{ topic, partition: partitionId }] : [])),
+    )
+    const before = leaderlessBefore.get(this)
+    leaderlessBefore.set(this, new Set(leaderless.map(({ topic, partition }) => `${topic}/${partition}`)))
+    for (const at of leaderless) if (before?.has(`${at.topic}/${at.partition}`)) this.logger.warn(LEADERLESS_LINE, at)
+    if (leaderless.length === 0 || this.metadataExpireAt === null) return
     this.metadataExpireAt -= Math.max(0, this.metadataMaxAge - LEADERLESS_MAX_AGE_MS)
   }
 

@@ -81,6 +81,24 @@ describe('reading a log', () => {
     expect(seen).toEqual(['0 first', '1 second'])
   })
 
+  it('ends at its bounds though partitions are added meanwhile', { timeout: 60_000 }, async () => {
+    const topic = await testTopic(admin, 'bounded')
+    await write(topic, ['first'])
+    let ahead = 0
+    const clock = { ...systemClock, mono: () => systemClock.mono() + ahead }
+    const seen: string[] = []
+    const until = new Map([[partitionId(topic, 0), 2n]])
+    for await (const event of readLog({ client, clock, from: new Map([[topic, 'earliest']]), follow: true, withAdded: true, until })) {
+      if (event.kind !== 'batch') continue
+      for (const { partition, value } of event.messages) seen.push(`${partition} ${value}`)
+      if (ahead > 0) continue
+      await admin.addPartitions(topic, 2)
+      ahead = 31_000
+      await write(topic, ['second'])
+    }
+    expect(seen).toEqual(['0 first', '0 second'])
+  })
+
   it('begins and stops where it is told', async () => {
     const topic = await testTopic(admin, 'bounds', 2)
     await write(topic, range(20))

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createTerminalLogger } from '../../../src/cli/log.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
-import type { LogLevel } from '../../../src/kernel/events.ts'
+import type { LogLevel } from '../../../src/kernel/event-definition.ts'
 
 function logged(level: LogLevel, fields: object): string[] {
   const lines: string[] = []

@@ -47,6 +47,8 @@ describe('the progress of a run', () => {
     expect(held.text).toContain('a transaction is open in scrape.html/0 from offset 4 on: nobody reads further until it ends')
     const replaying = runProgress({ ...done, unread: { extract: 0, frontier: 0, isReplaying: true } })
     expect(replaying.text).toBe('5 of 5 URLs done, a replay in place has work left, 2 records')
+    const away = runProgress({ ...done, away: 'html/3 has no leader' })
+    expect(away.text).toBe("5 of 5 URLs done, whether all is done can't be seen: html/3 has no leader, 2 records")
   })
 
   it('says that what became of each URL is added up, how far that is, and that it may be left out', () => {

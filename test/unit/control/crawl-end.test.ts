@@ -40,13 +40,13 @@ describe('the end of a crawl', () => {
   })
 
   it.each<ErrorCode>(['KAFKA_UNREACHABLE', 'STATE_UNAVAILABLE', 'REGISTRY_UNREACHABLE', 'KAFKA_REQUEST_FAILED'])(
-    'has not come while it can not be looked at, and is looked at again: %s',
+    'has not come while it can not be looked at, says why, and is looked at again: %s',
     async (code) => {
       const counts = { accepted: 2, final: 1 }
       const { end, away, seen } = rig(() => counts)
       await end.check()
       away.code = code
-      expect(await end.check()).toEqual({ kind: 'running', accepted: 2, final: 1 })
+      expect(await end.check()).toEqual({ kind: 'running', accepted: 2, final: 1, away: 'away' })
       expect(seen.count('ReadRetried', { reason: code })).toBe(1)
       counts.final = 2
       delete away.code

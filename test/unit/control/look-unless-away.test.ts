@@ -8,8 +8,12 @@ it('a look is left out and told of where the brokers are away, and nothing else 
   const failing = (error: Error) => lookUnlessAway({ observer }, () => Promise.reject(error))
   expect(await lookUnlessAway({ observer }, async () => 7)).toBe(7)
   expect(events).toEqual([])
+  const told: string[] = []
+  const away = () => Promise.reject(new MillraceError('KAFKA_REQUEST_FAILED', 'html/3 has no leader'))
+  expect(await lookUnlessAway({ observer }, away, ({ message }) => void told.push(message))).toBeUndefined()
+  expect(told).toEqual(['html/3 has no leader'])
   expect(await failing(new MillraceError('KAFKA_UNREACHABLE', 'no Kafka broker could be reached'))).toBeUndefined()
-  expect(events.map(({ event }) => event)).toEqual(['ReadRetried'])
+  expect(events.map(({ event }) => event)).toEqual(['ReadRetried', 'ReadRetried'])
   await expect(failing(new MillraceError('KAFKA_DENIED', 'not allowed'))).rejects.toMatchObject({ code: 'KAFKA_DENIED' })
   await expect(failing(new TypeError('a defect'))).rejects.toThrow('a defect')
 })
