@@ -27,14 +27,19 @@ export interface FencingRun {
   /** Where the broker runs. */
   readonly cwd: string
   readonly clock: Clock
+  readonly signal?: AbortSignal
 }
 
 /** From the start of Java: one to two seconds, but twenty where other programs have the machine. Without it records come twice. */
-const START_MS = 90_000
+const START_MS = 60_000
 const LOOK_EVERY_MS = 20
 /** Every half a second, by its own time, the controller writes a record though nothing happens; it fences within half of that. */
 const ROUNDS_UNFENCED = 2
+/** Records that the controller had ready when it said that it fences come before that in its log; nothing is known to come between. */
+const ROUNDS_FENCED = 1
 const END_MS = 5_000
+/** How long it may take in all. */
+export const FENCING_MS = START_MS + END_MS
 
 /** Shape: true where the logs are those of a broker that ran and was not stopped in order. */
 export function wasKilled(data: string): boolean {
@@ -60,33 +65,31 @@ export async function endFormerRegistration(run: FencingRun): Promise<'fenced' |
   })
   const hasEnded = new AbortController()
   void ended.then(() => hasEnded.abort())
-  const result = await outcomeOf(child, run, hasEnded.signal)
+  const over = run.signal === undefined ? hasEnded.signal : AbortSignal.any([run.signal, hasEnded.signal])
+  const result = await outcomeOf(child, run, over)
   await endProcess(child, run.clock, ended)
   return result
 }
 
 /**
  * What it says tells what it has begun, and its log what is done: it says that it fences before it writes it, and what it had not written
- * when it was told to end it never does. Its log is written in order, so once that has grown after a word, what the word was about stands in it.
+ * when it was told to end it never does. Its log is written in order, so once that has grown after a word, by more than what was ready
+ * before it, what the word was about stands in it.
  */
-async function outcomeOf(
-  child: ChildProcess,
-  { data, clock }: FencingRun,
-  hasEnded: AbortSignal,
-): Promise<'fenced' | 'was-fenced' | 'failed'> {
+async function outcomeOf(child: ChildProcess, { data, clock }: FencingRun, over: AbortSignal): Promise<'fenced' | 'was-fenced' | 'failed'> {
   const heard = listenTo(child)
   const deadlineMono = clock.mono() + START_MS
   let doing = heard()
   let bytes = metadataBytes(data)
   let rounds = 0
-  while (!hasEnded.aborted && clock.mono() < deadlineMono) {
+  while (!over.aborted && clock.mono() < deadlineMono) {
     await clock.sleep(LOOK_EVERY_MS)
     const [doingNow, bytesNow] = [heard(), metadataBytes(data)]
     if (doingNow !== doing) rounds = 0
     else if (bytesNow !== bytes) rounds += 1
     doing = doingNow
     bytes = bytesNow
-    if (doing === 'fences' && rounds > 0) return 'fenced'
+    if (doing === 'fences' && rounds > ROUNDS_FENCED) return 'fenced'
     if (doing === 'is-active' && rounds > ROUNDS_UNFENCED) return 'was-fenced'
   }
   return 'failed'

@@ -9,13 +9,14 @@ import { readJsonFile } from './atomic-file.ts'
 import { type BrokerFolder, readProcessFile, START_LOCK } from './broker-folder.ts'
 import { noRoomError } from './disk-space.ts'
 import { tryLock } from './file-lock.ts'
+import { FENCING_MS } from './former-registration.ts'
 import { spawnSupervisor } from './supervisor-process.ts'
 
 const LOOK_MS = 1000
 /** Looks in a row that find no note and nobody who starts the broker, until it is taken for lost. */
 const LOST_LOOKS = 5
-/** It notes itself once its broker runs, and one that was killed is taken out of service before, which may take 20 s. */
-const NOTED_MS = 36_000
+/** It notes itself once its broker runs, and one that was killed is taken out of service before. */
+const NOTED_MS = FENCING_MS + 16_000
 const POLL_MS = 25
 
 interface WatchOptions {

@@ -156,7 +156,10 @@ class Supervisor {
     this.#wake = new AbortController()
     this.#phase = 'starting'
     if (this.#spec.container !== '') await this.#removeContainer()
+    // Whoever looks meanwhile waits for a broker that starts; before the first one there is nothing to write down.
+    if (this.#broker !== undefined) this.#save()
     await this.#fence()
+    if (this.#signal.aborted) return
     const log = openSync(this.#folder.log, 'a')
     try {
       const child = spawn(this.#spec.command, [...this.#spec.args], { cwd: this.#folder.path, stdio: ['ignore', log, log] })
@@ -181,8 +184,9 @@ class Supervisor {
     const { command, fencingArgs } = this.#spec
     const { data, path } = this.#folder
     if (fencingArgs.length === 0 || !wasKilled(data)) return
-    const result = await endFormerRegistration({ command, args: fencingArgs, mark: this.#mark, data, cwd: path, clock: this.#clock })
-    if (result === 'failed') logLine('the killed broker could not be taken out of service before its start')
+    const run = { command, args: fencingArgs, mark: this.#mark, data, cwd: path, clock: this.#clock, signal: this.#signal }
+    const result = await endFormerRegistration(run)
+    if (result === 'failed' && !this.#signal.aborted) logLine('the killed broker could not be taken out of service before its start')
   }
 
   async #watch(): Promise<WatchEnd> {

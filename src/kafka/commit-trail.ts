@@ -14,7 +14,7 @@ export interface CommitStep {
   readonly message: TopicPartition & { readonly offset: bigint }
 }
 
-/** Of a transactional id. One is enough as long as the broker forgets one offset; it may forget several in a row. */
+/** Of a transactional id, since it was followed last. One is enough as long as the broker forgets one offset; it may forget several in a row. */
 const MOST_KEPT = 4
 
 /**
@@ -38,15 +38,27 @@ export class CommitTrail {
 
   /**
    * Where the transactions lead to from what the broker holds: over each that stands on it, or on the one before, and has happened. The
-   * same as `committed` where nothing was lost.
+   * same as `committed` where nothing was lost. Steps that lead nowhere, or have not happened, are forgotten: many that fail one after the
+   * other must not push out the one that is needed. `hasHappened` says undefined where nobody knows.
    */
-  async follow(id: string, committed: CommittedOffset, hasHappened: (step: CommitStep) => Promise<boolean>): Promise<CommittedOffset> {
+  async follow(
+    id: string,
+    committed: CommittedOffset,
+    hasHappened: (step: CommitStep) => Promise<boolean | undefined>,
+  ): Promise<CommittedOffset> {
     let held = committed
+    const useless = new Set<CommitStep>()
     for (const step of this.of(id)) {
       const { before, offset, metadata } = step
-      if (before.offset !== held.offset || before.metadata !== held.metadata) continue
-      if (await hasHappened(step)) held = { offset, metadata }
+      const standsHere = before.offset === held.offset && before.metadata === held.metadata
+      const happened = standsHere ? await hasHappened(step) : false
+      if (happened === true) held = { offset, metadata }
+      else if (happened === false) useless.add(step)
     }
+    this.#steps.set(
+      id,
+      this.of(id).filter((step) => !useless.has(step)),
+    )
     return held
   }
 }

@@ -197,9 +197,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     if (trail === undefined) return committed
     // Not known in time: its own messages are held up as well, so the offset goes with them.
     const deadlineMono = clock.mono() + UNSTABLE_LIMIT_MS
-    const hasHappened = async (step: CommitStep): Promise<boolean> =>
-      (await isCommitted(this.#session, step, { clock, deadlineMono })) === true
-    const held = await trail.follow(this.#id, committed, hasHappened)
+    const held = await trail.follow(this.#id, committed, (step) => isCommitted(this.#session, step, { clock, deadlineMono }))
     if (held !== committed) observer.emit('OffsetRestored', { group: groupId, topic, partition, offset: held.offset })
     return held
   }

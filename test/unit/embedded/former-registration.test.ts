@@ -43,7 +43,7 @@ describe('taking a killed broker out of service', () => {
   const fences = 'echo "Fencing broker 1 at epoch 13 because its session has timed out.";'
 
   it('ends once what the controller says about fencing it stands in its log', async () => {
-    expect(await saying(`${fences} sleep 0.2; write; exec sleep 60`)).toBe('fenced')
+    expect(await saying(`${fences} write; sleep 0.2; write; sleep 0.2; write; exec sleep 60`)).toBe('fenced')
   })
 
   it('does not go by the word alone, which comes before the deed', async () => {
