@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
+import { type FileHandle, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { errorText, MillraceError } from '../kernel/errors.ts'
-import { makeFolder } from '../machine/make-folder.ts'
+import { makeFolderAside } from '../machine/make-folder.ts'
 import { isBodyRef } from '../message/body-ref.ts'
 import type { BlobStore, StoredBlob } from './blob-store.ts'
 
@@ -23,7 +23,7 @@ export class FileBlobStore implements BlobStore {
   async check(): Promise<void> {
     const path = join(this.#root, `.check-${randomBytes(6).toString('hex')}`)
     await this.#doing('written to', async () => {
-      makeFolder(this.#root)
+      await makeFolderAside(this.#root)
       await (await open(path, 'wx')).close()
       await unlink(path)
     })
@@ -33,9 +33,8 @@ export class FileBlobStore implements BlobStore {
     const path = this.#path(ref)
     const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
     await this.#doing('written to', async () => {
-      makeFolder(dirname(path))
       try {
-        const file = await open(temporary, 'wx')
+        const file = await openNew(temporary)
         try {
           await file.writeFile(bytes)
           // The page that names it is acknowledged by Kafka; the blob must not be the weaker of the two.
@@ -111,6 +110,17 @@ export class FileBlobStore implements BlobStore {
     const name = passing.has(code) ? 'BLOBS_UNREACHABLE' : 'BLOBS_REFUSED'
     return new MillraceError(name, `the blob store ${this.#root} can not be ${verb}: ${errorText(error)}`, { cause: error, context })
   }
+}
+
+/** The folder is asked for only where it is missing: a network folder has one question less for each blob. */
+async function openNew(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'wx')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  await makeFolderAside(dirname(path))
+  return open(path, 'wx')
 }
 
 function undefinedWhereMissing(error: unknown): undefined {

@@ -1,4 +1,5 @@
 import { mkdirSync, statSync } from 'node:fs'
+import { mkdir, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
 /**
@@ -30,4 +31,30 @@ function makeOnce(path: string, mode: number | undefined): void {
 
 function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+}
+
+/** As {@link makeFolder}, for a folder that may be on a network: while it does not answer, everything else of the process goes on. */
+export async function makeFolderAside(path: string): Promise<void> {
+  try {
+    await mkdir(path)
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code
+    if (await isFolderAside(path)) return
+    const above = dirname(resolve(path))
+    if (code !== 'ENOENT' || above === resolve(path) || (await isFolderAside(above))) throw error
+    await makeFolderAside(above)
+    await mkdir(path).catch(async (again: unknown) => {
+      if (!(await isFolderAside(path))) throw again
+    })
+  }
+}
+
+async function isFolderAside(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return false
+      throw error
+    },
+  )
 }
