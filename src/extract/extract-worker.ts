@@ -260,9 +260,8 @@ export class ExtractWorker extends BaseService {
       isReplayCancelled: (replayId) => this.#replayRequest(replayId)?.cancelled === true,
       replayOrder: () => this.#replayOrder(assigned.partition),
       rate: (replayId) => {
-        if (shadow !== undefined) return shadow.pagesPerSecond
-        const request = replayId === undefined ? undefined : this.#replayRequest(replayId)
-        return request === undefined ? undefined : partitionRate(request, request.rate, assigned.partition)
+        const request = shadow?.request ?? (replayId === undefined ? undefined : this.#replayRequest(replayId))
+        return request === undefined ? undefined : this.#rateOf(request, assigned.partition)
       },
       replayDone: (replayId) => this.#options.onReplayDone?.(replayId),
       process: this.#processor(assigned.partition),
@@ -333,15 +332,17 @@ export class ExtractWorker extends BaseService {
   }
 
   /**
-   * The rate cap of a replay: a page that is replayed waits for its turn. Each partition has its share of the rate, by its share of the
-   * pages, so that all of them keep the cap together whoever owns them. A shadow takes its rate anew from whoever begins it again.
+   * Pages per second of one partition of a replay. Each has its share of the rate, by its share of the pages, so that all of them keep the
+   * cap together whoever owns them. A shadow takes its rate anew from whoever begins it again.
    */
+  #rateOf(request: ReplayRequest, partition: number): number | undefined {
+    const { shadow } = this.#options
+    return partitionRate(request, shadow === undefined ? request.rate : shadow.pagesPerSecond, partition)
+  }
+
+  /** The rate cap of a replay: a page that is replayed waits for its turn. */
   #pace(partition: number): (request: ReplayRequest, giveBack: AbortSignal) => Promise<boolean> {
-    const { clock, shadow } = this.#options
-    const pace = new RatePace(clock)
-    return (request, giveBack) => {
-      const rate = shadow === undefined ? request.rate : shadow.pagesPerSecond
-      return pace.next(partitionRate(request, rate, partition), giveBack)
-    }
+    const pace = new RatePace(this.#options.clock)
+    return (request, giveBack) => pace.next(this.#rateOf(request, partition), giveBack)
   }
 }
