@@ -87,7 +87,7 @@ function scalarType(document: DefinitionDocument, kind: ScalarKind, shape: Field
   }
 }
 
-/** Nothing is relative to it, not even `http:path`. */
+/** Nothing is relative to it. */
 const NO_BASE = 'none:'
 
 /** The default, checked to have the type of the field. */
@@ -111,7 +111,9 @@ export function readDefault(
   }
   // No page to resolve it against, so of a URL all of it: a relative one would be of whatever site the page is.
   const converted = compileConverter(type)(value, true, NO_BASE)
-  if (converted.kind === 'value' && typeof converted.value !== 'object') return converted.value
+  // `http:path` would be the host `path`.
+  const isWhole = type.kind !== 'url' || /^\s*[^\s/:]+:\/\//.test(String(value))
+  if (isWhole && converted.kind === 'value' && typeof converted.value !== 'object') return converted.value
   document.error(
     at,
     `the default is ${shown(value)}; expected ${type.kind === 'url' ? 'a URL that is absolute, such as https://example.com/none.png' : `a value of type ${type.kind}`}`,

@@ -61,6 +61,7 @@ fields:
   i: { jsonld: 'a b' }
   j: { link: canonical, default: /none.png }
   k: { meta: 'og:image', type: url, default: //cdn.example/none.png }
+  l: { meta: 'og:image', type: url, default: 'http:none.png' }
 match: { hots: [x] }
 `
     expect(problems(text)).toEqual([
@@ -80,7 +81,8 @@ match: { hots: [x] }
       expect.stringMatching(/^15:16 "a b" is no path/),
       '16:34 the default is "/none.png"; expected a URL that is absolute, such as https://example.com/none.png',
       '17:46 the default is "//cdn.example/none.png"; expected a URL that is absolute, such as https://example.com/none.png',
-      '18:10 unknown key "hots": did you mean "hosts"?',
+      '18:46 the default is "http:none.png"; expected a URL that is absolute, such as https://example.com/none.png',
+      '19:10 unknown key "hots": did you mean "hosts"?',
     ])
   })
 
