@@ -289,9 +289,10 @@ async function acquire(options: RuntimeOptions, releases: ReleaseStack): Promise
 /** What the embedded broker needs to know of this machine and its user. */
 export function embeddedOptions(config: Config): { dataDir: string; cacheDir: string; installMissing: boolean; javaHome?: string } {
   const environment = processEnvironment()
+  const dataDir = resolve(config.data)
   return {
-    dataDir: resolve(config.data),
-    cacheDir: join(cacheHome(environment), 'millrace'),
+    dataDir,
+    cacheDir: join(cacheHome(environment, dataDir), 'millrace'),
     installMissing: environment.MILLRACE_NO_INSTALL !== '1',
     ...(environment.JAVA_HOME === undefined ? {} : { javaHome: environment.JAVA_HOME }),
   }
@@ -299,12 +300,27 @@ export function embeddedOptions(config: Config): { dataDir: string; cacheDir: st
 
 /**
  * The user's folder for what can be had again. A variable that is empty or no absolute path counts as not set: 43 MB of jars would lie in the
- * working folder. Source: XDG Base Directory Specification.
+ * working folder. A user without a home, such as the number that a container was given, has it in the data folder: in a temporary folder
+ * others could lay jars of theirs. Source: XDG Base Directory Specification.
  */
-export function cacheHome(environment: Readonly<Record<string, string | undefined>>): string {
+export function cacheHome(
+  environment: Readonly<Record<string, string | undefined>>,
+  dataDir: string,
+  ownHome: () => string = () => userInfo().homedir,
+): string {
   const { XDG_CACHE_HOME: cache = '', HOME: home = '' } = environment
   if (isAbsolute(cache)) return cache
-  return join(isAbsolute(home) ? home : userInfo().homedir, '.cache')
+  return join(isAbsolute(home) ? home : (homeOf(ownHome) ?? dataDir), '.cache')
+}
+
+/** Shape: undefined where the system knows no user of this number, or no home of theirs. */
+function homeOf(ownHome: () => string): string | undefined {
+  try {
+    const home = ownHome()
+    return isAbsolute(home) ? home : undefined
+  } catch {
+    return undefined
+  }
 }
 
 function connectionOf(config: Config, brokers: readonly string[], isEmbedded: boolean): Parameters<typeof createKafkaClient>[0] {

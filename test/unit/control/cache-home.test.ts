@@ -11,5 +11,13 @@ it.each([
   [{ HOME: '' }, own],
   [{}, own],
 ])('the folder of caches is never the working folder: %o', (environment, folder) => {
-  expect(cacheHome(environment)).toBe(folder)
+  expect(cacheHome(environment, '/data')).toBe(folder)
+})
+
+it('a user whom the system does not know has it in the data folder, and so has one without a home', () => {
+  const unknown = (): string => {
+    throw new Error('uv_os_get_passwd returned ENOENT (no such file or directory)')
+  }
+  expect(cacheHome({}, '/data', unknown)).toBe('/data/.cache')
+  expect(cacheHome({}, '/data', () => '')).toBe('/data/.cache')
 })
