@@ -72,7 +72,10 @@ export class CrawlBacklog {
     if (!isRewound && found !== undefined && found.dueAt <= by) return 'due'
     if (isRewound || found !== undefined || (this.#laterFrom !== undefined && this.#laterFrom <= by)) this.#lookAnew()
     this.#found = undefined
+    const hadTold = this.#told.size > 0
     for (const [taskId, { at }] of this.#told) if (!bounds.isWaiting(at)) this.#told.delete(taskId)
+    // All of them have ended before they were due, and maybe the rest with them.
+    if (hadTold && this.#told.size === 0) this.#lookAnew()
     for await (const queued of this.#search.next(bounds)) {
       if (queued === 'hidden' || (await this.#meets(queued, bounds, by)) === 'due') return 'due'
     }
