@@ -1,8 +1,9 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { ControlLog } from '../kafka/control-log.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { commandPayload, parseSubject } from '../message/command.ts'
+import { commandPayload, parseSubject, subject } from '../message/command.ts'
 import { compatibilityProblems } from '../message/compatibility.ts'
+import type { Command } from '../message/generated/types.ts'
 import { checkSubject, problemLines, type SubjectProblem } from '../message/registration.ts'
 import { subjectOf } from '../message/subjects.ts'
 import type { Runtime } from './runtime.ts'
@@ -15,12 +16,18 @@ export interface AnnouncedVersion {
   readonly required: readonly string[]
   /** Of its records; undefined: the common one, or an older release announced it and did not tell. */
   readonly topic: string | undefined
-  /** It has run beside live work alone, as a shadow or a candidate: no record of it is on a topic that others go on with. */
+  /** It has run beside live work alone, as a shadow or a candidate: no record of it is on a topic that live work writes to. */
   readonly tried: boolean
 }
 
 export function announcedVersions(control: Pick<ControlLog, 'withPrefix'>, name: string): AnnouncedVersion[] {
   return announcements(control, `extractor:${name}:`).filter((announced) => announced.name === name)
+}
+
+/** Shape: undefined where nobody has announced it. Not by way of all of them: it is asked for each of many dead letters. */
+export function announcedVersion(control: Pick<ControlLog, 'get'>, name: string, version: number): AnnouncedVersion | undefined {
+  const command = control.get(subject.extractor(name, version))
+  return command === undefined ? undefined : announcementOf(command)
 }
 
 /** Those that later ones must be able to read. */
@@ -33,17 +40,21 @@ export function announcedTopics(control: Pick<ControlLog, 'withPrefix'>): Readon
   return new Set(announcements(control, 'extractor:').flatMap(({ topic }) => topic ?? []))
 }
 
-function announcements(control: Pick<ControlLog, 'withPrefix'>, prefix: string): (AnnouncedVersion & { readonly name: string })[] {
-  return control.withPrefix(prefix).flatMap((command) => {
-    const about = parseSubject(command.subject)
-    if (about?.kind !== 'extractor') return []
-    const payload = (commandPayload(command) ?? {}) as Readonly<Partial<Record<keyof AnnouncedVersion, unknown>>>
-    const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
-    const required = Array.isArray(payload.required) ? payload.required.filter((field) => typeof field === 'string') : []
-    const { name, version } = about
-    const [definitionSha256, fingerprint, topic] = [text(payload.definitionSha256), text(payload.fingerprint), text(payload.topic)]
-    return [{ name, version, definitionSha256, fingerprint, required, topic, tried: payload.tried === true }]
-  })
+type Announcement = AnnouncedVersion & { readonly name: string }
+
+function announcements(control: Pick<ControlLog, 'withPrefix'>, prefix: string): Announcement[] {
+  return control.withPrefix(prefix).flatMap((command) => announcementOf(command) ?? [])
+}
+
+function announcementOf(command: Command): Announcement | undefined {
+  const about = parseSubject(command.subject)
+  if (about?.kind !== 'extractor') return undefined
+  const payload = (commandPayload(command) ?? {}) as Readonly<Partial<Record<keyof AnnouncedVersion, unknown>>>
+  const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+  const required = Array.isArray(payload.required) ? payload.required.filter((field) => typeof field === 'string') : []
+  const { name, version } = about
+  const [definitionSha256, fingerprint, topic] = [text(payload.definitionSha256), text(payload.fingerprint), text(payload.topic)]
+  return { name, version, definitionSha256, fingerprint, required, topic, tried: payload.tried === true }
 }
 
 export interface UnreadableField {
