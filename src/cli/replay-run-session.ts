@@ -4,9 +4,9 @@ import { cancelReplay, followReplay } from '../control/replay-in-place.ts'
 import { listReplays, type ReplayStatus, replayStatus } from '../control/replay-ledger.ts'
 import { type ReplayRunRequest, runBeside, runInPlace } from '../control/run-replay.ts'
 import type { Runtime } from '../control/runtime.ts'
-import { planTombstones, writeTombstones } from '../control/tombstones.ts'
+import { planTombstones, type TombstonePlan, writeTombstones } from '../control/tombstones.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { isStopOf, MillraceError } from '../kernel/errors.ts'
 import { writeComparison } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
@@ -83,8 +83,7 @@ async function inPlace(context: CommandContext, runtime: Runtime, request: Repla
     context.note(`no member of ${groupId} runs: it replays once \`millrace run\` or \`millrace extract\` is started with that version`)
   const status = await follow(context, runtime, replayId, waits ? 'done' : 'rewound')
   if (status.state === 'cancelled') context.setExitCode(3)
-  const doomed =
-    flags.tombstones === true && status.state === 'done' ? await planTombstones(runtime, replayId, { signal: context.draining }) : undefined
+  const doomed = flags.tombstones === true && status.state === 'done' ? await planUnlessStopped(context, runtime, replayId) : undefined
   const deleted = doomed === undefined ? undefined : await writeTombstones(runtime, doomed)
   if (context.globals.json)
     await context.out(toJson({ start, ...plan, ...status, ...(deleted === undefined ? {} : { tombstones: deleted }) }))
@@ -94,6 +93,18 @@ async function inPlace(context: CommandContext, runtime: Runtime, request: Repla
   } else {
     await context.out(`the live members of ${groupId} replay ${what}`)
     await context.out(`\`millrace replay status ${replayId}\` shows how far they are, \`millrace replay cancel ${replayId}\` calls it off`)
+  }
+}
+
+/** The replay is done by then, and its end is told, whatever comes of its keys. Shape: undefined where a signal came first. */
+async function planUnlessStopped(context: CommandContext, runtime: Runtime, replayId: string): Promise<TombstonePlan | undefined> {
+  try {
+    return await planTombstones(runtime, replayId, { signal: context.draining })
+  } catch (error) {
+    if (!isStopOf(context.draining, error)) throw error
+    context.note(`stopped; no key was deleted: \`millrace replay tombstones ${replayId} --execute\` does it`)
+    context.setExitCode(3)
+    return undefined
   }
 }
 

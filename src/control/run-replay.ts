@@ -1,5 +1,5 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { isStopOf, MillraceError } from '../kernel/errors.ts'
 import { isSameFilter } from '../message/replay-request.ts'
 import type { Comparison } from '../replay/compare.ts'
 import type { GateVerdict } from '../replay/gate.ts'
@@ -105,7 +105,7 @@ export async function runBeside(
     const options = { onRead: request.onComparing, signal: request.draining }
     return { report, comparison: await compareShadow(runtime, report, extractor, read, options) }
   } catch (error) {
-    if (!request.draining.aborted) throw error
+    if (!isStopOf(request.draining, error)) throw error
     return { report, comparison: undefined }
   }
 }

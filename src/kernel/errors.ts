@@ -143,6 +143,11 @@ export function isAway(error: unknown): error is MillraceError {
   return error instanceof MillraceError && (error.disposition === 'retry' || error.code === 'KAFKA_UNREACHABLE')
 }
 
+/** Whether it is what a stop has made of the work, and not another failure that came beside it. */
+export function isStopOf(signal: AbortSignal, error: unknown): boolean {
+  return signal.aborted && (error === signal.reason || isMillraceError(error, 'ABORTED'))
+}
+
 /** Text of anything that was thrown; never throws itself. */
 export function errorText(error: unknown): string {
   if (error instanceof Error) return error.message === '' ? error.name : error.message
