@@ -14,7 +14,7 @@ import { subject } from '../message/command.ts'
 import { notForRecords } from '../message/topics.ts'
 import { compileGlob } from '../url/glob.ts'
 import { announce } from './announce.ts'
-import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
+import { announcedVersion, announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { closeReplay } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -154,7 +154,7 @@ export async function announceExtractors(
   const control = await runtime.control()
   await control.readToEnd()
   for (const extractor of extractors) {
-    const { name, version, topic, definitionSha256, schema, requiredFields } = extractor
+    const { name, version, topic, definitionSha256, schema } = extractor
     const why = topic === undefined ? undefined : notForRecords(runtime.topics, topic)
     if (why !== undefined)
       throw new MillraceError('EXTRACTOR_INVALID', `records of ${name} version ${version} can't go to topic ${topic}: ${why}`)
@@ -164,26 +164,33 @@ export async function announceExtractors(
     await refuseIncompatible(runtime, extractor, known)
     runtime.schemaStore.add(schema.text)
     keepSchemaFile(runtime, schema)
-    // What an older release announced does not tell the topic.
-    const tried = purpose === 'tried' && same?.tried !== false
-    if (same !== undefined && same.topic === topic && same.tried === tried) continue
+    // Anew: the registry was asked meanwhile. What an older release announced does not tell the topic.
+    const now = announcedVersion(control, name, version)
+    const tried = purpose === 'tried' && now?.tried !== false
+    if (now !== undefined && now.topic === topic && now.tried === tried) continue
+    await announceVersion(runtime, extractor, tried)
+  }
+}
+
+/** A live worker of the same version may announce it at the same moment: it stays live then, whoever was last. */
+async function announceVersion(runtime: Runtime, extractor: LoadedExtractor, tried: boolean): Promise<void> {
+  const { name, version, topic, definitionSha256, schema, requiredFields } = extractor
+  const about = subject.extractor(name, version)
+  const required = requiredFields
+  const payload = { definitionSha256, fingerprint: schema.fingerprint, required, ...(topic === undefined ? {} : { topic }) }
+  const control = await runtime.control()
+  let isLive = false
+  const unsubscribe = control.subscribe(({ command }) => {
+    if (command.subject === about && announcedVersion(control, name, version)?.tried === false) isLive = true
+  })
+  try {
     await claimVersion(runtime, extractor)
-    await announce(runtime, {
-      kind: 'announce',
-      subject: subject.schema(schema.fingerprint),
-      payload: { name: schema.name, schema: schema.text },
-    })
-    await announce(runtime, {
-      kind: 'announce',
-      subject: subject.extractor(name, version),
-      payload: {
-        definitionSha256,
-        fingerprint: schema.fingerprint,
-        required: requiredFields,
-        ...(topic === undefined ? {} : { topic }),
-        ...(tried ? { tried } : {}),
-      },
-    })
+    const described = { name: schema.name, schema: schema.text }
+    await announce(runtime, { kind: 'announce', subject: subject.schema(schema.fingerprint), payload: described })
+    await announce(runtime, { kind: 'announce', subject: about, payload: tried ? { ...payload, tried } : payload })
+    if (tried && isLive) await announce(runtime, { kind: 'announce', subject: about, payload })
+  } finally {
+    unsubscribe()
   }
 }
 

@@ -27,7 +27,8 @@ export async function forgetReplay(runtime: Runtime, replayId: string): Promise<
   const { shadow, groupId } = request
   if (shadow === undefined)
     throw new MillraceError('REPLAY_REFUSED', `replay ${replayId} was in place: it has left no topic and no group of its own`)
-  if (!isClosed)
+  // One that was called off and whose process was killed before it had left is closed by this.
+  if (!isClosed && request.cancelled !== true)
     throw new MillraceError('REPLAY_REFUSED', `replay ${replayId} has not ended: end it with \`millrace replay cancel ${replayId}\` first`)
   await evictDeadMembers(runtime, [groupId])
   if ((await admin.describeGroup(groupId)).members.length > 0)

@@ -289,6 +289,14 @@ export async function closeUnlessActive(runtime: Runtime, groupId: string, repla
   if ((await runtime.admin.describeGroup(groupId)).members.length === 0) await closeReplay(runtime, groupId, replayId)
 }
 
+/** For a process that leaves the group of a shadow. Shape: whether that was called off. */
+export async function endIfCancelled(runtime: Runtime, groupId: string, replayId: string): Promise<boolean> {
+  if ((await knownRequest(runtime, replayId))?.request.cancelled !== true) return false
+  await closeUnlessActive(runtime, groupId, replayId)
+  await deleteUnlessActive(runtime, groupId)
+  return true
+}
+
 /** What `control` keeps of pages that retention deleted before they were read. Pure. */
 export function goneOf({ gone = 0, partitions }: Pick<ReplayStatus, 'gone' | 'partitions'>): {
   readonly gone: number

@@ -10,14 +10,15 @@ import { notForRecords, shadowTopicOf } from '../message/topics.ts'
 import { etaOf, type ReplayPace } from '../replay/pace.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { announce } from './announce.ts'
+import { announcedTopics } from './announced-versions.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { announceExtractors, createExtract } from './extraction.ts'
 import { lookUnlessAway } from './look-unless-away.ts'
 import { holdingUp, openTransactionText } from './open-transactions.ts'
 import {
   beginRequest,
-  closeUnlessActive,
   deleteUnlessActive,
+  endIfCancelled,
   goneOf,
   type KnownRequest,
   knownRequest,
@@ -118,7 +119,8 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   await evictDeadMembers(runtime, [groupId])
   await tellOfMembers(runtime, groupId, options.onWaiting)
   await createRecordsTopic(runtime, recordsTopic)
-  await announceExtractors(runtime, [options.extractor], 'tried')
+  const isLive = await isLiveTopic(runtime, options.extractor, recordsTopic)
+  await announceExtractors(runtime, [options.extractor], isLive ? 'live' : 'tried')
   const begun = known ?? (await beginRequest(runtime, request))
   // Another command was quicker under this id, and may be through already.
   const meanwhile = await endedBefore(runtime, begun, request)
@@ -175,13 +177,17 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
       tell()
     }
     // Not later: a worker that is stopped ends its partitions too, and a group without members may be deleted by whoever ends last.
-    isDone = finished && !cancelled
+    isDone = finished && !cancelled && failure === undefined
     if (failure !== undefined) throw failure
     if (isDone) standing = await groupStanding(runtime, groupId, ranges, name)
     gone = goneOf(await replayStatus(runtime, options.replayId))
   } finally {
     const mode = options.aborting.aborted ? 'abort' : 'drain'
-    await stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, options.aborting)
+    await stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, options.aborting).finally(async () => {
+      // Called off it may be since the last look, or while it failed: who leaves last ends it, whatever it leaves for.
+      const look = (): Promise<boolean> => endIfCancelled(runtime, groupId, options.replayId)
+      if (!isDone) cancelled = (await lookUnlessAway(runtime, look)) ?? cancelled
+    })
   }
   const { pages } = plan
   const { records, deadLetters } = standing.totals
@@ -193,11 +199,16 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
     const payload = { ...agreed, totals, ...gone, ended }
     await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId), payload })
   }
-  if (cancelled) await closeUnlessActive(runtime, groupId, options.replayId)
-  if (isDone || cancelled) await deleteUnlessActive(runtime, groupId)
+  if (isDone) await deleteUnlessActive(runtime, groupId)
   const interrupted = !isDone
   const counted = { pages, records, deadLetters, gone: gone.gone }
   return { replayId: options.replayId, topic: recordsTopic, ...counted, interrupted, cancelled, elapsedMs, resumed }
+}
+
+/** Whether live work writes there too: later versions must be able to read what this one leaves there then. */
+async function isLiveTopic(runtime: Runtime, extractor: LoadedExtractor, topic: string): Promise<boolean> {
+  const common = runtime.topics.records
+  return topic === common || topic === extractor.topic || announcedTopics(await runtime.control()).has(topic)
 }
 
 /** On a broker that is not ours a process that was killed stays a member until its session ends, and holds its partitions until then. */

@@ -1,16 +1,21 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { announce } from '../../../src/control/announce.ts'
+import { liveVersions } from '../../../src/control/announced-versions.ts'
 import { listDeadLetters } from '../../../src/control/dead-letters.ts'
 import { announceExtractors } from '../../../src/control/extraction.ts'
+import { forgetReplay } from '../../../src/control/forget-replay.ts'
 import { planRange } from '../../../src/control/replay.ts'
 import { cancelReplay } from '../../../src/control/replay-in-place.ts'
-import { replayStatus } from '../../../src/control/replay-ledger.ts'
+import { beginRequest, knownRequest, replayStatus } from '../../../src/control/replay-ledger.ts'
 import { createReplayLibrary, type ReplayLibrary } from '../../../src/control/replay-library.ts'
 import { resolveDeadLetters } from '../../../src/control/requeue.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import { compareShadow } from '../../../src/control/shadow-comparison.ts'
-import { runShadow, type ShadowOptions, type ShadowReport } from '../../../src/control/shadow-replay.ts'
+import { createRecordsTopic, runShadow, type ShadowOptions, type ShadowReport } from '../../../src/control/shadow-replay.ts'
 import { recordsOf } from '../../../src/control/stored-records.ts'
 import { type LoadedExtractor, loadDefinition } from '../../../src/extract/load-extractors.ts'
+import { subject } from '../../../src/message/command.ts'
+import { shadowTopicOf } from '../../../src/message/topics.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
 import { envelopeText } from '../../support/extraction.ts'
@@ -78,7 +83,68 @@ describe('a version that is tried as a shadow', () => {
   })
 })
 
+describe('a shadow that writes to a topic of live work', () => {
+  it('binds later versions to its types', { timeout: 120_000 }, async () => {
+    await deployment.read(async (runtime) => {
+      await storePages(runtime, range(2))
+      await announceExtractors(runtime, [book(BOOK_1)])
+      await shadow(runtime, 'typed', book(BOOK_2), { out: runtime.topics.records })
+      const other = book(BOOK_2.replace('version: 2', 'version: 4').replace(', type: int', ''))
+      await expect(announceExtractors(runtime, [other])).rejects.toMatchObject({ code: 'EXTRACTOR_INCOMPATIBLE' })
+    })
+  })
+})
+
+describe('a version that goes live while a shadow of it begins', () => {
+  it('stays live', { timeout: 120_000 }, async () => {
+    await deployment.read(async (runtime) => {
+      const state = await runtime.state()
+      const control = await runtime.control()
+      const claim = state.writeValueOnce.bind(state)
+      state.writeValueOnce = async (name, value) => {
+        state.writeValueOnce = claim
+        await announceExtractors(runtime, [book(BOOK_2)])
+        return claim(name, value)
+      }
+      await announceExtractors(runtime, [book(BOOK_2)], 'tried')
+      expect(liveVersions(control, 'book').map(({ version }) => version)).toEqual([2])
+    })
+  })
+})
+
 describe('a shadow that is called off', () => {
+  it('is closed by its process, though that was told to stop before it had heard of it', { timeout: 120_000 }, async () => {
+    await deployment.read(async (runtime) => {
+      await storePages(runtime, range(200))
+      const stop = new AbortController()
+      let atWork = 0n
+      const onProgress: ShadowOptions['onProgress'] = ({ done }) => {
+        atWork = done
+      }
+      const running = shadow(runtime, 'stopped', book(BOOK_2), { rate: 20, onProgress, draining: stop.signal })
+      await eventually(() => atWork > 0n, { what: 'the first page', timeoutMs: 60_000 })
+      await cancelReplay(runtime, 'stopped')
+      stop.abort(new Error('no more'))
+      expect(await running).toMatchObject({ cancelled: true, interrupted: true })
+      expect(await knownRequest(runtime, 'stopped')).toMatchObject({ isClosed: true, request: { cancelled: true } })
+      expect(await forgetReplay(runtime, 'stopped')).toMatchObject({ isDeleted: true })
+    })
+  })
+
+  it('can be forgotten where its process was killed before it had closed it', { timeout: 120_000 }, async () => {
+    await deployment.read(async (runtime) => {
+      const { topics, groups } = runtime
+      const of = { replayId: 'killed', groupId: groups.replay('killed'), extractor: 'book', extractorVersion: 2, filter: {} }
+      const shadow = { topic: shadowTopicOf(topics, 'killed'), ranges: [{ partition: 0, from: '0', until: '9' }] }
+      await createRecordsTopic(runtime, shadow.topic)
+      await beginRequest(runtime, { ...of, shadow })
+      await expect(forgetReplay(runtime, 'killed')).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
+      const payload = { ...of, shadow, cancelled: true }
+      await announce(runtime, { kind: 'request', subject: subject.replay('killed'), payload })
+      expect(await forgetReplay(runtime, 'killed')).toMatchObject({ isDeleted: true })
+    })
+  })
+
   it('has its records counted until its process has ended', { timeout: 120_000 }, async () => {
     await deployment.read(async (runtime) => {
       await storePages(runtime, range(200))
