@@ -22,7 +22,7 @@ export const EVENTS = {
   DependencyInstalling: { level: 'info', message: 'installing a dependency' },
   // topics of our own broker
   TopicChanged: { level: 'warn', message: 'a topic was changed to what the configuration says' },
-  TopicLeftAsItIs: { level: 'warn', message: 'a topic keeps more than the configuration says, until `millrace topics apply`' },
+  TopicLeftAsItIs: { level: 'warn', message: 'a topic is left as it is: `millrace topics apply` would take something away' },
   // Kafka client
   KafkaClientLogged: { level: 'debug', message: 'kafkajs' },
   GroupJoined: {
