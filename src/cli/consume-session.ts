@@ -1,6 +1,6 @@
 import { type ConsumeOptions, type ConsumeStart, consume } from '../control/consume.ts'
 import { parseTime, refuseEmptySpan } from '../control/parse-time.ts'
-import { siteDomain } from '../control/site-domain.ts'
+import { existingDomain } from '../control/site-domain.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
@@ -32,7 +32,7 @@ export async function consumeMessages(context: CommandContext, what: string, fla
     ...(flags.max === undefined ? {} : { max: count(flags.max, '--max') }),
     follow: flags.follow === true,
     ...(flags.crawl === undefined ? {} : { crawlId: flags.crawl }),
-    ...(flags.domain === undefined ? {} : { domain: siteDomain(flags.domain) }),
+    ...(flags.domain === undefined ? {} : { domain: existingDomain(flags.domain) }),
     body: flags.body === true,
     signal: context.draining,
   }

@@ -1,7 +1,7 @@
 import { type DeadLetterFilter, deadLetterStats, listDeadLetters, type NamedDeadLetter, showDeadLetter } from '../control/dead-letters.ts'
 import { parseTime } from '../control/parse-time.ts'
 import { type ResolveReport, resolveDeadLetters } from '../control/requeue.ts'
-import { siteDomain } from '../control/site-domain.ts'
+import { existingDomain } from '../control/site-domain.ts'
 import { STAGES } from '../control/stage-names.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { ERRORS, MillraceError } from '../kernel/errors.ts'
@@ -177,7 +177,7 @@ function filterOf(flags: DeadLetterFlags, places: readonly string[] = []): DeadL
   return {
     ...(flags.stage === undefined ? {} : { stage: flags.stage }),
     ...(flags.code === undefined ? {} : { code: flags.code }),
-    ...(flags.domain === undefined ? {} : { domain: URL.canParse(`http://${flags.domain}`) ? siteDomain(flags.domain) : flags.domain }),
+    ...(flags.domain === undefined ? {} : { domain: URL.canParse(`http://${flags.domain}`) ? existingDomain(flags.domain) : flags.domain }),
     ...(flags.since === undefined ? {} : { since: parseTime(flags.since, '--since', systemClock.now()) }),
     ...(flags.limit === undefined ? {} : { limit: limitOf(flags.limit) }),
     ...(flags.all === true ? { withResolved: true } : {}),

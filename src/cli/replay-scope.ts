@@ -3,7 +3,7 @@ import { parseDuration } from '../config/units.ts'
 import { envelopeText, findExtractor } from '../control/extraction.ts'
 import { parseAnyDuration, parseTime, refuseEmptySpan } from '../control/parse-time.ts'
 import type { ReplayScope, StartRequest } from '../control/replay.ts'
-import { siteDomain } from '../control/site-domain.ts'
+import { existingDomain } from '../control/site-domain.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
@@ -58,7 +58,7 @@ export function scopeOf(flags: ReplayFlags, config: Config): ReplayScope {
     ...(until === undefined ? {} : { until }),
     ...(partitions === undefined ? {} : { partitions }),
     filter: {
-      domain: flags.domain === undefined ? undefined : siteDomain(flags.domain),
+      domain: flags.domain === undefined ? undefined : existingDomain(flags.domain),
       crawlId: flags.crawl,
       fetchedFrom,
       fetchedUntil,

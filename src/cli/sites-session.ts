@@ -1,7 +1,7 @@
 import { parseDuration } from '../config/units.ts'
 import { liftedText, pauseEnd } from '../control/explain-verdict.ts'
 import type { Runtime } from '../control/runtime.ts'
-import { beyondSite, siteDomain, siteOrigins } from '../control/site-domain.ts'
+import { beyondSite, existingDomain, siteDomain, siteOrigins } from '../control/site-domain.ts'
 import {
   coversItselfAlone,
   overrideSite,
@@ -90,13 +90,8 @@ async function change(
   apply: (runtime: Runtime, domain: string) => Promise<unknown>,
   said: (report: SiteReport, now: number) => string,
 ): Promise<void> {
-  const domain = siteDomain(name)
-  // It parses as a host, and no host is called so. What an earlier version has paused like this can still be resumed.
-  if (verb !== 'resume' && domain.includes('*'))
-    throw new MillraceError(
-      'USAGE',
-      `${JSON.stringify(name)} is no domain; write ${domain.replace(/^\*\./, '')}, which covers all hosts below it`,
-    )
+  // What an earlier version has paused by a `*` can still be resumed.
+  const domain = verb === 'resume' ? siteDomain(name) : existingDomain(name)
   noteBeyond(context, name, domain)
   const { config } = context.loadConfig()
   await withRuntime(context, config, `millrace sites ${verb}`, async (runtime) => {

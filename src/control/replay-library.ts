@@ -13,7 +13,7 @@ import { type PreviewReport, previewReplay } from './replay-preview.ts'
 import { type ReplayRunRequest, runBeside, runInPlace } from './run-replay.ts'
 import type { Runtime } from './runtime.ts'
 import type { ShadowReport } from './shadow-replay.ts'
-import { siteDomain } from './site-domain.ts'
+import { existingDomain } from './site-domain.ts'
 import { planTombstones, writeTombstones } from './tombstones.ts'
 
 export type { ReplayPlan }
@@ -188,6 +188,6 @@ function scopeOf({ start, until, partitions, filter }: ReplayOptions): ReplaySco
     start: start ?? { kind: 'earliest' },
     ...(until === undefined ? {} : { until }),
     ...(partitions === undefined ? {} : { partitions }),
-    filter: filter?.domain === undefined ? (filter ?? {}) : { ...filter, domain: siteDomain(filter.domain) },
+    filter: filter?.domain === undefined ? (filter ?? {}) : { ...filter, domain: existingDomain(filter.domain) },
   }
 }

@@ -4,10 +4,17 @@ import { bareHost } from '../url/registrable-domain.ts'
 /** What is typed for a site. Shape: the host of what may be a URL, a host or a domain, as messages have it. Errors: USAGE. */
 export function siteDomain(text: string): string {
   const url = text.includes('://') ? text : `http://${text}`
-  // A `*` is a letter to URLs: `*.example.com` would be a host that nobody has.
-  if (!URL.canParse(url) || !/^https?:/.test(url) || text.includes('*'))
+  if (!URL.canParse(url) || !/^https?:/.test(url))
     throw new MillraceError('USAGE', `${JSON.stringify(text)} is no domain; write example.com, which has its hosts too`)
   return bareHost(new URL(url).hostname)
+}
+
+/** The same of what is to be found or kept. A `*` is a letter to URLs: `*.example.com` would be a host that nobody has. Errors: USAGE. */
+export function existingDomain(text: string): string {
+  const domain = siteDomain(text)
+  if (!domain.includes('*')) return domain
+  const hint = domain.replace(/^\*\./, '')
+  throw new MillraceError('USAGE', `${JSON.stringify(text)} is no domain; write ${hint}, which covers all hosts below it`)
 }
 
 /**

@@ -306,7 +306,8 @@ describe('the embedded broker', () => {
   it('ends when its whole data folder is removed', async () => {
     await keepBroker(brokerOptions(dataDir, observer, 'millrace up'))
     const { broker, supervisor } = running()
-    rmSync(dataDir, { recursive: true, force: true })
+    // The broker writes on meanwhile.
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
     await eventually(() => !isAlive(broker) && !isAlive(supervisor), { timeoutMs: 20_000, what: 'the broker to end' })
   })
 })
