@@ -54,9 +54,10 @@ function pageLinks(
     const selecting = applying.flatMap(({ selection, passes }) => (selection === undefined ? [] : [{ selection, passes }]))
     const names = selecting.map(({ selection }) => selection.name)
     const results = names.length === 0 ? [] : await select(names, page, source)
-    const selected = selecting.flatMap(({ selection, passes }) =>
-      results.flatMap((result) => (result.extractor === selection.name ? selectedLinks(selection, result).filter(passes) : [])),
-    )
+    const selected = selecting.map(({ selection, passes }) => ({
+      links: results.flatMap((result) => (result.extractor === selection.name ? selectedLinks(selection, result) : [])),
+      passes,
+    }))
     return { selected, byTags: ofTags.length === 0 ? undefined : (link) => ofTags.some(({ passes }) => passes(link)) }
   }
 }

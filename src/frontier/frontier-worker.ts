@@ -22,10 +22,16 @@ import { LinkScanner } from './links.ts'
 
 /** Which links of a page are followed. */
 export interface LinkChoice {
-  /** Absolute; of elements that extractors select. */
-  readonly selected: readonly string[]
+  /** Of elements that extractors select, by extractor: those that pass. */
+  readonly selected: readonly SelectedLinks[]
   /** Of the links by tags those that pass; undefined: none is, and the page need not be read. */
   readonly byTags: ((link: string) => boolean) | undefined
+}
+
+export interface SelectedLinks {
+  /** Absolute. */
+  readonly links: readonly string[]
+  readonly passes: (link: string) => boolean
 }
 
 export interface FrontierWorkerOptions {
@@ -64,6 +70,8 @@ const LINKS_AT_ONCE = 250
 /** The same by what each carries of its page: fewer where that is much. */
 const BYTES_AT_ONCE = 1_048_576
 const MAX_BYTES = 33_554_432
+/** Links of extractors that are compared with each other in one turn. */
+const SELECTED_AT_ONCE = 10_000
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
 
 /**
@@ -132,9 +140,10 @@ export class FrontierWorker extends BaseService {
   /** Tries until it is done: what fails here is a store or a broker that is away, and the page must not be lost for that. */
   async #work(entry: WindowEntry): Promise<void> {
     const { clock, observer } = this.#options
+    const progress: Progress = { finished: new Set(), told: 0 }
     for (let attempt = 1; !this.aborted.signal.aborted && entry.isCurrent(); attempt += 1) {
       try {
-        await this.#follow(entry)
+        await this.#follow(entry, progress)
         entry.complete()
         return
       } catch (error) {
@@ -156,19 +165,24 @@ export class FrontierWorker extends BaseService {
     entry.complete()
   }
 
-  async #follow(entry: WindowEntry): Promise<void> {
+  /** Stops where the partition has gone to another owner, who reads the page too, and where the crawl is stopped meanwhile. */
+  async #follow(entry: WindowEntry, progress: Progress): Promise<void> {
     const page = await this.#pageOf(entry)
     if (page === undefined || !isFollowed(page)) return
     const crawlId = page.crawlId ?? ''
-    if (this.#options.isCrawlStopped(crawlId)) return
-    const known = new Set<string>()
     const isFull = new Map<string, Promise<boolean>>()
+    const { finished } = progress
+    let index = 0
+    if (this.#options.isCrawlStopped(crawlId)) return
     for await (const links of this.#batches(page, entry.message)) {
+      if (!entry.isCurrent() || this.#options.isCrawlStopped(crawlId)) return
       const { candidates, refused } = pageCandidates(page, links, this.#options.inScope)
-      this.#tellRefused(page, refused)
-      const fresh = candidates.filter(({ task }) => !known.has(task.canonicalUrl))
-      for (const { task } of fresh) known.add(task.canonicalUrl)
+      if (index >= progress.told) this.#tellRefused(page, refused)
+      index += 1
+      progress.told = Math.max(progress.told, index)
+      const fresh = candidates.filter(({ task }) => !finished.has(task.canonicalUrl))
       await this.#produce(crawlId, page.fetchId, await this.#withinBudget(crawlId, fresh, isFull))
+      for (const { task } of fresh) finished.add(task.canonicalUrl)
       await this.#breath()
     }
   }
@@ -178,17 +192,31 @@ export class FrontierWorker extends BaseService {
     const { linksOf, maxLinksPerPage } = this.#options
     const { selected, byTags } = await linksOf(page, { topic, partition, offset })
     const size = batchSize(page)
-    const chosen = new LinkScanner(maxLinksPerPage)
-    for (const link of selected) chosen.add(link)
-    yield* chosen.batches(page.finalUrl, size)
-    this.#tellPassedOver(page, chosen)
-    const scanner = byTags === undefined ? undefined : await this.#scan(page)
-    if (byTags === undefined || scanner === undefined) return
-    for (const links of scanner.batches(page.finalUrl, size)) yield links.filter(byTags)
-    this.#tellPassedOver(page, scanner)
+    let [left, passedOver] = [maxLinksPerPage, 0]
+    for (const { links, passes } of selected) {
+      const chosen = await this.#chosen(links, left)
+      for (const batch of chosen.batches(page.finalUrl, size)) yield batch.filter(passes)
+      left -= chosen.taken
+      passedOver += chosen.passedOver
+    }
+    const scanner = byTags === undefined ? undefined : await this.#scan(page, left)
+    if (byTags !== undefined && scanner !== undefined) {
+      for (const links of scanner.batches(page.finalUrl, size)) yield links.filter(byTags)
+      passedOver += scanner.passedOver
+    }
+    this.#tellPassedOver(page, passedOver)
   }
 
-  #tellPassedOver(page: Page, { passedOver }: LinkScanner): void {
+  async #chosen(links: readonly string[], maxLinks: number): Promise<LinkScanner> {
+    const chosen = new LinkScanner(maxLinks)
+    for (let start = 0; start < links.length; start += SELECTED_AT_ONCE) {
+      if (start > 0) await this.#breath()
+      for (const link of links.slice(start, start + SELECTED_AT_ONCE)) chosen.add(link)
+    }
+    return chosen
+  }
+
+  #tellPassedOver(page: Page, passedOver: number): void {
     this.#count('too-many-links', passedOver)
     if (passedOver > 0) {
       const host = new URL(page.finalUrl).hostname
@@ -222,12 +250,12 @@ export class FrontierWorker extends BaseService {
   }
 
   /** Undefined: a body that is missing or does not unpack, which is extract's to bury. */
-  async #scan(page: Page): Promise<LinkScanner | undefined> {
+  async #scan(page: Page, maxLinks: number): Promise<LinkScanner | undefined> {
     const loaded = await loadBody(page, this.#options.blobs)
     const body = loaded.ok ? await unpackPageBody(loaded.page) : loaded
     if (!body.ok) return undefined
     const text = decodeText(body.bytes, page.charset)
-    const scanner = new LinkScanner(this.#options.maxLinksPerPage)
+    const scanner = new LinkScanner(maxLinks)
     for (let start = 0; start < text.length; start += PIECE_CHARACTERS) {
       if (start > 0) await this.#breath()
       scanner.write(text.slice(start, start + PIECE_CHARACTERS))
@@ -278,6 +306,14 @@ export class FrontierWorker extends BaseService {
   #count(verdict: string, count: number): void {
     if (count > 0) this.#options.observer.emit('LinksFound', { verdict, count })
   }
+}
+
+/** What is kept of a page while it is tried again: a store that comes and goes does not make its links be published again and again. */
+interface Progress {
+  /** Canonical URLs of links that are done, whatever extractors say of the page by then. */
+  readonly finished: Set<string>
+  /** Batches of which it is counted what was refused. */
+  told: number
 }
 
 /** Links of which tasks are made together: each carries what its page carries. */

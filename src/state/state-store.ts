@@ -145,7 +145,7 @@ export interface Claim {
   readonly crawlId: string
   readonly canonicalUrl: string
   readonly round: number
-  /** `TOPIC:PARTITION:OFFSET` of the page for a link; the taskId for a produced task. */
+  /** The fetchId of the page for a link, which stays the same where the page is put back; the taskId for a produced task. */
   readonly claimant: string
   /** How long the claim lives; undefined: as long as the crawl. */
   readonly ttlMs?: number

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
 import { startFrontier } from '../../../src/control/page-links.ts'
 import { Runtime } from '../../../src/control/runtime.ts'
@@ -11,6 +11,7 @@ import { applyTopics } from '../../../src/control/topics.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
+import { MillraceError } from '../../../src/kernel/errors.ts'
 import type { Service } from '../../../src/kernel/lifecycle.ts'
 import type { Page } from '../../../src/message/generated/types.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -131,19 +132,53 @@ describe('the frontier', () => {
     expect(header('millrace-orig-offset')).toBe('0')
   })
 
-  it('follows as many links of a page as it may, says so, and holds up nobody meanwhile', async () => {
+  it.each([
+    ['by tags', 'a', 0],
+    ['that an extractor selects', 'b', 150_000],
+    ['by tags and selected', 'a', 5_000],
+  ])('follows as many links of a page as it may, says so, and holds up nobody meanwhile: %s', async (_about, tag, selected) => {
     const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
-    const links = Array.from({ length: 150_000 }, (_, index) => `<a href=${index}>`).join('')
-    await put(testPage(links, 'http://large.example.test/', crawl))
-    const worker = await createFrontier(runtime, ALL)
+    const links = Array.from({ length: 150_000 - (selected % 150_000) }, (_, index) => `<${tag} href=${index}>`).join('')
+    const host = `large${selected}.example.test`
+    await put(testPage(links, `http://${host}/`, crawl))
+    const worker = await createFrontier(runtime, async () => ({
+      selected: [
+        {
+          links: Array.from({ length: selected }, (_, index) => `http://${host}/selected/${index}`),
+          passes: (link) => new URL(link).pathname !== '/',
+        },
+      ],
+      byTags: () => true,
+    }))
     frontier = worker
     await worker.start({ signal: new AbortController().signal })
     const longestTurnMs = cpuOfTurns()
-    await eventually(() => seen.count('LinksPassedOver', { host: 'large.example.test', count: 140_000 }) === 1, { timeoutMs: 60_000 })
+    await eventually(() => seen.count('LinksPassedOver', { host, count: 140_000 }) === 1, { timeoutMs: 60_000 })
     // In one piece it is seconds.
     expect(longestTurnMs()).toBeLessThan(500)
-    expect(seen.count('LinksFound', { verdict: 'too-many-links', count: 140_000 })).toBe(1)
+    expect(seen.count('LinksFound', { verdict: 'too-many-links', count: 140_000 })).toBeGreaterThan(0)
     expect(new Set(await urlsOfTasks()).size).toBe(10_000)
+  })
+
+  it('publishes what is left where the store went away meanwhile, and nothing twice', async () => {
+    const links = Array.from({ length: 700 }, (_, index) => `<a href=${index}>`).join('')
+    await put(testPage(links, 'http://large.example.test/', { crawlId: 'spring', depth: 0, maxDepth: 1 }))
+    const state = await runtime.state()
+    const claim = vi.spyOn(state, 'claim')
+    const { claim: claimed } = Object.getPrototypeOf(state) as typeof state
+    for (const isAway of [false, false, true, true]) {
+      claim.mockImplementationOnce((claims) => {
+        if (isAway) throw new MillraceError('STATE_UNAVAILABLE', 'away')
+        return claimed.call(state, claims)
+      })
+    }
+    const worker = await createFrontier(runtime, ALL)
+    frontier = worker
+    await worker.start({ signal: new AbortController().signal })
+    await eventually(() => seen.count('LinksFound', { verdict: 'followed', count: 200 }) === 1, { timeoutMs: 60_000 })
+    expect(claim).toHaveBeenCalledTimes(5)
+    expect(seen.count('FrontierRetried')).toBe(2)
+    expect(await urlsOfTasks(700)).toHaveLength(700)
   })
 
   it('follows a page that is put back where its links were claimed and not published', async () => {

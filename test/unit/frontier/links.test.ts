@@ -90,6 +90,17 @@ describe('links of a page', () => {
     expect(scanner.passedOver).toBe(2)
   })
 
+  it('are none above the length that a URL may have, and cost no more where a base makes all of them that long', () => {
+    const below = (length: number, count = 1): string =>
+      `<base href="http://a.example/${'a'.repeat(length)}/">${Array.from({ length: count }, (_, index) => `<a href=${index}>`).join('')}`
+    expect(extractLinks(below(8_000), page)).toHaveLength(1)
+    expect(extractLinks(`${below(9_000)}<a href="/own"><a href="http://b.example/">`, page)).toEqual(['http://b.example/'])
+    expect(extractLinks(`<a href="/${'a'.repeat(9_000)}"><a href="/${'ä'.repeat(2_000)}"><a href="/b">`, page)).toEqual([
+      'http://example.test/b',
+    ])
+    expect(growth((count) => extractLinks(below(20_000, count), page), 2_000)).toBeLessThan(9)
+  })
+
   it('give an answer for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => Array.isArray(extractLinks(`<a href="${text}">${text}`, page))),
