@@ -16,6 +16,7 @@ import {
 import { requireOrMakeTopics } from '../control/topics.ts'
 import { userAgentOf } from '../control/user-agent.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { LEAST_RATE_PER_SECOND } from '../kernel/pace-bounds.ts'
 import { packageVersion } from './command-definition.ts'
 import type { CommandContext } from './context.ts'
 import { renderDuration, renderTable, toJson } from './render.ts'
@@ -129,7 +130,13 @@ function overrideFlags({ ratePerSecond, burst, concurrency, crawlDelay }: RateFl
   if (crawlDelay !== undefined && crawlDelayMs === undefined)
     throw new MillraceError('USAGE', `--crawl-delay ${JSON.stringify(crawlDelay)} is no duration; write 2s or 500ms`)
   return {
-    ...number('--rate-per-second', 'ratePerSecond', ratePerSecond, (value) => value >= 0.0001, 'a number of at least 0.0001'),
+    ...number(
+      '--rate-per-second',
+      'ratePerSecond',
+      ratePerSecond,
+      (value) => value >= LEAST_RATE_PER_SECOND,
+      `a number of at least ${LEAST_RATE_PER_SECOND}`,
+    ),
     ...number('--burst', 'burst', burst, (value) => Number.isSafeInteger(value) && value > 0, 'a whole number above 0'),
     ...number('--concurrency', 'concurrency', concurrency, (value) => Number.isSafeInteger(value) && value > 0, 'a whole number above 0'),
     ...(crawlDelayMs === undefined ? {} : { crawlDelayMs }),

@@ -1,3 +1,4 @@
+import { LEAST_RATE_PER_SECOND } from '../kernel/pace-bounds.ts'
 import type { PolitenessRule } from './politeness-rules.ts'
 
 /**
@@ -189,7 +190,12 @@ export const OPTIONS = {
     default: 'host',
     description: 'What counts as one site for pacing; `ip`: host and address together.',
   },
-  'politeness.default.ratePerSecond': { kind: 'number', default: '1', min: 0.0001, description: 'Requests per second and site.' },
+  'politeness.default.ratePerSecond': {
+    kind: 'number',
+    default: '1',
+    min: LEAST_RATE_PER_SECOND,
+    description: 'Requests per second and site.',
+  },
   'politeness.default.burst': { kind: 'integer', default: '1', min: 1, description: 'Requests that may start at once after idling.' },
   'politeness.default.concurrency': { kind: 'integer', default: '1', min: 1, description: 'Requests at the same time per site.' },
   'politeness.default.crawlDelayMax': {

@@ -1,5 +1,6 @@
 import { domainToASCII } from 'node:url'
 import { z } from 'zod'
+import { LEAST_RATE_PER_SECOND, MOST_CRAWL_DELAY_MS } from '../kernel/pace-bounds.ts'
 import { parseDuration } from './units.ts'
 
 /** Hours of the day in which a site has another pace. Minutes count from midnight on the wall clock of `timezone`. */
@@ -38,9 +39,6 @@ export type ParsedRules =
 const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
 const HOURS = /^(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$/
 const MINUTES_OF_DAY = 1_440
-/** As the option has it. */
-const LEAST_RATE = 0.0001
-const MOST_DELAY_MS = 365 * 86_400_000
 
 const duration = z.string().transform((text, context) => {
   const ms = parseDuration(text)
@@ -74,10 +72,10 @@ const match = z
     return pattern ?? text
   })
 const pace = {
-  ratePerSecond: z.number().min(LEAST_RATE).optional(),
+  ratePerSecond: z.number().min(LEAST_RATE_PER_SECOND).optional(),
   burst: z.number().int().positive().optional(),
   concurrency: z.number().int().positive().optional(),
-  crawlDelay: duration.refine((ms) => ms <= MOST_DELAY_MS, { error: 'is at most 365d' }).optional(),
+  crawlDelay: duration.refine((ms) => ms <= MOST_CRAWL_DELAY_MS, { error: 'is at most 365d' }).optional(),
 }
 const window = z.strictObject({ hours, days: days.optional(), timezone: timezone.default('UTC'), paused: z.boolean().optional(), ...pace })
 const rule = z.strictObject({

@@ -125,7 +125,7 @@ export function readSeed({ text: raw, line }: SeedText): ReadSeed {
   const isBlankLine = text === '' && line !== undefined
   if (isBlankLine || text.startsWith('#')) return { kind: 'nothing' }
   const parsed = parseFetchUrl(text)
-  return parsed.ok ? { kind: 'url', url: parsed.url } : { kind: 'bad', bad: { line, text: shortened(text), reason: parsed.detail } }
+  return parsed.ok ? { kind: 'url', url: parsed.url } : { kind: 'bad', bad: { line, text: shortened(parsed.text), reason: parsed.detail } }
 }
 
 /** Bad seeds: all are counted, the first ones kept. */

@@ -1,5 +1,5 @@
 import type { Hop, UrlTask } from '../message/generated/types.ts'
-import { type ParsedUrl, parseFetchUrl } from '../url/parse-url.ts'
+import { type ParsedUrl, parseFetchUrl, withoutCredentials } from '../url/parse-url.ts'
 import { registrableDomainOfHost } from '../url/registrable-domain.ts'
 import { carriedCookies } from './cookie-jars.ts'
 import { type HttpResponse, headerValues } from './http-exchange.ts'
@@ -38,7 +38,10 @@ export function redirectOf(response: HttpResponse, from: ChainRequest): HopAnswe
   const locations = new Set(headerValues(response, 'location').map((value) => value.trim()))
   const [location = '', ...others] = [...locations].filter((value) => value !== '')
   if (location === '') return undefined
-  if (others.length > 0) return bad(from, `${JSON.stringify(location)} and ${JSON.stringify(others[0])} at once; expected one location`)
+  if (others.length > 0) {
+    const [first, second] = [location, others[0] ?? ''].map((text) => JSON.stringify(withoutCredentials(text)))
+    return bad(from, `${first} and ${second} at once; expected one location`)
+  }
   return hopOf(response.status, location, from, headerValues(response, 'set-cookie'))
 }
 

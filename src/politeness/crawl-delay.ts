@@ -1,6 +1,3 @@
-/** Nobody means a longer delay than this when they write a longer number. */
-export const MOST_CRAWL_DELAY_MS = 365 * 86_400_000
-
 interface SitePace {
   readonly ratePerSecond: number
   readonly crawlDelayMs: number

@@ -1,9 +1,9 @@
 import type { PolitenessKey } from '../kernel/brand.ts'
 import { memo } from '../kernel/memo.ts'
+import { LEAST_RATE_PER_SECOND, MOST_CRAWL_DELAY_MS } from '../kernel/pace-bounds.ts'
 import { compileHostGlob } from '../url/glob.ts'
 import { type PolitenessKeyKind, politenessKey } from '../url/politeness-key.ts'
 import { bareHost, registrableDomainOfHost } from '../url/registrable-domain.ts'
-import { MOST_CRAWL_DELAY_MS } from './crawl-delay.ts'
 import { type DayWindow, endOf, WallClock, windowAt } from './schedule.ts'
 
 /** What can be said of the pace of a site, each by itself. */
@@ -73,8 +73,6 @@ export interface Policy {
   readonly explain: (url: URL) => ExplainedPolicy
 }
 
-/** As options and rules have it: between two requests lies a time that every store can count. */
-const LEAST_RATE = 0.0001
 /** Hosts whose rule is remembered. */
 const MAX_HOSTS = 20_000
 /** That hours pause a site all week is looked at again after this. */
@@ -192,7 +190,7 @@ export function siteOverride(payload: unknown): PaceValues | undefined {
   const [resetAt, fasterAt, resumedAt] = [momentOf(reset), momentOf(faster), momentOf(resumed)]
   const values: PaceValues = {
     ...(typeof paused === 'boolean' ? { isPaused: paused } : {}),
-    ...(isPositive(ratePerSecond) ? { ratePerSecond: Math.max(ratePerSecond, LEAST_RATE) } : {}),
+    ...(isPositive(ratePerSecond) ? { ratePerSecond: Math.max(ratePerSecond, LEAST_RATE_PER_SECOND) } : {}),
     ...(isPositive(burst) && Number.isSafeInteger(burst) ? { burst } : {}),
     ...(isPositive(concurrency) && Number.isSafeInteger(concurrency) ? { concurrency } : {}),
     ...(isPositive(crawlDelayMs) || crawlDelayMs === 0 ? { crawlDelayMs: Math.min(crawlDelayMs, MOST_CRAWL_DELAY_MS) } : {}),

@@ -53,6 +53,45 @@ export function matchPattern({ pieces, isAnchored }: RobotsPattern, path: string
 /** The built-in search multiplies the lengths at worst, which is harmless for short pieces only. */
 const SHORT_PIECE = 16
 
+/** A path in which patterns are looked for, as `escapePath` or `decodeLetters` gives it. */
+export interface SoughtPath {
+  readonly text: string
+  /** Times that each octet stands in it. */
+  readonly counts: Uint32Array
+}
+
+export function soughtPath(text: string): SoughtPath {
+  const counts = new Uint32Array(128)
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at)
+    counts[code] = (counts[code] ?? 0) + 1
+  }
+  return { text, counts }
+}
+
+/** Characters that the built-in search passes over in the time of one step. */
+const PASSED_PER_STEP = 32
+/** Steps at a place where a piece might begin, besides its characters. */
+const STEPS_PER_PLACE = 4
+/** Steps for a character in the search of long pieces. */
+const STEPS_PER_CHARACTER = 12
+
+/** What `matchPattern` takes at most. Units: steps, about a nanosecond each. */
+export function searchCost({ pieces }: RobotsPattern, { text, counts }: SoughtPath): number {
+  let steps = 0
+  for (let index = 1; index < pieces.length; index += 1) {
+    const sought = pieces[index]?.text ?? ''
+    if (sought === '') continue
+    const places = counts[sought.charCodeAt(0)] ?? 0
+    steps += text.length / PASSED_PER_STEP
+    if (sought.length > SHORT_PIECE) steps += Math.min(text.length, places * sought.length) * STEPS_PER_CHARACTER
+    // One character is found with the first place that it might begin.
+    else if (sought.length > 1) steps += places * (STEPS_PER_PLACE + sought.length)
+  }
+  // No place is looked at for two pieces.
+  return Math.min(steps, text.length * (STEPS_PER_PLACE + SHORT_PIECE)) + pieces.length * STEPS_PER_PLACE
+}
+
 /** Source: Knuth, Morris, Pratt, "Fast pattern matching in strings", 1977. */
 function indexOf(text: string, piece: Piece, from: number): number {
   const sought = piece.text
@@ -61,7 +100,12 @@ function indexOf(text: string, piece: Piece, from: number): number {
   piece.jumps ??= jumpsOf(sought)
   const { jumps } = piece
   let matched = 0
+  const first = sought.charAt(0)
   for (let at = from; at < text.length; at += 1) {
+    if (matched === 0) {
+      at = text.indexOf(first, at)
+      if (at === -1) return -1
+    }
     const code = text.charCodeAt(at)
     while (matched > 0 && sought.charCodeAt(matched) !== code) matched = jumps[matched - 1] ?? 0
     if (sought.charCodeAt(matched) === code) matched += 1

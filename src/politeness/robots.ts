@@ -1,5 +1,15 @@
-import { MOST_CRAWL_DELAY_MS } from './crawl-delay.ts'
-import { decodeLetters, escapePath, escapePattern, matchPattern, type RobotsPattern, robotsPattern } from './robots-pattern.ts'
+import { MOST_CRAWL_DELAY_MS } from '../kernel/pace-bounds.ts'
+import {
+  decodeLetters,
+  escapePath,
+  escapePattern,
+  matchPattern,
+  type RobotsPattern,
+  robotsPattern,
+  type SoughtPath,
+  searchCost,
+  soughtPath,
+} from './robots-pattern.ts'
 
 /**
  * robots.txt by RFC 9309, lenient where Google's published parser is. Works on bytes: what stands for the same octet is written the
@@ -35,7 +45,7 @@ interface CrawlDelay {
 
 export interface RobotsVerdict {
   readonly allowed: boolean
-  /** Line that decided, as written; undefined where none matches. */
+  /** Line that decided, as written, and whether it was looked at in full; undefined where none matches. */
   readonly rule: string | undefined
 }
 
@@ -46,10 +56,11 @@ const MAX_LINE_BYTES = 16_663
 /** Lines that are parsed in one go. */
 const LINES_AT_ONCE = 1_000
 /**
- * Characters of the path that rules with `*` may go through for one verdict, some ten milliseconds: a file may hold 37,000 of them, and each
- * looks through the whole path. That is 10,000 rules for a path of 100 characters. What the rules are long is bounded by the file.
+ * What rules with `*` may cost for one verdict, some ten milliseconds: a file may hold 37,000 of them, and each looks through the whole path.
+ * In steps of `searchCost`: rules whose pieces begin with what is rare in the path, as those of shops with hundreds of filters do, take a
+ * few hundred each where the path is as long as a URL may be.
  */
-const MAX_STEPS = 1_000_000
+const MAX_STEPS = 20_000_000
 const KEYS: Readonly<Record<string, 'agent' | 'allow' | 'disallow' | 'sitemap' | 'crawl-delay'>> = {
   'user-agent': 'agent',
   useragent: 'agent',
@@ -234,24 +245,28 @@ function groupsFor(rules: RobotsRules, token: string): readonly RobotsGroup[] {
 /**
  * May this path be fetched. The longest matching rule wins, on a tie the one that allows. Shape: token lower case, path with its
  * query as in a serialised URL. Cost: bounded, whatever the file holds: where its rules with `*` take too long, those that are left are
- * taken on the safe side, one that forbids as what stands before its `*`, and one that allows not at all.
+ * taken on the safe side, one that forbids as what stands before its `*`, which `rule` then says, and one that allows not at all.
  */
 export function robotsVerdict(rules: RobotsRules, token: string, pathAndQuery: string): RobotsVerdict {
   if (pathAndQuery === '/robots.txt') return { allowed: true, rule: undefined }
-  const written = escapePath(pathAndQuery)
-  const decoded = decodeLetters(written)
-  let best: { length: number; rule: RobotsRule } | undefined
+  const written = soughtPath(escapePath(pathAndQuery))
+  const decoded = soughtPath(decodeLetters(written.text))
+  let best: Match | undefined
   const search: Search = { stepsLeft: MAX_STEPS }
   for (const { rules: lines } of groupsFor(rules, token)) {
     for (const rule of lines) {
       // A shorter rule can't change what is found already: most of a long file is passed by.
       if (best !== undefined && (rule.pattern.length < best.length || (rule.pattern.length === best.length && best.rule.allow))) continue
-      const length = matchLength(rule, rule.allow ? written : decoded, search)
-      if (length === 0) continue
-      if (best === undefined || length > best.length || (length === best.length && rule.allow)) best = { length, rule }
+      const match = matchOf(rule, rule.allow ? written : decoded, search)
+      if (match === undefined) continue
+      if (best === undefined || match.length > best.length || (match.length === best.length && rule.allow)) best = match
     }
   }
-  return best === undefined ? { allowed: true, rule: undefined } : { allowed: best.rule.allow, rule: best.rule.line }
+  if (best === undefined) return { allowed: true, rule: undefined }
+  const { rule, isTaken } = best
+  // What is shown must not look like a rule that matches.
+  const shown = isTaken ? `${rule.line} (taken as ${rule.pattern.pieces[0]?.text}*: more rules with * than are looked at)` : rule.line
+  return { allowed: rule.allow, rule: shown }
 }
 
 /** What the groups for the token ask for; the largest where several do. Units: ms. A group of one's own does not inherit that of `*`. */
@@ -280,18 +295,22 @@ interface Search {
   stepsLeft: number
 }
 
-/** Characters of the pattern that matched, its precedence; 0: no match, and an empty pattern never matches. */
-function matchLength({ allow, pattern, folder }: RobotsRule, path: string, search: Search): number {
-  if (pattern.length === 0) return 0
-  if (matches(pattern, allow, path, search)) return pattern.length
-  return folder !== undefined && matches(folder, allow, path, search) ? folder.length : 0
+interface Match {
+  /** Characters of the pattern that matched, its precedence. */
+  readonly length: number
+  readonly rule: RobotsRule
+  /** It was not looked at behind its first `*`. */
+  readonly isTaken: boolean
 }
 
-function matches(pattern: RobotsPattern, allow: boolean, path: string, search: Search): boolean {
-  if (!path.startsWith(pattern.pieces[0]?.text ?? '')) return false
-  if (pattern.pieces.length > 1) {
-    if (search.stepsLeft <= 0) return !allow
-    search.stepsLeft -= path.length
+/** Shape: undefined where it does not match; an empty pattern never does. */
+function matchOf(rule: RobotsRule, path: SoughtPath, search: Search): Match | undefined {
+  if (rule.pattern.length === 0) return undefined
+  for (const pattern of rule.folder === undefined ? [rule.pattern] : [rule.pattern, rule.folder]) {
+    if (!path.text.startsWith(pattern.pieces[0]?.text ?? '')) continue
+    const isTaken = pattern.pieces.length > 1 && search.stepsLeft <= 0
+    if (pattern.pieces.length > 1) search.stepsLeft -= searchCost(pattern, path)
+    if (isTaken ? !rule.allow : matchPattern(pattern, path.text)) return { length: pattern.length, rule, isTaken }
   }
-  return matchPattern(pattern, path)
+  return undefined
 }

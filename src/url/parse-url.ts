@@ -18,6 +18,9 @@ export type ParsedUrl =
 export const MAX_URL_LENGTH = 8_192
 /** No resolver knows a longer one. Source: RFC 1035 section 2.3.4, without the dot at the end. */
 const MAX_HOST_LENGTH = 253
+/** The same of what stands between two dots. */
+const MAX_LABEL_LENGTH = 63
+const LONG_LABEL = new RegExp(`[^.]{${MAX_LABEL_LENGTH + 1}}`)
 
 /**
  * A URL that can be fetched, as WHATWG serialises it and without its fragment. With `base`, references are resolved.
@@ -49,7 +52,7 @@ const EXPECTED = {
   'unsupported-scheme': 'http or https',
   credentials: 'no user and password; set a header instead',
   'no-host': 'a host',
-  invalid: `a host of at most ${MAX_HOST_LENGTH} characters, with no dot behind a dot`,
+  invalid: `a host of at most ${MAX_HOST_LENGTH} characters, with 1 to ${MAX_LABEL_LENGTH} before each dot`,
 } as const
 
 /** Why what the parser takes can't be fetched all the same, whatever its length. */
@@ -58,20 +61,26 @@ export function faultOf(url: URL): keyof typeof EXPECTED | undefined {
   if (url.username !== '' || url.password !== '') return 'credentials'
   const host = bareHost(url.hostname)
   if (host === '' || host.startsWith('.')) return /[^.]/.test(host) ? 'invalid' : 'no-host'
-  return host.length > MAX_HOST_LENGTH || url.hostname.includes('..') ? 'invalid' : undefined
+  return host.length > MAX_HOST_LENGTH || url.hostname.includes('..') || LONG_LABEL.test(host) ? 'invalid' : undefined
 }
 
 /** The same text without user and password, whether the parser takes it or not. */
 export function withoutCredentials(text: string): string {
   if (!text.includes('@')) return text
   const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined) return text.replace(USER, '$1')
+  if (url === undefined) {
+    // The parser reads past these, so whoever wrote them meant a URL with a user.
+    const read = text.replaceAll(/[\t\n\r]/g, '').replace(LEADING_CONTROLS, '')
+    const shown = read.replace(USER, '$1')
+    return shown === read ? text : shown
+  }
   if (url.username === '' && url.password === '') return text
   url.username = ''
   url.password = ''
   return url.href
 }
 
+const LEADING_CONTROLS = /^[\0-\x20]+/
 /** What stands before the last `@` of an authority. */
 const USER = /^(\s*(?:https?:[\\/]*|[a-z][a-z0-9+.-]*:\/\/|\/\/))[^/\\?#]*@/i
 

@@ -291,6 +291,26 @@ describe('a file that is made to take long', () => {
     expect(verdict(`/plain${'a'.repeat(2_000)}`)).toBe(false)
   })
 
+  it('says of a rule that was not looked at that it was not', () => {
+    const rules = parseRobots(`${lines('allow:*aaaaab')}disallow:/aa*private\n`)
+    expect(robotsVerdict(rules, 'foobot', `/${'a'.repeat(2_000)}`)).toEqual({
+      allowed: false,
+      rule: 'disallow:/aa*private (taken as /aa*: more rules with * than are looked at)',
+    })
+  })
+
+  it('is none that forbids the filters of a shop one by one, however long a path is', () => {
+    const filters = Array.from(
+      { length: 2_000 },
+      (_, index) => `Disallow: /*?filter${index}=\nDisallow: /*&filter${index}=\nDisallow: /*?filter-by-colour${index}=`,
+    ).join('\n')
+    const rules = parseRobots(`User-agent: *\n${filters}\nDisallow: /*?last=\n`)
+    const long = `/${'shop/'.repeat(1_000)}?${'color=red&'.repeat(300)}`
+    expect(robotsVerdict(rules, 'foobot', long)).toEqual({ allowed: true, rule: undefined })
+    expect(robotsVerdict(rules, 'foobot', `${long}&filter1999=1`).rule).toBe('Disallow: /*&filter1999=')
+    expect(robotsVerdict(rules, 'foobot', '/shop?last=1').rule).toBe('Disallow: /*?last=')
+  })
+
   it('has its crawl delay at once, however many bots and delays it names', () => {
     const bots = Array.from({ length: 20_000 }, (_, index) => `user-agent:b${'x'.repeat(index % 7)}`).join('\n')
     const rules = parseRobots(`${bots}\nuser-agent: *\n${'crawl-delay:1\n'.repeat(15_000)}`)

@@ -49,6 +49,7 @@ describe('a URL that is to be fetched', () => {
     ['http://a..example.test/', 'invalid'],
     ['http://example.test../', 'invalid'],
     [`http://${'a.'.repeat(123)}test.example/`, 'invalid'],
+    [`http://${'a'.repeat(64)}.example/`, 'invalid'],
     [`http://example.test/${'a'.repeat(MAX_URL_LENGTH)}`, 'too-long'],
     [`http://example.test/${'é'.repeat(MAX_URL_LENGTH / 4)}`, 'too-long'],
   ])('%.40j is refused as %s', (text, reason) => {
@@ -67,9 +68,16 @@ describe('a URL that is to be fetched', () => {
     'http:user:secret@example.test:99999/',
     ' https://user:se@secret@[::1/',
     '//user:secret@example.test/',
+    'ht\ntp://user:secret@exa mple.test/',
+    'http:/\t/us\ner:secret@exa mple.test/',
+    '\u0001\u001f http://user:secret@exa mple.test/',
     `http://user:secret@example.test/${'a'.repeat(MAX_URL_LENGTH)}`,
   ])('is refused without them whatever else is wrong with it: %.60j', (text) => {
     expect(JSON.stringify(parseFetchUrl(text))).not.toContain('secret')
+  })
+
+  it('may have labels of 63 characters', () => {
+    expect(href(`http://${'a'.repeat(63)}.example/`)).toBe(`http://${'a'.repeat(63)}.example/`)
   })
 
   it('may have an address of somebody in its path', () => {
