@@ -28,7 +28,7 @@ export async function startFrontier(
     const selection = selectionOf(runtime, extractor, `links-${selections.size}`)
     if (selection !== undefined) selections.set(extractor, selection)
   }
-  const host = selections.size === 0 ? undefined : await createHost(runtime, [...selections.values()])
+  const host = selections.size === 0 ? undefined : await createHost(runtime, selections)
   if (host !== undefined) await stages.start('links', host, signal)
   const select = (names: readonly string[], page: Page, source: ExtractionJob['source']): Promise<readonly ExtractionResult[]> =>
     host === undefined ? Promise.resolve([]) : host.extract({ page, source, extractors: names, extractedAt: 0, replayId: null })
@@ -101,14 +101,16 @@ export function linkSelector(select: string | undefined): string | undefined {
   return /^a(\[href\])?$/i.test(selector) && attribute === 'href' ? undefined : `${selector}@${attribute}`
 }
 
-/** Ends of a process are about the page as a whole; that its body is missing or broken is extract's to bury. */
-const ENDED: ReadonlySet<string> = new Set(['EXTRACT_TIMEOUT', 'EXTRACT_MEMORY', 'EXTRACT_CRASHED'])
+/** That its body is missing or broken is extract's to bury; whatever else failed did so here alone, and would be told by nobody. */
+function isOfBody(code: string): boolean {
+  return code === 'EXTRACT_PAGE_BROKEN' || code.startsWith('BLOB_')
+}
 
-/** Shape: absolute. Errors: the code of a page that ended the process. */
-function selectedLinks({ file, schema }: LoadedExtractor, result: ExtractionResult): readonly string[] {
+/** Shape: absolute. Errors: the code of a selection that failed. */
+export function selectedLinks({ file, schema }: Pick<LoadedExtractor, 'file' | 'schema'>, result: ExtractionResult): readonly string[] {
   if (result.kind === 'failure') {
-    if (ENDED.has(result.code)) throw new MillraceError(result.code, `${file}: ${result.message}`)
-    return []
+    if (isOfBody(result.code)) return []
+    throw new MillraceError(result.code, `${file}: ${result.message}`)
   }
   return result.records.flatMap(({ value }) => {
     const { data } = schema.decode(value, readFraming(value).bodyStart) as { readonly data: { readonly links: readonly string[] | null } }
@@ -116,11 +118,11 @@ function selectedLinks({ file, schema }: LoadedExtractor, result: ExtractionResu
   })
 }
 
-async function createHost(runtime: Runtime, extractors: readonly LoadedExtractor[]): Promise<ExtractorHost> {
+async function createHost(runtime: Runtime, selections: ReadonlyMap<LoadedExtractor, LoadedExtractor>): Promise<ExtractorHost> {
   const { config, clock, observer } = runtime
   const blobs = await runtime.blobs()
   return new ExtractorHost({
-    extractors,
+    extractors: [...selections.values()],
     envelopeText: envelopeText(runtime),
     threads: config['extract.threads'],
     pageTimeoutMs: config['extract.pageTimeout'],
@@ -128,15 +130,21 @@ async function createHost(runtime: Runtime, extractors: readonly LoadedExtractor
     parser: config['extract.parser'],
     ...(blobs === undefined ? {} : { blobs }),
     clock,
-    observer: endsAlone(observer.child({ stage: 'frontier' })),
+    observer: endsAlone(observer.child({ stage: 'frontier' }), selections),
   })
 }
 
-/** What it yields are links, which the frontier counts: as records of an extractor they would be told of one that nobody has. */
-function endsAlone(observer: Observer): Observer {
+/**
+ * What it yields are links, which the frontier counts: as records of an extractor they would be told of one that nobody has. Ends of
+ * processes are told of the extractors whose links these were.
+ */
+function endsAlone(observer: Observer, selections: ReadonlyMap<LoadedExtractor, LoadedExtractor>): Observer {
+  const names = new Map([...selections].map(([{ name }, selection]) => [selection.name, name]))
   const own: Observer = {
     emit: (event, fields) => {
-      if (event === 'ExtractionProcessReplaced') observer.emit(event, fields)
+      if (event !== 'ExtractionProcessReplaced') return
+      const ofSelections = String(fields?.extractors ?? '').split(',')
+      observer.emit(event, { ...fields, extractors: ofSelections.map((name) => names.get(name) ?? name).join(',') })
     },
     child: () => own,
   }

@@ -8,7 +8,7 @@ import { ExtractionProcess } from '../../src/extract/extraction-process.ts'
 import { ExtractorHost, type ExtractorHostOptions } from '../../src/extract/extractor-host.ts'
 import { type LoadedExtractor, loadDefinition, loadExtractor, loadExtractors } from '../../src/extract/load-extractors.ts'
 import { testExtractor } from '../../src/extract/test-extractor.ts'
-import { systemClock } from '../../src/kernel/clock.ts'
+import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import type { EventFields, Observer } from '../../src/kernel/observe.ts'
 import { readFraming } from '../../src/message/framing.ts'
 import { eventually } from '../support/eventually.ts'
@@ -111,6 +111,26 @@ describe('extraction in processes', () => {
     ])
     expect(seen).toMatchObject([{ event: 'ExtractionProcessReplaced', fields: { reason: 'timeout', extractors: 'slow', offset: 41n } }])
     expect(await outcomes(host, '<h1>T</h1><p>aaa', ['title', 'slow'])).toEqual(['title: 1 records', 'slow: 1 records'])
+  })
+
+  it('has the time of a page once more, and no more than once, where the time stood still beyond its end', async () => {
+    const pageTimeoutMs = 300
+    const endOf = async (lateMs: number): Promise<{ results: string[]; armedCount: number }> => {
+      let [mono, armedCount] = [0, 0]
+      const timer: Clock['timer'] = (ms, run, options) => {
+        if (ms !== pageTimeoutMs) return systemClock.timer(ms, run, options)
+        armedCount += 1
+        return systemClock.timer(ms, () => {
+          mono += ms + lateMs
+          run()
+        })
+      }
+      const clock: Clock = { ...systemClock, mono: () => mono, timer }
+      const { host } = await hostOf([slow], { pageTimeoutMs, clock })
+      return { results: await outcomes(host, `<p>${'a'.repeat(40)}!`, ['slow']), armedCount }
+    }
+    expect(await endOf(60_000)).toEqual({ results: ['slow: EXTRACT_TIMEOUT'], armedCount: 2 })
+    expect(await endOf(0)).toEqual({ results: ['slow: EXTRACT_TIMEOUT'], armedCount: 1 })
   })
 
   it('ends a pattern of a transform or a condition that never ends', async () => {

@@ -232,6 +232,8 @@ describe('the links of an extractor', () => {
     await put(testPage(html, 'http://shop.example.test/list', crawl))
     const [letter] = await arrived(runtime.topics.deadLetters)
     expect([letter?.headers['millrace-stage'], letter?.headers['millrace-error-code']].map(String)).toEqual(['frontier', 'EXTRACT_TIMEOUT'])
+    // By the name that its author gave it.
+    expect(seen.count('ExtractionProcessReplaced', { reason: 'timeout', extractors: 'e0' })).toBe(1)
     expect(await urlsOfTasks()).toEqual(['http://shop.example.test/1', 'http://shop.example.test/out'])
   })
 })
