@@ -51,12 +51,30 @@ function shownText(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
 }
 
-const MAGNITUDES =
-  'Mio|Mln|Mill|Mn|Mrd|Mld|Md|Bn|Tn|Tsd|Tys|Millions?|Millionen|Milliarden?|Milliards?|Billions?|Trillions?|Thousand|Mil|Millones|Lakhs?|Crores?|тыс|млн|млрд'
-/** A word of magnitude behind the first number, or a letter that is written to it: `1.5 Mio.`, `12k`. Signs of East Asia stand right behind. */
+/** As the first number of an amount is written; a space groups three digits. */
+const NUMBER = "(?:\\p{Nd}{1,3}(?:[ \u00a0\u202f]\\p{Nd}{3})+(?:[.,]\\p{Nd}+)?|\\p{Nd}+(?:[.,'’٬٫]\\p{Nd}+)*)(?!\\p{Nd})"
+const MONEY_WORD = '(?:[Ee]uros?|[Dd]ollars?|[Dd]ólares|[Pp]esos|[Rr]eais|[Ss]oles|[Kk]r|[Kk]roner|[Kk]ronor|[Ff]ranken|руб)'
+const WORDS = inCases(
+  'mio mln mrd mld tsd tys million millions millionen milliarde milliarden milliard milliards billion billions trillion trillions thousand millones lakh lakhs crore crores тыс млн млрд',
+)
+/**
+ * What says for certain that an amount is more than its digits. Behind a price anything may stand, most of all names and units, and no price
+ * is given up for these: `$ 500.00 M.N.`, `€ 49 m²`, `$24.99 Md`, `€ 99 Mio MiVue`, `¥3,000 万年筆`.
+ */
 const SCALED = new RegExp(
-  `^\\P{Nd}*\\p{Nd}[\\p{Nd}.,'’٬٫ ]*(?:\\s?(?:${MAGNITUDES}|[万萬億亿만억])(?![\\p{Script=Latin}\\p{Script=Cyrillic}])|[km](?!\\p{L}))`,
-  'iu',
+  `^\\P{Nd}*${NUMBER}(?:${[
+    // Words, unless they begin a name: `1.5 Mio.`, `2,5 Millionen Euro`.
+    `\\s?(?:${WORDS})(?![\\p{L}\\p{N}'’-]|\\s+(?!${MONEY_WORD})\\p{Lu})`,
+    // Short ones that are units, or words of other things, too: `3bn`, `50 mil reais`.
+    `\\s?(?:mil|mill|Mill(?=\\.)|bn|Bn)(?=\\.?\\s*(?:$|[¤\\p{Sc}]|${MONEY_WORD}))`,
+    // A letter that is written to the number: `12k`, `1.5m`.
+    '[kKmM](?![\\p{L}\\p{N}/²³]|\\.\\s?\\p{L})',
+    // Or to the sign: `5 M€`.
+    '\\s?(?:[kKM]|Mds?)\\p{Sc}',
+    // Signs of East Asia, unless a word begins with them.
+    '\\s?[万萬億亿만억](?:[円元圆圓원]|(?!\\p{L}))',
+  ].join('|')})`,
+  'u',
 )
 /** Two digits as far from the currency as the number before it: its cents, or another number. */
 const CENTS_APART = /^\P{Nd}*\p{Nd}+\s\p{Sc}\s\p{Nd}{2}$/u
@@ -64,4 +82,12 @@ const CENTS_APART = /^\P{Nd}*\p{Nd}+\s\p{Sc}\s\p{Nd}{2}$/u
 function currencyOf(text: string): string | undefined {
   const code = text.trim().toUpperCase()
   return isCurrency(code) ? code : findCurrency(text)?.code
+}
+
+/** Alternatives of a pattern: each word small, with a capital, and in capitals. */
+function inCases(words: string): string {
+  return words
+    .split(' ')
+    .flatMap((word) => [word, word.charAt(0).toUpperCase() + word.slice(1), word.toUpperCase()])
+    .join('|')
 }

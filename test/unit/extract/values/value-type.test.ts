@@ -290,12 +290,23 @@ describe('a money', () => {
     expect(convert({ ...money }, '$5.29 USD', true)).toEqual({ amount: '5.29', currency: 'USD' })
   })
 
-  it.each(['1.5 Mio. €', '€ 2,5 Millionen', '$1.5m USD', '12k €', '€3bn', '5 млн ₽', '3.5万円', 'EUR 7 million', '5 € 49', 'ab 1e5 EUR'])(
-    'of which only a part could be read is none: %s',
-    (text) => {
-      expect(value(money, text)).toMatch(/has an amount of more than its digits|is no number/)
-    },
-  )
+  it.each([
+    ...['1.5 Mio. €', '€ 2,5 Millionen', '$1.5m USD', '12k €', '€3bn', '5 млн ₽', '3.5万円', 'EUR 7 million', '5 € 49', 'ab 1e5 EUR'],
+    ...[
+      '2,5 Millionen Euro',
+      '5 MIO EUR',
+      '€ 1 500 Mrd.',
+      '5 M€',
+      '12 k€',
+      'R$ 50 mil',
+      'R$ 50 mil reais',
+      '1,5 mill. kr',
+      '3만 원',
+      '₹ 5.2 Lakh',
+    ],
+  ])('of which only a part could be read is none: %s', (text) => {
+    expect(value(money, text)).toMatch(/has an amount of more than its digits|is no number/)
+  })
 
   it.each([
     ['1e3 EUR', '1000.00'],
@@ -308,6 +319,40 @@ describe('a money', () => {
     ['5€49', '5.49'],
   ])('is whole whatever stands beside it: %s', (text, amount) => {
     expect(value(money, text)).toEqual({ amount, currency: 'EUR' })
+  })
+
+  it.each([
+    ['$1,299.00 M.N.', '1299.00'],
+    ['$500.00 MN', '500.00'],
+    ['$500MN', '500.00'],
+    ['$500.00M.N.', '500.00'],
+    ['MX$ 500.00 M.N.', '500.00'],
+    ['$ 25.00 m.n. c/u', '25.00'],
+    ['$500.00 mn', '500.00'],
+    ['kr 99,00 m/mva', '99.00'],
+    ['kr 99,00m/mva', '99.00'],
+    ['DKK 99,00 m. moms', '99.00'],
+    ['kr 99,00m. moms', '99.00'],
+    ['€ 49 m²', '49.00'],
+    ['€ 49m²', '49.00'],
+    ['€ 12.00 m2', '12.00'],
+    ['€ 12.00m2', '12.00'],
+    ['€ 12.00 m', '12.00'],
+    ['€ 12 Mil', '12.00'],
+    ['12 € Mil', '12.00'],
+    ['€ 12,00 5m Kabel', '12.00'],
+    ['€ 12 5m Kabel', '12.00'],
+    ['€ 499 4K Monitor', '499.00'],
+    ['$24.99 Md', '24.99'],
+    ['€ 45 tn', '45.00'],
+    ['€ 99,00 Mio MiVue', '99.00'],
+    ['$49 Mill Creek', '49.00'],
+    ['$49 Mil-Spec', '49.00'],
+    ['$19.99 3 mil bags', '19.99'],
+    ['€ 20 万年筆', '20.00'],
+    ['€ 20 만족', '20.00'],
+  ])('is not scaled by a name, a unit or a remark behind it: %s', (text, amount) => {
+    expect(value({ ...money, currency: 'MXN' }, text)).toMatchObject({ amount })
   })
 
   it.each([
