@@ -37,9 +37,10 @@ export type Requeue =
   | { readonly kind: 'task'; readonly message: OutgoingMessage; readonly task: UrlTask }
   /**
    * bodyRef: where its body lies, if not in the message. copy: the page and whom it is for, whichever of its copies was given up on; one message
-   * serves all dead letters that have it in common.
+   * serves all dead letters that have it in common. Two pages of one fetch may differ in their bytes: each is a page of its own. Undefined
+   * where nothing tells the page from others, since its writer gave it no id.
    */
-  | { readonly kind: 'page'; readonly message: OutgoingMessage; readonly bodyRef: string | null; readonly copy: string }
+  | { readonly kind: 'page'; readonly message: OutgoingMessage; readonly bodyRef: string | null; readonly copy: string | undefined }
   | { readonly kind: 'not'; readonly reason: NotRequeued; readonly detail: string }
 
 export interface RequeueParts {
@@ -137,7 +138,7 @@ function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, p
   return {
     kind: 'page',
     bodyRef: page.bodyRef,
-    copy: `${page.fetchId} ${only}`,
+    copy: page.fetchId === '' ? undefined : `${page.fetchId} ${page.bodySha256} ${only}`,
     message: {
       topic: topics.html,
       partition: message.key === null ? message.partition % count : partitionFor(message.key, count),

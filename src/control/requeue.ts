@@ -247,10 +247,11 @@ class PartitionResolving {
       return { letter, message, task, example: { ...about, becomes: 'task', taskId: task.taskId } }
     }
     const { copy } = requeue
-    if (this.#copies.has(copy) || before.some((step) => step.copy === copy)) return { letter, example: { ...about, becomes: 'same-page' } }
+    const isWritten = copy !== undefined && (this.#copies.has(copy) || before.some((step) => step.copy === copy))
+    if (isWritten) return { letter, example: { ...about, becomes: 'same-page' } }
     const missing = requeue.bodyRef === null ? undefined : await this.#touch(requeue.bodyRef)
     if (missing !== undefined) return { letter, example: { ...about, becomes: 'left', reason: 'body-missing', detail: missing } }
-    return { letter, message, copy, example: { ...about, becomes: 'page' } }
+    return { letter, message, ...(copy === undefined ? {} : { copy }), example: { ...about, becomes: 'page' } }
   }
 
   /**

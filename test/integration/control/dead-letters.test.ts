@@ -334,6 +334,17 @@ describe('requeue of a page', () => {
     expect(await open()).toEqual([])
   })
 
+  it('writes each of two pages of one fetch that differ in their bytes, and all that name no fetch', async () => {
+    const { topics, codec } = runtime
+    const failed = { stage: 'extract', code: 'EXTRACT_TIMEOUT', message: 'slow', failedAt: 1, extractor: 'book:2' } as const
+    const other = { ...testPage('<h1>answered otherwise</h1>', 'http://p.example/'), fetchId: page.fetchId }
+    const [foreign, second] = ['<p>1</p>', '<p>1</p>'].map((html) => ({ ...testPage(html, 'http://f.example/'), fetchId: '' }))
+    const pages = [page, other, page, foreign, second].flatMap((each) => each ?? [])
+    for (const [index, each] of pages.entries())
+      await bury(read(topics.html, BigInt(index), each.canonicalUrl, codec.encode('Page', each, topics.html)), failed)
+    expect(await requeue(true)).toMatchObject({ pages: 4, samePage: 1 })
+  })
+
   it('takes the bytes from the original where the dead letter was cut, and leaves it where that is another message', async () => {
     const { topics, codec } = runtime
     const body = Buffer.alloc(400_000, 'x')
