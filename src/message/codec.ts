@@ -47,7 +47,7 @@ export interface MessageCodec {
   prepare(topic: string, schema: MessageType | AvroSchema): Promise<void>
   /**
    * Learns the registry ids in these values that are not known yet; undefined when there is nothing to ask. An id that the registry
-   * does not have is no error here: `decode` then answers MESSAGE_SCHEMA_UNKNOWN, and it is not asked for again for some seconds. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED.
+   * does not have is no error here: `decode` then answers MESSAGE_SCHEMA_UNKNOWN, and it is not asked for again for a moment, for longer each time. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED.
    */
   ensureSchemas(values: Iterable<Buffer | null>): Promise<void> | undefined
   /** content-type, millrace-schema and, where given, traceparent. */
@@ -62,16 +62,21 @@ export interface CodecOptions {
 
 /** Requests to the registry at the same time. */
 const LOOKUPS_AT_ONCE = 4
-/** An id that the registry does not have is not asked for again for so long: a producer of such messages would have it asked for each batch. */
-const UNKNOWN_MS = 5_000
+/**
+ * An id that the registry does not have is not asked for again for so long, and each time for twice as long, up to the most: a producer of such
+ * messages would have it asked for each batch. Short at first, since all messages until then are dead letters, and one that was
+ * registered just now may only not have come to this member of the registry.
+ */
+const UNKNOWN_MS = 100
+const MAX_UNKNOWN_MS = 5_000
 const MAX_UNKNOWN = 10_000
 
 export function createMessageCodec({ schemaStore, registry, clock = systemClock }: CodecOptions): MessageCodec {
   const byId = new Map<number, AvroSchema>()
   const ids = new Map<string, number>()
   const unusable = new Map<number, MillraceError>()
-  /** Until when, by id; the oldest first. */
-  const unknown = new Map<number, number>()
+  /** By id; those that were asked for longest ago first. */
+  const unknown = new Map<number, { readonly untilMono: number; readonly waitMs: number }>()
   const schemaOf = (schema: MessageType | AvroSchema): AvroSchema => (typeof schema === 'string' ? schemaStore.current(schema) : schema)
 
   const frame = (schema: AvroSchema, value: unknown, topic: string): Buffer => {
@@ -99,9 +104,11 @@ export function createMessageCodec({ schemaStore, registry, clock = systemClock 
 
   const learn = async (id: number): Promise<void> => {
     const text = await registry?.schemaById(id)
+    const before = unknown.get(id)
     unknown.delete(id)
     if (text === undefined) {
-      unknown.set(id, clock.mono() + UNKNOWN_MS)
+      const waitMs = before === undefined ? UNKNOWN_MS : Math.min(before.waitMs * 2, MAX_UNKNOWN_MS)
+      unknown.set(id, { untilMono: clock.mono() + waitMs, waitMs })
       const oldest = unknown.size > MAX_UNKNOWN ? unknown.keys().next().value : undefined
       if (oldest !== undefined) unknown.delete(oldest)
       return
@@ -115,7 +122,7 @@ export function createMessageCodec({ schemaStore, registry, clock = systemClock 
     }
   }
 
-  const isAnswered = (id: number): boolean => byId.has(id) || unusable.has(id) || (unknown.get(id) ?? 0) > clock.mono()
+  const isAnswered = (id: number): boolean => byId.has(id) || unusable.has(id) || (unknown.get(id)?.untilMono ?? 0) > clock.mono()
 
   return {
     schemas: schemaStore,

@@ -208,7 +208,7 @@ describe('the schema registry', () => {
     registry.failWith(undefined)
   })
 
-  it('that has no such id is not asked for it again for each batch, but some seconds later', async () => {
+  it('that has no such id is not asked for it again for each batch, but a moment later, and ever more seldom', async () => {
     const clock = { mono: () => mono }
     let mono = 1
     const port = createRegistryClient({ url: registry.url, fetchJson: testFetchJson })
@@ -216,10 +216,18 @@ describe('the schema registry', () => {
     const before = registry.requests.length
     for (let batch = 0; batch < 50; batch += 1) await codec.ensureSchemas([frame(310)])
     expect(registry.requests.slice(before)).toEqual(['GET /schemas/ids/310'])
+    for (const waitMs of [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]) {
+      const asked = registry.requests.length
+      mono += waitMs - 1
+      expect(codec.ensureSchemas([frame(310)])).toBeUndefined()
+      mono += 1
+      await codec.ensureSchemas([frame(310)])
+      expect(registry.requests.length).toBe(asked + 1)
+    }
     registry.put(310, '{"type":"record","name":"UrlTask","fields":[{"name":"url","type":"string"}]}')
     mono += 5_001
     await codec.ensureSchemas([frame(310)])
-    expect(registry.requests.length).toBe(before + 2)
+    expect(registry.requests.length).toBe(before + 10)
     expect(codec.ensureSchemas([frame(310)])).toBeUndefined()
   })
 
