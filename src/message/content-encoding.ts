@@ -49,14 +49,19 @@ export async function decodeContent(wire: Buffer, header: string | null | undefi
   const last = asEncoding(codings.at(-1) ?? '')
   const isOdd = codings.length < named.length
   if (last === undefined || (isOdd && isMislabelled(wire, last)))
-    return (await byMark(wire, last ?? 'identity', maxBytes)) ?? plain(wire, maxBytes, 'unknown-coding')
+    return (
+      (await byMark(wire, last ?? 'identity', maxBytes)) ??
+      (named.every((name) => NO_CODING.test(name))
+        ? plain(wire, maxBytes, 'unknown-coding')
+        : unmarked(wire, wire, maxBytes, 'unknown-coding'))
+    )
   let current = wire
   let hasTail = false
   for (const name of [...codings].reverse()) {
     const encoding = asEncoding(name) ?? 'identity'
     // What is named twice was often done once.
     if (isMislabelled(current, encoding) && !(await isEmptyStream(current, encoding)))
-      return (await byMark(current, encoding, maxBytes)) ?? unmarked(wire, current, maxBytes)
+      return (await byMark(current, encoding, maxBytes)) ?? unmarked(wire, current, maxBytes, 'mislabelled')
     const { bytes, problem } = await unpack(current, encoding, maxBytes)
     const isDamaged = problem === 'broken' || problem === 'cut'
     const member = isDamaged && encoding === 'gzip' ? await firstGzipMember(current, maxBytes) : undefined
@@ -87,9 +92,13 @@ function plain(wire: Buffer, maxBytes: number, problem: 'mislabelled' | 'unknown
   return { body: kept, encoding: 'identity', decoded: kept, truncated: isCut ? 'size' : null, problem: isCut ? 'size' : problem }
 }
 
+/** Names of character sets and the like: whatever the body is, no bytes were packed under them. */
+const NO_CODING =
+  /^(?:none|binary|[78]bit|utf-?\d+(?:le|be)?|(?:us-)?ascii|iso-?8859-\d+|windows-\d+|gbk|gb\d+|big5|shift_jis|euc-\w+|koi8-\w)$/
+
 /** Not in the coding that is named, nor in one that can be told: a page that was not packed at all, or packed in a way that nobody says. */
-function unmarked(wire: Buffer, current: Buffer, maxBytes: number): DecodedContent {
-  return isText(current) ? plain(current, maxBytes, 'mislabelled') : undecoded(wire, maxBytes, 'mislabelled')
+function unmarked(wire: Buffer, current: Buffer, maxBytes: number, problem: 'mislabelled' | 'unknown-coding'): DecodedContent {
+  return isText(current) ? plain(current, maxBytes, problem) : undecoded(wire, maxBytes, problem)
 }
 
 function cut(bytes: Buffer, problem: Exclude<Unpacked['problem'], null>): DecodedContent {
@@ -97,7 +106,11 @@ function cut(bytes: Buffer, problem: Exclude<Unpacked['problem'], null>): Decode
 }
 
 /** Shape: the bytes as received, at most `maxBytes` of them. */
-function undecoded(wire: Buffer, maxBytes: number, problem: 'broken' | 'cut' | 'too-many' | 'mislabelled'): DecodedContent {
+function undecoded(
+  wire: Buffer,
+  maxBytes: number,
+  problem: 'broken' | 'cut' | 'too-many' | 'mislabelled' | 'unknown-coding',
+): DecodedContent {
   const kept = wire.subarray(0, maxBytes)
   return { body: kept, encoding: 'identity', decoded: kept, truncated: 'undecoded', problem }
 }

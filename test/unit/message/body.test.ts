@@ -259,6 +259,21 @@ describe('a Content-Encoding', () => {
     }
   })
 
+  it('of a name that nobody knows is undecoded where it is no text; one of a character set is as it is', async () => {
+    const wire = zlib.brotliCompressSync(html)
+    for (const header of ['brotli', 'compress', 'lzma', 'none, lzma'])
+      expect(await decodeContent(wire, header, MAX)).toEqual({
+        body: wire,
+        encoding: 'identity',
+        decoded: wire,
+        truncated: 'undecoded',
+        problem: 'unknown-coding',
+      })
+    const image = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0x00, 0x10])
+    for (const header of ['none', 'utf-8', 'ISO-8859-1', 'binary'])
+      expect(await decodeContent(image, header, MAX)).toMatchObject({ decoded: image, truncated: null, problem: 'unknown-coding' })
+  })
+
   it('in zstd is decoded whether this Node.js has it or not', async () => {
     const hello = Buffer.from('KLUv/SQKUQAAaGVsbG8genN0ZM/bYJw=', 'base64')
     const skipped = Buffer.concat([Buffer.from([0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0]), Buffer.from('abc'), hello])
