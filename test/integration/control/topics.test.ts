@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { applyTopics, describeTopics, layoutDifferences, prepareTopics } from '../../../src/control/topics.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { RecordingObserver } from '../../support/embedded.ts'
+import { eventually } from '../../support/eventually.ts'
 
 it('topics that extractors name for their records are described beside ours, by who has no extractor at hand too', async () => {
   const deployment = await Deployment.open()
@@ -78,6 +79,7 @@ it('a command leaves the topics of our own broker as another one has configured 
     expect(await retentions()).toEqual(asMade)
     await deployment.read(async (runtime) => {
       await runtime.admin.deleteTopic(runtime.topics.outcomes)
+      await eventually(async () => !(await runtime.admin.listTopics()).includes(runtime.topics.outcomes), { what: 'the topic to go' })
       expect(await layoutDifferences(runtime)).toEqual([])
     })
     expect((await deployment.run(['sites', 'pause', 'a.example'], undefined, ['topics.partitions.urls=6'])).code).toBe(0)
