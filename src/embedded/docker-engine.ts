@@ -57,7 +57,7 @@ export function dockerRunArgs(clusterId: string, ports: BrokerPorts, mark: strin
     '--env',
     `CLUSTER_ID=${clusterId}`,
     '--env',
-    'KAFKA_HEAP_OPTS=-Xmx256m',
+    'KAFKA_HEAP_OPTS=-Xmx384m',
     ...environment,
     KAFKA_IMAGE,
   ]

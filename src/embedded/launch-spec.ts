@@ -42,7 +42,7 @@ export function javaLaunch(options: {
   const writeArgs = written === '' ? [] : [`-XX:ArchiveClassesAtExit=${written}`]
   const program = (...own: string[]): string[] => [
     '-Xms64m',
-    '-Xmx256m',
+    '-Xmx384m',
     '-XX:+UseSerialGC',
     '-XX:TieredStopAtLevel=1',
     // A broker that has run out of memory answers nothing and holds its port: better it ends, and is started again.

@@ -55,7 +55,7 @@ export function brokerProperties(ports: BrokerPorts, bindHost = '127.0.0.1', log
     'socket.request.max.bytes': String(100 * MIB),
     'log.retention.check.interval.ms': '30000',
 
-    // The heap is 256 MiB; the default for this buffer alone is 128.
+    // The heap is 384 MiB at most; the default for this buffer alone is 128.
     'log.cleaner.dedupe.buffer.size': String(16 * MIB),
     'num.network.threads': '2',
     'num.io.threads': '4',
