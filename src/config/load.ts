@@ -4,10 +4,10 @@ import { isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { isHeaderValue } from '../kernel/header-field.ts'
 import { nearestName } from '../kernel/nearest.ts'
-import { percentDecoded } from '../kernel/percent-decoded.ts'
 import { type YamlValue, yamlFault, yamlValue } from '../kernel/yaml-fault.ts'
 import { type Config, environmentName, OPTIONS, type OptionDefinition, type OptionPath } from './options.ts'
 import { asWritten, parseValue } from './parse-value.ts'
+import { parseRegistryUrl } from './registry-url.ts'
 
 /** Where a value came from, from the strongest to the weakest. */
 export type ConfigSource = 'flag' | 'set' | 'environment' | '.env' | 'file' | 'default'
@@ -276,16 +276,9 @@ function crossFieldProblems(config: Config): string[] {
     problems.push(
       `fetch.userAgent ${JSON.stringify(userAgent)} can't be sent: no line breaks, no control characters, no letters beyond Latin-1`,
     )
-  if (config['registry.url'] !== undefined) problems.push(...registryProblems(config['registry.url']))
+  const registry = config['registry.url'] === undefined ? undefined : parseRegistryUrl(config['registry.url'])
+  if (typeof registry === 'string') problems.push(registry)
   const login = (['kafka.sasl.mechanism', 'kafka.sasl.username', 'kafka.sasl.password'] as const).map((path) => config[path] !== undefined)
   if (new Set(login).size > 1) problems.push('kafka.sasl.mechanism, kafka.sasl.username and kafka.sasl.password go together')
   return problems
-}
-
-/** Without the URL, which may hold a password. */
-function registryProblems(text: string): string[] {
-  const url = URL.canParse(text) ? new URL(text) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol)) return ['registry.url is no http or https URL, such as http://localhost:8081']
-  if (percentDecoded(`${url.username}:${url.password}`) !== undefined) return []
-  return ['registry.url has a user or password with a % that begins no escape (write %25 for a percent sign)']
 }

@@ -200,11 +200,11 @@ async function* topicFindings(runtime: Runtime): AsyncGenerator<Finding> {
       'Run `millrace topics plan`, then `millrace topics apply`.',
     )
   else yield ok('topics', `${countText(wanted.length, 'topic')} as the configuration wants them`)
-  for (const { topic, leaderless } of await runtime.admin.describeTopics(wanted))
-    if (leaderless.length > 0)
+  for (const { topic, offline } of await runtime.admin.describeTopics(wanted))
+    if (offline.length > 0)
       yield fail(
         'topics',
-        `no broker leads ${countText(leaderless.length, 'partition')} of ${topic} (${leaderless.join(', ')}): nobody reads or writes there`,
+        `no broker leads ${countText(offline.length, 'partition')} of ${topic} (${offline.join(', ')}): nobody reads or writes there`,
         'Start the brokers that hold them; `topics.replication: 3` lets others lead meanwhile.',
       )
   if (await hasPagesOfTheFuture(runtime))

@@ -2,7 +2,7 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { CONFIGURATION_FILE } from '../config/load.ts'
 import { ExtractWorker, type ShadowReplay } from '../extract/extract-worker.ts'
-import { ExtractorHost, recordFraming } from '../extract/extractor-host.ts'
+import { ExtractorHost, type ExtractorHostOptions, recordFraming } from '../extract/extractor-host.ts'
 import { problemText } from '../extract/language/extractor-problem.ts'
 import { type LoadedExtractor, loadExtractors } from '../extract/load-extractors.ts'
 import { waitingLimits } from '../extract/partition-port.ts'
@@ -224,6 +224,27 @@ export interface ExtractParts {
   readonly worker: ExtractWorker
 }
 
+/** Extraction in processes, within the limits of the configuration. Not started. */
+export async function createExtractorHost(
+  runtime: Runtime,
+  extractors: readonly LoadedExtractor[],
+  own: Pick<ExtractorHostOptions, 'domains' | 'framing' | 'onOutput' | 'observer'>,
+): Promise<ExtractorHost> {
+  const { config, clock } = runtime
+  const blobs = await runtime.blobs()
+  return new ExtractorHost({
+    extractors,
+    envelopeText: envelopeText(runtime),
+    threads: config['extract.threads'],
+    pageTimeoutMs: config['extract.pageTimeout'],
+    pageMemoryBytes: config['extract.pageMemory'],
+    parser: config['extract.parser'],
+    ...(blobs === undefined ? {} : { blobs }),
+    ...own,
+    clock,
+  })
+}
+
 /** Extract as one process: reads pages, writes records. Both parts are built, none is started. */
 export async function createExtract(
   runtime: Runtime,
@@ -232,19 +253,10 @@ export async function createExtract(
 ): Promise<ExtractParts> {
   const { config, client, admin, codec, topics, clock, observer } = runtime
   const stageObserver = observer.child({ stage: 'extract' })
-  const blobs = await runtime.blobs()
-  const host = new ExtractorHost({
-    extractors,
-    envelopeText: envelopeText(runtime),
-    threads: config['extract.threads'],
-    pageTimeoutMs: config['extract.pageTimeout'],
-    pageMemoryBytes: config['extract.pageMemory'],
+  const host = await createExtractorHost(runtime, extractors, {
     domains: config['metrics.domains'],
-    parser: config['extract.parser'],
-    ...(blobs === undefined ? {} : { blobs }),
     framing: ({ schema, topic }) => recordFraming(codec, schema, options.shadow?.recordsTopic ?? topic ?? topics.records),
     ...(options.onOutput === undefined ? {} : { onOutput: options.onOutput }),
-    clock,
     observer: stageObserver,
   })
   const worker = new ExtractWorker({

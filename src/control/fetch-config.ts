@@ -9,7 +9,7 @@ import { readCertificates } from './read-certificates.ts'
  * How sites are asked, by whoever asks one: through the same proxies, with the same trust. A client without these would be seen where no
  * other is. Errors: CONFIG_INVALID, CONFIG_UNREADABLE.
  */
-export async function wayOut(
+export async function httpOptions(
   config: Config,
 ): Promise<Required<Pick<HttpClientOptions, 'resolve' | 'allowAddresses' | 'http2' | 'ca' | 'proxiesOf'>>> {
   const caFile = config['fetch.tls.ca']
@@ -27,7 +27,7 @@ export async function wayOut(
  * Errors: CONFIG_INVALID, CONFIG_UNREADABLE, those with which fetch would not start.
  */
 export async function checkFetchConfig(config: Config): Promise<void> {
-  const { allowAddresses, resolve } = await wayOut(config)
+  const { allowAddresses, resolve } = await httpOptions(config)
   createAddressPolicy(allowAddresses)
   createHostLookup(resolve)
 }

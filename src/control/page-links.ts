@@ -1,46 +1,23 @@
-import { ExtractorHost } from '../extract/extractor-host.ts'
 import { parseShortForm } from '../extract/language/short-form.ts'
 import { type LoadedExtractor, loadDefinition } from '../extract/load-extractors.ts'
 import type { ExtractionJob, ExtractionResult } from '../extract/page-extraction.ts'
 import type { FrontierWorkerOptions } from '../frontier/frontier-worker.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import type { Observer } from '../kernel/observe.ts'
 import { readFraming } from '../message/framing.ts'
 import type { Page } from '../message/generated/types.ts'
 import { compileUrlGlob } from '../url/glob.ts'
 import type { WorkingVersions } from './active-versions.ts'
 import { envelopeText } from './extraction.ts'
 import type { Runtime } from './runtime.ts'
-import type { StageGroup } from './stage-group.ts'
-import { createFrontier } from './stages.ts'
 
 type PageLinks = FrontierWorkerOptions['linksOf']
-
-/** The frontier with the `links` of the extractors that work. */
-export async function startFrontier(
-  runtime: Runtime,
-  stages: StageGroup,
-  versions: Pick<WorkingVersions, 'current' | 'loaded'>,
-  signal: AbortSignal,
-): Promise<void> {
-  const selections = new Map<LoadedExtractor, LoadedExtractor>()
-  for (const extractor of versions.loaded) {
-    const selection = selectionOf(runtime, extractor, `links-${selections.size}`)
-    if (selection !== undefined) selections.set(extractor, selection)
-  }
-  const host = selections.size === 0 ? undefined : await createHost(runtime, selections)
-  if (host !== undefined) await stages.start('links', host, signal)
-  const select = (names: readonly string[], page: Page, source: ExtractionJob['source']): Promise<readonly ExtractionResult[]> =>
-    host === undefined ? Promise.resolve([]) : host.extract({ page, source, extractors: names, extractedAt: 0, replayId: null })
-  await stages.start('frontier', await createFrontier(runtime, pageLinks(versions, selections, select)), signal)
-}
 
 /**
  * All links by tags where no extractor that matches the page says anything; else what one of these lets through. A `select` needs the tree
  * of the page, which foreign markup can make as dear as it likes: so it is read like a field, in a process that is held to the limits of
  * extraction, and for the extractors alone that ask for it.
  */
-function pageLinks(
+export function pageLinks(
   versions: Pick<WorkingVersions, 'current'>,
   selections: ReadonlyMap<LoadedExtractor, LoadedExtractor>,
   select: (names: readonly string[], page: Page, source: ExtractionJob['source']) => Promise<readonly ExtractionResult[]>,
@@ -83,7 +60,7 @@ function linkRules(extractors: readonly LoadedExtractor[], selections: ReadonlyM
 }
 
 /** What finds the links of an extractor in a tree: an extractor of one field. Shape: undefined where tags are enough. */
-function selectionOf(
+export function selectionOf(
   runtime: Pick<Runtime, 'schemaStore'>,
   { file, links }: Pick<LoadedExtractor, 'file' | 'links'>,
   name: string,
@@ -116,37 +93,4 @@ export function selectedLinks({ file, schema }: Pick<LoadedExtractor, 'file' | '
     const { data } = schema.decode(value, readFraming(value).bodyStart) as { readonly data: { readonly links: readonly string[] | null } }
     return data.links ?? []
   })
-}
-
-async function createHost(runtime: Runtime, selections: ReadonlyMap<LoadedExtractor, LoadedExtractor>): Promise<ExtractorHost> {
-  const { config, clock, observer } = runtime
-  const blobs = await runtime.blobs()
-  return new ExtractorHost({
-    extractors: [...selections.values()],
-    envelopeText: envelopeText(runtime),
-    threads: config['extract.threads'],
-    pageTimeoutMs: config['extract.pageTimeout'],
-    pageMemoryBytes: config['extract.pageMemory'],
-    parser: config['extract.parser'],
-    ...(blobs === undefined ? {} : { blobs }),
-    clock,
-    observer: endsAlone(observer.child({ stage: 'frontier' }), selections),
-  })
-}
-
-/**
- * What it yields are links, which the frontier counts: as records of an extractor they would be told of one that nobody has. Ends of
- * processes are told of the extractors whose links these were.
- */
-function endsAlone(observer: Observer, selections: ReadonlyMap<LoadedExtractor, LoadedExtractor>): Observer {
-  const names = new Map([...selections].map(([{ name }, selection]) => [selection.name, name]))
-  const own: Observer = {
-    emit: (event, fields) => {
-      if (event !== 'ExtractionProcessReplaced') return
-      const ofSelections = String(fields?.extractors ?? '').split(',')
-      observer.emit(event, { ...fields, extractors: ofSelections.map((name) => names.get(name) ?? name).join(',') })
-    },
-    child: () => own,
-  }
-  return own
 }

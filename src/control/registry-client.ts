@@ -1,5 +1,5 @@
+import { parseRegistryUrl } from '../config/registry-url.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { percentDecoded } from '../kernel/percent-decoded.ts'
 import { createRegistryClient, type FetchJson, type RegistryPort } from '../message/registry.ts'
 
 const TIMEOUT_MS = 10_000
@@ -7,18 +7,11 @@ const TIMEOUT_MS = 10_000
 /** The registry of the configuration; credentials in its URL are sent as basic authentication, and nowhere else. Errors: CONFIG_INVALID. */
 export function registryOf(configured: string | undefined): RegistryPort | undefined {
   if (configured === undefined) return undefined
-  const url = new URL(configured)
-  const [user, password] = [percentDecoded(url.username), percentDecoded(url.password)]
-  if (user === undefined || password === undefined)
-    throw new MillraceError(
-      'CONFIG_INVALID',
-      'registry.url has a user or password with a % that begins no escape (write %25 for a percent sign)',
-    )
-  const headers: Record<string, string> =
-    url.username === '' ? {} : { authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}` }
-  url.username = ''
-  url.password = ''
-  return createRegistryClient({ url: url.href, fetchJson, headers })
+  const address = parseRegistryUrl(configured)
+  if (typeof address === 'string') throw new MillraceError('CONFIG_INVALID', address)
+  const { url, credentials } = address
+  const basic = credentials && Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')
+  return createRegistryClient({ url, fetchJson, headers: basic === undefined ? {} : { authorization: `Basic ${basic}` } })
 }
 
 /** A registry is part of the installation, not a site: no address guard, no pace, the platform's own fetch. Errors: what the network does; for an answer that is no registry's. */

@@ -1,5 +1,5 @@
-import { hostname, userInfo } from 'node:os'
-import { isAbsolute, join, resolve } from 'node:path'
+import { hostname } from 'node:os'
+import { join, resolve } from 'node:path'
 import { processEnvironment } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import type { EmbeddedBroker } from '../embedded/broker-options.ts'
@@ -19,6 +19,7 @@ import { Gauges } from '../kernel/gauges.ts'
 import { ReleaseStack } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { openedOnce } from '../kernel/opened-once.ts'
+import { cacheHome } from '../machine/cache-home.ts'
 import { createMessageCodec, type MessageCodec } from '../message/codec.ts'
 import { commandPayload, isMarkSubject } from '../message/command.ts'
 import { learnSchemas } from '../message/learn-schemas.ts'
@@ -295,31 +296,6 @@ export function embeddedOptions(config: Config): { dataDir: string; cacheDir: st
     cacheDir: join(cacheHome(environment, dataDir), 'millrace'),
     installMissing: environment.MILLRACE_NO_INSTALL !== '1',
     ...(environment.JAVA_HOME === undefined ? {} : { javaHome: environment.JAVA_HOME }),
-  }
-}
-
-/**
- * The user's folder for what can be had again. A variable that is empty or no absolute path counts as not set: 43 MB of jars would lie in the
- * working folder. A user without a home, such as the number that a container was given, has it in the data folder: in a temporary folder
- * others could lay jars of theirs. Source: XDG Base Directory Specification.
- */
-export function cacheHome(
-  environment: Readonly<Record<string, string | undefined>>,
-  dataDir: string,
-  ownHome: () => string = () => userInfo().homedir,
-): string {
-  const { XDG_CACHE_HOME: cache = '', HOME: home = '' } = environment
-  if (isAbsolute(cache)) return cache
-  return join(isAbsolute(home) ? home : (homeOf(ownHome) ?? dataDir), '.cache')
-}
-
-/** Shape: undefined where the system knows no user of this number, or no home of theirs. */
-function homeOf(ownHome: () => string): string | undefined {
-  try {
-    const home = ownHome()
-    return isAbsolute(home) ? home : undefined
-  } catch {
-    return undefined
   }
 }
 

@@ -61,7 +61,8 @@ export async function compareShadow(
     const { byPage } = await previousRecords(runtime, { ...fromLive, version }, pages)
     for (const key of pages) {
       const before = byPage.get(key) ?? []
-      const fresh = inOrder(after.get(key))
+      const items = after.get(key)
+      const fresh = items === undefined ? undefined : inOrder(items)
       const [any] = fresh ?? before
       const failure = failed.get(key)
       if (any !== undefined) builder.add({ source: any.source, url: any.url, before, after: fresh ?? failure ?? [] })

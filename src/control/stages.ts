@@ -19,7 +19,7 @@ import type { Command } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { LANES } from '../message/topics.ts'
 import { siteOverride } from '../politeness/policy.ts'
-import { wayOut } from './fetch-config.ts'
+import { httpOptions } from './fetch-config.ts'
 import type { Runtime } from './runtime.ts'
 import { crawlBudgets, hopScope, linkScope, paceRules, stoppedCrawls, taskBudgets } from './site-rules.ts'
 import { userAgentOf } from './user-agent.ts'
@@ -35,7 +35,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
   const share = new LoopShare(clock)
   const lookup = createNameLookup({ clock })
   const http = new HttpClient({
-    ...(await wayOut(config)),
+    ...(await httpOptions(config)),
     share,
     lookup,
     clock,

@@ -93,10 +93,8 @@ export async function previousRecords(
 }
 
 /** Records of one page as they stood on it. Any of them may be missing: retention and compaction take messages, not pages. */
-export function inOrder(items: ReadonlyMap<number, StoredRecord>): StoredRecord[]
-export function inOrder(items: ReadonlyMap<number, StoredRecord> | undefined): StoredRecord[] | undefined
-export function inOrder(items: ReadonlyMap<number, StoredRecord> | undefined): StoredRecord[] | undefined {
-  return items === undefined ? undefined : [...items.values()].sort((a, b) => a.itemIndex - b.itemIndex)
+export function inOrder(items: ReadonlyMap<number, StoredRecord>): StoredRecord[] {
+  return [...items.values()].sort((a, b) => a.itemIndex - b.itemIndex)
 }
 
 /** Pure: the version that a new one is held against. Shape: undefined where there is none. */

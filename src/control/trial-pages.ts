@@ -8,7 +8,7 @@ import type { KafkaMessage } from '../kafka/message.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import type { Page } from '../message/generated/types.ts'
-import { wayOut } from './fetch-config.ts'
+import { httpOptions } from './fetch-config.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 import { httpLimits } from './stages.ts'
 import { pagesOfPlan } from './stored-pages.ts'
@@ -94,7 +94,7 @@ async function readSaved(path: string): Promise<Buffer> {
 
 /** One request, the way that fetch goes, without robots.txt: a person looks at a page. */
 async function fetchOnce(url: string, { config, version, clock, signal }: TrialPageOptions): Promise<Page> {
-  const client = new HttpClient({ ...(await wayOut(config)), clock })
+  const client = new HttpClient({ ...(await httpOptions(config)), clock })
   try {
     const result = await client.request({
       url: new URL(url),

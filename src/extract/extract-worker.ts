@@ -15,14 +15,14 @@ import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import { commandPayload, parseSubject, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
-import { parseReplayRequest, type ReplayRequest, rangeOf } from '../message/replay-request.ts'
+import { parseReplayRequest, partitionShare, type ReplayRequest, rangeOf } from '../message/replay-request.ts'
 import type { OffsetMetadata } from './offset-metadata.ts'
 import type { ExtractorSummary, PageExtraction } from './page-extraction.ts'
 import { createPageProcessor } from './page-processor.ts'
 import { PartitionCounts } from './partition-counts.ts'
 import { PartitionExtractor } from './partition-extractor.ts'
 import { DEFAULT_LIMITS, type PartitionLimits, type PartitionPort } from './partition-port.ts'
-import { partitionRate, RatePace } from './rate-pace.ts'
+import { RatePace } from './rate-pace.ts'
 import type { ReplayOrder } from './replay-step.ts'
 
 export interface ExtractWorkerOptions {
@@ -337,7 +337,9 @@ export class ExtractWorker extends BaseService {
    */
   #rateOf(request: ReplayRequest, partition: number): number | undefined {
     const { shadow } = this.#options
-    return partitionRate(request, shadow === undefined ? request.rate : shadow.pagesPerSecond, partition)
+    const rate = shadow === undefined ? request.rate : shadow.pagesPerSecond
+    const share = partitionShare(request, partition)
+    return rate === undefined || share === undefined ? undefined : rate * share
   }
 
   /** The rate cap of a replay: a page that is replayed waits for its turn. */

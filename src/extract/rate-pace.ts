@@ -1,5 +1,4 @@
 import type { Clock } from '../kernel/clock.ts'
-import { type ReplayRequest, rangePages } from '../message/replay-request.ts'
 
 /**
  * The rate cap of a replay: pages take the next moment, one after the other. Moments that were given back are taken again, so that a
@@ -56,11 +55,4 @@ export class RatePace {
       else giveBack.addEventListener('abort', onAbort, { once: true })
     })
   }
-}
-
-/** Pages per second of one partition of a replay, by its share of the pages: together they keep the rate, whichever processes own them. */
-export function partitionRate(request: ReplayRequest, rate: number | undefined, partition: number): number | undefined {
-  const range = (request.ranges ?? request.shadow?.ranges)?.find((each) => each.partition === partition)
-  if (rate === undefined || range === undefined) return undefined
-  return (rate * Number(BigInt(range.until) - BigInt(range.from))) / Math.max(1, rangePages(request))
 }

@@ -18,6 +18,7 @@ import { unpackPageBody } from '../message/page-body.ts'
 import type { StateStore } from '../state/state-store.ts'
 import { type ScopeVerdict, TRAP_REASONS } from '../url/scope.ts'
 import { type Candidate, isFollowed, pageCandidates } from './frontier-page.ts'
+import { LinkSet } from './link-set.ts'
 import { LinkScanner } from './links.ts'
 
 /** Which links of a page are followed. */
@@ -194,26 +195,26 @@ export class FrontierWorker extends BaseService {
     const size = batchSize(page)
     let [left, passedOver] = [maxLinksPerPage, 0]
     for (const { links, passes } of selected) {
-      const chosen = await this.#chosen(links, left)
-      for (const batch of chosen.batches(page.finalUrl, size)) yield batch.filter(passes)
-      left -= chosen.taken
+      const chosen = new LinkSet(left)
+      await this.#fill(chosen, links)
+      for (const batch of chosen.batches(undefined, size)) yield batch.filter(passes)
+      left -= chosen.size
       passedOver += chosen.passedOver
     }
-    const scanner = byTags === undefined ? undefined : await this.#scan(page, left)
-    if (byTags !== undefined && scanner !== undefined) {
-      for (const links of scanner.batches(page.finalUrl, size)) yield links.filter(byTags)
-      passedOver += scanner.passedOver
+    if (byTags !== undefined) {
+      const found = new LinkSet(left)
+      const base = await this.#scan(page, found)
+      for (const batch of found.batches(base, size)) yield batch.filter(byTags)
+      passedOver += found.passedOver
     }
     this.#tellPassedOver(page, passedOver)
   }
 
-  async #chosen(links: readonly string[], maxLinks: number): Promise<LinkScanner> {
-    const chosen = new LinkScanner(maxLinks)
+  async #fill(set: LinkSet, links: readonly string[]): Promise<void> {
     for (let start = 0; start < links.length; start += SELECTED_AT_ONCE) {
       if (start > 0) await this.#breath()
-      for (const link of links.slice(start, start + SELECTED_AT_ONCE)) chosen.add(link)
+      for (const link of links.slice(start, start + SELECTED_AT_ONCE)) set.add(link)
     }
-    return chosen
   }
 
   #tellPassedOver(page: Page, passedOver: number): void {
@@ -249,19 +250,19 @@ export class FrontierWorker extends BaseService {
     }
   }
 
-  /** Undefined: a body that is missing or does not unpack, which is extract's to bury. */
-  async #scan(page: Page, maxLinks: number): Promise<LinkScanner | undefined> {
+  /** Adds what its tags say. Shape: what the links are relative to. */
+  async #scan(page: Page, links: LinkSet): Promise<string | undefined> {
     const loaded = await loadBody(page, this.#options.blobs)
     const body = loaded.ok ? await unpackPageBody(loaded.page) : loaded
+    // A body that is missing or does not unpack is extract's to bury.
     if (!body.ok) return undefined
     const text = decodeText(body.bytes, page.charset)
-    const scanner = new LinkScanner(maxLinks)
+    const scanner = new LinkScanner(links)
     for (let start = 0; start < text.length; start += PIECE_CHARACTERS) {
       if (start > 0) await this.#breath()
       scanner.write(text.slice(start, start + PIECE_CHARACTERS))
     }
-    scanner.end()
-    return scanner
+    return scanner.end(page.finalUrl)
   }
 
   /** `isFull`: what is known of the domains of the page. */

@@ -3,8 +3,8 @@ import { MillraceError } from '../kernel/errors.ts'
 import type { EventFields, Observer } from '../kernel/observe.ts'
 import type { Cluster, ClusterOptions } from './cluster.ts'
 import { registerCodecs } from './codecs.ts'
-import { LEADERLESS_LINE } from './patches/leaderless-partition.ts'
 import { loadKafkajs } from './patches/load-kafkajs.ts'
+import { OFFLINE_LINE } from './patches/offline-partition.ts'
 import { verifyReachable } from './probe-brokers.ts'
 
 /** How to reach a Kafka. */
@@ -137,9 +137,9 @@ function report(entry: LogEntry, observer: Observer, onLog: ((line: KafkajsLogLi
   onLog?.({ namespace: entry.namespace, message, fields })
   const error = typeof fields.error === 'string' ? fields.error : undefined
   if (NOISE.test(message) || (error !== undefined && NOISE.test(error))) return
-  if (message === LEADERLESS_LINE) {
+  if (message === OFFLINE_LINE) {
     const { topic, partition } = fields as { topic: string; partition: number }
-    observer.emit('PartitionLeaderless', { topic, partition, place: `${topic}/${partition}` })
+    observer.emit('PartitionOffline', { topic, partition, place: `${topic}/${partition}` })
     return
   }
   const out: Record<string, EventFields[string]> = { namespace: entry.namespace, clientLevel: entry.label, text: message }

@@ -13,7 +13,7 @@ export interface TopicDescription extends ExistingTopic {
   /** What is set on the topic itself; the rest of `configs` are defaults. */
   readonly ownConfigs: Readonly<Record<string, string>>
   /** Partitions that nobody can read or write just now, ascending. */
-  readonly leaderless: readonly number[]
+  readonly offline: readonly number[]
 }
 
 /** A topic to create. */
@@ -55,7 +55,7 @@ export class TopicAdmin {
           replication: Math.max(0, ...partitions.map(({ replicas }) => replicas.length)),
           configs: configs.get(topic)?.inForce ?? {},
           ownConfigs: configs.get(topic)?.own ?? {},
-          leaderless: partitions.flatMap(({ partitionId, leader }) => (leader < 0 ? [partitionId] : [])).sort((a, b) => a - b),
+          offline: partitions.flatMap(({ partitionId, leader }) => (leader < 0 ? [partitionId] : [])).sort((a, b) => a - b),
         }
       })
     })

@@ -97,10 +97,12 @@ export const EVENTS = {
     throttleMs: 10_000,
     throttleBy: 'reason',
   },
-  PartitionLeaderless: {
+  PartitionOffline: {
     level: 'warn',
     message: 'a partition has no leader: nobody reads or writes it until a broker that holds it is back; the others go on',
-    metric: counter('leaderless_partitions_total', 'Looks that found a partition of a topic in use without a leader.', ['topic']),
+    metric: counter('offline_partition_looks_total', 'Looks that found an offline partition of a topic in use, which has no leader.', [
+      'topic',
+    ]),
     throttleMs: 60_000,
     throttleBy: 'place',
   },

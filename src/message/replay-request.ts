@@ -100,9 +100,24 @@ export function rangeOf(request: ReplayRequest, partition: number): { readonly f
   return range === undefined ? undefined : { from: BigInt(range.from), until: BigInt(range.until) }
 }
 
+/** Of all partitions, whether in place or beside live work. */
+function rangesOf({ ranges, shadow }: ReplayRequest): readonly ReplayRange[] {
+  return ranges ?? shadow?.ranges ?? []
+}
+
+/** What share of the pages of a replay lies in a partition, by offsets. Shape: 0 to 1; undefined where the replay is not of it. */
+export function partitionShare(request: ReplayRequest, partition: number): number | undefined {
+  const range = rangesOf(request).find((each) => each.partition === partition)
+  return range === undefined ? undefined : pagesOf(range) / Math.max(1, rangePages(request))
+}
+
+function pagesOf({ from, until }: ReplayRange): number {
+  return Number(BigInt(until) - BigInt(from))
+}
+
 /** Pages of all ranges, by offsets. */
-export function rangePages({ shadow, ranges = shadow?.ranges ?? [] }: ReplayRequest): number {
-  return ranges.reduce((sum, { from, until }) => sum + Number(BigInt(until) - BigInt(from)), 0)
+export function rangePages(request: ReplayRequest): number {
+  return rangesOf(request).reduce((sum, range) => sum + pagesOf(range), 0)
 }
 
 /** True for two that ask for the same, at whatever time each was given. */

@@ -4,9 +4,9 @@ import { patchBatchEncoding } from './batch-encoding.ts'
 import { patchCoordinatorFailure } from './coordinator-failure.ts'
 import { patchIdleTimers } from './idle-timers.ts'
 import { type KafkajsModules, kafkajsModules } from './kafkajs-modules.ts'
-import { patchLeaderlessPartition } from './leaderless-partition.ts'
 import { patchMessageDecoding } from './message-decoding.ts'
 import { patchMessageGrouping } from './message-grouping.ts'
+import { patchOfflinePartition } from './offline-partition.ts'
 import { patchOutOfRange } from './out-of-range.ts'
 import { patchSilentCommit } from './silent-commit.ts'
 import { patchStaleBatch } from './stale-batch.ts'
@@ -37,7 +37,7 @@ export function loadKafkajs(modules: KafkajsModules = kafkajsModules()): typeof 
   patchMessageGrouping(modules)
   patchMessageDecoding(modules)
   patchBatchEncoding(modules)
-  patchLeaderlessPartition(modules)
+  patchOfflinePartition(modules)
   patchIdleTimers(modules)
   patchUnknownPartition(modules)
   patchCoordinatorFailure(modules)

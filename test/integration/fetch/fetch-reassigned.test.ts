@@ -6,6 +6,7 @@ import { ReassignedLanes } from '../../support/reassigned-lanes.ts'
 let fixture: FetchFixture
 afterEach(() => fixture.close())
 
+/** `/moved` leads on within its host, `/shut` to another host of its domain, which is paused. */
 async function reassigned(urls: readonly string[]) {
   fixture = await FetchFixture.open({ partitions: 1 })
   const tasks = await fixture.produce(urls.map((url) => ({ url })))
@@ -16,11 +17,12 @@ async function reassigned(urls: readonly string[]) {
   })
   const exchange = fakeExchange(async ({ url }) => {
     await gate
-    return url.pathname === '/moved' ? { status: 302, headers: { location: '/new' } } : { body: url.href }
+    const location = { '/moved': '/new', '/shut': 'http://shut.a.example/' }[url.pathname]
+    return location === undefined ? { body: url.href } : { status: 302, headers: { location } }
   })
   let lanes: ReassignedLanes | undefined
   await fixture.fetchWorker(exchange, {
-    paceOf: (url) => ({ ...fastPace(url), concurrency: 2 }),
+    paceOf: (url) => ({ ...fastPace(url), concurrency: 2, isPaused: url.hostname === 'shut.a.example' }),
     createConsumer: (handlers) => {
       lanes = new ReassignedLanes(handlers, messages)
       return lanes
@@ -54,6 +56,21 @@ describe('a fetch worker whose partitions are assigned anew', () => {
     await eventually(() => lanes.incompleteCount() === 0)
     expect(paths().sort()).toEqual(['/1', '/moved', '/new'])
     expect(await fixture.pages()).toHaveLength(2)
+  })
+
+  it('holds up nobody with a chain that is put aside: whoever has it next may go on at once', async () => {
+    const { lanes, tasks, paths, answer } = await reassigned(['http://a.example/shut'])
+    const isUnderWay = async (): Promise<boolean> =>
+      (await fixture.state.isUnderWay([{ taskId: tasks[0]?.taskId ?? '', attempt: 1 }]))[0] === true
+    lanes.assign()
+    await eventually(() => paths().length === 1)
+    lanes.assign()
+    await eventually(isUnderWay, { what: 'the note of what is on the wire' })
+    answer()
+    await eventually(() => lanes.incompleteCount() === 0, { what: 'the chain to be put aside' })
+    // The note would live for ten seconds.
+    await eventually(async () => !(await isUnderWay()), { timeoutMs: 5_000, what: 'the note to go' })
+    expect(paths()).toEqual(['/shut'])
   })
 
   it('settles what is on the wire, and starts nothing more, where the partition does not come back', async () => {

@@ -57,6 +57,15 @@ describe('taking a killed broker out of service', () => {
     expect(await saying(`${active} ${round} ${round} ${round} exec sleep 60`)).toBe('was-fenced')
   })
 
+  it('ends with the supervisor, whatever the controller is at', async () => {
+    const stop = new AbortController()
+    const data = dataFolder({ [METADATA]: 'records' })
+    const run = { command: 'sh', args: ['-c', 'exec sleep 60'], mark: 'none', data, cwd: tmpdir(), clock: systemClock }
+    const ending = endFormerRegistration({ ...run, signal: stop.signal })
+    stop.abort()
+    expect(await ending).toBe('failed')
+  })
+
   it('fails where the controller does not start', async () => {
     expect(await saying('exit 1')).toBe('failed')
     const none = { command: '/none', args: [], mark: 'none', data: '/none', cwd: tmpdir(), clock: systemClock }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { partitionRate, RatePace } from '../../../src/extract/rate-pace.ts'
+import { RatePace } from '../../../src/extract/rate-pace.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 function paced() {
@@ -13,20 +13,6 @@ function paced() {
 }
 
 describe('the rate cap of a replay', () => {
-  it('is kept by all partitions together, of a shadow too, whichever processes own them', () => {
-    const ranges = [
-      { partition: 0, from: '10', until: '40' },
-      { partition: 3, from: '0', until: '10' },
-    ]
-    const about = { replayId: 'r', groupId: 'g', extractor: 'book', extractorVersion: 1, filter: {} }
-    for (const request of [
-      { ...about, ranges },
-      { ...about, shadow: { topic: 't', ranges } },
-    ])
-      expect([0, 3, 1].map((partition) => partitionRate(request, 8, partition))).toEqual([6, 2, undefined])
-    expect(partitionRate({ ...about, ranges }, undefined, 0)).toBeUndefined()
-  })
-
   it('gives each page the next moment', async () => {
     const { clock, begun, ask } = paced()
     const all = ['a', 'b', 'c'].map((name) => ask(name))

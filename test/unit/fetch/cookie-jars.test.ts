@@ -109,12 +109,9 @@ describe('cookies of a crawl', () => {
   })
 })
 
-it('an answer with thousands of cookies costs what its first hundred cost, and the others count as refused', () => {
+it('of an answer with thousands of cookies a hundred are looked at, and the others count as refused', () => {
   const { jars, seen } = open('none')
   const many = Array.from({ length: 13_000 }, (_, index) => `c${index}=1`)
   jars.learn(alone, at('http://a.test/'), many)
   expect(seen.count('CookiesRefused', { count: 12_900 })).toBe(1)
-  const before = process.cpuUsage()
-  jars.learn(alone, at('http://a.test/'), many)
-  expect(process.cpuUsage(before).user / 1_000).toBeLessThan(60)
 })

@@ -1,14 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { LinkSet } from '../../../src/frontier/link-set.ts'
 import { LinkScanner } from '../../../src/frontier/links.ts'
 import { growth } from '../../support/growth.ts'
 
 /** Links of a whole text at once. */
 function extractLinks(html: string, pageUrl: string): string[] {
-  const scanner = new LinkScanner(100_000)
+  const links = new LinkSet(100_000)
+  const scanner = new LinkScanner(links)
   scanner.write(html)
-  scanner.end()
-  return [...scanner.batches(pageUrl, 100)].flat()
+  return [...links.batches(scanner.end(pageUrl), 100)].flat()
 }
 
 const page = 'http://example.test/dir/page?post=1'
@@ -83,11 +84,11 @@ describe('links of a page', () => {
   })
 
   it('are bounded, and those that are passed over are counted', () => {
-    const scanner = new LinkScanner(3)
+    const links = new LinkSet(3)
+    const scanner = new LinkScanner(links)
     scanner.write('<a href="a"><a href="#top"><a href="a#b"><a href="b"><a href="c"><a href="d"><a href="a">')
-    scanner.end()
-    expect([...scanner.batches(page, 2)]).toEqual([['http://example.test/dir/a', page], ['http://example.test/dir/b']])
-    expect(scanner.passedOver).toBe(2)
+    expect([...links.batches(scanner.end(page), 2)]).toEqual([['http://example.test/dir/a', page], ['http://example.test/dir/b']])
+    expect(links.passedOver).toBe(2)
   })
 
   it('are none above the length that a URL may have, and cost no more where a base makes all of them that long', () => {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { registerCodecs } from '../../../../src/kafka/codecs.ts'
@@ -6,10 +7,10 @@ import { patchAbortedMessages } from '../../../../src/kafka/patches/aborted-mess
 import { patchCoordinatorFailure } from '../../../../src/kafka/patches/coordinator-failure.ts'
 import { patchIdleTimers } from '../../../../src/kafka/patches/idle-timers.ts'
 import type { KafkajsModules } from '../../../../src/kafka/patches/kafkajs-modules.ts'
-import { patchLeaderlessPartition } from '../../../../src/kafka/patches/leaderless-partition.ts'
 import { loadKafkajs } from '../../../../src/kafka/patches/load-kafkajs.ts'
 import { patchMessageDecoding } from '../../../../src/kafka/patches/message-decoding.ts'
 import { patchMessageGrouping } from '../../../../src/kafka/patches/message-grouping.ts'
+import { patchOfflinePartition } from '../../../../src/kafka/patches/offline-partition.ts'
 import { patchOutOfRange } from '../../../../src/kafka/patches/out-of-range.ts'
 import { patchSilentCommit } from '../../../../src/kafka/patches/silent-commit.ts'
 import { patchStaleBatch } from '../../../../src/kafka/patches/stale-batch.ts'
@@ -194,6 +195,25 @@ describe('the patch of message decoding', () => {
     expect(records.map(({ value }) => value.toString())).toEqual(['a'.repeat(3_000), 'b'])
   })
 
+  it('holds up the event loop for no more than some packed bytes at a time, whatever they say of themselves', async () => {
+    const turnsWhile = async (packed: Buffer, count: number): Promise<number> => {
+      let [turns, isOver] = [0, false]
+      const look = (): void => {
+        turns += 1
+        if (!isOver) setImmediate(look)
+      }
+      setImmediate(look)
+      await patched(Buffer.concat(Array.from({ length: count }, () => packed)))()
+      isOver = true
+      return turns
+    }
+    const random = (bytes: number): BatchMessage[] => [{ value: randomBytes(bytes) }]
+    expect(await turnsWhile(await batchOf(random(40_000), gzipSync), 8)).toBeGreaterThanOrEqual(7)
+    // It says that it has nothing, and is large: not unpacked here.
+    const lying = (records: Buffer): Buffer => Buffer.concat([gzipSync(records), gzipSync(Buffer.alloc(0))])
+    expect(await turnsWhile(await batchOf(random(400_000), lying), 1)).toBeGreaterThanOrEqual(1)
+  })
+
   it('gives a batch that unpacks to too much as one message that holds it and says why', async () => {
     const bomb = await batchOf(zeros(3, 100_000_000), gzipSync)
     const after = await batchOf([{ value: 'after' }], gzipSync)
@@ -319,7 +339,7 @@ describe('the patch of partitions without a leader', () => {
         Object.assign(Object.create(cluster), { brokerPool: { metadata: { topicMetadata } }, isolationLevel: 0 }),
     }
   }
-  const { stock, patched } = stockAndPatched(patchLeaderlessPartition, load)
+  const { stock, patched } = stockAndPatched(patchOfflinePartition, load)
   const topic = (name: string, leaders: number[], topicErrorCode = 0): Untyped => ({
     topic: name,
     topicErrorCode,

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import { expect, it } from 'vitest'
-import { cacheHome } from '../../../src/control/runtime.ts'
+import { cacheHome } from '../../../src/machine/cache-home.ts'
 
 const own = `${userInfo().homedir}/.cache`
 

@@ -34,19 +34,19 @@ interface TopicPartitions {
 }
 
 /** How old metadata may be in which a wanted partition has no leader: mostly one is elected within a moment. */
-const LEADERLESS_MAX_AGE_MS = 1_000
+const OFFLINE_MAX_AGE_MS = 1_000
 
-/** Text of the log line that names a partition without a leader by `topic` and `partition`. */
-export const LEADERLESS_LINE = 'partition without a leader'
+/** Text of the log line that names an offline partition by `topic` and `partition`. */
+export const OFFLINE_LINE = 'offline partition'
 
 /**
- * A partition without a leader is in the way of those alone who need its leader: they get its error, which passes, and the client looks again
+ * An offline partition, as Kafka calls one without a leader, is in the way of those alone who need its leader: they get its error, which passes, and the client looks again
  * soon. Stock kafkajs fails the metadata as a whole for the first error in it, and so every call, since that is of all topics of the cluster
  * where none is named: no process could start beside a topic of somebody else whose only broker is down. Errors of a topic that was named are
  * thrown as they were. A line of the client's log names each such partition of the topics in use, at each look but the first: an election
  * takes a moment.
  */
-export function patchLeaderlessPartition(modules: KafkajsModules): void {
+export function patchOfflinePartition(modules: KafkajsModules): void {
   const { createErrorFromCode } = modules.load('protocol/error.js') as { createErrorFromCode: (code: number) => Error }
   // All later versions of the answer take this `parse`. It can't know what was asked for, so it lets errors through to the broker's call.
   const response = modules.load('protocol/requests/metadata/v0/response.js') as { decode: unknown }
@@ -63,28 +63,28 @@ export function patchLeaderlessPartition(modules: KafkajsModules): void {
 
   const pool = (modules.load('cluster/brokerPool.js') as { prototype: BrokerPool }).prototype
   const stockRefresh = pool.refreshMetadata
-  const leaderlessBefore = new WeakMap<BrokerPool, ReadonlySet<string>>()
+  const offlineBefore = new WeakMap<BrokerPool, ReadonlySet<string>>()
   pool.refreshMetadata = async function refreshSoonAgain(this: BrokerPool, topics) {
     await stockRefresh.call(this, topics)
     const wanted = this.metadata?.topicMetadata.filter(({ topic }) => topics.includes(topic)) ?? []
-    const leaderless = wanted.flatMap(({ topic, partitionMetadata }) =>
+    const offline = wanted.flatMap(({ topic, partitionMetadata }) =>
       partitionMetadata.flatMap(({ partitionId, leader }) => (leader < 0 ? [{ topic, partition: partitionId }] : [])),
     )
-    const before = leaderlessBefore.get(this)
-    leaderlessBefore.set(this, new Set(leaderless.map(({ topic, partition }) => `${topic}/${partition}`)))
-    for (const at of leaderless) if (before?.has(`${at.topic}/${at.partition}`)) this.logger.warn(LEADERLESS_LINE, at)
-    if (leaderless.length === 0 || this.metadataExpireAt === null) return
-    this.metadataExpireAt -= Math.max(0, this.metadataMaxAge - LEADERLESS_MAX_AGE_MS)
+    const before = offlineBefore.get(this)
+    offlineBefore.set(this, new Set(offline.map(({ topic, partition }) => `${topic}/${partition}`)))
+    for (const at of offline) if (before?.has(`${at.topic}/${at.partition}`)) this.logger.warn(OFFLINE_LINE, at)
+    if (offline.length === 0 || this.metadataExpireAt === null) return
+    this.metadataExpireAt -= Math.max(0, this.metadataMaxAge - OFFLINE_MAX_AGE_MS)
   }
 
   const cluster = (modules.load('cluster/index.js') as { prototype: Cluster }).prototype
   const stockLeaders = cluster.findLeaderForPartitions
   cluster.findLeaderForPartitions = function findLeadersThatThereAre(this: Cluster, topic, partitions) {
     const wanted = new Set(partitions.map(Number))
-    const leaderless = this.findTopicPartitionMetadata(topic).find(({ partitionId, leader }) => wanted.has(partitionId) && leader < 0)
-    if (leaderless === undefined) return stockLeaders.call(this, topic, partitions)
-    const error = createErrorFromCode(leaderless.partitionErrorCode)
-    error.message = `${topic}/${leaderless.partitionId}: ${error.message}`
+    const offline = this.findTopicPartitionMetadata(topic).find(({ partitionId, leader }) => wanted.has(partitionId) && leader < 0)
+    if (offline === undefined) return stockLeaders.call(this, topic, partitions)
+    const error = createErrorFromCode(offline.partitionErrorCode)
+    error.message = `${topic}/${offline.partitionId}: ${error.message}`
     throw error
   }
   // Of a consumer, for partitions in which nothing is committed: it goes on with the others meanwhile, and asks again at each fetch.

@@ -22,7 +22,7 @@ describe('a cluster that has lost the only replica of some partitions', () => {
   let topic: string
   /** Of the topic, by whether the broker that stays leads them. */
   let led: number[]
-  let leaderless: number[]
+  let offline: number[]
 
   beforeEach(async () => {
     first = await OwnBroker.start()
@@ -41,7 +41,7 @@ describe('a cluster that has lost the only replica of some partitions', () => {
     await kafkajsAdmin.disconnect()
     const known = topics[0]?.partitions ?? []
     led = known.filter(({ leader }) => leader >= 0).map(({ partitionId }) => partitionId)
-    leaderless = known.filter(({ leader }) => leader < 0).map(({ partitionId }) => partitionId)
+    offline = known.filter(({ leader }) => leader < 0).map(({ partitionId }) => partitionId)
   })
 
   afterEach(async () => {
@@ -51,10 +51,10 @@ describe('a cluster that has lost the only replica of some partitions', () => {
   })
 
   it('is a Kafka all the same, whose topics can be listed, described and made', async () => {
-    expect([led.length, leaderless.length]).toEqual([3, 3])
+    expect([led.length, offline.length]).toEqual([3, 3])
     await client.verifyReachable()
     expect(await admin.listTopics()).toContain(topic)
-    expect(await admin.describeTopics([topic])).toMatchObject([{ topic, partitions: 6, leaderless }])
+    expect(await admin.describeTopics([topic])).toMatchObject([{ topic, partitions: 6, offline }])
     expect(await admin.createTopics([{ topic: 'another', partitions: 1, replication: 1, configs: {} }])).toEqual(['another'])
     await expect(admin.endOffsets(topic, 'read_uncommitted')).rejects.toThrow(`${topic}/`)
   })
@@ -77,7 +77,7 @@ describe('a cluster that has lost the only replica of some partitions', () => {
     await producer.start()
     await consumer.start()
     try {
-      const [dead = -1] = leaderless
+      const [dead = -1] = offline
       let isSent = false
       const waiting = producer.send([textMessage(topic, dead, 'later')]).then(() => {
         isSent = true
@@ -87,11 +87,11 @@ describe('a cluster that has lost the only replica of some partitions', () => {
       await sent
       expect(read.sort()).toEqual(led.map((partition) => `now ${partition}`))
       expect(isSent).toBe(false)
-      for (const partition of leaderless) {
-        const told = () => count('PartitionLeaderless', { topic, partition, place: `${topic}/${partition}` }) > 0
+      for (const partition of offline) {
+        const told = () => count('PartitionOffline', { topic, partition, place: `${topic}/${partition}` }) > 0
         await eventually(told, { timeoutMs: 10_000, what: 'word of a partition without a leader' })
       }
-      expect(count('PartitionLeaderless', { partition: led[0] })).toBe(0)
+      expect(count('PartitionOffline', { topic, partition: led[0] })).toBe(0)
       await second.start()
       await waiting
       await eventually(() => read.includes('later'), { timeoutMs: 10_000, what: 'the message that had to wait' })
@@ -107,7 +107,7 @@ describe('a cluster that has lost the only replica of some partitions', () => {
     const producer = new DurableProducer({ client, clock, observer, maxBatchBytes: () => 1_048_588 })
     await producer.start()
     const [here = -1] = led
-    const [there = -1] = leaderless
+    const [there = -1] = offline
     const stop = new AbortController()
     const read: string[] = []
     const following = (async () => {
