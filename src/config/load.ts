@@ -278,7 +278,21 @@ function crossFieldProblems(config: Config): string[] {
     )
   const registry = config['registry.url'] === undefined ? undefined : parseRegistryUrl(config['registry.url'])
   if (typeof registry === 'string') problems.push(registry)
+  problems.push(...tlsProblems(config))
   const login = (['kafka.sasl.mechanism', 'kafka.sasl.username', 'kafka.sasl.password'] as const).map((path) => config[path] !== undefined)
   if (new Set(login).size > 1) problems.push('kafka.sasl.mechanism, kafka.sasl.username and kafka.sasl.password go together')
   return problems
+}
+
+/** Of a connection that is not made by TLS the files would be read and never used. */
+function tlsProblems(config: Config): string[] {
+  const isEncrypted = { kafka: config['kafka.ssl'], registry: config['registry.url']?.startsWith('https:') === true }
+  const todo = { kafka: 'kafka.ssl is not true', registry: 'registry.url is no https URL' }
+  return (['kafka', 'registry'] as const).flatMap((section) => {
+    const set = (['ca', 'cert', 'key', 'passphrase'] as const).filter((name) => config[`${section}.tls.${name}`] !== undefined)
+    const named = set.map((name) => `${section}.tls.${name}`)
+    if (set.length > 0 && !isEncrypted[section]) return [`${named.join(', ')}: set, and ${todo[section]}`]
+    if (set.includes('cert') !== set.includes('key')) return [`${section}.tls.cert and ${section}.tls.key go together`]
+    return set.includes('passphrase') && !set.includes('key') ? [`${section}.tls.passphrase is set, and ${section}.tls.key is not`] : []
+  })
 }

@@ -69,6 +69,13 @@ export const OPTIONS = {
     description: 'A worker that the broker has not heard of for so long counts as gone; 30s, or 10s on the embedded broker.',
   },
   'kafka.ssl': { kind: 'boolean', default: 'false', description: 'Connect to the brokers by TLS.' },
+  'kafka.tls.ca': {
+    kind: 'string',
+    description: 'File of the CA (PEM) that has signed the certificates of the brokers; the usual CAs where not set.',
+  },
+  'kafka.tls.cert': { kind: 'string', description: 'File of the certificate (PEM) that brokers are shown, where they ask for one.' },
+  'kafka.tls.key': { kind: 'string', description: 'File of its private key (PEM).' },
+  'kafka.tls.passphrase': { kind: 'string', secret: true, description: 'Passphrase of that key, where it is encrypted.' },
   'kafka.sasl.mechanism': { kind: ['plain', 'scram-sha-256', 'scram-sha-512'], description: 'SASL mechanism; none where not set.' },
   'kafka.sasl.username': { kind: 'string', description: 'SASL user.' },
   'kafka.sasl.password': {
@@ -88,6 +95,10 @@ export const OPTIONS = {
     description:
       'Schema registry: messages are written in Confluent framing and read in either. None: schemas come from `schemas/` and from the control topic.',
   },
+  'registry.tls.ca': { kind: 'string', description: 'As `kafka.tls.ca`, for the registry.' },
+  'registry.tls.cert': { kind: 'string', description: 'As `kafka.tls.cert`, for the registry.' },
+  'registry.tls.key': { kind: 'string', description: 'File of its private key (PEM).' },
+  'registry.tls.passphrase': { kind: 'string', secret: true, description: 'Passphrase of that key, where it is encrypted.' },
   data: { kind: 'string', default: '.millrace', flag: '--data', description: 'Data folder: embedded Kafka, state, schemas.' },
   'topics.prefix': { kind: 'string', default: 'scrape.', description: 'Prefix of all topics and groups.' },
   'topics.replication': { kind: 'integer', default: '1', min: 1, description: 'Replicas of each topic.' },

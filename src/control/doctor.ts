@@ -16,6 +16,7 @@ import { leastFreeBytes } from './disk-guard.ts'
 import { checkFetchConfig } from './fetch-config.ts'
 import { embeddedOptions, Runtime } from './runtime.ts'
 import { shadowedRules } from './shadowed-rules.ts'
+import { certificateFindings } from './tls-config.ts'
 import { layoutDifferences } from './topics.ts'
 
 export interface Finding {
@@ -54,6 +55,11 @@ async function* fetchFindings(config: Config): AsyncGenerator<Finding> {
   }
 }
 
+function* certificates(config: Config, now: number): Generator<Finding> {
+  const renew = 'Have it renewed; processes read it when they start.'
+  for (const { isOver, text } of certificateFindings(config, now)) yield (isOver ? fail : warn)('certificate', text, renew)
+}
+
 /** Looks at everything that a crawl needs, one finding per check, each with a fix. Starts our own Kafka where no brokers are given. */
 export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
   const { config } = options
@@ -66,11 +72,13 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
   yield await dataFolder(config)
   let runtime: Runtime
   try {
+    yield* certificates(config, options.clock.now())
     runtime = await Runtime.open({ ...options, owner: 'millrace doctor' })
   } catch (error) {
     options.signal.throwIfAborted()
-    const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'KAFKA_UNREACHABLE']
-    yield { ...fail('Kafka', errorText(error), hint), unreachable: exitCode === 4 }
+    const code = isMillraceError(error) ? error.code : 'KAFKA_UNREACHABLE'
+    const { exitCode, hint } = ERRORS[code]
+    yield { ...fail(code.startsWith('CONFIG_') ? 'configuration' : 'Kafka', errorText(error), hint), unreachable: exitCode === 4 }
     return
   }
   try {

@@ -2,8 +2,8 @@ import type { Config } from '../config/options.ts'
 import { createAddressPolicy } from '../fetch/address-policy.ts'
 import type { HttpClientOptions } from '../fetch/http-client.ts'
 import { createHostLookup } from '../fetch/resolve.ts'
+import { readCertificates } from '../machine/tls-files.ts'
 import { proxyRules } from './proxy-rules.ts'
-import { readCertificates } from './read-certificates.ts'
 
 /**
  * How sites are asked, by whoever asks one: through the same proxies, with the same trust. A client without these would be seen where no
@@ -17,7 +17,7 @@ export async function httpOptions(
     resolve: config['fetch.resolve'],
     allowAddresses: config['fetch.allowAddresses'],
     http2: config['fetch.http2'],
-    ca: caFile === undefined ? undefined : await readCertificates(caFile),
+    ca: caFile === undefined ? undefined : readCertificates('fetch.tls.ca', caFile),
     proxiesOf: proxyRules(config),
   }
 }

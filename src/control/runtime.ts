@@ -36,6 +36,7 @@ import { layoutSource } from './layout-command.ts'
 import { isNewDeployment } from './new-deployment.ts'
 import { processClientId } from './process-client-id.ts'
 import { registryOf } from './registry-client.ts'
+import { tlsNames, tlsOf } from './tls-config.ts'
 import { wantedTopics } from './topic-settings.ts'
 
 const EMBEDDED_SESSION_MS = 10_000
@@ -103,7 +104,7 @@ export class Runtime {
     this.topics = topicNames(options.config['topics.prefix'])
     this.groups = groupNames(options.config['topics.prefix'])
     this.schemaStore = createSchemaStore()
-    this.registry = registryOf(options.config['registry.url'])
+    this.registry = registryOf(options.config)
     this.codec = createMessageCodec({ schemaStore: this.schemaStore, ...(this.registry === undefined ? {} : { registry: this.registry }) })
     this.#releases = releases
     this.#isNew = opened.isNew
@@ -301,10 +302,16 @@ export function embeddedOptions(config: Config): { dataDir: string; cacheDir: st
 
 function connectionOf(config: Config, brokers: readonly string[], isEmbedded: boolean): Parameters<typeof createKafkaClient>[0] {
   const mechanism = config['kafka.sasl.mechanism']
+  const unused = isEmbedded && (['kafka.ssl', 'kafka.sasl.mechanism'] as const).find((path) => config[path])
+  if (unused)
+    throw new MillraceError(
+      'CONFIG_INVALID',
+      `${unused} is set and brokers is not: the Kafka that Millrace runs itself has no TLS and no users`,
+    )
   return {
     brokers,
     clientId: isEmbedded ? processClientId(config['kafka.clientId']) : config['kafka.clientId'],
-    ...(config['kafka.ssl'] ? { ssl: true } : {}),
+    ...(config['kafka.ssl'] ? { tls: { material: tlsOf(config, 'kafka'), names: tlsNames('kafka') } } : {}),
     ...(mechanism === undefined
       ? {}
       : { sasl: { mechanism, username: config['kafka.sasl.username'] ?? '', password: config['kafka.sasl.password'] ?? '' } }),

@@ -126,7 +126,7 @@ export async function putIntoRegistry(
 }
 
 function requireRegistry(config: Config): RegistryPort {
-  const registry = registryOf(config['registry.url'])
+  const registry = registryOf(config)
   if (registry === undefined) throw new MillraceError('CONFIG_INVALID', '`registry.url` is not set: there is no schema registry to ask')
   return registry
 }

@@ -1,6 +1,7 @@
 import type { Kafka, KafkaConfig, LogEntry } from 'kafkajs'
 import { MillraceError } from '../kernel/errors.ts'
 import type { EventFields, Observer } from '../kernel/observe.ts'
+import type { TlsMaterial, TlsNames } from '../kernel/tls-fault.ts'
 import type { Cluster, ClusterOptions } from './cluster.ts'
 import { registerCodecs } from './codecs.ts'
 import { loadKafkajs } from './patches/load-kafkajs.ts'
@@ -12,7 +13,8 @@ export interface KafkaConnection {
   /** `host:port` each; any of them is enough to find the others. */
   readonly brokers: readonly string[]
   readonly clientId: string
-  readonly ssl?: boolean
+  /** Undefined: without TLS. */
+  readonly tls?: { readonly material: TlsMaterial; readonly names: TlsNames }
   readonly sasl?: {
     readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
     readonly username: string
@@ -85,7 +87,7 @@ export function createKafkaClient(connection: KafkaConnection, observer: Observe
     },
     verifyReachable: ({ timeoutMs = 5_000, signal } = {}) =>
       verifyReachable({
-        brokers: connection.brokers,
+        connection,
         clusterAt: (address) => clusterOf({ retries: 0 }, { brokers: [address], connectionTimeout: timeoutMs, requestTimeout: timeoutMs }),
         timeoutMs,
         ...(signal === undefined ? {} : { signal }),
@@ -117,7 +119,7 @@ function kafkaConfig(
   return {
     brokers: [...connection.brokers],
     clientId: connection.clientId,
-    ...(connection.ssl === undefined ? {} : { ssl: connection.ssl }),
+    ...(connection.tls === undefined ? {} : { ssl: connection.tls.material }),
     ...(connection.sasl === undefined ? {} : { sasl: connection.sasl as NonNullable<KafkaConfig['sasl']> }),
     connectionTimeout: connection.connectionTimeoutMs ?? 5_000,
     authenticationTimeout: 10_000,

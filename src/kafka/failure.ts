@@ -33,11 +33,16 @@ export function denied(connection: KafkaConnection, what: string, error: unknown
   const { type } = kafkajsFailure(error)
   if (type === undefined || !isDenial(type)) return undefined
   const user = connection.sasl?.username
-  const who = user === undefined ? 'whoever does not log in' : `user ${user}`
+  const who = user === undefined ? unnamed(connection) : `user ${user}`
   return new MillraceError('KAFKA_DENIED', `${what}: the brokers do not allow it to ${who} (${type})`, {
     cause: error,
     context: { user, type },
   })
+}
+
+/** A certificate is a user too, by a name that the brokers make of it. */
+function unnamed({ tls }: KafkaConnection): string {
+  return tls?.material.cert === undefined ? 'whoever does not log in' : `the user of ${tls.names.cert}`
 }
 
 /** What a failed send means for what was in it. */

@@ -1,9 +1,12 @@
 import { systemClock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
+import { tlsFault } from '../kernel/tls-fault.ts'
+import type { KafkaConnection } from './client.ts'
 import { type Cluster, clusterMetadata } from './cluster.ts'
+import { kafkajsFailure } from './failure.ts'
 
 interface Reachability {
-  readonly brokers: readonly string[]
+  readonly connection: Pick<KafkaConnection, 'brokers' | 'tls' | 'sasl'>
   /** A cluster that knows this address alone and tries once. */
   readonly clusterAt: (address: string) => Cluster
   readonly timeoutMs: number
@@ -14,7 +17,8 @@ interface Reachability {
  * Tries all addresses at once; the first that answers as a Kafka, and that names a broker which can be reached in turn, is enough.
  * Errors: KAFKA_UNREACHABLE with every address and its reason; ABORTED.
  */
-export async function verifyReachable({ brokers, clusterAt, timeoutMs, signal }: Reachability): Promise<void> {
+export async function verifyReachable({ connection, clusterAt, timeoutMs, signal }: Reachability): Promise<void> {
+  const { brokers } = connection
   if (signal?.aborted) throw signal.reason
   const ended = new AbortController()
   const opened: Cluster[] = []
@@ -29,9 +33,9 @@ export async function verifyReachable({ brokers, clusterAt, timeoutMs, signal }:
     try {
       await cluster.connect()
       reasons.set(address, `it answers, but none of the brokers that it names could be reached within ${timeoutMs} ms`)
-      await reachAnyBroker(cluster)
+      await reachAnyBroker(cluster, connection)
     } catch (error) {
-      reasons.set(address, plainReason(error))
+      reasons.set(address, plainReason(error, connection))
       throw error
     }
   })
@@ -55,7 +59,7 @@ export async function verifyReachable({ brokers, clusterAt, timeoutMs, signal }:
 }
 
 /** The addresses that a cluster gives out can differ from the one that was asked, and they are the ones that everything uses. */
-async function reachAnyBroker(cluster: Cluster): Promise<void> {
+async function reachAnyBroker(cluster: Cluster, connection: Reachability['connection']): Promise<void> {
   const { brokers } = await clusterMetadata(cluster)
   await cluster.refreshMetadata()
   const failures: string[] = []
@@ -65,15 +69,21 @@ async function reachAnyBroker(cluster: Cluster): Promise<void> {
       if (!broker.isConnected()) await broker.connect()
       return
     } catch (error) {
-      failures.push(`${host}:${port} (${plainReason(error)})`)
+      failures.push(`${host}:${port} (${plainReason(error, connection)})`)
     }
   }
   throw new Error(`it answers, but none of the brokers that it names could be reached: ${failures.join(', ') || 'it names none'}`)
 }
 
 /** kafkajs wraps what went wrong into the story of its retries. */
-function plainReason(error: unknown): string {
+function plainReason(error: unknown, { tls, sasl }: Reachability['connection']): string {
+  const fault = tls === undefined ? undefined : tlsFault(error, tls.material, tls.names)
+  if (fault !== undefined) return fault
   let inner = error
   while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause
-  return errorText(inner).replace(/^Connection error: /, '')
+  const reason = errorText(inner).replace(/^Connection error: /, '')
+  // A broker that is spoken to in another way than it listens hangs up and says nothing.
+  if (kafkajsFailure(inner).name !== 'KafkaJSConnectionClosedError') return reason
+  const missing = [...(tls === undefined ? ['TLS (kafka.ssl)'] : []), ...(sasl === undefined ? ['a login (kafka.sasl)'] : [])]
+  return missing.length === 0 ? reason : `${reason}: it may want ${missing.join(' or ')}`
 }

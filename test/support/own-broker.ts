@@ -20,7 +20,8 @@ import { eventually } from './eventually.ts'
 /**
  * An Apache Kafka of one test that is nobody's embedded broker: it may be stopped, killed and hung, and no supervisor starts it again.
  * Its second listener is for a proxy: whoever comes in by it is told the address of the proxy, and so never gets past it. With `users`
- * it asks for a password instead, and those users may do what `allow` has allowed, which is nothing at first.
+ * it asks for a password instead, and those users may do what `allow` has allowed, which is nothing at first; with `tls` it speaks TLS,
+ * and asks for a certificate.
  */
 export class OwnBroker {
   readonly port: number
@@ -44,8 +45,8 @@ export class OwnBroker {
     this.#launch = launch
   }
 
-  /** `users`: password by name. */
-  static async start({ users }: { users?: Readonly<Record<string, string>> } = {}): Promise<OwnBroker> {
+  /** `users`: password by name. `tls`: PEM of its certificate and key, and of the CA whose clients it lets in. */
+  static async start({ users, tls }: { users?: Readonly<Record<string, string>>; tls?: BrokerTls } = {}): Promise<OwnBroker> {
     const path = mkdtempSync(join(tmpdir(), 'millrace-broker-'))
     const options = brokerOptions(path, new RecordingObserver())
     const runtime = await findRuntime({ ...options, boundTo: 'java' })
@@ -63,6 +64,7 @@ export class OwnBroker {
       'advertised.listeners': `PLAINTEXT://127.0.0.1:${port},PROXIED://127.0.0.1:${proxyPort}`,
       'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT',
       ...(users === undefined ? {} : guarded({ port, proxiedPort }, users)),
+      ...(tls === undefined ? {} : encrypted({ port, proxiedPort }, tls)),
     }
     writeFileSync(folder.properties, renderProperties(properties))
     writeFileSync(folder.fencingProperties, renderProperties(fencingProperties(properties)))
@@ -99,7 +101,7 @@ export class OwnBroker {
     return broker
   }
 
-  /** The listener that asks for a password. */
+  /** The listener that asks for a password or a certificate. */
   get guardedAddress(): string {
     return `127.0.0.1:${this.proxiedPort}`
   }
@@ -156,6 +158,26 @@ export class OwnBroker {
     await this.stop('SIGKILL')
     if (process.env.MILLRACE_TEST_KEEP === '1') process.stderr.write(`kept: ${this.#folder}\n`)
     else rmSync(join(this.#folder, '..'), { recursive: true, force: true })
+  }
+}
+
+export interface BrokerTls {
+  readonly cert: string
+  readonly key: string
+  readonly ca: string
+}
+
+function encrypted(ports: { port: number; proxiedPort: number }, { cert, key, ca }: BrokerTls): Record<string, string> {
+  const setting = (name: string): string => `listener.name.proxied.ssl.${name}`
+  return {
+    'advertised.listeners': `PLAINTEXT://127.0.0.1:${ports.port},PROXIED://127.0.0.1:${ports.proxiedPort}`,
+    'listener.security.protocol.map': 'PLAINTEXT:PLAINTEXT,PROXIED:SSL,CONTROLLER:PLAINTEXT',
+    [setting('client.auth')]: 'required',
+    [setting('keystore.type')]: 'PEM',
+    [setting('keystore.certificate.chain')]: cert,
+    [setting('keystore.key')]: key,
+    [setting('truststore.type')]: 'PEM',
+    [setting('truststore.certificates')]: ca,
   }
 }
 

@@ -26,13 +26,16 @@ export const configCommand: CommandDefinition = (contextOf) => {
     .action(async (_, running: Command) => {
       const context = contextOf(running)
       const loaded = context.loadConfig()
-      const [{ configAdvice }, { checkFetchConfig }, { shadowedRules }] = await Promise.all([
+      const [{ configAdvice }, { checkFetchConfig }, { shadowedRules }, { certificateFindings }, { systemClock }] = await Promise.all([
         import('../../config/advice.ts'),
         import('../../control/fetch-config.ts'),
         import('../../control/shadowed-rules.ts'),
+        import('../../control/tls-config.ts'),
+        import('../../kernel/clock.ts'),
       ])
       await checkFetchConfig(loaded.config)
-      const advice = [...configAdvice(loaded.config), ...shadowedRules(loaded.config)]
+      const ends = certificateFindings(loaded.config, systemClock.now()).map(({ text }) => text)
+      const advice = [...configAdvice(loaded.config), ...shadowedRules(loaded.config), ...ends]
       if (context.globals.json) await context.out(toJson({ ok: true, file: loaded.file ?? null, advice }))
       else {
         for (const line of advice) context.note(`note: ${line}`)

@@ -2,8 +2,10 @@ import { Redis, type RedisOptions } from 'ioredis'
 import type { Clock } from '../../kernel/clock.ts'
 import { errorText, MillraceError } from '../../kernel/errors.ts'
 import type { Observer } from '../../kernel/observe.ts'
+import { type TlsMaterial, tlsFault } from '../../kernel/tls-fault.ts'
+import { readTlsFiles } from '../../machine/tls-files.ts'
 import { refusalOf } from './redis-refusal.ts'
-import type { RedisAddress } from './redis-url.ts'
+import { REDIS_TLS_NAMES, type RedisAddress } from './redis-url.ts'
 import * as limiter from './scripts/limiter.ts'
 import * as work from './scripts/work.ts'
 
@@ -54,6 +56,7 @@ type Scripted = Record<ScriptName, (keyCount: number, ...args: Argument[]) => Pr
 export class RedisLink {
   readonly location: string
   readonly #redis: Redis
+  readonly #tls: TlsMaterial
   readonly #clock: Clock
   readonly #observer: Observer
   #lastError: Error | undefined
@@ -62,11 +65,13 @@ export class RedisLink {
   #wasLost = false
   #isClosing = false
 
+  /** Errors: CONFIG_INVALID, CONFIG_UNREADABLE, for the files of the address. */
   constructor(address: RedisAddress, parts: { clock: Clock; observer: Observer }) {
     this.location = address.location
     this.#clock = parts.clock
     this.#observer = parts.observer
-    this.#redis = new Redis(connectionOptions(address))
+    this.#tls = readTlsFiles(address.files, REDIS_TLS_NAMES)
+    this.#redis = new Redis(connectionOptions(address, this.#tls))
     // Every call that waits for a connection listens.
     this.#redis.setMaxListeners(0)
     for (const [name, lua] of Object.entries(SCRIPTS)) this.#redis.defineCommand(name, { lua })
@@ -79,12 +84,13 @@ export class RedisLink {
       await this.#within(OPEN_MS, this.#redis.connect())
     } catch (error) {
       this.#redis.disconnect()
-      const reason = errorText(this.#lastError ?? error)
+      const failure = this.#lastError ?? error
+      const reason = tlsFault(failure, this.#tls, REDIS_TLS_NAMES) ?? errorText(failure)
       throw new MillraceError(
         'REDIS_UNREACHABLE',
         `Redis at ${this.location} was not reached: ${sentence(reason)} ${refusalOf(reason).hint}`,
         {
-          cause: withoutCommand(this.#lastError ?? error),
+          cause: withoutCommand(failure),
         },
       )
     }
@@ -175,21 +181,23 @@ export class RedisLink {
 /** `replyMapping` decides the type of the client and is left as it is. */
 type Options = Omit<RedisOptions, 'replyMapping'>
 
-function connectionOptions(address: RedisAddress): Options {
+function connectionOptions(address: RedisAddress, material: TlsMaterial): Options {
   const { target } = address
   const credentials = {
     ...(address.username === undefined ? {} : { username: address.username }),
     ...(address.password === undefined ? {} : { password: address.password }),
   }
+  const tls = address.tls ? { tls: { ...material } } : {}
   const place: Options =
     target.kind === 'server'
-      ? { host: target.host, port: target.port, ...(address.tls ? { tls: {} } : {}) }
+      ? { host: target.host, port: target.port, ...tls }
       : {
           sentinels: target.sentinels.map((sentinel) => ({ ...sentinel })),
           name: target.name,
           sentinelRetryStrategy: reconnectAfter,
           ...(target.sentinelPassword === undefined ? {} : { sentinelPassword: target.sentinelPassword }),
-          ...(address.tls ? { tls: {}, enableTLSForSentinelMode: true } : {}),
+          ...tls,
+          ...(address.tls ? { enableTLSForSentinelMode: true } : {}),
         }
   return {
     ...place,
@@ -242,11 +250,12 @@ function nameOfCommand(error: unknown): string | undefined {
   return (error as { command?: { name?: string } } | undefined)?.command?.name
 }
 
-/** ioredis hangs the command with all its arguments on an error, AUTH with the password: only name and text are kept. */
+/** ioredis hangs the command with all its arguments on an error, AUTH with the password: only name, code and text are kept. */
 function withoutCommand(error: unknown): Error {
   const copy = new Error(errorText(error))
   if (error instanceof Error) {
     copy.name = error.name
+    if ('code' in error) Object.assign(copy, { code: error.code })
     if (error.stack !== undefined) copy.stack = error.stack
   }
   return copy

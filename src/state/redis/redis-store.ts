@@ -69,7 +69,7 @@ export class RedisStore implements StateStore {
     this.#isGone = options.isGone ?? isGone
   }
 
-  /** Errors: CONFIG_INVALID, REDIS_UNREACHABLE, STATE_UNAVAILABLE. */
+  /** Errors: CONFIG_INVALID, CONFIG_UNREADABLE, REDIS_UNREACHABLE, STATE_UNAVAILABLE. */
   static async open(options: RedisStoreOptions): Promise<RedisStore> {
     const link = new RedisLink(parseRedisUrl(options.url), options)
     await link.open()

@@ -1,5 +1,7 @@
 import { MillraceError } from '../../kernel/errors.ts'
 import { percentDecoded } from '../../kernel/percent-decoded.ts'
+import type { TlsNames } from '../../kernel/tls-fault.ts'
+import type { TlsFiles } from '../../machine/tls-files.ts'
 
 /** Where a Redis is: one server, or the sentinels that know which server leads. */
 export interface RedisAddress {
@@ -9,6 +11,8 @@ export interface RedisAddress {
   readonly password?: string
   readonly db: number
   readonly tls: boolean
+  /** Named in the query. */
+  readonly files: TlsFiles
   readonly target:
     | { readonly kind: 'server'; readonly host: string; readonly port: number }
     | {
@@ -21,8 +25,16 @@ export interface RedisAddress {
 
 const FORM = /^(redis|rediss|redis\+sentinel|rediss\+sentinel):\/\/(?:(.*)@)?([^@/?#]+)(\/[^?#]*)?(\?[^#]*)?$/i
 
+/** How the files of an address are named to whoever has written it. */
+export const REDIS_TLS_NAMES: TlsNames = {
+  ca: '`ca` of the redis URL',
+  cert: '`cert` of the redis URL',
+  key: '`key` of the redis URL',
+  passphrase: '`passphrase` of the redis URL',
+}
+
 const EXPECTED =
-  'expected redis://[user:password@]host[:port][/db], rediss:// for TLS, or ' +
+  'expected redis://[user:password@]host[:port][/db], rediss:// for TLS (with ?ca=FILE&cert=FILE&key=FILE where the usual CAs are not enough), or ' +
   'redis+sentinel://[user:password@]host:port,host:port/NAME[?db=0&sentinelPassword=…]'
 
 /** Shape: ports default to 6379, of sentinels to 26379; user and password are percent-decoded. Errors: CONFIG_INVALID, without the password. */
@@ -38,7 +50,8 @@ export function parseRedisUrl(url: string): RedisAddress {
   const hosts = (match[3] ?? '').split(',').map((host) => parseHost(host, isSentinel ? 26_379 : 6_379, invalid))
   const dbText = isSentinel ? (query.get('db') ?? '0') : path || (query.get('db') ?? '0')
   if (!/^\d{1,5}$/.test(dbText)) throw invalid('names a database that is no number')
-  const base = { location, ...credentials(match[2], invalid), db: Number(dbText), tls: scheme.startsWith('rediss') }
+  const tls = scheme.startsWith('rediss')
+  const base = { location, ...credentials(match[2], invalid), db: Number(dbText), tls, files: tlsFiles(query, tls, invalid) }
   const sentinelPassword = query.get('sentinelPassword')
   if (isSentinel) {
     if (path === '') throw invalid('lacks the name of the master that the sentinels watch')
@@ -75,6 +88,14 @@ function credentials(text: string | undefined, invalid: (what: string) => Millra
     ...(username === '' ? {} : { username: decode(username, invalid) }),
     ...(colon === -1 ? {} : { password: decode(text.slice(colon + 1), invalid) }),
   }
+}
+
+function tlsFiles(query: URLSearchParams, isTls: boolean, invalid: (what: string) => MillraceError): TlsFiles {
+  const names = ['ca', 'cert', 'key', 'passphrase'] as const
+  const named = names.filter((name) => query.has(name))
+  if (named.length > 0 && !isTls) throw invalid(`names ${named.join(', ')} and is not asked by TLS`)
+  if (query.has('cert') !== query.has('key')) throw invalid('names one of cert and key, which go together')
+  return Object.fromEntries(named.map((name) => [name, query.get(name) ?? '']))
 }
 
 function decode(text: string, invalid: (what: string) => MillraceError): string {

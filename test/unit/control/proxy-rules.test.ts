@@ -5,8 +5,6 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { describeConfig } from '../../../src/config/describe.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { proxyRules } from '../../../src/control/proxy-rules.ts'
-import { readCertificates } from '../../../src/control/read-certificates.ts'
-import { TEST_CERTIFICATE } from '../../support/test-certificate.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-proxies-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -47,20 +45,5 @@ describe('the proxies of the configuration', () => {
     const bad = load(['fetch: { proxies: ["ftp://u:secret3@x.example"] }'])
     expect(() => proxyRules(bad.config)).toThrow(/has the scheme ftp/)
     expect(() => proxyRules(bad.config)).not.toThrow(/secret3/)
-  })
-})
-
-describe('a file of certificates', () => {
-  it('is read, and refused where it holds none that can be read', async () => {
-    const write = (name: string, text: string): string => {
-      writeFileSync(join(folder, name), text)
-      return join(folder, name)
-    }
-    const twice = `comment\n${TEST_CERTIFICATE.cert}\n${TEST_CERTIFICATE.cert}`
-    expect((await readCertificates(write('good.pem', twice))).match(/BEGIN CERTIFICATE/g)).toHaveLength(2)
-    await expect(readCertificates(write('none.pem', 'hello'))).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
-    const broken = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----'
-    await expect(readCertificates(write('broken.pem', broken))).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
-    await expect(readCertificates(join(folder, 'nowhere.pem'))).rejects.toMatchObject({ code: 'CONFIG_UNREADABLE' })
   })
 })

@@ -1,7 +1,11 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
+import { loadConfig } from '../../../src/config/load.ts'
+import type { Config } from '../../../src/config/options.ts'
 import { registryOf } from '../../../src/control/registry-client.ts'
+
+const configOf = (...sets: string[]): Config => loadConfig({ sets, flags: {}, environment: {} }).config
 
 let server: Server | undefined
 afterEach(() => server?.close())
@@ -9,7 +13,7 @@ afterEach(() => server?.close())
 async function gateway(status: number, type: string, body: string): Promise<NonNullable<ReturnType<typeof registryOf>>> {
   server = createServer((_request, response) => response.writeHead(status, { 'content-type': type, connection: 'close' }).end(body))
   await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve))
-  const registry = registryOf(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const registry = registryOf(configOf(`registry.url=http://127.0.0.1:${(server.address() as AddressInfo).port}`))
   if (registry === undefined) throw new Error('no registry')
   return registry
 }
@@ -35,7 +39,7 @@ it('an answer that is no JSON is told with its type', async () => {
 })
 
 it('a password with a percent sign of its own is refused by the name of the option, and not shown', () => {
-  expect(() => registryOf('http://user:hush%@host')).toThrow(
+  expect(() => registryOf({ ...configOf(), 'registry.url': 'http://user:hush%@host' })).toThrow(
     expect.objectContaining({ code: 'CONFIG_INVALID', message: expect.stringMatching(/^registry\.url (?!.*hush)/) }),
   )
 })

@@ -8,6 +8,7 @@ describe('parseRedisUrl', () => {
     ['redis://h', { db: 0, tls: false, target: { kind: 'server', host: 'h', port: 6379 } }],
     ['redis://h:7000/3', { db: 3, tls: false, target: { kind: 'server', host: 'h', port: 7000 } }],
     ['rediss://u:p%40@h', { db: 0, tls: true, username: 'u', password: 'p@', target: { kind: 'server', host: 'h', port: 6379 } }],
+    ['rediss://h?ca=/a.pem&cert=b.pem&key=c%20d', { files: { ca: '/a.pem', cert: 'b.pem', key: 'c d' } }],
     ['redis://:p:q@[::1]:6380', { password: 'p:q', target: { kind: 'server', host: '::1', port: 6380 } }],
     ['redis://:a@b@h', { password: 'a@b', target: { kind: 'server', host: 'h' } }],
     [
@@ -40,6 +41,8 @@ describe('parseRedisUrl', () => {
     'redis://a,b',
     'redis+sentinel://a',
     'redis://:%zz@h',
+    'redis://h?ca=ca.pem',
+    'rediss://h?cert=me.pem',
     `redis://:${SECRET}@h:x`,
     `redis://user:${SECRET}@`,
   ])('refuses %s and says what was expected, without the password', (url) => {

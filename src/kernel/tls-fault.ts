@@ -1,0 +1,64 @@
+/** What a connection by TLS is made with, all as PEM. Nothing: the usual CAs are trusted, and no certificate is shown. */
+export interface TlsMaterial {
+  /** Trusted in place of the usual ones. */
+  readonly ca?: string
+  readonly cert?: string
+  readonly key?: string
+  readonly passphrase?: string
+}
+
+/** How the operator names what `TlsMaterial` is read from. */
+export interface TlsNames {
+  readonly ca: string
+  readonly cert: string
+  readonly key: string
+  readonly passphrase: string
+}
+
+const UNTRUSTED = new Set([
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'CERT_UNTRUSTED',
+])
+
+/** What a server says of the certificate that it was shown, or was not. */
+const OURS = /alert ((?:bad|unsupported) certificate|certificate (?:revoked|expired|unknown|required)|unknown ca|access denied)/i
+
+/** Where nobody speaks TLS there; Kafka hangs up. */
+const NO_TLS = /wrong version number|packet length too long|before secure TLS connection was established/
+
+/**
+ * Why a connection by TLS was not made, for the operator, with what to do; undefined where it failed for another reason. Total. The codes
+ * are those of Node.js, which its callers keep on the error or below it.
+ */
+export function tlsFault(error: unknown, material: TlsMaterial, names: TlsNames): string | undefined {
+  for (const { code, message } of chainOf(error)) {
+    if (UNTRUSTED.has(code)) {
+      const todo = material.ca === undefined ? `name the file of its CA in ${names.ca}` : `that CA is not in the file of ${names.ca}`
+      return `its certificate is signed by no CA that is trusted (${message}): ${todo}`
+    }
+    if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID')
+      return `${message}: that of the server, or of its CA; where it has not, look at the clock of this machine`
+    if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `${message}: ask it by a name that its certificate has`
+    const [, alert] = OURS.exec(message) ?? []
+    if (alert !== undefined && material.cert === undefined)
+      return `it asks for a certificate (alert ${alert}): set ${names.cert} and ${names.key}`
+    if (alert !== undefined)
+      return `it does not take the certificate of ${names.cert} (alert ${alert}): look whether that is still valid, and signed by a CA that the server trusts`
+    if (NO_TLS.test(message)) return 'it speaks no TLS at this port'
+  }
+  return undefined
+}
+
+/** Whoever made the connection wraps what happened, some into aggregates. */
+function* chainOf(error: unknown): Generator<{ code: string; message: string }> {
+  let current = error
+  for (let depth = 0; depth < 6 && typeof current === 'object' && current !== null; depth += 1) {
+    const { code, message, cause, errors } = current as { code?: unknown; message?: unknown; cause?: unknown; errors?: unknown }
+    yield { code: String(code ?? ''), message: typeof message === 'string' ? message.replace(/^Connection error: /, '') : '' }
+    current = cause ?? (Array.isArray(errors) ? errors[0] : undefined)
+  }
+}
