@@ -1,5 +1,5 @@
 import type { Budget, CrawlCounts, OpenCrawl, OpenCrawls } from '../state-store.ts'
-import { digest, groupDigest, type Keys, timeBytes } from './keys.ts'
+import { digest, groupDigest, type Keys, taskBytes, timeBytes } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 
 interface CrawlRecord {
@@ -9,7 +9,12 @@ interface CrawlRecord {
   readonly final: number
   /** Epoch ms at which something was last heard of a crawl without open tasks; null: it has some. */
   readonly endedAt: number | null
+  /** Keys of its tasks are as `taskBytes` makes them; those of a crawl that an older version began are digests all. */
+  readonly hasTaskBytes?: true
 }
+
+/** Where a task of a crawl lies, by whether it is final. */
+type TaskKeys = (taskId: string) => { readonly open: Buffer; readonly final: Buffer }
 
 /**
  * Accepted and final tasks per crawl, and page budgets, on LMDB. Final tasks are all accepted, so what is kept is the open ones and the
@@ -28,15 +33,14 @@ export class CrawlSteps {
   /** Shape: per task whether it is final. */
   accept(crawlId: string, taskIds: readonly string[]): boolean[] {
     const final: boolean[] = []
-    this.#change(crawlId, (group) => {
+    this.#change(crawlId, (keysOf) => {
       let open = 0
       for (const taskId of taskIds) {
-        const id = digest([taskId], 16)
-        const openKey = this.#keys.of('openTask', group, id)
-        const isFinal = this.#has(this.#keys.of('finalTask', group, id))
+        const keys = keysOf(taskId)
+        const isFinal = this.#has(keys.final)
         final.push(isFinal)
-        if (isFinal || this.#has(openKey)) continue
-        this.#file.put(openKey, 1)
+        if (isFinal || this.#has(keys.open)) continue
+        this.#file.put(keys.open, 1)
         open += 1
       }
       return { open, final: 0 }
@@ -45,17 +49,15 @@ export class CrawlSteps {
   }
 
   finalise(crawlId: string, taskIds: readonly string[]): void {
-    this.#change(crawlId, (group) => {
+    this.#change(crawlId, (keysOf) => {
       const added = { open: 0, final: 0 }
       for (const taskId of taskIds) {
-        const id = digest([taskId], 16)
-        const finalKey = this.#keys.of('finalTask', group, id)
-        if (this.#has(finalKey)) continue
-        this.#file.put(finalKey, 1)
+        const keys = keysOf(taskId)
+        if (this.#has(keys.final)) continue
+        this.#file.put(keys.final, 1)
         added.final += 1
-        const openKey = this.#keys.of('openTask', group, id)
-        if (!this.#has(openKey)) continue
-        this.#file.remove(openKey)
+        if (!this.#has(keys.open)) continue
+        this.#file.remove(keys.open)
         added.open -= 1
       }
       return added
@@ -166,10 +168,14 @@ export class CrawlSteps {
     return this.#keys.of('budgetPlace', groupDigest(budgetId), task)
   }
 
-  #change(crawlId: string, add: (group: Buffer) => { open: number; final: number }): void {
+  #change(crawlId: string, add: (keysOf: TaskKeys) => { open: number; final: number }): void {
     const group = groupDigest(crawlId)
     const before = this.#record(group)
-    const added = add(group)
+    const hasTaskBytes = before === undefined || before.hasTaskBytes === true
+    const added = add((taskId) => {
+      const id = hasTaskBytes ? taskBytes(taskId) : digest([taskId], 16)
+      return { open: this.#keys.of('openTask', group, id), final: this.#keys.of('finalTask', group, id) }
+    })
     const open = (before?.open ?? 0) + added.open
     const endedAt = open > 0 ? null : this.#file.now()
     this.#leaveEnded(group)
@@ -179,7 +185,8 @@ export class CrawlSteps {
       if (open > 0) this.#file.put(openKey, crawlId)
       else this.#file.remove(openKey)
     }
-    this.#file.put(this.#keys.of('crawl', group), { crawlId, open, final: (before?.final ?? 0) + added.final, endedAt })
+    const final = (before?.final ?? 0) + added.final
+    this.#file.put(this.#keys.of('crawl', group), { crawlId, open, final, endedAt, ...(hasTaskBytes ? { hasTaskBytes } : {}) })
   }
 
   #has(key: Buffer): boolean {

@@ -19,8 +19,9 @@ import { type Clock, systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { ownProcess } from '../../../src/machine/process-identity.ts'
+import { uuidV7 } from '../../../src/message/ids.ts'
 import { LmdbEnvironment } from '../../../src/state/lmdb/environment.ts'
-import { FILE_KEY, Keys } from '../../../src/state/lmdb/keys.ts'
+import { digest, FILE_KEY, groupDigest, Keys } from '../../../src/state/lmdb/keys.ts'
 import { LmdbFile } from '../../../src/state/lmdb/lmdb-file.ts'
 import { openStateStore } from '../../../src/state/open-state-store.ts'
 import type { LimiterKey } from '../../../src/state/state-store.ts'
@@ -326,6 +327,47 @@ describe('what has expired', () => {
     const keys = new Keys(bench.clusterId, 'test.')
     expect(file.read(() => file.entries(keys.kind('timedValue'), 100)).length).toBe(2)
     await file.close()
+  })
+})
+
+describe('the tasks of a crawl', () => {
+  const keys = () => new Keys(bench.clusterId, 'test.')
+  const openFile = () => LmdbFile.open(bench.folder, { clock, observer: silentObserver, bootId: 'b' })
+
+  it('lie in the file as they were made, so that those that end together are neighbours', async () => {
+    const made: string[] = []
+    for (let index = 0; index < 200; index += 1) {
+      made.push(uuidV7(clock))
+      await clock.advance(1)
+    }
+    const store = await bench.lmdb({ clock, bootId: 'b' })
+    await store.accept('c', made.toReversed())
+    await store.finalise('c', made.slice(0, 50))
+    await store.close()
+    const file = await openFile()
+    const tasks = (kind: 'openTask' | 'finalTask') =>
+      file.read(() => file.entries(keys().of(kind, groupDigest('c')), 1_000)).map(({ key }) => key.subarray(-16).toString('hex'))
+    const bytes = made.map((taskId) => taskId.replaceAll('-', ''))
+    expect(tasks('finalTask')).toEqual(bytes.slice(0, 50))
+    expect(tasks('openTask')).toEqual(bytes.slice(50))
+    await file.close()
+  })
+
+  it('are found again where an older version began it', async () => {
+    const taskIds = [uuidV7(clock), uuidV7(clock)]
+    const [first = '', second = ''] = taskIds
+    const file = await openFile()
+    await file.step(() => {
+      const group = groupDigest('c')
+      for (const taskId of taskIds) file.put(keys().of('openTask', group, digest([taskId], 16)), 1)
+      file.put(keys().of('openCrawl', group), 'c')
+      file.put(keys().of('crawl', group), { crawlId: 'c', open: 2, final: 0, endedAt: null })
+    })
+    await file.close()
+    const store = await bench.lmdb({ clock, bootId: 'b' })
+    await store.finalise('c', [first])
+    expect(await store.accept('c', [first, second, uuidV7(clock)])).toEqual([true, false, false])
+    expect(await store.crawlCounts('c')).toEqual({ accepted: 3, final: 1 })
   })
 })
 
