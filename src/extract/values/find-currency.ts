@@ -1,4 +1,5 @@
 import { isCurrency } from './currencies.ts'
+import { EAST_ASIAN_UNIT } from './multipliers.ts'
 
 /** Signs that stand for one currency alone, or nearly so on the pages that use them. */
 const SIGNS: Readonly<Record<string, string>> = {
@@ -18,6 +19,7 @@ const SIGNS: Readonly<Record<string, string>> = {
   '฿': 'THB',
   円: 'JPY',
   元: 'CNY',
+  원: 'KRW',
   zł: 'PLN',
   Kč: 'CZK',
   Ft: 'HUF',
@@ -42,8 +44,14 @@ const ALTERNATIVES = [...Object.keys(SIGNS), ...SHARED, '[A-Z]{3}']
   .toSorted((a, b) => b.length - a.length)
   .map((sign) => (sign === '[A-Z]{3}' ? sign : sign.replace(/[$.]/g, '\\$&')))
   .join('|')
-/** A mention that is no part of a word, with the mark that ends an abbreviation: `Rs.450`. */
-const MENTION = new RegExp(`(?<![\\p{L}])(${ALTERNATIVES})(?![\\p{L}])(?:(?<=\\p{L})[.,])?`, 'gu')
+/**
+ * A mention that is no part of a word, with the mark that ends an abbreviation: `Rs.450`. In East Asia words are not parted: what is written
+ * to the number is its sign, whatever comes next.
+ */
+const MENTION = new RegExp(
+  `(?<![\\p{L}])(${ALTERNATIVES})(?![\\p{L}])(?:(?<=\\p{L})[.,])?|(?<=\\p{Nd}${EAST_ASIAN_UNIT}?)([円元원])|(?<=\\p{Nd}\\s?${EAST_ASIAN_UNIT}\\s?)([円元원])(?!\\p{L})`,
+  'gu',
+)
 
 export interface CurrencyMention {
   /** Undefined: a sign of several currencies. */
@@ -97,7 +105,7 @@ interface Mention {
 
 function* mentions(text: string): Iterable<Mention> {
   const hasNumber = /\p{Nd}/u.test(text)
-  for (const { 0: found, 1: sign = '', index: start } of text.matchAll(MENTION)) {
+  for (const { 0: found, 1: apart, 2: written, 3: sign = apart ?? written ?? '', index: start } of text.matchAll(MENTION)) {
     const isCode = /^[A-Z]{3}$/.test(sign)
     if (isCode && !isCurrency(sign)) continue
     const end = start + found.length
@@ -126,15 +134,18 @@ function sideOfNumber(sign: string, before: string, behind: string): Mention['si
   return isBefore && !(isGlued && !looksPriced) ? 'before' : 'after'
 }
 
-const NUMBER_BEFORE = /\p{Nd}[.,]?[-–—−]{0,2}[\s(]*$/u
+const NUMBER_BEFORE = new RegExp(`\\p{Nd}(?:\\s?${EAST_ASIAN_UNIT}|[.,]?[-–—−]{0,2})[\\s(]*$`, 'u')
 const NUMBER_AFTER = /^[\s:=)]*(?:\p{Sc}\s*)?[-−]?\s*(?:\p{Sc}\s*)?[.,]?\p{Nd}[\p{Nd}.,'’]*/u
 
 /** Which currency a sign of several is: a code before it, or one behind it and one number. */
 const CODE_BEFORE = /(?<!\p{L})([A-Z]{3})\s*$/u
 const CODE_BEHIND = /^(\s*[\p{Nd}.,'’\s-]*)([A-Z]{3})(?!\p{L})/u
 
-const NUMBERS = /\p{Nd}+(?:[.,'’٬٫ ]\p{Nd}+)*(?:e[+-]?\p{Nd}+)?/giu
-const RANGE = /^(?:[.,][-–—]{1,2})?\s*(?:[-–—~]|bis|to|till?|tot|à|a|do|до|hasta)\s*$/iu
+const NUMBERS = new RegExp(
+  `\\p{Nd}+(?:(?:[.,'’٬٫_]|${EAST_ASIAN_UNIT}\\s?)\\p{Nd}+| \\p{Nd}{3}(?!\\p{Nd}|${EAST_ASIAN_UNIT}))*(?:${EAST_ASIAN_UNIT}|e[+-]?\\p{Nd}+)?`,
+  'giu',
+)
+const RANGE = /^(?:[.,][-–—]{1,2})?\s*(?:[-–—~〜～]|bis|to|till?|tot|à|a|do|до|hasta)\s*$/iu
 
 /** What is before a currency, with letters for the digits of all numbers but its own: `50 ml 12,00` has one, `2 x` none. Of a range the first. */
 function onlyNumberBeside(before: string, side: 'before' | 'after'): string {

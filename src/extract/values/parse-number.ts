@@ -1,3 +1,5 @@
+import { eastAsianNumber, isMultiplied } from './multipliers.ts'
+
 /** A decimal number as it was written, without any loss: digits as text. */
 export interface DecimalDigits {
   readonly negative: boolean
@@ -17,7 +19,12 @@ export interface NumberFormat {
   readonly decimalMark: string | undefined
   /** Digits behind the mark that the type holds; a single mark before exactly three digits groups thousands where fewer fit. */
   readonly scale: number
+  /** Of money more stands for a multiplier than of other numbers, where a `5m` is a length. */
+  readonly ofMoney: boolean
 }
+
+/** Why a text gives no number: it has none, it has one of more than its digits (`12k`), or one with several readings (`3万5`). */
+export type NoNumber = 'none' | 'multiplied' | 'unclear'
 
 const MACHINE = /^\s*([+-]?)(\d+)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?\s*$/i
 /** With an exponent a number has one reading, whoever wrote it. */
@@ -32,15 +39,17 @@ const GROUP_ONLY = /['’٬ ]/
 
 /**
  * The first number in a text, in whatever way it is grouped: `1.299,00`, `1,299.00`, `1 299,00`, `1'299.00`, `$-5`, `.99`.
- * Shape: undefined where there is none, and for one with an exponent among other text. With both marks the last one is the decimal mark; one that occurs twice groups.
+ * Units of East Asia are part of it: `3万5000`. Shape: none for one with an exponent among other text. With both marks the last one is the
+ * decimal mark; one that occurs twice groups.
  */
-export function parseNumber(given: string, format: NumberFormat): DecimalDigits | undefined {
-  const text = withAsciiDigits(given)
+export function parseNumber(given: string, format: NumberFormat): DecimalDigits | NoNumber {
+  const text = asciiNumbers(given)
   if (SCIENTIFIC.test(text) || (format.machine && (format.decimalMark === undefined || format.scale >= 3))) {
     const number = machineNumber(text)
-    if (number !== undefined || SCIENTIFIC.test(text)) return number
+    if (number !== undefined || SCIENTIFIC.test(text)) return number ?? 'none'
   }
-  return writtenNumber(text, format) ?? (format.machine ? machineNumber(text) : undefined)
+  const written = writtenNumber(text, format)
+  return written === 'none' && format.machine ? (machineNumber(text) ?? 'none') : written
 }
 
 /** Shape: undefined for anything but a plain number, and for an exponent beyond three digits. */
@@ -58,31 +67,39 @@ function shifted(negative: boolean, whole: string, fraction: string, places: num
   return digits(negative, all.slice(0, point), all.slice(point))
 }
 
-/** Digits of other scripts as 0 to 9. */
-function withAsciiDigits(text: string): string {
+/** Digits of other scripts as 0 to 9, and what is written beside them without its full width: `￥１，２９９`. */
+export function asciiNumbers(text: string): string {
   return text.replace(OTHER_DIGITS, (character) => {
     const code = character.codePointAt(0) ?? 0
     const zero = ZEROS.find((first) => code >= first && code <= first + 9)
     if (zero !== undefined) return String(code - zero)
-    return character === '．' ? '.' : character === '，' ? ',' : character
+    return WIDE[character] ?? character
   })
 }
 
 /** First digit of Arabic, Persian, Devanagari, Bengali, Thai and full width digits. */
 const ZEROS = [0x660, 0x6f0, 0x966, 0x9e6, 0xe50, 0xff10]
-const OTHER_DIGITS = /[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0e50-\u0e59\uff10-\uff19．，]/g
+const WIDE: Readonly<Record<string, string>> = { '．': '.', '，': ',', '＄': '$', '￥': '¥', '￡': '£', '￦': '₩' }
+const OTHER_DIGITS = /[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0e50-\u0e59\uff10-\uff19．，＄￥￡￦]/g
 
-function writtenNumber(text: string, format: NumberFormat): DecimalDigits | undefined {
+function writtenNumber(text: string, format: NumberFormat): DecimalDigits | NoNumber {
   const match = WRITTEN.exec(text)
-  if (match === null || EXPONENT.test(text.slice(match.index + match[0].length))) return undefined
+  if (match === null) return 'none'
+  const negative = NEGATIVE.test(text.slice(0, match.index))
+  const eastAsian = eastAsianNumber(text, match.index)
+  if (eastAsian === 'unclear') return eastAsian
+  if (eastAsian !== 'none') return shifted(negative, eastAsian.whole, eastAsian.fraction, eastAsian.power)
   const written = withoutLooseGroups(match[0])
+  const behind = text.slice(match.index + written.length)
+  if (EXPONENT.test(behind)) return 'none'
+  if (isMultiplied(behind, format.ofMoney)) return 'multiplied'
   const mark = format.decimalMark ?? decimalMarkOf(written, format)
   const at = mark === undefined ? -1 : written.lastIndexOf(mark)
   const whole = at === -1 ? written : written.slice(0, at)
   const fraction = at === -1 ? '' : written.slice(at + 1)
   // "1.2.3" with a point as the decimal mark is a version, not a number; "12,34" where a comma groups is none either.
-  if (/\D/.test(fraction) || !isGrouped(whole, mark)) return undefined
-  return digits(NEGATIVE.test(text.slice(0, match.index)), whole.replace(/\D/g, ''), fraction)
+  if (/\D/.test(fraction) || !isGrouped(whole, mark)) return 'none'
+  return digits(negative, whole.replace(/\D/g, ''), fraction)
 }
 
 /** Character before the fraction in a language. Errors: RangeError for a text that is no language tag. */

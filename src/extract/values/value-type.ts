@@ -1,9 +1,9 @@
 import { MAX_LONG, MIN_LONG } from '../../message/avro-value.ts'
 import { htmlToMarkdown } from '../sources/markdown.ts'
 import { OptionError } from './option-error.ts'
-import { type DecimalDigits, decimalMarkOfLocale, parseNumber } from './parse-number.ts'
+import { type DecimalDigits, decimalMarkOfLocale, type NoNumber, parseNumber } from './parse-number.ts'
 import { parseTime, type TimeFormat, timeForms } from './parse-time.ts'
-import { type Money, moneyParts, RawMoney } from './read-money.ts'
+import { hasCentsApart, type Money, moneyParts, RawMoney } from './read-money.ts'
 import { compileTimePattern } from './time-pattern.ts'
 import { compileZone } from './time-zone.ts'
 
@@ -119,18 +119,24 @@ function toUrl(raw: RawValue, _machine: boolean, base: string): Converted {
 
 type FromDigits = (digits: DecimalDigits, raw: RawValue) => Converted
 
-function numeric(locale: string | undefined, scale: number, fromDigits: FromDigits): Converter {
+function numeric(locale: string | undefined, scale: number, fromDigits: FromDigits, ofMoney = false): Converter {
   const decimalMark = locale === undefined ? undefined : decimalMarkOfLocale(locale)
   return (raw, machine) => {
     if (typeof raw === 'boolean') return problem(raw, 'number')
     const written = collapse(String(raw))
     if (written === '') return EMPTY
     // A number of JSON has a decimal point in every language.
-    const format = typeof raw === 'number' ? { machine: true, decimalMark: undefined, scale } : { machine, decimalMark, scale }
-    const digits = parseNumber(written, format)
-    return digits === undefined ? problem(raw, 'number') : fromDigits(digits, raw)
+    const form = typeof raw === 'number' ? { machine: true, decimalMark: undefined } : { machine, decimalMark }
+    const digits = parseNumber(written, { ...form, scale, ofMoney })
+    return typeof digits === 'string' ? problem(raw, NO_NUMBER[digits]) : fromDigits(digits, raw)
   }
 }
+
+const NO_NUMBER = {
+  none: 'number',
+  multiplied: 'number of its digits alone: what stands behind them makes it more',
+  unclear: 'number with one reading',
+} as const satisfies Record<NoNumber, string>
 
 function integerOf(kind: 'int' | 'long'): FromDigits {
   const [min, max] = kind === 'int' ? [-INT_MAX - 1n, INT_MAX] : [LONG_MIN, LONG_MAX]
@@ -161,16 +167,17 @@ function decimalOf(scale: number): FromDigits {
 
 function toMoney(type: Extract<ValueType, { kind: 'money' }>): Converter {
   const { scale, locale, currency: stated } = type
-  const amountOf = numeric(locale, scale, decimalOf(scale))
+  const amountOf = numeric(locale, scale, decimalOf(scale), true)
   return (raw, machine, _base, found) => {
     const { amount: given, currency: own } = raw instanceof RawMoney ? raw : { amount: raw, currency: undefined }
     const written = collapse(String(given))
     if (written === '' || typeof given === 'boolean') return written === '' ? EMPTY : problem(raw, 'money')
+    if (hasCentsApart(written)) return problem(raw, NO_NUMBER.unclear)
     const parts = moneyParts(written, [own, found], stated)
-    if (parts.kind === 'problem') return parts
     // A number of JSON stays one.
     const amount = amountOf(typeof given === 'number' ? given : parts.amount, machine, '')
     if (amount.kind !== 'value') return amount.kind === 'empty' ? problem(raw, 'money') : amount
+    if (parts.currency === undefined) return { kind: 'problem', problem: parts.problem }
     return { kind: 'value', value: { amount: String(amount.value), currency: parts.currency } }
   }
 }

@@ -89,6 +89,30 @@ describe('a decimal', () => {
   })
 })
 
+describe('a number of more than its digits', () => {
+  it.each(['12k', '1.2K views', '1.2M', '3 Mio.', '5 тыс.', '2 crore', '12 thousand', '1.5 million', '5½', '1_000', '3万5'])(
+    'is none: %s',
+    (text) => {
+      expect(convert({ kind: 'double' }, text)).toBe('problem')
+    },
+  )
+
+  it.each([
+    ['3万5000人', 35000],
+    ['1.5万次观看', 15000],
+    ['5千', 5000],
+    ['5千克', 5],
+    ['5m', 5],
+    ['12 kg', 12],
+    ['3 bin', 3],
+    ['120 m²', 120],
+    ['3万 200件', 30000],
+    ['19,900 만족', 19900],
+  ])('is read where its units are digits, and units of measure are none of it: %s', (text, number) => {
+    expect(convert({ kind: 'double' }, text)).toBe(number)
+  })
+})
+
 describe('an integer', () => {
   it('is whole, within its bits, and never cut', () => {
     expect(convert({ kind: 'int' }, '22 in stock')).toBe(22)
@@ -291,22 +315,41 @@ describe('a money', () => {
   })
 
   it.each([
-    ...['1.5 Mio. €', '€ 2,5 Millionen', '$1.5m USD', '12k €', '€3bn', '5 млн ₽', '3.5万円', 'EUR 7 million', '5 € 49', 'ab 1e5 EUR'],
-    ...[
-      '2,5 Millionen Euro',
-      '5 MIO EUR',
-      '€ 1 500 Mrd.',
-      '5 M€',
-      '12 k€',
-      'R$ 50 mil',
-      'R$ 50 mil reais',
-      '1,5 mill. kr',
-      '3만 원',
-      '₹ 5.2 Lakh',
-    ],
+    ...['1.5 Mio. €', '€ 2,5 Millionen', '$1.5m USD', '12k €', '€3bn', '5 млн ₽', 'EUR 7 million', '5 € 49', 'ab 1e5 EUR'],
+    ...['10 - 20 Mio. €', '10-20k €', '3〜5万円', '₹2 Cr', '₹ 1.5 lakh', '$1.2B', '1,5 juta €', '5ล้านบาท', '1,5 triệu', '5½ €', '1_000 €'],
+    ...['2,5 Millionen Euro', '5 MIO EUR', '€ 1 500 Mrd.', '5 M€', '12 k€', 'R$ 50 mil', 'R$ 50 mil reais', '1,5 mill. kr', '₹ 5.2 Lakh'],
   ])('of which only a part could be read is none: %s', (text) => {
-    expect(value(money, text)).toMatch(/has an amount of more than its digits|is no number/)
+    expect(value(money, text)).toMatch(/is no number/)
   })
+
+  it.each([
+    ['3万5000円', '35000.00', 'JPY'],
+    ['３万５，０００円', '35000.00', 'JPY'],
+    ['１，２９９．５０円', '1299.50', 'JPY'],
+    ['￥１,２９９ JPY', '1299.00', 'JPY'],
+    ['1,980万円', '19800000.00', 'JPY'],
+    ['3万円', '30000.00', 'JPY'],
+    ['1億2,000万円', '120000000.00', 'JPY'],
+    ['3万5千円', '35000.00', 'JPY'],
+    ['25.8万元起', '258000.00', 'CNY'],
+    ['5000円から', '5000.00', 'JPY'],
+    ['3만 5천원', '35000.00', 'KRW'],
+    ['2억 3,000만 원', '230000000.00', 'KRW'],
+    ['3만 5,000원', '35000.00', 'KRW'],
+    ['19,900원', '19900.00', 'KRW'],
+    ['iPhone 15 3万5000円', '35000.00', 'JPY'],
+    ['5 個 3500円', '3500.00', 'JPY'],
+    ['iPhone 15 3500 €', '3500.00', 'EUR'],
+  ])('has the units of East Asia in its number: %s', (text, amount, currency) => {
+    expect(value(money, text)).toEqual({ amount, currency })
+  })
+
+  it.each(['3万5円', '3万五千円', '3万数千円', '1万2億円', '3.5万5000円', '3万50000円', '三万円'])(
+    'gives none where that has several readings: %s',
+    (text) => {
+      expect(value(money, text)).toMatch(/is no number/)
+    },
+  )
 
   it.each([
     ['1e3 EUR', '1000.00'],
