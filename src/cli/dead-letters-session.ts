@@ -71,13 +71,14 @@ export async function show(context: CommandContext, place: string, raw: boolean)
     if (info.replay !== undefined) await context.out(`written by replay ${info.replay}`)
     if (info.original !== undefined)
       await context.out(`came from ${info.original.topic}, partition ${info.original.partition}, offset ${info.original.offset}`)
+    if (info.copy !== undefined) await context.out(`what failed was put back at ${info.copy.partition}:${info.copy.offset}`)
     if (letter.url !== null && letter.url !== letter.key) await context.out(`URL ${letter.url}`)
     await context.out(
       `key ${letter.key ?? '(none)'}, ${counted(letter.bytes, 'byte')}${info.truncated === undefined ? '' : `, cut: ${info.truncated.parts.join(', ')}`}`,
     )
     // Avro is nothing to look at; the message that it was is still where it came from, as long as that is kept.
     if (isAvro(letter.value, info.code) && info.original !== undefined) {
-      const { topic, partition, offset } = info.original
+      const { topic, partition, offset } = { ...info.original, ...info.copy }
       await context.out(`what it holds: millrace consume ${topic} --offset ${partition}:${offset} --max 1`)
     } else await context.out(preview(letter.value))
   })

@@ -6,6 +6,7 @@ import { completeTask } from '../message/complete-task.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { Outcome, Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
+import { isPutBack } from '../message/put-back.ts'
 import { LANES } from '../message/topics.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
@@ -187,7 +188,8 @@ class UrlSearch {
       const from = starts.get(partition)
       if (from === undefined) continue
       for await (const message of this.#messages(topics.html, partition, { from, maxBytes: MAX_PAGE_BYTES })) {
-        if (!this.#hasKey(message)) continue
+        // What was put back of it lies behind it; it counts where the page itself is gone.
+        if (!this.#hasKey(message) || (found !== null && isPutBack(message.headers))) continue
         const { topic, offset, value } = message
         const page: Page | undefined = readable(() => codec.decode('Page', value))
         if (page?.fetchId === fetched.fetchId) found = { topic, partition, offset, fetchedAt: page.fetchedAt, status: page.status }

@@ -153,7 +153,11 @@ export class ExtractStage extends BaseService {
     await announceExtractors(this.#runtime, extractors, purpose)
     if (refusal !== undefined && whereRefused === 'refuse') throw new MillraceError('REPLAY_REFUSED', refusal)
     if (refusal !== undefined) this.#runtime.observer.emit('ReplayRefused', { group: groupId, error: refusal })
-    return createExtract(this.#runtime, this.#running, { groupId, ...(onOutput === undefined ? {} : { onOutput }) })
+    return createExtract(this.#runtime, this.#running, {
+      groupId,
+      isTrial: purpose === 'tried',
+      ...(onOutput === undefined ? {} : { onOutput }),
+    })
   }
 
   #tellHeld(replayId: string | undefined): void {

@@ -249,7 +249,7 @@ export async function createExtractorHost(
 export async function createExtract(
   runtime: Runtime,
   extractors: readonly LoadedExtractor[],
-  options: { groupId: string; shadow?: ShadowReplay; onOutput?: (text: string) => void },
+  options: { groupId: string; shadow?: ShadowReplay; isTrial?: boolean; onOutput?: (text: string) => void },
 ): Promise<ExtractParts> {
   const { config, client, admin, codec, topics, clock, observer } = runtime
   const stageObserver = observer.child({ stage: 'extract' })
@@ -279,6 +279,7 @@ export async function createExtract(
       )
     },
     ...(options.shadow === undefined ? {} : { shadow: options.shadow }),
+    isTrial: options.isTrial === true,
     clock,
     observer: stageObserver,
   })

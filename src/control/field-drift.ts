@@ -63,20 +63,25 @@ async function tailOf({ admin }: Runtime, topic: string): Promise<ReadonlyMap<nu
   return new Map([...ends].map(([partition, end]) => [partition, larger(lows.get(partition) ?? 0n, end - BigInt(TAIL))]))
 }
 
-/** Adds up records; pure. Shape: `domains` are told apart at most. */
+/** Adds up records; pure, each of them once. Shape: `domains` are told apart at most. */
 export class DriftBuilder {
   readonly #versions = new Map<
     string,
     { readonly extractor: string; readonly version: number; readonly byDomain: Map<string, YieldBuilder> }
   >()
   readonly #domains: number
+  readonly #seen = new Set<string>()
 
   constructor(domains = DOMAINS) {
     this.#domains = domains
   }
 
-  add(record: Pick<StoredRecord, 'extractor' | 'extractorVersion' | 'url' | 'source' | 'data'>): void {
-    const { extractor, extractorVersion: version } = record
+  /** A record that is written again, by a replay, is the same record. */
+  add(record: Pick<StoredRecord, 'extractor' | 'extractorVersion' | 'url' | 'source' | 'itemIndex' | 'data'>): void {
+    const { extractor, extractorVersion: version, source, itemIndex } = record
+    const place = `${extractor}:${version}:${pageKey(source)}:${itemIndex}`
+    if (this.#seen.has(place)) return
+    this.#seen.add(place)
     const key = `${extractor}:${version}`
     const seen = this.#versions.get(key) ?? { extractor, version, byDomain: new Map<string, YieldBuilder>() }
     this.#versions.set(key, seen)

@@ -7,6 +7,7 @@ import { decodeTask } from '../message/decode-task.ts'
 import type { Lane, Outcome, Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
 import { recordId } from '../message/ids.ts'
+import { isPutBack, pageSource, pageTime } from '../message/put-back.ts'
 import { LANES } from '../message/topics.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { domainOfUrl } from '../url/registrable-domain.ts'
@@ -61,7 +62,7 @@ export async function lineage(runtime: Runtime, what: string, signal?: AbortSign
     if (first === undefined) throw new MillraceError('USAGE', `no topic of records holds a record with the id ${what}`)
     const { source } = first.record
     const at = { ...source, offset: BigInt(source.offset) }
-    const page = await search.pageAt(at)
+    const page = (await search.pageAt(at)) ?? (await search.copyOf(at, records))
     return page === null ? search.withoutPage(records, await search.outcomesOf(records)) : search.complete(page, records)
   }
   if (!URL.canParse(what)) throw new MillraceError('USAGE', `${JSON.stringify(what)} is neither a record id (32 hex characters) nor a URL`)
@@ -71,14 +72,15 @@ export async function lineage(runtime: Runtime, what: string, signal?: AbortSign
     if (records.length > 0 || outcomes.some(({ outcome }) => outcome.kind === 'FETCHED')) return search.withoutPage(records, outcomes)
     throw new MillraceError('USAGE', `html holds no page of ${what}; \`millrace explain ${what}\` tells where the URL is`)
   }
-  const { topic, partition, offset } = page.at
+  const { topic, partition, offset } = page.source
   const records = await search.records([Buffer.from(page.page.bodySha256)], ({ source }) => {
     return source.topic === topic && source.partition === partition && BigInt(source.offset) === offset
   })
   return search.complete(page, records)
 }
 
-type FoundPage = NonNullable<Lineage['page']>
+/** `source`: where fetch wrote it; it may be there no more. */
+type FoundPage = NonNullable<Lineage['page']> & { readonly source: Place }
 
 class LineageSearch {
   readonly #runtime: Runtime
@@ -128,20 +130,34 @@ class LineageSearch {
     const canonical = canonicalUrl(url)
     let last: KafkaMessage | undefined
     for (const partition of await this.#partitionsOf(topics.html, canonical)) {
-      let lastHere: KafkaMessage | undefined
       for await (const message of this.#messages(topics.html, partition, searchTexts(url)))
-        if (message.key?.toString('utf8') === canonical) lastHere = message
-      // Two partitions have no order but that of time.
-      if (lastHere !== undefined && lastHere.timestamp >= (last?.timestamp ?? Number.NEGATIVE_INFINITY)) last = lastHere
+        if (message.key?.toString('utf8') === canonical && (last === undefined || isLater(message, last))) last = message
     }
     return last === undefined ? null : this.#page(last)
+  }
+
+  /** Of a page that is on html no more: what was put back of it lives longer. */
+  async copyOf(at: Place, records: Lineage['records']): Promise<FoundPage | null> {
+    const asked = (await this.outcomesOf(records)).map(({ outcome }) => outcome.canonicalUrl)
+    // Behind a redirect, or where no outcome is left, the record tells of another URL, or of the same.
+    const urls = [...asked, ...records.map(({ record }) => record.url)].flatMap((url) => (URL.canParse(url) ? new URL(url) : []))
+    const byKey = new Map(urls.map((url) => [canonicalUrl(url), url] as const))
+    for (const [key, url] of byKey) {
+      for (const partition of await this.#partitionsOf(at.topic, key)) {
+        for await (const message of this.#messages(at.topic, partition, searchTexts(url))) {
+          const source = pageSource(message)
+          if (source.partition === at.partition && source.offset === at.offset) return this.#page(message)
+        }
+      }
+    }
+    return null
   }
 
   async complete(page: FoundPage, records: Lineage['records']): Promise<Lineage> {
     const outcomes = await this.#outcomes(page.page)
     const task = await this.#task(page.page)
     const timing = steps(page.page, outcomes, records)
-    return { traceId: page.page.traceId, records, page, pageAt: page.at, task, outcomes, timing }
+    return { traceId: page.page.traceId, records, page: { at: page.at, page: page.page }, pageAt: page.at, task, outcomes, timing }
   }
 
   /** What is left of a page that retention has deleted: records and outcomes live longer, and lead to its task. */
@@ -249,7 +265,7 @@ class LineageSearch {
   async #page(message: KafkaMessage): Promise<FoundPage> {
     await this.#runtime.codec.ensureSchemas([message.value])
     const { body: _, ...page } = this.#runtime.codec.decode('Page', message.value)
-    return { at: placeOf(message), page }
+    return { at: placeOf(message), source: pageSource(message), page }
   }
 
   async #partitionsOf(topic: string, key: string): Promise<readonly number[]> {
@@ -259,6 +275,12 @@ class LineageSearch {
   #messages(topic: string, partition: number, texts: readonly Buffer[]): AsyncIterable<KafkaMessage> {
     return searchMessages(this.#runtime, { topic, partition, texts, signal: this.#signal })
   }
+}
+
+/** Two partitions have no order but that of time, and a page that was put back is as old as the page itself. */
+function isLater(message: KafkaMessage, than: KafkaMessage): boolean {
+  const [one, other] = [pageTime(message), pageTime(than)]
+  return one === other ? !isPutBack(message.headers) : one > other
 }
 
 interface FoundTask {

@@ -3,6 +3,7 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { ExtractionResult } from '../extract/page-extraction.ts'
 import { silentObserver } from '../kernel/observe.ts'
 import type { Page, RecordEnvelope } from '../message/generated/types.ts'
+import { pageSource } from '../message/put-back.ts'
 import type { ComparableRecord, PageFailure, PageSource } from '../replay/compare.ts'
 import { envelopeText } from './extraction.ts'
 import type { Runtime } from './runtime.ts'
@@ -60,7 +61,7 @@ export class PageTrial {
   /** Shape: a page that the extractor does not match gives no records. */
   async run(stored: StoredPage & { readonly page: Page }): Promise<TriedPage> {
     const { message, page } = stored
-    const source = { topic: message.topic, partition: message.partition, offset: message.offset }
+    const source = pageSource(message)
     const tried = { source, url: page.finalUrl, fetchedAt: page.fetchedAt }
     if (!isRead(this.#extractor, stored)) return { ...tried, matched: false, result: [], bytes: 0 }
     const { name } = this.#extractor

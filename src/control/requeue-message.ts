@@ -11,6 +11,7 @@ import { decodeTask } from '../message/decode-task.ts'
 import type { Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue, ONLY_STAGE } from '../message/header-names.ts'
 import { requeuedTaskId } from '../message/ids.ts'
+import { copyHeaders } from '../message/put-back.ts'
 import type { DeadLetterInfo } from '../message/read-dead-letter.ts'
 import { LANES, type TopicNames } from '../message/topics.ts'
 import { partitionFor } from '../url/partition.ts'
@@ -53,7 +54,9 @@ export interface RequeueParts {
   readonly now: number
   /** What it was that wrote a dead letter beside live work; undefined for live work and replays in place. */
   readonly trialOf: (info: DeadLetterInfo) => string | undefined
-  /** The message that its producer wrote; undefined where it is gone. Asked for dead letters whose bytes are cut. */
+  /** False for a place that html has not reached: the topic was made anew since, and another page will lie there. */
+  readonly hasReached: (place: { partition: number; offset: bigint }) => Promise<boolean>
+  /** A message that lay there; undefined where it is gone. Asked for dead letters whose bytes are cut. */
   readonly readOriginal: (place: { topic: string; partition: number; offset: bigint }) => Promise<KafkaMessage | undefined>
 }
 
@@ -71,7 +74,7 @@ export async function requeueOf(found: FoundDeadLetter, parts: RequeueParts): Pr
   const { info } = found.listed
   const isPage = info.stage === EXTRACT || info.original?.topic === parts.topics.html
   await parts.codec.ensureSchemas([value])
-  const requeue = isPage ? pageAgain(found, value, parts) : taskAgain(found, value, parts)
+  const requeue = isPage ? await pageAgain(found, value, parts) : taskAgain(found, value, parts)
   if (requeue.kind === 'not') return requeue
   const bytes = messageBytes(requeue.message) + BATCH_OVERHEAD_BYTES
   const limit = parts.maxBatchBytes(requeue.message.topic)
@@ -79,12 +82,16 @@ export async function requeueOf(found: FoundDeadLetter, parts: RequeueParts): Pr
 }
 
 async function wholeValue({ message, listed }: FoundDeadLetter, parts: RequeueParts): Promise<Buffer | null | undefined> {
-  const { truncated, original } = listed.info
+  const { truncated, original, copy } = listed.info
   if (truncated === undefined || !truncated.parts.includes('value')) return message.value
-  const found = original === undefined ? undefined : await parts.readOriginal(original)
-  if (found === undefined || found.value === null) return undefined
-  // A topic that was made anew has another message there.
-  return createHash('sha256').update(found.value).digest('hex') === truncated.fullSha256 ? found.value : undefined
+  if (original === undefined) return undefined
+  // A copy of a page lives longer than the page itself.
+  for (const place of [original, ...(copy === undefined ? [] : [{ ...original, ...copy }])]) {
+    const value = (await parts.readOriginal(place))?.value ?? null
+    // A topic that was made anew has another message there.
+    if (value !== null && createHash('sha256').update(value).digest('hex') === truncated.fullSha256) return value
+  }
+  return undefined
 }
 
 function taskAgain(found: FoundDeadLetter, value: Buffer | null, parts: RequeueParts): Requeue {
@@ -123,7 +130,7 @@ function taskAgain(found: FoundDeadLetter, value: Buffer | null, parts: RequeueP
   return { kind: 'task', task: again, message: publisher.laneMessage(again, { [HEADER.requeued]: placeOf(message) }) }
 }
 
-function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, parts: RequeueParts): Requeue {
+async function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, parts: RequeueParts): Promise<Requeue> {
   const { codec, layout, topics, now } = parts
   let page: Page
   try {
@@ -132,8 +139,9 @@ function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, p
     if (isMillraceError(error) && error.disposition === 'dead-letter') return not('unreadable', errorText(error))
     throw error
   }
-  const { stage, extractor } = listed.info
+  const { stage, extractor, original, copy } = listed.info
   const only = stage === 'frontier' ? ONLY_STAGE.frontier : (extractor?.split(':')[0] ?? ONLY_STAGE.extract)
+  const ofPage = original?.topic === topics.html && (await parts.hasReached(original)) ? copyHeaders(original, copy) : {}
   const count = layout().partitionsOf(topics.html)
   return {
     kind: 'page',
@@ -144,7 +152,7 @@ function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, p
       partition: message.key === null ? message.partition % count : partitionFor(message.key, count),
       key: message.key,
       value,
-      headers: { ...carriedHeaders(message), [HEADER.only]: only, [HEADER.requeued]: placeOf(message) },
+      headers: { ...carriedHeaders(message), ...ofPage, [HEADER.only]: only, [HEADER.requeued]: placeOf(message) },
       // Not that of the page: html may be about to drop what was fetched then.
       timestamp: now,
     },

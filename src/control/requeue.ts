@@ -107,6 +107,7 @@ async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
   const { codec, topics, clusterId, maxBatchBytes, clock, admin } = runtime
   const control = await runtime.control()
   await control.readToEnd()
+  let ends: ReadonlyMap<number, bigint> = new Map()
   return {
     codec,
     publisher: await runtime.publisher(),
@@ -116,6 +117,11 @@ async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
     maxBatchBytes,
     now: clock.now(),
     trialOf: (info) => trialOf(control, info),
+    hasReached: async ({ partition, offset }) => {
+      // Pages of dead letters that were written meanwhile lie behind what was the end.
+      if (offset >= (ends.get(partition) ?? 0n)) ends = await admin.endOffsets(topics.html, 'read_uncommitted')
+      return offset < (ends.get(partition) ?? 0n)
+    },
     readOriginal: async ({ topic, partition, offset }) => {
       if (!(await admin.listTopics()).includes(topic) || !(await admin.partitions(topic)).includes(partition)) return undefined
       return readOne(admin.session, { topic, partition }, offset)

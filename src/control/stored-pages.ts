@@ -5,6 +5,7 @@ import type { KafkaMessage } from '../kafka/message.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import type { Page } from '../message/generated/types.ts'
+import { isReadElsewhere } from '../message/put-back.ts'
 import { inFilter, type ReplayFilter } from '../message/replay-request.ts'
 import type { PlannedPartition, ReplayPlan } from '../replay/plan.ts'
 import { samplePlaces } from '../replay/sample.ts'
@@ -16,8 +17,14 @@ export interface StoredPage {
   readonly message: KafkaMessage
   /** Undefined: the bytes are no page. */
   readonly page: Page | undefined
-  /** Within the filter. */
+  /** Within the filter, and no copy of a page that lies in the range as well. */
   readonly inScope: boolean
+}
+
+/** What of html is read. */
+export interface PageRange {
+  readonly topic: string
+  readonly partitions: readonly Pick<PlannedPartition, 'partition' | 'from' | 'until'>[]
 }
 
 /** Is the page one that the stage gives to this extractor. */
@@ -34,7 +41,7 @@ const PROBES_PER_PAGE = 20
 /** All pages of a plan, partition after partition, in order. */
 export async function* pagesOfPlan(
   runtime: Runtime,
-  plan: { readonly topic: string; readonly partitions: readonly Pick<PlannedPartition, 'partition' | 'from' | 'until'>[] },
+  plan: PageRange,
   filter: ReplayFilter,
   signal?: AbortSignal,
 ): AsyncGenerator<StoredPage> {
@@ -51,7 +58,7 @@ export async function* pagesOfPlan(
     })
     for await (const event of log) {
       if (event.kind !== 'batch') continue
-      for (const message of event.messages) if (message.offset < until) yield await decoded(runtime, message, filter)
+      for (const message of event.messages) if (message.offset < until) yield await decoded(runtime, message, plan, filter)
     }
   }
 }
@@ -99,7 +106,7 @@ export class PageSample {
       if (signal?.aborted === true || this.found >= this.#wanted) return
       const message = await readOne(this.#runtime.admin.session, { topic, partition }, offset)
       if (message === undefined) continue
-      const stored = await decoded(this.#runtime, message, this.#filter)
+      const stored = await decoded(this.#runtime, message, this.#plan, this.#filter)
       this.#count(stored)
       if (stored.inScope) yield stored
     }
@@ -138,12 +145,15 @@ function evenly(total: number, wanted: number): ReadonlySet<number> | undefined 
   return new Set(Array.from({ length: wanted }, (_, index) => Math.floor(((index + 0.5) * total) / wanted)))
 }
 
-async function decoded(runtime: Runtime, message: KafkaMessage, filter: ReplayFilter): Promise<StoredPage> {
+async function decoded(runtime: Runtime, message: KafkaMessage, { partitions }: PageRange, filter: ReplayFilter): Promise<StoredPage> {
   const { codec } = runtime
   try {
     await codec.ensureSchemas([message.value])
     const page = codec.decode('Page', message.value)
-    return { message, page, inScope: inFilter(page, filter, isOfDomain) }
+    const isCopy = isReadElsewhere(message, ({ partition, offset }) =>
+      partitions.some((range) => range.partition === partition && offset >= range.from && offset < range.until),
+    )
+    return { message, page, inScope: !isCopy && inFilter(page, filter, isOfDomain) }
   } catch (error) {
     // Whatever lies on the topic: the stage writes a dead letter for it, and a replay passes it over.
     if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error

@@ -8,6 +8,8 @@ import type { KafkaMessage } from '../kafka/message.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import type { Page } from '../message/generated/types.ts'
+import { pageSource } from '../message/put-back.ts'
+import { pageKey } from '../replay/compare.ts'
 import { httpOptions } from './fetch-config.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 import { httpLimits } from './stages.ts'
@@ -30,7 +32,7 @@ export interface TrialPageOptions {
   readonly signal: AbortSignal
 }
 
-/** A page and where it lies; a saved one lies nowhere. */
+/** A page and where fetch has written it; a saved one lies nowhere. */
 export type LocatedPage = {
   readonly page: Page
   readonly source: { readonly topic: string; readonly partition: number; readonly offset: bigint }
@@ -40,7 +42,7 @@ export type LocatedPage = {
 const MOST_PAGES = 1_000
 const MOST_BYTES = 268_435_456
 
-/** Pages of all targets, in order. Errors: USAGE for one that is not there, or for too many; FETCH_FAILED. */
+/** Pages of all targets, in order; one that was put back, or named twice, is there once. Errors: USAGE for one that is not there, or for too many; FETCH_FAILED. */
 export async function trialPages(targets: readonly TrialTarget[], options: TrialPageOptions): Promise<readonly LocatedPage[]> {
   const pages: LocatedPage[] = []
   let bytes = 0
@@ -51,6 +53,7 @@ export async function trialPages(targets: readonly TrialTarget[], options: Trial
     if (pages.length > MOST_PAGES) throw tooMany(`${MOST_PAGES} pages`)
     if (bytes > MOST_BYTES) throw tooMany(`${MOST_BYTES / 1_048_576} MiB of pages`)
   }
+  const seen = new Set<string>()
   let runtime: Runtime | undefined
   try {
     for (const target of targets) {
@@ -59,7 +62,11 @@ export async function trialPages(targets: readonly TrialTarget[], options: Trial
       else if (target.kind === 'url') add({ page: await fetchOnce(target.url, options), source: NOWHERE })
       else {
         runtime ??= await options.openRuntime()
-        for await (const found of storedPages(runtime, target, options.signal)) add(found)
+        for await (const found of storedPages(runtime, target, options.signal)) {
+          const key = pageKey(found.source)
+          if (!seen.has(key)) add(found)
+          seen.add(key)
+        }
       }
     }
     return pages
@@ -149,8 +156,9 @@ async function* storedPages(
   if (count === 0) throw none()
 }
 
-async function located(runtime: Runtime, { topic, partition, offset }: KafkaMessage, page: Page): Promise<LocatedPage> {
+async function located(runtime: Runtime, message: KafkaMessage, page: Page): Promise<LocatedPage> {
+  const { topic, partition, offset } = message
   const loaded = await loadBody(page, page.bodyRef === null ? undefined : await runtime.blobs())
   if (!loaded.ok) throw new MillraceError(loaded.code, `the page at ${topic}:${partition}:${offset} can not be read: ${loaded.detail}`)
-  return { page: loaded.page, source: { topic, partition, offset } }
+  return { page: loaded.page, source: pageSource(message) }
 }

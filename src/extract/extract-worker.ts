@@ -45,6 +45,8 @@ export interface ExtractWorkerOptions {
   readonly onReplayDone?: (replayId: string) => void
   /** A replay beside live work: bounded, for one extractor, to a topic of its own. */
   readonly shadow?: ShadowReplay
+  /** A version that is tried on live pages. */
+  readonly isTrial?: boolean
   readonly settings?: ConsumerSettings
   readonly observer: Observer
   readonly clock: Clock
@@ -269,13 +271,14 @@ export class ExtractWorker extends BaseService {
   }
 
   #processor(partition: number): ReturnType<typeof createPageProcessor> {
-    const { codec, extraction, deadLettersTopic, shadow, clock, observer } = this.#options
+    const { codec, extraction, deadLettersTopic, shadow, isTrial = false, clock, observer } = this.#options
     return createPageProcessor({
       codec,
       extraction,
       replayRequest: (replayId) => this.#replayRequest(replayId),
       moment: this.#pace(partition),
       ...(shadow === undefined ? {} : { shadow: shadow.request }),
+      isTrial,
       output: {
         recordsTopic: (extractor) => this.#recordsTopicOf(extractor),
         deadLettersTopic,

@@ -4,21 +4,26 @@ import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { Page } from '../message/generated/types.ts'
-import { inFilter, type ReplayRequest } from '../message/replay-request.ts'
+import { isPutBack, isReadElsewhere, type PagePlace, pageSource } from '../message/put-back.ts'
+import { inFilter, isInRange, type ReplayRequest } from '../message/replay-request.ts'
 import { isOfDomain } from '../url/registrable-domain.ts'
 import { isMeantFor } from './match.ts'
 import type { ExtractorTotals } from './offset-metadata.ts'
 import type { PageExtraction } from './page-extraction.ts'
 import { brokenPageOutput, type PageOutputOptions, pageOutput } from './page-output.ts'
-import type { PartitionPort } from './partition-port.ts'
+import type { PageWork, PartitionPort } from './partition-port.ts'
 
 /** One page, worked: what is written for it and what it counts for. */
 export interface ProcessedPage {
   readonly offset: bigint
   readonly messages: readonly OutgoingMessage[]
   readonly totals: ReadonlyMap<string, ExtractorTotals>
-  /** It counts for the replay and not for the partition's own totals. */
-  readonly replayed: boolean
+  /**
+   * - page: for the partition's own totals
+   * - replayed: for the replay, and not for those
+   * - again: it was put back, and counts as a page already: of the totals only what was written for it
+   */
+  readonly counts: 'page' | 'replayed' | 'again'
 }
 
 export interface PageProcessorOptions {
@@ -29,6 +34,8 @@ export interface PageProcessorOptions {
   readonly replayRequest: (replayId: string) => ReplayRequest | undefined
   /** A shadow replay: every page of its filter goes to its extractor, whatever the offset's metadata says. */
   readonly shadow?: ReplayRequest
+  /** A version that is tried on live pages: none is put back for it. */
+  readonly isTrial?: boolean
   /**
    * Awaited before a page of a replay is extracted: its rate cap. Pages that it passes over wait for nothing. Shape: false where the
    * signal came before the moment of the page, which then counts for nothing.
@@ -44,15 +51,18 @@ const NOTHING: ReadonlyMap<string, ExtractorTotals> = new Map()
 export function createPageProcessor(options: PageProcessorOptions): PartitionPort['process'] {
   const { codec, extraction, output, clock, observer } = options
 
-  return async (message, replayId, giveBack) => {
+  return async (message, work, giveBack) => {
+    const { replayId } = work
     const request = options.shadow ?? (replayId === undefined ? undefined : options.replayRequest(replayId))
     const isReplay = request !== undefined || replayId !== undefined
     // The group of a shadow replay has no other work: its own totals count it.
-    const replayed = isReplay && options.shadow === undefined
+    const counts = isReplay && options.shadow === undefined ? 'replayed' : isPutBack(message.headers) && !isReplay ? 'again' : 'page'
+    const nothing: ProcessedPage = { offset: message.offset, messages: [], totals: NOTHING, counts }
+    if (isReadElsewhere(message, (place) => isOursToo(place, message.partition, work, request))) return { ...nothing, counts: 'again' }
     const page = await decodePage(message)
     if (isFailure(page)) {
       // A replay that meets a broken page does not bury it a second time.
-      if (isReplay) return { offset: message.offset, messages: [], totals: NOTHING, replayed }
+      if (isReplay) return nothing
       const letter = brokenPageOutput(message, page, clock.now(), output)
       observer.emit('DeadLetterWritten', {
         stage: 'extract',
@@ -61,19 +71,19 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
         partition: message.partition,
         offset: message.offset,
       })
-      return { offset: message.offset, messages: [letter], totals: NOTHING, replayed }
+      return { ...nothing, messages: [letter] }
     }
     const names = namesFor(message, page, request, isReplay)
     if (names.length === 0) {
       observer.emit('PagePassedOver')
-      return { offset: message.offset, messages: [], totals: NOTHING, replayed }
+      return nothing
     }
     if (request !== undefined && (await options.moment?.(request, giveBack)) === false) return undefined
     const startedMono = clock.mono()
     const by = { extractedAt: clock.now(), replayId: request?.replayId ?? null }
     const results = await extraction.extract({
       page,
-      source: { topic: message.topic, partition: message.partition, offset: message.offset },
+      source: pageSource(message),
       extractors: names,
       extractedAt: by.extractedAt,
       replayId: by.replayId,
@@ -94,7 +104,15 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
         })
       }
     }
-    return { offset: message.offset, messages, totals, replayed }
+    return { offset: message.offset, messages, totals, counts }
+  }
+
+  /** Whether this work reads that place too; live work reads what was put back for it, whatever it has read. */
+  function isOursToo(place: PagePlace, partition: number, { readFrom }: PageWork, request: ReplayRequest | undefined): boolean {
+    const isSkipped = place.partition === partition && place.offset < readFrom
+    if (request !== undefined) return isInRange(request, place) && !isSkipped
+    // Where a trial has begun in other partitions is not known here.
+    return options.isTrial === true && place.partition === partition && !isSkipped
   }
 
   async function decodePage(message: KafkaMessage): Promise<Page | PageFailure> {

@@ -210,7 +210,18 @@ export class PartitionExtractor {
     if (this.#options.range !== undefined && message.offset >= this.#options.range.until) return 'stop'
     const step = replayStep(this.#metadata, message.offset)
     if (step.kind === 'jump') return 'stop'
-    return this.#options.port.process(message, step.kind === 'replay' ? step.replayId : undefined, giveBack)
+    return this.#options.port.process(
+      message,
+      { replayId: step.kind === 'replay' ? step.replayId : undefined, readFrom: this.#readFrom },
+      giveBack,
+    )
+  }
+
+  /** As `PageWork` has it. Of what retention has deleted under a replay some may have been read, and nobody knows what. */
+  get #readFrom(): bigint {
+    const { replay, gone, since } = this.#metadata
+    if (replay?.phase === 'replaying') return replay.gone?.until ?? 0n
+    return this.#options.range === undefined ? since : (gone?.until ?? 0n)
   }
 
   async #work(onProgress: () => void): Promise<'range-done' | 'ended'> {
@@ -367,16 +378,18 @@ export class PartitionExtractor {
   }
 }
 
-/** Totals after one more page: those of a replay are kept apart, the main ones count each offset once. */
+/** Totals after one more message: those of a replay are kept apart, the main ones count each page once. */
 function countPage(metadata: OffsetMetadata, page: ProcessedPage): OffsetMetadata {
-  if (page.replayed) {
+  if (page.counts === 'replayed') {
     if (metadata.replay === undefined) return metadata
     const totals = [...page.totals.values()].reduce(addTotals, metadata.replay.totals)
     return { ...metadata, replay: { ...metadata.replay, totals } }
   }
-  if (page.totals.size === 0) return { ...metadata, totals: { ...metadata.totals, noMatch: metadata.totals.noMatch + 1 } }
+  const isPage = page.counts === 'page'
+  if (isPage && page.totals.size === 0) return { ...metadata, totals: { ...metadata.totals, noMatch: metadata.totals.noMatch + 1 } }
   const extractors = { ...metadata.totals.extractors }
-  for (const [name, totals] of page.totals) extractors[name] = addTotals(extractors[name] ?? NO_TOTALS, totals)
+  for (const [name, totals] of page.totals)
+    extractors[name] = addTotals(extractors[name] ?? NO_TOTALS, isPage ? totals : { ...totals, pages: 0 })
   return { ...metadata, totals: { ...metadata.totals, extractors } }
 }
 

@@ -32,10 +32,18 @@ export interface PartitionPort {
   /** The partition has worked its part of a replay. */
   replayDone(replayId: string): void
   /**
-   * Works one page; never rejects for what is in it. `replayId` set: only the extractor that the replay names, on its filter. Shape:
-   * undefined where the signal came while the page still waited for the rate of its replay; what has begun is worked to its end.
+   * Works one page; never rejects for what is in it. Shape: undefined where the signal came while the page still waited for the rate of its
+   * replay; what has begun is worked to its end.
    */
-  process(message: KafkaMessage, replayId: string | undefined, giveBack: AbortSignal): Promise<ProcessedPage | undefined>
+  process(message: KafkaMessage, work: PageWork, giveBack: AbortSignal): Promise<ProcessedPage | undefined>
+}
+
+/** As what a page is worked. */
+export interface PageWork {
+  /** Only for the extractor that the replay names, on pages of its filter; undefined: live, or in the range of a shadow. */
+  readonly replayId: string | undefined
+  /** Of its partition everything from here on was read by the same work, or will be: the group for itself, or the replay as far as its range goes. */
+  readonly readFrom: bigint
 }
 
 export interface PartitionLimits {

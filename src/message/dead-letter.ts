@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { ErrorCode } from '../kernel/errors.ts'
 import { HEADER, type Headers, headerValue, type OriginalMessage, originHeaders } from './header-names.ts'
+import { copiedHeaders } from './put-back.ts'
 
 export interface DeadLetterContext {
   /** fetch, delay, extract or frontier. */
@@ -63,6 +64,7 @@ function ownHeaders(original: OriginalMessage, context: DeadLetterContext): Reco
   const attempt = context.attempt === undefined ? headerValue(original.headers, HEADER.attempt) : String(context.attempt)
   return {
     ...originHeaders(original),
+    ...copiedHeaders(original),
     [HEADER.firstMs]: headerValue(original.headers, HEADER.firstMs) ?? String(context.failedAt),
     [HEADER.stage]: context.stage,
     [HEADER.errorCode]: context.code,

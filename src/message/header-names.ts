@@ -33,6 +33,8 @@ export const HEADER = {
   only: 'millrace-only',
   /** `PARTITION:OFFSET` of the dead letter that a requeued task or page was. */
   requeued: 'millrace-requeued',
+  /** `PARTITION:OFFSET` on html of the message that a page which was put back is a copy of; see `put-back.ts`. */
+  copyOf: 'millrace-copy-of',
   /** Why a whole batch of messages stands here as it lies in the log, packed, in one message: nothing in it could be read. */
   unreadBatch: 'millrace-unread-batch',
 } as const
@@ -81,4 +83,27 @@ export function originHeaders(message: OriginalMessage): Record<string, string> 
     [HEADER.origOffset]: String(message.offset),
     [HEADER.origTimestamp]: String(message.timestamp),
   }
+}
+
+export interface OriginalPlace {
+  readonly topic: string
+  readonly partition: number
+  readonly offset: bigint
+  /** Epoch ms. */
+  readonly timestamp: number | undefined
+}
+
+/** Where the message was first read from; undefined for one that no stage has copied yet. */
+export function readOrigin(headers: Headers): OriginalPlace | undefined {
+  const topic = headerValue(headers, HEADER.origTopic)
+  const partition = headerInteger(headers, HEADER.origPartition)
+  const offset = headerValue(headers, HEADER.origOffset)
+  if (topic === undefined || partition === undefined || offset === undefined || !/^\d{1,19}$/.test(offset)) return undefined
+  return { topic, partition, offset: BigInt(offset), timestamp: headerInteger(headers, HEADER.origTimestamp) }
+}
+
+/** Shape: undefined for what is absent, and for what is no number. */
+export function headerInteger(headers: Headers, name: string): number | undefined {
+  const text = headerValue(headers, name)
+  return text !== undefined && /^-?\d{1,15}$/.test(text) ? Number(text) : undefined
 }

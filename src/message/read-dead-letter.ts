@@ -1,4 +1,5 @@
-import { HEADER, type Headers, headerValue } from './header-names.ts'
+import { HEADER, type Headers, headerInteger, headerValue, type OriginalPlace, readOrigin } from './header-names.ts'
+import { copiedPlace } from './put-back.ts'
 
 /** What a dead letter says of itself; anything may be absent when another program wrote it. */
 export interface DeadLetterInfo {
@@ -14,18 +15,12 @@ export interface DeadLetterInfo {
   readonly replay: string | undefined
   /** The message that its producer wrote. */
   readonly original: OriginalPlace | undefined
+  /** Of a page that was put back: where the copy lies that failed. */
+  readonly copy: { readonly partition: number; readonly offset: bigint } | undefined
   /** Set where parts of the original were cut. */
   readonly truncated:
     | { readonly parts: readonly string[]; readonly fullLength: number | undefined; readonly fullSha256: string | undefined }
     | undefined
-}
-
-export interface OriginalPlace {
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
-  /** Epoch ms. */
-  readonly timestamp: number | undefined
 }
 
 /** Shape: total; a header that is not what it should be counts as absent. */
@@ -37,27 +32,15 @@ export function readDeadLetter(headers: Headers): DeadLetterInfo {
     code: text(HEADER.errorCode),
     message: text(HEADER.errorMessage),
     reason: text(HEADER.reason),
-    attempt: integer(text(HEADER.attempt)),
-    firstMs: integer(text(HEADER.firstMs)),
+    attempt: headerInteger(headers, HEADER.attempt),
+    firstMs: headerInteger(headers, HEADER.firstMs),
     extractor: text(HEADER.extractor),
     replay: text(HEADER.replay),
     original: readOrigin(headers),
+    copy: copiedPlace(headers),
     truncated:
       parts === undefined
         ? undefined
-        : { parts: parts.split(','), fullLength: integer(text(HEADER.fullLength)), fullSha256: text(HEADER.fullSha256) },
+        : { parts: parts.split(','), fullLength: headerInteger(headers, HEADER.fullLength), fullSha256: text(HEADER.fullSha256) },
   }
-}
-
-/** Where the message was first read from; undefined for one that no stage has copied yet. */
-export function readOrigin(headers: Headers): OriginalPlace | undefined {
-  const topic = headerValue(headers, HEADER.origTopic)
-  const partition = integer(headerValue(headers, HEADER.origPartition))
-  const offset = headerValue(headers, HEADER.origOffset)
-  if (topic === undefined || partition === undefined || offset === undefined || !/^\d{1,19}$/.test(offset)) return undefined
-  return { topic, partition, offset: BigInt(offset), timestamp: integer(headerValue(headers, HEADER.origTimestamp)) }
-}
-
-function integer(text: string | undefined): number | undefined {
-  return text !== undefined && /^-?\d{1,15}$/.test(text) ? Number(text) : undefined
 }

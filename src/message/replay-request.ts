@@ -100,6 +100,11 @@ export function rangeOf(request: ReplayRequest, partition: number): { readonly f
   return range === undefined ? undefined : { from: BigInt(range.from), until: BigInt(range.until) }
 }
 
+/** Whether a place lies in the range of a replay, in place or beside live work. */
+export function isInRange(request: ReplayRequest, { partition, offset }: { readonly partition: number; readonly offset: bigint }): boolean {
+  return rangesOf(request).some((range) => range.partition === partition && offset >= BigInt(range.from) && offset < BigInt(range.until))
+}
+
 /** Of all partitions, whether in place or beside live work. */
 function rangesOf({ ranges, shadow }: ReplayRequest): readonly ReplayRange[] {
   return ranges ?? shadow?.ranges ?? []

@@ -345,6 +345,33 @@ describe('requeue of a page', () => {
     expect(await requeue(true)).toMatchObject({ pages: 4, samePage: 1 })
   })
 
+  it('names the page that fetch has written, in a copy of a copy too, unless html has never come that far', async () => {
+    const { topics, codec } = runtime
+    const value = codec.encode('Page', page, topics.html)
+    await (await runtime.producer()).send([{ topic: topics.html, partition: 0, key: page.canonicalUrl, value, timestamp: 7 }])
+    const failed = { stage: 'extract', code: 'EXTRACT_TIMEOUT', message: 'slow', failedAt: 1, extractor: 'book:2' } as const
+    const copies = async (): Promise<KafkaMessage[]> =>
+      (await committed(runtime, topics.html)).filter(({ headers }) => headers[HEADER.requeued] !== undefined)
+    await bury(read(topics.html, 0n, page.canonicalUrl, value), failed)
+    await requeue(true)
+    const [first] = await copies()
+    if (first === undefined) throw new Error('it was put back')
+    await bury(first, failed)
+    await requeue(true)
+    const second = (await copies()).find(
+      ({ headers }) => headers[HEADER.requeued]?.equals(first.headers[HEADER.requeued] ?? Buffer.of()) === false,
+    )
+    const toldBy = ({ headers }: KafkaMessage) =>
+      [HEADER.origTopic, HEADER.origPartition, HEADER.origOffset, HEADER.origTimestamp, HEADER.copyOf].map((name) =>
+        headers[name]?.toString(),
+      )
+    expect(toldBy(first)).toEqual([topics.html, '0', '0', '7', '0:0'])
+    expect(second === undefined ? [] : toldBy(second)).toEqual([topics.html, '0', '0', '7', `${first.partition}:${first.offset}`])
+    await bury(read(topics.html, 4711n, 'of a topic that was made anew', value), failed)
+    await requeue(true)
+    expect((await copies()).map(toldBy)).toContainEqual(Array(5).fill(undefined))
+  })
+
   it('takes the bytes from the original where the dead letter was cut, and leaves it where that is another message', async () => {
     const { topics, codec } = runtime
     const body = Buffer.alloc(400_000, 'x')

@@ -70,7 +70,7 @@ class Partition {
       rate: (replayId) => (replayId === undefined ? undefined : this.rate),
       replayDone: () => undefined,
       readFrom: (offset) => this.#deliver(offset),
-      process: async (message, replayId, giveBack) => {
+      process: async (message, { replayId }, giveBack) => {
         if (replayId !== undefined) this.waiting += 1
         if (replayId !== undefined && !(await this.#pace.next(this.rate, giveBack))) {
           this.givenBack += 1
@@ -125,7 +125,7 @@ function page({ offset }: KafkaMessage, replayId: string | undefined): Processed
   const hasRecord = offset % 3n !== 0n
   const messages = hasRecord ? [{ topic: 'records', partition: 0, key, value: Buffer.from('r') }] : []
   const totals = new Map(hasRecord ? [['e', { ...NO_TOTALS, pages: 1, records: 1 }]] : [])
-  return { offset, messages, totals, replayed: replayId !== undefined }
+  return { offset, messages, totals, counts: replayId === undefined ? 'page' : 'replayed' }
 }
 
 const expected = (size: number): string[] =>

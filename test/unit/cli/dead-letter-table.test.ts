@@ -10,6 +10,7 @@ const INFO = {
   extractor: undefined,
   replay: undefined,
   original: undefined,
+  copy: undefined,
   truncated: undefined,
 }
 

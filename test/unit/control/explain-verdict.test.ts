@@ -311,6 +311,7 @@ describe('where a URL is', () => {
               extractor: undefined,
               replay: undefined,
               original: undefined,
+              copy: undefined,
               truncated: undefined,
             },
           },

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { DriftBuilder } from '../../../src/control/field-drift.ts'
 
-const record = (host: string, offset: number, data: Record<string, unknown>, extractorVersion = 1) => ({
+const record = (host: string, offset: number, data: Record<string, unknown>, extractorVersion = 1, itemIndex = 0) => ({
+  itemIndex,
   extractor: 'book',
   extractorVersion,
   url: `https://www.${host}/b`,
@@ -14,7 +15,9 @@ describe('drift of fields', () => {
     const drift = new DriftBuilder(2)
     for (let offset = 0; offset < 4; offset += 1)
       drift.add(record('big.co.uk', offset, { price: '1.00', stock: offset < 1 ? null : offset }))
-    drift.add(record('big.co.uk', 3, { price: '1.00', stock: 2 }))
+    drift.add(record('big.co.uk', 3, { price: '1.00', stock: 2 }, 1, 1))
+    // Written again by a replay.
+    drift.add(record('big.co.uk', 3, { price: '1.00', stock: 2 }, 1, 1))
     for (let offset = 10; offset < 12; offset += 1) drift.add(record('broken.example', offset, { price: null, stock: 1 }))
     drift.add(record('small.example', 20, { price: '2.00', stock: null }))
     drift.add(record('tiny.example', 21, { price: 2, stock: 1 }))

@@ -25,7 +25,7 @@ class Worker {
         ahead: () => this.pagesAhead,
         pause: () => void this.paused.add(queue),
         resume: () => void this.paused.delete(queue),
-        process: async ({ offset }) => ({ offset, messages: [], totals: new Map(), replayed: false }),
+        process: async ({ offset }) => ({ offset, messages: [], totals: new Map(), counts: 'page' }),
       })
       this.queues.push(queue)
       this.#offsets.set(queue, 0n)

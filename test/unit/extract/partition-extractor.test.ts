@@ -53,7 +53,7 @@ async function commitsOf(hasRecord: boolean, limits: Partial<PartitionLimits> = 
       process: async ({ offset }) => {
         nowMs += PAGE_MS
         const messages = hasRecord ? [{ topic: 'records', partition: 0, key: String(offset), value: Buffer.from('r') }] : []
-        return { offset, messages, totals: new Map(hasRecord ? [['e', { ...NO_TOTALS, pages: 1, records: 1 }]] : []), replayed: false }
+        return { offset, messages, totals: new Map(hasRecord ? [['e', { ...NO_TOTALS, pages: 1, records: 1 }]] : []), counts: 'page' }
       },
       transactions: {
         fence: async () => ({ offset: undefined, metadata: '' }),
@@ -197,10 +197,10 @@ async function replayBeside(everyMs: number, unread = 0): Promise<Worked[]> {
       ...QUIET,
       logBounds: async () => ({ low: 0n, stableEnd: BigInt(end()), end: BigInt(end() + unread) }),
       readFrom: read,
-      process: async ({ offset }, replayId) => {
+      process: async ({ offset }, { replayId }) => {
         nowMs += PAGE_MS
         worked.push({ kind: replayId === undefined ? 'live' : 'replay', atMs: nowMs })
-        return { offset, messages: [], totals: new Map(), replayed: replayId !== undefined }
+        return { offset, messages: [], totals: new Map(), counts: replayId === undefined ? 'page' : 'replayed' }
       },
       transactions: {
         fence: async () => ({ offset: 0n, metadata }),
@@ -286,8 +286,13 @@ async function commitsAfterRetention(
         }
         setImmediate(() => extractor.accept(pages(from, 60n), 60n))
       },
-      process: async ({ offset }, replayId) => {
-        return { offset, messages: [], totals: new Map([['e', { ...NO_TOTALS, pages: 1 }]]), replayed: replayId !== undefined }
+      process: async ({ offset }, { replayId }) => {
+        return {
+          offset,
+          messages: [],
+          totals: new Map([['e', { ...NO_TOTALS, pages: 1 }]]),
+          counts: replayId === undefined ? 'page' : 'replayed',
+        }
       },
       transactions: {
         fence: async () => stored,
@@ -359,9 +364,9 @@ describe('a partition whose replay ends after retention has deleted live pages t
           starts.push(from)
           setImmediate(() => extractor.accept(pages(from, 20n), 20n))
         },
-        process: async ({ offset }, replayId) => {
+        process: async ({ offset }, { replayId }) => {
           if (offset === 9n) low = 15n
-          return { offset, messages: [], totals: new Map(), replayed: replayId !== undefined }
+          return { offset, messages: [], totals: new Map(), counts: replayId === undefined ? 'page' : 'replayed' }
         },
         transactions: {
           fence: async () => ({ offset: 0n, metadata: encodeMetadata({ ...freshMetadata(0n), replay }) }),
@@ -397,10 +402,10 @@ describe('a partition of a shadow with a rate', () => {
         logBounds: async () => ({ low: 0n, stableEnd: 20n, end: 20n }),
         rate: () => 0.1,
         readFrom: () => void setImmediate(() => extractor.accept(pages(0n, 20n), 20n)),
-        process: async ({ offset }, _replayId, giveBack) => {
+        process: async ({ offset }, _work, giveBack) => {
           waiting += 1
           if (!(await pace.next(0.1, giveBack))) return undefined
-          return { offset, messages: [], totals: new Map(), replayed: false }
+          return { offset, messages: [], totals: new Map(), counts: 'page' }
         },
         transactions: {
           fence: async () => ({ offset: undefined, metadata: '' }),
@@ -439,7 +444,7 @@ function heldPartition(process?: PartitionPort['process']) {
         process ??
         (async ({ offset }) => {
           if (offset < 4n) await new Promise<void>((resolve) => held.push(resolve))
-          return { offset, messages: [], totals: new Map(), replayed: false }
+          return { offset, messages: [], totals: new Map(), counts: 'page' }
         }),
       transactions: {
         fence: async () => ({ offset: 0n, metadata: '' }),

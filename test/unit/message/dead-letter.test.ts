@@ -4,7 +4,8 @@ import { BATCH_OVERHEAD_BYTES, messageBytes } from '../../../src/kafka/outgoing.
 import { commandPayload, newCommand, parseSubject, subject } from '../../../src/message/command.ts'
 import { type DeadLetterContext, deadLetter } from '../../../src/message/dead-letter.ts'
 import type { OriginalMessage } from '../../../src/message/header-names.ts'
-import { readDeadLetter, readOrigin } from '../../../src/message/read-dead-letter.ts'
+import { readOrigin } from '../../../src/message/header-names.ts'
+import { readDeadLetter } from '../../../src/message/read-dead-letter.ts'
 
 const LIMIT = 1_048_576
 const many = Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`h${index}`, Buffer.alloc(1_000)]))

@@ -1,0 +1,128 @@
+import { describe, expect, it } from 'vitest'
+import { loadDefinition } from '../../../src/extract/load-extractors.ts'
+import { NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
+import type { ExtractionJob, PageExtraction } from '../../../src/extract/page-extraction.ts'
+import { createPageProcessor, type PageProcessorOptions, type ProcessedPage } from '../../../src/extract/page-processor.ts'
+import type { KafkaMessage } from '../../../src/kafka/message.ts'
+import { systemClock } from '../../../src/kernel/clock.ts'
+import { silentObserver } from '../../../src/kernel/observe.ts'
+import { createMessageCodec } from '../../../src/message/codec.ts'
+import { HEADER } from '../../../src/message/header-names.ts'
+import { copyHeaders } from '../../../src/message/put-back.ts'
+import { readDeadLetter } from '../../../src/message/read-dead-letter.ts'
+import type { ReplayRequest } from '../../../src/message/replay-request.ts'
+import { createSchemaStore } from '../../../src/message/schema-store.ts'
+import { envelopeText, testPage } from '../../support/extraction.ts'
+import { BOOK_1 } from '../../support/stored-shop.ts'
+
+const TOPIC = 'p.html'
+const codec = createMessageCodec({ schemaStore: createSchemaStore() })
+const book = { ...loadDefinition('book.yaml', BOOK_1, envelopeText), topic: undefined }
+const value = codec.encode('Page', testPage('<h1>p</h1>'), TOPIC)
+const page = { topic: TOPIC, partition: 1, offset: 5n, timestamp: 7 }
+
+/** A copy of the page at 1:5, of which the one at 2:6 had failed. */
+function copyAt(partition: number, offset: bigint, only = 'book'): KafkaMessage {
+  const headers = { ...copyHeaders(page, { partition: 2, offset: 6n }), [HEADER.only]: only, [HEADER.requeued]: '0:0' }
+  const buffers = Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, Buffer.from(text)]))
+  return { topic: TOPIC, partition, offset, timestamp: 99, key: Buffer.from('k'), value, headers: buffers }
+}
+
+function replay(ranges: readonly [partition: number, from: number, until: number][]): ReplayRequest {
+  const texts = ranges.map(([partition, from, until]) => ({ partition, from: String(from), until: String(until) }))
+  return { replayId: 'r', groupId: 'g', extractor: 'book', extractorVersion: 1, filter: {}, ranges: texts }
+}
+
+/** Its extractor fails on every page. */
+async function worked(
+  message: KafkaMessage,
+  { request, readFrom = 0n, ...options }: Partial<PageProcessorOptions> & { request?: ReplayRequest; readFrom?: bigint } = {},
+): Promise<{ processed: ProcessedPage | undefined; jobs: ExtractionJob[] }> {
+  const jobs: ExtractionJob[] = []
+  const extraction: PageExtraction = {
+    extractors: new Map([['book', book]]),
+    matching: () => ['book'],
+    extract: async (job) => {
+      jobs.push(job)
+      return [{ kind: 'failure', extractor: 'book', code: 'EXTRACT_TIMEOUT', message: 'slow' }]
+    },
+  }
+  const process = createPageProcessor({
+    codec,
+    extraction,
+    output: {
+      recordsTopic: () => 'p.records',
+      deadLettersTopic: 'p.dead-letters',
+      partitionCount: () => 1,
+      maxBatchBytes: () => 1_000_000,
+      recordHeaders: () => ({}),
+    },
+    replayRequest: () => request,
+    clock: systemClock,
+    observer: silentObserver,
+    ...options,
+  })
+  const work = { replayId: request?.replayId, readFrom }
+  return { processed: await process(message, work, new AbortController().signal), jobs }
+}
+
+const passedOver = { jobs: [], processed: { messages: [], totals: new Map() } }
+
+describe('a page that was put back', () => {
+  it('is worked by live work, as the page that it is a copy of, and counts as none of its own', async () => {
+    const { processed, jobs } = await worked(copyAt(1, 30n))
+    expect(jobs).toMatchObject([{ source: { topic: TOPIC, partition: 1, offset: 5n } }])
+    expect(processed).toMatchObject({ counts: 'again', totals: new Map([['book', { ...NO_TOTALS, pages: 1, deadLetters: 1 }]]) })
+    const letter = readDeadLetter(processed?.messages[0]?.headers ?? {})
+    expect(letter).toMatchObject({ original: page, copy: { partition: 1, offset: 30n } })
+    expect((await worked(copyAt(1, 30n, '@frontier'))).processed).toMatchObject({ counts: 'again', messages: [] })
+    // As one of before copies named their page.
+    const { [HEADER.origTopic]: _, ...headers } = copyAt(1, 30n).headers
+    expect((await worked({ ...copyAt(1, 30n), headers })).jobs).toMatchObject([{ source: { partition: 1, offset: 30n } }])
+  })
+
+  it('is passed over by a replay that reads the page, or the copy before it, whatever partition these are in', async () => {
+    expect(await worked(copyAt(1, 30n), { request: replay([[1, 5, 40]]) })).toMatchObject(passedOver)
+    expect(
+      await worked(copyAt(3, 0n), {
+        request: replay([
+          [1, 0, 6],
+          [3, 0, 9],
+        ]),
+      }),
+    ).toMatchObject(passedOver)
+    expect(
+      await worked(copyAt(3, 0n), {
+        request: replay([
+          [2, 6, 7],
+          [3, 0, 9],
+        ]),
+      }),
+    ).toMatchObject(passedOver)
+    const { ranges: _, ...asked } = replay([])
+    const shadow = { ...asked, shadow: { topic: 's', ranges: replay([[1, 0, 40]]).ranges ?? [] } }
+    expect(await worked(copyAt(1, 30n), { shadow })).toMatchObject(passedOver)
+  })
+
+  it('is worked by a replay that does not read the page, and counts there', async () => {
+    const outside = replay([
+      [1, 6, 40],
+      [2, 7, 40],
+    ])
+    const { processed, jobs } = await worked(copyAt(1, 30n), { request: outside })
+    expect(jobs).toMatchObject([{ replayId: 'r', source: { partition: 1, offset: 5n } }])
+    expect(processed?.counts).toBe('replayed')
+    // Retention has deleted the page before the replay came to it.
+    expect((await worked(copyAt(1, 30n), { request: replay([[1, 0, 40]]), readFrom: 6n })).jobs).toHaveLength(1)
+    const { ranges: _, ...asked } = outside
+    const shadow = { ...asked, shadow: { topic: 's', ranges: outside.ranges ?? [] } }
+    expect((await worked(copyAt(1, 30n), { shadow })).processed?.counts).toBe('page')
+  })
+
+  it('is passed over by a version that is tried beside live work, where that has read the page', async () => {
+    expect(await worked(copyAt(1, 30n), { isTrial: true })).toMatchObject(passedOver)
+    // It began behind the page, or in another partition, nobody knows where.
+    expect((await worked(copyAt(1, 30n), { isTrial: true, readFrom: 6n })).jobs).toHaveLength(1)
+    expect((await worked(copyAt(3, 0n), { isTrial: true })).jobs).toHaveLength(1)
+  })
+})
