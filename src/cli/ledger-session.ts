@@ -153,6 +153,9 @@ export async function showAudit(context: CommandContext, crawlId: string | undef
     const report = await audit(runtime, options).finally(() => progress.finish())
     if (context.globals.json) await context.out(toJson(report))
     else await writeAudit(context, report, crawlId)
+    // As many zeros as of a crawl whose tasks retention has deleted; what is known of neither is told to people alone.
+    if (crawlId !== undefined && report.produced === 0)
+      context.note(`no task of a crawl ${JSON.stringify(crawlId)} is known; \`millrace audit\` lists the crawls there are`)
     if (report.difference !== 0) context.setExitCode(1)
   })
 }

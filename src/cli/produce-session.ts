@@ -32,9 +32,9 @@ export interface ProduceFlags {
 /** `produce`: what is good is written, what is bad is told with its line, and the exit code says which it was. */
 export async function produceUrls(context: CommandContext, urls: readonly string[], flags: ProduceFlags): Promise<void> {
   if (urls.length === 0 && flags.file === undefined) throw new MillraceError('USAGE', 'give URLs, or --file FILE (- for standard input)')
+  const { config } = context.loadConfig(flags.maxDepth === undefined ? {} : { 'crawl.maxDepth': flags.maxDepth })
   if (flags.maxDepth !== undefined && flags.crawl === undefined)
     throw new MillraceError('USAGE', '--max-depth: links are followed within a crawl; name it with --crawl ID')
-  const { config } = context.loadConfig(flags.maxDepth === undefined ? {} : { 'crawl.maxDepth': flags.maxDepth })
   const template = templateOf(flags, config['crawl.maxDepth'], await bodyOf(flags))
   if (template.body !== null && (template.method === 'GET' || template.method === 'HEAD'))
     context.note(`note: a ${template.method} with a body, which many servers pass over or refuse; leave out --method for a POST`)

@@ -36,7 +36,8 @@ const LOG_EVERY_MS = 5000
 const BAR_WIDTH = 20
 
 export function createProgress(options: ProgressOptions): Progress {
-  let nextMono = 0
+  // What takes no longer has its result alone.
+  let nextMono = options.style === 'log' ? options.clock.mono() + LOG_EVERY_MS : 0
   let drawn = false
   let phase: string | undefined
   return {

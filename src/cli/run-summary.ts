@@ -56,10 +56,17 @@ export async function writeSummary(context: CommandContext, report: RunReport, w
   if (inFlight > 0) parts.push(`${renderCount(inFlight)} waiting`)
   if (difference > 0) parts.push(`${renderCount(difference)} unaccounted for`)
   // Without seeds of its own a run works off whatever lies there: its ledger is that of the whole log.
-  const whose = report.crawlId === undefined ? ' in the log' : ''
+  const whose = report.crawlId === undefined ? ' in the log' : report.goesOn ? ' in all runs of the crawl' : ''
   await write(`${counted(produced, 'URL')}${whose}: ${parts.join(', ') || 'none'}`)
   const why = Object.entries(reasons).map(([reason, count]) => `${reason} ${renderCount(count ?? 0)}`)
   if (why.length > 0) await write(`not fetched: ${why.join(', ')}`)
+  const letters = Object.entries(report.deadLetters).sort(([, one], [, other]) => other - one)
+  if (letters.length > 0) {
+    const count = letters.reduce((sum, [, each]) => sum + each, 0)
+    await write(
+      `dead letters of pages: ${renderCount(count)} (${letters.map(([code, each]) => `${code} ${renderCount(each)}`).join(', ')})`,
+    )
+  }
   await writeEnd(context, report, write)
 }
 
@@ -74,7 +81,11 @@ export async function writeUncounted(context: CommandContext, report: UncountedR
 
 const MOST_TOLD = 10
 
-async function writeEnd(context: CommandContext, report: Omit<RunReport, 'audit'>, write: (line: string) => Promise<void>): Promise<void> {
+async function writeEnd(
+  context: CommandContext,
+  report: Omit<RunReport, 'audit' | 'deadLetters'>,
+  write: (line: string) => Promise<void>,
+): Promise<void> {
   await write(
     `${counted(report.records, 'record')} in ${renderDuration(report.elapsedMs)}${report.crawlId === undefined ? '' : `, crawl ${report.crawlId}`}`,
   )

@@ -9,21 +9,20 @@ import { type AuditProgress, type AuditReport, audit, endedFrom } from './audit.
 import type { DelayedTask } from './crawl-backlog.ts'
 import { CrawlEnd, type UnreadPages } from './crawl-end.ts'
 import { evictDeadMembers } from './dead-members.ts'
-import { startDiskGuard } from './disk-guard.ts'
 import { ExtractStage } from './extract-stage.ts'
 import { extractorsOf } from './extraction.ts'
+import { startFetch } from './fetch-stage.ts'
 import { startFrontier } from './frontier-stage.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { type LetterCounts, pageLettersFrom } from './page-letters.ts'
 import { type BadSeed, produce, type SeedText } from './produce.ts'
 import { RecordOutput, type WriteRecord } from './record-output.ts'
-import { startRetention } from './retention.ts'
 import type { Runtime } from './runtime.ts'
-import { measureDelay, measureFetch, measureGroup } from './stage-gauges.ts'
+import { measureDelay, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { STAGES } from './stage-names.ts'
-import { createDelay, createFetch } from './stages.ts'
+import { createDelay } from './stages.ts'
 import { prepareTopics } from './topics.ts'
-import { listenForCommands } from './worker-socket.ts'
 
 export interface RunOptions {
   /** None: what is queued is worked off. */
@@ -75,7 +74,11 @@ export interface RunReport {
   readonly audit: AuditReport
   /** What ended since the run began, where what was queued was worked off: the ledger is that of the whole log then, of weeks ago too. */
   readonly endedNow?: EndedTasks
+  /** A crawl that was there before goes on: its ledger has the URLs of all its runs. */
+  readonly goesOn: boolean
   readonly records: number
+  /** Of pages that were worked meanwhile, of other crawls too. */
+  readonly deadLetters: LetterCounts
   readonly bad: readonly BadSeed[]
   readonly badCount: number
   readonly produced: number
@@ -90,8 +93,10 @@ export interface RunReport {
 /** How tasks ended: by kind, and by reason where that is not FETCHED. */
 export type EndedTasks = Pick<AuditReport, 'outcomes' | 'reasons'>
 
+type Counted = Pick<RunReport, 'audit' | 'deadLetters' | 'endedNow'>
+
 /** What is known of a run whose ledger was left out. */
-export interface UncountedRun extends Omit<RunReport, 'audit' | 'endedNow'> {
+export interface UncountedRun extends Omit<RunReport, keyof Counted> {
   readonly audit: null
   /** As the state store has counted the tasks of the crawl; null where what was queued was worked off. */
   readonly tasks: { readonly accepted: number; readonly final: number } | null
@@ -117,7 +122,8 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   // Who goes on with a crawl wants its records, not those that the process before had left to give.
   const isOld = crawlId === undefined || (await goesOn(runtime, options.crawlId))
   const from = options.crawlId !== undefined && isOld ? 'earliest' : 'latest'
-  const outcomesFrom = await runtime.admin.endOffsets(runtime.topics.outcomes, 'read_uncommitted')
+  const { topics, admin } = runtime
+  const ends = await Promise.all([topics.outcomes, topics.deadLetters].map((topic) => admin.endOffsets(topic, 'read_uncommitted')))
   const output = await RecordOutput.open(runtime, recordTopics(runtime, options.extractors), crawlId, from)
   const stages = new StageGroup()
   stages.watch(runtime.failed)
@@ -159,24 +165,26 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   }
   const records = await output.finish()
   const elapsedMs = runtime.clock.mono() - startedMono
-  const report = { crawlId, records, ...produced, ...ended, elapsedMs }
+  const goesOnWith = crawlId !== undefined && from === 'earliest'
+  const report = { crawlId, goesOn: goesOnWith, records, ...produced, ...ended, elapsedMs }
   const onProgress = (counting: AuditProgress): void => options.onProgress?.({ ...last, records, elapsedMs, counting })
-  return { ...report, ...(await countedOr(runtime, options, report, outcomesFrom, onProgress)) }
+  return { ...report, ...(await countedOr(runtime, options, report, ends, onProgress)) }
 }
 
 /** The first signal that comes while it is counted ends the count; the one before has ended the crawl. */
 async function countedOr(
   runtime: Runtime,
   { onUncounted, draining, aborting }: RunOptions,
-  report: Omit<RunReport, 'audit' | 'endedNow'>,
-  outcomesFrom: ReadonlyMap<number, bigint>,
+  report: Omit<RunReport, keyof Counted>,
+  [outcomesFrom = new Map(), lettersFrom = new Map()]: readonly ReadonlyMap<number, bigint>[],
   onProgress: (progress: AuditProgress) => void,
-): Promise<Pick<RunReport, 'audit' | 'endedNow'>> {
+): Promise<Counted> {
   const signal = draining.aborted ? aborting : draining
   const of = report.crawlId === undefined ? {} : { crawlId: report.crawlId }
   try {
     const counting = onUncounted === undefined ? {} : { signal }
-    const counted = { audit: await audit(runtime, { ...of, onProgress, ...counting }) }
+    const deadLetters = await pageLettersFrom(runtime, lettersFrom, counting)
+    const counted = { deadLetters, audit: await audit(runtime, { ...of, onProgress, ...counting }) }
     return report.crawlId === undefined ? { ...counted, endedNow: await endedFrom(runtime, outcomesFrom, counting) } : counted
   } catch (error) {
     if (!signal.aborted || onUncounted === undefined) throw error
@@ -215,13 +223,7 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
   const delay = await createDelay(runtime)
   await stages.start('delay', delay, signal)
   measureDelay(runtime, delay)
-  const fetch = await createFetch(runtime, options.version)
-  runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
-  await stages.start('fetch', fetch, signal)
-  runtime.onClose('retention', startRetention(runtime))
-  measureFetch(runtime, fetch)
-  const socket = { dataDir: runtime.dataDir, stages: STAGES, worker: fetch, clock: runtime.clock, observer: runtime.observer }
-  runtime.onClose('socket for commands', await listenForCommands(socket))
+  const fetch = await startFetch(runtime, stages, { version: options.version, stages: STAGES, signal })
   await beat(runtime, 'frontier', groups.frontier)
   await beat(runtime, 'delay', groups.delay)
   await beat(runtime, 'fetch', groups.fetch)

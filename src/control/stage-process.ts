@@ -2,20 +2,18 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { fixedVersions, followPromotions } from './active-versions.ts'
 import { evictDeadMembers } from './dead-members.ts'
-import { startDiskGuard } from './disk-guard.ts'
 import { ExtractStage } from './extract-stage.ts'
 import { extractorsOf } from './extraction.ts'
+import { startFetch } from './fetch-stage.ts'
 import { startFrontier } from './frontier-stage.ts'
 import { startHeartbeat } from './heartbeat.ts'
-import { startRetention } from './retention.ts'
 import type { Runtime } from './runtime.ts'
 import { createRecordsTopic } from './shadow-replay.ts'
 import { refuseSplitState } from './split-state.ts'
-import { measureDelay, measureFetch, measureGroup } from './stage-gauges.ts'
+import { measureDelay, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
-import { createDelay, createFetch } from './stages.ts'
+import { createDelay } from './stages.ts'
 import { prepareTopics } from './topics.ts'
-import { listenForCommands } from './worker-socket.ts'
 
 export type StageName = 'fetch' | 'extract' | 'frontier' | 'delay'
 
@@ -63,18 +61,7 @@ async function startStage(runtime: Runtime, stages: StageGroup, options: StagePr
   const { groups } = runtime
   switch (stage) {
     case 'fetch': {
-      const fetch = await createFetch(runtime, version)
-      runtime.onClose('disk guard', await startDiskGuard(runtime, fetch))
-      // It joins and reads, and asks no site until it is known that nobody else keeps a pace of its own.
-      const mayBeSplit = !runtime.isEmbedded && runtime.config.redis === undefined
-      if (mayBeSplit) fetch.holdRequests(true)
-      await stages.start('fetch', fetch, aborting)
-      await refuseSplitState(runtime, groups.fetch)
-      if (mayBeSplit) fetch.holdRequests(false)
-      runtime.onClose('retention', startRetention(runtime))
-      measureFetch(runtime, fetch)
-      const socket = { dataDir: runtime.dataDir, stages: ['fetch'], worker: fetch, clock: runtime.clock, observer: runtime.observer }
-      runtime.onClose('socket for commands', await listenForCommands(socket))
+      await startFetch(runtime, stages, { version, stages: ['fetch'], signal: aborting })
       return groups.fetch
     }
     case 'delay': {

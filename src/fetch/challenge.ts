@@ -28,7 +28,11 @@ const SEARCHED_BYTES_OF_OK = 16_384
 
 const WALLS: readonly Wall[] = [
   { vendor: 'cloudflare', header: ['cf-mitigated', /^challenge$/i] },
-  { vendor: 'cloudflare', statuses: REFUSALS, markers: [/_cf_chl_opt|cf-browser-verification|id="cf-challenge/, /\/cdn-cgi\/|jschl/] },
+  {
+    vendor: 'cloudflare',
+    statuses: REFUSALS,
+    markers: [/_cf_chl_opt|cf-browser-verification|id="cf-challenge/, /\/cdn-cgi\/|jschl|<title>Just a moment\.\.\.<\/title>/],
+  },
   { vendor: 'datadome', statuses: REFUSALS, markers: [/captcha-delivery\.com/, /\bdd\s*=\s*\{/] },
   { vendor: 'human', statuses: REFUSALS, markers: [/_pxAppId/, /px-captcha|captcha\.px-cdn\.net|captcha\.perimeterx\.net/] },
   { vendor: 'akamai', statuses: [403, 428, 429], markers: [/sec-if-cpt-container|\/_sec\/cp_challenge\//] },

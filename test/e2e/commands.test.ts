@@ -140,10 +140,17 @@ describe('produce and consume', () => {
     expect((await cli('produce', 'http://c.example.test/')).code).toBe(0)
   })
 
+  it('say of a depth what is wrong with it, before what it lacks', async () => {
+    const refused = await cli('produce', 'http://a.example.test/', '--max-depth', '-1')
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('crawl.maxDepth (--depth): "-1" is not at least 0')])
+  })
+
   it('count what waits, and find no difference', async () => {
     const result = await cli('audit', '--json', '--crawl', 'c1')
     expect(result.code).toBe(0)
     expect(JSON.parse(result.stdout)).toMatchObject({ produced: 2, inFlight: 2, difference: 0, missing: [] })
+    expect((await cli('audit', '--crawl', 'c1')).stderr).not.toContain('is known')
+    expect((await cli('audit', '--crawl', 'c11')).stderr).toContain('no task of a crawl "c11" is known')
   })
 
   it('C201: take the URLs of a list, not its blank lines and comments, and count those alone', async () => {
@@ -152,7 +159,7 @@ describe('produce and consume', () => {
     const urlsOf = async (crawl: string): Promise<string[]> =>
       lines<{ value: { url: string } }>(await cli('consume', 'urls', '--crawl', crawl)).map(({ value }) => value.url)
     const all = await cli('produce', '--file', file, '--crawl', 'c201', '--strict')
-    expect([all.code, all.stdout]).toEqual([0, '2 URLs written\n'])
+    expect([all.code, all.stdout, all.stderr]).toEqual([0, '2 URLs written\n', ''])
     expect((await urlsOf('c201')).sort()).toEqual(['http://a.example.test/', 'http://b.example.test/'])
     const input =
       '# list\n\n\thttp://a.example.test/#not a comment\u00a0\r\nnonsense\r\n\r\nhttp://b.example.test/\r\nhttp://c.example.test/'

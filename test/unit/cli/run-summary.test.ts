@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { progressLine } from '../../../src/cli/progress.ts'
-import { runProgress as progressOf, writeUncounted } from '../../../src/cli/run-summary.ts'
-import type { RunProgress } from '../../../src/control/run.ts'
+import { runProgress as progressOf, writeSummary, writeUncounted } from '../../../src/cli/run-summary.ts'
+import type { RunProgress, RunReport } from '../../../src/control/run.ts'
+import { NO_COUNTS } from '../../../src/control/task-ledger.ts'
 
 const runProgress = (state: Omit<RunProgress, 'stalledBy'>) => progressOf({ stalledBy: null, ...state })
 
@@ -62,11 +63,45 @@ describe('the progress of a run', () => {
   })
 })
 
+const known = {
+  goesOn: false,
+  records: 7,
+  bad: [],
+  badCount: 0,
+  produced: 4,
+  waiting: [],
+  waitingCount: 0,
+  interrupted: false,
+  elapsedMs: 2_000,
+}
+
+describe('the summary of a run', () => {
+  const summary = async (changed: Partial<RunReport>): Promise<string[]> => {
+    const lines: string[] = []
+    const audit = { ...NO_COUNTS, produced: 12, outcomes: { FETCHED: 12 }, malformed: 0, extract: [] }
+    const context = { note: (line: string) => void lines.push(line) } as never
+    await writeSummary(context, { ...known, crawlId: 'spring', audit, deadLetters: {}, ...changed }, async (line) => void lines.push(line))
+    return lines
+  }
+
+  it('has the pages that became dead letters, which are fetched all the same', async () => {
+    expect(await summary({ deadLetters: { EXTRACT_TIMEOUT: 1, EXTRACT_FIELD_MISSING: 8 } })).toEqual([
+      '12 URLs: 12 fetched',
+      'dead letters of pages: 9 (EXTRACT_FIELD_MISSING 8, EXTRACT_TIMEOUT 1)',
+      '7 records in 2.0s, crawl spring',
+    ])
+    expect(await summary({})).toHaveLength(2)
+  })
+
+  it('says where it has the URLs of former runs of the crawl too', async () => {
+    expect((await summary({ goesOn: true }))[0]).toBe('12 URLs in all runs of the crawl: 12 fetched')
+  })
+})
+
 describe('the summary of a run whose ledger was left out', () => {
   it('tells what is known, and how the rest is known', async () => {
     const lines: string[] = []
     const context = { note: (line: string) => void lines.push(line) } as never
-    const known = { records: 7, bad: [], badCount: 0, produced: 4, waiting: [], waitingCount: 0, interrupted: false, elapsedMs: 2_000 }
     const report = { ...known, crawlId: 'spring', audit: null, tasks: { accepted: 1_204, final: 1_203 } }
     await writeUncounted(context, report, async (line) => void lines.push(line))
     expect(lines).toEqual([

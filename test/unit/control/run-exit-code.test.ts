@@ -5,7 +5,7 @@ import { NO_COUNTS } from '../../../src/control/task-ledger.ts'
 function report(changed: Partial<RunReport>, audit: Partial<RunReport['audit']> = {}): RunReport {
   const counts = { ...NO_COUNTS, produced: 3, outcomes: { FETCHED: 3 }, malformed: 0, extract: [], ...audit }
   const ended = { records: 0, bad: [], badCount: 0, produced: 3, waiting: [], waitingCount: 0, interrupted: false, elapsedMs: 1 }
-  return { crawlId: 'crawl', audit: counts, ...ended, ...changed }
+  return { crawlId: 'crawl', goesOn: false, audit: counts, deadLetters: {}, ...ended, ...changed }
 }
 
 describe('the exit code of a run', () => {

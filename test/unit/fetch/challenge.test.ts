@@ -13,6 +13,7 @@ const CHALLENGES: readonly (readonly [vendor: string, status: number, headers: R
     { server: 'cloudflare' },
     '<title>Just a moment...</title><script>window._cf_chl_opt={cvId:"3"};a.src="/cdn-cgi/challenge-platform/h/b/orchestrate"</script>',
   ],
+  ['cloudflare', 503, {}, '<title>Just a moment...</title><script>(function(){window._cf_chl_opt={cvId:"3"}}())</script>'],
   [
     'cloudflare',
     503,
@@ -93,6 +94,13 @@ describe('a challenge', () => {
       200,
       {},
       `<h1>Just a moment...</h1><p>_cf_chl_opt, captcha-delivery.com, window._pxAppId, px-captcha and /cdn-cgi/ explained</p>`,
+    ],
+    ['a refusal that talks of it', 403, {}, '<title>Just a moment...</title><h1>Too many requests</h1><p>Please wait.</p>'],
+    [
+      'a refusal that quotes it',
+      403,
+      {},
+      '<title>Blocked</title><pre>&lt;title&gt;Just a moment...&lt;/title&gt; window._cf_chl_opt</pre>',
     ],
     [
       'a plain refusal by Cloudflare',
