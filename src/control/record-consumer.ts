@@ -1,4 +1,5 @@
-import { type WindowEntry, WindowedConsumer } from '../kafka/windowed-consumer.ts'
+import type { WindowEntry } from '../kafka/window-entry.ts'
+import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import type { RecordEnvelope } from '../message/generated/types.ts'
 import { RecordReader } from './record-reader.ts'
 import type { Runtime } from './runtime.ts'

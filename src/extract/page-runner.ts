@@ -16,10 +16,10 @@ import { readDefinition } from './language/read-definition.ts'
 import { compileNative, type NativeExtractor } from './native/compile-native.ts'
 import { NativePage } from './native/native-page.ts'
 import type { NativeParse } from './native/native-parser.ts'
+import { nullsOf } from './nulls.ts'
 import { createPageSelectors, PageView } from './page-view.ts'
 import { createPageParser, type OpenPage } from './parse-page.ts'
 import { parseJsonLd } from './sources/jsonld.ts'
-import { nullsOf } from './yield-counts.ts'
 
 /** One page for some extractors. */
 export interface PageJob {

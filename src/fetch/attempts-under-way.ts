@@ -1,4 +1,4 @@
-import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import type { WindowEntry } from '../kafka/window-entry.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 
 type Attempt = Pick<UrlTask, 'taskId' | 'attempt'>

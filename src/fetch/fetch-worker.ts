@@ -1,7 +1,7 @@
 import type { AssignedPartition } from '../kafka/assignment.ts'
 import type { OutcomePublisher } from '../kafka/outcome-publisher.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
-import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import type { WindowEntry } from '../kafka/window-entry.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { repeated } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'

@@ -1,4 +1,4 @@
-import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import type { WindowEntry } from '../kafka/window-entry.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'

@@ -1,8 +1,8 @@
-import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import type { WindowEntry } from '../kafka/window-entry.ts'
 import { type PartitionId, type PolitenessKey, partitionId } from '../kernel/brand.ts'
 import type { Lane, UrlTask } from '../message/generated/types.ts'
 import { resumeChain } from './redirect.ts'
-import type { SiteTask } from './site-queue.ts'
+import type { SiteTask } from './site-task.ts'
 
 /** A task on its way through the worker: which entry it is of, and how far its chain of redirects has come. */
 export interface QueuedTask extends SiteTask {

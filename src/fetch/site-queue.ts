@@ -2,16 +2,8 @@ import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
 import type { Lane } from '../message/generated/types.ts'
 import { LANES } from '../message/topics.ts'
 import { CrawlQueues, crawlOf } from './crawl-queues.ts'
+import type { SiteTask } from './site-task.ts'
 import { moveCount } from './window-counts.ts'
-
-/** What the queues need to know of a task. */
-export interface SiteTask {
-  readonly key: PolitenessKey
-  readonly lane: Lane
-  readonly crawlId: string | null
-  /** Window of the consumer that holds the task. */
-  readonly window: PartitionId
-}
 
 export type LaneWeights = Readonly<Record<Lane, number>>
 

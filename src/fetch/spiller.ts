@@ -1,4 +1,4 @@
-import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import type { WindowEntry } from '../kafka/window-entry.ts'
 import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { LANES } from '../message/topics.ts'

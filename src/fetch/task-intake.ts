@@ -1,6 +1,6 @@
 import type { LayoutSource } from '../kafka/layout.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
-import type { WindowEntry } from '../kafka/windowed-consumer.ts'
+import type { WindowEntry } from '../kafka/window-entry.ts'
 import { isMillraceError, type MillraceError } from '../kernel/errors.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import { completeTask } from '../message/complete-task.ts'

@@ -1,6 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Scheduler } from './scheduler.ts'
-import type { SiteTask } from './site-queue.ts'
+import type { SiteTask } from './site-task.ts'
 import type { StoreGate } from './store-gate.ts'
 
 export interface TurnStarterOptions<T extends SiteTask> {

@@ -1,6 +1,6 @@
 import type { PartitionId } from '../kernel/brand.ts'
 import { crawlOf } from './crawl-queues.ts'
-import type { SiteTask } from './site-queue.ts'
+import type { SiteTask } from './site-task.ts'
 
 /** How many tasks wait of each window and crawl, over all sites. */
 export class WindowCounts {

@@ -1,30 +1,12 @@
 import type { Kafka, KafkaConfig, LogEntry } from 'kafkajs'
 import { MillraceError } from '../kernel/errors.ts'
 import type { EventFields, Observer } from '../kernel/observe.ts'
-import type { TlsMaterial, TlsNames } from '../kernel/tls-fault.ts'
 import type { Cluster, ClusterOptions } from './cluster.ts'
 import { registerCodecs } from './codecs.ts'
+import type { KafkaConnection } from './connection.ts'
 import { loadKafkajs } from './patches/load-kafkajs.ts'
 import { OFFLINE_LINE } from './patches/offline-partition.ts'
 import { verifyReachable } from './probe-brokers.ts'
-
-/** How to reach a Kafka. */
-export interface KafkaConnection {
-  /** `host:port` each; any of them is enough to find the others. */
-  readonly brokers: readonly string[]
-  readonly clientId: string
-  /** Undefined: without TLS. */
-  readonly tls?: { readonly material: TlsMaterial; readonly names: TlsNames }
-  readonly sasl?: {
-    readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512'
-    readonly username: string
-    readonly password: string
-  }
-  /** For one connection, TLS and login apart. 5 s where not given. */
-  readonly connectionTimeoutMs?: number
-  /** For one request; 30 s where not given. */
-  readonly requestTimeoutMs?: number
-}
 
 /** How old the client's view of topics and leaders may be: this bounds how long a new partition is unknown to a running process. */
 export const METADATA_MAX_AGE_MS = 30_000

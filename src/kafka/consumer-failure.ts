@@ -1,5 +1,5 @@
 import { errorText, MillraceError } from '../kernel/errors.ts'
-import type { KafkaConnection } from './client.ts'
+import type { KafkaConnection } from './connection.ts'
 import { denied, kafkajsFailure } from './failure.ts'
 
 /** How long brokers may be away before whoever waits for them gives up. */

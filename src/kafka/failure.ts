@@ -1,6 +1,6 @@
 import { isDenial } from '../kernel/classify.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import type { KafkaConnection } from './client.ts'
+import type { KafkaConnection } from './connection.ts'
 
 /** A failure of kafkajs by its content; its own retriable flag says little. */
 export interface KafkajsFailure {

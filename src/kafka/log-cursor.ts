@@ -1,6 +1,14 @@
 import type { TopicPartition } from '../kernel/brand.ts'
 import type { FetchedLog } from './log-fetch.ts'
-import type { LogEvent } from './log-reader.ts'
+import type { KafkaMessage } from './message.ts'
+
+export type LogEvent =
+  /** What one fetch gave; without messages where there were only markers and aborted ones. */
+  | ({ readonly kind: 'batch'; readonly messages: readonly KafkaMessage[]; readonly position: bigint } & TopicPartition)
+  /** Everything up to the end seen at the start (or `until`) has been given. Once for each partition. */
+  | ({ readonly kind: 'end'; readonly position: bigint } & TopicPartition)
+  /** The offset to read does not exist: retention overtook it, or the log ends before it. Reading goes on at `to`. */
+  | ({ readonly kind: 'out-of-range'; readonly from: bigint; readonly to: bigint } & TopicPartition)
 
 export interface CursorStart extends TopicPartition {
   readonly position: bigint

@@ -5,7 +5,7 @@ import { type Observer, silentObserver } from '../kernel/observe.ts'
 import type { KafkaClient } from './client.ts'
 import { ClusterSession, ledOf, partitionsOf } from './cluster-session.ts'
 import { kafkajsFailure } from './failure.ts'
-import { PartitionCursor } from './log-cursor.ts'
+import { type LogEvent, PartitionCursor } from './log-cursor.ts'
 import { type FetchedLog, fetchLog } from './log-fetch.ts'
 import type { KafkaMessage } from './message.ts'
 import { EARLIEST, type Isolation, LATEST, listOffsets, offsetAt } from './offsets.ts'
@@ -32,14 +32,6 @@ export interface ReadLogOptions {
   /** Ends the reading without an error. */
   readonly signal?: AbortSignal
 }
-
-export type LogEvent =
-  /** What one fetch gave; without messages where there were only markers and aborted ones. */
-  | ({ readonly kind: 'batch'; readonly messages: readonly KafkaMessage[]; readonly position: bigint } & TopicPartition)
-  /** Everything up to the end seen at the start (or `until`) has been given. Once for each partition. */
-  | ({ readonly kind: 'end'; readonly position: bigint } & TopicPartition)
-  /** The offset to read does not exist: retention overtook it, or the log ends before it. Reading goes on at `to`. */
-  | ({ readonly kind: 'out-of-range'; readonly from: bigint; readonly to: bigint } & TopicPartition)
 
 const DEFAULT_MAX_BYTES = 4_194_304
 const MAX_BYTES_PER_PARTITION = 1_048_576

@@ -3,7 +3,7 @@ import type { PartitionCommit } from './group-commits.ts'
 import { messageBytes } from './incoming.ts'
 import type { KafkaMessage } from './message.ts'
 import type { Committable, OffsetTracker } from './offset-tracker.ts'
-import type { WindowEntry } from './windowed-consumer.ts'
+import type { WindowEntry } from './window-entry.ts'
 
 /** A commit that is on its way, and what to tell the tracker when it has arrived. */
 export interface PendingCommit {

@@ -1,8 +1,8 @@
 import { systemClock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { tlsFault } from '../kernel/tls-fault.ts'
-import type { KafkaConnection } from './client.ts'
 import { type Cluster, clusterMetadata } from './cluster.ts'
+import type { KafkaConnection } from './connection.ts'
 import { kafkajsFailure } from './failure.ts'
 
 interface Reachability {

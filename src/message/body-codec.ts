@@ -1,21 +1,11 @@
 import zlib from 'node:zlib'
+import type { Unpacked } from './unpacked.ts'
 import { unzstd, unzstdSync } from './zstd-decoder.ts'
 
 /** Codecs in which a body may stand in a message; the names of HTTP content codings. */
 export type BodyEncoding = 'identity' | 'gzip' | 'br' | 'zstd' | 'deflate'
 
 export const BODY_ENCODINGS: readonly BodyEncoding[] = ['identity', 'gzip', 'br', 'zstd', 'deflate']
-
-/**
- * What came out of decoding, never more than was asked for.
- * - size: there is more; `bytes` holds the first `maxBytes`.
- * - cut: the input ends too early; `bytes` holds what it gave.
- * - broken: the input is damaged; `bytes` holds what came before the damage.
- */
-export interface Unpacked {
-  readonly bytes: Buffer
-  readonly problem: 'size' | 'cut' | 'broken' | null
-}
 
 type Decoder = () => zlib.Gunzip
 

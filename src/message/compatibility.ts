@@ -1,5 +1,4 @@
 import { countText } from '../kernel/count-text.ts'
-import type { AvroSchema } from './avro.ts'
 import type { AvroNode, DecimalLogical, FieldNode, RecordNode, UnionNode } from './avro-schema.ts'
 
 /** Why data can't be read; path of the field in the reader's schema. */
@@ -16,23 +15,17 @@ export interface Incompatibility {
  */
 export type CompatibilityLevel = 'BACKWARD_TRANSITIVE' | 'FULL_TRANSITIVE'
 
-export interface CompatibilityProblem extends Incompatibility {
-  readonly reader: AvroSchema
-  readonly writer: AvroSchema
+/** What a schema says of its data. */
+interface Rooted {
+  readonly root: AvroNode
 }
 
 /** Shape: empty when the new schema may follow the older ones. */
-export function compatibilityProblems(
-  level: CompatibilityLevel,
-  next: AvroSchema,
-  older: readonly AvroSchema[],
-): readonly CompatibilityProblem[] {
+export function compatibilityProblems(level: CompatibilityLevel, next: Rooted, older: readonly Rooted[]): readonly Incompatibility[] {
   const isFull = level === 'FULL_TRANSITIVE'
   return older.flatMap((old) => {
     const pairs = isFull ? [[next, old] as const, [old, next] as const] : [[next, old] as const]
-    return pairs.flatMap(([reader, writer]) =>
-      compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: !isFull }).map((problem) => ({ ...problem, reader, writer })),
-    )
+    return pairs.flatMap(([reader, writer]) => compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: !isFull }))
   })
 }
 
@@ -41,7 +34,7 @@ export function compatibilityProblems(
  * may know no logical types.
  * Source: Avro 1.11 specification, "Schema Resolution"; record, enum and fixed names are compared without namespace.
  */
-export function readProblems(reader: AvroSchema, writer: AvroSchema): readonly Incompatibility[] {
+export function readProblems(reader: Rooted, writer: Rooted): readonly Incompatibility[] {
   return compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: false })
 }
 

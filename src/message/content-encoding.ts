@@ -1,6 +1,8 @@
-import { type BodyEncoding, isZlib, type Unpacked, unpack } from './body-codec.ts'
+import { type BodyEncoding, isZlib, unpack } from './body-codec.ts'
+
 import { beforeDamage } from './damaged-body.ts'
 import { firstGzipMember } from './gzip-member.ts'
+import type { Unpacked } from './unpacked.ts'
 
 /** What became of a body that came with a Content-Encoding header. */
 export interface DecodedContent {

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Decompress } from 'fzstd'
-import type { Unpacked } from './body-codec.ts'
+import type { Unpacked } from './unpacked.ts'
 
 /**
  * zstd for versions of Node.js that have none: read, not written. A sixth as fast as Node's own, so sites are not asked for it, but what they send all

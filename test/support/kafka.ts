@@ -1,6 +1,7 @@
 import { KafkaAdmin } from '../../src/kafka/admin.ts'
 import { createKafkaClient, type KafkaClient } from '../../src/kafka/client.ts'
-import { type LogEvent, type ReadLogOptions, readLog } from '../../src/kafka/log-reader.ts'
+import type { LogEvent } from '../../src/kafka/log-cursor.ts'
+import { type ReadLogOptions, readLog } from '../../src/kafka/log-reader.ts'
 import type { KafkaMessage, OutgoingMessage } from '../../src/kafka/message.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { silentObserver } from '../../src/kernel/observe.ts'

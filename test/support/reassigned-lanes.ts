@@ -2,7 +2,7 @@ import type { LaneConsumer, LaneHandlers } from '../../src/fetch/fetch-options.t
 import type { KafkaMessage } from '../../src/kafka/message.ts'
 import { OffsetTracker } from '../../src/kafka/offset-tracker.ts'
 import { PartitionWindow } from '../../src/kafka/partition-window.ts'
-import type { WindowEntry } from '../../src/kafka/windowed-consumer.ts'
+import type { WindowEntry } from '../../src/kafka/window-entry.ts'
 import { BaseService } from '../../src/kernel/lifecycle.ts'
 
 /** A consumer of one partition that is assigned when a test says so, and then reads again whatever has not been completed. It tells of it as the real one does. */

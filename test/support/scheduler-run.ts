@@ -1,5 +1,5 @@
 import { Scheduler, type SchedulerOptions } from '../../src/fetch/scheduler.ts'
-import type { SiteTask } from '../../src/fetch/site-queue.ts'
+import type { SiteTask } from '../../src/fetch/site-task.ts'
 import type { PartitionId, PolitenessKey } from '../../src/kernel/brand.ts'
 import type { Lane } from '../../src/message/generated/types.ts'
 import type { SeededRandom } from './random.ts'

@@ -242,7 +242,9 @@ interface QueuedStep {
 }
 
 /** Format of what lies in the file; a later one is STATE_BROKEN to an older version. */
-export const FORMAT = 1
+export const FORMAT = 2
+/** Had digests alone for the tasks of crawls; read on, but a program that knows no other may not open the file any more. */
+const FORMAT_BEFORE = 1
 const FLUSH_MS = 1_000
 /** How long one group may hold the thread, and the write lock that other processes wait for. */
 const GROUP_MS = 4
@@ -266,12 +268,15 @@ async function readBoot(environment: LmdbEnvironment, folder: string, options: L
   const look = (): FileRecord => {
     const found = environment.get(FILE_KEY) as FileRecord | undefined
     if (found === undefined && !environment.isEmpty()) throw brokenState(folder, 'it holds something else')
-    if (found !== undefined && found.format !== FORMAT) {
+    if (found !== undefined && found.format !== FORMAT && found.format !== FORMAT_BEFORE) {
       throw brokenState(folder, `its format is ${found.format}, this version reads ${FORMAT}`)
     }
     const now = options.clock.machineMono()
     // The second condition is for systems that do not tell a boot id: a clock that went back has been started anew.
-    if (found !== undefined && found.bootId === options.bootId && found.openedAt <= now) return found
+    if (found !== undefined && found.bootId === options.bootId && found.openedAt <= now) {
+      if (found.format !== FORMAT) environment.put(FILE_KEY, { ...found, format: FORMAT })
+      return found
+    }
     restarted = found !== undefined
     const next = { format: FORMAT, bootId: options.bootId, boot: (found?.boot ?? 0) + 1, openedAt: now }
     environment.put(FILE_KEY, next)

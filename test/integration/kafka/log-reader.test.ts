@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest'
-import { type LogEvent, readLog, readOne } from '../../../src/kafka/log-reader.ts'
+import type { LogEvent } from '../../../src/kafka/log-cursor.ts'
+import { readLog, readOne } from '../../../src/kafka/log-reader.ts'
 import { partitionId } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { cuttingClient } from '../../support/cutting-client.ts'

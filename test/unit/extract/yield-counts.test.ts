@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { nullsOf } from '../../../src/extract/nulls.ts'
 import type { RunResult } from '../../../src/extract/page-runner.ts'
-import { nullsOf, YieldCounts } from '../../../src/extract/yield-counts.ts'
+import { YieldCounts } from '../../../src/extract/yield-counts.ts'
 import { recordingObserver } from '../../support/kafka-fixture.ts'
 
 const record = { key: 'k', value: Buffer.alloc(0) }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { AttemptsUnderWay } from '../../../src/fetch/attempts-under-way.ts'
-import type { WindowEntry } from '../../../src/kafka/windowed-consumer.ts'
+import type { WindowEntry } from '../../../src/kafka/window-entry.ts'
 
 const ATTEMPT = { taskId: 'a', attempt: 1 }
 const entry = (isCurrent = true): WindowEntry => ({ isCurrent: () => isCurrent }) as unknown as WindowEntry

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { IntakeQueue } from '../../../src/fetch/intake-queue.ts'
-import type { WindowEntry } from '../../../src/kafka/windowed-consumer.ts'
+import type { WindowEntry } from '../../../src/kafka/window-entry.ts'
 import type { Lane } from '../../../src/message/generated/types.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Scheduler } from '../../../src/fetch/scheduler.ts'
-import type { SiteTask } from '../../../src/fetch/site-queue.ts'
+import type { SiteTask } from '../../../src/fetch/site-task.ts'
 import type { PartitionId, PolitenessKey } from '../../../src/kernel/brand.ts'
 import type { Lane } from '../../../src/message/generated/types.ts'
 

@@ -134,9 +134,9 @@ describe('a state folder that can not be used', () => {
     await foreign.close()
     expect(await broken()).toContain('it holds something else')
     const later = open({ path: bench.folder, encoding: 'json', keyEncoding: 'binary' })
-    await later.put(FILE_KEY, { format: 2 })
+    await later.put(FILE_KEY, { format: 3 })
     await later.close()
-    expect(await broken()).toContain('its format is 2')
+    expect(await broken()).toContain('its format is 3')
   })
 
   it('says so when the file was cut off, and does not end the process', async () => {
@@ -353,7 +353,7 @@ describe('the tasks of a crawl', () => {
     await file.close()
   })
 
-  it('are found again where an older version began it', async () => {
+  it('are found again where an older version began it, which can not open the file any more', async () => {
     const taskIds = [uuidV7(clock), uuidV7(clock)]
     const [first = '', second = ''] = taskIds
     const file = await openFile()
@@ -362,12 +362,17 @@ describe('the tasks of a crawl', () => {
       for (const taskId of taskIds) file.put(keys().of('openTask', group, digest([taskId], 16)), 1)
       file.put(keys().of('openCrawl', group), 'c')
       file.put(keys().of('crawl', group), { crawlId: 'c', open: 2, final: 0, endedAt: null })
+      file.put(FILE_KEY, { ...file.get<object>(FILE_KEY), format: 1 })
     })
     await file.close()
     const store = await bench.lmdb({ clock, bootId: 'b' })
     await store.finalise('c', [first])
     expect(await store.accept('c', [first, second, uuidV7(clock)])).toEqual([true, false, false])
     expect(await store.crawlCounts('c')).toEqual({ accepted: 3, final: 1 })
+    await store.close()
+    const after = await openFile()
+    expect(after.read(() => after.get(FILE_KEY))).toMatchObject({ format: 2, bootId: 'b' })
+    await after.close()
   })
 })
 
