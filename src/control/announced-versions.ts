@@ -2,7 +2,7 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { ControlLog } from '../kafka/control-log.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { commandPayload, parseSubject, subject } from '../message/command.ts'
-import { compatibilityProblems } from '../message/compatibility.ts'
+import { compatibilityProblems, meaningProblems } from '../message/compatibility.ts'
 import type { Command } from '../message/generated/types.ts'
 import { checkSubject, problemLines, type SubjectProblem } from '../message/registration.ts'
 import { subjectOf } from '../message/subjects.ts'
@@ -62,17 +62,40 @@ export interface UnreadableField {
   readonly reason: string
 }
 
-/** What keeps a version from reading the records of those before it that were live; each reason once, with the versions that it is about. Shape: none where it may go live. */
+/**
+ * What keeps a version from reading the records of those before it that were live, or makes any other, be it one that was only tried,
+ * read for it; each reason once, with the versions that it is about. Shape: none where it may go live.
+ */
 export function incompatibilities(
   { schemaStore }: Pick<Runtime, 'schemaStore'>,
   extractor: Pick<LoadedExtractor, 'schema' | 'version'>,
   known: readonly AnnouncedVersion[],
 ): readonly UnreadableField[] {
   const written = known.flatMap(({ version, fingerprint, tried }) => {
-    const schema = fingerprint === undefined || tried ? undefined : schemaStore.byFingerprint(fingerprint)
+    const isOther = fingerprint !== undefined && fingerprint !== extractor.schema.fingerprint && !tried
+    const schema = isOther ? schemaStore.byFingerprint(fingerprint) : undefined
     return schema === undefined ? [] : [{ version, schema }]
   })
-  return unreadableFields(extractor, written)
+  return [...unreadableFields(extractor, written), ...mistakenFields({ schemaStore }, extractor, known)]
+}
+
+/**
+ * Fields whose values would be read as those of the schema that has its fingerprint already: readers know a schema by that alone, so
+ * neither a higher version nor that the other one never went live helps.
+ */
+function mistakenFields(
+  { schemaStore }: Pick<Runtime, 'schemaStore'>,
+  { schema }: Pick<LoadedExtractor, 'schema'>,
+  known: readonly AnnouncedVersion[],
+): readonly UnreadableField[] {
+  const first = schemaStore.byFingerprint(schema.fingerprint)
+  if (first === undefined) return []
+  const versions = known.filter(({ fingerprint }) => fingerprint === schema.fingerprint).map(({ version }) => version)
+  const of = versions.length === 0 ? 'of a schema that was announced' : `of version ${versions.join(', ')}`
+  return meaningProblems(schema, first).map(({ path, reason }) => ({
+    path,
+    reason: `${reason} (${of}), and the bytes of both look the same: give the field another name`,
+  }))
 }
 
 /** As {@link incompatibilities}, of versions whose schemas are at hand; later ones count for nothing. Pure. */

@@ -114,7 +114,8 @@ export function createMessageCodec({ schemaStore, registry, clock = systemClock 
       return
     }
     try {
-      byId.set(id, schemaStore.add(text))
+      // By its own text: the registry tells schemas apart that differ in a logical type alone, which have one fingerprint.
+      byId.set(id, schemaStore.sameOrOwn(text))
     } catch (error) {
       // A schema that can't be used makes its messages dead letters; it must not hold up the others.
       if (!isMillraceError(error, 'SCHEMA_INVALID')) throw error

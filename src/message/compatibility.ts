@@ -38,6 +38,19 @@ export function readProblems(reader: Rooted, writer: Rooted): readonly Incompati
   return compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: false })
 }
 
+/**
+ * Where two schemas of one fingerprint read the same bytes as other values: the scale of a decimal, a date for a plain number. The parsing
+ * canonical form knows no logical types. Shape: empty where either stands for the other.
+ */
+export function meaningProblems(one: AvroSchema, other: AvroSchema): readonly Incompatibility[] {
+  const found = [
+    ...compatibilityProblems('BACKWARD_TRANSITIVE', one, [other]),
+    ...compatibilityProblems('BACKWARD_TRANSITIVE', other, [one]),
+  ]
+  const byPath = new Map(found.toReversed().map(({ path, reason }) => [path, { path, reason }]))
+  return [...byPath.values()].reverse()
+}
+
 interface Comparison {
   readonly seen: Map<AvroNode, Set<AvroNode>>
   /** Whether a plain number is told from one with a logical type. */

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { MillraceError } from '../kernel/errors.ts'
 import { type AvroSchema, parseSchema } from './avro.ts'
+import { meaningProblems } from './compatibility.ts'
 
 /** The messages of our own; each has one current schema in schemas/. */
 export type BuiltInName = 'UrlTask' | 'Page' | 'Outcome' | 'Command' | 'RecordEnvelope'
@@ -19,8 +20,13 @@ export interface SchemaStore {
   /** The schema that this version writes and reads as. */
   current(name: BuiltInName): AvroSchema
   byFingerprint(fingerprint: string): AvroSchema | undefined
-  /** Adds a schema announced on `control`; one that is known stays as it was. Errors: SCHEMA_INVALID. */
+  /**
+   * Adds a schema announced on `control`; one that is known stays as it was. Errors: SCHEMA_INVALID; for one that reads the bytes of a
+   * known one as other values under the same fingerprint too, since a message can't tell which of them wrote it.
+   */
   add(schemaText: string): AvroSchema
+  /** A schema that is told apart by another name than its fingerprint. Shape: the known one where that means the same. Errors: SCHEMA_INVALID. */
+  sameOrOwn(schemaText: string): AvroSchema
   /** Built-in ones first, then in the order added. */
   list(): readonly StoredSchema[]
 }
@@ -33,8 +39,11 @@ export function createSchemaStore(folder: string = defaultFolder()): SchemaStore
     const schema = parseSchema(text)
     const known = stored.get(schema.fingerprint)
     if (known !== undefined) {
-      if (known.schema.canonical === schema.canonical) return known.schema
-      throw new MillraceError('SCHEMA_INVALID', `${schema.name} has the fingerprint ${schema.fingerprint} of ${known.schema.name}`)
+      const isSameShape = known.schema.canonical === schema.canonical
+      const [problem] = isSameShape ? meaningProblems(schema, known.schema) : []
+      if (isSameShape && problem === undefined) return known.schema
+      const at = problem === undefined ? '' : `, and reads its bytes otherwise: ${problem.path}: ${problem.reason}`
+      throw new MillraceError('SCHEMA_INVALID', `${schema.name} has the fingerprint ${schema.fingerprint} of ${known.schema.name}${at}`)
     }
     stored.set(schema.fingerprint, { schema, origin })
     return schema
@@ -49,6 +58,11 @@ export function createSchemaStore(folder: string = defaultFolder()): SchemaStore
     },
     byFingerprint: (fingerprint) => stored.get(fingerprint)?.schema,
     add: (schemaText) => put(schemaText, 'announced'),
+    sameOrOwn(schemaText) {
+      const schema = parseSchema(schemaText)
+      const known = stored.get(schema.fingerprint)?.schema
+      return known?.canonical === schema.canonical && meaningProblems(schema, known).length === 0 ? known : schema
+    },
     list: () => [...stored.values()],
   }
 }

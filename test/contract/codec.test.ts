@@ -208,6 +208,29 @@ describe('the schema registry', () => {
     registry.failWith(undefined)
   })
 
+  it('tells schemas apart that have one fingerprint and other logical types', async () => {
+    const client = createRegistryClient({ url: registry.url, fetchJson: testFetchJson })
+    const decimal = (scale: number): ReturnType<typeof parseSchema> =>
+      parseSchema(
+        `{"type":"record","name":"W","fields":[{"name":"w","type":{"type":"bytes","logicalType":"decimal","precision":9,"scale":${scale}}}]}`,
+      )
+    const [two, three] = [decimal(2), decimal(3)]
+    const written: Buffer[] = []
+    for (const [topic, schema, w] of [
+      ['two', two, '12.34'],
+      ['three', three, '12.345'],
+    ] as const) {
+      await client.register(`${topic}-value`, schema.text)
+      const writer = withRegistry()
+      await writer.prepare(topic, schema)
+      written.push(writer.encodeRecord(schema, { w }, topic))
+    }
+    const reader = withRegistry()
+    reader.schemas.add(two.text)
+    await reader.ensureSchemas(written)
+    expect(written.map((bytes) => plain(reader.decodeAny(bytes).value))).toEqual([{ w: '12.34' }, { w: '12.345' }])
+  })
+
   it('that has no such id is not asked for it again for each batch, but a moment later, and ever more seldom', async () => {
     const clock = { mono: () => mono }
     let mono = 1

@@ -42,6 +42,35 @@ describe('a version that can not read what older ones wrote', () => {
   })
 })
 
+describe('a version whose records look like those of another one', () => {
+  const decimal = (number: number, scale: number): ReturnType<typeof loadDefinition> =>
+    loadDefinition(
+      'book.yaml',
+      `name: book\nversion: ${number}\nfields: { weight: { select: p, type: decimal, scale: ${scale} } }`,
+      envelopeText,
+    )
+  const announced = ({ version, schema }: ReturnType<typeof loadDefinition>, tried: boolean): AnnouncedVersion => ({
+    version,
+    definitionSha256: undefined,
+    fingerprint: schema.fingerprint,
+    required: [],
+    topic: undefined,
+    tried,
+  })
+  const [two, three] = [decimal(2, 2), decimal(3, 3)]
+
+  it('may not run where readers would take one for the other, though that one was only tried, or is a later one', () => {
+    const schemaStore = { byFingerprint: (fingerprint: string) => (fingerprint === two.schema.fingerprint ? two.schema : undefined) }
+    expect(three.schema.fingerprint).toBe(two.schema.fingerprint)
+    const reason =
+      "a decimal of precision 38 and scale 3 can't be read from a decimal of precision 38 and scale 2 (of version 2), and the bytes of both look the same: give the field another name"
+    for (const next of [three, decimal(1, 3)])
+      expect(incompatibilities({ schemaStore } as never, next, [announced(two, true)])).toEqual([{ path: 'data.weight', reason }])
+    expect(incompatibilities({ schemaStore } as never, three, [announced(two, false)])).toHaveLength(1)
+    expect(incompatibilities({ schemaStore } as never, decimal(3, 2), [announced(two, true)])).toEqual([])
+  })
+})
+
 describe('what control tells of versions', () => {
   const told = (about: string, payload: object): Command => ({ subject: about, payload: JSON.stringify(payload) }) as Command
   const commands = [

@@ -133,6 +133,16 @@ describe('a schema that is announced', () => {
     expect(store.list().at(-1)).toEqual({ schema: added, origin: 'announced' })
   })
 
+  it('that reads the bytes of another one as other values is refused, by the field', () => {
+    const store = createSchemaStore()
+    const text = (type: string): string => `{"type":"record","name":"X","fields":[{"name":"a","type":${type}}]}`
+    const decimal = (scale: number): string => text(`{"type":"bytes","logicalType":"decimal","precision":9,"scale":${scale}}`)
+    store.add(decimal(2))
+    expect(() => store.add(decimal(3))).toThrow('reads its bytes otherwise: a: a decimal of precision 9 and scale 3')
+    store.add(text('"int"'))
+    expect(() => store.add(text('{"type":"int","logicalType":"date"}'))).toThrow('a: a date')
+  })
+
   it('that is none is refused', () => {
     expect(() => createSchemaStore().add('{}')).toThrow(expect.objectContaining({ code: 'SCHEMA_INVALID' }))
   })
