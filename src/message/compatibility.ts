@@ -42,12 +42,12 @@ export function readProblems(reader: Rooted, writer: Rooted): readonly Incompati
  * Where two schemas of one fingerprint read the same bytes as other values: the scale of a decimal, a date for a plain number. The parsing
  * canonical form knows no logical types. Shape: empty where either stands for the other.
  */
-export function meaningProblems(one: AvroSchema, other: AvroSchema): readonly Incompatibility[] {
+export function meaningProblems(one: Rooted, other: Rooted): readonly Incompatibility[] {
   const found = [
     ...compatibilityProblems('BACKWARD_TRANSITIVE', one, [other]),
     ...compatibilityProblems('BACKWARD_TRANSITIVE', other, [one]),
   ]
-  const byPath = new Map(found.toReversed().map(({ path, reason }) => [path, { path, reason }]))
+  const byPath = new Map(found.toReversed().map((problem) => [problem.path, problem]))
   return [...byPath.values()].reverse()
 }
 
