@@ -45,13 +45,13 @@ export async function writePreview(context: CommandContext, report: PreviewRepor
   const old = Object.keys(before.versions)
   const against = old.length === 0 ? 'no older records' : `version ${old.join(' and ')}${before.kind === 'records' ? ' of the log' : ''}`
   await context.out(
-    `${extractor} version ${version} against ${against}: ${counted(pages.compared, 'page')}${pages.sampled ? ` of ${renderCount(pages.planned)}` : ', all of the range'}`,
+    `${extractor} version ${version} against ${against}: ${counted(pages.compared, 'page')}${pages.sampled ? ` of ${counted(pages.planned, 'offset')}` : ', all of the range'}`,
   )
   await writeComparison(context, report)
   await context.out('')
   if (pages.gone > 0)
     await context.out(
-      `${counted(pages.gone, 'page')} of the range ${isAre(pages.gone)} gone by retention; ${renderCount(pages.planned)} ${isAre(pages.planned)} left`,
+      `${counted(pages.gone, 'offset')} of the range ${isAre(pages.gone)} gone by retention; ${renderCount(pages.planned)} ${isAre(pages.planned)} left`,
     )
   if (compatibility.ok) await context.out('schema: can read the records of all older versions')
   for (const { path, reason } of compatibility.problems) await context.out(`schema: ${path}: ${reason}`)

@@ -25,9 +25,9 @@ export async function showExample(context: CommandContext, version: string): Pro
       else await tell(context, step)
     },
     onRunProgress: (state) => progress.update(runProgress(state)),
-    onReplayProgress: ({ done, pages, elapsedMs }) =>
+    onReplayProgress: ({ done, pages, read, elapsedMs }) =>
       progress.update({
-        text: `${done} of ${counted(pages, 'page')}`,
+        text: `${counted(read, 'page')} read`,
         ratio: pages === 0n ? 1 : Number(done) / Number(pages),
         fields: { done: String(done), elapsedMs },
       }),
@@ -102,7 +102,7 @@ async function tellReplay(
   await out('\n3. Replay: the price of articles on sale was wrong (the old price stood first), and the')
   await out('   brand was missing. Version 2 of the extractor reads the same stored pages again:\n')
   await out(
-    `${counted(report.pages, 'page')}, ${counted(report.records, 'record')} in ${renderDuration(report.elapsedMs)}. Requests that the shop saw meanwhile: ${requests}\n`,
+    `${counted(report.pages, 'page')} read, ${counted(report.records, 'record')} in ${renderDuration(report.elapsedMs)}. Requests that the shop saw meanwhile: ${requests}\n`,
   )
   await writeComparison(context, comparison)
   const file = relative('.', exampleExtractorFile(2))

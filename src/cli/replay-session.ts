@@ -98,7 +98,7 @@ async function writePlan(context: CommandContext, plan: Plan, extractor: Extract
         { title: 'PARTITION', align: right },
         { title: 'FROM', align: right },
         { title: 'UNTIL', align: right },
-        { title: 'PAGES', align: right },
+        { title: 'OFFSETS', align: right },
         { title: 'NOTE', wraps: true },
       ],
       rows,
@@ -106,7 +106,7 @@ async function writePlan(context: CommandContext, plan: Plan, extractor: Extract
   )
   const about = estimate.isExact ? '' : 'about '
   await context.out(
-    `${counted(plan.pages, 'page')} of ${plan.topic}, ${about}${renderBytes(estimate.bytes)}; ${about}${renderCount(estimate.matched)} for ${extractor.name} version ${extractor.version}`,
+    `${counted(plan.pages, 'offset')} of ${plan.topic}, ${about}${renderBytes(estimate.bytes)}; ${about}${counted(estimate.matched, 'page')} for ${extractor.name} version ${extractor.version}`,
   )
   if (estimate.seconds !== null && estimate.pagesPerSecond !== null) {
     const from = {
@@ -120,7 +120,7 @@ async function writePlan(context: CommandContext, plan: Plan, extractor: Extract
   }
   if (plan.gone > 0n)
     await context.out(
-      `${counted(plan.gone, 'page')} of the range ${isAre(plan.gone)} gone by retention; ${renderCount(plan.pages)} ${isAre(plan.pages)} left`,
+      `${counted(plan.gone, 'offset')} of the range ${isAre(plan.gone)} gone by retention; ${renderCount(plan.pages)} ${isAre(plan.pages)} left`,
     )
   await context.out('nothing was changed')
 }

@@ -5,7 +5,7 @@ import { counted, renderCount, renderDuration, renderTable } from './render.ts'
 
 const right = 'right' as const
 
-/** All replays, one line each. Pure, as the others. */
+/** All replays, one line each: how far by offsets, of which not all are pages, and the pages that were read. Pure, as the others. */
 export function replaysTable(replays: readonly ReplayStatus[]): string {
   return renderTable(
     [
@@ -14,6 +14,7 @@ export function replaysTable(replays: readonly ReplayStatus[]): string {
       { title: 'EXTRACTOR', flexible: true },
       { title: 'STATE' },
       { title: 'DONE', align: right },
+      { title: 'OFFSETS', align: right },
       { title: 'PAGES', align: right },
     ],
     replays.map((status) => [
@@ -23,6 +24,7 @@ export function replaysTable(replays: readonly ReplayStatus[]): string {
       stateOf(status),
       renderCount(status.donePages),
       renderCount(status.pages),
+      renderCount(status.totals.pages),
     ]),
   )
 }
@@ -30,7 +32,9 @@ export function replaysTable(replays: readonly ReplayStatus[]): string {
 /** One replay: how far it is, what it waits for, its partitions. */
 export function statusText(status: ReplayStatus): string {
   const { replayId, groupId, extractor, version, state, behind, shadowTopic, pages, donePages, totals } = status
-  const lines = [`replay ${replayId} of ${extractor} version ${version}: ${state}, ${renderCount(donePages)} of ${counted(pages, 'page')}`]
+  const lines = [
+    `replay ${replayId} of ${extractor} version ${version}: ${state}, ${renderCount(donePages)} of ${counted(pages, 'offset')}`,
+  ]
   if (behind !== undefined)
     lines.push(
       `it stands behind replay ${behind}, which is open in ${groupId} too: its owners turn to it when that one has ended; \`millrace replay cancel ${replayId}\` calls it off`,
@@ -73,7 +77,7 @@ function goneText(gone: number): string {
 export function shadowSummary({ pages, records, deadLetters, gone, elapsedMs, topic, resumed }: Omit<ShadowReport, 'replayId'>): string {
   const since = resumed ? ' since it went on' : ''
   const lost = gone > 0 ? `\n${goneText(gone)}` : ''
-  return `${counted(pages, 'page')}, ${counted(records, 'record')}, ${counted(deadLetters, 'dead letter')} in ${renderDuration(elapsedMs)}${since}; records are in ${topic}${lost}`
+  return `${counted(pages, 'page')} read, ${counted(records, 'record')}, ${counted(deadLetters, 'dead letter')} in ${renderDuration(elapsedMs)}${since}; records are in ${topic}${lost}`
 }
 
 function stateOf(status: ReplayStatus): string {

@@ -51,15 +51,15 @@ export async function describe(context: CommandContext): Promise<void> {
       { title: 'TOPIC', flexible: true },
       { title: 'PARTITIONS', align: right },
       { title: 'REPLICAS', align: right },
-      { title: 'MESSAGES', align: right },
+      { title: 'OFFSETS', align: right },
       { title: 'RETENTION', align: right },
       { title: 'CLEANUP' },
     ]
-    const rows = topics.map(({ topic, partitions, replication, messages, configs }) => [
+    const rows = topics.map(({ topic, partitions, replication, offsets, configs }) => [
       topic,
       String(partitions),
       String(replication),
-      renderCount(messages),
+      renderCount(offsets),
       retentionText(configs['retention.ms']),
       configs['cleanup.policy'] ?? '',
     ])

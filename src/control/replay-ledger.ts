@@ -228,7 +228,15 @@ export function refuseOtherRequest(known: ReplayRequest, asked: Omit<ReplayReque
   const told = ({ groupId, extractor, extractorVersion, filter, shadow }: Omit<ReplayRequest, 'ranges'>): string =>
     `${extractor} version ${extractorVersion} in group ${groupId}, filter ${canonical(filter)}${shadow === undefined ? '' : `, records to ${shadow.topic}`}`
   const isOther = told({ ...known, filter: {} }) !== told({ ...asked, filter: {} })
-  if (!isOther && isSameFilter(known.filter, asked.filter)) return
+  if (!isOther && isSameFilter(known.filter, asked.filter)) {
+    // It goes on with the range that it has: of another preview it would replay what nobody has looked at.
+    if (asked.expected === undefined || asked.expected === known.expected) return
+    const preview = known.expected === undefined ? 'without --expect' : `with --expect ${known.expected}`
+    throw new MillraceError(
+      'REPLAY_REFUSED',
+      `--id ${asked.replayId} was begun ${preview}, and keeps its range; leave out --expect ${asked.expected}, or take another --id`,
+    )
+  }
   throw new MillraceError(
     'REPLAY_REFUSED',
     `--id ${asked.replayId} was begun as ${told(known)}, and this is ${told(asked)}; take another --id`,

@@ -41,11 +41,20 @@ export async function runInPlace(
   runtime: Runtime,
   request: InPlaceRequest,
 ): Promise<{ readonly groupId: string; readonly start: InPlaceStart; readonly plan: ReplayPlan }> {
-  const { replayId, extractor, scope, group, rate, force, signal } = request
+  const { replayId, extractor, scope, group, rate, expect, force, signal } = request
   const { name, version, topic } = extractor
   refuseOddId(replayId)
   const groupId = replayGroup(runtime, extractor, group)
-  const asked = { replayId, groupId, extractor: name, extractorVersion: version, rate, recordsTopic: topic, forced: force }
+  const asked = {
+    replayId,
+    groupId,
+    extractor: name,
+    extractorVersion: version,
+    rate,
+    recordsTopic: topic,
+    forced: force,
+    expected: expect,
+  }
   await refuseOtherRate(runtime, replayId, rate)
   const begun = await resumeInPlace(runtime, { ...asked, filter: scope.filter })
   if (begun !== undefined) return { groupId, ...begun }
@@ -79,7 +88,7 @@ async function refuseOtherRate(runtime: Runtime, replayId: string, rate: number 
 }
 
 export type ShadowRequest = ReplayRunRequest &
-  Omit<ShadowOptions, 'plan' | 'filter' | 'rate' | 'replayId' | 'extractor'> & {
+  Omit<ShadowOptions, 'plan' | 'filter' | 'rate' | 'expect' | 'replayId' | 'extractor'> & {
     /** It is done, and held against what was there before: records read so far. */
     readonly onComparing?: (records: number) => void
   }

@@ -37,6 +37,8 @@ export interface ShadowOptions {
   readonly plan: ReplayPlan
   /** Pages per second; undefined: as fast as it goes. */
   readonly rate: number | undefined
+  /** Hash of the preview that the plan is of; one that was begun under the id has to be of the same. */
+  readonly expect?: string | undefined
   /** Topic of the records; `<prefix>records.shadow.<id>` where not given. */
   readonly out: string | undefined
   readonly drainTimeoutMs: number
@@ -49,8 +51,11 @@ export interface ShadowOptions {
 }
 
 export interface ReplayProgress {
+  /** By offsets: not each is a page. */
   readonly done: bigint
   readonly pages: bigint
+  /** Pages that the extractor was given. */
+  readonly read: number
   readonly elapsedMs: number
   /** Undefined where nobody knows. */
   readonly remainingMs: number | undefined
@@ -59,6 +64,7 @@ export interface ReplayProgress {
 export interface ShadowReport {
   readonly replayId: string
   readonly topic: string
+  /** That the extractor was given. */
   readonly pages: bigint
   readonly records: number
   readonly deadLetters: number
@@ -108,6 +114,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
     extractor: name,
     extractorVersion: version,
     filter: options.filter,
+    expected: options.expect,
     shadow: {
       topic: recordsTopic,
       ranges: partitions.map(({ partition, from, until }) => ({ partition, from: String(from), until: String(until) })),
@@ -143,12 +150,12 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   let standing = standingOf(worker.progress(), ranges, name)
   let pace: ReplayPace = []
   const tell = (): void => {
-    const { done } = standing
+    const { done, totals } = standing
     const { pages } = plan
     // By what was done since this process began, not by what a former one did.
     const estimate = etaOf(pace, { mono: clock.mono(), done: Number(done) }, Number(pages))
     pace = estimate.pace
-    options.onProgress?.({ done, pages, elapsedMs: clock.mono() - startedMono, remainingMs: estimate.remainingMs })
+    options.onProgress?.({ done, pages, read: totals.pages, elapsedMs: clock.mono() - startedMono, remainingMs: estimate.remainingMs })
   }
   try {
     await stages.start('extraction', host, options.aborting)
@@ -189,8 +196,8 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
       if (!isDone) cancelled = (await lookUnlessAway(runtime, look)) ?? cancelled
     })
   }
-  const { pages } = plan
   const { records, deadLetters } = standing.totals
+  const pages = BigInt(standing.totals.pages)
   const elapsedMs = clock.mono() - startedMono
   const resumed = known !== undefined
   if (isDone) {

@@ -69,7 +69,8 @@ async function publishLayout(
 }
 
 export interface DescribedTopic extends TopicDescription {
-  readonly messages: bigint
+  /** From the first one that is still there to the end: messages, and what Kafka keeps beside them (ends of transactions, places of what was compacted away). */
+  readonly offsets: bigint
   /** Name of the shadow replay whose records these are. */
   readonly replayId?: string
 }
@@ -92,9 +93,9 @@ export async function describeTopics(runtime: Runtime): Promise<DescribedTopic[]
         runtime.admin.earliestOffsets(topic.topic),
         runtime.admin.endOffsets(topic.topic, 'read_uncommitted'),
       ])
-      const messages = [...end].reduce((sum, [partition, offset]) => sum + offset - (low.get(partition) ?? 0n), 0n)
+      const offsets = [...end].reduce((sum, [partition, offset]) => sum + offset - (low.get(partition) ?? 0n), 0n)
       const replayId = named.includes(topic.topic) ? shadows.get(topic.topic) : undefined
-      return { ...topic, messages, ...(replayId === undefined ? {} : { replayId }) }
+      return { ...topic, offsets, ...(replayId === undefined ? {} : { replayId }) }
     }),
   )
 }

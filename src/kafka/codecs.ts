@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import * as zlib from 'node:zlib'
 import { systemClock } from '../kernel/clock.ts'
 import { unzstd } from '../message/zstd-decoder.ts'
+import { lz4Length, snappyLength } from './unpacked-length.ts'
 
 type Kafkajs = typeof import('kafkajs')
 type Codec = { compress(encoder: { buffer: Buffer }): Promise<Buffer>; decompress(buffer: Buffer): Promise<Buffer> }
@@ -15,7 +16,7 @@ const OPTIONAL_PACKAGES = {
 
 /**
  * Makes codecs known to kafkajs: gzip with a bound, which its own has not; zstd, to be read on every Node and written where Node has
- * it; others where a package for kafkajs is installed, whose formats bound themselves (snappy makes 21 bytes of one at most, lz4 255).
+ * it; others where a package for kafkajs is installed, behind the same bound (lz4 makes 255 bytes of one).
  * A codec that stays unknown ends the consumer that meets it; topics that foreigners write are therefore repacked by the broker.
  */
 export function registerCodecs(kafkajs: Kafkajs): void {
@@ -27,13 +28,31 @@ export function registerCodecs(kafkajs: Kafkajs): void {
     if (type === 'ZSTD' && builtIn !== undefined) continue
     const { name, factory } = OPTIONAL_PACKAGES[type]
     const loaded = optionalPackage(name)
-    if (loaded !== undefined) codecs[kafkajs.CompressionTypes[type]] = factory(loaded) as () => unknown
-    else if (type === 'ZSTD') codecs[kafkajs.CompressionTypes.ZSTD] = () => ZSTD_READER
+    if (loaded !== undefined) {
+      const make = factory(loaded) as () => Codec
+      codecs[kafkajs.CompressionTypes[type]] = () => withinBound(make(), LENGTHS[type])
+    }
+    if (loaded === undefined && type === 'ZSTD') codecs[kafkajs.CompressionTypes.ZSTD] = () => ZSTD_READER
   }
 }
 
 /** Of a batch, in bytes; what would give more is a bomb and no batch of messages. */
 export const MOST_UNPACKED = 67_108_864
+const LENGTHS = { Snappy: snappyLength, LZ4: lz4Length, ZSTD: undefined } as const
+
+/** The same codec, which is not asked to unpack what would give more than a batch may. Errors: the code of zlib for that. */
+export function withinBound(codec: Codec, lengthOf: ((packed: Buffer) => number) | undefined): Codec {
+  if (lengthOf === undefined) return codec
+  return {
+    compress: (encoder) => codec.compress(encoder),
+    async decompress(buffer) {
+      const length = lengthOf(buffer)
+      if (length <= MOST_UNPACKED) return codec.decompress(buffer)
+      throw Object.assign(new RangeError(`${length} bytes when unpacked`), { code: 'ERR_BUFFER_TOO_LARGE' })
+    },
+  }
+}
+
 /** Unpacked in one piece where that is no larger; put together from the usual 16 KiB it takes half as long again. */
 const MAX_PIECE_BYTES = 4_194_304
 /** Unpacked at once, about a millisecond; to hand that little to another thread and back takes half as much CPU again. */

@@ -38,6 +38,8 @@ export interface ReplayRequest {
   readonly recordsTopic?: string | undefined
   /** Why it was begun although the gate holds the version back. */
   readonly forced?: string | undefined
+  /** Hash of the preview whose range it has. */
+  readonly expected?: string | undefined
 }
 
 /** Offsets in decimal: JSON has no number for them. */
@@ -73,6 +75,7 @@ const schema = z.object({
   donePages: z.number().int().nonnegative().optional(),
   forgotten: z.boolean().optional(),
   recordsTopic: z.string().optional(),
+  expected: z.string().optional(),
   forced: z.string().optional(),
 })
 

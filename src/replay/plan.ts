@@ -33,8 +33,9 @@ export interface PlannedPartition {
   readonly from: bigint
   /** First offset that is not replayed. */
   readonly until: bigint
+  /** By offsets: an end of a transaction, or what was compacted away, has one too. */
   readonly pages: bigint
-  /** Pages of the wanted range that retention has deleted. */
+  /** Of the wanted range, what retention has deleted. */
   readonly gone: bigint
   readonly note: string | undefined
 }
@@ -96,7 +97,7 @@ function whyNothing({ topic, asked, untilCommitted }: PlanRequest, facts: readon
   const unread = sum(({ low, end, committed }) => end - larger(committed ?? low, low))
   const own = untilCommitted && unread > 0n ? `, ${unread} not read by the group yet` : ''
   const rest = left === 0n ? 'none is left' : `${left} ${isAre(left)} left${own}, and none of them is in that range`
-  return `asked for ${asked}; of ${countText(gone + left, 'page')} that ${where} has held ${deleted} and ${rest}`
+  return `asked for ${asked}; of ${countText(gone + left, 'offset')} that ${where} has held ${deleted} and ${rest}`
 }
 
 function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedPartition {
@@ -110,12 +111,12 @@ function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedParti
   const left = `${pages} ${isAre(pages)} left`
   const notes: string[] = []
   if (gone > 0n && request.start.kind !== 'earliest')
-    notes.push(`${countText(gone, 'older page')} ${isAre(gone)} gone by retention, ${left}`)
+    notes.push(`${countText(gone, 'older offset')} ${isAre(gone)} gone by retention, ${left}`)
   const { at } = request.start.kind === 'offsets' ? request.start : {}
   if (at !== undefined && fact.oldestAt !== undefined && low > 0n && fact.oldestAt > at)
     notes.push(`pages from before ${new Date(fact.oldestAt).toISOString()} are gone by retention, ${left}`)
   if (low > 0n && low === end && notes.length === 0)
-    notes.push(low === 1n ? 'its only page is gone by retention' : `all its ${low} pages are gone by retention`)
+    notes.push(low === 1n ? 'its only offset is gone by retention' : `all its ${low} offsets are gone by retention`)
   if (wanted > end) notes.push(`offset ${wanted} lies behind the end ${end}`)
   return {
     partition,
@@ -136,7 +137,7 @@ export function notBefore(plan: ReplayPlan, offsets: ReadonlyMap<number, bigint>
     return least >= planned.until ? [] : [{ ...planned, from: least, pages: planned.until - least, gone: 0n, note: undefined }]
   })
   const sum = sums(partitions)
-  const nothing = `asked for ${asked}; of ${countText(plan.pages, 'stored page')} in that range none was fetched as late`
+  const nothing = `asked for ${asked}; of ${countText(plan.pages, 'offset')} in that range none holds a page that was fetched as late`
   return { topic: plan.topic, partitions, ...sum, ...(sum.pages > 0n ? {} : { nothing }) }
 }
 

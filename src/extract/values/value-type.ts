@@ -140,12 +140,13 @@ const NO_NUMBER = {
 
 function integerOf(kind: 'int' | 'long'): FromDigits {
   const [min, max] = kind === 'int' ? [-INT_MAX - 1n, INT_MAX] : [LONG_MIN, LONG_MAX]
+  const wanted = `${kind} from ${min} to ${max}; a ${kind === 'int' ? 'long' : 'string'} holds more`
   return ({ negative, whole, fraction }, raw) => {
     if (/[1-9]/.test(fraction)) return problem(raw, 'whole number')
     // Longer than any long: the text is no number that BigInt should be asked to make.
-    if (whole.length > 19) return problem(raw, kind)
+    if (whole.length > 19) return problem(raw, wanted)
     const value = negative ? -BigInt(whole) : BigInt(whole)
-    return value > max || value < min ? problem(raw, kind) : { kind: 'value', value: Number(value) }
+    return value > max || value < min ? problem(raw, wanted) : { kind: 'value', value: Number(value) }
   }
 }
 

@@ -74,6 +74,16 @@ describe('Millrace as a library', () => {
       code: 'REPLAY_REFUSED',
       message: expect.stringContaining('was begun without --rate'),
     })
+    // The same line again goes on, that of another preview does not.
+    await expect(
+      millrace.replay.run({ mode: 'in-place', extractor: 'book:2', replayId: 'r', expect: preview.hash }),
+    ).resolves.toMatchObject({ start: 'stopped' })
+    await expect(
+      millrace.replay.run({ mode: 'in-place', extractor: 'book:2', replayId: 'r', expect: '0123456789abcdef' }),
+    ).rejects.toMatchObject({
+      code: 'REPLAY_REFUSED',
+      message: expect.stringContaining(`was begun with --expect ${preview.hash}, and keeps its range`),
+    })
     await expect(millrace.replay.run({ mode: 'in-place', extractor: 'book:1', replayId: 'r' })).rejects.toMatchObject({
       code: 'REPLAY_REFUSED',
       message: expect.stringContaining('was begun as book version 2'),
@@ -129,6 +139,15 @@ describe('Millrace as a library', () => {
       filter: { domain: 'odd.shop-books.com' },
     })
     expect([again.records, again.comparison?.records]).toEqual([PAGES / 2, report.comparison?.records])
+    await expect(
+      millrace.replay.run({
+        mode: 'shadow',
+        extractor: 'book:2',
+        replayId: 's',
+        filter: { domain: 'odd.shop-books.com' },
+        expect: '0123456789abcdef',
+      }),
+    ).rejects.toMatchObject({ code: 'REPLAY_REFUSED', message: expect.stringContaining('was begun without --expect') })
     expect(await millrace.replay.status('s')).toMatchObject({
       state: 'done',
       shadowTopic: `${deployment.prefix}records.shadow.s`,

@@ -1,9 +1,13 @@
 import { afterEach, expect, it } from 'vitest'
+import { statusText } from '../../../src/cli/replay-status.ts'
 import { planRange } from '../../../src/control/replay.ts'
 import { replayStatus } from '../../../src/control/replay-ledger.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import { type ReplayProgress, runShadow, type ShadowOptions, type ShadowReport } from '../../../src/control/shadow-replay.ts'
+import { describeTopics } from '../../../src/control/topics.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
+import { pageMessage } from '../../../src/fetch/page-message.ts'
+import { createPartitionTransactions } from '../../../src/kafka/transactional.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
 import { envelopeText } from '../../support/extraction.ts'
@@ -54,4 +58,37 @@ it('a shadow tells how long it will still take, and whoever joins it that the pa
   expect(members).toBeUndefined()
   expect(partitions.length).toBeGreaterThan(0)
   for (const { phase, until, position } of partitions) expect([phase, position]).toEqual(['done', until])
+})
+
+it('a replay counts pages by what was read, and offsets as offsets where transactions have theirs', { timeout: 120_000 }, async () => {
+  deployment = await Deployment.open()
+  await deployment.read(async (runtime) => {
+    const { client, clock, observer, topics } = runtime
+    await storePages(runtime, range(PAGES))
+    const [page] = await deployment.pages()
+    if (page === undefined) throw new Error('no page was stored')
+    const layout = await runtime.layout()
+    const message = pageMessage(page.value, { codec: runtime.codec, layout: () => layout(), topics })
+    const transactions = createPartitionTransactions({
+      client,
+      groupId: 'elsewhere',
+      topic: topics.deadLetters,
+      partition: 0,
+      clock,
+      observer,
+    })
+    await transactions.fence()
+    await transactions.commit([message], 0n, '')
+    await transactions.close()
+  })
+  const seen: ReplayProgress[] = []
+  const report = await deployment.read((runtime) => shadow(runtime, undefined, { onProgress: (progress) => void seen.push(progress) }))
+  // The copy, and the end of its transaction.
+  const offsets = PAGES + 2
+  expect(report).toMatchObject({ pages: BigInt(PAGES + 1), records: PAGES + 1 })
+  expect(seen.at(-1)).toMatchObject({ done: BigInt(offsets), pages: BigInt(offsets), read: PAGES + 1 })
+  const text = statusText(await deployment.read((runtime) => replayStatus(runtime, 's')))
+  expect(text).toContain(`: done, ${offsets} of ${offsets} offsets\n${PAGES + 1} pages read, ${PAGES + 1} records, `)
+  const described = await deployment.read((runtime) => describeTopics(runtime))
+  expect(described.find(({ topic }) => topic.endsWith('html'))).toMatchObject({ offsets: BigInt(offsets) })
 })

@@ -10,7 +10,7 @@ it('topics that extractors name for their records are described beside ours, by 
     const named = `${deployment.prefix}books`
     await deployment.read((runtime) => applyTopics(runtime, [named]))
     const described = await deployment.read((runtime) => describeTopics(runtime))
-    expect(described.find(({ topic }) => topic === named)).toMatchObject({ messages: 0n })
+    expect(described.find(({ topic }) => topic === named)).toMatchObject({ offsets: 0n })
     expect(described.map(({ topic }) => topic)).toEqual([...new Set(described.map(({ topic }) => topic))])
     // Gone from the broker, and still in the layout.
     await deployment.read((runtime) => runtime.admin.deleteTopic(named))

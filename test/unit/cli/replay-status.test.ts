@@ -40,13 +40,13 @@ describe('what `replay status` says of a replay', () => {
 
   it('is seen in the list', () => {
     const states = (status: ReplayStatus): string | undefined => replaysTable([status]).split('\n')[1]
-    expect(states(open)).toMatch(/ open +0 +1$/)
-    expect(states({ ...open, members: 0 })).toMatch(/ no worker +0 +1$/)
-    expect(states({ ...open, members: 0, behind: 'r0' })).toMatch(/ behind r0 +0 +1$/)
+    expect(states(open)).toMatch(/ open +0 +1 +1$/)
+    expect(states({ ...open, members: 0 })).toMatch(/ no worker +0 +1 +1$/)
+    expect(states({ ...open, members: 0, behind: 'r0' })).toMatch(/ behind r0 +0 +1 +1$/)
   })
 
   it('speaks of one as of one', () => {
-    expect(statusText(open)).toContain('0 of 1 page\n1 page read, 1 record, 0 without, 1 dead letter\n')
+    expect(statusText(open)).toContain('0 of 1 offset\n1 page read, 1 record, 0 without, 1 dead letter\n')
   })
 })
 
@@ -69,12 +69,12 @@ describe('what a shadow says when it is done', () => {
   }
 
   it('speaks of one as of one, and of the time since it went on', () => {
-    expect(shadowSummary(report)).toBe('1 page, 1 record, 1 dead letter in 1.5s; records are in t')
+    expect(shadowSummary(report)).toBe('1 page read, 1 record, 1 dead letter in 1.5s; records are in t')
     expect(shadowSummary({ ...report, records: 2, resumed: true })).toBe(
-      '1 page, 2 records, 1 dead letter in 1.5s since it went on; records are in t',
+      '1 page read, 2 records, 1 dead letter in 1.5s since it went on; records are in t',
     )
     expect(shadowSummary({ ...report, gone: 1 })).toBe(
-      '1 page, 1 record, 1 dead letter in 1.5s; records are in t\n1 page of the range is gone: retention deleted it before it was read',
+      '1 page read, 1 record, 1 dead letter in 1.5s; records are in t\n1 page of the range is gone: retention deleted it before it was read',
     )
   })
 })

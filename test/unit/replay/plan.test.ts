@@ -42,16 +42,16 @@ describe('the plan of a replay', () => {
   it('clamps an offset below the log and says how many pages are gone', () => {
     const plan = planReplay({ ...request, start: { kind: 'offset', offset: 3n }, partitions: [0] }, facts)
     expect(ranges(plan)).toEqual(['0:10-100'])
-    expect(plan.partitions[0]).toMatchObject({ gone: 7n, note: '7 older pages are gone by retention, 90 are left' })
+    expect(plan.partitions[0]).toMatchObject({ gone: 7n, note: '7 older offsets are gone by retention, 90 are left' })
   })
 
   it('speaks of one page as of one', () => {
     const one = { partition: 0, low: 1n, end: 2n, committed: 2n }
     expect(planReplay({ ...request, start: { kind: 'offset', offset: 0n } }, [one]).partitions[0]?.note).toBe(
-      '1 older page is gone by retention, 1 is left',
+      '1 older offset is gone by retention, 1 is left',
     )
     expect(planReplay(request, [{ ...one, end: 1n }]).nothing).toBe(
-      'asked for all stored pages; of 1 page that partition 0 of html has held 1 is gone by retention and none is left',
+      'asked for all stored pages; of 1 offset that partition 0 of html has held 1 is gone by retention and none is left',
     )
   })
 
@@ -77,18 +77,18 @@ describe('the plan of a replay', () => {
     const emptied = { partition: 0, low: 40n, end: 40n, committed: 40n }
     expect(planReplay(request, [emptied])).toMatchObject({
       pages: 0n,
-      partitions: [{ partition: 0, pages: 0n, note: 'all its 40 pages are gone by retention' }],
-      nothing: 'asked for all stored pages; of 40 pages that partition 0 of html has held 40 are gone by retention and none is left',
+      partitions: [{ partition: 0, pages: 0n, note: 'all its 40 offsets are gone by retention' }],
+      nothing: 'asked for all stored pages; of 40 offsets that partition 0 of html has held 40 are gone by retention and none is left',
     })
     const since: ReplayStart = { kind: 'offsets', offsets: new Map([[0, 40n]]), what: 'T', at: 5 }
-    expect(planReplay({ ...request, start: since }, [emptied]).partitions[0]?.note).toBe('all its 40 pages are gone by retention')
+    expect(planReplay({ ...request, start: since }, [emptied]).partitions[0]?.note).toBe('all its 40 offsets are gone by retention')
     // What came after the range is still there.
     const later = [emptied, { partition: 1, low: 30n, end: 35n, committed: 30n }]
     expect(planReplay({ ...request, untilCommitted: true }, later).nothing).toBe(
-      'asked for all stored pages; of 75 pages that html has held 70 are gone by retention and 5 are left, 5 not read by the group yet, and none of them is in that range',
+      'asked for all stored pages; of 75 offsets that html has held 70 are gone by retention and 5 are left, 5 not read by the group yet, and none of them is in that range',
     )
     expect(planReplay({ ...request, until: new Map([[1, 30n]]) }, later).nothing).toBe(
-      'asked for all stored pages; of 75 pages that html has held 70 are gone by retention and 5 are left, and none of them is in that range',
+      'asked for all stored pages; of 75 offsets that html has held 70 are gone by retention and 5 are left, and none of them is in that range',
     )
     expect(planReplay(request, [{ partition: 0, low: 0n, end: 0n, committed: undefined }]).nothing).toBe(
       'asked for all stored pages; partition 0 of html has held no page yet',
@@ -100,7 +100,7 @@ describe('the plan of a replay', () => {
     const plan = planReplay({ ...request, partitions: [1] }, facts)
     expect(notBefore(plan, new Map([[1, 50n]]), 'A')).toMatchObject({
       pages: 0n,
-      nothing: 'asked for A; of 50 stored pages in that range none was fetched as late',
+      nothing: 'asked for A; of 50 offsets in that range none holds a page that was fetched as late',
     })
     expect(notBefore(plan, new Map([[1, 20n]]), 'A')).not.toHaveProperty('nothing')
   })

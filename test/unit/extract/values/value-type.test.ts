@@ -145,6 +145,13 @@ describe('a URL', () => {
   })
 })
 
+it('a number beyond its type is refused with the bounds and the type that holds it', () => {
+  const longs = compileConverter({ kind: 'long' })('9007199254740993', false, '')
+  expect(longs).toMatchObject({
+    problem: expect.stringMatching(/is no long from -4503599627370496 to 9007199254740990; a string holds more/),
+  })
+})
+
 describe('a time', () => {
   it.each([
     ['2024-05-06T10:11:12+02:00', 1714983072000, '2024-05-06'],
