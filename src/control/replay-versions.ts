@@ -1,7 +1,9 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { ControlLog } from '../kafka/control-log.ts'
-import { MillraceError } from '../kernel/errors.ts'
-import { subject } from '../message/command.ts'
+import { readLog } from '../kafka/log-reader.ts'
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { commandPayload, subject } from '../message/command.ts'
+import type { Command } from '../message/generated/types.ts'
 import type { ReplayRequest } from '../message/replay-request.ts'
 import { promotedVersions } from './active-versions.ts'
 import { extractGroupsOf } from './extract-totals.ts'
@@ -61,13 +63,54 @@ export async function refuseDuringReplay(runtime: Runtime, name: string, version
 }
 
 /**
- * After a promotion was announced: as {@link refuseDuringReplay}, for replays that stand before it on the log. Those behind it are taken back by their own
- * commands.
+ * After a promotion was announced: the replay that stands before it on the log and works with another version. Those behind it are taken back by
+ * their own commands.
  */
-export async function refuseBehindReplay(runtime: Runtime, name: string, version: number): Promise<void> {
+export async function replayBefore(runtime: Runtime, name: string, version: number): Promise<ReplayRequest | undefined> {
   const replay = await replayOfOther(runtime, name, version)
   const control = await runtime.control()
-  if (replay !== undefined && isBefore(control, subject.replay(replay.replayId), subject.promoted(name))) throw promotedLater(replay)
+  return replay !== undefined && isBefore(control, subject.replay(replay.replayId), subject.promoted(name)) ? replay : undefined
+}
+
+/**
+ * The promotion that stands without those that are refused behind a replay, as far as `control` goes before the promotion `id`. Another one may be refused
+ * in the same moment, so what was promoted last need not be it. Shape: undefined where there is none.
+ */
+export async function promotedUnder(runtime: Runtime, replay: ReplayRequest, id: string): Promise<Command | undefined> {
+  const { client, clock, observer, topics } = runtime
+  const control = await runtime.control()
+  const begun = control.offsetOf(subject.replay(replay.replayId)) ?? 0n
+  const about = subject.promoted(replay.extractor)
+  let standing: Command | undefined
+  for await (const event of readLog({
+    client,
+    clock,
+    observer,
+    from: new Map([[topics.control, 'earliest']]),
+    isolation: 'read_uncommitted',
+  })) {
+    if (event.kind !== 'batch') continue
+    for (const { key, value, offset } of event.messages) {
+      if (key?.toString('utf8') !== about) continue
+      const command = await readableCommand(runtime, value)
+      // What we can't read promotes nothing here, either.
+      if (command === undefined) continue
+      if (command.id === id) return standing
+      const { version } = (commandPayload(command) ?? {}) as { readonly version?: unknown }
+      if (offset < begun || version === replay.extractorVersion) standing = command.kind === 'set' ? command : undefined
+    }
+  }
+  return standing
+}
+
+async function readableCommand({ codec }: Runtime, value: Buffer | null): Promise<Command | undefined> {
+  try {
+    await codec.ensureSchemas([value])
+    return codec.decode('Command', value)
+  } catch (error) {
+    if (!isMillraceError(error)) throw error
+    return undefined
+  }
 }
 
 async function replayOfOther(runtime: Runtime, name: string, version: number): Promise<ReplayRequest | undefined> {
@@ -78,7 +121,7 @@ async function replayOfOther(runtime: Runtime, name: string, version: number): P
   return undefined
 }
 
-function promotedLater({ replayId, groupId, extractor, extractorVersion }: ReplayRequest): MillraceError {
+export function promotedLater({ replayId, groupId, extractor, extractorVersion }: ReplayRequest): MillraceError {
   return new MillraceError(
     'REPLAY_REFUSED',
     `replay ${replayId} of group ${groupId} works with ${extractor} version ${extractorVersion}: let it end (\`millrace replay status\`), or end it with \`millrace replay cancel ${replayId}\`; then promote`,

@@ -1,7 +1,6 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
-import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
-import type { Command } from '../message/generated/types.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { promotedVersions } from './active-versions.ts'
 import { announce } from './announce.ts'
@@ -10,7 +9,7 @@ import { extractGroupsOf } from './extract-totals.ts'
 import { liveWorkers, switchedWorkers } from './live-workers.ts'
 import { planRange } from './replay.ts'
 import { passGate } from './replay-preview.ts'
-import { refuseBehindReplay, refuseDuringReplay } from './replay-versions.ts'
+import { promotedLater, promotedUnder, refuseDuringReplay, replayBefore } from './replay-versions.ts'
 import type { Runtime } from './runtime.ts'
 
 export interface PromoteRequest {
@@ -65,9 +64,8 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
   const payload = { version, previous: former, ...(force === undefined ? {} : { forced: force }) }
   // Counted before they hear of it: one that is between two versions has no heartbeat, and is still to be waited for.
   const expected = await workersOf(runtime, name)
-  const before = control.get(subject.promoted(name))
   const { id } = await announce(runtime, { kind: 'set', subject: subject.promoted(name), payload })
-  await takeBackBehindReplay(runtime, { id, name, version, before })
+  await takeBackBehindReplay(runtime, { id, name, version })
   const workers = await switchedWorkers({
     name,
     version,
@@ -86,27 +84,21 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
   }
 }
 
-/** Errors: REPLAY_REFUSED; what was promoted before is so again then, unless somebody has promoted another one meanwhile. */
+/** Errors: REPLAY_REFUSED; what was promoted before the replay is so again then, unless somebody has promoted another one meanwhile. */
 async function takeBackBehindReplay(
   runtime: Runtime,
-  {
-    id,
-    name,
-    version,
-    before,
-  }: { readonly id: string; readonly name: string; readonly version: number; readonly before: Command | undefined },
+  { id, name, version }: { readonly id: string; readonly name: string; readonly version: number },
 ): Promise<void> {
-  try {
-    await refuseBehindReplay(runtime, name, version)
-  } catch (error) {
-    if (!isMillraceError(error, 'REPLAY_REFUSED')) throw error
-    const control = await runtime.control()
-    await control.readToEnd()
-    if (control.get(subject.promoted(name))?.id !== id) throw error
+  const replay = await replayBefore(runtime, name, version)
+  if (replay === undefined) return
+  const before = await promotedUnder(runtime, replay, id)
+  const control = await runtime.control()
+  await control.readToEnd()
+  if (control.get(subject.promoted(name))?.id === id) {
     const former = before === undefined ? { kind: 'delete' as const } : { kind: 'set' as const, payload: commandPayload(before) }
     await announce(runtime, { ...former, subject: subject.promoted(name) })
-    throw error
   }
+  throw promotedLater(replay)
 }
 
 /** What works before the first promotion, beside the version itself. */

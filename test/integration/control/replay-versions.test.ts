@@ -156,6 +156,26 @@ describe('a promotion of another version than that of an open replay in place', 
     })
   })
 
+  it.each([2, undefined])(
+    'is taken back to what stood before the replay, not to another one that is refused behind it (%s before)',
+    async (version) => {
+      await deployment.read(async (runtime) => {
+        if (version !== undefined) await announce(runtime, { kind: 'set', subject: subject.promoted('book'), payload: { version } })
+        // It has looked already, and tells what it finds from here on for what was promoted before.
+        const state = runtime.state.bind(runtime)
+        const instead = async () => {
+          Object.assign(runtime, { state })
+          await beginReplay(runtime)
+          await announce(runtime, { kind: 'set', subject: subject.promoted('book'), payload: { version: 3 } })
+          return state()
+        }
+        Object.assign(runtime, { state: instead })
+        await expect(promoteFirst(runtime)).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
+        expect(await standing(runtime)).toEqual({ promoted: version, replays: ['open'] })
+      })
+    },
+  )
+
   it('stands where the replay came behind it: that one is taken back by its own command', async () => {
     await deployment.read(async (runtime) => {
       justBehind(runtime, beginReplay)
