@@ -59,7 +59,8 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
   addEnvironment(candidates, environment, 'environment', problems)
   for (const set of inputs.sets) addSet(candidates, set, problems)
   for (const [path, raw] of Object.entries(inputs.flags)) {
-    if (raw !== undefined) candidates.set(path, { raw, source: 'flag', where: optionOf(path)?.flag ?? path })
+    if (optionOf(path) === undefined) problems.push(unknownKey(path, 'of the call'))
+    else if (raw !== undefined) candidates.set(path, { raw, source: 'flag', where: optionOf(path)?.flag ?? path })
   }
 
   const values: Record<string, unknown> = {}
@@ -87,6 +88,10 @@ function optionOf(path: string): OptionDefinition | undefined {
 }
 
 function unknownKey(path: string, where: string): string {
+  if (SECTIONS.has(path)) {
+    const example = Object.keys(OPTIONS).find((option) => option.startsWith(`${path}.`))
+    return `unknown option ${path} (${where}); it is a section, whose options are named by their whole path, as ${example}`
+  }
   const near = nearestName(path, [...Object.keys(OPTIONS), ...SECTIONS])
   return `unknown option ${path} (${where})${near === undefined ? '' : `; did you mean ${near}?`}`
 }

@@ -62,6 +62,8 @@ export interface UrlFacts {
     readonly pace: Pick<SiteReport['pace'], 'paused' | 'ratePerSecond' | 'concurrency' | 'crawlDelayMs'>
   }
   readonly robots: RobotsOfUrl | null
+  /** Why the state store says nothing of the site, its robots.txt and the limiter; null: it does. */
+  readonly stateAway: string | null
   readonly proxies: ProxiesOfUrl
   readonly members: { readonly fetch: number; readonly delay: number }
 }
@@ -78,6 +80,15 @@ export interface UrlVerdict {
 
 /** Where a URL is and what it waits for, out of all that is known. Pure. */
 export function explainVerdict(facts: UrlFacts): UrlVerdict {
+  const verdict = verdictOf(facts)
+  const { state, waitsFor, lines } = verdict
+  if (facts.stateAway === null || state === 'fetched' || state === 'ended' || state === 'failed' || state === 'unknown') return verdict
+  const away = `what the state store remembers of the site is not known, and no worker asks a site until it answers: ${facts.stateAway}`
+  const isForStore = state === 'waiting' && waitsFor !== 'fetch-worker' && waitsFor !== 'kafka'
+  return { ...verdict, ...(isForStore ? { waitsFor: 'state-store', until: null } : {}), lines: [...lines, away] }
+}
+
+function verdictOf(facts: UrlFacts): UrlVerdict {
   const underWay = facts.inWorkers.find(({ state }) => state === 'turn')
   if (underWay !== undefined) return turnVerdict(facts, underWay)
   const inWorker = facts.inWorkers[0]

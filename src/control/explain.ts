@@ -1,5 +1,5 @@
 import type { FetchView, TaskView } from '../fetch/fetch-view.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { isStateAway, MillraceError } from '../kernel/errors.ts'
 import type { Outcome } from '../message/generated/types.ts'
 import { LANES } from '../message/topics.ts'
 import { parseRobots, productToken, robotsVerdict } from '../politeness/robots.ts'
@@ -11,7 +11,7 @@ import { findUrl, type PagePlace, type WaitingTask } from './explain-places.ts'
 import { explainVerdict, type ProxiesOfUrl, type RobotsOfUrl, type UrlFacts, type UrlVerdict } from './explain-verdict.ts'
 import { proxyRules } from './proxy-rules.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
-import { type SiteReport, showSite } from './sites.ts'
+import { type SiteReport, showSite, showSiteWithoutStore } from './sites.ts'
 import { askWorkers } from './worker-socket.ts'
 
 export interface ExplainReport extends UrlVerdict {
@@ -28,6 +28,8 @@ export interface ExplainReport extends UrlVerdict {
   readonly deadLetters: readonly ListedDeadLetter[]
   readonly site: Pick<SiteReport, 'key' | 'pace' | 'limiter' | 'pausedUntil' | 'givenUpInMs' | 'reset'>
   readonly robots: RobotsOfUrl | null
+  /** Why the state store has said nothing of the site and its robots.txt; null: it has. */
+  readonly stateAway: string | null
   readonly proxies: ProxiesOfUrl
   /** Members of the groups, and how many fetch workers answered on this machine. */
   readonly workers: { readonly fetch: number; readonly delay: number; readonly answered: number }
@@ -58,17 +60,17 @@ export async function explain(
     topics.deadLetters,
     topics.control,
   ])
-  const [inWorkers, places, site, robots, members] = await Promise.all([
+  const [inWorkers, places, { site, robots, stateAway }, members] = await Promise.all([
     fromWorkers(runtime, canonicalUrl(url)),
     findUrl(runtime, url, options.signal),
-    showSite(runtime, bareHost(url.hostname), options.userAgent, [url.origin]),
-    robotsOf(runtime, url, options.userAgent),
+    siteOf(runtime, url, options.userAgent),
     membersOf(runtime),
   ])
   const { views, answered, stalled } = inWorkers
   const all = proxyRules(runtime.config)(url).map(({ label }) => label)
   const proxies = { all, out: inWorkers.proxiesOut.filter(({ proxy }) => all.includes(proxy)) }
-  const verdict = explainVerdict({ now: runtime.clock.now(), ...places, inWorkers: views, stalled, site, robots, proxies, members })
+  const now = runtime.clock.now()
+  const verdict = explainVerdict({ now, ...places, inWorkers: views, stalled, site, robots, stateAway, proxies, members })
   const { waiting, outcomes, page, deadLetters, isComplete, bytes } = places
   return {
     url: url.href,
@@ -89,6 +91,7 @@ export async function explain(
       reset: site.reset,
     },
     robots,
+    stateAway,
     proxies,
     workers: { ...members, answered },
     isComplete,
@@ -118,6 +121,22 @@ async function fromWorkers(
     // A worker of an earlier version does not tell.
     proxiesOut: views.flatMap(({ pid, answer }) => (answer.proxiesOut ?? []).map((each) => ({ ...each, pid }))),
     answered: found.length,
+  }
+}
+
+/** What is known of the site; the state store may be away, which is then the answer. */
+async function siteOf(
+  runtime: Runtime,
+  url: URL,
+  userAgent: string,
+): Promise<{ readonly site: SiteReport } & Pick<UrlFacts, 'robots' | 'stateAway'>> {
+  const domain = bareHost(url.hostname)
+  try {
+    const [site, robots] = await Promise.all([showSite(runtime, domain, userAgent, [url.origin]), robotsOf(runtime, url, userAgent)])
+    return { site, robots, stateAway: null }
+  } catch (error) {
+    if (!isStateAway(error)) throw error
+    return { site: await showSiteWithoutStore(runtime, domain), robots: null, stateAway: error.message }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { ControlLog } from '../kafka/control-log.ts'
+import type { PolitenessKey } from '../kernel/brand.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { effectiveCrawlDelay, spacingOf } from '../politeness/crawl-delay.ts'
 import { type ExplainedPolicy, liftedAt, type PaceLayer, type PaceValues, type SitePolicy, siteOverride } from '../politeness/policy.ts'
@@ -178,14 +179,42 @@ export async function resetSite(runtime: Runtime, domain: string): Promise<SiteR
  * counts; where there is none the usual two of the domain.
  */
 export async function showSite(runtime: Runtime, domain: string, userAgent: string, origins: readonly string[] = []): Promise<SiteReport> {
+  return siteReport(runtime, domain, async (key) => {
+    const state = await runtime.state()
+    return { robots: await keptRobots(runtime, domain, { userAgent, origins }), limiter: await state.limiterState(key) }
+  })
+}
+
+/** The same while the state store does not answer: what the configuration and the topics say, as if nothing were remembered. */
+export async function showSiteWithoutStore(runtime: Runtime, domain: string): Promise<SiteReport> {
+  return siteReport(runtime, domain, async () => ({ robots: undefined, limiter: NOTHING_REMEMBERED }))
+}
+
+const NOTHING_REMEMBERED: LimiterState = {
+  leases: 0,
+  nextMs: 0,
+  backOffMs: 0,
+  isAsked: false,
+  allowed: null,
+  rateFactor: 1,
+  trips: 0,
+  parkedMs: 0,
+  latencyMs: 0,
+  failingMs: 0,
+  atOnce: null,
+}
+
+async function siteReport(
+  runtime: Runtime,
+  domain: string,
+  remembered: (key: PolitenessKey) => Promise<{ readonly robots: KeptRobots | undefined; readonly limiter: LimiterState }>,
+): Promise<SiteReport> {
   const hasControl = (await runtime.admin.listTopics()).includes(runtime.topics.control)
   const log = hasControl ? await runtime.control() : undefined
   await log?.readToEnd()
   const control = log ?? NOTHING_SAID
   const explained = paceRules(runtime.config, control, runtime.clock).explain(new URL(`http://${domain}/`))
-  const state = await runtime.state()
-  const robots = await keptRobots(runtime, domain, { userAgent, origins })
-  const limiter = await state.limiterState(explained.policy.key)
+  const { robots, limiter } = await remembered(explained.policy.key)
   return {
     domain,
     key: explained.policy.key,

@@ -1,7 +1,7 @@
 import type { FetchView } from '../fetch/fetch-view.ts'
 import type { ProxyOut } from '../fetch/proxy-ring.ts'
 import type { PartitionLag } from '../kafka/admin.ts'
-import { isMillraceError } from '../kernel/errors.ts'
+import { isStateAway } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { LANES } from '../message/topics.ts'
 import { siteOverride } from '../politeness/policy.ts'
@@ -157,7 +157,7 @@ async function workersOf(runtime: Runtime): Promise<readonly WorkerHeartbeat[] |
   try {
     return await liveWorkers(runtime)
   } catch (error) {
-    if (isMillraceError(error, 'STATE_UNAVAILABLE') || isMillraceError(error, 'REDIS_UNREACHABLE')) return undefined
+    if (isStateAway(error)) return undefined
     throw error
   }
 }

@@ -143,6 +143,11 @@ export function isAway(error: unknown): error is MillraceError {
   return error instanceof MillraceError && (error.disposition === 'retry' || error.code === 'KAFKA_UNREACHABLE')
 }
 
+/** The state store does not answer; fetching pauses until it does. */
+export function isStateAway(error: unknown): error is MillraceError {
+  return isMillraceError(error, 'STATE_UNAVAILABLE') || isMillraceError(error, 'REDIS_UNREACHABLE')
+}
+
 /** Whether it is what a stop has made of the work, and not another failure that came beside it. */
 export function isStopOf(signal: AbortSignal, error: unknown): boolean {
   return signal.aborted && (error === signal.reason || isMillraceError(error, 'ABORTED'))

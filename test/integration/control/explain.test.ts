@@ -21,6 +21,7 @@ import { canonicalUrl } from '../../../src/url/canonical-url.ts'
 import { partitionFor } from '../../../src/url/partition.ts'
 import { registrableDomain } from '../../../src/url/registrable-domain.ts'
 import { eventually } from '../../support/eventually.ts'
+import { freePort } from '../../support/free-port.ts'
 import { brokers, uniqueName } from '../../support/services.ts'
 
 const server = createServer((request, response) => {
@@ -126,6 +127,22 @@ describe('explain, without a worker', () => {
     await produce('/')
     expect((await ask('/')).waiting).toMatchObject([{ offset: 6n }])
     await expect(explain(runtime, 'nonsense', { userAgent: '' })).rejects.toMatchObject({ code: 'USAGE' })
+  })
+})
+
+describe('explain, while the state store is away', () => {
+  it('says so, and where the URL is all the same', async () => {
+    await produce('/first/page.html')
+    const config = { ...runtime.config, redis: `redis://127.0.0.1:${await freePort()}` }
+    const away = await Runtime.open({ config, owner: 'a test', clock: systemClock, observer: silentObserver })
+    try {
+      const report = await explain(away, `${base}/first/page.html`, { userAgent: 'FooBot/1.0' })
+      expect(report).toMatchObject({ state: 'waiting', waiting: [{ lane: 'normal' }], robots: null })
+      expect(report.stateAway).toContain(config.redis.slice('redis://'.length))
+      expect(report.lines.join('\n')).toContain('no worker asks a site until it answers')
+    } finally {
+      await away.close()
+    }
   })
 })
 

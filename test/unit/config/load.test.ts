@@ -26,6 +26,16 @@ function problem(run: () => unknown): string {
 const nothing = { sets: [], flags: {}, environment: {} } as const
 
 describe('the configuration', () => {
+  it('refuses an option of the call that there is not, and says how one is written', () => {
+    const flags = (value: object) => ({ ...nothing, flags: value as Record<string, string> })
+    expect(problem(() => loadConfig(flags({ 'fetch.concurency': '5' })))).toBe(
+      'CONFIG_UNKNOWN_KEY: unknown option fetch.concurency (of the call); did you mean fetch.concurrency?',
+    )
+    expect(problem(() => loadConfig(flags({ politeness: { default: { ratePerSecond: 0.2 } } })))).toMatch(
+      /^CONFIG_UNKNOWN_KEY: unknown option politeness \(of the call\); it is a section, whose options are named by their whole path, as politeness\.\S+$/,
+    )
+  })
+
   it('passes over what Kubernetes puts into the environment for a service that is called millrace', () => {
     const environment = {
       MILLRACE_SERVICE_HOST: '10.0.0.1',

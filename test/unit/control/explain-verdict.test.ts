@@ -37,6 +37,7 @@ function facts(change: Partial<UrlFacts> = {}): UrlFacts {
     isComplete: true,
     site: site(),
     robots: null,
+    stateAway: null,
     proxies: { all: [], out: [] },
     members: { fetch: 1, delay: 1 },
     ...change,
@@ -207,6 +208,24 @@ describe('where a URL is', () => {
       { waiting: [delayed], proxies: { all: ['a:1', 'b:1'], out: [out, { ...out, proxy: 'b:1', forMs: 70_000, reason: 'proxy-auth' }] } },
       { state: 'delayed', waitsFor: 'due-time', until: NOW + 42_000 },
       /process 42 has no proxy left for a\.example, the first is tried again in 20s: a:1 for another 20s \(proxy-failed\), b:1 for another 70s \(proxy-auth\)/,
+    ],
+    [
+      'the state store is away',
+      { waiting: [inLane], stateAway: 'Redis at a:1 did not answer.' },
+      { state: 'waiting', waitsFor: 'state-store', until: null },
+      /no worker asks a site until it answers: Redis at a:1 did not answer\./,
+    ],
+    [
+      'the state store is away, and no worker runs either',
+      { waiting: [inLane], stateAway: 'gone', members: { fetch: 0, delay: 1 } },
+      { state: 'waiting', waitsFor: 'fetch-worker', until: null },
+      /no fetch worker runs\n.*until it answers: gone/,
+    ],
+    [
+      'it waits for its time, and the state store is away',
+      { waiting: [delayed], stateAway: 'gone' },
+      { state: 'delayed', waitsFor: 'due-time', until: NOW + 42_000 },
+      /until it answers: gone/,
     ],
     [
       'its site is left alone',
