@@ -109,30 +109,39 @@ export interface FailedPage extends PageFailure {
   readonly source: PageSource
 }
 
+export interface FailureScope extends Omit<RecordScope, 'topic'> {
+  readonly version: number
+}
+
 /** Pages of html that ended as dead letters of one extractor version, by `pageKey`; with a replay those that it wrote, with `isOwn` a part of them. */
 export async function failedPages(
   runtime: Runtime,
-  scope: Omit<RecordScope, 'topic'> & {
-    readonly version: number
-    readonly replayId?: string
-    readonly isOwn?: (key: string) => boolean
-  },
+  scope: FailureScope & { readonly replayId?: string; readonly isOwn?: (key: string) => boolean },
 ): Promise<Map<string, FailedPage>> {
-  const { topics } = runtime
   const failed = new Map<string, FailedPage>()
+  for await (const { source, code, replayId } of failures(runtime, scope)) {
+    if (scope.replayId !== undefined && replayId !== scope.replayId) continue
+    if (scope.isOwn?.(pageKey(source)) !== false) failed.set(pageKey(source), { source, code, field: undefined })
+  }
+  return failed
+}
+
+/** The dead letters that the log still has of one extractor version, each with the page that it is about and the replay that wrote it. */
+export async function* failures(
+  runtime: Runtime,
+  scope: FailureScope,
+): AsyncGenerator<{ readonly source: PageSource; readonly code: string; readonly replayId: string | undefined }> {
+  const { topics } = runtime
   const name = `${scope.extractor}:${scope.version}`
   for await (const messages of messagesSince(runtime, topics.deadLetters, scope)) {
     for (const { headers } of messages) {
       if (headerText(headers, HEADER.extractor) !== name || headerText(headers, HEADER.origTopic) !== topics.html) continue
-      if (scope.replayId !== undefined && headerText(headers, HEADER.replay) !== scope.replayId) continue
       const partition = Number(headerText(headers, HEADER.origPartition))
       const offset = BigInt(headerText(headers, HEADER.origOffset) ?? '0')
-      const source = { topic: topics.html, partition, offset }
-      if (scope.isOwn?.(pageKey(source)) === false) continue
-      failed.set(pageKey(source), { source, code: headerText(headers, HEADER.errorCode) ?? '', field: undefined })
+      const code = headerText(headers, HEADER.errorCode) ?? ''
+      yield { source: { topic: topics.html, partition, offset }, code, replayId: headerText(headers, HEADER.replay) }
     }
   }
-  return failed
 }
 
 /** Bytes of the records of an extractor that are wanted, as often as they were written. */

@@ -1,6 +1,7 @@
 import { type LogStart, readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
+import { countText } from '../kernel/count-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { HEADER } from '../message/header-names.ts'
@@ -9,9 +10,9 @@ import { pageKey } from '../replay/compare.ts'
 import { isOfDomain } from '../url/registrable-domain.ts'
 import { keyParts } from './key-parts.ts'
 import { RecordReader } from './record-reader.ts'
-import { mayBeGone, replayStatus } from './replay-ledger.ts'
+import { mayBeGone, type ReplayStatus, replayStatus } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
-import { failedPages, type StoredRecord } from './stored-records.ts'
+import { failures, type StoredRecord } from './stored-records.ts'
 
 export interface TombstonePlan {
   readonly replayId: string
@@ -31,7 +32,8 @@ const MESSAGES_AT_ONCE = 1_000_000
 /**
  * Keys that a replay in place has left without a record: an older version gave them on pages that were replayed, and neither the new
  * version nor a page outside the replay gives them. Pages that became dead letters, and those that retention deleted before they were
- * read, say nothing about their keys. Errors: USAGE for a replay that is not known, REPLAY_REFUSED for one that has not ended.
+ * read, say nothing about their keys. Errors: USAGE for a replay that is not known, REPLAY_REFUSED for one that has not ended, or whose dead letters
+ * are not all on the log any more.
  */
 export async function planTombstones(
   runtime: Runtime,
@@ -48,7 +50,7 @@ export async function planTombstones(
   if (command === undefined) throw new MillraceError('INTERNAL', `the command of replay ${replayId} is gone`)
   const request = parseReplayRequest(commandPayload(command))
   const topic = request.recordsTopic ?? runtime.topics.records
-  const failed = await failedPages(runtime, { extractor: request.extractor, version: request.extractorVersion, signal })
+  const failed = await pagesFailed(runtime, status, signal)
   // A record of a later version is none that this replay has left: it wins everywhere, by its `recordVersion`.
   const isLeft = (record: StoredRecord): boolean =>
     record.extractorVersion < request.extractorVersion &&
@@ -63,6 +65,28 @@ export async function planTombstones(
       partitions.set(key, places)
   }
   return { replayId, topic, keys: [...partitions.keys()].sort(), ends, partitions, request }
+}
+
+/**
+ * Pages that became dead letters, by `pageKey`. Errors: REPLAY_REFUSED where the log has fewer letters of the replay than it wrote: of
+ * pages whose letters retention has deleted nothing tells that they did not just give nothing.
+ */
+async function pagesFailed(
+  runtime: Runtime,
+  { replayId, extractor, version, totals }: ReplayStatus,
+  signal: AbortSignal | undefined,
+): Promise<ReadonlySet<string>> {
+  const failed = new Set<string>()
+  let own = 0
+  for await (const failure of failures(runtime, { extractor, version, signal })) {
+    failed.add(pageKey(failure.source))
+    if (failure.replayId === replayId) own += 1
+  }
+  if (own >= totals.deadLetters) return failed
+  throw new MillraceError(
+    'REPLAY_REFUSED',
+    `${countText(totals.deadLetters, 'page')} became dead letters in replay ${replayId}, and ${runtime.topics.deadLetters} has ${own} of them left: which keys the others had is not known any more; replay again`,
+  )
 }
 
 interface LeftKeys {

@@ -93,11 +93,23 @@ export function brokenPageOutput(
   return deadLetterMessage(message, failure, {}, at, options)
 }
 
+/** A page that a replay can't read, as a dead letter of the version that it runs. */
+export function unreadPageOutput(
+  message: KafkaMessage,
+  failure: { readonly code: DeadLetterCode; readonly message: string },
+  extractor: ExtractorSummary,
+  by: WrittenBy,
+  options: PageOutputOptions,
+): PageOutput {
+  const counted = { ...NO_TOTALS, pages: 1, deadLetters: 1 }
+  return { messages: [extractDeadLetter(message, failure, extractor, by, options)], totals: new Map([[extractor.name, counted]]) }
+}
+
 type DeadLetterCode = Parameters<typeof deadLetter>[1]['code']
 
 function extractDeadLetter(
   message: KafkaMessage,
-  failure: Extract<ExtractionResult, { kind: 'failure' }>,
+  failure: { readonly code: DeadLetterCode; readonly message: string },
   extractor: ExtractorSummary,
   { extractedAt, replayId }: WrittenBy,
   options: PageOutputOptions,

@@ -10,7 +10,7 @@ import { isOfDomain } from '../url/registrable-domain.ts'
 import { isMeantFor } from './match.ts'
 import type { ExtractorTotals } from './offset-metadata.ts'
 import type { PageExtraction } from './page-extraction.ts'
-import { brokenPageOutput, type PageOutputOptions, pageOutput } from './page-output.ts'
+import { brokenPageOutput, type PageOutput, type PageOutputOptions, pageOutput, unreadPageOutput } from './page-output.ts'
 import type { PageWork, PartitionPort } from './partition-port.ts'
 
 /** One page, worked: what is written for it and what it counts for. */
@@ -61,17 +61,17 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     if (isReadElsewhere(message, (place) => isOursToo(place, message.partition, work, request))) return { ...nothing, counts: 'again' }
     const page = await decodePage(message)
     if (isFailure(page)) {
-      // A replay that meets a broken page does not bury it a second time.
-      if (isReplay) return nothing
-      const letter = brokenPageOutput(message, page, clock.now(), output)
+      const unread = isReplay ? unreadByReplay(message, page, request) : undefined
+      if (isReplay && unread === undefined) return nothing
       observer.emit('DeadLetterWritten', {
         stage: 'extract',
         code: page.code,
         topic: message.topic,
         partition: message.partition,
         offset: message.offset,
+        ...(unread === undefined ? {} : { extractor: request?.extractor, text: page.message }),
       })
-      return { ...nothing, messages: [letter] }
+      return { ...nothing, ...(unread ?? { messages: [brokenPageOutput(message, page, clock.now(), output)] }) }
     }
     const names = namesFor(message, page, request, isReplay)
     if (names.length === 0) {
@@ -105,6 +105,18 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
       }
     }
     return { offset: message.offset, messages, totals, counts }
+  }
+
+  /**
+   * A page whose schema is not known here may have given records that lie on the log: another process knew it, or the registry did. So a
+   * replay fails on it and says so, or it would seem to give nothing any more; whether the filter takes it can't be told. What is
+   * broken for good was buried when it was live, and is not buried once more.
+   */
+  function unreadByReplay(message: KafkaMessage, failure: PageFailure, request: ReplayRequest | undefined): PageOutput | undefined {
+    const extractor = request === undefined ? undefined : extraction.extractors.get(request.extractor)
+    if (failure.code !== 'MESSAGE_SCHEMA_UNKNOWN' || request === undefined || extractor === undefined) return undefined
+    if (!isMeantFor(message.headers, extractor.name)) return undefined
+    return unreadPageOutput(message, failure, extractor, { extractedAt: clock.now(), replayId: request.replayId }, output)
   }
 
   /** Whether this work reads that place too; live work reads what was put back for it, whatever it has read. */

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type TombstonePlan, writeTombstones } from '../../../src/control/tombstones.ts'
+import { announce } from '../../../src/control/announce.ts'
+import { planTombstones, type TombstonePlan, writeTombstones } from '../../../src/control/tombstones.ts'
+import { subject } from '../../../src/message/command.ts'
+import { HEADER } from '../../../src/message/header-names.ts'
 import { committed, Deployment } from '../../support/deployment.ts'
 
 const KEY = 'book/B1'
@@ -52,4 +55,33 @@ it('so is one in the partition that its key has had since partitions were added'
 
 it('nothing is written again where live work has written nothing of the key', async () => {
   expect((await written([0, 3], [])).report).toEqual({ written: 2, restored: 0 })
+})
+
+it('none is planned where dead letters of the replay are gone: the keys of their pages are not left over', async () => {
+  await deployment.read(async (runtime) => {
+    const { html, deadLetters } = runtime.topics
+    const request = { replayId: 'lost', groupId: 'g', extractor: 'book', extractorVersion: 2, filter: {} }
+    const ended = { ranges: [{ partition: 0, from: '0', until: '9' }], totals: { pages: 9, records: 8, none: 0, deadLetters: 1 } }
+    await announce(runtime, { kind: 'close', subject: subject.replay('lost'), payload: { ...request, ...ended } })
+    const letter = (replayId: string): Parameters<Awaited<ReturnType<typeof runtime.producer>>['send']>[0][number] => ({
+      topic: deadLetters,
+      partition: 0,
+      key: null,
+      value: Buffer.from('page'),
+      headers: {
+        [HEADER.extractor]: 'book:2',
+        [HEADER.replay]: replayId,
+        [HEADER.origTopic]: html,
+        [HEADER.origPartition]: '0',
+        [HEADER.origOffset]: '3',
+      },
+    })
+    await (await runtime.producer()).send([letter('another')])
+    await expect(planTombstones(runtime, 'lost')).rejects.toMatchObject({
+      code: 'REPLAY_REFUSED',
+      message: expect.stringContaining('has 0 of them left'),
+    })
+    await (await runtime.producer()).send([letter('lost')])
+    expect((await planTombstones(runtime, 'lost')).keys).toEqual([])
+  })
 })

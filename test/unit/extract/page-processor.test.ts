@@ -126,3 +126,27 @@ describe('a page that was put back', () => {
     expect((await worked(copyAt(3, 0n), { isTrial: true })).jobs).toHaveLength(1)
   })
 })
+
+describe('a page that can not be read', () => {
+  const foreign: KafkaMessage = { ...page, key: Buffer.from('k'), value: Buffer.from('0000000007aa', 'hex'), headers: {} }
+
+  it('is a failure of the version of a replay where only its schema is unknown: it may have given records when it was live', async () => {
+    const request = replay([[1, 0, 40]])
+    const { ranges: _, ...asked } = request
+    for (const options of [{ request }, { shadow: { ...asked, shadow: { topic: 's', ranges: [] } } }]) {
+      const { processed } = await worked(foreign, options)
+      expect(processed?.totals).toEqual(new Map([['book', { ...NO_TOTALS, pages: 1, deadLetters: 1 }]]))
+      expect(processed?.messages).toHaveLength(1)
+      expect(readDeadLetter(processed?.messages[0]?.headers ?? {})).toMatchObject({ original: page, code: 'MESSAGE_SCHEMA_UNKNOWN' })
+      expect(processed?.messages[0]?.headers).toMatchObject({ [HEADER.extractor]: 'book:1', [HEADER.replay]: 'r' })
+    }
+  })
+
+  it('is none for a replay where it is broken for good: it was buried when it was live', async () => {
+    const broken = { ...foreign, value: value.subarray(0, 12) }
+    expect(await worked(broken, { request: replay([[1, 0, 40]]) })).toMatchObject(passedOver)
+    const { processed } = await worked(broken)
+    expect(processed).toMatchObject({ counts: 'page', totals: new Map() })
+    expect(processed?.messages[0]?.headers).not.toHaveProperty(HEADER.extractor)
+  })
+})
