@@ -67,6 +67,8 @@ export async function writeSummary(context: CommandContext, report: RunReport, w
       `dead letters of pages: ${renderCount(count)} (${letters.map(([code, each]) => `${code} ${renderCount(each)}`).join(', ')})`,
     )
   }
+  if (report.lostCount > 0)
+    await write(`${counted(report.lostCount, 'URL')} more that the state store had counted: of these no message is left on the topics`)
   await writeEnd(context, report, write)
 }
 
@@ -83,7 +85,7 @@ const MOST_TOLD = 10
 
 async function writeEnd(
   context: CommandContext,
-  report: Omit<RunReport, 'audit' | 'deadLetters'>,
+  report: Omit<RunReport, 'audit' | 'deadLetters' | 'lostCount'>,
   write: (line: string) => Promise<void>,
 ): Promise<void> {
   await write(

@@ -2,6 +2,7 @@ import { LANES } from '../message/topics.ts'
 import { CrawlBacklog, type DelayedTask } from './crawl-backlog.ts'
 import { isReplaying, liveLag } from './live-lag.ts'
 import { lookUnlessAway } from './look-unless-away.ts'
+import { dropOpenTasks } from './open-tasks.ts'
 import { holdingUp, openTransactionPlace } from './open-transactions.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -31,7 +32,7 @@ export type CrawlState =
  *
  * The store counts a task when it is produced by `run` or read by fetch: of what `produce` has written to the topics it knows nothing yet.
  * So a crawl that may be queued has not ended while a task of it lies on a topic. Nor has one whose store has lost its data, which is seen
- * by the count: it never falls else.
+ * by the count: it never falls else, but where tasks are dropped that were counted and lie on no topic.
  */
 export class CrawlEnd {
   readonly #runtime: Runtime
@@ -45,6 +46,7 @@ export class CrawlEnd {
   #seen = ''
   #last = { accepted: 0, final: 0 }
   #mostAccepted = 0
+  #dropped = 0
   #mayBeQueued: boolean
 
   /** @param options.mayBeQueued - tasks of the crawl may lie on the topics that the store has not counted */
@@ -59,6 +61,11 @@ export class CrawlEnd {
     this.#mayBeQueued = options.mayBeQueued ?? false
     // Without a word all groups that are configured have to come to the end.
     this.#extractGroups = options.extractGroups ?? [undefined, ...Object.keys(runtime.config['extract.groups'])].map(runtime.groups.extract)
+  }
+
+  /** Tasks that the store had counted, the most that it knew of, and how many of them were dropped since they were open and lay on no topic. */
+  get counted(): { readonly accepted: number; readonly dropped: number } {
+    return { accepted: this.#mostAccepted, dropped: this.#dropped }
   }
 
   /**
@@ -161,7 +168,10 @@ export class CrawlEnd {
     }
     if (now - this.#unchangedSinceMono < QUIET_MS) return false
     this.#unchangedSinceMono = now
-    return (await this.#backlog.look(clock.now() + this.#maxWaitMs)) === 'later'
+    const queued = await this.#backlog.look(clock.now() + this.#maxWaitMs)
+    if (queued === 'nothing' && this.#crawlId !== undefined)
+      this.#dropped += await dropOpenTasks(this.#runtime, this.#crawlId, { accepted, final })
+    return queued === 'later'
   }
 }
 

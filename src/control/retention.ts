@@ -1,16 +1,22 @@
 import { errorText } from '../kernel/errors.ts'
 import { forgetEndedCrawls } from './ended-crawls.ts'
+import { OpenCrawlRounds } from './open-tasks.ts'
 import type { Runtime } from './runtime.ts'
 import { deleteFinished } from './urls-retention.ts'
 
 const EVERY_MS = 10 * 60_000
 
-/** Deletes what is finished and old, again and again until the returned function is called: tasks on topics, and crawls in the state store. */
+/**
+ * Deletes what is finished and old, again and again until the returned function is called: tasks on topics, crawls in the state store, and what
+ * that counts as open though nothing of it is left.
+ */
 export function startRetention(runtime: Runtime): () => Promise<void> {
   const { clock, observer } = runtime
+  const openCrawls = new OpenCrawlRounds(runtime)
   const rounds = [
     { what: 'tasks', round: deleteFinished },
     { what: 'crawls', round: forgetEndedCrawls },
+    { what: 'open tasks', round: () => openCrawls.round() },
   ]
   let disarm = (): void => undefined
   let working: Promise<unknown> = Promise.resolve()

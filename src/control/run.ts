@@ -85,6 +85,8 @@ export interface RunReport {
   /** Left queued, since they are due later than `maxWaitMs`: some of them, and how many there are. Of whole topics it is messages. */
   readonly waiting: readonly DelayedTask[]
   readonly waitingCount: number
+  /** Tasks that the state store had counted as open, and that are on no topic: their messages are lost. Those that have ended are not among them. */
+  readonly lostCount: number
   /** A signal ended it before the crawl had ended. */
   readonly interrupted: boolean
   readonly elapsedMs: number
@@ -96,7 +98,7 @@ export type EndedTasks = Pick<AuditReport, 'outcomes' | 'reasons'>
 type Counted = Pick<RunReport, 'audit' | 'deadLetters' | 'endedNow'>
 
 /** What is known of a run whose ledger was left out. */
-export interface UncountedRun extends Omit<RunReport, keyof Counted> {
+export interface UncountedRun extends Omit<RunReport, keyof Counted | 'lostCount'> {
   readonly audit: null
   /** As the state store has counted the tasks of the crawl; null where what was queued was worked off. */
   readonly tasks: { readonly accepted: number; readonly final: number } | null
@@ -166,16 +168,23 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   const records = await output.finish()
   const elapsedMs = runtime.clock.mono() - startedMono
   const goesOnWith = crawlId !== undefined && from === 'earliest'
-  const report = { crawlId, goesOn: goesOnWith, records, ...produced, ...ended, elapsedMs }
+  const { counted, ...end } = ended
+  const report = { crawlId, goesOn: goesOnWith, records, ...produced, ...end, elapsedMs }
   const onProgress = (counting: AuditProgress): void => options.onProgress?.({ ...last, records, elapsedMs, counting })
-  return { ...report, ...(await countedOr(runtime, options, report, ends, onProgress)) }
+  const ledger = await countedOr(runtime, options, report, ends, onProgress)
+  return { ...report, ...ledger, lostCount: lostOf(counted, ledger.audit) }
+}
+
+/** Of the tasks that were dropped the topics know most, whose end the store had forgotten: lost are those that neither of them knows. */
+function lostOf({ accepted, dropped }: CrawlEnd['counted'], { produced, beforeHorizon }: AuditReport): number {
+  return Math.min(dropped, Math.max(0, accepted - produced - beforeHorizon))
 }
 
 /** The first signal that comes while it is counted ends the count; the one before has ended the crawl. */
 async function countedOr(
   runtime: Runtime,
   { onUncounted, draining, aborting }: RunOptions,
-  report: Omit<RunReport, keyof Counted>,
+  report: Omit<RunReport, keyof Counted | 'lostCount'>,
   [outcomesFrom = new Map(), lettersFrom = new Map()]: readonly ReadonlyMap<number, bigint>[],
   onProgress: (progress: AuditProgress) => void,
 ): Promise<Counted> {
@@ -270,9 +279,10 @@ async function seed(runtime: Runtime, options: RunOptions, crawlId: string | und
 }
 
 type CrawlProgress = Pick<RunProgress, 'accepted' | 'final' | 'unread' | 'away'>
-type Ended = Pick<RunReport, 'waiting' | 'waitingCount' | 'interrupted'>
+/** `counted`: as the store had it (`CrawlEnd`). */
+type Ended = Pick<RunReport, 'waiting' | 'waitingCount' | 'interrupted'> & { readonly counted: CrawlEnd['counted'] }
 
-const NOT_ENDED: Ended = { waiting: [], waitingCount: 0, interrupted: false }
+const NOT_ENDED: Ended = { waiting: [], waitingCount: 0, interrupted: false, counted: { accepted: 0, dropped: 0 } }
 
 async function waitForEnd(
   runtime: Runtime,
@@ -304,8 +314,10 @@ async function waitForEnd(
     if (failure !== undefined) throw failure
     const state = await end.check()
     if (state.kind === 'running') onState(state)
-    else if (seeded && !options.keepRunning)
-      return state.kind === 'waiting' ? { waiting: state.tasks, waitingCount: state.count, interrupted: false } : NOT_ENDED
+    else if (seeded && !options.keepRunning) {
+      const ended = { ...NOT_ENDED, counted: end.counted }
+      return state.kind === 'waiting' ? { ...ended, waiting: state.tasks, waitingCount: state.count } : ended
+    }
     await pause(runtime, stop)
   }
   return { ...NOT_ENDED, interrupted: true }
@@ -337,6 +349,6 @@ export function runExitCode(report: RunReport): 0 | 1 | 3 {
   const wanted = Object.entries(reasons).reduce((sum, [reason, count]) => sum + (WANTED_REFUSALS.has(reason) ? (count ?? 0) : 0), 0)
   const refused = (outcomes.REFUSED ?? 0) - wanted
   const isPartial = refused > 0 || (outcomes.FAILED ?? 0) > 0 || (outcomes.EXPIRED ?? 0) > 0
-  const isOpen = report.waitingCount > 0 || inFlight > 0 || difference !== 0
+  const isOpen = report.waitingCount > 0 || report.lostCount > 0 || inFlight > 0 || difference !== 0
   return isPartial || isOpen || report.badCount > 0 ? 3 : 0
 }

@@ -370,6 +370,12 @@ export const EVENTS = {
     message: 'crawls that ended long ago were forgotten',
     metric: counter('crawls_forgotten_total', 'Crawls dropped from the state store since they ended long ago.', [], 'count'),
   },
+  OpenTasksDropped: {
+    level: 'warn',
+    message:
+      'tasks of a crawl were open in the state store and lie on no topic: they are no longer waited for. The store came back older than the topics, or the topics have lost messages',
+    metric: counter('open_tasks_dropped_total', 'Tasks that were open in the state store and lay on no topic.', [], 'count'),
+  },
   RetentionFailed: {
     level: 'warn',
     message: 'what is old could not be deleted; it is tried again',

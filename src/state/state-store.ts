@@ -36,6 +36,11 @@ export interface StateStore {
   finalise(crawlId: string, taskIds: readonly string[]): Promise<void>
   crawlCounts(crawlId: string): Promise<CrawlCounts>
   /**
+   * Drops the open tasks of a crawl, where its counts are still those: nothing was accepted and nothing became final since they were read. In
+   * parts, as `forgetEnded`; a task that is accepted meanwhile ends it. Returns how many are gone; one of them may be accepted anew.
+   */
+  dropOpen(crawlId: string, counts: CrawlCounts): Promise<number>
+  /**
    * Crawls with accepted tasks that are not final: those of `named`, and at most `atMost` others. Where there are more, which ones says
    * nothing about them, and `count` may be an estimate. Cost: O(named + atMost), however many are open or have ended.
    */

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { PolitenessKey } from '../../src/kernel/brand.ts'
 import { hostIdentity, ownProcess } from '../../src/machine/process-identity.ts'
+import { uuidV7 } from '../../src/message/ids.ts'
 import type {
   AnswerReport,
   LimiterAnswer,
@@ -249,6 +250,28 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         // By a sample: about as many.
         expect(count).toBeGreaterThan(800)
         expect(count).toBeLessThan(1_800)
+      })
+
+      it('drops the open tasks of a crawl where its counts are still those, keeps the final ones, and takes them anew', async () => {
+        const many = Array.from({ length: 2_600 }, (_, index) => (index % 2 === 0 ? `task ${index}` : uuidV7({ now: () => index })))
+        await store.accept('c', ['final', ...many])
+        await store.finalise('c', ['final'])
+        await store.accept('other', ['1'])
+        const counts = await store.crawlCounts('c')
+        expect(counts).toEqual({ accepted: 2_601, final: 1 })
+        expect(await store.dropOpen('c', { accepted: 2_600, final: 1 })).toBe(0)
+        expect(await store.dropOpen('c', { accepted: 2_601, final: 0 })).toBe(0)
+        expect(await store.crawlCounts('c')).toEqual(counts)
+        expect(await store.dropOpen('c', counts)).toBe(2_600)
+        expect(await store.crawlCounts('c')).toEqual({ accepted: 1, final: 1 })
+        expect(await store.dropOpen('c', { accepted: 1, final: 1 })).toBe(0)
+        expect(await store.dropOpen('never', { accepted: 1, final: 0 })).toBe(0)
+        expect(await openOf(store)).toEqual([{ crawlId: 'other', open: 1 }])
+        expect(await store.accept('c', ['final', many[0] ?? '', many[1] ?? ''])).toEqual([true, false, false])
+        expect(await store.crawlCounts('c')).toEqual({ accepted: 3, final: 1 })
+        await store.finalise('c', many)
+        await harness.elapse(1)
+        expect(await store.forgetEnded(0, 10)).toEqual(['c'])
       })
 
       it('forgets a crawl that ended with its claims and budgets, and nothing of one that is open', async () => {

@@ -69,6 +69,18 @@ export class CrawlSteps {
     return record === undefined ? { accepted: 0, final: 0 } : { accepted: record.open + record.final, final: record.final }
   }
 
+  /** Drops up to `limit` open tasks, where the counts of the crawl are still these. Shape: how many are open no longer. */
+  dropOpen(crawlId: string, { accepted, final }: CrawlCounts, limit: number): number {
+    const counts = this.counts(crawlId)
+    const open = accepted - final
+    if (open <= 0 || counts.accepted !== accepted || counts.final !== final) return 0
+    const entries = this.#file.entries(this.#keys.of('openTask', groupDigest(crawlId)), limit)
+    for (const { key } of entries) this.#file.remove(key)
+    const dropped = entries.length < limit ? open : entries.length
+    this.#change(crawlId, () => ({ open: -dropped, final: 0 }))
+    return dropped
+  }
+
   /** The others are the first by their digests, which come in no order of the crawls; how far they reach tells how many there are. */
   openCrawls(named: readonly string[], atMost: number): OpenCrawls {
     const openOf = (crawlId: string): OpenCrawl => ({ crawlId, open: this.#record(groupDigest(crawlId))?.open ?? 0 })

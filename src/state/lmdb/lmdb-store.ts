@@ -124,6 +124,16 @@ export class LmdbStore implements StateStore {
     return this.#file.read(() => this.#crawls.openCrawls(named, atMost))
   }
 
+  async dropOpen(crawlId: string, { accepted, final }: CrawlCounts): Promise<number> {
+    let left = accepted
+    for (;;) {
+      const counts = { accepted: left, final }
+      const dropped = await this.#file.step(() => this.#crawls.dropOpen(crawlId, counts, STEP_ITEMS))
+      if (dropped === 0) return accepted - left
+      left -= dropped
+    }
+  }
+
   async forgetEnded(quietMs: number, limit: number): Promise<readonly string[]> {
     const ended = this.#file.read(() => this.#crawls.ended(quietMs, limit))
     const gone: string[] = []

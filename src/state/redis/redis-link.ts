@@ -38,6 +38,7 @@ const SCRIPTS = {
   markFinished: work.MARK_FINISHED,
   acceptTasks: work.ACCEPT,
   finaliseTasks: work.FINALISE,
+  dropOpenTasks: work.DROP_OPEN,
   crawlCounts: work.CRAWL_COUNTS,
   openCrawls: work.OPEN_CRAWLS,
   endedCrawls: work.ENDED_CRAWLS,

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { PolitenessKey } from '../../kernel/brand.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { Observer } from '../../kernel/observe.ts'
@@ -36,6 +35,7 @@ import { knownHealth, policyArguments, reportArguments } from './limiter-argumen
 import { readHealth } from './redis-health.ts'
 import { RedisLink } from './redis-link.ts'
 import { parseRedisUrl } from './redis-url.ts'
+import { shortHash, urlId } from './short-id.ts'
 import { packValidators, unpackValidators } from './validators-text.ts'
 
 export interface RedisStoreOptions {
@@ -144,6 +144,15 @@ export class RedisStore implements StateStore {
     const answer = await this.#link.script('crawlCounts', this.#crawlKeys(crawlId).slice(0, 2), [])
     const [open = 0, final = 0] = answer as number[]
     return { accepted: open + final, final }
+  }
+
+  async dropOpen(crawlId: string, { accepted, final }: CrawlCounts): Promise<number> {
+    let left = accepted - final
+    for (;;) {
+      const dropped = await this.#link.script('dropOpenTasks', this.#crawlKeys(crawlId), [crawlId, left, final, SCRIPT_ITEMS])
+      if (dropped === 0) return accepted - final - left
+      left -= Number(dropped)
+    }
   }
 
   async openCrawls(named: readonly string[], atMost: number): Promise<OpenCrawls> {
@@ -380,15 +389,6 @@ export class RedisStore implements StateStore {
   #crawlKeys(crawlId: string): string[] {
     return [this.#key('open', crawlId), this.#key('final', crawlId), this.#key('open-crawls'), this.#key('ended-crawls')]
   }
-}
-
-/** What is claimed, in 22 characters: URLs may be long, and there may be many. The crawl is part of the key. */
-function urlId(claim: Claim): string {
-  return shortHash(`${claim.round} ${claim.canonicalUrl}`)
-}
-
-function shortHash(text: string): string {
-  return createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url')
 }
 
 const chunks = <T>(items: readonly T[]): readonly (readonly T[])[] => chunksOf(items, SCRIPT_ITEMS)

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { CrawlEnd } from '../../../src/control/crawl-end.ts'
+import { OpenCrawlRounds } from '../../../src/control/open-tasks.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import { encodeOffsetMap } from '../../../src/kafka/offset-map.ts'
 import { uuidV7 } from '../../../src/message/ids.ts'
@@ -64,6 +65,72 @@ describe('the end of a crawl whose store has lost its data', () => {
       // What is read again is counted again.
       await state.finalise('queued', [tasks[0]?.taskId ?? ''])
       expect(await queued.check()).toEqual({ kind: 'running', accepted: 1, final: 1 })
+    })
+  })
+})
+
+describe('a crawl whose store has come back older than the topics', () => {
+  let deployment: Deployment
+  afterEach(() => deployment.close())
+
+  /** A task whose message is finished, as its group has committed it. */
+  async function finishedTask(runtime: Runtime, crawlId: string): Promise<string> {
+    const { admin, groups, topics } = runtime
+    const taskId = uuidV7(runtime.clock)
+    await (await runtime.publisher()).publish([newUrlTask({ url: 'http://a.example/', taskId, crawlId, lane: 'normal', enqueuedAt: 1 })])
+    const ends = (await admin.lag(groups.fetch, [topics.urls.normal])).map(({ topic, partition, end }) => ({
+      topic,
+      partition,
+      offset: end,
+      metadata: '',
+    }))
+    await admin.commitDirect(groups.fetch, ends)
+    return taskId
+  }
+
+  it('ends though a task counts as open whose end the store has lost, and one that is queued is waited for', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const [state, publisher] = [await runtime.state(), await runtime.publisher()]
+      const { timed, step } = stepped(runtime)
+      await state.accept('older', [await finishedTask(runtime, 'older')])
+      const queuedId = uuidV7(runtime.clock)
+      await publisher.publish([
+        newUrlTask({ url: 'http://a.example/', taskId: queuedId, crawlId: 'queued', lane: 'normal', enqueuedAt: 1 }),
+      ])
+      await state.accept('queued', [queuedId])
+      const look = (crawlId: string) => new CrawlEnd(timed, { crawlId, maxWaitMs: 600_000 })
+      const [older, queued] = [look('older'), look('queued')]
+      for (const end of [older, queued]) expect(await end.check()).toMatchObject({ kind: 'running', accepted: 1, final: 0 })
+      step(4_000)
+      await queued.check()
+      await older.check()
+      expect(older.counted).toEqual({ accepted: 1, dropped: 1 })
+      expect(await older.check()).toEqual({ kind: 'ended' })
+      step(4_000)
+      expect(await queued.check()).toEqual({ kind: 'running', accepted: 1, final: 0 })
+      expect(queued.counted.dropped).toBe(0)
+    })
+  })
+
+  it('is open no longer for workers that run on, once it has not moved from one round to the next', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const state = await runtime.state()
+      const open = async () => (await state.openCrawls([], 10)).others.map(({ crawlId }) => crawlId).sort()
+      for (const crawlId of ['older', 'moves']) await state.accept(crawlId, [await finishedTask(runtime, crawlId)])
+      await delay(runtime, [{ taskId: uuidV7(runtime.clock), crawlId: 'waits', dueAt: Date.now() + 86_400_000 }])
+      await state.accept('waits', ['1'])
+      const rounds = new OpenCrawlRounds(runtime)
+      await rounds.round()
+      expect(await open()).toEqual(['moves', 'older', 'waits'])
+      await state.accept('moves', ['another'])
+      await rounds.round()
+      expect(await open()).toEqual(['moves', 'waits'])
+      await rounds.round()
+      expect(await open()).toEqual(['waits'])
+      await eventually(async () => (await state.forgetEnded(0, 2)).length === 0, { what: 'both to be forgotten' })
+      expect(await state.crawlCounts('older')).toEqual({ accepted: 0, final: 0 })
     })
   })
 })
@@ -202,7 +269,7 @@ describe('the end of a crawl beside the backlog of another one', () => {
         })
       }
       expect(decode).toHaveBeenCalledTimes(1)
-      // It ends before it is due, as when its site is reset: nothing waits any more.
+      // It ends before it is due, as when its site is reset: nothing waits any more, and nothing is waited for.
       const { admin, groups, topics } = runtime
       const lags = await admin.lag(
         groups.delay,
@@ -212,10 +279,9 @@ describe('the end of a crawl beside the backlog of another one', () => {
         groups.delay,
         lags.map(({ topic, partition, end: offset }) => ({ topic, partition, offset, metadata: '' })),
       )
-      for (let times = 0; times < 2; times += 1) {
-        step(4_000)
-        expect(await end.check()).toMatchObject({ kind: 'running', accepted: 1, final: 0 })
-      }
+      step(4_000)
+      expect(await end.check()).toMatchObject({ kind: 'running', accepted: 1, final: 0 })
+      expect(await end.check()).toEqual({ kind: 'ended' })
     })
   })
 })

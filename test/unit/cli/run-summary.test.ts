@@ -80,9 +80,16 @@ describe('the summary of a run', () => {
     const lines: string[] = []
     const audit = { ...NO_COUNTS, produced: 12, outcomes: { FETCHED: 12 }, malformed: 0, extract: [] }
     const context = { note: (line: string) => void lines.push(line) } as never
-    await writeSummary(context, { ...known, crawlId: 'spring', audit, deadLetters: {}, ...changed }, async (line) => void lines.push(line))
+    const nothingElse = { deadLetters: {}, lostCount: 0 }
+    await writeSummary(context, { ...known, crawlId: 'spring', audit, ...nothingElse, ...changed }, async (line) => void lines.push(line))
     return lines
   }
+
+  it('names how many URLs were counted whose messages are lost', async () => {
+    expect(await summary({ lostCount: 3 })).toContain(
+      '3 URLs more that the state store had counted: of these no message is left on the topics',
+    )
+  })
 
   it('has the pages that became dead letters, which are fetched all the same', async () => {
     expect(await summary({ deadLetters: { EXTRACT_TIMEOUT: 1, EXTRACT_FIELD_MISSING: 8 } })).toEqual([

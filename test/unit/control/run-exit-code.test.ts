@@ -4,7 +4,17 @@ import { NO_COUNTS } from '../../../src/control/task-ledger.ts'
 
 function report(changed: Partial<RunReport>, audit: Partial<RunReport['audit']> = {}): RunReport {
   const counts = { ...NO_COUNTS, produced: 3, outcomes: { FETCHED: 3 }, malformed: 0, extract: [], ...audit }
-  const ended = { records: 0, bad: [], badCount: 0, produced: 3, waiting: [], waitingCount: 0, interrupted: false, elapsedMs: 1 }
+  const ended = {
+    records: 0,
+    bad: [],
+    badCount: 0,
+    produced: 3,
+    waiting: [],
+    waitingCount: 0,
+    lostCount: 0,
+    interrupted: false,
+    elapsedMs: 1,
+  }
   return { crawlId: 'crawl', goesOn: false, audit: counts, deadLetters: {}, ...ended, ...changed }
 }
 
@@ -32,6 +42,10 @@ describe('the exit code of a run', () => {
     expect(runExitCode(report({ crawlId: undefined, endedNow: nothing }, former))).toBe(0)
     expect(runExitCode(report({ crawlId: undefined, endedNow: { ...nothing, outcomes: { FAILED: 1 } } }, former))).toBe(3)
     expect(runExitCode(report({ crawlId: undefined, endedNow: nothing }, { ...former, inFlight: 1 }))).toBe(3)
+  })
+
+  it('is 3 where a message of the crawl is lost, which its ledger can not tell', () => {
+    expect(runExitCode(report({ lostCount: 1 }))).toBe(3)
   })
 
   it('is 3 where one is due too late or a seed was bad, and 1 where no seed was good', () => {

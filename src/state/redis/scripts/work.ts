@@ -71,6 +71,18 @@ ${KEEP_INDEX}
 return 0
 `
 
+/**
+ * The same KEYS. ARGV: crawlId, numbers of open and of final tasks, how many to drop at most. Answer: how many open tasks were dropped; none
+ * where the numbers are others.
+ */
+export const DROP_OPEN = `
+if redis.call('SCARD', KEYS[1]) ~= tonumber(ARGV[2]) or redis.call('SCARD', KEYS[2]) ~= tonumber(ARGV[3]) then return 0 end
+local dropped = #redis.call('SPOP', KEYS[1], ARGV[4])
+if dropped == 0 then return 0 end
+${KEEP_INDEX}
+return dropped
+`
+
 /** KEYS: open set, final set. Answer: {open, final}. */
 export const CRAWL_COUNTS = `
 return {redis.call('SCARD', KEYS[1]), redis.call('SCARD', KEYS[2])}
