@@ -1,5 +1,6 @@
 import { type AuditProgress, type AuditReport, audit } from '../control/audit.ts'
-import { type StatusReport, status } from '../control/status.ts'
+import { status } from '../control/status.ts'
+import type { StatusReport } from '../control/status-report.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { countText } from '../kernel/count-text.ts'
 import type { CommandContext } from './context.ts'

@@ -2,7 +2,7 @@ import { countText } from '../kernel/count-text.ts'
 import type { ReplayRequest } from '../message/replay-request.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { type OpenTransaction, openTransactionText } from './open-transactions.ts'
-import type { FetchStatus, GroupStatus, StatusReport } from './status.ts'
+import type { FetchStatus, GroupStatus, StatusReport } from './status-report.ts'
 
 /** A lag whose oldest message is older than this asks for a reason. */
 const OLD_SECONDS = 30

@@ -13,69 +13,8 @@ import { holdingUp, type OpenTransaction, openTransactions } from './open-transa
 import { openRequests } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { stallsOf } from './stalls.ts'
+import type { FetchStatus, GroupStatus, PartitionStatus, StatusReport } from './status-report.ts'
 import { askWorkers } from './worker-socket.ts'
-
-export interface PartitionStatus {
-  readonly group: string
-  readonly topic: string
-  readonly partition: number
-  /** Next offset to read, decimal; null where nothing is committed. */
-  readonly committed: string | null
-  readonly end: string
-  readonly lag: number
-  /** Age of the oldest message that is not committed; null where there is none. */
-  readonly lagSeconds: number | null
-  /** What could be worked now: of the extract and frontier groups all of it; null where only the worker knows. */
-  readonly runnable: number | null
-}
-
-export interface GroupStatus {
-  readonly group: string
-  readonly state: string
-  readonly members: number
-  readonly lag: number
-  readonly oldestSeconds: number | null
-}
-
-/** What the fetch workers of this machine have in memory, together. */
-export interface FetchStatus {
-  /** Processes that answered. */
-  readonly answered: number
-  readonly runnable: number
-  readonly waiting: number
-  readonly inFlight: number
-  readonly sites: number
-  readonly siteWaits: Readonly<Record<string, number>>
-  readonly stalledBy: readonly string[]
-  /** Proxies that a worker leaves out, each once: by the one that does for longest. */
-  readonly proxiesOut: readonly ProxyOut[]
-  /** For how long Kafka has not taken what the oldest of the tasks has ended with; 0: nothing waits for it. */
-  readonly unwrittenMs: number
-}
-
-export interface StatusReport {
-  readonly clusterId: string
-  /** Epoch ms. */
-  readonly at: number
-  readonly groups: readonly PartitionStatus[]
-  readonly summary: readonly GroupStatus[]
-  readonly workers: readonly WorkerHeartbeat[]
-  /** Null where no fetch worker of this machine answered. */
-  readonly fetch: FetchStatus | null
-  readonly pausedSites: readonly string[]
-  /** The state store answers. */
-  readonly isStateUp: boolean
-  /** Why something does not go on, for people; empty where all goes on. */
-  readonly stalls: readonly string[]
-  readonly extractors: readonly {
-    readonly extractor: string
-    /** Null, like the others: no longer known. */
-    readonly pages: number | null
-    readonly records: number | null
-    readonly none: number | null
-    readonly deadLetters: number | null
-  }[]
-}
 
 /** Where every group stands: lag in messages and in seconds, members, what extract has counted. */
 export async function status(runtime: Runtime): Promise<StatusReport> {

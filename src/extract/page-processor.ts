@@ -1,4 +1,4 @@
-import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
+import type { KafkaMessage } from '../kafka/message.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -11,20 +11,7 @@ import { isMeantFor } from './match.ts'
 import type { ExtractorTotals } from './offset-metadata.ts'
 import type { PageExtraction } from './page-extraction.ts'
 import { brokenPageOutput, type PageOutput, type PageOutputOptions, pageOutput, unreadPageOutput } from './page-output.ts'
-import type { PageWork, PartitionPort } from './partition-port.ts'
-
-/** One page, worked: what is written for it and what it counts for. */
-export interface ProcessedPage {
-  readonly offset: bigint
-  readonly messages: readonly OutgoingMessage[]
-  readonly totals: ReadonlyMap<string, ExtractorTotals>
-  /**
-   * - page: for the partition's own totals
-   * - replayed: for the replay, and not for those
-   * - again: it was put back, and counts as a page already: of the totals only what was written for it
-   */
-  readonly counts: 'page' | 'replayed' | 'again'
-}
+import type { PageWork, PartitionPort, ProcessedPage } from './partition-port.ts'
 
 export interface PageProcessorOptions {
   readonly codec: MessageCodec

@@ -1,6 +1,6 @@
 import type { KafkaMessage } from '../kafka/message.ts'
 import type { Clock } from '../kernel/clock.ts'
-import type { ProcessedPage } from './page-processor.ts'
+import type { ProcessedPage, WaitingLimits } from './partition-port.ts'
 
 export interface PageQueueOptions {
   /** What may wait here, as it is now. */
@@ -14,11 +14,6 @@ export interface PageQueueOptions {
    * its moment when the signal came, and is given back.
    */
   readonly process: (message: KafkaMessage, giveBack: AbortSignal) => Promise<ProcessedPage | undefined> | 'stop'
-}
-
-export interface WaitingLimits {
-  readonly maxWaitingBytes: number
-  readonly maxWaitingPages: number
 }
 
 interface Working {

@@ -1,9 +1,21 @@
-import type { KafkaMessage } from '../kafka/message.ts'
+import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import type { LogBounds } from '../kafka/offsets.ts'
 import type { PartitionTransactions } from '../kafka/transactional.ts'
-import type { ProcessedPage } from './page-processor.ts'
-import type { WaitingLimits } from './page-queue.ts'
+import type { ExtractorTotals } from './offset-metadata.ts'
 import type { ReplayOrder } from './replay-step.ts'
+
+/** One page, worked: what is written for it and what it counts for. */
+export interface ProcessedPage {
+  readonly offset: bigint
+  readonly messages: readonly OutgoingMessage[]
+  readonly totals: ReadonlyMap<string, ExtractorTotals>
+  /**
+   * - page: for the partition's own totals
+   * - replayed: for the replay, and not for those
+   * - again: it was put back, and counts as a page already: of the totals only what was written for it
+   */
+  readonly counts: 'page' | 'replayed' | 'again'
+}
 
 /** What one partition asks of the worker that owns it. */
 export interface PartitionPort {
@@ -64,6 +76,12 @@ export interface PartitionLimits {
   readonly replayTurnMs: number
   /** Longest turn of live pages, where they come as fast as they are worked: the replay has the rest of the time. */
   readonly liveTurnMs: number
+}
+
+/** Of what waits, of one partition or of a worker. */
+export interface WaitingLimits {
+  readonly maxWaitingBytes: number
+  readonly maxWaitingPages: number
 }
 
 export const DEFAULT_LIMITS: PartitionLimits = {

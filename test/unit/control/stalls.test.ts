@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { stallsOf } from '../../../src/control/stalls.ts'
-import { type FetchStatus, type GroupStatus, longestOut } from '../../../src/control/status.ts'
+import { longestOut } from '../../../src/control/status.ts'
+import type { FetchStatus, GroupStatus } from '../../../src/control/status-report.ts'
 import type { ProxyOut } from '../../../src/fetch/proxy-ring.ts'
 import type { WorkerHeartbeat } from '../../../src/state/state-store.ts'
 
