@@ -27,7 +27,8 @@ const TAKEN_AT_ONCE = 10_000
 const LAST_RECORD_MS = 5_000
 
 /**
- * Records in a consumer group, committed messages only. It ends when the signal aborts, with what was committed stored, whatever its
+ * Records in a consumer group, committed messages only. A record whose schema is not known here ends the reading with MESSAGE_SCHEMA_UNKNOWN
+ * and stays uncommitted: with a registry configured, or its schema announced, it is read. It ends when the signal aborts, with what was committed stored, whatever its
  * reader does: one that asks for no more records, or waits for the end itself, holds nothing up.
  */
 export class RecordConsumer {
@@ -101,7 +102,7 @@ export class RecordConsumer {
         const { message } = entry
         if (!entry.isCurrent()) continue
         if (!(await this.#reader.learn([message], this.#signal))) break
-        const found = await this.#reader.read(message)
+        const found = await this.#reader.read(message, { mustKnow: true })
         if (found === undefined) {
           entry.complete()
           continue

@@ -1,5 +1,6 @@
-import type { KafkaMessage } from '../kafka/message.ts'
+import { headerText, type KafkaMessage } from '../kafka/message.ts'
 import { isMillraceError } from '../kernel/errors.ts'
+import { HEADER } from '../message/header-names.ts'
 import { learnSchemas } from '../message/learn-schemas.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -37,14 +38,18 @@ export class RecordReader {
     return true
   }
 
-  /** Shape: undefined for a message that is no record. Errors: those of the control log. */
-  async read(message: KafkaMessage): Promise<{ readonly value: unknown } | undefined> {
+  /**
+   * Shape: undefined for a message that is no record. Errors: those of the control log; with `mustKnow` MESSAGE_SCHEMA_UNKNOWN for a
+   * record of an extractor, which is not broken: who keeps a place must not go past it.
+   */
+  async read(message: KafkaMessage, { mustKnow = false } = {}): Promise<{ readonly value: unknown } | undefined> {
     if (message.value === null) return undefined
     const { observer } = this.#runtime
     try {
       return await this.#decode(message.value)
     } catch (error) {
       if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error
+      if (mustKnow && error.code === 'MESSAGE_SCHEMA_UNKNOWN' && headerText(message.headers, HEADER.schema) !== undefined) throw error
       this.#undecodableCount += 1
       const { topic, partition, offset } = message
       observer.emit('RecordUndecodable', { topic, partition, offset, code: error.code, text: error.message })

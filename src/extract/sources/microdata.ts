@@ -48,9 +48,12 @@ function readItem(item: Element, reading: Reading, open: readonly Element[]): Js
   // What an item costs before it has any property.
   reading.work += 50 + open.length
   const properties = new Map<string, JsonValue[]>()
+  // What is referred to twice, or is within the item already, is read once.
+  const seen = new Set<Element>()
   const add = (element: Element): boolean => {
     reading.work += 1
-    if (reading.work > MAX_WORK) return false
+    if (reading.work > MAX_WORK || seen.has(element)) return false
+    seen.add(element)
     const { itemprop, itemscope } = element.attribs
     if (itemprop !== undefined) {
       const value = propertyValue(element, reading, [...open, item])

@@ -67,6 +67,26 @@ describe('the loop over records', () => {
     expect(commits).toHaveLength(count)
   })
 
+  it('ends at a record whose schema it does not know, and commits nothing of it', async () => {
+    const topic = `${deployment.prefix}records.unknown`
+    const groupId = uniqueName('sink')
+    await deployment.read(async (runtime) => {
+      const [record] = await committed(runtime, runtime.topics.records)
+      const [definition] = runtime.wantedTopics([topic]).filter((wanted) => wanted.topic === topic)
+      if (record === undefined || definition === undefined) throw new Error('there are no records')
+      await runtime.admin.createTopics([{ ...definition, partitions: 1 }])
+      const headers = { 'millrace-schema': 'io.millrace.records.Gone:0000000000000007' }
+      const unknown = { topic, partition: 0, key: 'gone/1', value: Buffer.from('c30107000000000000000000', 'hex') }
+      await (await runtime.producer()).send([unknown, { ...unknown, headers }])
+    })
+    const millrace = open()
+    await expect(millrace.consumeRecords({ groupId, topic }).next()).rejects.toMatchObject({ code: 'MESSAGE_SCHEMA_UNKNOWN' })
+    await millrace.stop()
+    const committedTo = await deployment.read(async ({ admin }) => [...(await admin.committedOffsets(groupId, [topic])).values()])
+    // The first names no schema of ours: it is somebody else's.
+    expect(committedTo).toMatchObject([{ offset: 1n }])
+  })
+
   it('goes on behind a batch of very many messages that are no records', { timeout: 120_000 }, async () => {
     const topic = `${deployment.prefix}records.foreign`
     await deployment.read(async (runtime) => {

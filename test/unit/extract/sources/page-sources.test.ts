@@ -19,6 +19,12 @@ describe('microdata', () => {
     expect(fieldFrom('{ microdata: Product.price, type: decimal, scale: 2 }', html)).toBe('9.90')
   })
 
+  it('reads an element once that itemref names twice, within another one, or within its item', () => {
+    const html =
+      '<div itemscope itemtype="http://schema.org/A" itemref="a b a c"><i id=c itemprop=tag>C</i></div><p id=a><b id=b itemprop=tag>B</b></p>'
+    expect(fieldFrom('{ microdata: A.tag, type: list }', html)).toEqual(['C', 'B'])
+  })
+
   it('follows itemref, and ends where items refer to each other', () => {
     const html =
       '<div itemscope itemtype="http://schema.org/A" itemref="n loop" id=loop></div><p id=n itemprop=name>N</p><div id=x itemscope itemprop=self itemref=x></div>'
