@@ -1,4 +1,5 @@
-import { type Converted, type Converter, compileConverter, type RawValue, type ValueType } from '../values/value-type.ts'
+import type { RawValue } from '../values/raw-value.ts'
+import { type Converted, type Converter, compileConverter, type ValueType } from '../values/value-type.ts'
 import { type CompiledCondition, compileCondition, compileConditionalSource, type SourceCompiler } from './compile-condition.ts'
 import { type CompiledSource, compileSource } from './compile-source.ts'
 import type { FieldDefinition } from './definition.ts'

@@ -1,5 +1,6 @@
+import type { RawValue } from '../values/raw-value.ts'
 import { srcsetUrls } from '../values/srcset.ts'
-import type { RawValue, ScalarKind } from '../values/value-type.ts'
+import type { ScalarKind } from '../values/value-type.ts'
 
 /** Selected themselves, they are wanted as they stand. */
 export const RAW_TEXT: ReadonlySet<string> = new Set(['script', 'style', 'textarea', 'pre'])

@@ -3,7 +3,7 @@ import type { PageView } from '../page-view.ts'
 import type { JsonGraph, JsonNode } from '../sources/json-node.ts'
 import type { MetaEntry } from '../sources/meta.ts'
 import type { TableRow } from '../sources/table.ts'
-import type { RawValue } from '../values/value-type.ts'
+import type { RawValue } from '../values/raw-value.ts'
 import type { Scope } from './selector.ts'
 
 /** A tree that fields are read from: what a scope is in it, and what is read of a page as a whole. */

@@ -9,7 +9,8 @@ import {
   rawOf,
 } from '../sources/json-node.ts'
 import { type MetaEntry, metaGroups, metaNamed, metaValues } from '../sources/meta.ts'
-import type { RawValue, ScalarKind } from '../values/value-type.ts'
+import type { RawValue } from '../values/raw-value.ts'
+import type { ScalarKind } from '../values/value-type.ts'
 import { type SourceDefinition, sourceText } from './definition.ts'
 import type { FieldScope, PageTree, SourceReader } from './field-scope.ts'
 

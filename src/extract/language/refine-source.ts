@@ -1,5 +1,5 @@
+import type { RawValue } from '../values/raw-value.ts'
 import { compileTransforms } from '../values/transform.ts'
-import type { RawValue } from '../values/value-type.ts'
 import type { SourceDefinition } from './definition.ts'
 import { type FieldScope, NO_LIMIT, type PageTree, type SourceReader } from './field-scope.ts'
 import { compilePattern, firstGroup } from './pattern.ts'

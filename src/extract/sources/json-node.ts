@@ -1,5 +1,4 @@
-import { RawMoney } from '../values/read-money.ts'
-import type { RawScalar, RawValue } from '../values/value-type.ts'
+import { RawMoney, type RawScalar, type RawValue } from '../values/raw-value.ts'
 
 /**
  * Structured data of a page (JSON-LD and microdata) as one kind of tree: objects with properties, as JSON has them. What a page

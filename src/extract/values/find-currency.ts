@@ -1,5 +1,6 @@
 import { isCurrency } from './currencies.ts'
 import { EAST_ASIAN_UNIT } from './multipliers.ts'
+import { priceBefore, priceBehind, withoutNumbers } from './price-number.ts'
 
 /** Signs that stand for one currency alone, or nearly so on the pages that use them. */
 const SIGNS: Readonly<Record<string, string>> = {
@@ -58,8 +59,8 @@ export interface CurrencyMention {
   readonly code: string | undefined
   /** As it is written. */
   readonly text: string
-  /** The text without it; `¤` stands for it between what is before and behind it. */
-  readonly rest: string
+  /** The text without it, its price the first number; `¤` stands for it between what is before and behind it. Undefined: of several readings. */
+  readonly rest: string | undefined
 }
 
 /** Codes that pages write as words too, or as names: `TOP-Angebot`, `GEL 50 ml`, `AMD Ryzen`. */
@@ -79,18 +80,28 @@ export function findCurrency(text: string): CurrencyMention | undefined {
     if (best.rank === 0) break
   }
   if (best === undefined) return undefined
-  const { sign, start, end, side } = best
+  const { sign, start, end } = best
   const before = text.slice(0, start)
   const behind = text.slice(end)
-  const kept = side === undefined ? before : onlyNumberBeside(before, side)
   const own = isCurrency(sign) ? sign : SIGNS[sign]
-  if (own !== undefined)
-    return { code: own, text: sign, rest: isDecimalMark(sign, before, behind) ? `${kept},${behind}` : joined(kept, behind) }
+  if (own !== undefined) return { code: own, text: sign, rest: restOf(best, before, behind) }
   const codeBefore = CODE_BEFORE.exec(before)?.[1] ?? ''
-  if (isCodeOfSign(codeBefore)) return { code: codeBefore, text: codeBefore, rest: joined(kept, behind) }
+  if (isCodeOfSign(codeBefore)) return { code: codeBefore, text: codeBefore, rest: restOf(best, before, behind) }
   const { 0: found = '', 1: number = '', 2: code = '' } = CODE_BEHIND.exec(behind) ?? []
-  if (isCodeOfSign(code)) return { code, text: code, rest: joined(kept, joined(number, behind.slice(found.length))) }
-  return { code: undefined, text: sign, rest: joined(kept, behind) }
+  if (!isCodeOfSign(code)) return { code: undefined, text: sign, rest: restOf(best, before, behind) }
+  return { code, text: code, rest: restOf(best, before, joined(number, behind.slice(found.length))) }
+}
+
+function restOf({ sign, side }: Mention, before: string, behind: string): string | undefined {
+  if (side === undefined) return joined(before, behind)
+  if (side === 'after') {
+    const price = priceBehind(behind)
+    return price === undefined ? undefined : joined(withoutNumbers(before), price)
+  }
+  const isMark = isDecimalMark(sign, before, behind)
+  const price = priceBefore(before, isMark ? '' : behind)
+  if (price === undefined) return undefined
+  return isMark ? `${price}٫${behind}` : joined(price, behind)
 }
 
 interface Mention {
@@ -140,24 +151,6 @@ const NUMBER_AFTER = /^[\s:=)]*(?:\p{Sc}\s*)?[-−]?\s*(?:\p{Sc}\s*)?[.,]?\p{Nd}
 /** Which currency a sign of several is: a code before it, or one behind it and one number. */
 const CODE_BEFORE = /(?<!\p{L})([A-Z]{3})\s*$/u
 const CODE_BEHIND = /^(\s*[\p{Nd}.,'’\s-]*)([A-Z]{3})(?!\p{L})/u
-
-const NUMBERS = new RegExp(
-  `\\p{Nd}+(?:(?:[.,'’٬٫_]|${EAST_ASIAN_UNIT}\\s?)\\p{Nd}+| \\p{Nd}{3}(?!\\p{Nd}|${EAST_ASIAN_UNIT}))*(?:${EAST_ASIAN_UNIT}|e[+-]?\\p{Nd}+)?`,
-  'giu',
-)
-const RANGE = /^(?:[.,][-–—]{1,2})?\s*(?:[-–—~〜～]|bis|to|till?|tot|à|a|do|до|hasta)\s*$/iu
-
-/** What is before a currency, with letters for the digits of all numbers but its own: `50 ml 12,00` has one, `2 x` none. Of a range the first. */
-function onlyNumberBeside(before: string, side: 'before' | 'after'): string {
-  let from = before.length
-  if (side === 'before') {
-    const numbers = [...before.matchAll(NUMBERS)]
-    from = numbers.at(-1)?.index ?? from
-    const other = numbers.at(-2)
-    if (other !== undefined && RANGE.test(before.slice(other.index + other[0].length, from))) from = other.index
-  }
-  return before.slice(0, from).replace(/\p{Nd}/gu, 'x') + before.slice(from)
-}
 
 /** In French the sign may be the decimal mark: `499€95`. */
 function isDecimalMark(sign: string, before: string, behind: string): boolean {

@@ -79,8 +79,8 @@ export function asciiNumbers(text: string): string {
 
 /** First digit of Arabic, Persian, Devanagari, Bengali, Thai and full width digits. */
 const ZEROS = [0x660, 0x6f0, 0x966, 0x9e6, 0xe50, 0xff10]
-const WIDE: Readonly<Record<string, string>> = { '．': '.', '，': ',', '＄': '$', '￥': '¥', '￡': '£', '￦': '₩' }
-const OTHER_DIGITS = /[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0e50-\u0e59\uff10-\uff19．，＄￥￡￦]/g
+const WIDE: Readonly<Record<string, string>> = { '．': '.', '，': ',', '＄': '$', '￥': '¥', '￡': '£', '￦': '₩', '－': '-', '﹣': '-' }
+const OTHER_DIGITS = /[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0e50-\u0e59\uff10-\uff19．，＄￥￡￦－﹣]/g
 
 function writtenNumber(text: string, format: NumberFormat): DecimalDigits | NoNumber {
   const match = WRITTEN.exec(text)
@@ -93,7 +93,7 @@ function writtenNumber(text: string, format: NumberFormat): DecimalDigits | NoNu
   const behind = text.slice(match.index + written.length)
   if (EXPONENT.test(behind)) return 'none'
   if (isMultiplied(behind, format.ofMoney)) return 'multiplied'
-  const mark = format.decimalMark ?? decimalMarkOf(written, format)
+  const mark = certainMark(written) ?? format.decimalMark ?? decimalMarkOf(written, format)
   const at = mark === undefined ? -1 : written.lastIndexOf(mark)
   const whole = at === -1 ? written : written.slice(0, at)
   const fraction = at === -1 ? '' : written.slice(at + 1)
@@ -116,7 +116,7 @@ function digits(negative: boolean, whole: string, fraction: string): DecimalDigi
 function withoutLooseGroups(written: string): string {
   const parts = written.split(' ')
   let kept = parts[0] ?? ''
-  if (!/^\d{1,3}$/.test(kept)) return kept
+  if (!/^[1-9]\d{0,2}$/.test(kept)) return kept
   for (const part of parts.slice(1)) {
     if (!/^\d{3}(?!\d)/.test(part)) break
     kept += ` ${part}`
@@ -126,8 +126,12 @@ function withoutLooseGroups(written: string): string {
   return kept
 }
 
+/** In every language: no thousands begin with a 0. */
+function certainMark(written: string): string | undefined {
+  return written.includes('٫') ? '٫' : /^0([.,])\d+$/.exec(written)?.[1]
+}
+
 function decimalMarkOf(written: string, { scale, machine }: NumberFormat): string | undefined {
-  if (written.includes('٫')) return '٫'
   const point = written.lastIndexOf('.')
   const comma = written.lastIndexOf(',')
   if (point === -1 && comma === -1) return undefined
@@ -148,6 +152,6 @@ function isGrouped(whole: string, mark: string | undefined): boolean {
   if (mark !== undefined && whole.includes(mark)) return false
   const groups = whole.split(/\D/)
   if (groups.length === 1) return true
-  if ((groups[0] ?? '').length > 3 || groups.at(-1)?.length !== 3) return false
+  if (!/^[1-9]\d{0,2}$/.test(groups[0] ?? '') || groups.at(-1)?.length !== 3) return false
   return groups.slice(1, -1).every((group) => group.length === 3 || (group.length === 2 && whole.includes(',')))
 }

@@ -1,7 +1,6 @@
 import { isCurrency } from './currencies.ts'
 import { findCurrency } from './find-currency.ts'
 import { asciiNumbers } from './parse-number.ts'
-import type { RawScalar } from './value-type.ts'
 
 /** An amount of one currency, as a record holds it. */
 export interface Money {
@@ -11,25 +10,13 @@ export interface Money {
   readonly currency: string
 }
 
-/** An amount and a currency that a page says apart, and not yet read. As text, for `match` and transforms, it is both. */
-export class RawMoney {
-  readonly amount: RawScalar
-  readonly currency: string
-
-  constructor(amount: RawScalar, currency: string) {
-    this.amount = amount
-    this.currency = currency
-  }
-
-  toString(): string {
-    return `${this.amount} ${this.currency}`
-  }
-}
-
-/** A text taken apart. Shape: `amount` is what is left without the currency; of a currency that can't be told the problem. */
+/**
+ * A text taken apart. Shape: `amount` is what is left without the currency, undefined where several numbers may be the price; of a currency
+ * that can't be told the problem.
+ */
 export type MoneyParts =
-  | { readonly amount: string; readonly currency: string }
-  | { readonly amount: string; readonly currency: undefined; readonly problem: string }
+  | { readonly amount: string | undefined; readonly currency: string }
+  | { readonly amount: string | undefined; readonly currency: undefined; readonly problem: string }
 
 /**
  * Which currency an amount is in: the one that the text names, else the first that was found elsewhere, else the one that the extractor
@@ -37,18 +24,13 @@ export type MoneyParts =
  */
 export function moneyParts(text: string, found: readonly (string | undefined)[], stated: string | undefined): MoneyParts {
   const mention = findCurrency(asciiNumbers(text))
-  const amount = mention?.rest ?? text
+  const amount = mention === undefined ? text : mention.rest
   if (mention?.code !== undefined) return { amount, currency: mention.code }
   const elsewhere = found.map((place) => (place === undefined ? undefined : currencyOf(place)))
   const currency = elsewhere.find((code) => code !== undefined) ?? stated
   if (currency !== undefined) return { amount, currency }
   const why = mention === undefined ? 'names no currency' : `has the sign ${mention.text}, which several currencies have`
   return { amount, currency, problem: `${shownText(text)} ${why}; say its \`currency\`` }
-}
-
-/** Two digits as far from the currency as the number before it: its cents, or another number. */
-export function hasCentsApart(text: string): boolean {
-  return /^\P{Nd}*\p{Nd}+\s\p{Sc}\s\p{Nd}{2}$/u.test(text)
 }
 
 function shownText(text: string): string {

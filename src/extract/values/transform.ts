@@ -2,7 +2,7 @@ import { parseFragment } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
 import { compilePattern } from '../language/pattern.ts'
 import { nodeText } from '../sources/node-text.ts'
-import type { RawValue } from './value-type.ts'
+import type { RawValue } from './raw-value.ts'
 
 /** One step between what a source gives and the type of its field. */
 export type TransformDefinition =

@@ -3,7 +3,8 @@ import { htmlToMarkdown } from '../sources/markdown.ts'
 import { OptionError } from './option-error.ts'
 import { type DecimalDigits, decimalMarkOfLocale, type NoNumber, parseNumber } from './parse-number.ts'
 import { parseTime, type TimeFormat, timeForms } from './parse-time.ts'
-import { hasCentsApart, type Money, moneyParts, RawMoney } from './read-money.ts'
+import { RawMoney, type RawValue } from './raw-value.ts'
+import { type Money, moneyParts } from './read-money.ts'
 import { compileTimePattern } from './time-pattern.ts'
 import { compileZone } from './time-zone.ts'
 
@@ -31,10 +32,6 @@ export const SCALAR_KINDS = [
   'html',
   'markdown',
 ] as const satisfies readonly ScalarKind[]
-
-/** What a source found, before it has the type of its field. */
-export type RawValue = RawScalar | RawMoney
-export type RawScalar = string | number | boolean
 
 /** A typed value as `AvroSchema.encode` takes it; `empty`: nothing but white space; `problem`: why it does not have the type. */
 export type Converted =
@@ -173,8 +170,8 @@ function toMoney(type: Extract<ValueType, { kind: 'money' }>): Converter {
     const { amount: given, currency: own } = raw instanceof RawMoney ? raw : { amount: raw, currency: undefined }
     const written = collapse(String(given))
     if (written === '' || typeof given === 'boolean') return written === '' ? EMPTY : problem(raw, 'money')
-    if (hasCentsApart(written)) return problem(raw, NO_NUMBER.unclear)
     const parts = moneyParts(written, [own, found], stated)
+    if (parts.amount === undefined) return problem(raw, NO_NUMBER.unclear)
     // A number of JSON stays one.
     const amount = amountOf(typeof given === 'number' ? given : parts.amount, machine, '')
     if (amount.kind !== 'value') return amount.kind === 'empty' ? problem(raw, 'money') : amount

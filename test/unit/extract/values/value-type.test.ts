@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { compileConverter, type RawValue, type ValueType } from '../../../../src/extract/values/value-type.ts'
+import type { RawValue } from '../../../../src/extract/values/raw-value.ts'
+import { compileConverter, type ValueType } from '../../../../src/extract/values/value-type.ts'
 
 const convert = (type: ValueType, raw: RawValue, machine = false): unknown => {
   const converted = compileConverter(type)(raw, machine, 'http://a.example.test/dir/page')
@@ -79,6 +80,23 @@ describe('a decimal', () => {
     expect(convert({ kind: 'double', locale: 'de' }, '1,299')).toBe(1.299)
     expect(convert({ kind: 'double', locale: 'de' }, 1.5)).toBe(1.5)
     expect(convert({ kind: 'decimal', scale: 2, locale: 'de' }, '1299.00', true)).toBe('1299.00')
+  })
+
+  it.each([
+    ['de', '0.750 kg', '0.750'],
+    ['fr', '0.125 l', '0.125'],
+    ['nl', '0.750', '0.750'],
+    ['pt-BR', '-0.5', '-0.500'],
+    ['en', '0,750', '0.750'],
+    ['en', '0,75', '0.750'],
+    ['de', '0,750', '0.750'],
+    ['de', '10.750', '10750.000'],
+    ['de', '0.750.000', 'problem'],
+    ['de', '007.500', 'problem'],
+  ])('takes no thousands that begin with a 0, in any language: %s, %s', (locale, text, read) => {
+    const type = { kind: 'decimal', scale: 3, locale } as const
+    expect(convert(type, text)).toBe(read)
+    if (/[a-z]/.test(text)) expect(convert(type, text, true)).toBe(read)
   })
 
   it('takes a plain number of a program as one in every language, where the type has room for its digits', () => {
@@ -259,7 +277,6 @@ describe('a money', () => {
     ['499€95', '499.95', 'EUR'],
     ['1 299€95 TTC', '1299.95', 'EUR'],
     ['5€10€', '5.00', 'EUR'],
-    ['5€ 10', '5.00', 'EUR'],
     // What comes next on a page comes without a space.
     ['49,99 €59,99 €', '49.99', 'EUR'],
     ['49,99 €-20%', '49.99', 'EUR'],
@@ -302,6 +319,100 @@ describe('a money', () => {
     ['١٢ ₹', '12.00', 'INR'],
   ])('is an amount and a currency: %s', (text, amount, currency) => {
     expect(value(money, text)).toEqual({ amount, currency })
+  })
+
+  it.each([
+    ['Galaxy S23 1299 €', '1299.00'],
+    ['iPhone 15 49,99 €', '49.99'],
+    ['iPhone 16 1.299,00 €', '1299.00'],
+    ['iPhone 16 1 299,00 €', '1299.00'],
+    ['Größe 42 89,95 €', '89.95'],
+    ['Größe 42 89 €', '89.00'],
+    ['Lot de 2 19,90 €', '19.90'],
+    ['Modell 2024 12,99 €', '12.99'],
+    ['Modell 2024 999 €', '999.00'],
+    ['Art. 10023 89,95 €', '89.95'],
+    ['Nr. 3 5,00 €', '5.00'],
+    ['100 ml 12,00 €', '12.00'],
+    ['(4) 12,00 €', '12.00'],
+    ['Galaxy S24 799 €', '799.00'],
+    ['WH-1 299 €', '299.00'],
+    ['128GB 799 €', '799.00'],
+    ['Artikel 0 299 €', '299.00'],
+    ['1 299 €', '1299.00'],
+    ['-1 299 €', '-1299.00'],
+    ['à partir de 1 299,00 €', '1299.00'],
+    ['Prix : 1 299 €', '1299.00'],
+    ['PRIX 1 299 €', '1299.00'],
+    ['1 000 299,50 €', '1000299.50'],
+    ['2 299 – 2 999 €', '2299.00'],
+    ['EUR 5 999,-', '5999.00'],
+    ['EUR 1 299 TTC', '1299.00'],
+    ['EUR 1 299,00 je Stück', '1299.00'],
+    ['€ 1 299/Stück', '1299.00'],
+    ['€ 5 20 Stück', '5.00'],
+    ['Wasserkocher 100 € 12 Bewertungen', '100.00'],
+    ['12,00 € 20', '12.00'],
+    ['12,00 € 20 Stück', '12.00'],
+  ])('has its own number where others stand beside it: %s', (text, amount) => {
+    expect(value(money, text)).toEqual({ amount, currency: 'EUR' })
+  })
+
+  it.each([
+    ...['PlayStation 5 549,99 €', 'PlayStation 5 549 €', 'Lot de 2 199 €', 'Size 42 299 €', 'iPhone 15 199 000 €', 'Nr. 3 500 €'],
+    ...[
+      '€ 12 500 ml',
+      '€ 5 500g',
+      '$5 700 left',
+      'EUR 5 100 % Baumwolle',
+      '16:9 €',
+      'iPhone 15 € 999',
+      'S24 € 799',
+      'iPhone 15 EUR 1 299,00 inkl. MwSt.',
+      '12:30:45 €',
+      'EUR 12:5',
+    ],
+    // Two digits apart may be the cents.
+    ...[
+      '5 € 49',
+      '299 € 95',
+      '1 299 € 95',
+      '5€ 99',
+      '5€ 10',
+      'EUR 5 99',
+      'EUR 1 299 95',
+      '5 99 €',
+      'ab 5 99 €',
+      '299 EUR 95',
+      '299 € 95 TTC',
+      '5£99',
+    ],
+  ])('of which two numbers may be the price is none: %s', (text) => {
+    expect(value(money, text)).toMatch(/is no number with one reading/)
+  })
+
+  it.each([
+    ['49:90 kr', '49.90'],
+    ['12:50 kr', '12.50'],
+    ['SEK 49:90', '49.90'],
+    ['1 249:90 kr', '1249.90'],
+    ['1.249:90 kr', '1249.90'],
+    ['kr 1 249:90', '1249.90'],
+    ['49:- kr', '49.00'],
+    ['2 299:- kr', '2299.00'],
+    ['Skala 1:18 49:90 kr', '49.90'],
+    ['49:90 – 99:90 kr', '49.90'],
+    ['49:90 kr 59:90 kr', '49.90'],
+  ])('has a colon before its hundredths: %s', (text, amount) => {
+    for (const locale of [undefined, 'sv', 'en'])
+      expect(value({ ...money, currency: 'SEK', ...(locale === undefined ? {} : { locale }) }, text)).toEqual({ amount, currency: 'SEK' })
+  })
+
+  it('has a minus of any width', () => {
+    expect(value(money, '－5 €')).toEqual({ amount: '-5.00', currency: 'EUR' })
+    expect(value(money, '－５０円')).toEqual({ amount: '-50.00', currency: 'JPY' })
+    expect(decimal('－5')).toBe('-5.00')
+    expect(decimal('﹣5')).toBe('-5.00')
   })
 
   it('takes the currency of the extractor for a sign that several have, and for none', () => {
