@@ -1,5 +1,6 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { AWAY_BUDGET_MS } from '../kafka/consumer-failure.ts'
+import { AwakeTime } from '../kernel/awake-time.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { errorText, isAway, MillraceError } from '../kernel/errors.ts'
 import { BaseService, type StopMode } from '../kernel/lifecycle.ts'
@@ -118,18 +119,22 @@ export class ExtractStage extends BaseService {
   /** Nothing begins for a stage that was stopped meanwhile. Shape: undefined then. */
   async #untilBack<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined> {
     const { clock, observer } = this.#runtime
-    const sinceMono = clock.mono()
-    for (let tries = 1; !signal.aborted; tries += 1) {
-      try {
-        return await work()
-      } catch (error) {
-        if (signal.aborted) return undefined
-        if (!isAway(error) || clock.mono() - sinceMono > AWAY_BUDGET_MS) throw error
-        if (tries === 1) observer.emit('ChangeOverRetried', { group: this.#options.groupId, reason: error.code, error: errorText(error) })
-        await clock.sleep(backoffMs(RETRY, tries, Math.random()), signal).catch(() => undefined)
+    const awake = new AwakeTime(clock)
+    try {
+      for (let tries = 1; !signal.aborted; tries += 1) {
+        try {
+          return await work()
+        } catch (error) {
+          if (signal.aborted) return undefined
+          if (!isAway(error) || awake.ms() > AWAY_BUDGET_MS) throw error
+          if (tries === 1) observer.emit('ChangeOverRetried', { group: this.#options.groupId, reason: error.code, error: errorText(error) })
+          await clock.sleep(backoffMs(RETRY, tries, Math.random()), signal).catch(() => undefined)
+        }
       }
+      return undefined
+    } finally {
+      awake.stop()
     }
-    return undefined
   }
 
   /** Whatever it has started is the stage's before it can fail, and ended with it. */

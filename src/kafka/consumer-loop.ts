@@ -1,7 +1,8 @@
 import type { Consumer, EachBatchPayload } from 'kafkajs'
+import { AwakeTime } from '../kernel/awake-time.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, repeated } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -75,14 +76,17 @@ export class ConsumerLoop extends BaseService {
   readonly #held = new Set<PartitionId>()
   #allPaused = false
   #leaving = false
-  #activeMono = 0
-  #failingSinceMono: number | undefined
+  /** A standstill of our own, after which kafkajs joins again, is no consumer that hangs and no broker that is away. */
+  readonly #awake: AwakeTime
+  #activeAt = 0
+  #failingSince: number | undefined
   #restarts = 0
   #firstJoin: { resolve: () => void; reject: (reason: unknown) => void } | undefined
 
   constructor(options: ConsumerLoopOptions) {
     super()
     this.#options = options
+    this.#awake = new AwakeTime(options.clock)
     this.#commits = new GroupCommits(options.groupId, options.observer)
     this.#former = new FormerMember(options)
     this.#settings = { ...DEFAULT_CONSUMER_SETTINGS, ...options.settings }
@@ -140,7 +144,7 @@ export class ConsumerLoop extends BaseService {
   }
 
   protected async onStart(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options
+    this.releases.add('awake time', () => this.#awake.stop())
     this.releases.add('consumer', () => this.#leave())
     const firstJoin = new Promise<void>((resolve, reject) => {
       this.#firstJoin = { resolve, reject }
@@ -157,12 +161,8 @@ export class ConsumerLoop extends BaseService {
       signal.removeEventListener('abort', onAbort)
       this.#firstJoin = undefined
     }
-    const watch = (): void => {
-      this.#checkActivity()
-      disarm = clock.timer(5_000, watch, { unref: true })
-    }
-    let disarm = clock.timer(5_000, watch, { unref: true })
-    this.releases.add('watchdog', () => disarm())
+    const check = (): void => this.#checkActivity()
+    this.releases.add('watchdog', repeated(this.#options.clock, 5_000, check, { unref: true }))
   }
 
   protected async onDrain(): Promise<void> {
@@ -198,7 +198,7 @@ export class ConsumerLoop extends BaseService {
       if (this.#consumer === consumer) this.#guard(run)
     }
     const active = (): void => {
-      this.#activeMono = this.#options.clock.mono()
+      this.#activeAt = this.#awake.ms()
     }
     listenTo(consumer, {
       onFetch: active,
@@ -221,7 +221,7 @@ export class ConsumerLoop extends BaseService {
     const { groupId: group, observer, startPaused } = this.#options
     const partitions = Object.entries(memberAssignment).flatMap(([topic, numbers]) => numbers.map((partition) => ({ topic, partition })))
     const { after, change } = joined(this.#assignment, { memberId, partitions })
-    this.#failingSinceMono = undefined
+    this.#failingSince = undefined
     this.#restarts = 0
     this.#apply(after, change, startPaused ?? false)
     for (const kept of change.kept) {
@@ -310,13 +310,13 @@ export class ConsumerLoop extends BaseService {
 
   /** This consumer is disconnected already: by kafkajs after a crash, by us where it could not begin. */
   #onCrash(error: unknown): void {
-    const { groupId: group, observer, clock } = this.#options
+    const { groupId: group, observer } = this.#options
     this.#onStop()
     this.#consumer = undefined
     if (this.#leaving) return
     const fatal = fatalCrash(error, { group, topics: this.#options.topics, connection: this.#options.client.connection })
-    this.#failingSinceMono ??= clock.mono()
-    const failingMs = clock.mono() - this.#failingSinceMono
+    this.#failingSince ??= this.#awake.ms()
+    const failingMs = this.#awake.ms() - this.#failingSince
     if (fatal !== undefined || failingMs > this.#budgetMs) {
       const away = `the consumer of group ${group} could not come back for ${Math.round(failingMs / 1000)} s: ${errorText(error)}`
       this.#giveUp(fatal ?? new MillraceError('KAFKA_CONSUMER_CRASHED', away, { cause: error, context: { group } }))
@@ -358,10 +358,10 @@ export class ConsumerLoop extends BaseService {
 
   #checkActivity(): void {
     if (this.#consumer === undefined) return
-    const { groupId: group, client, clock } = this.#options
+    const { groupId: group, client } = this.#options
     // After a crash it is the budget that ends it, and what hangs beyond.
-    const awayMs = this.#failingSinceMono === undefined ? 0 : this.#budgetMs
-    const silentMs = clock.mono() - this.#activeMono
+    const awayMs = this.#failingSince === undefined ? 0 : this.#budgetMs
+    const silentMs = this.#awake.ms() - this.#activeAt
     const hung = hungConsumer({ group, silentMs, awayMs, ...this.#settings, ...client.connection })
     if (hung !== undefined) this.#giveUp(hung)
   }

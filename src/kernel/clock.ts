@@ -76,13 +76,14 @@ export const systemClock: Clock = {
 }
 
 /** Runs something every `ms`, first after `ms`; what it throws ends it. Shape: the function that ends it. */
-export function repeated(clock: Pick<Clock, 'timer'>, ms: number, run: () => void): () => void {
+export function repeated(clock: Pick<Clock, 'timer'>, ms: number, run: () => void, options?: { unref?: boolean }): () => void {
   let disarm = (): void => undefined
   const arm = (): void => {
-    disarm = clock.timer(ms, () => {
+    const due = (): void => {
       run()
       arm()
-    })
+    }
+    disarm = clock.timer(ms, due, options)
   }
   arm()
   return () => disarm()

@@ -58,6 +58,13 @@ export class ManualClock implements Clock {
     return this.#timers.map(({ atMs }) => atMs).sort((a, b) => a - b)[0]
   }
 
+  /** The process is stopped for so long: nothing happens meanwhile, and all that was due then happens when it is over. */
+  async standStill(ms: number): Promise<void> {
+    await settled()
+    this.#nowMs += ms
+    await this.advance(0)
+  }
+
   /** Moves the time and fires what is due, in order; what promises do in between happens before the next timer. */
   async advance(ms: number): Promise<void> {
     const endMs = this.#nowMs + ms

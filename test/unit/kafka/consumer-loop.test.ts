@@ -427,6 +427,32 @@ describe('the consumer loop, when its consumer crashes', () => {
     await closed
   })
 
+  it('goes on after it stood still itself for longer than that, and then fails where nothing comes', async () => {
+    const { loop, start, clock } = rig({ settings: { rebalanceTimeoutMs: 60_000 } })
+    await start()
+    await clock.advance(50_000)
+    await clock.standStill(120_000)
+    await clock.advance(30_000)
+    expect(loop.state).toBe('running')
+    const closed = expect(loop.closed).rejects.toThrow(/has not fetched for/)
+    await clock.advance(30_000)
+    await closed
+  })
+
+  it('has its whole budget for coming back where it stood still meanwhile', async () => {
+    const { loop, start, clock, next } = rig({ restartBudgetMs: 60_000 })
+    const first = await start()
+    next.failConnect = away
+    first.emit('crash', { error: away })
+    await clock.advance(20_000)
+    await clock.standStill(120_000)
+    await clock.advance(20_000)
+    expect(loop.state).toBe('running')
+    const closed = expect(loop.closed).rejects.toMatchObject({ code: 'KAFKA_CONSUMER_CRASHED' })
+    await clock.advance(60_000)
+    await closed
+  })
+
   it('does not start a new consumer once it was told to stop', async () => {
     const { loop, start, clock, consumers } = rig()
     const consumer = await start()
