@@ -278,14 +278,14 @@ export class FetchTask {
       case 'retry': {
         const { reason, detail, retryAfterMs, factor, keep, challengedBy } = answer
         if (challengedBy !== undefined) this.#options.observer.emit('ChallengeMet', { vendor: challengedBy, host: queued.target.hostname })
-        // A page that was cut is better than none when there is no further attempt.
-        if (keep !== undefined && endings.isLastAttempt(task)) return share.run(() => this.#publish(queued, admission, keep, end))
         const failure = { code: 'FETCH_FAILED', message: detail } as const
         await endings.retryOrFail(entry, task, {
           reason,
           failure,
           request,
           retryAfterMs,
+          // A page that was cut is better than none.
+          keep: keep === undefined ? undefined : () => share.run(() => this.#publish(queued, admission, keep, end)),
           ...(factor === undefined ? {} : { factor }),
           ...(challengedBy === undefined ? {} : { lane: 'low' }),
         })

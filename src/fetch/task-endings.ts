@@ -54,6 +54,8 @@ export interface FailedAttempt {
   readonly lane?: Lane
   /** What the task ends as when it is not repeated; FAILED with the same reason where not given. */
   readonly otherwise?: { readonly kind: 'REFUSED'; readonly reason: string }
+  /** Ends the task with what there is, where there is no further attempt or it would come too late. */
+  readonly keep?: (() => Promise<void>) | undefined
 }
 
 /** Where spilled tasks stand in the time of their site. Units: ms. */
@@ -104,11 +106,6 @@ export class TaskEndings {
     await this.#end(entry, task, end, [])
   }
 
-  /** True where a failure of this attempt would be the end of the task. */
-  isLastAttempt(task: UrlTask): boolean {
-    return task.attempt >= this.#options.retry.maxAttempts
-  }
-
   /** Repeats the attempt after a while, or ends the task where that is of no use: EXPIRED where it would come too late. Resolves with what was done. */
   async retryOrFail(entry: WindowEntry, task: UrlTask, failed: FailedAttempt): Promise<'retry' | 'final'> {
     const { retry, random, clock, publisher, liftedAtOf } = this.#options
@@ -117,6 +114,10 @@ export class TaskEndings {
     const { retryAfterMs, factor, reason, failure, request, lane } = failed
     const route = retryRoute(retry, { attempt, expiresAt, retryAfterMs, ...(factor === undefined ? {} : { factor }) }, now, random())
     const shared = { at: now, ...(request === undefined ? {} : { request }) }
+    if (route.kind !== 'retry' && failed.keep !== undefined) {
+      await failed.keep()
+      return 'final'
+    }
     if (route.kind === 'too-late') {
       await this.final(entry, task, { kind: 'EXPIRED', reason: 'expired', ...shared })
       return 'final'

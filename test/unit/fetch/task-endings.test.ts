@@ -74,3 +74,20 @@ it.each([
 it.each(['ABORTED', 'STATE_BROKEN', 'KAFKA_SEND_FAILED'] as const)('what is no fault of the task (%s) is no end of it', async (code) => {
   await expect(writtenAtLast(new MillraceError(code, 'no'))).rejects.toMatchObject({ code })
 })
+
+it.each([
+  ['its last attempt', 2, null],
+  ['an attempt whose next one would come after it expires', 1, 10],
+] as const)('what came of a page that was cut is kept after %s', async (_, attempt, expiresAt) => {
+  const kept: string[] = []
+  const endings = new TaskEndings({
+    retry: { maxAttempts: 2, firstDelayMs: 1_000, maxDelayMs: 1_000 },
+    random: () => 0.5,
+    clock: new ManualClock(),
+  } as unknown as TaskEndingsOptions)
+  const task = { attempt, expiresAt, redirects: [] } as never
+  const failure = { code: 'FETCH_FAILED', message: 'cut' } as const
+  const keep = async (): Promise<void> => void kept.push('page')
+  expect(await endings.retryOrFail({ message: {} } as never, task, { reason: 'truncated', failure, keep })).toBe('final')
+  expect(kept).toEqual(['page'])
+})
