@@ -268,6 +268,8 @@ export function storeFinding(health: StoreHealth): Finding {
   if (policy !== 'noeviction' && policy !== 'unknown')
     return fail('state', `${text} evicts keys (${policy}): URLs would be fetched again`, 'Set maxmemory-policy noeviction.')
   if (health.persistence === 'none') return warn('state', `${text} keeps nothing over a restart`, 'Set appendonly yes.')
+  if (health.persistence === 'rdb')
+    return warn('state', `${text} loses what it has learnt since its last snapshot when it restarts`, 'Set appendonly yes.')
   if (policy === 'unknown')
     return warn(
       'state',

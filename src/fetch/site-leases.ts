@@ -10,6 +10,7 @@ import type {
   ReleasedState,
   StateStore,
   StoreBirth,
+  StoreServer,
   WaitReason,
 } from '../state/state-store.ts'
 import { TIMER_SLACK_MS } from './send-spacing.ts'
@@ -90,6 +91,7 @@ export class SiteLeases {
   readonly #known = new Map<PolitenessKey, Remembered>()
   /** The memory of the store that has heard what is known here. */
   #birth: StoreBirth | undefined
+  #server: StoreServer | undefined
   #reasserting: Promise<void> = Promise.resolve()
 
   constructor(options: SiteLeasesOptions) {
@@ -110,7 +112,7 @@ export class SiteLeases {
       askedMono = clock.mono()
       return state.acquire({ keys, leaseMs, owner, countsForRate, aheadMs: AHEAD_MS, resetAt })
     })
-    await this.#reassert(answer.birth)
+    await this.#reassert(answer)
     if (answer.kind === 'lease') {
       const { leaseId, startInMs } = answer
       // The store said it at some moment between the question and now.
@@ -198,21 +200,29 @@ export class SiteLeases {
     return undefined
   }
 
-  /** Once for each time that the store has lost its memory; whoever asks meanwhile waits for it. Errors: those of the store other than STATE_UNAVAILABLE. */
-  #reassert(birth: StoreBirth): Promise<void> {
-    if (birth === this.#birth) return this.#reasserting
+  /**
+   * Once for each time that the store has lost its memory, or that another server has it, which may not have the last moments of it; whoever
+   * asks meanwhile waits for it. Errors: those of the store other than STATE_UNAVAILABLE.
+   */
+  #reassert({ birth, server }: { readonly birth: StoreBirth; readonly server?: StoreServer }): Promise<void> {
+    const isLost = birth !== this.#birth
+    if (!isLost && server === this.#server) return this.#reasserting
     this.#birth = birth
-    this.#reasserting = this.#reasserting.then(() => this.#reassertAll())
+    this.#server = server
+    this.#reasserting = this.#reasserting.then(() => this.#reassertAll(isLost))
     return this.#reasserting
   }
 
-  async #reassertAll(): Promise<void> {
+  async #reassertAll(isLost: boolean): Promise<void> {
     const { state, gate, clock, observer } = this.#options
-    const known = [...this.#known]
+    const begunMono = clock.mono()
+    // Of a memory that is there, what others have learnt since counts, but for what a site has asked for: that ends by time, or by a reset.
+    const known = [...this.#known].filter(([, { backOffUntil }]) => isLost || backOffUntil > begunMono)
     for (let start = 0; start < known.length; start += REASSERT_AT_ONCE) {
       const now = clock.mono()
       const calls = known.slice(start, start + REASSERT_AT_ONCE).map(([key, { backOffUntil, parkedUntil, resetAt, ...rest }]) => {
-        const left: KnownHealth = { ...rest, backOffMs: ceilLeft(backOffUntil, now), parkedMs: ceilLeft(parkedUntil, now) }
+        const backOff = { backOffMs: ceilLeft(backOffUntil, now), isAsked: rest.isAsked }
+        const left: KnownHealth = isLost ? { ...rest, ...backOff, parkedMs: ceilLeft(parkedUntil, now) } : { ...NOTHING_LEARNT, ...backOff }
         return gate.run(() => state.reassert(key, left, resetAt))
       })
       await Promise.all(calls)
@@ -220,6 +230,8 @@ export class SiteLeases {
     if (known.length > 0) observer.emit('SitesReasserted', { count: known.length })
   }
 }
+
+const NOTHING_LEARNT = { allowed: null, rateFactor: 1, trips: 0, parkedMs: 0 } as const
 
 /** Others of the site may start while a request is on its way, and are spaced: a burst is not. */
 function mayOthersStart(keys: readonly LimiterKey[]): boolean {

@@ -71,6 +71,8 @@ export const LEASE_POLL_MS = 250
 
 /** A key is forgotten this long after its last wait has ended: until then a longer crawl delay can still count from its last end. */
 export const KEY_IDLE_MS = 600_000
+/** One that is parked does not answer: since when counts on over a night or a holiday in which nobody may ask. */
+export const PARKED_IDLE_MS = 604_800_000
 
 export function newKeyPace(): KeyPace {
   return {
@@ -316,5 +318,5 @@ export function knownHealthOf(pace: KeyPace, now: number): KnownHealth {
 export function isIdle(pace: KeyPace, now: number): boolean {
   const drainedAt = pace.debtAt + (pace.debt / pace.ratePerSecond) * 1_000
   const lastWait = Math.max(pace.backOffUntil, pace.health.openUntil, pace.delayUntil, pace.lastEndAt ?? 0, drainedAt)
-  return pace.leases.length === 0 && lastWait + KEY_IDLE_MS < now
+  return pace.leases.length === 0 && lastWait + (pace.health.trips > 0 ? PARKED_IDLE_MS : KEY_IDLE_MS) < now
 }

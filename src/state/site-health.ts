@@ -90,6 +90,8 @@ export function learn(health: SiteHealth, report: AnswerReport, request: Answere
   if (report.kind === 'overload' && report.backOffMs !== undefined) health.triedSince = request.now
   else if (report.kind === 'success' && request.startedAt >= (health.triedSince ?? 0)) health.triedSince = undefined
   const broke = report.failure === undefined ? close(health) : strain(health, report.failure, request, rules)
+  // What was learnt before that was turned off would slow the site down for ever: nothing gives it back.
+  if (!rules.isAdaptive) [health.allowed, health.rateFactor] = [undefined, 1]
   if (broke !== 'none' || !rules.isAdaptive) return broke
   if (report.kind === 'overload') return cut(health, request, true) ? 'slowed' : 'none'
   if (report.kind !== 'success') return 'none'

@@ -295,6 +295,7 @@ export type LimiterAnswer =
       /** Requests at the same time that are allowed now, at most those of the policy. */
       readonly concurrency: number
       readonly birth: StoreBirth
+      readonly server?: StoreServer
     }
   | {
       readonly kind: 'wait'
@@ -303,6 +304,7 @@ export type LimiterAnswer =
       readonly key: PolitenessKey
       readonly concurrency: number
       readonly birth: StoreBirth
+      readonly server?: StoreServer
     }
 
 /**
@@ -310,6 +312,12 @@ export type LimiterAnswer =
  * asked before one crawl delay has passed since (`warm-up`).
  */
 export type StoreBirth = string
+
+/**
+ * Tells one server, and one start of it, from the next: the memory of another one may be the same some moments ago (a failover, a
+ * snapshot). Not given where there is none, or it does not tell.
+ */
+export type StoreServer = string
 
 export interface LimiterState extends KnownHealth {
   /** Requests in flight. */

@@ -8,6 +8,11 @@ describeStateStore('LMDB', async () => {
   return {
     open: (options) => bench.lmdb({ ...options, clock, bootId: 'boot-1' }),
     elapse: (ms) => clock.advance(ms),
+    isKept: async (store, key, ms) => {
+      await clock.advance(ms)
+      const { latencyMs, trips } = await store.limiterState(key)
+      return latencyMs > 0 || trips > 0
+    },
     end: () => bench.end(),
   }
 })

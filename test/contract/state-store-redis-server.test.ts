@@ -159,6 +159,15 @@ describe('StateStore on a Redis that fails', () => {
     expect((await store.acquire(REQUEST)).birth).toBe(after.birth)
   })
 
+  it('tells which server answers, from the first answer on', async () => {
+    const [first, second] = [await serve(), await serve()]
+    const told = async (url: string): Promise<string | undefined> => (await (await openAt(url)).acquire(REQUEST)).server
+    const server = await told(first.url)
+    expect(server).toMatch(/^[0-9a-f]{40}$/)
+    expect(await told(first.url)).toBe(server)
+    expect(await told(second.url)).not.toBe(server)
+  })
+
   it('waits no longer for a site when the clock of the server is set back by hours, and no shorter either', async () => {
     const server = await serve()
     const store = await openAt(server.url)

@@ -10,6 +10,12 @@ describeStateStore('Redis', async () => {
     open: (options) => bench.redis(options),
     // The server's own time is what the store goes by: it can only be let pass. One more ms, since its clock and ours differ in fractions.
     elapse: (ms) => systemClock.sleep(ms + 1),
+    isKept: async (_, key, ms) => {
+      const redis = new Redis(redisUrl())
+      const leftMs = await redis.pttl(`${bench.clusterId}:test.:pace:${key}`)
+      await redis.quit()
+      return leftMs > ms
+    },
     end: async () => {
       await bench.end()
       await removeKeys(`${bench.clusterId}:*`)

@@ -18,6 +18,8 @@ import { backOff } from '../support/back-off.ts'
 export interface StateStoreHarness {
   open(options?: { prefix?: string; warmUp?: boolean }): Promise<StateStore>
   elapse(ms: number): Promise<void>
+  /** Whether anything is known of the key after so long in which nobody asked; on a clock of ours that long goes by. */
+  isKept(store: StateStore, key: PolitenessKey, ms: number): Promise<boolean>
   /** Closes what was opened and removes what was written. */
   end(): Promise<void>
 }
@@ -730,6 +732,28 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
           rateFactor: 1,
           change: 'none',
         })
+      })
+
+      it('goes back to the whole policy with the next answer once it shall not adapt any more', async () => {
+        for (let index = 0; index < 6; index += 1) {
+          await tell({ kind: 'overload' })
+          await harness.elapse(40)
+        }
+        const slowed = await store.limiterState(A)
+        expect(slowed.rateFactor).toBeLessThan(1)
+        expect(slowed.allowed).toBe(1)
+        expect(await tell({ kind: 'success', latencyMs: 20 }, { ...RULES, isAdaptive: false })).toMatchObject({
+          allowed: null,
+          rateFactor: 1,
+        })
+      })
+
+      it('remembers a site that is parked over days in which nobody may ask it, and another one for minutes', async () => {
+        await tell(ANSWERED)
+        expect(await harness.isKept(store, A, 900_000)).toBe(false)
+        await tell({ kind: 'failure', failure: 'connect' })
+        await tell({ kind: 'failure', failure: 'connect' })
+        expect(await harness.isKept(store, A, 3 * 86_400_000)).toBe(true)
       })
 
       it('parks a site that does not answer, tries it with one request, and parks it longer after a vain one', async () => {

@@ -4,6 +4,7 @@ import {
   endGoneLease,
   endLease,
   hearReset,
+  isIdle,
   type KeyPace,
   knownHealthOf,
   leftLate,
@@ -174,7 +175,8 @@ export class LimiterSteps {
     if (found === undefined) return undefined
     const pace = decodePace(found, this.#file.time)
     endExpiredLeases(pace, now)
-    return pace
+    // As if it had been swept: when that happens is chance.
+    return isIdle(pace, now) ? undefined : pace
   }
 
   #save(key: PolitenessKey, pace: KeyPace): void {

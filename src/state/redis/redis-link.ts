@@ -60,6 +60,7 @@ export class RedisLink {
   readonly #tls: TlsMaterial
   readonly #clock: Clock
   readonly #observer: Observer
+  #server: string | undefined
   #lastError: Error | undefined
   /** The server has said on this connection why it does not take us. */
   #wasTold = false
@@ -77,6 +78,11 @@ export class RedisLink {
     this.#redis.setMaxListeners(0)
     for (const [name, lua] of Object.entries(SCRIPTS)) this.#redis.defineCommand(name, { lua })
     this.#listen()
+  }
+
+  /** Which start of which server answers; undefined: it does not tell. Known before anything that is asked on its connection is answered. */
+  get server(): string | undefined {
+    return this.#server
   }
 
   /** Errors: REDIS_UNREACHABLE, saying which address and why. */
@@ -145,6 +151,11 @@ export class RedisLink {
     })
     this.#redis.on('ready', () => {
       this.#lastError = undefined
+      const learn = (info: string): void => {
+        this.#server = /^run_id:(\w+)/m.exec(info)?.[1]
+      }
+      // The first command of the connection. One that may not be asked is no other server.
+      this.#redis.info('server').then(learn, () => undefined)
       if (this.#wasLost) this.#observer.emit('StateStoreFound', { location: this.location })
       this.#wasLost = false
     })

@@ -343,15 +343,16 @@ export class RedisStore implements StateStore {
     const reply = await this.#askForLease(leaseId, paceKeys, args)
     const [kind, inForce, ms, born, reason, which, ...candidates] = reply
     const concurrency = Number(inForce)
-    const birth = String(born)
-    if (kind === 'lease') return { answer: { kind: 'lease', leaseId, startInMs: Number(ms), concurrency, birth }, gone: [] }
+    const { server } = this.#link
+    const memory = { birth: String(born), ...(server === undefined ? {} : { server }) }
+    if (kind === 'lease') return { answer: { kind: 'lease', leaseId, startInMs: Number(ms), concurrency, ...memory }, gone: [] }
     const keyAt = (number: unknown): PolitenessKey => keys[Number(number) - 1]?.key ?? ('' as PolitenessKey)
     const gone: { key: PolitenessKey; leaseId: string }[] = []
     for (let index = 0; index < candidates.length; index += 4) {
       const [number, id, pid, pidStartedAt] = candidates.slice(index, index + 4)
       if (this.#isGone({ pid: Number(pid), pidStartedAt: String(pidStartedAt) })) gone.push({ key: keyAt(number), leaseId: String(id) })
     }
-    return { answer: { kind: 'wait', waitMs: Number(ms), reason: reason as WaitReason, key: keyAt(which), concurrency, birth }, gone }
+    return { answer: { kind: 'wait', waitMs: Number(ms), reason: reason as WaitReason, key: keyAt(which), concurrency, ...memory }, gone }
   }
 
   /** A lease that comes after we have given up on it belongs to nobody: it is ended as soon as the server answers again. */

@@ -9,6 +9,12 @@ describe('what doctor says of the state store', () => {
     ['evicts', { ...redis, maxmemoryPolicy: 'allkeys-lru' }, 'fail', /evicts keys \(allkeys-lru\)/],
     ['does not tell whether it evicts', { ...redis, maxmemoryPolicy: 'unknown' }, 'warn', /does not tell its maxmemory-policy/],
     ['keeps nothing', { ...redis, maxmemoryPolicy: 'noeviction', persistence: 'none' }, 'warn', /keeps nothing over a restart/],
+    [
+      'has snapshots alone',
+      { ...redis, maxmemoryPolicy: 'noeviction', persistence: 'rdb' },
+      'warn',
+      /loses what it has learnt since its last/,
+    ],
     ['is well', { ...redis, maxmemoryPolicy: 'noeviction' }, 'ok', /redis 7 at/],
   ])('of one that %s', (_, health, level, text) => {
     expect(storeFinding(health)).toMatchObject({ level, text: expect.stringMatching(text) })

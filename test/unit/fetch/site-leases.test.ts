@@ -101,6 +101,37 @@ describe('a store that loses its memory', () => {
   })
 })
 
+describe('a store whose memory is served by another server, or by one that was started anew', () => {
+  let bench: StoreBench
+  beforeEach(() => {
+    bench = new StoreBench()
+  })
+  afterEach(() => bench.end())
+
+  it('hears the back-offs again that it may have lost, and nothing that others may have found out better since', async () => {
+    const clock = new ManualClock()
+    const store = await bench.lmdb({ clock })
+    let server = 'first'
+    const told: unknown[] = []
+    const state = {
+      acquire: async (...args: Parameters<StateStore['acquire']>) => ({ ...(await store.acquire(...args)), server }),
+      release: (...args: Parameters<StateStore['release']>) => store.release(...args),
+      reassert: async (...[key, known]: Parameters<StateStore['reassert']>) => void told.push([key, known]),
+    } as unknown as StateStore
+    const leases = worker(state, 'first', clock)
+    const site = (name: string) => ({ ...PACE, key: name as PolitenessKey })
+    await backsOff(leases, site('asked'))
+    const slowed = await leases.acquire(site('slowed'), true)
+    if (slowed.kind !== 'lease') throw new Error('expected a lease')
+    await leases.release(slowed, { kind: 'overload' })
+    await leases.acquire(site('other'), true)
+    expect(told).toEqual([])
+    server = 'second'
+    for (const name of ['another', 'third']) await leases.acquire(site(name), true)
+    expect(told).toEqual([['asked', { backOffMs: YEAR_MS, isAsked: true, allowed: null, rateFactor: 1, trips: 0, parkedMs: 0 }]])
+  })
+})
+
 describe('a store that is away while a request ends', () => {
   let bench: StoreBench
   beforeEach(() => {

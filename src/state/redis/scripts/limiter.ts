@@ -14,7 +14,7 @@ import { HEALTH_RULES } from './site-health.ts'
  * start}, sv when it was written.
  */
 const RULES = `
-local IDLE_MS = 600000
+local IDLE_MS, PARKED_IDLE_MS = 600000, 604800000
 local POLL_MS = 250
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
@@ -57,7 +57,9 @@ local function save(key, pace)
   pace.sv = now
   local last = math.max(pace.bo, pace.h.ou, pace.du, pace.le or 0, pace.at + pace.d / pace.r * 1000)
   for _, lease in ipairs(pace.ls) do last = math.max(last, lease[2] + lease[3]) end
-  redis.call('SET', key, cmsgpack.pack(pace), 'PX', math.ceil(math.max(last - now, 0)) + IDLE_MS)
+  local idle = IDLE_MS
+  if pace.h.t > 0 then idle = PARKED_IDLE_MS end
+  redis.call('SET', key, cmsgpack.pack(pace), 'PX', math.ceil(math.max(last - now, 0)) + idle)
 end
 
 local function debtAt(pace, rate, at)

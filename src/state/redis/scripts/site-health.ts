@@ -94,6 +94,7 @@ local function learn(health, report, startedAt, concurrency)
   elseif report.kind == 'success' and startedAt >= health.ts then health.ts = -1 end
   local broke
   if report.failure == '' then broke = closeBreaker(health) else broke = strain(health, report.failure, startedAt, report) end
+  if report.adaptive ~= 1 then health.a, health.f = -1, 1 end
   if broke ~= 'none' or report.adaptive ~= 1 then return broke end
   if report.kind == 'overload' then return cutPace(health, startedAt, concurrency, true) end
   if report.kind ~= 'success' then return 'none' end
