@@ -1,3 +1,4 @@
+import { finishedTtlMs } from '../fetch/finished-ttl.ts'
 import type { Runtime } from './runtime.ts'
 
 /** So many at a time, so that a store which has thousands to forget is not held up. */
@@ -6,10 +7,14 @@ const AT_ONCE = 50
 /**
  * One round: drops what the state store keeps of crawls that ended longer ago than `crawl.keepEnded` (the URLs they have seen, their tasks,
  * their page budgets). What became of their URLs is on the topics, for as long as those keep it.
+ *
+ * No sooner than the notes of its finished tasks lapse: links of a crawl of the same name have the same ids, and would be taken for repeats
+ * of those, without a request and without an end.
  */
 export async function forgetEndedCrawls(runtime: Pick<Runtime, 'config' | 'observer' | 'state'>): Promise<void> {
-  const quietMs = runtime.config['crawl.keepEnded']
-  if (quietMs === 0) return
+  const keptMs = runtime.config['crawl.keepEnded']
+  if (keptMs === 0) return
+  const quietMs = Math.max(keptMs, finishedTtlMs(runtime.config['retry.maxDelay']))
   const state = await runtime.state()
   let isMore = true
   while (isMore) {

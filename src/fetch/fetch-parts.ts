@@ -10,6 +10,7 @@ import { ConditionalRequests } from './conditional-requests.ts'
 import { CookieJars } from './cookie-jars.ts'
 import type { FetchWorkerOptions } from './fetch-options.ts'
 import { FetchTask } from './fetch-task.ts'
+import { finishedTtlMs } from './finished-ttl.ts'
 import { Handover } from './handover.ts'
 import { LoadControl } from './load-control.ts'
 import { MOST_PAUSED_MS } from './paused-timer.ts'
@@ -42,7 +43,6 @@ export interface FetchParts {
   readonly task: FetchTask
 }
 
-const LEAST_FINISHED_TTL_MS = 21_600_000
 const LEASE_MARGIN_MS = 5_000
 
 /**
@@ -53,8 +53,7 @@ export function fetchParts(options: FetchWorkerOptions, { scheduler, gate, work,
   const { clock, observer, codec, layout, topics, producer, state, retry, limits } = options
   const publisher = new TaskPublisher({ topics, codec, producer, layout, clock })
   const outcomes = new OutcomePublisher({ topics, codec, layout })
-  const finishedTtlMs = Math.max(LEAST_FINISHED_TTL_MS, 2 * retry.maxDelayMs)
-  const settler = new Settler({ producer, state, gate, finishedTtlMs, signal, clock })
+  const settler = new Settler({ producer, state, gate, finishedTtlMs: finishedTtlMs(retry.maxDelayMs), signal, clock })
   const endings = new TaskEndings({
     publisher,
     outcomes,

@@ -16,7 +16,7 @@ function runtimeWith(ended: number, keepMs: number) {
     return Array.from({ length: gone }, (_, index) => `crawl-${index}`)
   }
   const runtime = {
-    config: { 'crawl.keepEnded': keepMs } as Config,
+    config: { 'crawl.keepEnded': keepMs, 'retry.maxDelay': 21_600_000 } as Config,
     observer: { emit: (...event: unknown[]) => told.push(event) } as unknown as Runtime['observer'],
     state: async () => ({ forgetEnded }) as unknown as StateStore,
   }
@@ -25,18 +25,24 @@ function runtimeWith(ended: number, keepMs: number) {
 
 describe('crawls that ended long ago', () => {
   it('are all forgotten in one round, part by part, and it says how many', async () => {
-    const { runtime, asked, told, left } = runtimeWith(120, 5_000)
+    const { runtime, asked, told, left } = runtimeWith(120, 86_400_000)
     await forgetEndedCrawls(runtime)
     expect(left()).toBe(0)
-    expect(asked).toEqual([5_000, 5_000, 5_000])
+    expect(asked).toEqual([86_400_000, 86_400_000, 86_400_000])
     expect(told).toEqual([50, 50, 20].map((count) => ['CrawlsForgotten', { count }]))
+  })
+
+  it('are kept as long as their finished tasks are known, or links of a crawl of the same name would be repeats of those', async () => {
+    const { runtime, asked } = runtimeWith(0, 3_600_000)
+    await forgetEndedCrawls(runtime)
+    expect(asked).toEqual([43_200_000])
   })
 
   it('are kept where the configuration says so, and nothing is told where there are none', async () => {
     const kept = runtimeWith(3, 0)
     await forgetEndedCrawls(kept.runtime)
     expect([kept.left(), kept.asked, kept.told]).toEqual([3, [], []])
-    const none = runtimeWith(0, 5_000)
+    const none = runtimeWith(0, 86_400_000)
     await forgetEndedCrawls(none.runtime)
     expect(none.told).toEqual([])
   })
