@@ -284,6 +284,9 @@ function crossFieldProblems(config: Config): string[] {
   const registry = config['registry.url'] === undefined ? undefined : parseRegistryUrl(config['registry.url'])
   if (typeof registry === 'string') problems.push(registry)
   problems.push(...tlsProblems(config))
+  const unused = config.brokers.length > 0 ? undefined : (['kafka.ssl', 'kafka.sasl.mechanism'] as const).find((path) => config[path])
+  if (unused !== undefined)
+    problems.push(`${unused} is set and brokers is not: the Kafka that Millrace runs itself has no TLS and no users`)
   const login = (['kafka.sasl.mechanism', 'kafka.sasl.username', 'kafka.sasl.password'] as const).map((path) => config[path] !== undefined)
   if (new Set(login).size > 1) problems.push('kafka.sasl.mechanism, kafka.sasl.username and kafka.sasl.password go together')
   return problems
@@ -291,7 +294,7 @@ function crossFieldProblems(config: Config): string[] {
 
 /** Of a connection that is not made by TLS the files would be read and never used. */
 function tlsProblems(config: Config): string[] {
-  const isEncrypted = { kafka: config['kafka.ssl'], registry: config['registry.url']?.startsWith('https:') === true }
+  const isEncrypted = { kafka: config['kafka.ssl'], registry: /^https:/i.test(config['registry.url'] ?? '') }
   const todo = { kafka: 'kafka.ssl is not true', registry: 'registry.url is no https URL' }
   return (['kafka', 'registry'] as const).flatMap((section) => {
     const set = (['ca', 'cert', 'key', 'passphrase'] as const).filter((name) => config[`${section}.tls.${name}`] !== undefined)

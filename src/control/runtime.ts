@@ -302,12 +302,6 @@ export function embeddedOptions(config: Config): { dataDir: string; cacheDir: st
 
 function connectionOf(config: Config, brokers: readonly string[], isEmbedded: boolean): Parameters<typeof createKafkaClient>[0] {
   const mechanism = config['kafka.sasl.mechanism']
-  const unused = isEmbedded && (['kafka.ssl', 'kafka.sasl.mechanism'] as const).find((path) => config[path])
-  if (unused)
-    throw new MillraceError(
-      'CONFIG_INVALID',
-      `${unused} is set and brokers is not: the Kafka that Millrace runs itself has no TLS and no users`,
-    )
   return {
     brokers,
     clientId: isEmbedded ? processClientId(config['kafka.clientId']) : config['kafka.clientId'],

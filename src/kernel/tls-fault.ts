@@ -27,8 +27,14 @@ const UNTRUSTED = new Set([
 /** What a server says of the certificate that it was shown, or was not. */
 const OURS = /alert ((?:bad|unsupported) certificate|certificate (?:revoked|expired|unknown|required)|unknown ca|access denied)/i
 
-/** Where nobody speaks TLS there; Kafka hangs up. */
-const NO_TLS = /wrong version number|packet length too long|before secure TLS connection was established/
+/** Where what answers is no TLS. */
+const NO_TLS = /wrong version number|packet length too long/
+
+/** A Kafka that speaks none at this port does, and so does a balancer, a firewall, or whoever has no room: nothing was said. */
+const HUNG_UP = /before secure TLS connection was established/
+
+/** What a server says before there was any talk of certificates. */
+const REFUSED = /(unrecognized name|handshake failure|protocol version)/i
 
 /**
  * Why a connection by TLS was not made, for the operator, with what to do; undefined where it failed for another reason. Total. The codes
@@ -49,8 +55,20 @@ export function tlsFault(error: unknown, material: TlsMaterial, names: TlsNames)
     if (alert !== undefined)
       return `it does not take the certificate of ${names.cert} (alert ${alert}): look whether that is still valid, and signed by a CA that the server trusts`
     if (NO_TLS.test(message)) return 'it speaks no TLS at this port'
+    if (HUNG_UP.test(message))
+      return 'it hung up before TLS was agreed on: does it speak TLS at this port, and with this machine, by this name?'
+    const [, refusal] = REFUSED.exec(message) ?? []
+    if (refusal !== undefined) return `it refuses to speak TLS with us (alert ${refusal}): ${refusalHint(refusal, material, names)}`
   }
   return undefined
+}
+
+function refusalHint(refusal: string, material: TlsMaterial, names: TlsNames): string {
+  if (/name/i.test(refusal)) return 'ask it by a name that it knows'
+  const versions = 'it takes neither TLS 1.2 nor 1.3'
+  if (/version/i.test(refusal)) return versions
+  const certificate = material.cert === undefined ? `it wants a certificate (${names.cert} and ${names.key})` : `not one like ${names.cert}`
+  return `no cipher in common, ${versions}, or ${certificate}`
 }
 
 /** Whoever made the connection wraps what happened, some into aggregates. */

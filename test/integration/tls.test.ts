@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpsServer } from 'node:https'
-import type { AddressInfo, Server } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer } from 'node:tls'
@@ -49,6 +49,9 @@ async function listening(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
+/** A whole record of TLS 1.2. */
+const fatalAlert = (code: number): Buffer => Buffer.from([0x15, 3, 3, 0, 2, 2, code])
+
 describe('Kafka by TLS with certificates of its clients', () => {
   let broker: OwnBroker
   beforeAll(async () => {
@@ -93,8 +96,22 @@ describe('Kafka by TLS with certificates of its clients', () => {
     await expect(open(...sets)).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE', message: expect.stringMatching(message) })
   })
 
-  it('says so where the port speaks no TLS', async () => {
-    await expect(open(...tls({ ca: FILES.ca }), `brokers=${broker.address}`)).rejects.toThrow(/it speaks no TLS at this port/)
+  it('says that it hung up where the port of a Kafka speaks no TLS', async () => {
+    await expect(open(...tls({ ca: FILES.ca }), `brokers=${broker.address}`)).rejects.toThrow(/it hung up before TLS was agreed on/)
+  })
+
+  it.each([
+    ['no TLS', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n'), /it speaks no TLS at this port/],
+    ['the alert "unrecognized name"', fatalAlert(112), /alert unrecognized name\): ask it by a name that it knows/],
+    ['the alert "protocol version"', fatalAlert(70), /alert protocol version\): it takes neither TLS 1\.2 nor 1\.3/],
+    [
+      'the alert "handshake failure"',
+      fatalAlert(40),
+      /alert handshake failure\): no cipher in common, .* or it wants a certificate \(kafka/,
+    ],
+  ])('says what it was answered with: %s', async (_, answer, message) => {
+    const port = await listening(createTcpServer((socket) => socket.on('error', () => undefined).once('data', () => socket.end(answer))))
+    await expect(open(...tls({ ca: FILES.ca }), `brokers=localhost:${port}`)).rejects.toThrow(message)
   })
 
   it.each([
@@ -127,7 +144,13 @@ describe('the options of TLS', () => {
   it('are shown as paths, and the passphrase is hidden', () => {
     const shown = JSON.stringify(
       describeConfig(
-        load('kafka.ssl=true', `kafka.tls.cert=${FILES.cert}`, `kafka.tls.key=${FILES.encrypted}`, 'kafka.tls.passphrase=hush'),
+        load(
+          'brokers=kafka.example:9093',
+          'kafka.ssl=true',
+          `kafka.tls.cert=${FILES.cert}`,
+          `kafka.tls.key=${FILES.encrypted}`,
+          'kafka.tls.passphrase=hush',
+        ),
       ),
     )
     expect(shown).toContain('me.pem')
@@ -143,12 +166,19 @@ describe('the options of TLS', () => {
     expect(() => load(...sets)).toThrow(message)
   })
 
-  it('are not for the Kafka that Millrace runs itself', async () => {
-    const options = { owner: 'test', clock: systemClock, observer: silentObserver }
-    await expect(Runtime.open({ ...options, config: load('kafka.ssl=true').config })).rejects.toMatchObject({
-      code: 'CONFIG_INVALID',
-      message: expect.stringContaining('kafka.ssl is set and brokers is not'),
-    })
+  it('are for a registry whose URL is written in capitals too', () => {
+    expect(() => load('registry.url=HTTPS://registry', 'registry.tls.ca=ca.pem')).not.toThrow()
+  })
+
+  it.each([
+    [['kafka.ssl=true'], /kafka\.ssl is set and brokers is not/],
+    [
+      ['kafka.sasl.mechanism=plain', 'kafka.sasl.username=u', 'kafka.sasl.password=hush'],
+      /^(?!.*hush).*kafka\.sasl\.mechanism is set and brokers is not/s,
+    ],
+  ])('are not for the Kafka that Millrace runs itself, which is not started for them: %j', (sets, message) => {
+    expect(() => load(...sets)).toThrow(message)
+    expect(() => load(...sets, 'brokers=kafka.example:9093')).not.toThrow()
   })
 })
 
@@ -177,19 +207,20 @@ describe('a schema registry by TLS with certificates of its clients', () => {
 })
 
 describe('Redis by TLS with certificates of its clients', () => {
-  const serve = async (): Promise<string> => {
+  /** At which port it speaks TLS, and wants a certificate. */
+  const serve = async (settings: readonly string[] = [], options: { sentinel?: boolean } = {}): Promise<number> => {
     const port = await freePort()
     const server = [file('server.pem', pki.SERVER), file('server.key', pki.SERVER_KEY)]
     const files = [`tls-cert-file ${server[0]}`, `tls-key-file ${server[1]}`, `tls-ca-cert-file ${FILES.ca}`]
-    const redis = await OwnRedis.start([`tls-port ${port}`, 'tls-auth-clients yes', ...files])
+    const redis = await OwnRedis.start([`tls-port ${port}`, 'tls-auth-clients yes', ...files, ...settings], options)
     closing.push(() => redis.end())
-    return `rediss://localhost:${port}`
+    return port
   }
   const open = (url: string): Promise<RedisStore> =>
     RedisStore.open({ url, namespace: { clusterId: 'c', prefix: 'p.' }, clock: systemClock, observer: silentObserver, warmUp: false })
 
   it('lets in whoever has one, and says what is missing', async () => {
-    const url = await serve()
+    const url = `rediss://localhost:${await serve()}`
     const store = await open(`${url}?ca=${FILES.ca}&cert=${FILES.cert}&key=${FILES.encrypted}&passphrase=hush`)
     expect((await store.health()).location).toBe(url)
     await store.close()
@@ -203,5 +234,17 @@ describe('Redis by TLS with certificates of its clients', () => {
       message: expect.stringMatching(/set `cert` of the redis URL/),
     })
     await expect(open(`${url}?ca=${FILES.ca}&cert=${FILES.cert}`)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+  })
+
+  it('asks the sentinels by TLS too, with the same files', async () => {
+    const leader = await serve()
+    const settings = ['tls-replication yes', `sentinel monitor main 127.0.0.1 ${leader} 1`, 'requirepass hush']
+    const url = `rediss+sentinel://localhost:${await serve(settings, { sentinel: true })}/main`
+    const store = await open(`${url}?ca=${FILES.ca}&cert=${FILES.cert}&key=${FILES.key}&sentinelPassword=hush`)
+    expect((await store.health()).location).toBe(url)
+    await store.writeValue('n', 'kept')
+    expect(await store.readValue('n')).toBe('kept')
+    await store.close()
+    await expect(open(`${url}?sentinelPassword=hush`)).rejects.toMatchObject({ code: 'REDIS_UNREACHABLE' })
   })
 })

@@ -199,17 +199,17 @@ function connectionOptions(address: RedisAddress, material: TlsMaterial): Option
     ...(address.username === undefined ? {} : { username: address.username }),
     ...(address.password === undefined ? {} : { password: address.password }),
   }
-  const tls = address.tls ? { tls: { ...material } } : {}
+  const tls = address.tls ? { ...material } : undefined
   const place: Options =
     target.kind === 'server'
-      ? { host: target.host, port: target.port, ...tls }
+      ? { host: target.host, port: target.port, ...(tls === undefined ? {} : { tls }) }
       : {
           sentinels: target.sentinels.map((sentinel) => ({ ...sentinel })),
           name: target.name,
           sentinelRetryStrategy: reconnectAfter,
           ...(target.sentinelPassword === undefined ? {} : { sentinelPassword: target.sentinelPassword }),
-          ...tls,
-          ...(address.tls ? { enableTLSForSentinelMode: true } : {}),
+          // The sentinels are asked the same way as the server that they name, and hear a password too.
+          ...(tls === undefined ? {} : { tls, sentinelTLS: tls, enableTLSForSentinelMode: true }),
         }
   return {
     ...place,

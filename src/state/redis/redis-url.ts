@@ -23,7 +23,10 @@ export interface RedisAddress {
       }
 }
 
-const FORM = /^(redis|rediss|redis\+sentinel|rediss\+sentinel):\/\/(?:(.*)@)?([^@/?#]+)(\/[^?#]*)?(\?[^#]*)?$/i
+/** The query is taken off first: an `@` in it (a passphrase, a path) ends no password. */
+const FORM = /^(redis|rediss|redis\+sentinel|rediss\+sentinel):\/\/(?:([^?#]*)@)?([^@/?#]+)(\/[^@?#]*)?(?:\?([^#]*))?$/i
+
+const TLS_NAMES = ['ca', 'cert', 'key', 'passphrase'] as const
 
 /** How the files of an address are named to whoever has written it. */
 export const REDIS_TLS_NAMES: TlsNames = {
@@ -39,37 +42,56 @@ const EXPECTED =
 
 /** Shape: ports default to 6379, of sentinels to 26379; user and password are percent-decoded. Errors: CONFIG_INVALID, without the password. */
 export function parseRedisUrl(url: string): RedisAddress {
-  const location = redactRedisUrl(url)
-  const invalid = (what: string): MillraceError => new MillraceError('CONFIG_INVALID', `redis: ${location} ${what}; ${EXPECTED}`)
+  const invalid = (what: string): MillraceError => new MillraceError('CONFIG_INVALID', `redis: ${redactRedisUrl(url)} ${what}; ${EXPECTED}`)
   const match = FORM.exec(url.trim())
   if (match === null) throw invalid('is no address of a Redis')
   const scheme = (match[1] ?? '').toLowerCase()
   const path = (match[4] ?? '').replace(/^\/+|\/+$/g, '')
-  const query = new URLSearchParams(match[5] ?? '')
   const isSentinel = scheme.endsWith('+sentinel')
+  const query = parseQuery(match[5] ?? '', ['db', ...TLS_NAMES, ...(isSentinel ? ['sentinelPassword'] : [])], invalid)
   const hosts = (match[3] ?? '').split(',').map((host) => parseHost(host, isSentinel ? 26_379 : 6_379, invalid))
   const dbText = isSentinel ? (query.get('db') ?? '0') : path || (query.get('db') ?? '0')
   if (!/^\d{1,5}$/.test(dbText)) throw invalid('names a database that is no number')
   const tls = scheme.startsWith('rediss')
+  const location = `${match[1]}://${match[2] === undefined ? '' : '***@'}${match[3]}${match[4] ?? ''}`
   const base = { location, ...credentials(match[2], invalid), db: Number(dbText), tls, files: tlsFiles(query, tls, invalid) }
   const sentinelPassword = query.get('sentinelPassword')
   if (isSentinel) {
     if (path === '') throw invalid('lacks the name of the master that the sentinels watch')
     const target = { kind: 'sentinel', name: decode(path, invalid), sentinels: hosts } as const
-    return { ...base, target: sentinelPassword === null ? target : { ...target, sentinelPassword } }
+    return { ...base, target: sentinelPassword === undefined ? target : { ...target, sentinelPassword } }
   }
   const host = hosts[0]
   if (host === undefined || hosts.length > 1) throw invalid('names several servers; a cluster is not supported')
   return { ...base, target: { kind: 'server', ...host } }
 }
 
-/** The URL as it may be shown: user, password and query are left out, whatever its form. */
+/**
+ * The URL as it may be shown: user, password and query are left out, whatever its form. With an `@` behind the `?` alone nobody knows
+ * whether a password has that `?`, so that it begins before it: then nothing is shown.
+ */
 export function redactRedisUrl(url: string): string {
   const text = url.trim()
   const scheme = /^[a-z+]{1,20}:\/\//i.exec(text)?.[0] ?? ''
-  const rest = text.slice(scheme.length)
-  const at = rest.lastIndexOf('@')
-  return `${scheme}${at === -1 ? '' : '***@'}${rest.slice(at + 1).replace(/[?#].*$/s, '')}`
+  const [head = '', ...tail] = text.slice(scheme.length).split(/(?=[?#])/)
+  const at = head.lastIndexOf('@')
+  if (tail.some((part) => part.includes('@'))) return `${scheme}***`
+  return `${scheme}${at === -1 ? '' : '***@'}${head.slice(at + 1)}`
+}
+
+/**
+ * Undone by percent alone: a `+` is one, as in a path. What is not known is refused, since it would be passed over (`CA=…`), and not
+ * repeated: it may be the rest of a password.
+ */
+function parseQuery(text: string, known: readonly string[], invalid: (what: string) => MillraceError): ReadonlyMap<string, string> {
+  const query = new Map<string, string>()
+  for (const part of text.split('&').filter((each) => each !== '')) {
+    const [name = '', ...value] = part.split('=')
+    if (!known.includes(name) || query.has(name))
+      throw invalid(`has more behind the ? than each of ${known.join(', ')} once (write %3F for a question mark in a password)`)
+    query.set(name, decode(value.join('='), invalid))
+  }
+  return query
 }
 
 function parseHost(text: string, defaultPort: number, invalid: (what: string) => MillraceError): { host: string; port: number } {
@@ -90,11 +112,11 @@ function credentials(text: string | undefined, invalid: (what: string) => Millra
   }
 }
 
-function tlsFiles(query: URLSearchParams, isTls: boolean, invalid: (what: string) => MillraceError): TlsFiles {
-  const names = ['ca', 'cert', 'key', 'passphrase'] as const
-  const named = names.filter((name) => query.has(name))
+function tlsFiles(query: ReadonlyMap<string, string>, isTls: boolean, invalid: (what: string) => MillraceError): TlsFiles {
+  const named = TLS_NAMES.filter((name) => query.has(name))
   if (named.length > 0 && !isTls) throw invalid(`names ${named.join(', ')} and is not asked by TLS`)
   if (query.has('cert') !== query.has('key')) throw invalid('names one of cert and key, which go together')
+  if (query.has('passphrase') && !query.has('key')) throw invalid('names a passphrase and no key')
   return Object.fromEntries(named.map((name) => [name, query.get(name) ?? '']))
 }
 

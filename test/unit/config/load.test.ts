@@ -177,8 +177,10 @@ describe('the configuration', () => {
     const login = ['kafka.sasl.mechanism=plain', 'kafka.sasl.username=me', 'kafka.sasl.password=secret']
     const sets = (bits: number): string[] => login.filter((_, index) => (bits >> index) & 1)
     for (const bits of [1, 2, 3, 4, 5, 6])
-      expect(problem(() => loadConfig({ ...nothing, sets: sets(bits) }))).toMatch(/kafka\.sasl\.password go together/)
-    for (const bits of [0, 7]) expect(loadConfig({ ...nothing, sets: sets(bits) }).config.brokers).toEqual([])
+      expect(problem(() => loadConfig({ ...nothing, sets: ['brokers=kafka.example:9092', ...sets(bits)] }))).toMatch(
+        /kafka\.sasl\.password go together/,
+      )
+    for (const bits of [0, 7]) expect(() => loadConfig({ ...nothing, sets: ['brokers=kafka.example:9092', ...sets(bits)] })).not.toThrow()
   })
 
   it('takes the user agent of a block of YAML, whose last line break is none of it', () => {
@@ -188,7 +190,7 @@ describe('the configuration', () => {
 
   it('takes a password from the environment and never prints it', () => {
     const path = file(
-      'kafka: { sasl: { mechanism: plain, username: u, password: "${SECRET}" } }\nredis: redis://user:hush@localhost:6379\n',
+      'brokers: [kafka.example:9092]\nkafka: { sasl: { mechanism: plain, username: u, password: "${SECRET}" } }\nredis: redis://user:hush@localhost:6379\n',
     )
     const loaded = loadConfig({ ...nothing, file: path, environment: { SECRET: 'hush' } })
     expect(loaded.config['kafka.sasl.password']).toBe('hush')

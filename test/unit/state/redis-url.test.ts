@@ -9,6 +9,15 @@ describe('parseRedisUrl', () => {
     ['redis://h:7000/3', { db: 3, tls: false, target: { kind: 'server', host: 'h', port: 7000 } }],
     ['rediss://u:p%40@h', { db: 0, tls: true, username: 'u', password: 'p@', target: { kind: 'server', host: 'h', port: 6379 } }],
     ['rediss://h?ca=/a.pem&cert=b.pem&key=c%20d', { files: { ca: '/a.pem', cert: 'b.pem', key: 'c d' } }],
+    [
+      'rediss://redis.example:6380/0?cert=/c.pem&key=/k.pem&passphrase=p@ss',
+      {
+        location: 'rediss://redis.example:6380/0',
+        files: { cert: '/c.pem', key: '/k.pem', passphrase: 'p@ss' },
+        target: { kind: 'server', host: 'redis.example', port: 6380 },
+      },
+    ],
+    ['rediss://u:p@h?ca=/etc/ca@prod/a+b=c.pem', { location: 'rediss://***@h', username: 'u', files: { ca: '/etc/ca@prod/a+b=c.pem' } }],
     ['redis://:p:q@[::1]:6380', { password: 'p:q', target: { kind: 'server', host: '::1', port: 6380 } }],
     ['redis://:a@b@h', { password: 'a@b', target: { kind: 'server', host: 'h' } }],
     [
@@ -43,6 +52,11 @@ describe('parseRedisUrl', () => {
     'redis://:%zz@h',
     'redis://h?ca=ca.pem',
     'rediss://h?cert=me.pem',
+    'rediss://h?CA=ca.pem',
+    'rediss://h?ca=a.pem&ca=b.pem',
+    'rediss://h?passphrase=hush',
+    'redis://h?sentinelPassword=hush',
+    `redis://s3cr:1?s3cr=1@h`,
     `redis://:${SECRET}@h:x`,
     `redis://user:${SECRET}@`,
   ])('refuses %s and says what was expected, without the password', (url) => {
@@ -63,6 +77,7 @@ describe('redactRedisUrl', () => {
   it('leaves out user, password and query, whatever the form', () => {
     expect(redactRedisUrl('redis://u:p@h:1/2?password=x')).toBe('redis://***@h:1/2')
     expect(redactRedisUrl('redis+sentinel://:p@w@a:1,b:2/m?sentinelPassword=q')).toBe('redis+sentinel://***@a:1,b:2/m')
+    expect(redactRedisUrl('redis://u:1?p@h')).toBe('redis://***')
     expect(redactRedisUrl('redis://h')).toBe('redis://h')
     expect(redactRedisUrl('u:p@h')).toBe('***@h')
   })
