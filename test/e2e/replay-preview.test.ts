@@ -69,7 +69,7 @@ describe('replay plan', () => {
     })
     expect(plan.estimate.seconds).toBeGreaterThan(0)
     const table = await deployment.run(['replay', '--extractor', 'book2.yaml'])
-    expect(table.stdout).toContain('40 pages of')
+    expect(table.stdout).toContain('; 40 pages for book version 2')
     expect(table.stdout).toContain('nothing was changed')
   })
 
@@ -89,7 +89,7 @@ describe('replay plan', () => {
       partitions: { note: string }[]
     }
     expect([byOffset.gone, byOffset.pages]).toEqual(['8', String(PAGES - 12)])
-    expect(byOffset.partitions[0]?.note).toContain('2 older pages are gone by retention')
+    expect(byOffset.partitions[0]?.note).toContain('2 older offsets are gone by retention')
     const byTime = await own.run(['replay', '--json', '--extractor', 'book2.yaml', '--by-duration', '3h'])
     expect((JSON.parse(byTime.stdout) as typeof byOffset).partitions[0]?.note).toMatch(
       /pages from before .* are gone by retention, \d+ are left/,
