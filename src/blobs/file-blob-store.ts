@@ -55,7 +55,9 @@ export class FileBlobStore implements BlobStore {
       const file = await open(this.#path(ref), 'r').catch(undefinedWhereMissing)
       if (file === undefined) return undefined
       try {
-        const { size } = await file.stat()
+        const found = await file.stat()
+        if (!found.isFile()) throw new MillraceError('BLOB_BROKEN', `the blob ${ref} is no file`, { context: { ref } })
+        const { size } = found
         if (size > maxBytes)
           throw new MillraceError('BLOB_BROKEN', `the blob ${ref} has ${size} bytes; at most ${maxBytes} are read`, { context: { ref } })
         return await file.readFile()

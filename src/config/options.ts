@@ -266,7 +266,8 @@ export const OPTIONS = {
     kind: 'duration',
     default: '30d',
     min: 0,
-    description: 'What a crawl has seen is known for so long after its last URL; one of the same name then begins anew; 0s: for ever.',
+    description:
+      'What a crawl has seen is known for so long after its last URL, six hours and twice `retry.maxDelay` at least; one of the same name then begins anew; 0s: for ever.',
   },
   extractors: {
     kind: 'list',

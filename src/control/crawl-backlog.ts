@@ -161,9 +161,9 @@ class BacklogSearch {
         const from = searchedTo > first ? searchedTo : first
         for await (const { messages, searchedTo } of searchPieces(admin.session, { topic, partition, from, until: end, texts })) {
           for (const message of messages) {
-            // Whoever stops here goes on behind it.
-            this.#searchedTo.set(id, message.offset + 1n)
             yield { at: { topic, partition, offset: message.offset }, message, dueAt: isLane ? 0 : dueAtOf(message) }
+            // Not before it was looked at: a look that fails at it, or ends with it, begins with it the next time.
+            this.#searchedTo.set(id, message.offset + 1n)
           }
           this.#searchedTo.set(id, searchedTo)
         }

@@ -78,13 +78,16 @@ export interface UrlVerdict {
   readonly lines: readonly string[]
 }
 
+/** What a URL waits for whether the state store answers or not. */
+const HOLDS: ReadonlySet<string> = new Set<WaitsFor>(['fetch-worker', 'kafka', 'paused', 'disk', 'handover'])
+
 /** Where a URL is and what it waits for, out of all that is known. Pure. */
 export function explainVerdict(facts: UrlFacts): UrlVerdict {
   const verdict = verdictOf(facts)
   const { state, waitsFor, lines } = verdict
   if (facts.stateAway === null || state === 'fetched' || state === 'ended' || state === 'failed' || state === 'unknown') return verdict
   const away = `what the state store remembers of the site is not known, and no worker asks a site until it answers: ${facts.stateAway}`
-  const isForStore = state === 'waiting' && waitsFor !== 'fetch-worker' && waitsFor !== 'kafka'
+  const isForStore = state === 'waiting' && !HOLDS.has(waitsFor ?? '')
   return { ...verdict, ...(isForStore ? { waitsFor: 'state-store', until: null } : {}), lines: [...lines, away] }
 }
 

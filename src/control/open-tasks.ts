@@ -33,10 +33,12 @@ export class OpenCrawlRounds {
     this.#runtime = runtime
   }
 
-  async round(): Promise<void> {
+  /** A signal ends it before the next crawl; those that it has not come to are looked at anew. */
+  async round(signal?: AbortSignal): Promise<void> {
     const state = await this.#runtime.state()
     const seen = new Map<string, Seen>()
     for (const { crawlId } of (await state.openCrawls([], MOST_CRAWLS)).others) {
+      if (signal?.aborted) break
       const counts = await state.crawlCounts(crawlId)
       const before = this.#seen.get(crawlId)
       const isQuiet = before?.counts.accepted === counts.accepted && before.counts.final === counts.final

@@ -13,10 +13,11 @@ const EVERY_MS = 10 * 60_000
 export function startRetention(runtime: Runtime): () => Promise<void> {
   const { clock, observer } = runtime
   const openCrawls = new OpenCrawlRounds(runtime)
+  const stopped = new AbortController()
   const rounds = [
     { what: 'tasks', round: deleteFinished },
     { what: 'crawls', round: forgetEndedCrawls },
-    { what: 'open tasks', round: () => openCrawls.round() },
+    { what: 'open tasks', round: () => openCrawls.round(stopped.signal) },
   ]
   let disarm = (): void => undefined
   let working: Promise<unknown> = Promise.resolve()
@@ -26,14 +27,17 @@ export function startRetention(runtime: Runtime): () => Promise<void> {
     disarm = clock.timer(
       EVERY_MS,
       () => {
-        working = Promise.all(rounds.map(work))
-        schedule()
+        // One at a time, however long it takes.
+        working = Promise.all(rounds.map(work)).then(() => {
+          if (!stopped.signal.aborted) schedule()
+        })
       },
       { unref: true },
     )
   }
   schedule()
   return async () => {
+    stopped.abort()
     disarm()
     await working
   }

@@ -4,9 +4,7 @@ import type { Lane } from '../message/generated/types.ts'
 import { LANES } from '../message/topics.ts'
 import { crawlOf } from './crawl-queues.ts'
 import { LaneRing } from './lane-ring.ts'
-
 import { type LaneWeights, SiteQueue } from './site-queue.ts'
-
 import type { SiteTask } from './site-task.ts'
 import { WindowCounts } from './window-counts.ts'
 

@@ -33,8 +33,8 @@ const NO_TLS = /wrong version number|packet length too long/
 /** A Kafka that speaks none at this port does, and so does a balancer, a firewall, or whoever has no room: nothing was said. */
 const HUNG_UP = /before secure TLS connection was established/
 
-/** What a server says before there was any talk of certificates. */
-const REFUSED = /(unrecognized name|handshake failure|protocol version)/i
+/** What a server says before there was any talk of certificates, as OpenSSL tells it; others use the same words. */
+const REFUSED = /SSL routines:.*(unrecognized name|handshake failure|protocol version)/i
 
 /**
  * Why a connection by TLS was not made, for the operator, with what to do; undefined where it failed for another reason. Total. The codes
@@ -67,7 +67,8 @@ function refusalHint(refusal: string, material: TlsMaterial, names: TlsNames): s
   if (/name/i.test(refusal)) return 'ask it by a name that it knows'
   const versions = 'it takes neither TLS 1.2 nor 1.3'
   if (/version/i.test(refusal)) return versions
-  const certificate = material.cert === undefined ? `it wants a certificate (${names.cert} and ${names.key})` : `not one like ${names.cert}`
+  const certificate =
+    material.cert === undefined ? `it wants a certificate (${names.cert} and ${names.key})` : `another than ${names.cert} names`
   return `no cipher in common, ${versions}, or ${certificate}`
 }
 

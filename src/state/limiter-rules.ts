@@ -71,8 +71,8 @@ export const LEASE_POLL_MS = 250
 
 /** A key is forgotten this long after its last wait has ended: until then a longer crawl delay can still count from its last end. */
 export const KEY_IDLE_MS = 600_000
-/** One that is parked does not answer: since when counts on over a night or a holiday in which nobody may ask. */
-export const PARKED_IDLE_MS = 604_800_000
+/** One that is parked does not answer: since when counts on over a night in which nobody may ask, but not over days in which nobody did. */
+export const PARKED_IDLE_MS = 86_400_000
 
 export function newKeyPace(): KeyPace {
   return {

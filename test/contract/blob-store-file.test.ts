@@ -51,6 +51,13 @@ describe('the blob store in a folder', () => {
     expect(readdirSync(place).sort()).toEqual([`${'cd'.repeat(31)}.gzip`, 'notes.txt'])
   })
 
+  it('takes a folder in the place of a blob for a fault of that blob', async () => {
+    const ref = `${'0f'.repeat(32)}.br`
+    mkdirSync(pathOf(ref), { recursive: true })
+    await expect(store.get(ref, 1_000)).rejects.toMatchObject({ code: 'BLOB_BROKEN', message: expect.stringContaining(ref) })
+    rmSync(pathOf(ref), { recursive: true })
+  })
+
   it('says what is wrong with a folder that is none', async () => {
     const file = join(root, 'file')
     writeFileSync(file, '')

@@ -748,12 +748,13 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         })
       })
 
-      it('remembers a site that is parked over days in which nobody may ask it, and another one for minutes', async () => {
+      it('remembers a site that is parked over a night in which nobody may ask it, not over days, and another one for minutes', async () => {
         await tell(ANSWERED)
         expect(await harness.isKept(store, A, 900_000)).toBe(false)
         await tell({ kind: 'failure', failure: 'connect' })
         await tell({ kind: 'failure', failure: 'connect' })
-        expect(await harness.isKept(store, A, 3 * 86_400_000)).toBe(true)
+        expect(await harness.isKept(store, A, 20 * 3_600_000)).toBe(true)
+        expect(await harness.isKept(store, A, 2 * 86_400_000)).toBe(false)
       })
 
       it('parks a site that does not answer, tries it with one request, and parks it longer after a vain one', async () => {

@@ -19,6 +19,8 @@ export interface JsonPath {
 const MAX_DEPTH = 64
 const MAX_NODES = 50_000
 const MAX_VALUES = 50_000
+/** A page may say a thing in pieces. */
+const MAX_NODES_OF_ID = 8
 
 /** Shape: undefined for a text that is no path. */
 export function parseJsonPath(text: string, options: { readonly relative: boolean }): JsonPath | undefined {
@@ -34,7 +36,7 @@ export class JsonGraph {
   readonly #top: readonly JsonNode[]
   #all: readonly JsonNode[] | undefined
   readonly #parents = new Map<JsonNode, JsonNode>()
-  #byId: Map<string, JsonNode> | undefined
+  #byId: Map<string, JsonNode[]> | undefined
 
   /** Shape: the outermost nodes, in document order; those of an `@graph` are outermost. */
   constructor(top: readonly JsonNode[]) {
@@ -64,7 +66,8 @@ export class JsonGraph {
     const { within, outermost = false } = options
     const { type } = path
     const starts = type === undefined ? (within === undefined ? [] : [within]) : outermost ? this.outermost(type) : this.typed(type)
-    let values: JsonValue[] = [...starts]
+    // A reference that carries its type stands for a node that is a start itself.
+    let values: JsonValue[] = [...new Set(starts.map((node) => this.#resolved(node)))]
     for (const step of path.steps) values = typeof step === 'number' ? values.slice(step, step + 1) : this.#follow(values, step)
     return values.map((value) => (isNode(value) ? this.#resolved(value) : value))
   }
@@ -85,8 +88,8 @@ export class JsonGraph {
   #follow(values: readonly JsonValue[], property: string): JsonValue[] {
     const found: JsonValue[] = []
     for (const value of values) {
-      const node = isNode(value) ? this.#resolved(value) : undefined
-      if (node === undefined || !Object.hasOwn(node, property)) continue
+      const node = isNode(value) ? this.#holder(this.#resolved(value), property) : undefined
+      if (node === undefined) continue
       for (const inner of flattened(node[property] ?? null)) {
         if (found.length >= MAX_VALUES) return found
         found.push(inner)
@@ -95,16 +98,32 @@ export class JsonGraph {
     return found
   }
 
-  /** `{"@id": "#brand"}` alone stands for the node with that id. */
+  /** A node of which nothing is written but its id, or its id and its type, stands for the one of that id that says more. */
   #resolved(node: JsonNode): JsonNode {
-    const id = node['@id']
-    if (typeof id !== 'string' || Object.keys(node).length !== 1) return node
-    this.#byId ??= new Map(
-      this.#nodes()
-        .filter((other) => typeof other['@id'] === 'string' && Object.keys(other).length > 1)
-        .map((other) => [other['@id'] as string, other]),
-    )
-    return this.#byId.get(id) ?? node
+    const id = idOf(node)
+    return id === undefined || !isReference(node) ? node : (this.#ofId(id)[0] ?? node)
+  }
+
+  /** The node that has the property: itself, or another of its id. */
+  #holder(node: JsonNode, property: string): JsonNode | undefined {
+    if (Object.hasOwn(node, property)) return node
+    const id = idOf(node)
+    return id === undefined ? undefined : this.#ofId(id).find((other) => Object.hasOwn(other, property))
+  }
+
+  /** Nodes that say something of the thing with this id, the outermost first. */
+  #ofId(id: string): readonly JsonNode[] {
+    if (this.#byId === undefined) {
+      this.#byId = new Map()
+      for (const node of this.#nodes()) {
+        const own = idOf(node)
+        if (own === undefined || isReference(node)) continue
+        const same = this.#byId.get(own) ?? []
+        this.#byId.set(own, same)
+        if (same.length < MAX_NODES_OF_ID) same.push(node)
+      }
+    }
+    return this.#byId.get(id) ?? []
   }
 
   /**
@@ -172,6 +191,15 @@ function scalarOf(value: JsonValue | undefined): RawScalar | undefined {
 
 export function isNode(value: JsonValue | undefined): value is JsonNode {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function idOf(node: JsonNode): string | undefined {
+  const id = Object.hasOwn(node, '@id') ? node['@id'] : undefined
+  return typeof id === 'string' ? id : undefined
+}
+
+function isReference(node: JsonNode): boolean {
+  return Object.keys(node).every((name) => name === '@id' || name === '@type')
 }
 
 function typesOf(node: JsonNode): readonly string[] {

@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { CrawlBacklog } from '../../../src/control/crawl-backlog.ts'
 import { CrawlEnd } from '../../../src/control/crawl-end.ts'
 import { OpenCrawlRounds } from '../../../src/control/open-tasks.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import { encodeOffsetMap } from '../../../src/kafka/offset-map.ts'
+import { MillraceError } from '../../../src/kernel/errors.ts'
 import { uuidV7 } from '../../../src/message/ids.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { Deployment } from '../../support/deployment.ts'
@@ -65,6 +67,24 @@ describe('the end of a crawl whose store has lost its data', () => {
       // What is read again is counted again.
       await state.finalise('queued', [tasks[0]?.taskId ?? ''])
       expect(await queued.check()).toEqual({ kind: 'running', accepted: 1, final: 1 })
+    })
+  })
+})
+
+describe('the backlog of a crawl', () => {
+  let deployment: Deployment
+  afterEach(() => deployment.close())
+
+  it('has the message at which a look has failed', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const task = newUrlTask({ url: 'http://a.example/', taskId: uuidV7(runtime.clock), crawlId: 'c', lane: 'normal', enqueuedAt: 1 })
+      await (await runtime.publisher()).publish([task])
+      const away = vi.spyOn(runtime.codec, 'ensureSchemas').mockRejectedValueOnce(new MillraceError('REGISTRY_UNREACHABLE', 'away'))
+      const backlog = new CrawlBacklog(runtime, 'c')
+      await expect(backlog.look(0)).rejects.toMatchObject({ code: 'REGISTRY_UNREACHABLE' })
+      expect(await backlog.look(0)).toBe('due')
+      expect(away).toHaveBeenCalledTimes(2)
     })
   })
 })

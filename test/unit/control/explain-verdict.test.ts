@@ -222,6 +222,16 @@ describe('where a URL is', () => {
       /no fetch worker runs\n.*until it answers: gone/,
     ],
     [
+      'its site is paused, and the state store is away',
+      {
+        inWorkers: [{ ...inWorker, siteWaitReason: 'paused' }],
+        site: site({ paused: fact(true, 'override a.example') }, {}, null, null, NOW + 60_000),
+        stateAway: 'gone',
+      },
+      { state: 'waiting', waitsFor: 'paused', until: NOW + 60_000 },
+      /until it answers: gone/,
+    ],
+    [
       'it waits for its time, and the state store is away',
       { waiting: [delayed], stateAway: 'gone' },
       { state: 'delayed', waitsFor: 'due-time', until: NOW + 42_000 },

@@ -14,7 +14,7 @@ import { HEALTH_RULES } from './site-health.ts'
  * start}, sv when it was written.
  */
 const RULES = `
-local IDLE_MS, PARKED_IDLE_MS = 600000, 604800000
+local IDLE_MS, PARKED_IDLE_MS = 600000, 86400000
 local POLL_MS = 250
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000

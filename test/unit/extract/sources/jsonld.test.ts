@@ -203,6 +203,24 @@ describe('a JSON-LD path', () => {
     expect(values('A.constructor.name', '{"@type":"A"}')).toEqual([])
   })
 
+  it('follows a reference that carries its type, and takes it for no node of its own', () => {
+    const page = '{"@graph":[{"@type":"Product","offers":{"@type":"Offer","@id":"#o"}},{"@type":"Offer","@id":"#o","price":3}]}'
+    expect(values('Product.offers.price', page)).toEqual([3])
+    expect(values('Offer.price', page)).toEqual([3])
+    const elsewhere = '{"@type":"Product","offers":{"@type":"Offer","@id":"https://a.example/#o"}}'
+    expect(values('Offer.@id', elsewhere)).toEqual(['https://a.example/#o'])
+  })
+
+  it('puts together what is said of one thing in several places; where two say it, the outermost counts', () => {
+    const page =
+      '[{"@type":"Book","author":{"name":"X","@id":"#a"}},{"@type":"Person","@id":"#a","name":"Y","url":"u"},{"@type":"Person","@id":"#a","email":"e"}]'
+    expect(values('Book.author.name', page)).toEqual(['X'])
+    expect(values('Book.author.url', page)).toEqual(['u'])
+    expect(values('Book.author.email', page)).toEqual(['e'])
+    const twice = '[{"@type":"A","x":{"@id":"#a"}},{"@id":"#a","n":1},{"@id":"#a","n":2}]'
+    expect(values('A.x.n', twice)).toEqual([1])
+  })
+
   it('ends at references that go in circles', () => {
     expect(values('A.x.x.x.name', '[{"@type":"A","@id":"1","name":"n","x":{"@id":"1"}}]')).toEqual(['n'])
   })
