@@ -12,16 +12,17 @@ export class AwakeTime {
   readonly #clock: Clock
   #lastMono: number
   #awakeMs = 0
-  readonly #endLooks: () => void
+  /** Undefined before the first question: one who never asks leaves no timer. */
+  #endLooks: (() => void) | undefined
 
   constructor(clock: Clock) {
     this.#clock = clock
     this.#lastMono = clock.mono()
-    this.#endLooks = repeated(clock, LOOK_MS, () => this.ms(), { unref: true })
   }
 
   /** Milliseconds since it was made. */
   ms(): number {
+    this.#endLooks ??= repeated(this.#clock, LOOK_MS, () => this.ms(), { unref: true })
     const now = this.#clock.mono()
     const passedMs = now - this.#lastMono
     this.#lastMono = now
@@ -30,6 +31,6 @@ export class AwakeTime {
   }
 
   stop(): void {
-    this.#endLooks()
+    this.#endLooks?.()
   }
 }

@@ -1,5 +1,4 @@
 import { type BodyEncoding, isZlib, unpack } from './body-codec.ts'
-
 import { beforeDamage } from './damaged-body.ts'
 import { firstGzipMember } from './gzip-member.ts'
 import type { Unpacked } from './unpacked.ts'

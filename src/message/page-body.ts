@@ -2,9 +2,7 @@ import { promisify } from 'node:util'
 import zlib from 'node:zlib'
 import { countText } from '../kernel/count-text.ts'
 import { sha256Hex } from '../kernel/digest.ts'
-
 import { BODY_ENCODINGS, type BodyEncoding, unpack, unpackSync, zstd } from './body-codec.ts'
-
 import type { Page } from './generated/types.ts'
 import type { Unpacked } from './unpacked.ts'
 

@@ -7,7 +7,7 @@
 /** Powers of ten. 兆 and 조 are not here: one is mega in Chinese, the other a word for an article or a set. */
 const EAST_ASIAN: Readonly<Record<string, number>> = { 百: 2, 백: 2, 千: 3, 천: 3, 万: 4, 萬: 4, 만: 4, 億: 8, 亿: 8, 억: 8 }
 /** `千`, `百万`, `億`; not the 千 of kilogram and its like. */
-export const EAST_ASIAN_UNIT = '(?:[百百千백천]?[万萬만億亿억]|[百백천]|千(?![克米瓦卡赫焦帕伏]))'
+export const EAST_ASIAN_UNIT = '(?:[百千백천]?[万萬만億亿억]|[百백천]|千(?![克米瓦卡赫焦帕伏]))'
 /** Signs of money that are written to a number, whatever comes next: `5000円から`. */
 const EAST_ASIAN_MONEY = '[円元圆圓원]'
 /** One that stands apart from its number may begin a word: `3,000 万年筆`. */
