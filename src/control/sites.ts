@@ -190,7 +190,8 @@ export async function showSiteWithoutStore(runtime: Runtime, domain: string): Pr
   return siteReport(runtime, domain, async () => ({ robots: undefined, limiter: NOTHING_REMEMBERED }))
 }
 
-const NOTHING_REMEMBERED: LimiterState = {
+/** Of a site that was never asked. */
+export const NOTHING_REMEMBERED: LimiterState = {
   leases: 0,
   nextMs: 0,
   backOffMs: 0,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { WaitingTask } from '../../../src/control/explain-places.ts'
 import { explainVerdict, type UrlFacts } from '../../../src/control/explain-verdict.ts'
+import { NOTHING_REMEMBERED } from '../../../src/control/sites.ts'
 import type { PolitenessKey } from '../../../src/kernel/brand.ts'
 import type { Outcome, OutcomeKind } from '../../../src/message/generated/types.ts'
 import { outcomeOf } from '../../../src/message/outcome.ts'
@@ -8,20 +9,6 @@ import { newUrlTask } from '../../../src/message/url-task.ts'
 
 const NOW = Date.UTC(2026, 0, 2)
 const fact = <T extends number | boolean>(value: T, from = 'default') => ({ value, from })
-
-const RESTED: UrlFacts['site']['limiter'] = {
-  leases: 0,
-  nextMs: 0,
-  backOffMs: 0,
-  isAsked: false,
-  allowed: null,
-  rateFactor: 1,
-  trips: 0,
-  parkedMs: 0,
-  latencyMs: 0,
-  failingMs: 0,
-  atOnce: null,
-}
 
 const EARNED = { backOffMs: 365 * 86_400_000, isAsked: true, allowed: 1, rateFactor: 0.5, trips: 2, parkedMs: 60_000 }
 
@@ -54,7 +41,7 @@ function site(
   return {
     key: 'a.example' as PolitenessKey,
     pace: { paused: fact(false), ratePerSecond: fact(2), concurrency: fact(1), crawlDelayMs: fact(0), ...pace },
-    limiter: { ...RESTED, ...limiter },
+    limiter: { ...NOTHING_REMEMBERED, ...limiter },
     pausedUntil,
     givenUpInMs,
     reset,
