@@ -119,6 +119,7 @@ function warnOnPublic(exchange: HttpExchange, observer: Observer): HttpExchange 
       }
       return result
     },
+    proxiesBackInMs: (url) => exchange.proxiesBackInMs(url),
   }
 }
 

@@ -8,18 +8,21 @@ import type { RobotsDecision } from '../politeness/robots-gate.ts'
 import type { Budget, StateStore, WaitReason } from '../state/state-store.ts'
 import type { AddressOf } from './address-book.ts'
 import type { Handover } from './handover.ts'
-import type { HttpFailure } from './http-exchange.ts'
+import type { HttpExchange, HttpFailure } from './http-exchange.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { failedOnTheWay } from './retry-class.ts'
 import type { SiteLease, SiteLeases } from './site-leases.ts'
 import type { StoreGate } from './store-gate.ts'
 import type { EndWithoutRequest } from './task-intake.ts'
 
+/** Why a site is not asked yet: what the limiter says, a pause, or that no proxy of it works. */
+export type HoldReason = WaitReason | 'paused' | 'proxies-out'
+
 /** The site can't be asked for its robots.txt yet. */
 export interface RobotsWait {
   readonly kind: 'wait'
   readonly waitMs: number
-  readonly reason: WaitReason | 'paused'
+  readonly reason: HoldReason
 }
 
 export type RobotsAnswer = RobotsDecision<RobotsWait>
@@ -35,7 +38,7 @@ export type Admission =
   | {
       readonly kind: 'wait'
       readonly waitMs: number
-      readonly reason: WaitReason | 'paused'
+      readonly reason: HoldReason
       /** Requests of the site at the same time that are allowed now, where the limiter was asked. */
       readonly concurrency?: number
     }
@@ -62,6 +65,7 @@ export interface AdmissionOptions {
   readonly handover: Pick<Handover, 'isElsewhere'>
   readonly paceOf: (url: URL) => SitePolicy
   readonly robotsOf: (url: URL) => Promise<RobotsAnswer>
+  readonly exchange: Pick<HttpExchange, 'proxiesBackInMs'>
   readonly budgetsOf: (task: UrlTask) => readonly PageBudget[]
   readonly isCrawlStopped: (crawlId: string) => boolean
   readonly state: Pick<StateStore, 'isFinished' | 'reserve' | 'limiterState'>
@@ -111,6 +115,8 @@ export class AdmissionDesk {
     if (walk.hops === 0 && (await this.#options.handover.isElsewhere(queued))) return { kind: 'elsewhere' }
     const before = this.#options.paceOf(target)
     if (before.isPaused) return this.#paused(queued, before)
+    const noProxyMs = this.#options.exchange.proxiesBackInMs(target)
+    if (noProxyMs > 0) return { kind: 'wait', waitMs: noProxyMs, reason: 'proxies-out' }
     const robots = await this.#options.robotsOf(target)
     if (robots.kind === 'refused') return { kind: 'ended', end: { kind: 'REFUSED', reason: 'robots' } }
     if (robots.kind === 'unreachable') {

@@ -36,6 +36,7 @@ const BY_CODE: Readonly<Record<string, FailureReason>> = {
   UND_ERR_NOT_SUPPORTED: 'protocol-error',
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'protocol-error',
   UND_ERR_HTTP_PARSER: 'protocol-error',
+  PROXY_DOWN: 'proxy-down',
   PROXY_FAILED: 'proxy-failed',
   PROXY_AUTH: 'proxy-auth',
   PROXY_REFUSED: 'proxy-refused',

@@ -15,7 +15,7 @@ import type { ChainClaims } from './chain-claims.ts'
 import type { ClaimCheck } from './claim-check.ts'
 import type { Condition, ConditionalRequests } from './conditional-requests.ts'
 import type { CookieJars } from './cookie-jars.ts'
-import { type HttpExchange, type HttpLimits, type HttpResponse, type HttpResult, headerValues } from './http-exchange.ts'
+import { foundNoProxy, type HttpExchange, type HttpLimits, type HttpResponse, type HttpResult, headerValues } from './http-exchange.ts'
 import type { LoadControl } from './load-control.ts'
 import type { LoopShare } from './loop-share.ts'
 import { buildPage, pageMessage } from './page-message.ts'
@@ -65,6 +65,8 @@ export type TaskStep =
   | { readonly kind: 'elsewhere' }
   /** The site must not be asked for so long. */
   | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: string; readonly concurrency?: number }
+  /** Nobody was asked: the task goes back to the head of its site. */
+  | { readonly kind: 'again' }
   /** The next hop goes to the head of its site. */
   | { readonly kind: 'hop'; readonly next: Pick<QueuedTask, 'task' | 'target' | 'walk'> }
   /** Done, and the site has to be left alone. */
@@ -203,6 +205,7 @@ export class FetchTask {
     const releasing = this.#release(queued, { ...admission, lease }, result, answer, sentMono)
     turn.leave()
     const closed = await releasing
+    if (foundNoProxy(result)) return { kind: 'again' }
     await this.#conclude({ ...queued, walk: walked }, admission, { result, answer, condition })
     if (answer.kind === 'hop') return this.#hop({ ...queued, walk: walked }, answer)
     return closed === undefined ? { kind: 'done' } : { kind: 'backed-off', ...closed }

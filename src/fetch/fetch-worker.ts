@@ -333,6 +333,10 @@ export class FetchWorker extends BaseService {
         this.#spill([queued, ...this.#spiller.takeSite(queued.key, step.waitMs)], spillReasonOf(step.reason), step.waitMs)
         return 'under way'
       }
+      case 'again':
+        this.#enqueue(queued, 'head')
+        this.#starter.soon()
+        return 'under way'
       case 'hop': {
         const hop = { ...queued, ...step.next, key: this.#options.paceOf(step.next.target).key }
         this.#handover.follows(queued, hop)

@@ -92,6 +92,11 @@ export class HttpClient implements HttpExchange {
     await this.#pools.close()
   }
 
+  proxiesBackInMs(url: URL): number {
+    const proxies = this.#options.proxiesOf?.(url) ?? []
+    return proxies.length === 0 ? 0 : Math.ceil(this.#proxies.backInMs(proxies))
+  }
+
   /** Proxies that are left out now. */
   proxiesOut(): readonly ProxyOut[] {
     return this.#proxies.out()
@@ -110,7 +115,8 @@ export class HttpClient implements HttpExchange {
     if (result.kind === 'failure' && result.reason === 'connection-reset')
       return this.#judge(proxy, url, { ...result, reason: 'proxy-reset', detail: `proxy ${proxy.label}: ${result.detail}` })
     if (result.kind === 'response') this.#proxies.worked(proxy)
-    else if (result.reason === 'proxy-failed' || result.reason === 'proxy-auth') this.#proxies.failed(proxy, result.reason, result.detail)
+    else if (result.reason === 'proxy-down' || result.reason === 'proxy-failed' || result.reason === 'proxy-auth')
+      this.#proxies.failed(proxy, result.reason, result.detail)
     else if (result.reason === 'proxy-timeout' || result.reason === 'proxy-reset')
       this.#proxies.suspected(proxy, url.hostname, result.detail)
     return result

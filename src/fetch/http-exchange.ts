@@ -7,6 +7,8 @@ import type { Header } from '../message/generated/types.ts'
 export interface HttpExchange {
   /** Never throws for what a server or the network does: that is a `failure`. Rejects only when `signal` aborts. */
   request(request: HttpRequest): Promise<HttpResult>
+  /** ms until one of the proxies that the URL is asked through is tried again; 0: one works, or it is asked directly. */
+  proxiesBackInMs(url: URL): number
 }
 
 export interface HttpRequest {
@@ -80,6 +82,11 @@ export interface HttpFailure {
   readonly totalMs: number
 }
 
+/** No proxy took the request: nobody was asked, so it counts as no attempt and waits for a proxy. */
+export function foundNoProxy(result: HttpResult): boolean {
+  return result.kind === 'failure' && (result.reason === 'proxies-out' || result.reason === 'proxy-down')
+}
+
 export type FailureReason =
   | 'dns-not-found'
   | 'dns-failed'
@@ -92,6 +99,7 @@ export type FailureReason =
   | 'tls-failed'
   | 'protocol-error'
   | 'address-refused'
+  | 'proxy-down'
   | 'proxy-failed'
   | 'proxy-auth'
   | 'proxy-refused'

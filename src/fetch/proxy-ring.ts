@@ -12,7 +12,7 @@ export interface ProxyOut {
   readonly forMs: number
 }
 
-export type ProxyFault = 'proxy-failed' | 'proxy-auth' | 'proxy-timeout'
+export type ProxyFault = 'proxy-down' | 'proxy-failed' | 'proxy-auth' | 'proxy-timeout'
 
 interface Health {
   readonly label: string

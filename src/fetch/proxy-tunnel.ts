@@ -5,11 +5,11 @@ import type { ForwardProxy } from './proxy-url.ts'
 import { connectMessage, greeting, METHOD, meaningOf, passwordMessage, restOfReply } from './socks5.ts'
 
 /**
- * What went wrong between us and the target, by whose fault: the proxy does not answer or talks nonsense (`PROXY_FAILED`), wants other
+ * What went wrong between us and the target, by whose fault: nobody is there at the proxy (`PROXY_DOWN`), it hangs up or talks nonsense (`PROXY_FAILED`), wants other
  * credentials (`PROXY_AUTH`), won't do it (`PROXY_REFUSED`), does not come to an end (`PROXY_TIMEOUT`, which may be the target's fault), or works and can't reach the target (`ECONNREFUSED`).
  */
 export class TunnelError extends Error {
-  readonly code: 'PROXY_FAILED' | 'PROXY_AUTH' | 'PROXY_REFUSED' | 'PROXY_TIMEOUT' | 'ECONNREFUSED'
+  readonly code: 'PROXY_DOWN' | 'PROXY_FAILED' | 'PROXY_AUTH' | 'PROXY_REFUSED' | 'PROXY_TIMEOUT' | 'ECONNREFUSED'
 
   constructor(code: TunnelError['code'], proxy: ForwardProxy, what: string, cause?: unknown) {
     super(`proxy ${proxy.label}: ${what}`, { cause })
@@ -64,7 +64,7 @@ function connectToProxy(
     const fail = (error: unknown): void => {
       signal.removeEventListener('abort', onAbort)
       socket.destroy()
-      reject(new TunnelError('PROXY_FAILED', proxy, errorText(error), error))
+      reject(new TunnelError('PROXY_DOWN', proxy, errorText(error), error))
     }
     const onAbort = (): void => fail(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })

@@ -62,6 +62,7 @@ const FAILURES: Readonly<Record<FailureReason, FailureClass>> = {
   // We chose not to ask.
   'address-refused': 'refused',
   // A proxy is the operator's trouble and no fault of the URL: another one, or the same one mended, may do.
+  'proxy-down': 'retry',
   'proxy-failed': 'retry',
   'proxy-auth': 'retry',
   'proxy-refused': 'retry',
@@ -75,6 +76,7 @@ const FAILURES: Readonly<Record<FailureReason, FailureClass>> = {
 const ON_THE_WAY: ReadonlySet<string> = new Set<FailureReason>([
   'dns-not-found',
   'dns-failed',
+  'proxy-down',
   'proxy-failed',
   'proxy-auth',
   'proxy-refused',

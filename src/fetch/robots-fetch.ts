@@ -8,7 +8,7 @@ import type { StateStore } from '../state/state-store.ts'
 import type { AddressOf } from './address-book.ts'
 import type { RobotsWait } from './admission.ts'
 import { readAnswer } from './answer.ts'
-import type { HttpExchange, HttpLimits, HttpResponse, HttpResult } from './http-exchange.ts'
+import { foundNoProxy, type HttpExchange, type HttpLimits, type HttpResponse, type HttpResult } from './http-exchange.ts'
 import { requestHeaders } from './request-headers.ts'
 import type { SiteLeases } from './site-leases.ts'
 import { siteReport } from './site-report.ts'
@@ -98,6 +98,8 @@ export class RobotsFetcher {
       const leftMs = (pace.pausedUntil ?? Number.POSITIVE_INFINITY) - clock.now()
       return { kind: 'wait', waitMs: Math.max(1, Math.min(PAUSED_MS, leftMs)), reason: 'paused' }
     }
+    const noProxyMs = exchange.proxiesBackInMs(url)
+    if (noProxyMs > 0) return { kind: 'wait', waitMs: noProxyMs, reason: 'proxies-out' }
     const address = pace.byAddress === true ? await addressOf(url) : undefined
     if (typeof address === 'object') return address
     const lease = await leases.acquire(pace, false, address)
@@ -115,7 +117,7 @@ export class RobotsFetcher {
     const answer = readAnswer(result, { target: url, method: 'GET', headers: {}, body: null, chain: [], now: clock.now() })
     const askedMs = answer.kind === 'retry' && answer.backsOff ? answer.retryAfterMs : undefined
     await leases.release(lease, { ...siteReport(result), ...(askedMs === undefined ? {} : { backOffMs: askedMs, isAsked: true }) })
-    return result
+    return foundNoProxy(result) ? { kind: 'wait', waitMs: Math.max(1, exchange.proxiesBackInMs(url)), reason: 'proxies-out' } : result
   }
 }
 

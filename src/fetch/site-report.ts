@@ -19,6 +19,7 @@ const FAILURES: Readonly<Record<FailureReason, FailureKind | 'none'>> = {
   'address-refused': 'none',
   'network-error': 'none',
   // A proxy is ours, and so is its trouble.
+  'proxy-down': 'none',
   'proxy-failed': 'none',
   'proxy-auth': 'none',
   'proxy-refused': 'none',

@@ -23,7 +23,10 @@ export const SPILL_LIMITS: SpillLimits = {
   maxBaseAgeMs: 120_000,
 }
 
-export type SpillReason = 'site-full' | 'crawl-full' | 'long-wait' | 'old-base' | 'paused' | 'parked' | 'retry-after' | 'back-off'
+/** Of a site that is closed as a whole, until a moment; nothing is asked of it before. */
+const CLOSURES = ['paused', 'parked', 'retry-after', 'back-off', 'proxies-out'] as const
+
+export type SpillReason = 'site-full' | 'crawl-full' | 'long-wait' | 'old-base' | (typeof CLOSURES)[number]
 
 /** Why the tasks of a site leave, by what it waits for. */
 export function spillReasonOf(waitReason: string): SpillReason {
@@ -31,6 +34,7 @@ export function spillReasonOf(waitReason: string): SpillReason {
     case 'paused':
     case 'retry-after':
     case 'back-off':
+    case 'proxies-out':
       return waitReason
     case 'breaker':
       return 'parked'
@@ -39,9 +43,8 @@ export function spillReasonOf(waitReason: string): SpillReason {
   }
 }
 
-/** The site is closed as a whole, until a moment; nothing is asked of it before. */
 export function isClosure(reason: SpillReason): boolean {
-  return reason === 'paused' || reason === 'parked' || reason === 'retry-after' || reason === 'back-off'
+  return (CLOSURES as readonly SpillReason[]).includes(reason)
 }
 
 /** What stands in `millrace-reason`: why the task waits, where that is more than its turn at the site, which comes sooner at a faster pace. */

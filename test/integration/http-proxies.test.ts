@@ -163,8 +163,8 @@ describe('a proxy that does not work', () => {
     const first: HttpResult[] = []
     for (const host of hosts) first.push(await ask(host))
     const failed = first.filter(({ kind }) => kind === 'failure')
-    expect(failed).toEqual([expect.objectContaining({ reason: 'proxy-failed' })])
-    expect(seen.count('ProxyTakenOut', { reason: 'proxy-failed' })).toBe(1)
+    expect(failed).toEqual([expect.objectContaining({ reason: 'proxy-down' })])
+    expect(seen.count('ProxyTakenOut', { reason: 'proxy-down' })).toBe(1)
     for (const host of hosts) expect(text(await ask(host))).toBe('hello /')
     await good.close()
     // It is closed, and was not to be closed twice.

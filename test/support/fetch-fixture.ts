@@ -289,6 +289,7 @@ export function fakeExchange(
   const requests: HttpRequest[] = []
   return {
     requests,
+    proxiesBackInMs: () => 0,
     async request(request) {
       requests.push(request)
       const given = await answer(request, requests.length)

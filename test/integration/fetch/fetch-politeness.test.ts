@@ -79,6 +79,7 @@ describe('the pace of a site, as the site sees it', () => {
     }
     const sent: number[] = []
     const noting: HttpExchange = {
+      proxiesBackInMs: () => 0,
       request: (request) =>
         client.request({
           ...request,
@@ -162,6 +163,7 @@ describe('the pace of a site, as the site sees it', () => {
     fixture.onClose(() => client.close())
     const sent: number[] = []
     const noting: HttpExchange = {
+      proxiesBackInMs: () => 0,
       request: (request) =>
         client.request({
           ...request,

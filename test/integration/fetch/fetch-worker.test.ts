@@ -353,18 +353,32 @@ describe('a fetch worker on a real broker', () => {
     expect(page).toMatchObject({ robots: { verdict: 'allowed' }, policy: { crawlDelayMs: 300 } })
   })
 
-  it('does not take a proxy that is away for a robots.txt that is: what comes of it can be asked for again', async () => {
-    fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
-    const exchange = fakeExchange(() => ({ kind: 'failure', reason: 'proxies-out', detail: 'none of a works', totalMs: 0 }))
-    await fixture.fetchWorker(exchange, { robots: 'obey', retry: { maxAttempts: 2, firstDelayMs: 200, maxDelayMs: 1_000 } })
-    await fixture.delayWorker()
+  it('waits for a proxy as it waits for its store: no attempt is used up, and what expires meanwhile ends as that', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    let backMono = 0
+    const asked: string[] = []
+    const exchange = fakeExchange(({ url }) => {
+      asked.push(url.pathname)
+      if (asked.length % 2 === 0) return { body: url.pathname === '/robots.txt' ? 'User-agent: *' : 'x' }
+      // Nobody is there: for the robots.txt, and once more for the page.
+      backMono = performance.now() + 300
+      return { kind: 'failure', reason: 'proxy-down', detail: 'proxy a: refused', totalMs: 0 }
+    })
+    const proxiesBackInMs = ({ hostname }: URL): number =>
+      hostname === 'never.example' ? 100 : Math.max(0, Math.ceil(backMono - performance.now()))
+    const retry = { maxAttempts: 1, firstDelayMs: 1, maxDelayMs: 1 }
+    await fixture.fetchWorker({ ...exchange, proxiesBackInMs }, { robots: 'obey', retry })
     await fixture.produce([{ url: 'http://behind.example/' }])
     await settled(1)
-    expect((await fixture.outcomes()).map(({ kind, reason, attempt }) => `${kind} ${reason} ${attempt}`)).toEqual([
-      'RETRY proxies-out 1',
-      'FAILED proxies-out 2',
+    await fixture.produce([{ url: 'http://never.example/', expiresAt: Date.now() + 800 }])
+    await settled(2)
+    expect(asked).toEqual(['/robots.txt', '/robots.txt', '/', '/'])
+    expect((await fixture.outcomes()).map(({ kind, reason, attempt }) => `${kind} ${reason} ${attempt}`).sort()).toEqual([
+      'EXPIRED expired 1',
+      'FETCHED null 1',
     ])
-    expect(await fixture.messages(fixture.topics.deadLetters)).toHaveLength(1)
+    expect(fixture.seen.count('LimiterWaited', { reason: 'proxies-out' })).toBeGreaterThanOrEqual(3)
+    expect(await fixture.messages(fixture.topics.deadLetters)).toEqual([])
   })
 
   it('retries tasks whose robots.txt can not be had, and refuses them at the end', async () => {

@@ -16,7 +16,8 @@ function fetcherOf(answers: (request: HttpRequest) => FakeAnswer, acquire: (requ
   const clock = new ManualClock()
   const { observer } = recordingObserver()
   const calls: string[] = []
-  const exchange = fakeExchange((request) => answers(request))
+  const proxies = { backInMs: 0 }
+  const exchange = { ...fakeExchange((request) => answers(request)), proxiesBackInMs: () => proxies.backInMs }
   const fetcher = new RobotsFetcher({
     exchange,
     paceOf: (url) => ({ ...fastPace(url), isPaused: url.hostname.endsWith('paused.test'), ...hoursOf(url) }),
@@ -47,7 +48,7 @@ function fetcherOf(answers: (request: HttpRequest) => FakeAnswer, acquire: (requ
     clock,
   })
   const ask = (url = 'http://a.test/robots.txt') => fetcher.ask(new URL(url), signal)
-  return { ask, calls, clock, requests: exchange.requests }
+  return { ask, calls, clock, proxies, requests: exchange.requests }
 }
 
 const lease = (request: LimiterRequest): LimiterAnswer => ({
@@ -154,6 +155,14 @@ describe('asking a site for its robots.txt', () => {
     const { ask, calls } = fetcherOf(() => failure)
     expect(await ask()).toEqual(failure)
     expect(calls.at(-1)).toBe('release lease of a.test, failure')
+  })
+
+  it('waits for a proxy where none takes the request, and gives the place back', async () => {
+    const { ask, calls, proxies } = fetcherOf(() => ({ kind: 'failure', reason: 'proxy-down', detail: 'proxy a: refused', totalMs: 1 }))
+    expect(await ask()).toEqual({ kind: 'wait', waitMs: 1, reason: 'proxies-out' })
+    proxies.backInMs = 10_000
+    expect(await ask()).toEqual({ kind: 'wait', waitMs: 10_000, reason: 'proxies-out' })
+    expect(calls).toEqual(['acquire a.test false', 'release lease of a.test, none'])
   })
 
   it('leaves a site alone that asks for it, before its place is free again', async () => {

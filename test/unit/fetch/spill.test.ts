@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { expectedWaitMs, spillReason, spreadSlots } from '../../../src/fetch/spill.ts'
+import { delayReason, expectedWaitMs, isClosure, spillReason, spillReasonOf, spreadSlots } from '../../../src/fetch/spill.ts'
 
 const view = { waiting: 0, heldInWindow: 0, wakeInMs: 0, intervalMs: 1_000, isCrowded: false }
 
@@ -20,6 +20,16 @@ describe('what is spilled', () => {
     expect(spillReason({ ...view, waiting: 3, isCrowded: true })).toBeUndefined()
     expect(spillReason({ ...view, waiting: 4, isCrowded: true })).toBe('long-wait')
     expect(spillReason({ ...view, waiting: 4 })).toBeUndefined()
+  })
+
+  it('says why its site is closed, where that is more than its turn', () => {
+    const told = ['proxies-out', 'breaker', 'paused', 'rate'].map((reason) => spillReasonOf(reason))
+    expect(told.map((reason) => [delayReason(reason), isClosure(reason)])).toEqual([
+      ['proxies-out', true],
+      ['parked', true],
+      ['paused', true],
+      ['spill', false],
+    ])
   })
 
   it('waits at least as long as the site sleeps', () => {
