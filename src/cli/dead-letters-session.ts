@@ -138,7 +138,7 @@ export async function resolve(
 }
 
 async function writeResolved(context: CommandContext, report: ResolveReport): Promise<void> {
-  const { executed, tasks, pages, samePage, dropped, left, already, examples } = report
+  const { executed, tasks, pages, ownPages, samePage, dropped, left, already, examples } = report
   for (const { place, action } of already) context.note(`${place} was ${action} before`)
   const leftCount = Object.values(left).reduce((sum, count) => sum + (count ?? 0), 0)
   const count = tasks + pages + samePage + dropped + leftCount
@@ -166,10 +166,14 @@ async function writeResolved(context: CommandContext, report: ResolveReport): Pr
     ...Object.entries(left).map(([reason, count]) => `${renderCount(count ?? 0)} left as they are: ${reason}`),
   ]
   await context.out(`\n${executed ? '' : 'would be '}${parts.join(', ')}`)
+  if (ownPages > 0)
+    context.note(
+      `${renderCount(ownPages)} of the pages are pages of their own: html was made anew since, and where they lay is another message, or none`,
+    )
   if (!executed) context.note('nothing was written: add --execute')
 }
 
-const BECOMES = { task: 'new task', page: 'page', 'same-page': 'same page', dropped: 'dropped' } as const
+const BECOMES = { task: 'new task', page: 'page', 'own-page': 'page of its own', 'same-page': 'same page', dropped: 'dropped' } as const
 
 function filterOf(flags: DeadLetterFlags, places: readonly string[] = []): DeadLetterFilter {
   const named = new Set(places.map((place) => placeOf(place).join(':')))

@@ -11,7 +11,7 @@ import { decodeTask } from '../message/decode-task.ts'
 import type { Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue, ONLY_STAGE } from '../message/header-names.ts'
 import { requeuedTaskId } from '../message/ids.ts'
-import { copyHeaders } from '../message/put-back.ts'
+import { copyHeaders, type PagePlace } from '../message/put-back.ts'
 import type { DeadLetterInfo } from '../message/read-dead-letter.ts'
 import { LANES, type TopicNames } from '../message/topics.ts'
 import { partitionFor } from '../url/partition.ts'
@@ -39,9 +39,16 @@ export type Requeue =
   /**
    * bodyRef: where its body lies, if not in the message. copy: the page and whom it is for, whichever of its copies was given up on; one message
    * serves all dead letters that have it in common. Two pages of one fetch may differ in their bytes: each is a page of its own. Undefined
-   * where nothing tells the page from others, since its writer gave it no id.
+   * where nothing tells the page from others, since its writer gave it no id. isOwn: it is written as a page of its own, since no place that
+   * its dead letter names on html is that of its page.
    */
-  | { readonly kind: 'page'; readonly message: OutgoingMessage; readonly bodyRef: string | null; readonly copy: string | undefined }
+  | {
+      readonly kind: 'page'
+      readonly message: OutgoingMessage
+      readonly bodyRef: string | null
+      readonly copy: string | undefined
+      readonly isOwn: boolean
+    }
   | { readonly kind: 'not'; readonly reason: NotRequeued; readonly detail: string }
 
 export interface RequeueParts {
@@ -54,10 +61,10 @@ export interface RequeueParts {
   readonly now: number
   /** What it was that wrote a dead letter beside live work; undefined for live work and replays in place. */
   readonly trialOf: (info: DeadLetterInfo) => string | undefined
-  /** False for a place that html has not reached: the topic was made anew since, and another page will lie there. */
-  readonly hasReached: (place: { partition: number; offset: bigint }) => Promise<boolean>
-  /** A message that lay there; undefined where it is gone. Asked for dead letters whose bytes are cut. */
-  readonly readOriginal: (place: { topic: string; partition: number; offset: bigint }) => Promise<KafkaMessage | undefined>
+  /** A message that lay there, or lies there now; undefined where there is none. */
+  readonly readAt: (place: PagePlace) => Promise<KafkaMessage | undefined>
+  /** A place on html that lies before what is left of its partition. */
+  readonly isDeleted: (place: PagePlace) => Promise<boolean>
 }
 
 const EXTRACT = 'extract'
@@ -82,16 +89,20 @@ export async function requeueOf(found: FoundDeadLetter, parts: RequeueParts): Pr
 }
 
 async function wholeValue({ message, listed }: FoundDeadLetter, parts: RequeueParts): Promise<Buffer | null | undefined> {
-  const { truncated, original, copy } = listed.info
+  const { truncated } = listed.info
   if (truncated === undefined || !truncated.parts.includes('value')) return message.value
-  if (original === undefined) return undefined
-  // A copy of a page lives longer than the page itself.
-  for (const place of [original, ...(copy === undefined ? [] : [{ ...original, ...copy }])]) {
-    const value = (await parts.readOriginal(place))?.value ?? null
+  for (const place of placesOf(listed.info)) {
+    const value = (await parts.readAt(place))?.value ?? null
     // A topic that was made anew has another message there.
     if (value !== null && createHash('sha256').update(value).digest('hex') === truncated.fullSha256) return value
   }
   return undefined
+}
+
+/** Where the message lay that failed, as it was written first and, of a page, as it was put back; that lives longer. */
+function placesOf({ original, copy }: DeadLetterInfo): readonly PagePlace[] {
+  if (original === undefined) return []
+  return copy === undefined ? [original] : [original, { ...original, ...copy }]
 }
 
 function taskAgain(found: FoundDeadLetter, value: Buffer | null, parts: RequeueParts): Requeue {
@@ -141,22 +152,41 @@ async function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | n
   }
   const { stage, extractor, original, copy } = listed.info
   const only = stage === 'frontier' ? ONLY_STAGE.frontier : (extractor?.split(':')[0] ?? ONLY_STAGE.extract)
-  const ofPage = original?.topic === topics.html && (await parts.hasReached(original)) ? copyHeaders(original, copy) : {}
+  const isOwn = original?.topic !== topics.html || !(await isStillAt(placesOf(listed.info), value, parts))
   const count = layout().partitionsOf(topics.html)
   return {
     kind: 'page',
     bodyRef: page.bodyRef,
     copy: page.fetchId === '' ? undefined : `${page.fetchId} ${page.bodySha256} ${only}`,
+    isOwn,
     message: {
       topic: topics.html,
       partition: message.key === null ? message.partition % count : partitionFor(message.key, count),
       key: message.key,
       value,
-      headers: { ...carriedHeaders(message), ...ofPage, [HEADER.only]: only, [HEADER.requeued]: placeOf(message) },
+      headers: {
+        ...carriedHeaders(message),
+        ...(isOwn ? {} : copyHeaders(original, copy)),
+        [HEADER.only]: only,
+        [HEADER.requeued]: placeOf(message),
+      },
       // Not that of the page: html may be about to drop what was fetched then.
       timestamp: now,
     },
   }
+}
+
+/**
+ * Whether a page still lies in these places on html, or did when retention deleted what was there. Where html was made anew since, others lie
+ * there, or will: readers would take a copy that names such a place for one of theirs. Each copy has the bytes of its page.
+ */
+async function isStillAt(places: readonly PagePlace[], value: Buffer | null, { readAt, isDeleted }: RequeueParts): Promise<boolean> {
+  for (const place of places) {
+    const there = await readAt(place)
+    const isSame = there === undefined ? await isDeleted(place) : there.value !== null && value?.equals(there.value) === true
+    if (!isSame) return false
+  }
+  return true
 }
 
 /** Of the dead letter only what the message had before it was one. */

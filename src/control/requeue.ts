@@ -4,6 +4,7 @@ import type { OutgoingMessage } from '../kafka/message.ts'
 import { createPartitionTransactions, type PartitionTransactions } from '../kafka/transactional.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { memo } from '../kernel/memo.ts'
 import { RecentSet } from '../kernel/recent-set.ts'
 import { newCommand, subject } from '../message/command.ts'
 import { type DeadLetterAction, type DeadLetterMark, offsetRanges } from '../message/dead-letter-marks.ts'
@@ -37,6 +38,8 @@ export interface ResolveReport {
   readonly tasks: number
   /** Written to html, for the extractor that failed. */
   readonly pages: number
+  /** Of these, pages of their own: html was made anew since, and where they lay is another message, or none yet. */
+  readonly ownPages: number
   /** Other dead letters of a page and an extractor for which it is written already. */
   readonly samePage: number
   readonly dropped: number
@@ -54,7 +57,7 @@ export interface ResolvedExample {
   /** Null: none can be read. */
   readonly url: string | null
   readonly code: string | null
-  readonly becomes: 'task' | 'page' | 'same-page' | 'dropped' | 'left'
+  readonly becomes: 'task' | 'page' | 'own-page' | 'same-page' | 'dropped' | 'left'
   /** Id of the new task. */
   readonly taskId?: string
   readonly reason?: NotRequeued
@@ -64,6 +67,8 @@ export interface ResolvedExample {
 const EXAMPLES = 20
 /** Dead letters of a page lie no further apart than so many copies that are written between them; about 20 MB at most. */
 const COPIES_AMONG = 100_000
+/** Whose partitions are looked up once. */
+const TOPICS = 100
 /** What goes into one transaction. */
 const CHUNK_LETTERS = 200
 const CHUNK_BYTES = 4_194_304
@@ -107,7 +112,10 @@ async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
   const { codec, topics, clusterId, maxBatchBytes, clock, admin } = runtime
   const control = await runtime.control()
   await control.readToEnd()
-  let ends: ReadonlyMap<number, bigint> = new Map()
+  const partitionsOf = memo(
+    async (topic): Promise<readonly number[]> => ((await admin.listTopics()).includes(topic) ? admin.partitions(topic) : []),
+    TOPICS,
+  )
   return {
     codec,
     publisher: await runtime.publisher(),
@@ -117,15 +125,12 @@ async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
     maxBatchBytes,
     now: clock.now(),
     trialOf: (info) => trialOf(control, info),
-    hasReached: async ({ partition, offset }) => {
-      // Pages of dead letters that were written meanwhile lie behind what was the end.
-      if (offset >= (ends.get(partition) ?? 0n)) ends = await admin.endOffsets(topics.html, 'read_uncommitted')
-      return offset < (ends.get(partition) ?? 0n)
+    readAt: async ({ topic, partition, offset }) => {
+      if (!(await partitionsOf(topic)).includes(partition)) return undefined
+      // What lies behind an open transaction lies there as well.
+      return readOne(admin.session, { topic, partition }, offset, 'read_uncommitted')
     },
-    readOriginal: async ({ topic, partition, offset }) => {
-      if (!(await admin.listTopics()).includes(topic) || !(await admin.partitions(topic)).includes(partition)) return undefined
-      return readOne(admin.session, { topic, partition }, offset)
-    },
+    isDeleted: async ({ partition, offset }) => offset < ((await admin.earliestOffsets(topics.html)).get(partition) ?? 0n),
   }
 }
 
@@ -257,7 +262,8 @@ class PartitionResolving {
     if (isWritten) return { letter, example: { ...about, becomes: 'same-page' } }
     const missing = requeue.bodyRef === null ? undefined : await this.#touch(requeue.bodyRef)
     if (missing !== undefined) return { letter, example: { ...about, becomes: 'left', reason: 'body-missing', detail: missing } }
-    return { letter, message, ...(copy === undefined ? {} : { copy }), example: { ...about, becomes: 'page' } }
+    const becomes = requeue.isOwn ? 'own-page' : 'page'
+    return { letter, message, ...(copy === undefined ? {} : { copy }), example: { ...about, becomes } }
   }
 
   /**
@@ -311,7 +317,7 @@ class PartitionResolving {
 
 class Tally {
   readonly #options: ResolveOptions
-  readonly #counts = { task: 0, page: 0, 'same-page': 0, dropped: 0, left: 0 }
+  readonly #counts = { task: 0, page: 0, 'own-page': 0, 'same-page': 0, dropped: 0, left: 0 }
   readonly #left: Partial<Record<NotRequeued, number>> = {}
   readonly #examples: ResolvedExample[] = []
 
@@ -340,7 +346,8 @@ class Tally {
   }
 
   report(): Omit<ResolveReport, 'already'> {
-    const { task, page, dropped, 'same-page': samePage } = this.#counts
-    return { executed: this.#options.execute, tasks: task, pages: page, samePage, dropped, left: this.#left, examples: this.#examples }
+    const { task, page, dropped, 'own-page': ownPages, 'same-page': samePage } = this.#counts
+    const written = { tasks: task, pages: page + ownPages, ownPages, samePage }
+    return { executed: this.#options.execute, ...written, dropped, left: this.#left, examples: this.#examples }
   }
 }
