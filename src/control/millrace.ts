@@ -8,7 +8,7 @@ import { crawlName } from '../message/crawl-name.ts'
 import type { Lane } from '../message/generated/types.ts'
 import { envelopeText, findExtractor, loadConfigured } from './extraction.ts'
 import { type ProduceReport, produce } from './produce.ts'
-import { type ConsumedRecord, RecordConsumer } from './record-consumer.ts'
+import { type ConsumedRecord, type ConsumedTombstone, type ConsumeRecordsOptions, RecordConsumer } from './record-consumer.ts'
 import { createReplayLibrary, type ReplayLibrary } from './replay-library.ts'
 import { type RunReport, run } from './run.ts'
 import { Runtime } from './runtime.ts'
@@ -94,9 +94,13 @@ export class Millrace {
 
   /**
    * Records as they are committed, in a consumer group; each is given again after a restart until it is committed. `stop` ends it, in the
-   * loop over it too, and takes the commit of the record that was given last for five seconds.
+   * loop over it too, and takes the commit of the record that was given last for five seconds. With `tombstones` those are given as well,
+   * as `record: null` with the key that a sink is to delete. Errors: MESSAGE_SCHEMA_UNKNOWN for a record whose schema is not known here,
+   * which a schema registry has 30 s for.
    */
-  async *consumeRecords(options: { groupId: string; topic?: string; signal?: AbortSignal }): AsyncGenerator<ConsumedRecord> {
+  consumeRecords(options: ConsumeRecordsOptions & { tombstones?: false; signal?: AbortSignal }): AsyncGenerator<ConsumedRecord>
+  consumeRecords(options: ConsumeRecordsOptions & { signal?: AbortSignal }): AsyncGenerator<ConsumedRecord | ConsumedTombstone>
+  async *consumeRecords(options: ConsumeRecordsOptions & { signal?: AbortSignal }): AsyncGenerator<ConsumedRecord | ConsumedTombstone> {
     const signals = [this.#draining.signal, ...(options.signal === undefined ? [] : [options.signal])]
     const consumer = await this.#working(async (runtime) => {
       const started = await RecordConsumer.start(runtime, { ...options, signal: AbortSignal.any(signals) })

@@ -1,3 +1,4 @@
+import type { KafkaMessage } from '../kafka/message.ts'
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import type { RecordEnvelope } from '../message/generated/types.ts'
@@ -6,17 +7,29 @@ import type { Runtime } from './runtime.ts'
 
 export interface ConsumedRecord {
   readonly record: RecordEnvelope & { readonly data: unknown }
+  /** EXTRACTOR/ENTITY-KEY: what a sink has its rows under. */
+  readonly key: string
   readonly topic: string
   readonly partition: number
   readonly offset: bigint
-  /** The record is dealt with: it is not given again. */
+  /** The message is dealt with: it is not given again. */
   readonly commit: () => void
 }
 
-export interface RecordConsumerOptions {
+/** What stands under its key was deleted, as by a replay with `--tombstones`. A record that comes later under that key counts again. */
+export interface ConsumedTombstone extends Omit<ConsumedRecord, 'record'> {
+  readonly record: null
+}
+
+export interface ConsumeRecordsOptions {
   readonly groupId: string
   /** The common topic of records where not given. */
   readonly topic?: string
+  /** Tombstones are given as well, in their place among the records; without it they are passed over. */
+  readonly tombstones?: boolean
+}
+
+export interface RecordConsumerOptions extends ConsumeRecordsOptions {
   readonly signal: AbortSignal
 }
 
@@ -28,11 +41,13 @@ const LAST_RECORD_MS = 5_000
 
 /**
  * Records in a consumer group, committed messages only. A record whose schema is not known here ends the reading with MESSAGE_SCHEMA_UNKNOWN
- * and stays uncommitted: with a registry configured, or its schema announced, it is read. It ends when the signal aborts, with what was committed stored, whatever its
+ * and stays uncommitted: with a registry configured, or its schema announced, it is read; a registry that has it only a moment later is
+ * waited for, 30 s at most. It ends when the signal aborts, with what was committed stored, whatever its
  * reader does: one that asks for no more records, or waits for the end itself, holds nothing up.
  */
 export class RecordConsumer {
   readonly #runtime: Runtime
+  readonly #withTombstones: boolean
   readonly #signal: AbortSignal
   readonly #consumer: WindowedConsumer
   readonly #reader: RecordReader
@@ -45,9 +60,10 @@ export class RecordConsumer {
   #failure: unknown
   #ending: Promise<void> | undefined
 
-  private constructor(runtime: Runtime, { groupId, topic, signal }: RecordConsumerOptions) {
+  private constructor(runtime: Runtime, { groupId, topic, tombstones = false, signal }: RecordConsumerOptions) {
     const { client, clock, observer, topics } = runtime
     this.#runtime = runtime
+    this.#withTombstones = tombstones
     this.#signal = signal
     this.#reader = new RecordReader(runtime)
     this.#consumer = new WindowedConsumer({
@@ -88,7 +104,7 @@ export class RecordConsumer {
     return this.#consumer.closed
   }
 
-  async *records(): AsyncGenerator<ConsumedRecord> {
+  async *records(): AsyncGenerator<ConsumedRecord | ConsumedTombstone> {
     try {
       while (!this.#signal.aborted) {
         if (this.#failure !== undefined) throw this.#failure
@@ -102,12 +118,11 @@ export class RecordConsumer {
         const { message } = entry
         if (!entry.isCurrent()) continue
         if (!(await this.#reader.learn([message], this.#signal))) break
-        const found = await this.#reader.read(message, { mustKnow: true })
-        if (found === undefined) {
+        const record = await this.#recordOf(message)
+        if (record === undefined) {
           entry.complete()
           continue
         }
-        const record = found.value as ConsumedRecord['record']
         let done = (): void => undefined
         this.#inHand = new Promise((resolve) => {
           done = resolve
@@ -117,7 +132,8 @@ export class RecordConsumer {
           done()
         }
         try {
-          yield { record, topic: message.topic, partition: message.partition, offset: message.offset, commit }
+          const { topic, partition, offset } = message
+          yield { key: keyOf(message), record, topic, partition, offset, commit }
         } finally {
           done()
         }
@@ -125,6 +141,13 @@ export class RecordConsumer {
     } finally {
       await this.#end()
     }
+  }
+
+  /** Shape: null for a tombstone that is asked for; undefined for what is passed over. */
+  async #recordOf(message: KafkaMessage): Promise<ConsumedRecord['record'] | null | undefined> {
+    if (message.value === null) return this.#withTombstones && message.key !== null ? null : undefined
+    const found = await this.#reader.read(message, { mustKnow: true })
+    return found?.value as ConsumedRecord['record'] | undefined
   }
 
   #take(): WindowEntry | undefined {
@@ -157,4 +180,8 @@ export class RecordConsumer {
       await this.#consumer.stop({ mode: 'abort', timeoutMs: 0 })
     }
   }
+}
+
+function keyOf({ key }: KafkaMessage): string {
+  return key?.toString('utf8') ?? ''
 }

@@ -365,6 +365,7 @@ export const EVENTS = {
     throttleMs: 10_000,
     throttleBy: 'topic',
   },
+  RecordSchemaAwaited: { level: 'warn', message: 'the schema registry does not have the schema of a record yet: it is asked again' },
   CrawlsForgotten: {
     level: 'info',
     message: 'crawls that ended long ago were forgotten',

@@ -50,6 +50,8 @@ export interface MessageCodec {
    * does not have is no error here: `decode` then answers MESSAGE_SCHEMA_UNKNOWN, and it is not asked for again for a moment, for longer each time. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED.
    */
   ensureSchemas(values: Iterable<Buffer | null>): Promise<void> | undefined
+  /** The value names an id that the registry did not have when it was asked for it last. */
+  isUnregistered(value: Buffer | null): boolean
   /** content-type, millrace-schema and, where given, traceparent. */
   headers(schema: MessageType | AvroSchema, traceparent?: string): Record<string, string>
 }
@@ -144,6 +146,10 @@ export function createMessageCodec({ schemaStore, registry, clock = systemClock 
       const missing = [...missingIds(values, isAnswered)]
       return missing.length === 0 ? undefined : eachOf(missing, LOOKUPS_AT_ONCE, learn)
     },
+    isUnregistered: (value) => {
+      const id = registryId(value)
+      return id !== undefined && unknown.has(id)
+    },
     headers(given, traceparent) {
       const schema = schemaOf(given)
       return {
@@ -162,12 +168,18 @@ function idKey(topic: string, schema: AvroSchema): string {
 function* missingIds(values: Iterable<Buffer | null>, isAnswered: (id: number) => boolean): Iterable<number> {
   const seen = new Set<number>()
   for (const value of values) {
-    if (value === null || value[0] !== 0 || value.length < 5) continue
-    const id = value.readUInt32BE(1)
-    if (id > MAX_SCHEMA_ID || isAnswered(id) || seen.has(id)) continue
+    const id = registryId(value)
+    if (id === undefined || isAnswered(id) || seen.has(id)) continue
     seen.add(id)
     yield id
   }
+}
+
+/** The id of a registry that the value begins with; undefined where it is in another framing, or no registry has such an id. */
+function registryId(value: Buffer | null): number | undefined {
+  if (value === null || value[0] !== 0 || value.length < 5) return undefined
+  const id = value.readUInt32BE(1)
+  return id > MAX_SCHEMA_ID ? undefined : id
 }
 
 async function eachOf<T>(items: readonly T[], atOnce: number, run: (item: T) => Promise<void>): Promise<void> {

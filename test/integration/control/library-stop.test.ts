@@ -87,6 +87,39 @@ describe('the loop over records', () => {
     expect(committedTo).toMatchObject([{ offset: 1n }])
   })
 
+  it('gives tombstones to who asks for them, with the key of their record and in their place', { timeout: 60_000 }, async () => {
+    const topic = `${deployment.prefix}records.deleted`
+    const key = await deployment.read(async (runtime) => {
+      const [record] = await committed(runtime, runtime.topics.records)
+      const [definition] = runtime.wantedTopics([topic]).filter((wanted) => wanted.topic === topic)
+      if (record === undefined || definition === undefined) throw new Error('there are no records')
+      await runtime.admin.createTopics([{ ...definition, partitions: 1 }])
+      const copy = { ...record, topic, partition: 0, key: record.key?.toString() ?? null }
+      await (await runtime.producer()).send([copy, { ...copy, value: null }, { ...copy, key: null, value: null }, copy])
+      return copy.key
+    })
+    const read = async (tombstones: boolean, count: number): Promise<[string, string | undefined][]> => {
+      const found: [string, string | undefined][] = []
+      const millrace = open()
+      for await (const item of millrace.consumeRecords({ groupId: uniqueName('sink'), topic, tombstones })) {
+        found.push([item.key, item.record?.extractor])
+        item.commit()
+        if (found.length === count) break
+      }
+      await millrace.stop()
+      return found
+    }
+    expect(await read(false, 2)).toEqual([
+      [key, 'book'],
+      [key, 'book'],
+    ])
+    expect(await read(true, 3)).toEqual([
+      [key, 'book'],
+      [key, undefined],
+      [key, 'book'],
+    ])
+  })
+
   it('goes on behind a batch of very many messages that are no records', { timeout: 120_000 }, async () => {
     const topic = `${deployment.prefix}records.foreign`
     await deployment.read(async (runtime) => {

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest'
+import { RecordReader } from '../../../src/control/record-reader.ts'
+import type { KafkaMessage } from '../../../src/kafka/message.ts'
+import { parseSchema } from '../../../src/message/avro.ts'
+import { createMessageCodec } from '../../../src/message/codec.ts'
+import { registryFrame } from '../../../src/message/framing.ts'
+import type { RegistryPort } from '../../../src/message/registry.ts'
+import { createSchemaStore } from '../../../src/message/schema-store.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+const schema = parseSchema('{"type":"record","name":"Thing","namespace":"test","fields":[{"name":"title","type":"string"}]}')
+const ID = 7
+
+function recordOf(title: string, headers: KafkaMessage['headers'] = { 'millrace-schema': Buffer.from('test.Thing:1') }): KafkaMessage {
+  const value = registryFrame(ID, schema.encode({ title }))
+  return { topic: 'records', partition: 0, offset: 5n, timestamp: 0, key: Buffer.from('k'), value, headers }
+}
+
+/** A registry that has the schema once it was told so, and a reader over it. */
+function setUp() {
+  const clock = new ManualClock()
+  const { observer, count } = recordingObserver()
+  const registry = { hasSchema: false, asked: 0 }
+  const port = {
+    async schemaById() {
+      registry.asked += 1
+      return registry.hasSchema ? schema.text : undefined
+    },
+  } as unknown as RegistryPort
+  const codec = createMessageCodec({ schemaStore: createSchemaStore(), registry: port, clock })
+  const control = async () => ({ readToEnd: async () => undefined }) as never
+  const reader = new RecordReader({ codec, clock, observer, control })
+  return { clock, count, registry, reader, signal: new AbortController() }
+}
+
+describe('reading records with a schema registry', () => {
+  it('waits for one that does not have a schema yet, and says so', async () => {
+    const { clock, count, registry, reader, signal } = setUp()
+    const learnt = reader.learn([recordOf('one')], signal.signal)
+    await clock.advance(5_000)
+    expect(count('RecordSchemaAwaited')).toBe(1)
+    registry.hasSchema = true
+    await clock.advance(10_000)
+    expect(await learnt).toBe(true)
+    expect((await reader.read(recordOf('one'), { mustKnow: true }))?.value).toEqual({ title: 'one' })
+  })
+
+  it('waits for half a minute, and not again for what it has waited for in vain', async () => {
+    const { clock, reader, signal } = setUp()
+    const learnt = reader.learn([recordOf('one')], signal.signal)
+    await clock.advance(40_000)
+    expect(await learnt).toBe(true)
+    await expect(reader.read(recordOf('one'), { mustKnow: true })).rejects.toMatchObject({ code: 'MESSAGE_SCHEMA_UNKNOWN' })
+    expect(await reader.learn([recordOf('two')], signal.signal)).toBe(true)
+    expect(clock.mono()).toBe(40_000)
+  })
+
+  it('ends its waiting with the signal', async () => {
+    const { clock, reader, signal } = setUp()
+    const learnt = reader.learn([recordOf('one')], signal.signal)
+    await clock.advance(1_000)
+    signal.abort(new Error('stopped'))
+    expect(await learnt).toBe(false)
+  })
+
+  it('waits for nothing that a stranger wrote, nor without a signal', async () => {
+    const { clock, reader, signal } = setUp()
+    expect(await reader.learn([recordOf('foreign', {})], signal.signal)).toBe(true)
+    expect(await reader.learn([recordOf('one')])).toBe(true)
+    expect(clock.armedCount).toBe(0)
+  })
+})
