@@ -121,9 +121,10 @@ async function leftKeys(
       const key = message.key?.toString('utf8') ?? ''
       // A tombstone that is there already; what comes behind it counts anew. Compaction takes each partition for itself.
       if (message.value === null) left.get(key)?.delete(message.partition)
+      if (message.value === null) continue
       const record = (await reader.read(message))?.value as StoredRecord | undefined
-      if (record === undefined) continue
-      if (!isLeft(record)) alive.add(key)
+      // One that can't be read here may be the one that lives: its schema may be new to the registry.
+      if (record === undefined || !isLeft(record)) alive.add(key)
       else left.set(key, (left.get(key) ?? new Set()).add(message.partition))
     }
   }

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { announce } from '../../../src/control/announce.ts'
 import { planTombstones, type TombstonePlan, writeTombstones } from '../../../src/control/tombstones.ts'
+import { Millrace } from '../../../src/index.ts'
 import { subject } from '../../../src/message/command.ts'
 import { HEADER } from '../../../src/message/header-names.ts'
 import { committed, Deployment } from '../../support/deployment.ts'
+import { brokers } from '../../support/services.ts'
+import { BOOK_1, storePages } from '../../support/stored-shop.ts'
 
 const KEY = 'book/B1'
 let deployment: Deployment
@@ -85,3 +88,30 @@ it('none is planned where dead letters of the replay are gone: the keys of their
     expect((await planTombstones(runtime, 'lost')).keys).toEqual([])
   })
 })
+
+it('none is planned of a key that has a record which can not be read', async () => {
+  await deployment.read((runtime) => storePages(runtime, [{ index: 2 }, { index: 3 }]))
+  const millrace = new Millrace({
+    brokers: brokers(),
+    data: deployment.dataDir,
+    extractors: [deployment.file('book.yaml', BOOK_1)],
+    'topics.prefix': deployment.prefix,
+  })
+  await millrace.run()
+  await millrace.stop()
+  await deployment.read(async (runtime) => {
+    const topic = runtime.topics.records
+    const written = (await committed(runtime, topic)).filter(({ headers }) => HEADER.schema in headers)
+    const request = { replayId: 'unread', groupId: 'g', extractor: 'book', extractorVersion: 2, filter: {} }
+    const ranges = [0, 1, 2, 3].map((partition) => ({ partition, from: '0', until: '9' }))
+    const ended = { ranges, totals: { pages: 2, records: 0, none: 2, deadLetters: 0 } }
+    await announce(runtime, { kind: 'close', subject: subject.replay('unread'), payload: { ...request, ...ended } })
+    const keys = written.map(({ key }) => key?.toString() ?? '')
+    expect((await planTombstones(runtime, 'unread')).keys).toEqual([...keys].sort())
+    const [kept = '', left] = keys
+    const headers = { [HEADER.schema]: 'io.millrace.records.Book:0000000000000007' }
+    const value = Buffer.from('c30107000000000000000000', 'hex')
+    await (await runtime.producer()).send([{ topic, partition: written[0]?.partition ?? 0, key: kept, value, headers }])
+    expect((await planTombstones(runtime, 'unread')).keys).toEqual([left])
+  })
+}, 60_000)
