@@ -271,10 +271,11 @@ export class ExtractWorker extends BaseService {
   }
 
   #processor(partition: number): ReturnType<typeof createPageProcessor> {
-    const { codec, extraction, deadLettersTopic, shadow, isTrial = false, clock, observer } = this.#options
+    const { admin, topic, codec, extraction, deadLettersTopic, shadow, isTrial = false, clock, observer } = this.#options
     return createPageProcessor({
       codec,
       extraction,
+      firstOffset: async (other) => (await admin.logBounds({ topic, partition: other })).low,
       replayRequest: (replayId) => this.#replayRequest(replayId),
       moment: this.#pace(partition),
       ...(shadow === undefined ? {} : { shadow: shadow.request }),

@@ -4,7 +4,7 @@ import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { Page } from '../message/generated/types.ts'
-import { isPutBack, isReadElsewhere, type PagePlace, pageSource } from '../message/put-back.ts'
+import { isPutBack, type PagePlace, pagePlaces, pageSource } from '../message/put-back.ts'
 import { inFilter, isInRange, type ReplayRequest } from '../message/replay-request.ts'
 import { isOfDomain } from '../url/registrable-domain.ts'
 import { isMeantFor } from './match.ts'
@@ -21,6 +21,8 @@ export interface PageProcessorOptions {
   readonly replayRequest: (replayId: string) => ReplayRequest | undefined
   /** A shadow replay: every page of its filter goes to its extractor, whatever the offset's metadata says. */
   readonly shadow?: ReplayRequest
+  /** Of what is left in a partition of html. Asked by replays, for copies whose page lay in another partition. */
+  readonly firstOffset: (partition: number) => Promise<bigint>
   /** A version that is tried on live pages: none is put back for it. */
   readonly isTrial?: boolean
   /**
@@ -45,7 +47,7 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     // The group of a shadow replay has no other work: its own totals count it.
     const counts = isReplay && options.shadow === undefined ? 'replayed' : isPutBack(message.headers) && !isReplay ? 'again' : 'page'
     const nothing: ProcessedPage = { offset: message.offset, messages: [], totals: NOTHING, counts }
-    if (isReadElsewhere(message, (place) => isOursToo(place, message.partition, work, request))) return { ...nothing, counts: 'again' }
+    if (await isReadElsewhere(message, work, request)) return { ...nothing, counts: 'again' }
     const page = await decodePage(message)
     if (isFailure(page)) {
       const unread = isReplay ? unreadByReplay(message, page, request) : undefined
@@ -104,6 +106,15 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     if (failure.code !== 'MESSAGE_SCHEMA_UNKNOWN' || request === undefined || extractor === undefined) return undefined
     if (!isMeantFor(message.headers, extractor.name)) return undefined
     return unreadPageOutput(message, failure, extractor, { extractedAt: clock.now(), replayId: request.replayId }, output)
+  }
+
+  /** A copy of a page that this work reads in another place, or has read. */
+  async function isReadElsewhere(message: KafkaMessage, work: PageWork, request: ReplayRequest | undefined): Promise<boolean> {
+    const ours = pagePlaces(message).filter((place) => isOursToo(place, message.partition, work, request))
+    if (ours.length === 0 || ours.some(({ partition }) => partition === message.partition)) return ours.length > 0
+    // Retention may have come there before whoever reads that partition.
+    for (const { partition, offset } of ours) if (offset >= (await options.firstOffset(partition))) return true
+    return false
   }
 
   /** Whether this work reads that place too; live work reads what was put back for it, whatever it has read. */

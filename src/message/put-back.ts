@@ -40,11 +40,16 @@ export function pageTime(message: Located & Pick<OriginalMessage, 'timestamp'>):
  * True for a copy that a reader passes over, since it reads the page in another place. `reads` tells of a place whether it is one that
  * this reader has read, or will.
  */
-export function isReadElsewhere({ topic, headers }: Located, reads: (place: PagePlace) => boolean): boolean {
+export function isReadElsewhere(message: Located, reads: (place: PagePlace) => boolean): boolean {
+  return pagePlaces(message).some(reads)
+}
+
+/** Of a copy: where its page lies, and the message that it is a copy of. Shape: none where it is no copy. */
+export function pagePlaces({ topic, headers }: Located): readonly PagePlace[] {
   const origin = originOnHtml(topic, headers)
-  if (origin === undefined) return false
+  if (origin === undefined) return []
   const copied = copiedPlace(headers)
-  return reads(origin) || (copied !== undefined && reads({ topic, ...copied }))
+  return copied === undefined ? [origin] : [origin, { topic, ...copied }]
 }
 
 /** Headers by which a copy of the message that a dead letter is about tells of its page. */

@@ -59,6 +59,7 @@ async function worked(
       recordHeaders: () => ({}),
     },
     replayRequest: () => request,
+    firstOffset: async () => 0n,
     clock: systemClock,
     observer: silentObserver,
     ...options,
@@ -115,6 +116,14 @@ describe('a page that was put back', () => {
     expect(processed?.counts).toBe('replayed')
     // Retention has deleted the page before the replay came to it.
     expect((await worked(copyAt(1, 30n), { request: replay([[1, 0, 40]]), readFrom: 6n })).jobs).toHaveLength(1)
+    // In another partition, where its place is all that is left to go by.
+    const whole = replay([
+      [1, 0, 40],
+      [3, 0, 9],
+    ])
+    const firstOffset = async (partition: number): Promise<bigint> => (partition === 1 ? 6n : 0n)
+    expect((await worked(copyAt(3, 0n), { request: whole, firstOffset })).jobs).toHaveLength(1)
+    expect(await worked(copyAt(3, 0n), { request: whole, firstOffset: async () => 5n })).toMatchObject(passedOver)
     const { ranges: _, ...asked } = outside
     const shadow = { ...asked, shadow: { topic: 's', ranges: outside.ranges ?? [] } }
     expect((await worked(copyAt(1, 30n), { shadow })).processed?.counts).toBe('page')
