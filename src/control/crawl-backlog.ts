@@ -20,7 +20,7 @@ export interface DelayedTask {
   readonly reason: string
 }
 
-type Place = TopicPartition & { readonly offset: bigint }
+export type Place = TopicPartition & { readonly offset: bigint }
 
 interface Queued {
   readonly at: Place
@@ -51,7 +51,7 @@ export class CrawlBacklog {
   constructor(runtime: Runtime, crawlId: string | undefined) {
     this.#runtime = runtime
     this.#crawlId = crawlId
-    this.#search = new BacklogSearch(runtime, crawlId)
+    this.#search = new BacklogSearch(runtime, crawlId === undefined ? undefined : [crawlId])
   }
 
   /** Of what the last look found to be due later, the first in the order of the logs. */
@@ -87,7 +87,7 @@ export class CrawlBacklog {
     const isLater = dueAt > by
     // Of what is due later only what is told is decoded.
     if (!isLater || this.#told.size < MOST_TOLD) {
-      const task = await this.#readTask(message)
+      const task = await queuedTask(this.#runtime, message)
       if (this.#crawlId !== undefined && task?.crawlId !== this.#crawlId) return 'nothing'
       if (isLater && task !== undefined) this.#told.set(task.taskId, { at, task: delayedTask(task, message, dueAt) })
     }
@@ -101,31 +101,30 @@ export class CrawlBacklog {
     this.#laterFrom = undefined
     this.#told.clear()
   }
+}
 
-  /** Undefined where it is no task: its stage makes a dead letter of it. */
-  async #readTask({ value }: KafkaMessage): Promise<UrlTask | undefined> {
-    const { codec } = this.#runtime
-    await codec.ensureSchemas([value])
-    try {
-      return decodeTask(codec, value)
-    } catch (error) {
-      if (isMillraceError(error) && error.disposition === 'dead-letter') return undefined
-      throw error
-    }
+/** Undefined where it is no task: its stage makes a dead letter of it. */
+export async function queuedTask({ codec }: Pick<Runtime, 'codec'>, { value }: KafkaMessage): Promise<UrlTask | undefined> {
+  await codec.ensureSchemas([value])
+  try {
+    return decodeTask(codec, value)
+  } catch (error) {
+    if (isMillraceError(error) && error.disposition === 'dead-letter') return undefined
+    throw error
   }
 }
 
-/** Goes through the logs once, from what their groups have finished on. */
-class BacklogSearch {
+/** Goes through the logs once, from what their groups have finished on, past what can be of none of the crawls; undefined: of any. */
+export class BacklogSearch {
   readonly #runtime: Runtime
   readonly #topics: readonly { readonly topic: string; readonly isLane: boolean; readonly texts: readonly Buffer[] }[]
   /** Everything before this was looked at. */
   readonly #searchedTo = new Map<PartitionId, bigint>()
   readonly #firsts = new Map<PartitionId, TopicPartition & { readonly first: bigint }>()
 
-  constructor(runtime: Runtime, crawlId: string | undefined) {
+  constructor(runtime: Runtime, crawlIds: readonly string[] | undefined) {
     const { topics } = runtime
-    const texts = (by: 'us' | 'anyone'): readonly Buffer[] => (crawlId === undefined ? EVERY_MESSAGE : crawlTexts(crawlId, by))
+    const texts = (by: 'us' | 'anyone'): readonly Buffer[] => crawlIds?.flatMap((crawlId) => crawlTexts(crawlId, by)) ?? EVERY_MESSAGE
     this.#runtime = runtime
     this.#topics = [
       ...LANES.map((lane) => ({ topic: topics.urls[lane], isLane: true, texts: texts('anyone') })),
@@ -149,8 +148,9 @@ class BacklogSearch {
   }
 
   /** `hidden`: messages that are there and can't be read, behind an open transaction. */
-  async *next(bounds: WaitingBounds): AsyncGenerator<Queued | 'hidden'> {
+  async *next(bounds: WaitingBounds, signal?: AbortSignal): AsyncGenerator<Queued | 'hidden'> {
     const { admin } = this.#runtime
+    const ended = signal === undefined ? {} : { signal }
     for (const { topic, isLane, texts } of this.#topics) {
       for (const [partition, end] of await admin.endOffsets(topic, 'read_committed')) {
         const id = partitionId(topic, partition)
@@ -159,7 +159,7 @@ class BacklogSearch {
         this.#firsts.set(id, { topic, partition, first })
         const searchedTo = this.#searchedTo.get(id) ?? 0n
         const from = searchedTo > first ? searchedTo : first
-        for await (const { messages, searchedTo } of searchPieces(admin.session, { topic, partition, from, until: end, texts })) {
+        for await (const { messages, searchedTo } of searchPieces(admin.session, { topic, partition, from, until: end, texts, ...ended })) {
           for (const message of messages) {
             yield { at: { topic, partition, offset: message.offset }, message, dueAt: isLane ? 0 : dueAtOf(message) }
             // Not before it was looked at: a look that fails at it, or ends with it, begins with it the next time.

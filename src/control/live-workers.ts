@@ -63,6 +63,6 @@ export async function switchedWorkers(options: SwitchOptions): Promise<readonly 
   }
 }
 
-function isSameProcess(one: Owner, other: Owner): boolean {
+export function isSameProcess(one: Owner, other: Owner): boolean {
   return one.host === other.host && one.pid === other.pid && one.pidStartedAt === other.pidStartedAt
 }

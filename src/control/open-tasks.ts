@@ -1,6 +1,9 @@
+import { ownProcess } from '../machine/process-identity.ts'
 import type { CrawlCounts } from '../state/state-store.ts'
-import { CrawlBacklog } from './crawl-backlog.ts'
+import { BacklogSearch, type Place, queuedTask } from './crawl-backlog.ts'
+import { isSameProcess, liveWorkers } from './live-workers.ts'
 import type { Runtime } from './runtime.ts'
+import { waitingBounds } from './waiting-bounds.ts'
 
 /**
  * The topics say what is left to do, the store only counts. A store that comes back older (a failover, a power loss) counts tasks as open whose
@@ -19,34 +22,76 @@ export async function dropOpenTasks(runtime: Pick<Runtime, 'state' | 'observer'>
 /** So many crawls a round; where more are open the store names others the next time, or when these have ended. */
 const MOST_CRAWLS = 1_000
 
-interface Seen {
-  readonly counts: CrawlCounts
-  readonly backlog: CrawlBacklog
-}
-
-/** Looks after the crawls that nobody waits for: of one that has not moved since the last round it is seen whether anything of it is queued. */
+/**
+ * Looks after the crawls that nobody waits for: of one that has not moved since the last round it is seen whether anything of it is queued. One
+ * worker is enough, the fetch worker that has lived longest as the store knows them; while two take themselves for that, it is done twice.
+ */
 export class OpenCrawlRounds {
   readonly #runtime: Runtime
-  #seen: ReadonlyMap<string, Seen> = new Map()
+  readonly #queued: QueuedCrawls
+  #counts: ReadonlyMap<string, CrawlCounts> = new Map()
+
+  constructor(runtime: Runtime) {
+    this.#runtime = runtime
+    this.#queued = new QueuedCrawls(runtime)
+  }
+
+  /** Errors: the signal's reason; those of the store and the broker. */
+  async round(signal?: AbortSignal): Promise<void> {
+    const before = this.#counts
+    const counts = new Map<string, CrawlCounts>()
+    this.#counts = counts
+    if (!(await isEldest(this.#runtime))) return
+    const state = await this.#runtime.state()
+    for (const { crawlId } of (await state.openCrawls([], MOST_CRAWLS)).others) {
+      signal?.throwIfAborted()
+      counts.set(crawlId, await state.crawlCounts(crawlId))
+    }
+    const quiet = [...counts].filter(([crawlId, { accepted, final }]) => {
+      const last = before.get(crawlId)
+      return last?.accepted === accepted && last.final === final
+    })
+    if (quiet.length === 0) return
+    const left = await this.#queued.without(
+      quiet.map(([crawlId]) => crawlId),
+      signal,
+    )
+    for (const [crawlId, were] of quiet) if (left.has(crawlId)) await dropOpenTasks(this.#runtime, crawlId, were)
+  }
+}
+
+async function isEldest(runtime: Runtime): Promise<boolean> {
+  const [eldest] = (await liveWorkers(runtime)).filter(({ stage }) => stage === 'fetch').sort((a, b) => (a.workerId < b.workerId ? -1 : 1))
+  return eldest === undefined || isSameProcess(eldest, ownProcess(''))
+}
+
+/** The texts of more crawls take longer to look for than tasks to be decoded. */
+const MOST_SEARCHED = 30
+
+/** Which of several crawls have nothing queued, by one search for all of them. */
+class QueuedCrawls {
+  readonly #runtime: Runtime
+  /** Where something of a crawl was found: as long as it waits there is nothing to look for. */
+  readonly #found = new Map<string, Place>()
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime
   }
 
-  /** A signal ends it before the next crawl; those that it has not come to are looked at anew. */
-  async round(signal?: AbortSignal): Promise<void> {
-    const state = await this.#runtime.state()
-    const seen = new Map<string, Seen>()
-    for (const { crawlId } of (await state.openCrawls([], MOST_CRAWLS)).others) {
-      if (signal?.aborted) break
-      const counts = await state.crawlCounts(crawlId)
-      const before = this.#seen.get(crawlId)
-      const isQuiet = before?.counts.accepted === counts.accepted && before.counts.final === counts.final
-      // What was looked at before is not looked at again.
-      const backlog = before?.backlog ?? new CrawlBacklog(this.#runtime, crawlId)
-      if (isQuiet && (await backlog.look(Number.POSITIVE_INFINITY)) === 'nothing') await dropOpenTasks(this.#runtime, crawlId, counts)
-      else seen.set(crawlId, { counts, backlog })
+  /** Shape: those of them of which nothing waits; none where something lies behind an open transaction, and may be of any. */
+  async without(crawlIds: readonly string[], signal?: AbortSignal): Promise<ReadonlySet<string>> {
+    const bounds = await waitingBounds(this.#runtime)
+    for (const [crawlId, at] of this.#found) if (!crawlIds.includes(crawlId) || !bounds.isWaiting(at)) this.#found.delete(crawlId)
+    const missing = new Set(crawlIds.filter((crawlId) => !this.#found.has(crawlId)))
+    if (missing.size === 0) return missing
+    const search = new BacklogSearch(this.#runtime, missing.size > MOST_SEARCHED ? undefined : [...missing])
+    for await (const queued of search.next(bounds, signal)) {
+      if (queued === 'hidden') return new Set()
+      const { at, message } = queued
+      const crawlId = bounds.isWaiting(at) ? (await queuedTask(this.#runtime, message))?.crawlId : undefined
+      if (typeof crawlId === 'string' && missing.delete(crawlId)) this.#found.set(crawlId, at)
+      if (missing.size === 0) break
     }
-    this.#seen = seen
+    return missing
   }
 }

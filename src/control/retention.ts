@@ -22,7 +22,9 @@ export function startRetention(runtime: Runtime): () => Promise<void> {
   let disarm = (): void => undefined
   let working: Promise<unknown> = Promise.resolve()
   const work = ({ what, round }: (typeof rounds)[number]): Promise<void> =>
-    round(runtime).catch((error: unknown) => observer.emit('RetentionFailed', { what, error: errorText(error) }))
+    round(runtime).catch((error: unknown) => {
+      if (!stopped.signal.aborted) observer.emit('RetentionFailed', { what, error: errorText(error) })
+    })
   const schedule = (): void => {
     disarm = clock.timer(
       EVERY_MS,

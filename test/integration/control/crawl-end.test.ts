@@ -5,6 +5,7 @@ import { OpenCrawlRounds } from '../../../src/control/open-tasks.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import { encodeOffsetMap } from '../../../src/kafka/offset-map.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
+import { ownProcess } from '../../../src/machine/process-identity.ts'
 import { uuidV7 } from '../../../src/message/ids.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { Deployment } from '../../support/deployment.ts'
@@ -151,6 +152,51 @@ describe('a crawl whose store has come back older than the topics', () => {
       expect(await open()).toEqual(['waits'])
       await eventually(async () => (await state.forgetEnded(0, 2)).length === 0, { what: 'both to be forgotten' })
       expect(await state.crawlCounts('older')).toEqual({ accepted: 0, final: 0 })
+    })
+  })
+
+  it('is found by one search for all crawls of a round, which looks no more while something of each waits', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const state = await runtime.state()
+      const names = Array.from({ length: 40 }, (_, index) => `crawl-${index}`)
+      const dueAt = Date.now() + 86_400_000
+      await delay(
+        runtime,
+        names.map((crawlId) => ({ taskId: uuidV7(runtime.clock), crawlId, dueAt })),
+      )
+      for (const crawlId of names) await state.accept(crawlId, ['1'])
+      const rounds = new OpenCrawlRounds(runtime)
+      await rounds.round()
+      const searched = vi.spyOn(runtime.admin, 'endOffsets')
+      await rounds.round()
+      const searches = () => searched.mock.calls.flatMap(([topic, isolation]) => (isolation === 'read_committed' ? [topic] : []))
+      expect(searches().length).toBeGreaterThan(0)
+      expect(new Set(searches()).size).toBe(searches().length)
+      searched.mockClear()
+      await rounds.round()
+      expect(searches()).toEqual([])
+      expect((await state.openCrawls([], 100)).others).toHaveLength(names.length)
+    })
+  })
+
+  it('is looked after by the fetch worker that has lived longest', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      const state = await runtime.state()
+      await state.accept('older', [await finishedTask(runtime, 'older')])
+      const worker = { groupId: 'g', pid: 1, pidStartedAt: '1', startedAt: 1, extractors: {}, host: 'another' }
+      await state.heartbeat({ ...worker, workerId: '0', stage: 'extract' }, 60_000)
+      await state.heartbeat({ ...worker, workerId: '1', stage: 'fetch' }, 60_000)
+      await state.heartbeat({ ...worker, ...ownProcess('2'), stage: 'fetch' }, 60_000)
+      const rounds = new OpenCrawlRounds(runtime)
+      for (let round = 0; round < 3; round += 1) await rounds.round()
+      expect((await state.openCrawls([], 10)).others).toHaveLength(1)
+      await state.removeWorker('1')
+      await rounds.round()
+      expect((await state.openCrawls([], 10)).others).toHaveLength(1)
+      await rounds.round()
+      expect((await state.openCrawls([], 10)).others).toEqual([])
     })
   })
 })
