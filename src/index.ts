@@ -22,7 +22,7 @@ export type {
   ReplayShadowOptions,
   ReplayShadowReport,
 } from './control/replay-library.ts'
-export type { PreviewReport } from './control/replay-preview.ts'
+export type { LargestRecord, PreviewReport } from './control/replay-preview.ts'
 export type { EndedTasks, RunReport } from './control/run.ts'
 export type { ShadowReport } from './control/shadow-replay.ts'
 export type { CrawlLedger, LedgerCounts, MissingTask } from './control/task-ledger.ts'

@@ -1,7 +1,7 @@
 import type { PreviewReport } from '../control/replay-preview.ts'
 import { isAre } from '../kernel/count-text.ts'
 import type { CommandContext } from './context.ts'
-import { counted, renderCount, renderTable, toJson } from './render.ts'
+import { counted, renderBytes, renderCount, renderTable, toJson } from './render.ts'
 
 type Comparison = Pick<PreviewReport, 'records' | 'fields' | 'examples' | 'failures'>
 type ComparisonExample = Comparison['examples'][number]
@@ -41,7 +41,7 @@ export async function writeComparison(context: CommandContext, { records, fields
 
 /** A preview for people: the comparison, and what it means for a run. */
 export async function writePreview(context: CommandContext, report: PreviewReport): Promise<void> {
-  const { extractor, version, before, pages, compatibility, gate } = report
+  const { extractor, version, before, pages, compatibility, topic, movedFrom, largestRecord, gate } = report
   const old = Object.keys(before.versions)
   const against = old.length === 0 ? 'no older records' : `version ${old.join(' and ')}${before.kind === 'records' ? ' of the log' : ''}`
   await context.out(
@@ -55,6 +55,12 @@ export async function writePreview(context: CommandContext, report: PreviewRepor
     )
   if (compatibility.ok) await context.out('schema: can read the records of all older versions')
   for (const { path, reason } of compatibility.problems) await context.out(`schema: ${path}: ${reason}`)
+  if (movedFrom.length > 0)
+    await context.out(`topic: records go to ${topic}; those before lie on ${movedFrom.join(' and ')}, and stay there`)
+  if (largestRecord !== null) {
+    const { bytes, limit, source } = largestRecord
+    await context.out(`largest record: ${renderBytes(bytes)} (${place(source)}); ${topic} takes ${renderBytes(limit)}`)
+  }
   if (report.versionTaken)
     await context.out(`version ${version} has run with another definition: raise it to ${version + 1} before it runs`)
   for (const reason of gate.reasons) await context.out(`held back: ${reason}`)

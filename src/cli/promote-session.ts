@@ -32,8 +32,10 @@ export async function promoteVersion(context: CommandContext, what: string, flag
       await context.out(toJson(report))
       return
     }
-    const { extractor, version, previous, running, others } = report
+    const { extractor, version, previous, topic, movedFrom, running, others } = report
     await context.out(`${extractor} version ${version} is promoted and run by ${counted(running.length, 'live worker')}`)
+    if (movedFrom !== null)
+      await context.out(`its records go to ${topic}; those of version ${previous} stay on ${movedFrom}, and no new ones come there`)
     for (const { pid, host, extractors } of others)
       await context.out(
         `process ${pid} on ${host} still runs version ${extractors[extractor]}: restart it with a file of version ${version} if it has none`,

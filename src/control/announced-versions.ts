@@ -40,6 +40,18 @@ export function announcedTopics(control: Pick<ControlLog, 'withPrefix'>): Readon
   return new Set(announcements(control, 'extractor:').flatMap(({ topic }) => topic ?? []))
 }
 
+/**
+ * Where the records of an extractor lie: the topic of this version, then those of the versions that were live, which may have named other
+ * ones. They are held against each other all the same: it is one extractor. Pure.
+ */
+export function topicsOfVersions(
+  { topics }: Pick<Runtime, 'topics'>,
+  extractor: Pick<LoadedExtractor, 'topic'>,
+  known: readonly Pick<AnnouncedVersion, 'topic' | 'tried'>[],
+): readonly string[] {
+  return [...new Set([extractor, ...known.filter(({ tried }) => !tried)].map(({ topic }) => topic ?? topics.records))]
+}
+
 type Announcement = AnnouncedVersion & { readonly name: string }
 
 function announcements(control: Pick<ControlLog, 'withPrefix'>, prefix: string): Announcement[] {

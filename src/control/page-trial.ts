@@ -1,9 +1,13 @@
 import { ExtractorHost } from '../extract/extractor-host.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
-import type { ExtractionResult } from '../extract/page-extraction.ts'
+import type { ExtractedRecord, ExtractionResult } from '../extract/page-extraction.ts'
+import { largestMessage, largestOf, TOO_LARGE } from '../extract/page-output.ts'
+import { isMillraceError } from '../kernel/errors.ts'
 import { silentObserver } from '../kernel/observe.ts'
+import { singleObjectFrame } from '../message/framing.ts'
 import type { Page, RecordEnvelope } from '../message/generated/types.ts'
 import { pageSource } from '../message/put-back.ts'
+import { makeTraceParent } from '../message/trace.ts'
 import type { ComparableRecord, PageFailure, PageSource } from '../replay/compare.ts'
 import { envelopeText } from './extraction.ts'
 import type { Runtime } from './runtime.ts'
@@ -20,7 +24,12 @@ export interface TriedPage {
   readonly result: readonly ComparableRecord[] | PageFailure
   /** Of its records as they would be written. */
   readonly bytes: number
+  /** Of the largest of them; 0 where there is none. */
+  readonly largestBytes: number
 }
+
+/** As long as what stands before the bytes of a record that is written. */
+const FRAMING = singleObjectFrame('0', Buffer.alloc(0))
 
 /**
  * An extractor that runs over stored pages as the stage would, under its limits and in a process of its own, and writes nothing. To
@@ -29,12 +38,15 @@ export interface TriedPage {
 export class PageTrial {
   readonly #host: ExtractorHost
   readonly #extractor: LoadedExtractor
-  readonly #clock: Runtime['clock']
+  readonly #runtime: Runtime
+  /** The largest record, as a message, that the topic of the extractor takes. Units: bytes. */
+  readonly largestTaken: number
 
-  private constructor(host: ExtractorHost, extractor: LoadedExtractor, clock: Runtime['clock']) {
+  private constructor(runtime: Runtime, host: ExtractorHost, extractor: LoadedExtractor, largestTaken: number) {
     this.#host = host
     this.#extractor = extractor
-    this.#clock = clock
+    this.#runtime = runtime
+    this.largestTaken = largestTaken
   }
 
   /** Errors: EXTRACTOR_INVALID. */
@@ -48,14 +60,15 @@ export class PageTrial {
       pageTimeoutMs: config['extract.pageTimeout'],
       pageMemoryBytes: config['extract.pageMemory'],
       parser: config['extract.parser'],
-      framing: () => Buffer.alloc(0),
+      framing: () => FRAMING,
       ...(blobs === undefined ? {} : { blobs }),
       ...(onOutput === undefined ? {} : { onOutput }),
       clock,
       observer: silentObserver,
     })
+    const largestTaken = largestMessage(await maxBatchBytes(runtime, extractor.topic ?? runtime.topics.records))
     await host.start()
-    return new PageTrial(host, extractor, clock)
+    return new PageTrial(runtime, host, extractor, largestTaken)
   }
 
   /** Shape: a page that the extractor does not match gives no records. */
@@ -63,20 +76,40 @@ export class PageTrial {
     const { message, page } = stored
     const source = pageSource(message)
     const tried = { source, url: page.finalUrl, fetchedAt: page.fetchedAt }
-    if (!isRead(this.#extractor, stored)) return { ...tried, matched: false, result: [], bytes: 0 }
+    if (!isRead(this.#extractor, stored)) return { ...tried, matched: false, result: [], bytes: 0, largestBytes: 0 }
     const { name } = this.#extractor
-    const [result] = await this.#host.extract({ page, source, extractors: [name], extractedAt: this.#clock.now(), replayId: null })
-    const bytes = result?.kind === 'records' ? result.records.reduce((sum, { value }) => sum + value.length, 0) : 0
-    return { ...tried, matched: true, result: this.#read(result), bytes }
+    const extractedAt = this.#runtime.clock.now()
+    const [result] = await this.#host.extract({ page, source, extractors: [name], extractedAt, replayId: null })
+    const records = result?.kind === 'records' ? result.records : []
+    const bytes = records.reduce((sum, { value }) => sum + value.length, 0)
+    const largestBytes = this.#largestBytes(records, page)
+    const read = largestBytes > this.largestTaken ? { code: TOO_LARGE, field: undefined } : this.#read(result)
+    return { ...tried, matched: true, result: read, bytes, largestBytes }
   }
 
   close(): Promise<void> {
     return this.#host.stop({ mode: 'abort', timeoutMs: 0 })
   }
 
+  #largestBytes(records: readonly ExtractedRecord[], { traceId }: Page): number {
+    const topic = this.#extractor.topic ?? this.#runtime.topics.records
+    const headers = this.#runtime.codec.headers(this.#extractor.schema, traceId === null ? undefined : makeTraceParent(traceId))
+    return largestOf(records.map(({ key, value }) => ({ topic, partition: 0, key, value, headers })))
+  }
+
   #read(result: ExtractionResult | undefined): TriedPage['result'] {
     if (result === undefined) return []
     if (result.kind === 'failure') return { code: result.code, field: result.field }
-    return result.records.map(({ value }) => this.#extractor.schema.decode(value) as RecordEnvelope & ComparableRecord)
+    return result.records.map(({ value }) => this.#extractor.schema.decode(value, FRAMING.length) as RecordEnvelope & ComparableRecord)
   }
+}
+
+/** Of a topic as it is, where that may be looked at: it may have been made by hand, and workers are refused then. */
+async function maxBatchBytes(runtime: Runtime, topic: string): Promise<number> {
+  const wanted = runtime.maxBatchBytes(topic)
+  const [found] = await runtime.admin.describeTopics([topic]).catch((error: unknown) => {
+    if (!isMillraceError(error, 'KAFKA_DENIED')) throw error
+    return []
+  })
+  return Math.min(wanted, Number(found?.configs['max.message.bytes'] ?? wanted))
 }

@@ -3,10 +3,10 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Page } from '../message/generated/types.ts'
 import { isSameFilter, type ReplayFilter } from '../message/replay-request.ts'
-import { type Comparison, ComparisonBuilder, canonical, pageKey } from '../replay/compare.ts'
+import { type Comparison, ComparisonBuilder, canonical, type PageSource, pageKey } from '../replay/compare.ts'
 import { type GateVerdict, gateVerdict } from '../replay/gate.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
-import { announcedVersions, schemaProblems } from './announced-versions.ts'
+import { type AnnouncedVersion, announcedVersions, schemaProblems, topicsOfVersions } from './announced-versions.ts'
 import { PageTrial, type TriedPage } from './page-trial.ts'
 import { planOf } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
@@ -41,6 +41,11 @@ export interface PreviewReport extends Comparison {
     readonly compared: number
     readonly sampled: boolean
   }
+  /** Where the records go, and other topics that those before lie on. */
+  readonly topic: string
+  readonly movedFrom: readonly string[]
+  /** Of the new records, as a message, against the largest that their topic takes. Units: bytes. Null where there are none. */
+  readonly largestRecord: (LargestRecord & { readonly limit: number }) | null
   /** With the versions of the log and, where one is configured, of the registry. */
   readonly compatibility: { readonly ok: boolean; readonly problems: readonly { readonly path: string; readonly reason: string }[] }
   readonly gate: GateVerdict
@@ -49,6 +54,12 @@ export interface PreviewReport extends Comparison {
   readonly partitions: ReplayPlan['partitions']
   /** For `--expect`: the same extractor over the same pages with the same result. */
   readonly hash: string
+}
+
+export interface LargestRecord {
+  readonly bytes: number
+  readonly url: string
+  readonly source: PageSource
 }
 
 /** What is held in memory until the old records are found: the topic of records is read through for each window. */
@@ -77,6 +88,7 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
   const builder = new ComparisonBuilder()
   const versions: Record<number, number> = {}
   let compared = 0
+  let largest: LargestRecord | undefined
   try {
     const startedMono = runtime.clock.mono()
     const total = options.sample === 'all' ? Number(plan.pages) : Math.min(options.sample, Number(plan.pages))
@@ -92,7 +104,7 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
     }
     const atOnce = runtime.config['extract.threads'] + 1
     for await (const pairs of triedWindows(pages, run, { atOnce, limits: WINDOW })) {
-      const before = old === undefined ? await recordsBefore(runtime, options, pairs) : undefined
+      const before = old === undefined ? await recordsBefore(runtime, options, known, pairs) : undefined
       for (const [version, count] of Object.entries(before?.versions ?? {}))
         versions[Number(version)] = (versions[Number(version)] ?? 0) + count
       for (const { fresh, was } of pairs) {
@@ -100,6 +112,7 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
         const isFailure = !Array.isArray(fresh.result)
         if (earlier.length === 0 && !isFailure && (fresh.result as readonly unknown[]).length === 0 && !fresh.matched) continue
         compared += 1
+        if (fresh.largestBytes > (largest?.bytes ?? 0)) largest = { bytes: fresh.largestBytes, url: fresh.url, source: fresh.source }
         builder.add({ source: fresh.source, url: fresh.url, before: earlier, after: fresh.result })
       }
     }
@@ -121,6 +134,9 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
     ...comparison,
     before: { kind: against === undefined ? ('records' as const) : ('extractor' as const), versions },
     pages: { planned: Number(plan.pages), gone: Number(plan.gone), compared, sampled: options.sample !== 'all' },
+    topic: extractor.topic ?? runtime.topics.records,
+    movedFrom: movedFrom(runtime, extractor, against === undefined ? known.filter(({ version }) => version in versions) : [against]),
+    largestRecord: largest === undefined ? null : { ...largest, limit: trial.largestTaken },
     compatibility: { ok: problems.length === 0, problems },
     gate: gateVerdict(comparison, required),
     versionTaken: known.some(
@@ -159,13 +175,25 @@ async function* inScope(pages: AsyncIterable<StoredPage>, onPage: () => void): A
 async function recordsBefore(
   runtime: Runtime,
   { extractor, signal }: Pick<PreviewOptions, 'extractor' | 'signal'>,
+  known: readonly AnnouncedVersion[],
   pairs: readonly Pair[],
 ): ReturnType<typeof previousRecords> {
   const since = pairs.reduce((least, { fresh }) => Math.min(least, fresh.fetchedAt), Number.MAX_SAFE_INTEGER)
-  const scope = { topic: extractor.topic ?? runtime.topics.records, extractor: extractor.name, version: extractor.version, since, signal }
+  const topics = topicsOfVersions(runtime, extractor, known)
+  const scope = { topics, extractor: extractor.name, version: extractor.version, since, signal }
   return pairs.length === 0
     ? { byPage: new Map(), versions: {} }
     : previousRecords(runtime, scope, new Set(pairs.map(({ fresh }) => pageKey(fresh.source))))
+}
+
+/** Topics of versions that records were held against, where the new ones go to another one. */
+function movedFrom(
+  { topics }: Pick<Runtime, 'topics'>,
+  extractor: LoadedExtractor,
+  before: readonly Pick<LoadedExtractor, 'topic'>[],
+): string[] {
+  const topicOf = ({ topic }: Pick<LoadedExtractor, 'topic'>): string => topic ?? topics.records
+  return [...new Set(before.map(topicOf))].filter((topic) => topic !== topicOf(extractor))
 }
 
 function requiredBefore(known: ReturnType<typeof announcedVersions>, versions: readonly string[]): string[] {

@@ -3,6 +3,7 @@ import { inFilter, type ReplayFilter } from '../message/replay-request.ts'
 import { type Comparison, ComparisonBuilder, type PageSource, pageKey } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { isOfDomain } from '../url/registrable-domain.ts'
+import { announcedVersions, topicsOfVersions } from './announced-versions.ts'
 import { keyParts } from './key-parts.ts'
 import { mayBeGone, replayStatus } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
@@ -21,7 +22,7 @@ export interface ComparisonOptions {
 }
 
 /**
- * What a shadow replay would change: its records against those of the version before, on the pages that it read. Pages on which it
+ * What a shadow replay would change: its records against those of the version before, whatever topic that named, on the pages that it read. Pages on which it
  * failed are told apart by their dead letters; those that retention deleted before it read them are left out. What other replays and live work of that version have written counts for nothing.
  * Memory is bounded by `comparedBytes`: of more, the topics are read once for each part of the pages.
  */
@@ -33,7 +34,7 @@ export async function compareShadow(
   { comparedBytes = COMPARED_BYTES, onRead, signal }: ComparisonOptions = {},
 ): Promise<Comparison> {
   const { name, version } = extractor
-  const topic = extractor.topic ?? runtime.topics.records
+  const topics = topicsOfVersions(runtime, extractor, announcedVersions(await runtime.control(), name))
   const status = await replayStatus(runtime, replayId)
   const builder = new ComparisonBuilder()
   let count = 0
@@ -42,8 +43,8 @@ export async function compareShadow(
     if (count % TOLD_EVERY === 0) onRead?.(count)
     return value
   }
-  const fromShadow = { topic: shadowTopic, extractor: name, signal }
-  const fromLive = { topic, extractor: name, signal }
+  const fromShadow = { topics: [shadowTopic], extractor: name, signal }
+  const fromLive = { topics, extractor: name, signal }
   const bytes = Math.max(
     await recordBytes(runtime, fromShadow, (record) => counted(record.replayId === replayId)),
     await recordBytes(runtime, fromLive, (record) => counted(isReplayed(record, scope))),

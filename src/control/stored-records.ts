@@ -9,7 +9,8 @@ import type { Runtime } from './runtime.ts'
 export type StoredRecord = RecordEnvelope & ComparableRecord
 
 export interface RecordScope {
-  readonly topic: string
+  /** One that is not there has no records. */
+  readonly topics: readonly string[]
   readonly extractor: string
   readonly version?: number
   /** Epoch ms: records written before are not read. A page can't have given a record before it was fetched. */
@@ -21,7 +22,7 @@ export interface RecordScope {
 /** Clocks of two machines may differ by this. */
 const CLOCK_SLACK_MS = 3_600_000
 
-/** Committed records of one extractor, in the order of their partitions. */
+/** Committed records of one extractor, in the order of their topics and partitions. */
 export async function* readRecords(runtime: Runtime, scope: RecordScope): AsyncGenerator<StoredRecord> {
   for await (const { record } of sizedRecords(runtime, scope)) yield record
 }
@@ -32,15 +33,19 @@ async function* sizedRecords(
   scope: RecordScope,
 ): AsyncGenerator<{ readonly record: StoredRecord; readonly size: number }> {
   await runtime.control()
+  const existing = await runtime.admin.listTopics()
   const reader = new RecordReader(runtime)
   const prefix = `${scope.extractor}/`
-  for await (const messages of messagesSince(runtime, scope.topic, scope)) {
-    const own = messages.filter(({ key, value }) => value !== null && key?.toString('utf8').startsWith(prefix) === true)
-    await reader.learn(own)
-    for (const message of own) {
-      const record = (await reader.read(message))?.value as StoredRecord | undefined
-      if (record === undefined || record.extractor !== scope.extractor) continue
-      if (scope.version === undefined || record.extractorVersion === scope.version) yield { record, size: message.value?.length ?? 0 }
+  for (const topic of scope.topics) {
+    if (!existing.includes(topic)) continue
+    for await (const messages of messagesSince(runtime, topic, scope)) {
+      const own = messages.filter(({ key, value }) => value !== null && key?.toString('utf8').startsWith(prefix) === true)
+      await reader.learn(own)
+      for (const message of own) {
+        const record = (await reader.read(message))?.value as StoredRecord | undefined
+        if (record === undefined || record.extractor !== scope.extractor) continue
+        if (scope.version === undefined || record.extractorVersion === scope.version) yield { record, size: message.value?.length ?? 0 }
+      }
     }
   }
 }
@@ -48,7 +53,8 @@ async function* sizedRecords(
 /** As `readRecords`, all of them. */
 export async function recordsOf(runtime: Runtime, topic: string, extractor: string, version?: number): Promise<StoredRecord[]> {
   const found: StoredRecord[] = []
-  for await (const record of readRecords(runtime, { topic, extractor, ...(version === undefined ? {} : { version }) })) found.push(record)
+  for await (const record of readRecords(runtime, { topics: [topic], extractor, ...(version === undefined ? {} : { version }) }))
+    found.push(record)
   return found
 }
 
@@ -72,7 +78,6 @@ export async function previousRecords(
 ): Promise<PreviousRecords> {
   /** Of each page the version that counts among those seen so far, so that many versions take no more memory than one. */
   const found = new Map<string, { readonly version: number; readonly items: Map<number, StoredRecord> }>()
-  if (!(await runtime.admin.listTopics()).includes(scope.topic)) return { byPage: new Map(), versions: {} }
   const { version: _any, ...ofAll } = scope
   for await (const record of readRecords(runtime, ofAll)) {
     const { extractorVersion: version, itemIndex, source } = record
@@ -109,7 +114,7 @@ export interface FailedPage extends PageFailure {
   readonly source: PageSource
 }
 
-export interface FailureScope extends Omit<RecordScope, 'topic'> {
+export interface FailureScope extends Omit<RecordScope, 'topics'> {
   readonly version: number
 }
 
@@ -146,7 +151,6 @@ export async function* failures(
 
 /** Bytes of the records of an extractor that are wanted, as often as they were written. */
 export async function recordBytes(runtime: Runtime, scope: RecordScope, isWanted: (record: StoredRecord) => boolean): Promise<number> {
-  if (!(await runtime.admin.listTopics()).includes(scope.topic)) return 0
   let bytes = 0
   for await (const { record, size } of sizedRecords(runtime, scope)) if (isWanted(record)) bytes += size
   return bytes

@@ -4,7 +4,7 @@ import { commandPayload, subject } from '../message/command.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { promotedVersions } from './active-versions.ts'
 import { announce } from './announce.ts'
-import { announcedVersions, refuseIncompatible } from './announced-versions.ts'
+import { announcedVersion, announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { extractGroupsOf } from './extract-totals.ts'
 import { liveWorkers, switchedWorkers } from './live-workers.ts'
 import { planRange } from './replay.ts'
@@ -28,6 +28,10 @@ export interface PromoteReport {
   readonly extractor: string
   readonly version: number
   readonly previous: number | null
+  /** Where its records go. */
+  readonly topic: string
+  /** Where those of the version before went, if elsewhere: they stay there. */
+  readonly movedFrom: string | null
   /** Live workers that run the version now, and those that do not (they lack its file, and are to be restarted with it). */
   readonly running: readonly WorkerHeartbeat[]
   readonly others: readonly WorkerHeartbeat[]
@@ -62,6 +66,8 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
   }
   const former = previous === undefined || previous === version ? null : previous
   const payload = { version, previous: former, ...(force === undefined ? {} : { forced: force }) }
+  const topic = extractor.topic ?? runtime.topics.records
+  const before = former === null ? undefined : topicOf(runtime, loaded, control, { name, version: former })
   // Counted before they hear of it: one that is between two versions has no heartbeat, and is still to be waited for.
   const expected = await workersOf(runtime, name)
   const { id } = await announce(runtime, { kind: 'set', subject: subject.promoted(name), payload })
@@ -79,6 +85,8 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
     extractor: name,
     version,
     previous: former,
+    topic,
+    movedFrom: before === undefined || before === topic ? null : before,
     running: workers.filter(({ extractors }) => extractors[name] === version),
     others: workers.filter(({ extractors }) => extractors[name] !== version),
   }
@@ -99,6 +107,17 @@ async function takeBackBehindReplay(
     await announce(runtime, { ...former, subject: subject.promoted(name) })
   }
   throw promotedLater(replay)
+}
+
+/** Of a version with a file, or that was announced; undefined where nobody knows it. */
+function topicOf(
+  { topics }: Pick<Runtime, 'topics'>,
+  loaded: readonly LoadedExtractor[],
+  control: Parameters<typeof announcedVersion>[0],
+  { name, version }: { readonly name: string; readonly version: number },
+): string | undefined {
+  const found = loaded.find((each) => each.name === name && each.version === version) ?? announcedVersion(control, name, version)
+  return found === undefined ? undefined : (found.topic ?? topics.records)
 }
 
 /** What works before the first promotion, beside the version itself. */

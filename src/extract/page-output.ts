@@ -71,16 +71,29 @@ function resultOutput(
   const records = result.records.map(
     ({ key, value }): OutgoingMessage => ({ topic, partition: partitionFor(key, count), key, value, headers, timestamp: by.extractedAt }),
   )
-  const limit = options.maxBatchBytes(topic) - BATCH_OVERHEAD_BYTES
-  const large = records.find((record) => messageBytes(record) > limit)
+  const limit = largestMessage(options.maxBatchBytes(topic))
+  const largest = largestOf(records)
   // All of a page or nothing of it: a record that no transaction can hold must not hold up the pages behind it.
-  if (large !== undefined) {
-    const text = `a record of ${extractor.name} has ${messageBytes(large)} bytes, and ${topic} takes ${limit}`
-    const failure = { kind: 'failure', extractor: extractor.name, code: 'EXTRACT_RECORD_TOO_LARGE', message: text } as const
+  if (largest > limit) {
+    const text = `a record of ${extractor.name} has ${largest} bytes, and ${topic} takes ${limit}`
+    const failure = { kind: 'failure', extractor: extractor.name, code: TOO_LARGE, message: text } as const
     return resultOutput(message, page, failure, extractor, by, options)
   }
   const none = records.length === 0 ? 1 : 0
   return { messages: records, counted: { ...NO_TOTALS, pages: 1, records: records.length, none } }
+}
+
+/** What becomes of a page one of whose records its topic does not take. */
+export const TOO_LARGE = 'EXTRACT_RECORD_TOO_LARGE'
+
+/** Largest message of a batch of so many bytes. Units: bytes. */
+export function largestMessage(maxBatchBytes: number): number {
+  return maxBatchBytes - BATCH_OVERHEAD_BYTES
+}
+
+/** Bytes of the largest of these, as a batch counts them; 0 for none. */
+export function largestOf(records: readonly OutgoingMessage[]): number {
+  return records.reduce((most, record) => Math.max(most, messageBytes(record)), 0)
 }
 
 /** A message of html that can't be worked for any extractor, as one dead letter. */

@@ -8,18 +8,23 @@ export interface GateVerdict {
   readonly reasons: readonly string[]
 }
 
+/** Of a page whose record is larger than its topic takes: the log keeps nothing of it, whatever was there before. */
+const REFUSED = 'EXTRACT_RECORD_TOO_LARGE'
+
 /**
  * A version that gives less than the one before on the same pages is held back: pages that gave records and are dead letters now,
- * records without a required field that had it, records that are gone. Pure. Fields that are required are those of the old version
+ * records that their topic would not take, records without a required field that had it, records that are gone. Pure. Fields that are required are those of the old version
  * where it is known, and of the new one.
  */
 export function gateVerdict(comparison: Comparison, required: ReadonlySet<string>): GateVerdict {
   const reasons: string[] = []
-  const failing = comparison.failures.filter(({ gaveRecords }) => gaveRecords > 0)
+  const failing = comparison.failures.filter(({ code, gaveRecords }) => gaveRecords > 0 && code !== REFUSED)
   for (const { code, field, gaveRecords } of failing) {
     const what = field === undefined ? code : `${code} ${field}`
     reasons.push(`${countText(gaveRecords, 'page')} that gave records would become dead letters (${what})`)
   }
+  for (const { pages } of comparison.failures.filter(({ code }) => code === REFUSED))
+    reasons.push(`${countText(pages, 'page')} would become dead letters: a record of theirs is larger than its topic takes (${REFUSED})`)
   for (const [name, { removed }] of Object.entries(comparison.fields)) {
     if (removed > 0 && required.has(name)) reasons.push(`the required field ${name} would be lost in ${countText(removed, 'record')}`)
   }

@@ -51,4 +51,12 @@ describe('the gate of a new version', () => {
     ])
     expect(gateVerdict({ ...none, failures: [{ ...failure, gaveRecords: 0 }] }, new Set()).held).toBe(false)
   })
+
+  it('holds back a version whose records are larger than their topic takes, also of pages that gave none before', () => {
+    const failure = { code: 'EXTRACT_RECORD_TOO_LARGE', field: undefined, pages: 2, gaveRecords: 0 }
+    const failures = [{ ...failure, source: { topic: 't', partition: 0, offset: 1 } }]
+    expect(gateVerdict({ ...none, failures }, new Set()).reasons).toEqual([
+      '2 pages would become dead letters: a record of theirs is larger than its topic takes (EXTRACT_RECORD_TOO_LARGE)',
+    ])
+  })
 })

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { planRange } from '../../../src/control/replay.ts'
+import { type PreviewReport, previewReplay } from '../../../src/control/replay-preview.ts'
+import type { Runtime } from '../../../src/control/runtime.ts'
+import { compareShadow } from '../../../src/control/shadow-comparison.ts'
+import { runShadow } from '../../../src/control/shadow-replay.ts'
+import { type LoadedExtractor, loadDefinition } from '../../../src/extract/load-extractors.ts'
+import { Millrace } from '../../../src/index.ts'
+import { Deployment } from '../../support/deployment.ts'
+import { envelopeText } from '../../support/extraction.ts'
+import { brokers } from '../../support/services.ts'
+import { BOOK_1, BOOK_2, bookHtml, range, storePages } from '../../support/stored-shop.ts'
+
+const PAGES = 4
+const never = new AbortController().signal
+const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text, envelopeText)
+const planOfAll = (runtime: Runtime) => planRange(runtime, runtime.groups.extract(), { start: { kind: 'earliest' }, filter: {} }, false)
+
+let deployment: Deployment
+let elsewhere: LoadedExtractor
+
+async function preview(runtime: Runtime, extractor: LoadedExtractor): Promise<PreviewReport> {
+  return previewReplay(runtime, { extractor, against: undefined, plan: await planOfAll(runtime), filter: {}, sample: 'all' })
+}
+
+beforeAll(async () => {
+  deployment = await Deployment.open()
+  elsewhere = book(BOOK_2.replace('key: sku', `topic: ${deployment.prefix}records.books\nkey: sku`))
+  await deployment.read((runtime) => storePages(runtime, range(PAGES)))
+  const millrace = new Millrace({
+    brokers: brokers(),
+    data: deployment.dataDir,
+    extractors: [deployment.file('book.yaml', BOOK_1)],
+    'topics.prefix': deployment.prefix,
+  })
+  await millrace.run()
+  await millrace.stop()
+}, 120_000)
+afterAll(() => deployment.close())
+
+describe('a version that names another topic', () => {
+  it('is held against the records of the version before, and it is told that they lie elsewhere', { timeout: 60_000 }, async () => {
+    await deployment.read(async (runtime) => {
+      const report = await preview(runtime, elsewhere)
+      expect(report.records).toMatchObject({ added: 0, removed: 0 })
+      expect(report.before.versions).toEqual({ 1: PAGES })
+      expect(report).toMatchObject({ topic: `${deployment.prefix}records.books`, movedFrom: [runtime.topics.records] })
+    })
+  })
+
+  it('is so as a shadow', { timeout: 60_000 }, async () => {
+    await deployment.read(async (runtime) => {
+      const plan = await planOfAll(runtime)
+      const rest = { filter: {}, plan, rate: undefined, out: undefined, drainTimeoutMs: 10_000, draining: never, aborting: never }
+      const report = await runShadow(runtime, { replayId: 'moved', extractor: elsewhere, ...rest })
+      expect((await compareShadow(runtime, report, elsewhere, { plan, filter: {} })).records).toMatchObject({ added: 0, removed: 0 })
+    })
+  })
+})
+
+describe('records that their topic does not take', () => {
+  it('are foreseen: the largest is told, and the version is held back', { timeout: 60_000 }, async () => {
+    await deployment.read(async (runtime) => {
+      const small = await preview(runtime, book(BOOK_2))
+      expect(small.largestRecord?.bytes).toBeLessThan(2_000)
+      expect(small.largestRecord?.limit).toBe(1_048_588 - 70)
+      const large = bookHtml(9).replace('Book 9', 'x'.repeat(1_100_000))
+      await storePages(runtime, [{ index: 9, html: large }])
+      const report = await preview(runtime, book(BOOK_2))
+      expect(report.largestRecord?.bytes).toBeGreaterThan(1_100_000)
+      expect(report.largestRecord?.url).toContain('/b/9')
+      expect(report.gate.reasons).toEqual([expect.stringMatching(/^1 page would become dead letters.*EXTRACT_RECORD_TOO_LARGE/)])
+      // A topic that was made by hand takes less than we would set.
+      await runtime.admin.createTopics(
+        runtime
+          .wantedTopics([elsewhere.topic ?? ''])
+          .flatMap((wanted) =>
+            wanted.topic === elsewhere.topic ? [{ ...wanted, configs: { ...wanted.configs, 'max.message.bytes': '300' } }] : [],
+          ),
+      )
+      expect((await preview(runtime, elsewhere)).records.failed).toBe(PAGES + 1)
+    })
+  })
+})
