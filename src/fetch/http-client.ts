@@ -117,8 +117,8 @@ export class HttpClient implements HttpExchange {
     if (result.kind === 'response') this.#proxies.worked(proxy)
     else if (result.reason === 'proxy-down' || result.reason === 'proxy-failed' || result.reason === 'proxy-auth')
       this.#proxies.failed(proxy, result.reason, result.detail)
-    else if (result.reason === 'proxy-timeout' || result.reason === 'proxy-reset')
-      this.#proxies.suspected(proxy, url.hostname, result.detail)
+    else if (result.reason === 'proxy-refused' || result.reason === 'proxy-timeout' || result.reason === 'proxy-reset')
+      this.#proxies.suspected(proxy, result.reason, url.hostname, result.detail)
     return result
   }
 

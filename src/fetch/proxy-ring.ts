@@ -12,7 +12,9 @@ export interface ProxyOut {
   readonly forMs: number
 }
 
-export type ProxyFault = 'proxy-down' | 'proxy-failed' | 'proxy-auth' | 'proxy-timeout'
+export type ProxyFault = 'proxy-down' | 'proxy-failed' | 'proxy-auth' | ProxySuspicion
+/** What may be the target's fault as well. */
+export type ProxySuspicion = 'proxy-refused' | 'proxy-timeout' | 'proxy-reset'
 
 interface Health {
   readonly label: string
@@ -20,8 +22,8 @@ interface Health {
   failures: number
   /** Monotonic ms until which nobody is sent through it. */
   outUntilMono: number
-  /** Hosts that could not be reached in time, or were cut off, since it last worked. */
-  readonly timedOut: Set<string>
+  /** Hosts that could not be reached, or were cut off, since it last worked. */
+  readonly unreached: Set<string>
 }
 
 const FIRST_OUT_MS = 10_000
@@ -79,17 +81,17 @@ export class ProxyRing {
     const firstMs = reason === 'proxy-auth' ? FIRST_OUT_AUTH_MS : FIRST_OUT_MS
     const forMs = Math.min(MAX_OUT_MS, firstMs * 2 ** Math.min(20, health.failures - 1))
     health.outUntilMono = now + forMs
-    health.timedOut.clear()
+    health.unreached.clear()
     this.#health.set(proxy.id, health)
     this.#observer.emit('ProxyTakenOut', { proxy: proxy.label, reason, forMs, text: detail })
   }
 
-  /** It did not connect in time or cut the connection, which may be the target's fault: several targets in a row are the proxy's. */
-  suspected(proxy: ForwardProxy, host: string, detail: string): void {
+  /** It did not connect, or not in time, or cut the connection, which may be the target's fault: several targets in a row are the proxy's. */
+  suspected(proxy: ForwardProxy, reason: ProxySuspicion, host: string, detail: string): void {
     const health = this.#health.get(proxy.id) ?? fresh(proxy)
     this.#health.set(proxy.id, health)
-    health.timedOut.add(host)
-    if (health.timedOut.size >= SUSPECT_HOSTS) this.failed(proxy, 'proxy-timeout', detail)
+    health.unreached.add(host)
+    if (health.unreached.size >= SUSPECT_HOSTS) this.failed(proxy, reason, detail)
   }
 
   worked(proxy: ForwardProxy): void {
@@ -104,7 +106,7 @@ const fresh = ({ label }: ForwardProxy): Health => ({
   reason: 'proxy-timeout',
   failures: 0,
   outUntilMono: 0,
-  timedOut: new Set(),
+  unreached: new Set(),
 })
 
 /** Rendezvous hashing: taking one proxy away moves the sites of that one alone. */

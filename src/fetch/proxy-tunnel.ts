@@ -5,8 +5,9 @@ import type { ForwardProxy } from './proxy-url.ts'
 import { connectMessage, greeting, METHOD, meaningOf, passwordMessage, restOfReply } from './socks5.ts'
 
 /**
- * What went wrong between us and the target, by whose fault: nobody is there at the proxy (`PROXY_DOWN`), it hangs up or talks nonsense (`PROXY_FAILED`), wants other
- * credentials (`PROXY_AUTH`), won't do it (`PROXY_REFUSED`), does not come to an end (`PROXY_TIMEOUT`, which may be the target's fault), or works and can't reach the target (`ECONNREFUSED`).
+ * What went wrong between us and the target. By the proxy's fault: nobody is there (`PROXY_DOWN`), it hangs up or talks nonsense
+ * (`PROXY_FAILED`), wants other credentials (`PROXY_AUTH`). By its fault or the target's, which can't be told apart: it makes no connection
+ * (`PROXY_REFUSED`; of a gateway's 502 or 503 too), or not in time (`PROXY_TIMEOUT`). By the target's: `ECONNREFUSED`, as SOCKS alone tells.
  */
 export class TunnelError extends Error {
   readonly code: 'PROXY_DOWN' | 'PROXY_FAILED' | 'PROXY_AUTH' | 'PROXY_REFUSED' | 'PROXY_TIMEOUT' | 'ECONNREFUSED'
@@ -95,7 +96,6 @@ async function httpConnect(socket: Socket, proxy: ForwardProxy, { address, port 
   if (status >= 200 && status < 300) return
   if (status === 0) throw new TunnelError('PROXY_FAILED', proxy, 'its answer to CONNECT is no HTTP')
   if (status === 407) throw authError(proxy, 'status 407')
-  if (status >= 500) throw new TunnelError('ECONNREFUSED', proxy, `can not reach ${authority} (status ${status})`)
   throw new TunnelError('PROXY_REFUSED', proxy, `does not connect to ${authority} (status ${status})`)
 }
 

@@ -24,7 +24,7 @@ const FAILURES: Readonly<Record<FailureReason, FailureKind | 'none'>> = {
   'proxy-auth': 'none',
   'proxy-refused': 'none',
   'proxy-timeout': 'none',
-  // Whether the site cut it or the proxy nobody can tell: it is the proxy that is suspected.
+  // Whether the site cut it or the proxy nobody can tell: it is the proxy that is suspected, as where it did not connect.
   'proxy-reset': 'none',
   'proxies-out': 'none',
 }

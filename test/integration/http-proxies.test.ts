@@ -140,12 +140,12 @@ describe('a request through a proxy', () => {
 
   it('tells a proxy that works from a target that does not', async () => {
     const [http, socks] = [await opened(TestProxy.http()), await opened(TestProxy.socks5())]
-    for (const url of [`http://127.0.0.1:${http.port}`, `socks5://127.0.0.1:${socks.port}`]) {
+    for (const [url, reason, says] of [
+      [`http://127.0.0.1:${http.port}`, 'proxy-refused', 'does not connect to'],
+      [`socks5://127.0.0.1:${socks.port}`, 'connect-refused', 'can not reach'],
+    ] as const) {
       const { ask, seen } = clientBy([url])
-      expect(await ask('http://a.site.test:1/')).toMatchObject({
-        reason: 'connect-refused',
-        detail: expect.stringContaining('can not reach'),
-      })
+      expect(await ask('http://a.site.test:1/')).toMatchObject({ reason, detail: expect.stringContaining(says) })
       expect(seen.count('ProxyTakenOut')).toBe(0)
       expect(text(await ask(`http://a.site.test:${httpPort}/`))).toBe('hello /')
     }
@@ -197,11 +197,17 @@ describe('a proxy that does not work', () => {
     }
   })
 
-  it('that refuses a target stays in use', async () => {
-    const proxy = await opened(TestProxy.http({ status: () => 403 }))
+  it.each([403, 502, 503, 504])('that connects to no target (%i) is left out after three sites, which are not blamed', async (status) => {
+    const proxy = await opened(TestProxy.http({ status: () => status }))
     const { ask, seen } = clientBy([`http://127.0.0.1:${proxy.port}`])
-    expect(await ask(`http://a.site.test:${httpPort}/`)).toMatchObject({ reason: 'proxy-refused' })
-    expect(seen.count('ProxyTakenOut')).toBe(0)
+    for (const host of ['a', 'a', 'b', 'c']) {
+      expect(seen.count('ProxyTakenOut')).toBe(0)
+      const result = await ask(`http://${host}.site.test:${httpPort}/`)
+      expect(result).toMatchObject({ reason: 'proxy-refused', detail: expect.stringContaining(`status ${status}`) })
+      expect(siteReport(result)).toEqual({ kind: 'none' })
+    }
+    expect(seen.count('ProxyTakenOut', { reason: 'proxy-refused' })).toBe(1)
+    expect(await ask('http://d.site.test/')).toMatchObject({ reason: 'proxies-out' })
   })
 
   it('that says yes and hangs up is left out after three sites', async () => {

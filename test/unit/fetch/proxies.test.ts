@@ -91,7 +91,7 @@ describe('the proxies of a site', () => {
   it('that are out are told, with the time until the next try', async () => {
     const { ring, clock } = open()
     const [one, other] = proxies as [ForwardProxy, ForwardProxy]
-    for (const host of ['a', 'b', 'c']) ring.suspected(one, host, 'late')
+    for (const host of ['a', 'b', 'c']) ring.suspected(one, 'proxy-timeout', host, 'late')
     ring.failed(other, 'proxy-auth', '407')
     await clock.advance(4_000)
     expect(ring.out()).toEqual([
@@ -105,13 +105,13 @@ describe('the proxies of a site', () => {
   it('are not judged by one target that does not answer', () => {
     const { ring } = open()
     const [one] = proxies as [ForwardProxy]
-    for (let times = 0; times < 10; times += 1) ring.suspected(one, 'slow.example', 'late')
-    ring.suspected(one, 'slower.example', 'late')
+    for (let times = 0; times < 10; times += 1) ring.suspected(one, 'proxy-timeout', 'slow.example', 'late')
+    ring.suspected(one, 'proxy-timeout', 'slower.example', 'late')
     expect(ring.pick('x', [one])).toBe(one)
     ring.worked(one)
-    ring.suspected(one, 'third.example', 'late')
+    ring.suspected(one, 'proxy-timeout', 'third.example', 'late')
     expect(ring.pick('x', [one])).toBe(one)
-    for (const host of ['a', 'b']) ring.suspected(one, host, 'late')
+    for (const host of ['a', 'b']) ring.suspected(one, 'proxy-timeout', host, 'late')
     expect(ring.pick('x', [one])).toBeUndefined()
   })
 })
@@ -126,7 +126,7 @@ describe('SOCKS 5 in bytes', () => {
     expect([1, 3, 4, 9].map((kind) => restOfReply(Buffer.from([5, 0, 0, kind, 7])))).toEqual([5, 9, 17, undefined])
     expect([0, 1, 2, 3, 4, 5, 6, 7, 8, 200].map((reply) => meaningOf(reply).kind)).toEqual([
       'connected',
-      'unreachable',
+      'refused',
       'refused',
       'unreachable',
       'unreachable',
