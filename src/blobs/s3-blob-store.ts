@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { AwsClient } from 'aws4fetch'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { errorText, MillraceError } from '../kernel/errors.ts'
+import { causesOf, errorText, MillraceError } from '../kernel/errors.ts'
 import { isBodyRef } from '../message/body-ref.ts'
 import type { BlobStore, StoredBlob } from './blob-store.ts'
 import { parseListing } from './s3-listing.ts'
@@ -138,7 +138,7 @@ export class S3BlobStore implements BlobStore {
       const body = isTooLong ? Buffer.alloc(0) : Buffer.from(await response.arrayBuffer())
       return { status: response.status, headers: response.headers, body }
     } catch (error) {
-      const reason = error instanceof Error && error.cause !== undefined ? errorText(error.cause) : errorText(error)
+      const reason = errorText([...causesOf(error)].at(-1))
       return new MillraceError('BLOBS_UNREACHABLE', `the blob store ${this.location} does not answer at ${this.#base}: ${reason}`, {
         cause: error,
       })

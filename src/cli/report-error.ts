@@ -10,7 +10,7 @@ export interface ErrorReport {
 
 /** What a failed command says and returns. A stack only with --verbose; the causes always, since they tell what really happened. */
 export function reportError(error: unknown, options: { verbose: boolean; json: boolean }): ErrorReport {
-  const chain = causesOf(error)
+  const chain = allCauses(error)
   const causes = chain.map(errorText)
   // A frame around an error of the catalogue ("fetch could not go on") says where, not what.
   const known = [error, ...chain].find((each) => isMillraceError(each))
@@ -28,8 +28,8 @@ export function reportError(error: unknown, options: { verbose: boolean; json: b
   return { exitCode, text: lines.join('\n') }
 }
 
-/** The chain of causes, none with a text that came before; an AggregateError gives one per error. */
-function causesOf(error: unknown): unknown[] {
+/** Every cause, none with a text that came before; an AggregateError gives one per error. */
+function allCauses(error: unknown): unknown[] {
   const causes = new Map<string, unknown>()
   const seen = new Set<unknown>([error])
   const queue: unknown[] = error instanceof Error ? next(error) : []

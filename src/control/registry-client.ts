@@ -1,6 +1,6 @@
 import type { Config } from '../config/options.ts'
 import { parseRegistryUrl } from '../config/registry-url.ts'
-import { errorText, MillraceError } from '../kernel/errors.ts'
+import { causesOf, errorText, MillraceError } from '../kernel/errors.ts'
 import { openedOnce } from '../kernel/opened-once.ts'
 import { type TlsMaterial, tlsFault } from '../kernel/tls-fault.ts'
 import { createRegistryClient, type FetchJson, type RegistryPort } from '../message/registry.ts'
@@ -45,13 +45,8 @@ async function answer(ask: typeof fetch, url: string, init: Parameters<FetchJson
     return await ask(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
   } catch (cause) {
     const fault = tlsFault(cause, tls, tlsNames('registry'))
-    throw new Error(fault ?? errorText(innermost(cause)), { cause })
+    throw new Error(fault ?? errorText([...causesOf(cause)].at(-1)), { cause })
   }
-}
-
-function innermost(error: unknown): unknown {
-  const inner = error instanceof AggregateError ? error.errors[0] : error instanceof Error ? error.cause : undefined
-  return inner instanceof Error ? innermost(inner) : error
 }
 
 function isJson({ headers }: Response): boolean {

@@ -1,4 +1,4 @@
-import { errorText, MillraceError } from '../kernel/errors.ts'
+import { causesOf, errorText, MillraceError } from '../kernel/errors.ts'
 import type { KafkaConnection } from './connection.ts'
 import { denied, kafkajsFailure } from './failure.ts'
 
@@ -59,9 +59,8 @@ export function fatalCrash(error: unknown, reader: GroupReader): MillraceError |
 function isRestartable(error: unknown, message: string): boolean {
   if (message === 'Broker not connected') return true
   if (error instanceof Error && error.name === 'KafkaJSNumberOfRetriesExceeded') return true
-  let root: unknown = error
-  while (root instanceof Error && root.cause !== undefined) root = root.cause
-  return typeof root === 'object' && root !== null && (root as { retriable?: unknown }).retriable === true
+  const root = [...causesOf(error)].at(-1) as { readonly retriable?: unknown } | undefined
+  return root?.retriable === true
 }
 
 /** The error of a group that could not be joined at all. */

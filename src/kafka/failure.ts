@@ -1,5 +1,5 @@
 import { isDenial } from '../kernel/classify.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { causesOf, MillraceError } from '../kernel/errors.ts'
 import type { KafkaConnection } from './connection.ts'
 
 /** A failure of kafkajs by its content; its own retriable flag says little. */
@@ -16,14 +16,11 @@ export function kafkajsFailure(error: unknown): KafkajsFailure {
   let type: string | undefined
   let name = 'unknown'
   let message = ''
-  let current: unknown = error
-  for (let depth = 0; depth < 5 && typeof current === 'object' && current !== null; depth += 1) {
-    const found = current as { type?: unknown; name?: unknown; message?: unknown; cause?: unknown; errors?: unknown }
+  for (const each of causesOf(error)) {
+    const found = each as { readonly type?: unknown; readonly name?: unknown; readonly message?: unknown }
     if (typeof found.type === 'string' && type === undefined) type = found.type
     if (typeof found.name === 'string') name = found.name
     if (typeof found.message === 'string') message = found.message
-    // An aggregate has its reasons beside it instead of below it.
-    current = found.cause ?? (Array.isArray(found.errors) ? found.errors[0] : undefined)
   }
   return { type, name, message }
 }

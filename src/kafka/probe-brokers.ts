@@ -1,5 +1,5 @@
 import { systemClock } from '../kernel/clock.ts'
-import { errorText, MillraceError } from '../kernel/errors.ts'
+import { causesOf, errorText, MillraceError } from '../kernel/errors.ts'
 import { tlsFault } from '../kernel/tls-fault.ts'
 import { type Cluster, clusterMetadata } from './cluster.ts'
 import type { KafkaConnection } from './connection.ts'
@@ -79,8 +79,7 @@ async function reachAnyBroker(cluster: Cluster, connection: Reachability['connec
 function plainReason(error: unknown, { tls, sasl }: Reachability['connection']): string {
   const fault = tls === undefined ? undefined : tlsFault(error, tls.material, tls.names)
   if (fault !== undefined) return fault
-  let inner = error
-  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause
+  const inner = [...causesOf(error)].at(-1)
   const reason = errorText(inner).replace(/^Connection error: /, '')
   // A broker that is spoken to in another way than it listens hangs up and says nothing.
   if (kafkajsFailure(inner).name !== 'KafkaJSConnectionClosedError') return reason

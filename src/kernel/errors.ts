@@ -153,6 +153,24 @@ export function isStopOf(signal: AbortSignal, error: unknown): boolean {
   return signal.aborted && (error === signal.reason || isMillraceError(error, 'ABORTED'))
 }
 
+/** Whoever wraps an error oftener than this tells nothing more by it. */
+const MOST_CAUSES = 16
+
+/**
+ * One way down from what was thrown to what happened first: the cause of each, or where it has none the first of its errors, as of an aggregate. Total.
+ * Shape: what was thrown, then each below it once, 16 in all at most; nothing for null and undefined.
+ */
+export function* causesOf(error: unknown): Generator<unknown, void, undefined> {
+  const seen = new Set<unknown>()
+  let current = error
+  while (current !== undefined && current !== null && !seen.has(current) && seen.size < MOST_CAUSES) {
+    seen.add(current)
+    yield current
+    const { cause, errors } = current as { readonly cause?: unknown; readonly errors?: unknown }
+    current = cause ?? (Array.isArray(errors) ? errors[0] : undefined)
+  }
+}
+
 /** Text of anything that was thrown; never throws itself. */
 export function errorText(error: unknown): string {
   if (error instanceof Error) return error.message === '' ? error.name : error.message

@@ -1,3 +1,5 @@
+import { causesOf } from './errors.ts'
+
 /** What a connection by TLS is made with, all as PEM. Nothing: the usual CAs are trusted, and no certificate is shown. */
 export interface TlsMaterial {
   /** Trusted in place of the usual ones. */
@@ -41,7 +43,9 @@ const REFUSED = /SSL routines:.*(unrecognized name|handshake failure|protocol ve
  * are those of Node.js, which its callers keep on the error or below it.
  */
 export function tlsFault(error: unknown, material: TlsMaterial, names: TlsNames): string | undefined {
-  for (const { code, message } of chainOf(error)) {
+  // Whoever made the connection wraps what happened, some into aggregates.
+  for (const each of causesOf(error)) {
+    const { code, message } = told(each)
     if (UNTRUSTED.has(code)) {
       const todo = material.ca === undefined ? `name the file of its CA in ${names.ca}` : `that CA is not in the file of ${names.ca}`
       return `its certificate is signed by no CA that is trusted (${message}): ${todo}`
@@ -72,12 +76,7 @@ function refusalHint(refusal: string, material: TlsMaterial, names: TlsNames): s
   return `no cipher in common, ${versions}, or ${certificate}`
 }
 
-/** Whoever made the connection wraps what happened, some into aggregates. */
-function* chainOf(error: unknown): Generator<{ code: string; message: string }> {
-  let current = error
-  for (let depth = 0; depth < 6 && typeof current === 'object' && current !== null; depth += 1) {
-    const { code, message, cause, errors } = current as { code?: unknown; message?: unknown; cause?: unknown; errors?: unknown }
-    yield { code: String(code ?? ''), message: typeof message === 'string' ? message.replace(/^Connection error: /, '') : '' }
-    current = cause ?? (Array.isArray(errors) ? errors[0] : undefined)
-  }
+function told(error: unknown): { readonly code: string; readonly message: string } {
+  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown }
+  return { code: String(code ?? ''), message: typeof message === 'string' ? message.replace(/^Connection error: /, '') : '' }
 }
