@@ -1,6 +1,7 @@
 import type { Config } from '../config/options.ts'
 import type { TlsMaterial, TlsNames } from '../kernel/tls-fault.ts'
-import { certificateEndsAt, readTlsFiles } from '../machine/tls-files.ts'
+import { certificateEnds, readCertificates, readTlsFiles, type TlsFiles } from '../machine/tls-files.ts'
+import { parseRedisUrl, REDIS_TLS_NAMES } from '../state/redis/redis-url.ts'
 
 const DAY_MS = 86_400_000
 /** Long enough to have a certificate renewed by hand. */
@@ -16,27 +17,61 @@ export function tlsNames(section: Section): TlsNames {
 
 /** Read anew at each call. Errors: CONFIG_INVALID, CONFIG_UNREADABLE. */
 export function tlsOf(config: Config, section: Section): TlsMaterial {
+  return readTlsFiles(tlsFiles(config, section), tlsNames(section))
+}
+
+function tlsFiles(config: Config, section: Section): TlsFiles {
   const prefix = `${section}.tls` as const
-  const files = {
+  return {
     ca: config[`${prefix}.ca`],
     cert: config[`${prefix}.cert`],
     key: config[`${prefix}.key`],
     passphrase: config[`${prefix}.passphrase`],
   }
-  return readTlsFiles(files, tlsNames(section))
 }
 
 /**
- * What there is to say of our own certificates: a server says of one that is over no more than that it does not take it. Errors: as
- * `tlsOf`, for whatever could not be used.
+ * What there is to say of the certificates that we show and trust: of one that is over a server says no more than that it does not take it. Of a chain
+ * that is shown each certificate counts; of those that are trusted the one that ends last, since a file may hold the next CA already.
+ * Errors: CONFIG_INVALID, CONFIG_UNREADABLE, for whatever could not be used.
  */
 export function certificateFindings(config: Config, now: number): { readonly isOver: boolean; readonly text: string }[] {
-  return (['kafka', 'registry'] as const).flatMap((section) => {
-    const { cert } = tlsOf(config, section)
-    const endsAt = cert === undefined ? Number.POSITIVE_INFINITY : certificateEndsAt(cert)
+  return certificateFiles(config).flatMap(({ what, option, path, endsAt }) => {
     if (endsAt - now > SOON_MS) return []
     const isOver = endsAt <= now
-    const certificate = `the certificate ${config[`${section}.tls.cert`]} (${tlsNames(section).cert})`
-    return [{ isOver, text: `${certificate} ${isOver ? 'was' : 'is'} valid until ${new Date(endsAt).toISOString()}` }]
+    return [{ isOver, text: `the ${what} ${path} (${option}) ${isOver ? 'was' : 'is'} valid until ${new Date(endsAt).toISOString()}` }]
   })
+}
+
+interface CertificateFile {
+  readonly what: 'certificate' | 'CA'
+  readonly option: string
+  readonly path: string
+  /** Epoch ms. */
+  readonly endsAt: number
+}
+
+function certificateFiles(config: Config): CertificateFile[] {
+  const redis = config.redis === undefined ? {} : parseRedisUrl(config.redis).files
+  const sitesCa = config['fetch.tls.ca']
+  return [
+    ...filesOf(tlsFiles(config, 'kafka'), tlsNames('kafka')),
+    ...filesOf(tlsFiles(config, 'registry'), tlsNames('registry')),
+    ...filesOf(redis, REDIS_TLS_NAMES),
+    ...(sitesCa === undefined ? [] : [trusted('fetch.tls.ca', sitesCa, readCertificates('fetch.tls.ca', sitesCa))]),
+  ]
+}
+
+function filesOf(files: TlsFiles, names: TlsNames): CertificateFile[] {
+  const { ca, cert } = readTlsFiles(files, names)
+  return [
+    ...(cert === undefined
+      ? []
+      : [{ what: 'certificate' as const, option: names.cert, path: files.cert ?? '', endsAt: Math.min(...certificateEnds(cert)) }]),
+    ...(ca === undefined ? [] : [trusted(names.ca, files.ca ?? '', ca)]),
+  ]
+}
+
+function trusted(option: string, path: string, pem: string): CertificateFile {
+  return { what: 'CA', option, path, endsAt: Math.max(...certificateEnds(pem)) }
 }

@@ -40,9 +40,9 @@ export function readCertificates(option: string, path: string): string {
   return found.join('\n')
 }
 
-/** Until when the first certificate of a PEM text is valid; epoch ms. */
-export function certificateEndsAt(pem: string): number {
-  return Date.parse(new X509Certificate(pem).validTo)
+/** Until when each certificate of a PEM text is valid, in their order; epoch ms. */
+export function certificateEnds(pem: string): number[] {
+  return (pem.match(CERTIFICATE) ?? []).map((certificate) => Date.parse(new X509Certificate(certificate).validTo))
 }
 
 function ownCertificate(

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { certificateEndsAt, readCertificates, readTlsFiles } from '../../../src/machine/tls-files.ts'
+import { certificateEnds, readCertificates, readTlsFiles } from '../../../src/machine/tls-files.ts'
 import { CA, CLIENT, CLIENT_EXPIRED, CLIENT_KEY, CLIENT_KEY_ENCRYPTED, SERVER_KEY } from '../../support/test-pki.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-tls-'))
@@ -63,6 +63,6 @@ describe('certificate, key and CA', () => {
   })
 
   it('tell until when they are valid', () => {
-    expect(certificateEndsAt(CLIENT_EXPIRED)).toBe(Date.UTC(2021, 0, 1))
+    expect(certificateEnds(`${CLIENT_EXPIRED}\n${CA}`)).toEqual([Date.UTC(2021, 0, 1), Date.UTC(2126, 10, 6, 2, 43, 25)])
   })
 })
