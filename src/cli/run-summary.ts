@@ -67,8 +67,12 @@ export async function writeSummary(context: CommandContext, report: RunReport, w
       `dead letters of pages: ${renderCount(count)} (${letters.map(([code, each]) => `${code} ${renderCount(each)}`).join(', ')})`,
     )
   }
-  if (report.lostCount > 0)
-    await write(`${counted(report.lostCount, 'URL')} more that the state store had counted: of these no message is left on the topics`)
+  if (report.lostCount > 0) {
+    const deleted = report.lostMayBeDeleted ? '; those that had ended may have been deleted by retention' : ''
+    await write(
+      `${counted(report.lostCount, 'URL')} more that the state store had counted: of these no message is left on the topics${deleted}`,
+    )
+  }
   await writeEnd(context, report, write)
 }
 
@@ -85,7 +89,7 @@ const MOST_TOLD = 10
 
 async function writeEnd(
   context: CommandContext,
-  report: Omit<RunReport, 'audit' | 'deadLetters' | 'lostCount'>,
+  report: Omit<RunReport, 'audit' | 'deadLetters' | 'lostCount' | 'lostMayBeDeleted'>,
   write: (line: string) => Promise<void>,
 ): Promise<void> {
   await write(

@@ -23,6 +23,7 @@ import { StageGroup, stopStages } from './stage-group.ts'
 import { STAGES } from './stage-names.ts'
 import { createDelay } from './stages.ts'
 import { prepareTopics } from './topics.ts'
+import { mayHaveDeleted } from './urls-retention.ts'
 
 export interface RunOptions {
   /** None: what is queued is worked off. */
@@ -87,6 +88,8 @@ export interface RunReport {
   readonly waitingCount: number
   /** Tasks that the state store had counted as open, and that are on no topic: their messages are lost. Those that have ended are not among them. */
   readonly lostCount: number
+  /** Or retention has deleted the messages of some, long after they had ended, and the store has forgotten the end. */
+  readonly lostMayBeDeleted: boolean
   /** A signal ended it before the crawl had ended. */
   readonly interrupted: boolean
   readonly elapsedMs: number
@@ -95,10 +98,11 @@ export interface RunReport {
 /** How tasks ended: by kind, and by reason where that is not FETCHED. */
 export type EndedTasks = Pick<AuditReport, 'outcomes' | 'reasons'>
 
+type Lost = Pick<RunReport, 'lostCount' | 'lostMayBeDeleted'>
 type Counted = Pick<RunReport, 'audit' | 'deadLetters' | 'endedNow'>
 
 /** What is known of a run whose ledger was left out. */
-export interface UncountedRun extends Omit<RunReport, keyof Counted | 'lostCount'> {
+export interface UncountedRun extends Omit<RunReport, keyof Counted | keyof Lost> {
   readonly audit: null
   /** As the state store has counted the tasks of the crawl; null where what was queued was worked off. */
   readonly tasks: { readonly accepted: number; readonly final: number } | null
@@ -172,7 +176,9 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   const report = { crawlId, goesOn: goesOnWith, records, ...produced, ...end, elapsedMs }
   const onProgress = (counting: AuditProgress): void => options.onProgress?.({ ...last, records, elapsedMs, counting })
   const ledger = await countedOr(runtime, options, report, ends, onProgress)
-  return { ...report, ...ledger, lostCount: lostOf(counted, ledger.audit) }
+  const lostCount = lostOf(counted, ledger.audit)
+  const lostMayBeDeleted = lostCount > 0 && (await mayHaveDeleted(runtime, isOld ? undefined : elapsedMs))
+  return { ...report, ...ledger, lostCount, lostMayBeDeleted }
 }
 
 /** Of the tasks that were dropped the topics know most, whose end the store had forgotten: lost are those that neither of them knows. */
@@ -184,7 +190,7 @@ function lostOf({ accepted, dropped }: CrawlEnd['counted'], { produced, beforeHo
 async function countedOr(
   runtime: Runtime,
   { onUncounted, draining, aborting }: RunOptions,
-  report: Omit<RunReport, keyof Counted | 'lostCount'>,
+  report: Omit<RunReport, keyof Counted | keyof Lost>,
   [outcomesFrom = new Map(), lettersFrom = new Map()]: readonly ReadonlyMap<number, bigint>[],
   onProgress: (progress: AuditProgress) => void,
 ): Promise<Counted> {

@@ -28,3 +28,17 @@ export async function deleteFinished(runtime: Runtime): Promise<void> {
     }
   }
 }
+
+/**
+ * Whether retention may have deleted tasks of a crawl, so that nothing is left of them on the topics. `startedAgoMs`: when that began, if it is
+ * known; what is younger than the retention is not deleted.
+ */
+export async function mayHaveDeleted(
+  { admin, config, topics }: Pick<Runtime, 'admin' | 'config' | 'topics'>,
+  startedAgoMs: number | undefined,
+): Promise<boolean> {
+  if (startedAgoMs !== undefined && startedAgoMs < config['topics.retention.urls']) return false
+  const names = [...LANES.map((lane) => topics.urls[lane]), ...topics.delays.map(({ topic }) => topic)]
+  const firsts = await Promise.all(names.map((topic) => admin.earliestOffsets(topic)))
+  return firsts.some((offsets) => [...offsets.values()].some((first) => first > 0n))
+}
