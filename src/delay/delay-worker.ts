@@ -16,6 +16,7 @@ import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
 import { learnSchemas } from '../message/learn-schemas.ts'
+import { nextTarget } from '../message/redirect-chain.ts'
 import type { TopicNames } from '../message/topics.ts'
 import { delayTimes } from './delay-time.ts'
 import { DelayWindow } from './delay-window.ts'
@@ -179,7 +180,8 @@ export class DelayWorker extends BaseService {
   #isLifted(entry: WindowEntry): boolean {
     return this.#liftedSites.isLifted(entry.message, () => {
       const task = this.#read(entry)
-      return task instanceof MillraceError ? undefined : task.url
+      // It waits for the site that its chain of redirects has come to.
+      return task instanceof MillraceError ? undefined : nextTarget(task)?.href
     })
   }
 

@@ -2,6 +2,7 @@ import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
 import { OutcomePublisher } from '../kafka/outcome-publisher.ts'
 import { TaskPublisher } from '../kafka/task-publisher.ts'
 import { backoffMs } from '../kernel/backoff.ts'
+import { nextTarget } from '../message/redirect-chain.ts'
 import { liftedAt } from '../politeness/policy.ts'
 import { AdmissionDesk } from './admission.ts'
 import { ChainClaims } from './chain-claims.ts'
@@ -66,7 +67,10 @@ export function fetchParts(options: FetchWorkerOptions, { scheduler, gate, work,
     clock,
     observer,
     budgetIdsOf: (task) => options.budgetsOf(task).map(({ id }) => id),
-    liftedAtOf: ({ url }) => (URL.canParse(url) ? liftedAt(options.paceOf(new URL(url))) : 0),
+    liftedAtOf: (task) => {
+      const target = nextTarget(task)
+      return target === undefined ? 0 : liftedAt(options.paceOf(target))
+    },
   })
   const leaseMs = limits.totalMs + MOST_PAUSED_MS + LEASE_MARGIN_MS
   const leases = new SiteLeases({ ...options, gate, leaseMs, rules: options.siteHealth })

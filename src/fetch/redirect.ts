@@ -1,6 +1,6 @@
 import type { Hop, UrlTask } from '../message/generated/types.ts'
-import { type ParsedUrl, parseFetchUrl, withoutCredentials } from '../url/parse-url.ts'
-import { registrableDomainOfHost } from '../url/registrable-domain.ts'
+import { hopTarget, walkBegin } from '../message/redirect-chain.ts'
+import { withoutCredentials } from '../url/parse-url.ts'
 import { carriedCookies } from './cookie-jars.ts'
 import { type HttpResponse, headerValues } from './http-exchange.ts'
 
@@ -48,7 +48,7 @@ export function redirectOf(response: HttpResponse, from: ChainRequest): HopAnswe
 /** Shape: status and location as they stand in a hop; a status below 300 is that of a page that refreshes. */
 export function hopOf(status: number, location: string, from: ChainRequest, setCookies: readonly string[] = []): HopAnswer | BadRedirect {
   const isHeader = status >= 300
-  const parsed = targetOf(status, location, from.target)
+  const parsed = hopTarget({ status, location }, from.target)
   if (!parsed.ok) return bad(from, parsed.detail)
   const target = parsed.url
   const method = nextMethod(isHeader ? status : 303, from.method)
@@ -63,17 +63,8 @@ export function hopOf(status: number, location: string, from: ChainRequest, setC
   }
 }
 
-function targetOf(status: number, location: string, base: URL): ParsedUrl {
-  return parseFetchUrl(status >= 300 ? asSent(location) : location, base)
-}
-
 function bad(from: ChainRequest, detail: string): BadRedirect {
   return { kind: 'failed', reason: 'bad-redirect', detail: `${from.target.href} redirects: ${detail}` }
-}
-
-/** Bytes of a header above 127 are asked for as they were sent, not as UTF-8 of the characters they look like. */
-function asSent(location: string): string {
-  return location.replaceAll(/[\x80-\xff]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
 /** As browsers do: 303 asks for another page, 301 and 302 turn POST alone into GET. */
@@ -107,36 +98,6 @@ const COMMON_METHODS: ReadonlySet<string> = new Set(['DELETE', 'GET', 'HEAD', 'O
 function commonMethod(method: string): string {
   const upper = method.toUpperCase()
   return COMMON_METHODS.has(upper) ? upper : method
-}
-
-/** True: the hop is a task of its own, in the partition of its own domain. */
-export function leavesDomain(from: URL, to: URL): boolean {
-  return registrableDomainOfHost(from.hostname) !== registrableDomainOfHost(to.hostname)
-}
-
-type Chain = Pick<UrlTask, 'url' | 'redirects'>
-
-/** The chain with which the task came: the hops of its parents. */
-export function chainBefore(task: Chain): UrlTask['redirects'] {
-  return task.redirects.slice(0, walkBegin(task))
-}
-
-/**
- * Index of the first hop that an attempt of the task itself has followed. An attempt is one walk from the URL of the task, and no walk
- * leaves its domain; so where a chain came back to a URL that it began with, only what lies behind its last change of domain is of this task.
- */
-function walkBegin({ url, redirects }: Chain): number {
-  const parents = redirects.findLastIndex(endsWalk) + 1
-  const own = redirects.slice(parents).findIndex((hop) => hop.url === url)
-  return own === -1 ? redirects.length : parents + own
-}
-
-/** A chain may come from another program, with anything in it. */
-function endsWalk({ url, status, location }: Hop): boolean {
-  const from = parseFetchUrl(url)
-  if (!from.ok) return false
-  const to = targetOf(status, location, from.url)
-  return to.ok && leavesDomain(from.url, to.url)
 }
 
 /** Where a chain goes on that was written to a topic: the target of its last hop, or the URL of the task. */

@@ -10,10 +10,10 @@ import type { Observer } from '../kernel/observe.ts'
 import type { Lane, OutcomeKind, UrlTask } from '../message/generated/types.ts'
 import { NOT_BEFORE } from '../message/header-names.ts'
 import { isFinal, type TaskEnd } from '../message/outcome.ts'
+import { chainBefore } from '../message/redirect-chain.ts'
 import type { StateStore } from '../state/state-store.ts'
 import { MAX_URL_LENGTH } from '../url/parse-url.ts'
 import type { QueuedTask } from './queued-task.ts'
-import { chainBefore } from './redirect.ts'
 import { type RetryPolicy, retryRoute } from './retry-route.ts'
 import type { Settler } from './settler.ts'
 import { delayReason, type SpillReason, spreadSlots } from './spill.ts'
@@ -32,7 +32,7 @@ export interface TaskEndingsOptions {
   readonly observer: Observer
   /** Page budgets in which the task may hold a place. */
   readonly budgetIdsOf: (task: UrlTask) => readonly string[]
-  /** When something was last called back that had been put aside for the site of its URL; 0: never. */
+  /** When something was last called back that had been put aside for the site that is asked next for it; 0: never. */
   readonly liftedAtOf: (task: UrlTask) => number
 }
 
@@ -132,7 +132,7 @@ export class TaskEndings {
     const copy = publisher.delayMessage(again, {
       dueAt: route.dueAt,
       reason,
-      liftedAt: liftedAtOf(task),
+      liftedAt: liftedAtOf(again),
       original: entry.message,
       failure: { ...failure, at: now },
     })

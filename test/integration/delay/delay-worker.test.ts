@@ -149,6 +149,22 @@ describe('the delay worker on a real broker', () => {
     expect(worker.heldCount).toBe(1)
   })
 
+  it('brings back a chain of redirects with the site that it waits for, not with the one where it began', async () => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [1_000, 60_000, 600_000, 3_600_000] })
+    const worker = await fixture.delayWorker()
+    const chain = (from: string, to: string): Promise<unknown> => {
+      const redirects = [{ url: `http://${from}/`, status: 302, location: `http://${to}/`, setCookies: [] }]
+      const task = newUrlTask({ url: `http://${from}/`, taskId: from, lane: 'low', redirects })
+      const copy = { dueAt: Date.now() + 3_600_000, reason: 'parked', original: original(fixture.topics.urls.low) }
+      return fixture.producer.send([fixture.publisher.delayMessage(task, copy)])
+    }
+    await Promise.all([chain('www.way.example', 'm.way.example'), chain('m.way.example', 'www.way.example')])
+    await eventually(() => worker.heldCount === 2, { what: 'tasks that are held' })
+    worker.siteChanged('m.way.example', { resetAt: Date.now() })
+    expect((await arrivals(1)).map(({ url }) => url)).toEqual(['http://www.way.example/'])
+    expect(worker.heldCount).toBe(1)
+  })
+
   it('brings back what waits for its turn where the pace of the site is faster since, and what waits for a retry does not come', async () => {
     fixture = await FetchFixture.open({ partitions: 1, delays: [1_000, 60_000, 600_000, 3_600_000] })
     const worker = await fixture.delayWorker()

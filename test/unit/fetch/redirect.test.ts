@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type ChainRequest, chainBefore, redirectOf, resumeChain } from '../../../src/fetch/redirect.ts'
+import { type ChainRequest, redirectOf, resumeChain } from '../../../src/fetch/redirect.ts'
 import type { UrlTask } from '../../../src/message/generated/types.ts'
+import { chainBefore, nextTarget } from '../../../src/message/redirect-chain.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { httpResponse } from '../../support/http-response.ts'
 
@@ -131,6 +132,12 @@ describe('a redirect', () => {
 })
 
 describe('a chain that was written to a topic', () => {
+  const nextOf = (task: UrlTask): string | undefined => {
+    const next = nextTarget(task)
+    expect(next).toEqual(resumeChain(task, new URL(task.url)).target)
+    return next?.href
+  }
+
   it('goes on where it stopped, without the headers once it has left the origin', () => {
     const task = newUrlTask({ url: 'http://a.example/1', headers: { cookie: 'x' } })
     const url = new URL(task.url)
@@ -152,7 +159,7 @@ describe('a chain that was written to a topic', () => {
       url: 'http://b.example/',
       redirects: [{ url: 'http://a.example/', status: 302, location: 'http://b.example/', setCookies: [] }],
     })
-    expect(resumeChain(task, new URL(task.url)).target.href).toBe('http://b.example/')
+    expect(nextOf(task)).toBe('http://b.example/')
   })
 
   it('goes over pages that refresh and bytes outside ASCII as it did at first', () => {
@@ -163,7 +170,7 @@ describe('a chain that was written to a topic', () => {
         { url: 'http://a.example/caf%E9', status: 200, location: '/caf\xe9', setCookies: [] },
       ],
     })
-    expect(resumeChain(task, new URL(task.url)).target.href).toBe('http://a.example/caf%C3%A9')
+    expect(nextOf(task)).toBe('http://a.example/caf%C3%A9')
   })
 
   it('stops where a hop can no longer be read', () => {
@@ -171,7 +178,7 @@ describe('a chain that was written to a topic', () => {
       url: 'http://a.example/1',
       redirects: [{ url: 'http://a.example/1', status: 302, location: 'http://[', setCookies: [] }],
     })
-    expect(resumeChain(task, new URL(task.url)).target.href).toBe('http://a.example/1')
+    expect(nextOf(task)).toBe('http://a.example/1')
   })
 
   it('ends its walk where it changes the domain, also where it comes back to the URL of its task', () => {
@@ -188,6 +195,6 @@ describe('a chain that was written to a topic', () => {
     expect(begins([...own, hop('http://www.a.example/', 'http://a.example/')])).toEqual([])
     expect(begins([hop('nonsense', '/'), hop('http://a.example/', 'http://[')])).toEqual([hop('nonsense', '/')])
     expect(resumeChain({ ...task, redirects: [away, back] }, new URL(task.url))).toMatchObject({ headers: task.headers })
-    expect(resumeChain({ ...task, redirects: [away, back, ...own] }, new URL(task.url)).target.href).toBe('http://www.a.example/')
+    expect(nextOf({ ...task, redirects: [away, back, ...own] })).toBe('http://www.a.example/')
   })
 })
