@@ -1,6 +1,7 @@
 import { loadBlob } from '../blobs/load-body.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import type { OutgoingMessage } from '../kafka/message.ts'
+import type { Isolation } from '../kafka/offsets.ts'
 import { createPartitionTransactions, type PartitionTransactions } from '../kafka/transactional.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
@@ -74,14 +75,19 @@ const CHUNK_LETTERS = 200
 const CHUNK_BYTES = 4_194_304
 /** A command that was killed holds up readers of the urls topics no longer than this. */
 const TRANSACTION_TIMEOUT_MS = 10_000
+/** A broker that ends the transaction of a killed command looks for it every ten seconds. */
+const MARKS_LIMIT_MS = 3 * TRANSACTION_TIMEOUT_MS
+const MARKS_WAIT_MS = 50
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
 const TRIES = 6
 
 /**
  * Puts dead letters back, or marks them as dropped. What is written for a dead letter and the mark that it is dealt with commit in one
  * transaction, so a command that is killed anywhere has done each of them whole or not at all, and the same command again goes on
- * where it stopped. Of two at once over the same partition, the later one shuts the other out, and reads what that had done.
- * Errors: USAGE where a place is named that holds none, and nothing is done; KAFKA_FENCED where another such command took over; KAFKA_TRANSACTION_FAILED after several tries.
+ * where it stopped. Of two at once over the same partition, the later one shuts the other out, and reads what that had done; it waits for a transaction
+ * that is open for another partition, behind which marks may lie.
+ * Errors: USAGE where a place is named that holds none, and nothing is done; KAFKA_FENCED where another such command took over;
+ * KAFKA_TRANSACTION_FAILED after several tries; TIMEOUT where such a transaction does not end.
  */
 export async function resolveDeadLetters(runtime: Runtime, options: ResolveOptions): Promise<ResolveReport> {
   const { topics } = runtime
@@ -184,9 +190,11 @@ class PartitionResolving {
       for (let tries = 1; ; tries += 1) {
         try {
           await transactions.fence()
+          await this.#untilMarksAreSeen()
           await this.#countUnsure()
           return await this.#work(transactions)
         } catch (error) {
+          if (isMillraceError(error, 'KAFKA_FENCED')) throw this.#shutOut(error)
           // What is done is read from the marks, and the rest is tried again.
           if (!isMillraceError(error, 'KAFKA_TRANSACTION_FAILED') || tries >= TRIES) throw error
           await clock.sleep(backoffMs(RETRY, tries, 0.5), this.#options.signal)
@@ -195,6 +203,28 @@ class PartitionResolving {
     } finally {
       await transactions.close()
     }
+  }
+
+  /** Of what was done before nothing may be done again, and marks behind a transaction that is open for another partition are not seen. */
+  async #untilMarksAreSeen(): Promise<void> {
+    const { admin, clock, topics } = this.#runtime
+    const endOf = async (isolation: Isolation): Promise<bigint> => (await admin.endOffsets(topics.control, isolation)).get(0) ?? 0n
+    const end = await endOf('read_uncommitted')
+    const deadlineMono = clock.mono() + MARKS_LIMIT_MS
+    while ((await endOf('read_committed')) < end) {
+      if (clock.mono() > deadlineMono)
+        throw new MillraceError(
+          'TIMEOUT',
+          `a transaction is open on ${topics.control}: what was done about dead letters can not be seen behind it`,
+        )
+      await clock.sleep(MARKS_WAIT_MS, this.#options.signal)
+    }
+  }
+
+  #shutOut(cause: MillraceError): MillraceError {
+    const at = `partition ${this.#partition} of ${this.#runtime.topics.deadLetters}`
+    const text = `another command deals with the dead letters of ${at}: what this one has done stands, the rest is left to that one`
+    return new MillraceError('KAFKA_FENCED', text, { cause, context: cause.context })
   }
 
   async #work(transactions: PartitionTransactions | undefined): Promise<void> {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ProducerConfig } from 'kafkajs'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
 import { announce } from '../../../src/control/announce.ts'
 import { type DeadLetterFilter, deadLetterStats, listDeadLetters, type NamedDeadLetter } from '../../../src/control/dead-letters.ts'
@@ -75,6 +75,7 @@ async function open(filter: DeadLetterFilter = {}): Promise<NamedDeadLetter[]> {
   return found
 }
 
+const SHUT_OUT = { code: 'KAFKA_FENCED', message: expect.stringContaining('another command deals with the dead letters of partition') }
 const requeue = (execute: boolean, filter = {}) => resolveDeadLetters(runtime, { action: 'requeued', filter, execute })
 
 describe('dead letters of a domain', () => {
@@ -291,11 +292,42 @@ describe('requeue of a URL', () => {
     }
   })
 
+  it('does nothing again whose mark lies behind the transaction of another command', async () => {
+    await buryTask(task('one'))
+    const [letter] = await open()
+    const { topics, codec } = runtime
+    const mark = { action: 'dropped', partition: letter?.partition, offsets: String(letter?.offset), newestMs: letter?.timestamp }
+    const command = newCommand({ clock: systemClock, kind: 'set', subject: subject.deadLetters('done'), payload: mark, by: 'a test' })
+    const value = codec.encode('Command', command, topics.control)
+    const another = runtime.client.kafka.producer({ transactionalId: uniqueName('open'), maxInFlightRequests: 1, idempotent: true })
+    await another.connect()
+    try {
+      const transaction = await another.transaction()
+      const own = newCommand({ clock: systemClock, kind: 'set', subject: subject.deadLetters('m'), by: 'a test' })
+      const messages = [{ key: own.subject, value: codec.encode('Command', own, topics.control), partition: 0 }]
+      await transaction.send({ topic: topics.control, messages })
+      await (await runtime.producer()).send([{ topic: topics.control, partition: 0, key: command.subject, value }])
+      const asked = vi.spyOn(runtime.admin, 'endOffsets')
+      const report = requeue(true)
+      let isDone = false
+      const done = report.then(() => {
+        isDone = true
+      })
+      await eventually(() => isDone || asked.mock.calls.length >= 3, { what: 'it to wait for the transaction' })
+      await transaction.abort()
+      await done
+      expect(await report).toMatchObject({ tasks: 0 })
+      expect(await committed(runtime, topics.urls.high)).toEqual([])
+    } finally {
+      await another.disconnect()
+    }
+  })
+
   it('writes each of them once when two commands do it at the same time', async () => {
     const names = Array.from({ length: 30 }, (_, index) => `n${index}`)
     for (const name of names) await buryTask(task(name))
     const both = await Promise.allSettled([requeue(true), requeue(true)])
-    for (const result of both) if (result.status === 'rejected') expect(result.reason.code).toBe('KAFKA_FENCED')
+    for (const result of both) if (result.status === 'rejected') expect(result.reason).toMatchObject(SHUT_OUT)
     // Whatever the one that was shut out has left.
     await requeue(true)
     const written = (await committed(runtime, runtime.topics.urls.high)).map(({ value }) => runtime.codec.decode('UrlTask', value).url)
