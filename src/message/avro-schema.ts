@@ -84,14 +84,22 @@ type Json = Readonly<Record<string, unknown>>
 
 interface Reading {
   readonly names: Map<string, AvroNode>
+  readonly unions: Map<unknown, UnionNode>
   nodes: number
+}
+
+export interface ParsedSchema {
+  readonly json: unknown
+  readonly root: AvroNode
+  /** Each union of the tree by the list in `json` that it was read from. */
+  readonly unions: ReadonlyMap<unknown, UnionNode>
 }
 
 /**
  * Parses the JSON text of a schema. Shape: names in the tree are full names.
  * Errors: SCHEMA_INVALID with the path of what is wrong.
  */
-export function parseAvroSchema(text: string): { readonly json: unknown; readonly root: AvroNode } {
+export function parseAvroSchema(text: string): ParsedSchema {
   if (text.length > MAX_TEXT) throw invalid('', `has ${text.length} characters; at most ${MAX_TEXT} are read`)
   let json: unknown
   try {
@@ -99,7 +107,8 @@ export function parseAvroSchema(text: string): { readonly json: unknown; readonl
   } catch (cause) {
     throw new MillraceError('SCHEMA_INVALID', `the schema is no JSON: ${errorText(cause)}`, { cause })
   }
-  return { json, root: readNode(json, '', '', 0, { names: new Map(), nodes: 0 }) }
+  const unions = new Map<unknown, UnionNode>()
+  return { json, root: readNode(json, '', '', 0, { names: new Map(), unions, nodes: 0 }), unions }
 }
 
 function invalid(path: string, what: string): MillraceError {
@@ -151,7 +160,9 @@ export function logicalOf(json: Readonly<Record<string, unknown>>): Logical | un
 function readUnion(schemas: readonly unknown[], namespace: string, path: string, depth: number, reading: Reading): UnionNode {
   const branches = schemas.map((branch, index) => readNode(branch, namespace, `${path}|${index}`, depth + 1, reading))
   if (branches.some(({ kind }) => kind === 'union')) throw invalid(path, 'is a union right inside a union')
-  return { kind: 'union', branches }
+  const node: UnionNode = { kind: 'union', branches }
+  reading.unions.set(schemas, node)
+  return node
 }
 
 function readRecord(json: Json, namespace: string, path: string, depth: number, reading: Reading): RecordNode {

@@ -1,14 +1,22 @@
 import { countText } from '../kernel/count-text.ts'
-import type { AvroNode, DecimalLogical, FixedNode, PrimitiveNode, RecordNode } from './avro-schema.ts'
+import type { AvroNode, DecimalLogical, FixedNode, PrimitiveNode, RecordNode, UnionNode } from './avro-schema.ts'
 
 /**
  * Checks a value against a schema before it is encoded. Stricter than the Avro library, which takes NaN and drops fields that the
  * schema does not have: what a caller gave is either written or refused by name.
  *
  * JavaScript shapes: int, long, float, double, timestamp-millis (epoch ms) = number; bytes, fixed = Buffer; decimal = text such as
- * `-12.50`; date = text `YYYY-MM-DD`; enum = its symbol; map and record = object; optional = null or the value.
+ * `-12.50`; date = text `YYYY-MM-DD`; enum = its symbol; map and record = object; union = the value of a branch,
+ * with nothing around it.
  */
-export type ValueCheck = (value: unknown) => string | undefined
+export interface ValueChecks {
+  /** What is wrong with which field; undefined: the value is valid. */
+  problem(value: unknown): string | undefined
+  /** Of each union in the schema: the number of the branch that takes a valid value of it. */
+  readonly branchOf: ReadonlyMap<UnionNode, BranchOf>
+}
+
+export type BranchOf = (value: unknown) => number
 
 /** Result: undefined, or path and problem. */
 type Check = (value: unknown) => Problem | undefined
@@ -16,6 +24,14 @@ type Check = (value: unknown) => Problem | undefined
 interface Problem {
   readonly path: string
   readonly what: string
+  /** What would be valid in this place, where it is known. */
+  readonly wanted?: string
+}
+
+/** What is compiled once: a record may refer to itself. */
+interface Compiled {
+  readonly records: Map<RecordNode, { check: Check }>
+  readonly branchOf: Map<UnionNode, BranchOf>
 }
 
 /**
@@ -28,22 +44,26 @@ export const MAX_LONG = 9_007_199_254_740_990
 const DECIMAL = /^-?(\d+)(?:\.(\d+))?$/
 const DATE = /^\d{4}-\d{2}-\d{2}$/
 
-/** Compiles the check of one schema. Shape: the check gives undefined for a valid value, else what is wrong with which field. */
-export function valueCheck(root: AvroNode): ValueCheck {
-  const check = compile(root, new Map())
-  return (value) => {
-    const problem = check(value)
-    if (problem === undefined) return undefined
-    return problem.path === '' ? problem.what : `field ${problem.path}: ${problem.what}`
+/** Compiles the checks of one schema. */
+export function valueChecks(root: AvroNode): ValueChecks {
+  const compiled: Compiled = { records: new Map(), branchOf: new Map() }
+  const check = compile(root, compiled)
+  return {
+    branchOf: compiled.branchOf,
+    problem(value) {
+      const problem = check(value)
+      if (problem === undefined) return undefined
+      return problem.path === '' ? problem.what : `field ${problem.path}: ${problem.what}`
+    },
   }
 }
 
-function compile(node: AvroNode, records: Map<RecordNode, { check: Check }>): Check {
+function compile(node: AvroNode, compiled: Compiled): Check {
   switch (node.kind) {
     case 'record':
-      return compileRecord(node, records)
+      return compileRecord(node, compiled)
     case 'array': {
-      const items = compile(node.items, records)
+      const items = compile(node.items, compiled)
       return (value) => {
         if (!Array.isArray(value)) return expected('a list', value)
         for (const [index, item] of value.entries()) {
@@ -54,9 +74,9 @@ function compile(node: AvroNode, records: Map<RecordNode, { check: Check }>): Ch
       }
     }
     case 'map':
-      return compileMap(compile(node.values, records))
+      return compileMap(compile(node.values, compiled))
     case 'union':
-      return compileUnion(node.branches, records)
+      return compileUnion(node, compiled)
     case 'enum':
       return (value) =>
         typeof value === 'string' && node.symbols.includes(value) ? undefined : expected(`one of ${node.symbols.join(', ')}`, value)
@@ -65,12 +85,12 @@ function compile(node: AvroNode, records: Map<RecordNode, { check: Check }>): Ch
   }
 }
 
-function compileRecord(node: RecordNode, records: Map<RecordNode, { check: Check }>): Check {
-  const known = records.get(node)
+function compileRecord(node: RecordNode, compiled: Compiled): Check {
+  const known = compiled.records.get(node)
   if (known !== undefined) return (value) => known.check(value)
   const own: { check: Check } = { check: () => undefined }
-  records.set(node, own)
-  const fields = node.fields.map((field) => ({ name: field.name, hasDefault: field.hasDefault, check: compile(field.type, records) }))
+  compiled.records.set(node, own)
+  const fields = node.fields.map((field) => ({ name: field.name, hasDefault: field.hasDefault, check: compile(field.type, compiled) }))
   const names = new Set(fields.map(({ name }) => name))
   own.check = (value) => {
     if (!isObject(value)) return expected('an object', value)
@@ -100,15 +120,30 @@ function compileMap(values: Check): Check {
   }
 }
 
-/** With more than one branch beside null the library decides: which wraps ambiguous ones and not the others. */
-function compileUnion(branches: readonly AvroNode[], records: Map<RecordNode, { check: Check }>): Check {
-  const nullable = branches.some(({ kind }) => kind === 'null')
-  const others = branches.filter(({ kind }) => kind !== 'null').map((branch) => compile(branch, records))
-  const only = others.length === 1 ? others[0] : undefined
+/** The first branch that takes a value has it; a float comes last, since it alone may take a number and lose digits of it. */
+function compileUnion(node: UnionNode, compiled: Compiled): Check {
+  const nullAt = node.branches.findIndex(({ kind }) => kind === 'null')
+  const branches = node.branches
+    .map((branch, index) => ({ index, isFloat: branch.kind === 'float', check: compile(branch, compiled) }))
+    .filter(({ index }) => index !== nullAt)
+    .toSorted((a, b) => Number(a.isFloat) - Number(b.isFloat))
+  const only = branches.length === 1 ? branches[0] : undefined
+  compiled.branchOf.set(node, (value) => {
+    if (value === null) return nullAt
+    return (only ?? branches.find(({ check }) => check(value) === undefined))?.index ?? -1
+  })
   return (value) => {
-    if (value === null) return nullable ? undefined : { path: '', what: 'is null; expected a value' }
+    if (value === null) return nullAt === -1 ? { path: '', what: 'is null; expected a value' } : undefined
     if (value === undefined) return { path: '', what: 'is missing' }
-    return only?.(value)
+    const problems: Problem[] = []
+    for (const { check } of branches) {
+      const problem = check(value)
+      if (problem === undefined) return undefined
+      problems.push(problem)
+    }
+    // What is wrong within the value says more than that it is no value of the other branches.
+    const inner = problems.find(({ path }) => path !== '')
+    return inner ?? expected(problems.flatMap(({ wanted }) => wanted ?? []).join(' or ') || 'null', value)
   }
 }
 
@@ -127,6 +162,10 @@ function leaf(node: PrimitiveNode | FixedNode): Check {
       return (value) =>
         isLong(value) ? undefined : expected(logical === undefined ? 'an integer from -2^52 to 2^53 - 2' : 'a time as epoch ms', value)
     case 'float':
+      return (value) =>
+        Number.isFinite(Math.fround(value as number)) && typeof value === 'number'
+          ? undefined
+          : expected('a finite number of 32 bits', value)
     case 'double':
       return (value) => (Number.isFinite(value) ? undefined : expected('a finite number', value))
     case 'string':
@@ -167,8 +206,8 @@ function within(part: string, problem: Problem): Problem {
   return { path, what: problem.what }
 }
 
-function expected(what: string, value: unknown): Problem {
-  return { path: '', what: `is ${shown(value)}; expected ${what}` }
+function expected(wanted: string, value: unknown): Problem {
+  return { path: '', what: `is ${shown(value)}; expected ${wanted}`, wanted }
 }
 
 /** A value in a message for people: short, and never an error of its own. */

@@ -3,9 +3,9 @@ import avro from 'avsc'
 import { countText, isAre } from '../kernel/count-text.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { bytesCheck } from './avro-bytes.ts'
-import { type AvroNode, logicalOf, parseAvroSchema } from './avro-schema.ts'
+import { type AvroNode, logicalOf, type ParsedSchema, parseAvroSchema } from './avro-schema.ts'
 import { mendTap } from './avro-tap.ts'
-import { valueCheck } from './avro-value.ts'
+import { type BranchOf, type ValueChecks, valueChecks } from './avro-value.ts'
 import { canonicalForm, crc64Avro } from './canonical-form.ts'
 import { readProblems } from './compatibility.ts'
 
@@ -39,11 +39,12 @@ type Resolver = ReturnType<Type['createResolver']>
 
 /** Parses the JSON text of a schema. Errors: SCHEMA_INVALID. */
 export function parseSchema(text: string): AvroSchema {
-  const { json, root } = parseAvroSchema(text)
+  const parsed = parseAvroSchema(text)
+  const { root } = parsed
   const canonical = canonicalForm(root)
   const fingerprint = crc64Avro(canonical)
-  const type = libraryType(json)
-  const findValueProblem = valueCheck(root)
+  const values = valueChecks(root)
+  const type = libraryType(parsed, values)
   const findBytesProblem = bytesCheck(root)
   const name = 'name' in root ? root.name : root.kind
   const schema: AvroSchema = {
@@ -53,7 +54,7 @@ export function parseSchema(text: string): AvroSchema {
     canonical,
     root,
     encode(value) {
-      const problem = findValueProblem(value)
+      const problem = values.problem(value)
       if (problem !== undefined) throw new MillraceError('MESSAGE_INVALID', `can't write ${name}: ${problem}`)
       try {
         return type.toBuffer(value)
@@ -111,15 +112,74 @@ function incompatible(reader: AvroSchema, writer: AvroSchema, why: string, cause
   return new MillraceError('SCHEMA_INCOMPATIBLE', text, { cause })
 }
 
-function libraryType(json: unknown): Type {
+function libraryType({ json, unions }: ParsedSchema, { branchOf }: ValueChecks): Type {
   try {
     return avro.Type.forSchema(json as LibrarySchema, {
       omitRecordMethods: true,
       logicalTypes: { decimal: DecimalType, date: DateType },
+      typeHook(schema, options) {
+        const union = unions.get(schema)
+        const branch = union === undefined ? undefined : branchOf.get(union)
+        return branch === undefined ? undefined : unionType(schema, options, branch)
+      },
     })
   } catch (cause) {
     throw new MillraceError('SCHEMA_INVALID', `the Avro schema can't be used: ${errorText(cause)}`, { cause })
   }
+}
+
+/** What the library's types are to each other. */
+interface InnerType {
+  _read(tap: unknown): unknown
+  _write(tap: unknown, value: unknown): void
+  _copy(value: unknown, options?: CopyOptions): unknown
+  createResolver(writer: Type, options: unknown): { _read(tap: unknown): unknown }
+}
+
+interface CopyOptions {
+  readonly wrap?: number
+}
+
+/** `wrap` by which the library marks the default of a schema: a value of the first branch. */
+const WRAP_DEFAULT = 2
+
+/**
+ * A union whose values stand for themselves, in the branch that our check finds. The library would wrap those of one kind (`{"int": 5}`
+ * where there is a double as well), and tell the others by their kind alone.
+ */
+function unionType(schema: LibrarySchema, options: unknown, branchOf: BranchOf): Type {
+  class UnionType extends avro.types.WrappedUnionType {
+    declare readonly types: (Type & InnerType)[]
+
+    _read(tap: { readLong(): number }): unknown {
+      return this.types[tap.readLong()]?._read(tap)
+    }
+
+    _write(tap: { writeLong(index: number): void }, value: unknown): void {
+      const index = branchOf(value)
+      tap.writeLong(index)
+      this.types[index]?._write(tap, value)
+    }
+
+    _copy(value: unknown, copying?: CopyOptions): unknown {
+      return this.types[copying?.wrap === WRAP_DEFAULT ? 0 : branchOf(value)]?._copy(value, copying)
+    }
+
+    /** The first branch that reads what the writer wrote. */
+    _update(resolver: { _read?: (tap: unknown) => unknown }, writer: Type, resolving: unknown): void {
+      for (const branch of this.types) {
+        try {
+          const inner = branch.createResolver(writer, resolving)
+          // That of a record within itself is filled in later.
+          resolver._read = (tap) => inner._read(tap)
+          return
+        } catch {
+          // The next one may.
+        }
+      }
+    }
+  }
+  return new UnionType(schema, options)
 }
 
 /** decimal: text in JavaScript, since a number would round; two's complement big-endian of the unscaled integer in bytes. */

@@ -123,6 +123,20 @@ describe('values of a schema', () => {
       'field f[1].g: is null; expected an integer of 32 bits',
     ],
     [{ type: 'map', values: 'string' }, JSON.parse('{"__proto__": "x"}'), 'field f.__proto__: is a name that is not taken as a key'],
+    ['float', 1e39, 'field f: is 1e+39; expected a finite number of 32 bits'],
+    [['null', 'double', 'string'], Number.NaN, 'field f: is NaN; expected a finite number or text'],
+    [
+      ['null', 'long', 'string'],
+      -4_503_599_627_370_497,
+      'field f: is -4503599627370497; expected an integer from -2^52 to 2^53 - 2 or text',
+    ],
+    [
+      ['null', { type: 'record', name: 'I', fields: [{ name: 'g', type: 'int' }] }, 'string'],
+      { g: 1, h: 2 },
+      'field f.h: is no field of n.s.I',
+    ],
+    [['null', 'int', 'double'], { int: 5 }, 'field f: is an object; expected an integer of 32 bits or a finite number'],
+    [['int', 'string'], null, 'field f: is null; expected a value'],
   ])('C173: that do not fit %j are refused by name: %s', (type, value, problem) => {
     let error: unknown
     try {
@@ -131,6 +145,57 @@ describe('values of a schema', () => {
       error = caught
     }
     expect(error).toMatchObject({ code: 'MESSAGE_INVALID', message: `can't write n.s.R: ${problem}` })
+  })
+
+  const decimal = { type: 'bytes', logicalType: 'decimal', precision: 9, scale: 2 }
+  const inner = (name: string, field: string): object => ({
+    type: 'record',
+    name,
+    fields: [{ name: field, type: ['null', 'int', 'double'] }],
+  })
+
+  it.each<[unknown, unknown, string]>([
+    [['null', 'int', 'double'], 5, '020a'],
+    [['null', 'int', 'double'], 5.5, '040000000000001640'],
+    [['null', 'int', 'double'], null, '00'],
+    [['int', 'long'], 2_147_483_648, '028080808010'],
+    [['float', 'double'], 0.1, '029a9999999999b93f'],
+    [['long', 'double'], -4_503_599_627_370_497, '0201000000000030c3'],
+    [['null', { type: 'enum', name: 'E', symbols: ['A'] }, 'string'], 'A', '0200'],
+    [['null', { type: 'enum', name: 'E', symbols: ['A'] }, 'string'], 'B', '040242'],
+    [['null', decimal, 'string'], '1.50', '02040096'],
+    [['null', decimal, 'string'], '1.505', '040a312e353035'],
+    [['string', { type: 'int', logicalType: 'date' }], '2026-01-01', '0014323032362d30312d3031'],
+    [[inner('A', 'a'), inner('B', 'b')], { b: 0.5 }, '0204000000000000e03f'],
+    [
+      { type: 'array', items: ['string', 'int', { type: 'map', values: ['int', 'string'] }] },
+      [1, 'x', { k: 'y' }],
+      '0602020002780402026b0202790000',
+    ],
+  ])('C173: of a union %j are taken by the first branch that holds them exactly: %j', (type, value, hex) => {
+    const schema = one(type)
+    expect(schema.encode({ f: value }).toString('hex')).toBe(hex)
+    expect(roundTrip(schema, { f: value })).toEqual({ f: value })
+  })
+
+  it('of a union stand for themselves as defaults and for another schema too', () => {
+    const before = record([{ name: 'f', type: 'int' }])
+    const after = record([
+      { name: 'f', type: ['null', 'int', 'double'] },
+      { name: 'g', type: ['int', 'double'], default: 7 },
+      { name: 'h', type: { type: 'array', items: ['int', 'double'] }, default: [1] },
+    ])
+    expect(before.decode(before.encode({ f: 3 }), 0, after)).toEqual({ f: 3, g: 7, h: [1] })
+    expect(roundTrip(after, { f: 3 })).toEqual({ f: 3, g: 7, h: [1] })
+    const narrow = one(['null', 'double'])
+    expect(after.decode(after.encode({ f: 3 }), 0, narrow)).toEqual({ f: 3 })
+    const tree = ['null', { type: 'record', name: 'T', fields: [{ name: 'next', type: ['null', 'T', 'string', 'int', 'double'] }] }]
+    const wider = record([
+      { name: 'f', type: tree },
+      { name: 'new', type: 'int', default: 0 },
+    ])
+    const nested = { next: { next: { next: 2.5 } } }
+    expect(one(tree).decode(one(tree).encode({ f: nested }), 0, wider)).toEqual({ f: nested, new: 0 })
   })
 
   it('with a field that the schema does not have are refused, not cut', () => {
