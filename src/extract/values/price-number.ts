@@ -4,6 +4,7 @@
  * these are none, since a wrong price is worse than a missing one.
  */
 import { EAST_ASIAN_UNIT } from './multipliers.ts'
+import { beginsWithCents, closesPrice, endsPrice, isCounted, isNamedBefore, mayOwnDigits, RANGE, startsWithCode } from './price-words.ts'
 
 /** A number without spaces, or with the colon that Swedish writes before the öre. */
 const PART = new RegExp(
@@ -17,43 +18,7 @@ const LAST_GROUP = /^\p{Nd}{3}(?:[.,:٫]\p{Nd}+)?$/u
 /** Of `S24`, `WH-1`, `#5` the number is a part of a name, and begins no other one. */
 const GLUED = /[\p{L}\p{M}#][-._/]?$/u
 const FRACTION = /[.,:٫]\p{Nd}{1,2}$/u
-const RANGE = /^(?:[.,][-–—]{1,2})?(?:\s*[-–—~〜～]\s*|\s+(?:bis|to|till?|tot|à|a|do|до|hasta)\s+)$/iu
 const TWO_DIGITS = /^\p{Nd}{2}$/u
-
-/** The last word before a number; `Preis:` is none of it, since a label says what comes. */
-const WORD_BEFORE = /(?<![\p{L}\p{M}])((?:partir |lieu |prix )?[\p{L}\p{M}][\p{L}\p{M}'’]*)\.?\s+$/iu
-/** A text may be as long as it likes. */
-const WORD_LENGTH = 60
-/** Words that announce a price, in languages whose thousands are grouped by spaces, or that stand on pages of these. */
-const PRICE_WORDS: ReadonlySet<string> = new Set([
-  ...'from only now just price was sale total rrp msrp ab nur preis statt uvp von jetzt gesamt ca circa um'.split(' '),
-  ...'vanaf nu voor prijs slechts prix dès à seulement soit promo ttc ht env environ desde precio por sólo solo preço apenas só prezzo'.split(
-    ' ',
-  ),
-  ...'från fra pris priset prisen nå kun endast bara ord ordinarie før förr tidigare rek totalt alkaen alk hinta nyt vain norm ovh'.split(
-    ' ',
-  ),
-  ...'od cena cenou cenie za jen pouze celkem už již iba len tylko już razem ár ára csak akár már alates hind no nuo kaina tik tikai'.split(
-    ' ',
-  ),
-  ...'от цена цене за всего итого только ціна від лише само'.split(' '),
-  ...['partir de', 'partir da', 'lieu de', 'prix de'],
-])
-/** Words of prices, whatever is put before or behind them: `Kampanjpris`, `Стоимость`. */
-const PRICE_STEM =
-  /pri[sx]|preis|^(?:cen|цен|стоимост|сумм|скидк|hint|tilbud|akci|angebot|offer|offre|ofert|brutt|nett|betrag|montant|belopp|beløb|total|sum|rabat|kost|cost|dph|vat|ust|mwst|moms|tva|iva|pdv|pvp)/iu
-/** Words in small letters that have a number behind them; all others of their kind are words of a sentence. Names are written large. */
-const NUMBERED =
-  /^(?:taille|talla|tamanho|taglia|maat|storlek|størrelse|koko|rozmiar|velikost|veľkosť|méret|размер|розмір|size|model\p{L}*|модель|type|typ|тип|version|версия|n[or]|nr|№|art\p{L}*|арт\p{L}*|iphone|ipad|de|di|of|av|af)$/iu
-/** What a number counts or measures. */
-const COUNTED =
-  /^\s?(?:%|[kmµ]?g|[mcd]?l|[cmk]?m|[kmgt]b|k?w|v|m?ah|″|"|zoll|inch|pcs|pieces?|stück|blatt|sheets?|punkte|points?|tab\p{L}*|kaps\p{L}*|caps\p{L}*|left|available|reviews?|ratings?|votes?|stars?|items?|avis|votos|bewertung\p{L}*|sterne?|omdöm\p{L}*|anmeld\p{L}*|arvostel\p{L}*|rese\p{L}*|recen[sz]\p{L}*|opini\p{L}*|отзыв\p{L}*|оцен\p{L}*|artikel|produ[ckt]\p{L}*|x|г|кг|мл|л|шт)(?![\p{L}\p{M}])/iu
-/** What stands behind a price, so that two digits before it may be its cents. */
-const END =
-  '(?=\\s*(?:$|[*/()|]|(?:TTC|HT|inkl?|incl?|exkl?|excl?|zzgl|VAT|MwSt|moms|netto|brutto|each|only|per|par|pro|pm|m\\.?n)(?!\\p{L})))'
-const END_OF_PRICE = new RegExp(`^${END}`, 'iu')
-const CENTS_BEHIND = new RegExp(`^\\s?\\p{Nd}{2}(?!\\p{Nd})${END}`, 'iu')
-const CODE = /^\s?[A-Z]{3}(?!\p{L})/u
 
 interface Part {
   readonly start: number
@@ -83,7 +48,7 @@ export function priceBefore(before: string, behind: string): string | undefined 
   // A name may have the first digits as its number, and so may a number beside them: `S24 256 899 €`.
   if (first < end && (mayOwnDigits(earlier) || (isSpaced(before, parts, first - 1) && !isClear(from, to)))) return undefined
   if (first === end && TWO_DIGITS.test(to.text) && mayHaveCents(before, parts, first - 1)) return undefined
-  if (end === last && !FRACTION.test(to.text) && /\p{Nd}\s?$/u.test(before) && CENTS_BEHIND.test(behind)) return undefined
+  if (end === last && !FRACTION.test(to.text) && /\p{Nd}\s?$/u.test(before) && beginsWithCents(behind)) return undefined
   if (end === last && !isPriced(to.text) && isOwnedBefore(earlier) && looksPrice(before, behind)) return undefined
   return withoutNumbers(earlier) + decimalColon(before.slice(from.start))
 }
@@ -99,7 +64,7 @@ export function priceBehind(behind: string): string | undefined {
   if (/^:\p{Nd}/u.test(rest)) return undefined
   const isWhole = !FRACTION.test(to.text)
   // What is counted there may have the last digits as its number.
-  if (end > 0 && isWhole && COUNTED.test(rest) && !endsPrice(rest)) return undefined
+  if (end > 0 && isWhole && isCounted(rest) && !endsPrice(rest)) return undefined
   const next = parts[end + 1]
   const isApart = next !== undefined && isSpaced(behind, parts, end) && TWO_DIGITS.test(next.text)
   if (isApart && isWhole && endsPrice(behind.slice(next.end))) return undefined
@@ -145,7 +110,7 @@ function looksPrice(before: string, behind: string): boolean {
   if (!before.endsWith(' ') || !/^\s\p{Nd}/u.test(behind)) return false
   const number = /^\s\p{Nd}+(?:[.,:’'٫ ]\p{Nd}+)*/u.exec(behind)?.[0] ?? ''
   const rest = behind.slice(number.length)
-  return END_OF_PRICE.test(rest) || (isPriced(number) && !/^\s?\p{Sc}/u.test(rest) && !CODE.test(rest))
+  return closesPrice(rest) || (isPriced(number) && !/^\s?\p{Sc}/u.test(rest) && !startsWithCode(rest))
 }
 
 /** A colon may part the numbers of a scale. */
@@ -155,36 +120,12 @@ function isPriced(number: string): boolean {
 
 /** Whether the number behind this is a part of a name, or may be. */
 function isOwnedBefore(earlier: string): boolean {
-  return GLUED.test(earlier.slice(-4)) || isNamed(earlier)
-}
-
-function endsPrice(behind: string): boolean {
-  return END_OF_PRICE.test(behind) || CODE.test(behind)
-}
-
-function isNamed(earlier: string): boolean {
-  const word = wordBefore(earlier)
-  return word !== undefined && !announcesPrice(word)
-}
-
-/** A word of a sentence has no number of its own, unless it is one that is known to. */
-function mayOwnDigits(earlier: string): boolean {
-  const word = wordBefore(earlier)
-  if (word === undefined || announcesPrice(word)) return false
-  return word !== word.toLowerCase() || NUMBERED.test(word)
+  return GLUED.test(earlier.slice(-4)) || isNamedBefore(earlier)
 }
 
 /** `16 1 299,00`: the fraction says where it ends, the one digit that nothing before it belongs to it. */
 function isClear(from: Part, to: Part): boolean {
   return FRACTION.test(to.text) && from.text.length === 1
-}
-
-function announcesPrice(word: string): boolean {
-  return PRICE_WORDS.has(word.toLowerCase()) || PRICE_STEM.test(word)
-}
-
-function wordBefore(earlier: string): string | undefined {
-  return WORD_BEFORE.exec(earlier.slice(-WORD_LENGTH))?.[1]
 }
 
 /** `49:90` with the one mark that means nothing but a fraction. */
