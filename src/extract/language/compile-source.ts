@@ -6,7 +6,7 @@ import { tableRows } from '../sources/table.ts'
 import type { RawValue } from '../values/raw-value.ts'
 import type { ScalarKind } from '../values/value-type.ts'
 import { type ArticlePart, type SourceDefinition, sourceText } from './definition.ts'
-import { attributeValues, RAW_TEXT } from './element-value.ts'
+import { attributeValues, collapseOf, RAW_TEXT } from './element-value.ts'
 import { type FieldScope, NO_LIMIT, type ParsedTree, type SourceReader } from './field-scope.ts'
 import { metaSource, type PageSource, structuredSource } from './page-source.ts'
 import { compilePattern, firstGroup } from './pattern.ts'
@@ -102,7 +102,7 @@ function shortened(raw: RawValue): string {
 
 function cssSource(source: Extract<SourceDefinition, { kind: 'css' }>, kind: ScalarKind | 'record'): CompiledSource {
   const selector = source.selector === '' ? undefined : compileSelector(source.selector)
-  const take = elementReader(source.attribute, kind)
+  const take = elementReader(source, kind)
   const find = (scope: FieldScope, limit: number): Element[] => elementsOf(selector, scope, limit)
   return {
     text: sourceText(source),
@@ -166,10 +166,12 @@ function isElement(node: unknown): node is Element {
 
 type ElementReader = (element: Element, owners: FieldScope['owners']) => RawValue[]
 
-function elementReader(attribute: string | undefined, kind: ScalarKind | 'record'): ElementReader {
+function elementReader(source: Extract<SourceDefinition, { kind: 'css' }>, kind: ScalarKind | 'record'): ElementReader {
+  const { attribute } = source
   if (attribute === undefined) {
     if (kind === 'html' || kind === 'markdown') return (element) => [innerHtml(element)]
-    return (element, owners) => [RAW_TEXT.has(element.name) ? rawText(element) : nodeText(element, owners)]
+    const collapsed = collapseOf(source, kind)
+    return (element, owners) => [RAW_TEXT.has(element.name) ? rawText(element) : nodeText(element, owners, collapsed)]
   }
   return (element) => {
     const value = attributeOf(element, attribute)

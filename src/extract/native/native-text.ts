@@ -9,9 +9,9 @@ const STRUCTURE = new RegExp(`</?(?:${[...BREAKING, ...DROPPED].join('|')})[\\s/
  * `nodeText` of a node of the native parser. Most elements hold no more than text and inline markup, and theirs is what the library
  * gives at once; the others are walked, node by node.
  */
-export function nativeText(root: NativeNode): string {
-  if (root.firstElementChild === null || !STRUCTURE.test(root.innerHTML)) return collapse(root.textContent)
-  return collapse(walkedText(root))
+export function nativeText(root: NativeNode, collapsed = collapse): string {
+  if (root.firstElementChild === null || !STRUCTURE.test(root.innerHTML)) return collapsed(root.textContent)
+  return collapsed(walkedText(root))
 }
 
 /** No recursion: a page may be nested deeply. A string on the stack is text that comes behind what lies above it. */

@@ -14,10 +14,10 @@ export const BREAKING: ReadonlySet<string> = new Set(
 
 /**
  * Text of a node as a reader sees it, white space collapsed; scripts, styles and what stands for browsers without scripts are left
- * out, and so are the elements of `others`, which are records of their own. Cost: one walk without recursion, since a page may be
+ * out, and so are the elements of `others`, which are records of their own; `collapsed` says what becomes of white space. Cost: one walk without recursion, since a page may be
  * nested as deep as it likes.
  */
-export function nodeText(root: AnyNode, others?: ReadonlySet<AnyNode>): string {
+export function nodeText(root: AnyNode, others?: ReadonlySet<AnyNode>, collapsed = collapse): string {
   let text = ''
   let node: AnyNode | null = root
   while (node !== null) {
@@ -31,7 +31,7 @@ export function nodeText(root: AnyNode, others?: ReadonlySet<AnyNode>): string {
         if ('name' in element && BREAKING.has(element.name)) text += ' '
       })
   }
-  return collapse(text)
+  return collapsed(text)
 }
 
 /** Text as it stands, nothing collapsed and nothing left out. */

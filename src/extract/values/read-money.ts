@@ -23,14 +23,31 @@ export type MoneyParts =
  * states. A sign that several currencies have (`$`, `kr`) is that of the others.
  */
 export function moneyParts(text: string, found: readonly (string | undefined)[], stated: string | undefined): MoneyParts {
-  const mention = findCurrency(asciiNumbers(text))
-  const amount = mention === undefined ? text : mention.rest
+  const written = withBreaks(withGroups(asciiNumbers(text)))
+  const mention = findCurrency(written)
+  const amount = mention === undefined ? written : mention.rest
   if (mention?.code !== undefined) return { amount, currency: mention.code }
   const elsewhere = found.map((place) => (place === undefined ? undefined : currencyOf(place)))
   const currency = elsewhere.find((code) => code !== undefined) ?? stated
   if (currency !== undefined) return { amount, currency }
   const why = mention === undefined ? 'names no currency' : `has the sign ${mention.text}, which several currencies have`
   return { amount, currency, problem: `${shownText(text)} ${why}; say its \`currency\`` }
+}
+
+/**
+ * Digits that a no-break space parts three by three are of one number, as pages write `PlayStation 5 1&nbsp;299 €`; they are grouped here by the
+ * mark that does nothing else. Not behind another no-break space, or a name: there every space of the text may be one.
+ */
+function withGroups(text: string): string {
+  return text.replace(GROUPED, (number) => number.replace(NO_BREAK, "'"))
+}
+
+const NO_BREAK = /[\u00a0\u202f]/g
+const GROUPED =
+  /(?<![\u00a0\u202f\p{Nd}\p{L}\p{M}#.,'’٬٫_:]|[\p{L}\p{M}#][-._/])(?!0)\p{Nd}{1,3}(?:[\u00a0\u202f]\p{Nd}{3})+(?![\p{Nd}]|[\u00a0\u202f ]\p{Nd})/gu
+
+function withBreaks(text: string): string {
+  return text.replace(NO_BREAK, ' ')
 }
 
 function shownText(text: string): string {

@@ -87,6 +87,11 @@ export function collapse(value: string): string {
   return value.replace(/\s+/g, ' ').trim()
 }
 
+/** As `collapse`, but a no-break space that stands alone stays one: in a price it says that the digits beside it are of one number. */
+export function collapseAroundNoBreak(value: string): string {
+  return value.replace(/\s+/g, (space) => (/^[\u00a0\u202f]$/.test(space) ? space : ' ')).trim()
+}
+
 function text(value: string): Converted {
   return value === '' ? EMPTY : { kind: 'value', value }
 }
@@ -168,7 +173,7 @@ function toMoney(type: Extract<ValueType, { kind: 'money' }>): Converter {
   const amountOf = numeric(locale, scale, decimalOf(scale), true)
   return (raw, machine, _base, found) => {
     const { amount: given, currency: own } = raw instanceof RawMoney ? raw : { amount: raw, currency: undefined }
-    const written = collapse(String(given))
+    const written = collapseAroundNoBreak(String(given))
     if (written === '' || typeof given === 'boolean') return written === '' ? EMPTY : problem(raw, 'money')
     const parts = moneyParts(written, [own, found], stated)
     if (parts.amount === undefined) return problem(raw, NO_NUMBER.unclear)

@@ -9,6 +9,12 @@ describe('a field by selector', () => {
     expect(fieldFrom('h2', '<h1>A</h1>')).toBe(null)
   })
 
+  it('of money is one number where a no-break space groups it, unless the author looks at the text first', () => {
+    const html = '<p>PlayStation 5 <b>1&nbsp;299&nbsp;€</b></p>'
+    expect(fieldFrom('{ select: p, type: money }', html)).toEqual({ amount: '1299.00', currency: 'EUR' })
+    expect(fieldFrom("{ select: p, match: '(\\d \\d+ €)$', type: money }", html)).toEqual({ amount: '1299.00', currency: 'EUR' })
+  })
+
   it('C100: leaves out what is no text of the page', () => {
     const html = '<div id=d>ciao<script>f()</script><style>p{}</style><noscript><b>no</b></noscript><template>t</template></div>'
     expect(fieldFrom('"#d"', html)).toBe('ciao')

@@ -67,6 +67,13 @@ describe('a page', () => {
     expect(nativeParses).toBe(1)
   })
 
+  it('gives the same money by both where no-break spaces group it', () => {
+    const prices = 'name: prices\nversion: 1\nfields:\n  price: { select: p, type: money }\n'
+    const { parsed, native, nativeParses } = bothParsers([prices]).run(Buffer.from('<p>PlayStation 5 <b>1&nbsp;299 €</b></p>'))
+    expect(nativeParses).toBe(1)
+    expect(native).toEqual(parsed)
+  })
+
   it('is read again by the default parser where records stand within each other', () => {
     const html = '<div class=card><b class=name>outer</b><div class=card><b class=name>inner</b></div></div>'
     const { parsed, native, nativeParses } = bothParsers([CARDS]).run(Buffer.from(html))
