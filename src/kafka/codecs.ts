@@ -9,40 +9,35 @@ type Codec = { compress(encoder: { buffer: Buffer }): Promise<Buffer>; decompres
 
 /** Packages made for kafkajs, used where the operator has installed them; each exports its codec in a way of its own. */
 const OPTIONAL_PACKAGES = {
-  Snappy: { name: 'kafkajs-snappy', factory: (loaded: unknown) => loaded },
-  LZ4: { name: 'kafkajs-lz4', factory: (loaded: unknown) => new (loaded as new () => { codec: unknown })().codec },
-  ZSTD: { name: '@kafkajs/zstd', factory: (loaded: unknown) => (loaded as () => unknown)() },
+  Snappy: { name: 'kafkajs-snappy', make: (loaded: unknown) => (loaded as () => Codec)(), lengthOf: snappyLength },
+  LZ4: { name: 'kafkajs-lz4', make: (loaded: unknown) => new (loaded as new () => { codec: () => Codec })().codec(), lengthOf: lz4Length },
 } as const
+const ZSTD_PACKAGE = '@kafkajs/zstd'
 
 /**
- * Makes codecs known to kafkajs: gzip with a bound, which its own has not; zstd, to be read on every Node and written where Node has
- * it; others where a package for kafkajs is installed, behind the same bound (lz4 makes 255 bytes of one).
+ * Makes codecs known to kafkajs: gzip with a bound, which its own has not; zstd, to be read on every Node, and written where Node has it
+ * or a package; others where a package for kafkajs is installed, behind the same bound (lz4 makes 255 bytes of one).
  * A codec that stays unknown ends the consumer that meets it; topics that foreigners write are therefore repacked by the broker.
  */
 export function registerCodecs(kafkajs: Kafkajs): void {
   const codecs = kafkajs.CompressionCodecs as Record<number, () => unknown>
+  const zstd = nodeZstd() ?? zstdWithout(optionalPackage(ZSTD_PACKAGE))
   codecs[kafkajs.CompressionTypes.GZIP] = () => GZIP
-  const builtIn = nodeZstd()
-  if (builtIn !== undefined) codecs[kafkajs.CompressionTypes.ZSTD] = () => builtIn
-  for (const type of ['Snappy', 'LZ4', 'ZSTD'] as const) {
-    if (type === 'ZSTD' && builtIn !== undefined) continue
-    const { name, factory } = OPTIONAL_PACKAGES[type]
+  codecs[kafkajs.CompressionTypes.ZSTD] = () => zstd
+  for (const type of ['Snappy', 'LZ4'] as const) {
+    const { name, make, lengthOf } = OPTIONAL_PACKAGES[type]
     const loaded = optionalPackage(name)
-    if (loaded !== undefined) {
-      const make = factory(loaded) as () => Codec
-      codecs[kafkajs.CompressionTypes[type]] = () => withinBound(make(), LENGTHS[type])
-    }
-    if (loaded === undefined && type === 'ZSTD') codecs[kafkajs.CompressionTypes.ZSTD] = () => ZSTD_READER
+    if (loaded === undefined) continue
+    const codec = withinBound(make(loaded), lengthOf)
+    codecs[kafkajs.CompressionTypes[type]] = () => codec
   }
 }
 
 /** Of a batch, in bytes; what would give more is a bomb and no batch of messages. */
 export const MOST_UNPACKED = 67_108_864
-const LENGTHS = { Snappy: snappyLength, LZ4: lz4Length, ZSTD: undefined } as const
 
 /** The same codec, which is not asked to unpack what would give more than a batch may. Errors: the code of zlib for that. */
-export function withinBound(codec: Codec, lengthOf: ((packed: Buffer) => number) | undefined): Codec {
-  if (lengthOf === undefined) return codec
+export function withinBound(codec: Codec, lengthOf: (packed: Buffer) => number): Codec {
   return {
     compress: (encoder) => codec.compress(encoder),
     async decompress(buffer) {
@@ -109,13 +104,17 @@ function nodeZstd(): Codec | undefined {
   }
 }
 
-const ZSTD_READER: Codec = {
-  compress: () => Promise.reject(new Error('this Node.js has no zstd to write with')),
-  async decompress(buffer) {
-    const { bytes, problem } = await unzstd(buffer, MOST_UNPACKED)
-    if (problem !== null) throw new Error(`a batch of messages is no zstd (${problem})`)
-    return bytes
-  },
+/** Of a Node that has none. A package, where there is one, only writes: what it would unpack has no bound. */
+export function zstdWithout(loaded: unknown): Codec {
+  const writer = loaded === undefined ? undefined : (loaded as () => () => Codec)()()
+  return {
+    compress: (encoder) => writer?.compress(encoder) ?? Promise.reject(new Error('this Node.js has no zstd to write with')),
+    async decompress(buffer) {
+      const { bytes, problem } = await unzstd(buffer, MOST_UNPACKED)
+      if (problem !== null) throw new Error(`a batch of messages is no zstd (${problem})`)
+      return bytes
+    },
+  }
 }
 
 function optionalPackage(name: string): unknown {

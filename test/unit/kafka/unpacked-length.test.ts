@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { MOST_UNPACKED, withinBound } from '../../../src/kafka/codecs.ts'
+import { MOST_UNPACKED, withinBound, zstdWithout } from '../../../src/kafka/codecs.ts'
 import { lz4Length, snappyLength } from '../../../src/kafka/unpacked-length.ts'
 
 const uint32 = (value: number, order: 'BE' | 'LE'): Buffer => {
@@ -99,3 +99,31 @@ describe('a codec behind the bound of a batch', () => {
       expect(await withinBound(unpacks, lengthOf).decompress(packed)).toBe(packed)
   })
 })
+
+describe('zstd on a Node.js that has none', () => {
+  /** As the package exports it; what it unpacks has no bound. */
+  const loaded = () => () => ({
+    compress: async ({ buffer }: { buffer: Buffer }) => Buffer.concat([Buffer.from('packed '), buffer]),
+    decompress: async () => Buffer.from('unpacked by the package'),
+  })
+
+  it('is written by a package, and read within the bound without it', async () => {
+    const codec = zstdWithout(loaded)
+    expect(String(await codec.compress({ buffer: Buffer.from('batch') }))).toBe('packed batch')
+    expect(String(await codec.decompress(zstdFrame('batch')))).toBe('batch')
+    await expect(codec.decompress(Buffer.from('no zstd'))).rejects.toThrow('a batch of messages is no zstd')
+  })
+
+  it('can not be written where no package is installed', async () => {
+    const codec = zstdWithout(undefined)
+    await expect(codec.compress({ buffer: Buffer.from('batch') })).rejects.toThrow('this Node.js has no zstd to write with')
+    expect(String(await codec.decompress(zstdFrame('batch')))).toBe('batch')
+  })
+})
+
+/** One block as it is. Source: RFC 8878, section 3.1.1. */
+function zstdFrame(text: string): Buffer {
+  const block = Buffer.alloc(3)
+  block.writeUIntLE((text.length << 3) | 1, 0, 3)
+  return Buffer.concat([uint32(0xfd2fb528, 'LE'), Buffer.from([0x20, text.length]), block, Buffer.from(text)])
+}
