@@ -41,17 +41,17 @@ export async function writeComparison(context: CommandContext, { records, fields
 
 /** A preview for people: the comparison, and what it means for a run. */
 export async function writePreview(context: CommandContext, report: PreviewReport): Promise<void> {
-  const { extractor, version, before, pages, compatibility, topic, movedFrom, largestRecord, gate } = report
+  const { extractor, version, before, range, pages, compatibility, topic, movedFrom, largestRecord, gate } = report
   const old = Object.keys(before.versions)
   const against = old.length === 0 ? 'no older records' : `version ${old.join(' and ')}${before.kind === 'records' ? ' of the log' : ''}`
   await context.out(
-    `${extractor} version ${version} against ${against}: ${counted(pages.compared, 'page')}${pages.sampled ? ` of ${counted(pages.planned, 'offset')}` : ', all of the range'}`,
+    `${extractor} version ${version} against ${against}: ${counted(pages.compared, 'page')}${pages.sampled ? ` of ${counted(range.offsets, 'offset')}` : ', all of the range'}`,
   )
   await writeComparison(context, report)
   await context.out('')
-  if (pages.gone > 0)
+  if (range.gone > 0)
     await context.out(
-      `${counted(pages.gone, 'offset')} of the range ${isAre(pages.gone)} gone by retention; ${renderCount(pages.planned)} ${isAre(pages.planned)} left`,
+      `${counted(range.gone, 'offset')} of the range ${isAre(range.gone)} gone by retention; ${renderCount(range.offsets)} ${isAre(range.offsets)} left`,
     )
   if (compatibility.ok) await context.out('schema: can read the records of all older versions')
   for (const { path, reason } of compatibility.problems) await context.out(`schema: ${path}: ${reason}`)

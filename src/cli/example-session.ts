@@ -25,10 +25,10 @@ export async function showExample(context: CommandContext, version: string): Pro
       else await tell(context, step)
     },
     onRunProgress: (state) => progress.update(runProgress(state)),
-    onReplayProgress: ({ done, pages, read, elapsedMs }) =>
+    onReplayProgress: ({ done, offsets, read, elapsedMs }) =>
       progress.update({
         text: `${counted(read, 'page')} read`,
-        ratio: pages === 0n ? 1 : Number(done) / Number(pages),
+        ratio: offsets === 0n ? 1 : Number(done) / Number(offsets),
         fields: { done: String(done), elapsedMs },
       }),
   })

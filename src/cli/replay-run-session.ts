@@ -69,7 +69,7 @@ async function inPlace(context: CommandContext, runtime: Runtime, request: Repla
   const { replayId, extractor } = request
   const { groupId, start, plan } = await runInPlace(runtime, { ...request, force: flags.force, signal: context.draining })
   const { name, version } = extractor
-  const what = `${counted(plan.pages, 'offset')} for ${name} version ${version} (replay ${replayId})`
+  const what = `${counted(plan.offsets, 'offset')} for ${name} version ${version} (replay ${replayId})`
   const waits = flags.wait === true
   if (start === 'stopped' && !waits) {
     if (context.globals.json) await context.out(toJson({ replayId, groupId, start, ...plan }))
@@ -113,18 +113,18 @@ async function follow(context: CommandContext, runtime: Runtime, replayId: strin
   const status = await followReplay(runtime, replayId, {
     until,
     signal: context.draining,
-    onProgress: ({ donePages, pages, totals, partitions, members, behind }, remainingMs) => {
+    onProgress: ({ doneOffsets, offsets, totals, partitions, members, behind }, remainingMs) => {
       const unattended = members === 0 && behind === undefined ? ', nobody works on it' : ''
       const waiting = partitions.filter(({ phase }) => phase === 'waiting').length
-      const ratio = pages === 0 ? 1 : donePages / pages
+      const ratio = offsets === 0 ? 1 : doneOffsets / offsets
       progress.update({
         text: `${counted(totals.pages, 'page')} read${waiting === 0 ? '' : `, ${counted(waiting, 'partition')} not begun`}${unattended}`,
         ratio,
         ...(remainingMs === undefined || ratio < 0.02 ? {} : { remainingMs }),
         fields: {
           replayId,
-          done: donePages,
-          pages,
+          done: doneOffsets,
+          offsets,
           read: totals.pages,
           waiting,
           members: members ?? null,
@@ -211,13 +211,13 @@ async function shadow(
     ...request,
     out,
     drainTimeoutMs,
-    onProgress: ({ done, pages, read, elapsedMs, remainingMs }) => {
-      const ratio = pages === 0n ? 1 : Number(done) / Number(pages)
+    onProgress: ({ done, offsets, read, elapsedMs, remainingMs }) => {
+      const ratio = offsets === 0n ? 1 : Number(done) / Number(offsets)
       progress.update({
         text: `${counted(read, 'page')} read`,
         ratio,
         ...(remainingMs === undefined || ratio < 0.02 ? {} : { remainingMs }),
-        fields: { done: done.toString(), pages: pages.toString(), read, elapsedMs, remainingMs: remainingMs ?? null },
+        fields: { done: done.toString(), offsets: offsets.toString(), read, elapsedMs, remainingMs: remainingMs ?? null },
       })
     },
     onComparing: (records) => progress.update({ text: `comparing, ${counted(records, 'record')} read`, fields: { comparing: records } }),

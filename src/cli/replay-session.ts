@@ -59,11 +59,11 @@ export async function replayPreview(context: CommandContext, flags: PreviewFlags
       plan,
       filter: scope.filter,
       sample,
-      onProgress: ({ done, pages, elapsedMs }) =>
+      onProgress: ({ done, offsets, elapsedMs }) =>
         progress.update({
           text: counted(done, 'page'),
-          ...(sample === 'all' ? { ratio: pages === 0 ? 1 : done / pages } : {}),
-          fields: { done, pages, elapsedMs },
+          ...(sample === 'all' ? { ratio: offsets === 0 ? 1 : done / offsets } : {}),
+          fields: { done, offsets, elapsedMs },
         }),
       onOutput: (text) => context.note(text),
       signal: context.draining,
@@ -84,11 +84,11 @@ const NOTHING_FITS =
   "note: no page of the range fits: look at --domain, --crawl and the times of the filter, and at the extractor's `match`"
 
 async function writePlan(context: CommandContext, plan: Plan, extractor: Extractor, estimate: RangeEstimate): Promise<void> {
-  const rows = plan.partitions.map(({ partition, from, until, pages, note }) => [
+  const rows = plan.partitions.map(({ partition, from, until, offsets, note }) => [
     String(partition),
     String(from),
     String(until),
-    renderCount(pages),
+    renderCount(offsets),
     note ?? '',
   ])
   const right = 'right' as const
@@ -106,7 +106,7 @@ async function writePlan(context: CommandContext, plan: Plan, extractor: Extract
   )
   const about = estimate.isExact ? '' : 'about '
   await context.out(
-    `${counted(plan.pages, 'offset')} of ${plan.topic}, ${about}${renderBytes(estimate.bytes)}; ${about}${counted(estimate.matched, 'page')} for ${extractor.name} version ${extractor.version}`,
+    `${counted(plan.offsets, 'offset')} of ${plan.topic}, ${about}${renderBytes(estimate.bytes)}; ${about}${counted(estimate.matched, 'page')} for ${extractor.name} version ${extractor.version}`,
   )
   if (estimate.seconds !== null && estimate.pagesPerSecond !== null) {
     const from = {
@@ -120,7 +120,7 @@ async function writePlan(context: CommandContext, plan: Plan, extractor: Extract
   }
   if (plan.gone > 0n)
     await context.out(
-      `${counted(plan.gone, 'offset')} of the range ${isAre(plan.gone)} gone by retention; ${renderCount(plan.pages)} ${isAre(plan.pages)} left`,
+      `${counted(plan.gone, 'offset')} of the range ${isAre(plan.gone)} gone by retention; ${renderCount(plan.offsets)} ${isAre(plan.offsets)} left`,
     )
   await context.out('nothing was changed')
 }

@@ -22,8 +22,8 @@ export function replaysTable(replays: readonly ReplayStatus[]): string {
       status.groupId,
       `${status.extractor}:${status.version}`,
       stateOf(status),
-      renderCount(status.donePages),
-      renderCount(status.pages),
+      renderCount(status.doneOffsets),
+      renderCount(status.offsets),
       renderCount(status.totals.pages),
     ]),
   )
@@ -31,9 +31,9 @@ export function replaysTable(replays: readonly ReplayStatus[]): string {
 
 /** One replay: how far it is, what it waits for, its partitions. */
 export function statusText(status: ReplayStatus): string {
-  const { replayId, groupId, extractor, version, state, behind, shadowTopic, pages, donePages, totals } = status
+  const { replayId, groupId, extractor, version, state, behind, shadowTopic, offsets, doneOffsets, totals } = status
   const lines = [
-    `replay ${replayId} of ${extractor} version ${version}: ${state}, ${renderCount(donePages)} of ${counted(pages, 'offset')}`,
+    `replay ${replayId} of ${extractor} version ${version}: ${state}, ${renderCount(doneOffsets)} of ${counted(offsets, 'offset')}`,
   ]
   if (behind !== undefined)
     lines.push(

@@ -62,7 +62,7 @@ export async function estimateRange(
   } finally {
     await trial.close()
   }
-  const pages = Number(plan.pages)
+  const pages = Number(plan.offsets)
   const share = sample.looked === 0 ? 0 : sample.found / sample.looked
   const matched = sample.looked >= pages ? sample.found : Math.round(pages * share)
   const last = await lastRate(runtime, extractor.name)

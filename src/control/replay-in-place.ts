@@ -51,7 +51,7 @@ export async function replayInPlace(
 ): Promise<BegunInPlace> {
   await evictDeadMembers(runtime)
   const ranges = plan.partitions
-    .filter(({ pages }) => pages > 0n)
+    .filter(({ offsets }) => offsets > 0n)
     .map(({ partition, from, until }) => ({ partition, from: String(from), until: String(until) }))
   const whole: ReplayRequest = { ...request, ranges }
   const refusal = await promotedOther(runtime, request)
@@ -167,7 +167,7 @@ async function withdrawUnlessItStands(runtime: Runtime, request: ReplayRequest):
   const { replayId } = request
   const refusal = (await firstOther(runtime, request)) ?? (await promotedOther(runtime, request, replayId))
   if (refusal === undefined) return
-  const payload = { ...request, cancelled: true, donePages: 0 }
+  const payload = { ...request, cancelled: true, doneOffsets: 0 }
   await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload })
   throw refusal
 }
@@ -247,7 +247,7 @@ export async function followReplay(
   }
   for (let status = await look(); ; ) {
     // While nobody works on it there is no pace, and what was idle is no part of the next one.
-    const estimate = etaOf(status.members === 0 ? [] : pace, { mono: clock.mono(), done: status.donePages }, status.pages)
+    const estimate = etaOf(status.members === 0 ? [] : pace, { mono: clock.mono(), done: status.doneOffsets }, status.offsets)
     pace = estimate.pace
     if (status.state === 'open' && status.members === 0) working = undefined
     else if (status.state === 'open') working ??= { sinceMono: clock.mono(), pages: status.totals.pages }

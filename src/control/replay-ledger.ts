@@ -5,7 +5,7 @@ import { partitionId } from '../kernel/brand.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
-import { isSameFilter, parseReplayRequest, type ReplayRange, type ReplayRequest, rangePages } from '../message/replay-request.ts'
+import { isSameFilter, parseReplayRequest, type ReplayRange, type ReplayRequest, rangeOffsets } from '../message/replay-request.ts'
 import { canonical, type PageSource } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
 import { announce } from './announce.ts'
@@ -26,8 +26,8 @@ export interface ReplayStatus {
   /** Where the records of a shadow are. */
   readonly shadowTopic?: string
   /** By offsets, those that the filter passes over too. */
-  readonly pages: number
-  readonly donePages: number
+  readonly offsets: number
+  readonly doneOffsets: number
   readonly totals: ExtractorTotals
   /** Pages of its range that retention deleted before they were read; left out where there were none. */
   readonly gone?: number
@@ -92,7 +92,7 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
   const [first] = isClosed ? [] : openIn(await runtime.control(), groupId)
   const members = isClosed ? undefined : await livingMembers(runtime, groupId)
   const closed = isClosed ? (commandPayload(command) as ClosedReplay | null) : null
-  let donePages = 0
+  let doneOffsets = 0
   let totals = NO_TOTALS
   let gonePages = 0
   const partitions = ranges.map((range): PartitionReplay => {
@@ -105,7 +105,7 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
     const isDone = isClosed || standing?.isDone === true
     // Of one that was called off a partition may be through before its end.
     const reached = isDone && request.cancelled !== true ? BigInt(until) : standing?.reached
-    if (reached !== undefined && reached > BigInt(from)) donePages += Number(reached - BigInt(from))
+    if (reached !== undefined && reached > BigInt(from)) doneOffsets += Number(reached - BigInt(from))
     const phase = isClosed && request.cancelled === true ? 'cancelled' : isDone ? 'done' : standing === undefined ? 'waiting' : 'replaying'
     const position = reached?.toString() ?? closed?.positions?.[partition] ?? null
     return { partition, phase, from, until, position, ...(goneUntil === undefined ? {} : { goneUntil }) }
@@ -120,8 +120,8 @@ async function statusOf(runtime: Runtime, command: Command, request: ReplayReque
     ...(first === undefined || first.replayId === replayId ? {} : { behind: first.replayId }),
     ...(members === undefined ? {} : { members }),
     ...(shadow === undefined ? {} : { shadowTopic: shadow.topic }),
-    pages: rangePages(request),
-    donePages: request.donePages ?? donePages,
+    offsets: rangeOffsets(request),
+    doneOffsets: request.doneOffsets ?? doneOffsets,
     totals: closed?.totals ?? totals,
     ...(gone > 0 ? { gone } : {}),
     at: command.at,
@@ -217,10 +217,10 @@ export async function beginRequest(runtime: Runtime, request: ReplayRequest): Pr
 /** The range of a request, as it was planned when the replay was first asked for. */
 export function planOf(topic: string, ranges: readonly ReplayRange[]): ReplayPlan {
   const partitions = ranges.map(({ partition, from, until }) => {
-    const pages = BigInt(until) - BigInt(from)
-    return { partition, from: BigInt(from), until: BigInt(until), pages, gone: 0n, note: undefined }
+    const offsets = BigInt(until) - BigInt(from)
+    return { partition, from: BigInt(from), until: BigInt(until), offsets, gone: 0n, note: undefined }
   })
-  return { topic, partitions, pages: partitions.reduce((sum, { pages }) => sum + pages, 0n), gone: 0n }
+  return { topic, partitions, offsets: partitions.reduce((sum, { offsets }) => sum + offsets, 0n), gone: 0n }
 }
 
 /** An id goes on with what it was first: another extractor or other pages under it would be half of each. Errors: REPLAY_REFUSED. */
@@ -280,11 +280,11 @@ export async function closeReplay(runtime: Runtime, groupId: string, replayId: s
   const request = requestOf(command)
   if (request === undefined || !(await isDone(runtime, { ...request, groupId }))) return false
   const status = await statusOf(runtime, command, request)
-  const { totals, donePages, partitions } = status
+  const { totals, doneOffsets, partitions } = status
   const positions = Object.fromEntries(partitions.map(({ partition, position }) => [partition, position]))
   const ended = { totals, ...goneOf(status) }
   // Counted now, after the last commit: what owners had taken when it was called off is among them.
-  const counted = request.cancelled === true ? { ...ended, donePages, positions } : ended
+  const counted = request.cancelled === true ? { ...ended, doneOffsets, positions } : ended
   await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload: { ...request, ...counted } })
   return true
 }

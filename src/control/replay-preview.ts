@@ -22,7 +22,7 @@ export interface PreviewOptions {
   readonly filter: ReplayFilter
   /** Pages that the extractor reads; `all`: the whole range. */
   readonly sample: number | 'all'
-  readonly onProgress?: (progress: { readonly done: number; readonly pages: number; readonly elapsedMs: number }) => void
+  readonly onProgress?: (progress: { readonly done: number; readonly offsets: number; readonly elapsedMs: number }) => void
   readonly onOutput?: (text: string) => void
   readonly signal?: AbortSignal
 }
@@ -32,11 +32,12 @@ export interface PreviewReport extends Comparison {
   readonly version: number
   /** Where "before" comes from: records of the log, by the pages of each version, or a run of another file. */
   readonly before: { readonly kind: 'records' | 'extractor'; readonly versions: Readonly<Record<number, number>> }
-  readonly pages: {
-    /** Of the range, by offsets. */
-    readonly planned: number
-    /** Of the range, deleted by retention. */
+  readonly range: {
+    readonly offsets: number
+    /** Deleted by retention. */
     readonly gone: number
+  }
+  readonly pages: {
     /** Read by the extractor, or with records of the version before. */
     readonly compared: number
     readonly sampled: boolean
@@ -91,11 +92,11 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
   let largest: LargestRecord | undefined
   try {
     const startedMono = runtime.clock.mono()
-    const total = options.sample === 'all' ? Number(plan.pages) : Math.min(options.sample, Number(plan.pages))
+    const total = options.sample === 'all' ? Number(plan.offsets) : Math.min(options.sample, Number(plan.offsets))
     let done = 0
     const onPage = (): void => {
       done += 1
-      if (done % PROGRESS_EVERY === 0) options.onProgress?.({ done, pages: total, elapsedMs: runtime.clock.mono() - startedMono })
+      if (done % PROGRESS_EVERY === 0) options.onProgress?.({ done, offsets: total, elapsedMs: runtime.clock.mono() - startedMono })
     }
     const pages = inScope(pagesToRead(runtime, options), onPage)
     const run = async (stored: PageInScope): Promise<Pair> => {
@@ -133,7 +134,8 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
     version: extractor.version,
     ...comparison,
     before: { kind: against === undefined ? ('records' as const) : ('extractor' as const), versions },
-    pages: { planned: Number(plan.pages), gone: Number(plan.gone), compared, sampled: options.sample !== 'all' },
+    range: { offsets: Number(plan.offsets), gone: Number(plan.gone) },
+    pages: { compared, sampled: options.sample !== 'all' },
     topic: extractor.topic ?? runtime.topics.records,
     movedFrom: movedFrom(runtime, extractor, against === undefined ? known.filter(({ version }) => version in versions) : [against]),
     largestRecord: largest === undefined ? null : { ...largest, limit: trial.largestTaken },

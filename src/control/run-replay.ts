@@ -119,8 +119,8 @@ export async function runBeside(
   }
 }
 
-function refuseNothing({ pages, nothing }: ReplayPlan): void {
-  if (pages === 0n) throw new MillraceError('REPLAY_REFUSED', `there is no page to replay: ${nothing ?? 'the range is empty'}`)
+function refuseNothing({ offsets, nothing }: ReplayPlan): void {
+  if (offsets === 0n) throw new MillraceError('REPLAY_REFUSED', `there is no page to replay: ${nothing ?? 'the range is empty'}`)
 }
 
 async function rangeOf(

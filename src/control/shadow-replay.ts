@@ -53,7 +53,7 @@ export interface ShadowOptions {
 export interface ReplayProgress {
   /** By offsets: not each is a page. */
   readonly done: bigint
-  readonly pages: bigint
+  readonly offsets: bigint
   /** Pages that the extractor was given. */
   readonly read: number
   readonly elapsedMs: number
@@ -107,7 +107,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   const why = notForRecords(topics, recordsTopic)
   if (why !== undefined) throw new MillraceError('USAGE', `records can't go to topic ${JSON.stringify(recordsTopic)} (--out): ${why}`)
   const { name, version } = options.extractor
-  const partitions = options.plan.partitions.filter(({ pages }) => pages > 0n)
+  const partitions = options.plan.partitions.filter(({ offsets }) => offsets > 0n)
   const request: ReplayRequest = {
     replayId: options.replayId,
     groupId,
@@ -151,11 +151,11 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   let pace: ReplayPace = []
   const tell = (): void => {
     const { done, totals } = standing
-    const { pages } = plan
+    const { offsets } = plan
     // By what was done since this process began, not by what a former one did.
-    const estimate = etaOf(pace, { mono: clock.mono(), done: Number(done) }, Number(pages))
+    const estimate = etaOf(pace, { mono: clock.mono(), done: Number(done) }, Number(offsets))
     pace = estimate.pace
-    options.onProgress?.({ done, pages, read: totals.pages, elapsedMs: clock.mono() - startedMono, remainingMs: estimate.remainingMs })
+    options.onProgress?.({ done, offsets, read: totals.pages, elapsedMs: clock.mono() - startedMono, remainingMs: estimate.remainingMs })
   }
   try {
     await stages.start('extraction', host, options.aborting)

@@ -97,7 +97,7 @@ export class PageSample {
     this.looked = 0
     this.bytes = 0
     this.found = 0
-    return this.#plan.pages <= BigInt(Math.max(this.#wanted * WHOLE_FACTOR, WHOLE_LEAST)) ? this.#fromWhole(signal) : this.#probed(signal)
+    return this.#plan.offsets <= BigInt(Math.max(this.#wanted * WHOLE_FACTOR, WHOLE_LEAST)) ? this.#fromWhole(signal) : this.#probed(signal)
   }
 
   async *#probed(signal: AbortSignal | undefined): AsyncGenerator<StoredPage> {

@@ -31,7 +31,7 @@ export interface ReplayRequest {
   /** Owners jump back to live work; what was written stays. */
   readonly cancelled?: boolean | undefined
   /** Pages that were replayed when it was called off. */
-  readonly donePages?: number | undefined
+  readonly doneOffsets?: number | undefined
   /** What a shadow had left is removed; its id is not free again. */
   readonly forgotten?: boolean | undefined
   /** Where its records go; the common topic where not given. */
@@ -72,7 +72,7 @@ const schema = z.object({
   shadow: z.object({ topic: z.string(), ranges }).optional(),
   rate: z.number().positive().optional(),
   cancelled: z.boolean().optional(),
-  donePages: z.number().int().nonnegative().optional(),
+  doneOffsets: z.number().int().nonnegative().optional(),
   forgotten: z.boolean().optional(),
   recordsTopic: z.string().optional(),
   expected: z.string().optional(),
@@ -113,19 +113,19 @@ function rangesOf({ ranges, shadow }: ReplayRequest): readonly ReplayRange[] {
   return ranges ?? shadow?.ranges ?? []
 }
 
-/** What share of the pages of a replay lies in a partition, by offsets. Shape: 0 to 1; undefined where the replay is not of it. */
+/** What share of the offsets of a replay lies in a partition. Shape: 0 to 1; undefined where the replay is not of it. */
 export function partitionShare(request: ReplayRequest, partition: number): number | undefined {
   const range = rangesOf(request).find((each) => each.partition === partition)
-  return range === undefined ? undefined : pagesOf(range) / Math.max(1, rangePages(request))
+  return range === undefined ? undefined : offsetsOf(range) / Math.max(1, rangeOffsets(request))
 }
 
-function pagesOf({ from, until }: ReplayRange): number {
+function offsetsOf({ from, until }: ReplayRange): number {
   return Number(BigInt(until) - BigInt(from))
 }
 
-/** Pages of all ranges, by offsets. */
-export function rangePages(request: ReplayRequest): number {
-  return rangesOf(request).reduce((sum, range) => sum + pagesOf(range), 0)
+/** Offsets of all ranges. */
+export function rangeOffsets(request: ReplayRequest): number {
+  return rangesOf(request).reduce((sum, range) => sum + offsetsOf(range), 0)
 }
 
 /** True for two that ask for the same, at whatever time each was given. */

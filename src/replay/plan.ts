@@ -34,7 +34,7 @@ export interface PlannedPartition {
   /** First offset that is not replayed. */
   readonly until: bigint
   /** By offsets: an end of a transaction, or what was compacted away, has one too. */
-  readonly pages: bigint
+  readonly offsets: bigint
   /** Of the wanted range, what retention has deleted. */
   readonly gone: bigint
   readonly note: string | undefined
@@ -43,7 +43,7 @@ export interface PlannedPartition {
 export interface ReplayPlan {
   readonly topic: string
   readonly partitions: readonly PlannedPartition[]
-  readonly pages: bigint
+  readonly offsets: bigint
   readonly gone: bigint
   /** Of a plan without a page: what was asked for, what retention has deleted, what is left. */
   readonly nothing?: string
@@ -82,9 +82,9 @@ export function planReplay(request: PlanRequest, facts: readonly PartitionFacts[
       `--to-offset: ${start.offset} lies behind the end of every partition; the longest ends at ${longest}`,
     )
   }
-  const partitions = chosen.map((fact) => planPartition(request, fact)).filter(({ pages, note }) => pages > 0n || note !== undefined)
+  const partitions = chosen.map((fact) => planPartition(request, fact)).filter(({ offsets, note }) => offsets > 0n || note !== undefined)
   const plan = { topic: request.topic, partitions, ...sums(partitions) }
-  return plan.pages > 0n ? plan : { ...plan, nothing: whyNothing(request, chosen) }
+  return plan.offsets > 0n ? plan : { ...plan, nothing: whyNothing(request, chosen) }
 }
 
 function whyNothing({ topic, asked, untilCommitted }: PlanRequest, facts: readonly PartitionFacts[]): string {
@@ -107,8 +107,8 @@ function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedParti
   const until = smaller(smaller(request.until?.get(partition) ?? limit, limit), end)
   const from = wanted < low ? low : wanted
   const gone = wanted < low ? low - (wanted < 0n ? 0n : wanted) : 0n
-  const pages = until > from ? until - from : 0n
-  const left = `${pages} ${isAre(pages)} left`
+  const offsets = until > from ? until - from : 0n
+  const left = `${offsets} ${isAre(offsets)} left`
   const notes: string[] = []
   if (gone > 0n && request.start.kind !== 'earliest')
     notes.push(`${countText(gone, 'older offset')} ${isAre(gone)} gone by retention, ${left}`)
@@ -122,7 +122,7 @@ function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedParti
     partition,
     from: from > until ? until : from,
     until,
-    pages,
+    offsets,
     gone: request.start.kind === 'earliest' ? 0n : gone,
     note: notes.length === 0 ? undefined : notes.join('; '),
   }
@@ -130,20 +130,20 @@ function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedParti
 
 /** The plan without what lies before these offsets. Pure. */
 export function notBefore(plan: ReplayPlan, offsets: ReadonlyMap<number, bigint>, asked: string): ReplayPlan {
-  if (plan.pages === 0n) return plan
+  if (plan.offsets === 0n) return plan
   const partitions = plan.partitions.flatMap((planned) => {
     const least = offsets.get(planned.partition) ?? planned.from
     if (least <= planned.from) return [planned]
-    return least >= planned.until ? [] : [{ ...planned, from: least, pages: planned.until - least, gone: 0n, note: undefined }]
+    return least >= planned.until ? [] : [{ ...planned, from: least, offsets: planned.until - least, gone: 0n, note: undefined }]
   })
   const sum = sums(partitions)
-  const nothing = `asked for ${asked}; of ${countText(plan.pages, 'offset')} in that range none holds a page that was fetched as late`
-  return { topic: plan.topic, partitions, ...sum, ...(sum.pages > 0n ? {} : { nothing }) }
+  const nothing = `asked for ${asked}; of ${countText(plan.offsets, 'offset')} in that range none holds a page that was fetched as late`
+  return { topic: plan.topic, partitions, ...sum, ...(sum.offsets > 0n ? {} : { nothing }) }
 }
 
-function sums(partitions: readonly PlannedPartition[]): { pages: bigint; gone: bigint } {
+function sums(partitions: readonly PlannedPartition[]): { offsets: bigint; gone: bigint } {
   return {
-    pages: partitions.reduce((sum, { pages }) => sum + pages, 0n),
+    offsets: partitions.reduce((sum, { offsets }) => sum + offsets, 0n),
     gone: partitions.reduce((sum, { gone }) => sum + gone, 0n),
   }
 }

@@ -13,8 +13,8 @@ const GOLDEN = 0.618_033_988_749_894_9
  * Places spread evenly over the whole range, every partition by its share, none twice. Pure: the same range gives the same places in
  * the same order. Shape: at most `count`; whoever stops early has still seen all parts of the range.
  */
-export function* samplePlaces(plan: Pick<ReplayPlan, 'partitions' | 'pages'>, count: number): Generator<Place> {
-  const total = Number(plan.pages)
+export function* samplePlaces(plan: Pick<ReplayPlan, 'partitions' | 'offsets'>, count: number): Generator<Place> {
+  const total = Number(plan.offsets)
   const seen = new Set<number>()
   for (let index = 0; index < count && seen.size < total; index += 1) {
     let position = Math.floor((((index + 0.5) * GOLDEN) % 1) * total)
@@ -27,9 +27,9 @@ export function* samplePlaces(plan: Pick<ReplayPlan, 'partitions' | 'pages'>, co
 
 function placeAt(plan: Pick<ReplayPlan, 'partitions'>, position: bigint): Place | undefined {
   let left = position
-  for (const { partition, from, pages } of plan.partitions) {
-    if (left < pages) return { partition, offset: from + left }
-    left -= pages
+  for (const { partition, from, offsets } of plan.partitions) {
+    if (left < offsets) return { partition, offset: from + left }
+    left -= offsets
   }
   return undefined
 }

@@ -34,6 +34,6 @@ it('the records of a past day are those of the pages fetched on it, wherever the
   expect(new Set(records.map(({ value }) => value.recordId)).size).toBe(expected.length)
   expect([...new Set(records.map(({ value }) => value.entityKey))].sort()).toEqual(expected.sort())
   // Not the whole log was read for it.
-  const plan = JSON.parse((await deployment.run(['replay', 'plan', ...scope, '--json'])).stdout) as { pages: string }
-  expect(Number(plan.pages)).toBeLessThan((await deployment.pages()).length)
+  const plan = JSON.parse((await deployment.run(['replay', 'plan', ...scope, '--json'])).stdout) as { offsets: string }
+  expect(Number(plan.offsets)).toBeLessThan((await deployment.pages()).length)
 })

@@ -7,8 +7,8 @@ import { BOOK_1, BOOK_2, BOOK_BAD, caughtUp, range, storePages } from '../suppor
 interface Status {
   readonly replayId: string
   readonly state: string
-  readonly donePages: number
-  readonly pages: number
+  readonly doneOffsets: number
+  readonly offsets: number
   readonly totals: Record<string, number>
   readonly partitions: { partition: number; phase: string }[]
 }
@@ -87,7 +87,7 @@ describe('a replay in place on a live group', () => {
     const done = await running.done
     expect([done.code, JSON.parse(done.stdout)]).toMatchObject([
       0,
-      { replayId: 'r1', start: 'live', state: 'done', donePages: PAGES, totals: { records: PAGES } },
+      { replayId: 'r1', start: 'live', state: 'done', doneOffsets: PAGES, totals: { records: PAGES } },
     ])
     await caughtUp(deployment)
     expect(await written()).toEqual(
@@ -112,7 +112,7 @@ describe('a replay in place on a live group', () => {
     expect(members).toHaveLength(2)
     const stored = await deployment.pages()
     const done = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'r1', '--wait')
-    expect(done).toMatchObject({ state: 'done', donePages: PAGES, totals: { records: PAGES } })
+    expect(done).toMatchObject({ state: 'done', doneOffsets: PAGES, totals: { records: PAGES } })
     const partitions = new Set(stored.map(({ message }) => message.partition))
     expect(partitions.size).toBeGreaterThanOrEqual(4)
     expect(new Set(done.partitions.map(({ partition }) => partition))).toEqual(partitions)
@@ -254,7 +254,7 @@ describe('a replay in place on a live group', () => {
     // What the owners had taken when it was called off is counted too.
     const off = await replay('status', 'c')
     const pages = ((await written()).get('c') ?? []).length
-    expect([off.donePages, off.totals]).toEqual([pages, expect.objectContaining({ pages, records: pages })])
+    expect([off.doneOffsets, off.totals]).toEqual([pages, expect.objectContaining({ pages, records: pages })])
     const next = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'n', '--wait')
     expect(next.state).toBe('done')
     expect((await written()).get('n')).toEqual(keys(PAGES + 8))
@@ -267,7 +267,7 @@ describe('a replay in place on a stopped group', () => {
     worker.child.kill('SIGTERM')
     await worker.done
     const begun = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 's', '--shift-by', '-3')
-    expect(begun).toMatchObject({ start: 'stopped', pages: '12' })
+    expect(begun).toMatchObject({ start: 'stopped', offsets: '12' })
     const refused = await deployment.run(['extract', '--extractor', 'book.yaml'])
     expect([refused.code, refused.stderr.includes('wants book version 2')]).toEqual([2, true])
     const line = 'replay run --in-place --extractor book2.yaml --id s --shift-by -3 --wait'

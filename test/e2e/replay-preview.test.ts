@@ -8,7 +8,8 @@ interface Preview {
   readonly fields: Record<string, Record<string, number>>
   readonly compatibility: { ok: boolean; problems: object[] }
   readonly examples: { entityKey: string; field?: string; before: unknown; after: unknown; source: { partition: number; offset: string } }[]
-  readonly pages: { planned: number; compared: number; gone: number }
+  readonly range: { offsets: number; gone: number }
+  readonly pages: { compared: number }
   readonly gate: { held: boolean; reasons: string[] }
   readonly hash: string
 }
@@ -58,9 +59,9 @@ async function preview(...args: string[]): Promise<Preview> {
 describe('replay plan', () => {
   it('tells pages, bytes and a time that was measured', async () => {
     const result = await deployment.run(['replay', 'plan', '--json', '--extractor', 'book2.yaml'])
-    const plan = JSON.parse(result.stdout) as { pages: string; estimate: Record<string, unknown> }
+    const plan = JSON.parse(result.stdout) as { offsets: string; estimate: Record<string, unknown> }
     const bytes = await deployment.pages()
-    expect(plan.pages).toBe(String(PAGES))
+    expect(plan.offsets).toBe(String(PAGES))
     expect(plan.estimate).toMatchObject({
       isExact: true,
       matched: PAGES,
@@ -85,10 +86,10 @@ describe('replay plan', () => {
     })
     const byOffset = JSON.parse((await own.run(['replay', '--json', '--extractor', 'book2.yaml', '--to-offset', '1'])).stdout) as {
       gone: string
-      pages: string
+      offsets: string
       partitions: { note: string }[]
     }
-    expect([byOffset.gone, byOffset.pages]).toEqual(['8', String(PAGES - 12)])
+    expect([byOffset.gone, byOffset.offsets]).toEqual(['8', String(PAGES - 12)])
     expect(byOffset.partitions[0]?.note).toContain('2 older offsets are gone by retention')
     const byTime = await own.run(['replay', '--json', '--extractor', 'book2.yaml', '--by-duration', '3h'])
     expect((JSON.parse(byTime.stdout) as typeof byOffset).partitions[0]?.note).toMatch(
@@ -133,7 +134,7 @@ describe('replay preview', () => {
 
   it('reads a sample from all parts of the range, and only pages of the scope', async () => {
     const sample = await preview('--extractor', 'book2.yaml', '--sample', '10')
-    expect(sample.pages).toMatchObject({ planned: PAGES, compared: 10 })
+    expect([sample.range.offsets, sample.pages.compared]).toEqual([PAGES, 10])
     const partitions = new Set(sample.examples.map(({ source }) => source.partition))
     expect(partitions.size).toBeGreaterThan(1)
     const odd = await preview('--extractor', 'book2.yaml', '--all', '--domain', 'odd.shop-books.com')
@@ -151,7 +152,7 @@ describe('replay preview', () => {
   it('ends with 130 when it is interrupted, and says that it has left nothing', async () => {
     deployment.file('slow.ts', SLOW)
     const running = deployment.start(['replay', 'preview', '--extractor', 'slow.ts', '--all'])
-    await eventually(() => running.stderr().includes('pages'), { timeoutMs: 30_000, what: 'the preview is at work' })
+    await eventually(() => running.stderr().includes('offsets'), { timeoutMs: 30_000, what: 'the preview is at work' })
     running.child.kill('SIGINT')
     const { code, stdout, stderr } = await running.done
     expect([code, stdout]).toEqual([130, ''])
@@ -188,9 +189,9 @@ describe('replay preview', () => {
 
   it('a shadow that is called off ends with 3 and tells on standard output how far it came', async () => {
     const run = deployment.start(['replay', 'run', '--json', '--shadow', '--extractor', 'book2.yaml', '--id', 'off', '--rate', '2'])
-    const status = async (): Promise<{ donePages: number; state: string }> =>
-      JSON.parse((await deployment.run(['replay', 'status', 'off', '--json'])).stdout || '{}') as { donePages: number; state: string }
-    await eventually(async () => (await status()).donePages > 0, { timeoutMs: 30_000, what: 'the shadow is at work' })
+    const status = async (): Promise<{ doneOffsets: number; state: string }> =>
+      JSON.parse((await deployment.run(['replay', 'status', 'off', '--json'])).stdout || '{}') as { doneOffsets: number; state: string }
+    await eventually(async () => (await status()).doneOffsets > 0, { timeoutMs: 30_000, what: 'the shadow is at work' })
     expect((await deployment.run(['replay', 'cancel', 'off'])).code).toBe(0)
     const { code, stdout, stderr } = await run.done
     expect(code).toBe(3)

@@ -47,7 +47,7 @@ afterAll(async () => {
 describe('Millrace as a library', () => {
   it('plans, previews, replays in place and tells how far it is', { timeout: 120_000 }, async () => {
     const plan = await millrace.replay.plan({ extractor: 'book:2' })
-    expect(plan).toMatchObject({ topic: `${deployment.prefix}html`, pages: BigInt(PAGES), gone: 0n })
+    expect(plan).toMatchObject({ topic: `${deployment.prefix}html`, offsets: BigInt(PAGES), gone: 0n })
     const first = plan.partitions[0]?.partition ?? 0
     const part = await millrace.replay.plan({ extractor: 'book:2', partitions: [first] })
     expect(part.partitions.map(({ partition }) => partition)).toEqual([first])
@@ -62,10 +62,10 @@ describe('Millrace as a library', () => {
       replayId: 'r',
       expect: preview.hash,
     })
-    expect(begun).toMatchObject({ replayId: 'r', start: 'stopped', status: { state: 'open', donePages: 0, pages: PAGES } })
+    expect(begun).toMatchObject({ replayId: 'r', start: 'stopped', status: { state: 'open', doneOffsets: 0, offsets: PAGES } })
     // Asked for again under its name it is the same one, and nothing is set back.
     const again = await millrace.replay.run({ mode: 'in-place', extractor: 'book:2', replayId: 'r' })
-    expect(again).toMatchObject({ start: 'stopped', plan: { pages: BigInt(PAGES) }, status: { state: 'open', donePages: 0 } })
+    expect(again).toMatchObject({ start: 'stopped', plan: { offsets: BigInt(PAGES) }, status: { state: 'open', doneOffsets: 0 } })
     // What would count for nothing is refused.
     await expect(
       millrace.replay.run({ mode: 'in-place', extractor: 'book:2', expect: preview.hash, partitions: [first] }),
@@ -94,7 +94,7 @@ describe('Millrace as a library', () => {
     const worker = open([files.book2])
     await worker.run()
     await worker.stop()
-    expect(await millrace.replay.status('r')).toMatchObject({ state: 'done', donePages: PAGES, totals: { records: PAGES } })
+    expect(await millrace.replay.status('r')).toMatchObject({ state: 'done', doneOffsets: PAGES, totals: { records: PAGES } })
     expect(await millrace.replay.tombstones('r')).toEqual({ keys: [], written: 0 })
     const replayed = (await deployment.records()).filter(({ value }) => value.replayId === 'r')
     expect(replayed.map(({ value }) => value.extractorVersion)).toEqual(Array(PAGES).fill(2))
@@ -151,8 +151,8 @@ describe('Millrace as a library', () => {
     expect(await millrace.replay.status('s')).toMatchObject({
       state: 'done',
       shadowTopic: `${deployment.prefix}records.shadow.s`,
-      pages: PAGES,
-      donePages: PAGES,
+      offsets: PAGES,
+      doneOffsets: PAGES,
       totals: { pages: PAGES / 2, records: PAGES / 2 },
     })
     await expect(millrace.replay.tombstones('s')).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
@@ -196,14 +196,14 @@ describe('Millrace as a library', () => {
     expect((await millrace.replay.list()).map(({ replayId }) => replayId)).not.toContain('nothing')
     // A time before 1970 is one before all pages; to Kafka -1 is the end.
     const plan = await millrace.replay.plan({ extractor: 'book:2', start: { kind: 'time', at: -1 } })
-    expect(plan.pages).toBe(BigInt(PAGES))
+    expect(plan.offsets).toBe(BigInt(PAGES))
   })
 
   it('tells of a shadow while it runs, and calls it off', { timeout: 60_000 }, async () => {
     const options = { mode: 'shadow', extractor: 'book:2', replayId: 'slow', rate: 1 } as const
     const running = millrace.replay.run(options)
-    await eventually(async () => (await millrace.replay.status('slow')).donePages > 0, { timeoutMs: 30_000 })
-    expect(await millrace.replay.status('slow')).toMatchObject({ state: 'open', pages: PAGES })
+    await eventually(async () => (await millrace.replay.status('slow')).doneOffsets > 0, { timeoutMs: 30_000 })
+    expect(await millrace.replay.status('slow')).toMatchObject({ state: 'open', offsets: PAGES })
     await expect(millrace.replay.forget('slow')).rejects.toMatchObject({
       code: 'REPLAY_REFUSED',
       message: expect.stringContaining('not ended'),
@@ -211,14 +211,14 @@ describe('Millrace as a library', () => {
     expect((await millrace.replay.list()).at(-1)).toMatchObject({ replayId: 'slow', state: 'open' })
 
     const off = await millrace.replay.cancel('slow')
-    expect(off).toMatchObject({ state: 'cancelled', pages: PAGES })
-    expect(off.donePages).toBeLessThan(PAGES)
+    expect(off).toMatchObject({ state: 'cancelled', offsets: PAGES })
+    expect(off.doneOffsets).toBeLessThan(PAGES)
     expect(await running).toMatchObject({ interrupted: true, cancelled: true, comparison: undefined })
     // What it had taken was finished, and is counted.
     const ended = await millrace.replay.status('slow')
     expect(ended.state).toBe('cancelled')
-    expect(ended.donePages).toBeGreaterThanOrEqual(off.donePages)
-    expect(ended.donePages).toBeLessThan(PAGES)
+    expect(ended.doneOffsets).toBeGreaterThanOrEqual(off.doneOffsets)
+    expect(ended.doneOffsets).toBeLessThan(PAGES)
     await expect(millrace.replay.run(options)).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
   })
 
@@ -226,7 +226,7 @@ describe('Millrace as a library', () => {
     const options = { mode: 'shadow', extractor: 'book:2', replayId: 'cut', out: `${deployment.prefix}records.cut` } as const
     const first = open([files.book2])
     const cut = first.replay.run({ ...options, filter: { fetchedFrom: 1_000, ago: { fetchedFrom: 5_000 } }, rate: 1 })
-    await eventually(async () => (await millrace.replay.status('cut')).donePages > 0, { timeoutMs: 30_000 })
+    await eventually(async () => (await millrace.replay.status('cut')).doneOffsets > 0, { timeoutMs: 30_000 })
     const before = await millrace.replay.status('cut')
     await first.stop()
     expect(await cut).toMatchObject({ interrupted: true, cancelled: false, comparison: undefined })
@@ -243,7 +243,7 @@ describe('Millrace as a library', () => {
     expect(report).toMatchObject({ topic: `${deployment.prefix}records.cut`, pages: BigInt(PAGES), records: PAGES, interrupted: false })
     expect(report.comparison?.records).toMatchObject({ added: 0, removed: 0, failed: 0 })
     const after = await millrace.replay.status('cut')
-    expect(after).toMatchObject({ state: 'done', pages: PAGES, donePages: PAGES })
+    expect(after).toMatchObject({ state: 'done', offsets: PAGES, doneOffsets: PAGES })
     // A topic that was named may be that of others.
     expect(await millrace.replay.forget('cut')).toMatchObject({ topic: `${deployment.prefix}records.cut`, isDeleted: false })
     expect(await deployment.read((runtime) => runtime.admin.listTopics())).toContain(`${deployment.prefix}records.cut`)

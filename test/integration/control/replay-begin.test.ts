@@ -57,7 +57,7 @@ describe('two commands that begin a replay at the same moment', () => {
     }
     expect(untils).toEqual(['10', '10'])
     const later = await Promise.all(commands.map((runtime) => listReplays(runtime)))
-    expect(later.map((found) => found.map(({ pages }) => pages))).toEqual([[10], [10]])
+    expect(later.map((found) => found.map(({ offsets: pages }) => pages))).toEqual([[10], [10]])
   })
 
   it('leave it closed where the first was through before the other had found out', async () => {
@@ -108,14 +108,14 @@ describe('a replay that nobody works on', () => {
     await followReplay(runtime, 'left', {
       until: 'done',
       signal: stop.signal,
-      onProgress: ({ members, donePages }, remainingMs) => {
-        seen.push({ members, donePages, remainingMs })
+      onProgress: ({ members, doneOffsets }, remainingMs) => {
+        seen.push({ members, doneOffsets, remainingMs })
         if (seen.length === 3) stop.abort()
         else worked = admin.commitDirect(groupId, [{ ...at, offset: BigInt(2 * seen.length), metadata }])
       },
     })
     await worked
-    expect(seen).toEqual([0, 2, 4].map((donePages) => ({ members: 0, donePages, remainingMs: undefined })))
+    expect(seen).toEqual([0, 2, 4].map((doneOffsets) => ({ members: 0, doneOffsets, remainingMs: undefined })))
   })
 })
 
@@ -171,7 +171,7 @@ describe('a shadow that was called off', () => {
     await admin.commitDirect('replay.off', [{ topic: topics.html, partition: 0, offset: 4n, metadata: encodeMetadata(freshMetadata(4n)) }])
     await cancelReplay(runtime, 'off')
     expect((await admin.committedOffsets('replay.off', [topics.html])).get(partitionId(topics.html, 0))?.offset).toBeUndefined()
-    expect(await replayStatus(runtime, 'off')).toMatchObject({ donePages: 4, partitions: [{ phase: 'cancelled', position: '4' }] })
+    expect(await replayStatus(runtime, 'off')).toMatchObject({ doneOffsets: 4, partitions: [{ phase: 'cancelled', position: '4' }] })
   })
 })
 

@@ -66,7 +66,7 @@ describe('a replay in place under which retention deletes the pages that come ne
         await caughtUp(deployment)
         const ranges = [{ partition: 0, from: '0', until: String(PAGES) }]
         await beginRequest(runtime, { replayId: 'r', groupId, extractor: 'book', extractorVersion: 1, filter: {}, ranges, rate: 10 })
-        await eventually(async () => (await replayStatus(runtime, 'r')).donePages >= 3, { what: 'the replay to read' })
+        await eventually(async () => (await replayStatus(runtime, 'r')).doneOffsets >= 3, { what: 'the replay to read' })
         await admin.deleteRecordsBefore(topics.html, new Map([[0, BigInt(LOW)]]))
         await followReplay(runtime, 'r', { until: 'done', signal: never })
       })
@@ -77,7 +77,7 @@ describe('a replay in place under which retention deletes the pages that come ne
     }, observer)
     expect(observer.events.filter(({ fields }) => fields.reason === 'while-reading')).toHaveLength(1)
     const { totals, gone = 0 } = status
-    expect(status).toMatchObject({ state: 'done', donePages: PAGES, totals: { pages: PAGES - gone } })
+    expect(status).toMatchObject({ state: 'done', doneOffsets: PAGES, totals: { pages: PAGES - gone } })
     expect(totals.pages).toBeGreaterThanOrEqual(PAGES - LOW + 3)
     expect(gone).toBeGreaterThan(0)
     const offsetsBy = async (replayId: string | null): Promise<number[]> =>

@@ -38,7 +38,7 @@ it('a shadow tells how long it will still take, and whoever joins it that the pa
   const first = deployment.read((runtime) =>
     shadow(runtime, 2, { onProgress: (progress) => void seen.push(progress), onWaiting: (text) => void waiting[0]?.push(text) }),
   )
-  await eventually(() => seen.some(({ done, pages }) => done > 0n && done < pages), { what: 'the first page', timeoutMs: 40_000 })
+  await eventually(() => seen.some(({ done, offsets }) => done > 0n && done < offsets), { what: 'the first page', timeoutMs: 40_000 })
   const second = deployment.read((runtime) => shadow(runtime, undefined, { onWaiting: (text) => void waiting[1]?.push(text) }))
   const reports = await Promise.all([first, second])
   expect(reports.map(({ interrupted, pages }) => [interrupted, pages])).toEqual([
@@ -48,7 +48,7 @@ it('a shadow tells how long it will still take, and whoever joins it that the pa
   expect(waiting).toEqual([[], [expect.stringMatching(/^1 other member is in group .*replay\.s: the pages are shared with them/)]])
   // Nobody knows before the first pages are done; at the end nothing is left.
   expect(seen[0]?.remainingMs).toBeUndefined()
-  const told = seen.filter(({ done, pages, remainingMs }) => done > 0n && done < pages && remainingMs !== undefined)
+  const told = seen.filter(({ done, offsets, remainingMs }) => done > 0n && done < offsets && remainingMs !== undefined)
   expect(told.length).toBeGreaterThan(0)
   expect(told.some(({ remainingMs }) => (remainingMs ?? 0) > 0)).toBe(true)
   expect(seen.at(-1)).toMatchObject({ done: BigInt(PAGES), remainingMs: 0 })
@@ -86,7 +86,7 @@ it('a replay counts pages by what was read, and offsets as offsets where transac
   // The copy, and the end of its transaction.
   const offsets = PAGES + 2
   expect(report).toMatchObject({ pages: BigInt(PAGES + 1), records: PAGES + 1 })
-  expect(seen.at(-1)).toMatchObject({ done: BigInt(offsets), pages: BigInt(offsets), read: PAGES + 1 })
+  expect(seen.at(-1)).toMatchObject({ done: BigInt(offsets), offsets: BigInt(offsets), read: PAGES + 1 })
   const text = statusText(await deployment.read((runtime) => replayStatus(runtime, 's')))
   expect(text).toContain(`: done, ${offsets} of ${offsets} offsets\n${PAGES + 1} pages read, ${PAGES + 1} records, `)
   const described = await deployment.read((runtime) => describeTopics(runtime))

@@ -31,7 +31,7 @@ describe('the plan of a replay', () => {
   it('covers everything that is there, and leaves out empty partitions', () => {
     const plan = planReplay(request, facts)
     expect(ranges(plan)).toEqual(['0:10-100', '1:0-50'])
-    expect(plan.pages).toBe(140n)
+    expect(plan.offsets).toBe(140n)
     expect(plan.gone).toBe(0n)
   })
 
@@ -70,14 +70,14 @@ describe('the plan of a replay', () => {
 
   it('never plans backwards when the start lies behind the end', () => {
     const plan = planReplay({ ...request, start: { kind: 'offsets', offsets: new Map([[0, 500n]]), what: 'time' } }, facts)
-    expect(plan.pages).toBe(0n)
+    expect(plan.offsets).toBe(0n)
   })
 
   it('says why there is nothing: what was asked for, what is gone, what is left', () => {
     const emptied = { partition: 0, low: 40n, end: 40n, committed: 40n }
     expect(planReplay(request, [emptied])).toMatchObject({
-      pages: 0n,
-      partitions: [{ partition: 0, pages: 0n, note: 'all its 40 offsets are gone by retention' }],
+      offsets: 0n,
+      partitions: [{ partition: 0, offsets: 0n, note: 'all its 40 offsets are gone by retention' }],
       nothing: 'asked for all stored pages; of 40 offsets that partition 0 of html has held 40 are gone by retention and none is left',
     })
     const since: ReplayStart = { kind: 'offsets', offsets: new Map([[0, 40n]]), what: 'T', at: 5 }
@@ -99,7 +99,7 @@ describe('the plan of a replay', () => {
   it('says so where no page of the range was fetched as late as asked for', () => {
     const plan = planReplay({ ...request, partitions: [1] }, facts)
     expect(notBefore(plan, new Map([[1, 50n]]), 'A')).toMatchObject({
-      pages: 0n,
+      offsets: 0n,
       nothing: 'asked for A; of 50 offsets in that range none holds a page that was fetched as late',
     })
     expect(notBefore(plan, new Map([[1, 20n]]), 'A')).not.toHaveProperty('nothing')
@@ -116,7 +116,7 @@ describe('the plan of a replay', () => {
 
   it('says of partitions that an offset lies behind their end, and refuses one behind the end of all', () => {
     const plan = planReplay({ ...request, start: { kind: 'offset', offset: 70n } }, facts)
-    expect(plan.partitions.map(({ partition, pages, note }) => [partition, pages, note])).toEqual([
+    expect(plan.partitions.map(({ partition, offsets, note }) => [partition, offsets, note])).toEqual([
       [0, 30n, undefined],
       [1, 0n, 'offset 70 lies behind the end 50'],
       [2, 0n, 'offset 70 lies behind the end 0'],

@@ -2,15 +2,15 @@ import { describe, expect, it } from 'vitest'
 import { gateVerdict } from '../../../src/replay/gate.ts'
 import { samplePlaces } from '../../../src/replay/sample.ts'
 
-const planned = (partition: number, from: bigint, pages: bigint) => ({
+const planned = (partition: number, from: bigint, offsets: bigint) => ({
   partition,
   from,
-  until: from + pages,
-  pages,
+  until: from + offsets,
+  offsets,
   gone: 0n,
   note: undefined,
 })
-const plan = { partitions: [planned(0, 10n, 100n), planned(3, 0n, 300n)], pages: 400n }
+const plan = { partitions: [planned(0, 10n, 100n), planned(3, 0n, 300n)], offsets: 400n }
 
 describe('places of a sample', () => {
   it('lie in every part of the range, each partition by its share, and none twice', () => {
