@@ -59,11 +59,11 @@ export async function replayPreview(context: CommandContext, flags: PreviewFlags
       plan,
       filter: scope.filter,
       sample,
-      onProgress: ({ done, offsets, elapsedMs }) =>
+      onProgress: ({ done, total, elapsedMs }) =>
         progress.update({
           text: counted(done, 'page'),
-          ...(sample === 'all' ? { ratio: offsets === 0 ? 1 : done / offsets } : {}),
-          fields: { done, offsets, elapsedMs },
+          ...(sample === 'all' ? { ratio: total === 0 ? 1 : done / total } : {}),
+          fields: { done, total, elapsedMs },
         }),
       onOutput: (text) => context.note(text),
       signal: context.draining,

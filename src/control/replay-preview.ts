@@ -22,7 +22,8 @@ export interface PreviewOptions {
   readonly filter: ReplayFilter
   /** Pages that the extractor reads; `all`: the whole range. */
   readonly sample: number | 'all'
-  readonly onProgress?: (progress: { readonly done: number; readonly offsets: number; readonly elapsedMs: number }) => void
+  /** `total`: offsets of the range, or pages of the sample. */
+  readonly onProgress?: (progress: { readonly done: number; readonly total: number; readonly elapsedMs: number }) => void
   readonly onOutput?: (text: string) => void
   readonly signal?: AbortSignal
 }
@@ -65,7 +66,6 @@ export interface LargestRecord {
 
 /** What is held in memory until the old records are found: the topic of records is read through for each window. */
 const WINDOW: WindowLimits = { pages: 10_000, bytes: 33_554_432 }
-const PROGRESS_EVERY = 20
 /** How long `--expect` finds a preview. */
 const KEPT_MS = 14 * 86_400_000
 
@@ -96,7 +96,7 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
     let done = 0
     const onPage = (): void => {
       done += 1
-      if (done % PROGRESS_EVERY === 0) options.onProgress?.({ done, offsets: total, elapsedMs: runtime.clock.mono() - startedMono })
+      options.onProgress?.({ done, total, elapsedMs: runtime.clock.mono() - startedMono })
     }
     const pages = inScope(pagesToRead(runtime, options), onPage)
     const run = async (stored: PageInScope): Promise<Pair> => {
