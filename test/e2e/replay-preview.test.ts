@@ -152,7 +152,7 @@ describe('replay preview', () => {
   it('ends with 130 when it is interrupted, and says that it has left nothing', async () => {
     deployment.file('slow.ts', SLOW)
     const running = deployment.start(['replay', 'preview', '--extractor', 'slow.ts', '--all'])
-    await eventually(() => running.stderr().includes('1 page'), { timeoutMs: 30_000, what: 'the preview is at work' })
+    await eventually(() => running.stderr().includes(' page'), { timeoutMs: 60_000, what: 'the preview is at work' })
     running.child.kill('SIGINT')
     const { code, stdout, stderr } = await running.done
     expect([code, stdout]).toEqual([130, ''])
