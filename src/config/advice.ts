@@ -1,3 +1,4 @@
+import { isDisguised } from '../kernel/product-token.ts'
 import type { Config, OptionPath } from './options.ts'
 import { formatDuration } from './units.ts'
 
@@ -29,6 +30,12 @@ export function configAdvice(config: Config): string[] {
     const name = JSON.stringify(config['fetch.userAgent'])
     advice.push(
       `fetch.userAgent ${name} names no contact: sites can not write to you; add a URL or an address, like (+https://example.com/bot)`,
+    )
+  }
+  if (isDisguised(config['fetch.userAgent'] ?? '')) {
+    const name = JSON.stringify(config['fetch.userAgent'])
+    advice.push(
+      `fetch.userAgent ${name} has no name but Mozilla: what a robots.txt says to your bot is passed over; put its name first, or behind "compatible;"`,
     )
   }
   if (config['fetch.robots'] === 'ignore') advice.push('fetch.robots is ignore: robots.txt of every site is passed over')

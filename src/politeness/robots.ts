@@ -227,15 +227,6 @@ function withoutBom(bytes: Buffer): Buffer {
   return bytes.subarray(length)
 }
 
-/**
- * The name by which a robots.txt speaks to us. Shape: a User-Agent header -> its product token, also where it hides behind
- * `Mozilla/5.0 (compatible; …)`. Source: RFC 9309 section 2.2.1.
- */
-export function productToken(userAgent: string): string {
-  const hidden = /^Mozilla\/\S*\s*\(\s*compatible\s*;\s*([a-zA-Z_-]+)/i.exec(userAgent)?.[1]
-  return (hidden ?? /[a-zA-Z_-]+/.exec(userAgent)?.[0] ?? '').toLowerCase()
-}
-
 /** Groups that speak to the token, or, where none does, to everybody. */
 function groupsFor(rules: RobotsRules, token: string): readonly RobotsGroup[] {
   const specific = rules.groups.filter(({ agents }) => agents.includes(token))

@@ -22,6 +22,11 @@ describe('advice on the user agent', () => {
       expect(about(name)).toEqual([])
     },
   )
+
+  it('tells of one by which no robots.txt could speak to the bot', () => {
+    expect(about('Mozilla/5.0 (X11; Linux) Firefox/130.0 (+https://foo.test)')).toEqual([expect.stringContaining('no name but Mozilla')])
+    expect(about('Mozilla/5.0 (X11; compatible; FooBot/1.0; +https://foo.test)')).toEqual([])
+  })
 })
 
 describe('advice on topics', () => {

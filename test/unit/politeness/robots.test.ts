@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { productToken } from '../../../src/kernel/product-token.ts'
 import {
   MAX_ROBOTS_BYTES,
   parseRobots,
   parseRobotsInTurns,
-  productToken,
   robotsCrawlDelayMs,
   robotsVerdict,
   sitemapUrls,
@@ -133,6 +133,13 @@ describe('robots.txt in the wild', () => {
     ['Mozilla/5.0 (compatible; FooBot/2.1; +https://bot.example.test)', 'foobot'],
     ['mozilla/5.0 (Compatible;foo-bot)', 'foo-bot'],
     ['examplebot/1.0 (+https://example.com/bot)', 'examplebot'],
+    ['Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; FooBot/1.0; +https://bot.example.test)', 'foobot'],
+    ['Mozilla/5.0 (Linux; Android 5.0) AppleWebKit/537.36 (KHTML, like Gecko) Safari/537.36 (compatible; FooBot; bot@foo.test)', 'foobot'],
+    ['Mozilla/5.0 (Macintosh) Version/17.4 Safari/605.1.15 (FooBot/0.1; +http://foo.test)', 'foobot'],
+    ['Mozilla/5.0 (X11; Foo_Bot https://foo.test)', 'foo_bot'],
+    ['Mozilla/5.0 (FooBot/0.1, bot@foo.test)', 'foobot'],
+    ['FooBot/1.0 (compatible; BarBot; +https://foo.test)', 'foobot'],
+    ['Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) Safari/605.1.15 (+https://foo.test)', 'mozilla'],
     ['Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/130.0', 'mozilla'],
     ['', ''],
   ])('C023: the token of %j is %j', (userAgent, token) => {
