@@ -178,7 +178,7 @@ export class HttpClient implements HttpExchange {
     const answer = await notingSend(leavingOf(request, onSent, signal), send)
     const ttfbMs = clock.mono() - startedMono
     const fields = headerFields(answer.headers as unknown as readonly string[])
-    const contentType = parseContentType(lastValue(fields, 'content-type')).essence
+    const contentType = parseContentType(joinedValue(fields, 'content-type')).essence
     const head = {
       kind: 'response',
       status: answer.statusCode,
@@ -305,11 +305,6 @@ function headerFields(raw: readonly string[]): Header[] {
   const fields: Header[] = []
   for (let index = 0; index + 1 < raw.length; index += 2) fields.push({ name: raw[index] ?? '', value: raw[index + 1] ?? '' })
   return fields
-}
-
-/** The last of a repeated field, as browsers take Content-Type. */
-function lastValue(fields: readonly Header[], name: string): string | undefined {
-  return fields.findLast((field) => field.name.toLowerCase() === name)?.value
 }
 
 function joinedValue(fields: readonly Header[], name: string): string | undefined {

@@ -65,7 +65,7 @@ export async function buildPage(answer: FetchedAnswer): Promise<Page> {
   }
 }
 
-/** Every Content-Type header of an answer, as one text: of two, either may be the one that names the charset. */
+/** Every Content-Type header of an answer, as one text: which of them counts is known to who reads it. */
 export function contentTypeHeader(response: HttpResponse): string | null {
   const values = headerValues(response, 'content-type')
   return values.length === 0 ? null : values.join(', ')

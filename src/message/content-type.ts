@@ -6,14 +6,27 @@ export interface ContentType {
   readonly charsetLabels: readonly string[]
 }
 
-/** Source: RFC 9110 section 8.3.1; single quotes and missing closing quotes are taken as they are meant. */
+/**
+ * Shape: a header, or several joined by commas, of which the last that is a type counts; a charset holds on where the same type comes again
+ * without one. Source: Fetch standard, "extract a MIME type"; single quotes, missing closing quotes and what is no type are taken as
+ * they are meant.
+ */
 export function parseContentType(header: string | null | undefined): ContentType {
-  const text = header ?? ''
-  const essence = (text.split(/[;,]/, 1)[0] ?? '').trim().toLowerCase()
-  const labels = [...text.matchAll(/[;\s]charset\s*=\s*(?:"([^"]*)"?|'([^']*)'?|([^;,\s]*))/gi)]
+  let type: ContentType = { essence: null, charsetLabels: [] }
+  for (const value of (header ?? '').match(/(?:[^",]|"[^"]*"?)+/g) ?? []) {
+    const essence = (value.split(';', 1)[0] ?? '').trim().toLowerCase()
+    const labels = labelsIn(value)
+    if (!/^[^\s/]+\/[^\s/]+$/.test(essence) || essence === '*/*') type = { ...type, charsetLabels: [...type.charsetLabels, ...labels] }
+    else if (essence === type.essence) type = { essence, charsetLabels: [...labels, ...type.charsetLabels] }
+    else type = { essence, charsetLabels: labels }
+  }
+  return type
+}
+
+function labelsIn(value: string): string[] {
+  return [...value.matchAll(/[;\s]charset\s*=\s*(?:"([^"]*)"?|'([^']*)'?|([^;,\s]*))/gi)]
     .map(([, double, single, bare]) => (double ?? single ?? bare ?? '').trim())
     .filter((label) => label !== '')
-  return { essence: /^[^\s/]+\/[^\s/]+$/.test(essence) ? essence : null, charsetLabels: labels }
 }
 
 export function isHtmlType(essence: string | null): boolean {

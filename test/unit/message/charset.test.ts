@@ -35,6 +35,8 @@ describe('the charset of a body', () => {
       'KOI8-R',
       'meta',
     ])
+    // Of two fields the last one counts.
+    expect(read(bytes({ hex: 'd6e5' }), 'text/html; charset=koi8-r, text/html; charset=windows-1251')[1]).toBe('windows-1251')
     for (const header of [
       'charset="utf-8"',
       "charset='utf-8'",
@@ -160,6 +162,13 @@ describe('a Content-Type', () => {
     ['html', null, []],
     ['text/html;charset=', 'text/html', []],
     ['text/html; boundary="; charset=a"', 'text/html', ['a"']],
+    ['text/html, text/html; charset=gbk', 'text/html', ['gbk']],
+    ['text/html; charset=gbk, text/html', 'text/html', ['gbk']],
+    ['text/html; charset=gbk, text/html; charset=utf-8', 'text/html', ['utf-8', 'gbk']],
+    ['text/html; charset=gbk, text/plain', 'text/plain', []],
+    ['text/plain; charset=gbk, text/html; x="a,b"; charset=utf-8', 'text/html', ['utf-8']],
+    ['text/html; charset=gbk, , */*; charset=utf-8, html', 'text/html', ['gbk', 'utf-8']],
+    ['text/html, charset=gbk', 'text/html', ['gbk']],
   ])('%j has the essence %j', (header, essence, labels) => {
     expect(parseContentType(header)).toEqual({ essence, charsetLabels: labels })
   })
