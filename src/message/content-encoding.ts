@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { type BodyEncoding, isZlib, unpack } from './body-codec.ts'
 import { beforeDamage } from './damaged-body.ts'
 import { firstGzipMember } from './gzip-member.ts'
@@ -64,6 +65,9 @@ export async function decodeContent(wire: Buffer, header: string | null | undefi
     if (isMislabelled(current, encoding) && !(await isEmptyStream(current, encoding)))
       return (await byMark(current, encoding, maxBytes)) ?? unmarked(wire, current, maxBytes, 'mislabelled')
     const { bytes, problem } = await unpack(current, encoding, maxBytes)
+    // Without a mark it is only now known that nothing was packed.
+    const isPlain = problem !== null && (encoding === 'br' || encoding === 'deflate') && isPlainText(current)
+    if (isPlain) return plain(current, maxBytes, 'mislabelled')
     const isDamaged = problem === 'broken' || problem === 'cut'
     const member = isDamaged && encoding === 'gzip' ? await firstGzipMember(current, maxBytes) : undefined
     if (member !== undefined) hasTail = true
@@ -163,6 +167,11 @@ const BYTE_ORDER_MARK = /^(?:\xef\xbb\xbf|\xfe\xff|\xff\xfe)/
 function isText(bytes: Buffer): boolean {
   const head = bytes.subarray(0, TEXT_HEAD_BYTES)
   return BYTE_ORDER_MARK.test(head.toString('latin1')) || !head.some(isBinary)
+}
+
+/** Bytes of a packed body are as good as random: they are text for a few bytes at most, and hardly ever UTF-8. */
+function isPlainText(bytes: Buffer): boolean {
+  return !bytes.subarray(0, TEXT_HEAD_BYTES).some(isBinary) && (bytes.length >= TEXT_HEAD_BYTES || isUtf8(bytes))
 }
 
 function isBinary(byte: number): boolean {

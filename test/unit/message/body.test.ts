@@ -166,6 +166,29 @@ describe('a Content-Encoding', () => {
     }
   })
 
+  it.each([
+    ['a byte order mark', Buffer.from('\ufeff<!doctype html><title>Preis</title>')],
+    ['letters that are not of ASCII', Buffer.from('é è <b>prix</b>')],
+    ['a page in windows-1251', Buffer.concat(Array.from({ length: 100 }, () => Buffer.from('cff0e8e2e5f2', 'hex')))],
+  ])('C086: passes text as it is that begins with %s', async (_about, page) => {
+    for (const header of ['br', 'deflate', 'gzip', 'zstd', 'br, gzip']) {
+      const wire = header === 'br, gzip' ? zlib.gzipSync(page) : page
+      const { decoded, truncated, problem } = await decodeContent(wire, header, MAX)
+      expect([header, decoded.equals(page), truncated, problem]).toEqual([header, true, null, 'mislabelled'])
+    }
+    expect(await decodeContent(page, 'br', 4)).toMatchObject({ decoded: page.subarray(0, 4), truncated: 'size' })
+  })
+
+  it('that was cut is no text, however little came', async () => {
+    for (const [header, wire] of [
+      ['br', zlib.brotliCompressSync(html)],
+      ['deflate', zlib.deflateRawSync(html)],
+    ] as const) {
+      for (let length = 8; length < wire.length; length += 1)
+        expect((await decodeContent(wire.subarray(0, length), header, MAX)).problem).toBe('cut')
+    }
+  })
+
   it('that packs nothing is no text of one letter: an empty brotli stream is the byte of a semicolon', async () => {
     for (const window of [10, 16, 18, 19, 22, 24]) {
       const wire = zlib.brotliCompressSync(Buffer.alloc(0), { params: { [zlib.constants.BROTLI_PARAM_LGWIN]: window } })
