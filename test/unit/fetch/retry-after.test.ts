@@ -41,6 +41,21 @@ describe('Retry-After', () => {
     ['Sun, 06-Nov-94 08:49:37 GMT', undefined],
     ['Sun Nov  6 08:49:37 1994', undefined],
     ['Wed, 21 Oct 2026 07:27:00 GMT', undefined],
+    ['Wed, 21 Oct 2026 02:29:00 EST', 60_000],
+    ['Wed, 21 Oct 2026 00:29:00 PDT', 60_000],
+    ['Wed, 21 Oct 2026 02:29:00 -0500', 60_000],
+    ['Wed, 21 Oct 2026 12:59:00 +05:30', 60_000],
+    ['Wed Oct 21 02:29:00 EST 2026', 60_000],
+    ['Wed Oct 21 2026 09:29:00 GMT+0200 (Central European Summer Time)', 60_000],
+    ['21 Oct 2026 07:29:00 GMT', 60_000],
+    ['21-Oct-2026 07:29:00', 60_000],
+    ['2026-10-21T07:29:00Z', 60_000],
+    ['2026-10-21T07:29:00.500Z', 60_500],
+    ['2026-10-21T07:29:00', 60_000],
+    ['2026-10-21 09:29:00+02:00', 60_000],
+    // A zone that nobody knows may be the last one on earth.
+    ['Wed, 21 Oct 2026 07:29:00 CEST', 60_000 + 12 * 3_600_000],
+    ['Wed, 21 Oct 2026 07:29:00 +9900', 60_000 + 12 * 3_600_000],
   ])('C143: %j is %s ms', (text, ms) => {
     expect(retryAfterMs([text], now)).toBe(ms)
   })
@@ -57,6 +72,7 @@ describe('Retry-After', () => {
     expect(retryAfterMs([later], now, date)).toBe(120_000)
     expect(retryAfterMs(['Wed, 21 Oct 2026 07:29:00 GMT'], now, 'nonsense')).toBe(60_000)
     expect(retryAfterMs(['30'], now, date)).toBe(30_000)
+    expect(retryAfterMs(['Wed, 21 Oct 2026 07:29:00 GMT'], now, 'Wed, 21 Oct 2026 07:28:59 CEST')).toBe(60_000)
   })
 
   it('is the longest of several, and none where none can be read', () => {
