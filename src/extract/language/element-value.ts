@@ -10,7 +10,7 @@ export const RAW_TEXT: ReadonlySet<string> = new Set(['script', 'style', 'textar
 export function attributeValues(value: string, attribute: string, kind: ScalarKind | 'record'): RawValue[] {
   // In HTML the presence of such an attribute is the value.
   if (kind === 'boolean' && (value === '' || value.toLowerCase() === attribute.toLowerCase())) return [true]
-  return kind === 'url' && /^(image)?srcset$/i.test(attribute) ? srcsetUrls(value) : [value]
+  return kind === 'url' && /srcset$/i.test(attribute) ? srcsetUrls(value) : [value]
 }
 
 /** What becomes of white space in the text of an element. A pattern or a transform of the author has every space as the same one. */

@@ -88,6 +88,9 @@ describe('a field by selector', () => {
       'http://shop.example.test/w_3,h_2/a.jpg',
       'http://shop.example.test/b.jpg',
     ])
+    expect(fieldFrom("{ select: 'img@data-srcset', type: url }", '<img data-srcset="/a,1.jpg 1x, /b.jpg 2x">')).toBe(
+      'http://shop.example.test/a,1.jpg',
+    )
   })
 
   it('matches a pattern: its first group, or all of it', () => {
