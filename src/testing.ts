@@ -18,7 +18,7 @@ export interface TestedPage {
   readonly file?: string
   /** Where it was fetched from: links are resolved against it. */
   readonly url?: string
-  /** The whole header; bytes are decoded by it as a stage does. */
+  /** The whole header; bytes are decoded by it as a stage does. A text is one already, whatever it or the header says of a charset. */
   readonly contentType?: string
   /** Epoch ms; what the clock of a code extractor says. */
   readonly fetchedAt?: number
@@ -47,9 +47,10 @@ export async function runExtractor(file: string, page: TestedPage, options: Test
   const envelopeText = createSchemaStore().current('RecordEnvelope').text
   const extractor: LoadedExtractor = await loadExtractor(file, envelopeText)
   const { url = 'http://localhost/', contentType, fetchedAt = FETCHED_AT } = page
+  const isText = typeof page.html === 'string'
   return await testExtractor({
     extractor,
-    page: pageOf(bodyOf(page), url, { fetchedAt, ...(contentType === undefined ? {} : { contentType }) }),
+    page: pageOf(bodyOf(page), url, { fetchedAt, isText, ...(contentType === undefined ? {} : { contentType }) }),
     source: { topic: '', partition: 0, offset: 0n },
     envelopeText,
     pageTimeoutMs: options.pageTimeoutMs ?? 10_000,

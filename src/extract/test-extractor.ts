@@ -119,10 +119,19 @@ function traced(extractor: LoadedExtractor, page: Page): Pick<TestReport, 'field
   })
 }
 
+const TEXT = { charset: 'UTF-8', source: 'utf8-valid' } as const
+
+interface GivenPage {
+  readonly contentType?: string
+  /** The body is text in UTF-8, whatever it says of itself. */
+  readonly isText?: boolean
+  readonly fetchedAt: number
+}
+
 /** A page of a saved file or of one request, as it would lie on the topic. Shape: body is decoded; contentType is the whole header. */
-export function pageOf(body: Buffer, url: string, given: { readonly contentType?: string; readonly fetchedAt: number }): Page {
+export function pageOf(body: Buffer, url: string, given: GivenPage): Page {
   const contentType = given.contentType ?? 'text/html'
-  const { charset, source } = decideCharset(body, contentType)
+  const { charset, source } = given.isText === true ? TEXT : decideCharset(body, contentType)
   const taskId = h('test', url)
   return {
     fetchId: h(taskId, 1),

@@ -48,6 +48,8 @@ describe('millrace/testing', { timeout }, () => {
     expect(await recordsOf(file, { html: bytes, contentType: 'text/html; charset=windows-1251' })).toMatchObject([
       { data: { title: 'Цена' } },
     ])
+    const text = '<meta charset="windows-1251"><h1>Цена</h1><b class=price>1</b>'
+    expect(await recordsOf(file, { html: text })).toMatchObject([{ data: { title: 'Цена' } }])
     await expect(recordsOf(file, { html: '<h1>x</h1>' })).rejects.toMatchObject({ code: 'EXTRACT_FIELD_MISSING' })
     await expect(recordsOf(file, {})).rejects.toMatchObject({ code: 'USAGE' })
   })
