@@ -151,6 +151,11 @@ function readElement(
   if (selector !== '') checkSelector(document, selector, [...path, 'select'])
   else if (path.length <= 2 && attribute === undefined && text.trim() === '' && !mayBeItself) {
     document.error([...path, 'select'], 'the selector is empty')
+  } else if (path.length <= 2 && attribute !== undefined && !mayBeItself && !document.hasEach) {
+    document.error(
+      [...path, 'select'],
+      `${JSON.stringify(text)} is an attribute of the page itself, which has none; a selector is missing before it, or "each"`,
+    )
   }
   return { selector, attribute: shape.attr ?? attribute }
 }

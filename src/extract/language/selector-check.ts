@@ -5,7 +5,27 @@ type Parts = readonly Selector[]
 
 /** What the parser of selectors lets pass and matches nothing. Errors: thrown, in words for the author; of syntax none: those are the parser's. */
 export function checkSelector(text: string): void {
-  for (const parts of parsed(text)) checkParts(parts)
+  const selectors = parsed(text)
+  for (const parts of selectors) checkParts(parts)
+  if (selectors.length > 0) checkNames(text)
+}
+
+/** Escapes and quoted texts may hold anything, and so may what `:contains` looks for. */
+const OPAQUE = /\\[\s\S]|"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'|(?<=:i?contains\()[^"')]+/gi
+const BRACKETS = /\[[^\]]*\]/g
+const NAME = '[\\w\\-\\u00b0-\\uffff]'
+const ODD_NAME = new RegExp(`[.#](?!${NAME})`)
+const ODD_ATTRIBUTE = new RegExp(`^\\[\\s*(?![\\s*|]|${NAME})`)
+
+/** The parser takes any character for the first of a name: in `.a..b` a class `.b`. */
+function checkNames(text: string): void {
+  const bare = text.replace(OPAQUE, 'x')
+  for (const [brackets] of bare.matchAll(BRACKETS)) {
+    if (ODD_ATTRIBUTE.test(brackets)) throw new Error(`${brackets} has no name of an attribute`)
+    if (/=\s*\]$/.test(brackets)) throw new Error(`${brackets} has no value; an empty one is written ""`)
+  }
+  const at = ODD_NAME.exec(bare.replace(BRACKETS, ''))
+  if (at !== null) throw new Error(`no name stands behind ${at[0]}`)
 }
 
 function checkParts(parts: Parts): void {

@@ -100,6 +100,16 @@ match: { hots: [x] }
     'a >',
     'p:nth-child(x)',
     'p:has(',
+    '.a..b',
+    'p..price',
+    'p.#x',
+    '#.x',
+    'p:not(.)',
+    'p[=x]',
+    'p[ =x]',
+    'p[a=]',
+    'p[a= ]',
+    'b:is(i, a[href=])',
   ])('C102: refuses the selector %s when it is loaded', (selector) => {
     expect(problems(`${head}fields:\n  x: { select: '${selector}' }`)).toEqual([
       expect.stringContaining(`the selector ${JSON.stringify(selector)}`),
@@ -107,8 +117,32 @@ match: { hots: [x] }
     expect(problems(`${head}each: '${selector}'\nfields: { x: h1 }`)).toEqual([expect.stringMatching(/^3:7 /)])
   })
 
-  it.each(['.lg\\:prose-xl', 'i.My\\(8\\)', 'esi\\:foo', '.w-1\\/2', '.a\\@b'])('C102: takes the escaped selector %s', (selector) => {
+  it.each([
+    '.lg\\:prose-xl',
+    'i.My\\(8\\)',
+    'esi\\:foo',
+    '.w-1\\/2',
+    '.a\\@b',
+    '.\\.b',
+    '#a\\.b',
+    'a[href="..[=x]"]',
+    'a[href=a.#b]',
+    'a[x=""]',
+    'a[ x = y ]',
+    '.2col',
+    '.é',
+    'p:contains(a. b)',
+  ])('C102: takes the selector %s', (selector) => {
     expect(problems(`${head}fields:\n  x: { select: '${selector}' }`)).toEqual([])
+  })
+
+  it('takes an attribute alone where there is an element that may have it', () => {
+    for (const select of ['.@md', '@md', '::attr(md)'])
+      expect(problems(`${head}fields: { x: '${select}' }`)).toEqual([
+        `3:14 ${JSON.stringify(select)} is an attribute of the page itself, which has none; a selector is missing before it, or "each"`,
+      ])
+    expect(problems(`${head}each: a\nfields: { x: '@md' }`)).toEqual([])
+    expect(problems(`${head}fields: { x: { select: a, type: list, fields: { y: '@md' } } }`)).toEqual([])
   })
 
   it('shows every fault in one run, whatever else is wrong beside it', () => {
