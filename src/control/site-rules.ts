@@ -1,4 +1,5 @@
 import type { Config } from '../config/options.ts'
+import type { PageBudget } from '../fetch/admission.ts'
 import type { ControlLog } from '../kafka/control-log.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { commandPayload, subject } from '../message/command.ts'
@@ -7,22 +8,15 @@ import { createPolicy, type Policy } from '../politeness/policy.ts'
 import { domainOfUrl } from '../url/registrable-domain.ts'
 import { compileScope, type ScopeVerdict } from '../url/scope.ts'
 
-/** Budgets of a crawl, as fetch reserves them and the frontier asks whether they are full. */
-export interface CrawlBudget {
-  readonly id: string
-  readonly limit: number
-  /** Bounded code of the outcome of a task that finds it full. */
-  readonly reason: string
-}
-
-export function crawlBudgets(config: Config, crawlId: string, domain: string): readonly CrawlBudget[] {
+/** Budgets of a crawl, as fetch reserves them and the frontier asks whether they are full; they are forgotten with it. */
+export function crawlBudgets(config: Config, crawlId: string, domain: string): readonly PageBudget[] {
   return [
-    { id: `crawl:${crawlId}:pages`, limit: config['crawl.maxPages'], reason: 'max-pages' },
-    { id: `crawl:${crawlId}:pages:${domain}`, limit: config['crawl.maxPagesPerDomain'], reason: 'max-pages-per-domain' },
+    { id: `crawl:${crawlId}:pages`, crawlId, limit: config['crawl.maxPages'], reason: 'max-pages' },
+    { id: `crawl:${crawlId}:pages:${domain}`, crawlId, limit: config['crawl.maxPagesPerDomain'], reason: 'max-pages-per-domain' },
   ]
 }
 
-export function taskBudgets(config: Config): (task: UrlTask) => readonly CrawlBudget[] {
+export function taskBudgets(config: Config): (task: UrlTask) => readonly PageBudget[] {
   return ({ crawlId, url }) => {
     // Whoever wrote the task may have written anything as its URL; then no page is ever fetched for it, and it holds no place.
     const domain = domainOfUrl(url)

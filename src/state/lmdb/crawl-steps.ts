@@ -143,7 +143,10 @@ export class CrawlSteps {
       const taken = this.reserved(id)
       this.#file.put(this.#place(id, task), 1)
       this.#file.put(this.#keys.of('budget', groupDigest(id)), taken + 1)
-      if (taken === 0 && crawlId !== undefined) this.#file.put(this.#keys.of('crawlBudget', groupDigest(crawlId), groupDigest(id)), id)
+      if (crawlId === undefined) continue
+      const named = this.#keys.of('crawlBudget', groupDigest(crawlId), groupDigest(id))
+      // By its key: places that an older version gave are not under their crawl.
+      if (!this.#has(named)) this.#file.put(named, id)
     }
     return undefined
   }

@@ -1,0 +1,31 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Config } from '../../../src/config/options.ts'
+import { taskBudgets } from '../../../src/control/site-rules.ts'
+import type { UrlTask } from '../../../src/message/generated/types.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+import { StoreBench } from '../../support/state-stores.ts'
+
+const task = (url: string): UrlTask => ({ crawlId: 'c', url }) as UrlTask
+
+let bench: StoreBench
+beforeEach(() => {
+  bench = new StoreBench()
+})
+afterEach(() => bench.end())
+
+describe('page budgets of a crawl', () => {
+  it('are forgotten with it, so that one of the same name may fetch as many pages again', async () => {
+    const clock = new ManualClock()
+    const store = await bench.lmdb({ clock })
+    const budgetsOf = taskBudgets({ 'crawl.maxPages': 2, 'crawl.maxPagesPerDomain': 1 } as Config)
+    const reserve = (taskId: string, url: string) => store.reserve(taskId, budgetsOf(task(url)))
+    await reserve('1', 'https://a.example/1')
+    await reserve('2', 'https://b.example/1')
+    expect(await reserve('3', 'https://c.example/1')).toBeDefined()
+    await store.finalise('c', ['1', '2', '3'])
+    await clock.advance(1)
+    expect(await store.forgetEnded(0, 10)).toEqual(['c'])
+    expect(await reserve('4', 'https://a.example/1')).toBeUndefined()
+    expect(await reserve('5', 'https://b.example/1')).toBeUndefined()
+  })
+})
