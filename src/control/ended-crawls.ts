@@ -9,15 +9,16 @@ const AT_ONCE = 50
  * their page budgets). What became of their URLs is on the topics, for as long as those keep it.
  *
  * No sooner than the notes of its finished tasks lapse: links of a crawl of the same name have the same ids, and would be taken for repeats
- * of those, without a request and without an end.
+ * of those, without a request and without an end. Errors: the signal's reason; those of the store.
  */
-export async function forgetEndedCrawls(runtime: Pick<Runtime, 'config' | 'observer' | 'state'>): Promise<void> {
+export async function forgetEndedCrawls(runtime: Pick<Runtime, 'config' | 'observer' | 'state'>, signal?: AbortSignal): Promise<void> {
   const keptMs = runtime.config['crawl.keepEnded']
   if (keptMs === 0) return
   const quietMs = Math.max(keptMs, finishedTtlMs(runtime.config['retry.maxDelay']))
   const state = await runtime.state()
   let isMore = true
   while (isMore) {
+    signal?.throwIfAborted()
     const gone = await state.forgetEnded(quietMs, AT_ONCE)
     if (gone.length > 0) runtime.observer.emit('CrawlsForgotten', { count: gone.length })
     isMore = gone.length === AT_ONCE

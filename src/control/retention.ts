@@ -4,40 +4,42 @@ import { OpenCrawlRounds } from './open-tasks.ts'
 import type { Runtime } from './runtime.ts'
 import { deleteFinished } from './urls-retention.ts'
 
+/** The work has begun by then. Soon enough for a process that lives for seconds, as a `run` from a timetable does: it may be all there ever is. */
+const FIRST_MS = 1_000
 const EVERY_MS = 10 * 60_000
 
 /**
  * Deletes what is finished and old, again and again until the returned function is called: tasks on topics, crawls in the state store, and what
- * that counts as open though nothing of it is left.
+ * that counts as open though nothing of it is left. A round that works then ends with the step that it is at; the next one goes on there.
  */
 export function startRetention(runtime: Runtime): () => Promise<void> {
   const { clock, observer } = runtime
   const openCrawls = new OpenCrawlRounds(runtime)
   const stopped = new AbortController()
   const rounds = [
-    { what: 'tasks', round: deleteFinished },
-    { what: 'crawls', round: forgetEndedCrawls },
+    { what: 'tasks', round: () => deleteFinished(runtime, stopped.signal) },
+    { what: 'crawls', round: () => forgetEndedCrawls(runtime, stopped.signal) },
     { what: 'open tasks', round: () => openCrawls.round(stopped.signal) },
   ]
   let disarm = (): void => undefined
   let working: Promise<unknown> = Promise.resolve()
   const work = ({ what, round }: (typeof rounds)[number]): Promise<void> =>
-    round(runtime).catch((error: unknown) => {
+    round().catch((error: unknown) => {
       if (!stopped.signal.aborted) observer.emit('RetentionFailed', { what, error: errorText(error) })
     })
-  const schedule = (): void => {
+  const schedule = (ms: number): void => {
     disarm = clock.timer(
-      EVERY_MS,
+      ms,
       () => {
         // One at a time, however long it takes.
         working = Promise.all(rounds.map(work)).then(() => {
-          if (!stopped.signal.aborted) schedule()
+          if (!stopped.signal.aborted) schedule(EVERY_MS)
         })
       },
       { unref: true },
     )
   }
-  schedule()
+  schedule(FIRST_MS)
   return async () => {
     stopped.abort()
     disarm()

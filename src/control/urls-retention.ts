@@ -4,9 +4,9 @@ import type { Runtime } from './runtime.ts'
 /**
  * One round: deletes finished tasks that are older than `topics.retention.urls` from the lanes and the delay topics. Kafka would delete
  * open ones as well, so these topics have no retention of their own. Shape: nothing at or above the committed offset of its reader, and
- * nothing younger than the retention, is touched.
+ * nothing younger than the retention, is touched. Errors: the signal's reason; those of the broker.
  */
-export async function deleteFinished(runtime: Runtime): Promise<void> {
+export async function deleteFinished(runtime: Runtime, signal?: AbortSignal): Promise<void> {
   const { admin, clock, config, groups, topics } = runtime
   const before = clock.now() - config['topics.retention.urls']
   const readers = [
@@ -16,6 +16,7 @@ export async function deleteFinished(runtime: Runtime): Promise<void> {
   for (const { group, names } of readers) {
     const lags = await admin.lag(group, names)
     for (const topic of names) {
+      signal?.throwIfAborted()
       const old = await admin.offsetsForTime(topic, before)
       const deletable = new Map<number, bigint>()
       for (const { topic: of, partition, committed, low } of lags) {

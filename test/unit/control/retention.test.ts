@@ -5,16 +5,17 @@ import type { Runtime } from '../../../src/control/runtime.ts'
 import type { StateStore } from '../../../src/state/state-store.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
+const FIRST_MS = 1_000
 const EVERY_MS = 600_000
 
 /** What a look asks of the store is `ask`; of topics there is nothing. */
-function started(ask: (what: 'forget' | 'open' | 'counts') => Promise<unknown>) {
+function started(ask: (what: 'forget' | 'open' | 'counts') => Promise<unknown>, forgottenAtOnce = 0) {
   const clock = new ManualClock()
   const told: unknown[] = []
   const state: Partial<StateStore> = {
     forgetEnded: async () => {
       await ask('forget')
-      return []
+      return Array.from({ length: forgottenAtOnce }, (_, index) => `crawl ${index}`)
     },
     workers: async () => [],
     openCrawls: async () => {
@@ -53,12 +54,24 @@ function held(): { readonly asked: () => number; readonly ask: (what: string) =>
 }
 
 describe('what is old', () => {
-  it('is looked for every ten minutes, and not while the round before still works', async () => {
+  it('is looked for soon after the start, so that a process which lives for seconds does it too, then every ten minutes', async () => {
+    const asked: string[] = []
+    const { clock, stop } = started(async (what) => asked.push(what))
+    const rounds = () => asked.filter((what) => what === 'forget').length
+    expect(rounds()).toBe(0)
+    await clock.advance(FIRST_MS)
+    expect(rounds()).toBe(1)
+    await clock.advance(EVERY_MS - 1)
+    expect(rounds()).toBe(1)
+    await clock.advance(1)
+    expect(rounds()).toBe(2)
+    await stop()
+  })
+
+  it('is not looked for while the round before still works', async () => {
     const { asked, ask, letGo } = held()
     const { clock, stop } = started(ask)
-    await clock.advance(EVERY_MS - 1)
-    expect(asked()).toBe(0)
-    await clock.advance(1)
+    await clock.advance(FIRST_MS)
     expect(asked()).toBe(1)
     await clock.advance(3 * EVERY_MS)
     expect(asked()).toBe(1)
@@ -72,7 +85,7 @@ describe('what is old', () => {
   it('is looked for no more once it was stopped, which waits for the round that works', async () => {
     const { asked, ask, letGo } = held()
     const { clock, stop } = started(ask)
-    await clock.advance(EVERY_MS)
+    await clock.advance(FIRST_MS)
     let isStopped = false
     const stopping = stop().then(() => {
       isStopped = true
@@ -92,13 +105,24 @@ describe('what is old', () => {
       asked.push(what)
       if (what === 'forget') throw new Error('the store is away')
     })
-    await clock.advance(EVERY_MS)
+    await clock.advance(FIRST_MS)
     expect(told).toEqual([['RetentionFailed', { what: 'crawls', error: 'the store is away' }]])
     await clock.advance(EVERY_MS)
     expect(told).toHaveLength(2)
     expect(asked.filter((what) => what === 'open')).toHaveLength(2)
     await stop()
     expect(clock.armedCount).toBe(0)
+  })
+
+  it('forgets no further part of the crawls that ended once it was stopped, and tells nothing of that', async () => {
+    const { asked, ask, letGo } = held()
+    const { clock, told, stop } = started(ask, 50)
+    await clock.advance(FIRST_MS)
+    const stopping = stop()
+    letGo()
+    await stopping
+    expect(asked()).toBe(1)
+    expect(told).toEqual([['CrawlsForgotten', { count: 50 }]])
   })
 
   it('ends a look at open crawls when it is stopped, and tells nothing of that', async () => {
@@ -111,7 +135,7 @@ describe('what is old', () => {
           letGo = resolve
         })
     })
-    await clock.advance(EVERY_MS)
+    await clock.advance(FIRST_MS)
     const stopping = stop()
     letGo()
     await stopping
