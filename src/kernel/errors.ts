@@ -57,7 +57,11 @@ export const ERRORS = {
   BLOBS_UNREACHABLE: entry('retry', 4, 'Check `blobs.url`, and that the store of large bodies runs.'),
   BLOBS_REFUSED: entry('stop', 4, 'Check `blobs.url`, its credentials and the permissions of the folder or bucket.'),
   STATE_UNAVAILABLE: entry('retry', 4, 'The state store does not answer: fetching pauses until it does.'),
-  STATE_BROKEN: entry('stop', 1, 'Move the state folder away; it is rebuilt from the topics.'),
+  STATE_BROKEN: entry(
+    'stop',
+    1,
+    'Move the state folder away. What is queued goes on; which URLs were seen is forgotten (they are fetched again where a link leads to them), and page limits, back-offs and paces count anew.',
+  ),
   // Kafka
   KAFKA_MESSAGE_TOO_LARGE: entry('dead-letter', 1, 'Raise `topics.maxMessageBytes`, or lower `fetch.maxBodyBytes`.'),
   KAFKA_MESSAGE_REFUSED: entry('dead-letter', 1, 'The broker refuses the message for what it is (its time, its format); see the cause.'),

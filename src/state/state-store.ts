@@ -1,7 +1,8 @@
 import type { PolitenessKey } from '../kernel/brand.ts'
 
 /**
- * What the workers of one deployment know together. Kafka stays the truth: all of it can be rebuilt from the topics.
+ * What the workers of one deployment know together. Kafka stays the truth of what is to be done. A store that lost its data is not
+ * filled again from the topics: URLs that were seen are fetched again where a link leads to them, and budgets and paces count anew.
  *
  * Two implementations, one contract suite: Redis for many machines, LMDB in the data folder for one. Every method is one atomic
  * step. Every key lies under (clusterId, topics.prefix). Time is the store's own (Redis TIME; the monotonic clock on LMDB): callers
