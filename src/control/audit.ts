@@ -301,11 +301,12 @@ async function* everyMessage(runtime: Runtime, topics: readonly string[], { boun
   signal?.throwIfAborted()
 }
 
-async function messageCount(runtime: Runtime, topics: readonly string[]): Promise<number> {
-  let count = 0n
-  for (const topic of topics) {
-    const [low, end] = await Promise.all([runtime.admin.earliestOffsets(topic), runtime.admin.endOffsets(topic, 'read_uncommitted')])
-    for (const [partition, offset] of end) count += offset - (low.get(partition) ?? 0n)
-  }
-  return Number(count)
+async function messageCount({ admin }: Runtime, topics: readonly string[]): Promise<number> {
+  const counts = await Promise.all(
+    topics.map(async (topic) => {
+      const [low, end] = await Promise.all([admin.earliestOffsets(topic), admin.endOffsets(topic, 'read_uncommitted')])
+      return [...end].reduce((count, [partition, offset]) => count + offset - (low.get(partition) ?? 0n), 0n)
+    }),
+  )
+  return Number(counts.reduce((sum, count) => sum + count, 0n))
 }
