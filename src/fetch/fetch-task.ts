@@ -4,12 +4,10 @@ import { isMillraceError, type MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { Page, UrlTask } from '../message/generated/types.ts'
-import { hopTaskId } from '../message/ids.ts'
 import type { TaskEnd } from '../message/outcome.ts'
 import { leavesDomain } from '../message/redirect-chain.ts'
 import type { TopicNames } from '../message/topics.ts'
 import type { LimiterKey } from '../state/state-store.ts'
-import { canonicalUrl } from '../url/canonical-url.ts'
 import type { Admission, AdmissionDesk } from './admission.ts'
 import { type Answer, readAnswer } from './answer.ts'
 import type { ChainClaims } from './chain-claims.ts'
@@ -21,7 +19,7 @@ import type { LoadControl } from './load-control.ts'
 import type { LoopShare } from './loop-share.ts'
 import { buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
-import { type HopAnswer, MAX_HOPS } from './redirect.ts'
+import { type HopAnswer, hopTask, MAX_HOPS } from './redirect.ts'
 import { requestHeaders } from './request-headers.ts'
 import { failureClass } from './retry-class.ts'
 import { SendSpacing } from './send-spacing.ts'
@@ -158,12 +156,15 @@ export class FetchTask {
     const takenMono = Math.max(startMono, clock.mono() + this.#spacing.take(paced, clock.mono()))
     await sleepUntil(clock, takenMono, signal)
     if (leases.isStale(lease)) lease = await this.#startAgain(lease, paced, takenMono, signal)
+    // It must last for as long as the request may take.
+    if (leases.endsBefore(lease, clock.mono() + limits.totalMs)) return this.#giveBack(lease, turn)
     const startedAt = clock.now()
     const startedMono = clock.mono()
     if (walk.hops === 0) observer.emit('QueueWaited', { lane: queued.lane, seconds: (clock.mono() - queued.entry.takenMono) / 1_000 })
     load.started(queued.task.attempt)
     let sentMono = startedMono
     let broken: unknown
+    let isEnded = false
     const result = await exchange.request({
       url: target,
       method: walk.method,
@@ -178,6 +179,8 @@ export class FetchTask {
           broken = error
           throw error
         }
+        isEnded = leases.endsBefore(lease, clock.mono())
+        if (isEnded) throw new Error('its lease has ended')
       },
       onSent: () => {
         sentMono = clock.mono()
@@ -188,6 +191,7 @@ export class FetchTask {
       keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
       signal,
     })
+    if (isEnded) return this.#giveBack(lease, turn)
     // Of the store, not of the site.
     if (broken !== undefined) throw broken
     const walked = { ...walk, startedAt: walk.startedAt ?? startedAt, requestMs: walk.requestMs + result.totalMs }
@@ -212,6 +216,14 @@ export class FetchTask {
     return closed === undefined ? { kind: 'done' } : { kind: 'backed-off', ...closed }
   }
 
+  /** Nobody was asked, and the task takes another turn. */
+  async #giveBack(lease: SiteLease, turn: Turn): Promise<TaskStep> {
+    const releasing = this.#options.leases.release(lease, { kind: 'none' })
+    turn.leave()
+    await releasing
+    return { kind: 'again' }
+  }
+
   /**
    * The lease as it counts from another start, which has come. One that goes by as well, since the process stood still again, is asked for
    * again a few times. `takenMono`: the moment of this process that the request has let go by.
@@ -220,6 +232,8 @@ export class FetchTask {
     const { leases, clock } = this.#options
     let [again, taken] = [lease, takenMono]
     for (let starts = 0; starts === 0 || (starts < MAX_STARTS && leases.isStale(again)); starts += 1) {
+      // The store no longer knows it.
+      if (leases.endsBefore(again, clock.mono())) break
       again = await leases.startAgain(again)
       const now = clock.mono()
       taken = Math.max(again.startMono, now + this.#spacing.takeAgain(paced, taken, now))
@@ -366,26 +380,10 @@ export class FetchTask {
       return { kind: 'done' }
     }
     if (leavesDomain(queued.target, answer.target)) {
-      await endings.redirected(entry, task, this.#hopTask(task, answer), end('REDIRECTED', 'other-domain'))
+      await endings.redirected(entry, task, hopTask(task, answer, clock.now()), end('REDIRECTED', 'other-domain'))
       return { kind: 'done' }
     }
     const { method, headers, body } = answer
     return { kind: 'hop', next: { task, target: answer.target, walk: { ...walk, hops: walk.hops + 1, method, headers, body } } }
-  }
-
-  /** The hop as a task of its own, in the partition of its own domain. */
-  #hopTask(task: UrlTask, { target, method, headers, body }: HopAnswer): UrlTask {
-    return {
-      ...task,
-      url: target.href,
-      canonicalUrl: canonicalUrl(target),
-      taskId: hopTaskId(task.taskId, task.attempt, task.redirects.length, target.href),
-      method,
-      headers,
-      body,
-      attempt: 1,
-      notBefore: null,
-      enqueuedAt: this.#options.clock.now(),
-    }
   }
 }

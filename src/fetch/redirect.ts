@@ -1,5 +1,7 @@
 import type { Hop, UrlTask } from '../message/generated/types.ts'
+import { hopTaskId } from '../message/ids.ts'
 import { hopTarget, walkBegin } from '../message/redirect-chain.ts'
+import { canonicalUrl } from '../url/canonical-url.ts'
 import { withoutCredentials } from '../url/parse-url.ts'
 import { carriedCookies } from './cookie-jars.ts'
 import { type HttpResponse, headerValues } from './http-exchange.ts'
@@ -110,4 +112,20 @@ export function resumeChain(task: UrlTask, url: URL): ChainRequest {
     walk = { target, method, headers, body }
   }
   return walk
+}
+
+/** The hop as a task of its own, in the partition of its own domain. `task`: with the hop in its chain. */
+export function hopTask(task: UrlTask, { target, method, headers, body }: HopAnswer, now: number): UrlTask {
+  return {
+    ...task,
+    url: target.href,
+    canonicalUrl: canonicalUrl(target),
+    taskId: hopTaskId(task.taskId, task.attempt, task.redirects.length, target.href),
+    method,
+    headers,
+    body,
+    attempt: 1,
+    notBefore: null,
+    enqueuedAt: now,
+  }
 }

@@ -106,6 +106,11 @@ export class RobotsFetcher {
     const lease = await leases.acquire(pace, false, address)
     if (lease.kind === 'wait') return lease
     await sleepUntil(clock, lease.startMono, signal)
+    // This process stood still: the place may be another's by now.
+    if (leases.endsBefore(lease, clock.mono() + limits.totalMs)) {
+      await leases.release(lease, { kind: 'none' })
+      return { kind: 'wait', waitMs: 1, reason: 'rate' }
+    }
     const result = await exchange.request({
       url,
       method: 'GET',

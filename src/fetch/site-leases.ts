@@ -124,6 +124,14 @@ export class SiteLeases {
     return { kind: 'wait', waitMs: Math.max(1, answer.waitMs - aheadMs), reason: answer.reason, concurrency: answer.concurrency }
   }
 
+  /**
+   * The lease has ended by `mono`, as far as this process can know: it may have stood still for longer than its lease lives, and another one have the
+   * place. The wall clock has no part in it.
+   */
+  endsBefore({ beatMono }: SiteLease, mono: number): boolean {
+    return beatMono + this.#options.leaseMs < mono
+  }
+
   /** The request has not left at its moment, by more than a little: this process stood still. Others of the site may have been given the moments behind it. */
   isStale({ keys, beatMono }: SiteLease): boolean {
     return mayOthersStart(keys) && this.#options.clock.mono() - beatMono > Math.max(STALE_MS, intervalOf(keys) * STALE_SHARE)

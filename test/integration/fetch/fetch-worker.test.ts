@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
 import { SPILL_LIMITS } from '../../../src/fetch/spill.ts'
 import { DurableProducer } from '../../../src/kafka/producer.ts'
+import type { PolitenessKey } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import type { Outcome } from '../../../src/message/generated/types.ts'
 import { unpackPageBody } from '../../../src/message/page-body.ts'
+import type { LimiterAnswer } from '../../../src/state/state-store.ts'
 import { eventually } from '../../support/eventually.ts'
 import { FetchFixture, fakeExchange, fastPace } from '../../support/fetch-fixture.ts'
 import { uniqueName } from '../../support/services.ts'
@@ -494,6 +496,38 @@ describe('a fetch worker on a real broker', () => {
     await fixture.produce([{ url: 'http://a.example/', ifChanged: true }])
     await settled(1)
     expect(asked.filter((name) => name === 'acquire' || name === 'readValidators')).toEqual(['readValidators', 'acquire'])
+  })
+
+  it('asks the limiter again where the process stood still for longer than the lease lives, before anything leaves', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    let stoodStillMs = 0
+    const clock = { ...systemClock, mono: () => systemClock.mono() + stoodStillMs }
+    let leaseCount = 0
+    const state = new Proxy(fixture.state, {
+      get: (store, name) => {
+        const value: unknown = Reflect.get(store, name)
+        if (name !== 'acquire' || typeof value !== 'function') return typeof value === 'function' ? value.bind(store) : value
+        return async (...args: unknown[]) => {
+          const answer: LimiterAnswer = await Reflect.apply(value, store, args)
+          if (answer.kind === 'lease') leaseCount += 1
+          if (leaseCount === 1) stoodStillMs += 3_600_000
+          return answer
+        }
+      },
+    })
+    const exchange = fakeExchange(async ({ beforeSent }, count) => {
+      if (count > 1) return { body: 'x' }
+      // Once more when its connection stands.
+      stoodStillMs += 3_600_000
+      const reason = await beforeSent?.().catch((error: Error) => error.message)
+      return { kind: 'failure', reason: 'network-error', detail: String(reason), totalMs: 1 }
+    })
+    await fixture.fetchWorker(exchange, { state, clock })
+    await fixture.produce([{ url: 'http://a.example/' }])
+    await settled(1)
+    expect((await fixture.outcomes()).map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual(['FETCHED 1'])
+    expect([leaseCount, exchange.requests.length]).toEqual([3, 2])
+    expect((await fixture.state.limiterState('a.example' as PolitenessKey)).leases).toBe(0)
   })
 
   it('asks once for an attempt whose copies come before it has ended, whether it waits or is on the wire', async () => {

@@ -157,6 +157,26 @@ describe('asking a site for its robots.txt', () => {
     expect(calls.at(-1)).toBe('release lease of a.test, failure')
   })
 
+  it('asks for a place again where it stood still for longer than its lease lives', async () => {
+    let startInMs = 20
+    const { ask, calls, clock, requests } = fetcherOf(
+      () => ({ body: 'User-agent: *' }),
+      (request) => ({ ...lease(request), startInMs }) as LimiterAnswer,
+    )
+    const asked = ask()
+    await clock.standStill(1_020)
+    startInMs = 0
+    expect(await asked).toMatchObject({ kind: 'wait' })
+    expect(requests).toEqual([])
+    expect(await ask()).toMatchObject({ kind: 'answer' })
+    expect(calls).toEqual([
+      'acquire a.test false',
+      'release lease of a.test, none',
+      'acquire a.test false',
+      'release lease of a.test, success',
+    ])
+  })
+
   it('waits for a proxy where none takes the request, and gives the place back', async () => {
     const { ask, calls, proxies } = fetcherOf(() => ({ kind: 'failure', reason: 'proxy-down', detail: 'proxy a: refused', totalMs: 1 }))
     expect(await ask()).toEqual({ kind: 'wait', waitMs: 1, reason: 'proxies-out' })
