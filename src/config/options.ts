@@ -182,7 +182,8 @@ export const OPTIONS = {
     kind: 'size',
     default: '64MiB',
     min: 1_048_576,
-    description: 'Bodies held in memory at the same time, over all requests of a process: beyond it none starts, and large ones wait.',
+    description:
+      'Bodies held in memory at the same time, over all requests of a process: beyond it none starts, large ones wait, and those that hardly come (under 16 KiB/s) time out. One site has half of it.',
   },
   'fetch.types': {
     kind: 'list',

@@ -187,7 +187,7 @@ export class FetchTask {
         this.#spacing.sentAt(paced.key, sentMono)
         leases.sent(lease)
       },
-      onBody: (bytes) => turn.receives(bytes),
+      onBody: (bytes, giveUp) => turn.receives(bytes, giveUp),
       keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
       signal,
     })

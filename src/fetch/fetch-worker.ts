@@ -55,7 +55,7 @@ export class FetchWorker extends BaseService {
   readonly #crawls: CrawlWatch
   readonly #rate: StartRate
   readonly #scheduler: Scheduler<QueuedTask>
-  readonly #room = new BodyRoom(() => this.#scheduler.isFull)
+  readonly #room: BodyRoom
   readonly #starter: TurnStarter<QueuedTask>
   readonly #intake: IntakeQueue
   readonly #endings: TaskEndings
@@ -76,6 +76,7 @@ export class FetchWorker extends BaseService {
     const { clock, observer, topics, state, random = Math.random } = options
     const { signal } = this.aborted
     this.#scheduler = new Scheduler({ maxInFlight: options.concurrency, maxBytes: options.maxBytesInFlight })
+    this.#room = new BodyRoom({ isFull: () => this.#scheduler.isFull, maxBytes: options.maxBytesInFlight, clock })
     const gate = new StoreGate({ clock, observer, signal, random, onBack: () => this.#starter.resume() })
     const start = (queued: QueuedTask): void => this.#work(() => this.#run(queued))
     this.#starter = new TurnStarter({ scheduler: this.#scheduler, gate, start, signal, clock })
@@ -166,6 +167,7 @@ export class FetchWorker extends BaseService {
   protected async onStart(signal: AbortSignal): Promise<void> {
     const { codec, topics } = this.#options
     await Promise.all([this.#publisher.prepare(), this.#outcomes.prepare(), codec.prepare(topics.html, 'Page')])
+    this.releases.add('room for bodies', () => this.#room.close())
     this.releases.add('work under way', () => this.#settled())
     this.releases.add('notes of it', () => this.#handover.close())
     this.releases.add('consumer', () => this.#consumer.stop({ mode: 'abort', timeoutMs: 0 }))

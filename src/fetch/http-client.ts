@@ -8,7 +8,7 @@ import { parseContentType } from '../message/content-type.ts'
 import type { Header } from '../message/generated/types.ts'
 import { createAddressPolicy } from './address-policy.ts'
 import { failureReason } from './failure-reason.ts'
-import type { HttpExchange, HttpRequest, HttpResult } from './http-exchange.ts'
+import type { FailureReason, HttpExchange, HttpFailure, HttpRequest, HttpResult } from './http-exchange.ts'
 import { LoopShare } from './loop-share.ts'
 import { type Connection, type OriginPool, OriginPools } from './origin-pools.ts'
 import { PausedTimer } from './paused-timer.ts'
@@ -126,11 +126,14 @@ export class HttpClient implements HttpExchange {
     const { clock } = this.#options
     // By hand: what AbortSignal.any makes hangs on a long-lived signal for longer than the request.
     const stop = new AbortController()
-    let isLate = false
-    const deadline = new PausedTimer(clock, request.limits.totalMs, () => {
-      isLate = true
+    let ended: Pick<HttpFailure, 'reason' | 'detail'> | undefined
+    const end = (reason: FailureReason, detail: string): void => {
+      ended ??= { reason, detail: `${request.url.href} ${detail}` }
       stop.abort()
-    })
+    }
+    const { totalMs } = request.limits
+    const deadline = new PausedTimer(clock, totalMs, () => end('total-timeout', `took longer than ${totalMs} ms`))
+    const giveUp = (): void => end('body-timeout', 'sent its body too slowly while the memory for bodies was full')
     const onAbort = (): void => stop.abort()
     // One signal stops all requests of a worker: there are as many listeners as requests.
     setMaxListeners(0, request.signal)
@@ -138,15 +141,12 @@ export class HttpClient implements HttpExchange {
     const origin = this.#pools.of(request.url.origin, request.limits.connectMs, proxy, request.address)
     origin.inFlight += 1
     try {
-      return await this.#exchange(request, origin, { signal: stop.signal, deadline }, startedMono)
+      return await this.#exchange(request, origin, { signal: stop.signal, deadline, giveUp }, startedMono)
     } catch (error) {
       request.signal.throwIfAborted()
-      const totalMs = clock.mono() - startedMono
-      const failure = failureReason(error)
-      if (!isLate && failure.reason === 'connection-reset') origin.singleUseUntilMono = clock.mono() + SINGLE_USE_MS
-      if (!isLate) return { kind: 'failure', ...failure, totalMs }
-      const detail = `${request.url.href} took longer than ${request.limits.totalMs} ms`
-      return { kind: 'failure', reason: 'total-timeout', detail, totalMs }
+      const failure = ended ?? failureReason(error)
+      if (failure.reason === 'connection-reset') origin.singleUseUntilMono = clock.mono() + SINGLE_USE_MS
+      return { kind: 'failure', ...failure, totalMs: clock.mono() - startedMono }
     } finally {
       origin.inFlight -= 1
       request.signal.removeEventListener('abort', onAbort)
@@ -233,6 +233,7 @@ const EMPTY = Buffer.alloc(0)
 interface RequestEnd {
   readonly signal: AbortSignal
   readonly deadline: PausedTimer
+  readonly giveUp: () => void
 }
 
 /** undici gives up no request whose connection is being made, so what it is held by ends with the signal. */
@@ -256,8 +257,13 @@ async function unlessAborted(work: () => Promise<void>, signal: AbortSignal): Pr
 }
 
 /** It is us who are slow meanwhile, not the site. */
-async function roomFor(bytes: number, { onBody }: Pick<HttpRequest, 'onBody'>, { signal, deadline }: RequestEnd): Promise<void> {
-  const room = onBody?.(bytes)
+async function roomFor(
+  bytes: number,
+  { onBody }: Pick<HttpRequest, 'onBody'>,
+  { signal, deadline }: RequestEnd,
+  giveUp?: () => void,
+): Promise<void> {
+  const room = onBody?.(bytes, giveUp)
   if (room === undefined) return
   deadline.pause()
   await unlessAborted(() => room, signal)
@@ -278,7 +284,7 @@ async function readBody(
       chunks.push(chunk)
       length += chunk.length
       if (length > maxBytes) return { wire: Buffer.concat(chunks).subarray(0, maxBytes), cut: 'size' }
-      await roomFor(length, request, end)
+      await roomFor(length, request, end, end.giveUp)
     }
   } catch (error) {
     // Timeouts and the deadline are failures; a connection that ended early leaves what came.

@@ -24,8 +24,11 @@ export interface HttpRequest {
   readonly keepBody: (contentType: string | null) => boolean
   /** Called where a connection had to be made first and stands: the request leaves when this resolves. What it rejects with is a failure. */
   readonly beforeSent?: () => Promise<void>
-  /** Called for each piece of the body with the bytes so far, and before it is unpacked with those that it will have then: it goes on when this resolves. */
-  readonly onBody?: (bytes: number) => Promise<void> | undefined
+  /**
+   * Called for each piece of the body with the bytes so far, and before it is unpacked with those that it will have then: it goes on when
+   * this resolves. `giveUp` ends the request while the body is coming: it counts as a body that timed out.
+   */
+  readonly onBody?: (bytes: number, giveUp?: () => void) => Promise<void> | undefined
   /** Called when the request goes on the wire, which is later where a connection has to be made first. */
   readonly onSent?: () => void
   readonly signal: AbortSignal

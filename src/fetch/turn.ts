@@ -1,6 +1,7 @@
+import type { PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { spacingOf } from '../politeness/crawl-delay.ts'
-import type { BodyRoom } from './body-room.ts'
+import type { BodyRoom, ComingBody } from './body-room.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
 import { type SiteLease, WAKE_AHEAD_MS } from './site-leases.ts'
@@ -9,7 +10,7 @@ import { type SiteLease, WAKE_AHEAD_MS } from './site-leases.ts'
  * The place of one task in the scheduler, given back exactly once whatever happens: each step is legal only after the one before it,
  * and `close` ends whatever is still open.
  */
-export class Turn {
+export class Turn implements ComingBody {
   readonly #scheduler: Scheduler<QueuedTask>
   readonly #queued: QueuedTask
   readonly #room: BodyRoom
@@ -17,6 +18,7 @@ export class Turn {
   readonly #onChange: () => void
   #phase: 'probing' | 'requesting' | 'over' = 'probing'
   #bytes = 0
+  #giveUp: (() => void) | undefined
 
   constructor(parts: { scheduler: Scheduler<QueuedTask>; queued: QueuedTask; room: BodyRoom; clock: Clock; onChange: () => void }) {
     this.#scheduler = parts.scheduler
@@ -24,6 +26,20 @@ export class Turn {
     this.#room = parts.room
     this.#clock = parts.clock
     this.#onChange = parts.onChange
+  }
+
+  get key(): PolitenessKey {
+    return this.#queued.key
+  }
+
+  /** What it holds in memory. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Ends the request whose body is coming; undefined while none is. */
+  get giveUp(): (() => void) | undefined {
+    return this.#giveUp
   }
 
   /** The limiter gave a lease. */
@@ -72,9 +88,10 @@ export class Turn {
     this.#onChange()
   }
 
-  /** Bytes of a body that is still coming, or is about to be unpacked. Shape: undefined where that may go on at once. */
-  receives(bytes: number): Promise<void> | undefined {
+  /** Bytes of a body that is still coming, which `giveUp` ends, or is about to be unpacked. Shape: undefined where that may go on at once. */
+  receives(bytes: number, giveUp?: () => void): Promise<void> | undefined {
     if (bytes <= this.#scheduler.expectedBytes) return undefined
+    this.#giveUp = giveUp
     this.#hold(bytes)
     return this.#room.wait(this)
   }

@@ -247,6 +247,14 @@ describe('a body that is held back', () => {
     expect(pieces.at(-1)).toBe(6_000_000)
   })
 
+  it('can be given up while it comes, and counts as one that timed out', async () => {
+    const silent = await raw('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf', () => undefined)
+    const onBody = (_bytes: number, giveUp?: () => void): undefined => giveUp?.() as undefined
+    const failed = await ask(silent.url, { limits: { ...large, idleMs: 60_000, totalMs: 60_000 }, onBody })
+    expect(failed).toMatchObject({ kind: 'failure', reason: 'body-timeout', detail: expect.stringContaining('too slowly') })
+    silent.close()
+  })
+
   it('has its deadline without the time that it was held back', async () => {
     serve('/large', {}, Buffer.alloc(6_000_000, 'x'))
     const short = { ...large, totalMs: 1_500, idleMs: 5_000 }

@@ -22,7 +22,7 @@ function nextTurn(burst: number): number | undefined {
   scheduler.add({ ...task }, 0)
   scheduler.add({ ...task }, 0)
   scheduler.setConcurrency(KEY, 2, 0)
-  const room = new BodyRoom(() => scheduler.isFull)
+  const room = new BodyRoom({ isFull: () => scheduler.isFull, maxBytes: 1_000_000, clock })
   const first = scheduler.next(0)
   if (first.kind !== 'start') throw new Error('nothing starts')
   const lease = { keys: [{ ...pace, burst }], concurrency: 2, startMono: 5 } as unknown as SiteLease
@@ -48,14 +48,16 @@ async function waitFor(reason: WaitReason): Promise<number> {
 }
 
 describe('a body that is being received', () => {
-  /** Turns whose bodies come; a bound of 1 MB on all of them. */
-  function receiving(count: number): { readonly turns: readonly Turn[]; readonly scheduler: Scheduler<QueuedTask> } {
+  /** Turns whose bodies come, by default of a site each; a bound of 1 MB on all of them. */
+  function receiving(count: number, keyOf = (index: number): string => `site${index}.example`) {
     const clock = new ManualClock()
     const scheduler = new Scheduler<QueuedTask>({ maxInFlight: 3, maxBytes: 1_000_000 })
-    const room = new BodyRoom(() => scheduler.isFull)
-    scheduler.setConcurrency(KEY, 100, 0)
-    const turns = Array.from({ length: count }, () => new Turn({ scheduler, queued: { ...task }, room, clock, onChange: () => undefined }))
-    return { turns, scheduler }
+    const room = new BodyRoom({ isFull: () => scheduler.isFull, maxBytes: 1_000_000, clock })
+    const turns = Array.from({ length: count }, (_, index) => {
+      const queued = { ...task, key: keyOf(index) as PolitenessKey }
+      return new Turn({ scheduler, queued, room, clock, onChange: () => undefined })
+    })
+    return { turns, scheduler, clock, room }
   }
   const isOver = async (waiting: Promise<void> | undefined): Promise<boolean> =>
     waiting === undefined || (await Promise.race([waiting.then(() => true), new Promise<false>((resolve) => setImmediate(resolve, false))]))
@@ -86,6 +88,76 @@ describe('a body that is being received', () => {
     expect(await isOver(waiting[8])).toBe(false)
     for (const turn of turns.slice(4, 8)) turn.holds(0)
     expect(await Promise.all(waiting.map(isOver))).toEqual(waiting.map(() => true))
+  })
+
+  it('is given up where it hardly comes while no other can start, the largest first, and only until there is room', async () => {
+    const { turns, scheduler, clock } = receiving(8)
+    const givenUp: number[] = []
+    const receive = (index: number, bytes: number): unknown =>
+      turns[index]?.receives(bytes, () => {
+        givenUp.push(index)
+        turns[index]?.close()
+      })
+    for (const index of turns.keys()) receive(index, 135_000 + index)
+    expect(scheduler.isFull).toBe(true)
+    // A byte now and then keeps it from timing out. Four are read on; the others wait, which is no fault of theirs.
+    for (const index of turns.keys()) receive(index, 135_010 + index)
+    await clock.advance(5_000)
+    expect(givenUp).toEqual([7, 2])
+    expect(scheduler.isFull).toBe(false)
+    await clock.advance(60_000)
+    expect(givenUp).toEqual([7, 2])
+  })
+
+  it('is not given up while it comes well, while it waits for room, nor when it is all there', async () => {
+    const { turns, clock } = receiving(5)
+    let givenUpCount = 0
+    const giveUp = (): void => {
+      givenUpCount += 1
+    }
+    // All there, and about to be unpacked.
+    void turns[0]?.receives(900_000)
+    for (const turn of turns.slice(1)) void turn.receives(200_000, giveUp)
+    for (let bytes = 300_000; bytes < 1_000_000; bytes += 100_000) {
+      const held = turns.slice(1).map((turn, index) => (index === 3 ? 'waits' : turn.receives(bytes, giveUp)))
+      expect(held).toEqual([undefined, undefined, undefined, 'waits'])
+      await clock.advance(5_000)
+    }
+    expect(givenUpCount).toBe(0)
+    for (const turn of turns) turn.close()
+  })
+
+  it('is not given up for a standstill of this process', async () => {
+    const { turns, clock } = receiving(1)
+    let givenUpCount = 0
+    void turns[0]?.receives(1_000_000, () => {
+      givenUpCount += 1
+    })
+    await clock.standStill(60_000)
+    expect(givenUpCount).toBe(0)
+    await clock.advance(5_000)
+    expect(givenUpCount).toBe(1)
+  })
+
+  it('leaves half of the room to other sites: of one that has its share one is read on', async () => {
+    const { turns, scheduler } = receiving(6, (index) => (index < 5 ? 'large.example' : 'other.example'))
+    const waiting = turns.slice(0, 5).map((turn) => turn.receives(170_000))
+    expect(waiting.map((wait) => wait === undefined)).toEqual([true, true, true, false, false])
+    expect(scheduler.isFull).toBe(false)
+    expect(turns[2]?.receives(200_000)).toBe(undefined)
+    expect(turns[5]?.receives(200_000)).toBe(undefined)
+    turns[2]?.close()
+    turns[1]?.close()
+    turns[0]?.close()
+    expect(await Promise.all(waiting.map(isOver))).toEqual([true, true, true, true, true])
+  })
+
+  it('leaves no timer behind', () => {
+    const { turns, clock, room } = receiving(1)
+    void turns[0]?.receives(1_000_000)
+    expect(clock.armedCount).toBe(1)
+    room.close()
+    expect(clock.armedCount).toBe(0)
   })
 })
 
