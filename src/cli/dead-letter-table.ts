@@ -27,10 +27,10 @@ export function deadLetterTable(letters: readonly NamedDeadLetter[]): string {
   )
 }
 
-/** The word that stands in the outcome, then what else is known: the URL has a column of its own. */
+/** The word that stands in the outcome, then what else is known: the URL has a column of its own, but in a chain of redirects it stays. */
 function reasonOf({ info, url }: NamedDeadLetter): string {
   const { reason, message } = info
-  const rest = url === null ? message : message?.replaceAll(url, '').trim()
+  const rest = url === null || message?.includes(' -> ') ? message : message?.replaceAll(url, '').trim()
   return [reason, rest].filter((text) => text !== undefined && text !== '').join(': ')
 }
 

@@ -60,7 +60,7 @@ export async function testOnPage(context: CommandContext, file: string, page: st
     const rows = report.fields.map(({ item, field, value, sources, why }) => {
       const from = sources.find(({ reason }) => reason === undefined)
       const place = from?.line === undefined ? '' : ` at ${from.line}:${from.column} ${from.path ?? ''}`
-      return [String(item), field, value === null ? '' : toJson(value), why ?? `${from?.source ?? ''}${place}`]
+      return [String(item), field, shown(value), why ?? `${from?.source ?? ''}${place}`]
     })
     await context.out('')
     await context.out(
@@ -89,6 +89,12 @@ export async function diffOnPages(
     await context.out(toJson(diff))
     return
   }
+  for (const [path, count] of [
+    [files.before, diff.unmatched.before],
+    [files.after, diff.unmatched.after],
+  ] as const)
+    if (count > 0)
+      context.note(`note: in a crawl ${path} would not read ${count} of ${counted(diff.pages, 'page')}: its match does not fit`)
   for (const problem of diff.incompatible) await context.out(`the schema can not follow the other one: ${problem}`)
   await showChanges(context, diff, diff.pages)
 }
@@ -141,8 +147,16 @@ async function showChanges(context: CommandContext, changes: Changes, pages: num
 
 type Changes = Pick<ExtractorDiff, 'records' | 'fields' | 'changes'>
 
+/** A money as people write it: as JSON it is wider than a column, and its end is the currency. */
 function shown(value: unknown): string {
-  return value === null ? '' : toJson(value)
+  if (value === null) return ''
+  if (Array.isArray(value) && value.length > 0 && value.every(isMoney)) return value.map(shown).join(', ')
+  return isMoney(value) ? `${value.amount} ${value.currency}` : toJson(value)
+}
+
+function isMoney(value: unknown): value is { readonly amount: string; readonly currency: string } {
+  const { amount, currency, ...others } = (value ?? {}) as Readonly<Record<string, unknown>>
+  return typeof amount === 'string' && typeof currency === 'string' && Object.keys(others).length === 0
 }
 
 function htmlOf(config: Config): string {

@@ -48,6 +48,8 @@ export async function runTrial(
 
 export interface ExtractorDiff extends RunChanges {
   readonly pages: number
+  /** Pages that each would not read in a crawl, since its match does not fit; it is run on them in any case. */
+  readonly unmatched: { readonly before: number; readonly after: number }
   /** Why who reads with the new schema can't read records of the old one; empty where they can. */
   readonly incompatible: readonly string[]
 }
@@ -62,7 +64,9 @@ export async function diffExtractors(
   const pages = await trialPages(targets, options)
   const changes = compareRuns(await runTrial(before, pages, options), await runTrial(after, pages, options))
   const incompatible = before.name === after.name ? compatibilityProblems('BACKWARD_TRANSITIVE', after.schema, [before.schema]) : []
-  return { pages: pages.length, incompatible: incompatible.map(({ path, reason }) => `${path}: ${reason}`), ...changes }
+  const unmatchedBy = ({ matches }: LoadedExtractor): number => pages.filter(({ page }) => !matches(page)).length
+  const unmatched = { before: unmatchedBy(before), after: unmatchedBy(after) }
+  return { pages: pages.length, unmatched, incompatible: incompatible.map(({ path, reason }) => `${path}: ${reason}`), ...changes }
 }
 
 /** Errors: EXTRACTOR_INVALID. */

@@ -1,6 +1,6 @@
 import type { DeclarativeExtractor } from './declarative-extractor.ts'
 import type { FieldReading, ParsedField } from './language/compile-field.ts'
-import type { FieldScope } from './language/field-scope.ts'
+import { type FieldScope, NO_LIMIT } from './language/field-scope.ts'
 import type { PageView } from './page-view.ts'
 import { nodePath } from './sources/node-path.ts'
 
@@ -45,8 +45,9 @@ function traceField(field: ParsedField, scope: FieldScope, item: number, prefix:
   const sources = field.sources.map((source): SourceReport => {
     const { matched, element, reason } = source.trace(scope)
     const place = element?.sourceCodeLocation
-    const [raw] = source.raws(scope, 1)
-    const empty = field.nested === undefined && (raw === undefined || String(raw).trim() === '')
+    // Of a list any of them may give something.
+    const raws = field.nested === undefined ? source.raws(scope, field.definition.type.kind === 'list' ? NO_LIMIT : 1) : []
+    const empty = field.nested === undefined && raws.every((raw) => String(raw).trim() === '')
     return {
       source: source.text,
       matched,

@@ -367,7 +367,8 @@ export class FetchTask {
     const request = { startedAt: walk.startedAt ?? clock.now(), status: answer.hop.status }
     const end = (kind: TaskEnd['kind'], reason: string): TaskEnd => ({ kind, reason, at: clock.now(), request })
     if (task.redirects.length > MAX_HOPS) {
-      const message = `${task.redirects.map(({ url }) => url).join(' -> ')} -> ${answer.target.href}: more than ${MAX_HOPS} redirects`
+      const chain = [...task.redirects.map(({ url }) => url), answer.target.href].join(' -> ')
+      const message = `more than ${MAX_HOPS} redirects: ${chain}`
       await endings.final(entry, task, end('FAILED', 'too-many-redirects'), { failure: { code: 'FETCH_FAILED', message } })
       return { kind: 'done' }
     }

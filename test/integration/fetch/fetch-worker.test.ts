@@ -117,7 +117,7 @@ describe('a fetch worker on a real broker', () => {
     expect(others).toEqual([])
     expect(String(dead?.headers['millrace-reason'])).toBe('too-many-redirects')
     expect(String(dead?.headers['millrace-error-message'])).toBe(
-      `${'http://one.example/loop -> '.repeat(11)}http://one.example/loop: more than 10 redirects`,
+      `more than 10 redirects: ${'http://one.example/loop -> '.repeat(11)}http://one.example/loop`,
     )
     const sentTo = exchange.requests.filter((request) => request.headers['x-token'] !== undefined).map(({ url }) => url.host)
     expect(new Set(sentTo)).toEqual(new Set(['one.example']))

@@ -38,6 +38,13 @@ describe('the table of dead letters', () => {
     ])
   })
 
+  it('has a chain of redirects whole, as far as it goes, behind what is wrong with it', () => {
+    const message = 'more than 10 redirects: http://a.example/1 -> http://a.example/2 -> http://a.example/1'
+    expect(lines([letter({}, { reason: 'too-many-redirects', message })])[1]).toContain(
+      'too-many-redirects: more than 10 redirects: http://a.exampl…  http://a.example/1',
+    )
+  })
+
   it('has whose failure a page is, and what it is', () => {
     const missing = letter(
       { key: 'http://a.example/1' },

@@ -45,6 +45,11 @@ describe('the trace of a field', () => {
     expect(traces(fields, '<p>one</p><b> </b>')[0]?.why).toBe(why)
   })
 
+  it('names the source of a list whose first match alone is empty', () => {
+    const [trace] = traces('{ x: { select: li, type: list } }', '<ul><li><li>a</ul>')
+    expect(trace).toMatchObject({ value: ['a'], sources: [{ source: 'li', matched: 2, reason: undefined }], why: undefined })
+  })
+
   it('leads to the node from the nearest id, and shows the fields of nested records', () => {
     const html = '<ul id=l><li><b>1</b><li><i>x</i><b>2</b></ul><table><tr><td>a</table>'
     expect(
