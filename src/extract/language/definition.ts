@@ -63,7 +63,7 @@ export type SourceDefinition = (
   | { readonly kind: 'link'; readonly rel: string /** Undefined: of any language. */; readonly hreflang: string | undefined }
   | { readonly kind: 'jsonld' | 'microdata' | 'rdfa'; readonly path: string }
   /** Rows of a table, for nested records. */
-  | { readonly kind: 'table'; readonly selector: string }
+  | { readonly kind: 'table'; readonly selector: string /** One of the records names a heading. */; readonly needsHeadings: boolean }
   /** A cell of such a row, by its heading or its number from 1; and, within the cell, what a selector matches. */
   | {
       readonly kind: 'column'
@@ -99,6 +99,21 @@ export function pascalName(name: string): string {
     .split(/[-_]/)
     .map((word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`)
     .join('')
+}
+
+/** Whether a field of a row asks for a cell by its heading. */
+export function namesHeading(fields: readonly FieldDefinition[]): boolean {
+  return fields.some(({ sources, currency, when, type }) => {
+    const all = [...sources, ...(currency === undefined ? [] : [currency]), ...(when === undefined ? [] : [when.source])]
+    if (all.some(isByHeading)) return true
+    const inner = type.kind === 'list' ? type.items : type
+    return inner.kind === 'record' && namesHeading(inner.fields)
+  })
+}
+
+function isByHeading(source: SourceDefinition): boolean {
+  if (source.kind === 'column' && typeof source.column === 'string') return true
+  return source.when !== undefined && isByHeading(source.when.source)
 }
 
 /** One source, as people write it. */

@@ -1,5 +1,5 @@
 import { missingPackages } from '../optional-packages.ts'
-import type { FieldDefinition, FieldType } from './definition.ts'
+import { type FieldDefinition, type FieldType, namesHeading } from './definition.ts'
 import type { DefinitionDocument, Path } from './definition-document.ts'
 import { shown } from './definition-document.ts'
 import { FIELD_SHAPE, type FieldShape } from './definition-shape.ts'
@@ -76,7 +76,8 @@ function readField(
   if (shape.required === true && shape.default !== undefined) {
     document.warning([...path, 'default'], `field ${name} is required and has a default: it can never be missing`)
   }
-  return { name, doc: shape.doc, sources, type, when, currency, required: shape.required ?? false, default: fallback }
+  const placed = sources.map((source) => (source.kind === 'table' ? { ...source, needsHeadings: namesHeading(nested ?? []) } : source))
+  return { name, doc: shape.doc, sources: placed, type, when, currency, required: shape.required ?? false, default: fallback }
 }
 
 /** What can be checked of a field that has something else wrong. */

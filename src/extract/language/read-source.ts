@@ -119,7 +119,7 @@ function readSource(
       return { kind, rel: text.toLowerCase(), hreflang: shape.hreflang?.toLowerCase(), ...rest }
     case 'table':
       checkSelector(document, text, [...path, kind])
-      return { kind, selector: text, ...rest }
+      return { kind, selector: text, needsHeadings: true, ...rest }
     case 'column': {
       if (place !== 'row') document.error([...path, kind], '"column" belongs to the fields of a table')
       const within = shape.select === undefined ? { selector: '', attribute: shape.attr } : readElement(document, shape, path, true)

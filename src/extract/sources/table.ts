@@ -15,11 +15,12 @@ const MAX_PLACES = 500_000
 
 /**
  * Rows of a table as a reader sees them. Headings are the rows of `thead`, else those at the top that have nothing but `th`, else the
- * first row; a row of nothing but `th` further down is a heading too. A table within a cell has its own rows.
+ * first row, unless nobody asks for a heading (`needsHeadings`) and it has nothing but `td`; a row of nothing but `th` further down is a
+ * heading too. A table within a cell has its own rows.
  */
-export function tableRows(table: Element): TableRow[] {
+export function tableRows(table: Element, needsHeadings: boolean): TableRow[] {
   const rows = gridOf(table)
-  const count = headingCount(rows)
+  const count = headingCount(rows, needsHeadings)
   const columns = headingsOf(rows.slice(0, count))
   return rows
     .slice(count)
@@ -86,7 +87,7 @@ function rowsOf(table: Element): Element[] {
   })
 }
 
-function headingCount(rows: readonly GridRow[]): number {
+function headingCount(rows: readonly GridRow[], needsHeadings: boolean): number {
   const after = (isHeading: (row: GridRow) => boolean): number => {
     const first = rows.findIndex((row) => !isHeading(row))
     return first === -1 ? rows.length : first
@@ -94,7 +95,9 @@ function headingCount(rows: readonly GridRow[]): number {
   const inHead = after(({ element }) => element.parent !== null && 'name' in element.parent && element.parent.name === 'thead')
   if (inHead > 0) return inHead
   const onlyTh = after(({ own }) => own.length > 0 && own.every(({ name }) => name === 'th'))
-  return onlyTh > 0 ? onlyTh : Math.min(1, rows.length)
+  if (onlyTh > 0) return onlyTh
+  const isData = !needsHeadings && rows[0]?.own.every(({ name }) => name === 'td')
+  return isData ? 0 : Math.min(1, rows.length)
 }
 
 /** Place of each heading. Shape: of several rows each one's text counts, and all of them joined; the first column of a name is it. */

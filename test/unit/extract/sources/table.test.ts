@@ -16,6 +16,16 @@ describe('a table', () => {
     expect(fieldFrom(PLAN, '<table><tr><th>Price<th>Name<tr><th>1<td>A</table>')).toEqual([row('A', '1.00')])
   })
 
+  it('has no headings where its first row is data and nobody asks for one', () => {
+    const numbers = '{ table: table, type: list, fields: { name: { column: 1 }, price: { any: [{ column: 2 }] } } }'
+    const plain = '<table><tr><td>A<td>1<tr><td>B<td>2</table>'
+    expect(fieldFrom(numbers, plain)).toEqual([row('A', '1'), row('B', '2')])
+    expect(fieldFrom(numbers, '<table><tr><th>Name<th>Price<tr><td>A<td>1</table>')).toEqual([row('A', '1')])
+    expect(fieldFrom(numbers, '<table><thead><tr><td>Name<td>Price</thead><tr><td>A<td>1</table>')).toEqual([row('A', '1')])
+    const mixed = '{ table: table, type: list, fields: { name: { column: 1 }, price: { column: 2, when: { column: A } } } }'
+    expect(fieldFrom(mixed, plain)).toEqual([row('B', '2')])
+  })
+
   it('follows cells that span rows and columns', () => {
     const html =
       '<table><tr><th rowspan=2>Name<th colspan=2>Cost<tr><th>Net<th>Price<tr><td rowspan=2>A<td>1<td>2<tr><td>3<td>4<tr><td>B<td colspan=2>5</table>'
