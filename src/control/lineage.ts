@@ -309,18 +309,25 @@ function isOfRecords({ fetchId }: Outcome, records: readonly { readonly record: 
   return records.some(({ record }) => recordId(fetchId, record.extractor, record.extractorVersion, record.itemIndex) === record.recordId)
 }
 
-/** Pure: when each step was, in the order of time as the clocks tell it. Of a page that is gone the task is all that tells of its begin. */
+/**
+ * Pure: when each step was, in the order of time as the clocks tell it. Of a page that is gone the task is all that tells of its begin. A page that
+ * was redirected waited before each hop, which no field of it says: its outcome alone knows when its first request was sent.
+ */
 export function steps(
-  page: Pick<Page, 'enqueuedAt' | 'fetchedAt' | 'totalMs' | 'ttfbMs'> | Pick<UrlTask, 'enqueuedAt'> | undefined,
-  outcomes: readonly { readonly outcome: Pick<Outcome, 'at'> }[],
+  page: Pick<Page, 'fetchId' | 'enqueuedAt' | 'fetchedAt' | 'totalMs' | 'ttfbMs' | 'redirects'> | Pick<UrlTask, 'enqueuedAt'> | undefined,
+  outcomes: readonly { readonly outcome: Pick<Outcome, 'at' | 'fetchId' | 'queuedMs'> }[],
   records: readonly { readonly record: Pick<StoredRecord, 'extractedAt' | 'fetchedAt'> }[],
 ): TimedStep[] {
   const known: { step: TimedStep['step']; at: number }[] = []
   if (page?.enqueuedAt !== undefined && page.enqueuedAt !== null) known.push({ step: 'enqueued', at: page.enqueuedAt })
   const fetched = page !== undefined && 'fetchedAt' in page ? page : undefined
-  if (fetched !== undefined) {
+  if (fetched !== undefined && fetched.redirects.length === 0) {
     const sent = fetched.fetchedAt - fetched.totalMs
     known.push({ step: 'request sent', at: sent }, { step: 'first byte', at: sent + fetched.ttfbMs })
+  } else if (fetched !== undefined) {
+    const own = outcomes.find(({ outcome }) => outcome.fetchId === fetched.fetchId)
+    if (own !== undefined && fetched.enqueuedAt !== null)
+      known.push({ step: 'request sent', at: fetched.enqueuedAt + own.outcome.queuedMs })
   }
   const fetchedAt = fetched?.fetchedAt ?? records[0]?.record.fetchedAt
   if (fetchedAt !== undefined) known.push({ step: 'fetched', at: fetchedAt })

@@ -59,7 +59,7 @@ describe('millrace lineage', () => {
     expect(found.page.page.body).toBeUndefined()
     expect(found.task.task).toMatchObject({ url, taskId: found.page.page.taskId, crawlId: 'spring' })
     expect(found.outcomes.map(({ outcome }) => outcome.kind)).toEqual(['FETCHED'])
-    expect(found.timing.map(({ step }) => step)).toEqual(['enqueued', 'request sent', 'first byte', 'fetched', 'outcome', 'extracted'])
+    expect(found.timing.map(({ step }) => step)).toEqual(['enqueued', 'request sent', 'fetched', 'outcome', 'extracted'])
     expect(found.traceId).toMatch(/^[0-9a-f]{32}$/)
     const [consumed] = lines<{ value: { body: string } }>(
       await deployment.run(['consume', 'html', '--offset', `${found.page.at.partition}:${found.page.at.offset}`, '--max', '1', '--body']),
