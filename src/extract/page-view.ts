@@ -32,7 +32,7 @@ export class PageView {
 
   /** What references are resolved against: the first `<base href>`, itself resolved against the final URL. */
   get base(): string {
-    this.#base ??= resolveBase(this.#selectors.base.first(this.root)?.attribs.href, this.url)
+    this.#base ??= resolveBase(this.#selectors.base.all(this.root).find(isInPage)?.attribs.href, this.url)
     return this.#base
   }
 
@@ -106,6 +106,16 @@ export function createPageSelectors(): PageSelectors {
 /** Shape: type of a script. */
 export function isJsonLdType(type: string): boolean {
   return /^\s*application\/ld\+json\s*(;|$)/i.test(type)
+}
+
+/** Not in the content of a template, nor a name of another language. */
+function isInPage(element: Element): boolean {
+  for (let { parent } = element; parent !== null; { parent } = parent) {
+    const name = 'name' in parent ? parent.name.toLowerCase() : ''
+    if (name === 'foreignobject') return true
+    if (name === 'template' || name === 'svg' || name === 'math') return false
+  }
+  return true
 }
 
 /** The base of a page: `href` of its first `<base>`, resolved against the final URL. */

@@ -6,6 +6,8 @@ import { type MetaEntry, metaEntriesOf } from '../sources/meta.ts'
 import type { NativeNode, NativeParse } from './native-parser.ts'
 import { textFindings, treeDifference } from './page-guard.ts'
 
+const HTML = 'http://www.w3.org/1999/xhtml'
+
 /** A page in the tree of the native parser. It keeps the document: the nodes above an element go with it. */
 export class NativePage implements PageFacts {
   readonly root: NativeNode
@@ -31,7 +33,8 @@ export class NativePage implements PageFacts {
   }
 
   get base(): string {
-    this.#base ??= resolveBase(this.root.querySelector('base[href]')?.getAttribute('href') ?? undefined, this.url)
+    const base = this.root.querySelectorAll('base[href]').find(({ namespaceURI }) => namespaceURI === HTML)
+    this.#base ??= resolveBase(base?.getAttribute('href') ?? undefined, this.url)
     return this.#base
   }
 

@@ -84,6 +84,10 @@ describe('a field by selector', () => {
     )
     expect(fieldFrom("{ select: 'a@href', type: url }", '<base href="/b/"><a href="p">')).toBe('http://shop.example.test/b/p')
     expect(fieldFrom("{ select: 'a@href', type: url }", '<base href="http://["><a href="p">')).toBe('http://shop.example.test/p/p')
+    const none = '<template><base href="/t/"></template><svg><base href="/s/"></base></svg>'
+    expect(fieldFrom("{ select: 'a@href', type: url }", `${none}<a href="p">`)).toBe('http://shop.example.test/p/p')
+    const late = `${none}<svg><foreignObject><base href="/b/"></foreignObject></svg><a href="p">`
+    expect(fieldFrom("{ select: 'a@href', type: url }", late)).toBe('http://shop.example.test/b/p')
     expect(fieldFrom("{ select: 'img@srcset', type: list, items: url }", '<img srcset="/w_3,h_2/a.jpg 3w, /b.jpg">')).toEqual([
       'http://shop.example.test/w_3,h_2/a.jpg',
       'http://shop.example.test/b.jpg',
