@@ -6,7 +6,7 @@ import { tableRows } from '../sources/table.ts'
 import type { RawValue } from '../values/raw-value.ts'
 import type { ScalarKind } from '../values/value-type.ts'
 import { type ArticlePart, type SourceDefinition, sourceText } from './definition.ts'
-import { attributeValues, collapseOf, RAW_TEXT } from './element-value.ts'
+import { attributeValues, RAW_TEXT, textFormOf } from './element-value.ts'
 import { type FieldScope, NO_LIMIT, type ParsedTree, type SourceReader } from './field-scope.ts'
 import { metaSource, type PageSource, structuredSource } from './page-source.ts'
 import { compilePattern, firstGroup } from './pattern.ts'
@@ -170,8 +170,8 @@ function elementReader(source: Extract<SourceDefinition, { kind: 'css' }>, kind:
   const { attribute } = source
   if (attribute === undefined) {
     if (kind === 'html' || kind === 'markdown') return (element) => [innerHtml(element)]
-    const collapsed = collapseOf(source, kind)
-    return (element, owners) => [RAW_TEXT.has(element.name) ? rawText(element) : nodeText(element, owners, collapsed)]
+    const form = textFormOf(source, kind)
+    return (element, owners) => [RAW_TEXT.has(element.name) ? rawText(element) : nodeText(element, owners, form)]
   }
   return (element) => {
     const value = attributeOf(element, attribute)

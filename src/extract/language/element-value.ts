@@ -1,6 +1,6 @@
 import type { RawValue } from '../values/raw-value.ts'
 import { srcsetUrls } from '../values/srcset.ts'
-import { collapse, collapseAroundNoBreak, type ScalarKind } from '../values/value-type.ts'
+import { collapse, collapseAroundNoBreak, PLAIN_TEXT, type ScalarKind, type TextForm } from '../values/value-type.ts'
 import type { SourceDefinition } from './definition.ts'
 
 /** Selected themselves, they are wanted as they stand. */
@@ -13,10 +13,10 @@ export function attributeValues(value: string, attribute: string, kind: ScalarKi
   return kind === 'url' && /srcset$/i.test(attribute) ? srcsetUrls(value) : [value]
 }
 
-/** What becomes of white space in the text of an element. A pattern or a transform of the author has every space as the same one. */
-export function collapseOf(
-  { match, transform }: Pick<SourceDefinition, 'match' | 'transform'>,
-  kind: ScalarKind | 'record',
-): typeof collapse {
-  return kind === 'money' && match === undefined && transform === undefined ? collapseAroundNoBreak : collapse
+const NUMBERS: ReadonlySet<string> = new Set(['int', 'long', 'double', 'decimal', 'money'])
+
+/** How the text of an element is read for a field of a kind. A pattern or a transform of the author has it as it is, and every space as the same one. */
+export function textFormOf({ match, transform }: Pick<SourceDefinition, 'match' | 'transform'>, kind: ScalarKind | 'record'): TextForm {
+  if (match !== undefined || transform !== undefined || !NUMBERS.has(kind)) return PLAIN_TEXT
+  return { collapse: kind === 'money' ? collapseAroundNoBreak : collapse, hasEdges: true }
 }

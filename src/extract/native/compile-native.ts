@@ -3,12 +3,12 @@ import { compileCondition, conditional, type SourceCompiler } from '../language/
 import { compileFieldsWith } from '../language/compile-field.ts'
 import type { ExtractorDefinition, FieldDefinition, SourceDefinition } from '../language/definition.ts'
 import { sourceText } from '../language/definition.ts'
-import { attributeValues, collapseOf, RAW_TEXT } from '../language/element-value.ts'
+import { attributeValues, RAW_TEXT, textFormOf } from '../language/element-value.ts'
 import { type FieldScope, NO_LIMIT, type PageTree, type SourceReader } from '../language/field-scope.ts'
 import { metaSource, structuredSource } from '../language/page-source.ts'
 import { refined } from '../language/refine-source.ts'
 import type { RawValue } from '../values/raw-value.ts'
-import { collapse, type ScalarKind } from '../values/value-type.ts'
+import { PLAIN_TEXT, type ScalarKind } from '../values/value-type.ts'
 import type { NativePage } from './native-page.ts'
 import type { NativeNode } from './native-parser.ts'
 import { isNativeAttribute, isNativeValue, nativeSelector } from './native-selector.ts'
@@ -105,7 +105,7 @@ function cssSource(
   where: string,
 ): SourceReader<NativeTree> {
   const selector = source.selector === '' ? undefined : selectorOf(source.selector, where)
-  const take = elementReader(source.attribute, kind, where, collapseOf(source, kind))
+  const take = elementReader(source.attribute, kind, where, textFormOf(source, kind))
   return {
     text: sourceText(source),
     machine: source.attribute !== undefined,
@@ -173,11 +173,11 @@ function elementReader(
   attribute: string | undefined,
   kind: ScalarKind | 'record',
   where: string,
-  collapsed = collapse,
+  form = PLAIN_TEXT,
 ): (element: NativeNode) => RawValue[] {
   if (attribute === undefined) {
     if (kind === 'html' || kind === 'markdown') throw new NotNative(`${where} is ${kind}`)
-    return (element) => [RAW_TEXT.has(element.localName ?? '') ? element.textContent : nativeText(element, collapsed)]
+    return (element) => [RAW_TEXT.has(element.localName ?? '') ? element.textContent : nativeText(element, form)]
   }
   if (!isNativeAttribute(attribute)) throw new NotNative(`${where} reads the attribute ${attribute}`)
   const lower = attribute.toLowerCase()

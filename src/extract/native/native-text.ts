@@ -1,5 +1,6 @@
 import { BREAKING, DROPPED } from '../sources/node-text.ts'
-import { collapse } from '../values/value-type.ts'
+import { edgeBetween } from '../values/split-number.ts'
+import { PLAIN_TEXT } from '../values/value-type.ts'
 import type { NativeNode } from './native-parser.ts'
 
 /** Markup of an element that makes the text of what is around it more than its texts joined. */
@@ -9,26 +10,38 @@ const STRUCTURE = new RegExp(`</?(?:${[...BREAKING, ...DROPPED].join('|')})[\\s/
  * `nodeText` of a node of the native parser. Most elements hold no more than text and inline markup, and theirs is what the library
  * gives at once; the others are walked, node by node.
  */
-export function nativeText(root: NativeNode, collapsed = collapse): string {
-  if (root.firstElementChild === null || !STRUCTURE.test(root.innerHTML)) return collapsed(root.textContent)
-  return collapsed(walkedText(root))
+export function nativeText(root: NativeNode, { collapse, hasEdges } = PLAIN_TEXT): string {
+  if (root.firstElementChild === null || (!hasEdges && !STRUCTURE.test(root.innerHTML))) return collapse(root.textContent)
+  return collapse(walkedText(root, hasEdges))
 }
 
 /** No recursion: a page may be nested deeply. A string on the stack is text that comes behind what lies above it. */
-function walkedText(root: NativeNode): string {
+function walkedText(root: NativeNode, hasEdges: boolean): string {
   let text = ''
+  let isEdge = false
+  const add = (data: string): void => {
+    if (data === '') return
+    if (hasEdges && isEdge) text += edgeBetween(text, data)
+    isEdge = false
+    text += data
+  }
   const waiting: (NativeNode | string)[] = root.childNodes.toReversed()
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    if (typeof next === 'string') text += next
-    else if (next.nodeType === 3) text += next.data ?? ''
+    if (typeof next === 'string') {
+      isEdge = true
+      add(next)
+    } else if (next.nodeType === 3) add(next.data ?? '')
     else if (next.nodeType === 1) {
       const name = next.localName ?? ''
       const breaks = BREAKING.has(name)
+      if (name !== 'wbr') isEdge = true
       if (breaks) text += ' '
       if (DROPPED.has(name)) continue
-      if (next.firstElementChild === null) text += next.textContent
-      else {
-        if (breaks) waiting.push(' ')
+      if (next.firstElementChild === null) {
+        add(next.textContent)
+        isEdge = name !== 'wbr' || isEdge
+      } else {
+        waiting.push(breaks ? ' ' : '')
         for (const child of next.childNodes.toReversed()) waiting.push(child)
         continue
       }

@@ -1,5 +1,6 @@
 import type { AnyNode, ParentNode } from 'domhandler'
-import { collapse } from '../values/value-type.ts'
+import { edgeBetween } from '../values/split-number.ts'
+import { PLAIN_TEXT } from '../values/value-type.ts'
 
 /** Their source is no text of the page. Selected itself, each of them gives its text all the same. */
 export const DROPPED: ReadonlySet<string> = new Set(['script', 'style', 'noscript', 'template'])
@@ -14,24 +15,33 @@ export const BREAKING: ReadonlySet<string> = new Set(
 
 /**
  * Text of a node as a reader sees it, white space collapsed; scripts, styles and what stands for browsers without scripts are left
- * out, and so are the elements of `others`, which are records of their own; `collapsed` says what becomes of white space. Cost: one walk without recursion, since a page may be
+ * out, and so are the elements of `others`, which are records of their own; `form` says what becomes of white space and of edges. Cost: one walk without recursion, since a page may be
  * nested as deep as it likes.
  */
-export function nodeText(root: AnyNode, others?: ReadonlySet<AnyNode>, collapsed = collapse): string {
+export function nodeText(root: AnyNode, others?: ReadonlySet<AnyNode>, { collapse, hasEdges } = PLAIN_TEXT): string {
   let text = ''
+  let isEdge = false
   let node: AnyNode | null = root
   while (node !== null) {
     const dropped: boolean = node !== root && 'name' in node && (DROPPED.has(node.name) || others?.has(node) === true)
-    if (node.type === 'text') text += node.data
-    else if ('name' in node && BREAKING.has(node.name)) text += ' '
+    if (node.type === 'text') {
+      if (hasEdges && isEdge) text += edgeBetween(text, node.data)
+      if (node.data !== '') isEdge = false
+      text += node.data
+    } else if ('name' in node) {
+      if (BREAKING.has(node.name)) text += ' '
+      // A `<wbr>` is a place where a word may be broken.
+      if (node.name !== 'wbr') isEdge = true
+    }
     const child: AnyNode | null = !dropped && 'children' in node ? (node.children[0] ?? null) : null
     node =
       child ??
       following(node, root, (element) => {
+        isEdge = true
         if ('name' in element && BREAKING.has(element.name)) text += ' '
       })
   }
-  return collapsed(text)
+  return collapse(text)
 }
 
 /** Text as it stands, nothing collapsed and nothing left out. */

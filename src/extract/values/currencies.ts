@@ -9,6 +9,13 @@ const CODES: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
+/** Their unit has a thousand parts, so that in `KWD 1.250` nothing is grouped. Source: ISO 4217. */
+const THREE_DECIMALS: ReadonlySet<string> = new Set(['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'])
+
+export function hasThreeDecimals(code: string): boolean {
+  return THREE_DECIMALS.has(code)
+}
+
 /** Shape: upper case. */
 export function isCurrency(code: string): boolean {
   return CODES.has(code)

@@ -1,10 +1,12 @@
 import { MAX_LONG, MIN_LONG } from '../../message/avro-value.ts'
 import { htmlToMarkdown } from '../sources/markdown.ts'
+import { hasThreeDecimals } from './currencies.ts'
 import { OptionError } from './option-error.ts'
 import { type DecimalDigits, decimalMarkOfLocale, type NoNumber, parseNumber } from './parse-number.ts'
 import { parseTime, type TimeFormat, timeForms } from './parse-time.ts'
 import { RawMoney, type RawValue } from './raw-value.ts'
 import { type Money, moneyParts } from './read-money.ts'
+import { EDGE, joinNumber } from './split-number.ts'
 import { compileTimePattern } from './time-pattern.ts'
 import { compileZone } from './time-zone.ts'
 
@@ -87,6 +89,15 @@ export function collapse(value: string): string {
   return value.replace(/\s+/g, ' ').trim()
 }
 
+/** How the text of an element is read. */
+export interface TextForm {
+  readonly collapse: (text: string) => string
+  /** With an `EDGE` where two elements part two digits. */
+  readonly hasEdges: boolean
+}
+
+export const PLAIN_TEXT: TextForm = { collapse, hasEdges: false }
+
 /** As `collapse`, but a no-break space that stands alone stays one: in a price it says that the digits beside it are of one number. */
 export function collapseAroundNoBreak(value: string): string {
   return value.replace(/\s+/g, (space) => (/^[\u00a0\u202f]$/.test(space) ? space : ' ')).trim()
@@ -98,7 +109,8 @@ function text(value: string): Converted {
 
 function problem(raw: RawValue, expected: string): Converted {
   const text = raw instanceof RawMoney ? String(raw) : raw
-  const shown = typeof text === 'string' && text.length > 80 ? `${text.slice(0, 80)}…` : text
+  const plain = typeof text === 'string' ? text.replaceAll(EDGE, '') : text
+  const shown = typeof plain === 'string' && plain.length > 80 ? `${plain.slice(0, 80)}…` : plain
   return { kind: 'problem', problem: `${JSON.stringify(shown)} is no ${expected}` }
 }
 
@@ -125,8 +137,10 @@ function numeric(locale: string | undefined, scale: number, fromDigits: FromDigi
   const decimalMark = locale === undefined ? undefined : decimalMarkOfLocale(locale)
   return (raw, machine) => {
     if (typeof raw === 'boolean') return problem(raw, 'number')
-    const written = collapse(String(raw))
-    if (written === '') return EMPTY
+    const given = collapse(String(raw))
+    if (given === '') return EMPTY
+    const written = ofMoney || typeof raw === 'number' ? given : joinNumber(given, { hasCents: Number.isFinite(scale), ofMoney: false })
+    if (written === undefined) return problem(raw, NO_NUMBER.unclear)
     // A number of JSON has a decimal point in every language.
     const form = typeof raw === 'number' ? { machine: true, decimalMark: undefined } : { machine, decimalMark }
     const digits = parseNumber(written, { ...form, scale, ofMoney })
@@ -158,27 +172,34 @@ function doubleOf({ negative, whole, fraction }: DecimalDigits, raw: RawValue): 
 }
 
 /** Never rounded: what does not fit the scale is not that number. Trailing zeros are none. */
-function decimalOf(scale: number): FromDigits {
+function decimalOf(scale: number, hint = ''): FromDigits {
   return ({ negative, whole, fraction }, raw) => {
     const kept = fraction.slice(0, scale).padEnd(scale, '0')
-    if (/[1-9]/.test(fraction.slice(scale))) return problem(raw, `decimal with ${scale} digits behind the point`)
+    if (/[1-9]/.test(fraction.slice(scale))) return problem(raw, `decimal with ${scale} digits behind the point${hint}`)
     if (whole.length + scale > PRECISION + (whole === '0' ? 1 : 0)) return problem(raw, `decimal of ${PRECISION} digits`)
     const zero = whole === '0' && !/[1-9]/.test(kept)
     return { kind: 'value', value: `${negative && !zero ? '-' : ''}${whole}${scale === 0 ? '' : `.${kept}`}` }
   }
 }
 
+/** Thousands, or all of the fraction where the currency has three digits of it. */
+const MAY_GROUP = /(?<![\p{Nd}.,])\p{Nd}{1,3},\p{Nd}{3}(?![\p{Nd}.,])/u
+
 function toMoney(type: Extract<ValueType, { kind: 'money' }>): Converter {
   const { scale, locale, currency: stated } = type
   const amountOf = numeric(locale, scale, decimalOf(scale), true)
+  const milsOf = numeric(locale, Math.max(scale, 3), decimalOf(scale, scale < 3 ? '; its currency has three: say `scale: 3`' : ''), true)
   return (raw, machine, _base, found) => {
     const { amount: given, currency: own } = raw instanceof RawMoney ? raw : { amount: raw, currency: undefined }
     const written = collapseAroundNoBreak(String(given))
     if (written === '' || typeof given === 'boolean') return written === '' ? EMPTY : problem(raw, 'money')
-    const parts = moneyParts(written, [own, found], stated)
-    if (parts.amount === undefined) return problem(raw, NO_NUMBER.unclear)
+    const joined = typeof given === 'number' ? written : joinNumber(written, { hasCents: true, ofMoney: true })
+    const parts = moneyParts(joined ?? written, [own, found], stated)
+    const hasMils = parts.currency !== undefined && hasThreeDecimals(parts.currency)
+    const isUnclear = hasMils && locale === undefined && typeof given !== 'number' && MAY_GROUP.test(parts.amount ?? '')
+    if (joined === undefined || parts.amount === undefined || isUnclear) return problem(raw, NO_NUMBER.unclear)
     // A number of JSON stays one.
-    const amount = amountOf(typeof given === 'number' ? given : parts.amount, machine, '')
+    const amount = (hasMils ? milsOf : amountOf)(typeof given === 'number' ? given : parts.amount, machine, '')
     if (amount.kind !== 'value') return amount.kind === 'empty' ? problem(raw, 'money') : amount
     if (parts.currency === undefined) return { kind: 'problem', problem: parts.problem }
     return { kind: 'value', value: { amount: String(amount.value), currency: parts.currency } }

@@ -74,6 +74,21 @@ describe('a page', () => {
     expect(native).toEqual(parsed)
   })
 
+  it('gives the same numbers by both where elements part their digits', () => {
+    const prices =
+      'name: prices\nversion: 1\nfields:\n  price: { select: p, type: money, currency: EUR }\n  count: { select: i, type: int }\n  text: p\n'
+    for (const html of [
+      '<p>1<wbr>299<sup>90</sup> €</p><i>5<b>0</b></i>',
+      '<p><b>12</b><script>x</script><b>99</b></p><i>1<wbr>2</i>',
+      '<p><b><i></i>12<br></b>99</p><i>1<!-- -->2<b></b></i>',
+      '<p><b>12</b><b></b>99<div>1</div>',
+    ]) {
+      const { parsed, native, nativeParses } = bothParsers([prices]).run(Buffer.from(html))
+      expect([html, nativeParses]).toEqual([html, 1])
+      expect(native).toEqual(parsed)
+    }
+  })
+
   it('is read again by the default parser where records stand within each other', () => {
     const html = '<div class=card><b class=name>outer</b><div class=card><b class=name>inner</b></div></div>'
     const { parsed, native, nativeParses } = bothParsers([CARDS]).run(Buffer.from(html))

@@ -1,0 +1,51 @@
+/**
+ * Numbers as pages take them apart: cents in an element of their own, a mark on its own line, marks between digits that no language has, and
+ * characters that nobody sees. What could be two numbers is none, since a wrong one is worse.
+ */
+
+/** Stands between two digits where one element ends or another begins, in texts that are read as numbers. Unicode gives it no meaning. */
+export const EDGE = '\ufdd0'
+
+/** What stands where one element ends or begins between two texts. */
+export function edgeBetween(before: string, behind: string): string {
+  return DIGIT.test(before.at(-1) ?? '') && DIGIT.test(behind[0] ?? '') ? EDGE : ''
+}
+
+const DIGIT = /\p{Nd}/u
+
+/** Zero-width characters, soft hyphens and marks of direction. */
+const UNSEEN = /[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+/g
+/** What people type in place of the apostrophe that groups thousands. */
+const APOSTROPHE = /(?<=\p{Nd})[´‘′`·ʹʼ‛＇](?=\p{Nd})/gu
+const SPACE = '[ \\u00a0\\u202f]'
+/** A whole number, perhaps grouped, and two digits in another element. */
+const CENTS = new RegExp(
+  `(?<![\\p{Nd}.,'’٬٫:${EDGE}]|\\p{Nd}${SPACE})((?:\\p{Nd}{1,3}(?:[.,'’٬]|${SPACE})(?:\\p{Nd}{3}(?:[.,'’٬]|${SPACE}))*\\p{Nd}{3})|\\p{Nd}+)${EDGE}(\\p{Nd}{2})(?![\\p{Nd}.,:${EDGE}])`,
+  'gu',
+)
+const MARK_APART = new RegExp(`(?<=\\p{Nd})${SPACE}(?=[.,]\\p{Nd}{2}(?!\\p{Nd}))`, 'gu')
+/** `12. 99` and `1, 299.00`: cents and thousands, or a list. */
+const APART = `(?<![\\p{L}\\p{M}\\p{Nd}.,#-])\\p{Nd}{1,3}[.,]${SPACE}(?:\\p{Nd}{2}|\\p{Nd}{3}(?:[.,]\\p{Nd}{2})?)(?!\\p{Nd}|[.,]\\p{Nd})`
+const MAY_BE_PRICE = new RegExp(APART, 'u')
+const MAY_BE_NUMBER = new RegExp(`^[^\\p{Nd}]*${APART}\\s*(?:$|\\p{Sc}|\\p{Lu}{3}(?!\\p{L}))`, 'u')
+
+/** The text with its number in one piece. Shape: undefined where the pieces may be more than one number. */
+export function joinNumber(
+  text: string,
+  { hasCents, ofMoney }: { readonly hasCents: boolean; readonly ofMoney: boolean },
+): string | undefined {
+  const seen = withoutUnseen(text).replace(APOSTROPHE, "'")
+  const whole = hasCents && seen.includes(EDGE) ? seen.replace(CENTS, '$1٫$2') : seen
+  if (whole.includes(EDGE)) return undefined
+  const joined = whole.replace(MARK_APART, '')
+  return (ofMoney ? MAY_BE_PRICE : MAY_BE_NUMBER).test(joined) ? undefined : joined
+}
+
+/** Within words they may say which letters belong together. */
+function withoutUnseen(text: string): string {
+  return text.replace(UNSEEN, (run, at: number) =>
+    IN_NUMBER.test(text[at - 1] ?? '') || IN_NUMBER.test(text[at + run.length] ?? '') ? '' : run,
+  )
+}
+
+const IN_NUMBER = /[\p{Nd}.,]/u

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest'
+import { EDGE } from '../../../../src/extract/values/split-number.ts'
+import { compileConverter } from '../../../../src/extract/values/value-type.ts'
+import { fieldFrom } from '../../../support/extraction.ts'
+
+const money = (html: string, options = 'currency: EUR'): unknown => {
+  const value = fieldFrom(`{ select: .p, type: money, ${options} }`, `<div class=p>${html}</div>`)
+  return value === null ? null : (value as { amount: string }).amount
+}
+const field = (type: string, html: string): unknown => fieldFrom(`{ select: .p, ${type} }`, `<div class=p>${html}</div>`)
+
+describe('a price in several elements', () => {
+  it.each([
+    ['<div>12</div><div>,99 €</div>', '12.99'],
+    ['<div>€12</div><div>.99</div>', '12.99'],
+    ['<div>1.299</div><div>,00 €</div>', '1299.00'],
+    ['12<sup>99</sup> €', '12.99'],
+    ['<sup>€</sup>12<sup>99</sup>', '12.99'],
+    ['<span>12</span><span>99</span> €', '12.99'],
+    ['<b>12,</b><small>99</small> €', '12.99'],
+    ['12<sup>€</sup>99', '12.99'],
+    ['1 299<sup>90</sup> €', '1299.90'],
+    ['1.299<sup>90</sup> €', '1299.90'],
+    ['<b>1</b>.<b>299</b>,00 €', '1299.00'],
+    ['1<wbr>299,00 €', '1299.00'],
+    ['1<!-- -->299,00 €', '1299.00'],
+    ['<b>49,90</b> <i>€</i>', '49.90'],
+  ])('is one number where it can be no other: %s', (html, amount) => {
+    expect(money(html)).toBe(amount)
+    expect(field('type: decimal, scale: 2', html)).toBe(html.includes('<sup>€</sup>99') ? '12.00' : amount)
+  })
+
+  it.each([
+    '<b>12.</b> <small>99</small> €',
+    '1, 299.00 €',
+    '€1, 299.00',
+    '€ 12. 99 inkl.',
+    '<b>1</b><b>299</b> €',
+    '<i>1</i><i>2</i><i>9</i> €',
+    '12,99<sup>1</sup> €',
+    '12.5<sup>99</sup> €',
+    '4 299<sup>90</sup><sup>1</sup> €',
+  ])('is none where it may be another: %s', (html) => {
+    expect(money(html)).toBeNull()
+  })
+
+  it('leaves alone what is text, and what the author looks at first', () => {
+    const html = '12<sup>99</sup>'
+    expect(fieldFrom('.p', `<p class=p>${html}`)).toBe('1299')
+    expect(field("type: int, match: '(\\d+)'", html)).toBe(1299)
+    expect(field('type: int', html)).toBeNull()
+    expect(field('type: double', '10<sup>12</sup>')).toBeNull()
+    expect(field('type: decimal, scale: 1', '4.5, 12 reviews')).toBe('4.5')
+    expect(field('type: decimal, scale: 1', 'Chapter 3, 45 pages')).toBe('3.0')
+  })
+
+  it('is told of as the page has it', () => {
+    const converted = compileConverter({ kind: 'double' })(`12${EDGE}99`, false, '')
+    expect(converted).toEqual({ kind: 'problem', problem: '"1299" is no number with one reading' })
+  })
+})
+
+describe('a number with marks of no language', () => {
+  it.each(['1´299.00', '1‘299.00', '1′299.00', '1`299.00', '1\u200b299.00', '1\u00ad299.00', '\u200e1299.00\u200e'])(
+    'is grouped by what stands right between its digits: %s',
+    (text) => {
+      expect(money(`${text} €`)).toBe('1299.00')
+      expect(money(`CHF ${text}`, 'currency: CHF')).toBe('1299.00')
+      expect(field('type: decimal, scale: 2', text)).toBe('1299.00')
+    },
+  )
+
+  it('is grouped by three digits, or is none', () => {
+    expect(field('type: int', '1·299')).toBe(1_299)
+    expect(money('CHF 1´299.–', 'currency: CHF')).toBe('1299.00')
+    expect(field('type: double', '12·99')).toBeNull()
+  })
+})
+
+describe('a price in a currency with three decimals', () => {
+  it.each([
+    ['KWD 1.250', '1.25'],
+    ['1.250 BHD', '1.25'],
+    ['OMR 12.500', '12.50'],
+    ['1,250.000 KWD', '1250.00'],
+    ['KWD 1250', '1250.00'],
+    ['JOD 12.345', null],
+    ['TND 12,500', null],
+  ])('is not grouped by its point: %s', (text, amount) => {
+    expect(money(text, 'scale: 2')).toBe(amount)
+  })
+
+  it('has all of its digits where the scale holds them', () => {
+    const read = compileConverter({ kind: 'money', scale: 2 })
+    expect(read('JOD 12.345', false, '')).toMatchObject({ problem: expect.stringContaining('say `scale: 3`') })
+    expect(money('JOD 12.345', 'scale: 3')).toBe('12.345')
+    expect(money('TND 12,500', 'scale: 3, locale: fr')).toBe('12.500')
+  })
+})
