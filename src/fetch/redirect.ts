@@ -47,11 +47,15 @@ export function redirectOf(response: HttpResponse, from: ChainRequest): HopAnswe
   return hopOf(response.status, location, from, headerValues(response, 'set-cookie'))
 }
 
+/** They are shown and asked for as `%A0`, which a site may write as well. */
+const RAW_BYTES = /[\x80-\xff]/
+
 /** Shape: status and location as they stand in a hop; a status below 300 is that of a page that refreshes. */
 export function hopOf(status: number, location: string, from: ChainRequest, setCookies: readonly string[] = []): HopAnswer | BadRedirect {
   const isHeader = status >= 300
   const parsed = hopTarget({ status, location }, from.target)
-  if (!parsed.ok) return bad(from, parsed.detail)
+  if (!parsed.ok)
+    return bad(from, isHeader && RAW_BYTES.test(location) ? `${parsed.detail}; bytes above 127 came as they are` : parsed.detail)
   const target = parsed.url
   const method = nextMethod(isHeader ? status : 303, from.method)
   const keepsBody = isHeader && status !== 303 && method === from.method

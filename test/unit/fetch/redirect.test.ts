@@ -33,7 +33,8 @@ describe('a redirect', () => {
   })
 
   it.each([
-    ['C055: a host that is none', 'http://\xa0example.test/', '%A0example'],
+    ['C055: a host that is none', 'http://\xa0example.test/', '%A0example.test/" can\'t be fetched; expected a valid URL; bytes above 127'],
+    ['C055: the same host, written out', 'http://%A0example.test/', 'expected a valid URL'],
     ['a broken host', 'http://[/', 'valid URL'],
     ['another scheme', 'ftp://a.example/', 'http or https'],
     ['a script', 'javascript:alert(1)', 'http or https'],
