@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import type { Clock } from '../kernel/clock.ts'
 import { type Observer, silentObserver } from '../kernel/observe.ts'
 import { likelyBytes } from '../message/body-codec.ts'
-import { type DecodedContent, decodeContent } from '../message/content-encoding.ts'
+import { contentCodings, type DecodedContent, decodeContent, mostPackedBytes } from '../message/content-encoding.ts'
 import { parseContentType } from '../message/content-type.ts'
 import type { Header } from '../message/generated/types.ts'
 import { createAddressPolicy } from './address-policy.ts'
@@ -196,8 +196,11 @@ export class HttpClient implements HttpExchange {
       const totalMs = clock.mono() - startedMono
       return { ...head, body: EMPTY, encoding: 'identity', decoded: EMPTY, truncated, wireBytes: 0, totalMs }
     }
-    const { wire, cut } = await readBody(answer.body, request, end)
-    const content = await this.#decode(wire, joinedValue(fields, 'content-encoding'), request, end)
+    const coding = joinedValue(fields, 'content-encoding')
+    const { maxBodyBytes } = request.limits
+    const maxBytes = contentCodings(coding).length === 0 ? maxBodyBytes : mostPackedBytes(maxBodyBytes)
+    const { wire, cut } = await readBody(answer.body, maxBytes, request, end)
+    const content = await this.#decode(wire, coding, request, end)
     // Of a body that was cut what does not decode is no page in a coding that we do not know.
     const isNothing = cut === 'network' && content.truncated === 'undecoded'
     return {
@@ -270,13 +273,13 @@ async function roomFor(
   deadline.resume()
 }
 
-/** Shape: at most `maxBodyBytes`; one byte more is read to know whether the body ends there. */
+/** Shape: at most `maxBytes`; one byte more is read to know whether the body ends there. */
 async function readBody(
   body: Dispatcher.ResponseData['body'],
-  request: Pick<HttpRequest, 'limits' | 'onBody'>,
+  maxBytes: number,
+  request: Pick<HttpRequest, 'onBody'>,
   end: RequestEnd,
 ): Promise<{ wire: Buffer; cut: 'size' | 'network' | null }> {
-  const maxBytes = request.limits.maxBodyBytes
   const chunks: Buffer[] = []
   let length = 0
   try {

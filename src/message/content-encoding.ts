@@ -39,6 +39,11 @@ export function contentCodings(header: string | null | undefined): readonly stri
     .filter((name) => name !== '' && name !== 'identity')
 }
 
+/** Of so many bytes, packed, so many may come: what can't be made smaller grows by its marks and headers, a thousandth and a little. */
+export function mostPackedBytes(bytes: number): number {
+  return bytes + Math.ceil(bytes / 1_000) + 1_024
+}
+
 /** Undoes the codings of a whole body. Shape: total; no step makes more than `maxBytes`. */
 export async function decodeContent(wire: Buffer, header: string | null | undefined, maxBytes: number): Promise<DecodedContent> {
   const named = contentCodings(header)
@@ -83,7 +88,8 @@ export async function decodeContent(wire: Buffer, header: string | null | undefi
   const only = codings.length === 1 ? asEncoding(codings[0] ?? '') : undefined
   // With its tail it would be broken for readers too: stored decoded.
   if (hasTail) return { body: current, encoding: 'identity', decoded: current, truncated: null, problem: 'tail' }
-  if (only !== undefined) return { body: wire, encoding: only, decoded: current, truncated: null, problem: null }
+  // One that grew by being packed is not stored beyond the cap.
+  if (only !== undefined && wire.length <= maxBytes) return { body: wire, encoding: only, decoded: current, truncated: null, problem: null }
   return { body: current, encoding: 'identity', decoded: current, truncated: null, problem: null }
 }
 

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { HttpClient } from '../../src/fetch/http-client.ts'
 import type { HttpLimits, HttpResponse, HttpResult } from '../../src/fetch/http-exchange.ts'
@@ -253,6 +255,18 @@ describe('a coded answer', () => {
     ] as const) {
       site.lie('/measured', (socket) => void socket.write(honest('x'.repeat(length))))
       expect(await answered('/measured', { limits: { maxBodyBytes: 1_000 } })).toMatchObject({ truncated })
+    }
+  })
+
+  it('C182: is whole where packing made it longer than the limit', async () => {
+    for (const [length, truncated] of [
+      [1_024, null],
+      [1_025, 'size'],
+    ] as const) {
+      const body = randomBytes(length)
+      site.lie('/grown', (socket) => void socket.write(honest(gzipSync(body), ['Content-Encoding: gzip'])))
+      const answer = await answered('/grown', { limits: { maxBodyBytes: 1_024 } })
+      expect([answer.truncated, answer.decoded.equals(body.subarray(0, 1_024))]).toEqual([truncated, true])
     }
   })
 })

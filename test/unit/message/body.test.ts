@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import zlib from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { type BodyEncoding, hasZstd, unpack, unpackSync } from '../../../src/message/body-codec.ts'
-import { contentCodings, decodeContent } from '../../../src/message/content-encoding.ts'
+import { contentCodings, decodeContent, mostPackedBytes } from '../../../src/message/content-encoding.ts'
 import { packPageBody, unpackPageBody, unpackPageBodySync } from '../../../src/message/page-body.ts'
 import { unzstd, unzstdSync } from '../../../src/message/zstd-decoder.ts'
 
@@ -86,6 +86,16 @@ describe('a page body', () => {
 })
 
 describe('a Content-Encoding', () => {
+  it('C182: that makes a body longer than the cap is undone, and the body kept as it was', async () => {
+    const body = randomBytes(1_000)
+    for (const header of ['gzip', 'br', 'deflate'] as const) {
+      const wire = packers[header](body)
+      expect([header, wire.length > 1_000, wire.length <= mostPackedBytes(1_000)]).toEqual([header, true, true])
+      expect(await decodeContent(wire, header, 1_000)).toMatchObject({ body, encoding: 'identity', truncated: null })
+    }
+    expect(zlib.gzipSync(randomBytes(1_000_000)).length).toBeLessThan(mostPackedBytes(1_000_000))
+  })
+
   it('C080: is undone, and the body kept as it came', async () => {
     const wire = zlib.gzipSync('hello gzip')
     expect(await decodeContent(wire, 'gzip', MAX)).toEqual({
