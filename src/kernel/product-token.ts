@@ -2,8 +2,9 @@
 const DISGUISE = 'mozilla'
 /** Behind `compatible;`, as most crawlers say who they are. */
 const COMPATIBLE = /\bcompatible\s*;\s*([a-z_-]+)/i
-/** Right before a contact in parentheses: a URL, or a mail address. */
-const BEFORE_CONTACT = /[(;,]\s*([a-z_-]+)(?:\/[^\s;,()]*)?[\s;,]+(?:\+|https?:\/\/|mailto:|[^\s;,()@]+@)/i
+/** Right before a contact in parentheses: a URL, or a mail address. No system has one. */
+const BEFORE_CONTACT =
+  /[(;,]\s*(?!(?:compatible|linux|macintosh|windows|android|iphone|ipad)\b)([a-z_-]+)(?:\/[^\s;,()]*)?[\s;,]+(?:\+|https?:\/\/|mailto:|[^\s;,()@]+@)/i
 
 /**
  * The name by which a robots.txt speaks to us. Shape: a User-Agent header -> its product token, lower case: the first name, and where that is

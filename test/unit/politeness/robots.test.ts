@@ -139,6 +139,8 @@ describe('robots.txt in the wild', () => {
     ['Mozilla/5.0 (X11; Foo_Bot https://foo.test)', 'foo_bot'],
     ['Mozilla/5.0 (FooBot/0.1, bot@foo.test)', 'foobot'],
     ['FooBot/1.0 (compatible; BarBot; +https://foo.test)', 'foobot'],
+    ['Mozilla/5.0 (compatible; +https://foo.test)', 'mozilla'],
+    ['Mozilla/5.0 (X11; Linux; +https://foo.test)', 'mozilla'],
     ['Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15) Safari/605.1.15 (+https://foo.test)', 'mozilla'],
     ['Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/130.0', 'mozilla'],
     ['', ''],
