@@ -29,16 +29,17 @@ const APART = `(?<![\\p{L}\\p{M}\\p{Nd}.,#-])\\p{Nd}{1,3}[.,]${SPACE}(?:\\p{Nd}{
 const MAY_BE_PRICE = new RegExp(APART, 'u')
 const MAY_BE_NUMBER = new RegExp(`^[^\\p{Nd}]*${APART}\\s*(?:$|\\p{Sc}|\\p{Lu}{3}(?!\\p{L}))`, 'u')
 
-/** The text with its number in one piece. Shape: undefined where the pieces may be more than one number. */
-export function joinNumber(
-  text: string,
-  { hasCents, ofMoney }: { readonly hasCents: boolean; readonly ofMoney: boolean },
-): string | undefined {
+/**
+ * The text with its number in one piece. Shape: `scale` as a number is read with, 0 for a whole one, without end for a double; undefined where
+ * the pieces may be more than one number.
+ */
+export function joinNumber(text: string, scale: number, ofMoney: boolean): string | undefined {
   const seen = withoutUnseen(text).replace(APOSTROPHE, "'")
-  const whole = hasCents && seen.includes(EDGE) ? seen.replace(CENTS, '$1٫$2') : seen
+  const whole = Number.isFinite(scale) ? seen.replace(CENTS, '$1٫$2') : seen
   if (whole.includes(EDGE)) return undefined
   const joined = whole.replace(MARK_APART, '')
-  return (ofMoney ? MAY_BE_PRICE : MAY_BE_NUMBER).test(joined) ? undefined : joined
+  const isApart = ofMoney ? MAY_BE_PRICE.test(joined) : scale > 0 && MAY_BE_NUMBER.test(joined)
+  return isApart ? undefined : joined
 }
 
 /** Within words they may say which letters belong together. */

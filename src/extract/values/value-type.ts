@@ -139,7 +139,7 @@ function numeric(locale: string | undefined, scale: number, fromDigits: FromDigi
     if (typeof raw === 'boolean') return problem(raw, 'number')
     const given = collapse(String(raw))
     if (given === '') return EMPTY
-    const written = ofMoney || typeof raw === 'number' ? given : joinNumber(given, { hasCents: Number.isFinite(scale), ofMoney: false })
+    const written = ofMoney || typeof raw === 'number' ? given : joinNumber(given, scale, false)
     if (written === undefined) return problem(raw, NO_NUMBER.unclear)
     // A number of JSON has a decimal point in every language.
     const form = typeof raw === 'number' ? { machine: true, decimalMark: undefined } : { machine, decimalMark }
@@ -193,7 +193,7 @@ function toMoney(type: Extract<ValueType, { kind: 'money' }>): Converter {
     const { amount: given, currency: own } = raw instanceof RawMoney ? raw : { amount: raw, currency: undefined }
     const written = collapseAroundNoBreak(String(given))
     if (written === '' || typeof given === 'boolean') return written === '' ? EMPTY : problem(raw, 'money')
-    const joined = typeof given === 'number' ? written : joinNumber(written, { hasCents: true, ofMoney: true })
+    const joined = typeof given === 'number' ? written : joinNumber(written, scale, true)
     const parts = moneyParts(joined ?? written, [own, found], stated)
     const hasMils = parts.currency !== undefined && hasThreeDecimals(parts.currency)
     const isUnclear = hasMils && locale === undefined && typeof given !== 'number' && MAY_GROUP.test(parts.amount ?? '')

@@ -49,6 +49,8 @@ describe('a price in several elements', () => {
     expect(fieldFrom('.p', `<p class=p>${html}`)).toBe('1299')
     expect(field("type: int, match: '(\\d+)'", html)).toBe(1299)
     expect(field('type: int', html)).toBeNull()
+    expect(field('type: int', 'Seats: 12, 14')).toBe(12)
+    expect(field('type: decimal, scale: 2', '12, 14')).toBeNull()
     expect(field('type: double', '10<sup>12</sup>')).toBeNull()
     expect(field('type: decimal, scale: 1', '4.5, 12 reviews')).toBe('4.5')
     expect(field('type: decimal, scale: 1', 'Chapter 3, 45 pages')).toBe('3.0')
