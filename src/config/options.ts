@@ -255,7 +255,14 @@ export const OPTIONS = {
     default: 'domain',
     description: 'Links are followed within this of the seed.',
   },
-  'crawl.maxPages': { kind: 'integer', default: '100000', min: 1, flag: '--limit', description: 'Pages fetched per crawl.' },
+  'crawl.maxPages': {
+    kind: 'integer',
+    default: '100000',
+    min: 1,
+    flag: '--limit',
+    description:
+      'Pages fetched per crawl. URLs that come once it is reached wait while pages are still on their way: one that fails gives its place to the next.',
+  },
   'crawl.maxPagesPerDomain': { kind: 'integer', default: '10000', min: 1, description: 'Pages fetched per crawl and registrable domain.' },
   'crawl.maxLinksPerPage': {
     kind: 'integer',

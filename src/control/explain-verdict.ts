@@ -26,6 +26,8 @@ export type WaitsFor =
   | 'request'
   /** Of a former owner of its partition, which has it on the wire. */
   | 'handover'
+  /** For a place in the page budget of its crawl, which others hold. */
+  | 'page-budget'
   /** To take what it ended with. */
   | 'kafka'
   /** As the limiter says it: rate, concurrency, crawl-delay, back-off, retry-after, breaker, warm-up. */
@@ -81,6 +83,9 @@ export interface UrlVerdict {
 /** What a URL waits for whether the state store answers or not. */
 const HOLDS: ReadonlySet<string> = new Set<WaitsFor>(['fetch-worker', 'kafka', 'paused', 'disk', 'handover'])
 
+const PLACE_LINE =
+  'the page limit of its crawl is reached, with pages that are not fetched yet: it takes the place of one that fails, and is refused when none can any more'
+
 /** Where a URL is and what it waits for, out of all that is known. Pure. */
 export function explainVerdict(facts: UrlFacts): UrlVerdict {
   const verdict = verdictOf(facts)
@@ -120,11 +125,15 @@ function turnVerdict(facts: UrlFacts, { pid, attempt, stalledBy, url, unwrittenM
 }
 
 function workerVerdict(facts: UrlFacts, view: UrlFacts['inWorkers'][number]): UrlVerdict {
-  const { pid, before, siteWaitMs, siteWaitReason, site, siteInFlight, siteConcurrency, stalledBy, handoverMs } = view
+  const { pid, before, siteWaitMs, siteWaitReason, site, siteInFlight, siteConcurrency, stalledBy, handoverMs, awaitsPlace } = view
   // A worker of an earlier version does not tell.
   if (typeof handoverMs === 'number' && stalledBy === null) {
     const line = `the worker that had its partition before still waits for its answer: process ${pid} takes it up then, in ${duration(handoverMs)} at the latest`
     return { state: 'waiting', waitsFor: 'handover', until: null, lines: [line, ...robotsLines(facts)] }
+  }
+  if (awaitsPlace === true && stalledBy === null) {
+    const lines = [`waits in process ${pid}`, PLACE_LINE, ...robotsLines(facts)]
+    return { state: 'waiting', waitsFor: 'page-budget', until: null, lines }
   }
   const lines = [`waits in process ${pid} behind ${count(before, 'task')} of ${site}`]
   const busy = siteInFlight >= siteConcurrency ? 'concurrency' : undefined
@@ -172,6 +181,7 @@ function delayVerdict(facts: UrlFacts, task: WaitingTask): UrlVerdict {
   const why = reason === null ? '' : ` (${reason})`
   const when = dueAt === null ? '' : ` until ${time(dueAt)}, ${relative(dueAt, facts.now)}`
   const lines = [`waits in ${topic}, partition ${partition}, offset ${offset}${when}${why}${attemptText(task)}`]
+  if (reason === 'page-budget') lines.push(PLACE_LINE)
   const waitsFor = facts.members.delay === 0 ? 'delay-worker' : facts.site.pace.paused.value === true ? 'paused' : 'due-time'
   if (facts.members.delay === 0) lines.push('no delay worker runs, so it stays there')
   if (facts.site.pace.paused.value === true) lines.push(pausedLine(facts))

@@ -204,7 +204,11 @@ export async function createFrontier(runtime: Runtime, linksOf: FrontierWorkerOp
     },
     linksOf,
     isBudgetFull: async (crawlId, domain) => {
-      for (const { id, limit } of crawlBudgets(config, crawlId, domain)) if ((await state.reserved(id)) >= limit) return true
+      for (const { id, limit } of crawlBudgets(config, crawlId, domain)) {
+        const { taken, held } = await state.budgetPlaces(id)
+        // Places that are held may be given back, and a link that is dropped never comes again.
+        if (taken - held >= limit) return true
+      }
       return false
     },
     isCrawlStopped: stoppedCrawls(control),

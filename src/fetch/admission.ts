@@ -48,6 +48,8 @@ export type Admission =
   | { readonly kind: 'elsewhere' }
   /** The site has not answered for so long that nobody waits for it any more. */
   | { readonly kind: 'dead'; readonly detail: string }
+  /** Places in a page budget are held by tasks that may yet give one back. */
+  | { readonly kind: 'no-place' }
   /** A copy of what is finished. */
   | { readonly kind: 'repeat' }
   | { readonly kind: 'ended'; readonly end: EndWithoutRequest }
@@ -67,6 +69,8 @@ export interface AdmissionOptions {
   readonly robotsOf: (url: URL) => Promise<RobotsAnswer>
   readonly exchange: Pick<HttpExchange, 'proxiesBackInMs'>
   readonly budgetsOf: (task: UrlTask) => readonly PageBudget[]
+  /** Places in a page budget count as kept once nobody has reserved in it for so long. */
+  readonly holdMs: number
   readonly isCrawlStopped: (crawlId: string) => boolean
   readonly state: Pick<StateStore, 'isFinished' | 'reserve' | 'limiterState'>
   readonly gate: StoreGate
@@ -126,7 +130,7 @@ export class AdmissionDesk {
     }
     if (robots.kind === 'wait') return (await this.#dead(target, robots.reason)) ?? robots
     const full = await this.#reserve(task)
-    if (full !== undefined) return { kind: 'ended', end: { kind: 'REFUSED', reason: full } }
+    if (full !== undefined) return full
     // robots.txt may have taken its time: what is in force is the pace of now.
     const pace = this.#options.paceOf(target)
     if (pace.isPaused) return this.#paused(queued, pace)
@@ -191,12 +195,14 @@ export class AdmissionDesk {
     return finished === true
   }
 
-  /** The reason of the first budget that has no place left. */
-  async #reserve(task: UrlTask): Promise<string | undefined> {
-    const { state, gate, budgetsOf } = this.#options
+  /** A budget that is full of pages ends the task. One whose places are held may have one for it yet: a failed task gives its own back. */
+  async #reserve(task: UrlTask): Promise<Admission | undefined> {
+    const { state, gate, budgetsOf, holdMs } = this.#options
     const budgets = budgetsOf(task)
     if (budgets.length === 0) return undefined
-    const full = await gate.run(() => state.reserve(task.taskId, budgets))
-    return full === undefined ? undefined : (budgets.find(({ id }) => id === full)?.reason ?? 'budget')
+    const full = await gate.run(() => state.reserve(task.taskId, budgets, holdMs))
+    if (full === undefined) return undefined
+    if (full.isHeld) return { kind: 'no-place' }
+    return { kind: 'ended', end: { kind: 'REFUSED', reason: budgets.find(({ id }) => id === full.id)?.reason ?? 'budget' } }
   }
 }

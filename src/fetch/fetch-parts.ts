@@ -54,7 +54,8 @@ export function fetchParts(options: FetchWorkerOptions, { scheduler, gate, work,
   const { clock, observer, codec, layout, topics, producer, state, retry, limits } = options
   const publisher = new TaskPublisher({ topics, codec, producer, layout, clock })
   const outcomes = new OutcomePublisher({ topics, codec, layout })
-  const settler = new Settler({ producer, state, gate, finishedTtlMs: finishedTtlMs(retry.maxDelayMs), signal, clock })
+  const ttlMs = finishedTtlMs(retry.maxDelayMs)
+  const settler = new Settler({ producer, state, gate, finishedTtlMs: ttlMs, signal, clock })
   const endings = new TaskEndings({
     publisher,
     outcomes,
@@ -81,7 +82,7 @@ export function fetchParts(options: FetchWorkerOptions, { scheduler, gate, work,
     load: new LoadControl({ scheduler, maxInFlight: options.concurrency, observer, clock }),
     cookies: new CookieJars({ keep: options.cookies, observer }),
     conditional: new ConditionalRequests({ ...options, gate }),
-    desk: new AdmissionDesk({ ...options, handover, gate, leases, robotsOf: (url) => robots.check(url, signal) }),
+    desk: new AdmissionDesk({ ...options, holdMs: ttlMs, handover, gate, leases, robotsOf: (url) => robots.check(url, signal) }),
     endings,
     leases,
     backOffMs: (attempt) => backoffMs({ firstMs: retry.firstDelayMs, maxMs: retry.maxDelayMs }, attempt, random()),

@@ -62,6 +62,8 @@ export type TaskStep =
   | { readonly kind: 'dropped' }
   /** The former owner of its partition has it on the wire. */
   | { readonly kind: 'elsewhere' }
+  /** The pages of its crawl may all be taken: it waits for a place. */
+  | { readonly kind: 'no-place' }
   /** The site must not be asked for so long. */
   | { readonly kind: 'wait'; readonly waitMs: number; readonly reason: string; readonly concurrency?: number }
   /** Nobody was asked: the task goes back to the head of its site. */
@@ -104,6 +106,7 @@ export class FetchTask {
     switch (admission.kind) {
       case 'wait':
       case 'elsewhere':
+      case 'no-place':
         return admission
       case 'gone':
         return { kind: 'dropped' }

@@ -47,6 +47,8 @@ export interface TaskView {
   readonly unwrittenMs: number | null
   /** A former owner of its partition has it on the wire, for so long at most; null: none does. */
   readonly handoverMs: number | null
+  /** The places of its crawl's page budget are all taken, some of them by tasks that may give theirs back. */
+  readonly awaitsPlace: boolean
 }
 
 /** What others than the scheduler know of a task. */
@@ -95,6 +97,7 @@ export function taskViews(
   const view = (queued: QueuedTask, state: TaskView['state'], before: number, isAside = false): TaskView => {
     const { task, key, target } = queued
     const site = scheduler.site(key)
+    const handedOverMs = isAside ? handoverMs(queued) : 0
     const siteWaitMs = Math.max(0, Math.ceil((site?.wakeAt ?? 0) - now))
     return {
       taskId: task.taskId,
@@ -109,7 +112,8 @@ export function taskViews(
       siteInFlight: site?.inFlight ?? 0,
       siteConcurrency: site?.concurrency ?? 1,
       unwrittenMs: unwrittenMs(queued) ?? null,
-      handoverMs: isAside ? handoverMs(queued) : null,
+      handoverMs: handedOverMs > 0 ? handedOverMs : null,
+      awaitsPlace: isAside && handedOverMs === 0,
     }
   }
   for (const queued of turns) if (queued.task.canonicalUrl === canonicalUrl) views.push(view(queued, 'turn', 0))

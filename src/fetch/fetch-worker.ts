@@ -19,6 +19,7 @@ import { type FetchView, fetchView, type TaskView, taskViews } from './fetch-vie
 import { HANDOVER_POLL_MS, type Handover } from './handover.ts'
 import { endWithoutQueue } from './intake-endings.ts'
 import { IntakeQueue } from './intake-queue.ts'
+import { PLACE_POLL_MS, PLACE_REASON, PlaceWaits } from './place-waits.ts'
 import { type QueuedTask, queuedTask } from './queued-task.ts'
 import { Scheduler } from './scheduler.ts'
 import { isEnding, type Settler } from './settler.ts'
@@ -68,6 +69,7 @@ export class FetchWorker extends BaseService {
   readonly #underWay = new AttemptsUnderWay()
   readonly #turns = new Set<QueuedTask>()
   readonly #handover: Handover
+  readonly #placeWaits: PlaceWaits
   #isTaking = true
 
   constructor(options: FetchWorkerOptions) {
@@ -89,6 +91,7 @@ export class FetchWorker extends BaseService {
     this.#settler = settler
     this.#handover = handover
     this.#task = task
+    this.#placeWaits = new PlaceWaits(clock)
     const shares = new CrawlShares()
     this.#crawls = new CrawlWatch({ state, gate, scheduler: this.#scheduler, turns: this.#turns, shares })
     this.#rate = new StartRate({ scheduler: this.#scheduler, clock })
@@ -233,6 +236,15 @@ export class FetchWorker extends BaseService {
     this.#work(() => this.#spiller.spill(tasks, reason, closedMs))
   }
 
+  /** It leaves its window for so long, alone. */
+  #delay(queued: QueuedTask, forMs: number): void {
+    const { entry, task } = queued
+    this.#underWay.leaves(entry, task)
+    const dueAt = this.#options.clock.now() + forMs
+    this.#workOn(entry, task, () => this.#endings.delayed(entry, task, dueAt, PLACE_REASON).finally(() => this.#ended(queued, false)))
+    this.#options.observer.emit('TaskSpilled', { reason: PLACE_REASON })
+  }
+
   /**
    * The attempt is not under way any more. Of its copies those that it was put aside with are done; the others are asked for again, and the
    * store says whether it is finished. `isFinished`: it does.
@@ -319,6 +331,16 @@ export class FetchWorker extends BaseService {
         this.#options.observer.emit('LimiterWaited', { reason: 'handover' })
         turn.setAside(HANDOVER_POLL_MS)
         return 'under way'
+      case 'no-place': {
+        this.#options.observer.emit('LimiterWaited', { reason: PLACE_REASON })
+        const leavesForMs = this.#placeWaits.leavesFor(queued)
+        if (leavesForMs === undefined) turn.setAside(PLACE_POLL_MS)
+        else {
+          turn.leave()
+          this.#delay(queued, leavesForMs)
+        }
+        return 'under way'
+      }
       case 'wait': {
         this.#options.observer.emit('LimiterWaited', { reason: step.reason })
         if (step.concurrency !== undefined) this.#scheduler.setConcurrency(queued.key, step.concurrency, this.#options.clock.mono())

@@ -15,13 +15,13 @@ export interface Settlement {
   readonly messages: readonly OutgoingMessage[]
   /** The attempt, and with `final` the task, is finished. None: a copy goes on elsewhere (spilled, moved, delayed), or there is no task. */
   readonly finished?: { readonly task: Pick<UrlTask, 'taskId' | 'attempt' | 'crawlId'>; readonly final: boolean }
-  /** Page budgets whose places the task gives back. */
-  readonly unreserve?: readonly string[]
+  /** Page budgets in which it may have a place, and whether that is taken for good by its page or given back. */
+  readonly places?: { readonly budgetIds: readonly string[]; readonly areKept: boolean }
 }
 
 export interface SettlerOptions {
   readonly producer: MessageProducer
-  readonly state: Pick<StateStore, 'finalise' | 'markFinished' | 'unreserve'>
+  readonly state: Pick<StateStore, 'finalise' | 'markFinished' | 'keepPlaces' | 'unreserve'>
   readonly gate: StoreGate
   /** How long a finished attempt is remembered. */
   readonly finishedTtlMs: number
@@ -55,11 +55,10 @@ export class Settler {
 
   /** Errors: KAFKA_MESSAGE_TOO_LARGE, and what no resend can mend; the entry is not complete then. ABORTED at the end of the worker. */
   async settle(settlement: Settlement): Promise<void> {
-    const { state, gate } = this.#options
-    const { entry, messages, finished, unreserve } = settlement
+    const { entry, messages, finished, places } = settlement
     await this.#write(entry, messages)
     if (finished !== undefined) {
-      if (unreserve !== undefined && unreserve.length > 0) await gate.run(() => state.unreserve(finished.task.taskId, unreserve))
+      if (places !== undefined && places.budgetIds.length > 0) await this.#leavePlaces(finished.task, places)
       await this.#finish(finished)
     }
     entry.complete()
@@ -84,6 +83,11 @@ export class Settler {
   /** Resolves when the messages are acknowledged. Errors: as `settle`. */
   async send(messages: readonly OutgoingMessage[]): Promise<void> {
     if (messages.length > 0) await this.#options.producer.send(messages, { signal: this.#options.signal })
+  }
+
+  #leavePlaces({ taskId }: Pick<UrlTask, 'taskId'>, { budgetIds, areKept }: NonNullable<Settlement['places']>): Promise<void> {
+    const { state, gate } = this.#options
+    return gate.run(() => (areKept ? state.keepPlaces(taskId, budgetIds) : state.unreserve(taskId, budgetIds)))
   }
 
   #finish(finished: NonNullable<Settlement['finished']>): Promise<void> {

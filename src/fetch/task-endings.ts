@@ -184,9 +184,9 @@ export class TaskEndings {
     observer.emit('TaskMoved')
   }
 
-  async delayed(entry: WindowEntry, task: UrlTask, dueAt: number): Promise<void> {
+  async delayed(entry: WindowEntry, task: UrlTask, dueAt: number, reason: string = NOT_BEFORE): Promise<void> {
     const { settler, publisher } = this.#options
-    const copy = { dueAt, reason: NOT_BEFORE, original: entry.message }
+    const copy = { dueAt, reason, original: entry.message }
     await settler.settle({ entry, messages: [publisher.delayMessage(task, copy)] })
   }
 
@@ -227,8 +227,8 @@ export class TaskEndings {
     const { outcomes, settler, observer, budgetIdsOf } = this.#options
     const final = isFinal(end.kind)
     // A place in a page budget is for a page: whoever ends without one gives it back.
-    const unreserve = final && end.kind !== 'FETCHED' && end.kind !== 'UNCHANGED' ? budgetIdsOf(task) : []
-    await settler.settle({ entry, messages: [...messages, outcomes.message(task, end)], finished: { task, final }, unreserve })
+    const places = { budgetIds: final ? budgetIdsOf(task) : [], areKept: end.kind === 'FETCHED' || end.kind === 'UNCHANGED' }
+    await settler.settle({ entry, messages: [...messages, outcomes.message(task, end)], finished: { task, final }, places })
     observer.emit('OutcomeWritten', { kind: end.kind, reason: end.reason ?? '' })
   }
 

@@ -51,7 +51,7 @@ export interface FrontierWorkerOptions {
   readonly maxLinksPerPage: number
   /** What the extractors that match the page say of its links. Errors: for a page whose links can't be selected. */
   readonly linksOf: (page: Page, source: Pick<KafkaMessage, 'topic' | 'partition' | 'offset'>) => Promise<LinkChoice>
-  /** True when a further page of the domain would pass the budget of the crawl: its links are not followed. */
+  /** True when no further page of the domain will ever be within the budget of the crawl: its links are not followed. */
   readonly isBudgetFull: (crawlId: string, domain: string) => Promise<boolean>
   readonly isCrawlStopped: (crawlId: string) => boolean
   /** How long a claim of a task with `dedup: ttl` lives. */

@@ -56,14 +56,18 @@ export interface StateStore {
 
   // --- page budgets -------------------------------------------------------------------------------------------------------
   /**
-   * Reserves a place for the task in all the budgets, or in none. The same task may reserve again and gets the same answer.
-   * Returns the first budget that is full, or undefined.
+   * Reserves a place for the task in all the budgets, or in none. The places are held until they are kept or given back; the same task may
+   * reserve again and gets the same answer. Returns a budget that is full, one that is so for good before the others; undefined: none is.
+   *
+   * `holdMs`: the holds of a budget lapse together where nobody has reserved in it for so long. Their tasks may be lost, and others would
+   * wait for ever for their places; these then count as kept.
    */
-  reserve(taskId: string, budgets: readonly Budget[]): Promise<string | undefined>
+  reserve(taskId: string, budgets: readonly Budget[], holdMs: number): Promise<FullBudget | undefined>
+  /** The task has its page: its places are taken for good. */
+  keepPlaces(taskId: string, budgetIds: readonly string[]): Promise<void>
   /** Gives the places of the task back. */
   unreserve(taskId: string, budgetIds: readonly string[]): Promise<void>
-  /** Places taken. */
-  reserved(budgetId: string): Promise<number>
+  budgetPlaces(budgetId: string): Promise<BudgetPlaces>
 
   // --- limiter ------------------------------------------------------------------------------------------------------------
   /** Admits one request under all the keys together, or says how long to wait. Never refuses. */
@@ -193,6 +197,19 @@ export interface Budget {
   readonly limit: number
   /** Crawl whose end is also the end of this budget. */
   readonly crawlId?: string
+}
+
+export interface FullBudget {
+  readonly id: string
+  /** Enough of its places are held that one may become free; false: it stays full. */
+  readonly isHeld: boolean
+}
+
+export interface BudgetPlaces {
+  /** Held and kept. */
+  readonly taken: number
+  /** By tasks that may give them back. */
+  readonly held: number
 }
 
 export interface LimiterRequest {

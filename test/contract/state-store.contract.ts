@@ -4,6 +4,7 @@ import { hostIdentity, ownProcess } from '../../src/machine/process-identity.ts'
 import { uuidV7 } from '../../src/message/ids.ts'
 import type {
   AnswerReport,
+  Budget,
   LimiterAnswer,
   LimiterKey,
   LimiterRequest,
@@ -42,6 +43,8 @@ const UNKNOWN = {
   failingMs: 0,
   atOnce: null,
 }
+/** Longer than any of these tests takes. */
+const HOLD_MS = 600_000
 const RULES = { isAdaptive: true, breakerFailures: 2, firstParkMs: 300, maxParkMs: 500 }
 
 function pace(key: PolitenessKey, change: Partial<LimiterKey> = {}): LimiterKey {
@@ -283,14 +286,14 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
           await store.claim(claimed(crawlId))
           await store.accept(crawlId, ['1', '2'])
           await store.finalise(crawlId, crawlId === 'gone' ? ['1', '2'] : ['1'])
-          for (const domain of ['a', 'b']) await store.reserve('1', [{ id: `${crawlId}/${domain}`, limit: 5, crawlId }])
+          for (const domain of ['a', 'b']) await store.reserve('1', [{ id: `${crawlId}/${domain}`, limit: 5, crawlId }], HOLD_MS)
         }
         await harness.elapse(1)
         expect(await store.forgetEnded(0, 10)).toEqual(['gone'])
         expect(await store.forgetEnded(0, 10)).toEqual([])
         expect(await store.crawlCounts('gone')).toEqual({ accepted: 0, final: 0 })
-        const reserved = ['gone/a', 'gone/b', 'kept/a', 'kept/b'].map((id) => store.reserved(id))
-        expect(await Promise.all(reserved)).toEqual([0, 0, 1, 1])
+        const places = await Promise.all(['gone/a', 'gone/b', 'kept/a', 'kept/b'].map((id) => store.budgetPlaces(id)))
+        expect(places.map(({ taken, held }) => `${taken} ${held}`)).toEqual(['0 0', '0 0', '1 1', '1 1'])
         expect(new Set(await store.claim(claimed('gone')))).toEqual(new Set(['new']))
         expect(new Set(await store.claim(claimed('kept')))).toEqual(new Set(['own']))
         expect(await store.crawlCounts('kept')).toEqual({ accepted: 2, final: 1 })
@@ -354,44 +357,99 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
     })
 
     describe('page budgets', () => {
+      const full = (id: string) => ({ id, isHeld: false })
+      const held = (id: string) => ({ id, isHeld: true })
+      const taken = async (id: string) => (await store.budgetPlaces(id)).taken
+      const reserve = (taskId: string, budgets: readonly Budget[]) => store.reserve(taskId, budgets, HOLD_MS)
+
       it('gives places until the budget is full, and the same answer to who asks again', async () => {
         const budgets = [{ id: 'b', limit: 2 }]
-        expect(await store.reserve('1', budgets)).toBeUndefined()
-        expect(await store.reserve('1', budgets)).toBeUndefined()
-        expect(await store.reserve('2', budgets)).toBeUndefined()
-        expect(await store.reserve('3', budgets)).toBe('b')
-        expect(await store.reserve('2', budgets)).toBeUndefined()
-        expect(await store.reserved('b')).toBe(2)
+        expect(await reserve('1', budgets)).toBeUndefined()
+        expect(await reserve('1', budgets)).toBeUndefined()
+        expect(await reserve('2', budgets)).toBeUndefined()
+        expect(await reserve('3', budgets)).toEqual(held('b'))
+        expect(await reserve('2', budgets)).toBeUndefined()
+        expect(await store.budgetPlaces('b')).toEqual({ taken: 2, held: 2 })
       })
 
       it('reserves in all budgets or in none', async () => {
-        await store.reserve('1', [{ id: 'small', limit: 1 }])
+        await reserve('1', [{ id: 'small', limit: 1 }])
         const both = [
           { id: 'large', limit: 9 },
           { id: 'small', limit: 1 },
         ]
-        expect(await store.reserve('2', both)).toBe('small')
-        expect([await store.reserved('large'), await store.reserved('small')]).toEqual([0, 1])
-        expect(await store.reserve('1', both)).toBeUndefined()
-        expect([await store.reserved('large'), await store.reserved('small')]).toEqual([1, 1])
-        expect(await store.reserve('3', [{ id: 'none', limit: 0 }])).toBe('none')
-        expect(await store.reserve('3', [])).toBeUndefined()
+        expect(await reserve('2', both)).toEqual(held('small'))
+        expect([await taken('large'), await taken('small')]).toEqual([0, 1])
+        expect(await reserve('1', both)).toBeUndefined()
+        expect([await taken('large'), await taken('small')]).toEqual([1, 1])
+        expect(await reserve('3', [{ id: 'none', limit: 0 }])).toEqual(full('none'))
+        expect(await reserve('3', [])).toBeUndefined()
+      })
+
+      it('is full for good where its pages are fetched, and not before', async () => {
+        const budgets = [{ id: 'b', limit: 2 }]
+        await reserve('1', budgets)
+        await reserve('2', budgets)
+        await store.keepPlaces('1', ['b', 'other'])
+        await store.keepPlaces('1', ['b'])
+        await store.keepPlaces('9', ['b'])
+        expect(await store.budgetPlaces('b')).toEqual({ taken: 2, held: 1 })
+        expect(await reserve('3', budgets)).toEqual(held('b'))
+        expect(await reserve('3', [{ id: 'b', limit: 1 }])).toEqual(full('b'))
+        await store.keepPlaces('2', ['b'])
+        expect(await reserve('3', budgets)).toEqual(full('b'))
+        // Their tasks are read again after a kill.
+        expect(await reserve('1', budgets)).toBeUndefined()
+        expect(await store.budgetPlaces('b')).toEqual({ taken: 2, held: 0 })
+        expect(await store.budgetPlaces('other')).toEqual({ taken: 0, held: 0 })
+      })
+
+      it('names a budget that is full for good before one that is held', async () => {
+        await reserve('1', [{ id: 'held', limit: 1 }])
+        await reserve('1', [{ id: 'full', limit: 1 }])
+        await store.keepPlaces('1', ['full'])
+        const both = [
+          { id: 'held', limit: 1 },
+          { id: 'full', limit: 1 },
+        ]
+        expect(await reserve('2', both)).toEqual(full('full'))
+        expect(await reserve('2', both.slice(0, 1))).toEqual(held('held'))
+      })
+
+      it('takes places for kept that nobody has asked for so long, since their tasks may be lost', async () => {
+        const budgets = [{ id: 'b', limit: 2 }]
+        await store.reserve('1', budgets, 1_500)
+        await store.reserve('2', budgets, 1_500)
+        await harness.elapse(900)
+        // A task that asks again holds its place for longer, and with it those of the others.
+        await store.reserve('1', budgets, 1_500)
+        await harness.elapse(900)
+        expect(await reserve('3', budgets)).toEqual(held('b'))
+        await harness.elapse(900)
+        expect(await reserve('3', budgets)).toEqual(full('b'))
+        // One that is there all the same has its place, and may give it back.
+        expect(await reserve('1', budgets)).toBeUndefined()
+        await store.unreserve('1', ['b'])
+        expect(await reserve('3', budgets)).toBeUndefined()
+        expect(await store.budgetPlaces('b')).toEqual({ taken: 2, held: 1 })
+        await store.keepPlaces('2', ['b'])
+        expect(await store.budgetPlaces('b')).toEqual({ taken: 2, held: 1 })
       })
 
       it('gives a place back once, however often it is given back', async () => {
         const budgets = [{ id: 'b', limit: 1 }]
-        await store.reserve('1', budgets)
+        await reserve('1', budgets)
         await store.unreserve('1', ['b', 'other'])
         await store.unreserve('1', ['b'])
         await store.unreserve('9', ['b'])
-        expect(await store.reserved('b')).toBe(0)
-        expect(await store.reserve('2', budgets)).toBeUndefined()
+        expect(await store.budgetPlaces('b')).toEqual({ taken: 0, held: 0 })
+        expect(await reserve('2', budgets)).toBeUndefined()
       })
 
       it('never gives more places than there are to many who ask at once', async () => {
         const second = await harness.open()
         const answers = await Promise.all(
-          Array.from({ length: 30 }, (_, index) => (index % 2 ? store : second).reserve(`${index}`, [{ id: 'b', limit: 7 }])),
+          Array.from({ length: 30 }, (_, index) => (index % 2 ? store : second).reserve(`${index}`, [{ id: 'b', limit: 7 }], HOLD_MS)),
         )
         expect(answers.filter((answer) => answer === undefined)).toHaveLength(7)
       })
@@ -1051,7 +1109,7 @@ export function describeStateStore(name: string, makeHarness: () => Promise<Stat
         expect(await store.isFinished([{ taskId: odd, attempt: 1 }])).toEqual([true])
         await store.accept(odd, [odd])
         expect(await openOf(store)).toEqual([{ crawlId: odd, open: 1 }])
-        expect(await store.reserve(odd, [{ id: odd, limit: 1 }])).toBeUndefined()
+        expect(await store.reserve(odd, [{ id: odd, limit: 1 }], HOLD_MS)).toBeUndefined()
         await store.writeValue(odd, odd)
         expect(await store.readValue(odd)).toBe(odd)
         await store.writeTimed(odd, odd, 60_000)

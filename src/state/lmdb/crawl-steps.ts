@@ -1,4 +1,4 @@
-import type { Budget, CrawlCounts, OpenCrawl, OpenCrawls } from '../state-store.ts'
+import type { CrawlCounts, OpenCrawl, OpenCrawls } from '../state-store.ts'
 import { digest, groupDigest, type Keys, taskBytes, timeBytes } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 
@@ -17,8 +17,8 @@ interface CrawlRecord {
 type TaskKeys = (taskId: string) => { readonly open: Buffer; readonly final: Buffer }
 
 /**
- * Accepted and final tasks per crawl, and page budgets, on LMDB. Final tasks are all accepted, so what is kept is the open ones and the
- * final ones, each task once, and their numbers beside them. A crawl is in the index of those that are open, or among those that have
+ * Accepted and final tasks per crawl on LMDB. Final tasks are all accepted, so what is kept is the open ones and the final
+ * ones, each task once, and their numbers beside them. A crawl is in the index of those that are open, or among those that have
  * ended, by time. Every function is called within a step of the file.
  */
 export class CrawlSteps {
@@ -122,6 +122,7 @@ export class CrawlSteps {
       drop(this.#keys.of('budgetPlace', budget))
       if (left <= 0) break
       this.#file.remove(this.#keys.of('budget', budget))
+      this.#file.remove(this.#keys.of('budgetHolds', budget))
       this.#file.remove(key)
       left -= 1
     }
@@ -129,40 +130,6 @@ export class CrawlSteps {
     this.#leaveEnded(group)
     this.#file.remove(this.#keys.of('crawl', group))
     return 'gone'
-  }
-
-  reserve(taskId: string, budgets: readonly Budget[]): string | undefined {
-    const task = digest([taskId], 16)
-    const missing: Budget[] = []
-    for (const budget of budgets) {
-      if (this.#has(this.#place(budget.id, task)) || missing.some((other) => other.id === budget.id)) continue
-      if (this.reserved(budget.id) >= budget.limit) return budget.id
-      missing.push(budget)
-    }
-    for (const { id, crawlId } of missing) {
-      const taken = this.reserved(id)
-      this.#file.put(this.#place(id, task), 1)
-      this.#file.put(this.#keys.of('budget', groupDigest(id)), taken + 1)
-      if (crawlId === undefined) continue
-      const named = this.#keys.of('crawlBudget', groupDigest(crawlId), groupDigest(id))
-      // By its key: places that an older version gave are not under their crawl.
-      if (!this.#has(named)) this.#file.put(named, id)
-    }
-    return undefined
-  }
-
-  unreserve(taskId: string, budgetIds: readonly string[]): void {
-    const task = digest([taskId], 16)
-    for (const id of budgetIds) {
-      const place = this.#place(id, task)
-      if (!this.#has(place)) continue
-      this.#file.remove(place)
-      this.#file.put(this.#keys.of('budget', groupDigest(id)), this.reserved(id) - 1)
-    }
-  }
-
-  reserved(budgetId: string): number {
-    return this.#file.get<number>(this.#keys.of('budget', groupDigest(budgetId))) ?? 0
   }
 
   #record(group: Buffer): CrawlRecord | undefined {
@@ -177,10 +144,6 @@ export class CrawlSteps {
   #leaveEnded(group: Buffer): void {
     const endedAt = this.#record(group)?.endedAt ?? null
     if (endedAt !== null) this.#file.remove(this.#keys.of('endedCrawl', timeBytes(endedAt), group))
-  }
-
-  #place(budgetId: string, task: Buffer): Buffer {
-    return this.#keys.of('budgetPlace', groupDigest(budgetId), task)
   }
 
   #change(crawlId: string, add: (keysOf: TaskKeys) => { open: number; final: number }): void {

@@ -17,6 +17,7 @@ export const KIND = {
   finalTask: 'Z',
   budgetPlace: 'B',
   budget: 'b',
+  budgetHolds: 'h',
   crawlBudget: 'K',
   pace: 'L',
   spill: 'S',

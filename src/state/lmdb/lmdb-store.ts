@@ -8,10 +8,12 @@ import type {
   AnswerReport,
   AttemptId,
   Budget,
+  BudgetPlaces,
   Claim,
   ClaimVerdict,
   CrawlCounts,
   FinishedAttempt,
+  FullBudget,
   KnownHealth,
   LeaseOwner,
   LimiterAnswer,
@@ -28,6 +30,7 @@ import type {
   WorkerHeartbeat,
 } from '../state-store.ts'
 import type { Timed } from './boot-time.ts'
+import { BudgetSteps } from './budget-steps.ts'
 import { ClaimSteps } from './claim-steps.ts'
 import { CrawlSteps } from './crawl-steps.ts'
 import { Keys } from './keys.ts'
@@ -56,6 +59,7 @@ export class LmdbStore implements StateStore {
   readonly #observer: Observer
   readonly #claims: ClaimSteps
   readonly #crawls: CrawlSteps
+  readonly #budgets: BudgetSteps
   readonly #limiter: LimiterSteps
   readonly #shared: SharedSteps
 
@@ -65,6 +69,7 @@ export class LmdbStore implements StateStore {
     this.#observer = options.observer
     this.#claims = new ClaimSteps(file, keys, sweep)
     this.#crawls = new CrawlSteps(file, keys)
+    this.#budgets = new BudgetSteps(file, keys)
     this.#limiter = new LimiterSteps({ file, keys, sweep, bornAt, isGone: options.isGone ?? isGone })
     this.#shared = new SharedSteps(file, keys, sweep)
   }
@@ -149,16 +154,20 @@ export class LmdbStore implements StateStore {
     }
   }
 
-  reserve(taskId: string, budgets: readonly Budget[]): Promise<string | undefined> {
-    return this.#file.step(() => this.#crawls.reserve(taskId, budgets))
+  reserve(taskId: string, budgets: readonly Budget[], holdMs: number): Promise<FullBudget | undefined> {
+    return this.#file.step(() => this.#budgets.reserve(taskId, budgets, holdMs))
+  }
+
+  keepPlaces(taskId: string, budgetIds: readonly string[]): Promise<void> {
+    return this.#file.step(() => this.#budgets.keep(taskId, budgetIds))
   }
 
   unreserve(taskId: string, budgetIds: readonly string[]): Promise<void> {
-    return this.#file.step(() => this.#crawls.unreserve(taskId, budgetIds))
+    return this.#file.step(() => this.#budgets.unreserve(taskId, budgetIds))
   }
 
-  async reserved(budgetId: string): Promise<number> {
-    return this.#file.read(() => this.#crawls.reserved(budgetId))
+  async budgetPlaces(budgetId: string): Promise<BudgetPlaces> {
+    return this.#file.read(() => this.#budgets.places(budgetId))
   }
 
   async acquire(request: LimiterRequest): Promise<LimiterAnswer> {

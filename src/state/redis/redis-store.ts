@@ -9,10 +9,12 @@ import type {
   AnswerReport,
   AttemptId,
   Budget,
+  BudgetPlaces,
   Claim,
   ClaimVerdict,
   CrawlCounts,
   FinishedAttempt,
+  FullBudget,
   KnownHealth,
   LeaseOwner,
   LimiterAnswer,
@@ -32,6 +34,7 @@ import type {
 } from '../state-store.ts'
 import { AbandonedLeases } from './abandoned-leases.ts'
 import { knownHealth, policyArguments, reportArguments } from './limiter-arguments.ts'
+import { RedisBudgets } from './redis-budgets.ts'
 import { readHealth } from './redis-health.ts'
 import { RedisLink } from './redis-link.ts'
 import { parseRedisUrl } from './redis-url.ts'
@@ -59,11 +62,13 @@ export class RedisStore implements StateStore {
   readonly #observer: Observer
   readonly #prefix: string
   readonly #abandoned: AbandonedLeases
+  readonly #budgets: RedisBudgets
   readonly #isGone: (owner: Pick<LeaseOwner, 'pid' | 'pidStartedAt'>) => boolean
 
   private constructor(link: RedisLink, prefix: string, options: RedisStoreOptions) {
     this.#link = link
     this.#prefix = prefix
+    this.#budgets = new RedisBudgets(link, (kind, ...parts) => this.#key(kind, ...parts))
     this.#abandoned = new AbandonedLeases(link, options.clock)
     this.#observer = options.observer
     this.#isGone = options.isGone ?? isGone
@@ -141,7 +146,7 @@ export class RedisStore implements StateStore {
   }
 
   async crawlCounts(crawlId: string): Promise<CrawlCounts> {
-    const answer = await this.#link.script('crawlCounts', this.#crawlKeys(crawlId).slice(0, 2), [])
+    const answer = await this.#link.script('sizesOf', this.#crawlKeys(crawlId).slice(0, 2), [])
     const [open = 0, final = 0] = answer as number[]
     return { accepted: open + final, final }
   }
@@ -173,7 +178,7 @@ export class RedisStore implements StateStore {
 
   async #forget(crawlId: string, quietMs: number): Promise<boolean> {
     const keys = [this.#key('ended-crawls'), this.#key('claims', crawlId), this.#key('final', crawlId), this.#key('budgets', crawlId)]
-    const args = [crawlId, quietMs, this.#key('budget', ''), SCRIPT_ITEMS]
+    const args = [crawlId, quietMs, ...this.#budgets.placeKeys(''), SCRIPT_ITEMS]
     for (;;) {
       // Part by part; other calls come in between.
       const verdict = await this.#link.script('forgetCrawl', keys, args)
@@ -181,22 +186,20 @@ export class RedisStore implements StateStore {
     }
   }
 
-  async reserve(taskId: string, budgets: readonly Budget[]): Promise<string | undefined> {
-    const keys = budgets.flatMap(({ id, crawlId }) => [this.#key('budget', id), crawlId === undefined ? '' : this.#key('budgets', crawlId)])
-    const answer = await this.#link.script('reserveBudgets', keys, [taskId, ...budgets.flatMap(({ id, limit }) => [limit, id])])
-    return budgets[(answer as number) - 1]?.id
+  reserve(taskId: string, budgets: readonly Budget[], holdMs: number): Promise<FullBudget | undefined> {
+    return this.#budgets.reserve(taskId, budgets, holdMs)
   }
 
-  async unreserve(taskId: string, budgetIds: readonly string[]): Promise<void> {
-    await this.#link.script(
-      'unreserveBudgets',
-      budgetIds.map((id) => this.#key('budget', id)),
-      [taskId],
-    )
+  keepPlaces(taskId: string, budgetIds: readonly string[]): Promise<void> {
+    return this.#budgets.keep(taskId, budgetIds)
   }
 
-  reserved(budgetId: string): Promise<number> {
-    return this.#link.call('reserved', (redis) => redis.scard(this.#key('budget', budgetId)))
+  unreserve(taskId: string, budgetIds: readonly string[]): Promise<void> {
+    return this.#budgets.unreserve(taskId, budgetIds)
+  }
+
+  budgetPlaces(budgetId: string): Promise<BudgetPlaces> {
+    return this.#budgets.places(budgetId)
   }
 
   async acquire(request: LimiterRequest): Promise<LimiterAnswer> {

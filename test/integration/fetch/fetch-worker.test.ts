@@ -215,6 +215,34 @@ describe('a fetch worker on a real broker', () => {
     expect(exchange.requests).toHaveLength(2)
   })
 
+  it('has a page of a crawl fetched in the place of one that failed, and a hop to another domain in that of its parent', async () => {
+    fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
+    const exchange = fakeExchange(({ url }) => {
+      if (url.host === 'busy.example') return { status: 503 }
+      if (url.host === 'moved.example') return { status: 302, headers: { location: 'http://new.example/' } }
+      return { body: 'x' }
+    })
+    await fixture.fetchWorker(exchange, {
+      budgetsOf: ({ crawlId }) => [{ id: crawlId ?? '', limit: 1, reason: 'budget-pages' }],
+      retry: { maxAttempts: 2, firstDelayMs: 2_000, maxDelayMs: 2_000 },
+    })
+    await fixture.produce([
+      { url: 'http://busy.example/', crawlId: 'failing' },
+      { url: 'http://moved.example/', crawlId: 'moved' },
+    ])
+    await eventually(async () => (await fixture.outcomes()).some(({ kind }) => kind === 'RETRY'))
+    await fixture.produce([{ url: 'http://good.example/', crawlId: 'failing' }])
+    await eventually(() => fixture.seen.count('LimiterWaited') > 0)
+    await fixture.delayWorker()
+    const outcomes = await settled(4)
+    expect(outcomes.map(({ kind, reason, url }) => `${kind} ${reason} ${new URL(url).host}`).sort()).toEqual([
+      'FAILED http-503 busy.example',
+      'FETCHED null good.example',
+      'FETCHED null new.example',
+      'REDIRECTED other-domain moved.example',
+    ])
+  })
+
   it('spills what would wait too long, keeps its window open for others, and fetches it all in the end', async () => {
     fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
     const exchange = fakeExchange(() => ({ body: 'x' }))

@@ -79,6 +79,7 @@ const inWorker = {
   stalledBy: null,
   unwrittenMs: null,
   handoverMs: null,
+  awaitsPlace: false,
 } as const
 
 const out = { pid: 42, proxy: 'a:1', reason: 'proxy-failed', forMs: 20_000 } as const
@@ -126,6 +127,18 @@ describe('where a URL is', () => {
       { inWorkers: [{ ...inWorker, before: 0, siteWaitMs: 0, handoverMs: 90_000 }] },
       { state: 'waiting', waitsFor: 'handover', until: null },
       /^the worker that had its partition before still waits for its answer: process 42 takes it up then, in 90s at the latest$/,
+    ],
+    [
+      'others hold the places of its crawl, while it is kept in memory',
+      { inWorkers: [{ ...inWorker, before: 0, siteWaitMs: 0, awaitsPlace: true }] },
+      { state: 'waiting', waitsFor: 'page-budget', until: null },
+      /^the page limit of its crawl is reached, with pages that are not fetched yet/m,
+    ],
+    [
+      'others hold the places of its crawl',
+      { waiting: [{ ...delayed, reason: 'page-budget' }] },
+      { state: 'delayed', waitsFor: 'due-time', until: NOW + 42_000 },
+      /^the page limit of its crawl is reached, with pages that are not fetched yet/m,
     ],
     [
       'all requests of its site are under way',

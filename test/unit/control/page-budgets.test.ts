@@ -18,7 +18,7 @@ describe('page budgets of a crawl', () => {
     const clock = new ManualClock()
     const store = await bench.lmdb({ clock })
     const budgetsOf = taskBudgets({ 'crawl.maxPages': 2, 'crawl.maxPagesPerDomain': 1 } as Config)
-    const reserve = (taskId: string, url: string) => store.reserve(taskId, budgetsOf(task(url)))
+    const reserve = (taskId: string, url: string) => store.reserve(taskId, budgetsOf(task(url)), 60_000)
     await reserve('1', 'https://a.example/1')
     await reserve('2', 'https://b.example/1')
     expect(await reserve('3', 'https://c.example/1')).toBeDefined()

@@ -29,4 +29,14 @@ describe('what is told of the tasks of a URL', () => {
       { taskId: 'waiting', state: 'waiting', handoverMs: null },
     ])
   })
+
+  it('tells of one that is set aside for no former owner that it waits for a place in a page budget', () => {
+    const scheduler = new Scheduler<QueuedTask>({ maxInFlight: 10, maxBytes: 1_000 })
+    scheduler.add(queuedTask('aside'), 0)
+    const next = scheduler.next(0)
+    if (next.kind !== 'start') throw new Error('nothing starts')
+    scheduler.setAside(next.task, 500, 0)
+    const views = taskViews(scheduler, [], URL_TEXT, 0, { unwrittenMs: () => undefined, handoverMs: () => 0 })
+    expect(views).toMatchObject([{ taskId: 'aside', state: 'waiting', handoverMs: null, awaitsPlace: true }])
+  })
 })

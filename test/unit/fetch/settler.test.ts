@@ -33,6 +33,7 @@ function setup(options: { storeFailures?: number; sendError?: Error; taken?: Pro
       finalise: (crawlId, taskIds) => step(`finalise ${crawlId} ${taskIds.join('+')}`),
       markFinished: (attempts, ttlMs) =>
         step(`finished ${attempts.map(({ taskId, final }) => `${taskId}${final ? '!' : ''}`).join('+')} ${ttlMs}`),
+      keepPlaces: (taskId, ids) => step(`keep ${taskId} ${ids.join('+')}`),
       unreserve: (taskId, ids) => step(`unreserve ${taskId} ${ids.join('+')}`),
     },
     gate,
@@ -54,9 +55,16 @@ describe('the settler', () => {
       entry: entry('a'),
       messages: [message('html'), message('outcomes')],
       finished: { task: task('t'), final: true },
-      unreserve: ['b'],
+      places: { budgetIds: ['b'], areKept: false },
     })
     expect(steps).toEqual(['send html+outcomes', 'unreserve t b', 'finalise c t', 'finished t! 7', 'complete a'])
+  })
+
+  it('keeps the places of a page before the task is final, so that nobody waits for them in vain', async () => {
+    const { settler, steps, entry } = setup()
+    const finished = { task: task('t'), final: true }
+    await settler.settle({ entry: entry('a'), messages: [message('html')], finished, places: { budgetIds: ['b', 'd'], areKept: true } })
+    expect(steps).toEqual(['send html', 'keep t b+d', 'finalise c t', 'finished t! 7', 'complete a'])
   })
 
   it('writes first by itself what the broker may refuse though we do not, so that no outcome tells of what is not there', async () => {

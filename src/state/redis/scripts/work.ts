@@ -83,8 +83,8 @@ ${KEEP_INDEX}
 return dropped
 `
 
-/** KEYS: open set, final set. Answer: {open, final}. */
-export const CRAWL_COUNTS = `
+/** KEYS: two sets. Answer: the size of each. */
+export const SIZES_OF = `
 return {redis.call('SCARD', KEYS[1]), redis.call('SCARD', KEYS[2])}
 `
 
@@ -119,13 +119,13 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', before, 'LIMIT', 0, ARGV[2])
 `
 
 /**
- * KEYS: ended crawls by time, claims, final set, index of the crawl's budgets. ARGV: crawlId, ms since its end, prefix of budget sets, how
- * many budgets to drop at most. Answer: 'gone', 'more' where something is left, 'kept' where it has not ended so long ago (any more).
+ * KEYS: ended crawls by time, claims, final set, index of the crawl's budgets. ARGV: crawlId, ms since its end, prefixes of budget sets and
+ * of held sets, how many budgets to drop at most. Answer: 'gone', 'more' where something is left, 'kept' where it has not ended so long ago (any more).
  */
 export const FORGET_CRAWL = `${NOW}
 local endedAt = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '')
 if not endedAt or endedAt > now - tonumber(ARGV[2]) then return 'kept' end
-for _, budget in ipairs(redis.call('SPOP', KEYS[4], ARGV[4])) do redis.call('UNLINK', ARGV[3] .. budget) end
+for _, budget in ipairs(redis.call('SPOP', KEYS[4], ARGV[5])) do redis.call('UNLINK', ARGV[3] .. budget, ARGV[4] .. budget) end
 if redis.call('EXISTS', KEYS[4]) == 1 then return 'more' end
 redis.call('UNLINK', KEYS[2], KEYS[3])
 redis.call('ZREM', KEYS[1], ARGV[1])
@@ -133,24 +133,31 @@ return 'gone'
 `
 
 /**
- * KEYS: per budget its set and the index of its crawl ('' where it names none). ARGV: taskId, then per budget limit and id. Answer: number
- * of the first budget that is full, 0 where all gave a place.
+ * KEYS: per budget its set, those of them that are held, and the index of its crawl ('' where it names none). ARGV: taskId, ms that holds
+ * last, then per budget limit and id. Answer: number of a budget that is full for good; negative: of the first whose places are held; 0
+ * where all gave a place.
  */
 export const RESERVE = `
-local task = ARGV[1]
-for i = 1, #KEYS / 2 do
-  local set = KEYS[i * 2 - 1]
-  if redis.call('SISMEMBER', set, task) == 0 and redis.call('SCARD', set) >= tonumber(ARGV[i * 2]) then return i end
+local task, answer = ARGV[1], 0
+for i = 1, #KEYS / 3 do
+  local set, limit = KEYS[i * 3 - 2], tonumber(ARGV[i * 2 + 1])
+  if redis.call('SISMEMBER', set, task) == 0 and redis.call('SCARD', set) >= limit then
+    if redis.call('SCARD', set) - redis.call('SCARD', KEYS[i * 3 - 1]) >= limit then return i end
+    if answer == 0 then answer = -i end
+  end
 end
-for i = 1, #KEYS / 2 do
-  redis.call('SADD', KEYS[i * 2 - 1], task)
-  if KEYS[i * 2] ~= '' then redis.call('SADD', KEYS[i * 2], ARGV[i * 2 + 1]) end
+if answer ~= 0 then return answer end
+for i = 1, #KEYS / 3 do
+  local set, held, index = KEYS[i * 3 - 2], KEYS[i * 3 - 1], KEYS[i * 3]
+  if redis.call('SADD', set, task) == 1 then redis.call('SADD', held, task) end
+  redis.call('PEXPIRE', held, math.max(1, math.ceil(tonumber(ARGV[2]))))
+  if index ~= '' then redis.call('SADD', index, ARGV[i * 2 + 2]) end
 end
 return 0
 `
 
-/** KEYS: sets. ARGV: taskId. */
-export const UNRESERVE = `
+/** KEYS: sets of places. ARGV: taskId, which leaves them. */
+export const LEAVE_PLACES = `
 for i = 1, #KEYS do redis.call('SREM', KEYS[i], ARGV[1]) end
 return 0
 `
