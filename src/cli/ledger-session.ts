@@ -187,6 +187,9 @@ export async function writeAudit(context: Output, report: AuditReport, crawlId: 
     if (noMatch === 0) continue
     await context.out(`pages that no extractor of ${group} matched: ${noMatch === null ? 'unknown' : renderCount(noMatch)}`)
   }
+  for (const { group, gone } of report.extract) {
+    if (gone > 0) await context.out(`pages that retention deleted before ${group} had read them: ${renderCount(gone)}`)
+  }
   // Their totals lie with the offsets of html, where the pages of all crawls stand one behind the other.
   if (crawlId !== undefined && (extractors.length > 0 || report.extract.some(({ noMatch }) => noMatch !== 0)))
     await context.out(`extractors are counted on the pages of all crawls, not of ${crawlId} alone`)

@@ -73,6 +73,9 @@ export async function writeSummary(context: CommandContext, report: RunReport, w
       `${counted(report.lostCount, 'URL')} more that the state store had counted: of these no message is left on the topics${deleted}`,
     )
   }
+  if (report.goneCount > 0) {
+    await write(`${counted(report.goneCount, 'page')} deleted by retention before extract could read them: their records are missing`)
+  }
   await writeEnd(context, report, write)
 }
 
@@ -89,7 +92,7 @@ const MOST_TOLD = 10
 
 async function writeEnd(
   context: CommandContext,
-  report: Omit<RunReport, 'audit' | 'deadLetters' | 'lostCount' | 'lostMayBeDeleted'>,
+  report: Omit<RunReport, 'audit' | 'deadLetters' | 'lostCount' | 'lostMayBeDeleted' | 'goneCount'>,
   write: (line: string) => Promise<void>,
 ): Promise<void> {
   await write(

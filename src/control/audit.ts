@@ -82,13 +82,7 @@ export async function audit(runtime: Runtime, options: AuditOptions = {}): Promi
   const { counts, malformed } = inOne ?? (await countIn(runtime, options, bounds, passes, Number.POSITIVE_INFINITY)) ?? NOTHING
   const extract: GroupTotals[] = []
   for (const group of extractGroupsOf(runtime)) {
-    const committed = await admin.committedOffsets(group, [topics.html])
-    extract.push(
-      groupTotals(
-        group,
-        [...committed.values()].map(({ metadata }) => metadata),
-      ),
-    )
+    extract.push(groupTotals(group, await admin.lag(group, [topics.html])))
   }
   return { ...counts, crawls: largestCrawls(counts.crawls), malformed: options.crawlId === undefined ? malformed : null, extract }
 }

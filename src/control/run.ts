@@ -10,6 +10,7 @@ import type { DelayedTask } from './crawl-backlog.ts'
 import { CrawlEnd, type UnreadPages } from './crawl-end.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { ExtractStage } from './extract-stage.ts'
+import { goneCounted } from './extract-totals.ts'
 import { extractorsOf } from './extraction.ts'
 import { startFetch } from './fetch-stage.ts'
 import { startFrontier } from './frontier-stage.ts'
@@ -90,6 +91,8 @@ export interface RunReport {
   readonly lostCount: number
   /** Or retention has deleted the messages of some, long after they had ended, and the store has forgotten the end. */
   readonly lostMayBeDeleted: boolean
+  /** Pages that retention deleted before extract had read them, as this run has met them; of other crawls too. */
+  readonly goneCount: number
   /** A signal ended it before the crawl had ended. */
   readonly interrupted: boolean
   readonly elapsedMs: number
@@ -98,7 +101,7 @@ export interface RunReport {
 /** How tasks ended: by kind, and by reason where that is not FETCHED. */
 export type EndedTasks = Pick<AuditReport, 'outcomes' | 'reasons'>
 
-type Lost = Pick<RunReport, 'lostCount' | 'lostMayBeDeleted'>
+type Lost = Pick<RunReport, 'lostCount' | 'lostMayBeDeleted' | 'goneCount'>
 type Counted = Pick<RunReport, 'audit' | 'deadLetters' | 'endedNow'>
 
 /** What is known of a run whose ledger was left out. */
@@ -130,6 +133,8 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   const from = options.crawlId !== undefined && isOld ? 'earliest' : 'latest'
   const { topics, admin } = runtime
   const ends = await Promise.all([topics.outcomes, topics.deadLetters].map((topic) => admin.endOffsets(topic, 'read_uncommitted')))
+  const extractGroups = workingGroups(runtime, options.extractors)
+  const goneBefore = await goneCountedBy(runtime, extractGroups)
   const output = await RecordOutput.open(runtime, recordTopics(runtime, options.extractors), crawlId, from)
   const stages = new StageGroup()
   stages.watch(runtime.failed)
@@ -178,7 +183,19 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   const ledger = await countedOr(runtime, options, report, ends, onProgress)
   const lostCount = lostOf(counted, ledger.audit)
   const lostMayBeDeleted = lostCount > 0 && (await mayHaveDeleted(runtime, isOld ? undefined : elapsedMs))
-  return { ...report, ...ledger, lostCount, lostMayBeDeleted }
+  const goneNow = ledger.audit.extract.reduce((sum, { group, gone }) => sum + (extractGroups.includes(group) ? gone : 0), 0)
+  return { ...report, ...ledger, lostCount, lostMayBeDeleted, goneCount: Math.max(0, goneNow - goneBefore) }
+}
+
+/** Extract groups that this run has extractors for. */
+function workingGroups(runtime: Runtime, extractors: readonly LoadedExtractor[]): readonly string[] {
+  const names = [undefined, ...Object.keys(runtime.config['extract.groups'])]
+  return names.filter((name) => extractorsOf(runtime, extractors, name).length > 0).map((name) => runtime.groups.extract(name))
+}
+
+async function goneCountedBy({ admin, topics }: Runtime, groups: readonly string[]): Promise<number> {
+  const lags = await Promise.all(groups.map((group) => admin.lag(group, [topics.html])))
+  return goneCounted(lags.flat())
 }
 
 /** Of the tasks that were dropped the topics know most, whose end the store had forgotten: lost are those that neither of them knows. */
@@ -297,9 +314,7 @@ async function waitForEnd(
   seeding: Promise<unknown>,
   onState: (state: CrawlProgress) => void,
 ): Promise<Ended> {
-  const names = [undefined, ...Object.keys(runtime.config['extract.groups'])]
-  const working = names.filter((name) => extractorsOf(runtime, options.extractors, name).length > 0)
-  const extractGroups = working.map((name) => runtime.groups.extract(name))
+  const extractGroups = workingGroups(runtime, options.extractors)
   const { maxWaitMs } = options
   // Of a crawl that this run has named by itself nothing is there before.
   const mayBeQueued = options.crawlId !== undefined
@@ -355,6 +370,6 @@ export function runExitCode(report: RunReport): 0 | 1 | 3 {
   const wanted = Object.entries(reasons).reduce((sum, [reason, count]) => sum + (WANTED_REFUSALS.has(reason) ? (count ?? 0) : 0), 0)
   const refused = (outcomes.REFUSED ?? 0) - wanted
   const isPartial = refused > 0 || (outcomes.FAILED ?? 0) > 0 || (outcomes.EXPIRED ?? 0) > 0
-  const isOpen = report.waitingCount > 0 || report.lostCount > 0 || inFlight > 0 || difference !== 0
+  const isOpen = report.waitingCount > 0 || report.lostCount > 0 || report.goneCount > 0 || inFlight > 0 || difference !== 0
   return isPartial || isOpen || report.badCount > 0 ? 3 : 0
 }

@@ -44,8 +44,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
     )
     partitions.push(...rows)
     if (extractGroups.includes(reader.group)) {
-      const metadata = lags.map((lag) => lag.metadata)
-      for (const { extractor, totals } of groupTotals(reader.group, metadata).extractors)
+      for (const { extractor, totals } of groupTotals(reader.group, lags).extractors)
         extractors.push({ extractor, ...(totals ?? { pages: null, records: null, none: null, deadLetters: null }) })
     }
     const described = await admin.describeGroup(reader.group)

@@ -9,11 +9,11 @@ export interface OffsetMetadata {
   readonly since: bigint
   readonly totals: Totals
   readonly replay: ReplayState | undefined
-  /** Of the range of a shadow; left out where nothing is. */
+  /** Of live work, or of the range of a shadow; left out where nothing is. */
   readonly gone?: Gone
 }
 
-/** Pages of a range that retention had deleted before they were read. */
+/** Pages that retention had deleted before they were read. */
 export interface Gone {
   readonly pages: number
   /** First offset behind the last of them. Retention deletes from the begin of the log: some before it may have been read. */

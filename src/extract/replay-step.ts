@@ -48,16 +48,15 @@ export function turned(
 }
 
 /**
- * The metadata where reading goes on at `offset` instead of `start`, since retention has deleted what lay between: pages of a replay that
- * nobody will read are counted, or it would seem to be whole. `rangeUntil`: end of the range of a shadow.
+ * The metadata where reading goes on at `offset` instead of `start`, since retention has deleted what lay between: pages that nobody will
+ * read are counted, those of a replay apart, or it would seem to be whole. `rangeUntil`: end of the range of a shadow.
  */
 export function overtaken(metadata: OffsetMetadata, start: bigint, offset: bigint, rangeUntil?: bigint): OffsetMetadata {
   const { replay } = metadata
-  if (rangeUntil !== undefined) {
-    const gone = goneBetween(start, least(offset, rangeUntil), metadata.gone)
+  if (rangeUntil !== undefined || replay?.phase !== 'replaying') {
+    const gone = goneBetween(start, least(offset, rangeUntil ?? offset), metadata.gone)
     return gone === undefined ? metadata : { ...metadata, gone }
   }
-  if (replay?.phase !== 'replaying') return metadata
   const gone = goneBetween(start, least(offset, replay.until), replay.gone)
   return gone === undefined ? metadata : { ...metadata, replay: { ...replay, gone } }
 }

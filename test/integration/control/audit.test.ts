@@ -220,8 +220,8 @@ describe('the ledger', () => {
     const config = { ...runtime.config, 'extract.groups': { slow: ['book'] } }
     const { extract } = await audit(Object.assign(Object.create(runtime), { config }))
     expect(extract).toEqual([
-      { group: groups.extract(), noMatch: 4, extractors: [{ extractor: 'book:1', totals }] },
-      { group: groups.extract('slow'), noMatch: null, extractors: [] },
+      { group: groups.extract(), noMatch: 4, gone: 0, extractors: [{ extractor: 'book:1', totals }] },
+      { group: groups.extract('slow'), noMatch: null, gone: 0, extractors: [] },
     ])
   })
 })

@@ -80,7 +80,7 @@ describe('the summary of a run', () => {
     const lines: string[] = []
     const audit = { ...NO_COUNTS, produced: 12, outcomes: { FETCHED: 12 }, malformed: 0, extract: [] }
     const context = { note: (line: string) => void lines.push(line) } as never
-    const nothingElse = { deadLetters: {}, lostCount: 0, lostMayBeDeleted: false }
+    const nothingElse = { deadLetters: {}, lostCount: 0, lostMayBeDeleted: false, goneCount: 0 }
     await writeSummary(context, { ...known, crawlId: 'spring', audit, ...nothingElse, ...changed }, async (line) => void lines.push(line))
     return lines
   }
@@ -94,6 +94,12 @@ describe('the summary of a run', () => {
   it('takes none of them for lost that retention may have deleted', async () => {
     expect(await summary({ lostCount: 1, lostMayBeDeleted: true })).toContain(
       '1 URL more that the state store had counted: of these no message is left on the topics; those that had ended may have been deleted by retention',
+    )
+  })
+
+  it('names how many pages retention deleted before they were read', async () => {
+    expect(await summary({ goneCount: 2 })).toContain(
+      '2 pages deleted by retention before extract could read them: their records are missing',
     )
   })
 

@@ -13,6 +13,7 @@ function report(changed: Partial<RunReport>, audit: Partial<RunReport['audit']> 
     waitingCount: 0,
     lostCount: 0,
     lostMayBeDeleted: false,
+    goneCount: 0,
     interrupted: false,
     elapsedMs: 1,
   }
@@ -48,6 +49,7 @@ describe('the exit code of a run', () => {
   it('is 3 where a message of the crawl is lost, which its ledger can not tell', () => {
     expect(runExitCode(report({ lostCount: 1 }))).toBe(3)
     expect(runExitCode(report({ lostCount: 1, lostMayBeDeleted: true }))).toBe(3)
+    expect(runExitCode(report({ goneCount: 1 }))).toBe(3)
   })
 
   it('is 3 where one is due too late or a seed was bad, and 1 where no seed was good', () => {

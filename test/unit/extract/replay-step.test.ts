@@ -13,7 +13,7 @@ function replaying(phase: ReplayPhase, resumeAt: bigint): OffsetMetadata {
   return { ...freshMetadata(0n), replay: { replayId: 'r', phase, until: 50n, resumeAt, totals: NO_TOTALS } }
 }
 
-describe('pages of a replay that retention deleted before they were read', () => {
+describe('pages that retention deleted before they were read', () => {
   it('are counted where a worker takes a partition up again behind them', () => {
     const once = overtaken(replaying('replaying', 90n), 10n, 15n)
     expect(once.replay?.gone).toEqual({ pages: 5, until: 15n })
@@ -21,7 +21,14 @@ describe('pages of a replay that retention deleted before they were read', () =>
     expect(overtaken(once, 20n, 70n).replay?.gone).toEqual({ pages: 35, until: 50n })
     expect(overtaken(once, 15n, 15n)).toEqual(once)
     expect(overtaken(replaying('live', 10n), 90n, 95n).replay?.gone).toBeUndefined()
-    expect(overtaken(freshMetadata(0n), 0n, 9n)).toEqual(freshMetadata(0n))
+    expect(overtaken(freshMetadata(0n), 9n, 9n)).toEqual(freshMetadata(0n))
+  })
+
+  it('are counted of live work too, apart from those of a replay', () => {
+    expect(overtaken(freshMetadata(0n), 4n, 9n)).toEqual({ ...freshMetadata(0n), gone: { pages: 5, until: 9n } })
+    expect(overtaken(replaying('done', 10n), 90n, 95n)).toMatchObject({ gone: { pages: 5, until: 95n } })
+    expect(turned(replaying('replaying', 21n), 15n, 30n).metadata.gone).toEqual({ pages: 9, until: 30n })
+    expect(overtaken(replaying('replaying', 90n), 10n, 15n).gone).toBeUndefined()
   })
 
   it('are counted in the range of a shadow', () => {
