@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/options.ts'
-import { forgetEndedCrawls } from '../../../src/control/ended-crawls.ts'
+import { forgetEndedCrawls, isKnownCrawl } from '../../../src/control/ended-crawls.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import type { StateStore } from '../../../src/state/state-store.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+import { StoreBench } from '../../support/state-stores.ts'
 
 /** A store with so many crawls that ended long ago. */
 function runtimeWith(ended: number, keepMs: number) {
@@ -45,5 +47,23 @@ describe('crawls that ended long ago', () => {
     const none = runtimeWith(0, 86_400_000)
     await forgetEndedCrawls(none.runtime)
     expect(none.told).toEqual([])
+  })
+
+  it('are not known any more when a crawl of the same name begins, though no round came meanwhile', async () => {
+    const bench = new StoreBench()
+    try {
+      const clock = new ManualClock()
+      const store = await bench.lmdb({ clock })
+      const { runtime } = runtimeWith(0, 86_400_000)
+      const known = (crawlId: string) => isKnownCrawl({ ...runtime, state: async () => store }, crawlId)
+      for (const crawlId of ['monthly', 'open']) await store.accept(crawlId, ['1'])
+      await store.finalise('monthly', ['1'])
+      await clock.advance(80_000_000)
+      expect([await known('monthly'), await known('open'), await known('never')]).toEqual([true, true, false])
+      await clock.advance(6_400_000)
+      expect([await known('monthly'), await known('open')]).toEqual([false, true])
+    } finally {
+      await bench.end()
+    }
   })
 })
