@@ -104,8 +104,23 @@ export function createMessageCodec({ schemaStore, registry, clock = systemClock 
     return { schemaName: writer.name, fingerprint: writer.fingerprint, value: writer.decode(bytes, bodyStart, reader) }
   }
 
+  /**
+   * Text of the schema with that id. A registry with access rights by subject may refuse somebody else's: that is his message's trouble and
+   * no reason to stop, as long as one of our own is not refused as well.
+   */
+  const textOf = async (port: RegistryPort, id: number): Promise<string | undefined> => {
+    try {
+      return await port.schemaById(id)
+    } catch (error) {
+      const [own] = ids.values()
+      if (!isMillraceError(error, 'REGISTRY_REFUSED') || own === undefined || own === id) throw error
+      await port.schemaById(own)
+      return undefined
+    }
+  }
+
   const learn = async (id: number): Promise<void> => {
-    const text = await registry?.schemaById(id)
+    const text = registry === undefined ? undefined : await textOf(registry, id)
     const before = unknown.get(id)
     unknown.delete(id)
     if (text === undefined) {
@@ -197,6 +212,6 @@ function unknownSchema(framing: ReturnType<typeof readFraming>, hasRegistry: boo
       `the message was written with the schema ${framing.fingerprint}, which is neither built in nor announced`,
     )
   }
-  const why = hasRegistry ? 'which the registry does not have as an Avro schema' : 'and no registry is configured'
+  const why = hasRegistry ? 'which the registry does not have, or does not show, as an Avro schema' : 'and no registry is configured'
   return new MillraceError('MESSAGE_SCHEMA_UNKNOWN', `the message was written with the registry id ${framing.schemaId}, ${why}`)
 }

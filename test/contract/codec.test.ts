@@ -208,6 +208,19 @@ describe('the schema registry', () => {
     registry.failWith(undefined)
   })
 
+  it('that refuses one id makes a dead letter of that message, but not where it refuses our own as well', async () => {
+    registry.refuse(399)
+    const codec = withRegistry()
+    await expect(codec.ensureSchemas([frame(399)])).rejects.toMatchObject({ code: 'REGISTRY_REFUSED' })
+    await codec.prepare('scrape.urls', 'UrlTask')
+    await codec.ensureSchemas([frame(399), codec.encode('UrlTask', task, 'scrape.urls')])
+    expect(() => codec.decodeAny(frame(399))).toThrow(expect.objectContaining({ code: 'MESSAGE_SCHEMA_UNKNOWN' }))
+    registry.failWith(403)
+    await expect(codec.ensureSchemas([frame(398)])).rejects.toMatchObject({ code: 'REGISTRY_REFUSED' })
+    registry.failWith(undefined)
+    expect(codec.decode('UrlTask', codec.encode('UrlTask', task, 'scrape.urls'))).toMatchObject({ url: task.url })
+  })
+
   it('tells schemas apart that have one fingerprint and other logical types', async () => {
     const client = createRegistryClient({ url: registry.url, fetchJson: testFetchJson })
     const decimal = (scale: number): ReturnType<typeof parseSchema> =>

@@ -13,6 +13,8 @@ export interface StubRegistry {
   put(id: number, schemaText: string, schemaType?: string): void
   /** Answers all further requests with this status; undefined: normally again. */
   failWith(status: number | undefined): void
+  /** Refuses to tell the schema under that id, as one does that the caller may not read. */
+  refuse(id: number): void
   subjects(): Readonly<Record<string, readonly number[]>>
   /** Levels that were set, by subject. */
   levels(): Readonly<Record<string, string>>
@@ -26,6 +28,7 @@ export async function startStubRegistry(): Promise<StubRegistry> {
   const subjects = new Map<string, number[]>()
   const levels = new Map<string, string>()
   const requests: string[] = []
+  const refused = new Set<number>()
   let failure: number | undefined
 
   const idOf = (schema: AvroSchema): number | undefined => [...schemas].find(([, { text }]) => text === schema.text)?.[0]
@@ -53,6 +56,7 @@ export async function startStubRegistry(): Promise<StubRegistry> {
     if (method === 'GET' && byId !== null) {
       // As Redpanda's does.
       if (Number(byId[1]) > 0x7fff_ffff) return [400, { error_code: 40002, message: 'Invalid parameter' }]
+      if (refused.has(Number(byId[1]))) return [403, { error_code: 40301, message: 'User is denied operation Read' }]
       const found = schemas.get(Number(byId[1]))
       if (found === undefined) return [404, { error_code: 40403, message: 'Schema not found' }]
       return [200, { schema: found.text, ...(found.type === 'AVRO' ? {} : { schemaType: found.type }) }]
@@ -108,6 +112,7 @@ export async function startStubRegistry(): Promise<StubRegistry> {
     failWith(status) {
       failure = status
     },
+    refuse: (id) => refused.add(id),
     subjects: () => Object.fromEntries(subjects),
     levels: () => Object.fromEntries(levels),
     setLevel: (subject, level) => levels.set(subject, level),
