@@ -29,8 +29,16 @@ export function mapFrom(map: OffsetMap, further: number): OffsetMap {
   return { span: map.span - further, incomplete: left.map((offset) => offset - further) }
 }
 
+/** What a map says of so many offsets. */
+export function mapUntil(map: OffsetMap, span: number): OffsetMap {
+  return map.span <= span ? map : { span, incomplete: map.incomplete.filter((offset) => offset < span) }
+}
+
 /** Kafka's own limit is 4096 UTF-16 units for the whole metadata. */
 export const MAX_MAP_CHARS = 4_000
+
+/** A map of so many offsets always fits: a bit for each, and six bits in a character; what stands before them takes less than 40. */
+export const SURE_SPAN = (MAX_MAP_CHARS - 40) * 6
 
 export type EncodedOffsetMap = { readonly kind: 'map'; readonly text: string } | { readonly kind: 'too-large'; readonly chars: number }
 

@@ -1,4 +1,4 @@
-import { EMPTY_OFFSET_MAP, encodeOffsetMap, MAX_MAP_CHARS, type OffsetMap } from './offset-map.ts'
+import { EMPTY_OFFSET_MAP, encodeOffsetMap, MAX_MAP_CHARS, mapUntil, type OffsetMap, SURE_SPAN } from './offset-map.ts'
 
 /** When a window is full. It then takes no more until it has emptied to half of each. */
 export interface TrackerLimits {
@@ -16,8 +16,6 @@ export const DEFAULT_TRACKER_LIMITS: TrackerLimits = { maxIncomplete: 1_000, max
 export interface Committable {
   readonly offset: bigint
   readonly metadata: string
-  /** The map did not fit and was left out: completed offsets above `offset` would be repeated after a restart. */
-  readonly mapDropped: boolean
   readonly version: number
 }
 
@@ -162,10 +160,12 @@ export class OffsetTracker {
     if (!this.isChanged) return undefined
     const base = this.#base()
     const offset = this.#origin + BigInt(base)
-    const encoded = encodeOffsetMap(options.withoutMap ? EMPTY_OFFSET_MAP : this.#mapAbove(base), offset, MAX_MAP_CHARS)
+    const map = options.withoutMap ? EMPTY_OFFSET_MAP : this.#mapAbove(base)
+    let encoded = encodeOffsetMap(map, offset, MAX_MAP_CHARS)
     this.#mapChars = encoded.kind === 'map' ? encoded.text.length : encoded.chars
-    const metadata = encoded.kind === 'map' ? encoded.text : ''
-    return { offset, metadata, mapDropped: encoded.kind === 'too-large', version: this.#version }
+    // What is completed above is repeated after a restart.
+    if (encoded.kind === 'too-large') encoded = encodeOffsetMap(mapUntil(map, SURE_SPAN), offset, MAX_MAP_CHARS)
+    return { offset, metadata: encoded.kind === 'map' ? encoded.text : '', version: this.#version }
   }
 
   /** Says that `committable` is stored. An older one than the last changes nothing. */

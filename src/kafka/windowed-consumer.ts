@@ -129,7 +129,6 @@ export class WindowedConsumer extends BaseService {
   /** Commits what has changed now, besides the regular commits: before a burst of work that would be repeated. */
   async commitNow(): Promise<void> {
     const pending = [...this.#windows.values()].map((window) => window.pendingCommit()).filter((commit) => commit !== undefined)
-    for (const { committable } of pending) if (committable.mapDropped) this.#reportMap('too-large')
     const { stored, refused } = await this.#loop.commit(pending.map(({ commit }) => commit))
     const arrived = new Set(stored)
     for (const { window, commit, committable } of pending) {
@@ -299,10 +298,6 @@ export class WindowedConsumer extends BaseService {
   #stopMap(window: PartitionWindow, metadata: string): void {
     if (metadata === '' || window.withoutMap) return
     window.withoutMap = true
-    this.#reportMap('refused')
-  }
-
-  #reportMap(reason: 'too-large' | 'refused'): void {
-    this.#options.observer.emit('OffsetMapDropped', { group: this.#options.groupId, reason })
+    this.#options.observer.emit('OffsetMapDropped', { group: this.#options.groupId, reason: 'refused' })
   }
 }

@@ -197,6 +197,19 @@ describe('the offset tracker', () => {
     takeRange(tracker, 0, 3)
     tracker.complete(2n)
     expect(committable(tracker).metadata).not.toBe('')
-    expect(tracker.committable({ withoutMap: true })).toMatchObject({ offset: 0n, metadata: '', mapDropped: false })
+    expect(tracker.committable({ withoutMap: true })).toMatchObject({ offset: 0n, metadata: '' })
+  })
+
+  it('keeps as much of a map as fits, from its beginning', () => {
+    const tracker = new OffsetTracker(0n)
+    takeRange(tracker, 0, 100_000)
+    const isCompleted = (offset: number): boolean => offset > 0 && Math.imul(offset, 0x9e3779b1) >>> 31 === 1
+    for (let offset = 1; offset < 100_000; offset += 1) if (isCompleted(offset)) tracker.complete(BigInt(offset))
+    const { offset, metadata } = committable(tracker)
+    const decoded = decodeOffsetMap(metadata, offset, 100_000n)
+    if (decoded.kind !== 'map') throw new Error('unreadable')
+    const { span, incomplete } = decoded.map
+    expect(span).toBeGreaterThan(20_000)
+    expect(incomplete).toEqual([...Array(span).keys()].filter((each) => !isCompleted(each)))
   })
 })
