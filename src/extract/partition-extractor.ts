@@ -1,4 +1,5 @@
 import type { AssignedPartition } from '../kafka/assignment.ts'
+import { LogEndLooks } from '../kafka/log-end-looks.ts'
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { messageBytes } from '../kafka/outgoing.ts'
 import { backoffMs } from '../kernel/backoff.ts'
@@ -14,8 +15,6 @@ import { ReplayTurns } from './replay-turns.ts'
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
 /** What nobody but an operator can mend: it ends the stage, as everywhere. */
 const ENDING: ReadonlySet<ErrorCode> = new Set(['KAFKA_DENIED', 'BLOBS_REFUSED', 'REGISTRY_REFUSED'])
-/** About three seconds; a log that is shorter then is another one. */
-const LOOKS_BEHIND = 5
 
 export interface PartitionExtractorOptions {
   readonly assigned: AssignedPartition
@@ -53,8 +52,7 @@ export class PartitionExtractor {
   readonly #turns: ReplayTurns
   /** Where reading ended when it was looked at last: what lies behind an open transaction can't be read in a turn, however long. */
   #logEnd = 0n
-  /** How often in a row the log ended before the committed offset. */
-  #looksBehind = 0
+  readonly #endLooks = new LogEndLooks()
   #draining = false
   #abandoned = new AbortController()
   /** range-done: a range was worked to its end. ended: the partition was drained or abandoned. */
@@ -147,7 +145,7 @@ export class PartitionExtractor {
     const committed = await port.transactions.fence(this.#abandoned.signal)
     const { low, stableEnd, end } = await port.logBounds()
     const start = committed.offset ?? range?.from ?? low
-    this.#mayEndBefore(start, end)
+    this.#endLooks.check(start, end)
     // Below the log: retention overtook us. Above it: not our log. Reading goes on at what is there, and says so.
     const offset = clamp(start, low, end)
     if (offset !== start) this.#sayOutOfRange(start, { low, end })
@@ -171,14 +169,6 @@ export class PartitionExtractor {
   #sayOutOfRange(offset: bigint, { low, end }: { readonly low: bigint; readonly end: bigint }): void {
     const { group, assigned, observer } = this.#options
     observer.emit('OffsetOutOfRange', { group, partition: assigned.partition, offset, low, end })
-  }
-
-  /** A broker that has just started may not know the end of its log yet, and pages before a committed offset are never read again. */
-  #mayEndBefore(start: bigint, end: bigint): void {
-    if (start <= end) this.#looksBehind = 0
-    if (start <= end || this.#looksBehind >= LOOKS_BEHIND) return
-    this.#looksBehind += 1
-    throw new MillraceError('KAFKA_REQUEST_FAILED', `the log ends at ${end}, before the committed offset ${start}: it is looked at again`)
   }
 
   #refuseUnlessAble(replayId: string): void {

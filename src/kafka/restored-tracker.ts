@@ -5,6 +5,7 @@ import type { Observer } from '../kernel/observe.ts'
 import type { AssignedPartition } from './assignment.ts'
 import type { ClusterSession } from './cluster-session.ts'
 import { type GroupPosition, readGroupPositions } from './committed-offsets.ts'
+import { LogEndLooks } from './log-end-looks.ts'
 import { decodeOffsetMap, EMPTY_OFFSET_MAP, mapFrom } from './offset-map.ts'
 import { OffsetTracker, type TrackerLimits } from './offset-tracker.ts'
 
@@ -22,11 +23,12 @@ interface Restore {
 
 /**
  * Trackers of partitions as the group left them. Tries until it succeeds, nothing is wanted any more, or the signal.
- * An offset outside of the log goes to the log's beginning: what was cut off can not be read, and a repeat costs less than a loss. Where
+ * An offset outside of the log, once its end is known for sure, goes to the log's beginning: what was cut off can not be read, and a repeat costs less than a loss. Where
  * retention has overtaken it, what is completed behind that stays so.
  */
 export async function restoreTrackers(restore: Restore): Promise<readonly { assigned: AssignedPartition; tracker: OffsetTracker }[]> {
   const { session, groupId, clock, observer, signal } = restore
+  const endLooks = new LogEndLooks()
   for (let attempt = 1; ; attempt += 1) {
     const wanted = restore.wanted()
     if (wanted.length === 0) return []
@@ -34,6 +36,8 @@ export async function restoreTrackers(restore: Restore): Promise<readonly { assi
       const positions = await session.run('reading committed offsets', (cluster) => readGroupPositions(cluster, groupId, wanted), {
         signal,
       })
+      const behind = positions.find(({ committed, high }) => committed !== undefined && committed > high)
+      if (behind?.committed !== undefined) endLooks.check(behind.committed, behind.high)
       return wanted.flatMap((assigned, index) => {
         const position = positions[index]
         return position === undefined ? [] : [{ assigned, tracker: restoreTracker(position, restore) }]

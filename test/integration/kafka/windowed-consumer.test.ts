@@ -267,7 +267,8 @@ describe('the windowed consumer', () => {
     await kafka.deleteRecordsBelow(topic, 0, 6n)
     await kafka.commit(groupId, topic, 0, offset, '')
     const { consumer, entries, values, seen } = await member(groupId, [topic])
-    await eventually(() => entries.length === 4)
+    // The end of a log is not believed at the first look.
+    await eventually(() => entries.length === 4, { timeoutMs: 30_000 })
     expect(values()).toEqual(['6', '7', '8', '9'])
     expect(seen.count('OffsetOutOfRange', { reason })).toBe(1)
     for (const entry of entries) entry.complete()
