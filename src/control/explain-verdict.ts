@@ -38,6 +38,8 @@ export interface RobotsOfUrl {
   readonly allowed: boolean
   /** The line that decides; null: none does. */
   readonly rule: string | null
+  /** Why it could not be read; null where it was. */
+  readonly problem: string | null
   readonly fetchedAt: number
 }
 
@@ -287,7 +289,10 @@ function robotsLines({ robots }: UrlFacts): string[] {
   if (robots === null) return []
   const rule = robots.rule === null ? '' : ` by \`${robots.rule}\``
   if (robots.verdict === 'unreachable')
-    return [`robots.txt could not be read at ${time(robots.fetchedAt)}: it is asked again at each attempt`]
+    return [
+      `robots.txt could not be read at ${time(robots.fetchedAt)}: it is asked again at each attempt`,
+      ...(robots.problem === null ? [] : [`why: ${robots.problem}`]),
+    ]
   if (!robots.allowed) return [`robots.txt forbids it${rule}: it will end REFUSED`]
   return robots.rule === null ? [] : [`robots.txt allows it${rule}`]
 }

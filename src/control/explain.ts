@@ -147,10 +147,12 @@ async function robotsOf(runtime: Runtime, url: URL, userAgent: string): Promise<
   const entry = await state.readRobots(url.origin)
   if (entry === undefined) return null
   const { verdict, fetchedAt } = entry
-  if (verdict !== 'parsed') return { verdict, fetchedAt, allowed: verdict === 'absent', rule: null }
+  // A version before this one did not say why.
+  const problem = verdict === 'unreachable' && entry.body !== '' ? entry.body : null
+  if (verdict !== 'parsed') return { verdict, fetchedAt, allowed: verdict === 'absent', rule: null, problem }
   const rules = parseRobots(Buffer.from(entry.body, 'latin1'))
   const { allowed, rule } = robotsVerdict(rules, productToken(userAgent), `${url.pathname}${url.search}`)
-  return { verdict, fetchedAt, allowed, rule: rule ?? null }
+  return { verdict, fetchedAt, allowed, rule: rule ?? null, problem }
 }
 
 async function membersOf({ admin, groups }: Runtime): Promise<{ fetch: number; delay: number }> {

@@ -74,6 +74,7 @@ const FAILURES: Readonly<Record<FailureReason, FailureClass>> = {
 }
 
 const ON_THE_WAY: ReadonlySet<string> = new Set<FailureReason>([
+  'tls-failed',
   'dns-not-found',
   'dns-failed',
   'proxy-down',
@@ -86,8 +87,8 @@ const ON_THE_WAY: ReadonlySet<string> = new Set<FailureReason>([
 ])
 
 /**
- * Whether it failed on the way: there is no such name, or a resolver or proxy of ours failed. That says nothing of the site's robots.txt,
- * and whatever is asked for next meets the same.
+ * Whether it failed on the way: there is no such name, its certificate is bad, or a resolver or proxy of ours failed. That says nothing
+ * of the site's robots.txt, and whatever is asked for next meets the same.
  */
 export function failedOnTheWay(reason: string | null): reason is FailureReason {
   return reason !== null && ON_THE_WAY.has(reason)

@@ -7,6 +7,7 @@ import { type RememberedRobots, RobotsMemory } from './robots-memory.ts'
 export interface KeptRobots {
   /** parsed: `body` holds rules. absent: 4xx, all is allowed. unreachable: 5xx or no answer; it tells people, and decides nothing. */
   readonly verdict: 'parsed' | 'absent' | 'unreachable'
+  /** Of `unreachable`: why it is, for people. */
   readonly body: string
   readonly status: number | null
   /** Epoch ms. */
@@ -124,16 +125,16 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
       observer.emit('RobotsRead', { verdict: isEmpty ? 'no-rules' : fresh.verdict, origin })
       return remembered
     }
-    observer.emit('RobotsRead', { verdict: 'unreachable', origin })
     const failure: Unreachable =
       answer.kind === 'failure'
         ? { kind: 'unreachable', reason: answer.reason, detail: answer.detail }
         : { kind: 'unreachable', reason: null, detail: `robots.txt of ${origin} answered with status ${answer.status}` }
+    observer.emit('RobotsRead', { verdict: 'unreachable', origin, detail: failure.detail })
     bounded(this.#unreachable).set(origin, { failure, untilMono: clock.mono() + UNREACHABLE_MS })
     const lastGood = await this.#lastGood(origin, kept)
     if (lastGood !== undefined) return lastGood
     const status = answer.kind === 'answer' ? answer.status : null
-    await cache.write(origin, { verdict: 'unreachable', body: '', status, fetchedAt: clock.now() }, LAST_GOOD_MS)
+    await cache.write(origin, { verdict: 'unreachable', body: failure.detail, status, fetchedAt: clock.now() }, LAST_GOOD_MS)
     return failure
   }
 

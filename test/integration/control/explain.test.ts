@@ -223,7 +223,9 @@ describe('explain, beside workers', () => {
       { timeoutMs: 30_000, everyMs: 100, what: 'its first attempt to be over' },
     )
     expect(report.outcomes[0]).toMatchObject({ kind: 'RETRY', reason: 'robots-unreachable' })
-    expect(report.lines.join('\n')).toMatch(/robots\.txt could not be read at .*: it is asked again at each attempt/)
+    expect(report.lines.join('\n')).toMatch(
+      /robots\.txt could not be read at .*: it is asked again at each attempt\n *why: .*answered with status/,
+    )
   })
 
   it('follows a URL to its page, its dead letter, its refusal', async () => {

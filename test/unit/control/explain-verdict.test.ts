@@ -89,7 +89,7 @@ function outcome(kind: OutcomeKind, reason: string | null = null, status: number
   return outcomeOf(task, { kind, reason, at: NOW - 1_000, ...(status === null ? {} : { request: { startedAt: NOW, status } }) })
 }
 
-const robots = (allowed: boolean, rule: string | null) => ({ verdict: 'parsed', allowed, rule, fetchedAt: NOW })
+const robots = (allowed: boolean, rule: string | null) => ({ verdict: 'parsed', allowed, rule, problem: null, fetchedAt: NOW })
 
 describe('where a URL is', () => {
   it.each<[string, Partial<UrlFacts>, { state: string; waitsFor: string | null; until: number | null }, RegExp]>([
@@ -99,6 +99,15 @@ describe('where a URL is', () => {
       { isComplete: false },
       { state: 'unknown', waitsFor: null, until: null },
       /^not found in what was searched/,
+    ],
+    [
+      'its robots.txt could not be read',
+      {
+        waiting: [inLane],
+        robots: { verdict: 'unreachable', allowed: false, rule: null, problem: 'read ECONNRESET', fetchedAt: NOW },
+      },
+      { state: 'waiting', waitsFor: 'turn', until: null },
+      /robots\.txt could not be read at .*asked again at each attempt\n.*why: read ECONNRESET/,
     ],
     [
       'its turn has come',

@@ -43,8 +43,9 @@ describe('the class of a failure', () => {
   })
 
   it('tells what failed on the way to a site from what the site did', () => {
-    for (const reason of ['dns-not-found', 'dns-failed', 'proxies-out', 'proxy-reset', 'proxy-auth'])
+    for (const reason of ['dns-not-found', 'dns-failed', 'tls-failed', 'proxies-out', 'proxy-reset', 'proxy-auth'])
       expect(failedOnTheWay(reason)).toBe(true)
-    for (const reason of ['connect-refused', 'headers-timeout', 'tls-failed', 'truncated', null]) expect(failedOnTheWay(reason)).toBe(false)
+    for (const reason of ['connect-refused', 'headers-timeout', 'protocol-error', 'truncated', null])
+      expect(failedOnTheWay(reason)).toBe(false)
   })
 })
