@@ -33,7 +33,7 @@ export function metaRefresh(html: string, pageUrl: URL): MetaRefresh | undefined
       // Templates may stand in one another; within the others all is text.
       if (name === hider && (name === 'template' || depth === 0)) depth += 1
       if (hider !== undefined) return
-      if (name === 'base') base ??= attributes.get('href')
+      if (name === 'base' && !reader.isForeign) base ??= attributes.get('href')
       if (name !== 'meta' || attributes.get('http-equiv')?.trim().toLowerCase() !== 'refresh') return
       found ??= parseRefresh(attributes.get('content') ?? '')
     },

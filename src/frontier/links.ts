@@ -39,7 +39,8 @@ export class LinkScanner {
   #onOpen(name: string, href: string | undefined): void {
     if (name === 'template') this.#templateDepth += 1
     if (this.#templateDepth > 0 || href === undefined) return
-    if (name === 'base') this.#base ??= href
-    else if (name === 'a' || name === 'area') this.#links.add(href)
+    if (name === 'base') {
+      if (!this.#reader.isForeign) this.#base ??= href
+    } else if (name === 'a' || name === 'area') this.#links.add(href)
   }
 }

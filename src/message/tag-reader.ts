@@ -48,6 +48,11 @@ export class TagReader implements TokenizerCallbacks {
     this.#tokenizer.end()
   }
 
+  /** What is open now is of `<svg>` or `<math>`, and no element of HTML. */
+  get isForeign(): boolean {
+    return this.#foreign.at(-1) === true
+  }
+
   onopentagname(start: number, end: number): void {
     this.#name = this.#slice(start, end).toLowerCase()
     this.#attributes = NO_ATTRIBUTES

@@ -71,7 +71,7 @@ describe('the refresh of a page', () => {
     ['c/', 'http://a.example/a/c/x'],
     ['http://[', 'x'],
   ])('is resolved against the base %j', (base, location) => {
-    expect(refresh(`<base href="${base}"><base href="/second/">${meta('0;url=x')}`)?.location).toBe(location)
+    expect(refresh(`<svg><base href="/s/"/></svg><base href="${base}"><base href="/second/">${meta('0;url=x')}`)?.location).toBe(location)
   })
 
   it('is not looked for far down, and costs no more than the length of the page', () => {

@@ -26,6 +26,13 @@ describe('links of a page', () => {
     expect(extractLinks(`<a href="\t${self.replace('post', 'po\nst')}\r\n">x</a><a href="&#32;&#10;${self}">`, self)).toEqual([self])
   })
 
+  it('follow no base within a template or another language', () => {
+    const none = '<template><base href="/t/"></template><svg><base href="/s/"/></svg>'
+    expect(extractLinks(`${none}<svg><foreignObject><base href="/f/"></foreignObject></svg><a href="x">`, page)).toEqual([
+      new URL('/f/x', page).href,
+    ])
+  })
+
   it('follow the first base element, wherever it stands', () => {
     expect(extractLinks('<a href="x">1</a><base href="/other/"><base href="/third/"><a href="y">', page)).toEqual([
       'http://example.test/other/x',
