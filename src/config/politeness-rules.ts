@@ -1,5 +1,5 @@
-import { domainToASCII } from 'node:url'
 import { z } from 'zod'
+import { hostPattern } from '../kernel/host-pattern.ts'
 import { LEAST_RATE_PER_SECOND, MOST_CRAWL_DELAY_MS } from '../kernel/pace-bounds.ts'
 import { parseDuration } from './units.ts'
 
@@ -110,13 +110,6 @@ export function parsePolitenessRules(raw: unknown): ParsedRules {
     })
   }
   return { ok: true, value: rules }
-}
-
-/** As hosts of URLs are written: lower case, in ASCII, without a dot at the end. Shape: undefined where no host could match it. */
-function hostPattern(text: string): string | undefined {
-  const plain = text.toLowerCase().replace(/\.$/, '')
-  if (/^[\w.*-]+$/.test(plain) || /^\[[\da-f:.*]+\]$/.test(plain)) return plain
-  return /[\s/\\:?#@,]/.test(plain) ? undefined : domainToASCII(plain) || undefined
 }
 
 function scheduleWindow(given: z.infer<typeof window>): ScheduleWindow {

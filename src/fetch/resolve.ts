@@ -1,6 +1,7 @@
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { isIP } from 'node:net'
 import { MillraceError } from '../kernel/errors.ts'
+import { hostPattern } from '../kernel/host-pattern.ts'
 import { compileHostGlob } from '../url/glob.ts'
 
 /** All addresses of a host, as the system knows them. */
@@ -13,10 +14,16 @@ export const lookupBySystem: LookupAll = (hostname, callback) => systemLookup(ho
  * A resolver behind what `fetch.resolve` says: hosts (or `*.example`) to addresses, like curl --resolve; the first pattern
  * that matches counts. Shape: at least one address, or an error; a name without any is ENOTFOUND.
  *
- * Errors: CONFIG_INVALID for a value that is no address.
+ * Errors: CONFIG_INVALID for a pattern that is no host, and for a value that is no address.
  */
 export function createHostLookup(resolve: Readonly<Record<string, string>>, lookup: LookupAll = lookupBySystem): LookupAll {
   const overrides = Object.entries(resolve).map(([pattern, text]) => {
+    if (hostPattern(pattern) === undefined) {
+      throw new MillraceError(
+        'CONFIG_INVALID',
+        `fetch.resolve: ${JSON.stringify(pattern)} is no host; write it without scheme, port and path, like shop.example or *.example`,
+      )
+    }
     const address = text.trim().replace(/^\[|\]$/g, '')
     const family = isIP(address)
     if (family === 0) {

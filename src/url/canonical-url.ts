@@ -84,7 +84,7 @@ function isTracking(name: string): boolean {
  * Upper-case hex, unreserved characters decoded (RFC 3986 section 6.2.2). A decoded hex digit right behind a lone `%` would make a
  * new escape out of two harmless pieces (`%%34` -> `%4`), so there it stays encoded.
  */
-function normalisePercent(text: string): string {
+export function normalisePercent(text: string): string {
   if (!text.includes('%')) return text
   let out = ''
   let from = 0

@@ -161,7 +161,8 @@ export function issueText(issue: z.core.$ZodIssue, path: Path, value: unknown): 
 export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   let at = value
   for (const step of path) {
-    if (typeof at !== 'object' || at === null) return undefined
+    // One value may be written for a list of it.
+    if (typeof at !== 'object' || at === null) return step === 0 ? at : undefined
     at = Object.hasOwn(at, step) ? (at as Record<PropertyKey, unknown>)[step] : undefined
   }
   return at

@@ -1,9 +1,20 @@
 import { z } from 'zod'
+import { hostPattern } from '../../kernel/host-pattern.ts'
+import { URL_PATTERN_EXPECTED, urlPattern } from '../../url/glob.ts'
 import { SCALAR_KINDS } from '../values/value-type.ts'
 import { ARTICLE_PARTS, EXTRACTOR_NAME } from './definition.ts'
 
 /** One text or a list of them; a list in any case. */
-const texts = z.preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(z.string().min(1)).min(1))
+const textsOf = (text: z.ZodString) => z.preprocess((value) => (typeof value === 'string' ? [value] : value), z.array(text).min(1))
+
+// What could match no page is refused, and what is right is kept as it was written: it is part of what a version is known by.
+const hosts = textsOf(
+  z.string().refine((text) => hostPattern(text) !== undefined, 'expected a host without scheme, port and path, such as *.example.com'),
+)
+const urls = textsOf(z.string().refine((text) => urlPattern(text) !== undefined, URL_PATTERN_EXPECTED))
+const types = textsOf(
+  z.string().regex(/^[\w!#$&^.+-]+\/[\w!#$&^.+-]+$/, 'expected a media type without parameters, such as application/json'),
+)
 
 const statuses = z.preprocess(
   (value) => (Array.isArray(value) || value === undefined ? value : [value]),
@@ -11,13 +22,13 @@ const statuses = z.preprocess(
 )
 
 export const MATCH_SHAPE = z.strictObject({
-  hosts: texts.optional(),
-  paths: texts.optional(),
+  hosts: hosts.optional(),
+  paths: urls.optional(),
   status: statuses.optional(),
-  types: texts.optional(),
+  types: types.optional(),
 })
 
-export const LINKS_SHAPE = z.strictObject({ select: z.string().min(1).optional(), allow: texts.optional(), deny: texts.optional() })
+export const LINKS_SHAPE = z.strictObject({ select: z.string().min(1).optional(), allow: urls.optional(), deny: urls.optional() })
 
 /** Keys of an extractor file; `fields` is read field by field, with its positions. */
 export const EXTRACTOR_SHAPE = z.strictObject({

@@ -36,6 +36,11 @@ describe('the address of a host', () => {
     await expect(found({}, 'none.test')).rejects.toMatchObject({ code: 'ENOTFOUND' })
   })
 
+  it('is given for a host in any script, and for nothing that is no host', async () => {
+    expect(await found({ 'bücher.example': '10.0.0.7' }, 'xn--bcher-kva.example')).toBe('10.0.0.7/4')
+    expect(() => createHostLookup({ 'a.example:80': '10.0.0.7' })).toThrow('"a.example:80" is no host')
+  })
+
   it.each(['', 'localhost', '10.0.0.300', '10.0.0.7:80'])('is never %j', (text) => {
     expect(() => createHostLookup({ 'a.example': text })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }))
   })

@@ -39,6 +39,24 @@ links: { select: 'a@href', allow: '/x/*' }`)
     ])
   })
 
+  it.each([
+    ["hosts: '127.0.0.1:8321'", 17, '"hosts[0]" is "127.0.0.1:8321"; expected a host without scheme'],
+    ["hosts: [a.example, 'https://books.example']", 29, '"hosts[1]" is "https://books.example"; expected a host without scheme'],
+    ["paths: ['catalogue/*']", 18, '"paths[0]" is "catalogue/*"; expected a pattern that begins with /'],
+    ["types: ['text/html; charset=utf-8']", 18, '"types[0]" is "text/html; charset=utf-8"; expected a media type without parameters'],
+    ['types: html', 17, '"types[0]" is "html"; expected a media type'],
+  ])('could match no page by %s, and is refused', (match, column, message) => {
+    expect(problems(`${head}match: { ${match} }\nfields: { x: h1 }`)).toEqual([expect.stringContaining(`3:${column} ${message}`)])
+  })
+
+  it('is known by its patterns as they are written', () => {
+    const { definition } = readDefinition(
+      `${head}match: { hosts: Bücher.example, paths: /straße/* }\nlinks: { deny: /ä }\nfields: { x: h1 }`,
+    )
+    expect(definition).toMatchObject({ match: { hosts: ['Bücher.example'], paths: ['/straße/*'] }, links: { deny: ['/ä'] } })
+    expect(problems(`${head}links: { deny: [ä] }\nfields: { x: h1 }`)).toEqual([expect.stringMatching(/^3:17 "deny\[0\]" is "ä"/)])
+  })
+
   it('may be JSON', () => {
     expect(readDefinition('{"name":"a","version":1,"fields":{"x":"h1"}}').definition?.fields).toHaveLength(1)
   })
