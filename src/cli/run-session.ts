@@ -1,7 +1,7 @@
 import { createWriteStream, fstat, ftruncate, type WriteStream } from 'node:fs'
 import { promisify } from 'node:util'
 import type { Config } from '../config/options.ts'
-import { envelopeText, extractorWarnings, loadConfigured } from '../control/extraction.ts'
+import { envelopeText, extractorWarnings, loadConfigured, narrowedTo, requireGrouped } from '../control/extraction.ts'
 import { parseAnyDuration } from '../control/parse-time.ts'
 import type { SeedText } from '../control/produce.ts'
 import type { WriteRecord } from '../control/record-output.ts'
@@ -24,6 +24,8 @@ export interface RunSession {
   readonly seedFile: string | undefined
   /** A bad seed ends it before anything is started. */
   readonly strict: boolean
+  /** Named by its flags, in place of those of the configuration. */
+  readonly ownExtractors: boolean
   readonly out: string | undefined
   readonly crawlId: string | undefined
   readonly maxWait: string
@@ -33,14 +35,16 @@ export interface RunSession {
 }
 
 /** What stands between the flags of `run` and the verb: files, progress, summary, exit code. */
-export async function openRun(context: CommandContext, config: Config, session: RunSession): Promise<void> {
+export async function openRun(context: CommandContext, loaded: Config, session: RunSession): Promise<void> {
   if (session.strict && session.seeds === undefined)
     throw new MillraceError('USAGE', '--strict goes with URLs, as arguments or with --seeds; what is queued has been looked at already')
   const maxWaitMs = parseAnyDuration(session.maxWait, '--max-wait')
   const drainTimeoutMs = parseAnyDuration(session.drainTimeout, '--drain-timeout')
   if (session.seedFile !== undefined && session.seedFile !== '-') await refuseUnreadable(session.seedFile, '--seeds')
   // Before anything is started: a typo in an extractor must not cost a Kafka.
-  const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
+  const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), loaded.extractors, context.draining)
+  const config = session.ownExtractors ? narrowedTo(loaded, extractors) : loaded
+  requireGrouped(config, extractors)
   for (const warning of extractorWarnings(extractors)) context.note(warning)
   const seeds = session.strict && session.seeds !== undefined ? await strictSeeds(context, session.seeds) : session.seeds
   if (session.seeds !== undefined && seeds === undefined) return

@@ -1,5 +1,5 @@
 import type { Config } from '../config/options.ts'
-import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { envelopeText, extractorsOf, loadConfigured } from '../control/extraction.ts'
 import { parseAnyDuration } from '../control/parse-time.ts'
 import { Runtime } from '../control/runtime.ts'
 import { runStage, type StageName } from '../control/stage-process.ts'
@@ -26,6 +26,8 @@ export async function openStage(context: CommandContext, config: Config, session
   const extractors = needsExtractors
     ? await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
     : []
+  // Before anything is started; of the other groups the files may be on other machines.
+  if (session.group !== undefined) extractorsOf({ config }, extractors, session.group)
   if (session.stage === 'extract' && extractors.length === 0) context.note('note: no extractors are configured; pages are passed over')
   if (config.brokers.length > 0 && config.redis === undefined) {
     context.note('note: no redis is set: pace, dedup and limits are kept on this machine only')

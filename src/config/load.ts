@@ -38,9 +38,9 @@ interface Candidate {
 /** In the working folder, where no other file is named. */
 export const CONFIGURATION_FILE = 'millrace.yaml'
 
-/** The environment of the process; this file is its only reader. */
-export function processEnvironment(): Readonly<Record<string, string | undefined>> {
-  return process.env
+/** The environment of the process, and what `.env` adds to it: for variables that are no options. This file is the only reader of both. */
+export function wholeEnvironment(): Readonly<Record<string, string | undefined>> {
+  return { ...readDotenv(), ...process.env }
 }
 
 /**
@@ -48,7 +48,7 @@ export function processEnvironment(): Readonly<Record<string, string | undefined
  * the first alone. Errors: CONFIG_UNKNOWN_KEY, CONFIG_INVALID, CONFIG_UNREADABLE.
  */
 export function loadConfig(inputs: ConfigInputs): LoadedConfig {
-  const environment = inputs.environment ?? processEnvironment()
+  const environment = inputs.environment ?? process.env
   const dotenv = readDotenv()
   const interpolation = { ...dotenv, ...environment }
   const problems: string[] = []

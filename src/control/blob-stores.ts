@@ -1,6 +1,6 @@
 import type { BlobStore } from '../blobs/blob-store.ts'
 import { type BlobStoreSettings, openBlobStore } from '../blobs/open-blob-store.ts'
-import { processEnvironment } from '../config/load.ts'
+import { wholeEnvironment } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import type { Clock } from '../kernel/clock.ts'
 
@@ -9,16 +9,20 @@ import type { Clock } from '../kernel/clock.ts'
  * CONFIG_INVALID, BLOBS_UNREACHABLE, BLOBS_REFUSED.
  */
 export async function blobStoreOf(config: Config, clock: Clock): Promise<BlobStore | undefined> {
-  const url = config['blobs.url']
-  if (url === undefined) return undefined
-  const store = openBlobStore({ url, ...definedOnly(s3Settings(config)) }, clock)
-  await store.check()
+  const store = openConfiguredStore(config, clock)
+  await store?.check()
   return store
+}
+
+/** The same, not asked yet. Errors: CONFIG_INVALID. */
+export function openConfiguredStore(config: Config, clock: Clock): BlobStore | undefined {
+  const url = config['blobs.url']
+  return url === undefined ? undefined : openBlobStore({ url, ...definedOnly(s3Settings(config)) }, clock)
 }
 
 /** What is not in the configuration is taken from where every program of S3 takes it. */
 function s3Settings(config: Config): Record<keyof Omit<BlobStoreSettings, 'url'>, string | undefined> {
-  const environment = processEnvironment()
+  const environment = wholeEnvironment()
   return {
     endpoint: config['blobs.endpoint'],
     region: config['blobs.region'] ?? environment.AWS_REGION,

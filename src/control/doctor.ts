@@ -13,7 +13,6 @@ import type { Observer } from '../kernel/observe.ts'
 import { makeFolder } from '../machine/make-folder.ts'
 import type { StoreHealth } from '../state/state-store.ts'
 import { leastFreeBytes } from './disk-guard.ts'
-import { checkFetchConfig } from './fetch-config.ts'
 import { embeddedOptions, Runtime } from './runtime.ts'
 import { shadowedRules } from './shadowed-rules.ts'
 import { certificateFindings } from './tls-config.ts'
@@ -46,13 +45,10 @@ const ok = (check: string, text: string): Finding => ({ check, level: 'ok', text
 const warn = (check: string, text: string, fix: string): Finding => ({ check, level: 'warn', text, fix })
 const fail = (check: string, text: string, fix: string): Finding => ({ check, level: 'fail', text, fix })
 
-async function* fetchFindings(config: Config): AsyncGenerator<Finding> {
-  try {
-    await checkFetchConfig(config)
-  } catch (error) {
-    if (!isMillraceError(error)) throw error
-    yield fail('configuration', error.message, ERRORS[error.code].hint)
-  }
+/** Loads what parses pages, which the commands beside `doctor` do without. */
+async function faults(config: Config): Promise<readonly Finding[]> {
+  const { configurationFaults } = await import('./config-check.ts')
+  return (await configurationFaults(config)).map(({ code, message }) => fail('configuration', message, ERRORS[code].hint))
 }
 
 function* certificates(config: Config, now: number): Generator<Finding> {
@@ -68,7 +64,7 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
   yield htmlParser(config)
   for (const advice of [...configAdvice(config), ...shadowedRules(config)])
     yield warn('configuration', advice, 'See `millrace config print`.')
-  yield* fetchFindings(config)
+  yield* await faults(config)
   yield await dataFolder(config)
   let runtime: Runtime
   try {

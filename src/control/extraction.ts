@@ -1,6 +1,7 @@
 import { readdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { CONFIGURATION_FILE } from '../config/load.ts'
+import type { Config } from '../config/options.ts'
 import { ExtractWorker, type ShadowReplay } from '../extract/extract-worker.ts'
 import { ExtractorHost, type ExtractorHostOptions, recordFraming } from '../extract/extractor-host.ts'
 import { problemText } from '../extract/language/extractor-problem.ts'
@@ -90,8 +91,12 @@ export function envelopeText(runtime: Pick<Runtime, 'schemaStore'>): string {
 }
 
 /** Those of one extract group: all where the group has no name, and no other group asks for them. */
-export function extractorsOf(runtime: Runtime, all: readonly LoadedExtractor[], group: string | undefined): readonly LoadedExtractor[] {
-  const groups = runtime.config['extract.groups']
+export function extractorsOf(
+  { config }: Pick<Runtime, 'config'>,
+  all: readonly LoadedExtractor[],
+  group: string | undefined,
+): readonly LoadedExtractor[] {
+  const groups = config['extract.groups']
   if (group === undefined) {
     const elsewhere = new Set(Object.values(groups).flat())
     return all.filter(({ name }) => !elsewhere.has(name))
@@ -106,6 +111,21 @@ export function extractorsOf(runtime: Runtime, all: readonly LoadedExtractor[], 
   if (missing.length > 0)
     throw new MillraceError('CONFIG_INVALID', `extract.groups.${group} names ${missing.join(', ')}, which no extractor file defines`)
   return all.filter(({ name }) => names.includes(name))
+}
+
+/** Errors: CONFIG_INVALID where a group of `extract.groups` has an extractor that is not among these. */
+export function requireGrouped(config: Config, all: readonly LoadedExtractor[]): void {
+  for (const group of Object.keys(config['extract.groups'])) extractorsOf({ config }, all, group)
+}
+
+/**
+ * The configuration for work with some extractors alone, named in place of those of the file: without the groups that have none of them,
+ * whose pages are left to their own workers.
+ */
+export function narrowedTo(config: Config, extractors: readonly LoadedExtractor[]): Config {
+  const names = new Set(extractors.map(({ name }) => name))
+  const groups = Object.entries(config['extract.groups']).filter(([, members]) => members.some((name) => names.has(name)))
+  return { ...config, 'extract.groups': Object.fromEntries(groups) }
 }
 
 /**

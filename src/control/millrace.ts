@@ -6,7 +6,7 @@ import { MillraceError } from '../kernel/errors.ts'
 import { type Observer, silentObserver } from '../kernel/observe.ts'
 import { crawlName } from '../message/crawl-name.ts'
 import type { Lane } from '../message/generated/types.ts'
-import { envelopeText, findExtractor, loadConfigured } from './extraction.ts'
+import { envelopeText, findExtractor, loadConfigured, requireGrouped } from './extraction.ts'
 import { type ProduceReport, produce } from './produce.ts'
 import { type ConsumedRecord, type ConsumedTombstone, type ConsumeRecordsOptions, RecordConsumer } from './record-consumer.ts'
 import { createReplayLibrary, type ReplayLibrary } from './replay-library.ts'
@@ -76,10 +76,12 @@ export class Millrace {
     options: { crawlId?: string; maxWaitMs?: number; onRecord?: (record: unknown) => Promise<void> } = {},
   ): Promise<RunReport> {
     const { onRecord } = options
-    return this.#working(async (runtime) =>
-      run(runtime, {
+    return this.#working(async (runtime) => {
+      const extractors = await this.#extractors(this.#config.extractors)
+      requireGrouped(this.#config, extractors)
+      return run(runtime, {
         seeds: urls === undefined ? undefined : seedsOf(urls),
-        extractors: await this.#extractors(this.#config.extractors),
+        extractors,
         ...(options.crawlId === undefined ? {} : { crawlId: crawlName(options.crawlId, 'crawlId') }),
         ...(onRecord === undefined ? {} : { openOutput: async () => onRecord }),
         maxWaitMs: options.maxWaitMs ?? 600_000,
@@ -88,8 +90,8 @@ export class Millrace {
         version: this.#version,
         draining: this.#draining.signal,
         aborting: this.#aborting.signal,
-      }),
-    )
+      })
+    })
   }
 
   /**

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
-import { processEnvironment } from '../config/load.ts'
+import { wholeEnvironment } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import type { EmbeddedBroker } from '../embedded/broker-options.ts'
 import { noRoomError } from '../embedded/disk-space.ts'
@@ -290,7 +290,7 @@ async function acquire(options: RuntimeOptions, releases: ReleaseStack): Promise
 
 /** What the embedded broker needs to know of this machine and its user. */
 export function embeddedOptions(config: Config): { dataDir: string; cacheDir: string; installMissing: boolean; javaHome?: string } {
-  const environment = processEnvironment()
+  const environment = wholeEnvironment()
   const dataDir = resolve(config.data)
   return {
     dataDir,

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { MillraceError } from '../../kernel/errors.ts'
 import type { CommandDefinition } from '../command-definition.ts'
 import { renderTable, toJson } from '../render.ts'
 
@@ -26,14 +27,15 @@ export const configCommand: CommandDefinition = (contextOf) => {
     .action(async (_, running: Command) => {
       const context = contextOf(running)
       const loaded = context.loadConfig()
-      const [{ configAdvice }, { checkFetchConfig }, { shadowedRules }, { certificateFindings }, { systemClock }] = await Promise.all([
+      const [{ configAdvice }, { configurationFaults }, { shadowedRules }, { certificateFindings }, { systemClock }] = await Promise.all([
         import('../../config/advice.ts'),
-        import('../../control/fetch-config.ts'),
+        import('../../control/config-check.ts'),
         import('../../control/shadowed-rules.ts'),
         import('../../control/tls-config.ts'),
         import('../../kernel/clock.ts'),
       ])
-      await checkFetchConfig(loaded.config)
+      const faults = await configurationFaults(loaded.config)
+      if (faults[0] !== undefined) throw new MillraceError(faults[0].code, faults.map(({ message }) => message).join('\n'))
       const ends = certificateFindings(loaded.config, systemClock.now()).map(({ text }) => text)
       const advice = [...configAdvice(loaded.config), ...shadowedRules(loaded.config), ...ends]
       if (context.globals.json) await context.out(toJson({ ok: true, file: loaded.file ?? null, advice }))

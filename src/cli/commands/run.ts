@@ -46,6 +46,7 @@ export const runCommand: CommandDefinition = (contextOf) =>
         seeds: seedsOf(urls, flags.seeds),
         seedFile: flags.seeds,
         strict: flags.strict === true,
+        ownExtractors: flags.extractor.length > 0,
         out: flags.out,
         crawlId: flags.crawl,
         maxWait: flags.maxWait,

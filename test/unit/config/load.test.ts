@@ -1,9 +1,9 @@
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { describeConfig } from '../../../src/config/describe.ts'
-import { loadConfig } from '../../../src/config/load.ts'
+import { loadConfig, wholeEnvironment } from '../../../src/config/load.ts'
 import { environmentName, OPTIONS } from '../../../src/config/options.ts'
 import { isMillraceError } from '../../../src/kernel/errors.ts'
 
@@ -141,6 +141,20 @@ describe('the configuration', () => {
     expect(problem(() => loadConfig({ ...nothing, environment: { MILLRACE_FETCH_CONCURENCY: '1', OTHER: 'x' } }))).toContain(
       'did you mean MILLRACE_FETCH_CONCURRENCY?',
     )
+  })
+
+  it('has variables that are no options from .env too, where the environment has none', () => {
+    const before = process.cwd()
+    process.chdir(mkdtempSync(join(tmpdir(), 'millrace-config-')))
+    try {
+      writeFileSync('.env', 'MILLRACE_NO_INSTALL=1\nAWS_REGION=eu-central-1\n')
+      vi.stubEnv('AWS_REGION', 'us-west-2')
+      vi.stubEnv('MILLRACE_NO_INSTALL', undefined)
+      expect(wholeEnvironment()).toMatchObject({ MILLRACE_NO_INSTALL: '1', AWS_REGION: 'us-west-2' })
+    } finally {
+      vi.unstubAllEnvs()
+      process.chdir(before)
+    }
   })
 
   it('shows both values when two options contradict each other', () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/options.ts'
-import { extractorFiles, rangeGroup, replayGroup } from '../../../src/control/extraction.ts'
+import { extractorFiles, extractorsOf, narrowedTo, rangeGroup, replayGroup, requireGrouped } from '../../../src/control/extraction.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { groupNames } from '../../../src/message/topics.ts'
 import { envelopeText } from '../../support/extraction.ts'
@@ -28,6 +28,26 @@ describe('the extractor files of a pattern', () => {
 
   it('are the one that is named, whatever it is', () => {
     expect(extractorFiles([join(folder, 'millrace.yaml')])).toEqual([join(folder, 'millrace.yaml')])
+  })
+})
+
+describe('the groups of a run with extractors of its own', () => {
+  const book = loadDefinition('book.yaml', BOOK_1, envelopeText)
+  const configOf = (groups: Readonly<Record<string, readonly string[]>>) => ({ 'extract.groups': groups }) as unknown as Config
+
+  it('are those that have one of them; the others are left to their workers', () => {
+    const config = configOf({ prices: ['price'], books: ['book'] })
+    expect(() => requireGrouped(config, [book])).toThrow('extract.groups.prices names price, which no extractor file defines')
+    const narrowed = narrowedTo(config, [book])
+    expect(narrowed['extract.groups']).toEqual({ books: ['book'] })
+    expect(() => requireGrouped(narrowed, [book])).not.toThrow()
+    expect(extractorsOf({ config: narrowed }, [book], 'books')).toEqual([book])
+    expect(extractorsOf({ config: narrowed }, [book], undefined)).toEqual([])
+  })
+
+  it('are refused where one has another extractor as well, whose pages would be passed over', () => {
+    const config = narrowedTo(configOf({ all: ['book', 'price'] }), [book])
+    expect(() => requireGrouped(config, [book])).toThrow('extract.groups.all names price')
   })
 })
 
