@@ -65,7 +65,7 @@ export interface PlanRequest {
 /**
  * The range of a replay, by partition. Pure. Shape: offsets are clamped to what is there, and the note says so; a partition with
  * nothing to replay and nothing to say is left out. Errors: REPLAY_REFUSED for a partition that does not exist, an offset behind the end of
- * every partition, or a shift of a group without offsets.
+ * every partition, or a shift of a group that has committed nothing where pages lie.
  */
 export function planReplay(request: PlanRequest, facts: readonly PartitionFacts[]): ReplayPlan {
   const { start } = request
@@ -159,6 +159,8 @@ function startOffset(start: ReplayStart, { partition, low, end, committed }: Par
       return start.offsets.get(partition) ?? end
     case 'shift':
       if (committed === undefined) {
+        // Nothing lies there: nobody has had anything to commit.
+        if (low === end) return end
         throw new MillraceError(
           'REPLAY_REFUSED',
           `--shift-by: the group has committed nothing for partition ${partition}, so there is nothing to shift from`,

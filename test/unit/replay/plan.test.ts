@@ -65,7 +65,14 @@ describe('the plan of a replay', () => {
   })
 
   it('refuses to shift a group that has committed nothing', () => {
-    expect(() => planReplay({ ...request, start: { kind: 'shift', by: -1n } }, facts)).toThrow(/nothing to shift from/)
+    const uncommitted = facts.map((fact) => ({ ...fact, committed: undefined }))
+    expect(() => planReplay({ ...request, start: { kind: 'shift', by: -1n } }, uncommitted)).toThrow(/nothing to shift from/)
+  })
+
+  it('shifts although a partition has never held a page, which has nothing to shift', () => {
+    const shift = { ...request, start: { kind: 'shift', by: -20n } as const, untilCommitted: true }
+    expect(ranges(planReplay(shift, facts))).toEqual(['0:70-90', '1:30-50'])
+    expect(planReplay(shift, facts.slice(2))).toMatchObject({ partitions: [], nothing: expect.stringContaining('has held no page yet') })
   })
 
   it('never plans backwards when the start lies behind the end', () => {
