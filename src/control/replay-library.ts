@@ -41,7 +41,7 @@ export interface ReplayPreviewOptions extends ReplayOptions {
 export interface ReplayRunOptions extends ReplayOptions {
   /** One that was begun under this id goes on. */
   readonly replayId?: string
-  /** Pages per second. */
+  /** Pages per second, above 0. */
   readonly rate?: number
   /** Hash of a preview: just its range, so none is given beside it. */
   readonly expect?: string
@@ -145,7 +145,12 @@ export function createReplayLibrary(parts: ReplayLibraryParts): ReplayLibrary {
   function run(options: ReplayInPlaceOptions): Promise<ReplayInPlaceReport>
   function run(options: ReplayShadowOptions): Promise<ReplayShadowReport>
   function run(options: ReplayInPlaceOptions | ReplayShadowOptions): Promise<ReplayInPlaceReport | ReplayShadowReport> {
-    return track<ReplayInPlaceReport | ReplayShadowReport>(options.mode === 'shadow' ? shadow(options) : inPlace(options))
+    return track<ReplayInPlaceReport | ReplayShadowReport>(
+      (async () => {
+        requireRunnable(options)
+        return options.mode === 'shadow' ? shadow(options) : inPlace(options)
+      })(),
+    )
   }
 
   return {
@@ -182,6 +187,14 @@ export function createReplayLibrary(parts: ReplayLibraryParts): ReplayLibrary {
 }
 
 const SAMPLE_PAGES = 200
+
+/** What the types say, for a caller without them: a live group is not rewound by a slip, and what can't be read back is not written. */
+function requireRunnable({ mode, rate }: { readonly mode: unknown; readonly rate?: unknown }): void {
+  if (mode !== 'in-place' && mode !== 'shadow')
+    throw new MillraceError('USAGE', `mode: ${JSON.stringify(mode)} is neither "in-place" nor "shadow"`)
+  if (rate !== undefined && !(typeof rate === 'number' && Number.isFinite(rate) && rate > 0))
+    throw new MillraceError('USAGE', `rate: ${String(rate)} is not a number above 0`)
+}
 
 function scopeOf({ start, until, partitions, filter }: ReplayOptions): ReplayScope {
   return {
