@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { crawlName } from '../message/crawl-name.ts'
 import type { CommandContext } from './context.ts'
@@ -14,9 +13,4 @@ export function collect(value: string, previous: readonly string[]): readonly st
 /** For `--crawl`. */
 export function crawlOption(text: string): string {
   return crawlName(text, '--crawl')
-}
-
-export function packageVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
 }

@@ -1,6 +1,6 @@
 import { type ExplainReport, explain } from '../control/explain.ts'
+import { packageVersion } from '../control/package-version.ts'
 import { userAgentOf } from '../control/user-agent.ts'
-import { packageVersion } from './command-definition.ts'
 import type { CommandContext } from './context.ts'
 import { renderBytes, renderCount, renderDuration, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'

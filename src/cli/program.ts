@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander'
+import { packageVersion } from '../control/package-version.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { type CommandDefinition, collect, packageVersion } from './command-definition.ts'
+import { type CommandDefinition, collect } from './command-definition.ts'
 import { blobsCommand } from './commands/blobs.ts'
 import { doctorCommand, downCommand, upCommand } from './commands/broker.ts'
 import { completionCommand } from './commands/completion.ts'

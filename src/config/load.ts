@@ -25,7 +25,7 @@ export interface ConfigInputs {
   /** `path=value` as typed. */
   readonly sets: readonly string[]
   /** Option path to what its flag was given. */
-  readonly flags: Readonly<Partial<Record<OptionPath, string | readonly string[]>>>
+  readonly flags: Readonly<Partial<Record<OptionPath, unknown>>>
   readonly environment?: Readonly<Record<string, string | undefined>>
 }
 

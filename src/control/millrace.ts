@@ -7,15 +7,26 @@ import { type Observer, silentObserver } from '../kernel/observe.ts'
 import { crawlName } from '../message/crawl-name.ts'
 import type { Lane } from '../message/generated/types.ts'
 import { envelopeText, findExtractor, loadConfigured, requireGrouped } from './extraction.ts'
+import { packageVersion } from './package-version.ts'
 import { type ProduceReport, produce } from './produce.ts'
 import { type ConsumedRecord, type ConsumedTombstone, type ConsumeRecordsOptions, RecordConsumer } from './record-consumer.ts'
 import { createReplayLibrary, type ReplayLibrary } from './replay-library.ts'
 import { type RunReport, run } from './run.ts'
 import { Runtime } from './runtime.ts'
+import { requireOrMakeTopics } from './topics.ts'
 import { type PromoteReport, promote } from './versions.ts'
 
 /** Options of the configuration by their path, written as in the file: `{ 'fetch.concurrency': '50' }`. */
-export type MillraceOptions = Readonly<Partial<Record<OptionPath, string | readonly string[]>>>
+export type MillraceOptions = Readonly<Partial<Omit<Record<OptionPath, string | readonly string[]>, keyof StructuredOptions>>> &
+  StructuredOptions
+
+/** Those that hold more than texts. */
+export interface StructuredOptions {
+  readonly 'fetch.resolve'?: string | Readonly<Record<string, string>>
+  /** Each with `match`, as in the file: `{ match: '*.example.com', ratePerSecond: 5, crawlDelay: '2s' }`. */
+  readonly 'politeness.rules'?: readonly Readonly<Record<string, unknown>>[]
+  readonly 'extract.groups'?: Readonly<Record<string, readonly string[]>>
+}
 
 export interface ProduceOptions {
   readonly crawlId?: string
@@ -26,6 +37,10 @@ export interface ProduceOptions {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
+  /** Epoch ms; not fetched before. */
+  readonly notBefore?: number
+  /** Epoch ms; not fetched from then on. */
+  readonly expiresAt?: number
   /** An unchanged page is an outcome, not a page. */
   readonly ifChanged?: boolean
 }
@@ -48,7 +63,7 @@ export class Millrace {
   constructor(options: MillraceOptions = {}, parts: { observer?: Observer; configFile?: string; version?: string } = {}) {
     this.#config = loadConfig({ sets: [], flags: options, ...(parts.configFile === undefined ? {} : { file: parts.configFile }) }).config
     this.#observer = parts.observer ?? silentObserver
-    this.#version = parts.version ?? 'library'
+    this.#version = parts.version ?? packageVersion()
   }
 
   /** Writes tasks; bad URLs are reported, not thrown. `stop` ends the reading; what was read is still written. */
@@ -62,10 +77,11 @@ export class Millrace {
         headers: options.headers ?? {},
         body: options.body === undefined ? null : Buffer.from(options.body),
         meta: options.meta ?? {},
-        notBefore: null,
-        expiresAt: null,
+        notBefore: options.notBefore ?? null,
+        expiresAt: options.expiresAt ?? null,
         ifChanged: options.ifChanged ?? false,
       }
+      await requireOrMakeTopics(runtime)
       return produce(runtime, seedsOf(urls), template, { signal: this.#draining.signal })
     })
   }

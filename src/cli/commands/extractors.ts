@@ -1,5 +1,6 @@
 import { Command } from 'commander'
-import { type CommandDefinition, packageVersion } from '../command-definition.ts'
+import { packageVersion } from '../../control/package-version.ts'
+import type { CommandDefinition } from '../command-definition.ts'
 
 export const extractorsCommand: CommandDefinition = (contextOf) => {
   const command = new Command('extractors').description('check extractor files, and try them on a page')

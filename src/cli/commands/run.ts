@@ -1,7 +1,8 @@
 import { createReadStream } from 'node:fs'
 import { Command } from 'commander'
+import { packageVersion } from '../../control/package-version.ts'
 import type { SeedText } from '../../control/produce.ts'
-import { type CommandDefinition, collect, crawlOption, packageVersion } from '../command-definition.ts'
+import { type CommandDefinition, collect, crawlOption } from '../command-definition.ts'
 
 interface RunFlags {
   readonly seeds?: string

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
+import { packageVersion } from '../../control/package-version.ts'
 import type { StageName } from '../../control/stage-process.ts'
-import { type CommandDefinition, collect, packageVersion } from '../command-definition.ts'
+import { type CommandDefinition, collect } from '../command-definition.ts'
 
 interface StageFlags {
   readonly group?: string

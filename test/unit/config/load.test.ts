@@ -36,6 +36,17 @@ describe('the configuration', () => {
     )
   })
 
+  it('takes rules, groups and maps of the call as they stand in the file', () => {
+    const flags = {
+      'politeness.rules': [{ match: '*.example.com', ratePerSecond: 5, crawlDelay: '2s' }],
+      'extract.groups': { slow: ['book'] },
+      'fetch.resolve': { 'a.example': '127.0.0.1' },
+    }
+    const { config } = loadConfig({ ...nothing, flags })
+    expect(config['politeness.rules']).toEqual([{ match: '*.example.com', ratePerSecond: 5, crawlDelayMs: 2_000 }])
+    expect([config['extract.groups'], config['fetch.resolve']]).toEqual([{ slow: ['book'] }, { 'a.example': '127.0.0.1' }])
+  })
+
   it('passes over what Kubernetes puts into the environment for a service that is called millrace', () => {
     const environment = {
       MILLRACE_SERVICE_HOST: '10.0.0.1',
