@@ -55,12 +55,13 @@ export interface ConsumedMessage {
  * A word of ours for topics, the name of a topic, or one without its prefix. Errors: KAFKA_TOPIC_MISSING where a word's topic is not
  * there; USAGE naming the nearest for anything else.
  */
-async function topicsOf(runtime: Runtime, what: string): Promise<readonly string[]> {
+async function topicsOf(runtime: Runtime, { what, start }: ConsumeOptions): Promise<readonly string[]> {
   const { topics, config } = runtime
   const words: Readonly<Record<string, readonly string[]>> = {
     records: [topics.records],
     html: [topics.html],
-    urls: [topics.urls.high, topics.urls.normal, topics.urls.low],
+    // An offset is of one topic: then of the one that has the name.
+    urls: start.kind === 'offset' ? [topics.urls.normal] : [topics.urls.high, topics.urls.normal, topics.urls.low],
     outcomes: [topics.outcomes],
     'dead-letters': [topics.deadLetters],
     control: [topics.control],
@@ -82,9 +83,13 @@ async function topicsOf(runtime: Runtime, what: string): Promise<readonly string
 
 /** Committed messages, decoded. Without `follow` it ends at the end that it saw at the start. */
 export async function* consume(runtime: Runtime, options: ConsumeOptions): AsyncGenerator<ConsumedMessage> {
-  const topics = await topicsOf(runtime, options.what)
-  if (options.body && !topics.includes(runtime.topics.html))
-    throw new MillraceError('USAGE', `--body goes with html: messages of ${topics.join(', ')} are shown with all that they hold`)
+  const topics = await topicsOf(runtime, options)
+  const { html, deadLetters } = runtime.topics
+  if (options.body && !topics.some((topic) => topic === html || topic === deadLetters))
+    throw new MillraceError(
+      'USAGE',
+      `--body goes with html and dead-letters: messages of ${topics.join(', ')} are shown with all that they hold`,
+    )
   // Announced schemas first: records can't be read without them.
   if ((await runtime.admin.listTopics()).includes(runtime.topics.control)) await runtime.control()
   const from = new Map<string, LogStart | ReadonlyMap<number, LogStart>>()
@@ -178,6 +183,8 @@ async function offsetsBefore(runtime: Runtime, topics: readonly string[], at: nu
   return until
 }
 
+const PAGE = 'io.millrace.v1.Page'
+
 async function show(runtime: Runtime, message: KafkaMessage, options: ConsumeOptions): Promise<ConsumedMessage> {
   const { topic, partition, offset, timestamp } = message
   const key = message.key === null ? null : message.key.toString('utf8')
@@ -187,14 +194,11 @@ async function show(runtime: Runtime, message: KafkaMessage, options: ConsumeOpt
   try {
     const isTask = Object.values(runtime.topics.urls).includes(topic) || runtime.topics.delays.some((delay) => delay.topic === topic)
     if (isTask) return { ...place, schema: 'io.millrace.v1.UrlTask', value: decodeTask(runtime.codec, message.value) }
-    if (topic === runtime.topics.html)
-      return {
-        ...place,
-        schema: 'io.millrace.v1.Page',
-        ...(await shownPage(runtime, runtime.codec.decode('Page', message.value), options.body)),
-      }
-    const { schemaName: schema, value } = runtime.codec.decodeAny(message.value)
-    return { ...place, schema, value }
+    const any = topic === runtime.topics.html ? undefined : runtime.codec.decodeAny(message.value)
+    if (any !== undefined && any.schemaName !== PAGE) return { ...place, schema: any.schemaName, value: any.value }
+    // Pages lie among dead letters too, and are as large there.
+    const page = runtime.codec.decode('Page', message.value)
+    return { ...place, schema: PAGE, ...(await shownPage(runtime, page, options.body)) }
   } catch (error) {
     // Dead letters hold whatever came; a reader must be able to look at it.
     if (!isMillraceError(error)) throw error

@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { consume } from '../../../src/control/consume.ts'
+import type { Runtime } from '../../../src/control/runtime.ts'
+import { readLog } from '../../../src/kafka/log-reader.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { range, storePages } from '../../support/stored-shop.ts'
 
@@ -18,5 +20,51 @@ describe('pages as consume shows them', () => {
       expect(schemas).toEqual(['io.millrace.v1.Page', 'io.millrace.v1.Page', 'io.millrace.v1.Page'])
       expect(decodings.map(({ mock }) => mock.calls.length)).toEqual([3, 0])
     })
+  })
+
+  it('have their bodies among dead letters where these are asked for alone', async () => {
+    deployment = await Deployment.open()
+    await deployment.read(async (runtime) => {
+      await storePages(runtime, range(1))
+      const read = async (what: string, body: boolean) => {
+        const found = []
+        for await (const message of consume(runtime, { what, start: { kind: 'beginning' }, follow: false, body })) found.push(message)
+        return found
+      }
+      const value = await pageBytes(runtime)
+      await (await runtime.producer()).send([{ topic: runtime.topics.deadLetters, partition: 0, key: null, value }])
+      const [without] = await read('dead-letters', false)
+      expect(without).toMatchObject({ schema: 'io.millrace.v1.Page', value: { status: 200 } })
+      expect(without?.value).not.toHaveProperty('body')
+      const [page] = await read('html', true)
+      expect((await read('dead-letters', true))[0]?.value).toEqual(page?.value)
+    })
+  })
+})
+
+async function pageBytes(runtime: Runtime): Promise<Buffer> {
+  const from = new Map([[runtime.topics.html, 'earliest' as const]])
+  for await (const event of readLog({ client: runtime.client, clock: runtime.clock, observer: runtime.observer, from, follow: false }))
+    if (event.kind === 'batch' && event.messages[0]?.value) return event.messages[0].value
+  throw new Error('html holds no page')
+}
+
+describe('urls from an offset', () => {
+  it('is the topic of that name, since an offset is of one', async () => {
+    const deployment = await Deployment.open()
+    try {
+      await deployment.read(async (runtime) => {
+        const value = Buffer.from('{"url":"https://books.example/"}')
+        await (await runtime.producer()).send([{ topic: runtime.topics.urls.normal, partition: 1, key: null, value }])
+        const start = { kind: 'offset', partition: 1, offset: 0n } as const
+        const topics: string[] = []
+        for await (const { topic } of consume(runtime, { what: 'urls', start, follow: false, body: false })) topics.push(topic)
+        expect(topics).toEqual([runtime.topics.urls.normal])
+        const behind = consume(runtime, { what: 'urls', start: { ...start, offset: 1n }, follow: false, body: false })
+        expect((await behind.next()).done).toBe(true)
+      })
+    } finally {
+      await deployment.close()
+    }
   })
 })
