@@ -3,7 +3,7 @@ import type { Config } from '../config/options.ts'
 import { checkExtractor, diffExtractors, type ExtractorDiff, type TrialOptions, tryExtractor } from '../control/extractor-trial.ts'
 import { watchExtractor } from '../control/extractor-watch.ts'
 import { Runtime } from '../control/runtime.ts'
-import type { TrialTarget } from '../control/trial-pages.ts'
+import { pageUrl, type TrialTarget } from '../control/trial-pages.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
@@ -176,10 +176,7 @@ function trialOf(context: CommandContext, config: Config, version: string, comma
 }
 
 function targetOf(page: string, url: string, html: string): TrialTarget {
-  if (/^https?:\/\//i.test(page)) {
-    if (!URL.canParse(page)) throw new MillraceError('USAGE', `${JSON.stringify(page)} is no URL`)
-    return { kind: 'url', url: page }
-  }
+  if (/^https?:\/\//i.test(page)) return { kind: 'url', url: pageUrl(page) }
   const stored = /^(?:(.+):)?(\d+):(\d+)(?:\.\.(\d+))?$/.exec(page)
   if (stored !== null && !existsSync(page)) {
     if (stored[1] !== undefined && stored[1] !== html && stored[1] !== 'html')
@@ -187,6 +184,5 @@ function targetOf(page: string, url: string, html: string): TrialTarget {
     const until = stored[4] === undefined ? {} : { until: BigInt(stored[4]) }
     return { kind: 'stored', partition: Number(stored[2]), offset: BigInt(stored[3] ?? 0), ...until }
   }
-  if (!URL.canParse(url)) throw new MillraceError('USAGE', `--url: ${JSON.stringify(url)} is no URL`)
-  return { kind: 'file', path: page, url }
+  return { kind: 'file', path: page, url: pageUrl(url, '--url') }
 }

@@ -2,21 +2,37 @@ import { readFile } from 'node:fs/promises'
 import { loadBody } from '../blobs/load-body.ts'
 import type { Config } from '../config/options.ts'
 import { pageOf } from '../extract/test-extractor.ts'
+import { CookieJars } from '../fetch/cookie-jars.ts'
 import { HttpClient } from '../fetch/http-client.ts'
+import { buildPage } from '../fetch/page-message.ts'
+import { type ChainRequest, MAX_HOPS, redirectOf } from '../fetch/redirect.ts'
+import { requestHeaders } from '../fetch/request-headers.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
+import { silentObserver } from '../kernel/observe.ts'
 import type { Page } from '../message/generated/types.ts'
+import { h } from '../message/ids.ts'
 import { pageSource } from '../message/put-back.ts'
+import { newUrlTask } from '../message/url-task.ts'
 import { pageKey } from '../replay/compare.ts'
+import { canonicalUrl } from '../url/canonical-url.ts'
+import { parseFetchUrl } from '../url/parse-url.ts'
 import { httpOptions } from './fetch-config.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 import { httpLimits } from './stages.ts'
 import { pagesOfPlan } from './stored-pages.ts'
 import { userAgentOf } from './user-agent.ts'
 
-/** What an extractor is tried on. */
+/** The URL of a page as a crawl has it. Errors: USAGE for one that can't be fetched. */
+export function pageUrl(text: string, option?: string): string {
+  const parsed = parseFetchUrl(text)
+  if (parsed.ok) return parsed.url.href
+  throw new MillraceError('USAGE', `${option === undefined ? '' : `${option}: `}${parsed.detail}`)
+}
+
+/** What an extractor is tried on; URLs as of `pageUrl`. */
 export type TrialTarget =
   | { readonly kind: 'file'; readonly path: string; readonly url: string }
   | { readonly kind: 'url'; readonly url: string }
@@ -99,23 +115,39 @@ async function readSaved(path: string): Promise<Buffer> {
   })
 }
 
-/** One request, the way that fetch goes, without robots.txt: a person looks at a page. */
+/** The way that fetch goes, along redirects and behind the same guard, without robots.txt: a person looks at a page. */
 async function fetchOnce(url: string, { config, version, clock, signal }: TrialPageOptions): Promise<Page> {
   const client = new HttpClient({ ...(await httpOptions(config)), clock })
+  const cookies = new CookieJars({ keep: 'none', observer: silentObserver })
+  const userAgent = userAgentOf(config, version)
+  const failed = (text: string): MillraceError => new MillraceError('FETCH_FAILED', text)
+  let task = newUrlTask({ url, canonicalUrl: canonicalUrl(url), taskId: h('test', url), dedup: 'none' })
+  let walk: ChainRequest = { target: new URL(url), method: task.method, headers: task.headers, body: task.body }
+  let totalMs = 0
   try {
-    const result = await client.request({
-      url: new URL(url),
-      method: 'GET',
-      headers: { 'user-agent': userAgentOf(config, version), accept: 'text/html,*/*;q=0.8', 'accept-encoding': 'gzip, deflate, br' },
-      limits: httpLimits(config),
-      keepBody: () => true,
-      signal,
-    })
-    if (result.kind === 'failure')
-      throw new MillraceError('FETCH_FAILED', `${url} could not be fetched: ${result.detail} (${result.reason})`)
-    if (result.status >= 300) throw new MillraceError('FETCH_FAILED', `${url} answered with status ${result.status}`)
-    const contentType = result.headers.find(({ name }) => name.toLowerCase() === 'content-type')?.value
-    return pageOf(result.decoded, url, { fetchedAt: clock.now(), ...(contentType === undefined ? {} : { contentType }) })
+    while (true) {
+      const { target, method, headers } = walk
+      const cookie = cookies.headerFor(task, target, undefined)
+      const response = await client.request({
+        url: target,
+        method,
+        headers: { ...requestHeaders(headers, userAgent), ...(cookie === undefined ? {} : { cookie }) },
+        limits: httpLimits(config),
+        keepBody: () => true,
+        signal,
+      })
+      if (response.kind === 'failure') throw failed(`${target.href} could not be fetched: ${response.detail} (${response.reason})`)
+      totalMs += response.totalMs
+      const next = redirectOf(response, walk)
+      if (next === undefined) {
+        if (response.status >= 300) throw failed(`${target.href} answered with status ${response.status}`)
+        return await buildPage({ task, finalUrl: target, response, robots: null, policy: null, fetchedAt: clock.now(), totalMs })
+      }
+      if (next.kind === 'failed') throw failed(next.detail)
+      if (task.redirects.length === MAX_HOPS) throw failed(`${url} redirects more than ${MAX_HOPS} times`)
+      task = { ...task, redirects: [...task.redirects, next.hop] }
+      walk = next
+    }
   } finally {
     await client.close()
   }

@@ -6,6 +6,7 @@ import { decideCharset, decodeText } from '../message/charset.ts'
 import type { Page } from '../message/generated/types.ts'
 import { h } from '../message/ids.ts'
 import { unpackPageBodySync } from '../message/page-body.ts'
+import { canonicalUrl } from '../url/canonical-url.ts'
 import { compileExtractor } from './declarative-extractor.ts'
 import { ExtractorHost, type ParserChoice } from './extractor-host.ts'
 import { readDefinition } from './language/read-definition.ts'
@@ -137,7 +138,7 @@ export function pageOf(body: Buffer, url: string, given: GivenPage): Page {
     fetchId: h(taskId, 1),
     taskId,
     url,
-    canonicalUrl: url,
+    canonicalUrl: canonicalUrl(url),
     finalUrl: url,
     redirects: [],
     status: 200,

@@ -6,8 +6,9 @@ import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
 import { afterEach, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
-import { trialPages } from '../../../src/control/trial-pages.ts'
+import { pageUrl, trialPages } from '../../../src/control/trial-pages.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
+import { unpackPageBodySync } from '../../../src/message/page-body.ts'
 import { TEST_CERTIFICATE } from '../../support/test-certificate.ts'
 
 const closing: (() => void)[] = []
@@ -32,7 +33,60 @@ function tried(url: string, ...sets: string[]) {
   })
 }
 
+function text(page: Parameters<typeof unpackPageBodySync>[0]): string {
+  const unpacked = unpackPageBodySync(page)
+  return unpacked.ok ? unpacked.bytes.toString() : unpacked.detail
+}
+
 describe('a page that an extractor is tried on', () => {
+  it('is the one at the end of its redirects, with all that a crawl has of it', async () => {
+    const server = createServer((request, response) => {
+      if (request.url === '/end?b=1&a=2')
+        response.writeHead(200, { 'content-type': 'text/html', 'x-seen': String(request.headers.cookie) }).end('end')
+      else if (request.url === '/') response.writeHead(301, { location: '/end?b=1&a=2', 'set-cookie': 'c=1' }).end()
+      else response.writeHead(302, { location: request.url === '/out' ? 'http://10.0.0.1/' : '/loop' }).end()
+    })
+    const origin = `http://127.0.0.1:${await listening(server)}`
+    const [found] = await tried(pageUrl(`${origin}#top`))
+    expect(found?.page).toMatchObject({
+      url: `${origin}/`,
+      canonicalUrl: `${origin}/`,
+      finalUrl: `${origin}/end?b=1&a=2`,
+      status: 200,
+      redirects: [{ url: `${origin}/`, status: 301, location: '/end?b=1&a=2' }],
+      headers: expect.arrayContaining([{ name: 'x-seen', value: 'c=1' }]),
+    })
+    await expect(tried(`${origin}/loop`)).rejects.toMatchObject({
+      code: 'FETCH_FAILED',
+      message: expect.stringContaining('redirects more than 10 times'),
+    })
+    await expect(tried(`${origin}/out`)).rejects.toMatchObject({ code: 'FETCH_FAILED', message: expect.stringContaining('10.0.0.1') })
+  })
+
+  it('has the URL that a crawl has, and none that no crawl takes', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'millrace-saved-'))
+    closing.push(() => rmSync(folder, { recursive: true, force: true }))
+    writeFileSync(join(folder, 'a.html'), 'a')
+    const { config } = loadConfig({ sets: [], flags: {}, environment: {} })
+    const options = {
+      config,
+      version: '0',
+      clock: systemClock,
+      openRuntime: () => Promise.reject(new Error()),
+      signal: new AbortController().signal,
+    }
+    const url = pageUrl('HTTP://Bücher.example/?b=1&a=2&utm_source=x#top', '--url')
+    const [saved] = await trialPages([{ kind: 'file', path: join(folder, 'a.html'), url }], options)
+    expect(saved?.page).toMatchObject({
+      url: 'http://xn--bcher-kva.example/?b=1&a=2&utm_source=x',
+      finalUrl: 'http://xn--bcher-kva.example/?b=1&a=2&utm_source=x',
+      canonicalUrl: 'http://xn--bcher-kva.example/?a=2&b=1',
+    })
+    expect(() => pageUrl('http://me:pw@a.example/', '--url')).toThrow(
+      expect.objectContaining({ code: 'USAGE', message: expect.stringMatching(/^--url: /) }),
+    )
+  })
+
   it('is asked for through the proxies of the configuration, and not directly where they fail', async () => {
     let requests = 0
     const server = createServer((_request, response) => {
@@ -45,7 +99,7 @@ describe('a page that an extractor is tried on', () => {
       message: expect.stringContaining('proxy'),
     })
     expect(requests).toBe(0)
-    expect((await tried(url)).map(({ page }) => page.body.toString())).toEqual(['<title>seen</title>'])
+    expect((await tried(url)).map(({ page }) => text(page))).toEqual(['<title>seen</title>'])
   })
 
   it('is believed by the certificates of the configuration', async () => {
@@ -58,6 +112,6 @@ describe('a page that an extractor is tried on', () => {
     writeFileSync(join(folder, 'ca.pem'), TEST_CERTIFICATE.cert)
     const url = `https://localhost:${await listening(server)}/`
     const pages = await tried(url, `fetch.tls.ca=${join(folder, 'ca.pem')}`, 'fetch.resolve=localhost=127.0.0.1')
-    expect(pages.map(({ page }) => page.body.toString())).toEqual(['yes'])
+    expect(pages.map(({ page }) => text(page))).toEqual(['yes'])
   })
 })
