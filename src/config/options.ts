@@ -145,7 +145,7 @@ export const OPTIONS = {
   'topics.retention.urls': {
     kind: 'duration',
     default: '7d',
-    description: 'How long finished tasks are kept at least; open ones are kept for ever.',
+    description: 'How long finished tasks are kept in the lanes at least; open ones are kept for ever.',
   },
   'topics.retention.records': { kind: 'duration', default: '30d', description: 'How long records are kept.' },
   'topics.retention.outcomes': { kind: 'duration', default: '30d', description: 'How long outcomes are kept.' },
