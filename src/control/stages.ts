@@ -20,6 +20,7 @@ import { uuidV7 } from '../message/ids.ts'
 import { LANES } from '../message/topics.ts'
 import { siteOverride } from '../politeness/policy.ts'
 import { httpOptions } from './fetch-config.ts'
+import { createKeptSince } from './kept-since.ts'
 import type { Runtime } from './runtime.ts'
 import { crawlBudgets, hopScope, linkScope, paceRules, stoppedCrawls, taskBudgets } from './site-rules.ts'
 import { userAgentOf } from './user-agent.ts'
@@ -29,7 +30,7 @@ const CLAIM_TTL_MS = 7 * 86_400_000
 
 /** Fetch as one process: reads the lanes, asks the sites. */
 export async function createFetch(runtime: Runtime, version: string): Promise<FetchWorker> {
-  const { config, client, codec, topics, groups, clock, observer, clusterId } = runtime
+  const { admin, config, client, codec, topics, groups, clock, observer, clusterId } = runtime
   const [producer, state, control, layout] = await Promise.all([runtime.producer(), runtime.state(), runtime.control(), runtime.layout()])
   const blobs = await runtime.blobs()
   const share = new LoopShare(clock)
@@ -83,6 +84,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     limits: httpLimits(config),
     // Later the page could leave the log while its URL still counts as unchanged.
     unchangedMs: config['topics.retention.html'] / 2,
+    keptSince: createKeptSince({ admin, topic: topics.html, layout, clock, observer }),
     keptTypes: new Set(config['fetch.types'].map((type) => type.toLowerCase())),
     concurrency: config['fetch.concurrency'],
     maxBytesInFlight: config['fetch.maxBytesInFlight'],

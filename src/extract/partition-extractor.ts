@@ -331,8 +331,10 @@ export class PartitionExtractor {
   /** In a transaction of its own, as a rewind. */
   async #takeTurn(): Promise<void> {
     const { port } = this.#options
-    const { low } = await port.logBounds()
-    const { offset, metadata } = turned(this.#metadata, this.#next, low)
+    const bounds = await port.logBounds()
+    const { offset, metadata } = turned(this.#metadata, this.#next, bounds.low)
+    const stood = this.#metadata.replay?.resumeAt ?? offset
+    if (offset > stood) this.#sayOutOfRange(stood, bounds)
     await port.transactions.commit([], offset, encodeMetadata(metadata))
     this.#metadata = metadata
     this.#startAt(offset)

@@ -12,6 +12,8 @@ export interface ConditionalRequestsOptions {
   readonly gate: StoreGate
   /** A stored page counts for so long after it was fetched. */
   readonly unchangedMs: number
+  /** Epoch ms of the oldest page that html still holds where those of a canonical URL lie; infinity: not known. */
+  readonly keptSince: (canonicalUrl: string) => Promise<number>
   readonly clock: Clock
 }
 
@@ -29,7 +31,7 @@ const MAX_VALIDATOR = 1_024
 const CONDITIONS = ['if-none-match', 'if-modified-since', 'if-match', 'if-unmodified-since', 'if-range'] as const
 
 /**
- * "Give it to me if it has changed." For a task with `ifChanged`, and only while the stored page stays in html for long enough, the
+ * "Give it to me if it has changed." For a task with `ifChanged`, and only while the stored page lies in html and stays there for long enough, the
  * request carries the validators of that page; 304, or a 200 with the same bytes, then means that nothing is written but an outcome.
  *
  * Validators hold for the same request alone: URL that answered, and headers. They are remembered of every whole 200 page that has any,
@@ -48,10 +50,12 @@ export class ConditionalRequests {
     const names = Object.keys(walk.headers).map((name) => name.toLowerCase())
     if (CONDITIONS.some((name) => names.includes(name))) return { headers: {}, stored: undefined }
     if (!task.ifChanged || !isRead(walk)) return undefined
-    const { state, gate, clock, unchangedMs } = this.#options
+    const { state, gate, clock, unchangedMs, keptSince } = this.#options
     const stored = await gate.run(() => state.readValidators(task.canonicalUrl))
     if (stored === undefined || stored.requestHash !== requestHash(target, walk.headers)) return undefined
     if (stored.fetchedAt + unchangedMs <= clock.now()) return undefined
+    // Retention goes by size as well.
+    if (stored.fetchedAt < (await keptSince(task.canonicalUrl))) return undefined
     const headers = {
       ...(stored.etag === null ? {} : { 'if-none-match': stored.etag }),
       ...(stored.lastModified === null ? {} : { 'if-modified-since': stored.lastModified }),

@@ -69,6 +69,8 @@ export interface FetchWorkerOptions {
   readonly limits: HttpLimits
   /** A stored page counts as unchanged for so long after it was fetched: half the time that html keeps it. */
   readonly unchangedMs: number
+  /** Epoch ms of the oldest page that html still holds where those of a canonical URL lie; infinity: not known. */
+  readonly keptSince: (canonicalUrl: string) => Promise<number>
   /** Essences of the content types whose body is kept. */
   readonly keptTypes: ReadonlySet<string>
   /** Requests at the same time. */

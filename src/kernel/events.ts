@@ -365,6 +365,11 @@ export const EVENTS = {
     throttleMs: 10_000,
     throttleBy: 'topic',
   },
+  KeptSinceUnknown: {
+    level: 'warn',
+    message: 'how far back a topic reaches could not be seen: its pages are fetched whole, as if they had changed',
+    throttleMs: 60_000,
+  },
   RecordSchemaAwaited: { level: 'warn', message: 'the schema registry does not have the schema of a record yet: it is asked again' },
   CrawlsForgotten: {
     level: 'info',

@@ -160,6 +160,7 @@ export class FetchFixture {
       userAgent: 'millrace-test/1.0',
       cookies: 'none',
       unchangedMs: 600_000,
+      keptSince: async () => 0,
       limits: { connectMs: 2_000, headersMs: 5_000, idleMs: 5_000, totalMs: 10_000, maxBodyBytes: 1_048_576 },
       keptTypes: new Set(['text/html', 'text/plain']),
       concurrency: 20,

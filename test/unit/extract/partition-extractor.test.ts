@@ -8,7 +8,7 @@ import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { messageBytes } from '../../../src/kafka/outgoing.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
-import { silentObserver } from '../../../src/kernel/observe.ts'
+import { type Observer, silentObserver } from '../../../src/kernel/observe.ts'
 import { RecordingObserver } from '../../support/embedded.ts'
 import { eventually } from '../../support/eventually.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -158,11 +158,22 @@ interface Worked {
   readonly atMs: number
 }
 
+interface BesideOptions {
+  /** Messages of a transaction that never ends, at the end of the log. */
+  readonly unread?: number
+  /** First offset that retention leaves, once a page was worked. */
+  readonly lowLater?: bigint
+  readonly observer?: Observer
+}
+
 /**
  * A replay of 600 pages at one page a tick of 100 ms, while live pages come: `everyMs` apart, for ever. Shape: what was worked until
- * the replay was done, in order. Time passes by work alone. `unread`: messages of a transaction that never ends, at the end of the log.
+ * the replay was done, in order. Time passes by work alone.
  */
-async function replayBeside(everyMs: number, unread = 0): Promise<Worked[]> {
+async function replayBeside(
+  everyMs: number,
+  { unread = 0, lowLater = 0n, observer = silentObserver }: BesideOptions = {},
+): Promise<Worked[]> {
   const replayed = 600
   const worked: Worked[] = []
   let nowMs = 0
@@ -195,7 +206,7 @@ async function replayBeside(everyMs: number, unread = 0): Promise<Worked[]> {
     group: 'g',
     port: {
       ...QUIET,
-      logBounds: async () => ({ low: 0n, stableEnd: BigInt(end()), end: BigInt(end() + unread) }),
+      logBounds: async () => ({ low: worked.length > 0 ? lowLater : 0n, stableEnd: BigInt(end()), end: BigInt(end() + unread) }),
       readFrom: read,
       process: async ({ offset }, { replayId }) => {
         nowMs += PAGE_MS
@@ -212,7 +223,7 @@ async function replayBeside(everyMs: number, unread = 0): Promise<Worked[]> {
     },
     limits: { ...DEFAULT_LIMITS, pagesAhead: 1, maxWaitingPages: 100_000 },
     clock: { ...systemClock, mono: () => nowMs },
-    observer: silentObserver,
+    observer,
   })
   await eventually(isThrough, { what: 'the end of the replay', everyMs: 1, timeoutMs: 20_000 })
   extractor.abandon()
@@ -233,8 +244,15 @@ describe('a partition that replays while live pages come', () => {
   })
 
   it('goes on where a transaction of somebody else is open in the log, behind which nobody can read', async () => {
-    const worked = await replayBeside(1e9, 5)
+    const worked = await replayBeside(1e9, { unread: 5 })
     expect(worked.filter(({ kind }) => kind === 'replay')).toHaveLength(600)
+  })
+
+  it('tells where retention has overtaken the one whose turn it is not', async () => {
+    const seen: unknown[] = []
+    const observer: Observer = { ...silentObserver, emit: (name, fields) => void (name === 'OffsetOutOfRange' && seen.push(fields)) }
+    await replayBeside(50, { lowLater: 610n, observer })
+    expect(seen[0]).toMatchObject({ partition: 0, offset: 600n, low: 610n })
   })
 
   it('keeps up with them where there is time for both', async () => {

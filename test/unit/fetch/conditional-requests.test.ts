@@ -25,8 +25,10 @@ function open() {
       else known.set(url, validators)
     },
   }
+  const kept = { since: 0 }
   const gate = new StoreGate({ clock, observer: silentObserver, signal: new AbortController().signal })
-  return { clock, known, requests: new ConditionalRequests({ state, gate, unchangedMs: UNCHANGED_MS, clock }) }
+  const keptSince = async (): Promise<number> => kept.since
+  return { clock, known, kept, requests: new ConditionalRequests({ state, gate, unchangedMs: UNCHANGED_MS, keptSince, clock }) }
 }
 
 interface Visit {
@@ -89,6 +91,15 @@ describe('a conditional request', () => {
     await parts.clock.advance(UNCHANGED_MS - 1)
     expect((await visit(parts, answer(304, {}))).unchanged).toBe(true)
     await parts.clock.advance(1)
+    expect(await visit(parts, answer(304, {}))).toEqual({ asked: undefined, unchanged: false })
+  })
+
+  it('is not made of a page that retention has deleted, by size or by hand', async () => {
+    const parts = open()
+    await visit(parts, answer(200, { ETag: '"v1"' }, 'A'))
+    parts.kept.since = parts.clock.now()
+    expect((await visit(parts, answer(304, {}))).asked).toEqual({ 'if-none-match': '"v1"' })
+    parts.kept.since += 1
     expect(await visit(parts, answer(304, {}))).toEqual({ asked: undefined, unchanged: false })
   })
 
