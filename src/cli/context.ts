@@ -24,6 +24,8 @@ export interface CommandContext {
   out(line: string): Promise<void>
   /** One line for people on stderr; silent with --quiet. */
   note(line: string): void
+  /** One line on stderr, with --quiet too: what went wrong, or data where stdout has other data. */
+  err(line: string): void
   readonly observer: Observer
   /** From now on the metrics of events are counted here; before, and without, they are not counted. */
   countInto(sink: MetricSink): void
@@ -33,6 +35,8 @@ export interface CommandContext {
   readonly aborting: AbortSignal
   /** True when stderr is a terminal that progress can be drawn on. */
   readonly interactive: boolean
+  /** From now on a reader of stdout that closes it (`| head -1`) drains, as Ctrl-C does; else it ends the process. */
+  drainWhenUnread(): void
   /** Exit code of a command that ended without an error; 0 where it is not called. */
   setExitCode(code: number): void
 }

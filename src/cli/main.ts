@@ -16,6 +16,8 @@ import { terminalText } from './terminal-text.ts'
  * First SIGINT or SIGTERM drains, the second stops at once; the exit code is then 130 or 143.
  */
 const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143 } as const
+/** Done in part. */
+const UNREAD_CODE = 3
 
 /** After the second signal everything should be gone at once; this is for what hangs all the same. */
 const LAST_RESORT_MS = 3000
@@ -26,7 +28,13 @@ async function main(argv: readonly string[]): Promise<number> {
   const draining = new AbortController()
   const aborting = new AbortController()
   const signalCode = listenToSignals(draining, aborting)
-  endWithOutput(() => globals)
+  let unreadCode: number | undefined
+  let onUnread = (): void => process.exit(0)
+  endWithOutput(
+    () => globals,
+    () => onUnread(),
+  )
+  const stopCode = (): number | undefined => signalCode() ?? unreadCode
 
   const contextOf = (options: GlobalOptions): CommandContext => {
     globals = options
@@ -42,10 +50,13 @@ async function main(argv: readonly string[]): Promise<number> {
           flags: { ...globalFlags(options), ...flags },
         }),
       out: (line) =>
-        new Promise((resolve) => (process.stdout.write(`${terminalText(line)}\n`) ? resolve() : process.stdout.once('drain', resolve))),
+        new Promise((resolve) => {
+          if (process.stdout.write(`${terminalText(line)}\n`, () => resolve())) resolve()
+        }),
       note: (line) => {
         if (!options.quiet) process.stderr.write(`${terminalText(line)}\n`)
       },
+      err: (line) => void process.stderr.write(`${terminalText(line)}\n`),
       observer,
       countInto: (target) => {
         sink = target
@@ -53,6 +64,12 @@ async function main(argv: readonly string[]): Promise<number> {
       draining: draining.signal,
       aborting: aborting.signal,
       interactive: process.stderr.isTTY === true && !options.json && !options.quiet,
+      drainWhenUnread: () => {
+        onUnread = () => {
+          unreadCode = UNREAD_CODE
+          draining.abort(new Error('nobody reads standard output any more'))
+        }
+      },
       setExitCode: (code) => {
         exitCode = code
       },
@@ -61,17 +78,17 @@ async function main(argv: readonly string[]): Promise<number> {
 
   try {
     await buildProgram(contextOf, { json: globals.json }).parseAsync([...argv], { from: 'user' })
-    return signalCode() ?? exitCode
+    return stopCode() ?? exitCode
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     // What a signal cut short is no failure of the command.
     const isStop = aborting.signal.aborted || error === draining.signal.reason || isMillraceError(error, 'ABORTED')
-    if (signalCode() !== undefined && isStop) return signalCode() ?? 1
+    if (stopCode() !== undefined && isStop) return stopCode() ?? 1
     const report = reportError(error, globals)
     const text = terminalText(report.text)
     const isRed = globals.color && process.stderr.isTTY && !globals.json && pc.isColorSupported
     process.stderr.write(`${isRed ? text.replace(/^error:/, pc.red('error:')) : text}\n`)
-    return signalCode() ?? report.exitCode
+    return stopCode() ?? report.exitCode
   }
 }
 
@@ -114,12 +131,15 @@ function listenToSignals(draining: AbortController, aborting: AbortController): 
 }
 
 /**
- * What can't be written is lost, so nothing goes on. A reader that closes early (`| head -1`) is no error: end quietly. Anything else
- * is told, such as a full disk behind `> file`.
+ * What can't be written is lost, so nothing goes on. A reader that closes early (`| head -1`) is no error: that is the command's to know.
+ * Anything else is told, such as a full disk behind `> file`.
  */
-function endWithOutput(globals: () => GlobalOptions): void {
+function endWithOutput(globals: () => GlobalOptions, onUnread: () => void): void {
   const end = (error: NodeJS.ErrnoException): void => {
-    if (error.code === 'EPIPE') process.exit(0)
+    if (error.code === 'EPIPE') {
+      onUnread()
+      return
+    }
     const code = error.code === 'ENOSPC' ? 'DISK_FULL' : 'INTERNAL'
     const failure = new MillraceError(code, `standard output can not be written: ${errorText(error)}`)
     const { text, exitCode } = reportError(failure, globals())

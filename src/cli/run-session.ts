@@ -24,6 +24,8 @@ export interface RunSession {
   readonly seedFile: string | undefined
   /** A bad seed ends it before anything is started. */
   readonly strict: boolean
+  /** A depth is given by its flag. */
+  readonly hasDepth: boolean
   /** Named by its flags, in place of those of the configuration. */
   readonly ownExtractors: boolean
   readonly out: string | undefined
@@ -38,6 +40,8 @@ export interface RunSession {
 export async function openRun(context: CommandContext, loaded: Config, session: RunSession): Promise<void> {
   if (session.strict && session.seeds === undefined)
     throw new MillraceError('USAGE', '--strict goes with URLs, as arguments or with --seeds; what is queued has been looked at already')
+  if (session.hasDepth && session.seeds === undefined)
+    throw new MillraceError('USAGE', '--depth goes with URLs, as arguments or with --seeds; what is queued keeps the depth it was given')
   const maxWaitMs = parseAnyDuration(session.maxWait, '--max-wait')
   const drainTimeoutMs = parseAnyDuration(session.drainTimeout, '--drain-timeout')
   if (session.seedFile !== undefined && session.seedFile !== '-') await refuseUnreadable(session.seedFile, '--seeds')
@@ -50,6 +54,12 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
   if (session.seeds !== undefined && seeds === undefined) return
   const out = session.out === undefined ? undefined : await openOut(context, session.out, goesOnWithRest(session))
   const progress = createProgress(progressOptions(context))
+  // Where stdout has the records, what is said of them goes beside it.
+  const hasRecords = session.out === '-'
+  const lines = hasRecords ? async (line: string) => context.note(line) : context.out
+  const data = hasRecords ? async (line: string) => context.err(line) : context.out
+  const tell = (report: unknown, write: () => Promise<void>): Promise<void> => (context.globals.json ? data(toJson(report)) : write())
+  context.drainWhenUnread()
   const runtime = await Runtime.open({
     config,
     owner: 'millrace run',
@@ -72,8 +82,7 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
       onUncounted: async (report) => {
         progress.finish()
         await out?.end()
-        if (context.globals.json && session.out !== '-') await context.out(toJson(report))
-        else await writeUncounted(context, report, session.out === '-' ? async (line) => context.note(line) : context.out)
+        await tell(report, () => writeUncounted(context, report, lines))
       },
       onOutput: (text) => context.note(text),
       draining: context.draining,
@@ -81,8 +90,7 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
     })
     progress.finish()
     await out?.end()
-    if (context.globals.json && session.out !== '-') await context.out(toJson(report))
-    else await writeSummary(context, report, session.out === '-' ? async (line) => context.note(line) : context.out)
+    await tell(report, () => writeSummary(context, report, lines))
     context.setExitCode(runExitCode(report))
   } catch (error) {
     throw await runtime.reasonOf(error)

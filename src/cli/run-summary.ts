@@ -3,7 +3,7 @@ import { countText } from '../kernel/count-text.ts'
 import type { CommandContext } from './context.ts'
 import type { ProgressState } from './progress.ts'
 import { counted, renderCount, renderDuration } from './render.ts'
-import { noteBadSeeds } from './seeds-report.ts'
+import { tellBadSeeds } from './seeds-report.ts'
 
 /**
  * Progress of a run. The bar is that of the URLs: where all are done it is left out, since the pages may take longer than they did, and
@@ -102,6 +102,7 @@ async function writeEnd(
   for (const task of told) await write(`waits until ${new Date(task.dueAt).toISOString()}: ${task.url} (${task.reason})`)
   const more = report.waitingCount - told.length
   if (more > 0) await write(`and ${renderCount(more)} more ${more === 1 ? 'waits' : 'wait'}`)
-  noteBadSeeds(context, report)
+  if (report.badCount > 0) await write(`${counted(report.badCount, 'bad URL')} skipped`)
+  tellBadSeeds(context, report)
   if (report.interrupted) context.note('stopped before the crawl had ended; `millrace run` goes on with what is queued')
 }

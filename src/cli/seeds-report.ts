@@ -20,7 +20,7 @@ export async function tellProduced(context: CommandContext, report: ProduceRepor
     await context.out(toJson(report))
     return
   }
-  noteBadSeeds(context, report)
+  tellBadSeeds(context, report)
   if (report.interrupted) context.note('interrupted: the rest of the input was not read')
   const skipped = `, ${renderCount(report.badCount)} bad ${report.badCount === 1 ? 'one' : 'ones'} skipped`
   await context.out(`${writtenText(report.produced)}${report.badCount > 0 ? skipped : ''}`)
@@ -30,8 +30,8 @@ export function writtenText(count: number): string {
   return `${renderCount(count)} ${count === 1 ? 'URL' : 'URLs'} written`
 }
 
-/** One line for each bad seed that was kept, and how many more there are. */
-export function noteBadSeeds(context: CommandContext, { bad, badCount }: Pick<ProduceReport, 'bad' | 'badCount'>): void {
-  for (const { line, reason } of bad) context.note(`${line === undefined ? '' : `line ${line}: `}${reason}`)
-  if (badCount > bad.length) context.note(`and ${renderCount(badCount - bad.length)} more bad lines`)
+/** One line for each bad seed that was kept, and how many more there are; with --quiet too. */
+export function tellBadSeeds(context: CommandContext, { bad, badCount }: Pick<ProduceReport, 'bad' | 'badCount'>): void {
+  for (const { line, reason } of bad) context.err(`${line === undefined ? '' : `line ${line}: `}${reason}`)
+  if (badCount > bad.length) context.err(`and ${renderCount(badCount - bad.length)} more bad lines`)
 }

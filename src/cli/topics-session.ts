@@ -18,7 +18,7 @@ export async function planOrApply(context: CommandContext, verb: 'plan' | 'apply
     if (context.globals.json) await context.out(toJson(plan.changes))
     else await writePlan(context, plan, verb)
     for (const note of plan.notes) context.note(`note: ${note.message}`)
-    for (const refusal of plan.refusals) context.note(`refused: ${refusal.message}`)
+    for (const refusal of plan.refusals) context.err(`refused: ${refusal.message}`)
     if (plan.refusals.length > 0) context.setExitCode(2)
   })
 }

@@ -452,6 +452,24 @@ describe('a second run in the same folder', () => {
   })
 })
 
+describe('a reader of --out - that leaves', () => {
+  it('drains the run, which keeps the rest of the crawl for the next one and says so', { timeout: 60_000 }, async () => {
+    const deployment = await deployments({ set: ['politeness.default.ratePerSecond=1'] })
+    const line = ['run', ...site.seeds(), '--depth', '30', '--extractor', 'page.yaml', '--out', '-', '--crawl', 'left', '--json']
+    const running = deployment.start(line)
+    await eventually(() => running.stdout().includes('\n'), { timeoutMs: 30_000, what: 'a record' })
+    running.child.stdout?.destroy()
+    const { code, stderr } = await running.done
+    expect(code).toBe(3)
+    expect(
+      stderr
+        .split('\n')
+        .filter((text) => text.startsWith('{"crawlId":"left"'))
+        .map((text) => JSON.parse(text)),
+    ).toMatchObject([{ interrupted: true, audit: { difference: 0 } }])
+  })
+})
+
 describe('the file of --out', () => {
   it('is left as it is by a run that is refused, and emptied by one that works, which says so', { timeout: 120_000 }, async () => {
     const deployment = await deployments({ set: ['politeness.default.ratePerSecond=1'] })

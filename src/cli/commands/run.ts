@@ -47,6 +47,7 @@ export const runCommand: CommandDefinition = (contextOf) =>
         seeds: seedsOf(urls, flags.seeds),
         seedFile: flags.seeds,
         strict: flags.strict === true,
+        hasDepth: flags.depth !== undefined,
         ownExtractors: flags.extractor.length > 0,
         out: flags.out,
         crawlId: flags.crawl,

@@ -63,6 +63,10 @@ describe('the progress of a run', () => {
   })
 })
 
+/** Everything that is told, in its order. */
+const contextInto = (lines: string[]) =>
+  ({ note: (line: string) => void lines.push(line), err: (line: string) => void lines.push(line) }) as never
+
 const known = {
   goesOn: false,
   records: 7,
@@ -79,9 +83,12 @@ describe('the summary of a run', () => {
   const summary = async (changed: Partial<RunReport>): Promise<string[]> => {
     const lines: string[] = []
     const audit = { ...NO_COUNTS, produced: 12, outcomes: { FETCHED: 12 }, malformed: 0, extract: [] }
-    const context = { note: (line: string) => void lines.push(line) } as never
     const nothingElse = { deadLetters: {}, lostCount: 0, lostMayBeDeleted: false, goneCount: 0 }
-    await writeSummary(context, { ...known, crawlId: 'spring', audit, ...nothingElse, ...changed }, async (line) => void lines.push(line))
+    await writeSummary(
+      contextInto(lines),
+      { ...known, crawlId: 'spring', audit, ...nothingElse, ...changed },
+      async (line) => void lines.push(line),
+    )
     return lines
   }
 
@@ -112,6 +119,27 @@ describe('the summary of a run', () => {
     expect(await summary({})).toHaveLength(2)
   })
 
+  it('counts bad seeds, and names them with --quiet too', async () => {
+    const bad = [{ line: 2, text: 'x', reason: '"x" is no URL' }]
+    const lines: string[] = []
+    const quiet = { note: () => undefined, err: (line: string) => void lines.push(line) } as never
+    const audit = { ...NO_COUNTS, malformed: 0, extract: [] }
+    const report = {
+      ...known,
+      crawlId: 'spring',
+      audit,
+      deadLetters: {},
+      lostCount: 0,
+      lostMayBeDeleted: false,
+      goneCount: 0,
+      bad,
+      badCount: 2,
+    }
+    await writeSummary(quiet, report, async () => undefined)
+    expect(lines).toEqual(['line 2: "x" is no URL', 'and 1 more bad lines'])
+    expect(await summary({ bad, badCount: 1 })).toContain('1 bad URL skipped')
+  })
+
   it('says where it has the URLs of former runs of the crawl too', async () => {
     expect((await summary({ goesOn: true }))[0]).toBe('12 URLs in all runs of the crawl: 12 fetched')
   })
@@ -120,9 +148,8 @@ describe('the summary of a run', () => {
 describe('the summary of a run whose ledger was left out', () => {
   it('tells what is known, and how the rest is known', async () => {
     const lines: string[] = []
-    const context = { note: (line: string) => void lines.push(line) } as never
     const report = { ...known, crawlId: 'spring', audit: null, tasks: { accepted: 1_204, final: 1_203 } }
-    await writeUncounted(context, report, async (line) => void lines.push(line))
+    await writeUncounted(contextInto(lines), report, async (line) => void lines.push(line))
     expect(lines).toEqual([
       '1,204 URLs: 1,203 done',
       '7 records in 2.0s, crawl spring',
