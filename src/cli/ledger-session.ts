@@ -81,6 +81,7 @@ async function writeStatus(
       groups,
     ),
   )
+  for (const { group, oldestUrl } of report.summary) if (oldestUrl !== null) await context.out(`oldest of ${group}: ${oldestUrl}`)
   await writeFetch(context, report)
   if (report.workers.length > 0) {
     const workers = report.workers.map(({ stage, host, pid, startedAt, extractors }) => [

@@ -4,7 +4,7 @@ import { partitionId } from '../kernel/brand.ts'
 import type { Resolved, ResolvedLetters } from '../message/dead-letter-marks.ts'
 import { type DeadLetterInfo, readDeadLetter } from '../message/read-dead-letter.ts'
 import { domainOfUrl, isOfDomain, registrableDomainOfHost } from '../url/registrable-domain.ts'
-import { deadLetterUrl } from './dead-letter-url.ts'
+import { messageUrl } from './message-url.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
 export interface DeadLetterFilter {
@@ -101,7 +101,7 @@ function placeAt(place: string): { readonly partition: number; readonly offset: 
 }
 
 function urlOf({ codec }: Runtime, { message, listed: { key } }: FoundDeadLetter): Promise<string | null> {
-  return deadLetterUrl(codec, { key, value: message.value })
+  return messageUrl(codec, { key, value: message.value })
 }
 
 /** Counts what fits the filter. */

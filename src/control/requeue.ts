@@ -11,7 +11,6 @@ import { newCommand, subject } from '../message/command.ts'
 import { type DeadLetterAction, type DeadLetterMark, offsetRanges } from '../message/dead-letter-marks.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
-import { deadLetterUrl } from './dead-letter-url.ts'
 import {
   type DeadLetterFilter,
   deadLetterPartitions,
@@ -21,6 +20,7 @@ import {
   lookUpDeadLetters,
   showDeadLetter,
 } from './dead-letters.ts'
+import { messageUrl } from './message-url.ts'
 import { type NotRequeued, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
 import { commandAuthor, type Runtime, requireTopics } from './runtime.ts'
 import { trialOf } from './trial-letters.ts'
@@ -277,7 +277,7 @@ class PartitionResolving {
     const { listed: letter } = found
     const { key } = letter
     // Of those alone that are shown: a registry may have to be asked.
-    const url = this.#tally.takesExamples ? await deadLetterUrl(this.#parts.codec, { key, value: found.message.value }) : null
+    const url = this.#tally.takesExamples ? await messageUrl(this.#parts.codec, { key, value: found.message.value }) : null
     const about = { place: placeOf(letter), key, url, code: letter.info.code ?? null }
     if (this.#options.action === 'dropped') return { letter, example: { ...about, becomes: 'dropped' } }
     const requeue: Requeue = await requeueOf(found, this.#parts)

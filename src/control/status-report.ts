@@ -21,6 +21,8 @@ export interface GroupStatus {
   readonly members: number
   readonly lag: number
   readonly oldestSeconds: number | null
+  /** URL of that message; null where none can be read out of it. */
+  readonly oldestUrl: string | null
 }
 
 /** What the fetch workers of this machine have in memory, together. */

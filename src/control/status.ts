@@ -1,7 +1,8 @@
 import type { FetchView } from '../fetch/fetch-view.ts'
 import type { ProxyOut } from '../fetch/proxy-ring.ts'
 import type { PartitionLag } from '../kafka/admin.ts'
-import { isStateAway } from '../kernel/errors.ts'
+import type { KafkaMessage } from '../kafka/message.ts'
+import { isMillraceError, isStateAway } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { LANES } from '../message/topics.ts'
 import { siteOverride } from '../politeness/policy.ts'
@@ -9,6 +10,7 @@ import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { extractGroupsOf, groupTotals } from './extract-totals.ts'
 import { liveLag, oldestWaiting } from './live-lag.ts'
 import { liveWorkers } from './live-workers.ts'
+import { messageUrl } from './message-url.ts'
 import { holdingUp, type OpenTransaction, openTransactions } from './open-transactions.ts'
 import { openRequests } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
@@ -37,7 +39,8 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
     const present = reader.topics.filter((topic) => existing.has(topic))
     if (present.length === 0) continue
     const lags = liveLag(await admin.lag(reader.group, present))
-    const ages = await Promise.all(lags.map((lag) => oldestAge(runtime, lag)))
+    const waiting = await Promise.all(lags.map((lag) => oldestWaiting(admin, lag)))
+    const ages = waiting.map((message) => (message === undefined ? null : ageOf(runtime, message)))
     for (const each of await holdingUp(runtime, lags)) open.set(`${each.topic}/${each.partition}`, each)
     const rows = lags.map((lag, index) =>
       partitionStatus(reader.group, lag, ages[index] ?? null, extractGroups.includes(reader.group) || reader.group === groups.frontier),
@@ -57,6 +60,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
         (oldest, row) => (row.lagSeconds === null ? oldest : Math.max(oldest ?? 0, row.lagSeconds)),
         null,
       ),
+      oldestUrl: await oldestUrl(runtime, waiting),
     })
   }
   // Whoever reads these is not known here.
@@ -151,7 +155,20 @@ function partitionStatus(group: string, lag: PartitionLag, lagSeconds: number | 
   }
 }
 
-async function oldestAge(runtime: Runtime, lag: PartitionLag): Promise<number | null> {
-  const message = await oldestWaiting(runtime.admin, lag)
-  return message === undefined ? null : Math.max(0, Math.round((runtime.clock.now() - message.timestamp) / 1000))
+/** Whole seconds. */
+function ageOf({ clock }: Runtime, { timestamp }: KafkaMessage): number {
+  return Math.max(0, Math.round((clock.now() - timestamp) / 1000))
+}
+
+/** Of the message that waits longest among the first of each partition. Shape: null where none waits, or none can be read out of it. */
+async function oldestUrl({ codec }: Runtime, waiting: readonly (KafkaMessage | undefined)[]): Promise<string | null> {
+  const [oldest] = waiting.filter((message) => message !== undefined).toSorted((a, b) => a.timestamp - b.timestamp)
+  if (oldest === undefined) return null
+  try {
+    return await messageUrl(codec, { key: oldest.key?.toString() ?? null, value: oldest.value })
+  } catch (error) {
+    // A schema that can't be asked for: all the rest is told the same.
+    if (isMillraceError(error)) return null
+    throw error
+  }
 }

@@ -11,6 +11,7 @@ const group = (change: Partial<GroupStatus> = {}): GroupStatus => ({
   members: 1,
   lag: 5,
   oldestSeconds: 60,
+  oldestUrl: 'http://a.example/',
   ...change,
 })
 const idle: FetchStatus = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { deadLetterUrl } from '../../../src/control/dead-letter-url.ts'
+import { messageUrl } from '../../../src/control/message-url.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import { createMessageCodec } from '../../../src/message/codec.ts'
 import { createSchemaStore } from '../../../src/message/schema-store.ts'
@@ -8,7 +8,7 @@ import { newUrlTask } from '../../../src/message/url-task.ts'
 const codec = createMessageCodec({ schemaStore: createSchemaStore() })
 const url = 'http://a.example/some page'
 const urlOf = (key: string | null, value: Buffer | string | null) =>
-  deadLetterUrl(codec, { key, value: typeof value === 'string' ? Buffer.from(value) : value })
+  messageUrl(codec, { key, value: typeof value === 'string' ? Buffer.from(value) : value })
 
 describe('the URL of a dead letter', () => {
   it('is that of the task, as it was written', async () => {
@@ -37,6 +37,6 @@ describe('the URL of a dead letter', () => {
 
   it('waits for the registry where that is to be asked, and tells of its failure', async () => {
     const away = { ...codec, ensureSchemas: () => Promise.reject(new MillraceError('REGISTRY_UNREACHABLE', 'away')) }
-    await expect(deadLetterUrl(away, { key: 'a.example', value: Buffer.from([0, 0, 0, 0, 1]) })).rejects.toThrow('away')
+    await expect(messageUrl(away, { key: 'a.example', value: Buffer.from([0, 0, 0, 0, 1]) })).rejects.toThrow('away')
   })
 })

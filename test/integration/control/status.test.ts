@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest'
+import { status } from '../../../src/control/status.ts'
+import { Deployment } from '../../support/deployment.ts'
+import { range, storePages, urlOf } from '../../support/stored-shop.ts'
+
+it('status names the URL that has waited longest in each group, of pages and of tasks', async () => {
+  const deployment = await Deployment.open()
+  try {
+    await deployment.read(async (runtime) => {
+      const { topics, groups } = runtime
+      const oldest = async (): Promise<Record<string, string | null>> =>
+        Object.fromEntries((await status(runtime)).summary.map(({ group, oldestUrl }) => [group, oldestUrl]))
+      expect(Object.values(await oldest())).toEqual([null, null, null, null])
+      const now = Date.now()
+      await storePages(runtime, [...range(1, 3).map((page) => ({ ...page, fetchedAt: now - 60_000 })), ...range(1)])
+      const task = (url: string) => ({ topic: topics.urls.normal, partition: 0, key: null, value: Buffer.from(JSON.stringify({ url })) })
+      await (await runtime.producer()).send([task('https://a.example/1'), task('https://a.example/2')])
+      expect(await oldest()).toMatchObject({
+        [groups.fetch]: 'https://a.example/1',
+        [groups.frontier]: urlOf(3),
+        [groups.extract()]: urlOf(3),
+      })
+    })
+  } finally {
+    await deployment.close()
+  }
+})
