@@ -40,7 +40,7 @@ export async function consumeMessages(context: CommandContext, what: string, fla
     for await (const { offset, ...message } of consume(runtime, options)) {
       const { topic, partition, ...rest } = message
       if (message.bodyProblem !== undefined) {
-        context.note(`${topic} ${partition}:${offset}: ${message.bodyProblem}`)
+        context.err(`${topic} ${partition}:${offset}: ${message.bodyProblem}`)
         context.setExitCode(3)
       }
       await context.out(toJson({ topic, partition, offset: offset <= MAX_SAFE ? Number(offset) : offset, ...rest }))

@@ -16,7 +16,7 @@ import { terminalText } from './terminal-text.ts'
  * First SIGINT or SIGTERM drains, the second stops at once; the exit code is then 130 or 143.
  */
 const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143 } as const
-/** Done in part. */
+/** Done in part: where nobody reads on, and the command was cut short. */
 const UNREAD_CODE = 3
 
 /** After the second signal everything should be gone at once; this is for what hangs all the same. */
@@ -28,13 +28,12 @@ async function main(argv: readonly string[]): Promise<number> {
   const draining = new AbortController()
   const aborting = new AbortController()
   const signalCode = listenToSignals(draining, aborting)
-  let unreadCode: number | undefined
+  let isUnread = false
   let onUnread = (): void => process.exit(0)
   endWithOutput(
     () => globals,
     () => onUnread(),
   )
-  const stopCode = (): number | undefined => signalCode() ?? unreadCode
 
   const contextOf = (options: GlobalOptions): CommandContext => {
     globals = options
@@ -66,7 +65,7 @@ async function main(argv: readonly string[]): Promise<number> {
       interactive: process.stderr.isTTY === true && !options.json && !options.quiet,
       drainWhenUnread: () => {
         onUnread = () => {
-          unreadCode = UNREAD_CODE
+          isUnread = true
           draining.abort(new Error('nobody reads standard output any more'))
         }
       },
@@ -78,17 +77,17 @@ async function main(argv: readonly string[]): Promise<number> {
 
   try {
     await buildProgram(contextOf, { json: globals.json }).parseAsync([...argv], { from: 'user' })
-    return stopCode() ?? exitCode
+    return signalCode() ?? exitCode
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     // What a signal cut short is no failure of the command.
     const isStop = aborting.signal.aborted || error === draining.signal.reason || isMillraceError(error, 'ABORTED')
-    if (stopCode() !== undefined && isStop) return stopCode() ?? 1
+    if (isStop && (isUnread || signalCode() !== undefined)) return signalCode() ?? UNREAD_CODE
     const report = reportError(error, globals)
     const text = terminalText(report.text)
     const isRed = globals.color && process.stderr.isTTY && !globals.json && pc.isColorSupported
     process.stderr.write(`${isRed ? text.replace(/^error:/, pc.red('error:')) : text}\n`)
-    return stopCode() ?? report.exitCode
+    return signalCode() ?? report.exitCode
   }
 }
 

@@ -365,6 +365,7 @@ export function runExitCode(report: RunReport): 0 | 1 | 3 {
   const wanted = Object.entries(reasons).reduce((sum, [reason, count]) => sum + (WANTED_REFUSALS.has(reason) ? (count ?? 0) : 0), 0)
   const refused = (outcomes.REFUSED ?? 0) - wanted
   const isPartial = refused > 0 || (outcomes.FAILED ?? 0) > 0 || (outcomes.EXPIRED ?? 0) > 0
-  const isOpen = report.waitingCount > 0 || report.lostCount > 0 || report.goneCount > 0 || inFlight > 0 || difference !== 0
+  const isOpen =
+    report.waitingCount > 0 || report.lostCount > 0 || report.goneCount > 0 || inFlight > 0 || difference !== 0 || report.interrupted
   return isPartial || isOpen || report.badCount > 0 ? 3 : 0
 }

@@ -27,6 +27,10 @@ describe('the exit code of a run', () => {
     expect(runExitCode(report({}, { outcomes: { FETCHED: 2, REFUSED: 1 }, reasons: { 'max-pages': 1 } }))).toBe(0)
   })
 
+  it('is 3 where it was stopped, though every URL that was taken is at its end: links may be left', () => {
+    expect(runExitCode(report({ interrupted: true }))).toBe(3)
+  })
+
   it.each<[string, Partial<RunReport['audit']>]>([
     ['failed', { outcomes: { FETCHED: 2, FAILED: 1 } }],
     ['came too late', { outcomes: { FETCHED: 2, EXPIRED: 1 } }],
