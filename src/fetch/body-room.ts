@@ -18,9 +18,9 @@ export interface BodyRoomOptions {
   readonly clock: Clock
 }
 
-/** So many bodies are read on however full it is, or none would ever end; a site has one of them and not all. */
+/** So many bodies are read on however full it is, or none would ever end; where several sites want them, a site has one. */
 const READ_ON = 4
-/** Share of the room that the bodies of one site take, or its slow ones would leave none to the others. */
+/** Share of the room that the bodies of one site take while others have some to receive, or its slow ones would leave them none. */
 const SITE_SHARE = 0.5
 /** While it is full, a body that brings less than this between two looks is given up: nothing else starts before it is gone. */
 const LOOK_MS = 5_000
@@ -33,7 +33,7 @@ const ROOM_MADE = 0.25
 /**
  * Room for the bodies that are being received. What a body will bring nobody knows before it is there: when the bound on bytes in memory
  * is reached, those that have had more than was expected stop where they are, and their servers wait, until others are done. So do those
- * of a site that has its share. What is read on and hardly comes is given up then, the largest first, for as long as it stays full.
+ * of a site that has its share, where another one has bodies to receive as well. What is read on and hardly comes is given up then, the largest first, for as long as it stays full.
  */
 export class BodyRoom {
   readonly #options: BodyRoomOptions
@@ -79,18 +79,24 @@ export class BodyRoom {
 
   #mayReadOn(body: ComingBody): boolean {
     if (this.#readOn.has(body)) return true
-    const isFull = this.#options.isFull()
-    if (!isFull && this.#bytesOf(body.key) < this.#options.maxBytes * SITE_SHARE) return true
-    if (isFull && this.#readOn.size >= READ_ON) return false
-    for (const { key } of this.#readOn) if (key === body.key) return false
+    const { isFull, maxBytes } = this.#options
+    const { bytes, hasOthers } = this.#site(body.key)
+    if (!isFull() && (!hasOthers || bytes < maxBytes * SITE_SHARE)) return true
+    if (this.#readOn.size >= READ_ON) return false
+    if (hasOthers) for (const { key } of this.#readOn) if (key === body.key) return false
     this.#readOn.add(body)
     return true
   }
 
-  #bytesOf(key: PolitenessKey): number {
+  /** What the bodies of a site have had, and whether those of another are coming too. */
+  #site(key: PolitenessKey): { readonly bytes: number; readonly hasOthers: boolean } {
     let bytes = 0
-    for (const body of this.#coming.keys()) if (body.key === key) bytes += body.bytes
-    return bytes
+    let hasOthers = false
+    for (const body of this.#coming.keys()) {
+      if (body.key === key) bytes += body.bytes
+      else hasOthers = true
+    }
+    return { bytes, hasOthers }
   }
 
   /** Looks again and again while it is full. */

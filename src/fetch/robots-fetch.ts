@@ -71,6 +71,8 @@ export class RobotsFetcher {
       }
       // Pages of the site do not meet this wall, and each of them would ask for the file again.
       if (result.kind === 'failure' && result.reason === 'address-refused' && hops > 0) return UNAVAILABLE
+      // Whoever it led to is not asked for pages: what is wrong there says nothing of what they would meet.
+      if (result.kind === 'failure' && hops > 0) return { kind: 'failure', reason: null, detail: `${target.href}: ${result.detail}` }
       if (result.kind !== 'response') return result
       const answer = readAnswer(result, { target, method: 'GET', headers: {}, body: null, chain: [], now: clock.now() })
       // A page that refreshes is no robots.txt, and no way to one.

@@ -22,10 +22,10 @@ export interface RobotsCache {
 /** What asking a site for its robots.txt gave. wait: the site has no place free now. */
 export type RobotsFetch<Wait> =
   | { readonly kind: 'answer'; readonly status: number; readonly body: Buffer }
-  | { readonly kind: 'failure'; readonly reason: string; readonly detail: string }
+  | { readonly kind: 'failure'; readonly reason: string | null; readonly detail: string }
   | Wait
 
-/** Nothing is known of the file. `reason`: why the request failed; null where it was answered. */
+/** Nothing is known of the file. `reason`: why the site could not be asked for it; null where it, or a host that it led to, answered or failed. */
 export interface Unreachable {
   readonly kind: 'unreachable'
   readonly reason: string | null

@@ -124,6 +124,13 @@ describe('asking a site for its robots.txt', () => {
     expect(await fetcherOf(() => refused).ask()).toEqual(refused)
   })
 
+  it('takes no fault of a host that it led to for one of the site', async () => {
+    const bad: HttpResult = { kind: 'failure', reason: 'tls-failed', detail: 'certificate has expired', totalMs: 1 }
+    const { ask } = fetcherOf(({ url }) => (url.protocol === 'http:' ? hop('https://a.test/robots.txt') : bad))
+    expect(await ask()).toEqual({ kind: 'failure', reason: null, detail: 'https://a.test/robots.txt: certificate has expired' })
+    expect(await fetcherOf(() => bad).ask()).toEqual(bad)
+  })
+
   it('takes a redirect that leads nowhere for an answer', async () => {
     expect(await fetcherOf(() => hop('http://\xa0bad/')).ask()).toMatchObject({ kind: 'answer', status: 301 })
     expect(await fetcherOf(() => ({ status: 302 })).ask()).toMatchObject({ kind: 'answer', status: 302 })

@@ -110,7 +110,7 @@ describe('a body that is being received', () => {
   })
 
   it('is not given up while it comes well, while it waits for room, nor when it is all there', async () => {
-    const { turns, clock } = receiving(5)
+    const { turns, clock } = receiving(6)
     let givenUpCount = 0
     const giveUp = (): void => {
       givenUpCount += 1
@@ -119,8 +119,8 @@ describe('a body that is being received', () => {
     void turns[0]?.receives(900_000)
     for (const turn of turns.slice(1)) void turn.receives(200_000, giveUp)
     for (let bytes = 300_000; bytes < 1_000_000; bytes += 100_000) {
-      const held = turns.slice(1).map((turn, index) => (index === 3 ? 'waits' : turn.receives(bytes, giveUp)))
-      expect(held).toEqual([undefined, undefined, undefined, 'waits'])
+      const held = turns.slice(1).map((turn, index) => (index === 4 ? 'waits' : turn.receives(bytes, giveUp)))
+      expect(held).toEqual([undefined, undefined, undefined, undefined, 'waits'])
       await clock.advance(5_000)
     }
     expect(givenUpCount).toBe(0)
@@ -139,8 +139,9 @@ describe('a body that is being received', () => {
     expect(givenUpCount).toBe(1)
   })
 
-  it('leaves half of the room to other sites: of one that has its share one is read on', async () => {
+  it('leaves half of the room to other sites that have bodies too: of one that has its share one is read on', async () => {
     const { turns, scheduler } = receiving(6, (index) => (index < 5 ? 'large.example' : 'other.example'))
+    expect(turns[5]?.receives(140_000)).toBe(undefined)
     const waiting = turns.slice(0, 5).map((turn) => turn.receives(170_000))
     expect(waiting.map((wait) => wait === undefined)).toEqual([true, true, true, false, false])
     expect(scheduler.isFull).toBe(false)
@@ -150,6 +151,16 @@ describe('a body that is being received', () => {
     turns[1]?.close()
     turns[0]?.close()
     expect(await Promise.all(waiting.map(isOver))).toEqual([true, true, true, true, true])
+  })
+
+  it('takes all of the room where no other site has a body to receive', async () => {
+    const { turns, scheduler } = receiving(6, () => 'large.example')
+    const waiting = turns.map((turn) => turn.receives(190_000))
+    expect(scheduler.isFull).toBe(true)
+    // The last made it full; four are read on from there.
+    expect(waiting).toEqual(turns.map(() => undefined))
+    for (const turn of turns) turn.close()
+    expect(await Promise.all(waiting.map(isOver))).toEqual(turns.map(() => true))
   })
 
   it('leaves no timer behind', () => {
