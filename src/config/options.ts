@@ -183,7 +183,7 @@ export const OPTIONS = {
     default: '64MiB',
     min: 1_048_576,
     description:
-      'Bodies held in memory at the same time, over all requests of a process: beyond it none starts, large ones wait, and those that hardly come (under 16 KiB/s) time out. One site has half of it.',
+      'Bodies held in memory at the same time, over all requests of a process: beyond it none starts, large ones wait, and those that hardly come (under 16 KiB/s) time out. One site has half of it while others have bodies to receive.',
   },
   'fetch.types': {
     kind: 'list',
