@@ -4,7 +4,7 @@ import { type PartitionId, partitionId, type TopicPartition } from '../kernel/br
 import { isMillraceError } from '../kernel/errors.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
-import { HEADER, headerValue } from '../message/header-names.ts'
+import { HEADER, headerValue, NO_PLACE } from '../message/header-names.ts'
 import { LANES } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 import { crawlTexts, EVERY_MESSAGE } from './url-search.ts'
@@ -29,6 +29,9 @@ interface Queued {
   readonly dueAt: number
 }
 
+/** Reasons of a wait on a delay topic for what others do: when it is due it only asks again. */
+const WAITS_FOR_OTHERS: ReadonlySet<string> = new Set([NO_PLACE])
+
 /** Of what waits for long, those that are told one by one. */
 const MOST_TOLD = 100
 
@@ -45,7 +48,9 @@ export class CrawlBacklog {
   #found: Omit<Queued, 'message'> | undefined
   /** Epoch ms at which the first of those is due that were passed over as due later; undefined where none was. */
   #laterFrom: number | undefined
-  /** The first of those, by task; the newest copy. */
+  /** Of those that wait for others the one that is due first: it counts where nothing else waits. */
+  #forOthers: { readonly at: Place; readonly task: DelayedTask } | undefined
+  /** The first of those that are due later, by task; the newest copy. */
   readonly #told = new Map<string, { readonly at: Place; readonly task: DelayedTask }>()
 
   constructor(runtime: Runtime, crawlId: string | undefined) {
@@ -56,12 +61,13 @@ export class CrawlBacklog {
 
   /** Of what the last look found to be due later, the first in the order of the logs. */
   get told(): readonly DelayedTask[] {
-    return [...this.#told.values()].map(({ task }) => task)
+    const told = [...this.#told.values()].map(({ task }) => task)
+    return told.length === 0 && this.#forOthers !== undefined ? [this.#forOthers.task] : told
   }
 
   /**
    * `due`: something waits that is due by this time, or lies behind an open transaction, where nobody can see. `later`: all that waits is due
-   * later. What is known to be finished does not wait, though a slow site of another crawl holds committed offsets back.
+   * later, or waits for what is. What is known to be finished does not wait, though a slow site of another crawl holds committed offsets back.
    * Units: epoch ms.
    */
   async look(by: number): Promise<'due' | 'later' | 'nothing'> {
@@ -70,7 +76,9 @@ export class CrawlBacklog {
     const found = this.#found !== undefined && bounds.isWaiting(this.#found.at) ? this.#found : undefined
     const isRewound = this.#search.isRewound(bounds)
     if (!isRewound && found !== undefined && found.dueAt <= by) return 'due'
-    if (isRewound || found !== undefined || (this.#laterFrom !== undefined && this.#laterFrom <= by)) this.#lookAnew()
+    const isLaterDue = this.#laterFrom !== undefined && this.#laterFrom <= by
+    const isOtherGone = this.#laterFrom === undefined && this.#forOthers !== undefined && !bounds.isWaiting(this.#forOthers.at)
+    if (isRewound || found !== undefined || isLaterDue || isOtherGone) this.#lookAnew()
     this.#found = undefined
     const hadTold = this.#told.size > 0
     for (const [taskId, { at }] of this.#told) if (!bounds.isWaiting(at)) this.#told.delete(taskId)
@@ -79,11 +87,14 @@ export class CrawlBacklog {
     for await (const queued of this.#search.next(bounds)) {
       if (queued === 'hidden' || (await this.#meets(queued, bounds, by)) === 'due') return 'due'
     }
-    return this.#laterFrom === undefined ? 'nothing' : 'later'
+    if (this.#laterFrom !== undefined) return 'later'
+    if (this.#forOthers === undefined) return 'nothing'
+    return this.#forOthers.task.dueAt <= by ? 'due' : 'later'
   }
 
   async #meets({ at, message, dueAt }: Queued, bounds: WaitingBounds, by: number): Promise<'due' | 'later' | 'nothing'> {
     if (!bounds.isWaiting(at)) return 'nothing'
+    if (dueAt > 0 && WAITS_FOR_OTHERS.has(reasonOf(message))) return this.#meetsOneForOthers({ at, message, dueAt })
     const isLater = dueAt > by
     // Of what is due later only what is told is decoded.
     if (!isLater || this.#told.size < MOST_TOLD) {
@@ -96,9 +107,18 @@ export class CrawlBacklog {
     return isLater ? 'later' : 'due'
   }
 
+  async #meetsOneForOthers({ at, message, dueAt }: Queued): Promise<'nothing'> {
+    if (this.#forOthers !== undefined && this.#forOthers.task.dueAt <= dueAt) return 'nothing'
+    const task = await queuedTask(this.#runtime, message)
+    if (task !== undefined && (this.#crawlId === undefined || task.crawlId === this.#crawlId))
+      this.#forOthers = { at, task: delayedTask(task, message, dueAt) }
+    return 'nothing'
+  }
+
   #lookAnew(): void {
     this.#search.restart()
     this.#laterFrom = undefined
+    this.#forOthers = undefined
     this.#told.clear()
   }
 }
@@ -177,6 +197,10 @@ function dueAtOf({ headers }: KafkaMessage): number {
   return Number(headerValue(headers, HEADER.dueMs) ?? 0)
 }
 
-function delayedTask({ taskId, crawlId, url }: UrlTask, { headers }: KafkaMessage, dueAt: number): DelayedTask {
-  return { taskId, crawlId, url, dueAt, reason: headerValue(headers, HEADER.reason) ?? '' }
+function reasonOf({ headers }: KafkaMessage): string {
+  return headerValue(headers, HEADER.reason) ?? ''
+}
+
+function delayedTask({ taskId, crawlId, url }: UrlTask, message: KafkaMessage, dueAt: number): DelayedTask {
+  return { taskId, crawlId, url, dueAt, reason: reasonOf(message) }
 }

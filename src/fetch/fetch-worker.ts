@@ -7,6 +7,7 @@ import { repeated } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { UrlTask } from '../message/generated/types.ts'
+import { NO_PLACE } from '../message/header-names.ts'
 import { LANES } from '../message/topics.ts'
 import { AttemptsUnderWay } from './attempts-under-way.ts'
 import { BodyRoom } from './body-room.ts'
@@ -19,7 +20,7 @@ import { type FetchView, fetchView, type TaskView, taskViews } from './fetch-vie
 import { HANDOVER_POLL_MS, type Handover } from './handover.ts'
 import { endWithoutQueue } from './intake-endings.ts'
 import { IntakeQueue } from './intake-queue.ts'
-import { PLACE_POLL_MS, PLACE_REASON, PlaceWaits } from './place-waits.ts'
+import { PLACE_POLL_MS, PlaceWaits } from './place-waits.ts'
 import { type QueuedTask, queuedTask } from './queued-task.ts'
 import { Scheduler } from './scheduler.ts'
 import { isEnding, type Settler } from './settler.ts'
@@ -241,8 +242,8 @@ export class FetchWorker extends BaseService {
     const { entry, task } = queued
     this.#underWay.leaves(entry, task)
     const dueAt = this.#options.clock.now() + forMs
-    this.#workOn(entry, task, () => this.#endings.delayed(entry, task, dueAt, PLACE_REASON).finally(() => this.#ended(queued, false)))
-    this.#options.observer.emit('TaskSpilled', { reason: PLACE_REASON })
+    this.#workOn(entry, task, () => this.#endings.delayed(entry, task, dueAt, NO_PLACE).finally(() => this.#ended(queued, false)))
+    this.#options.observer.emit('TaskSpilled', { reason: NO_PLACE })
   }
 
   /**
@@ -332,7 +333,7 @@ export class FetchWorker extends BaseService {
         turn.setAside(HANDOVER_POLL_MS)
         return 'under way'
       case 'no-place': {
-        this.#options.observer.emit('LimiterWaited', { reason: PLACE_REASON })
+        this.#options.observer.emit('LimiterWaited', { reason: NO_PLACE })
         const leavesForMs = this.#placeWaits.leavesFor(queued)
         if (leavesForMs === undefined) turn.setAside(PLACE_POLL_MS)
         else {

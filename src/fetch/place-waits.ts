@@ -1,8 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { QueuedTask } from './queued-task.ts'
 
-/** Why it waits, where it is told: in `millrace-reason` too. */
-export const PLACE_REASON = 'page-budget'
 /** Between two looks whether a place has become free. */
 export const PLACE_POLL_MS = 1_000
 

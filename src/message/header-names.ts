@@ -41,6 +41,8 @@ export const HEADER = {
 
 /** Why a copy waits whose task is not to be fetched before a time, in `millrace-reason`. */
 export const NOT_BEFORE = 'not-before'
+/** The same where the places of its page budget are held by other tasks, which may give one back. */
+export const NO_PLACE = 'page-budget'
 
 /** Largest time that a Date can hold; what a header says beyond it is no time. Epoch ms. */
 export const MAX_TIME = 8_640_000_000_000_000
