@@ -37,6 +37,7 @@ const LABEL_ENDS = [
   'betrag',
   'angebot',
   'summe',
+  'summa',
   'belopp',
   'beløb',
   'hinta',

@@ -88,6 +88,8 @@ describe('a price in a currency with three decimals', () => {
     ['KWD 1250', '1250.00'],
     ['JOD 12.345', null],
     ['TND 12,500', null],
+    ['IQD 25.000', '25000.00'],
+    ['IQD 25,000', '25000.00'],
   ])('is not grouped by its point: %s', (text, amount) => {
     expect(money(text, 'scale: 2')).toBe(amount)
   })
