@@ -40,6 +40,7 @@ const BY_CODE: Readonly<Record<string, FailureReason>> = {
   PROXY_FAILED: 'proxy-failed',
   PROXY_AUTH: 'proxy-auth',
   PROXY_REFUSED: 'proxy-refused',
+  PROXY_UNREACHED: 'proxy-unreached',
   PROXY_TIMEOUT: 'proxy-timeout',
   EPROTO: 'tls-failed',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls-failed',

@@ -117,8 +117,12 @@ export class HttpClient implements HttpExchange {
     if (result.kind === 'response') this.#proxies.worked(proxy)
     else if (result.reason === 'proxy-down' || result.reason === 'proxy-failed' || result.reason === 'proxy-auth')
       this.#proxies.failed(proxy, result.reason, result.detail)
-    else if (result.reason === 'proxy-refused' || result.reason === 'proxy-timeout' || result.reason === 'proxy-reset')
-      this.#proxies.suspected(proxy, result.reason, url.hostname, result.detail)
+    else if (result.reason === 'proxy-unreached' || result.reason === 'proxy-timeout' || result.reason === 'proxy-reset') {
+      const isSuspect = this.#proxies.suspected(proxy, result.reason, url.hostname, result.detail)
+      // It says that it could not reach this one and reaches others: a dead site is to be parked behind a proxy as without.
+      if (result.reason === 'proxy-unreached' && !isSuspect) return { ...result, reason: 'connect-refused' }
+    }
+    // `proxy-refused` says nothing against a proxy: it lives, and does not take this target.
     return result
   }
 

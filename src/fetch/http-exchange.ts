@@ -106,6 +106,7 @@ export type FailureReason =
   | 'proxy-failed'
   | 'proxy-auth'
   | 'proxy-refused'
+  | 'proxy-unreached'
   | 'proxy-timeout'
   | 'proxy-reset'
   | 'proxies-out'

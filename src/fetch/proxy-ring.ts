@@ -14,16 +14,19 @@ export interface ProxyOut {
 
 export type ProxyFault = 'proxy-down' | 'proxy-failed' | 'proxy-auth' | ProxySuspicion
 /** What may be the target's fault as well. */
-export type ProxySuspicion = 'proxy-refused' | 'proxy-timeout' | 'proxy-reset'
+export type ProxySuspicion = 'proxy-unreached' | 'proxy-timeout' | 'proxy-reset'
 
 interface Health {
   readonly label: string
   reason: ProxyFault
+  /** Since it last worked. */
   failures: number
   /** Monotonic ms until which nobody is sent through it. */
   outUntilMono: number
   /** Hosts that could not be reached, or were cut off, since it last worked. */
   readonly unreached: Set<string>
+  /** Monotonic ms at which a target last answered through it. */
+  workedMono: number
 }
 
 const FIRST_OUT_MS = 10_000
@@ -31,6 +34,8 @@ const FIRST_OUT_MS = 10_000
 const FIRST_OUT_AUTH_MS = 60_000
 const MAX_OUT_MS = 600_000
 const SUSPECT_HOSTS = 3
+/** A crawl with dead sites meets several of them between two answers: who has worked lately works. */
+const WORKS_FOR_MS = 30_000
 
 /**
  * Which proxy a site is asked through. Sites spread over the proxies by the hash of both, so that a site keeps its proxy, in every worker
@@ -86,18 +91,28 @@ export class ProxyRing {
     this.#observer.emit('ProxyTakenOut', { proxy: proxy.label, reason, forMs, text: detail })
   }
 
-  /** It did not connect, or not in time, or cut the connection, which may be the target's fault: several targets in a row are the proxy's. */
-  suspected(proxy: ForwardProxy, reason: ProxySuspicion, host: string, detail: string): void {
+  /**
+   * It did not come through, or not in time, or cut the connection, which may be the target's fault. It is the proxy's where several targets in
+   * a row end so and none has answered for a while; of one that was out for it, the first is enough. Shape: true where it may be the proxy's,
+   * false where it works for others.
+   */
+  suspected(proxy: ForwardProxy, reason: ProxySuspicion, host: string, detail: string): boolean {
     const health = this.#health.get(proxy.id) ?? fresh(proxy)
     this.#health.set(proxy.id, health)
     health.unreached.add(host)
-    if (health.unreached.size >= SUSPECT_HOSTS) this.failed(proxy, reason, detail)
+    const wasOut = health.failures > 0
+    const areSeveral = health.unreached.size >= SUSPECT_HOSTS
+    const works = !wasOut && this.#clock.mono() - health.workedMono < WORKS_FOR_MS
+    if (wasOut || (areSeveral && !works)) this.failed(proxy, reason, detail)
+    // Where an outage begins it has just worked: its sites are not to be parked for that.
+    return areSeveral || !works
   }
 
+  /** One answer clears it of all. */
   worked(proxy: ForwardProxy): void {
-    const health = this.#health.get(proxy.id)
-    this.#health.delete(proxy.id)
-    if (health !== undefined && health.failures > 0) this.#observer.emit('ProxyReturned', { proxy: proxy.label })
+    const wasOut = (this.#health.get(proxy.id)?.failures ?? 0) > 0
+    this.#health.set(proxy.id, { ...fresh(proxy), workedMono: this.#clock.mono() })
+    if (wasOut) this.#observer.emit('ProxyReturned', { proxy: proxy.label })
   }
 }
 
@@ -107,6 +122,7 @@ const fresh = ({ label }: ForwardProxy): Health => ({
   failures: 0,
   outUntilMono: 0,
   unreached: new Set(),
+  workedMono: Number.NEGATIVE_INFINITY,
 })
 
 /** Rendezvous hashing: taking one proxy away moves the sites of that one alone. */

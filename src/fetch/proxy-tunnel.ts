@@ -6,11 +6,12 @@ import { connectMessage, greeting, METHOD, meaningOf, passwordMessage, restOfRep
 
 /**
  * What went wrong between us and the target. By the proxy's fault: nobody is there (`PROXY_DOWN`), it hangs up or talks nonsense
- * (`PROXY_FAILED`), wants other credentials (`PROXY_AUTH`). By its fault or the target's, which can't be told apart: it makes no connection
- * (`PROXY_REFUSED`; of a gateway's 502 or 503 too), or not in time (`PROXY_TIMEOUT`). By the target's: `ECONNREFUSED`, as SOCKS alone tells.
+ * (`PROXY_FAILED`), wants other credentials (`PROXY_AUTH`). By its fault or the target's, which can't be told apart: it did not come through
+ * (`PROXY_UNREACHED`; 5xx), or not in time (`PROXY_TIMEOUT`). By its rules, while it works: it does not want to (`PROXY_REFUSED`; 4xx, as where
+ * it allows CONNECT to port 443 alone). By the target's: `ECONNREFUSED`, as SOCKS alone tells.
  */
 export class TunnelError extends Error {
-  readonly code: 'PROXY_DOWN' | 'PROXY_FAILED' | 'PROXY_AUTH' | 'PROXY_REFUSED' | 'PROXY_TIMEOUT' | 'ECONNREFUSED'
+  readonly code: 'PROXY_DOWN' | 'PROXY_FAILED' | 'PROXY_AUTH' | 'PROXY_REFUSED' | 'PROXY_UNREACHED' | 'PROXY_TIMEOUT' | 'ECONNREFUSED'
 
   constructor(code: TunnelError['code'], proxy: ForwardProxy, what: string, cause?: unknown) {
     super(`proxy ${proxy.label}: ${what}`, { cause })
@@ -96,7 +97,7 @@ async function httpConnect(socket: Socket, proxy: ForwardProxy, { address, port 
   if (status >= 200 && status < 300) return
   if (status === 0) throw new TunnelError('PROXY_FAILED', proxy, 'its answer to CONNECT is no HTTP')
   if (status === 407) throw authError(proxy, 'status 407')
-  throw new TunnelError('PROXY_REFUSED', proxy, `does not connect to ${authority} (status ${status})`)
+  throw new TunnelError(status < 500 ? 'PROXY_REFUSED' : 'PROXY_UNREACHED', proxy, `does not connect to ${authority} (status ${status})`)
 }
 
 function authError(proxy: ForwardProxy, how: string): TunnelError {
@@ -123,6 +124,7 @@ async function socksHandshake(socket: Socket, proxy: ForwardProxy, { address, po
   const meaning = meaningOf(reply[1] ?? 0xff)
   if (meaning.kind === 'unreachable') throw new TunnelError('ECONNREFUSED', proxy, `can not reach ${address}:${port} (${meaning.text})`)
   if (meaning.kind === 'refused') throw new TunnelError('PROXY_REFUSED', proxy, `does not connect to ${address}:${port} (${meaning.text})`)
+  if (meaning.kind === 'failed') throw new TunnelError('PROXY_UNREACHED', proxy, `does not connect to ${address}:${port} (${meaning.text})`)
   const rest = reply[0] === 5 ? restOfReply(reply) : undefined
   if (rest === undefined) throw new TunnelError('PROXY_FAILED', proxy, 'its SOCKS reply can not be read')
   await readExactly(socket, rest)

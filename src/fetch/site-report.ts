@@ -23,6 +23,8 @@ const FAILURES: Readonly<Record<FailureReason, FailureKind | 'none'>> = {
   'proxy-failed': 'none',
   'proxy-auth': 'none',
   'proxy-refused': 'none',
+  // Of a proxy that works for other sites it is `connect-refused`.
+  'proxy-unreached': 'none',
   'proxy-timeout': 'none',
   // Whether the site cut it or the proxy nobody can tell: it is the proxy that is suspected, as where it did not connect.
   'proxy-reset': 'none',

@@ -44,12 +44,14 @@ export type ReplyMeaning =
   | { readonly kind: 'connected' }
   /** The proxy works, and the target can't be reached through it. */
   | { readonly kind: 'unreachable'; readonly text: string }
-  /** The proxy does not want to, or can't and doesn't say by whose fault. */
+  /** The proxy does not want to. */
   | { readonly kind: 'refused'; readonly text: string }
+  /** The proxy can't, and does not say by whose fault. */
+  | { readonly kind: 'failed'; readonly text: string }
 
 const REPLIES: readonly (readonly [ReplyMeaning['kind'], string])[] = [
   ['connected', ''],
-  ['refused', 'general failure'],
+  ['failed', 'general failure'],
   ['refused', 'not allowed by its rules'],
   ['unreachable', 'network unreachable'],
   ['unreachable', 'host unreachable'],

@@ -141,10 +141,11 @@ describe('a request through a proxy', () => {
   it('tells a proxy that works from a target that does not', async () => {
     const [http, socks] = [await opened(TestProxy.http()), await opened(TestProxy.socks5())]
     for (const [url, reason, says] of [
-      [`http://127.0.0.1:${http.port}`, 'proxy-refused', 'does not connect to'],
+      [`http://127.0.0.1:${http.port}`, 'connect-refused', 'does not connect to'],
       [`socks5://127.0.0.1:${socks.port}`, 'connect-refused', 'can not reach'],
     ] as const) {
       const { ask, seen } = clientBy([url])
+      expect(text(await ask(`http://b.site.test:${httpPort}/`))).toBe('hello /')
       expect(await ask('http://a.site.test:1/')).toMatchObject({ reason, detail: expect.stringContaining(says) })
       expect(seen.count('ProxyTakenOut')).toBe(0)
       expect(text(await ask(`http://a.site.test:${httpPort}/`))).toBe('hello /')
@@ -197,17 +198,44 @@ describe('a proxy that does not work', () => {
     }
   })
 
-  it.each([403, 502, 503, 504])('that connects to no target (%i) is left out after three sites, which are not blamed', async (status) => {
+  it.each([502, 503, 504])('that connects to no target (%i) is left out after three sites, which are not blamed', async (status) => {
     const proxy = await opened(TestProxy.http({ status: () => status }))
     const { ask, seen } = clientBy([`http://127.0.0.1:${proxy.port}`])
     for (const host of ['a', 'a', 'b', 'c']) {
       expect(seen.count('ProxyTakenOut')).toBe(0)
       const result = await ask(`http://${host}.site.test:${httpPort}/`)
-      expect(result).toMatchObject({ reason: 'proxy-refused', detail: expect.stringContaining(`status ${status}`) })
+      expect(result).toMatchObject({ reason: 'proxy-unreached', detail: expect.stringContaining(`status ${status}`) })
       expect(siteReport(result)).toEqual({ kind: 'none' })
     }
-    expect(seen.count('ProxyTakenOut', { reason: 'proxy-refused' })).toBe(1)
+    expect(seen.count('ProxyTakenOut', { reason: 'proxy-unreached' })).toBe(1)
     expect(await ask('http://d.site.test/')).toMatchObject({ reason: 'proxies-out' })
+  })
+
+  it.each([502, 503, 504])('for one site (%i) and works for others stays, and that site is blamed', async (status) => {
+    let now = 200
+    const proxy = await opened(TestProxy.http({ status: () => now }))
+    const { ask, seen } = clientBy([`http://127.0.0.1:${proxy.port}`])
+    expect(text(await ask(`http://a.site.test:${httpPort}/`))).toBe('hello /')
+    now = status
+    for (const host of ['b', 'b', 'c', 'd', 'e', 'f']) {
+      const result = await ask(`http://${host}.site.test:${httpPort}/`)
+      // Several in a row may be an outage that begins: they are not blamed.
+      expect(siteReport(result)).toEqual(host === 'b' || host === 'c' ? { kind: 'failure', failure: 'connect' } : { kind: 'none' })
+    }
+    expect(seen.count('ProxyTakenOut')).toBe(0)
+    now = 200
+    expect(text(await ask(`http://g.site.test:${httpPort}/`))).toBe('hello /')
+  })
+
+  it('that refuses any number of sites (403) lives: it stays, and they are not blamed', async () => {
+    const proxy = await opened(TestProxy.http({ status: () => 403 }))
+    const { ask, seen } = clientBy([`http://127.0.0.1:${proxy.port}`])
+    for (const host of ['a', 'b', 'c', 'd', 'e']) {
+      const result = await ask(`http://${host}.site.test:${httpPort}/`)
+      expect(result).toMatchObject({ reason: 'proxy-refused', detail: expect.stringContaining('status 403') })
+      expect(siteReport(result)).toEqual({ kind: 'none' })
+    }
+    expect(seen.count('ProxyTakenOut')).toBe(0)
   })
 
   it('that says yes and hangs up is left out after three sites', async () => {

@@ -108,11 +108,40 @@ describe('the proxies of a site', () => {
     for (let times = 0; times < 10; times += 1) ring.suspected(one, 'proxy-timeout', 'slow.example', 'late')
     ring.suspected(one, 'proxy-timeout', 'slower.example', 'late')
     expect(ring.pick('x', [one])).toBe(one)
-    ring.worked(one)
-    ring.suspected(one, 'proxy-timeout', 'third.example', 'late')
-    expect(ring.pick('x', [one])).toBe(one)
-    for (const host of ['a', 'b']) ring.suspected(one, 'proxy-timeout', host, 'late')
+    expect(ring.suspected(one, 'proxy-timeout', 'third.example', 'late')).toBe(true)
     expect(ring.pick('x', [one])).toBeUndefined()
+  })
+
+  it('are not judged by several dead targets either while others answer, which are told from an outage', async () => {
+    const { ring, clock, seen } = open()
+    const [one] = proxies as [ForwardProxy]
+    for (let round = 0; round < 10; round += 1) {
+      ring.worked(one)
+      await clock.advance(1_000)
+      const suspect = ['a', 'b', 'a', 'c', 'd'].map((host) => ring.suspected(one, 'proxy-unreached', host, '502'))
+      expect(suspect).toEqual([false, false, false, true, true])
+    }
+    expect(seen.count('ProxyTakenOut')).toBe(0)
+    await clock.advance(28_999)
+    ring.suspected(one, 'proxy-unreached', 'a', '502')
+    expect(ring.pick('x', [one])).toBe(one)
+    await clock.advance(1)
+    ring.suspected(one, 'proxy-unreached', 'a', '502')
+    expect(ring.pick('x', [one])).toBeUndefined()
+  })
+
+  it('that were out are out again by one request, and cleared by one', async () => {
+    const { ring, clock, seen } = open()
+    const [one] = proxies as [ForwardProxy]
+    ring.worked(one)
+    ring.failed(one, 'proxy-failed', 'refused')
+    await clock.advance(10_000)
+    expect(ring.suspected(one, 'proxy-unreached', 'a', '502')).toBe(true)
+    expect(ring.backInMs([one])).toBe(20_000)
+    ring.worked(one)
+    expect(ring.pick('x', [one])).toBe(one)
+    expect(seen.count('ProxyReturned')).toBe(1)
+    expect(ring.suspected(one, 'proxy-unreached', 'a', '502')).toBe(false)
   })
 })
 
@@ -126,7 +155,7 @@ describe('SOCKS 5 in bytes', () => {
     expect([1, 3, 4, 9].map((kind) => restOfReply(Buffer.from([5, 0, 0, kind, 7])))).toEqual([5, 9, 17, undefined])
     expect([0, 1, 2, 3, 4, 5, 6, 7, 8, 200].map((reply) => meaningOf(reply).kind)).toEqual([
       'connected',
-      'refused',
+      'failed',
       'refused',
       'unreachable',
       'unreachable',
