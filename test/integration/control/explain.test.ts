@@ -177,13 +177,13 @@ describe('explain, beside workers', () => {
     const report = await eventually(
       async () => {
         const now = await ask('/hidden')
-        return now.waitsFor === 'due-time' && now.proxies.out.length === 2 && now
+        return (now.waitsFor === 'proxies-out' || now.waitsFor === 'due-time') && now.proxies.out.length === 2 && now
       },
       { timeoutMs: 30_000, everyMs: 100, what: 'both proxies to be out' },
     )
     expect(report.proxies.all).toEqual(['http://127.0.0.1:1', 'http://127.0.0.1:2'])
     expect(report.lines.join('\n')).toMatch(
-      /process \d+ has no proxy left for shop\.example, the first is tried again in \d.*127\.0\.0\.1:\d for another \d+.*\(proxy-failed\)/,
+      /process \d+ has no proxy left for shop\.example, the first is tried again in \d.*127\.0\.0\.1:\d for another \d+.*\(proxy-down\)/,
     )
     expect(JSON.stringify([report.proxies, report.lines])).not.toContain('hush')
   })
