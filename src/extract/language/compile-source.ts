@@ -218,7 +218,7 @@ function tableSource(source: Extract<SourceDefinition, { kind: 'table' }>): Comp
     raws: () => [],
     scopes(scope, limit) {
       const table = find(scope)
-      const rows = table === undefined ? [] : tableRows(table, source.needsHeadings).slice(0, limit)
+      const rows = table === undefined ? [] : tableRows(table, source.byNumber === undefined).slice(0, limit)
       const scopes = elementScopes(
         scope,
         rows.map(({ element }) => element),
@@ -227,7 +227,7 @@ function tableSource(source: Extract<SourceDefinition, { kind: 'table' }>): Comp
     },
     trace(scope) {
       const table = find(scope)
-      const rows = table === undefined ? [] : tableRows(table, source.needsHeadings)
+      const rows = table === undefined ? [] : tableRows(table, source.byNumber === undefined)
       const reason = table !== undefined && rows.length === 0 ? 'the table has no rows below its headings' : undefined
       return { matched: table === undefined ? 0 : rows.length || 1, element: table, reason }
     },

@@ -63,7 +63,12 @@ export type SourceDefinition = (
   | { readonly kind: 'link'; readonly rel: string /** Undefined: of any language. */; readonly hreflang: string | undefined }
   | { readonly kind: 'jsonld' | 'microdata' | 'rdfa'; readonly path: string }
   /** Rows of a table, for nested records. */
-  | { readonly kind: 'table'; readonly selector: string /** One of the records names a heading. */; readonly needsHeadings: boolean }
+  | {
+      readonly kind: 'table'
+      readonly selector: string
+      /** No field of its rows names a heading; undefined: one does, or the rows are not for fields. */
+      readonly byNumber: true | undefined
+    }
   /** A cell of such a row, by its heading or its number from 1; and, within the cell, what a selector matches. */
   | {
       readonly kind: 'column'

@@ -76,7 +76,9 @@ function readField(
   if (shape.required === true && shape.default !== undefined) {
     document.warning([...path, 'default'], `field ${name} is required and has a default: it can never be missing`)
   }
-  const placed = sources.map((source) => (source.kind === 'table' ? { ...source, needsHeadings: namesHeading(nested ?? []) } : source))
+  // Undefined, not false: the hash of an extractor whose rows are read as before stays what it was.
+  const byNumber = namesHeading(nested ?? []) ? undefined : (true as const)
+  const placed = sources.map((source) => (source.kind === 'table' ? { ...source, byNumber } : source))
   return { name, doc: shape.doc, sources: placed, type, when, currency, required: shape.required ?? false, default: fallback }
 }
 

@@ -119,7 +119,7 @@ function readSource(
       return { kind, rel: text.toLowerCase(), hreflang: shape.hreflang?.toLowerCase(), ...rest }
     case 'table':
       checkSelector(document, text, [...path, kind])
-      return { kind, selector: text, needsHeadings: true, ...rest }
+      return { kind, selector: text, byNumber: undefined, ...rest }
     case 'column': {
       if (place !== 'row') document.error([...path, kind], '"column" belongs to the fields of a table')
       const within = shape.select === undefined ? { selector: '', attribute: shape.attr } : readElement(document, shape, path, true)
@@ -151,11 +151,6 @@ function readElement(
   if (selector !== '') checkSelector(document, selector, [...path, 'select'])
   else if (path.length <= 2 && attribute === undefined && text.trim() === '' && !mayBeItself) {
     document.error([...path, 'select'], 'the selector is empty')
-  } else if (path.length <= 2 && attribute !== undefined && !mayBeItself && !document.hasEach) {
-    document.error(
-      [...path, 'select'],
-      `${JSON.stringify(text)} is an attribute of the page itself, which has none; a selector is missing before it, or "each"`,
-    )
   }
   return { selector, attribute: shape.attr ?? attribute }
 }

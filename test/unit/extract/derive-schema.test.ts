@@ -146,6 +146,15 @@ fields:
     expect(hash(text.replace('required: true', 'transform: lower'))).not.toBe(hash(text.replace('required: true', 'transform: upper')))
   })
 
+  it('stays what it was for a table with headings, whose rows are read as before', () => {
+    const text = `name: prices
+version: 1
+fields:
+  rows: { table: .prices, type: list, fields: { name: { column: Name }, price: { column: Price, type: money } } }
+`
+    expect(hash(text)).toBe('84f5dbadd6d0248adf6fc69b6bf2298973aec7f3e716d71c6581dbb93b77eb06')
+  })
+
   it('is another one for anything else', () => {
     const base = 'name: a\nversion: 1\nfields: { x: h1, y: h2 }'
     const changed = [
