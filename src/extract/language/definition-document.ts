@@ -32,11 +32,6 @@ export class DefinitionDocument {
     return this.problems.some(({ severity }) => severity === 'error')
   }
 
-  /** Its fields stand in an element, not in the page itself. */
-  get hasEach(): boolean {
-    return typeof this.value === 'object' && this.value !== null && 'each' in this.value
-  }
-
   error(path: Path, message: string): void {
     this.problems.push(this.problemAt(path, message))
   }

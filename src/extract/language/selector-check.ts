@@ -10,8 +10,8 @@ export function checkSelector(text: string): void {
   if (selectors.length > 0) checkNames(text)
 }
 
-/** Escapes and quoted texts may hold anything, and so may what `:contains` looks for. */
-const OPAQUE = /\\[\s\S]|"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'|(?<=:i?contains\()[^"')]+/gi
+/** What `:contains` looks for may hold anything, a single quote too, and so may escapes and quoted texts. */
+const OPAQUE = /(?<=:i?contains\()(?:\\[\s\S]|\((?:\\[\s\S]|[^)\\])*\)|[^)\\])+|\\[\s\S]|"(?:\\[\s\S]|[^"\\])*"|'(?:\\[\s\S]|[^'\\])*'/gi
 const BRACKETS = /\[[^\]]*\]/g
 const NAME = '[\\w\\-\\u00b0-\\uffff]'
 const ODD_NAME = new RegExp(`[.#](?!${NAME})`)

@@ -32,6 +32,7 @@ describe('a field by selector', () => {
     expect(fieldFrom('{ select: img, attr: src }', html)).toBe('a.jpg')
     expect(fieldFrom("'img@data-x'", html)).toBe(null)
     expect(fieldFrom("'img@constructor'", html)).toBe(null)
+    expect(fieldFrom("'@lang'", '<html lang=de><p>a')).toBe('de')
     expect(fieldFrom("{ select: 'img@checked', type: boolean }", html)).toBe(true)
     expect(fieldFrom(`'a[href*="@"]@href'`, '<a href="x"></a><a href="m@h">t</a>')).toBe('m@h')
   })

@@ -150,15 +150,15 @@ match: { hots: [x] }
     '.2col',
     '.é',
     'p:contains(a. b)',
+    "p:contains(it''s 5.)",
+    'p:contains(a (b) c. d)',
+    'p:contains("a" 5.)',
   ])('C102: takes the selector %s', (selector) => {
     expect(problems(`${head}fields:\n  x: { select: '${selector}' }`)).toEqual([])
   })
 
-  it('takes an attribute alone where there is an element that may have it', () => {
-    for (const select of ['.@md', '@md', '::attr(md)'])
-      expect(problems(`${head}fields: { x: '${select}' }`)).toEqual([
-        `3:14 ${JSON.stringify(select)} is an attribute of the page itself, which has none; a selector is missing before it, or "each"`,
-      ])
+  it('takes an attribute alone: of the whole page it is that of the root element', () => {
+    for (const select of ['.@lang', '@lang', '::attr(lang)']) expect(problems(`${head}fields: { x: '${select}' }`)).toEqual([])
     expect(problems(`${head}each: a\nfields: { x: '@md' }`)).toEqual([])
     expect(problems(`${head}fields: { x: { select: a, type: list, fields: { y: '@md' } } }`)).toEqual([])
   })
