@@ -30,7 +30,7 @@ export interface SourceTrace {
 export function compileSource(source: SourceDefinition, kind: ScalarKind | 'record', isList: boolean): CompiledSource {
   const base = baseSource(source, kind, isList)
   const found = matched<ParsedTree, CompiledSource>(source, base, kind === 'boolean')
-  const made = transformed<ParsedTree, CompiledSource>(source, found)
+  const made = transformed<ParsedTree, CompiledSource>(source, found, kind)
   return { ...made, trace: (scope) => traceOf(source, kind === 'boolean', { base, found, made }, scope) }
 }
 

@@ -1,12 +1,17 @@
 import type { RawValue } from '../values/raw-value.ts'
 import { compileTransforms } from '../values/transform.ts'
+import { collapse, type ScalarKind } from '../values/value-type.ts'
 import type { SourceDefinition } from './definition.ts'
 import { type FieldScope, NO_LIMIT, type PageTree, type SourceReader } from './field-scope.ts'
 import { compilePattern, firstGroup } from './pattern.ts'
 
-/** A source whose values are what `match` finds in them, and then what `transform` makes of that. `isBoolean`: the field is one. */
-export function refined<T extends PageTree>(definition: SourceDefinition, base: SourceReader<T>, isBoolean: boolean): SourceReader<T> {
-  return transformed(definition, matched(definition, base, isBoolean))
+/** A source whose values are what `match` finds in them, and then what `transform` makes of that, for a field of a kind. */
+export function refined<T extends PageTree>(
+  definition: SourceDefinition,
+  base: SourceReader<T>,
+  kind: ScalarKind | 'record',
+): SourceReader<T> {
+  return transformed(definition, matched(definition, base, kind === 'boolean'), kind)
 }
 
 export function matched<T extends PageTree, S extends SourceReader<T>>({ match }: SourceDefinition, base: S, isBoolean: boolean): S {
@@ -24,15 +29,28 @@ export function matched<T extends PageTree, S extends SourceReader<T>>({ match }
   }
 }
 
-export function transformed<T extends PageTree, S extends SourceReader<T>>({ transform }: SourceDefinition, base: S): S {
-  if (transform === undefined) return base
+/** The last step of a source: of a price that the author looked at first every space is the same one. */
+export function transformed<T extends PageTree, S extends SourceReader<T>>(
+  { match, transform }: SourceDefinition,
+  base: S,
+  kind: ScalarKind | 'record',
+): S {
+  const spaced = kind === 'money' ? withPlainSpaces : (raw: RawValue): RawValue => raw
+  if (transform === undefined) {
+    if (match === undefined) return base
+    return { ...base, raws: (scope: FieldScope<T>, limit: number) => base.raws(scope, limit).map(spaced) }
+  }
   const { needsAll, apply } = compileTransforms(transform)
   return {
     ...base,
     isMade: true,
     raws(scope: FieldScope<T>, limit: number): RawValue[] {
       const values = apply(base.raws(scope, needsAll ? NO_LIMIT : limit))
-      return limit < values.length ? values.slice(0, limit) : [...values]
+      return (limit < values.length ? values.slice(0, limit) : [...values]).map(spaced)
     },
   }
+}
+
+function withPlainSpaces(raw: RawValue): RawValue {
+  return typeof raw === 'string' ? collapse(raw) : raw
 }

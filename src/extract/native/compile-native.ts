@@ -81,7 +81,7 @@ function fieldOf(field: FieldDefinition): ReturnType<typeof compileFieldsWith<Na
 
 /** `compileSource` for this tree. `where`: the part of the extractor, for the reason. */
 function plainIn(where: string): SourceCompiler<NativeTree> {
-  return (source, kind, isList) => refined(source, baseSource(source, kind, isList, where), kind === 'boolean')
+  return (source, kind, isList) => refined(source, baseSource(source, kind, isList, where), kind)
 }
 
 function baseSource(source: SourceDefinition, kind: ScalarKind | 'record', isList: boolean, where: string): SourceReader<NativeTree> {

@@ -1,6 +1,7 @@
 import { isCurrency } from './currencies.ts'
 import { findCurrency } from './find-currency.ts'
 import { asciiNumbers } from './parse-number.ts'
+import { isCounted, mayOwnDigits } from './price-words.ts'
 
 /** An amount of one currency, as a record holds it. */
 export interface Money {
@@ -36,10 +37,13 @@ export function moneyParts(text: string, found: readonly (string | undefined)[],
 
 /**
  * Digits that a no-break space parts three by three are of one number, as pages write `PlayStation 5 1&nbsp;299 €`; they are grouped here by the
- * mark that does nothing else. Not behind another no-break space, or a name: there every space of the text may be one.
+ * mark that does nothing else. Not behind another no-break space, or a name: there every space of the text may be one. Nor before what is
+ * counted, which may have the last digits as its number.
  */
 function withGroups(text: string): string {
-  return text.replace(GROUPED, (number) => number.replace(NO_BREAK, "'"))
+  return text.replace(GROUPED, (number, at: number) =>
+    mayOwnDigits(text.slice(0, at)) || isCounted(text.slice(at + number.length)) ? number : number.replace(NO_BREAK, "'"),
+  )
 }
 
 const NO_BREAK = /[\u00a0\u202f]/g

@@ -6,12 +6,15 @@
 /** Stands between two digits where one element ends or another begins, in texts that are read as numbers. Unicode gives it no meaning. */
 export const EDGE = '\ufdd0'
 
-/** What stands where one element ends or begins between two texts. */
+/** What stands where one element ends or begins between two texts. A no-break space there groups nothing: a space beside it makes it any other. */
 export function edgeBetween(before: string, behind: string): string {
-  return DIGIT.test(before.at(-1) ?? '') && DIGIT.test(behind[0] ?? '') ? EDGE : ''
+  const [last, first] = [before.at(-1) ?? '', behind[0] ?? '']
+  if (NO_BREAK.test(last) || NO_BREAK.test(first)) return ' '
+  return DIGIT.test(last) && DIGIT.test(first) ? EDGE : ''
 }
 
 const DIGIT = /\p{Nd}/u
+const NO_BREAK = /[\u00a0\u202f]/
 
 /** Zero-width characters, soft hyphens and marks of direction. */
 const UNSEEN = /[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]+/g

@@ -15,6 +15,30 @@ describe('a field by selector', () => {
     expect(fieldFrom("{ select: p, match: '(\\d \\d+ €)$', type: money }", html)).toEqual({ amount: '1299.00', currency: 'EUR' })
   })
 
+  it.each([
+    ['<span>iPhone 15</span>&nbsp;<span>999&nbsp;€</span>', null],
+    ['<span>Size 42</span>&nbsp;<span>199 €</span>', null],
+    ['<b>Gr. 42</b>&nbsp;<b>129,00 €</b>', null],
+    ['Windows 11&nbsp;<b>139,00 €</b>', null],
+    ['<b>Windows 11</b>&nbsp;139,00 €', null],
+    ['<span>€ 12</span>&nbsp;<span>500 ml</span>', null],
+    ['<b>1</b>&nbsp;299,00&nbsp;€', '1299.00'],
+    ['<b>1&nbsp;299</b>&nbsp;<i>€</i>', '1299.00'],
+    ['PlayStation 5 <b>1&nbsp;299</b>&nbsp;<i>€</i>', '1299.00'],
+  ])('of money is not grouped by a no-break space between elements: %s', (html, amount) => {
+    expect(fieldFrom('{ select: p, type: money }', `<p>${html}</p>`)).toEqual(amount === null ? null : { amount, currency: 'EUR' })
+  })
+
+  it('of money has every space as the same one where the author looks first, wherever the text stands', () => {
+    const price = 'PlayStation 5 1&nbsp;299 €'
+    const html = `<meta name=p content="${price}"><p data-p="${price}">`
+    for (const place of ['select: p, attr: data-p', 'meta: p']) {
+      expect(fieldFrom(`{ ${place}, type: money }`, html)).toEqual({ amount: '1299.00', currency: 'EUR' })
+      expect(fieldFrom(`{ ${place}, match: '(.+)', type: money }`, html)).toBeNull()
+      expect(fieldFrom(`{ ${place}, transform: [trim], type: money }`, html)).toBeNull()
+    }
+  })
+
   it('C100: leaves out what is no text of the page', () => {
     const html = '<div id=d>ciao<script>f()</script><style>p{}</style><noscript><b>no</b></noscript><template>t</template></div>'
     expect(fieldFrom('"#d"', html)).toBe('ciao')

@@ -404,14 +404,20 @@ describe('a money', () => {
   it.each([
     ['PlayStation 5 1\u00a0299 €', '1299.00'],
     ['PlayStation 5 1\u202f299,90\u00a0€', '1299.90'],
-    ['Foo 1\u00a0299 €', '1299.00'],
+    ['Foo 1\u00a0299 €', undefined],
+    ['Nr 7\u00a0499 €', undefined],
+    ['Nr 7\u00a0499\u00a0€', undefined],
+    ['Galaxy S24 1\u00a0299 €', '1299.00'],
+    ['Preis 1\u00a0299 €', '1299.00'],
+    ['EUR 1\u00a0299', '1299.00'],
     ['Foo\u00a01 299 €', undefined],
     ['PlayStation\u00a05\u00a0549\u00a0€', undefined],
     ['S24\u00a0256 899 €', undefined],
     ['1\u00a0299\u00a0€', '1299.00'],
     ['€\u00a01\u00a0299', '1299.00'],
     ['à partir de 1\u202f299\u00a0€', '1299.00'],
-    ['€ 12\u00a0500 ml', '12500.00'],
+    ['€ 12\u00a0500 ml', undefined],
+    ['€ 12\u00a0500\u00a0ml', undefined],
   ])('is one number where no-break spaces group it: %j', (text, amount) => {
     if (amount === undefined) expect(value(money, text)).toMatch(/is no number with one reading/)
     else expect(value(money, text)).toEqual({ amount, currency: 'EUR' })
