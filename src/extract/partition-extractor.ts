@@ -359,7 +359,7 @@ export class PartitionExtractor {
     const bounds = await port.logBounds()
     const offset = resumeAt < bounds.low ? bounds.low : resumeAt
     if (offset !== resumeAt) this.#sayOutOfRange(resumeAt, bounds)
-    const metadata = afterJump(this.#metadata, this.#next)
+    const metadata = overtaken(afterJump(this.#metadata, this.#next), resumeAt, offset)
     await port.transactions.commit([], offset, encodeMetadata(metadata))
     this.#metadata = metadata
     const replayId = metadata.replay?.replayId

@@ -366,10 +366,11 @@ describe('a partition that retention has overtaken', () => {
 })
 
 describe('a partition whose replay ends after retention has deleted live pages that wait', () => {
-  it('goes on at what is left of them, and says so', async () => {
+  it('goes on at what is left of them, counts the others, and says so', async () => {
     const observer = new RecordingObserver()
     const starts: bigint[] = []
     const commits: bigint[] = []
+    let committed = ''
     let low = 0n
     const replay = { replayId: 'r', phase: 'replaying', until: 10n, resumeAt: 12n, totals: NO_TOTALS } as const
     const extractor: PartitionExtractor = new PartitionExtractor({
@@ -388,7 +389,10 @@ describe('a partition whose replay ends after retention has deleted live pages t
         },
         transactions: {
           fence: async () => ({ offset: 0n, metadata: encodeMetadata({ ...freshMetadata(0n), replay }) }),
-          commit: async (_messages, offset) => void commits.push(offset),
+          commit: async (_messages, offset, metadata) => {
+            commits.push(offset)
+            committed = metadata
+          },
           close: async () => undefined,
         },
       },
@@ -402,6 +406,7 @@ describe('a partition whose replay ends after retention has deleted live pages t
     expect(starts).toEqual([0n, 15n])
     // In how many transactions the pages behind it go is for the time to say.
     expect(commits.find((offset) => offset > 10n)).toBe(15n)
+    expect(decodeMetadata(committed)?.gone).toEqual({ pages: 3, until: 15n })
     expect(observer.events.find(({ name }) => name === 'OffsetOutOfRange')?.fields).toMatchObject({ offset: 12n, low: 15n })
   })
 })

@@ -54,6 +54,13 @@ describe('pages that retention deleted before they were read', () => {
     expect(rewound(freshMetadata(0n), order, 90n, 10n).metadata.replay?.gone).toBeUndefined()
   })
 
+  it('are counted of live work where a replay has ended or was called off, and the log begins behind where that stood', () => {
+    const ended = overtaken(afterJump(replaying('replaying', 90n), 50n), 90n, 95n)
+    expect(ended).toMatchObject({ gone: { pages: 5, until: 95n }, replay: { phase: 'done', until: 50n } })
+    expect(ended.replay?.gone).toBeUndefined()
+    expect(overtaken(afterJump(replaying('live', 21n), 95n), 95n, 97n).gone).toEqual({ pages: 2, until: 97n })
+  })
+
   it('outlive the commit', () => {
     const metadata = overtaken(replaying('replaying', 90n), 10n, 15n)
     expect(decodeMetadata(encodeMetadata(metadata))).toEqual(metadata)
