@@ -58,7 +58,7 @@ export class Settler {
     const { entry, messages, finished, places } = settlement
     await this.#write(entry, messages)
     if (finished !== undefined) {
-      if (places !== undefined && places.budgetIds.length > 0) await this.#leavePlaces(finished.task, places)
+      if (places !== undefined && places.budgetIds.length > 0) await this.#settlePlaces(finished.task, places)
       await this.#finish(finished)
     }
     entry.complete()
@@ -85,7 +85,7 @@ export class Settler {
     if (messages.length > 0) await this.#options.producer.send(messages, { signal: this.#options.signal })
   }
 
-  #leavePlaces({ taskId }: Pick<UrlTask, 'taskId'>, { budgetIds, areKept }: NonNullable<Settlement['places']>): Promise<void> {
+  #settlePlaces({ taskId }: Pick<UrlTask, 'taskId'>, { budgetIds, areKept }: NonNullable<Settlement['places']>): Promise<void> {
     const { state, gate } = this.#options
     return gate.run(() => (areKept ? state.keepPlaces(taskId, budgetIds) : state.unreserve(taskId, budgetIds)))
   }

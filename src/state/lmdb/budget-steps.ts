@@ -11,6 +11,9 @@ interface Holds {
   readonly mark: number
 }
 
+/** Share of its time below which a hold is renewed: a task asks again whenever its site lets it wait, and few of these write. */
+const RENEWED_BELOW = 0.95
+
 /** Value of a place that is kept, as of all that an older version gave. */
 const KEPT = 1
 
@@ -64,8 +67,7 @@ export class BudgetSteps {
     const holds = this.#holds(budget)
     const isNew = this.#file.get(place) === undefined
     const until = this.#file.now() + holdMs
-    // A task asks again whenever its site lets it wait: for that alone nothing is written.
-    if (!isNew && (holds.count === 0 || holds.until - this.#file.now() > holdMs / 2)) return
+    if (!isNew && (holds.count === 0 || holds.until - this.#file.now() > holdMs * RENEWED_BELOW)) return
     this.#file.put(this.#keys.of('budgetHolds', budget), { ...holds, count: holds.count + (isNew ? 1 : 0), until } satisfies Holds)
     if (!isNew) return
     this.#file.put(place, holds.mark)

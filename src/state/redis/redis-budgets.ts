@@ -21,12 +21,12 @@ export class RedisBudgets {
 
   async keep(taskId: string, budgetIds: readonly string[]): Promise<void> {
     const held = budgetIds.map((id) => this.#key('budget-held', id))
-    await this.#link.script('leavePlaces', held, [taskId])
+    await this.#link.script('removeFromSets', held, [taskId])
   }
 
   async unreserve(taskId: string, budgetIds: readonly string[]): Promise<void> {
     const both = budgetIds.flatMap((id) => this.placeKeys(id))
-    await this.#link.script('leavePlaces', both, [taskId])
+    await this.#link.script('removeFromSets', both, [taskId])
   }
 
   async places(budgetId: string): Promise<BudgetPlaces> {

@@ -44,7 +44,7 @@ const SCRIPTS = {
   endedCrawls: work.ENDED_CRAWLS,
   forgetCrawl: work.FORGET_CRAWL,
   reserveBudgets: work.RESERVE,
-  leavePlaces: work.LEAVE_PLACES,
+  removeFromSets: work.REMOVE_FROM_SETS,
   announceWorker: work.HEARTBEAT,
   removeWorker: work.REMOVE_WORKER,
   listWorkers: work.WORKERS,

@@ -156,8 +156,8 @@ end
 return 0
 `
 
-/** KEYS: sets of places. ARGV: taskId, which leaves them. */
-export const LEAVE_PLACES = `
+/** KEYS: sets of tasks. ARGV: taskId. */
+export const REMOVE_FROM_SETS = `
 for i = 1, #KEYS do redis.call('SREM', KEYS[i], ARGV[1]) end
 return 0
 `
