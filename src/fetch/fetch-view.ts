@@ -55,6 +55,7 @@ export interface TaskView {
 export interface TaskFacts {
   readonly unwrittenMs: (queued: QueuedTask) => number | undefined
   readonly handoverMs: (queued: QueuedTask) => number
+  readonly awaitsPlace: (queued: QueuedTask) => boolean
 }
 
 /** Cost: O(sites). */
@@ -91,13 +92,14 @@ export function taskViews(
   turns: Iterable<QueuedTask>,
   canonicalUrl: string,
   now: number,
-  { unwrittenMs, handoverMs }: TaskFacts,
+  facts: TaskFacts,
 ): readonly TaskView[] {
   const views: TaskView[] = []
   const view = (queued: QueuedTask, state: TaskView['state'], before: number, isAside = false): TaskView => {
     const { task, key, target } = queued
     const site = scheduler.site(key)
-    const handedOverMs = isAside ? handoverMs(queued) : 0
+    const awaitsPlace = isAside && facts.awaitsPlace(queued)
+    const handoverMs = isAside && !awaitsPlace ? facts.handoverMs(queued) : 0
     const siteWaitMs = Math.max(0, Math.ceil((site?.wakeAt ?? 0) - now))
     return {
       taskId: task.taskId,
@@ -111,9 +113,9 @@ export function taskViews(
       siteWaitReason: siteWaitMs > 0 ? (site?.waitReason ?? null) : null,
       siteInFlight: site?.inFlight ?? 0,
       siteConcurrency: site?.concurrency ?? 1,
-      unwrittenMs: unwrittenMs(queued) ?? null,
-      handoverMs: handedOverMs > 0 ? handedOverMs : null,
-      awaitsPlace: isAside && handedOverMs === 0,
+      unwrittenMs: facts.unwrittenMs(queued) ?? null,
+      handoverMs: handoverMs > 0 ? handoverMs : null,
+      awaitsPlace,
     }
   }
   for (const queued of turns) if (queued.task.canonicalUrl === canonicalUrl) views.push(view(queued, 'turn', 0))

@@ -142,6 +142,7 @@ export class FetchWorker extends BaseService {
     return taskViews(this.#scheduler, this.#turns, canonicalUrl, this.#options.clock.mono(), {
       unwrittenMs: ({ entry }) => this.#settler.unwrittenMs(entry),
       handoverMs: (queued) => this.#handover.leftMs(queued),
+      awaitsPlace: (queued) => this.#placeWaits.has(queued),
     })
   }
 
@@ -253,6 +254,7 @@ export class FetchWorker extends BaseService {
   #ended(queued: QueuedTask, isFinished: boolean): void {
     const { entry, task } = queued
     this.#handover.over(queued, isFinished)
+    this.#placeWaits.ended(queued)
     const { repeats, open } = this.#underWay.end(entry, task)
     for (const copy of repeats) this.#endings.repeat(copy)
     if (open.length > 0) this.#intake.add(open)
@@ -323,6 +325,7 @@ export class FetchWorker extends BaseService {
 
   /** Shape: what has become of the attempt. */
   #next(queued: QueuedTask, step: TaskStep, turn: Turn): 'under way' | 'settled' | 'dropped' {
+    if (step.kind !== 'no-place') this.#placeWaits.ended(queued)
     switch (step.kind) {
       case 'done':
         return 'settled'

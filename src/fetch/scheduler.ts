@@ -190,7 +190,7 @@ export class Scheduler<T extends SiteTask> {
   setAside(task: T, until: number, now: number): void {
     const site = this.#siteOf(task.key)
     site.probing = false
-    site.aside.add(task)
+    site.setAside(task)
     this.#aside.push(until, task)
     this.#count(task, 1)
     this.#rings[task.lane].refund(crawlOf(task))
@@ -365,9 +365,8 @@ export class Scheduler<T extends SiteTask> {
       if (site?.aside.has(task) === true) back.add(site)
     }
     for (const site of back) {
-      // With one of a site all of it: they were set aside some ms apart, and the last goes to the head first, so that they keep their order.
-      for (const task of [...site.aside].toReversed()) site.add(task, 'head')
-      site.aside.clear()
+      // With one of a site all of it: they were set aside some ms apart, and keep their order.
+      site.recall()
       this.#offer(site, now)
     }
   }

@@ -30,11 +30,10 @@ export class SiteQueue<T extends SiteTask> {
   wakeAt = 0
   /** Time at which the scheduler's heap holds the site; so each wait is held once. */
   sleepingUntil = 0
-  /** Tasks that wait for something of their own: the site goes on without them. */
-  readonly aside = new Set<T>()
   /** Lane and crawl of each offer with which the site stands in the rings of the scheduler. */
   readonly offered = new Set<string>()
   readonly #lanes: Readonly<Record<Lane, CrawlQueues<T>>> = { high: new CrawlQueues(), normal: new CrawlQueues(), low: new CrawlQueues() }
+  readonly #aside = new Set<T>()
   readonly #held = new Map<PartitionId, number>()
   readonly #crawls = new Map<string, number>()
   readonly #passes: Record<Lane, number> = { high: 0, normal: 0, low: 0 }
@@ -58,7 +57,7 @@ export class SiteQueue<T extends SiteTask> {
 
   /** Nothing waits and nothing is out: the queue can be forgotten. */
   get isIdle(): boolean {
-    return !this.probing && this.inFlight === 0 && this.size === 0 && this.aside.size === 0
+    return !this.probing && this.inFlight === 0 && this.size === 0 && this.#aside.size === 0
   }
 
   /** Mean time between starts while others waited, ms; 0 where it was never seen. */
@@ -120,7 +119,25 @@ export class SiteQueue<T extends SiteTask> {
     return this.#lanes[lane]
   }
 
-  /** Tasks of one window that wait here. */
+  /** Tasks that wait for something of their own: the site goes on without them. */
+  get aside(): ReadonlySet<T> {
+    return this.#aside
+  }
+
+  setAside(task: T): void {
+    this.#aside.add(task)
+    moveCount(this.#held, task.window, 1)
+  }
+
+  /** All that was set aside goes to the head, in the order in which it was. */
+  recall(): void {
+    for (const task of [...this.#aside].toReversed()) {
+      this.#leaveAside(task)
+      this.add(task, 'head')
+    }
+  }
+
+  /** Tasks of one window that wait here, those that were set aside too. */
   heldIn(window: PartitionId): number {
     return this.#held.get(window) ?? 0
   }
@@ -190,9 +207,14 @@ export class SiteQueue<T extends SiteTask> {
   takeAll(matches: (task: T) => boolean): T[] {
     const taken = LANES.flatMap((lane) => this.#lanes[lane].takeAll(matches))
     for (const task of taken) this.#count(task, -1)
-    const aside = [...this.aside].filter(matches)
-    for (const task of aside) this.aside.delete(task)
+    const aside = [...this.#aside].filter(matches)
+    for (const task of aside) this.#leaveAside(task)
     return [...aside, ...taken]
+  }
+
+  #leaveAside(task: T): void {
+    this.#aside.delete(task)
+    moveCount(this.#held, task.window, -1)
   }
 
   #count(task: T, by: 1 | -1): void {

@@ -23,20 +23,28 @@ describe('what is told of the tasks of a URL', () => {
     if (next.kind !== 'start') throw new Error('nothing starts')
     scheduler.setAside(next.task, 500, 0)
     scheduler.add(queuedTask('waiting'), 0)
-    const views = taskViews(scheduler, [], URL_TEXT, 0, { unwrittenMs: () => undefined, handoverMs: () => 90_000 })
+    const views = taskViews(scheduler, [], URL_TEXT, 0, {
+      unwrittenMs: () => undefined,
+      handoverMs: () => 90_000,
+      awaitsPlace: () => false,
+    })
     expect(views.map(({ taskId, state, handoverMs }) => ({ taskId, state, handoverMs }))).toEqual([
       { taskId: 'aside', state: 'waiting', handoverMs: 90_000 },
       { taskId: 'waiting', state: 'waiting', handoverMs: null },
     ])
   })
 
-  it('tells of one that is set aside for no former owner that it waits for a place in a page budget', () => {
+  it('tells of one that is set aside for a place in a page budget that it waits for that, though its partition has just come', () => {
     const scheduler = new Scheduler<QueuedTask>({ maxInFlight: 10, maxBytes: 1_000 })
     scheduler.add(queuedTask('aside'), 0)
     const next = scheduler.next(0)
     if (next.kind !== 'start') throw new Error('nothing starts')
     scheduler.setAside(next.task, 500, 0)
-    const views = taskViews(scheduler, [], URL_TEXT, 0, { unwrittenMs: () => undefined, handoverMs: () => 0 })
+    const views = taskViews(scheduler, [], URL_TEXT, 0, {
+      unwrittenMs: () => undefined,
+      handoverMs: () => 90_000,
+      awaitsPlace: () => true,
+    })
     expect(views).toMatchObject([{ taskId: 'aside', state: 'waiting', handoverMs: null, awaitsPlace: true }])
   })
 })

@@ -77,7 +77,8 @@ describe('the scheduler', () => {
     const fourth = started(scheduler, 1) as Task
     scheduler.setAside(fourth, 501, 1)
     scheduler.add(task('a', 'a5'), 2)
-    expect([scheduler.waiting, scheduler.counts.total(fourth.window)]).toEqual([4, 4])
+    const held = (): number | undefined => scheduler.site(fourth.key)?.heldIn(fourth.window)
+    expect([scheduler.waiting, scheduler.counts.total(fourth.window), held()]).toEqual([4, 4, 4])
     const order: string[] = []
     for (let next = started(scheduler, 500); next !== undefined; next = started(scheduler, 500)) {
       order.push(next.name)
@@ -85,6 +86,7 @@ describe('the scheduler', () => {
       scheduler.ended(next, 500)
     }
     expect(order).toEqual(['a1', 'a2', 'a4', 'a5'])
+    expect(held() ?? 0).toBe(0)
   })
 
   it('gives up those that wait for something of their own when their partition goes', () => {
