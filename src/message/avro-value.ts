@@ -32,6 +32,14 @@ interface Problem {
 interface Compiled {
   readonly records: Map<RecordNode, { check: Check }>
   readonly branchOf: Map<UnionNode, BranchOf>
+  /** What unions made of the objects of the value that was checked last, which may be another one by the next check. */
+  taken: Map<UnionNode, WeakMap<object, Taken>>
+}
+
+/** The branch that takes a value; of one that none takes, -1 and why. */
+interface Taken {
+  readonly index: number
+  readonly problem: Problem | undefined
 }
 
 /**
@@ -46,11 +54,12 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/
 
 /** Compiles the checks of one schema. */
 export function valueChecks(root: AvroNode): ValueChecks {
-  const compiled: Compiled = { records: new Map(), branchOf: new Map() }
+  const compiled: Compiled = { records: new Map(), branchOf: new Map(), taken: new Map() }
   const check = compile(root, compiled)
   return {
     branchOf: compiled.branchOf,
     problem(value) {
+      compiled.taken = new Map()
       const problem = check(value)
       if (problem === undefined) return undefined
       return problem.path === '' ? problem.what : `field ${problem.path}: ${problem.what}`
@@ -128,22 +137,30 @@ function compileUnion(node: UnionNode, compiled: Compiled): Check {
     .filter(({ index }) => index !== nullAt)
     .toSorted((a, b) => Number(a.isFloat) - Number(b.isFloat))
   const only = branches.length === 1 ? branches[0] : undefined
-  compiled.branchOf.set(node, (value) => {
-    if (value === null) return nullAt
-    return (only ?? branches.find(({ check }) => check(value) === undefined))?.index ?? -1
-  })
-  return (value) => {
-    if (value === null) return nullAt === -1 ? { path: '', what: 'is null; expected a value' } : undefined
-    if (value === undefined) return { path: '', what: 'is missing' }
+  const take = (value: unknown): Taken => {
     const problems: Problem[] = []
-    for (const { check } of branches) {
+    for (const { index, check } of branches) {
       const problem = check(value)
-      if (problem === undefined) return undefined
+      if (problem === undefined) return { index, problem }
       problems.push(problem)
     }
     // What is wrong within the value says more than that it is no value of the other branches.
     const inner = problems.find(({ path }) => path !== '')
-    return inner ?? expected(problems.flatMap(({ wanted }) => wanted ?? []).join(' or ') || 'null', value)
+    return { index: -1, problem: inner ?? expected(problems.flatMap(({ wanted }) => wanted ?? []).join(' or ') || 'null', value) }
+  }
+  // Of unions within each other every branch walks what lies below: without this as often as there are paths through all of them.
+  const takeOnce = (value: unknown): Taken => {
+    if (only !== undefined || typeof value !== 'object' || value === null) return take(value)
+    const ofNode = compiled.taken.get(node) ?? new WeakMap<object, Taken>()
+    compiled.taken.set(node, ofNode)
+    const taken = ofNode.get(value) ?? take(value)
+    ofNode.set(value, taken)
+    return taken
+  }
+  compiled.branchOf.set(node, (value) => (value === null ? nullAt : (only ?? takeOnce(value)).index))
+  return (value) => {
+    if (value === null) return nullAt === -1 ? { path: '', what: 'is null; expected a value' } : undefined
+    return value === undefined ? { path: '', what: 'is missing' } : takeOnce(value).problem
   }
 }
 

@@ -198,6 +198,51 @@ describe('values of a schema', () => {
     expect(one(tree).decode(one(tree).encode({ f: nested }), 0, wider)).toEqual({ f: nested, new: 0 })
   })
 
+  it('of unions within each other are looked at a few times per level, however deep they are', () => {
+    const b = {
+      type: 'record',
+      name: 'B',
+      fields: [
+        { name: 'next', type: ['null', 'A', 'B'] },
+        { name: 'b', type: 'int' },
+      ],
+    }
+    const schema = one({
+      type: 'record',
+      name: 'A',
+      fields: [
+        { name: 'next', type: ['null', 'A', b] },
+        { name: 'a', type: 'int' },
+      ],
+    })
+    let looks = 0
+    const chain = (levels: number, last: object): object => {
+      let next = last
+      for (let level = 0; level < levels; level += 1) {
+        const inner = next
+        next = {
+          b: level,
+          get next() {
+            if (++looks > 20 * levels) throw new Error('too many looks')
+            return inner
+          },
+        }
+      }
+      return next
+    }
+    expect(schema.encode({ f: { a: 1, next: chain(200, { b: 0, next: null }) } })).toHaveLength(540)
+  })
+
+  it('of a union are looked at anew with each message, since an object may have changed', () => {
+    const name = (type: string, field: string): object => ({ type: 'record', name: type, fields: [{ name: field, type: 'int' }] })
+    const schema = one(['null', name('A', 'a'), name('B', 'b')])
+    const inner: Record<string, number> = { a: 1 }
+    expect(schema.encode({ f: inner }).toString('hex')).toBe('0202')
+    delete inner.a
+    inner.b = 1
+    expect(schema.encode({ f: inner }).toString('hex')).toBe('0402')
+  })
+
   it('with a field that the schema does not have are refused, not cut', () => {
     expect(() => one('int').encode({ f: 1, g: 2 })).toThrow('field g: is no field of n.s.R')
   })
