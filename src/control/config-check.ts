@@ -5,15 +5,25 @@ import { readTlsFiles } from '../machine/tls-files.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import { parseRedisUrl, REDIS_TLS_NAMES } from '../state/redis/redis-url.ts'
 import { openConfiguredStore } from './blob-stores.ts'
-import { envelopeText, loadConfigured, requireGrouped } from './extraction.ts'
+import { envelopeText, groupAdvice, loadConfigured } from './extraction.ts'
 import { checkFetchConfig } from './fetch-config.ts'
 
-/**
- * Whatever processes read out of the configuration when they start, read beforehand: nothing is started for it, and nobody is asked. Shape:
- * an error for each part that could not be used, as the process would end with it.
- */
-export async function configurationFaults(config: Config): Promise<readonly MillraceError[]> {
+export interface ConfigurationFindings {
+  /** An error for each part that could not be used, as every process that reads it would end with it. */
+  readonly faults: readonly MillraceError[]
+  /** What only some processes could not start with. */
+  readonly advice: readonly string[]
+}
+
+/** Whatever processes read out of the configuration when they start, read beforehand: nothing is started for it, and nobody is asked. */
+export async function configurationFindings(config: Config): Promise<ConfigurationFindings> {
   const faults: MillraceError[] = []
+  const advice: string[] = []
+  const checkExtractors = async (): Promise<void> => {
+    const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors)
+    // Of other groups the files may be on other machines.
+    advice.push(...groupAdvice(config, extractors))
+  }
   for (const check of [checkFetchConfig, checkRedis, checkBlobStore, checkExtractors]) {
     try {
       await check(config)
@@ -22,7 +32,7 @@ export async function configurationFaults(config: Config): Promise<readonly Mill
       faults.push(error)
     }
   }
-  return faults
+  return { faults, advice }
 }
 
 function checkRedis({ redis }: Config): void {
@@ -31,8 +41,4 @@ function checkRedis({ redis }: Config): void {
 
 function checkBlobStore(config: Config): void {
   openConfiguredStore(config, systemClock)
-}
-
-async function checkExtractors(config: Config): Promise<void> {
-  requireGrouped(config, await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors))
 }

@@ -46,9 +46,11 @@ const warn = (check: string, text: string, fix: string): Finding => ({ check, le
 const fail = (check: string, text: string, fix: string): Finding => ({ check, level: 'fail', text, fix })
 
 /** Loads what parses pages, which the commands beside `doctor` do without. */
-async function faults(config: Config): Promise<readonly Finding[]> {
-  const { configurationFaults } = await import('./config-check.ts')
-  return (await configurationFaults(config)).map(({ code, message }) => fail('configuration', message, ERRORS[code].hint))
+async function* usable(config: Config): AsyncGenerator<Finding> {
+  const { configurationFindings } = await import('./config-check.ts')
+  const { faults, advice } = await configurationFindings(config)
+  for (const { code, message } of faults) yield fail('configuration', message, ERRORS[code].hint)
+  for (const text of advice) yield warn('configuration', text, 'Leave it where these files are on another machine.')
 }
 
 function* certificates(config: Config, now: number): Generator<Finding> {
@@ -64,7 +66,7 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
   yield htmlParser(config)
   for (const advice of [...configAdvice(config), ...shadowedRules(config)])
     yield warn('configuration', advice, 'See `millrace config print`.')
-  yield* await faults(config)
+  yield* usable(config)
   yield await dataFolder(config)
   let runtime: Runtime
   try {

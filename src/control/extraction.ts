@@ -107,10 +107,22 @@ export function extractorsOf(
       'CONFIG_INVALID',
       `there is no extract group ${group}; extract.groups has ${Object.keys(groups).join(', ') || 'none'}`,
     )
-  const missing = names.filter((name) => !all.some((extractor) => extractor.name === name))
-  if (missing.length > 0)
-    throw new MillraceError('CONFIG_INVALID', `extract.groups.${group} names ${missing.join(', ')}, which no extractor file defines`)
+  const missing = missingOf(group, names, all)
+  if (missing !== undefined) throw new MillraceError('CONFIG_INVALID', missing)
   return all.filter(({ name }) => names.includes(name))
+}
+
+function missingOf(group: string, names: readonly string[], all: readonly LoadedExtractor[]): string | undefined {
+  const missing = names.filter((name) => !all.some((extractor) => extractor.name === name))
+  return missing.length === 0 ? undefined : `extract.groups.${group} names ${missing.join(', ')}, which no extractor file defines`
+}
+
+/** What groups of `extract.groups` lack among these: their workers can't start here, those of the others can. */
+export function groupAdvice(config: Config, all: readonly LoadedExtractor[]): readonly string[] {
+  return Object.entries(config['extract.groups']).flatMap(([group, names]) => {
+    const missing = missingOf(group, names, all)
+    return missing === undefined ? [] : [`${missing}: \`extract --group ${group}\` and \`run\` can't start with it`]
+  })
 }
 
 /** Errors: CONFIG_INVALID where a group of `extract.groups` has an extractor that is not among these. */

@@ -27,17 +27,17 @@ export const configCommand: CommandDefinition = (contextOf) => {
     .action(async (_, running: Command) => {
       const context = contextOf(running)
       const loaded = context.loadConfig()
-      const [{ configAdvice }, { configurationFaults }, { shadowedRules }, { certificateFindings }, { systemClock }] = await Promise.all([
+      const [{ configAdvice }, { configurationFindings }, { shadowedRules }, { certificateFindings }, { systemClock }] = await Promise.all([
         import('../../config/advice.ts'),
         import('../../control/config-check.ts'),
         import('../../control/shadowed-rules.ts'),
         import('../../control/tls-config.ts'),
         import('../../kernel/clock.ts'),
       ])
-      const faults = await configurationFaults(loaded.config)
+      const { faults, advice: ofGroups } = await configurationFindings(loaded.config)
       if (faults[0] !== undefined) throw new MillraceError(faults[0].code, faults.map(({ message }) => message).join('\n'))
       const ends = certificateFindings(loaded.config, systemClock.now()).map(({ text }) => text)
-      const advice = [...configAdvice(loaded.config), ...shadowedRules(loaded.config), ...ends]
+      const advice = [...configAdvice(loaded.config), ...shadowedRules(loaded.config), ...ofGroups, ...ends]
       if (context.globals.json) await context.out(toJson({ ok: true, file: loaded.file ?? null, advice }))
       else {
         for (const line of advice) context.note(`note: ${line}`)

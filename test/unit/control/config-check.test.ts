@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
-import { configurationFaults } from '../../../src/control/config-check.ts'
+import { configurationFindings } from '../../../src/control/config-check.ts'
 
 const faults = async (...sets: string[]): Promise<readonly string[]> => {
   const { config } = loadConfig({ sets, flags: {}, environment: {} })
-  return (await configurationFaults(config)).map(({ code, message }) => `${code}: ${message}`)
+  return (await configurationFindings(config)).faults.map(({ code, message }) => `${code}: ${message}`)
 }
 
 describe('a configuration', () => {
@@ -15,9 +15,16 @@ describe('a configuration', () => {
       expect.stringMatching(/nothere\.yaml/),
     ])
     expect(await faults('redis=rediss://localhost:6379?ca=/no/such/file.pem')).toEqual([expect.stringContaining('/no/such/file.pem')])
-    expect(await faults('extract.groups={slow: [nonexistent]}')).toEqual([
-      'CONFIG_INVALID: extract.groups.slow names nonexistent, which no extractor file defines',
-    ])
+  })
+
+  it('is taken where the extractors of a group are on another machine, with a word about it', async () => {
+    const { config } = loadConfig({ sets: ['extract.groups={slow: [nonexistent]}'], flags: {}, environment: {} })
+    expect(await configurationFindings(config)).toEqual({
+      faults: [],
+      advice: [
+        "extract.groups.slow names nonexistent, which no extractor file defines: `extract --group slow` and `run` can't start with it",
+      ],
+    })
   })
 
   it('is taken where every part can be used, whether or not it can be reached', async () => {
