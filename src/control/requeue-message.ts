@@ -63,8 +63,8 @@ export interface RequeueParts {
   readonly trialOf: (info: DeadLetterInfo) => string | undefined
   /** A message that lay there, or lies there now; undefined where there is none. */
   readonly readAt: (place: PagePlace) => Promise<KafkaMessage | undefined>
-  /** A place on html that lies before what is left of its partition. */
-  readonly isDeleted: (place: PagePlace) => Promise<boolean>
+  /** The same for a place on html. deleted: it lies before what is left of its partition. */
+  readonly pageAt: (place: PagePlace) => Promise<KafkaMessage | 'deleted' | undefined>
 }
 
 const EXTRACT = 'extract'
@@ -180,13 +180,31 @@ async function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | n
  * Whether a page still lies in these places on html, or did when retention deleted what was there. Where html was made anew since, others lie
  * there, or will: readers would take a copy that names such a place for one of theirs. Each copy has the bytes of its page.
  */
-async function isStillAt(places: readonly PagePlace[], value: Buffer | null, { readAt, isDeleted }: RequeueParts): Promise<boolean> {
+async function isStillAt(places: readonly PagePlace[], value: Buffer | null, { pageAt }: RequeueParts): Promise<boolean> {
   for (const place of places) {
-    const there = await readAt(place)
-    const isSame = there === undefined ? await isDeleted(place) : there.value !== null && value?.equals(there.value) === true
-    if (!isSame) return false
+    const there = await pageAt(place)
+    if (there === 'deleted') continue
+    if (there === undefined || there.value === null || value?.equals(there.value) !== true) return false
   }
   return true
+}
+
+/**
+ * `pageAt` of a command's run. Low offsets only rise, so they are remembered: what lies below them is not read, and they are looked up
+ * again only where nothing lies at a place above.
+ */
+export function pageReader(lowOffsets: () => Promise<ReadonlyMap<number, bigint>>, readAt: RequeueParts['readAt']): RequeueParts['pageAt'] {
+  let low: ReadonlyMap<number, bigint> | undefined
+  return async (place) => {
+    const isBelow = (offsets: ReadonlyMap<number, bigint>): boolean => place.offset < (offsets.get(place.partition) ?? 0n)
+    low ??= await lowOffsets()
+    if (isBelow(low)) return 'deleted'
+    const there = await readAt(place)
+    if (there !== undefined) return there
+    // Retention may have come to it meanwhile.
+    low = await lowOffsets()
+    return isBelow(low) ? 'deleted' : undefined
+  }
 }
 
 /** Of the dead letter only what the message had before it was one. */

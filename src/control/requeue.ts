@@ -21,7 +21,7 @@ import {
   showDeadLetter,
 } from './dead-letters.ts'
 import { messageUrl } from './message-url.ts'
-import { type NotRequeued, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
+import { type NotRequeued, pageReader, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
 import { commandAuthor, type Runtime, requireTopics } from './runtime.ts'
 import { trialOf } from './trial-letters.ts'
 
@@ -122,6 +122,11 @@ async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
     async (topic): Promise<readonly number[]> => ((await admin.listTopics()).includes(topic) ? admin.partitions(topic) : []),
     TOPICS,
   )
+  const readAt: RequeueParts['readAt'] = async ({ topic, partition, offset }) => {
+    if (!(await partitionsOf(topic)).includes(partition)) return undefined
+    // What lies behind an open transaction lies there as well.
+    return readOne(admin.session, { topic, partition }, offset, 'read_uncommitted')
+  }
   return {
     codec,
     publisher: await runtime.publisher(),
@@ -131,12 +136,8 @@ async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
     maxBatchBytes,
     now: clock.now(),
     trialOf: (info) => trialOf(control, info),
-    readAt: async ({ topic, partition, offset }) => {
-      if (!(await partitionsOf(topic)).includes(partition)) return undefined
-      // What lies behind an open transaction lies there as well.
-      return readOne(admin.session, { topic, partition }, offset, 'read_uncommitted')
-    },
-    isDeleted: async ({ partition, offset }) => offset < ((await admin.earliestOffsets(topics.html)).get(partition) ?? 0n),
+    readAt,
+    pageAt: pageReader(() => admin.earliestOffsets(topics.html), readAt),
   }
 }
 
