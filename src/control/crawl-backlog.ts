@@ -4,7 +4,7 @@ import { type PartitionId, partitionId, type TopicPartition } from '../kernel/br
 import { isMillraceError } from '../kernel/errors.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
-import { HEADER, headerValue, NO_PLACE } from '../message/header-names.ts'
+import { HEADER, headerValue, NO_PLACE, NO_PROXY } from '../message/header-names.ts'
 import { LANES } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 import { crawlTexts, EVERY_MESSAGE } from './url-search.ts'
@@ -67,7 +67,7 @@ export class CrawlBacklog {
 
   /**
    * `due`: something waits that is due by this time, or lies behind an open transaction, where nobody can see. `later`: all that waits is due
-   * later, or waits for what is. What is known to be finished does not wait, though a slow site of another crawl holds committed offsets back.
+   * later, or waits for what is, or for a proxy to work. What is known to be finished does not wait, though a slow site of another crawl holds committed offsets back.
    * Units: epoch ms.
    */
   async look(by: number): Promise<'due' | 'later' | 'nothing'> {
@@ -95,15 +95,17 @@ export class CrawlBacklog {
   async #meets({ at, message, dueAt }: Queued, bounds: WaitingBounds, by: number): Promise<'due' | 'later' | 'nothing'> {
     if (!bounds.isWaiting(at)) return 'nothing'
     if (dueAt > 0 && WAITS_FOR_OTHERS.has(reasonOf(message))) return this.#meetsOneForOthers({ at, message, dueAt })
-    const isLater = dueAt > by
+    // When it is due a proxy is tried again, which says nothing of when one works: where all are dead there is always a next try.
+    const startsAt = dueAt > 0 && reasonOf(message) === NO_PROXY ? Number.POSITIVE_INFINITY : dueAt
+    const isLater = startsAt > by
     // Of what is due later only what is told is decoded.
     if (!isLater || this.#told.size < MOST_TOLD) {
       const task = await queuedTask(this.#runtime, message)
       if (this.#crawlId !== undefined && task?.crawlId !== this.#crawlId) return 'nothing'
       if (isLater && task !== undefined) this.#told.set(task.taskId, { at, task: delayedTask(task, message, dueAt) })
     }
-    if (isLater) this.#laterFrom = Math.min(this.#laterFrom ?? dueAt, dueAt)
-    else this.#found = { at, dueAt }
+    if (isLater) this.#laterFrom = Math.min(this.#laterFrom ?? startsAt, startsAt)
+    else this.#found = { at, dueAt: startsAt }
     return isLater ? 'later' : 'due'
   }
 

@@ -1,3 +1,5 @@
+import { NO_PROXY } from '../message/header-names.ts'
+
 /**
  * When a task leaves its window for a delay topic. A window holds back the commit of its partition, so nothing may stay in it for
  * long: neither for a site that is slow nor for one that has too much.
@@ -24,7 +26,7 @@ export const SPILL_LIMITS: SpillLimits = {
 }
 
 /** Of a site that is closed as a whole, until a moment; nothing is asked of it before. */
-const CLOSURES = ['paused', 'parked', 'retry-after', 'back-off', 'proxies-out'] as const
+const CLOSURES = ['paused', 'parked', 'retry-after', 'back-off', NO_PROXY] as const
 
 export type SpillReason = 'site-full' | 'crawl-full' | 'long-wait' | 'old-base' | (typeof CLOSURES)[number]
 
@@ -34,7 +36,7 @@ export function spillReasonOf(waitReason: string): SpillReason {
     case 'paused':
     case 'retry-after':
     case 'back-off':
-    case 'proxies-out':
+    case NO_PROXY:
       return waitReason
     case 'breaker':
       return 'parked'

@@ -43,6 +43,8 @@ export const HEADER = {
 export const NOT_BEFORE = 'not-before'
 /** The same where the places of its page budget are held by other tasks, which may give one back. */
 export const NO_PLACE = 'page-budget'
+/** The same where all proxies of its site are left out; its time is that of the next try. */
+export const NO_PROXY = 'proxies-out'
 
 /** Largest time that a Date can hold; what a header says beyond it is no time. Epoch ms. */
 export const MAX_TIME = 8_640_000_000_000_000

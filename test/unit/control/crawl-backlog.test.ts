@@ -41,9 +41,36 @@ function backlogOf(...tasks: readonly { taskId: string; dueAt: number; reason: s
   }
 }
 
-describe('tasks of a crawl that wait for a place in its page budget', () => {
-  const told = (backlog: CrawlBacklog): string[] => backlog.told.map(({ taskId }) => taskId)
+const told = (backlog: CrawlBacklog): string[] => backlog.told.map(({ taskId }) => taskId)
 
+describe('tasks of a crawl that wait for a proxy', () => {
+  it('do not keep it going, however soon one is tried again, and are told with that time', async () => {
+    const { backlog, commit } = backlogOf(
+      { taskId: 'first', dueAt: 60, reason: 'proxies-out' },
+      { taskId: 'place', dueAt: 50, reason: 'page-budget' },
+      { taskId: 'second', dueAt: 70, reason: 'proxies-out' },
+    )
+    expect(await backlog.look(600)).toBe('later')
+    expect(backlog.told).toMatchObject([
+      { taskId: 'first', dueAt: 60, reason: 'proxies-out' },
+      { taskId: 'second', dueAt: 70, reason: 'proxies-out' },
+    ])
+    commit(3n)
+    expect(await backlog.look(600)).toBe('nothing')
+  })
+
+  it('are queued all the same, and leave a crawl going that has others which are due', async () => {
+    const { backlog } = backlogOf(
+      { taskId: 'first', dueAt: 60, reason: 'proxies-out' },
+      { taskId: 'other', dueAt: 70, reason: 'retry-after' },
+    )
+    expect(await backlog.look(Number.POSITIVE_INFINITY)).toBe('due')
+    expect(await backlog.look(69)).toBe('later')
+    expect(await backlog.look(70)).toBe('due')
+  })
+})
+
+describe('tasks of a crawl that wait for a place in its page budget', () => {
   it('do not keep it going where what holds the places is due later', async () => {
     const { backlog } = backlogOf(
       { taskId: 'first', dueAt: 60, reason: 'page-budget' },
