@@ -54,6 +54,13 @@ const MENTION = new RegExp(
   'gu',
 )
 
+const CURRENCY_FIRST = new RegExp(`^\\s?(?:\\p{Sc}|(?:${ALTERNATIVES})(?!\\p{L}))`, 'u')
+
+/** Whether the sign of a currency stands first, or letters like a code. */
+export function startsWithCurrency(text: string): boolean {
+  return CURRENCY_FIRST.test(text)
+}
+
 export interface CurrencyMention {
   /** Undefined: a sign of several currencies. */
   readonly code: string | undefined

@@ -2,6 +2,8 @@
  * Numbers as pages take them apart: cents in an element of their own, a mark on its own line, marks between digits that no language has, and
  * characters that nobody sees. What could be two numbers is none, since a wrong one is worse.
  */
+import { startsWithCurrency } from './find-currency.ts'
+import { closesPrice } from './price-words.ts'
 
 /** Stands between two digits where one element ends or another begins, in texts that are read as numbers. Unicode gives it no meaning. */
 export const EDGE = '\ufdd0'
@@ -27,22 +29,39 @@ const CENTS = new RegExp(
   'gu',
 )
 const MARK_APART = new RegExp(`(?<=\\p{Nd})${SPACE}(?=[.,]\\p{Nd}{2}(?!\\p{Nd}))`, 'gu')
+/** An element for each digit of a price, as where they roll. */
+const DIGITS_APART = new RegExp(`(?<![\\p{Nd}.,${EDGE}])\\p{Nd}(?:${EDGE}\\p{Nd})+[.,]\\p{Nd}${EDGE}\\p{Nd}(?![\\p{Nd}.,${EDGE}])`, 'gu')
 /** `12. 99` and `1, 299.00`: cents and thousands, or a list. */
-const APART = `(?<![\\p{L}\\p{M}\\p{Nd}.,#-])\\p{Nd}{1,3}[.,]${SPACE}(?:\\p{Nd}{2}|\\p{Nd}{3}(?:[.,]\\p{Nd}{2})?)(?!\\p{Nd}|[.,]\\p{Nd})`
-const MAY_BE_PRICE = new RegExp(APART, 'u')
-const MAY_BE_NUMBER = new RegExp(`^[^\\p{Nd}]*${APART}\\s*(?:$|\\p{Sc}|\\p{Lu}{3}(?!\\p{L}))`, 'u')
+const APART = `(?<![\\p{L}\\p{M}\\p{Nd}.,#-])\\p{Nd}{1,3}[.,]${SPACE}(?:\\p{Nd}{2}|\\p{Nd}{3}[.,]\\p{Nd}{2})(?!\\p{Nd}|[.,]\\p{Nd})`
+const PRICE_APART = new RegExp(APART, 'gu')
+const NUMBER_APART = new RegExp(`^[^\\p{Nd}]*${APART}(?=\\s*(?:$|\\p{Sc}|\\p{Lu}{3}(?!\\p{L})))`, 'gu')
+const GAP = new RegExp(`(?<=[.,])${SPACE}(?=\\p{Nd})`, 'u')
 
-/**
- * The text with its number in one piece. Shape: `scale` as a number is read with, 0 for a whole one, without end for a double; undefined where
- * the pieces may be more than one number.
- */
-export function joinNumber(text: string, scale: number, ofMoney: boolean): string | undefined {
+/** Two readings of a text; the number in it is clear where it is the same in both. */
+export interface NumberPieces {
+  readonly apart: string
+  /** With all pieces in one that may be. */
+  readonly joined: string
+}
+
+/** What may be one number in a text. Shape: `scale` as a number is read with, 0 for a whole one, without end for a double. */
+export function numberPieces(text: string, scale: number, ofMoney: boolean): NumberPieces {
   const seen = withoutUnseen(text).replace(APOSTROPHE, "'")
-  const whole = Number.isFinite(scale) ? seen.replace(CENTS, '$1٫$2') : seen
-  if (whole.includes(EDGE)) return undefined
-  const joined = whole.replace(MARK_APART, '')
-  const isApart = ofMoney ? MAY_BE_PRICE.test(joined) : scale > 0 && MAY_BE_NUMBER.test(joined)
-  return isApart ? undefined : joined
+  const rolled = ofMoney ? seen.replace(DIGITS_APART, withoutEdges) : seen
+  const apart = (Number.isFinite(scale) ? rolled.replace(CENTS, withCents) : rolled).replace(MARK_APART, '')
+  const inPieces = ofMoney ? PRICE_APART : NUMBER_APART
+  const joined = withoutEdges(ofMoney || scale > 0 ? apart.replace(inPieces, (pieces) => pieces.replace(GAP, '')) : apart)
+  return { apart, joined }
+}
+
+export function withoutEdges(text: string): string {
+  return text.replaceAll(EDGE, '')
+}
+
+/** Two digits in an element of their own may count something; they are cents where the price ends with them. */
+function withCents(found: string, whole: string, cents: string, at: number, text: string): string {
+  const behind = text.slice(at + found.length)
+  return closesPrice(behind) || startsWithCurrency(behind) ? `${whole}٫${cents}` : found
 }
 
 /** Within words they may say which letters belong together. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { MAX_LONG, MIN_LONG } from '../../message/avro-value.ts'
 import { htmlToMarkdown } from '../sources/markdown.ts'
 import { hasThreeDecimals } from './currencies.ts'
@@ -6,7 +7,7 @@ import { type DecimalDigits, decimalMarkOfLocale, type NoNumber, parseNumber } f
 import { parseTime, type TimeFormat, timeForms } from './parse-time.ts'
 import { RawMoney, type RawValue } from './raw-value.ts'
 import { type Money, moneyParts } from './read-money.ts'
-import { EDGE, joinNumber } from './split-number.ts'
+import { type NumberPieces, numberPieces, withoutEdges } from './split-number.ts'
 import { compileTimePattern } from './time-pattern.ts'
 import { compileZone } from './time-zone.ts'
 
@@ -109,7 +110,7 @@ function text(value: string): Converted {
 
 function problem(raw: RawValue, expected: string): Converted {
   const text = raw instanceof RawMoney ? String(raw) : raw
-  const plain = typeof text === 'string' ? text.replaceAll(EDGE, '') : text
+  const plain = typeof text === 'string' ? withoutEdges(text) : text
   const shown = typeof plain === 'string' && plain.length > 80 ? `${plain.slice(0, 80)}…` : plain
   return { kind: 'problem', problem: `${JSON.stringify(shown)} is no ${expected}` }
 }
@@ -139,13 +140,21 @@ function numeric(locale: string | undefined, scale: number, fromDigits: FromDigi
     if (typeof raw === 'boolean') return problem(raw, 'number')
     const given = collapse(String(raw))
     if (given === '') return EMPTY
-    const written = ofMoney || typeof raw === 'number' ? given : joinNumber(given, scale, false)
-    if (written === undefined) return problem(raw, NO_NUMBER.unclear)
     // A number of JSON has a decimal point in every language.
     const form = typeof raw === 'number' ? { machine: true, decimalMark: undefined } : { machine, decimalMark }
-    const digits = parseNumber(written, { ...form, scale, ofMoney })
-    return typeof digits === 'string' ? problem(raw, NO_NUMBER[digits]) : fromDigits(digits, raw)
+    const read = (written: string): Converted => {
+      const digits = parseNumber(written, { ...form, scale, ofMoney })
+      return typeof digits === 'string' ? problem(raw, NO_NUMBER[digits]) : fromDigits(digits, raw)
+    }
+    return ofMoney || typeof raw === 'number' ? read(given) : readPieces(raw, numberPieces(given, scale, false), read)
   }
+}
+
+/** What a text gives whether the pieces in it are one number or several, since a wrong one is worse than none. */
+function readPieces(raw: RawValue, { apart, joined }: NumberPieces, read: (text: string) => Converted): Converted {
+  const value = read(joined)
+  if (apart === joined || value.kind !== 'value') return value
+  return isDeepStrictEqual(read(apart), value) ? value : problem(raw, NO_NUMBER.unclear)
 }
 
 const NO_NUMBER = {
@@ -193,16 +202,18 @@ function toMoney(type: Extract<ValueType, { kind: 'money' }>): Converter {
     const { amount: given, currency: own } = raw instanceof RawMoney ? raw : { amount: raw, currency: undefined }
     const written = collapseAroundNoBreak(String(given))
     if (written === '' || typeof given === 'boolean') return written === '' ? EMPTY : problem(raw, 'money')
-    const joined = typeof given === 'number' ? written : joinNumber(written, scale, true)
-    const parts = moneyParts(joined ?? written, [own, found], stated)
-    const hasMils = parts.currency !== undefined && hasThreeDecimals(parts.currency)
-    const isUnclear = hasMils && locale === undefined && typeof given !== 'number' && MAY_GROUP.test(parts.amount ?? '')
-    if (joined === undefined || parts.amount === undefined || isUnclear) return problem(raw, NO_NUMBER.unclear)
-    // A number of JSON stays one.
-    const amount = (hasMils ? milsOf : amountOf)(typeof given === 'number' ? given : parts.amount, machine, '')
-    if (amount.kind !== 'value') return amount.kind === 'empty' ? problem(raw, 'money') : amount
-    if (parts.currency === undefined) return { kind: 'problem', problem: parts.problem }
-    return { kind: 'value', value: { amount: String(amount.value), currency: parts.currency } }
+    const read = (price: string): Converted => {
+      const parts = moneyParts(price, [own, found], stated)
+      const hasMils = parts.currency !== undefined && hasThreeDecimals(parts.currency)
+      const isUnclear = hasMils && locale === undefined && typeof given !== 'number' && MAY_GROUP.test(parts.amount ?? '')
+      if (parts.amount === undefined || isUnclear) return problem(raw, NO_NUMBER.unclear)
+      // A number of JSON stays one.
+      const amount = (hasMils ? milsOf : amountOf)(typeof given === 'number' ? given : parts.amount, machine, '')
+      if (amount.kind !== 'value') return amount.kind === 'empty' ? problem(raw, 'money') : amount
+      if (parts.currency === undefined) return { kind: 'problem', problem: parts.problem }
+      return { kind: 'value', value: { amount: String(amount.value), currency: parts.currency } }
+    }
+    return typeof given === 'number' ? read(written) : readPieces(raw, numberPieces(written, scale, true), read)
   }
 }
 

@@ -40,8 +40,33 @@ describe('a price in several elements', () => {
     '12,99<sup>1</sup> €',
     '12.5<sup>99</sup> €',
     '4 299<sup>90</sup><sup>1</sup> €',
+    '<span>€1,299</span><span>24 reviews</span>',
+    '<span>€ 1299</span><span>20% off</span>',
+    '<span>€1299</span><span>12 left</span>',
+    '<span>5</span><span>12 reviews</span>',
   ])('is none where it may be another: %s', (html) => {
     expect(money(html)).toBeNull()
+  })
+
+  it.each([
+    ['19,99 € <i>1</i><i>2</i><i>3</i>', '19.99'],
+    ['ab 3. 12. 2024 nur 19,99 €', '19.99'],
+    ['Sleva do 24. 12. 499 Kč', '499.00'],
+    ['Größe 38, 40, 42: 19,99 €', '19.99'],
+    ['<span>2.</span>&nbsp;<span>499 €</span>', '499.00'],
+    ['$<span>1</span><span>2</span><span>.</span><span>9</span><span>9</span>', '12.99'],
+    ['12<sup>99</sup> kr', '12.99'],
+    ['12<sup>99</sup>&nbsp;zł', '12.99'],
+    ['€ 12<sup>99</sup>/kg', '12.99'],
+  ])('is read whatever other numbers are in pieces: %s', (html, amount) => {
+    expect(money(html)).toBe(amount)
+  })
+
+  it('is no matter of other numbers where it is one without a currency', () => {
+    expect(field('type: int', '12 Bewertungen <a>1</a><a>2</a><a>3</a>')).toBe(12)
+    expect(field('type: double', '4.5 von 5 <b>12</b><b>345</b>')).toBe(4.5)
+    expect(field('type: decimal, scale: 2', '<span>5</span><span>12 reviews</span>')).toBeNull()
+    expect(field('type: double', '12 <b>3</b><b>45</b>')).toBeNull()
   })
 
   it('leaves alone what is text, and what the author looks at first', () => {
