@@ -148,7 +148,7 @@ function sideOfNumber(sign: string, before: string, behind: string): Mention['si
   if (number === undefined) return isBefore ? 'before' : undefined
   const isGlued = /\s$/.test(before) && /^\p{Nd}/u.test(behind)
   const next = behind.slice(number.length).trimStart()
-  const looksPriced = /\p{Nd}[.,](?:\p{Nd}{1,2}|[-–—]+)\s$/u.test(before) || next.startsWith(sign)
+  const looksPriced = /\p{Nd}[.,٫](?:\p{Nd}{1,2}|[-–—]+)\s$/u.test(before) || next.startsWith(sign)
   return isBefore && !(isGlued && !looksPriced) ? 'before' : 'after'
 }
 
@@ -157,7 +157,7 @@ const NUMBER_AFTER = /^[\s:=)]*(?:\p{Sc}\s*)?[-−]?\s*(?:\p{Sc}\s*)?[.,]?\p{Nd}
 
 /** Which currency a sign of several is: a code before it, or one behind it and one number. */
 const CODE_BEFORE = /(?<!\p{L})([A-Z]{3})\s*$/u
-const CODE_BEHIND = /^(\s*[\p{Nd}.,'’\s-]*)([A-Z]{3})(?!\p{L})/u
+const CODE_BEHIND = /^(\s*[\p{Nd}.,'’٫\s-]*)([A-Z]{3})(?!\p{L})/u
 
 /** In French the sign may be the decimal mark: `499€95`. */
 function isDecimalMark(sign: string, before: string, behind: string): boolean {

@@ -62,6 +62,12 @@ describe('a price in several elements', () => {
     expect(money(html)).toBe(amount)
   })
 
+  it('has the currency that stands behind its cents', () => {
+    const read = (html: string): unknown => fieldFrom('{ select: p, type: money, currency: EUR }', `<p>${html}</p>`)
+    expect(read('$<b>12</b><sup>99</sup> USD')).toEqual({ amount: '12.99', currency: 'USD' })
+    expect(read('12<sup>99</sup> €15.00')).toEqual({ amount: '12.99', currency: 'EUR' })
+  })
+
   it('is no matter of other numbers where it is one without a currency', () => {
     expect(field('type: int', '12 Bewertungen <a>1</a><a>2</a><a>3</a>')).toBe(12)
     expect(field('type: double', '4.5 von 5 <b>12</b><b>345</b>')).toBe(4.5)
