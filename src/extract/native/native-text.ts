@@ -18,12 +18,19 @@ export function nativeText(root: NativeNode, { collapse, hasEdges } = PLAIN_TEXT
 /** No recursion: a page may be nested deeply. A string on the stack is text that comes behind what lies above it. */
 function walkedText(root: NativeNode, hasEdges: boolean): string {
   let text = ''
+  // As in `nodeText`.
+  let last = ''
   let isEdge = false
+  const append = (piece: string): void => {
+    if (piece === '') return
+    text += piece
+    last = piece
+  }
   const add = (data: string): void => {
     if (data === '') return
-    if (hasEdges && isEdge) text += edgeBetween(text, data)
+    if (hasEdges && isEdge) append(edgeBetween(last, data))
     isEdge = false
-    text += data
+    append(data)
   }
   const waiting: (NativeNode | string)[] = root.childNodes.toReversed()
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
@@ -35,7 +42,7 @@ function walkedText(root: NativeNode, hasEdges: boolean): string {
       const name = next.localName ?? ''
       const breaks = BREAKING.has(name)
       if (name !== 'wbr') isEdge = true
-      if (breaks) text += ' '
+      if (breaks) append(' ')
       if (DROPPED.has(name)) continue
       if (next.firstElementChild === null) {
         add(next.textContent)
@@ -45,7 +52,7 @@ function walkedText(root: NativeNode, hasEdges: boolean): string {
         for (const child of next.childNodes.toReversed()) waiting.push(child)
         continue
       }
-      if (breaks) text += ' '
+      if (breaks) append(' ')
     }
   }
   return text

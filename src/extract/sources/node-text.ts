@@ -20,16 +20,23 @@ export const BREAKING: ReadonlySet<string> = new Set(
  */
 export function nodeText(root: AnyNode, others?: ReadonlySet<AnyNode>, { collapse, hasEdges } = PLAIN_TEXT): string {
   let text = ''
+  // Its end by itself: to look at that of the whole would copy the whole each time.
+  let last = ''
   let isEdge = false
+  const add = (piece: string): void => {
+    if (piece === '') return
+    text += piece
+    last = piece
+  }
   let node: AnyNode | null = root
   while (node !== null) {
     const dropped: boolean = node !== root && 'name' in node && (DROPPED.has(node.name) || others?.has(node) === true)
     if (node.type === 'text') {
-      if (hasEdges && isEdge) text += edgeBetween(text, node.data)
+      if (hasEdges && isEdge) add(edgeBetween(last, node.data))
       if (node.data !== '') isEdge = false
-      text += node.data
+      add(node.data)
     } else if ('name' in node) {
-      if (BREAKING.has(node.name)) text += ' '
+      if (BREAKING.has(node.name)) add(' ')
       // A `<wbr>` is a place where a word may be broken.
       if (node.name !== 'wbr') isEdge = true
     }
@@ -38,7 +45,7 @@ export function nodeText(root: AnyNode, others?: ReadonlySet<AnyNode>, { collaps
       child ??
       following(node, root, (element) => {
         isEdge = true
-        if ('name' in element && BREAKING.has(element.name)) text += ' '
+        if ('name' in element && BREAKING.has(element.name)) add(' ')
       })
   }
   return collapse(text)
