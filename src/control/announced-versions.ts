@@ -6,6 +6,7 @@ import { compatibilityProblems, meaningProblems } from '../message/compatibility
 import type { Command } from '../message/generated/types.ts'
 import { checkSubject, problemLines, type SubjectProblem } from '../message/registration.ts'
 import { subjectOf } from '../message/subjects.ts'
+import { recordsTopicOf } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 
 /** A version of an extractor that has run somewhere, live or not, as `control` tells it. */
@@ -49,7 +50,7 @@ export function topicsOfVersions(
   extractor: Pick<LoadedExtractor, 'topic'>,
   known: readonly Pick<AnnouncedVersion, 'topic' | 'tried'>[],
 ): readonly string[] {
-  return [...new Set([extractor, ...known.filter(({ tried }) => !tried)].map(({ topic }) => topic ?? topics.records))]
+  return [...new Set([extractor, ...known.filter(({ tried }) => !tried)].map((version) => recordsTopicOf(version, topics)))]
 }
 
 type Announcement = AnnouncedVersion & { readonly name: string }
@@ -130,9 +131,10 @@ export function unreadableFields(
 /** What the registry has against a version: it may know of versions that this log does not, and has a word of its own. */
 async function registryProblems(
   { registry, topics }: Pick<Runtime, 'registry' | 'topics'>,
-  { topic, schema }: Pick<LoadedExtractor, 'topic' | 'schema'>,
+  extractor: Pick<LoadedExtractor, 'topic' | 'schema'>,
 ): Promise<{ readonly under: string; readonly problems: readonly SubjectProblem[] }> {
-  const under = subjectOf(topic ?? topics.records, schema)
+  const { schema } = extractor
+  const under = subjectOf(recordsTopicOf(extractor, topics), schema)
   if (registry === undefined) return { under, problems: [] }
   return { under, problems: (await checkSubject(registry, under, schema)).problems }
 }

@@ -1,13 +1,8 @@
-import { searchPieces } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
-import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
-import { isMillraceError } from '../kernel/errors.ts'
-import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue, NO_PLACE, NO_PROXY } from '../message/header-names.ts'
-import { LANES } from '../message/topics.ts'
+import { BacklogSearch, type Place, type Queued, queuedTask } from './backlog-search.ts'
 import type { Runtime } from './runtime.ts'
-import { crawlTexts, EVERY_MESSAGE } from './url-search.ts'
 import { type WaitingBounds, waitingBounds } from './waiting-bounds.ts'
 
 /** A task in a delay topic. */
@@ -19,18 +14,6 @@ export interface DelayedTask {
   readonly dueAt: number
   readonly reason: string
 }
-
-export type Place = TopicPartition & { readonly offset: bigint }
-
-interface Queued {
-  readonly at: Place
-  readonly message: KafkaMessage
-  /** Epoch ms; 0 for what may be worked now. */
-  readonly dueAt: number
-}
-
-/** Reasons of a wait on a delay topic for what others do: when it is due it only asks again. */
-const WAITS_FOR_OTHERS: ReadonlySet<string> = new Set([NO_PLACE])
 
 /** Of what waits for long, those that are told one by one. */
 const MOST_TOLD = 100
@@ -94,7 +77,8 @@ export class CrawlBacklog {
 
   async #meets({ at, message, dueAt }: Queued, bounds: WaitingBounds, by: number): Promise<'due' | 'later' | 'nothing'> {
     if (!bounds.isWaiting(at)) return 'nothing'
-    if (dueAt > 0 && WAITS_FOR_OTHERS.has(reasonOf(message))) return this.#meetsOneForOthers({ at, message, dueAt })
+    // What others do is what it waits for: when it is due it only asks again.
+    if (dueAt > 0 && reasonOf(message) === NO_PLACE) return this.#meetsOneForOthers({ at, message, dueAt })
     // When it is due a proxy is tried again, which says nothing of when one works: where all are dead there is always a next try.
     const startsAt = dueAt > 0 && reasonOf(message) === NO_PROXY ? Number.POSITIVE_INFINITY : dueAt
     const isLater = startsAt > by
@@ -123,80 +107,6 @@ export class CrawlBacklog {
     this.#forOthers = undefined
     this.#told.clear()
   }
-}
-
-/** Undefined where it is no task: its stage makes a dead letter of it. */
-export async function queuedTask({ codec }: Pick<Runtime, 'codec'>, { value }: KafkaMessage): Promise<UrlTask | undefined> {
-  await codec.ensureSchemas([value])
-  try {
-    return decodeTask(codec, value)
-  } catch (error) {
-    if (isMillraceError(error) && error.disposition === 'dead-letter') return undefined
-    throw error
-  }
-}
-
-/** Goes through the logs once, from what their groups have finished on, past what can be of none of the crawls; undefined: of any. */
-export class BacklogSearch {
-  readonly #runtime: Runtime
-  readonly #topics: readonly { readonly topic: string; readonly isLane: boolean; readonly texts: readonly Buffer[] }[]
-  /** Everything before this was looked at. */
-  readonly #searchedTo = new Map<PartitionId, bigint>()
-  readonly #firsts = new Map<PartitionId, TopicPartition & { readonly first: bigint }>()
-
-  constructor(runtime: Runtime, crawlIds: readonly string[] | undefined) {
-    const { topics } = runtime
-    const texts = (by: 'us' | 'anyone'): readonly Buffer[] => crawlIds?.flatMap((crawlId) => crawlTexts(crawlId, by)) ?? EVERY_MESSAGE
-    this.#runtime = runtime
-    this.#topics = [
-      ...LANES.map((lane) => ({ topic: topics.urls[lane], isLane: true, texts: texts('anyone') })),
-      ...topics.delays.map(({ topic }) => ({ topic, isLane: false, texts: texts('us') })),
-    ]
-  }
-
-  /** True where a group stands before what it had finished, so that what was passed over counts again. */
-  isRewound(bounds: WaitingBounds): boolean {
-    let isBack = false
-    for (const [id, at] of this.#firsts) {
-      const first = bounds.rangeOf(at)?.first ?? at.first
-      isBack ||= first < at.first
-      this.#firsts.set(id, { ...at, first })
-    }
-    return isBack
-  }
-
-  restart(): void {
-    this.#searchedTo.clear()
-  }
-
-  /** `hidden`: messages that are there and can't be read, behind an open transaction. */
-  async *next(bounds: WaitingBounds, signal?: AbortSignal): AsyncGenerator<Queued | 'hidden'> {
-    const { admin } = this.#runtime
-    const ended = signal === undefined ? {} : { signal }
-    for (const { topic, isLane, texts } of this.#topics) {
-      for (const [partition, end] of await admin.endOffsets(topic, 'read_committed')) {
-        const id = partitionId(topic, partition)
-        const range = bounds.rangeOf({ topic, partition })
-        const first = range?.first ?? 0n
-        this.#firsts.set(id, { topic, partition, first })
-        const searchedTo = this.#searchedTo.get(id) ?? 0n
-        const from = searchedTo > first ? searchedTo : first
-        for await (const { messages, searchedTo } of searchPieces(admin.session, { topic, partition, from, until: end, texts, ...ended })) {
-          for (const message of messages) {
-            yield { at: { topic, partition, offset: message.offset }, message, dueAt: isLane ? 0 : dueAtOf(message) }
-            // Not before it was looked at: a look that fails at it, or ends with it, begins with it the next time.
-            this.#searchedTo.set(id, message.offset + 1n)
-          }
-          this.#searchedTo.set(id, searchedTo)
-        }
-        if (range !== undefined && end < range.end) yield 'hidden'
-      }
-    }
-  }
-}
-
-function dueAtOf({ headers }: KafkaMessage): number {
-  return Number(headerValue(headers, HEADER.dueMs) ?? 0)
 }
 
 function reasonOf({ headers }: KafkaMessage): string {

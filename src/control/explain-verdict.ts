@@ -1,6 +1,7 @@
 import type { TaskView } from '../fetch/fetch-view.ts'
 import type { ProxyOut } from '../fetch/proxy-ring.ts'
 import type { Outcome } from '../message/generated/types.ts'
+import { NO_PLACE } from '../message/header-names.ts'
 import { isFinal } from '../message/outcome.ts'
 import { requestsAtOnce } from '../politeness/crawl-delay.ts'
 import type { KnownHealth } from '../state/state-store.ts'
@@ -183,7 +184,7 @@ function delayVerdict(facts: UrlFacts, task: WaitingTask): UrlVerdict {
   const why = reason === null ? '' : ` (${reason})`
   const when = dueAt === null ? '' : ` until ${time(dueAt)}, ${relative(dueAt, facts.now)}`
   const lines = [`waits in ${topic}, partition ${partition}, offset ${offset}${when}${why}${attemptText(task)}`]
-  if (reason === 'page-budget') lines.push(PLACE_LINE)
+  if (reason === NO_PLACE) lines.push(PLACE_LINE)
   const waitsFor = facts.members.delay === 0 ? 'delay-worker' : facts.site.pace.paused.value === true ? 'paused' : 'due-time'
   if (facts.members.delay === 0) lines.push('no delay worker runs, so it stays there')
   if (facts.site.pace.paused.value === true) lines.push(pausedLine(facts))

@@ -12,7 +12,7 @@ import { nearestName } from '../kernel/nearest.ts'
 import { makeFolder } from '../machine/make-folder.ts'
 import type { AvroSchema } from '../message/avro.ts'
 import { subject } from '../message/command.ts'
-import { notForRecords } from '../message/topics.ts'
+import { notForRecords, recordsTopicOf } from '../message/topics.ts'
 import { compileGlob } from '../url/glob.ts'
 import { announce } from './announce.ts'
 import { announcedVersion, announcedVersions, refuseIncompatible } from './announced-versions.ts'
@@ -287,7 +287,7 @@ export async function createExtract(
   const stageObserver = observer.child({ stage: 'extract' })
   const host = await createExtractorHost(runtime, extractors, {
     domains: config['metrics.domains'],
-    framing: ({ schema, topic }) => recordFraming(codec, schema, options.shadow?.recordsTopic ?? topic ?? topics.records),
+    framing: (extractor) => recordFraming(codec, extractor.schema, options.shadow?.recordsTopic ?? recordsTopicOf(extractor, topics)),
     ...(options.onOutput === undefined ? {} : { onOutput: options.onOutput }),
     observer: stageObserver,
   })

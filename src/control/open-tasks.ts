@@ -1,6 +1,6 @@
 import { ownProcess } from '../machine/process-identity.ts'
 import type { CrawlCounts } from '../state/state-store.ts'
-import { BacklogSearch, type Place, queuedTask } from './crawl-backlog.ts'
+import { BacklogSearch, type Place, queuedTask } from './backlog-search.ts'
 import { isSameProcess, liveWorkers } from './live-workers.ts'
 import type { Runtime } from './runtime.ts'
 import { waitingBounds } from './waiting-bounds.ts'

@@ -7,6 +7,7 @@ import { silentObserver } from '../kernel/observe.ts'
 import { singleObjectFrame } from '../message/framing.ts'
 import type { Page, RecordEnvelope } from '../message/generated/types.ts'
 import { pageSource } from '../message/put-back.ts'
+import { recordsTopicOf } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
 import type { ComparableRecord, PageFailure, PageSource } from '../replay/compare.ts'
 import { envelopeText } from './extraction.ts'
@@ -66,7 +67,7 @@ export class PageTrial {
       clock,
       observer: silentObserver,
     })
-    const largestTaken = largestMessage(await maxBatchBytes(runtime, extractor.topic ?? runtime.topics.records))
+    const largestTaken = largestMessage(await maxBatchBytes(runtime, recordsTopicOf(extractor, runtime.topics)))
     await host.start()
     return new PageTrial(runtime, host, extractor, largestTaken)
   }
@@ -92,7 +93,7 @@ export class PageTrial {
   }
 
   #largestBytes(records: readonly ExtractedRecord[], { traceId }: Page): number {
-    const topic = this.#extractor.topic ?? this.#runtime.topics.records
+    const topic = recordsTopicOf(this.#extractor, this.#runtime.topics)
     const headers = this.#runtime.codec.headers(this.#extractor.schema, traceId === null ? undefined : makeTraceParent(traceId))
     return largestOf(records.map(({ key, value }) => ({ topic, partition: 0, key, value, headers })))
   }

@@ -3,6 +3,7 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Page } from '../message/generated/types.ts'
 import { isSameFilter, type ReplayFilter } from '../message/replay-request.ts'
+import { recordsTopicOf } from '../message/topics.ts'
 import { type Comparison, ComparisonBuilder, canonical, type PageSource, pageKey } from '../replay/compare.ts'
 import { type GateVerdict, gateVerdict } from '../replay/gate.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
@@ -136,7 +137,7 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
     before: { kind: against === undefined ? ('records' as const) : ('extractor' as const), versions },
     range: { offsets: Number(plan.offsets), gone: Number(plan.gone) },
     pages: { compared, sampled: options.sample !== 'all' },
-    topic: extractor.topic ?? runtime.topics.records,
+    topic: recordsTopicOf(extractor, runtime.topics),
     movedFrom: movedFrom(runtime, extractor, against === undefined ? known.filter(({ version }) => version in versions) : [against]),
     largestRecord: largest === undefined ? null : { ...largest, limit: trial.largestTaken },
     compatibility: { ok: problems.length === 0, problems },
@@ -194,8 +195,8 @@ function movedFrom(
   extractor: LoadedExtractor,
   before: readonly Pick<LoadedExtractor, 'topic'>[],
 ): string[] {
-  const topicOf = ({ topic }: Pick<LoadedExtractor, 'topic'>): string => topic ?? topics.records
-  return [...new Set(before.map(topicOf))].filter((topic) => topic !== topicOf(extractor))
+  const now = recordsTopicOf(extractor, topics)
+  return [...new Set(before.map((each) => recordsTopicOf(each, topics)))].filter((topic) => topic !== now)
 }
 
 function requiredBefore(known: ReturnType<typeof announcedVersions>, versions: readonly string[]): string[] {

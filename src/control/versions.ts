@@ -1,6 +1,7 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
+import { recordsTopicOf } from '../message/topics.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { promotedVersions } from './active-versions.ts'
 import { announce } from './announce.ts'
@@ -66,7 +67,7 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
   }
   const former = previous === undefined || previous === version ? null : previous
   const payload = { version, previous: former, ...(force === undefined ? {} : { forced: force }) }
-  const topic = extractor.topic ?? runtime.topics.records
+  const topic = recordsTopicOf(extractor, runtime.topics)
   const before = former === null ? undefined : topicOf(runtime, loaded, control, { name, version: former })
   // Counted before they hear of it: one that is between two versions has no heartbeat, and is still to be waited for.
   const expected = await workersOf(runtime, name)
@@ -117,7 +118,7 @@ function topicOf(
   { name, version }: { readonly name: string; readonly version: number },
 ): string | undefined {
   const found = loaded.find((each) => each.name === name && each.version === version) ?? announcedVersion(control, name, version)
-  return found === undefined ? undefined : (found.topic ?? topics.records)
+  return found === undefined ? undefined : recordsTopicOf(found, topics)
 }
 
 /** What works before the first promotion, beside the version itself. */

@@ -110,8 +110,13 @@ export class ProxyRing {
 
   /** One answer clears it of all. */
   worked(proxy: ForwardProxy): void {
-    const wasOut = (this.#health.get(proxy.id)?.failures ?? 0) > 0
-    this.#health.set(proxy.id, { ...fresh(proxy), workedMono: this.#clock.mono() })
+    const health = this.#health.get(proxy.id) ?? fresh(proxy)
+    const wasOut = health.failures > 0
+    health.failures = 0
+    health.outUntilMono = 0
+    health.unreached.clear()
+    health.workedMono = this.#clock.mono()
+    this.#health.set(proxy.id, health)
     if (wasOut) this.#observer.emit('ProxyReturned', { proxy: proxy.label })
   }
 }

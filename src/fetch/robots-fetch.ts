@@ -9,7 +9,7 @@ import type { StateStore } from '../state/state-store.ts'
 import type { AddressOf } from './address-book.ts'
 import type { RobotsWait } from './admission.ts'
 import { readAnswer } from './answer.ts'
-import { foundNoProxy, type HttpExchange, type HttpLimits, type HttpResponse, type HttpResult } from './http-exchange.ts'
+import { foundNoProxy, type HttpExchange, type HttpFailure, type HttpLimits, type HttpResponse, type HttpResult } from './http-exchange.ts'
 import { requestHeaders } from './request-headers.ts'
 import type { SiteLeases } from './site-leases.ts'
 import { siteReport } from './site-report.ts'
@@ -69,10 +69,7 @@ export class RobotsFetcher {
         const untilMono = target === stopped?.target ? stopped.untilMono : clock.mono() + STOPPED_MS
         this.#stop(robotsUrl, { target, hops, untilMono })
       }
-      // Pages of the site do not meet this wall, and each of them would ask for the file again.
-      if (result.kind === 'failure' && result.reason === 'address-refused' && hops > 0) return UNAVAILABLE
-      // Whoever it led to is not asked for pages: what is wrong there says nothing of what they would meet.
-      if (result.kind === 'failure' && hops > 0) return { kind: 'failure', reason: null, detail: `${target.href}: ${result.detail}` }
+      if (result.kind === 'failure' && hops > 0) return failedBehind(target, result)
       if (result.kind !== 'response') return result
       const answer = readAnswer(result, { target, method: 'GET', headers: {}, body: null, chain: [], now: clock.now() })
       // A page that refreshes is no robots.txt, and no way to one.
@@ -130,6 +127,12 @@ export class RobotsFetcher {
 }
 
 /** Half a file may lack the half that forbids: it counts as none. One that is too large is read as far as the limit goes. */
+/** Whoever the file led to is not asked for pages: what is wrong there says nothing of what they would meet. */
+function failedBehind(target: URL, { reason, detail }: HttpFailure): RobotsFetch<never> {
+  // Nobody gets there, ever, and each page would ask for the file again.
+  return reason === 'address-refused' ? UNAVAILABLE : { kind: 'failure', reason: null, detail: `${target.href}: ${detail}` }
+}
+
 function wholeFile(response: HttpResponse, url: URL): RobotsFetch<never> {
   const { status, decoded, truncated } = response
   const isPartial = truncated === 'network' || truncated === 'encoding' || truncated === 'undecoded'

@@ -30,7 +30,7 @@ export interface ReplayRequest {
   readonly rate?: number | undefined
   /** Owners jump back to live work; what was written stays. */
   readonly cancelled?: boolean | undefined
-  /** Pages that were replayed when it was called off. */
+  /** Offsets that were done when it was called off. */
   readonly doneOffsets?: number | undefined
   /** What a shadow had left is removed; its id is not free again. */
   readonly forgotten?: boolean | undefined

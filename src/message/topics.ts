@@ -38,6 +38,11 @@ export function topicNames(prefix: string): TopicNames {
   }
 }
 
+/** Where the records of an extractor go: the topic that its file names, or the common one. */
+export function recordsTopicOf({ topic }: { readonly topic?: string | undefined }, { records }: Pick<TopicNames, 'records'>): string {
+  return topic ?? records
+}
+
 /** Topic of the records of a shadow replay, where no other one is named. */
 export function shadowTopicOf({ records }: Pick<TopicNames, 'records'>, replayId: string): string {
   return `${records}.shadow.${replayId}`

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { BacklogSearch, CrawlBacklog } from '../../../src/control/crawl-backlog.ts'
+import { BacklogSearch } from '../../../src/control/backlog-search.ts'
+import { CrawlBacklog } from '../../../src/control/crawl-backlog.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 
