@@ -26,10 +26,10 @@ export async function forgetEndedCrawls(runtime: Pick<Runtime, 'config' | 'obser
 }
 
 /**
- * Whether the state store knows a crawl of the name. One that ended so long ago is forgotten first: the rounds of a worker would come after the
+ * Whether a crawl of the name goes on, as the state store knows one. What ended so long ago is forgotten before it is asked: the rounds of a worker would come after the
  * first URLs of the new one, and take both for one crawl that has not ended.
  */
-export async function isKnownCrawl(runtime: Pick<Runtime, 'config' | 'observer' | 'state'>, crawlId: string): Promise<boolean> {
+export async function goesOn(runtime: Pick<Runtime, 'config' | 'observer' | 'state'>, crawlId: string): Promise<boolean> {
   await forgetEndedCrawls(runtime)
   const state = await runtime.state()
   return (await state.crawlCounts(crawlId)).accepted > 0

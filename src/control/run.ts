@@ -9,7 +9,7 @@ import { type AuditProgress, type AuditReport, audit, endedFrom } from './audit.
 import type { DelayedTask } from './crawl-backlog.ts'
 import { CrawlEnd, type UnreadPages } from './crawl-end.ts'
 import { evictDeadMembers } from './dead-members.ts'
-import { isKnownCrawl } from './ended-crawls.ts'
+import { goesOn } from './ended-crawls.ts'
 import { ExtractStage } from './extract-stage.ts'
 import { goneCounted } from './extract-totals.ts'
 import { extractorsOf } from './extraction.ts'
@@ -130,7 +130,7 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   await prepareTopics(runtime, options.extractors)
   const crawlId = options.seeds === undefined ? options.crawlId : (options.crawlId ?? uuidV7(runtime.clock))
   // Who goes on with a crawl wants its records, not those that the process before had left to give.
-  const isOld = crawlId === undefined || (options.crawlId !== undefined && (await isKnownCrawl(runtime, options.crawlId)))
+  const isOld = crawlId === undefined || (options.crawlId !== undefined && (await goesOn(runtime, options.crawlId)))
   const from = options.crawlId !== undefined && isOld ? 'earliest' : 'latest'
   const { topics, admin } = runtime
   const ends = await Promise.all([topics.outcomes, topics.deadLetters].map((topic) => admin.endOffsets(topic, 'read_uncommitted')))

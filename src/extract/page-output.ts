@@ -1,5 +1,6 @@
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { BATCH_OVERHEAD_BYTES, messageBytes } from '../kafka/outgoing.ts'
+import type { ErrorCode } from '../kernel/errors.ts'
 import type { AvroSchema } from '../message/avro.ts'
 import { deadLetter } from '../message/dead-letter.ts'
 import type { Page } from '../message/generated/types.ts'
@@ -84,7 +85,7 @@ function resultOutput(
 }
 
 /** What becomes of a page one of whose records its topic does not take. */
-export const TOO_LARGE = 'EXTRACT_RECORD_TOO_LARGE'
+export const TOO_LARGE = 'EXTRACT_RECORD_TOO_LARGE' satisfies ErrorCode
 
 /** Largest message of a batch of so many bytes. Units: bytes. */
 export function largestMessage(maxBatchBytes: number): number {

@@ -1,4 +1,5 @@
 import { countText } from '../kernel/count-text.ts'
+import type { ErrorCode } from '../kernel/errors.ts'
 import type { Comparison } from './compare.ts'
 
 /** Whether a new version may take the place of the old one. */
@@ -9,7 +10,7 @@ export interface GateVerdict {
 }
 
 /** Of a page whose record is larger than its topic takes: the log keeps nothing of it, whatever was there before. */
-const REFUSED = 'EXTRACT_RECORD_TOO_LARGE'
+const REFUSED: ErrorCode = 'EXTRACT_RECORD_TOO_LARGE'
 
 /**
  * A version that gives less than the one before on the same pages is held back: pages that gave records and are dead letters now,

@@ -302,6 +302,7 @@ describe('mistakes', () => {
     [['extract', '--candidate', '--group', 'other'], 'a candidate has a group of its own'],
     [['status', '--fields', '--watch'], 'say one'],
     [['run', '--strict'], '--strict goes with URLs'],
+    [['run', '--depth', '2'], '--depth goes with URLs'],
     [['replay', 'run', '--extractor', 'x.yaml', '--in-place', '--drain-timeout', '1s'], '--drain-timeout goes with --shadow'],
   ])('%j end with 2 and say what was meant', async (args, text) => {
     const result = await runCli(args, { cwd })

@@ -59,7 +59,7 @@ describe('control log', () => {
     const learnt = new Set<string>()
     const log = open(topic, {
       learn: async (values) => {
-        await systemClock.sleep(1)
+        await new Promise((resolve) => setImmediate(resolve))
         for (const value of values) learnt.add(String(value))
       },
       decode: (value) => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/options.ts'
-import { forgetEndedCrawls, isKnownCrawl } from '../../../src/control/ended-crawls.ts'
+import { forgetEndedCrawls, goesOn } from '../../../src/control/ended-crawls.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import type { StateStore } from '../../../src/state/state-store.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -55,7 +55,7 @@ describe('crawls that ended long ago', () => {
       const clock = new ManualClock()
       const store = await bench.lmdb({ clock })
       const { runtime } = runtimeWith(0, 86_400_000)
-      const known = (crawlId: string) => isKnownCrawl({ ...runtime, state: async () => store }, crawlId)
+      const known = (crawlId: string) => goesOn({ ...runtime, state: async () => store }, crawlId)
       for (const crawlId of ['monthly', 'open']) await store.accept(crawlId, ['1'])
       await store.finalise('monthly', ['1'])
       await clock.advance(80_000_000)
