@@ -21,7 +21,7 @@ describe('page budgets of a crawl', () => {
     const reserve = (taskId: string, url: string) => store.reserve(taskId, budgetsOf(task(url)), 60_000)
     await reserve('1', 'https://a.example/1')
     await reserve('2', 'https://b.example/1')
-    expect(await reserve('3', 'https://c.example/1')).toBeDefined()
+    expect(await reserve('3', 'https://c.example/1')).toEqual({ id: 'crawl:c:pages', isHeld: true })
     await store.finalise('c', ['1', '2', '3'])
     await clock.advance(1)
     expect(await store.forgetEnded(0, 10)).toEqual(['c'])
