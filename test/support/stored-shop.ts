@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { Runtime } from '../../src/control/runtime.ts'
 import { pageMessage } from '../../src/fetch/page-message.ts'
+import { Millrace } from '../../src/index.ts'
 import type { Page } from '../../src/message/generated/types.ts'
 import type { Deployment } from './deployment.ts'
 import { eventually } from './eventually.ts'
 import { testPage } from './extraction.ts'
+import { brokers } from './services.ts'
 
 /** Pages of a shop as fetch would have stored them: the material of replay tests, without a crawl. */
 export interface ShopPage {
@@ -61,6 +63,18 @@ export async function storePages(runtime: Runtime, pages: readonly ShopPage[]): 
 }
 
 export const range = (count: number, from = 0): ShopPage[] => Array.from({ length: count }, (_, index) => ({ index: from + index }))
+
+/** Has the first version of the book extractor work what html holds; nobody is at work afterwards. */
+export async function extractStored(deployment: Deployment): Promise<void> {
+  const millrace = new Millrace({
+    brokers: brokers(),
+    data: deployment.dataDir,
+    extractors: [deployment.file('book.yaml', BOOK_1)],
+    'topics.prefix': deployment.prefix,
+  })
+  await millrace.run()
+  await millrace.stop()
+}
 
 /** Resolves when the group has committed everything that html holds. */
 export function caughtUp(deployment: Deployment, group?: string, timeoutMs = 60_000): Promise<unknown> {

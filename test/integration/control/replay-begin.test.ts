@@ -57,7 +57,7 @@ describe('two commands that begin a replay at the same moment', () => {
     }
     expect(untils).toEqual(['10', '10'])
     const later = await Promise.all(commands.map((runtime) => listReplays(runtime)))
-    expect(later.map((found) => found.map(({ offsets: pages }) => pages))).toEqual([[10], [10]])
+    expect(later.map((found) => found.map(({ offsets }) => offsets))).toEqual([[10], [10]])
   })
 
   it('leave it closed where the first was through before the other had found out', async () => {

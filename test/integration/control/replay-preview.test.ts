@@ -5,11 +5,9 @@ import type { Runtime } from '../../../src/control/runtime.ts'
 import { compareShadow } from '../../../src/control/shadow-comparison.ts'
 import { runShadow } from '../../../src/control/shadow-replay.ts'
 import { type LoadedExtractor, loadDefinition } from '../../../src/extract/load-extractors.ts'
-import { Millrace } from '../../../src/index.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { envelopeText } from '../../support/extraction.ts'
-import { brokers } from '../../support/services.ts'
-import { BOOK_1, BOOK_2, bookHtml, range, storePages } from '../../support/stored-shop.ts'
+import { BOOK_2, bookHtml, extractStored, range, storePages } from '../../support/stored-shop.ts'
 
 const PAGES = 4
 const never = new AbortController().signal
@@ -27,14 +25,7 @@ beforeAll(async () => {
   deployment = await Deployment.open()
   elsewhere = book(BOOK_2.replace('key: sku', `topic: ${deployment.prefix}records.books\nkey: sku`))
   await deployment.read((runtime) => storePages(runtime, range(PAGES)))
-  const millrace = new Millrace({
-    brokers: brokers(),
-    data: deployment.dataDir,
-    extractors: [deployment.file('book.yaml', BOOK_1)],
-    'topics.prefix': deployment.prefix,
-  })
-  await millrace.run()
-  await millrace.stop()
+  await extractStored(deployment)
 }, 120_000)
 afterAll(() => deployment.close())
 

@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { announce } from '../../../src/control/announce.ts'
 import { planTombstones, type TombstonePlan, writeTombstones } from '../../../src/control/tombstones.ts'
-import { Millrace } from '../../../src/index.ts'
 import { subject } from '../../../src/message/command.ts'
 import { HEADER } from '../../../src/message/header-names.ts'
 import { committed, Deployment } from '../../support/deployment.ts'
-import { brokers } from '../../support/services.ts'
-import { BOOK_1, storePages } from '../../support/stored-shop.ts'
+import { extractStored, storePages } from '../../support/stored-shop.ts'
 
 const KEY = 'book/B1'
 let deployment: Deployment
@@ -91,14 +89,7 @@ it('none is planned where dead letters of the replay are gone: the keys of their
 
 it('none is planned of a key that has a record which can not be read', async () => {
   await deployment.read((runtime) => storePages(runtime, [{ index: 2 }, { index: 3 }]))
-  const millrace = new Millrace({
-    brokers: brokers(),
-    data: deployment.dataDir,
-    extractors: [deployment.file('book.yaml', BOOK_1)],
-    'topics.prefix': deployment.prefix,
-  })
-  await millrace.run()
-  await millrace.stop()
+  await extractStored(deployment)
   await deployment.read(async (runtime) => {
     const topic = runtime.topics.records
     const written = (await committed(runtime, topic)).filter(({ headers }) => HEADER.schema in headers)
