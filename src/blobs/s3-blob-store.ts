@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { AwsClient } from 'aws4fetch'
 import { backoffMs } from '../kernel/backoff.ts'
-import type { Clock } from '../kernel/clock.ts'
+import { abortAfter, type Clock } from '../kernel/clock.ts'
 import { causesOf, errorText, MillraceError } from '../kernel/errors.ts'
 import { isBodyRef } from '../message/body-ref.ts'
 import type { BlobStore, StoredBlob } from './blob-store.ts'
@@ -132,7 +132,7 @@ export class S3BlobStore implements BlobStore {
       ...(bytes === undefined ? {} : { body: new Uint8Array(bytes) }),
     })
     try {
-      const response = await fetch(request, { signal: AbortSignal.timeout(TIMEOUT_MS) })
+      const response = await fetch(request, { signal: abortAfter(TIMEOUT_MS) })
       const isTooLong = Number(response.headers.get('content-length') ?? 0) > maxBytes
       if (isTooLong) await response.body?.cancel()
       const body = isTooLong ? Buffer.alloc(0) : Buffer.from(await response.arrayBuffer())

@@ -1,5 +1,6 @@
 import type { Config } from '../config/options.ts'
 import { parseRegistryUrl } from '../config/registry-url.ts'
+import { abortAfter } from '../kernel/clock.ts'
 import { causesOf, errorText, MillraceError } from '../kernel/errors.ts'
 import { openedOnce } from '../kernel/opened-once.ts'
 import { type TlsMaterial, tlsFault } from '../kernel/tls-fault.ts'
@@ -42,7 +43,7 @@ function jsonOver(tls: TlsMaterial): FetchJson {
 /** `fetch` says of whatever went wrong that it failed; the rest is below. */
 async function answer(ask: typeof fetch, url: string, init: Parameters<FetchJson>[1], tls: TlsMaterial): Promise<Response> {
   try {
-    return await ask(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
+    return await ask(url, { ...init, signal: abortAfter(TIMEOUT_MS) })
   } catch (cause) {
     const fault = tlsFault(cause, tls, tlsNames('registry'))
     throw new Error(fault ?? errorText([...causesOf(cause)].at(-1)), { cause })
