@@ -10,7 +10,6 @@ import { createNameLookup } from '../fetch/name-lookup.ts'
 import { FrontierWorker, type FrontierWorkerOptions } from '../frontier/frontier-worker.ts'
 import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
-import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Service } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { ownProcess } from '../machine/process-identity.ts'
@@ -185,7 +184,6 @@ export async function createFrontier(runtime: Runtime, linksOf: FrontierWorkerOp
     runtime.producer(),
     runtime.layout(),
   ])
-  const deadLetters = new DeadLetterPublisher({ topics, layout, maxBytes: runtime.maxBatchBytes(topics.deadLetters) })
   const blobs = await runtime.blobs()
   return new FrontierWorker({
     ...(blobs === undefined ? {} : { blobs }),
@@ -194,16 +192,12 @@ export async function createFrontier(runtime: Runtime, linksOf: FrontierWorkerOp
     topic: topics.html,
     codec,
     publisher,
+    producer,
+    deadLetters: new DeadLetterPublisher({ topics, layout, maxBytes: runtime.maxBatchBytes(topics.deadLetters) }),
     state,
     inScope: linkScope(config),
     maxLinksPerPage: config['crawl.maxLinksPerPage'],
     settings: runtime.consumerSettings,
-    bury: async (message, error, signal) => {
-      const code = isMillraceError(error) ? error.code : 'INTERNAL'
-      const letter = { stage: 'frontier', code, message: errorText(error), failedAt: clock.now() } as const
-      await producer.send([deadLetters.message(message, letter)], { signal })
-      observer.emit('DeadLetterWritten', { stage: 'frontier', code, text: letter.message })
-    },
     linksOf,
     isBudgetFull: async (crawlId, domain) => {
       for (const { id, limit } of crawlBudgets(config, crawlId, domain)) {

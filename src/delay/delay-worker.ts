@@ -12,6 +12,7 @@ import { BaseService, type Service } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import { completeTask } from '../message/complete-task.ts'
+import { deadLetterEvent } from '../message/dead-letter.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
@@ -287,7 +288,7 @@ export class DelayWorker extends BaseService {
       failedAt: clock.now(),
     }
     await this.#send(entry, this.#deadLetters.message(entry.message, context))
-    observer.emit('DeadLetterWritten', { stage: STAGE, code: error.code, text: error.message })
+    observer.emit('DeadLetterWritten', deadLetterEvent(entry.message, context))
   }
 }
 

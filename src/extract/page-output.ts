@@ -1,8 +1,9 @@
+import { deadLetterMessage } from '../kafka/dead-letter-publisher.ts'
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { BATCH_OVERHEAD_BYTES, messageBytes } from '../kafka/outgoing.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
 import type { AvroSchema } from '../message/avro.ts'
-import { deadLetter } from '../message/dead-letter.ts'
+import type { DeadLetterContext } from '../message/dead-letter.ts'
 import type { Page } from '../message/generated/types.ts'
 import { makeTraceParent } from '../message/trace.ts'
 import { partitionFor } from '../url/partition.ts'
@@ -18,10 +19,18 @@ export interface PageOutputOptions {
   readonly recordHeaders: (schema: AvroSchema, traceparent?: string) => Record<string, string>
 }
 
-/** Messages of one page and what they count for, per extractor. */
+/** Messages of one page, and what they count for by extractor. */
 export interface PageOutput {
   readonly messages: readonly OutgoingMessage[]
+  /** What the dead letters among them say, in their order. */
+  readonly deadLetters: readonly DeadLetterContext[]
   readonly totals: ReadonlyMap<string, ExtractorTotals>
+}
+
+/** Why a page, or an extractor on it, failed. */
+export interface PageFailure {
+  readonly code: ErrorCode
+  readonly message: string
 }
 
 /** When the page was worked, and by which replay. */
@@ -41,15 +50,17 @@ export function pageOutput(
   options: PageOutputOptions,
 ): PageOutput {
   const messages: OutgoingMessage[] = []
+  const deadLetters: DeadLetterContext[] = []
   const totals = new Map<string, ExtractorTotals>()
   for (const result of results) {
     const extractor = extractors.get(result.extractor)
     if (extractor === undefined) continue
     const output = resultOutput(message, page, result, extractor, by, options)
     for (const each of output.messages) messages.push(each)
+    deadLetters.push(...output.deadLetters)
     totals.set(extractor.name, addTotals(totals.get(extractor.name) ?? NO_TOTALS, output.counted))
   }
-  return { messages, totals }
+  return { messages, deadLetters, totals }
 }
 
 function resultOutput(
@@ -59,12 +70,10 @@ function resultOutput(
   extractor: ExtractorSummary,
   by: WrittenBy,
   options: PageOutputOptions,
-): { messages: OutgoingMessage[]; counted: ExtractorTotals } {
+): Omit<PageOutput, 'totals'> & { readonly counted: ExtractorTotals } {
   if (result.kind === 'failure') {
-    return {
-      messages: [extractDeadLetter(message, result, extractor, by, options)],
-      counted: { ...NO_TOTALS, pages: 1, deadLetters: 1 },
-    }
+    const context = contextOf(result, by.extractedAt, extractor, by.replayId)
+    return { ...buried(message, context, options), counted: { ...NO_TOTALS, pages: 1, deadLetters: 1 } }
   }
   const topic = options.recordsTopic(extractor)
   const count = options.partitionCount(topic)
@@ -81,7 +90,7 @@ function resultOutput(
     return resultOutput(message, page, failure, extractor, by, options)
   }
   const none = records.length === 0 ? 1 : 0
-  return { messages: records, counted: { ...NO_TOTALS, pages: 1, records: records.length, none } }
+  return { messages: records, deadLetters: [], counted: { ...NO_TOTALS, pages: 1, records: records.length, none } }
 }
 
 /** What becomes of a page one of whose records its topic does not take. */
@@ -98,52 +107,43 @@ export function largestOf(records: readonly OutgoingMessage[]): number {
 }
 
 /** A message of html that can't be worked for any extractor, as one dead letter. */
-export function brokenPageOutput(
-  message: KafkaMessage,
-  failure: { readonly code: DeadLetterCode; readonly message: string },
-  at: number,
-  options: PageOutputOptions,
-): OutgoingMessage {
-  return deadLetterMessage(message, failure, {}, at, options)
+export function brokenPageOutput(message: KafkaMessage, failure: PageFailure, at: number, options: PageOutputOptions): PageOutput {
+  return { ...buried(message, contextOf(failure, at), options), totals: new Map() }
 }
 
 /** A page that a replay can't read, as a dead letter of the version that it runs. */
 export function unreadPageOutput(
   message: KafkaMessage,
-  failure: { readonly code: DeadLetterCode; readonly message: string },
+  failure: PageFailure,
   extractor: ExtractorSummary,
   by: WrittenBy,
   options: PageOutputOptions,
 ): PageOutput {
   const counted = { ...NO_TOTALS, pages: 1, deadLetters: 1 }
-  return { messages: [extractDeadLetter(message, failure, extractor, by, options)], totals: new Map([[extractor.name, counted]]) }
+  return {
+    ...buried(message, contextOf(failure, by.extractedAt, extractor, by.replayId), options),
+    totals: new Map([[extractor.name, counted]]),
+  }
 }
 
-type DeadLetterCode = Parameters<typeof deadLetter>[1]['code']
-
-function extractDeadLetter(
-  message: KafkaMessage,
-  failure: { readonly code: DeadLetterCode; readonly message: string },
-  extractor: ExtractorSummary,
-  { extractedAt, replayId }: WrittenBy,
-  options: PageOutputOptions,
-): OutgoingMessage {
-  const of = { extractor: `${extractor.name}:${extractor.version}`, ...(replayId === null ? {} : { replayId }) }
-  return deadLetterMessage(message, failure, of, extractedAt, options)
-}
-
-function deadLetterMessage(
-  message: KafkaMessage,
-  failure: { readonly code: DeadLetterCode; readonly message: string },
-  of: { readonly extractor?: string; readonly replayId?: string },
-  at: number,
-  options: PageOutputOptions,
-): OutgoingMessage {
-  const built = deadLetter(
+function contextOf(
+  { code, message }: PageFailure,
+  failedAt: number,
+  extractor?: ExtractorSummary,
+  replayId: string | null = null,
+): DeadLetterContext {
+  return {
+    stage: 'extract',
+    code,
     message,
-    { stage: 'extract', code: failure.code, message: failure.message, failedAt: at, ...of },
-    options.maxBatchBytes(options.deadLettersTopic),
-  )
-  const partition = partitionFor(message.key ?? '', options.partitionCount(options.deadLettersTopic))
-  return { topic: options.deadLettersTopic, partition, ...built, timestamp: at }
+    failedAt,
+    ...(extractor === undefined ? {} : { extractor: `${extractor.name}:${extractor.version}` }),
+    ...(replayId === null ? {} : { replayId }),
+  }
+}
+
+function buried(message: KafkaMessage, context: DeadLetterContext, options: PageOutputOptions): Omit<PageOutput, 'totals'> {
+  const { deadLettersTopic: topic, partitionCount, maxBatchBytes } = options
+  const letter = deadLetterMessage(message, context, { topic, partitionCount: partitionCount(topic), maxBytes: maxBatchBytes(topic) })
+  return { messages: [{ ...letter, timestamp: context.failedAt }], deadLetters: [context] }
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
+import { deadLetterEvent } from '../message/dead-letter.ts'
 import type { Page } from '../message/generated/types.ts'
 import { isPutBack, type PagePlace, pagePlaces, pageSource } from '../message/put-back.ts'
 import { inFilter, isInRange, type ReplayRequest } from '../message/replay-request.ts'
@@ -10,7 +11,7 @@ import { isOfDomain } from '../url/registrable-domain.ts'
 import { isMeantFor } from './match.ts'
 import type { ExtractorTotals } from './offset-metadata.ts'
 import type { PageExtraction } from './page-extraction.ts'
-import { brokenPageOutput, type PageOutput, type PageOutputOptions, pageOutput, unreadPageOutput } from './page-output.ts'
+import { brokenPageOutput, type PageFailure, type PageOutput, type PageOutputOptions, pageOutput, unreadPageOutput } from './page-output.ts'
 import type { PageWork, PartitionPort, ProcessedPage } from './partition-port.ts'
 
 export interface PageProcessorOptions {
@@ -50,17 +51,8 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     if (await isReadElsewhere(message, work, request)) return { ...nothing, counts: 'again' }
     const page = await decodePage(message)
     if (isFailure(page)) {
-      const unread = isReplay ? unreadByReplay(message, page, request) : undefined
-      if (isReplay && unread === undefined) return nothing
-      observer.emit('DeadLetterWritten', {
-        stage: 'extract',
-        code: page.code,
-        topic: message.topic,
-        partition: message.partition,
-        offset: message.offset,
-        ...(unread === undefined ? {} : { extractor: request?.extractor, text: page.message }),
-      })
-      return { ...nothing, ...(unread ?? { messages: [brokenPageOutput(message, page, clock.now(), output)] }) }
+      const unread = isReplay ? unreadByReplay(message, page, request) : brokenPageOutput(message, page, clock.now(), output)
+      return unread === undefined ? nothing : processed(message, unread, counts)
     }
     const names = namesFor(message, page, request, isReplay)
     if (names.length === 0) {
@@ -78,21 +70,11 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
       replayId: by.replayId,
     })
     observer.emit('PageExtracted', { seconds: (clock.mono() - startedMono) / 1000 })
-    const { messages, totals } = pageOutput(message, page, results, extraction.extractors, by, output)
-    for (const result of results) {
-      if (result.kind === 'failure') {
-        const { topic, partition, offset } = message
-        observer.emit('DeadLetterWritten', {
-          stage: 'extract',
-          code: result.code,
-          extractor: result.extractor,
-          topic,
-          partition,
-          offset,
-          text: result.message,
-        })
-      }
-    }
+    return processed(message, pageOutput(message, page, results, extraction.extractors, by, output), counts)
+  }
+
+  function processed(message: KafkaMessage, { messages, deadLetters, totals }: PageOutput, counts: ProcessedPage['counts']): ProcessedPage {
+    for (const context of deadLetters) observer.emit('DeadLetterWritten', deadLetterEvent(message, context))
     return { offset: message.offset, messages, totals, counts }
   }
 
@@ -146,11 +128,6 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     if (isReplay) return []
     return matching
   }
-}
-
-interface PageFailure {
-  readonly code: Parameters<typeof brokenPageOutput>[1]['code']
-  readonly message: string
 }
 
 function isFailure(page: Page | PageFailure): page is PageFailure {

@@ -7,6 +7,7 @@ import type { PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { type DeadLetterContext, deadLetterEvent } from '../message/dead-letter.ts'
 import type { Lane, OutcomeKind, UrlTask } from '../message/generated/types.ts'
 import { NOT_BEFORE } from '../message/header-names.ts'
 import { isFinal, type TaskEnd } from '../message/outcome.ts'
@@ -90,11 +91,11 @@ export class TaskEndings {
     extra: { failure?: Failure; first?: readonly OutgoingMessage[] } = {},
   ): Promise<void> {
     const { failure, first = [] } = extra
-    const messages = [...first]
-    if (failure !== undefined) messages.push(this.#deadLetter(entry, failure, { reason: end.reason ?? undefined, attempt: task.attempt }))
-    await this.#end(entry, task, end, messages)
-    if (failure !== undefined)
-      this.#options.observer.emit('DeadLetterWritten', { stage: STAGE, code: failure.code, url: task.url, text: failure.message })
+    if (failure === undefined) return await this.#end(entry, task, end, first)
+    const { deadLetters, observer } = this.#options
+    const context = this.#contextOf(failure, { reason: end.reason ?? undefined, attempt: task.attempt })
+    await this.#end(entry, task, end, [...first, deadLetters.message(entry.message, context)])
+    observer.emit('DeadLetterWritten', { ...deadLetterEvent(entry.message, context), url: task.url })
   }
 
   /** The hop goes on as a task of its own: it is there and accepted before its parent is final, so that no crawl ends between the two. */
@@ -163,13 +164,10 @@ export class TaskEndings {
 
   /** No task could be read from the entry: it is kept as it is. */
   async malformed(entry: WindowEntry, error: MillraceError): Promise<void> {
-    const { settler, observer } = this.#options
-    await settler.settle({
-      entry,
-      messages: [this.#deadLetter(entry, { code: error.code, message: error.message }, { reason: 'malformed' })],
-    })
-    const { topic, partition, offset } = entry.message
-    observer.emit('DeadLetterWritten', { stage: STAGE, code: error.code, topic, partition, offset, text: error.message })
+    const { settler, deadLetters, observer } = this.#options
+    const context = this.#contextOf({ code: error.code, message: error.message }, { reason: 'malformed' })
+    await settler.settle({ entry, messages: [deadLetters.message(entry.message, context)] })
+    observer.emit('DeadLetterWritten', deadLetterEvent(entry.message, context))
   }
 
   /** A copy of what is finished: nothing is written. */
@@ -232,15 +230,14 @@ export class TaskEndings {
     observer.emit('OutcomeWritten', { kind: end.kind, reason: end.reason ?? '' })
   }
 
-  #deadLetter(entry: WindowEntry, failure: Failure, about: { reason?: string | undefined; attempt?: number }): OutgoingMessage {
-    const { deadLetters, clock } = this.#options
-    return deadLetters.message(entry.message, {
+  #contextOf(failure: Failure, { reason, attempt }: { reason?: string | undefined; attempt?: number }): DeadLetterContext {
+    return {
       stage: STAGE,
       ...failure,
-      failedAt: clock.now(),
-      ...(about.reason === undefined ? {} : { reason: about.reason }),
-      ...(about.attempt === undefined ? {} : { attempt: about.attempt }),
-    })
+      failedAt: this.#options.clock.now(),
+      ...(reason === undefined ? {} : { reason }),
+      ...(attempt === undefined ? {} : { attempt }),
+    }
   }
 }
 

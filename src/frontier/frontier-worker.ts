@@ -2,7 +2,9 @@ import type { BlobReader } from '../blobs/blob-store.ts'
 import { loadBody } from '../blobs/load-body.ts'
 import type { KafkaClient } from '../kafka/client.ts'
 import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
+import type { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
 import { headerText, type KafkaMessage } from '../kafka/message.ts'
+import type { MessageProducer } from '../kafka/producer.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
@@ -13,6 +15,7 @@ import { BaseService } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { decodeText } from '../message/charset.ts'
 import type { MessageCodec } from '../message/codec.ts'
+import { type DeadLetterContext, deadLetterEvent } from '../message/dead-letter.ts'
 import type { Page } from '../message/generated/types.ts'
 import { HEADER, ONLY_STAGE } from '../message/header-names.ts'
 import { unpackPageBody } from '../message/page-body.ts'
@@ -43,6 +46,8 @@ export interface FrontierWorkerOptions {
   readonly topic: string
   readonly codec: MessageCodec
   readonly publisher: TaskPublisher
+  readonly producer: MessageProducer
+  readonly deadLetters: DeadLetterPublisher
   /** Where bodies lie that were too large for their message; left out: their links are not found. */
   readonly blobs?: BlobReader
   readonly state: StateStore
@@ -56,13 +61,12 @@ export interface FrontierWorkerOptions {
   readonly isCrawlStopped: (crawlId: string) => boolean
   /** How long a claim of a task with `dedup: ttl` lives. */
   readonly claimTtlMs: number
-  /** Keeps a page whose links could not be followed, with the reason; settled when it is acknowledged. */
-  readonly bury: (message: KafkaMessage, error: unknown, signal: AbortSignal) => Promise<void>
   readonly settings?: ConsumerSettings
   readonly observer: Observer
   readonly clock: Clock
 }
 
+const STAGE = 'frontier'
 /** Pages scanned at the same time: most of their time is waiting for acknowledgements. */
 const PAGES_AT_ONCE = 8
 /** A larger text is scanned in pieces of this size with a breath between. */
@@ -161,9 +165,17 @@ export class FrontierWorker extends BaseService {
 
   /** Something in this one page: it is kept as a dead letter, the partition goes on. */
   async #skip(entry: WindowEntry, error: unknown): Promise<void> {
+    const { producer, deadLetters, observer, clock } = this.#options
     const { topic, partition, offset } = entry.message
-    this.#options.observer.emit('PageSkipped', { topic, partition, offset, error: errorText(error) })
-    await this.#options.bury(entry.message, error, this.aborted.signal)
+    const context: DeadLetterContext = {
+      stage: STAGE,
+      code: isMillraceError(error) ? error.code : 'INTERNAL',
+      message: errorText(error),
+      failedAt: clock.now(),
+    }
+    observer.emit('PageSkipped', { topic, partition, offset, error: context.message })
+    await producer.send([deadLetters.message(entry.message, context)], { signal: this.aborted.signal })
+    observer.emit('DeadLetterWritten', deadLetterEvent(entry.message, context))
     entry.complete()
   }
 

@@ -4,7 +4,6 @@ import type { TopicNames } from '../message/topics.ts'
 import { partitionFor } from '../url/partition.ts'
 import type { LayoutSource } from './layout.ts'
 import type { OutgoingMessage } from './message.ts'
-import { BATCH_OVERHEAD_BYTES } from './outgoing.ts'
 
 export interface DeadLetterPublisherOptions {
   readonly topics: Pick<TopicNames, 'deadLetters'>
@@ -23,14 +22,21 @@ export class DeadLetterPublisher {
 
   message(original: OriginalMessage, context: DeadLetterContext): OutgoingMessage {
     const { topics, layout, maxBytes } = this.#options
-    const count = layout().partitionsOf(topics.deadLetters)
-    const { key, value, headers } = deadLetter(original, context, maxBytes - BATCH_OVERHEAD_BYTES)
-    return {
-      topic: topics.deadLetters,
-      partition: key === null ? original.partition % count : partitionFor(key, count),
-      key,
-      value,
-      headers,
-    }
+    const topic = topics.deadLetters
+    return deadLetterMessage(original, context, { topic, partitionCount: layout().partitionsOf(topic), maxBytes })
   }
+}
+
+/**
+ * The dead letter of a message, in its partition: that of its key, and of a message without one by the partition that it lay in, where
+ * `explain` looks for it. Pure. Units: `maxBytes` is of the largest batch that the broker takes.
+ */
+export function deadLetterMessage(
+  original: OriginalMessage,
+  context: DeadLetterContext,
+  { topic, partitionCount, maxBytes }: { readonly topic: string; readonly partitionCount: number; readonly maxBytes: number },
+): OutgoingMessage {
+  // By the whole key, which may be cut in the letter.
+  const partition = original.key === null ? original.partition % partitionCount : partitionFor(original.key, partitionCount)
+  return { topic, partition, ...deadLetter(original, context, maxBytes) }
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { ErrorCode } from '../kernel/errors.ts'
+import type { EventFields } from '../kernel/observe.ts'
 import { HEADER, type Headers, headerValue, type OriginalMessage, originHeaders } from './header-names.ts'
 import { copiedHeaders } from './put-back.ts'
 
@@ -60,6 +61,13 @@ export function deadLetter(original: OriginalMessage, context: DeadLetterContext
   return { key, value, headers: { ...foreign.headers, ...own } }
 }
 
+/** What `DeadLetterWritten` tells, whichever stage wrote it: where the message lies that was given up on, and why. */
+export function deadLetterEvent(original: OriginalMessage, context: DeadLetterContext): EventFields {
+  const { topic, partition, offset } = original
+  const { stage, code, extractor } = context
+  return { stage, code, topic, partition, offset, ...(extractor === undefined ? {} : { extractor }), text: reasonText(original, context) }
+}
+
 function ownHeaders(original: OriginalMessage, context: DeadLetterContext): Record<string, string> {
   const attempt = context.attempt === undefined ? headerValue(original.headers, HEADER.attempt) : String(context.attempt)
   return {
@@ -68,13 +76,17 @@ function ownHeaders(original: OriginalMessage, context: DeadLetterContext): Reco
     [HEADER.firstMs]: headerValue(original.headers, HEADER.firstMs) ?? String(context.failedAt),
     [HEADER.stage]: context.stage,
     [HEADER.errorCode]: context.code,
-    // What its bytes look like says little of a batch that nobody could unpack.
-    [HEADER.errorMessage]: shortened(headerValue(original.headers, HEADER.unreadBatch) ?? context.message),
+    [HEADER.errorMessage]: shortened(reasonText(original, context)),
     ...(context.reason === undefined ? {} : { [HEADER.reason]: context.reason }),
     ...(attempt === undefined ? {} : { [HEADER.attempt]: attempt }),
     ...(context.extractor === undefined ? {} : { [HEADER.extractor]: context.extractor }),
     ...(context.replayId === undefined ? {} : { [HEADER.replay]: context.replayId }),
   }
+}
+
+/** What its bytes look like says little of a batch that nobody could unpack. */
+function reasonText({ headers }: OriginalMessage, { message }: DeadLetterContext): string {
+  return headerValue(headers, HEADER.unreadBatch) ?? message
 }
 
 /** Headers of the original that fit; those of an earlier life as a dead letter give way to the new ones. */

@@ -132,6 +132,8 @@ describe('the frontier', () => {
     expect(header('millrace-error-code')).toBe('INTERNAL')
     expect(header('millrace-error-message')).toContain('nobody foresaw this page')
     expect(header('millrace-orig-offset')).toBe('0')
+    const told = { stage: 'frontier', code: 'INTERNAL', topic: runtime.topics.html, partition: 0, offset: 0n }
+    await eventually(() => seen.count('DeadLetterWritten', told) === 1)
   })
 
   it.each([

@@ -14,6 +14,7 @@ import { readDeadLetter } from '../../../src/message/read-dead-letter.ts'
 import type { ReplayRequest } from '../../../src/message/replay-request.ts'
 import { createSchemaStore } from '../../../src/message/schema-store.ts'
 import { envelopeText, testPage } from '../../support/extraction.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { BOOK_1 } from '../../support/stored-shop.ts'
 
 const TOPIC = 'p.html'
@@ -158,5 +159,27 @@ describe('a page that can not be read', () => {
     const { processed } = await worked(broken)
     expect(processed).toMatchObject({ counts: 'page', totals: new Map() })
     expect(processed?.messages[0]?.headers).not.toHaveProperty(HEADER.extractor)
+  })
+})
+
+describe('a dead letter of extract', () => {
+  const live: KafkaMessage = { ...page, key: Buffer.from('k'), value, headers: {} }
+  const tooLarge: PageExtraction = {
+    extractors: new Map([['book', book]]),
+    matching: () => ['book'],
+    extract: async () => [{ kind: 'records', extractor: 'book', records: [{ key: 'book/1', value: Buffer.alloc(2_000_000) }] }],
+  }
+
+  it.each([
+    ['a page that is none', { ...live, value: Buffer.from('rubbish') }, {}, { code: 'MESSAGE_FRAMING_UNKNOWN' }],
+    ['an extractor that failed', live, {}, { code: 'EXTRACT_TIMEOUT', extractor: 'book:1' }],
+    ['a record that fits nowhere', live, { extraction: tooLarge }, { code: 'EXTRACT_RECORD_TOO_LARGE', extractor: 'book:1' }],
+  ])('is told once, with its place and the text that it holds: %s', async (_, message, options, told) => {
+    const { observer, events } = recordingObserver()
+    const { processed } = await worked(message, { ...options, observer })
+    const { message: text } = readDeadLetter(processed?.messages[0]?.headers ?? {})
+    expect(events.filter(({ event }) => event === 'DeadLetterWritten').map(({ fields }) => fields)).toEqual([
+      { stage: 'extract', topic: TOPIC, partition: 1, offset: 5n, text, ...told },
+    ])
   })
 })

@@ -3,8 +3,11 @@ import { TaskEndings, type TaskEndingsOptions } from '../../../src/fetch/task-en
 import type { PolitenessKey } from '../../../src/kernel/brand.ts'
 import { type ErrorCode, MillraceError } from '../../../src/kernel/errors.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
+const MESSAGE = { topic: 'p.urls', partition: 2, offset: 7n, headers: {} }
+const ENTRY = { message: MESSAGE } as never
 const SLOTS = { reason: 'site-full', clock: 'c' as PolitenessKey, localWaitMs: 0, intervalMs: 1 } as const
 
 /** Shape: what was written for a task whose copy the delay topic refuses so. */
@@ -27,7 +30,7 @@ async function writtenWhere(code: ErrorCode): Promise<string[]> {
     budgetIdsOf: () => [],
     liftedAtOf: () => 0,
   } as unknown as TaskEndingsOptions)
-  const queued = { entry: { message: {} }, task: { url: 'http://shop.example/', canonicalUrl: '', redirects: [] } } as never
+  const queued = { entry: ENTRY, task: { url: 'http://shop.example/', canonicalUrl: '', redirects: [] } } as never
   await endings.spilled([queued], SLOTS, () => undefined)
   return written
 }
@@ -59,7 +62,7 @@ async function writtenAtLast(again: unknown): Promise<string[]> {
       throw again
     },
   } as unknown as TaskEndingsOptions)
-  await endings.unwritable({ message: {} } as never, { url: 'nowhere', canonicalUrl: '', redirects: [] } as never, new RangeError('first'))
+  await endings.unwritable(ENTRY, { url: 'nowhere', canonicalUrl: '', redirects: [] } as never, new RangeError('first'))
   return written
 }
 
@@ -88,6 +91,23 @@ it.each([
   const task = { attempt, expiresAt, redirects: [] } as never
   const failure = { code: 'FETCH_FAILED', message: 'cut' } as const
   const keep = async (): Promise<void> => void kept.push('page')
-  expect(await endings.retryOrFail({ message: {} } as never, task, { reason: 'truncated', failure, keep })).toBe('final')
+  expect(await endings.retryOrFail(ENTRY, task, { reason: 'truncated', failure, keep })).toBe('final')
   expect(kept).toEqual(['page'])
+})
+
+it('a dead letter is told with the place of its message and its URL', async () => {
+  const { observer, events } = recordingObserver()
+  const endings = new TaskEndings({
+    outcomes: { message: () => 'outcome' },
+    deadLetters: { message: () => 'dead letter' },
+    settler: { settle: async () => undefined },
+    clock: new ManualClock(),
+    observer,
+    budgetIdsOf: () => [],
+  } as unknown as TaskEndingsOptions)
+  const failure = { code: 'FETCH_FAILED', message: 'the connection was reset' } as const
+  await endings.final(ENTRY, { url: 'http://shop.example/' } as never, { kind: 'FAILED', reason: 'reset', at: 0 }, { failure })
+  expect(events.filter(({ event }) => event === 'DeadLetterWritten').map(({ fields }) => fields)).toEqual([
+    { stage: 'fetch', code: 'FETCH_FAILED', topic: 'p.urls', partition: 2, offset: 7n, url: 'http://shop.example/', text: failure.message },
+  ])
 })
