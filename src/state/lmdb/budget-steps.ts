@@ -2,14 +2,16 @@ import type { Budget, BudgetPlaces, FullBudget } from '../state-store.ts'
 import { digest, groupDigest, type Keys } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 
-/** Places of a budget that are held. Those of earlier marks have lapsed. */
-interface Holds {
-  readonly count: number
-  /** Epoch ms at which all of them lapse. */
+/** What a budget has given out. All of it is one entry: each page of a crawl reads and writes it twice. */
+interface Places extends BudgetPlaces {
+  /** Epoch ms at which all that are held lapse. */
   readonly until: number
-  /** The value of a place that is held. */
+  /** The value of a place that is held; those of earlier marks have lapsed. */
   readonly mark: number
 }
+
+/** As it lies in the file. A number: an older version wrote how many are taken, for good all of them. */
+type StoredPlaces = readonly [taken: number, held: number, until: number, mark: number] | number
 
 /** Share of its time below which a hold is renewed: a task asks again whenever its site lets it wait, and few of these write. */
 const RENEWED_BELOW = 0.95
@@ -17,7 +19,7 @@ const RENEWED_BELOW = 0.95
 /** Value of a place that is kept, as of all that an older version gave. */
 const KEPT = 1
 
-/** Page budgets on LMDB: an entry per place, and beside them how many are taken and how many of these held. Every function is called within a step of the file. */
+/** Page budgets on LMDB: an entry per budget, and one per place. Every function is called within a step of the file. */
 export class BudgetSteps {
   readonly #file: LmdbFile
   readonly #keys: Keys
@@ -29,80 +31,78 @@ export class BudgetSteps {
 
   reserve(taskId: string, budgets: readonly Budget[], holdMs: number): FullBudget | undefined {
     const task = digest([taskId], 16)
-    let held: FullBudget | undefined
-    for (const { id, limit } of budgets) {
-      const places = this.places(id)
-      if (places.taken < limit || this.#file.get(this.#place(groupDigest(id), task)) !== undefined) continue
-      if (places.taken - places.held >= limit) return { id, isHeld: false }
-      held ??= { id, isHeld: true }
+    const asked = budgets.map((budget) => {
+      const group = groupDigest(budget.id)
+      const place = this.#keys.of('budgetPlace', group, task)
+      return { budget, group, place, places: this.#places(group), isNew: this.#file.get(place) === undefined }
+    })
+    let full: FullBudget | undefined
+    for (const { budget, places, isNew } of asked) {
+      if (!isNew || places.taken < budget.limit) continue
+      if (places.taken - places.held >= budget.limit) return { id: budget.id, isHeld: false }
+      full ??= { id: budget.id, isHeld: true }
     }
-    if (held !== undefined) return held
-    for (const budget of budgets) this.#hold(budget, task, holdMs)
+    if (full !== undefined) return full
+    const until = this.#file.now() + holdMs
+    for (const { budget, group, place, places, isNew } of asked) {
+      if (isNew) {
+        this.#file.put(place, places.mark)
+        this.#write(group, { ...places, taken: places.taken + 1, held: places.held + 1, until })
+        this.#nameBudget(budget, group)
+      } else if (places.held > 0 && until - places.until >= holdMs * (1 - RENEWED_BELOW)) this.#write(group, { ...places, until })
+    }
     return undefined
   }
 
   keep(taskId: string, budgetIds: readonly string[]): void {
-    for (const [budget, place] of this.#placesOf(taskId, budgetIds)) {
-      this.#letGo(budget, place)
-      this.#file.put(place, KEPT)
+    for (const { group, place, value } of this.#placesOf(taskId, budgetIds)) {
+      const places = this.#places(group)
+      if (value !== KEPT) this.#file.put(place, KEPT)
+      if (value === places.mark) this.#write(group, { ...places, held: places.held - 1 })
     }
   }
 
   unreserve(taskId: string, budgetIds: readonly string[]): void {
-    for (const [budget, place] of this.#placesOf(taskId, budgetIds)) {
-      this.#letGo(budget, place)
+    for (const { group, place, value } of this.#placesOf(taskId, budgetIds)) {
+      const places = this.#places(group)
       this.#file.remove(place)
-      this.#file.put(this.#keys.of('budget', budget), this.#taken(budget) - 1)
+      this.#write(group, { ...places, taken: places.taken - 1, held: places.held - (value === places.mark ? 1 : 0) })
     }
   }
 
   places(budgetId: string): BudgetPlaces {
-    const budget = groupDigest(budgetId)
-    return { taken: this.#taken(budget), held: this.#holds(budget).count }
+    const { taken, held } = this.#places(groupDigest(budgetId))
+    return { taken, held }
   }
 
-  #hold({ id, crawlId }: Budget, task: Buffer, holdMs: number): void {
-    const budget = groupDigest(id)
-    const place = this.#place(budget, task)
-    const holds = this.#holds(budget)
-    const isNew = this.#file.get(place) === undefined
-    const until = this.#file.now() + holdMs
-    if (!isNew && (holds.count === 0 || holds.until - this.#file.now() > holdMs * RENEWED_BELOW)) return
-    this.#file.put(this.#keys.of('budgetHolds', budget), { ...holds, count: holds.count + (isNew ? 1 : 0), until } satisfies Holds)
-    if (!isNew) return
-    this.#file.put(place, holds.mark)
-    this.#file.put(this.#keys.of('budget', budget), this.#taken(budget) + 1)
+  /** Its crawl is forgotten with its budgets. By its key: places that an older version gave are not under their crawl. */
+  #nameBudget({ id, crawlId }: Budget, group: Buffer): void {
     if (crawlId === undefined) return
-    const named = this.#keys.of('crawlBudget', groupDigest(crawlId), budget)
-    // By its key: places that an older version gave are not under their crawl.
+    const named = this.#keys.of('crawlBudget', groupDigest(crawlId), group)
     if (this.#file.get(named) === undefined) this.#file.put(named, id)
   }
 
-  /** The place is held no longer. */
-  #letGo(budget: Buffer, place: Buffer): void {
-    const holds = this.#holds(budget)
-    if (this.#file.get(place) !== holds.mark) return
-    this.#file.put(this.#keys.of('budgetHolds', budget), { ...holds, count: holds.count - 1 } satisfies Holds)
+  #places(group: Buffer): Places {
+    const stored = this.#file.get<StoredPlaces>(this.#keys.of('budget', group)) ?? 0
+    const [taken, held, until, mark] = typeof stored === 'number' ? [stored, 0, 0, KEPT + 1] : stored
+    return until > this.#file.now() ? { taken, held, until, mark } : { taken, held: 0, until: 0, mark: mark + 1 }
   }
 
-  #holds(budget: Buffer): Holds {
-    const holds = this.#file.get<Holds>(this.#keys.of('budgetHolds', budget))
-    if (holds === undefined) return { count: 0, until: 0, mark: KEPT + 1 }
-    return holds.until > this.#file.now() ? holds : { count: 0, until: 0, mark: holds.mark + 1 }
+  #write(group: Buffer, { taken, held, until, mark }: Places): void {
+    this.#file.put(this.#keys.of('budget', group), [taken, held, until, mark] satisfies StoredPlaces)
   }
 
-  #taken(budget: Buffer): number {
-    return this.#file.get<number>(this.#keys.of('budget', budget)) ?? 0
-  }
-
-  /** Places that the task has, each with its budget. */
-  #placesOf(taskId: string, budgetIds: readonly string[]): readonly (readonly [Buffer, Buffer])[] {
+  /** Places that the task has, each with its budget and its value. */
+  *#placesOf(
+    taskId: string,
+    budgetIds: readonly string[],
+  ): Iterable<{ readonly group: Buffer; readonly place: Buffer; readonly value: number }> {
     const task = digest([taskId], 16)
-    const all = [...new Set(budgetIds)].map((id) => [groupDigest(id), this.#place(groupDigest(id), task)] as const)
-    return all.filter(([, place]) => this.#file.get(place) !== undefined)
-  }
-
-  #place(budget: Buffer, task: Buffer): Buffer {
-    return this.#keys.of('budgetPlace', budget, task)
+    for (const id of new Set(budgetIds)) {
+      const group = groupDigest(id)
+      const place = this.#keys.of('budgetPlace', group, task)
+      const value = this.#file.get<number>(place)
+      if (value !== undefined) yield { group, place, value }
+    }
   }
 }

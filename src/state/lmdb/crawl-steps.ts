@@ -122,7 +122,6 @@ export class CrawlSteps {
       drop(this.#keys.of('budgetPlace', budget))
       if (left <= 0) break
       this.#file.remove(this.#keys.of('budget', budget))
-      this.#file.remove(this.#keys.of('budgetHolds', budget))
       this.#file.remove(key)
       left -= 1
     }

@@ -17,7 +17,6 @@ export const KIND = {
   finalTask: 'Z',
   budgetPlace: 'B',
   budget: 'b',
-  budgetHolds: 'h',
   crawlBudget: 'K',
   pace: 'L',
   spill: 'S',
