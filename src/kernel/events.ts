@@ -254,7 +254,7 @@ export const EVENTS = {
     metric: counter('state_store_losses_total', 'Losses of the connection to the state store.', []),
   },
   StateStoreFound: { level: 'info', message: 'the connection to the state store is back' },
-  StateWaitsRestarted: { level: 'info', message: 'the machine was restarted: the waits that were left start anew from their full length' },
+  StateTimeResumed: { level: 'info', message: 'the machine was restarted: what was left of each wait is waited for from now on' },
   StateReopened: {
     level: 'info',
     message: 'the state file was opened anew: another process had opened it in the middle of a commit',

@@ -1,5 +1,5 @@
 import type { AttemptId, Claim, ClaimVerdict, FinishedAttempt } from '../state-store.ts'
-import type { Timed } from './boot-time.ts'
+import type { Timed } from './file-time.ts'
 import { digest, groupDigest, type Keys } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 import type { Sweep } from './sweep.ts'

@@ -29,7 +29,7 @@ import type {
   ReleasedKey,
   ReleasedState,
 } from '../state-store.ts'
-import type { Timed } from './boot-time.ts'
+import type { Timed } from './file-time.ts'
 import type { Keys } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 import { decodePace, encodePace, type StoredPace } from './pace-codec.ts'

@@ -5,10 +5,10 @@ import type { Clock } from '../../kernel/clock.ts'
 import { MillraceError } from '../../kernel/errors.ts'
 import type { Observer } from '../../kernel/observe.ts'
 import { makeFolder } from '../../machine/make-folder.ts'
-import { BootTime } from './boot-time.ts'
 import { brokenState } from './broken-state.ts'
 import { LmdbEnvironment } from './environment.ts'
 import { checkFile } from './file-check.ts'
+import { FileTime, type FileTimeRecord, isSameBoot, timeAfterBoot } from './file-time.ts'
 import { endOf, FILE_KEY } from './keys.ts'
 import { lmdbError, lmdbStepError } from './lmdb-error.ts'
 
@@ -24,7 +24,7 @@ import { lmdbError, lmdbStepError } from './lmdb-error.ts'
  */
 export class LmdbFile {
   readonly folder: string
-  readonly time: BootTime
+  readonly time: FileTime
   readonly #environment: LmdbEnvironment
   readonly #clock: Clock
   readonly #observer: Observer
@@ -37,7 +37,7 @@ export class LmdbFile {
   /** How often in a row a transaction would have begun from an old state. */
   #staleInARow = 0
 
-  private constructor(folder: string, environment: LmdbEnvironment, time: BootTime, options: LmdbFileOptions) {
+  private constructor(folder: string, environment: LmdbEnvironment, time: FileTime, options: LmdbFileOptions) {
     this.folder = folder
     this.#environment = environment
     this.time = time
@@ -52,7 +52,7 @@ export class LmdbFile {
       makeFolder(folder)
       checkFile(folder)
       environment = LmdbEnvironment.open(folder)
-      const time = await readBoot(environment, folder, options)
+      const time = await readTime(environment, folder, options)
       return new LmdbFile(folder, environment, time, options)
     } catch (error) {
       // What is half open must not keep the file mapped; its own failure to close adds nothing to the reason.
@@ -70,6 +70,11 @@ export class LmdbFile {
     })
   }
 
+  /** On the clock of the file (file-time.ts). */
+  #now(): number {
+    return this.time.now(this.#clock.machineMono())
+  }
+
   /** Epoch ms, for what is kept for days: it goes on while the machine is down. */
   now(): number {
     return this.#clock.now()
@@ -80,7 +85,7 @@ export class LmdbFile {
     if (this.#closed !== undefined) throw closedError(this.folder)
     try {
       this.#environment.refresh()
-      return read(this.#clock.machineMono())
+      return read(this.#now())
     } catch (error) {
       throw lmdbError(error, this.folder)
     }
@@ -182,7 +187,7 @@ export class LmdbFile {
 
   /** Undefined: nothing was run, since the environment must be renewed first. */
   #transaction<T>(run: (now: number) => T): { readonly value: T } | undefined {
-    const result = this.#environment.transaction(() => run(this.#clock.machineMono()))
+    const result = this.#environment.transaction(() => run(this.#now()))
     if (result === undefined) return undefined
     this.#staleInARow = 0
     this.#disarmFlush ??= this.#clock.timer(FLUSH_MS, () => this.#flushLater(), { unref: true })
@@ -210,6 +215,11 @@ export class LmdbFile {
     this.#observer.emit('StateReopened', { folder: this.folder })
   }
 
+  /** How far time has come, for the next start of the machine (file-time.ts). Where the environment must be renewed first, the next flush does it. */
+  #noteTime(): void {
+    this.#environment.transaction(() => this.put(FILE_KEY, { ...this.get<FileRecord>(FILE_KEY), lastAt: this.#now() }))
+  }
+
   #flushLater(): void {
     this.#disarmFlush = undefined
     this.#flushing = this.#flushing.then(() => this.#flush())
@@ -217,6 +227,7 @@ export class LmdbFile {
 
   async #flush(): Promise<void> {
     try {
+      this.#noteTime()
       await this.#environment.flush()
       this.#environment.forgetDeadReaders()
     } catch (error) {
@@ -242,9 +253,9 @@ interface QueuedStep {
 }
 
 /** Format of what lies in the file; a later one is STATE_BROKEN to an older version. */
-export const FORMAT = 2
-/** Had digests alone for the tasks of crawls; read on, but a program that knows no other may not open the file any more. */
-const FORMAT_BEFORE = 1
+export const FORMAT = 3
+/** Read on, but a program that knows no later one may not open the file any more. 1: digests alone for the tasks of crawls; 2: no note of the time. */
+const FORMATS_BEFORE: readonly number[] = [1, 2]
 const FLUSH_MS = 1_000
 /** How long one group may hold the thread, and the write lock that other processes wait for. */
 const GROUP_MS = 4
@@ -255,32 +266,25 @@ const STALE_LIMIT = 10
 const STALE_PAUSE = { firstMs: 2, maxMs: 100 } as const
 const STALE = 'the numbers of its transactions do not count up'
 
-interface FileRecord {
+interface FileRecord extends FileTimeRecord {
   readonly format: number
-  readonly bootId: string
-  readonly boot: number
-  readonly openedAt: number
 }
 
-/** Finds out, in one step, whether the file was last used under this boot; the first process under another one starts a new count. */
-async function readBoot(environment: LmdbEnvironment, folder: string, options: LmdbFileOptions): Promise<BootTime> {
+/** Finds out, in one step, whether the file was last used under this boot; the first process under another one lets its clock go on. */
+async function readTime(environment: LmdbEnvironment, folder: string, options: LmdbFileOptions): Promise<FileTime> {
   let restarted = false
   const look = (): FileRecord => {
     const found = environment.get(FILE_KEY) as FileRecord | undefined
     if (found === undefined && !environment.isEmpty()) throw brokenState(folder, 'it holds something else')
-    if (found !== undefined && found.format !== FORMAT && found.format !== FORMAT_BEFORE) {
+    if (found !== undefined && found.format !== FORMAT && !FORMATS_BEFORE.includes(found.format)) {
       throw brokenState(folder, `its format is ${found.format}, this version reads ${FORMAT}`)
     }
-    const now = options.clock.machineMono()
-    // The second condition is for systems that do not tell a boot id: a clock that went back has been started anew.
-    if (found !== undefined && found.bootId === options.bootId && found.openedAt <= now) {
-      if (found.format !== FORMAT) environment.put(FILE_KEY, { ...found, format: FORMAT })
-      return found
-    }
-    restarted = found !== undefined
-    const next = { format: FORMAT, bootId: options.bootId, boot: (found?.boot ?? 0) + 1, openedAt: now }
-    environment.put(FILE_KEY, next)
-    return next
+    const machineMono = options.clock.machineMono()
+    const goesOn = found !== undefined && isSameBoot(found, options.bootId, machineMono)
+    restarted = found !== undefined && !goesOn
+    const record = { ...(goesOn ? found : timeAfterBoot(found, options.bootId, machineMono)), format: FORMAT }
+    environment.put(FILE_KEY, record)
+    return record
   }
   let looked = environment.transaction(look)
   for (let stale = 1; looked === undefined; stale += 1) {
@@ -289,8 +293,8 @@ async function readBoot(environment: LmdbEnvironment, folder: string, options: L
     await environment.reopen()
     looked = environment.transaction(look)
   }
-  if (restarted) options.observer.emit('StateWaitsRestarted', { folder })
-  return new BootTime(looked.value.boot, looked.value.openedAt)
+  if (restarted) options.observer.emit('StateTimeResumed', { folder })
+  return new FileTime(looked.value)
 }
 
 /** Before the first opening anew there is none: mostly that is all it takes. */

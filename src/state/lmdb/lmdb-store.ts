@@ -29,10 +29,10 @@ import type {
   Validators,
   WorkerHeartbeat,
 } from '../state-store.ts'
-import type { Timed } from './boot-time.ts'
 import { BudgetSteps } from './budget-steps.ts'
 import { ClaimSteps } from './claim-steps.ts'
 import { CrawlSteps } from './crawl-steps.ts'
+import type { Timed } from './file-time.ts'
 import { Keys } from './keys.ts'
 import { LimiterSteps } from './limiter-steps.ts'
 import { FORMAT, LmdbFile, type LmdbFileOptions } from './lmdb-file.ts'

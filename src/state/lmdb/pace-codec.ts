@@ -1,14 +1,14 @@
 import type { KeyPace, Lease } from '../limiter-rules.ts'
 import { isStrained, newSiteHealth, type SiteHealth } from '../site-health.ts'
-import type { BootTime } from './boot-time.ts'
+import type { FileTime } from './file-time.ts'
 import type { Json } from './lmdb-file.ts'
 
 /**
- * A key's pace as it lies in the file: short arrays, owners once each, all times of one boot. Reading under another boot starts every
- * wait anew from its full length (boot-time.ts); leases too, whose processes are then found to be gone.
+ * A key's pace as it lies in the file: short arrays, owners once each, all times of one clock (file-time.ts). Leases outlive a
+ * start of the machine too; their processes are then found to be gone.
  */
 export type StoredPace = readonly [
-  boot: number,
+  clock: number,
   debt: number,
   debtAt: number,
   ratePerSecond: number,
@@ -42,7 +42,7 @@ type StoredHealth = readonly [
 type StoredLease = readonly [id: string, until: number, forMs: number, crawlDelayMs: number, counts: 0 | 1, owner: number]
 type StoredOwner = readonly [workerId: string, host: string, pid: number, pidStartedAt: string]
 
-export function encodePace(pace: KeyPace, time: BootTime): Json {
+export function encodePace(pace: KeyPace, time: FileTime): Json {
   const owners: StoredOwner[] = []
   const index = new Map<string, number>()
   const ownerIndex = ({ owner }: Lease): number => {
@@ -56,7 +56,7 @@ export function encodePace(pace: KeyPace, time: BootTime): Json {
     (lease): StoredLease => [lease.id, lease.until, lease.forMs, lease.crawlDelayMs, lease.counts ? 1 : 0, ownerIndex(lease)],
   )
   const stored = [
-    time.boot,
+    time.clock,
     pace.debt,
     pace.debtAt,
     pace.ratePerSecond,
@@ -86,23 +86,23 @@ function encodeHealth(health: SiteHealth): StoredHealth | null {
   return [allowed ?? null, rateFactor, baseline, recent, samples, cutAt, strain, trips, ...times]
 }
 
-export function decodePace(stored: StoredPace, time: BootTime): KeyPace {
-  const [boot, debt, debtAt, ratePerSecond, burst, lastEndAt, delayUntil, delayForMs, backOffUntil, backOffForMs, leases, owners] = stored
+export function decodePace(stored: StoredPace, time: FileTime): KeyPace {
+  const [clock, debt, debtAt, ratePerSecond, burst, lastEndAt, delayUntil, delayForMs, backOffUntil, backOffForMs, leases, owners] = stored
   const [, , , , , , , , , , , , concurrency = 1, isAsked, health, resetAt = 0] = stored
-  const until = (end: number, forMs: number): number => time.until([boot, end, forMs])
+  const until = (end: number, forMs: number): number => time.until([clock, end, forMs])
   return {
     debt,
-    debtAt: time.at(boot, debtAt),
+    debtAt: time.at(clock, debtAt),
     ratePerSecond,
     burst,
-    lastEndAt: lastEndAt === null ? undefined : time.at(boot, lastEndAt),
+    lastEndAt: lastEndAt === null ? undefined : time.at(clock, lastEndAt),
     delayUntil: until(delayUntil, delayForMs),
     delayForMs,
     backOffUntil: until(backOffUntil, backOffForMs),
     backOffForMs,
     concurrency,
     isAsked: isAsked === 1,
-    health: decodeHealth(health, boot, time),
+    health: decodeHealth(health, clock, time),
     resetAt,
     leases: leases.map(([id, end, forMs, crawlDelayMs, counts, owner]) => {
       const [workerId, host, pid, pidStartedAt] = owners[owner] ?? ['', '', 0, '']
@@ -112,7 +112,7 @@ export function decodePace(stored: StoredPace, time: BootTime): KeyPace {
 }
 
 /** Shape: paces of an older release have none. */
-function decodeHealth(stored: StoredHealth | null | undefined, boot: number, time: BootTime): SiteHealth {
+function decodeHealth(stored: StoredHealth | null | undefined, clock: number, time: FileTime): SiteHealth {
   if (stored === null || stored === undefined) return newSiteHealth()
   const [allowed, rateFactor, baselineMs, recentMs, samples, cutAt, strain, trips, openUntil, openForMs, failingSince, triedSince] = stored
   return {
@@ -121,12 +121,12 @@ function decodeHealth(stored: StoredHealth | null | undefined, boot: number, tim
     baselineMs,
     recentMs,
     samples,
-    cutAt: time.at(boot, cutAt),
+    cutAt: time.at(clock, cutAt),
     strain,
     trips,
-    openUntil: openForMs === 0 ? 0 : time.until([boot, openUntil, openForMs]),
+    openUntil: openForMs === 0 ? 0 : time.until([clock, openUntil, openForMs]),
     openForMs,
-    failingSince: failingSince === null ? undefined : time.at(boot, failingSince),
-    triedSince: typeof triedSince === 'number' ? time.at(boot, triedSince) : undefined,
+    failingSince: failingSince === null ? undefined : time.at(clock, failingSince),
+    triedSince: typeof triedSince === 'number' ? time.at(clock, triedSince) : undefined,
   }
 }

@@ -1,5 +1,5 @@
 import type { RobotsEntry, Validators, WorkerHeartbeat } from '../state-store.ts'
-import type { Timed } from './boot-time.ts'
+import type { Timed } from './file-time.ts'
 import type { Keys } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 import type { Sweep } from './sweep.ts'

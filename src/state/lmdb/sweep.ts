@@ -1,5 +1,5 @@
 import { endExpiredLeases, isIdle } from '../limiter-rules.ts'
-import type { Timed } from './boot-time.ts'
+import type { Timed } from './file-time.ts'
 import type { Keys, Kind } from './keys.ts'
 import type { LmdbFile } from './lmdb-file.ts'
 import { decodePace, type StoredPace } from './pace-codec.ts'

@@ -50,7 +50,14 @@ afterEach(async () => {
 })
 
 describe('after the machine was started again', () => {
-  it('starts each wait that was left anew from its whole length', async () => {
+  /** The machine was off meanwhile: its clock begins anew. */
+  const restart = async (): Promise<ManualClock> => {
+    const restarted = new ManualClock()
+    await restarted.advance(5)
+    return restarted
+  }
+
+  it('waits for what was left of each wait', async () => {
     await clock.advance(1_000_000)
     const before = await bench.lmdb({ clock, bootId: 'boot-1' })
     await backOff(before, KEY.key, 10_000)
@@ -60,26 +67,77 @@ describe('after the machine was started again', () => {
     await clock.advance(9_000)
     await before.close()
 
-    const restarted = new ManualClock()
-    await restarted.advance(5)
+    const restarted = await restart()
     const after = await bench.lmdb({ clock: restarted, bootId: 'boot-2' })
-    expect(await after.acquire(request())).toMatchObject({ kind: 'wait', reason: 'back-off', waitMs: 10_000 })
-    expect(await after.spillSlot(KEY.key, 0, 0)).toBe(30_000)
-    await restarted.advance(10_000)
+    expect(await after.acquire(request())).toMatchObject({ kind: 'wait', reason: 'back-off', waitMs: 1_000 })
+    expect(await after.spillSlot(KEY.key, 0, 0)).toBe(21_000)
+    await restarted.advance(1_000)
     expect(await after.acquire(request())).toMatchObject({ kind: 'lease' })
+    await restarted.advance(49_000)
     expect(await after.isFinished([{ taskId: 't', attempt: 1 }])).toEqual([true])
-    await restarted.advance(50_001)
+    await restarted.advance(1_001)
     expect(await after.isFinished([{ taskId: 't', attempt: 1 }])).toEqual([false])
     expect(await after.claim([{ crawlId: 'c', canonicalUrl: 'u', round: 0, claimant: 'y' }])).toEqual(['new'])
   })
 
-  it('asks a rate and a crawl delay anew, and finds the leases of before to be of processes that are gone', async () => {
+  it('leaves ended what had ended, also after a second start', async () => {
+    const before = await bench.lmdb({ clock, bootId: 'boot-1' })
+    await backOff(before, KEY.key, 10_000)
+    await before.spillSlot('spilled' as PolitenessKey, 0, 600_000)
+    await before.claim([{ crawlId: 'c', canonicalUrl: 'u', round: 0, claimant: 'x', ttlMs: 60_000 }])
+    await before.markFinished([{ taskId: 't', attempt: 1, final: true }], 60_000)
+    await before.writeRobots('https://a.example', { verdict: 'absent', body: '', status: 404, fetchedAt: 0 }, 60_000)
+    await clock.advance(700_000)
+    // Nothing is forgotten: the site is in use.
+    await before.release('none', [{ key: KEY.key, crawlDelayMs: 0 }])
+    await before.close()
+
+    for (const bootId of ['boot-2', 'boot-3']) {
+      const after = await bench.lmdb({ clock: await restart(), bootId })
+      expect((await after.limiterState(KEY.key)).backOffMs).toBe(0)
+      expect(await after.lookUpClaims([{ crawlId: 'c', canonicalUrl: 'u', round: 0, claimant: 'y' }])).toEqual(['new'])
+      expect(await after.isFinished([{ taskId: 't', attempt: 1 }])).toEqual([false])
+      expect(await after.readRobots('https://a.example')).toBeUndefined()
+      expect(await after.spillSlot('spilled' as PolitenessKey, 0, 1_000)).toBeLessThanOrEqual(2_000)
+      await after.close()
+    }
+  })
+
+  it('ends a wait that is longer than the machine is ever up', async () => {
+    const first = await bench.lmdb({ clock, bootId: 'boot-0' })
+    await backOff(first, KEY.key, 21_600_000)
+    await first.close()
+    const left: number[] = []
+    for (let day = 1; day <= 4; day += 1) {
+      const daily = await restart()
+      const store = await bench.lmdb({ clock: daily, bootId: `boot-${day}` })
+      await daily.advance(5_400_000)
+      left.push((await store.limiterState(KEY.key)).backOffMs)
+      await store.close()
+    }
+    expect(left).toEqual([16_200_000, 10_800_000, 5_400_000, 0])
+  })
+
+  it('knows the time to the last second where the power failed', async () => {
+    const before = await bench.lmdb({ clock, bootId: 'boot-1' })
+    await backOff(before, KEY.key, 10_000)
+    await clock.advance(3_000)
+    await before.writeValue('n', 'v')
+    await clock.advance(1_000)
+    const file = await LmdbFile.open(bench.folder, { clock, observer: silentObserver, bootId: 'boot-1' })
+    await eventually(() => file.read(() => file.get<{ lastAt?: number }>(FILE_KEY))?.lastAt === 4_000)
+    // The first one is never closed: the file is as its last flush left it.
+    await file.close()
+    const after = await bench.lmdb({ clock: await restart(), bootId: 'boot-2' })
+    expect((await after.limiterState(KEY.key)).backOffMs).toBe(6_000)
+  })
+
+  it('asks a rate and a crawl delay from where they were, and finds the leases of before to be of processes that are gone', async () => {
     await clock.advance(500_000)
     const before = await bench.lmdb({ clock, bootId: 'boot-1', isGone: () => false })
     await before.acquire(request({ crawlDelayMs: 4_000 }))
     await before.close()
-    const restarted = new ManualClock()
-    const after = await bench.lmdb({ clock: restarted, bootId: 'boot-2', isGone: () => true })
+    const after = await bench.lmdb({ clock: await restart(), bootId: 'boot-2', isGone: () => true })
     expect((await after.limiterState(KEY.key)).leases).toBe(1)
     const asker = { ...ownProcess('w'), pid: 1, pidStartedAt: 'other' }
     const answer = await after.acquire({ ...request({ crawlDelayMs: 4_000 }), owner: asker })
@@ -94,6 +152,26 @@ describe('after the machine was started again', () => {
     await before.close()
     const after = await bench.lmdb({ clock: new ManualClock(), bootId: '' })
     expect((await after.limiterState(KEY.key)).backOffMs).toBe(10_000)
+  })
+
+  it('starts each wait of an older format anew from its whole length: it does not say how late it had become', async () => {
+    await clock.advance(1_000_000)
+    const before = await bench.lmdb({ clock, bootId: 'boot-1' })
+    await backOff(before, KEY.key, 10_000)
+    await before.spillSlot(KEY.key, 0, 30_000)
+    await clock.advance(9_000)
+    await before.close()
+    const older = open({ path: bench.folder, encoding: 'json', keyEncoding: 'binary' })
+    await older.put(FILE_KEY, { format: 2, bootId: 'boot-1', boot: 1, openedAt: 1_000_000 })
+    await older.close()
+    const restarted = await restart()
+    const after = await bench.lmdb({ clock: restarted, bootId: 'boot-2' })
+    expect((await after.limiterState(KEY.key)).backOffMs).toBe(10_000)
+    expect(await after.spillSlot(KEY.key, 0, 0)).toBe(30_000)
+    await restarted.advance(4_000)
+    await after.close()
+    const again = await bench.lmdb({ clock: await restart(), bootId: 'boot-3' })
+    expect((await again.limiterState(KEY.key)).backOffMs).toBe(6_000)
   })
 
   it('goes on where it was within one boot', async () => {
@@ -134,9 +212,9 @@ describe('a state folder that can not be used', () => {
     await foreign.close()
     expect(await broken()).toContain('it holds something else')
     const later = open({ path: bench.folder, encoding: 'json', keyEncoding: 'binary' })
-    await later.put(FILE_KEY, { format: 3 })
+    await later.put(FILE_KEY, { format: 4 })
     await later.close()
-    expect(await broken()).toContain('its format is 3')
+    expect(await broken()).toContain('its format is 4')
   })
 
   it('says so when the file was cut off, and does not end the process', async () => {
@@ -371,7 +449,7 @@ describe('the tasks of a crawl', () => {
     expect(await store.crawlCounts('c')).toEqual({ accepted: 3, final: 1 })
     await store.close()
     const after = await openFile()
-    expect(after.read(() => after.get(FILE_KEY))).toMatchObject({ format: 2, bootId: 'b' })
+    expect(after.read(() => after.get(FILE_KEY))).toMatchObject({ format: 3, bootId: 'b' })
     await after.close()
   })
 })
