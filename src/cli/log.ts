@@ -4,8 +4,11 @@ import type { Logger } from '../kernel/observe.ts'
 import { wellFormedJson } from '../kernel/well-formed-json.ts'
 import { terminalLine } from './terminal-text.ts'
 
-/** Log lines as NDJSON on stderr, for collectors; stdout is for data. */
-export function createLogger(level: LogLevel, destination: pino.DestinationStream = pino.destination({ dest: 2, sync: true })): Logger {
+/**
+ * Log lines as NDJSON on stderr, for collectors; stdout is for data. By the stream of the process: that of the library would keep the lines
+ * that a full disk has not taken, and throw into whoever logs.
+ */
+export function createLogger(level: LogLevel, destination: pino.DestinationStream = process.stderr): Logger {
   return pino(
     {
       level,

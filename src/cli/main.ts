@@ -146,10 +146,8 @@ function endWithOutput(globals: () => GlobalOptions, onUnread: () => void): void
     process.exit(exitCode)
   }
   process.stdout.on('error', end)
-  // Remarks that nobody reads any more are no reason to leave work undone.
-  process.stderr.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') process.exit(1)
-  })
+  // A remark that finds no reader, no room on the disk or no terminal any more is lost: it is no reason to leave work undone.
+  process.stderr.on('error', () => undefined)
 }
 
 main(process.argv.slice(2)).then(

@@ -21,6 +21,7 @@ export interface MetricSink {
 
 /** What a part is given to make itself seen. Silent unless somebody listens. */
 export interface Observer {
+  /** Never throws. */
   emit(event: EventName, fields?: EventFields): void
   /** An observer whose lines all carry these fields: component, stage, topic, partition. */
   child(fields: EventFields): Observer
@@ -35,7 +36,7 @@ export const silentObserver: Observer = {
 export function createObserver(parts: { logger?: Logger; metrics?: MetricSink; clock: Clock }): Observer {
   const held = new Map<string, { untilMono: number; suppressedCount: number }>()
 
-  const emit = (bound: EventFields, event: EventName, fields: EventFields): void => {
+  const tell = (bound: EventFields, event: EventName, fields: EventFields): void => {
     const definition: EventDefinition = EVENTS[event]
     const metric = definition.metric
     // Several events per page: what nobody listens to must cost nothing.
@@ -53,6 +54,15 @@ export function createObserver(parts: { logger?: Logger; metrics?: MetricSink; c
     const suppressedCount = suppress(definition, event, all)
     if (suppressedCount === undefined) return
     write(parts.logger, definition.level, { event, ...all, ...(suppressedCount > 0 ? { suppressedCount } : {}) }, definition.message)
+  }
+
+  /** The work that is told of must not end by the telling: what finds no place, as on a full disk, is lost. */
+  const emit = (bound: EventFields, event: EventName, fields: EventFields): void => {
+    try {
+      tell(bound, event, fields)
+    } catch {
+      // There is nowhere to say so.
+    }
   }
 
   /** Count of lines held back since the last one, or undefined when this one is held back too. */

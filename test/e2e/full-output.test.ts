@@ -18,3 +18,13 @@ describe.skipIf(!existsSync(FULL))('standard output without room', () => {
     expect(status).toBe(1)
   })
 })
+
+describe.skipIf(!existsSync(FULL))('standard error without room', () => {
+  it('loses its lines, and the command does its work', () => {
+    const { status, stdout } = spawnSync(process.execPath, [main, 'config', 'check', '--set', 'fetch.robots=ignore'], {
+      stdio: ['ignore', 'pipe', openSync(FULL, 'w')],
+      encoding: 'utf8',
+    })
+    expect([status, stdout]).toEqual([0, expect.stringMatching(/./)])
+  })
+})
