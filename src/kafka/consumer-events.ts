@@ -10,7 +10,6 @@ export interface BatchEnd extends TopicPartition {
   /** Visible messages; 0 for a batch of markers, aborted or compacted records alone. */
   readonly batchSize: number
   readonly lastOffset: string
-  readonly highWatermark: string
 }
 
 export interface CommitSent {

@@ -70,7 +70,6 @@ export class ConsumerLoop extends BaseService {
   #assignment: Assignment = NO_ASSIGNMENT
   /** Next offset to come, of partitions that have been read in this assignment or were put somewhere by `seek`. */
   readonly #positions = new Map<PartitionId, bigint>()
-  readonly #ends = new Map<PartitionId, bigint>()
   readonly #paused = new Set<PartitionId>()
   /** Gained with `startPaused` and not resumed yet: what still arrives of it is dropped. */
   readonly #held = new Set<PartitionId>()
@@ -101,11 +100,6 @@ export class ConsumerLoop extends BaseService {
   /** True while the partition is still under this very assignment. */
   isCurrent({ topic, partition, epoch }: AssignedPartition): boolean {
     return this.#assignment.owned.get(partitionId(topic, partition))?.epoch === epoch
-  }
-
-  /** End of the partition's log as the last fetch saw it; undefined before the first one. */
-  highWatermark({ topic, partition }: TopicPartition): bigint | undefined {
-    return this.#ends.get(partitionId(topic, partition))
   }
 
   /** Stops reading partitions until `resume`; survives rebalances, ends with the assignment. One fetch may still arrive. */
@@ -243,7 +237,6 @@ export class ConsumerLoop extends BaseService {
     for (const { topic, partition } of change.lost) {
       const id = partitionId(topic, partition)
       this.#positions.delete(id)
-      this.#ends.delete(id)
       this.#paused.delete(id)
       this.#held.delete(id)
     }
@@ -271,17 +264,15 @@ export class ConsumerLoop extends BaseService {
     }
     const position = BigInt(batch.lastOffset()) + 1n
     if (expected === undefined || position > expected) this.#positions.set(id, position)
-    this.#ends.set(id, BigInt(batch.highWatermark))
     const messages = incomingMessages(batch, this.#options)
     this.#options.handler.onMessages(assigned, messages, position)
   }
 
   /** kafkajs does not call the handler for a batch without visible messages; its end is to be learnt from the event alone. */
-  #onBatchEnd({ topic, partition, batchSize, lastOffset, highWatermark }: BatchEnd): void {
+  #onBatchEnd({ topic, partition, batchSize, lastOffset }: BatchEnd): void {
     const id = partitionId(topic, partition)
     const assigned = this.#assignment.owned.get(id)
     if (batchSize > 0 || assigned === undefined || this.#held.has(id)) return
-    this.#ends.set(id, BigInt(highWatermark))
     const position = BigInt(lastOffset) + 1n
     const known = this.#positions.get(id)
     if (known !== undefined && position <= known) return

@@ -37,20 +37,6 @@ export interface WindowedConsumerOptions {
   readonly clock: Clock
 }
 
-/** Where a partition of this consumer stands. */
-export interface WindowLag {
-  readonly topic: string
-  readonly partition: number
-  /** Lowest incomplete offset: what is, or within a second will be, committed. */
-  readonly committable: bigint
-  /** Next offset to be read. */
-  readonly position: bigint
-  /** End of the log as last seen; undefined before the first fetch. */
-  readonly highWatermark: bigint | undefined
-  readonly incompleteCount: number
-  readonly isPaused: boolean
-}
-
 const MIB = 1_048_576
 /** Tries of the last commit of a drain; a rebalance in that moment refuses some. */
 const FINAL_COMMIT_TRIES = 10
@@ -112,18 +98,6 @@ export class WindowedConsumer extends BaseService {
   /** The entry of each partition that holds back its commit. */
   bases(): readonly WindowEntry[] {
     return [...this.#windows.values()].map(({ base }) => base).filter((base) => base !== undefined)
-  }
-
-  lagInfo(): readonly WindowLag[] {
-    return [...this.#windows.values()].map(({ assigned, tracker, isPaused }) => ({
-      topic: assigned.topic,
-      partition: assigned.partition,
-      committable: tracker.committableOffset,
-      position: tracker.position,
-      highWatermark: this.#loop.highWatermark(assigned),
-      incompleteCount: tracker.incompleteCount,
-      isPaused,
-    }))
   }
 
   /** Commits what has changed now, besides the regular commits: before a burst of work that would be repeated. */
