@@ -34,15 +34,3 @@ export interface EmbeddedBroker {
    */
   release(options?: { wait?: boolean }): Promise<void>
 }
-
-export type BrokerStatus =
-  | { readonly kind: 'down' }
-  | {
-      readonly kind: 'up' | 'starting'
-      readonly port: number
-      readonly clusterId: string
-      readonly pid: number
-      readonly kept: boolean
-      /** Commands that use it. */
-      readonly users: readonly string[]
-    }

@@ -14,7 +14,7 @@ import {
   removeFile,
   START_LOCK,
 } from './broker-folder.ts'
-import type { AcquireBrokerOptions, BrokerStatus, EmbeddedBroker } from './broker-options.ts'
+import type { AcquireBrokerOptions, EmbeddedBroker } from './broker-options.ts'
 import { type BrokerRuntime, findRuntime } from './broker-runtime.ts'
 import { adoptBroker, startBroker } from './broker-start.ts'
 import { type HeldLock, waitForLock } from './file-lock.ts'
@@ -105,22 +105,6 @@ async function orderDown(
   if (found.kind === 'none') return 'none'
   if (found.kind === 'orphan') await endBroker(folder, found.file.broker, options.clock)
   return 'stopping'
-}
-
-/** What runs in this data folder; changes nothing and does not wait. */
-export function brokerStatus(dataDir: string): BrokerStatus {
-  const folder = brokerFolder(dataDir)
-  const file = readProcessFile(folder)
-  if (file === undefined || file === 'broken' || !isLocal(file.broker) || !isAlive(file.broker) || file.phase === 'stopping')
-    return { kind: 'down' }
-  return {
-    kind: file.phase,
-    port: file.port,
-    clusterId: file.clusterId,
-    pid: file.broker.pid,
-    kept: existsSync(folder.keep),
-    users: liveLeases(folder).map((lease) => `${lease.owner} (pid ${lease.process.pid})`),
-  }
 }
 
 /** Undefined when none is up and `runtime` is not known yet. */

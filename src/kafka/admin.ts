@@ -73,10 +73,6 @@ export class KafkaAdmin {
     return this.#topics.addPartitions(topic, count)
   }
 
-  setTopicConfigs(topic: string, configs: Readonly<Record<string, string>>): Promise<void> {
-    return this.#topics.setConfigs(topic, configs)
-  }
-
   deleteTopic(topic: string): Promise<boolean> {
     return this.#topics.delete(topic)
   }

@@ -9,10 +9,10 @@ import { type Admin, Kafka, logLevel } from 'kafkajs'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { brokerFolder, newKafkaId, readProcessFile } from '../../src/embedded/broker-folder.ts'
 import type { EmbeddedBroker } from '../../src/embedded/broker-options.ts'
-import { acquireBroker, brokerStatus, downBroker, keepBroker } from '../../src/embedded/embedded-broker.ts'
+import { acquireBroker, downBroker, keepBroker } from '../../src/embedded/embedded-broker.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { isAlive, ownIdentity, type ProcessIdentity } from '../../src/machine/process-identity.ts'
-import { brokerOptions, RecordingObserver } from '../support/embedded.ts'
+import { brokerOptions, brokerStatus, RecordingObserver } from '../support/embedded.ts'
 import { eventually } from '../support/eventually.ts'
 
 let dataDir: string

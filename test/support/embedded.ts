@@ -1,8 +1,12 @@
+import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { brokerFolder, readProcessFile } from '../../src/embedded/broker-folder.ts'
 import type { AcquireBrokerOptions } from '../../src/embedded/broker-options.ts'
+import { liveLeases } from '../../src/embedded/leases.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import type { EventFields, Observer } from '../../src/kernel/observe.ts'
+import { isAlive, isLocal } from '../../src/machine/process-identity.ts'
 
 /** Jars, template and class-data archive are shared with the user's own Millrace: made once on a machine. */
 export function testCacheDir(): string {
@@ -42,5 +46,33 @@ export function brokerOptions(dataDir: string, observer: Observer, owner = 'a te
     owner,
     installMissing: process.env.MILLRACE_NO_INSTALL !== '1',
     ...(javaHome === undefined ? {} : { javaHome }),
+  }
+}
+
+export type BrokerStatus =
+  | { readonly kind: 'down' }
+  | {
+      readonly kind: 'up' | 'starting'
+      readonly port: number
+      readonly clusterId: string
+      readonly pid: number
+      readonly kept: boolean
+      /** Commands that use it. */
+      readonly users: readonly string[]
+    }
+
+/** What runs in this data folder; changes nothing and does not wait. */
+export function brokerStatus(dataDir: string): BrokerStatus {
+  const folder = brokerFolder(dataDir)
+  const file = readProcessFile(folder)
+  if (file === undefined || file === 'broken' || !isLocal(file.broker) || !isAlive(file.broker) || file.phase === 'stopping')
+    return { kind: 'down' }
+  return {
+    kind: file.phase,
+    port: file.port,
+    clusterId: file.clusterId,
+    pid: file.broker.pid,
+    kept: existsSync(folder.keep),
+    users: liveLeases(folder).map((lease) => `${lease.owner} (pid ${lease.process.pid})`),
   }
 }

@@ -3,6 +3,7 @@ import { createKafkaClient, type KafkaClient } from '../../src/kafka/client.ts'
 import type { LogEvent } from '../../src/kafka/log-cursor.ts'
 import { type ReadLogOptions, readLog } from '../../src/kafka/log-reader.ts'
 import type { KafkaMessage, OutgoingMessage } from '../../src/kafka/message.ts'
+import { TopicAdmin } from '../../src/kafka/topic-admin.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { silentObserver } from '../../src/kernel/observe.ts'
 import { brokers, uniqueName } from './services.ts'
@@ -21,6 +22,11 @@ export async function testTopic(admin: KafkaAdmin, label: string, partitions = 1
 
 export function testAdmin(client: KafkaClient): KafkaAdmin {
   return new KafkaAdmin(client, systemClock)
+}
+
+/** As somebody sets them with Kafka's tool; the others stay. */
+export function setTopicConfigs(admin: KafkaAdmin, topic: string, configs: Readonly<Record<string, string>>): Promise<void> {
+  return new TopicAdmin(admin.session, systemClock).setConfigs(topic, configs)
 }
 
 /** A message whose value is text. */

@@ -6,6 +6,7 @@ import { headerText } from '../../../src/kafka/message.ts'
 import { HEADER } from '../../../src/message/header-names.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { envelopeText } from '../../support/extraction.ts'
+import { setTopicConfigs } from '../../support/kafka.ts'
 import { BOOK_1, bookHtml, caughtUp, type ShopPage, storePages } from '../../support/stored-shop.ts'
 
 let deployment: Deployment
@@ -21,8 +22,8 @@ describe('an extract stage whose topics take less than is configured, since some
   it('puts what does not fit into dead letters, cut where these do not fit either, and goes on', { timeout: 120_000 }, async () => {
     await deployment.read(async (runtime) => {
       const { topics, admin, groups } = runtime
-      await admin.setTopicConfigs(topics.records, { 'max.message.bytes': '20000' })
-      await admin.setTopicConfigs(topics.deadLetters, { 'max.message.bytes': '40000' })
+      await setTopicConfigs(admin, topics.records, { 'max.message.bytes': '20000' })
+      await setTopicConfigs(admin, topics.deadLetters, { 'max.message.bytes': '40000' })
       const large = bookHtml(1).replace('Book 1', 'B'.repeat(30_000))
       // Small ones before and behind, in transactions of many messages.
       await storePages(
