@@ -3,7 +3,7 @@ import { abortAfter } from './clock.ts'
 import { MillraceError } from './errors.ts'
 
 /**
- * States of a service; the numbers are fixed because a gauge shows them.
+ * States of a service.
  *
  * idle      built, owns nothing yet                      -> starting
  * starting  acquiring what it needs                      -> running | failed
@@ -13,8 +13,7 @@ import { MillraceError } from './errors.ts'
  * closed    done; `closed` has resolved
  * failed    could not go on; `closed` has rejected
  */
-export const SERVICE_STATES = { idle: 0, starting: 1, running: 2, draining: 3, closing: 4, closed: 5, failed: 6 } as const
-export type ServiceState = keyof typeof SERVICE_STATES
+export type ServiceState = 'idle' | 'starting' | 'running' | 'draining' | 'closing' | 'closed' | 'failed'
 
 const ALLOWED: Record<ServiceState, readonly ServiceState[]> = {
   idle: ['starting', 'closed'],

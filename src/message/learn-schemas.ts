@@ -6,8 +6,8 @@ import type { MessageCodec } from './codec.ts'
 const RETRY = { firstMs: 200, maxMs: 5_000 } as const
 
 /**
- * What every reader does before it decodes: learns the schemas that the values name and nobody here knows yet. A registry that is away
- * is waited for, since its messages can be read later and must not be taken for broken; without a registry it does nothing.
+ * Learns the schemas that the values name and nobody here knows yet, for a reader that has nothing else to do meanwhile: a registry that is
+ * away is waited for, since its messages can be read later and must not be taken for broken. Without a registry it does nothing.
  * Errors: REGISTRY_REFUSED; the reason of the signal.
  */
 export async function learnSchemas(

@@ -1,19 +1,6 @@
 import { MillraceError } from '../kernel/errors.ts'
 import { bareHost } from './registrable-domain.ts'
 
-/**
- * The identity of a URL for deduplication and keys. It is never what goes on the wire: a site may care for the order of its query
- * parameters, so the URL is fetched as it was found.
- *
- * Rules, in order: what the WHATWG parser does (lower-case scheme and host, punycode, default port, dot segments); no credentials,
- * no fragment, no dot after the host; percent-encoding with upper-case hex, unreserved characters decoded, `%25` and everything else
- * left alone; tracking parameters and empty pieces of the query dropped, the rest sorted by name with the order of repeated names
- * kept; an empty query dropped. Kept as they are: path case, trailing slash, `www.`, http beside https, `+` beside `%20`.
- *
- * Raise CANONICAL_VERSION when a rule changes: all seen sets and keys of older versions then belong to another identity.
- */
-export const CANONICAL_VERSION = 1
-
 /** Names of parameters that tell where a visitor came from, and never what the page is. Compared without case. */
 export const TRACKING_PARAMETERS: ReadonlySet<string> = new Set([
   'gclid',
@@ -33,7 +20,17 @@ export const TRACKING_PARAMETERS: ReadonlySet<string> = new Set([
 const TRACKING_PREFIX = 'utm_'
 
 /**
- * Canonical form of a URL. Shape: canonicalUrl(canonicalUrl(x)) = canonicalUrl(x).
+ * The identity of a URL for deduplication and keys. It is never what goes on the wire: a site may care for the order of its query
+ * parameters, so the URL is fetched as it was found.
+ *
+ * Rules, in order: what the WHATWG parser does (lower-case scheme and host, punycode, default port, dot segments); no credentials,
+ * no fragment, no dot after the host; percent-encoding with upper-case hex, unreserved characters decoded, `%25` and everything else
+ * left alone; tracking parameters and empty pieces of the query dropped, the rest sorted by name with the order of repeated names
+ * kept; an empty query dropped. Kept as they are: path case, trailing slash, `www.`, http beside https, `+` beside `%20`.
+ *
+ * A rule that changes gives URLs another identity: what was claimed under the one before is fetched once more.
+ *
+ * Shape: canonicalUrl(canonicalUrl(x)) = canonicalUrl(x).
  * Errors: TASK_URL_INVALID for text that is no absolute URL; a URL object never fails.
  */
 export function canonicalUrl(url: string | URL): string {
