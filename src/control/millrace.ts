@@ -8,7 +8,8 @@ import { crawlName } from '../message/crawl-name.ts'
 import type { Lane } from '../message/generated/types.ts'
 import { envelopeText, findExtractor, loadConfigured, requireGrouped } from './extraction.ts'
 import { packageVersion } from './package-version.ts'
-import { type ProduceReport, produce } from './produce.ts'
+import { type ProduceReport, produce, type SeedText } from './produce.ts'
+import { RecordCallbacks } from './record-callbacks.ts'
 import { type ConsumedRecord, type ConsumedTombstone, type ConsumeRecordsOptions, RecordConsumer } from './record-consumer.ts'
 import { createReplayLibrary, type ReplayLibrary } from './replay-library.ts'
 import { type RunReport, run } from './run.ts'
@@ -27,6 +28,9 @@ export interface StructuredOptions {
   readonly 'politeness.rules'?: readonly Readonly<Record<string, unknown>>[]
   readonly 'extract.groups'?: Readonly<Record<string, readonly string[]>>
 }
+
+/** A list, a stream; a single string is none, though it can be iterated too. */
+export type Urls = object & (Iterable<string> | AsyncIterable<string>)
 
 export interface ProduceOptions {
   readonly crawlId?: string
@@ -57,6 +61,8 @@ export class Millrace {
   #runtime: Promise<Runtime> | undefined
   /** What has to end before the ground is taken away. */
   readonly #works = new Set<Promise<unknown>>()
+  readonly #callbacks = new RecordCallbacks(systemClock, this.#draining.signal)
+  #stopping: Promise<void> | undefined
   readonly #version: string
 
   /** Errors: CONFIG_INVALID, CONFIG_UNKNOWN_KEY, CONFIG_UNREADABLE. */
@@ -67,7 +73,8 @@ export class Millrace {
   }
 
   /** Writes tasks; bad URLs are reported, not thrown. `stop` ends the reading; what was read is still written. */
-  produce(urls: Iterable<string> | AsyncIterable<string>, options: ProduceOptions = {}): Promise<ProduceReport> {
+  async produce(urls: Urls, options: ProduceOptions = {}): Promise<ProduceReport> {
+    const seeds = seedsOf(urls)
     return this.#working(async (runtime) => {
       const template = {
         crawlId: options.crawlId === undefined ? null : crawlName(options.crawlId, 'crawlId'),
@@ -82,24 +89,25 @@ export class Millrace {
         ifChanged: options.ifChanged ?? false,
       }
       await requireOrMakeTopics(runtime)
-      return produce(runtime, seedsOf(urls), template, { signal: this.#draining.signal })
+      return produce(runtime, seeds, template, { signal: this.#draining.signal })
     })
   }
 
   /** All stages in this process until the crawl has ended. Without URLs what is queued is worked off. */
-  run(
-    urls?: Iterable<string> | AsyncIterable<string>,
+  async run(
+    urls?: Urls,
     options: { crawlId?: string; maxWaitMs?: number; onRecord?: (record: unknown) => Promise<void> } = {},
   ): Promise<RunReport> {
     const { onRecord } = options
+    const seeds = urls === undefined ? undefined : seedsOf(urls)
     return this.#working(async (runtime) => {
       const extractors = await this.#extractors(this.#config.extractors)
       requireGrouped(this.#config, extractors)
       return run(runtime, {
-        seeds: urls === undefined ? undefined : seedsOf(urls),
+        seeds,
         extractors,
         ...(options.crawlId === undefined ? {} : { crawlId: crawlName(options.crawlId, 'crawlId') }),
-        ...(onRecord === undefined ? {} : { openOutput: async () => onRecord }),
+        ...(onRecord === undefined ? {} : { openOutput: async () => this.#callbacks.bounded(onRecord) }),
         maxWaitMs: options.maxWaitMs ?? 600_000,
         keepRunning: false,
         drainTimeoutMs: DRAIN_TIMEOUT_MS,
@@ -149,8 +157,17 @@ export class Millrace {
     })
   }
 
-  /** Finishes what is in flight and gives everything back. */
+  /**
+   * Finishes what is in flight and gives everything back. Within `onRecord` it returns at once, since the run waits for the record in hand:
+   * the run ends when that is done.
+   */
   async stop(): Promise<void> {
+    this.#stopping ??= this.#stopAll()
+    if (!this.#callbacks.areAsking) return this.#stopping
+    this.#stopping.catch(() => undefined)
+  }
+
+  async #stopAll(): Promise<void> {
     this.#draining.abort(new MillraceError('ABORTED', 'Millrace was stopped'))
     // What ends may have begun something: a consumer that was still joining.
     while (this.#works.size > 0) await Promise.allSettled([...this.#works])
@@ -201,6 +218,10 @@ export class Millrace {
 
 const DRAIN_TIMEOUT_MS = 30_000
 
-async function* seedsOf(urls: Iterable<string> | AsyncIterable<string>): AsyncGenerator<{ text: string; line: undefined }> {
-  for await (const text of urls) yield { text, line: undefined }
+/** Errors: USAGE for a string, whose letters would be taken for URLs; a caller without types may give one. */
+function seedsOf(urls: Urls): AsyncIterable<SeedText> {
+  if (typeof urls === 'string') throw new MillraceError('USAGE', `URLs are given as a list: [${JSON.stringify(urls)}]`)
+  return (async function* () {
+    for await (const text of urls) yield { text, line: undefined }
+  })()
 }
