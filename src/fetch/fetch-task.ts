@@ -24,7 +24,7 @@ import { requestHeaders } from './request-headers.ts'
 import { failureClass } from './retry-class.ts'
 import { SendSpacing } from './send-spacing.ts'
 import type { SiteClosed, SiteLease, SiteLeases } from './site-leases.ts'
-import { type SiteReport, siteReport } from './site-report.ts'
+import { siteReport } from './site-report.ts'
 import type { TaskEndings } from './task-endings.ts'
 import type { Turn } from './turn.ts'
 
@@ -273,8 +273,7 @@ export class FetchTask {
     sentMono: number,
   ): Promise<SiteClosed | undefined> {
     const { leases, backOffMs, observer } = this.#options
-    const isChallenge = answer.kind === 'retry' && answer.challengedBy !== undefined
-    const report: SiteReport = isChallenge ? { kind: 'overload' } : siteReport(result)
+    const report = siteReport(result, answer.kind === 'retry' ? answer.challengedBy : undefined)
     if (answer.kind !== 'retry' || !answer.backsOff) return leases.release(lease, report, sentMono)
     const { reason, retryAfterMs } = answer
     const forMs = retryAfterMs ?? backOffMs(queued.task.attempt)

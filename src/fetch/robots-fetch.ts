@@ -8,7 +8,7 @@ import { type RobotsFetch, RobotsGate } from '../politeness/robots-gate.ts'
 import type { StateStore } from '../state/state-store.ts'
 import type { AddressOf } from './address-book.ts'
 import type { RobotsWait } from './admission.ts'
-import { readAnswer } from './answer.ts'
+import { type Answer, readAnswer } from './answer.ts'
 import { foundNoProxy, type HttpExchange, type HttpFailure, type HttpLimits, type HttpResponse, type HttpResult } from './http-exchange.ts'
 import { requestHeaders } from './request-headers.ts'
 import type { SiteLeases } from './site-leases.ts'
@@ -73,7 +73,7 @@ export class RobotsFetcher {
       if (result.kind !== 'response') return result
       const answer = readAnswer(result, { target, method: 'GET', headers: {}, body: null, chain: [], now: clock.now() })
       // A page that refreshes is no robots.txt, and no way to one.
-      if (answer.kind !== 'hop' || result.status < 300) return wholeFile(result, target)
+      if (answer.kind !== 'hop' || result.status < 300) return fileOf(result, answer, target)
       target = answer.target
     }
     return UNAVAILABLE
@@ -120,20 +120,28 @@ export class RobotsFetcher {
       signal,
     })
     const answer = readAnswer(result, { target: url, method: 'GET', headers: {}, body: null, chain: [], now: clock.now() })
-    const askedMs = answer.kind === 'retry' && answer.backsOff ? answer.retryAfterMs : undefined
-    await leases.release(lease, { ...siteReport(result), ...(askedMs === undefined ? {} : { backOffMs: askedMs, isAsked: true }) })
+    const { challengedBy, backsOff = false, retryAfterMs } = answer.kind === 'retry' ? answer : {}
+    const askedMs = backsOff ? retryAfterMs : undefined
+    await leases.release(lease, {
+      ...siteReport(result, challengedBy),
+      ...(askedMs === undefined ? {} : { backOffMs: askedMs, isAsked: true }),
+    })
     return foundNoProxy(result) ? { kind: 'wait', waitMs: Math.max(1, exchange.proxiesBackInMs(url)), reason: 'proxies-out' } : result
   }
 }
 
-/** Half a file may lack the half that forbids: it counts as none. One that is too large is read as far as the limit goes. */
 /** Whoever the file led to is not asked for pages: what is wrong there says nothing of what they would meet. */
 function failedBehind(target: URL, { reason, detail }: HttpFailure): RobotsFetch<never> {
   // Nobody gets there, ever, and each page would ask for the file again.
   return reason === 'address-refused' ? UNAVAILABLE : { kind: 'failure', reason: null, detail: `${target.href}: ${detail}` }
 }
 
-function wholeFile(response: HttpResponse, url: URL): RobotsFetch<never> {
+/**
+ * Half a file may lack the half that forbids: it counts as none. One that is too large is read as far as the limit goes. What a wall against
+ * robots shows in its place, with whatever status, says nothing of what it allows.
+ */
+function fileOf(response: HttpResponse, answer: Answer, url: URL): RobotsFetch<never> {
+  if (answer.kind === 'retry' && answer.challengedBy !== undefined) return { kind: 'failure', reason: null, detail: answer.detail }
   const { status, decoded, truncated } = response
   const isPartial = truncated === 'network' || truncated === 'encoding' || truncated === 'undecoded'
   if (!isPartial || status < 200 || status >= 300) return { kind: 'answer', status, body: decoded }

@@ -31,8 +31,12 @@ const FAILURES: Readonly<Record<FailureReason, FailureKind | 'none'>> = {
   'proxies-out': 'none',
 }
 
-/** What one answer, or its absence, says of the pace that a site bears. Pure and total. */
-export function siteReport(result: HttpResult): SiteReport {
+/**
+ * What one answer, or its absence, says of the pace that a site bears. Pure and total. `challengedBy`: the wall against robots that answered
+ * in its place; whatever its status, it asks for less.
+ */
+export function siteReport(result: HttpResult, challengedBy?: string): SiteReport {
+  if (challengedBy !== undefined) return { kind: 'overload' }
   if (result.kind === 'failure') {
     const failure = FAILURES[result.reason]
     return failure === 'none' ? { kind: 'none' } : { kind: 'failure', failure }

@@ -70,7 +70,7 @@ const MEMORY = { maxOrigins: 10_000, maxBodyBytes: 16_777_216 } as const
 /**
  * What robots.txt of an origin says, asked before the first page of it and kept for all workers.
  *
- * 2xx: its rules. 4xx but 429, and a redirect that leads nowhere: no rules, all is allowed. 429, 5xx and no answer: the last good
+ * 2xx: its rules. 4xx but 429, and a redirect that leads nowhere: no rules, all is allowed. 429, 5xx, a wall and no answer: the last good
  * copy for a day, else nothing of the origin is fetched and the tasks try again later. Source: RFC 9309 section 2.3.1.
  */
 export class RobotsGate<Wait extends { readonly kind: 'wait' }> {

@@ -198,6 +198,20 @@ describe('asking a site for its robots.txt', () => {
     expect(calls).toEqual(['acquire a.test false', 'release lease of a.test, overload, back off 30000'])
   })
 
+  it.each<[string, FakeAnswer]>([
+    ['aws-waf', { status: 202, headers: { 'x-amzn-waf-action': 'challenge' } }],
+    ['imperva', { body: '<iframe src="/_Incapsula_Resource?x=1&incident_id=9"></iframe>' }],
+    ['cloudflare', { status: 403, headers: { 'cf-mitigated': 'challenge' } }],
+  ])("takes the page of a wall against robots (%s) for no file, and tells the site's pace of it", async (vendor, answer) => {
+    const { ask, calls } = fetcherOf(() => answer)
+    expect(await ask()).toEqual({
+      kind: 'failure',
+      reason: null,
+      detail: expect.stringMatching(`^http://a.test/robots.txt answered with a challenge of ${vendor}`),
+    })
+    expect(calls.at(-1)).toBe('release lease of a.test, overload')
+  })
+
   it('waits where no place is free, or the site is paused', async () => {
     const busy: LimiterAnswer = {
       kind: 'wait',
