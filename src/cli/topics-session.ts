@@ -1,5 +1,6 @@
 import { formatDuration } from '../config/units.ts'
 import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { offlineTexts } from '../control/stalls.ts'
 import { applyTopics, describeTopics, planTopics } from '../control/topics.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
@@ -68,6 +69,7 @@ export async function describe(context: CommandContext): Promise<void> {
         ? `no topic of the prefix ${config['topics.prefix']} is there; \`millrace topics apply\` makes them`
         : renderTable(columns, rows),
     )
+    for (const text of offlineTexts(topics)) await context.out(`! ${text}`)
     const shadows = topics.filter(({ replayId }) => replayId !== undefined)
     if (shadows.length > 0) {
       const [first] = shadows

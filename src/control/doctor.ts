@@ -15,6 +15,7 @@ import type { StoreHealth } from '../state/state-store.ts'
 import { leastFreeBytes } from './disk-guard.ts'
 import { embeddedOptions, Runtime } from './runtime.ts'
 import { shadowedRules } from './shadowed-rules.ts'
+import { offlineTexts } from './stalls.ts'
 import { certificateFindings } from './tls-config.ts'
 import { layoutDifferences } from './topics.ts'
 
@@ -206,13 +207,8 @@ async function* topicFindings(runtime: Runtime): AsyncGenerator<Finding> {
       'Run `millrace topics plan`, then `millrace topics apply`.',
     )
   else yield ok('topics', `${countText(wanted.length, 'topic')} as the configuration wants them`)
-  for (const { topic, offline } of await runtime.admin.describeTopics(wanted))
-    if (offline.length > 0)
-      yield fail(
-        'topics',
-        `no broker leads ${countText(offline.length, 'partition')} of ${topic} (${offline.join(', ')}): nobody reads or writes there`,
-        'Start the brokers that hold them; `topics.replication: 3` lets others lead meanwhile.',
-      )
+  for (const text of offlineTexts(await runtime.admin.describeTopics(wanted)))
+    yield fail('topics', text, 'Start the brokers that hold them; `topics.replication: 3` lets others lead meanwhile.')
   if (await hasPagesOfTheFuture(runtime))
     yield warn(
       'clock',

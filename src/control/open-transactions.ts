@@ -16,10 +16,10 @@ type Logs = Pick<Runtime, 'admin' | 'clock'>
 /** A producer that writes transactions has one open most of the time. */
 const OLD_MS = 5_000
 
-/** The first one of each partition that has one for a while. */
+/** The first one of each partition that has one for a while; of an offline one nobody knows. */
 export async function openTransactions({ admin, clock }: Logs, topic: string): Promise<OpenTransaction[]> {
-  const stable = await admin.endOffsets(topic, 'read_committed')
-  const ends = await admin.endOffsets(topic, 'read_uncommitted')
+  const stable = await admin.endOffsets(topic, 'read_committed', 'led')
+  const ends = await admin.endOffsets(topic, 'read_uncommitted', 'led')
   const open = [...stable].filter(([partition, offset]) => offset < (ends.get(partition) ?? 0n))
   const found = await Promise.all(
     open.map(async ([partition, offset]): Promise<OpenTransaction> => {

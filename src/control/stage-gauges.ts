@@ -1,4 +1,5 @@
 import type { FetchView } from '../fetch/fetch-view.ts'
+import type { Clock } from '../kernel/clock.ts'
 import type { GaugeReading, GaugeSource } from '../kernel/gauges.ts'
 import { LANES } from '../message/topics.ts'
 import { liveLag, oldestWaiting } from './live-lag.ts'
@@ -6,6 +7,8 @@ import type { Runtime } from './runtime.ts'
 
 /** A scrape more often than this gets the lag of before: it costs requests to the broker. */
 const LAG_AGE_MS = 10_000
+/** A scrape waits no longer for it: while brokers are away a look takes longer than Prometheus waits, and it would have no metric at all. */
+const LAG_WAIT_MS = 1_000
 
 /** What a fetch worker has in memory. */
 export function fetchGauges(fetch: { view(): FetchView }): GaugeSource {
@@ -24,18 +27,43 @@ export function fetchGauges(fetch: { view(): FetchView }): GaugeSource {
   }
 }
 
-/** How far a group is behind, by topic, and how old its oldest message is. */
-export function lagGauges(runtime: Runtime, group: string, topics: readonly string[]): GaugeSource {
-  let known: { readonly atMono: number; readonly readings: Promise<readonly GaugeReading[]> } | undefined
-  return () => {
-    const now = runtime.clock.mono()
-    if (known === undefined || now - known.atMono > LAG_AGE_MS) known = { atMono: now, readings: readLag(runtime, group, topics) }
-    return known.readings
+/**
+ * How far a group is behind, by topic, and how old its oldest message is, as the last look that has come to its end saw it. What can't be
+ * seen is left out. One look at a time, beside the scrapes.
+ */
+export function lagGauges(runtime: Pick<Runtime, 'admin' | 'clock'>, group: string, topics: readonly string[]): GaugeSource {
+  const { clock } = runtime
+  let known: readonly GaugeReading[] = []
+  let lookedMono = Number.NEGATIVE_INFINITY
+  let looking: Promise<void> | undefined
+  const look = async (): Promise<void> => {
+    known = await readLag(runtime, group, topics).catch(() => [])
+    lookedMono = clock.mono()
+    looking = undefined
+  }
+  return async () => {
+    if (clock.mono() - lookedMono > LAG_AGE_MS) looking ??= look()
+    if (looking !== undefined) await atMost(clock, LAG_WAIT_MS, looking)
+    return known
   }
 }
 
-async function readLag({ admin, clock }: Runtime, group: string, topics: readonly string[]): Promise<readonly GaugeReading[]> {
-  const lags = liveLag(await admin.lag(group, topics))
+/** Until the work is done, or so long. */
+async function atMost(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
+  let disarm = (): void => undefined
+  const late = new Promise<void>((resolve) => {
+    disarm = clock.timer(ms, resolve, { unref: true })
+  })
+  await Promise.race([work, late])
+  disarm()
+}
+
+async function readLag(
+  { admin, clock }: Pick<Runtime, 'admin' | 'clock'>,
+  group: string,
+  topics: readonly string[],
+): Promise<readonly GaugeReading[]> {
+  const lags = liveLag(await admin.lag(group, topics, 'led'))
   const byTopic = new Map<string, number>(topics.map((topic) => [topic, 0]))
   for (const { topic, lag } of lags) byTopic.set(topic, (byTopic.get(topic) ?? 0) + Number(lag))
   const oldest = await Promise.all(lags.map((lag) => oldestWaiting(admin, lag)))

@@ -1,3 +1,4 @@
+import type { TopicDescription } from '../kafka/topic-admin.ts'
 import { countText } from '../kernel/count-text.ts'
 import type { ReplayRequest } from '../message/replay-request.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
@@ -29,10 +30,12 @@ export function stallsOf(
     readonly openReplays: readonly OpenReplay[]
     /** Before which a group stands, or whoever reads records. */
     readonly openTransactions: readonly OpenTransaction[]
+    readonly topics: readonly OfflinePartitions[]
   },
 ): readonly string[] {
   const { summary, fetch, pausedSites, isStateUp, fetchGroup, openReplays, openTransactions } = known
   const stalls = isStateUp ? [] : ['the state store does not answer: fetching pauses until it does']
+  stalls.push(...offlineTexts(known.topics))
   for (const group of summary) stalls.push(...groupStalls(group))
   stalls.push(...unlikeWorkers(known.workers))
   for (const open of openTransactions.slice(0, TRANSACTIONS_NAMED)) stalls.push(openTransactionText(open))
@@ -48,6 +51,17 @@ export function stallsOf(
   if (pausedSites.length > 0)
     stalls.push(`${pausedText(pausedSites)}: \`millrace sites resume\` lets ${pausedSites.length === 1 ? 'it' : 'them'} go on`)
   return stalls
+}
+
+type OfflinePartitions = Pick<TopicDescription, 'topic' | 'offline'>
+
+/** One sentence for each topic that has partitions without a leader. Pure. */
+export function offlineTexts(topics: readonly OfflinePartitions[]): string[] {
+  return topics.flatMap(({ topic, offline }) =>
+    offline.length === 0
+      ? []
+      : [`no broker leads ${countText(offline.length, 'partition')} of ${topic} (${offline.join(', ')}): nobody reads or writes there`],
+  )
 }
 
 function groupStalls({ group, members, lag, state }: GroupStatus): string[] {

@@ -18,7 +18,7 @@ import { stallsOf } from './stalls.ts'
 import type { FetchStatus, GroupStatus, PartitionStatus, StatusReport } from './status-report.ts'
 import { askWorkers } from './worker-socket.ts'
 
-/** Where every group stands: lag in messages and in seconds, members, what extract has counted. */
+/** Where every group stands: lag in messages and in seconds, members, what extract has counted. Of offline partitions it says that they are. */
 export async function status(runtime: Runtime): Promise<StatusReport> {
   const { admin, groups, topics } = runtime
   const existing = new Set(await admin.listTopics())
@@ -38,7 +38,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
   for (const reader of readers) {
     const present = reader.topics.filter((topic) => existing.has(topic))
     if (present.length === 0) continue
-    const lags = liveLag(await admin.lag(reader.group, present))
+    const lags = liveLag(await admin.lag(reader.group, present, 'led'))
     const waiting = await Promise.all(lags.map((lag) => oldestWaiting(admin, lag)))
     const ages = waiting.map((message) => (message === undefined ? null : ageOf(runtime, message)))
     for (const each of await holdingUp(runtime, lags)) open.set(`${each.topic}/${each.partition}`, each)
@@ -66,6 +66,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
   // Whoever reads these is not known here.
   const outputs = [topics.records, topics.outcomes, topics.deadLetters].filter((topic) => existing.has(topic))
   const openInOutputs = (await Promise.all(outputs.map((topic) => openTransactions(runtime, topic)))).flat()
+  const ours = await admin.describeTopics([...lanes, ...delays, topics.html, ...outputs, topics.control])
   const [workers, fetch, pausedSites] = await Promise.all([workersOf(runtime), fetchStatus(runtime), pausedSitesOf(runtime, existing)])
   const isStateUp = workers !== undefined
   const openReplays = existing.has(topics.control)
@@ -89,6 +90,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
       fetchGroup: groups.fetch,
       openReplays,
       openTransactions: [...open.values(), ...openInOutputs],
+      topics: ours,
     }),
     extractors,
   }

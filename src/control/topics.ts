@@ -90,8 +90,8 @@ export async function describeTopics(runtime: Runtime): Promise<DescribedTopic[]
   return Promise.all(
     described.map(async (topic) => {
       const [low, end] = await Promise.all([
-        runtime.admin.earliestOffsets(topic.topic),
-        runtime.admin.endOffsets(topic.topic, 'read_uncommitted'),
+        runtime.admin.earliestOffsets(topic.topic, 'led'),
+        runtime.admin.endOffsets(topic.topic, 'read_uncommitted', 'led'),
       ])
       const offsets = [...end].reduce((sum, [partition, offset]) => sum + offset - (low.get(partition) ?? 0n), 0n)
       const replayId = named.includes(topic.topic) ? shadows.get(topic.topic) : undefined

@@ -6,7 +6,7 @@ import { ClusterSession } from './cluster-session.ts'
 import type { CommittedOffset } from './committed-offsets.ts'
 import { fenceTransactions } from './fence-transactions.ts'
 import { GroupAdmin, type GroupDescription, type OffsetToCommit } from './group-admin.ts'
-import { type Isolation, type LogBounds, LogOffsets } from './offsets.ts'
+import { type Isolation, type LogBounds, LogOffsets, type Which } from './offsets.ts'
 import { type NewTopic, TopicAdmin, type TopicDescription } from './topic-admin.ts'
 import type { TopicDefinition } from './topic-definitions.ts'
 import type { TopicPlan } from './topic-plan.ts'
@@ -90,12 +90,12 @@ export class KafkaAdmin {
     return this.#offsets.partitions(topic)
   }
 
-  earliestOffsets(topic: string): Promise<Map<number, bigint>> {
-    return this.#offsets.earliest(topic)
+  earliestOffsets(topic: string, which: Which = 'all'): Promise<Map<number, bigint>> {
+    return this.#offsets.earliest(topic, which)
   }
 
-  endOffsets(topic: string, isolation: Isolation): Promise<Map<number, bigint>> {
-    return this.#offsets.end(topic, isolation)
+  endOffsets(topic: string, isolation: Isolation, which: Which = 'all'): Promise<Map<number, bigint>> {
+    return this.#offsets.end(topic, isolation, which)
   }
 
   logBounds(at: TopicPartition): Promise<LogBounds> {
@@ -141,13 +141,13 @@ export class KafkaAdmin {
     return fenceTransactions(this.session, transactionalIds)
   }
 
-  /** Lag of a group in every partition of the topics. */
-  async lag(groupId: string, topics: readonly string[]): Promise<PartitionLag[]> {
+  /** Lag of a group in every partition of the topics; whoever only shows it may leave out those that are offline. */
+  async lag(groupId: string, topics: readonly string[], which: Which = 'all'): Promise<PartitionLag[]> {
     // The commits first: a group that works meanwhile then shows too much rather than too little.
     const committed = await this.committedOffsets(groupId, topics)
     const perTopic = await Promise.all(
       topics.map(async (topic) => {
-        const [low, end] = await Promise.all([this.earliestOffsets(topic), this.endOffsets(topic, 'read_uncommitted')])
+        const [low, end] = await Promise.all([this.earliestOffsets(topic, which), this.endOffsets(topic, 'read_uncommitted', which)])
         return [...end].map(([partition, offset]) =>
           partitionLag({ topic, partition }, committed.get(partitionId(topic, partition)), low.get(partition) ?? 0n, offset),
         )

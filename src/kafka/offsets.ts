@@ -2,7 +2,7 @@ import type { TopicPartition } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { AdminBroker } from './admin-broker.ts'
 import type { Cluster } from './cluster.ts'
-import { byLeader, byTopic, type ClusterSession, partitionsOf } from './cluster-session.ts'
+import { byLeader, byTopic, type ClusterSession, ledOf, partitionsOf } from './cluster-session.ts'
 
 /** `read_uncommitted` ends at the high watermark, `read_committed` at the last stable offset: before the first open transaction. */
 export type Isolation = 'read_uncommitted' | 'read_committed'
@@ -14,6 +14,9 @@ export const LATEST = '-1'
 export function isolationLevel(isolation: Isolation): 0 | 1 {
   return isolation === 'read_committed' ? 1 : 0
 }
+
+/** `led` leaves out offline partitions, which have no leader; `all` fails where there is one. */
+export type Which = 'all' | 'led'
 
 export interface LogBounds {
   /** First offset that is still there. */
@@ -39,13 +42,13 @@ export class LogOffsets {
   }
 
   /** First offset that is still there, by partition. */
-  earliest(topic: string): Promise<Map<number, bigint>> {
-    return this.#ofTopic(topic, EARLIEST, 'read_uncommitted')
+  earliest(topic: string, which: Which = 'all'): Promise<Map<number, bigint>> {
+    return this.#ofTopic(topic, EARLIEST, 'read_uncommitted', which)
   }
 
   /** Offset behind the last message, by partition. The client's own call shows the last stable offset as if it were the end. */
-  end(topic: string, isolation: Isolation): Promise<Map<number, bigint>> {
-    return this.#ofTopic(topic, LATEST, isolation)
+  end(topic: string, isolation: Isolation, which: Which = 'all'): Promise<Map<number, bigint>> {
+    return this.#ofTopic(topic, LATEST, isolation, which)
   }
 
   bounds(at: TopicPartition): Promise<LogBounds> {
@@ -64,7 +67,7 @@ export class LogOffsets {
     // The end first: what is written in between then counts as later.
     const end = await this.end(topic, 'read_uncommitted')
     // Below 0 the protocol means something else: -1 the end, -2 the begin.
-    const found = await this.#ofTopic(topic, String(Math.max(0, Math.ceil(epochMs))), 'read_uncommitted')
+    const found = await this.#ofTopic(topic, String(Math.max(0, Math.ceil(epochMs))), 'read_uncommitted', 'all')
     return new Map([...end].map(([partition, offset]) => [partition, atLeastZero(found.get(partition)) ?? offset]))
   }
 
@@ -83,15 +86,11 @@ export class LogOffsets {
     })
   }
 
-  async #ofTopic(topic: string, timestamp: string, isolation: Isolation): Promise<Map<number, bigint>> {
+  async #ofTopic(topic: string, timestamp: string, isolation: Isolation, which: Which): Promise<Map<number, bigint>> {
     const entries = await this.#session.run(`reading offsets of topic ${topic}`, async (cluster) => {
       const partitions = (await partitionsOf(cluster, [topic])).get(topic) ?? []
-      return listOffsets(
-        cluster,
-        partitions.map((partition) => ({ topic, partition })),
-        timestamp,
-        isolation,
-      )
+      const asked = partitions.map((partition) => ({ topic, partition }))
+      return listOffsets(cluster, which === 'led' ? await ledOf(cluster, asked) : asked, timestamp, isolation)
     })
     return new Map(entries.map(({ partition, offset }) => [partition, offset]))
   }

@@ -57,6 +57,8 @@ describe('a cluster that has lost the only replica of some partitions', () => {
     expect(await admin.describeTopics([topic])).toMatchObject([{ topic, partitions: 6, offline }])
     expect(await admin.createTopics([{ topic: 'another', partitions: 1, replication: 1, configs: {} }])).toEqual(['another'])
     await expect(admin.endOffsets(topic, 'read_uncommitted')).rejects.toThrow(`${topic}/`)
+    expect([...(await admin.earliestOffsets(topic, 'led')).keys()]).toEqual(led)
+    expect((await admin.lag(uniqueName('group'), [topic], 'led')).map(({ partition }) => partition)).toEqual(led)
   })
 
   it('takes and gives messages of the other partitions, and those too when the broker is back', async () => {

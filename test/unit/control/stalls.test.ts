@@ -45,6 +45,7 @@ function stalls(change: Partial<Parameters<typeof stallsOf>[0]> = {}): readonly 
     fetchGroup: 'scrape.fetch',
     openReplays: [],
     openTransactions: [],
+    topics: [{ topic: 'scrape.urls', offline: [] }],
     workers: [],
     ...change,
   })
@@ -91,6 +92,11 @@ describe('what holds a crawl up', () => {
       'many proxies',
       { fetch: { ...idle, inFlight: 1, proxiesOut: ['a', 'b', 'c', 'd'].map((name) => out(name, 'proxy-timeout')) } },
       /^4 proxies do not work: a .*, b .*, c \(proxy-timeout, tried again in 3s\) and 1 more$/,
+    ],
+    [
+      'partitions without a leader',
+      { topics: [{ topic: 'scrape.html', offline: [1, 3] }] },
+      /^no broker leads 2 partitions of scrape\.html \(1, 3\): nobody reads or writes there$/,
     ],
     ['the state store', { isStateUp: false }, /^the state store does not answer/],
     [

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest'
+import { lagGauges } from '../../../src/control/stage-gauges.ts'
+import type { KafkaAdmin, PartitionLag } from '../../../src/kafka/admin.ts'
+import type { GaugeReading } from '../../../src/kernel/gauges.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
+
+const none: PartitionLag = { topic: 't', partition: 0, committed: 7n, metadata: '', low: 0n, end: 7n, lag: 0n }
+
+/** A gauge of lag whose looks at the broker end when the test says so. */
+function gauge() {
+  const clock = new ManualClock()
+  const looks: { readonly end: (lags: PartitionLag[]) => void; readonly fail: (error: Error) => void }[] = []
+  const lag = (): Promise<PartitionLag[]> => new Promise((end, fail) => void looks.push({ end, fail }))
+  const source = lagGauges({ admin: { lag } as unknown as KafkaAdmin, clock }, 'g', ['t'])
+  /** What a scrape is given, which waits as long as this. */
+  const scrape = async (waitsMs: number): Promise<readonly GaugeReading[]> => {
+    const reading = source()
+    await clock.advance(waitsMs)
+    return reading
+  }
+  return { clock, looks, source, scrape }
+}
+
+describe('the gauges of lag', () => {
+  it('hold up a scrape for a second, while the broker does not answer, and one look goes on beside the scrapes', async () => {
+    const { looks, scrape } = gauge()
+    expect(await scrape(1_000)).toEqual([])
+    expect(await scrape(1_000)).toEqual([])
+    expect(looks).toHaveLength(1)
+  })
+
+  it('show what the last look saw until the next one has ended, and nothing where that fails', async () => {
+    const { clock, looks, source, scrape } = gauge()
+    const first = source()
+    looks[0]?.end([none])
+    expect((await first).map(({ name, value }) => [name, value])).toEqual([
+      ['group_lag_messages', 0],
+      ['group_oldest_seconds', 0],
+    ])
+    await clock.advance(10_001)
+    expect(await scrape(1_000)).toHaveLength(2)
+    const third = source()
+    looks[1]?.fail(new Error('no answer'))
+    expect(await third).toEqual([])
+    expect([looks.length, clock.armedCount]).toEqual([2, 0])
+  })
+})
