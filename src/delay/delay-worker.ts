@@ -184,9 +184,9 @@ export class DelayWorker extends BaseService {
 
   #isLifted(entry: WindowEntry): boolean {
     return this.#liftedSites.isLifted(entry.message, () => {
-      const task = this.#read(entry)
+      const read = this.#read(entry)
       // It waits for the site that its chain of redirects has come to.
-      return task instanceof MillraceError ? undefined : nextTarget(task)?.href
+      return read instanceof MillraceError ? undefined : nextTarget(read.task)?.href
     })
   }
 
@@ -225,11 +225,12 @@ export class DelayWorker extends BaseService {
   }
 
   async #forward(entry: WindowEntry): Promise<void> {
-    const task = this.#read(entry)
-    if (task instanceof MillraceError) return this.#deadLetter(entry, task)
+    const read = this.#read(entry)
+    if (read instanceof MillraceError) return this.#deadLetter(entry, read)
     const { message } = entry
+    const { task, hasId } = read
     await this.#sendSmaller(entry, [
-      () => this.#publisher.forwardMessage(task, message),
+      () => (hasId ? this.#publisher.forwardMessage(task, message) : this.#publisher.completedForwardMessage(task, message)),
       () => this.#publisher.bareForwardMessage(task, message),
     ])
   }
@@ -265,13 +266,14 @@ export class DelayWorker extends BaseService {
     entry.complete()
   }
 
-  #read(entry: WindowEntry): UrlTask | MillraceError {
+  #read(entry: WindowEntry): { readonly task: UrlTask; readonly hasId: boolean } | MillraceError {
     const { codec, clusterId } = this.#options
     const { topic, partition, offset, timestamp, value, headers } = entry.message
     try {
       const place = { clusterId, topic, partition, offset, timestamp, traceparent: headerValue(headers, HEADER.traceparent) }
       // One with a bad URL is a task all the same, and ends as one in fetch.
-      return completeTask(decodeTask(codec, value), place).task
+      const task = decodeTask(codec, value)
+      return { task: completeTask(task, place).task, hasId: task.taskId !== '' }
     } catch (error) {
       const code: ErrorCode = isMillraceError(error) ? error.code : 'INTERNAL'
       return error instanceof MillraceError ? error : new MillraceError(code, errorText(error), { cause: error })

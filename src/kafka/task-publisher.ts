@@ -1,7 +1,7 @@
 import { type ErrorCode, MillraceError } from '../kernel/errors.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { UrlTask } from '../message/generated/types.ts'
-import { HEADER, headerValue, MAX_TIME, type OriginalMessage, originHeaders } from '../message/header-names.ts'
+import { HEADER, type Headers, headerValue, MAX_TIME, type OriginalMessage, originHeaders } from '../message/header-names.ts'
 import type { TopicNames } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
 import { partitionFor } from '../url/partition.ts'
@@ -84,10 +84,15 @@ export class TaskPublisher {
   }
 
   /**
-   * The task back in its lane when its time in the delay topics is over. Its URL may be none: fetch ends such a task, and so its outcome
-   * is written where all are.
+   * The task back in its lane when its time in the delay topics is over: the bytes as they were read, since a newer release may have written
+   * them with fields that are not known here. Its URL may be none: fetch ends such a task, and so its outcome is written where all are.
    */
   forwardMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
+    return { ...this.bareForwardMessage(task, original), headers: { ...kept(original.headers, ENCODING), ...carried(original) } }
+  }
+
+  /** The same of a task that a stranger has put there without an id: with what was filled in here, so that every copy of it is one task. */
+  completedForwardMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
     return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, carried(original), placeOf(task, original))
   }
 
@@ -162,13 +167,19 @@ function domainOfTask({ url }: Pick<UrlTask, 'url'>): string {
 }
 
 const CARRIED = [HEADER.attempt, HEADER.firstMs, HEADER.reason, HEADER.errorCode, HEADER.errorMessage] as const
+/** What is said of the bytes. */
+const ENCODING = [HEADER.contentType, HEADER.schema, HEADER.traceparent] as const
 
 /** What a copy keeps of its original: where the task was first read, and what has happened to it. */
 function carried(original: OriginalMessage): Record<string, string> {
-  const kept: Record<string, string> = originHeaders(original)
-  for (const name of CARRIED) {
-    const value = headerValue(original.headers, name)
-    if (value !== undefined) kept[name] = value
-  }
-  return kept
+  return { ...originHeaders(original), ...kept(original.headers, CARRIED) }
+}
+
+function kept(headers: Headers, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = headerValue(headers, name)
+      return value === undefined ? [] : [[name, value]]
+    }),
+  )
 }

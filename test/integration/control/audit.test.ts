@@ -65,7 +65,8 @@ async function fillLogs(): Promise<void> {
   await end(task('retried'), 'RETRY', 'http-503')
   const again = task('retried', { attempt: 2 })
   const copy = { dueAt: Date.now(), reason: 'http-503', original: original(1n) }
-  await producer.send([publisher.delayMessage(again, copy), publisher.forwardMessage(again, original(1n))])
+  const delayed = publisher.delayMessage(again, copy)
+  await producer.send([delayed, publisher.forwardMessage(again, { ...original(1n), value: delayed.value as Buffer })])
   await end(again, 'FAILED', 'http-503')
   await producer.send([publisher.movedMessage(task('moved'), original(2n))])
   await end(task('moved'), 'FETCHED')

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/kernel/clock.ts'
+import { singleObjectFrame } from '../../../src/message/framing.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { eventually } from '../../support/eventually.ts'
 import { FetchFixture } from '../../support/fetch-fixture.ts'
@@ -97,6 +98,23 @@ describe('the delay worker on a real broker', () => {
     expect(dead.map(({ headers }) => String(headers['millrace-error-code'])).sort()).toEqual(['MESSAGE_FRAMING_UNKNOWN', 'MESSAGE_INVALID'])
     expect(dead.every(({ headers }) => String(headers['millrace-stage']) === 'delay')).toBe(true)
     expect(dead.map(({ value }) => String(value))).toContain('rubbish')
+  })
+
+  it('sends on a task of a newer release as it was written, with what is not known here', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    await fixture.delayWorker()
+    const { schemas } = fixture.codec
+    const json = JSON.parse(schemas.current('UrlTask').text)
+    const newer = schemas.add(JSON.stringify({ ...json, fields: [...json.fields, { name: 'patience', type: 'int', default: 0 }] }))
+    const value = singleObjectFrame(newer.fingerprint, newer.encode({ url: 'http://a.example/', taskId: 'a', patience: 7 }))
+    const headers = { 'millrace-due-ms': '1', 'millrace-schema': `${newer.name}:${newer.fingerprint}` }
+    await fixture.producer.send([{ topic: fixture.topics.delays[0]?.topic ?? '', partition: 0, key: null, value, headers }])
+    const [copy] = await eventually(async () => {
+      const all = await fixture.messages(fixture.topics.urls.normal)
+      return all.length === 1 && all
+    })
+    expect(copy?.value).toEqual(value)
+    expect(String(copy?.headers['millrace-schema'])).toBe(headers['millrace-schema'])
   })
 
   it('sends on a task that just fits its topic, though its copies would not', async () => {

@@ -65,11 +65,15 @@ describe('the publisher of tasks', () => {
       ...original,
       topic: copy.topic,
       offset: 44n,
+      value: Buffer.from('of a newer release'),
       headers: Object.fromEntries(Object.entries(copy.headers ?? {}).map(([name, value]) => [name, Buffer.from(value)])),
     }
     const forwarded = publisher.forwardMessage(task, read)
     expect(forwarded).toMatchObject({ topic: 'p.urls.high', headers: { 'millrace-orig-offset': '9', 'millrace-first-ms': '900' } })
     expect(forwarded.headers).not.toHaveProperty('millrace-due-ms')
+    expect(forwarded.value).toBe(read.value)
+    const { traceparent, 'content-type': contentType, 'millrace-schema': schema } = copy.headers ?? {}
+    expect(forwarded.headers).toMatchObject({ traceparent, 'content-type': contentType, 'millrace-schema': schema })
     const again = publisher.delayMessage(task, { dueAt: 2_000, reason: 'spill', original: read })
     expect(again.headers).toMatchObject({ 'millrace-orig-offset': '9', 'millrace-first-ms': '900', 'millrace-reason': 'spill' })
   })
