@@ -1,11 +1,54 @@
 import type { LoggedCommand } from '../kafka/control-log.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { openedOnce } from '../kernel/opened-once.ts'
+import { RecentSet } from '../kernel/recent-set.ts'
+import type { AvroSchema } from '../message/avro.ts'
+import type { MessageCodec, MessageType } from '../message/codec.ts'
 import { commandPayload, parseSubject } from '../message/command.ts'
+import { namedFingerprint } from '../message/framing.ts'
 import type { SchemaStore } from '../message/schema-store.ts'
 
+/** Fingerprints that nobody has announced when `control` was read for them: what is remembered of topics that strangers write to is bounded. */
+const UNANNOUNCED_KEPT = 1_000
+
 /**
- * Learns the schema of a record that a command announces. Shape: commands about other things do nothing. Errors: none: one that can't
+ * The codec of a deployment, whose members may be of several releases: before it writes with a schema of ours it has that announced, and where
+ * a value names one that is not known here it reads `control` to its end first. What nobody has announced by then is not looked for again:
+ * who follows `control` hears of it. Commands have one schema for good, or announcements themselves could not be read.
+ */
+export function withAnnouncements(
+  codec: MessageCodec,
+  control: { readonly announce: (schema: AvroSchema) => Promise<void>; readonly readToEnd: () => Promise<void> },
+): MessageCodec {
+  const announced = new Map<MessageType, () => Promise<void>>()
+  const unannounced = new RecentSet(UNANNOUNCED_KEPT)
+  const isUnheardOf = (fingerprint: string | undefined): fingerprint is string =>
+    fingerprint !== undefined && codec.schemas.byFingerprint(fingerprint) === undefined && !unannounced.has(fingerprint)
+  const hear = async (fingerprints: readonly string[], others: Promise<void> | undefined): Promise<void> => {
+    await Promise.all([control.readToEnd(), others])
+    for (const fingerprint of fingerprints) if (isUnheardOf(fingerprint)) unannounced.add(fingerprint)
+  }
+  return {
+    ...codec,
+    async prepare(topic, schema) {
+      await codec.prepare(topic, schema)
+      if (typeof schema !== 'string' || schema === 'Command') return
+      const announceOnce = announced.get(schema) ?? openedOnce(() => control.announce(codec.schemas.current(schema)))
+      announced.set(schema, announceOnce)
+      await announceOnce()
+    },
+    ensureSchemas(given) {
+      const values = [...given]
+      const fingerprints = values.map(namedFingerprint).filter(isUnheardOf)
+      const others = codec.ensureSchemas(values)
+      return fingerprints.length === 0 ? others : hear(fingerprints, others)
+    },
+  }
+}
+
+/**
+ * Learns the schema that a command announces. Shape: commands about other things do nothing. Errors: none: one that can't
  * be used is told and passed over. It lies on the log for good and is read by every process, so it must not end any of them.
  */
 export function learnAnnouncedSchema(

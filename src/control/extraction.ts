@@ -14,7 +14,7 @@ import type { AvroSchema } from '../message/avro.ts'
 import { subject } from '../message/command.ts'
 import { notForRecords, recordsTopicOf } from '../message/topics.ts'
 import { compileGlob } from '../url/glob.ts'
-import { announce } from './announce.ts'
+import { announce, announceSchema } from './announce.ts'
 import { announcedVersion, announcedVersions, refuseIncompatible } from './announced-versions.ts'
 import { closeReplay } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
@@ -217,8 +217,7 @@ async function announceVersion(runtime: Runtime, extractor: LoadedExtractor, tri
   })
   try {
     await claimVersion(runtime, extractor)
-    const described = { name: schema.name, schema: schema.text }
-    await announce(runtime, { kind: 'announce', subject: subject.schema(schema.fingerprint), payload: described })
+    await announceSchema(runtime, schema)
     await announce(runtime, { kind: 'announce', subject: about, payload: tried ? { ...payload, tried } : payload })
     if (tried && isLive) await announce(runtime, { kind: 'announce', subject: about, payload })
   } finally {

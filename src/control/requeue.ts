@@ -11,6 +11,7 @@ import { newCommand, subject } from '../message/command.ts'
 import { type DeadLetterAction, type DeadLetterMark, offsetRanges } from '../message/dead-letter-marks.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
+import { commandAuthor } from './announce.ts'
 import {
   type DeadLetterFilter,
   deadLetterPartitions,
@@ -22,7 +23,7 @@ import {
 } from './dead-letters.ts'
 import { messageUrl } from './message-url.ts'
 import { type NotRequeued, pageReader, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
-import { commandAuthor, type Runtime, requireTopics } from './runtime.ts'
+import { type Runtime, requireTopics } from './runtime.ts'
 import { trialOf } from './trial-letters.ts'
 
 export interface ResolveOptions {

@@ -1,4 +1,3 @@
-import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { wholeEnvironment } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
@@ -29,7 +28,8 @@ import { createSchemaStore, type SchemaStore } from '../message/schema-store.ts'
 import { type GroupNames, groupNames, type TopicNames, topicNames } from '../message/topics.ts'
 import { openStateStore } from '../state/open-state-store.ts'
 import type { StateStore } from '../state/state-store.ts'
-import { learnAnnouncedSchema } from './announced-schema.ts'
+import { announceSchema } from './announce.ts'
+import { learnAnnouncedSchema, withAnnouncements } from './announced-schema.ts'
 import { blobStoreOf } from './blob-stores.ts'
 import { DeadLetterMarksLog } from './dead-letter-marks-log.ts'
 import { layoutSource } from './layout-command.ts'
@@ -85,6 +85,8 @@ export class Runtime {
    * (commands are no longer obeyed), or our own broker has ended and is not started again. Never resolves.
    */
   readonly failed: Promise<never>
+  /** Of the control log itself, which can't wait for what stands further on in it. */
+  readonly #commandCodec: MessageCodec
   readonly #releases: ReleaseStack
   readonly #isNew: boolean
   #fail: (error: unknown) => void = () => undefined
@@ -105,7 +107,14 @@ export class Runtime {
     this.groups = groupNames(options.config['topics.prefix'])
     this.schemaStore = createSchemaStore()
     this.registry = registryOf(options.config)
-    this.codec = createMessageCodec({ schemaStore: this.schemaStore, ...(this.registry === undefined ? {} : { registry: this.registry }) })
+    this.#commandCodec = createMessageCodec({
+      schemaStore: this.schemaStore,
+      ...(this.registry === undefined ? {} : { registry: this.registry }),
+    })
+    this.codec = withAnnouncements(this.#commandCodec, {
+      announce: (schema) => announceSchema(this, schema),
+      readToEnd: async () => (await this.control()).readToEnd(),
+    })
     this.#releases = releases
     this.#isNew = opened.isNew
     this.failed = new Promise<never>((_, reject) => {
@@ -235,16 +244,16 @@ export class Runtime {
       clock: this.clock,
       observer: this.observer,
       topic: this.topics.control,
-      learn: (values, signal) => learnSchemas(this.codec, values, { clock: this.clock, signal }),
+      learn: (values, signal) => learnSchemas(this.#commandCodec, values, { clock: this.clock, signal }),
       decode: (value) => {
-        const command = this.codec.decode('Command', value)
+        const command = this.#commandCodec.decode('Command', value)
         commandPayload(command)
         return command
       },
       passOver: isBegunBefore,
       isTransactional: isMarkSubject,
     })
-    await this.codec.prepare(this.topics.control, 'Command')
+    await this.#commandCodec.prepare(this.topics.control, 'Command')
     const { schemaStore, observer } = this
     control.subscribe((logged) => learnAnnouncedSchema(logged, { schemaStore, observer, topic: this.topics.control }))
     await control.start()
@@ -310,11 +319,6 @@ function connectionOf(config: Config, brokers: readonly string[], isEmbedded: bo
       ? {}
       : { sasl: { mechanism, username: config['kafka.sasl.username'] ?? '', password: config['kafka.sasl.password'] ?? '' } }),
   }
-}
-
-/** Who writes a command: the command line and the machine. */
-export function commandAuthor(owner: string): string {
-  return `${owner}@${hostname()}`
 }
 
 /** Errors: KAFKA_TOPIC_MISSING naming those that are not there. */

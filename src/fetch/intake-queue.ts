@@ -1,7 +1,7 @@
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { isMillraceError } from '../kernel/errors.ts'
+import { isAway } from '../kernel/errors.ts'
 import type { Lane } from '../message/generated/types.ts'
 import { LANES } from '../message/topics.ts'
 import type { IntakeVerdict } from './task-intake.ts'
@@ -93,14 +93,14 @@ export class IntakeQueue {
     })
   }
 
-  /** What is away (a schema registry) holds up the intake and loses nothing. */
+  /** What is away (a schema registry, the broker of the announcements) holds up the intake and loses nothing. */
   async #sort(batch: readonly WindowEntry[]): Promise<readonly IntakeVerdict[]> {
     const { sort, clock, random, signal } = this.#options
     for (let failures = 1; ; failures += 1) {
       try {
         return await sort(batch)
       } catch (error) {
-        if (!isMillraceError(error) || error.disposition !== 'retry') throw error
+        if (!isAway(error)) throw error
         await clock.sleep(backoffMs(INTAKE_RETRY, failures, random()), signal)
       }
     }

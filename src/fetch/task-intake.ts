@@ -86,7 +86,7 @@ export class TaskIntake {
     this.#options = options
   }
 
-  /** Shape: one verdict per entry, in order. Errors: those of the registry; of the store other than STATE_UNAVAILABLE. */
+  /** Shape: one verdict per entry, in order. Errors: those of learning schemas; of the store other than STATE_UNAVAILABLE. */
   async sort(entries: readonly WindowEntry[]): Promise<readonly IntakeVerdict[]> {
     await this.#options.codec.ensureSchemas(entries.map(({ message }) => message.value))
     const verdicts: (IntakeVerdict | undefined)[] = []

@@ -10,7 +10,7 @@ import type { WindowEntry } from '../kafka/window-entry.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { errorText, isMillraceError } from '../kernel/errors.ts'
+import { errorText, isAway, isMillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { decodeText } from '../message/charset.ts'
@@ -154,8 +154,8 @@ export class FrontierWorker extends BaseService {
         return
       } catch (error) {
         if (this.aborted.signal.aborted) return
-        if (isMillraceError(error) && error.disposition === 'stop') throw error
-        if (!isMillraceError(error) || error.disposition !== 'retry') return await this.#skip(entry, error)
+        if (isMillraceError(error) && error.disposition === 'stop' && !isAway(error)) throw error
+        if (!isAway(error)) return await this.#skip(entry, error)
         observer.emit('FrontierRetried', { error: errorText(error) })
         const pause = backoffMs(RETRY, attempt, 0.5)
         await clock.sleep(pause, this.aborted.signal).catch(() => undefined)

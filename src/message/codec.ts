@@ -41,8 +41,8 @@ export interface MessageCodec {
   /** Any message whose schema is known. Errors: as `decode`. */
   decodeAny(bytes: Buffer | null): DecodedMessage
   /**
-   * With a registry: learns the id under which the schema stands for the topic, once; without one it does nothing. To be awaited
-   * before the first `encode` to that topic. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED; SCHEMA_INCOMPATIBLE naming the fields.
+   * To be awaited before the first `encode` to that topic, so that whoever reads it can know the schema. With a registry: learns the id under which
+   * it stands for the topic, once. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED; SCHEMA_INCOMPATIBLE naming the fields.
    */
   prepare(topic: string, schema: MessageType | AvroSchema): Promise<void>
   /**

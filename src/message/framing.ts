@@ -19,10 +19,8 @@ export const MAX_SCHEMA_ID = 0x7fff_ffff
 export function readFraming(bytes: Uint8Array | null | undefined): Framing {
   if (bytes === null || bytes === undefined || bytes.length === 0) throw new MillraceError('MESSAGE_EMPTY', 'the message has no value')
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (buffer[0] === 0xc3 && buffer[1] === 0x01 && buffer.length >= SINGLE_OBJECT_BYTES) {
-    const fingerprint = buffer.readBigUInt64LE(2).toString(16).padStart(16, '0')
-    return { kind: 'single-object', fingerprint, bodyStart: SINGLE_OBJECT_BYTES }
-  }
+  const fingerprint = namedFingerprint(buffer)
+  if (fingerprint !== undefined) return { kind: 'single-object', fingerprint, bodyStart: SINGLE_OBJECT_BYTES }
   if (buffer[0] === 0x00 && buffer.length >= REGISTRY_BYTES) {
     return { kind: 'registry', schemaId: buffer.readUInt32BE(1), bodyStart: REGISTRY_BYTES }
   }
@@ -31,6 +29,12 @@ export function readFraming(bytes: Uint8Array | null | undefined): Framing {
     'MESSAGE_FRAMING_UNKNOWN',
     `the value begins with ${start} and has ${countText(buffer.length, 'byte')}; expected c301 and a fingerprint, or 00 and a schema id`,
   )
+}
+
+/** The fingerprint that a value in single-object encoding names, as 16 hex characters; undefined for any other value. */
+export function namedFingerprint(value: Buffer | null): string | undefined {
+  if (value === null || value[0] !== 0xc3 || value[1] !== 0x01 || value.length < SINGLE_OBJECT_BYTES) return undefined
+  return value.readBigUInt64LE(2).toString(16).padStart(16, '0')
 }
 
 /** Shape: fingerprint as 16 hex characters. */

@@ -1,13 +1,13 @@
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { isMillraceError } from '../kernel/errors.ts'
+import { isAway } from '../kernel/errors.ts'
 import type { MessageCodec } from './codec.ts'
 
 const RETRY = { firstMs: 200, maxMs: 5_000 } as const
 
 /**
  * Learns the schemas that the values name and nobody here knows yet, for a reader that has nothing else to do meanwhile: a registry that is
- * away is waited for, since its messages can be read later and must not be taken for broken. Without a registry it does nothing.
+ * away, or a broker with the announcements, is waited for, since its messages can be read later and must not be taken for broken.
  * Errors: REGISTRY_REFUSED; the reason of the signal.
  */
 export async function learnSchemas(
@@ -20,7 +20,7 @@ export async function learnSchemas(
       await codec.ensureSchemas(values)
       return
     } catch (error) {
-      if (!isMillraceError(error) || error.disposition !== 'retry') throw error
+      if (!isAway(error)) throw error
       await options.clock.sleep(backoffMs(RETRY, failures, Math.random()), options.signal)
     }
   }

@@ -108,6 +108,10 @@ describe('every version of a message', () => {
     }
   })
 
+  it('is of one schema where it announces the others', () => {
+    expect(new Set(versions('Command').map(({ schema }) => schema.fingerprint)).size).toBe(1)
+  })
+
   it('comes from a store that knows the current and all released ones', () => {
     const store = createSchemaStore()
     for (const name of BUILT_IN_NAMES) {

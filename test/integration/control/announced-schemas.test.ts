@@ -1,0 +1,38 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { announceSchema } from '../../../src/control/announce.ts'
+import { parseSchema } from '../../../src/message/avro.ts'
+import { subject } from '../../../src/message/command.ts'
+import { decodeTask } from '../../../src/message/decode-task.ts'
+import { singleObjectFrame } from '../../../src/message/framing.ts'
+import { Deployment } from '../../support/deployment.ts'
+
+let deployment: Deployment
+beforeEach(async () => {
+  deployment = await Deployment.open()
+})
+afterEach(() => deployment.close())
+
+describe('the schemas of messages', () => {
+  it('are announced by whoever writes with them, and once', async () => {
+    const offsets: (bigint | undefined)[] = []
+    for (let time = 0; time < 2; time += 1)
+      await deployment.read(async (runtime) => {
+        await runtime.publisher()
+        const control = await runtime.control()
+        offsets.push(control.offsetOf(subject.schema(runtime.schemaStore.current('UrlTask').fingerprint)))
+      })
+    expect(offsets).toEqual([expect.any(BigInt), offsets[0]])
+  })
+
+  it('of a newer release are known by the time that its messages are read', async () => {
+    await deployment.read(async (older) => {
+      const fields = JSON.parse(older.schemaStore.current('UrlTask').text)
+      fields.fields.push({ name: 'patience', type: 'int', default: 0 })
+      const schema = parseSchema(JSON.stringify(fields))
+      const value = singleObjectFrame(schema.fingerprint, schema.encode({ url: 'https://shop.example/', patience: 7 }))
+      await deployment.read(async (newer) => announceSchema(newer, schema))
+      await older.codec.ensureSchemas([value])
+      expect(decodeTask(older.codec, value).url).toBe('https://shop.example/')
+    })
+  })
+})
