@@ -7,6 +7,7 @@ import { doctorCommand, downCommand, upCommand } from './commands/broker.ts'
 import { completionCommand } from './commands/completion.ts'
 import { configCommand } from './commands/config.ts'
 import { consumeCommand } from './commands/consume.ts'
+import { crawlsCommand } from './commands/crawls.ts'
 import { deadLettersCommand } from './commands/dead-letters.ts'
 import { exampleCommand } from './commands/example.ts'
 import { extractorsCommand } from './commands/extractors.ts'
@@ -38,6 +39,7 @@ const COMMANDS: readonly CommandDefinition[] = [
   deadLettersCommand,
   blobsCommand,
   sitesCommand,
+  crawlsCommand,
   statusCommand,
   explainCommand,
   lineageCommand,

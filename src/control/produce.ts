@@ -9,6 +9,7 @@ import { canonicalUrl } from '../url/canonical-url.ts'
 import { parseFetchUrl } from '../url/parse-url.ts'
 import { batches } from './batches.ts'
 import type { Runtime } from './runtime.ts'
+import { refuseStopped } from './stopped-crawls.ts'
 
 /** One line of input, or one argument. */
 export interface SeedText {
@@ -70,7 +71,7 @@ const BAD_TEXT_SHOWN = 200
 
 /**
  * Writes tasks as they come in, a batch at a time. A bad line is reported and passed over; blank lines and comments are nothing.
- * Errors: TASK_FIELD_INVALID where no request could be made of the template.
+ * Errors: TASK_FIELD_INVALID where no request could be made of the template, USAGE where its crawl is stopped.
  */
 export async function produce(
   runtime: Runtime,
@@ -80,6 +81,7 @@ export async function produce(
 ): Promise<ProduceReport> {
   const problem = requestProblem({ method: template.method ?? 'GET', headers: template.headers })
   if (problem !== undefined) throw new MillraceError('TASK_FIELD_INVALID', `the task's field ${problem.join(' ')}`)
+  if (template.crawlId !== null) await refuseStopped(runtime, template.crawlId)
   const publisher = await runtime.publisher()
   const { signal, limit = Number.POSITIVE_INFINITY } = options
   const { clock } = runtime

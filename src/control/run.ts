@@ -24,6 +24,7 @@ import { measureDelay, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { STAGES } from './stage-names.ts'
 import { createDelay } from './stages.ts'
+import { refuseStopped } from './stopped-crawls.ts'
 import { prepareTopics } from './topics.ts'
 import { mayHaveDeleted } from './urls-retention.ts'
 
@@ -128,6 +129,7 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   const startedMono = runtime.clock.mono()
   await evictDeadMembers(runtime)
   await prepareTopics(runtime, options.extractors)
+  if (options.crawlId !== undefined) await refuseStopped(runtime, options.crawlId)
   const crawlId = options.seeds === undefined ? options.crawlId : (options.crawlId ?? uuidV7(runtime.clock))
   // Who goes on with a crawl wants its records, not those that the process before had left to give.
   const isOld = crawlId === undefined || (options.crawlId !== undefined && (await goesOn(runtime, options.crawlId)))

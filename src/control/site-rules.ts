@@ -63,12 +63,3 @@ export function hopScope(config: Config): (target: URL, task: UrlTask) => boolea
     return verdict.inScope || verdict.reason !== 'out-of-scope'
   }
 }
-
-/** A crawl that an operator stopped. */
-export function stoppedCrawls(control: Pick<ControlLog, 'get'>): (crawlId: string) => boolean {
-  return (crawlId) => {
-    const command = control.get(subject.crawl(crawlId))
-    if (command === undefined || command.kind === 'delete') return false
-    return (commandPayload(command) as { stopped?: unknown } | null)?.stopped === true
-  }
-}

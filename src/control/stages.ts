@@ -21,7 +21,8 @@ import { siteOverride } from '../politeness/policy.ts'
 import { httpOptions } from './fetch-config.ts'
 import { createKeptSince } from './kept-since.ts'
 import type { Runtime } from './runtime.ts'
-import { crawlBudgets, hopScope, linkScope, paceRules, stoppedCrawls, taskBudgets } from './site-rules.ts'
+import { crawlBudgets, hopScope, linkScope, paceRules, taskBudgets } from './site-rules.ts'
+import { stoppedCrawls } from './stopped-crawls.ts'
 import { userAgentOf } from './user-agent.ts'
 
 /** A claim with dedup `ttl` lives so long. */

@@ -1,0 +1,46 @@
+import type { ControlLog } from '../kafka/control-log.ts'
+import { MillraceError } from '../kernel/errors.ts'
+import { commandPayload, subject } from '../message/command.ts'
+import type { CrawlCounts } from '../state/state-store.ts'
+import { announce } from './announce.ts'
+import type { Runtime } from './runtime.ts'
+
+/** A crawl as `crawls stop` and `crawls resume` leave it; tasks as the state store counts them. */
+export interface CrawlReport extends CrawlCounts {
+  readonly crawl: string
+  readonly stopped: boolean
+}
+
+/** Crawls that an operator stopped: their tasks end as REFUSED `crawl-stopped` as they are read, and no link of theirs is followed. */
+export function stoppedCrawls(control: Pick<ControlLog, 'get'>): (crawlId: string) => boolean {
+  return (crawlId) => {
+    const command = control.get(subject.crawl(crawlId))
+    if (command === undefined || command.kind === 'delete') return false
+    return (commandPayload(command) as { stopped?: unknown } | null)?.stopped === true
+  }
+}
+
+/** Resolves once it is stored; every worker follows the topic. Where the state store is away nothing is done. */
+export async function stopCrawl(runtime: Runtime, crawl: string): Promise<CrawlReport> {
+  const counts = await (await runtime.state()).crawlCounts(crawl)
+  await announce(runtime, { kind: 'set', subject: subject.crawl(crawl), payload: { stopped: true } })
+  return { crawl, stopped: true, ...counts }
+}
+
+/** As {@link stopCrawl}, the other way round. */
+export async function resumeCrawl(runtime: Runtime, crawl: string): Promise<CrawlReport> {
+  const counts = await (await runtime.state()).crawlCounts(crawl)
+  await announce(runtime, { kind: 'delete', subject: subject.crawl(crawl) })
+  return { crawl, stopped: false, ...counts }
+}
+
+/** A crawl that is stopped would refuse all that is begun in it. Errors: USAGE. */
+export async function refuseStopped(runtime: Pick<Runtime, 'control'>, crawl: string): Promise<void> {
+  const control = await runtime.control()
+  await control.readToEnd()
+  if (!stoppedCrawls(control)(crawl)) return
+  throw new MillraceError(
+    'USAGE',
+    `the crawl ${crawl} is stopped, and its URLs would all be refused; \`millrace crawls resume\` lifts that`,
+  )
+}
