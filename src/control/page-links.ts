@@ -78,17 +78,9 @@ export function linkSelector(select: string | undefined): string | undefined {
   return /^a(\[href\])?$/i.test(selector) && attribute === 'href' ? undefined : `${selector}@${attribute}`
 }
 
-/** That its body is missing or broken is extract's to bury; whatever else failed did so here alone, and would be told by nobody. */
-function isOfBody(code: string): boolean {
-  return code === 'EXTRACT_PAGE_BROKEN' || code.startsWith('BLOB_')
-}
-
 /** Shape: absolute. Errors: the code of a selection that failed. */
 export function selectedLinks({ file, schema }: Pick<LoadedExtractor, 'file' | 'schema'>, result: ExtractionResult): readonly string[] {
-  if (result.kind === 'failure') {
-    if (isOfBody(result.code)) return []
-    throw new MillraceError(result.code, `${file}: ${result.message}`)
-  }
+  if (result.kind === 'failure') throw new MillraceError(result.code, `${file}: ${result.message}`)
   return result.records.flatMap(({ value }) => {
     const { data } = schema.decode(value, readFraming(value).bodyStart) as { readonly data: { readonly links: readonly string[] | null } }
     return data.links ?? []

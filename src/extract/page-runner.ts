@@ -3,7 +3,7 @@ import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { AvroSchema } from '../message/avro.ts'
 import { decodeText } from '../message/charset.ts'
 import type { Page } from '../message/generated/types.ts'
-import { unpackPageBodySync } from '../message/page-body.ts'
+import { brokenBodyCode, unpackPageBodySync } from '../message/page-body.ts'
 import { LanguageBroken } from './code/built-ins.ts'
 import { type LoadedCode, loadCode } from './code/code-extractor.ts'
 import { compileExtractor, type DeclarativeExtractor, type Extracted } from './declarative-extractor.ts'
@@ -85,7 +85,7 @@ export function createPageRunner(sources: readonly ExtractorSource[], envelopeTe
     run(job, onResult) {
       const unpacked = unpackPageBodySync(job.page)
       if (!unpacked.ok) {
-        const code = job.page.bodyRef === null ? 'EXTRACT_PAGE_BROKEN' : 'BLOB_BROKEN'
+        const code = brokenBodyCode(job.page)
         for (const extractor of job.extractors) onResult({ kind: 'failure', extractor, code, message: unpacked.detail })
         return
       }

@@ -10,15 +10,16 @@ import type { WindowEntry } from '../kafka/window-entry.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { errorText, isAway, isMillraceError } from '../kernel/errors.ts'
+import { errorText, isAway, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { AwaitedSchemas } from '../message/awaited-schemas.ts'
 import { decodeText } from '../message/charset.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import { type DeadLetterContext, deadLetterEvent } from '../message/dead-letter.ts'
 import type { Page } from '../message/generated/types.ts'
 import { HEADER, ONLY_STAGE } from '../message/header-names.ts'
-import { unpackPageBody } from '../message/page-body.ts'
+import { brokenBodyCode, unpackPageBody } from '../message/page-body.ts'
 import type { StateStore } from '../state/state-store.ts'
 import { type ScopeVerdict, TRAP_REASONS } from '../url/scope.ts'
 import { type Candidate, isFollowed, pageCandidates } from './frontier-page.ts'
@@ -48,7 +49,7 @@ export interface FrontierWorkerOptions {
   readonly publisher: TaskPublisher
   readonly producer: MessageProducer
   readonly deadLetters: DeadLetterPublisher
-  /** Where bodies lie that were too large for their message; left out: their links are not found. */
+  /** Where bodies lie that were too large for their message; left out: such pages are dead letters. */
   readonly blobs?: BlobReader
   readonly state: StateStore
   readonly inScope: (url: URL, seed: URL) => ScopeVerdict
@@ -93,6 +94,7 @@ const RETRY = { firstMs: 100, maxMs: 5_000 } as const
 export class FrontierWorker extends BaseService {
   readonly #options: FrontierWorkerOptions
   readonly #consumer: WindowedConsumer
+  readonly #schemas: AwaitedSchemas
   readonly #waiting: WindowEntry[] = []
   #running = 0
   #lastBreath: Promise<void> = Promise.resolve()
@@ -100,6 +102,7 @@ export class FrontierWorker extends BaseService {
   constructor(options: FrontierWorkerOptions) {
     super()
     this.#options = options
+    this.#schemas = new AwaitedSchemas(options)
     const { client, groupId, topic, settings, observer, clock } = options
     this.#consumer = new WindowedConsumer({
       client,
@@ -155,6 +158,8 @@ export class FrontierWorker extends BaseService {
       } catch (error) {
         if (this.aborted.signal.aborted) return
         if (isMillraceError(error) && error.disposition === 'stop' && !isAway(error)) throw error
+        // Whoever owns its partition by now reads it too.
+        if (!entry.isCurrent()) return
         if (!isAway(error)) return await this.#skip(entry, error)
         observer.emit('FrontierRetried', { error: errorText(error) })
         const pause = backoffMs(RETRY, attempt, 0.5)
@@ -163,7 +168,10 @@ export class FrontierWorker extends BaseService {
     }
   }
 
-  /** Something in this one page: it is kept as a dead letter, the partition goes on. */
+  /**
+   * Something in this one page: it is kept as a dead letter, the partition goes on. One of its own, also where extract has one of the page: what is
+   * put back of that goes to the extractor that failed, and no other stage reads it.
+   */
   async #skip(entry: WindowEntry, error: unknown): Promise<void> {
     const { producer, deadLetters, observer, clock } = this.#options
     const { topic, partition, offset } = entry.message
@@ -250,25 +258,23 @@ export class FrontierWorker extends BaseService {
     return this.#lastBreath
   }
 
-  /** A message that is no page is extract's to bury: it reads every message of this topic too. */
-  async #pageOf(entry: WindowEntry): Promise<Page | undefined> {
-    const only = headerText(entry.message.headers, HEADER.only)
+  /** Shape: undefined for one that was put back for another reader. Errors: of what can't be read, also where extract keeps it as well. */
+  async #pageOf({ message }: WindowEntry): Promise<Page | undefined> {
+    const only = headerText(message.headers, HEADER.only)
     if (only !== undefined && only !== ONLY_STAGE.frontier) return undefined
-    try {
-      await this.#options.codec.ensureSchemas([entry.message.value])
-      return this.#options.codec.decode('Page', entry.message.value)
-    } catch (error) {
-      if (isMillraceError(error) && error.disposition === 'dead-letter') return undefined
-      throw error
-    }
+    const { codec } = this.#options
+    // A registry that is away, or the broker of the announcements, is an error here, by which the page is tried again and the log says so.
+    await codec.ensureSchemas([message.value])
+    await this.#schemas.learn([message], this.aborted.signal)
+    return codec.decode('Page', message.value)
   }
 
-  /** Adds what its tags say. Shape: what the links are relative to. */
+  /** Adds what its tags say. Shape: what the links are relative to. Errors: of a body that is not there, or does not unpack. */
   async #scan(page: Page, links: LinkSet): Promise<string | undefined> {
     const loaded = await loadBody(page, this.#options.blobs)
-    const body = loaded.ok ? await unpackPageBody(loaded.page) : loaded
-    // A body that is missing or does not unpack is extract's to bury.
-    if (!body.ok) return undefined
+    if (!loaded.ok) throw new MillraceError(loaded.code, loaded.detail)
+    const body = await unpackPageBody(loaded.page)
+    if (!body.ok) throw new MillraceError(brokenBodyCode(page), body.detail)
     const text = decodeText(body.bytes, page.charset)
     const scanner = new LinkScanner(links)
     for (let start = 0; start < text.length; start += PIECE_CHARACTERS) {

@@ -370,7 +370,11 @@ export const EVENTS = {
     message: 'how far back a topic reaches could not be seen: its pages are fetched whole, as if they had changed',
     throttleMs: 60_000,
   },
-  RecordSchemaAwaited: { level: 'warn', message: 'the schema registry does not have the schema of a record yet: it is asked again' },
+  SchemaAwaited: {
+    level: 'warn',
+    message: 'the schema registry does not have the schema of a message yet: it is asked again',
+    throttleMs: 10_000,
+  },
   CrawlsForgotten: {
     level: 'info',
     message: 'crawls that ended long ago were forgotten',

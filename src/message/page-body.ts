@@ -67,6 +67,11 @@ export function unpackPageBodySync(page: PackedPage, maxBytes: number = MOST_UNP
   return typeof encoding === 'string' ? checked(page, unpackSync(page.body, encoding, page.bodyLength)) : encoding
 }
 
+/** The code of a page whose body does not unpack: of the blob where that holds it. */
+export function brokenBodyCode({ bodyRef }: Pick<Page, 'bodyRef'>): 'EXTRACT_PAGE_BROKEN' | 'BLOB_BROKEN' {
+  return bodyRef === null ? 'EXTRACT_PAGE_BROKEN' : 'BLOB_BROKEN'
+}
+
 function encodingOf(page: PackedPage, maxBytes: number): BodyEncoding | UnpackedPage {
   if (page.bodyRef !== null && page.body.length === 0)
     return { ok: false, reason: 'unsupported', detail: `the body lies in the blob store, under ${page.bodyRef}` }

@@ -13,20 +13,22 @@ import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import type { Service } from '../../../src/kernel/lifecycle.ts'
+import { registryFrame } from '../../../src/message/framing.ts'
 import type { Page } from '../../../src/message/generated/types.ts'
+import { readDeadLetter } from '../../../src/message/read-dead-letter.ts'
 import { eventually } from '../../support/eventually.ts'
 import { envelopeText, testPage } from '../../support/extraction.ts'
 import { readAll } from '../../support/kafka.ts'
 import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { brokers, uniqueName } from '../../support/services.ts'
+import { startStubRegistry } from '../../support/stub-registry.ts'
 
 const seen = recordingObserver()
 let folder: string
 let runtime: Runtime
 let frontier: Pick<Service, 'stop'> | undefined
 
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'millrace-frontier-'))
+async function open(...more: readonly string[]): Promise<void> {
   const sets = [
     `brokers=${brokers().join(',')}`,
     `topics.prefix=${uniqueName('frontier')}.`,
@@ -35,10 +37,16 @@ beforeEach(async () => {
     `data=${folder}`,
     'extract.pageTimeout=3s',
     'extract.parser=parse5',
+    ...more,
   ]
   const { config } = loadConfig({ sets, flags: {}, environment: {} })
   runtime = await Runtime.open({ config, owner: 'a test', clock: systemClock, observer: seen.observer })
   await applyTopics(runtime)
+}
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'millrace-frontier-'))
+  await open()
 })
 afterEach(async () => {
   await frontier?.stop({ mode: 'drain', timeoutMs: 10_000 })
@@ -47,10 +55,14 @@ afterEach(async () => {
 })
 
 async function put(page: Page): Promise<Buffer> {
-  const { topics, codec } = runtime
-  const value = codec.encode('Page', page, topics.html)
-  await (await runtime.producer()).send([{ topic: topics.html, partition: 0, key: page.canonicalUrl, value }])
+  const value = runtime.codec.encode('Page', page, runtime.topics.html)
+  await putValue(value)
   return value
+}
+
+async function putValue(value: Buffer, headers: Record<string, string> = {}): Promise<void> {
+  const { topics } = runtime
+  await (await runtime.producer()).send([{ topic: topics.html, partition: 0, key: 'http://shop.example.test/', value, headers }])
 }
 
 /** All of a topic, once there are so many. */
@@ -134,6 +146,48 @@ describe('the frontier', () => {
     expect(header('millrace-orig-offset')).toBe('0')
     const told = { stage: 'frontier', code: 'INTERNAL', topic: runtime.topics.html, partition: 0, offset: 0n }
     await eventually(() => seen.count('DeadLetterWritten', told) === 1)
+  })
+
+  it('keeps a page that it can not read as a dead letter of its own, where its links would be followed', async () => {
+    const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
+    const large = { body: Buffer.alloc(0), bodyRef: `${'0'.repeat(64)}.identity` }
+    const page = (name: string, more: Partial<Page>): Page => testPage('<a href="/link">1</a>', `http://shop.example.test/${name}`, more)
+    await put(page('large', { ...crawl, ...large }))
+    await put(page('damaged', { ...crawl, bodySha256: '0'.repeat(64) }))
+    await putValue(Buffer.from('c301ffffffffffffffff02', 'hex'))
+    await put(page('large-and-last', { ...crawl, ...large, maxDepth: 0 }))
+    await putValue(Buffer.from('rubbish'), { 'millrace-only': '@extract', 'millrace-requeued': '0:0' })
+    await put(page('good', crawl))
+    const worker = await createFrontier(runtime, ALL)
+    frontier = worker
+    await worker.start({ signal: new AbortController().signal })
+
+    expect(await urlsOfTasks()).toEqual(['http://shop.example.test/link'])
+    const letters = (await arrived(runtime.topics.deadLetters, 3)).map(({ headers }) => readDeadLetter(headers))
+    const told = letters.map(({ stage, code, original }) => `${stage} ${code} ${original?.offset}`)
+    expect(told.toSorted()).toEqual([
+      'frontier BLOB_STORE_UNKNOWN 0',
+      'frontier EXTRACT_PAGE_BROKEN 1',
+      'frontier MESSAGE_SCHEMA_UNKNOWN 2',
+    ])
+  })
+
+  it('waits for the schema of a page that the registry does not have yet', async () => {
+    const registry = await startStubRegistry()
+    await runtime.close()
+    await open(`registry.url=${registry.url}`)
+    const { codec, topics } = runtime
+    const page = testPage('<a href="/next">1</a>', 'http://shop.example.test/', { crawlId: 'spring', depth: 0, maxDepth: 1 })
+    const schema = codec.schemas.current('Page')
+    await putValue(registryFrame(4711, schema.encode(page)), codec.headers('Page'))
+    const worker = await createFrontier(runtime, ALL)
+    frontier = worker
+    await worker.start({ signal: new AbortController().signal })
+    await eventually(() => seen.count('SchemaAwaited', { topic: topics.html, offset: 0n }) === 1)
+    registry.put(4711, schema.text)
+    await arrived(topics.urls.normal)
+    expect(await readAll(runtime.client, topics.deadLetters)).toEqual([])
+    await registry.close()
   })
 
   it.each([

@@ -5,15 +5,11 @@ import { createSchemaStore } from '../../../src/message/schema-store.ts'
 const extractor = { file: 'shop.yaml', schema: createSchemaStore().current('UrlTask') }
 
 describe('the links of a page whose selection failed', () => {
-  it.each(['EXTRACT_FAILED', 'EXTRACT_RECORD_INVALID', 'EXTRACT_TIMEOUT', 'EXTRACT_MEMORY', 'EXTRACT_CRASHED'] as const)(
+  it.each(['EXTRACT_TIMEOUT', 'EXTRACT_PAGE_BROKEN', 'BLOB_BROKEN', 'BLOB_MISSING', 'BLOB_STORE_UNKNOWN'] as const)(
     'are an error, by which the page is kept as a dead letter: %s',
     (code) => {
       const failure = { kind: 'failure', extractor: 'links-0', code, message: 'no' } as const
       expect(() => selectedLinks(extractor, failure)).toThrow(expect.objectContaining({ code, message: 'shop.yaml: no' }))
     },
   )
-
-  it.each(['EXTRACT_PAGE_BROKEN', 'BLOB_BROKEN', 'BLOB_MISSING'] as const)('are none where extract keeps the page for it: %s', (code) => {
-    expect(selectedLinks(extractor, { kind: 'failure', extractor: 'links-0', code, message: 'no' })).toEqual([])
-  })
 })

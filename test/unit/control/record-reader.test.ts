@@ -39,7 +39,7 @@ describe('reading records with a schema registry', () => {
     const { clock, count, registry, reader, signal } = setUp()
     const learnt = reader.learn([recordOf('one')], signal.signal)
     await clock.advance(5_000)
-    expect(count('RecordSchemaAwaited')).toBe(1)
+    expect(count('SchemaAwaited')).toBe(1)
     registry.hasSchema = true
     await clock.advance(10_000)
     expect(await learnt).toBe(true)
