@@ -144,15 +144,21 @@ function ownPairs(header: string | undefined): readonly (readonly [string, strin
   })
 }
 
-/** The oldest cookies make room. */
+/** What was set or sent longest ago makes room (RFC 6265 section 5.3); what has expired is sent no more. */
 function trim(jar: CookieJar): void {
   const store = jar.store as MemoryCookieStore
   store.getAllCookies((_, cookies) => {
     const surplus = (cookies?.length ?? 0) - MAX_COOKIES
-    for (const cookie of (cookies ?? []).slice(0, Math.max(0, surplus))) {
+    const byLastUse = (cookies ?? []).toSorted((one, other) => lastUseOf(one) - lastUseOf(other))
+    for (const cookie of byLastUse.slice(0, Math.max(0, surplus))) {
       store.removeCookie(cookie.domain ?? '', cookie.path ?? '/', cookie.key, () => undefined)
     }
   })
+}
+
+/** Epoch ms. */
+function lastUseOf({ lastAccessed }: Cookie): number {
+  return lastAccessed instanceof Date ? lastAccessed.getTime() : 0
 }
 
 /** As many from the beginning as fit. */

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { CookieJars } from '../../../src/fetch/cookie-jars.ts'
 import type { Hop } from '../../../src/message/generated/types.ts'
 import { recordingObserver } from '../../support/kafka-fixture.ts'
@@ -11,6 +11,10 @@ const open = (keep: 'none' | 'crawl', maxJars?: number) => {
   return { seen, jars: new CookieJars({ keep, observer: seen.observer, ...(maxJars === undefined ? {} : { maxJars }) }) }
 }
 const at = (url: string): URL => new URL(url)
+
+afterEach(() => {
+  vi.useRealTimers()
+})
 
 describe('cookies within a chain of redirects', () => {
   const { jars } = open('none')
@@ -91,7 +95,7 @@ describe('cookies of a crawl', () => {
     }
   })
 
-  it('are bounded: the oldest of a jar make room, and the jar that was used longest ago', () => {
+  it('are bounded: what was used longest ago makes room, of a jar and of the jars', () => {
     const { jars } = open('crawl', 2)
     for (let index = 0; index < 60; index += 1) jars.learn(crawl('one'), at('http://a.test/'), [`c${index}=1`])
     const header = jars.headerFor(crawl('one'), at('http://a.test/'), undefined) ?? ''
@@ -100,6 +104,21 @@ describe('cookies of a crawl', () => {
     jars.learn(crawl('three'), at('http://a.test/'), ['x=1'])
     expect(jars.headerFor(crawl('one'), at('http://a.test/'), undefined)).toBeUndefined()
     expect(jars.headerFor(crawl('three'), at('http://a.test/'), undefined)).toBe('x=1')
+  })
+
+  it('are kept while they are sent, however many others the pages set', () => {
+    vi.useFakeTimers({ now: 1_800_000_000_000, toFake: ['Date'] })
+    const { jars } = open('crawl')
+    const page = (index: number) => at(`http://a.test/p/${index}`)
+    jars.learn(crawl('one'), at('http://a.test/login'), ['sid=1; Path=/', 'set-again=0; Path=/set'])
+    for (let index = 0; index < 60; index += 1) {
+      vi.advanceTimersByTime(1_000)
+      expect(jars.headerFor(crawl('one'), page(index), undefined)).toBe('sid=1')
+      jars.learn(crawl('one'), page(index), [`seen=1; Path=/p/${index}`, `set-again=${index}; Path=/set`])
+    }
+    expect(jars.headerFor(crawl('one'), page(9), undefined)).toBe('sid=1')
+    expect(jars.headerFor(crawl('one'), page(59), undefined)).toBe('seen=1; sid=1')
+    expect(jars.headerFor(crawl('one'), at('http://a.test/set'), undefined)).toBe('set-again=59; sid=1')
   })
 
   it('make no header that no server takes', () => {
