@@ -1,11 +1,13 @@
+import { MOST_BODY_BYTES } from '../kernel/body-bounds.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { isBodyRef } from '../message/body-ref.ts'
+import { mostPackedBytes } from '../message/content-encoding.ts'
 import type { Page } from '../message/generated/types.ts'
 import type { BlobReader } from './blob-store.ts'
 
-/** More is not taken into memory, whoever wrote the page. */
-const MOST_BYTES = 67_108_864
+/** As it lies there: a body that its coding made longer is stored as it came. */
+const MOST_BYTES = mostPackedBytes(MOST_BODY_BYTES)
 
 export type LoadedBody =
   | { readonly ok: true; readonly page: Page }

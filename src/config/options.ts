@@ -1,3 +1,4 @@
+import { MOST_BODY_BYTES } from '../kernel/body-bounds.ts'
 import { LEAST_RATE_PER_SECOND } from '../kernel/pace-bounds.ts'
 import type { PolitenessRule } from './politeness-rules.ts'
 
@@ -177,7 +178,13 @@ export const OPTIONS = {
   'fetch.timeouts.headers': { kind: 'duration', default: '30s', min: 1, description: 'Until the headers of the answer are there.' },
   'fetch.timeouts.idle': { kind: 'duration', default: '15s', min: 1, description: 'Between two pieces of a body.' },
   'fetch.timeouts.total': { kind: 'duration', default: '120s', min: 1, description: 'For one request as a whole.' },
-  'fetch.maxBodyBytes': { kind: 'size', default: '8MiB', min: 1024, description: 'A decoded body is cut here, and says so.' },
+  'fetch.maxBodyBytes': {
+    kind: 'size',
+    default: '8MiB',
+    min: 1024,
+    max: MOST_BODY_BYTES,
+    description: 'A decoded body is cut here, and says so; 64MiB at most.',
+  },
   'fetch.maxBytesInFlight': {
     kind: 'size',
     default: '64MiB',

@@ -1,5 +1,6 @@
 import { promisify } from 'node:util'
 import zlib from 'node:zlib'
+import { MOST_BODY_BYTES } from '../kernel/body-bounds.ts'
 import { countText } from '../kernel/count-text.ts'
 import { sha256Hex } from '../kernel/digest.ts'
 import { BODY_ENCODINGS, type BodyEncoding, unpack, unpackSync, zstd } from './body-codec.ts'
@@ -52,17 +53,14 @@ export type UnpackedPage =
 
 export type PackedPage = Pick<Page, 'body' | 'bodyEncoding' | 'bodyLength' | 'bodySha256' | 'bodyRef'>
 
-/** A page may come from another program, and its bodyLength be anything: more than this is not unpacked unless asked for. */
-const MOST_UNPACKED = 67_108_864
-
-/** In Node's thread pool. Shape: at most `maxBytes` are made. */
-export async function unpackPageBody(page: PackedPage, maxBytes: number = MOST_UNPACKED): Promise<UnpackedPage> {
+/** In Node's thread pool. Shape: at most `maxBytes` are made: a page may come from another program, and its bodyLength be anything. */
+export async function unpackPageBody(page: PackedPage, maxBytes: number = MOST_BODY_BYTES): Promise<UnpackedPage> {
   const encoding = encodingOf(page, maxBytes)
   return typeof encoding === 'string' ? checked(page, await unpack(page.body, encoding, page.bodyLength)) : encoding
 }
 
 /** At once, for extraction processes. */
-export function unpackPageBodySync(page: PackedPage, maxBytes: number = MOST_UNPACKED): UnpackedPage {
+export function unpackPageBodySync(page: PackedPage, maxBytes: number = MOST_BODY_BYTES): UnpackedPage {
   const encoding = encodingOf(page, maxBytes)
   return typeof encoding === 'string' ? checked(page, unpackSync(page.body, encoding, page.bodyLength)) : encoding
 }

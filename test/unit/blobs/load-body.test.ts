@@ -1,7 +1,10 @@
+import { randomBytes } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { BlobReader } from '../../../src/blobs/blob-store.ts'
 import { loadBody } from '../../../src/blobs/load-body.ts'
 import { pageOf } from '../../../src/extract/test-extractor.ts'
+import { MOST_BODY_BYTES } from '../../../src/kernel/body-bounds.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import { bodyRefOf, isBodyRef } from '../../../src/message/body-ref.ts'
 import { unpackPageBodySync } from '../../../src/message/page-body.ts'
@@ -61,6 +64,13 @@ describe('a page whose body lies in the blob store', () => {
     await expect(loadBody(stored, away)).rejects.toMatchObject({ code: 'BLOBS_UNREACHABLE' })
     const tooLarge: BlobReader = { get: async () => Promise.reject(new MillraceError('BLOB_BROKEN', 'too large')) }
     expect(await loadBody(stored, tooLarge)).toEqual({ ok: false, code: 'BLOB_BROKEN', detail: 'too large' })
+  })
+
+  it('may be as large as the largest body that its coding made longer', async () => {
+    const asked: number[] = []
+    const blobs: BlobReader = { get: async (_, maxBytes) => void asked.push(maxBytes) }
+    await loadBody(stored, blobs)
+    expect(asked[0]).toBeGreaterThanOrEqual(gzipSync(randomBytes(MOST_BODY_BYTES), { level: 0 }).length)
   })
 
   it('with its body inside asks nobody', async () => {

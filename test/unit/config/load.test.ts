@@ -193,6 +193,7 @@ describe('the configuration', () => {
     ['topics.retention.html=999999999999999d', 'at most 36500d'],
     ['fetch.minFreeDisk=9999999TiB', 'at most 1024TiB'],
     ['topics.maxMessageBytes=200MiB', 'at most 90MiB'],
+    ['fetch.maxBodyBytes=100MiB', 'at most 64MiB'],
     ['politeness.breaker.firstPark=2h', 'politeness.breaker.firstPark (2h) must not be larger than politeness.breaker.maxPark (30m)'],
   ])('refuses %s, which nobody could keep', (set, text) => {
     expect(problem(() => loadConfig({ ...nothing, sets: [set] }))).toContain(text)
