@@ -200,8 +200,8 @@ async function show(runtime: Runtime, message: KafkaMessage, options: ConsumeOpt
     const page = runtime.codec.decode('Page', message.value)
     return { ...place, schema: PAGE, ...(await shownPage(runtime, page, options.body)) }
   } catch (error) {
-    // Dead letters hold whatever came; a reader must be able to look at it.
-    if (!isMillraceError(error)) throw error
+    // Dead letters hold whatever came; a reader must be able to look at it. A blob store that is away says nothing of the message.
+    if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error
     return { ...place, value: message.value.toString('base64'), undecodable: error.code }
   }
 }

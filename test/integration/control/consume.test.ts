@@ -1,8 +1,11 @@
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { consume } from '../../../src/control/consume.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import { readLog } from '../../../src/kafka/log-reader.ts'
+import { bodyRefOf } from '../../../src/message/body-ref.ts'
 import { Deployment } from '../../support/deployment.ts'
+import { testPage } from '../../support/extraction.ts'
 import { range, storePages } from '../../support/stored-shop.ts'
 
 describe('pages as consume shows them', () => {
@@ -39,6 +42,27 @@ describe('pages as consume shows them', () => {
       const [page] = await read('html', true)
       expect((await read('dead-letters', true))[0]?.value).toEqual(page?.value)
     })
+  })
+})
+
+describe('pages whose bodies lie in a blob store', () => {
+  it('are not shown as damaged where the store is refused: that ends the reading', async () => {
+    const file = fileURLToPath(import.meta.url)
+    const deployment = await Deployment.open({ set: [`blobs.url=${pathToFileURL(file).href}`] })
+    try {
+      await deployment.read(async (runtime) => {
+        const { codec, topics } = runtime
+        const page = testPage('<h1>large</h1>')
+        await codec.prepare(topics.html, 'Page')
+        const value = codec.encode('Page', { ...page, body: Buffer.alloc(0), bodyRef: bodyRefOf(page) }, topics.html)
+        await (await runtime.producer()).send([{ topic: topics.html, partition: 0, key: null, value }])
+        const read = (body: boolean) => consume(runtime, { what: 'html', start: { kind: 'beginning' }, follow: false, body }).next()
+        expect((await read(false)).done).toBe(false)
+        await expect(read(true)).rejects.toMatchObject({ code: 'BLOBS_REFUSED' })
+      })
+    } finally {
+      await deployment.close()
+    }
   })
 })
 
