@@ -127,13 +127,20 @@ export class Millrace {
   consumeRecords(options: ConsumeRecordsOptions & { tombstones?: false; signal?: AbortSignal }): AsyncGenerator<ConsumedRecord>
   consumeRecords(options: ConsumeRecordsOptions & { signal?: AbortSignal }): AsyncGenerator<ConsumedRecord | ConsumedTombstone>
   async *consumeRecords(options: ConsumeRecordsOptions & { signal?: AbortSignal }): AsyncGenerator<ConsumedRecord | ConsumedTombstone> {
-    const signals = [this.#draining.signal, ...(options.signal === undefined ? [] : [options.signal])]
-    const consumer = await this.#working(async (runtime) => {
-      const started = await RecordConsumer.start(runtime, { ...options, signal: AbortSignal.any(signals) })
-      // Whether or not its reader comes back for more.
-      void this.#tracked(started.closed)
-      return started
-    })
+    const signal = AbortSignal.any([this.#draining.signal, ...(options.signal === undefined ? [] : [options.signal])])
+    let consumer: RecordConsumer
+    try {
+      consumer = await this.#working(async (runtime) => {
+        const started = await RecordConsumer.start(runtime, { ...options, signal })
+        // Whether or not its reader comes back for more.
+        void this.#tracked(started.closed)
+        return started
+      })
+    } catch (error) {
+      // Stopped before it had joined.
+      if (signal.aborted) return
+      throw error
+    }
     yield* consumer.records()
   }
 

@@ -173,6 +173,17 @@ describe('stop', () => {
     expect(await take(groupId, PAGES)).toContain(first.done === true ? undefined : first.value.record.recordId)
   })
 
+  it('ends a loop whose consumer still joins, and so does its signal', { timeout: 20_000 }, async () => {
+    const millrace = open()
+    const gone = new AbortController()
+    const signalled = millrace.consumeRecords({ groupId: uniqueName('sink'), signal: gone.signal }).next()
+    gone.abort()
+    expect((await signalled).done).toBe(true)
+    const first = millrace.consumeRecords({ groupId: uniqueName('sink') }).next()
+    await millrace.stop()
+    expect((await first).done).toBe(true)
+  })
+
   it('waits for the record that its reader has in hand, and takes its commit', { timeout: 20_000 }, async () => {
     const groupId = uniqueName('sink')
     const millrace = open()
