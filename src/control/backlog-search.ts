@@ -4,7 +4,7 @@ import { type PartitionId, partitionId, type TopicPartition } from '../kernel/br
 import { isMillraceError } from '../kernel/errors.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
-import { HEADER, headerValue } from '../message/header-names.ts'
+import { HEADER, headerTime } from '../message/header-names.ts'
 import { LANES } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 import { crawlTexts, EVERY_MESSAGE } from './url-search.ts'
@@ -91,5 +91,5 @@ export async function queuedTask({ codec }: Pick<Runtime, 'codec'>, { value }: K
 }
 
 function dueAtOf({ headers }: KafkaMessage): number {
-  return Number(headerValue(headers, HEADER.dueMs) ?? 0)
+  return headerTime(headers, HEADER.dueMs) ?? 0
 }

@@ -5,7 +5,7 @@ import { isMillraceError } from '../kernel/errors.ts'
 import { completeTask } from '../message/complete-task.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { Outcome, Page, UrlTask } from '../message/generated/types.ts'
-import { HEADER, headerValue } from '../message/header-names.ts'
+import { HEADER, headerTime, headerValue } from '../message/header-names.ts'
 import { isPutBack } from '../message/put-back.ts'
 import { LANES } from '../message/topics.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
@@ -223,7 +223,6 @@ class UrlSearch {
     if (task === undefined || !this.#isOfUrl(task)) return undefined
     const { topic, partition, offset, headers } = message
     const isDelayed = this.#runtime.topics.delays.some((delay) => delay.topic === topic)
-    const due = Number(headerValue(headers, HEADER.dueMs))
     const { taskId, crawlId, attempt, lane, notBefore, expiresAt } = task
     return {
       taskId,
@@ -234,7 +233,7 @@ class UrlSearch {
       offset,
       lane,
       before: Number(offset - first),
-      dueAt: isDelayed && Number.isFinite(due) ? due : null,
+      dueAt: isDelayed ? (headerTime(headers, HEADER.dueMs) ?? null) : null,
       reason: isDelayed ? (headerValue(headers, HEADER.reason) ?? null) : null,
       notBefore,
       expiresAt,

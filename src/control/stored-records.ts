@@ -1,7 +1,7 @@
 import { type LogStart, readLog } from '../kafka/log-reader.ts'
-import { headerText, type KafkaMessage } from '../kafka/message.ts'
+import type { KafkaMessage } from '../kafka/message.ts'
 import type { RecordEnvelope } from '../message/generated/types.ts'
-import { HEADER } from '../message/header-names.ts'
+import { type DeadLetterInfo, readDeadLetter } from '../message/read-dead-letter.ts'
 import { type ComparableRecord, type PageFailure, type PageSource, pageKey } from '../replay/compare.ts'
 import { RecordReader } from './record-reader.ts'
 import type { Runtime } from './runtime.ts'
@@ -131,22 +131,33 @@ export async function failedPages(
   return failed
 }
 
-/** The dead letters that the log still has of one extractor version, each with the page that it is about and the replay that wrote it. */
-export async function* failures(
-  runtime: Runtime,
-  scope: FailureScope,
-): AsyncGenerator<{ readonly source: PageSource; readonly code: string; readonly replayId: string | undefined }> {
+/** The page that a dead letter of an extractor is about, and the replay that wrote it. */
+export interface WrittenFailure {
+  readonly source: PageSource
+  readonly code: string
+  readonly replayId: string | undefined
+}
+
+/** The dead letters that the log still has of one extractor version. */
+export async function* failures(runtime: Runtime, scope: FailureScope): AsyncGenerator<WrittenFailure> {
   const { topics } = runtime
-  const name = `${scope.extractor}:${scope.version}`
+  const of = { extractor: `${scope.extractor}:${scope.version}`, topic: topics.html }
   for await (const messages of messagesSince(runtime, topics.deadLetters, scope)) {
     for (const { headers } of messages) {
-      if (headerText(headers, HEADER.extractor) !== name || headerText(headers, HEADER.origTopic) !== topics.html) continue
-      const partition = Number(headerText(headers, HEADER.origPartition))
-      const offset = BigInt(headerText(headers, HEADER.origOffset) ?? '0')
-      const code = headerText(headers, HEADER.errorCode) ?? ''
-      yield { source: { topic: topics.html, partition, offset }, code, replayId: headerText(headers, HEADER.replay) }
+      const failure = failureOf(readDeadLetter(headers), of)
+      if (failure !== undefined) yield failure
     }
   }
+}
+
+/** Of a dead letter. Shape: undefined where it is of another extractor or topic, or does not say which page it is about. Pure. */
+export function failureOf(
+  { extractor, original, code = '', replay }: DeadLetterInfo,
+  of: { readonly extractor: string; readonly topic: string },
+): WrittenFailure | undefined {
+  if (extractor !== of.extractor || original?.topic !== of.topic) return undefined
+  const { topic, partition, offset } = original
+  return { source: { topic, partition, offset }, code, replayId: replay }
 }
 
 /** Bytes of the records of an extractor that are wanted, as often as they were written. */

@@ -1,5 +1,5 @@
 import type { OriginalMessage } from '../message/header-names.ts'
-import { HEADER, headerValue, MAX_TIME } from '../message/header-names.ts'
+import { HEADER, headerTime, headerValue } from '../message/header-names.ts'
 
 export interface DelayTimes {
   /** ms from now until the task may go back to its lane; negative where it could have. */
@@ -21,16 +21,10 @@ export function delayTimes(
   topic: { readonly delayMs: number; readonly isShortest: boolean },
   now: number,
 ): DelayTimes | undefined {
-  const text = headerValue(message.headers, HEADER.dueMs)
-  const dueAt = text === undefined ? message.timestamp : dueTime(text)
+  const isTold = headerValue(message.headers, HEADER.dueMs) !== undefined
+  const dueAt = isTold ? headerTime(message.headers, HEADER.dueMs) : message.timestamp
   if (dueAt === undefined) return undefined
   const base = Math.max(now, message.timestamp)
   const wakeAt = topic.isShortest ? dueAt : Math.min(dueAt, message.timestamp + topic.delayMs)
   return { dueInMs: dueAt - base, wakeInMs: wakeAt - base }
-}
-
-function dueTime(text: string): number | undefined {
-  if (!/^\d{1,16}$/.test(text)) return undefined
-  const value = Number(text)
-  return value <= MAX_TIME ? value : undefined
 }

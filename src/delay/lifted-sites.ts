@@ -1,4 +1,4 @@
-import { HEADER, headerValue, NOT_BEFORE, type OriginalMessage } from '../message/header-names.ts'
+import { HEADER, headerTime, headerValue, NOT_BEFORE, type OriginalMessage } from '../message/header-names.ts'
 import { overridable } from '../politeness/policy.ts'
 import { bareHost, registrableDomainOfHost } from '../url/registrable-domain.ts'
 
@@ -56,6 +56,6 @@ function isBefore(message: OriginalMessage, { resetAt = 0, fasterAt = 0, resumed
   const reason = headerValue(message.headers, HEADER.reason)
   if (reason === NOT_BEFORE) return false
   const at = Math.max(resetAt, TURN_REASONS.has(reason) ? fasterAt : 0, reason === 'paused' ? resumedAt : 0)
-  const known = Number(headerValue(message.headers, HEADER.slotsMs) ?? 0)
-  return message.timestamp < at + GRACE_MS && !(known >= at)
+  const known = headerTime(message.headers, HEADER.slotsMs) ?? 0
+  return message.timestamp < at + GRACE_MS && known < at
 }

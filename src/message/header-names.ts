@@ -106,6 +106,14 @@ export function readOrigin(headers: Headers): OriginalPlace | undefined {
   return { topic, partition, offset: BigInt(offset), timestamp: headerInteger(headers, HEADER.origTimestamp) }
 }
 
+/** Shape: undefined for what is absent, and for what is no time that a Date can hold. Units: epoch ms. */
+export function headerTime(headers: Headers, name: string): number | undefined {
+  const text = headerValue(headers, name)
+  if (text === undefined || !/^\d{1,16}$/.test(text)) return undefined
+  const value = Number(text)
+  return value <= MAX_TIME ? value : undefined
+}
+
 /** Shape: undefined for what is absent, and for what is no number. */
 export function headerInteger(headers: Headers, name: string): number | undefined {
   const text = headerValue(headers, name)
