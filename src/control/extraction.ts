@@ -196,10 +196,10 @@ export async function announceExtractors(
     await refuseIncompatible(runtime, extractor, known)
     runtime.schemaStore.add(schema.text)
     keepSchemaFile(runtime, schema)
-    // Anew: the registry was asked meanwhile. What an older release announced does not tell the topic.
+    // Anew: the registry was asked meanwhile. What an older release announced does not tell the topic, or has another schema for the same definition.
     const now = announcedVersion(control, name, version)
     const tried = purpose === 'tried' && now?.tried !== false
-    if (now !== undefined && now.topic === topic && now.tried === tried) continue
+    if (now !== undefined && now.topic === topic && now.fingerprint === schema.fingerprint && now.tried === tried) continue
     await announceVersion(runtime, extractor, tried)
   }
 }

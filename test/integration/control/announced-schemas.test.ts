@@ -1,16 +1,36 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { announceSchema } from '../../../src/control/announce.ts'
+import { announce, announceSchema } from '../../../src/control/announce.ts'
+import { liveVersions } from '../../../src/control/announced-versions.ts'
+import { announceExtractors } from '../../../src/control/extraction.ts'
+import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { parseSchema } from '../../../src/message/avro.ts'
 import { subject } from '../../../src/message/command.ts'
 import { decodeTask } from '../../../src/message/decode-task.ts'
 import { singleObjectFrame } from '../../../src/message/framing.ts'
 import { Deployment } from '../../support/deployment.ts'
+import { envelopeText } from '../../support/extraction.ts'
+import { BOOK_1 } from '../../support/stored-shop.ts'
 
 let deployment: Deployment
 beforeEach(async () => {
   deployment = await Deployment.open()
 })
 afterEach(() => deployment.close())
+
+describe('the schema of a record', () => {
+  it('is announced by a release that gives the same definition another one than the release before', async () => {
+    await deployment.read(async (runtime) => {
+      const book = loadDefinition('book.yaml', BOOK_1, envelopeText)
+      const { definitionSha256, schema } = book
+      const before = { definitionSha256, fingerprint: '0123456789abcdef', required: [] }
+      await announce(runtime, { kind: 'announce', subject: subject.extractor('book', 1), payload: before })
+      await announceExtractors(runtime, [book])
+      const control = await runtime.control()
+      expect(control.get(subject.schema(schema.fingerprint))).toBeDefined()
+      expect(liveVersions(control, 'book').map(({ fingerprint }) => fingerprint)).toEqual([schema.fingerprint])
+    })
+  })
+})
 
 describe('the schemas of messages', () => {
   it('are announced by whoever writes with them, and once', async () => {
