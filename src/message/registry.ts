@@ -21,7 +21,7 @@ export interface RegistryPort {
   versions(subject: string): Promise<readonly SubjectVersion[]>
   /** The registry's own answer, against the latest version; true for a subject that is not there. */
   isCompatible(subject: string, schemaText: string): Promise<boolean>
-  /** The level that is set for the subject itself; undefined where none is, or none counts. */
+  /** The level that is set for the subject itself; undefined where none is. `NONE` may be that too: some registries answer so where nothing is set. */
   level(subject: string): Promise<string | undefined>
   setLevel(subject: string, level: CompatibilityLevel): Promise<void>
 }
@@ -127,11 +127,11 @@ export function createRegistryClient(options: RegistryOptions): RegistryPort {
       const path = `/config/${encodeURIComponent(subject)}`
       const { status, body } = await ask('GET', path)
       if (status === 404) return undefined
-      // Some answer with the name that the request has, and with NONE where nothing is set.
+      // Some answer with the name that the request has.
       const { compatibilityLevel, compatibility } = fieldsOf(body)
       const level = compatibilityLevel ?? compatibility
       if (status !== 200 || typeof level !== 'string') throw refused(`GET ${path}`, status, body)
-      return level === 'NONE' ? undefined : level
+      return level
     },
     async setLevel(subject, level) {
       const path = `/config/${encodeURIComponent(subject)}`

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type AvroSchema, parseSchema } from '../../src/message/avro.ts'
 import { createMessageCodec } from '../../src/message/codec.ts'
+import type { CompatibilityLevel } from '../../src/message/compatibility.ts'
 import { checkSubject, registerSchema } from '../../src/message/registration.ts'
 import { createRegistryClient, type RegistryPort } from '../../src/message/registry.ts'
 import { createSchemaStore } from '../../src/message/schema-store.ts'
@@ -47,7 +48,7 @@ describe.each([
     expect(await registry.versions(subject)).toEqual([])
     expect(await registry.lookUp(subject, V1.text)).toBeUndefined()
     expect(await registry.isCompatible(subject, V1.text)).toBe(true)
-    expect(await registry.level(subject)).toBeUndefined()
+    expect([undefined, 'NONE']).toContain(await registry.level(subject))
     expect(await registry.schemaById(2_000_000_000)).toBeUndefined()
   })
 
@@ -73,6 +74,14 @@ describe.each([
     await registry.setLevel(subject, 'FULL_TRANSITIVE')
     await registerSchema(registry, subject, V1)
     expect(await registry.level(subject)).toBe('FULL_TRANSITIVE')
+  })
+
+  test(`keeps NONE where somebody chose that for what is there${suffix}`, async () => {
+    const subject = newSubject()
+    await registerSchema(registry, subject, V1)
+    await registry.setLevel(subject, 'NONE' as CompatibilityLevel)
+    await registerSchema(registry, subject, V2)
+    expect(await registry.level(subject)).toBe('NONE')
   })
 
   test(`takes a version that reads the ones before, and lists them in order${suffix}`, async () => {
