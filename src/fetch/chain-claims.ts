@@ -15,7 +15,8 @@ export interface ChainClaimsOptions {
  * The seen set of a crawl for chains of redirects: a chain that leads to a page which the crawl has, or will have, ends there, and the
  * page at its end is nobody else's to fetch.
  *
- * Only the end of a chain is claimed, once its page is written. What stands between is a gateway perhaps (a consent, a look at cookies),
+ * Only the end of a chain is claimed, before its page is written: the frontier may read that at once, and a page that links to itself would be
+ * asked for again. What stands between is a gateway perhaps (a consent, a look at cookies),
  * through which every page of a site leads.
  */
 export class ChainClaims {
@@ -39,8 +40,8 @@ export class ChainClaims {
     return verdict === 'known'
   }
 
-  /** The page that `last` asked for is written. */
-  async fetched(task: UrlTask, last: Pick<ChainRequest, 'target' | 'method'>): Promise<void> {
+  /** `last` was answered by a page, which is about to be written; a copy of the task finds its own claim, and goes on. */
+  async claimEnd(task: UrlTask, last: Pick<ChainRequest, 'target' | 'method'>): Promise<void> {
     const claim = task.redirects.length === 0 ? undefined : this.#claimOf(task, last)
     if (claim !== undefined) await this.#options.gate.run(() => this.#options.state.claim([claim]))
   }

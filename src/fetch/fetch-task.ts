@@ -290,8 +290,8 @@ export class FetchTask {
     switch (answer.kind) {
       case 'page':
         if (conditional.isUnchanged(condition, answer.response)) {
+          await this.#options.chains.claimEnd(task, { target: queued.target, method: walk.method })
           await endings.final(entry, task, end('UNCHANGED', answer.response.status === 304 ? 'not-modified' : 'same-body'))
-          await this.#options.chains.fetched(task, { target: queued.target, method: walk.method })
           return conditional.confirm(task, condition, answer.response)
         }
         return share.run(() => this.#publish(queued, admission, answer.response, end))
@@ -338,13 +338,11 @@ export class FetchTask {
       fetchedAt: clock.now(),
       totalMs: walk.requestMs,
     })
+    await chains.claimEnd(task, { target, method: walk.method })
     let tooLarge = await this.#writePage(queued, page, end('FETCHED', null))
     const isStored = tooLarge !== undefined && claimCheck !== undefined && page.body.length > 0
     if (isStored) tooLarge = await this.#writePage(queued, await claimCheck.store(page), end('FETCHED', null))
-    if (tooLarge === undefined) {
-      await chains.fetched(task, { target, method: walk.method })
-      return conditional.remember(queued, response, page)
-    }
+    if (tooLarge === undefined) return conditional.remember(queued, response, page)
     const failure = { code: tooLarge.code, message: tooLarge.message }
     // Without its body it is too large as well: what the task carries is.
     await endings.final(entry, task, end('FAILED', isStored ? 'message-too-large' : 'body-too-large'), { failure })

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import type { MessageProducer } from '../../../src/kafka/producer.ts'
 import { linkTaskId } from '../../../src/message/ids.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type FakeAnswer, FetchFixture, fakeExchange } from '../../support/fetch-fixture.ts'
@@ -93,6 +94,26 @@ describe('a URL of a crawl', () => {
     const asked = exchange.requests.map(({ url }) => url.href)
     expect(asked.filter((url) => url === 'http://two.example/page')).toHaveLength(1)
     expect(asked.filter((url) => url === 'http://one.example/page')).toHaveLength(2)
+  })
+
+  it('C124: is known at the end of a redirect before anybody can read the links of its page', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const crawlId = uniqueName('crawl')
+    const link = { crawlId, canonicalUrl: 'http://a.example/page', round: 0, claimant: 'a page that links to itself' }
+    const verdicts: string[] = []
+    const producer: MessageProducer = {
+      async send(messages, options) {
+        if (messages.some(({ topic }) => topic === fixture.topics.html)) verdicts.push(...(await fixture.state.lookUpClaims([link])))
+        return fixture.producer.send(messages, options)
+      },
+    }
+    await fixture.fetchWorker(
+      fakeExchange(({ url }) => (url.pathname === '/short' ? to('/page') : { body: 'x' })),
+      { producer },
+    )
+    await fixture.produce([{ url: 'http://a.example/short', crawlId }])
+    expect(await ends(1)).toEqual(['FETCHED null /short'])
+    expect(verdicts).toEqual(['known'])
   })
 
   it('C130: is fetched through a gateway that sends every page on, and back to itself', async () => {
