@@ -1,5 +1,4 @@
-import { classify } from '../kernel/classify.ts'
-import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
+import { ERRORS, type ErrorCode, errorText, isMillraceError } from '../kernel/errors.ts'
 import { wellFormedJson } from '../kernel/well-formed-json.ts'
 
 export interface ErrorReport {
@@ -14,7 +13,7 @@ export function reportError(error: unknown, options: { verbose: boolean; json: b
   const causes = chain.map(errorText)
   // A frame around an error of the catalogue ("fetch could not go on") says where, not what.
   const known = [error, ...chain].find((each) => isMillraceError(each))
-  const code = isMillraceError(known) ? known.code : classify(error, 'infrastructure').code
+  const code = isMillraceError(known) ? known.code : codeOf(error)
   const { exitCode, hint } = ERRORS[code]
   if (options.json) {
     const context = isMillraceError(error) ? error.context : {}
@@ -26,6 +25,19 @@ export function reportError(error: unknown, options: { verbose: boolean; json: b
   const lines = [`error: ${errorText(error)}`, ...causes.map((cause) => `  because: ${cause}`), `  ${hint} (${code})`]
   if (options.verbose && error instanceof Error && error.stack !== undefined) lines.push(error.stack)
   return { exitCode, text: lines.join('\n') }
+}
+
+/**
+ * The code of what nobody has put into the catalogue, by what the system or a library calls it. A connection that failed has none: it is not
+ * known here whose it was, and whoever made it should have said.
+ */
+function codeOf(error: unknown): ErrorCode {
+  if (!(error instanceof Error)) return 'INTERNAL'
+  const { name, code } = error as Error & { readonly code?: unknown }
+  if (name === 'AbortError' || code === 'ABORT_ERR') return 'ABORTED'
+  if (name === 'TimeoutError' || code === 'ETIMEDOUT') return 'TIMEOUT'
+  if (code === 'ENOSPC' || code === 'EDQUOT') return 'DISK_FULL'
+  return name.startsWith('KafkaJS') ? 'KAFKA_REQUEST_FAILED' : 'INTERNAL'
 }
 
 /** Every cause, none with a text that came before; an AggregateError gives one per error. */

@@ -1,10 +1,9 @@
 import { backoffMs } from '../kernel/backoff.ts'
-import { isDenial } from '../kernel/classify.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { KafkaClient } from './client.ts'
 import type { Cluster, ClusterBroker } from './cluster.ts'
-import { denied, kafkajsFailure } from './failure.ts'
+import { denied, isDenial, kafkajsFailure } from './failure.ts'
 import { REACH_TIMEOUT_MS, reach } from './reach.ts'
 import { SharedConnection } from './shared-connection.ts'
 

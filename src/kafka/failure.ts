@@ -1,4 +1,3 @@
-import { isDenial } from '../kernel/classify.ts'
 import { causesOf, MillraceError } from '../kernel/errors.ts'
 import type { KafkaConnection } from './connection.ts'
 
@@ -23,6 +22,11 @@ export function kafkajsFailure(error: unknown): KafkajsFailure {
     if (typeof found.message === 'string') message = found.message
   }
   return { type, name, message }
+}
+
+/** The broker knows who asks, and that user may not do this: the same again fails until somebody changes the permissions. */
+export function isDenial(kafkaErrorType: string): boolean {
+  return kafkaErrorType.endsWith('_AUTHORIZATION_FAILED')
 }
 
 /** The error of a call that its user may not do; undefined where it failed for another reason. `what` names the resource. */

@@ -65,8 +65,6 @@ export const ERRORS = {
   // Kafka
   KAFKA_MESSAGE_TOO_LARGE: entry('dead-letter', 1, 'Raise `topics.maxMessageBytes`, or lower `fetch.maxBodyBytes`.'),
   KAFKA_MESSAGE_REFUSED: entry('dead-letter', 1, 'The broker refuses the message for what it is (its time, its format); see the cause.'),
-  KAFKA_SEND_FAILED: entry('retry', 1, 'The broker did not acknowledge; it is sent again.'),
-  KAFKA_COMMIT_REFUSED: entry('skip', 1, 'The group is rebalancing; the offset is committed again after the next join.'),
   KAFKA_FENCED: entry('skip', 1, 'Another process took this partition over.'),
   KAFKA_TRANSACTION_FAILED: entry('retry', 1, 'The transaction is repeated from the committed offset.'),
   KAFKA_CONSUMER_CRASHED: entry('stop', 1, 'The consumer could not go on; the process ends so that a supervisor starts it again.'),

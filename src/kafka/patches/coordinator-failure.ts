@@ -1,4 +1,4 @@
-import { isDenial } from '../../kernel/classify.ts'
+import { isDenial } from '../failure.ts'
 import type { KafkajsModules } from './kafkajs-modules.ts'
 
 type Ask = (at: unknown) => Promise<unknown>

@@ -43,6 +43,21 @@ describe('the report of an error', () => {
     },
   )
 
+  it.each([
+    ['ECONNREFUSED', 'INTERNAL'],
+    ['ECONNRESET', 'INTERNAL'],
+    ['ETIMEDOUT', 'TIMEOUT'],
+    ['ENOSPC', 'DISK_FULL'],
+    ['ABORT_ERR', 'ABORTED'],
+  ])('takes %s, of which nobody said whose it is, for %s', (code, expected) => {
+    expect(reportError(Object.assign(new Error('connect failed'), { code }), plain).text).toContain(`(${expected})`)
+  })
+
+  it('names no more of a failure of the Kafka client than that there was one', () => {
+    const error = Object.assign(new Error('not now'), { name: 'KafkaJSProtocolError', type: 'REBALANCE_IN_PROGRESS' })
+    expect(reportError(error, plain).text).toContain('(KAFKA_REQUEST_FAILED)')
+  })
+
   it('shows a stack with --verbose alone', () => {
     const error = new MillraceError('USAGE', 'wrong')
     expect(reportError(error, plain).text).not.toContain('    at ')

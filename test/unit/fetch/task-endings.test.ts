@@ -46,7 +46,7 @@ it.each([
 )
 
 it('a broker that is away is no end of a task', async () => {
-  await expect(writtenWhere('KAFKA_SEND_FAILED')).rejects.toMatchObject({ code: 'KAFKA_SEND_FAILED' })
+  await expect(writtenWhere('KAFKA_UNREACHABLE')).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE' })
 })
 
 /** Shape: what was written for an entry whose proper end failed, where the outcome of its task fails as well. */
@@ -74,7 +74,7 @@ it.each([
   expect(await writtenAtLast(again)).toEqual(['dead letter INTERNAL first'])
 })
 
-it.each(['ABORTED', 'STATE_BROKEN', 'KAFKA_SEND_FAILED'] as const)('what is no fault of the task (%s) is no end of it', async (code) => {
+it.each(['ABORTED', 'STATE_BROKEN', 'KAFKA_REQUEST_FAILED'] as const)('what is no fault of the task (%s) is no end of it', async (code) => {
   await expect(writtenAtLast(new MillraceError(code, 'no'))).rejects.toMatchObject({ code })
 })
 
