@@ -1,3 +1,4 @@
+import type { FailureKind } from '../state/state-store.ts'
 import type { FailureReason } from './http-exchange.ts'
 
 /** What a status means for the task that got it. */
@@ -42,61 +43,63 @@ export function statusClass(status: number): StatusClass {
 
 export type FailureClass = 'retry' | 'failed' | 'refused'
 
-/** A table, so that a new reason does not compile without a class. */
-const FAILURES: Readonly<Record<FailureReason, FailureClass>> = {
-  // The name is not there; a new one takes hours to spread.
-  'dns-not-found': 'failed',
+interface FailureMeaning {
+  readonly task: FailureClass
+  /** What it says of its site. `none`: it is the URL's, the network's or ours, or it ends its task whatever the site does. */
+  readonly site: FailureKind | 'none'
+  /**
+   * It failed on the way: there is no such name, its certificate is bad, or a resolver or proxy of ours failed. That says nothing of the
+   * site's robots.txt, and whatever is asked for next meets the same.
+   */
+  readonly onTheWay: boolean
+}
+
+/** What no answer means, in one table: a new reason does not compile before all of it is said. */
+const MEANINGS: Readonly<Record<FailureReason, FailureMeaning>> = {
+  // The name is not there, which is known at once; a new one takes hours to spread.
+  'dns-not-found': { task: 'failed', site: 'none', onTheWay: true },
   // The resolver did not answer, which says nothing about the name.
-  'dns-failed': 'retry',
+  'dns-failed': { task: 'retry', site: 'connect', onTheWay: true },
   // Servers restart, routes come back.
-  'connect-refused': 'retry',
-  'connect-timeout': 'retry',
-  'connection-reset': 'retry',
-  'headers-timeout': 'retry',
-  'body-timeout': 'retry',
-  'total-timeout': 'retry',
+  'connect-refused': { task: 'retry', site: 'connect', onTheWay: false },
+  'connect-timeout': { task: 'retry', site: 'connect', onTheWay: false },
+  'connection-reset': { task: 'retry', site: 'timeout', onTheWay: false },
+  'headers-timeout': { task: 'retry', site: 'timeout', onTheWay: false },
+  'body-timeout': { task: 'retry', site: 'timeout', onTheWay: false },
+  'total-timeout': { task: 'retry', site: 'timeout', onTheWay: false },
   // A bad certificate stays bad until somebody mends it.
-  'tls-failed': 'failed',
+  'tls-failed': { task: 'failed', site: 'none', onTheWay: true },
   // What the server sends is no HTTP, or our request can't be written.
-  'protocol-error': 'failed',
+  'protocol-error': { task: 'failed', site: 'none', onTheWay: false },
   // We chose not to ask.
-  'address-refused': 'refused',
-  // A proxy is the operator's trouble and no fault of the URL: another one, or the same one mended, may do.
-  'proxy-down': 'retry',
-  'proxy-failed': 'retry',
-  'proxy-auth': 'retry',
-  'proxy-refused': 'retry',
-  'proxy-unreached': 'retry',
-  'proxy-timeout': 'retry',
-  'proxy-reset': 'retry',
-  'proxies-out': 'retry',
+  'address-refused': { task: 'refused', site: 'none', onTheWay: false },
+  // A proxy is the operator's, and so is its trouble, no fault of the URL: another one, or the same one mended, may do.
+  'proxy-down': { task: 'retry', site: 'none', onTheWay: true },
+  'proxy-failed': { task: 'retry', site: 'none', onTheWay: true },
+  'proxy-auth': { task: 'retry', site: 'none', onTheWay: true },
+  'proxy-refused': { task: 'retry', site: 'none', onTheWay: true },
+  // Of a proxy that works for other sites it is `connect-refused`.
+  'proxy-unreached': { task: 'retry', site: 'none', onTheWay: true },
+  'proxy-timeout': { task: 'retry', site: 'none', onTheWay: true },
+  // Whether the site cut it or the proxy nobody can tell: it is the proxy that is suspected, as where it did not connect.
+  'proxy-reset': { task: 'retry', site: 'none', onTheWay: true },
+  'proxies-out': { task: 'retry', site: 'none', onTheWay: true },
   // Unknown: the attempts are bounded, so trying is the safe side.
-  'network-error': 'retry',
+  'network-error': { task: 'retry', site: 'none', onTheWay: false },
 }
 
-const ON_THE_WAY: ReadonlySet<string> = new Set<FailureReason>([
-  'tls-failed',
-  'dns-not-found',
-  'dns-failed',
-  'proxy-down',
-  'proxy-failed',
-  'proxy-auth',
-  'proxy-refused',
-  'proxy-unreached',
-  'proxy-timeout',
-  'proxy-reset',
-  'proxies-out',
-])
-
-/**
- * Whether it failed on the way: there is no such name, its certificate is bad, or a resolver or proxy of ours failed. That says nothing
- * of the site's robots.txt, and whatever is asked for next meets the same.
- */
-export function failedOnTheWay(reason: string | null): reason is FailureReason {
-  return reason !== null && ON_THE_WAY.has(reason)
-}
-
-/** What no answer means. Pure and total. */
+/** What it means for its task. Pure and total. */
 export function failureClass(reason: FailureReason): FailureClass {
-  return FAILURES[reason]
+  return MEANINGS[reason].task
+}
+
+/** What it says of its site. Pure and total. */
+export function siteFailure(reason: FailureReason): FailureKind | undefined {
+  const { site } = MEANINGS[reason]
+  return site === 'none' ? undefined : site
+}
+
+/** Whether it failed on the way; shape: false for none, and for what is no such reason. */
+export function failedOnTheWay(reason: string | null): reason is FailureReason {
+  return reason !== null && Object.hasOwn(MEANINGS, reason) && MEANINGS[reason as FailureReason].onTheWay
 }

@@ -1,35 +1,8 @@
-import type { AnswerReport, FailureKind } from '../state/state-store.ts'
-import type { FailureReason, HttpResult } from './http-exchange.ts'
+import type { AnswerReport } from '../state/state-store.ts'
+import type { HttpResult } from './http-exchange.ts'
+import { siteFailure } from './retry-class.ts'
 
 export type SiteReport = Omit<AnswerReport, 'rules' | 'sentLateMs' | 'endedAgoMs'>
-
-/** What a failure says of its site. `none`: it is the URL's, the network's or ours, or it ends its task whatever the site does. */
-const FAILURES: Readonly<Record<FailureReason, FailureKind | 'none'>> = {
-  'dns-failed': 'connect',
-  'connect-refused': 'connect',
-  'connect-timeout': 'connect',
-  'connection-reset': 'timeout',
-  'headers-timeout': 'timeout',
-  'body-timeout': 'timeout',
-  'total-timeout': 'timeout',
-  // A name that is not there is known at once, and no URL of it is asked for twice.
-  'dns-not-found': 'none',
-  'tls-failed': 'none',
-  'protocol-error': 'none',
-  'address-refused': 'none',
-  'network-error': 'none',
-  // A proxy is ours, and so is its trouble.
-  'proxy-down': 'none',
-  'proxy-failed': 'none',
-  'proxy-auth': 'none',
-  'proxy-refused': 'none',
-  // Of a proxy that works for other sites it is `connect-refused`.
-  'proxy-unreached': 'none',
-  'proxy-timeout': 'none',
-  // Whether the site cut it or the proxy nobody can tell: it is the proxy that is suspected, as where it did not connect.
-  'proxy-reset': 'none',
-  'proxies-out': 'none',
-}
 
 /**
  * What one answer, or its absence, says of the pace that a site bears. Pure and total. `challengedBy`: the wall against robots that answered
@@ -38,8 +11,8 @@ const FAILURES: Readonly<Record<FailureReason, FailureKind | 'none'>> = {
 export function siteReport(result: HttpResult, challengedBy?: string): SiteReport {
   if (challengedBy !== undefined) return { kind: 'overload' }
   if (result.kind === 'failure') {
-    const failure = FAILURES[result.reason]
-    return failure === 'none' ? { kind: 'none' } : { kind: 'failure', failure }
+    const failure = siteFailure(result.reason)
+    return failure === undefined ? { kind: 'none' } : { kind: 'failure', failure }
   }
   const { status, truncated, ttfbMs, connectMs } = result
   if (status === 429) return { kind: 'overload' }
