@@ -10,7 +10,6 @@ import {
   paceSite,
   resetSite,
   resumeSite,
-  type SiteOverride,
   type SiteReport,
   showSite,
 } from '../control/sites.ts'
@@ -18,6 +17,7 @@ import { requireOrMakeTopics } from '../control/topics.ts'
 import { userAgentOf } from '../control/user-agent.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { LEAST_RATE_PER_SECOND } from '../kernel/pace-bounds.ts'
+import type { SiteOverride } from '../message/site-override.ts'
 import type { CommandContext } from './context.ts'
 import { renderDuration, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'

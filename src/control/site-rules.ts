@@ -4,6 +4,7 @@ import type { ControlLog } from '../kafka/control-log.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { UrlTask } from '../message/generated/types.ts'
+import { parseSiteOverride, type SiteOverride } from '../message/site-override.ts'
 import { createPolicy, type Policy } from '../politeness/policy.ts'
 import { domainOfUrl } from '../url/registrable-domain.ts'
 import { compileScope, type ScopeVerdict } from '../url/scope.ts'
@@ -24,12 +25,18 @@ export function taskBudgets(config: Config): (task: UrlTask) => readonly PageBud
   }
 }
 
+/** The live override of this very domain. Errors: MESSAGE_INVALID where what stands on control is no JSON. */
+export function overrideOf(control: Pick<ControlLog, 'get'>, domain: string): SiteOverride | undefined {
+  const command = control.get(subject.site(domain))
+  return command === undefined || command.kind === 'delete' ? undefined : parseSiteOverride(commandPayload(command))
+}
+
 /** Pace by URL: configuration, and live overrides on control. `instead`: what is taken to stand there of a domain. */
 export function paceRules(
   config: Config,
   control: Pick<ControlLog, 'get'>,
   clock: Pick<Clock, 'now'>,
-  instead?: { readonly domain: string; readonly payload: unknown },
+  instead?: { readonly domain: string; readonly override: SiteOverride | undefined },
 ): Policy {
   return createPolicy({
     key: config['politeness.key'],
@@ -40,11 +47,7 @@ export function paceRules(
     },
     rules: config['politeness.rules'],
     now: () => clock.now(),
-    overrideOf: (domain) => {
-      if (domain === instead?.domain) return instead.payload
-      const command = control.get(subject.site(domain))
-      return command === undefined || command.kind === 'delete' ? undefined : commandPayload(command)
-    },
+    overrideOf: (domain) => (domain === instead?.domain ? instead.override : overrideOf(control, domain)),
   })
 }
 

@@ -1,37 +1,16 @@
 import type { ControlLog } from '../kafka/control-log.ts'
 import type { PolitenessKey } from '../kernel/brand.ts'
 import { productToken } from '../kernel/product-token.ts'
-import { commandPayload, subject } from '../message/command.ts'
+import { subject } from '../message/command.ts'
+import type { SiteOverride, SiteReset } from '../message/site-override.ts'
 import { effectiveCrawlDelay, spacingOf } from '../politeness/crawl-delay.ts'
-import { type ExplainedPolicy, liftedAt, type PaceLayer, type PaceValues, type SitePolicy, siteOverride } from '../politeness/policy.ts'
+import { type ExplainedPolicy, liftedAt, type PaceLayer, type PaceValues, type SitePolicy } from '../politeness/policy.ts'
 import { parseRobots, robotsCrawlDelayMs } from '../politeness/robots.ts'
 import type { KnownHealth, LimiterState } from '../state/state-store.ts'
 import { isPublicSuffix } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import type { Runtime } from './runtime.ts'
-import { paceRules } from './site-rules.ts'
-
-/** Payload of `site:DOMAIN` on control. */
-export interface SiteOverride {
-  readonly paused?: boolean
-  readonly ratePerSecond?: number
-  readonly burst?: number
-  readonly concurrency?: number
-  readonly crawlDelayMs?: number
-  readonly reset?: SiteReset
-  /** When its pace became faster last; epoch ms. It stays when the pace is taken back: names of spill clocks hold it. */
-  readonly faster?: { readonly at: number }
-  /** When it was resumed last; epoch ms. */
-  readonly resumed?: { readonly at: number }
-}
-
-/** What the answers of a site had taught was forgotten. */
-export interface SiteReset {
-  /** Epoch ms. Resets are told apart by it. */
-  readonly at: number
-  /** What the limiter held then of what the domain itself is paced by; the hosts below it are not known. */
-  readonly lifted: KnownHealth
-}
+import { overrideOf, paceRules } from './site-rules.ts'
 
 /** One value of the pace in force, and where it comes from: `default`, `rule PATTERN`, `schedule HOURS`, `override DOMAIN`, `robots.txt`. */
 export interface PaceFact {
@@ -88,22 +67,21 @@ export type OverrideChange = { readonly [Name in keyof SiteOverride]: SiteOverri
 
 /**
  * Changes the live override of a domain and of all hosts below it: what is undefined in `change` is taken away, what is not named
- * stays. Resolves with what is in force then, once it is stored; every worker follows the topic.
+ * stays. Resolves once it is stored; every worker follows the topic.
  */
-export async function overrideSite(runtime: Runtime, domain: string, change: OverrideChange): Promise<SiteOverride | null> {
+export async function overrideSite(runtime: Runtime, domain: string, change: OverrideChange): Promise<void> {
   const control = await runtime.control()
   await control.readToEnd()
   const payload = mergedOverride(control, domain, change)
   await announce(
     runtime,
-    payload === null ? { kind: 'delete', subject: subject.site(domain) } : { kind: 'set', subject: subject.site(domain), payload },
+    payload === undefined ? { kind: 'delete', subject: subject.site(domain) } : { kind: 'set', subject: subject.site(domain), payload },
   )
-  return payload
 }
 
-function mergedOverride(control: Pick<ControlLog, 'get'>, domain: string, change: OverrideChange): SiteOverride | null {
+function mergedOverride(control: Pick<ControlLog, 'get'>, domain: string, change: OverrideChange): SiteOverride | undefined {
   const merged = Object.entries({ ...overrideOf(control, domain), ...change }).filter(([, value]) => value !== undefined)
-  return merged.length === 0 ? null : (Object.fromEntries(merged) as SiteOverride)
+  return merged.length === 0 ? undefined : (Object.fromEntries(merged) as SiteOverride)
 }
 
 /**
@@ -119,8 +97,8 @@ export async function paceSite(
   const { config, clock } = runtime
   const control = await runtime.control()
   await control.readToEnd()
-  const payload = mergedOverride(control, domain, change)
-  const rules = { before: paceRules(config, control, clock), after: paceRules(config, control, clock, { domain, payload }) }
+  const override = mergedOverride(control, domain, change)
+  const rules = { before: paceRules(config, control, clock), after: paceRules(config, control, clock, { domain, override }) }
   const robots = await keptRobots(runtime, domain, about)
   const below = [`www.${domain}`, ...config['politeness.rules'].map(({ match }) => match.replace(/^\*\./, ''))]
   const hosts = [domain, ...below.filter((host) => isBelow(host, domain))]
@@ -222,7 +200,7 @@ async function siteReport(
     key: explained.policy.key,
     pace: paceFacts(explained, robots?.crawlDelayMs, runtime.config['politeness.default.crawlDelayMax']),
     pausedUntil: explained.policy.pausedUntil ?? null,
-    override: overrideOf(control, domain),
+    override: overrideOf(control, domain) ?? null,
     reset: lastReset(explained, control),
     robots: robots === undefined ? null : { origin: robots.origin, verdict: robots.verdict, fetchedAt: robots.fetchedAt },
     limiter,
@@ -237,18 +215,10 @@ function givenUpInMs({ trips, failingMs }: LimiterState, giveUpMs: number): numb
 /** Before the first `topics apply` nothing was said. */
 const NOTHING_SAID: Pick<ControlLog, 'get'> = { get: () => undefined }
 
-function overrideOf(control: Pick<ControlLog, 'get'>, domain: string): SiteOverride | null {
-  const command = control.get(subject.site(domain))
-  const payload = command === undefined || command.kind === 'delete' ? undefined : commandPayload(command)
-  return siteOverride(payload) === undefined ? null : (payload as SiteOverride)
-}
-
 function lastReset({ policy, layers }: ExplainedPolicy, control: Pick<ControlLog, 'get'>): SiteReport['reset'] {
   const layer = policy.resetAt === 0 ? undefined : layers.findLast(({ values }) => values.resetAt === policy.resetAt)
   if (layer === undefined) return null
-  const lifted = overrideOf(control, layer.name)?.reset?.lifted
-  // Somebody else may have written it, who had nothing to tell.
-  return { at: policy.resetAt, lifted: typeof lifted?.backOffMs === 'number' ? lifted : null, from: layerName(layer) }
+  return { at: policy.resetAt, lifted: overrideOf(control, layer.name)?.reset?.lifted ?? null, from: layerName(layer) }
 }
 
 export function paceFacts(

@@ -16,8 +16,8 @@ import { ownProcess } from '../machine/process-identity.ts'
 import { commandPayload, parseSubject, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
+import { parseSiteOverride } from '../message/site-override.ts'
 import { LANES } from '../message/topics.ts'
-import { siteOverride } from '../politeness/policy.ts'
 import { httpOptions } from './fetch-config.ts'
 import { createKeptSince } from './kept-since.ts'
 import type { Runtime } from './runtime.ts'
@@ -163,9 +163,9 @@ export async function createDelay(runtime: Runtime): Promise<DelayWorker> {
   const obey = (command: Command): void => {
     const about = parseSubject(command.subject)
     if (about?.kind !== 'site') return
-    const { resetAt, fasterAt, resumedAt } = siteOverride(commandPayload(command)) ?? {}
-    const isSaid = [resetAt, fasterAt, resumedAt].some((moment) => moment !== undefined)
-    if (isSaid) worker.siteChanged(about.domain, { resetAt, fasterAt, resumedAt })
+    const { reset, faster, resumed } = parseSiteOverride(commandPayload(command)) ?? {}
+    const isSaid = [reset, faster, resumed].some((moment) => moment !== undefined)
+    if (isSaid) worker.siteChanged(about.domain, { resetAt: reset?.at, fasterAt: faster?.at, resumedAt: resumed?.at })
   }
   for (const command of control.withPrefix(subject.site(''))) obey(command)
   runtime.onClose(

@@ -4,8 +4,8 @@ import type { PartitionLag } from '../kafka/admin.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { isMillraceError, isStateAway } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
+import { parseSiteOverride } from '../message/site-override.ts'
 import { LANES } from '../message/topics.ts'
-import { siteOverride } from '../politeness/policy.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { extractGroupsOf, groupTotals } from './extract-totals.ts'
 import { liveLag, oldestWaiting } from './live-lag.ts'
@@ -139,7 +139,7 @@ async function pausedSitesOf(runtime: Runtime, existing: ReadonlySet<string>): P
   if (!existing.has(runtime.topics.control)) return []
   const control = await runtime.control()
   return control.withPrefix(subject.site('')).flatMap((command) => {
-    const isPaused = command.kind !== 'delete' && siteOverride(commandPayload(command))?.isPaused === true
+    const isPaused = command.kind !== 'delete' && parseSiteOverride(commandPayload(command))?.paused === true
     return isPaused ? [command.subject.slice(subject.site('').length)] : []
   })
 }

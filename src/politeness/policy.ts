@@ -1,6 +1,6 @@
 import type { PolitenessKey } from '../kernel/brand.ts'
 import { memo } from '../kernel/memo.ts'
-import { LEAST_RATE_PER_SECOND, MOST_CRAWL_DELAY_MS } from '../kernel/pace-bounds.ts'
+import type { SiteOverride } from '../message/site-override.ts'
 import { compileHostGlob } from '../url/glob.ts'
 import { type PolitenessKeyKind, politenessKey } from '../url/politeness-key.ts'
 import { bareHost, registrableDomainOfHost } from '../url/registrable-domain.ts'
@@ -46,8 +46,8 @@ export interface PolicyOptions {
   readonly default: { readonly ratePerSecond: number; readonly burst: number; readonly concurrency: number }
   /** The first that matches counts. */
   readonly rules: readonly PolicyRule[]
-  /** Live override of a domain: the payload of `site:DOMAIN` on control, unchecked. */
-  readonly overrideOf?: (domain: string) => unknown
+  /** Live override of a domain. */
+  readonly overrideOf?: (domain: string) => SiteOverride | undefined
   /** Epoch ms. */
   readonly now: () => number
 }
@@ -104,8 +104,8 @@ export function createPolicy(options: PolicyOptions): Policy {
     const window = windowAt(schedule, now, at === undefined ? presentClock : otherClock)
     if (window !== undefined) layers.push({ source: 'schedule', name: window.text, values: paceValues(window) })
     for (const domain of names) {
-      const values = siteOverride(options.overrideOf?.(domain))
-      if (values !== undefined) layers.push({ source: 'override', name: domain, values })
+      const override = options.overrideOf?.(domain)
+      if (override !== undefined) layers.push({ source: 'override', name: domain, values: overrideValues(override) })
     }
     const kind = rule?.key ?? options.key
     const values = Object.assign({}, ...layers.map((layer) => layer.values)) as Required<PaceValues>
@@ -180,31 +180,12 @@ function paceValues({ ratePerSecond, burst, concurrency, crawlDelayMs, isPaused 
   }
 }
 
-/**
- * Reads what somebody wrote to control; a value that makes no sense is left out, so that it can't make a site faster than configured.
- * Shape: undefined where nothing is left.
- */
-export function siteOverride(payload: unknown): PaceValues | undefined {
-  if (typeof payload !== 'object' || payload === null) return undefined
-  const { paused, ratePerSecond, burst, concurrency, crawlDelayMs, reset, faster, resumed } = payload as Record<string, unknown>
-  const [resetAt, fasterAt, resumedAt] = [momentOf(reset), momentOf(faster), momentOf(resumed)]
-  const values: PaceValues = {
-    ...(typeof paused === 'boolean' ? { isPaused: paused } : {}),
-    ...(isPositive(ratePerSecond) ? { ratePerSecond: Math.max(ratePerSecond, LEAST_RATE_PER_SECOND) } : {}),
-    ...(isPositive(burst) && Number.isSafeInteger(burst) ? { burst } : {}),
-    ...(isPositive(concurrency) && Number.isSafeInteger(concurrency) ? { concurrency } : {}),
-    ...(isPositive(crawlDelayMs) || crawlDelayMs === 0 ? { crawlDelayMs: Math.min(crawlDelayMs, MOST_CRAWL_DELAY_MS) } : {}),
-    ...(isPositive(resetAt) ? { resetAt } : {}),
-    ...(isPositive(fasterAt) ? { fasterAt } : {}),
-    ...(isPositive(resumedAt) ? { resumedAt } : {}),
+function overrideValues({ paused, reset, faster, resumed, ...pace }: SiteOverride): PaceValues {
+  return {
+    ...pace,
+    ...(paused === undefined ? {} : { isPaused: paused }),
+    ...(reset === undefined ? {} : { resetAt: reset.at }),
+    ...(faster === undefined ? {} : { fasterAt: faster.at }),
+    ...(resumed === undefined ? {} : { resumedAt: resumed.at }),
   }
-  return Object.keys(values).length === 0 ? undefined : values
-}
-
-function momentOf(said: unknown): unknown {
-  return typeof said === 'object' && said !== null && 'at' in said ? said.at : undefined
-}
-
-function isPositive(value: unknown): value is number {
-  return typeof value === 'number' && value > 0 && Number.isFinite(value)
 }

@@ -6,6 +6,7 @@ import { SPILL_LIMITS } from '../../../src/fetch/spill.ts'
 import type { PolitenessKey } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { isMillraceError } from '../../../src/kernel/errors.ts'
+import type { SiteOverride } from '../../../src/message/site-override.ts'
 import { createPolicy, type SitePolicy } from '../../../src/politeness/policy.ts'
 import type { LimiterRequest, StateStore } from '../../../src/state/state-store.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -380,7 +381,7 @@ describe('the pace of a site, as the site sees it', () => {
       text: 'closed',
       isPaused: true,
     })
-    const overrides = new Map<string, unknown>()
+    const overrides = new Map<string, SiteOverride>()
     const policy = createPolicy({
       key: 'host',
       default: { ratePerSecond: 20, burst: 1, concurrency: 1 },
@@ -430,7 +431,7 @@ describe('the pace of a site, as the site sees it', () => {
   ])('goes on for the other hosts of a domain that is one site, while one of them is paused by $by', async ({ rules, overrides }) => {
     fixture = await FetchFixture.open({ partitions: 1 })
     const clock = systemClock
-    const said = new Map<string, unknown>(overrides)
+    const said = new Map<string, SiteOverride>(overrides)
     const { paceOf } = createPolicy({
       key: 'domain',
       default: { ratePerSecond: 50, burst: 1, concurrency: 2 },

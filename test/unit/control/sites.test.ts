@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { beyondSite, existingDomain, siteDomain, siteOrigins } from '../../../src/control/site-domain.ts'
+import { overrideOf } from '../../../src/control/site-rules.ts'
 import { isFaster } from '../../../src/control/sites.ts'
+import { newCommand, subject } from '../../../src/message/command.ts'
 
 describe('the origins whose robots.txt a site has', () => {
   it.each<[string, readonly string[]]>([
@@ -44,6 +46,24 @@ describe('what counts for nothing in the name of a site', () => {
     ['http://shop.example:8080/a?b=1#c', ':8080/a?b=1#c'],
   ])('of %s is %s', (text, beyond) => {
     expect(beyondSite(text)).toBe(beyond)
+  })
+})
+
+describe('the live override of a site', () => {
+  const said = (payload: unknown) => {
+    const command = newCommand({ clock: { now: () => 1 }, kind: 'set', subject: subject.site('a.test'), payload, by: 'a test' })
+    return overrideOf({ get: () => command }, 'a.test')
+  }
+
+  it('shows no value that the limiter does not go by', () => {
+    expect(said({ ratePerSecond: -1, burst: 2, crawlDelayMs: 1e20, color: 'red' })).toEqual({ burst: 2, crawlDelayMs: 365 * 86_400_000 })
+    expect(said({ ratePerSecond: 'fast' })).toBeUndefined()
+  })
+
+  it('tells what a reset lifted where that was said', () => {
+    const lifted = { backOffMs: 5_000, isAsked: true, allowed: null, rateFactor: 0.5, trips: 0, parkedMs: 0 }
+    expect(said({ reset: { at: 7, lifted } })).toEqual({ reset: { at: 7, lifted } })
+    expect(said({ reset: { at: 7, lifted: { ...lifted, rateFactor: 'half' } } })).toEqual({ reset: { at: 7 } })
   })
 })
 

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { paceFacts } from '../../../src/control/sites.ts'
+import { parseSiteOverride } from '../../../src/message/site-override.ts'
 import { effectiveCrawlDelay } from '../../../src/politeness/crawl-delay.ts'
-import { createPolicy, type PolicyOptions, siteOverride } from '../../../src/politeness/policy.ts'
+import { createPolicy, type PolicyOptions } from '../../../src/politeness/policy.ts'
 
 describe('the crawl delay of a site', () => {
   it.each([
@@ -36,7 +37,7 @@ describe('the pace of a site', () => {
       { match: 'www.example.com', ratePerSecond: 2 },
       { match: '*.example.com', ratePerSecond: 5, concurrency: 4, crawlDelayMs: 100 },
     ],
-    overrideOf: (domain) => overrides.get(domain),
+    overrideOf: (domain) => parseSiteOverride(overrides.get(domain)),
     now: () => 0,
   }
   const { paceOf, explain } = createPolicy(options)
@@ -167,13 +168,13 @@ describe('the pace of a site', () => {
     { faster: { at: -1 } },
     { resumed: { at: 'now' } },
   ])('is not changed by %j on control', (payload) => {
-    expect(siteOverride(payload) ?? {}).toEqual({})
+    expect(parseSiteOverride(payload)).toBeUndefined()
     expect(of('http://a.test/', { 'a.test': payload })).toEqual(of('http://a.test/'))
   })
 })
 
 it('a pace on control that no store can count is the slowest there is', () => {
-  expect(siteOverride({ ratePerSecond: 1e-18, crawlDelayMs: 1e20 })).toEqual({ ratePerSecond: 0.0001, crawlDelayMs: 365 * 86_400_000 })
+  expect(parseSiteOverride({ ratePerSecond: 1e-18, crawlDelayMs: 1e20 })).toEqual({ ratePerSecond: 0.0001, crawlDelayMs: 365 * 86_400_000 })
 })
 
 describe('the hours of a rule that pause a site', () => {
@@ -189,7 +190,7 @@ describe('the hours of a rule that pause a site', () => {
       { match: 'day.test', schedule: [hours, night] },
       { match: 'week.test', schedule: [{ ...hours, fromMinute: 0, toMinute: 1_440 }] },
     ],
-    overrideOf: (domain) => overrides.get(domain),
+    overrideOf: (domain) => parseSiteOverride(overrides.get(domain)),
     now: () => now,
   })
   const day = new URL('http://day.test/')
