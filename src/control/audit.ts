@@ -9,7 +9,7 @@ import { decodeTask } from '../message/decode-task.ts'
 import type { OutcomeKind, UrlTask } from '../message/generated/types.ts'
 import { HEADER } from '../message/header-names.ts'
 import { isFinal } from '../message/outcome.ts'
-import { LANES } from '../message/topics.ts'
+import { delayTopics, laneOf, laneTopics, taskTopics } from '../message/topics.ts'
 import { murmur2 } from '../url/partition.ts'
 import { extractGroupsOf, type GroupTotals, groupTotals } from './extract-totals.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
@@ -71,7 +71,7 @@ interface Bounds {
  */
 export async function audit(runtime: Runtime, options: AuditOptions = {}): Promise<AuditReport> {
   const { topics, admin } = runtime
-  const lanes = LANES.map((lane) => topics.urls[lane])
+  const lanes = laneTopics(topics)
   await requireTopics(runtime, [...lanes, topics.outcomes])
   const tasksPerPass = options.tasksPerPass ?? TASKS_PER_PASS
   const size = await messageCount(runtime, [...lanes, topics.outcomes])
@@ -125,7 +125,7 @@ async function takeBounds(runtime: Runtime): Promise<Bounds> {
   const waiting = await waitingBounds(runtime)
   const existing = new Set(await admin.listTopics())
   const ends = new Map<string, ReadonlyMap<number, bigint>>()
-  const tasks = [...LANES.map((lane) => topics.urls[lane]), ...topics.delays.map(({ topic }) => topic)]
+  const tasks = taskTopics(topics)
   for (const topic of [topics.outcomes, ...tasks].filter((name) => existing.has(name)))
     ends.set(topic, await admin.endOffsets(topic, 'read_committed'))
   return {
@@ -141,8 +141,8 @@ async function takeBounds(runtime: Runtime): Promise<Bounds> {
 async function readTasks(runtime: Runtime, pass: Pass, ledger: TaskLedger): Promise<number> {
   const { topics } = runtime
   let malformed = 0
-  const delays = topics.delays.map(({ topic }) => topic)
-  for await (const message of messagesOf(runtime, [...LANES.map((lane) => topics.urls[lane]), ...delays], pass)) {
+  const delays = delayTopics(topics)
+  for await (const message of messagesOf(runtime, taskTopics(topics), pass)) {
     const { topic, partition, offset, headers } = message
     const task = completed(runtime, message)
     const isDelayed = delays.includes(topic)
@@ -216,7 +216,7 @@ async function outcomesSince(runtime: Runtime): Promise<(canonicalUrl: string) =
 }
 
 function completed(runtime: Runtime, message: KafkaMessage): UrlTask | undefined {
-  const lane = LANES.find((name) => runtime.topics.urls[name] === message.topic)
+  const lane = laneOf(runtime.topics, message.topic)
   const task = tryDecode(() => decodeTask(runtime.codec, message.value))
   if (task === undefined) return undefined
   const { topic, partition, offset, timestamp } = message
@@ -238,7 +238,7 @@ function tryDecode<T>(decode: () => T): T | undefined {
 async function* messagesOf(runtime: Runtime, topics: readonly string[], pass: Pass): AsyncGenerator<KafkaMessage> {
   const { bounds, signal, looked, crawlId } = pass
   if (crawlId === undefined) return yield* everyMessage(runtime, topics, pass)
-  const lanes = LANES.map((lane) => runtime.topics.urls[lane])
+  const lanes = laneTopics(runtime.topics)
   for (const topic of topics) {
     const texts = crawlTexts(crawlId, lanes.includes(topic) ? 'anyone' : 'us')
     const lows = await runtime.admin.earliestOffsets(topic)

@@ -1,4 +1,4 @@
-import { LANES } from '../message/topics.ts'
+import { delayTopics, laneTopics } from '../message/topics.ts'
 import { CrawlBacklog, type DelayedTask } from './crawl-backlog.ts'
 import { isReplaying, liveLag } from './live-lag.ts'
 import { lookUnlessAway } from './look-unless-away.ts'
@@ -118,14 +118,8 @@ export class CrawlEnd {
 
   async #topicCounts(): Promise<{ accepted: number; final: number }> {
     const { topics, groups, admin } = this.#runtime
-    const lanes = LANES.map((lane) => topics.urls[lane])
-    const lags = [
-      ...(await admin.lag(groups.fetch, lanes)),
-      ...(await admin.lag(
-        groups.delay,
-        topics.delays.map(({ topic }) => topic),
-      )),
-    ]
+    const lanes = laneTopics(topics)
+    const lags = [...(await admin.lag(groups.fetch, lanes)), ...(await admin.lag(groups.delay, delayTopics(topics)))]
     const accepted = lags.reduce((sum, { low, end }) => sum + end - low, 0n)
     const open = lags.reduce((sum, { lag }) => sum + lag, 0n)
     return { accepted: Number(accepted), final: Number(accepted - open) }

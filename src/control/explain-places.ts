@@ -7,7 +7,7 @@ import { decodeTask } from '../message/decode-task.ts'
 import type { Outcome, Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerTime, headerValue } from '../message/header-names.ts'
 import { isPutBack } from '../message/put-back.ts'
-import { LANES } from '../message/topics.ts'
+import { laneOf, laneTopics, taskTopics } from '../message/topics.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import { type ListedDeadLetter, listedDeadLetters } from './dead-letters.ts'
@@ -102,7 +102,7 @@ class UrlSearch {
     const { topics } = this.#runtime
     const bounds = await waitingBounds(this.#runtime)
     const places: TopicPartition[] = []
-    for (const topic of [...LANES.map((lane) => topics.urls[lane]), ...topics.delays.map(({ topic }) => topic)])
+    for (const topic of taskTopics(topics))
       for (const partition of await this.#partitionsOf(topic, this.#domain)) places.push({ topic, partition })
     const found = await Promise.all(places.map((place) => this.#waitingAt(place, bounds)))
     return found.flat()
@@ -114,7 +114,7 @@ class UrlSearch {
     const bounds = await waitingBounds(this.#runtime)
     const found: WaitingTask[] = []
     const bytesBefore = this.bytes
-    for (const topic of LANES.map((lane) => topics.urls[lane])) {
+    for (const topic of laneTopics(topics)) {
       const near = await this.#partitionsOf(topic, this.#domain)
       for (const partition of (await admin.partitions(topic)).filter((each) => !near.includes(each))) {
         const maxBytes = MAX_ELSEWHERE_BYTES - (this.bytes - bytesBefore)
@@ -247,7 +247,7 @@ class UrlSearch {
 
   #readTask({ topic, partition, offset, timestamp, value }: KafkaMessage): UrlTask | undefined {
     const { codec, clusterId, topics } = this.#runtime
-    const lane = LANES.find((name) => topics.urls[name] === topic)
+    const lane = laneOf(topics, topic)
     return readable(
       () =>
         completeTask(decodeTask(codec, value), {

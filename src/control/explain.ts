@@ -2,7 +2,7 @@ import type { FetchView, TaskView } from '../fetch/fetch-view.ts'
 import { isStateAway, MillraceError } from '../kernel/errors.ts'
 import { productToken } from '../kernel/product-token.ts'
 import type { Outcome } from '../message/generated/types.ts'
-import { LANES } from '../message/topics.ts'
+import { laneTopics } from '../message/topics.ts'
 import { parseRobots, robotsVerdict } from '../politeness/robots.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { parseFetchUrl } from '../url/parse-url.ts'
@@ -54,13 +54,7 @@ export async function explain(
   if (!parsed.ok) throw new MillraceError('USAGE', parsed.detail)
   const { url } = parsed
   const { topics } = runtime
-  await requireTopics(runtime, [
-    ...LANES.map((lane) => topics.urls[lane]),
-    topics.outcomes,
-    topics.html,
-    topics.deadLetters,
-    topics.control,
-  ])
+  await requireTopics(runtime, [...laneTopics(topics), topics.outcomes, topics.html, topics.deadLetters, topics.control])
   const [inWorkers, places, { site, robots, stateAway }, members] = await Promise.all([
     fromWorkers(runtime, canonicalUrl(url)),
     findUrl(runtime, url, options.signal),

@@ -8,7 +8,7 @@ import type { Lane, Outcome, Page, UrlTask } from '../message/generated/types.ts
 import { HEADER, headerValue } from '../message/header-names.ts'
 import { recordId } from '../message/ids.ts'
 import { isPutBack, pageSource, pageTime } from '../message/put-back.ts'
-import { LANES } from '../message/topics.ts'
+import { LANES, taskTopics } from '../message/topics.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { domainOfUrl } from '../url/registrable-domain.ts'
 import { announcedTopics } from './announced-versions.ts'
@@ -95,14 +95,7 @@ class LineageSearch {
   async records(texts: readonly Buffer[], isMeant: (record: StoredRecord) => boolean): Promise<Lineage['records'][number][]> {
     const { admin, topics, config } = this.#runtime
     const prefix = config['topics.prefix']
-    const own = new Set([
-      topics.control,
-      topics.html,
-      topics.outcomes,
-      topics.deadLetters,
-      ...Object.values(topics.urls),
-      ...topics.delays.map(({ topic }) => topic),
-    ])
+    const own = new Set([topics.control, topics.html, topics.outcomes, topics.deadLetters, ...taskTopics(topics)])
     const named = new Set([...announcedTopics(await this.#runtime.control()), ...(await shadowTopics(this.#runtime)).keys()])
     const candidates = (await admin.listTopics()).filter((topic) => named.has(topic) || (topic.startsWith(prefix) && !own.has(topic)))
     const reader = new RecordReader(this.#runtime)

@@ -13,7 +13,7 @@ import { requeuedTaskId } from '../message/ids.ts'
 import { copyHeaders, type PagePlace } from '../message/put-back.ts'
 import type { DeadLetterInfo } from '../message/read-dead-letter.ts'
 import { chainBefore } from '../message/redirect-chain.ts'
-import { LANES, type TopicNames } from '../message/topics.ts'
+import { laneOf, type TopicNames } from '../message/topics.ts'
 import { partitionFor } from '../url/partition.ts'
 import type { FoundDeadLetter } from './dead-letters.ts'
 
@@ -111,7 +111,7 @@ function taskAgain(found: FoundDeadLetter, value: Buffer | null, parts: RequeueP
   let completed: ReturnType<typeof completeTask>
   try {
     const { topic, partition, offset, timestamp } = listed.info.original ?? message
-    const lane = LANES.find((name) => topics.urls[name] === topic)
+    const lane = laneOf(topics, topic)
     completed = completeTask(decodeTask(codec, value), {
       clusterId,
       topic,

@@ -7,7 +7,7 @@ import { checkSubject, registerSchema, type SubjectCheck } from '../message/regi
 import type { RegistryPort } from '../message/registry.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import { subjectOf } from '../message/subjects.ts'
-import { topicNames } from '../message/topics.ts'
+import { taskTopics, topicNames } from '../message/topics.ts'
 import { incompatibilities, liveVersions, unreadableFields } from './announced-versions.ts'
 import { registryOf } from './registry-client.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
@@ -39,7 +39,7 @@ function subjectsOf(config: Config, extractors: readonly LoadedExtractor[]): Sub
   const store = createSchemaStore()
   const topics = topicNames(config['topics.prefix'])
   const own: readonly (readonly [string, MessageType])[] = [
-    ...[...Object.values(topics.urls), ...topics.delays.map(({ topic }) => topic)].map((topic) => [topic, 'UrlTask'] as const),
+    ...taskTopics(topics).map((topic) => [topic, 'UrlTask'] as const),
     [topics.html, 'Page'],
     [topics.outcomes, 'Outcome'],
     [topics.control, 'Command'],

@@ -1,7 +1,7 @@
 import type { FetchView } from '../fetch/fetch-view.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { GaugeReading, GaugeSource } from '../kernel/gauges.ts'
-import { LANES } from '../message/topics.ts'
+import { delayTopics, laneTopics } from '../message/topics.ts'
 import { liveLag, oldestWaiting } from './live-lag.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -78,8 +78,8 @@ async function readLag(
 export function measureGroup(runtime: Runtime, stage: string, groupId: string): void {
   const { topics } = runtime
   const read: Readonly<Record<string, readonly string[]>> = {
-    fetch: LANES.map((lane) => topics.urls[lane]),
-    delay: topics.delays.map(({ topic }) => topic),
+    fetch: laneTopics(topics),
+    delay: delayTopics(topics),
   }
   runtime.onClose(`gauges of ${groupId}`, runtime.gauges.add(lagGauges(runtime, groupId, read[stage] ?? [topics.html])))
 }

@@ -17,7 +17,7 @@ import { commandPayload, parseSubject, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { parseSiteOverride } from '../message/site-override.ts'
-import { LANES } from '../message/topics.ts'
+import { delayTopics, laneTopics } from '../message/topics.ts'
 import { httpOptions } from './fetch-config.ts'
 import { createKeptSince } from './kept-since.ts'
 import type { Runtime } from './runtime.ts'
@@ -49,7 +49,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
       new WindowedConsumer({
         client,
         groupId: groups.fetch,
-        topics: LANES.map((lane) => topics.urls[lane]),
+        topics: laneTopics(topics),
         ...handlers,
         settings: runtime.consumerSettings,
         clock,
@@ -145,7 +145,7 @@ export async function createDelay(runtime: Runtime): Promise<DelayWorker> {
       new WindowedConsumer({
         client,
         groupId: groups.delay,
-        topics: topics.delays.map(({ topic }) => topic),
+        topics: delayTopics(topics),
         ...handlers,
         settings: runtime.consumerSettings,
         clock,

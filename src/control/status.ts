@@ -5,7 +5,7 @@ import type { KafkaMessage } from '../kafka/message.ts'
 import { isMillraceError, isStateAway } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { parseSiteOverride } from '../message/site-override.ts'
-import { LANES } from '../message/topics.ts'
+import { delayTopics, laneTopics } from '../message/topics.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { extractGroupsOf, groupTotals } from './extract-totals.ts'
 import { liveLag, oldestWaiting } from './live-lag.ts'
@@ -22,8 +22,8 @@ import { askWorkers } from './worker-socket.ts'
 export async function status(runtime: Runtime): Promise<StatusReport> {
   const { admin, groups, topics } = runtime
   const existing = new Set(await admin.listTopics())
-  const lanes = LANES.map((lane) => topics.urls[lane])
-  const delays = topics.delays.map(({ topic }) => topic)
+  const lanes = laneTopics(topics)
+  const delays = delayTopics(topics)
   const extractGroups = extractGroupsOf(runtime)
   const readers = [
     { group: groups.fetch, topics: lanes },

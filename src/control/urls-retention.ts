@@ -1,4 +1,4 @@
-import { LANES } from '../message/topics.ts'
+import { delayTopics, laneTopics } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 
 /**
@@ -17,8 +17,8 @@ export async function deleteFinished(runtime: Runtime, signal?: AbortSignal): Pr
   const { admin, clock, config, groups, topics } = runtime
   const retentionMs = config['topics.retention.urls']
   const readers = [
-    { group: groups.fetch, names: LANES.map((lane) => topics.urls[lane]), keptMs: retentionMs },
-    { group: groups.delay, names: topics.delays.map(({ topic }) => topic), keptMs: Math.min(retentionMs, DELAYED_KEPT_MS) },
+    { group: groups.fetch, names: laneTopics(topics), keptMs: retentionMs },
+    { group: groups.delay, names: delayTopics(topics), keptMs: Math.min(retentionMs, DELAYED_KEPT_MS) },
   ]
   for (const { group, names, keptMs } of readers) {
     const lags = await admin.lag(group, names)
@@ -46,6 +46,6 @@ export async function mayHaveDeleted(
   startedAgoMs: number | undefined,
 ): Promise<boolean> {
   if (startedAgoMs !== undefined && startedAgoMs < config['topics.retention.urls']) return false
-  const firsts = await Promise.all(LANES.map((lane) => admin.earliestOffsets(topics.urls[lane])))
+  const firsts = await Promise.all(laneTopics(topics).map((topic) => admin.earliestOffsets(topic)))
   return firsts.some((offsets) => [...offsets.values()].some((first) => first > 0n))
 }

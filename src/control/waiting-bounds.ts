@@ -1,7 +1,7 @@
 import { decodeOffsetMap } from '../kafka/offset-map.ts'
 import type { TopicPartition } from '../kernel/brand.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
-import { LANES } from '../message/topics.ts'
+import { delayTopics, laneTopics } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 
 /** How far the fetch and delay groups have come, at one moment. */
@@ -14,8 +14,8 @@ export interface WaitingBounds {
 
 export async function waitingBounds(runtime: Runtime): Promise<WaitingBounds> {
   const { topics, groups, admin } = runtime
-  const lanes = LANES.map((lane) => topics.urls[lane])
-  const delays = topics.delays.map(({ topic }) => topic)
+  const lanes = laneTopics(topics)
+  const delays = delayTopics(topics)
   const lags = (await Promise.all([admin.lag(groups.fetch, lanes), admin.lag(groups.delay, delays)])).flat()
   const bounds = new Map<
     PartitionId,

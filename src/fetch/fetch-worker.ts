@@ -8,7 +8,7 @@ import { isMillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { NO_PLACE } from '../message/header-names.ts'
-import { LANES } from '../message/topics.ts'
+import { laneOf } from '../message/topics.ts'
 import { AttemptsUnderWay } from './attempts-under-way.ts'
 import { BodyRoom } from './body-room.ts'
 import { CrawlShares } from './crawl-shares.ts'
@@ -107,7 +107,7 @@ export class FetchWorker extends BaseService {
     })
     const intake = new TaskIntake({ ...options, publisher, gate, isHeldBack: (entry, task) => this.#underWay.holdsBack(entry, task) })
     this.#intake = new IntakeQueue({
-      laneOf: ({ message }) => LANES.find((lane) => topics.urls[lane] === message.topic) ?? 'normal',
+      laneOf: ({ message }) => laneOf(topics, message.topic) ?? 'normal',
       sort: (entries) => intake.sort(entries),
       onVerdicts: (verdicts, checkedMono) => this.#take(verdicts, checkedMono),
       work,

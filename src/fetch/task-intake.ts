@@ -8,7 +8,7 @@ import { decodeTask } from '../message/decode-task.ts'
 import type { OutcomeKind, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue, NOT_BEFORE } from '../message/header-names.ts'
 import { linkTaskId } from '../message/ids.ts'
-import { LANES, type TopicNames } from '../message/topics.ts'
+import { laneOf, type TopicNames } from '../message/topics.ts'
 import type { Claim, StateStore } from '../state/state-store.ts'
 import type { StoreGate } from './store-gate.ts'
 
@@ -105,7 +105,7 @@ export class TaskIntake {
     const { codec, clusterId, topics } = this.#options
     const { topic, partition, offset, timestamp, value, headers } = entry.message
     try {
-      const lane = LANES.find((name) => topics.urls[name] === topic)
+      const lane = laneOf(topics, topic)
       const completed = completeTask(decodeTask(codec, value), {
         clusterId,
         topic,

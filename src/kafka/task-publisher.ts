@@ -2,7 +2,7 @@ import { type ErrorCode, MillraceError } from '../kernel/errors.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, type Headers, headerValue, MAX_TIME, type OriginalMessage, originHeaders } from '../message/header-names.ts'
-import type { TopicNames } from '../message/topics.ts'
+import { type TopicNames, taskTopics } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
 import { partitionFor } from '../url/partition.ts'
 import { domainOfUrl } from '../url/registrable-domain.ts'
@@ -52,7 +52,7 @@ export class TaskPublisher {
   /** To be awaited before the first message, for a registry's sake. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED. */
   async prepare(): Promise<void> {
     const { topics, codec } = this.#options
-    const all = [...Object.values(topics.urls), ...topics.delays.map(({ topic }) => topic)]
+    const all = taskTopics(topics)
     await Promise.all(all.map((topic) => codec.prepare(topic, 'UrlTask')))
   }
 

@@ -38,6 +38,26 @@ export function topicNames(prefix: string): TopicNames {
   }
 }
 
+/** The topics of tasks that may be asked for now, by lane. */
+export function laneTopics({ urls }: Pick<TopicNames, 'urls'>): readonly string[] {
+  return LANES.map((lane) => urls[lane])
+}
+
+/** The topics of tasks that wait, from the shortest delay to the longest. */
+export function delayTopics({ delays }: Pick<TopicNames, 'delays'>): readonly string[] {
+  return delays.map(({ topic }) => topic)
+}
+
+/** Every topic with tasks on it. */
+export function taskTopics(names: Pick<TopicNames, 'urls' | 'delays'>): readonly string[] {
+  return [...laneTopics(names), ...delayTopics(names)]
+}
+
+/** Shape: undefined for a topic that is none of a lane. */
+export function laneOf({ urls }: Pick<TopicNames, 'urls'>, topic: string): Lane | undefined {
+  return LANES.find((lane) => urls[lane] === topic)
+}
+
 /** Where the records of an extractor go: the topic that its file names, or the common one. */
 export function recordsTopicOf({ topic }: { readonly topic?: string | undefined }, { records }: Pick<TopicNames, 'records'>): string {
   return topic ?? records
@@ -51,8 +71,7 @@ export function shadowTopicOf({ records }: Pick<TopicNames, 'records'>, replayId
 /** Why records may not go to a topic; undefined: they may. Where other messages lie they would be taken for those. */
 export function notForRecords(names: TopicNames, topic: string): string | undefined {
   if (!/^(?!\.\.?$)[A-Za-z0-9._-]{1,249}$/.test(topic)) return 'the name of a topic has letters, digits, dots, dashes and underscores'
-  const others = [...LANES.map((lane) => names.urls[lane]), ...names.delays.map((delay) => delay.topic)]
-  others.push(names.html, names.outcomes, names.deadLetters, names.control)
+  const others = [...taskTopics(names), names.html, names.outcomes, names.deadLetters, names.control]
   return others.includes(topic) ? 'other messages of this deployment lie there' : undefined
 }
 
