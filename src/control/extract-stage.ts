@@ -1,5 +1,6 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { AWAY_BUDGET_MS } from '../kafka/consumer-failure.ts'
+import { unlessAborted } from '../kernel/abort.ts'
 import { AwakeTime } from '../kernel/awake-time.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { errorText, isAway, MillraceError } from '../kernel/errors.ts'
@@ -182,20 +183,5 @@ export class ExtractStage extends BaseService {
     this.#endHeartbeat = async () => undefined
     await stopStages(this.#parts, { mode, timeoutMs: this.#options.drainTimeoutMs }, signal)
     await endHeartbeat()
-  }
-}
-
-/** What asks the broker or a store can hang as long as these are away; whoever stops does not wait for it. */
-async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  signal.throwIfAborted()
-  let onAbort = (): void => undefined
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-  })
-  try {
-    return await Promise.race([work(), aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
   }
 }

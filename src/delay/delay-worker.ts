@@ -10,6 +10,7 @@ import type { Clock } from '../kernel/clock.ts'
 import { type ErrorCode, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { BaseService, type Service } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { WorkSet } from '../kernel/work-set.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import { completeTask } from '../message/complete-task.ts'
 import { deadLetterEvent } from '../message/dead-letter.ts'
@@ -94,7 +95,9 @@ export class DelayWorker extends BaseService {
   readonly #topics: ReadonlyMap<string, { readonly delayMs: number; readonly isShortest: boolean }>
   readonly #consumer: DelayConsumer
   readonly #liftedSites = new LiftedSites()
-  readonly #working = new Set<Promise<void>>()
+  readonly #work = new WorkSet((error) => {
+    if (!this.aborted.signal.aborted && !isMillraceError(error, 'ABORTED')) this.fail(error)
+  })
   #isTaking = true
   #disarm: (() => void) | undefined
 
@@ -126,12 +129,12 @@ export class DelayWorker extends BaseService {
     const { clock } = this.#options
     const isLifted = ({ entry }: Held): boolean => entry.isCurrent() && this.#isLifted(entry)
     const lifted = this.#window.takeOut(isLifted).map(({ entry }) => ({ entry, dueMono: clock.mono() }))
-    if (lifted.length > 0) this.#work(() => this.#release(lifted))
+    if (lifted.length > 0) this.#work.run(() => this.#release(lifted))
   }
 
   protected async onStart(signal: AbortSignal): Promise<void> {
     await this.#publisher.prepare()
-    this.releases.add('work under way', () => this.#settled())
+    this.releases.add('work under way', () => this.#work.settled())
     this.releases.add('consumer', () => this.#consumer.stop({ mode: 'abort', timeoutMs: 0 }))
     this.releases.add('timer', () => this.#disarm?.())
     this.#consumer.closed.catch((error: unknown) => this.fail(error))
@@ -141,22 +144,8 @@ export class DelayWorker extends BaseService {
   protected async onDrain(signal: AbortSignal): Promise<void> {
     this.#isTaking = false
     this.#disarm?.()
-    const late = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
-    await Promise.race([this.#settled(), late])
+    await this.#work.settled(signal)
     await this.#consumer.stop({ mode: 'drain', timeoutMs: CONSUMER_DRAIN_MS })
-  }
-
-  async #settled(): Promise<void> {
-    while (this.#working.size > 0) await Promise.all(this.#working)
-  }
-
-  #work(run: () => Promise<void>): void {
-    const work = run()
-      .catch((error: unknown) => {
-        if (!this.aborted.signal.aborted && !isMillraceError(error, 'ABORTED')) this.fail(error)
-      })
-      .finally(() => this.#working.delete(work))
-    this.#working.add(work)
   }
 
   #onEntries(entries: readonly WindowEntry[]): void {
@@ -167,7 +156,7 @@ export class DelayWorker extends BaseService {
       const topic = this.#topics.get(entry.message.topic)
       const times = topic === undefined ? undefined : delayTimes(entry.message, topic, now)
       if (topic === undefined || times === undefined) {
-        this.#work(() => this.#deadLetter(entry, badDueTime(entry)))
+        this.#work.run(() => this.#deadLetter(entry, badDueTime(entry)))
         continue
       }
       const isLifted = this.#isLifted(entry)
@@ -178,7 +167,7 @@ export class DelayWorker extends BaseService {
         value: { entry, dueMono: isLifted ? mono : mono + times.dueInMs },
       })
     }
-    for (const held of this.#inTheWay(entries)) this.#work(() => this.#again(held))
+    for (const held of this.#inTheWay(entries)) this.#work.run(() => this.#again(held))
     this.#pump()
   }
 
@@ -208,7 +197,7 @@ export class DelayWorker extends BaseService {
     const { clock } = this.#options
     if (!this.#isTaking || this.aborted.signal.aborted) return
     const due = this.#window.popDue(clock.mono()).filter(({ entry }) => entry.isCurrent())
-    if (due.length > 0) this.#work(() => this.#release(due))
+    if (due.length > 0) this.#work.run(() => this.#release(due))
     const nextMono = this.#window.nextMono
     if (nextMono !== undefined) this.#disarm = clock.timer(Math.ceil(nextMono - clock.mono()), () => this.#pump())
   }
@@ -220,7 +209,7 @@ export class DelayWorker extends BaseService {
     await learnSchemas(codec, values, { clock, signal: this.aborted.signal })
     for (const held of due) {
       const isDue = held.dueMono <= clock.mono()
-      this.#work(() => (isDue ? this.#forward(held.entry) : this.#again(held)))
+      this.#work.run(() => (isDue ? this.#forward(held.entry) : this.#again(held)))
     }
   }
 

@@ -7,6 +7,7 @@ import type { ConsumerSettings } from '../kafka/consumer-settings.ts'
 import type { LayoutSource } from '../kafka/layout.ts'
 import { TopicLimits } from '../kafka/topic-limits.ts'
 import { createPartitionTransactions } from '../kafka/transactional.ts'
+import { unlessAborted } from '../kernel/abort.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'
@@ -159,9 +160,7 @@ export class ExtractWorker extends BaseService {
     this.#loop.pauseAll()
     const partitions = [...this.#partitions.values()]
     for (const partition of partitions) partition.drain()
-    const ended = Promise.all(partitions.map((partition) => partition.finished))
-    const late = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
-    await Promise.race([ended, late])
+    await unlessAborted(signal, () => Promise.all(partitions.map((partition) => partition.finished)))
   }
 
   #recordsTopicOf({ topic }: Pick<ExtractorSummary, 'topic'>): string {

@@ -1,5 +1,6 @@
 import type { BlobReader } from '../blobs/blob-store.ts'
 import { loadBody } from '../blobs/load-body.ts'
+import { unlessAborted } from '../kernel/abort.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
 import { MillraceError } from '../kernel/errors.ts'
@@ -121,8 +122,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
       }
       this.#onQuiet()
     })
-    const late = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
-    await Promise.race([quiet, late])
+    await unlessAborted(signal, () => quiet)
   }
 
   async #start(signal: AbortSignal): Promise<ExtractionProcess> {

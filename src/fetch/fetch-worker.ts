@@ -6,6 +6,7 @@ import { partitionId } from '../kernel/brand.ts'
 import { repeated } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
+import { WorkSet } from '../kernel/work-set.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { NO_PLACE } from '../message/header-names.ts'
 import { laneOf } from '../message/topics.ts'
@@ -66,7 +67,10 @@ export class FetchWorker extends BaseService {
   readonly #publisher: TaskPublisher
   readonly #outcomes: OutcomePublisher
   readonly #settler: Settler
-  readonly #working = new Set<Promise<void>>()
+  /** What it throws stops the worker. */
+  readonly #work = new WorkSet((error) => {
+    if (!isEnding(error, this.aborted.signal)) this.fail(error)
+  })
   readonly #underWay = new AttemptsUnderWay()
   readonly #turns = new Set<QueuedTask>()
   readonly #handover: Handover
@@ -81,9 +85,9 @@ export class FetchWorker extends BaseService {
     this.#scheduler = new Scheduler({ maxInFlight: options.concurrency, maxBytes: options.maxBytesInFlight })
     this.#room = new BodyRoom({ isFull: () => this.#scheduler.isFull, maxBytes: options.maxBytesInFlight, clock })
     const gate = new StoreGate({ clock, observer, signal, random, onBack: () => this.#starter.resume() })
-    const start = (queued: QueuedTask): void => this.#work(() => this.#run(queued))
+    const start = (queued: QueuedTask): void => this.#work.run(() => this.#run(queued))
     this.#starter = new TurnStarter({ scheduler: this.#scheduler, gate, start, signal, clock })
-    const work = (run: () => Promise<void>): void => this.#work(run)
+    const work = (run: () => Promise<void>): void => this.#work.run(run)
     const parts = fetchParts(options, { scheduler: this.#scheduler, gate, work, signal, random })
     const { publisher, outcomes, endings, settler, handover, task } = parts
     this.#publisher = publisher
@@ -118,7 +122,7 @@ export class FetchWorker extends BaseService {
     this.#consumer = options.createConsumer({
       onEntries: (entries) => this.#intake.add(entries),
       onGained: (assigned) => handover.gained(assigned),
-      onRebalancing: () => this.#work(() => handover.rebalancing()),
+      onRebalancing: () => this.#work.run(() => handover.rebalancing()),
       onLost: (assigned) => this.#onLost(assigned),
     })
   }
@@ -173,7 +177,7 @@ export class FetchWorker extends BaseService {
     const { codec, topics } = this.#options
     await Promise.all([this.#publisher.prepare(), this.#outcomes.prepare(), codec.prepare(topics.html, 'Page')])
     this.releases.add('room for bodies', () => this.#room.close())
-    this.releases.add('work under way', () => this.#settled())
+    this.releases.add('work under way', () => this.#work.settled())
     this.releases.add('notes of it', () => this.#handover.close())
     this.releases.add('consumer', () => this.#consumer.stop({ mode: 'abort', timeoutMs: 0 }))
     this.releases.add('starts', () => this.#starter.close())
@@ -184,7 +188,7 @@ export class FetchWorker extends BaseService {
       for (const old of this.#spiller.takeOld(this.#consumer.bases())) this.#spill(old, 'old-base')
     }
     this.releases.add('sweep', repeated(this.#options.clock, SWEEP_MS, sweep))
-    const shareOut = (): void => this.#work(() => this.#shareOut())
+    const shareOut = (): void => this.#work.run(() => this.#shareOut())
     this.releases.add('shares of crawls', repeated(this.#options.clock, CRAWL_WATCH_MS, shareOut))
   }
 
@@ -192,30 +196,15 @@ export class FetchWorker extends BaseService {
     this.#isTaking = false
     this.#starter.close()
     this.#intake.close()
-    const late = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
-    await Promise.race([this.#settled(), late])
+    await this.#work.settled(signal)
     this.#handover.close()
-    await Promise.race([this.#settled(), late])
+    await this.#work.settled(signal)
     await this.#consumer.stop({ mode: 'drain', timeoutMs: CONSUMER_DRAIN_MS })
   }
 
-  async #settled(): Promise<void> {
-    while (this.#working.size > 0) await Promise.all(this.#working)
-  }
-
-  /** Runs work that ends by itself; what it throws stops the worker. */
-  #work(run: () => Promise<void>): void {
-    const work = run()
-      .catch((error: unknown) => {
-        if (!isEnding(error, this.aborted.signal)) this.fail(error)
-      })
-      .finally(() => this.#working.delete(work))
-    this.#working.add(work)
-  }
-
-  /** The same for one entry: what it throws ends the entry. */
+  /** Work for one entry: what it throws ends the entry. */
   #workOn(entry: WindowEntry, task: UrlTask | undefined, run: () => Promise<void>): void {
-    this.#work(async () => {
+    this.#work.run(async () => {
       try {
         await run()
       } catch (error) {
@@ -235,7 +224,7 @@ export class FetchWorker extends BaseService {
 
   #spill(tasks: readonly QueuedTask[], reason: SpillReason, closedMs?: number): void {
     for (const { entry, task } of tasks) this.#underWay.leaves(entry, task)
-    this.#work(() => this.#spiller.spill(tasks, reason, closedMs))
+    this.#work.run(() => this.#spiller.spill(tasks, reason, closedMs))
   }
 
   /** It leaves its window for so long, alone. */
@@ -298,7 +287,7 @@ export class FetchWorker extends BaseService {
       const isDropped = ({ entry, walk, window: own }: QueuedTask): boolean => own === window && walk.hops === 0 && !entry.isCurrent()
       for (const queued of this.#scheduler.takeOut(site.key, isDropped)) this.#ended(queued, false)
     }
-    this.#work(() => this.#handover.lost(assigned))
+    this.#work.run(() => this.#handover.lost(assigned))
   }
 
   // --- requests -------------------------------------------------------------------------------------------------------------

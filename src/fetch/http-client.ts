@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { Dispatcher } from 'undici'
+import { unlessAborted } from '../kernel/abort.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type Observer, silentObserver } from '../kernel/observe.ts'
 import { likelyBytes } from '../message/body-codec.ts'
@@ -246,21 +247,7 @@ interface RequestEnd {
 /** undici gives up no request whose connection is being made, so what it is held by ends with the signal. */
 function leavingOf({ beforeSent }: HttpRequest, onSent: Leaving['onSent'], signal: AbortSignal): Leaving {
   if (beforeSent === undefined) return { onSent }
-  return { onSent, beforeSent: () => unlessAborted(beforeSent, signal) }
-}
-
-async function unlessAborted(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted()
-  let onAbort = (): void => undefined
-  const stopped = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error)
-    signal.addEventListener('abort', onAbort, { once: true })
-  })
-  try {
-    await Promise.race([work(), stopped])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
+  return { onSent, beforeSent: () => unlessAborted(signal, beforeSent) }
 }
 
 /** It is us who are slow meanwhile, not the site. */
@@ -273,7 +260,7 @@ async function roomFor(
   const room = onBody?.(bytes, giveUp)
   if (room === undefined) return
   deadline.pause()
-  await unlessAborted(() => room, signal)
+  await unlessAborted(signal, () => room)
   deadline.resume()
 }
 

@@ -8,6 +8,7 @@ import type { MessageProducer } from '../kafka/producer.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
+import { unlessAborted } from '../kernel/abort.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, isAway, isMillraceError, MillraceError } from '../kernel/errors.ts'
@@ -127,8 +128,7 @@ export class FrontierWorker extends BaseService {
   }
 
   protected async onDrain(signal: AbortSignal): Promise<void> {
-    const late = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
-    await Promise.race([this.#consumer.stop({ mode: 'drain', timeoutMs: 600_000 }), late])
+    await unlessAborted(signal, () => this.#consumer.stop({ mode: 'drain', timeoutMs: 600_000 }))
   }
 
   #pump(): void {

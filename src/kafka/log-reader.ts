@@ -1,3 +1,4 @@
+import { unlessAborted } from '../kernel/abort.ts'
 import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
@@ -211,18 +212,20 @@ class Reading {
       maxBytes,
       maxBytesPerPartition: Math.min(maxBytes, MAX_BYTES_PER_PARTITION),
     }
-    const fetching = this.#session.run(
-      `reading ${[...new Set(cursors.map(({ topic }) => topic))].join(', ')}`,
-      async (cluster): Promise<readonly FetchedLog[] | OutOfRange> => {
-        try {
-          return await fetchLog(cluster, cursors, limits)
-        } catch (error) {
-          return outOfRange(error)
-        }
-      },
-      signal === undefined ? {} : { signal },
-    )
-    const fetched = await untilAborted(fetching, signal)
+    const fetch = (): Promise<readonly FetchedLog[] | OutOfRange> =>
+      this.#session.run(
+        `reading ${[...new Set(cursors.map(({ topic }) => topic))].join(', ')}`,
+        async (cluster) => {
+          try {
+            return await fetchLog(cluster, cursors, limits)
+          } catch (error) {
+            return outOfRange(error)
+          }
+        },
+        signal === undefined ? {} : { signal },
+      )
+    // A fetch may wait at the broker; whoever aborts does not.
+    const fetched = signal === undefined ? await fetch() : await unlessAborted(signal, fetch)
     return 'outOfRange' in fetched ? this.#outOfRange(cursors, fetched.outOfRange) : this.#events(cursors, fetched)
   }
 
@@ -266,22 +269,4 @@ function outOfRange(error: unknown): OutOfRange {
   if (kafkajsFailure(error).type !== 'OFFSET_OUT_OF_RANGE') throw error
   const { topic, partition } = error as TopicPartition
   return { outOfRange: { topic, partition } }
-}
-
-/** A fetch may wait at the broker; whoever aborts does not. */
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return work
-  // Its late failure is nobody's concern any more.
-  work.catch(() => undefined)
-  let onAbort: (() => void) | undefined
-  const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => reject(signal.reason)
-    if (signal.aborted) onAbort()
-    else signal.addEventListener('abort', onAbort, { once: true })
-  })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    if (onAbort !== undefined) signal.removeEventListener('abort', onAbort)
-  }
 }
