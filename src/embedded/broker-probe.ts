@@ -14,6 +14,7 @@ const METADATA = 3
 /** The newest version without tagged fields; brokers from 0.11 to 4.x answer it with the cluster id. */
 const METADATA_VERSION = 8
 const MAX_ANSWER_BYTES = 1024 * 1024
+const ANSWER_MS = 1_000
 
 /** Shape: undefined when nothing answers in time, or what answers is no Kafka. Units: ms. Errors: none. */
 export function probeBroker(host: string, port: number, timeoutMs: number): Promise<BrokerAnswer | undefined> {
@@ -29,6 +30,12 @@ export function probeBroker(host: string, port: number, timeoutMs: number): Prom
     socket.once('connect', () => socket.write(metadataRequest()))
     readAnswer(socket, done)
   })
+}
+
+/** True where the broker of this cluster answers on this machine, and has been registered. */
+export async function brokerAnswers({ port, clusterId }: { readonly port: number; readonly clusterId: string }): Promise<boolean> {
+  const answer = await probeBroker('127.0.0.1', port, ANSWER_MS)
+  return answer?.registered === true && answer.clusterId === clusterId
 }
 
 function readAnswer(socket: Socket, done: (answer: BrokerAnswer | undefined) => void): void {

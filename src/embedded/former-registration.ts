@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../kernel/clock.ts'
-import { findProcess } from '../machine/process-identity.ts'
+import { findProcess, signalTo } from '../machine/process-identity.ts'
 import { fencingMark } from './launch-spec.ts'
 
 /**
@@ -122,10 +122,5 @@ async function endProcess(child: ChildProcess, clock: Clock, ended: Promise<void
 /** Of a supervisor that was killed meanwhile: it holds the lock of the logs. */
 function endLeftOver(mark: string): void {
   const left = findProcess(fencingMark(mark))
-  if (left === undefined) return
-  try {
-    process.kill(left.pid, 'SIGKILL')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
-  }
+  if (left !== undefined) signalTo(left, 'SIGKILL')
 }

@@ -2,9 +2,9 @@ import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { folderMark } from '../machine/folder-mark.ts'
-import { describeProcess, findProcess, isAlive, isLocal, type ProcessIdentity } from '../machine/process-identity.ts'
+import { describeProcess, findProcess, isAlive, isLocal, type ProcessIdentity, signalTo } from '../machine/process-identity.ts'
 import { type BrokerFolder, type ProcessFile, readProcessFile, removeFile } from './broker-folder.ts'
-import { probeBroker } from './broker-probe.ts'
+import { brokerAnswers } from './broker-probe.ts'
 import { noRoomError } from './disk-space.ts'
 import { containerLabel } from './docker-engine.ts'
 import { brokerMark } from './launch-spec.ts'
@@ -19,7 +19,6 @@ import { SlowStart } from './slow-start.ts'
 export type FoundBroker = { readonly kind: 'up' | 'orphan'; readonly file: ProcessFile } | { readonly kind: 'none' }
 
 const POLL_MS = 25
-const PROBE_MS = 1000
 /** For one that is up, or of which nothing is known; one that starts has longer. */
 const ANSWER_MS = 30_000
 const END_MS = 30_000
@@ -54,10 +53,10 @@ export async function findBroker(folder: BrokerFolder, options: FindOptions): Pr
     } else if (!isLocal(file.supervisor)) {
       removeFile(folder.process)
     } else if (isAlive(file.supervisor)) {
-      if (file.phase === 'up' && (await answers(file))) return { kind: 'up', file }
+      if (file.phase === 'up' && (await brokerAnswers(file))) return { kind: 'up', file }
       const full = isAlive(file.broker) ? undefined : await noRoomError(folder.path)
       if (full !== undefined) throw full
-    } else if (isAlive(file.broker) && file.phase !== 'stopping' && (await answers(file))) {
+    } else if (isAlive(file.broker) && file.phase !== 'stopping' && (await brokerAnswers(file))) {
       return { kind: 'orphan', file }
     } else {
       await putAway(folder, file, options)
@@ -105,11 +104,6 @@ async function putAway(folder: BrokerFolder, file: ProcessFile, options: FindOpt
   if (lost !== undefined) await endLost(folder, lost, options)
 }
 
-async function answers(file: ProcessFile): Promise<boolean> {
-  const answer = await probeBroker('127.0.0.1', file.port, PROBE_MS)
-  return answer?.registered === true && answer.clusterId === file.clusterId
-}
-
 function doesNotAnswer(folder: BrokerFolder, file: ProcessFile | 'broken' | undefined): MillraceError {
   const who = file === undefined || file === 'broken' ? 'it' : describeProcess(file.broker)
   return new MillraceError(
@@ -122,12 +116,4 @@ function doesNotAnswer(folder: BrokerFolder, file: ProcessFile | 'broken' | unde
 
 function repaired(folder: BrokerFolder, options: FindOptions, what: string): void {
   options.observer.emit('BrokerRepaired', { what, folder: folder.path })
-}
-
-function signalTo(identity: ProcessIdentity, name: 'SIGTERM' | 'SIGKILL'): void {
-  try {
-    process.kill(identity.pid, name)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
-  }
 }

@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText } from '../kernel/errors.ts'
 import { folderMark } from '../machine/folder-mark.ts'
-import { identityOf, isAlive, isLocal, ownIdentity, type ProcessIdentity } from '../machine/process-identity.ts'
+import { identityOf, isAlive, isLocal, ownIdentity, type ProcessIdentity, signalTo } from '../machine/process-identity.ts'
 import { writeJsonFile } from './atomic-file.ts'
 import {
   type BrokerFolder,
@@ -16,7 +16,7 @@ import {
   START_LOCK,
   writeProcessFile,
 } from './broker-folder.ts'
-import { probeBroker } from './broker-probe.ts'
+import { brokerAnswers } from './broker-probe.ts'
 import { hasRoomToStart } from './disk-space.ts'
 import { type HeldLock, tryLock } from './file-lock.ts'
 import { endFormerRegistration, wasKilled } from './former-registration.ts'
@@ -39,7 +39,6 @@ import { logLine } from './supervisor-log.ts'
 const START_POLL_MS = 25
 /** On macOS each look at a process costs a call of ps. */
 const POLL_MS = process.platform === 'linux' ? 200 : 1000
-const PROBE_MS = 1000
 const STOP_MS = 30_000
 const ROOM_POLL_MS = 1000
 const MAX_RESTARTS = 5
@@ -132,10 +131,10 @@ class Supervisor {
     if (this.#broker === undefined || !isAlive(this.#broker)) return
     this.#phase = 'stopping'
     this.#save()
-    sendSignal(this.#broker, 'SIGTERM')
+    signalTo(this.#broker, 'SIGTERM')
     if (!(await this.#endedWithin(STOP_MS))) {
       logLine('the broker did not end when asked and is killed')
-      sendSignal(this.#broker, 'SIGKILL')
+      signalTo(this.#broker, 'SIGKILL')
       await this.#endedWithin(5000)
     }
     await this.#afterEnd()
@@ -196,7 +195,7 @@ class Supervisor {
         return 'stopped'
       }
       if (!this.#brokerRuns()) return 'ended'
-      if (this.#phase === 'starting' && (await this.#answers())) {
+      if (this.#phase === 'starting' && (await brokerAnswers(this.#spec))) {
         this.#phase = 'up'
         this.#save()
       }
@@ -238,11 +237,6 @@ class Supervisor {
   #brokerRuns(): boolean {
     if (this.#child !== undefined) return this.#child.pid !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
     return this.#broker !== undefined && isAlive(this.#broker)
-  }
-
-  async #answers(): Promise<boolean> {
-    const answer = await probeBroker('127.0.0.1', this.#spec.port, PROBE_MS)
-    return answer?.registered === true && answer.clusterId === this.#spec.clusterId
   }
 
   async #endedWithin(ms: number): Promise<boolean> {
@@ -314,14 +308,5 @@ class Supervisor {
       // Woken early, which is what the signal is for.
       if (!this.#wake.signal.aborted) throw error
     }
-  }
-}
-
-/** Nothing happens when the process has ended in between. */
-function sendSignal(identity: ProcessIdentity, name: 'SIGTERM' | 'SIGKILL'): void {
-  try {
-    process.kill(identity.pid, name)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
 }

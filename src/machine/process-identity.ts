@@ -109,6 +109,15 @@ export function isAlive(identity: ProcessIdentity, lookAt: LookAt = lookAtProces
   return identity.start === '' || identity.start === withBoot(found.start)
 }
 
+/** Nothing happens when the process has ended in between. */
+export function signalTo({ pid }: ProcessIdentity, name: 'SIGTERM' | 'SIGKILL'): void {
+  try {
+    process.kill(pid, name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
+
 /** For messages: `process 4711, running since 2026-01-31T10:00:00.000Z`. */
 export function describeProcess(identity: ProcessIdentity): string {
   const elsewhere = isLocal(identity) ? '' : ` on host ${identity.host}`
