@@ -1,3 +1,4 @@
+import { nextToRead } from '../kafka/admin.ts'
 import { delayTopics, laneTopics } from '../message/topics.ts'
 import { CrawlBacklog, type DelayedTask } from './crawl-backlog.ts'
 import { isReplaying, liveLag } from './live-lag.ts'
@@ -136,9 +137,9 @@ export class CrawlEnd {
       unread.isReplaying ||= lags.some(isReplaying)
       for (const each of await holdingUp(this.#runtime, liveLag(lags))) open.add(openTransactionPlace(each))
       let pages = 0n
-      for (const { partition, committed, low } of liveLag(lags)) {
-        const target = end.get(partition) ?? 0n
-        const at = committed === undefined || committed < low ? low : committed
+      for (const lag of liveLag(lags)) {
+        const target = end.get(lag.partition) ?? 0n
+        const at = nextToRead(lag)
         // A partition without messages needs no commit.
         if (target > at) pages += target - at
       }

@@ -1,6 +1,7 @@
 import type { KafkaMessage } from '../kafka/message.ts'
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
+import { Fifo } from '../kernel/fifo.ts'
 import type { RecordEnvelope } from '../message/generated/types.ts'
 import { RecordReader } from './record-reader.ts'
 import type { Runtime } from './runtime.ts'
@@ -35,7 +36,6 @@ export interface RecordConsumerOptions extends ConsumeRecordsOptions {
 
 /** Records of a partition that may be uncommitted; beyond, reading waits for commits. */
 const MOST_UNCOMMITTED = 100_000
-const TAKEN_AT_ONCE = 10_000
 /** How long the end waits for the record that was given last; what is not committed by then comes again. */
 const LAST_RECORD_MS = 5_000
 
@@ -51,9 +51,7 @@ export class RecordConsumer {
   readonly #signal: AbortSignal
   readonly #consumer: WindowedConsumer
   readonly #reader: RecordReader
-  #waiting: WindowEntry[] = []
-  /** Of those that wait the first: taking them out of a long array one by one moves all of it each time. */
-  #first = 0
+  readonly #waiting = new Fifo<WindowEntry>()
   #wake = (): void => undefined
   /** Resolves when the reader is done with the record that it was given last. */
   #inHand: Promise<void> = Promise.resolve()
@@ -108,7 +106,7 @@ export class RecordConsumer {
     try {
       while (!this.#signal.aborted) {
         if (this.#failure !== undefined) throw this.#failure
-        const entry = this.#take()
+        const entry = this.#waiting.shift()
         if (entry === undefined) {
           await new Promise<void>((resolve) => {
             this.#wake = resolve
@@ -148,20 +146,6 @@ export class RecordConsumer {
     if (message.value === null) return this.#withTombstones && message.key !== null ? null : undefined
     const found = await this.#reader.read(message, { mustKnow: true })
     return found?.value as ConsumedRecord['record'] | undefined
-  }
-
-  #take(): WindowEntry | undefined {
-    if (this.#first === this.#waiting.length) {
-      this.#waiting = []
-      this.#first = 0
-      return undefined
-    }
-    const entry = this.#waiting[this.#first]
-    this.#first += 1
-    if (this.#first < TAKEN_AT_ONCE) return entry
-    this.#waiting = this.#waiting.slice(this.#first)
-    this.#first = 0
-    return entry
   }
 
   #end(): Promise<void> {

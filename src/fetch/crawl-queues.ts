@@ -1,4 +1,4 @@
-import { Fifo } from './fifo.ts'
+import { Fifo } from '../kernel/fifo.ts'
 
 /** Tasks without a crawl share one turn. */
 export function crawlOf({ crawlId }: { readonly crawlId: string | null }): string {

@@ -1,6 +1,6 @@
 import type { PolitenessKey } from '../kernel/brand.ts'
+import { Fifo } from '../kernel/fifo.ts'
 import { TimeHeap } from '../kernel/time-heap.ts'
-import { Fifo } from './fifo.ts'
 
 export interface Offer {
   readonly key: PolitenessKey

@@ -12,6 +12,7 @@ import { unlessAborted } from '../kernel/abort.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, isAway, isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { Fifo } from '../kernel/fifo.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { AwaitedSchemas } from '../message/awaited-schemas.ts'
@@ -96,7 +97,7 @@ export class FrontierWorker extends BaseService {
   readonly #options: FrontierWorkerOptions
   readonly #consumer: WindowedConsumer
   readonly #schemas: AwaitedSchemas
-  readonly #waiting: WindowEntry[] = []
+  readonly #waiting = new Fifo<WindowEntry>()
   #running = 0
   #lastBreath: Promise<void> = Promise.resolve()
 
