@@ -1,7 +1,8 @@
 import type { AssignedPartition } from '../kafka/assignment.ts'
 import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
+import { heldBytes } from '../kafka/incoming.ts'
 import type { LayoutSource } from '../kafka/layout.ts'
-import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
+import type { OutgoingMessage } from '../kafka/message.ts'
 import type { TrackerLimits } from '../kafka/offset-tracker.ts'
 import type { MessageProducer } from '../kafka/producer.ts'
 import { TaskPublisher } from '../kafka/task-publisher.ts'
@@ -74,7 +75,6 @@ const FAR_BACK = 98_304n
 const HEAD_LIMITS: Partial<TrackerLimits> = { maxIncomplete: 500 }
 /** A task that is due within this is not written again: it would come back too late. */
 const NEAR_MS = 3_000
-const OVERHEAD_BYTES = 200
 const CONSUMER_DRAIN_MS = 1
 
 /**
@@ -281,12 +281,6 @@ export class DelayWorker extends BaseService {
     await this.#send(entry, this.#deadLetters.message(entry.message, context))
     observer.emit('DeadLetterWritten', deadLetterEvent(entry.message, context))
   }
-}
-
-function heldBytes({ key, value, headers }: KafkaMessage): number {
-  let bytes = OVERHEAD_BYTES + (key?.length ?? 0) + (value?.length ?? 0)
-  for (const [name, text] of Object.entries(headers)) bytes += name.length + text.length
-  return bytes
 }
 
 function badDueTime({ message }: WindowEntry): MillraceError {

@@ -46,7 +46,7 @@ function copyHeaders(raw: RawMessage['headers']): MessageHeaders {
 }
 
 /** Bytes that a message holds in memory: its own, and about what the objects around them take. */
-export function messageBytes(message: KafkaMessage): number {
+export function heldBytes(message: KafkaMessage): number {
   let bytes = 256 + (message.key?.length ?? 0) + (message.value?.length ?? 0)
   for (const [name, value] of Object.entries(message.headers)) bytes += name.length + value.length + 64
   return bytes

@@ -1,6 +1,6 @@
 import type { AssignedPartition } from './assignment.ts'
 import type { PartitionCommit } from './group-commits.ts'
-import { messageBytes } from './incoming.ts'
+import { heldBytes } from './incoming.ts'
 import type { KafkaMessage } from './message.ts'
 import type { Committable, OffsetTracker } from './offset-tracker.ts'
 import type { WindowEntry } from './window-entry.ts'
@@ -53,7 +53,7 @@ export class PartitionWindow {
         if (freed !== undefined) onComplete(freed)
       },
     }
-    const bytes = messageBytes(message)
+    const bytes = heldBytes(message)
     this.#entries.set(message.offset, { entry, bytes })
     this.#bytes += bytes
     return entry
