@@ -6,7 +6,7 @@ import { isMillraceError } from '../kernel/errors.ts'
 import { silentObserver } from '../kernel/observe.ts'
 import { singleObjectFrame } from '../message/framing.ts'
 import type { Page, RecordEnvelope } from '../message/generated/types.ts'
-import { pageSource } from '../message/put-back.ts'
+import { pageSource, pageTime } from '../message/put-back.ts'
 import { recordsTopicOf } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
 import type { ComparableRecord, PageFailure, PageSource } from '../replay/compare.ts'
@@ -72,12 +72,18 @@ export class PageTrial {
     return new PageTrial(runtime, host, extractor, largestTaken)
   }
 
-  /** Shape: a page that the extractor does not match gives no records. */
-  async run(stored: StoredPage & { readonly page: Page }): Promise<TriedPage> {
+  /** Shape: a page, in scope, that the extractor does not match gives no records; one that can't be read is a failure, as of a replay. */
+  async run(stored: StoredPage): Promise<TriedPage> {
     const { message, page } = stored
     const source = pageSource(message)
+    const matched = isRead(this.#extractor, stored)
+    const nothing = { source, matched, result: [], bytes: 0, largestBytes: 0 }
+    if (page === undefined) {
+      const unread = { ...nothing, url: message.key?.toString() ?? '', fetchedAt: pageTime(message) }
+      return matched ? { ...unread, result: { code: stored.code, field: undefined } } : unread
+    }
     const tried = { source, url: page.finalUrl, fetchedAt: page.fetchedAt }
-    if (!isRead(this.#extractor, stored)) return { ...tried, matched: false, result: [], bytes: 0, largestBytes: 0 }
+    if (!matched) return { ...nothing, ...tried }
     const { name } = this.#extractor
     const extractedAt = this.#runtime.clock.now()
     const [result] = await this.#host.extract({ page, source, extractors: [name], extractedAt, replayId: null })

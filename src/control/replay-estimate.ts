@@ -48,10 +48,9 @@ export async function estimateRange(
   try {
     let run = 0
     for await (const stored of sample.pages(signal)) {
-      const { page } = stored
-      if (page === undefined || !isRead(extractor, stored)) continue
+      if (stored.page === undefined || !isRead(extractor, stored)) continue
       const startedMono = runtime.clock.mono()
-      await trial.run({ ...stored, page })
+      await trial.run(stored)
       run += 1
       const ms = runtime.clock.mono() - startedMono
       // Of a handful of pages all are counted: a cold figure is better than none.

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import type { Page } from '../message/generated/types.ts'
 import { isSameFilter, type ReplayFilter } from '../message/replay-request.ts'
 import { recordsTopicOf } from '../message/topics.ts'
 import { type Comparison, ComparisonBuilder, canonical, type PageSource, pageKey } from '../replay/compare.ts'
@@ -100,7 +99,7 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
       options.onProgress?.({ done, total, elapsedMs: runtime.clock.mono() - startedMono })
     }
     const pages = inScope(pagesToRead(runtime, options), onPage)
-    const run = async (stored: PageInScope): Promise<Pair> => {
+    const run = async (stored: StoredPage): Promise<Pair> => {
       const [fresh, was] = await Promise.all([trial.run(stored), old?.run(stored)])
       return { fresh, was, bytes: fresh.bytes + (was?.bytes ?? 0) }
     }
@@ -164,14 +163,11 @@ interface Pair {
   readonly bytes: number
 }
 
-type PageInScope = StoredPage & { readonly page: Page }
-
 /** Those that the extractor may read; all are counted. */
-async function* inScope(pages: AsyncIterable<StoredPage>, onPage: () => void): AsyncGenerator<PageInScope> {
+async function* inScope(pages: AsyncIterable<StoredPage>, onPage: () => void): AsyncGenerator<StoredPage> {
   for await (const stored of pages) {
     onPage()
-    const { page } = stored
-    if (page !== undefined && stored.inScope) yield { ...stored, page }
+    if (stored.inScope) yield stored
   }
 }
 

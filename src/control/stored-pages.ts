@@ -3,7 +3,7 @@ import { isMeantFor } from '../extract/match.ts'
 import { readLog, readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { partitionId } from '../kernel/brand.ts'
-import { isMillraceError } from '../kernel/errors.ts'
+import { type ErrorCode, isMillraceError } from '../kernel/errors.ts'
 import type { Page } from '../message/generated/types.ts'
 import { isReadElsewhere } from '../message/put-back.ts'
 import { inFilter, type ReplayFilter } from '../message/replay-request.ts'
@@ -12,14 +12,15 @@ import { samplePlaces } from '../replay/sample.ts'
 import { isOfDomain } from '../url/registrable-domain.ts'
 import type { Runtime } from './runtime.ts'
 
-/** A page as it lies on html. */
-export interface StoredPage {
-  readonly message: KafkaMessage
-  /** Undefined: the bytes are no page. */
-  readonly page: Page | undefined
-  /** Within the filter, and no copy of a page that lies in the range as well. */
-  readonly inScope: boolean
-}
+/** A page as it lies on html. inScope: within the filter, and no copy of a page that lies in the range as well. */
+export type StoredPage = { readonly message: KafkaMessage; readonly inScope: boolean } & (
+  | { readonly page: Page }
+  /**
+   * The bytes can't be read as a page here, and why. Where only their schema is unknown it is in scope: whether the filter takes it can't be told,
+   * and a replay fails on it.
+   */
+  | { readonly page: undefined; readonly code: ErrorCode }
+)
 
 /** What of html is read. */
 export interface PageRange {
@@ -27,9 +28,9 @@ export interface PageRange {
   readonly partitions: readonly Pick<PlannedPartition, 'partition' | 'from' | 'until'>[]
 }
 
-/** Is the page one that the stage gives to this extractor. */
+/** Is the page, which is in scope, one that the stage gives to this extractor. */
 export function isRead(extractor: LoadedExtractor, { message, page }: StoredPage): boolean {
-  return page !== undefined && isMeantFor(message.headers, extractor.name) && extractor.matches(page)
+  return isMeantFor(message.headers, extractor.name) && (page === undefined || extractor.matches(page))
 }
 
 /** A range that is so much longer than the sample is probed; a shorter one is read whole, which is quicker. */
@@ -147,16 +148,16 @@ function evenly(total: number, wanted: number): ReadonlySet<number> | undefined 
 
 async function decoded(runtime: Runtime, message: KafkaMessage, { partitions }: PageRange, filter: ReplayFilter): Promise<StoredPage> {
   const { codec } = runtime
+  const isCopy = isReadElsewhere(message, ({ partition, offset }) =>
+    partitions.some((range) => range.partition === partition && offset >= range.from && offset < range.until),
+  )
   try {
     await codec.ensureSchemas([message.value])
     const page = codec.decode('Page', message.value)
-    const isCopy = isReadElsewhere(message, ({ partition, offset }) =>
-      partitions.some((range) => range.partition === partition && offset >= range.from && offset < range.until),
-    )
     return { message, page, inScope: !isCopy && inFilter(page, filter, isOfDomain) }
   } catch (error) {
-    // Whatever lies on the topic: the stage writes a dead letter for it, and a replay passes it over.
     if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error
-    return { message, page: undefined, inScope: false }
+    // What is broken for good was buried when it was live, and a replay passes it over.
+    return { message, page: undefined, code: error.code, inScope: !isCopy && error.code === 'MESSAGE_SCHEMA_UNKNOWN' }
   }
 }

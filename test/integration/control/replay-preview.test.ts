@@ -73,3 +73,20 @@ describe('records that their topic does not take', () => {
     })
   })
 })
+
+describe('a page whose schema nobody here knows', () => {
+  it('fails in a preview of all pages and of a sample, and what is no page does not', { timeout: 60_000 }, async () => {
+    await deployment.read(async (runtime) => {
+      const { topics } = runtime
+      const [unknown, rubbish] = [Buffer.from('c301ffffffffffffffff02', 'hex'), Buffer.from('rubbish')]
+      const sent = [unknown, rubbish].map((value) => ({ topic: topics.html, partition: 0, key: 'http://shop-books.com/', value }))
+      await (await runtime.producer()).send(sent)
+      const plan = await planOfAll(runtime)
+      for (const sample of ['all', 100] as const) {
+        const report = await previewReplay(runtime, { extractor: book(BOOK_2), against: undefined, plan, filter: {}, sample })
+        const unread = report.failures.filter(({ code }) => code.startsWith('MESSAGE_'))
+        expect(unread).toMatchObject([{ code: 'MESSAGE_SCHEMA_UNKNOWN', pages: 1, gaveRecords: 0 }])
+      }
+    })
+  })
+})
