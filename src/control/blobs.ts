@@ -1,5 +1,5 @@
 import type { StoredBlob } from '../blobs/blob-store.ts'
-import { readOne } from '../kafka/log-reader.ts'
+import { readLog } from '../kafka/log-reader.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { findDeadLetters } from './dead-letters.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
@@ -63,12 +63,19 @@ async function collectableBefore(runtime: Runtime, signal: AbortSignal | undefin
 /** Time of the oldest page in the log. Shape: epoch ms; infinite without pages. */
 async function oldestPageAt(runtime: Runtime): Promise<number> {
   const { admin, topics } = runtime
-  const times: number[] = []
-  for (const [partition, offset] of await admin.earliestOffsets(topics.html)) {
-    const oldest = await readOne(admin.session, { topic: topics.html, partition }, offset)
-    if (oldest !== undefined) times.push(oldest.timestamp)
+  let oldest = Number.POSITIVE_INFINITY
+  for (const partition of await admin.partitions(topics.html)) oldest = Math.min(oldest, await firstAt(runtime, topics.html, partition))
+  return oldest
+}
+
+/** Behind markers of transactions too, which may lie first; pages of a transaction that is open, or was aborted, count as well. */
+async function firstAt({ client, clock, observer }: Runtime, topic: string, partition: number): Promise<number> {
+  const from = new Map([[topic, new Map([[partition, 'earliest' as const]])]])
+  for await (const event of readLog({ client, clock, observer, from, isolation: 'read_uncommitted' })) {
+    const first = event.kind === 'batch' ? event.messages[0] : undefined
+    if (first !== undefined) return first.timestamp
   }
-  return Math.min(Number.POSITIVE_INFINITY, ...times)
+  return Number.POSITIVE_INFINITY
 }
 
 /**

@@ -9,7 +9,9 @@ import type { Runtime } from '../../../src/control/runtime.ts'
 import { DeadLetterPublisher } from '../../../src/kafka/dead-letter-publisher.ts'
 import { bodyRefOf } from '../../../src/message/body-ref.ts'
 import { Deployment } from '../../support/deployment.ts'
+import { eventually } from '../../support/eventually.ts'
 import { testPage } from '../../support/extraction.ts'
+import { uniqueName } from '../../support/services.ts'
 
 const DAY_MS = 86_400_000
 const now = Date.now()
@@ -69,6 +71,26 @@ describe('collecting bodies', () => {
       await resolveDeadLetters(runtime, { action: 'dropped', filter: {}, execute: true })
       await collectBlobs(runtime, { execute: true })
       expect(blobs()).toEqual([])
+    })
+  })
+
+  it('keeps those of pages behind a marker of a transaction that lies first', { timeout: 60_000 }, async () => {
+    await deployment.read(async (runtime) => {
+      const { admin, client, codec, topics } = runtime
+      const { ref, page } = await storeBody(runtime, 60)
+      const producer = client.kafka.producer({ transactionalId: uniqueName('marker'), idempotent: true, maxInFlightRequests: 1 })
+      await producer.connect()
+      const transaction = await producer.transaction()
+      await transaction.send({ topic: topics.html, messages: [{ partition: 3, value: 'x' }] })
+      await transaction.commit()
+      await producer.disconnect()
+      await codec.prepare(topics.html, 'Page')
+      const value = codec.encode('Page', page, topics.html)
+      await (await runtime.producer()).send([{ topic: topics.html, partition: 3, key: null, value, timestamp: page.fetchedAt }])
+      await admin.deleteRecordsBefore(topics.html, new Map([[3, 1n]]))
+      await eventually(async () => (await admin.earliestOffsets(topics.html)).get(3) === 1n, { what: 'the deletion' })
+      expect((await collectBlobs(runtime, { execute: true })).collected.count).toBe(0)
+      expect(blobs().map((name) => name.slice(3))).toEqual([ref])
     })
   })
 })
