@@ -15,15 +15,17 @@ export interface StoredBlob {
 export interface BlobStore {
   /** For people, without credentials. */
   readonly location: string
-  /** Finds out at the start whether it can be used. */
-  check(): Promise<void>
+  /** Finds out at the start whether it can be read. Shape: false where it is not there yet, since nothing was ever written. */
+  check(): Promise<boolean>
+  /** Makes it where it is not there, and finds out whether it can be written to. */
+  prepare(): Promise<void>
   /** Writes in any case: that is also what keeps a blob that is there already from being collected. Readers see all of it or nothing. */
   put(ref: string, bytes: Buffer): Promise<void>
-  /** Undefined when there is none. Errors: BLOB_BROKEN for more than `maxBytes`. */
+  /** Undefined when there is none. Errors: BLOB_BROKEN for more than `maxBytes`; BLOBS_REFUSED where the store itself is not there. */
   get(ref: string, maxBytes: number): Promise<Buffer | undefined>
   /** All blobs, in no order, those included that a writer that was killed has left half written. What else lies there is not listed. */
   list(): AsyncIterable<StoredBlob>
-  /** Looks again right before it deletes. Shape: false when it was touched since `before` (epoch ms), or is gone. */
+  /** Looks again right before it deletes, at each try. Shape: false when it was touched since `before` (epoch ms), or is gone. */
   deleteUntouched(ref: string, before: number): Promise<boolean>
 }
 

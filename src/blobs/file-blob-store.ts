@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type FileHandle, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
+import { type FileHandle, open, opendir, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { makeFolderAside } from '../machine/make-folder.ts'
@@ -20,7 +20,15 @@ export class FileBlobStore implements BlobStore {
     this.location = root
   }
 
-  async check(): Promise<void> {
+  async check(): Promise<boolean> {
+    return this.#doing('read', async () => {
+      const folder = await opendir(this.#root).catch(undefinedWhereMissing)
+      await folder?.close()
+      return folder !== undefined
+    })
+  }
+
+  async prepare(): Promise<void> {
     const path = join(this.#root, `.check-${randomBytes(6).toString('hex')}`)
     await this.#doing('written to', async () => {
       await makeFolderAside(this.#root)
@@ -31,7 +39,7 @@ export class FileBlobStore implements BlobStore {
 
   async put(ref: string, bytes: Buffer): Promise<void> {
     const path = this.#path(ref)
-    const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
+    const temporary = this.#temporary(ref)
     await this.#doing('written to', async () => {
       try {
         const file = await openNew(temporary)
@@ -53,7 +61,11 @@ export class FileBlobStore implements BlobStore {
   async get(ref: string, maxBytes: number): Promise<Buffer | undefined> {
     return this.#doing('read', async () => {
       const file = await open(this.#path(ref), 'r').catch(undefinedWhereMissing)
-      if (file === undefined) return undefined
+      if (file === undefined) {
+        // Whoever wrote it had a folder: without one this is another place, and says nothing of the blob.
+        await (await opendir(this.#root)).close()
+        return undefined
+      }
       try {
         const found = await file.stat()
         if (!found.isFile()) throw new MillraceError('BLOB_BROKEN', `the blob ${ref} is no file`, { context: { ref } })
@@ -73,7 +85,7 @@ export class FileBlobStore implements BlobStore {
       const names = (await this.#doing('listed', () => readdir(join(this.#root, folder)).catch(undefinedWhereMissing))) ?? []
       for (const ref of names.filter((name) => isBodyRef(name.replace(TEMPORARY, '')))) {
         const found = await this.#doing('listed', () => stat(this.#path(ref)).catch(undefinedWhereMissing))
-        if (found !== undefined) yield { ref, bytes: found.size, touchedAt: found.mtimeMs }
+        if (found?.isFile()) yield { ref, bytes: found.size, touchedAt: found.mtimeMs }
       }
     }
   }
@@ -81,15 +93,26 @@ export class FileBlobStore implements BlobStore {
   async deleteUntouched(ref: string, before: number): Promise<boolean> {
     const path = this.#path(ref)
     return this.#doing('cleared', async () => {
-      const found = await stat(path).catch(undefinedWhereMissing)
-      if (found === undefined || found.mtimeMs >= before) return false
-      await unlink(path).catch(undefinedWhereMissing)
-      return true
+      if (!(await isUntouched(path, before))) return false
+      // A writer may come between look and deletion: what was taken aside is looked at where no writer reaches it, and put back.
+      const aside = this.#temporary(ref)
+      await rename(path, aside).catch(undefinedWhereMissing)
+      if (await isUntouched(aside, before)) {
+        await unlink(aside)
+        return true
+      }
+      await rename(aside, path).catch(undefinedWhereMissing)
+      return false
     })
   }
 
   #path(ref: string): string {
     return join(this.#root, ref.slice(0, 2), ref)
+  }
+
+  /** Beside the blob, also of what was left of it, so that it is cleared away itself one day. */
+  #temporary(ref: string): string {
+    return `${this.#path(ref.replace(TEMPORARY, ''))}.${randomBytes(6).toString('hex')}.tmp`
   }
 
   async #doing<T>(verb: string, work: () => Promise<T>): Promise<T> {
@@ -123,6 +146,11 @@ async function openNew(path: string): Promise<FileHandle> {
   }
   await makeFolderAside(dirname(path))
   return open(path, 'wx')
+}
+
+async function isUntouched(path: string, before: number): Promise<boolean> {
+  const found = await stat(path).catch(undefinedWhereMissing)
+  return found !== undefined && found.mtimeMs < before
 }
 
 function undefinedWhereMissing(error: unknown): undefined {

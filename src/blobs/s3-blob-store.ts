@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { AwsClient } from 'aws4fetch'
 import { backoffMs } from '../kernel/backoff.ts'
 import { abortAfter, type Clock } from '../kernel/clock.ts'
-import { causesOf, errorText, MillraceError } from '../kernel/errors.ts'
+import { causesOf, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { isBodyRef } from '../message/body-ref.ts'
 import type { BlobStore, StoredBlob } from './blob-store.ts'
 import { parseListing } from './s3-listing.ts'
@@ -54,16 +54,21 @@ export class S3BlobStore implements BlobStore {
     })
   }
 
-  async check(): Promise<void> {
+  async check(): Promise<boolean> {
     await this.#listed('', 1)
+    return true
+  }
+
+  async prepare(): Promise<void> {
+    await this.check()
   }
 
   async put(ref: string, bytes: Buffer): Promise<void> {
-    await this.#call('PUT', this.#url(ref), [200], bytes)
+    await this.#repeated(() => this.#once('PUT', this.#url(ref), [200], bytes))
   }
 
   async get(ref: string, maxBytes: number): Promise<Buffer | undefined> {
-    const { status, headers, body } = await this.#call('GET', this.#url(ref), [200, 404], undefined, maxBytes)
+    const { status, headers, body } = await this.#repeated(() => this.#once('GET', this.#url(ref), [200, 404], undefined, maxBytes))
     if (status === 404) return undefined
     const announced = Number(headers.get('content-length') ?? body.length)
     if (announced > maxBytes)
@@ -84,12 +89,15 @@ export class S3BlobStore implements BlobStore {
   }
 
   async deleteUntouched(ref: string, before: number): Promise<boolean> {
-    const { status, headers } = await this.#call('HEAD', this.#url(ref), [200, 404])
-    const touchedAt = Date.parse(headers.get('last-modified') ?? '')
-    // One whose time is not told is left alone.
-    if (status === 404 || Number.isNaN(touchedAt) || touchedAt >= before) return false
-    await this.#call('DELETE', this.#url(ref), [200, 204, 404])
-    return true
+    // S3 deletes on no condition that a blob written anew would not meet, so a writer may come while the DELETE is on its way, and no sooner.
+    return this.#repeated(async () => {
+      const { status, headers } = await this.#once('HEAD', this.#url(ref), [200, 404])
+      const touchedAt = Date.parse(headers.get('last-modified') ?? '')
+      // One whose time is not told is left alone.
+      if (status === 404 || Number.isNaN(touchedAt) || touchedAt >= before) return false
+      await this.#once('DELETE', this.#url(ref), [200, 204, 404])
+      return true
+    })
   }
 
   #url(ref: string): string {
@@ -99,31 +107,36 @@ export class S3BlobStore implements BlobStore {
   async #listed(token: string, count: number): Promise<ReturnType<typeof parseListing>> {
     const query = new URLSearchParams({ 'list-type': '2', 'max-keys': String(count), prefix: this.#options.prefix })
     if (token !== '') query.set('continuation-token', token)
-    const { body } = await this.#call('GET', `${this.#base}?${query}`, [200])
+    const { body } = await this.#repeated(() => this.#once('GET', `${this.#base}?${query}`, [200]))
     return parseListing(body.toString('utf8'))
   }
 
+  /** Again while a repeat may help, a few times. */
+  async #repeated<T>(work: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await work()
+      } catch (error) {
+        if (!isMillraceError(error, 'BLOBS_UNREACHABLE') || attempt >= TRIES) throw error
+      }
+      await this.#options.clock.sleep(backoffMs(RETRY, attempt, 0.5))
+    }
+  }
+
   /** Shape: one of the statuses given. A body longer than `maxBytes` is left out. */
-  async #call(
+  async #once(
     method: string,
     url: string,
     expected: readonly number[],
     bytes?: Buffer,
     maxBytes = Number.POSITIVE_INFINITY,
   ): Promise<Answer> {
-    const { clock } = this.#options
-    for (let attempt = 1; ; attempt += 1) {
-      const answer = await this.#once(method, url, bytes, maxBytes)
-      if (!(answer instanceof MillraceError)) {
-        if (expected.includes(answer.status)) return answer
-        const failure = this.#unexpected(method, url, answer)
-        if (failure.code === 'BLOBS_REFUSED' || attempt >= TRIES) throw failure
-      } else if (attempt >= TRIES) throw answer
-      await clock.sleep(backoffMs(RETRY, attempt, 0.5))
-    }
+    const answer = await this.#answered(method, url, bytes, maxBytes)
+    if (!expected.includes(answer.status)) throw this.#unexpected(method, url, answer)
+    return answer
   }
 
-  async #once(method: string, url: string, bytes: Buffer | undefined, maxBytes: number): Promise<Answer | MillraceError> {
+  async #answered(method: string, url: string, bytes: Buffer | undefined, maxBytes: number): Promise<Answer> {
     // With the sum signed a body that was damaged on its way is refused by the service.
     const sha256 = bytes === undefined ? EMPTY_SHA256 : createHash('sha256').update(bytes).digest('hex')
     const request = await this.#signer.sign(url, {
@@ -139,7 +152,7 @@ export class S3BlobStore implements BlobStore {
       return { status: response.status, headers: response.headers, body }
     } catch (error) {
       const reason = errorText([...causesOf(error)].at(-1))
-      return new MillraceError('BLOBS_UNREACHABLE', `the blob store ${this.location} does not answer at ${this.#base}: ${reason}`, {
+      throw new MillraceError('BLOBS_UNREACHABLE', `the blob store ${this.location} does not answer at ${this.#base}: ${reason}`, {
         cause: error,
       })
     }

@@ -5,7 +5,7 @@ import type { Config } from '../config/options.ts'
 import type { Clock } from '../kernel/clock.ts'
 
 /**
- * The blob store of the configuration, asked once whether it can be used. Shape: undefined where `blobs.url` is not set. Errors:
+ * The blob store of the configuration, asked once whether it can be read. Shape: undefined where `blobs.url` is not set. Errors:
  * CONFIG_INVALID, BLOBS_UNREACHABLE, BLOBS_REFUSED.
  */
 export async function blobStoreOf(config: Config, clock: Clock): Promise<BlobStore | undefined> {

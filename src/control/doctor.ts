@@ -1,4 +1,5 @@
 import { access, constants } from 'node:fs/promises'
+import type { BlobStore } from '../blobs/blob-store.ts'
 import { configAdvice } from '../config/advice.ts'
 import type { Config } from '../config/options.ts'
 import { formatDuration, formatSize } from '../config/units.ts'
@@ -236,10 +237,28 @@ async function hasPagesOfTheFuture({ admin, clock, topics }: Runtime): Promise<b
 async function* blobFindings(runtime: Runtime): AsyncGenerator<Finding> {
   try {
     const blobs = await runtime.blobs()
-    if (blobs !== undefined) yield ok('blobs', `${blobs.location} answers`)
+    if (blobs !== undefined) yield await blobFinding(blobs)
   } catch (error) {
     const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'BLOBS_UNREACHABLE']
     yield { ...fail('blobs', errorText(error), hint), unreachable: exitCode === 4 }
+  }
+}
+
+/** Errors: BLOBS_UNREACHABLE, DISK_FULL. */
+export async function blobFinding(blobs: Pick<BlobStore, 'location' | 'check' | 'prepare'>): Promise<Finding> {
+  const { location } = blobs
+  if (!(await blobs.check()))
+    return warn(
+      'blobs',
+      `${location} is not there`,
+      'See whether `blobs.url` is that of the fetch workers: the first one makes the folder.',
+    )
+  try {
+    await blobs.prepare()
+    return ok('blobs', `${location} answers`)
+  } catch (error) {
+    if (!isMillraceError(error, 'BLOBS_REFUSED')) throw error
+    return warn('blobs', `${location} can be read, and fetch can not work here: ${error.message}`, ERRORS.BLOBS_REFUSED.hint)
   }
 }
 

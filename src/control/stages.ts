@@ -33,6 +33,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
   const { admin, config, client, codec, topics, groups, clock, observer, clusterId } = runtime
   const [producer, state, control, layout] = await Promise.all([runtime.producer(), runtime.state(), runtime.control(), runtime.layout()])
   const blobs = await runtime.blobs()
+  await blobs?.prepare()
   const share = new LoopShare(clock)
   const lookup = createNameLookup({ clock })
   const http = new HttpClient({

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -6,7 +6,7 @@ import { FileBlobStore } from '../../src/blobs/file-blob-store.ts'
 import { blobStoreContract } from './blob-store.contract.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'millrace-blobs-'))
-const folder = join(root, 'made', 'by', 'check')
+const folder = join(root, 'made', 'by', 'prepare')
 const store = new FileBlobStore(folder)
 const pathOf = (ref: string): string => join(folder, ref.slice(0, 2), ref)
 
@@ -58,10 +58,22 @@ describe('the blob store in a folder', () => {
     rmSync(pathOf(ref), { recursive: true })
   })
 
+  it('is made by its writer alone; who reads a page of a store that is not there is in another place', async () => {
+    const typo = join(root, 'typo')
+    const store = new FileBlobStore(typo)
+    const ref = `${'12'.repeat(32)}.br`
+    expect(await store.check()).toBe(false)
+    await expect(store.get(ref, 1_000)).rejects.toMatchObject({ code: 'BLOBS_REFUSED', message: expect.stringContaining(typo) })
+    expect(existsSync(typo)).toBe(false)
+    await store.prepare()
+    expect([await store.check(), await store.get(ref, 1_000), readdirSync(typo)]).toEqual([true, undefined, []])
+  })
+
   it('says what is wrong with a folder that is none', async () => {
     const file = join(root, 'file')
     writeFileSync(file, '')
     const wrong = new FileBlobStore(file)
+    await expect(wrong.prepare()).rejects.toMatchObject({ code: 'BLOBS_REFUSED', message: expect.stringContaining(file) })
     await expect(wrong.check()).rejects.toMatchObject({ code: 'BLOBS_REFUSED', message: expect.stringContaining(file) })
     await expect(wrong.put(`${'ef'.repeat(32)}.br`, Buffer.from('x'))).rejects.toMatchObject({ code: 'BLOBS_REFUSED' })
   })

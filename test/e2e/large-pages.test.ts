@@ -163,6 +163,6 @@ describe('a page that no message takes', () => {
       `blobs.url=${pathToFileURL(join(deployment.folder, 'page.yaml')).href}`,
     )
     expect(refused.code).toBe(4)
-    expect(refused.stderr).toContain('page.yaml can not be written to')
+    expect(refused.stderr).toContain('page.yaml can not be read')
   })
 })
