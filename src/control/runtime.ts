@@ -13,7 +13,7 @@ import { DurableProducer } from '../kafka/producer.ts'
 import { TaskPublisher } from '../kafka/task-publisher.ts'
 import { batchLimits, gzipTopics, type TopicDefinition } from '../kafka/topic-definitions.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { causesOf, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { Gauges } from '../kernel/gauges.ts'
 import { ReleaseStack } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -41,10 +41,13 @@ import { wantedTopics } from './topic-settings.ts'
 
 const EMBEDDED_SESSION_MS = 10_000
 
-/** How members behave in their groups. */
-export function consumerSettingsOf(config: Config, isEmbedded: boolean): Pick<Required<ConsumerSettings>, 'sessionTimeoutMs'> {
+/**
+ * How members behave in their groups. For our own broker they wait without end: it rests while its disk is full and comes back by itself,
+ * and whoever looks after it says when it does not (`Runtime.failed`).
+ */
+export function consumerSettingsOf(config: Config, isEmbedded: boolean): ConsumerSettings & { readonly sessionTimeoutMs: number } {
   const usual = isEmbedded ? EMBEDDED_SESSION_MS : DEFAULT_CONSUMER_SETTINGS.sessionTimeoutMs
-  return { sessionTimeoutMs: config['kafka.sessionTimeout'] ?? usual }
+  return { sessionTimeoutMs: config['kafka.sessionTimeout'] ?? usual, ...(isEmbedded ? { awayBudgetMs: Number.POSITIVE_INFINITY } : {}) }
 }
 
 export interface RuntimeOptions {
@@ -202,7 +205,9 @@ export class Runtime {
 
   /** What to tell of a failure: of a broker of our own that is away for want of space, that. */
   async reasonOf(error: unknown): Promise<unknown> {
-    const isAway = isMillraceError(error) && /^KAFKA_(UNREACHABLE|LOST|SEND_FAILED|REQUEST_FAILED)$/.test(error.code)
+    const isAway = [...causesOf(error)].some(
+      (cause) => isMillraceError(cause) && /^KAFKA_(UNREACHABLE|LOST|SEND_FAILED|REQUEST_FAILED)$/.test(cause.code),
+    )
     const full = this.isEmbedded && isAway ? await noRoomError(this.dataDir) : undefined
     return full === undefined ? error : new MillraceError(full.code, full.message, { cause: error, context: full.context })
   }

@@ -37,8 +37,6 @@ export interface ConsumerLoopOptions {
   readonly settings?: ConsumerSettings
   /** A gained partition is read only after `resume`, usually after a `seek`. False where not given. */
   readonly startPaused?: boolean
-  /** How long the broker may be away before the loop fails. 5 minutes where not given. */
-  readonly restartBudgetMs?: number
   readonly observer: Observer
   readonly clock: Clock
 }
@@ -61,7 +59,6 @@ const OUT_OF_RANGE = 'Offset out of range, resetting to default offset'
 export class ConsumerLoop extends BaseService {
   readonly #options: ConsumerLoopOptions
   readonly #settings: Required<ConsumerSettings>
-  readonly #budgetMs: number
   readonly #commits: GroupCommits
   readonly #former: FormerMember
   #consumer: Consumer | undefined
@@ -89,7 +86,6 @@ export class ConsumerLoop extends BaseService {
     this.#commits = new GroupCommits(options.groupId, options.observer)
     this.#former = new FormerMember(options)
     this.#settings = { ...DEFAULT_CONSUMER_SETTINGS, ...options.settings }
-    this.#budgetMs = options.restartBudgetMs ?? AWAY_BUDGET_MS
   }
 
   /** What this member owns now. */
@@ -304,13 +300,14 @@ export class ConsumerLoop extends BaseService {
     const { groupId: group, observer } = this.#options
     this.#onStop()
     this.#consumer = undefined
+    this.#activeAt = this.#awake.ms()
     if (this.#leaving) return
     const fatal = fatalCrash(error, { group, topics: this.#options.topics, connection: this.#options.client.connection })
     this.#failingSince ??= this.#awake.ms()
     const failingMs = this.#awake.ms() - this.#failingSince
-    if (fatal !== undefined || failingMs > this.#budgetMs) {
+    if (fatal !== undefined || failingMs > this.#settings.awayBudgetMs) {
       const away = `the consumer of group ${group} could not come back for ${Math.round(failingMs / 1000)} s: ${errorText(error)}`
-      this.#giveUp(fatal ?? new MillraceError('KAFKA_CONSUMER_CRASHED', away, { cause: error, context: { group } }))
+      this.#giveUp(fatal ?? new MillraceError('KAFKA_UNREACHABLE', away, { cause: error, context: { group } }))
       return
     }
     this.#restarts += 1
@@ -350,8 +347,8 @@ export class ConsumerLoop extends BaseService {
   #checkActivity(): void {
     if (this.#consumer === undefined) return
     const { groupId: group, client } = this.#options
-    // After a crash it is the budget that ends it, and what hangs beyond.
-    const awayMs = this.#failingSince === undefined ? 0 : this.#budgetMs
+    // After a crash it is the budget that ends it, and a try that hangs beyond.
+    const awayMs = this.#failingSince === undefined ? 0 : Math.min(this.#settings.awayBudgetMs, AWAY_BUDGET_MS)
     const silentMs = this.#awake.ms() - this.#activeAt
     const hung = hungConsumer({ group, silentMs, awayMs, ...this.#settings, ...client.connection })
     if (hung !== undefined) this.#giveUp(hung)

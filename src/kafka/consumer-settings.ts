@@ -1,5 +1,6 @@
 import type { ConsumerConfig } from 'kafkajs'
 import { METADATA_MAX_AGE_MS } from './client.ts'
+import { AWAY_BUDGET_MS } from './consumer-failure.ts'
 
 /** How a member of a group behaves. Every value has a default. */
 export interface ConsumerSettings {
@@ -19,6 +20,8 @@ export interface ConsumerSettings {
   readonly metadataMaxAgeMs?: number
   /** `committed` sees no record of an open or aborted transaction. */
   readonly isolation?: 'committed' | 'uncommitted'
+  /** How long the brokers may be away before the member gives up. */
+  readonly awayBudgetMs?: number
 }
 
 export const DEFAULT_CONSUMER_SETTINGS: Required<ConsumerSettings> = {
@@ -30,6 +33,7 @@ export const DEFAULT_CONSUMER_SETTINGS: Required<ConsumerSettings> = {
   maxBytesPerFetch: 4_194_304,
   metadataMaxAgeMs: METADATA_MAX_AGE_MS,
   isolation: 'committed',
+  awayBudgetMs: AWAY_BUDGET_MS,
 }
 
 /** Batches handled at once; our handler only takes them over, so this bounds nothing but kafkajs's own queue. */

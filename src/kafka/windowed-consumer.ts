@@ -32,7 +32,6 @@ export interface WindowedConsumerOptions {
   /** 1 s where not given. */
   readonly commitIntervalMs?: number
   readonly settings?: ConsumerSettings
-  readonly restartBudgetMs?: number
   readonly observer: Observer
   readonly clock: Clock
 }
@@ -62,7 +61,7 @@ export class WindowedConsumer extends BaseService {
 
   constructor(options: WindowedConsumerOptions) {
     super()
-    const { client, groupId, topics, settings, restartBudgetMs, observer, clock } = options
+    const { client, groupId, topics, settings, observer, clock } = options
     this.#options = options
     this.#maxBytes = options.maxBytes ?? 64 * MIB
     this.#session = new ClusterSession({ client, clock })
@@ -75,7 +74,6 @@ export class WindowedConsumer extends BaseService {
       // Paused until the committed offset and its map are loaded: what came before could not be told from what is done.
       startPaused: true,
       ...(settings === undefined ? {} : { settings }),
-      ...(restartBudgetMs === undefined ? {} : { restartBudgetMs }),
       handler: {
         onAssignment: (change) => this.#onAssignment(change),
         onMessages: (assigned, messages, position) => this.#onMessages(assigned, messages, position),

@@ -11,6 +11,10 @@ describe('a member of a group', () => {
     expect(settings(true).sessionTimeoutMs).toBe(10_000)
   })
 
+  it('waits without end for our own broker, whose end is told by whoever looks after it', () => {
+    expect([settings(false).awayBudgetMs, settings(true).awayBudgetMs]).toEqual([undefined, Number.POSITIVE_INFINITY])
+  })
+
   it('is missed after what the configuration says', () => {
     for (const isEmbedded of [true, false]) expect(settings(isEmbedded, 'kafka.sessionTimeout=12s').sessionTimeoutMs).toBe(12_000)
   })

@@ -334,16 +334,28 @@ describe('the consumer loop, when its consumer crashes', () => {
   })
 
   it('goes on trying while the broker stays away, and fails when the budget is used up', async () => {
-    const { loop, start, clock, next, consumers } = rig({ restartBudgetMs: 60_000 })
+    const { loop, start, clock, next, consumers } = rig({ settings: { awayBudgetMs: 60_000 } })
     const first = await start()
     next.failConnect = away
     first.emit('crash', { error: away })
     await clock.advance(30_000)
     expect(loop.state).toBe('running')
     expect(consumers.length).toBeGreaterThan(5)
-    const closed = expect(loop.closed).rejects.toMatchObject({ code: 'KAFKA_CONSUMER_CRASHED' })
+    const closed = expect(loop.closed).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE', exitCode: 4 })
     await clock.advance(60_000)
     await closed
+  })
+
+  it('goes on trying without end where whoever looks after the broker says when it does not come back', async () => {
+    const { loop, start, clock, next, current } = rig({ settings: { awayBudgetMs: Number.POSITIVE_INFINITY } })
+    const first = await start()
+    next.failConnect = away
+    first.emit('crash', { error: away })
+    for (let minutes = 0; minutes < 30; minutes += 1) await clock.advance(60_000)
+    delete next.failConnect
+    await clock.advance(60_000)
+    current().join('m2', { t: [0] })
+    expect(loop.state).toBe('running')
   })
 
   it('leaves no connection of a consumer that could connect and not subscribe', async () => {
@@ -374,7 +386,7 @@ describe('the consumer loop, when its consumer crashes', () => {
   })
 
   it('fails in the end where kafkajs never comes back from a call', async () => {
-    const { loop, start, clock, next } = rig({ restartBudgetMs: 60_000, settings: { rebalanceTimeoutMs: 60_000 } })
+    const { loop, start, clock, next } = rig({ settings: { rebalanceTimeoutMs: 60_000, awayBudgetMs: 60_000 } })
     const first = await start()
     next.connectMs = 1e9
     first.emit('crash', { error: away })
@@ -440,7 +452,7 @@ describe('the consumer loop, when its consumer crashes', () => {
   })
 
   it('has its whole budget for coming back where it stood still meanwhile', async () => {
-    const { loop, start, clock, next } = rig({ restartBudgetMs: 60_000 })
+    const { loop, start, clock, next } = rig({ settings: { awayBudgetMs: 60_000 } })
     const first = await start()
     next.failConnect = away
     first.emit('crash', { error: away })
@@ -448,7 +460,7 @@ describe('the consumer loop, when its consumer crashes', () => {
     await clock.standStill(120_000)
     await clock.advance(20_000)
     expect(loop.state).toBe('running')
-    const closed = expect(loop.closed).rejects.toMatchObject({ code: 'KAFKA_CONSUMER_CRASHED' })
+    const closed = expect(loop.closed).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE' })
     await clock.advance(60_000)
     await closed
   })
