@@ -3,11 +3,13 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { FetchView } from '../fetch/fetch-view.ts'
 import type { FetchWorker } from '../fetch/fetch-worker.ts'
 import { StoreGate } from '../fetch/store-gate.ts'
+import { isStopOf } from '../kernel/errors.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { followPromotions } from './active-versions.ts'
 import { type AuditProgress, type AuditReport, audit, endedFrom } from './audit.ts'
 import type { DelayedTask } from './crawl-backlog.ts'
 import { CrawlEnd, type UnreadPages } from './crawl-end.ts'
+import { cutOff } from './cut-off.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { goesOn } from './ended-crawls.ts'
 import { ExtractStage } from './extract-stage.ts'
@@ -27,6 +29,7 @@ import { createDelay } from './stages.ts'
 import { refuseStopped } from './stopped-crawls.ts'
 import { prepareTopics } from './topics.ts'
 import { mayHaveDeleted } from './urls-retention.ts'
+import { whenBack } from './when-back.ts'
 
 export interface RunOptions {
   /** None: what is queued is worked off. */
@@ -148,6 +151,7 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   let produced = NOTHING_PRODUCED
   // Whatever ends the run ends its halves: else a generator of URLs would be read on, and its crawl be asked for, after the run has failed.
   const over = new AbortController()
+  const cut = cutOff(runtime, options)
   const halves = { ...options, draining: AbortSignal.any([options.draining, over.signal]) }
   let seeding = Promise.resolve(NOTHING_PRODUCED)
   try {
@@ -173,19 +177,19 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   } finally {
     over.abort()
     await seeding.catch(() => undefined)
-    const mode = options.aborting.aborted ? 'abort' : 'drain'
-    const stopping = stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, options.aborting)
+    const mode = cut.aborted ? 'abort' : 'drain'
+    const stopping = stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, cut)
     await stopping.finally(() => output.stop())
   }
-  const records = await output.finish()
+  const records = await finished(runtime, output, cut)
   const elapsedMs = runtime.clock.mono() - startedMono
   const goesOnWith = crawlId !== undefined && from === 'earliest'
   const { counted, ...end } = ended
   const report = { crawlId, goesOn: goesOnWith, records, ...produced, ...end, elapsedMs }
   const onProgress = (counting: AuditProgress): void => options.onProgress?.({ ...last, records, elapsedMs, counting })
-  const ledger = await countedOr(runtime, options, report, ends, onProgress)
+  const ledger = await countedOr(runtime, options, cut, report, ends, onProgress)
   const lostCount = lostOf(counted, ledger.audit)
-  const lostMayBeDeleted = lostCount > 0 && (await mayHaveDeleted(runtime, isOld ? undefined : elapsedMs))
+  const lostMayBeDeleted = lostCount > 0 && (await whenBack(runtime, cut, () => mayHaveDeleted(runtime, isOld ? undefined : elapsedMs)))
   const goneNow = ledger.audit.extract.reduce((sum, { group, gone }) => sum + (extractGroups.includes(group) ? gone : 0), 0)
   return { ...report, ...ledger, lostCount, lostMayBeDeleted, goneCount: Math.max(0, goneNow - goneBefore) }
 }
@@ -206,21 +210,35 @@ function lostOf({ accepted, dropped }: CrawlEnd['counted'], { produced, beforeHo
   return Math.min(dropped, Math.max(0, accepted - produced - beforeHorizon))
 }
 
-/** The first signal that comes while it is counted ends the count; the one before has ended the crawl. */
+/** Records handed over, to the last where it is not cut short. */
+async function finished(runtime: Runtime, output: RecordOutput, cut: AbortSignal): Promise<number> {
+  try {
+    return await whenBack(runtime, cut, () => output.finish())
+  } catch (error) {
+    if (!isStopOf(cut, error)) throw error
+    return output.count
+  }
+}
+
+/**
+ * The first signal that comes while it is counted ends the count; where one has ended the crawl, what cuts that short. Brokers that are away
+ * are waited for.
+ */
 async function countedOr(
   runtime: Runtime,
-  { onUncounted, draining, aborting }: RunOptions,
+  { onUncounted, draining }: RunOptions,
+  cut: AbortSignal,
   report: Omit<RunReport, keyof Counted | keyof Lost>,
   [outcomesFrom = new Map(), lettersFrom = new Map()]: readonly ReadonlyMap<number, bigint>[],
   onProgress: (progress: AuditProgress) => void,
 ): Promise<Counted> {
-  const signal = draining.aborted ? aborting : draining
+  const signal = draining.aborted || onUncounted === undefined ? cut : draining
   const of = report.crawlId === undefined ? {} : { crawlId: report.crawlId }
   try {
-    const counting = onUncounted === undefined ? {} : { signal }
-    const deadLetters = await pageLettersFrom(runtime, lettersFrom, counting)
-    const counted = { deadLetters, audit: await audit(runtime, { ...of, onProgress, ...counting }) }
-    return report.crawlId === undefined ? { ...counted, endedNow: await endedFrom(runtime, outcomesFrom, counting) } : counted
+    const deadLetters = await whenBack(runtime, signal, () => pageLettersFrom(runtime, lettersFrom, { signal }))
+    const counted = { deadLetters, audit: await whenBack(runtime, signal, () => audit(runtime, { ...of, onProgress, signal })) }
+    if (report.crawlId !== undefined) return counted
+    return { ...counted, endedNow: await whenBack(runtime, signal, () => endedFrom(runtime, outcomesFrom, { signal })) }
   } catch (error) {
     if (!signal.aborted || onUncounted === undefined) throw error
     const tasks = report.crawlId === undefined ? null : await (await runtime.state()).crawlCounts(report.crawlId)
@@ -317,6 +335,7 @@ async function waitForEnd(
   const mayBeQueued = options.crawlId !== undefined
   const end = new CrawlEnd(runtime, { extractGroups, maxWaitMs, mayBeQueued, ...(crawlId === undefined ? {} : { crawlId }) })
   const stop = AbortSignal.any([options.draining, options.aborting])
+  const stopped = new Promise<undefined>((resolve) => stop.addEventListener('abort', () => resolve(undefined), { once: true }))
   let seeded = false
   let failure: unknown
   seeding.then(
@@ -330,7 +349,9 @@ async function waitForEnd(
   while (!stop.aborted) {
     // Its failure is ours.
     if (failure !== undefined) throw failure
-    const state = await end.check()
+    // A look at brokers that are away takes long, and what was stopped must not go on meanwhile.
+    const state = await Promise.race([end.check(), stopped])
+    if (state === undefined) break
     if (state.kind === 'running') onState(state)
     else if (seeded && !options.keepRunning) {
       const ended = { ...NOT_ENDED, counted: end.counted }
@@ -351,23 +372,4 @@ function pause(runtime: Runtime, stop: AbortSignal): Promise<void> {
     const disarm = runtime.clock.timer(LOOK_EVERY_MS, done)
     stop.addEventListener('abort', done, { once: true })
   })
-}
-
-/** Reasons of a refusal that the user asked for: they do not make a run partial. */
-const WANTED_REFUSALS = new Set(['max-pages', 'max-pages-per-domain', 'out-of-scope', 'crawl-stopped'])
-
-/**
- * 0: all that was taken is fetched, and duplicates were dropped. 3: some were refused, failed, or are not at their end, whether or not
- * the run has noticed why. 1: not one seed was good.
- */
-export function runExitCode(report: RunReport): 0 | 1 | 3 {
-  if (report.badCount > 0 && report.produced === 0) return 1
-  const { inFlight, difference } = report.audit
-  const { outcomes, reasons } = report.endedNow ?? report.audit
-  const wanted = Object.entries(reasons).reduce((sum, [reason, count]) => sum + (WANTED_REFUSALS.has(reason) ? (count ?? 0) : 0), 0)
-  const refused = (outcomes.REFUSED ?? 0) - wanted
-  const isPartial = refused > 0 || (outcomes.FAILED ?? 0) > 0 || (outcomes.EXPIRED ?? 0) > 0
-  const isOpen =
-    report.waitingCount > 0 || report.lostCount > 0 || report.goneCount > 0 || inFlight > 0 || difference !== 0 || report.interrupted
-  return isPartial || isOpen || report.badCount > 0 ? 3 : 0
 }

@@ -1,3 +1,4 @@
+import { abortAfter } from '../kernel/clock.ts'
 import { countText } from '../kernel/count-text.ts'
 import type { Service, StopOptions } from '../kernel/lifecycle.ts'
 
@@ -63,14 +64,15 @@ export class StageGroup {
   }
 }
 
-/** Stops a group; the second signal turns a drain into an abort. */
+/** Stops a group within `timeoutMs`, however many parts it has; the end of that time, or the second signal, turns a drain into an abort. */
 export async function stopStages(stages: StageGroup, options: StopOptions, aborting: AbortSignal): Promise<void> {
   // What fails is told by the call that is waited for; a second word of it would end the process before the rest is given back.
   const onAbort = (): void => void stages.stop({ mode: 'abort', timeoutMs: 0 }).catch(() => undefined)
-  aborting.addEventListener('abort', onAbort, { once: true })
+  const cut = AbortSignal.any([aborting, abortAfter(options.timeoutMs)])
+  cut.addEventListener('abort', onAbort, { once: true })
   try {
     await stages.stop(options)
   } finally {
-    aborting.removeEventListener('abort', onAbort)
+    cut.removeEventListener('abort', onAbort)
   }
 }

@@ -48,3 +48,18 @@ describe('a second signal', () => {
     expect(unhandled).toEqual([])
   })
 })
+
+describe('the time that a group has for stopping', () => {
+  it('is one for all of its parts, though each would take all of it', async () => {
+    const stages = new StageGroup()
+    const drained: string[] = []
+    const slow = (name: string) => async (signal: AbortSignal) => {
+      await untilAborted(signal)
+      drained.push(name)
+    }
+    for (const name of ['extract', 'frontier', 'delay', 'fetch']) await stages.start(name, new Part(slow(name)))
+    await stopStages(stages, { mode: 'drain', timeoutMs: 50 }, new AbortController().signal)
+    // The others are not begun any more.
+    expect(drained).toEqual(['fetch'])
+  })
+})
