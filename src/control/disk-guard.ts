@@ -26,6 +26,7 @@ export async function startDiskGuard(runtime: Runtime, fetch: { holdRequests(isH
       const minFreeBytes = leastFreeBytes(config)
       const isLow = freeBytes < minFreeBytes
       if (isLow) observer.emit('DiskLow', { folder: dataDir, freeBytes, minFreeBytes })
+      else if (isHeld) observer.emit('DiskFreed', { folder: dataDir, freeBytes, minFreeBytes })
       // At changes alone: each end of a hold has the paces of sites measured anew.
       if (isLow !== isHeld) fetch.holdRequests(isLow)
       isHeld = isLow

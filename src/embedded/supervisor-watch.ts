@@ -42,6 +42,8 @@ export class SupervisorWatch {
   #released = false
   /** Another folder stands in its place, or none: nothing there is ours, and it was told. */
   #isGone = false
+  /** It was told. */
+  #isResting = false
   /** Looks in a row that found no note of a broker; a command that starts one takes it away first, and holds the lock meanwhile. */
   #missing = 0
   #fail: (error: MillraceError) => void = () => undefined
@@ -101,7 +103,7 @@ export class SupervisorWatch {
     // A note that is broken or of another host is for the next command to judge.
     if (file === 'broken' || (file !== undefined && !isLocal(file.supervisor))) return
     this.#missing = file === undefined ? this.#missing + 1 : 0
-    if (file !== undefined && isAlive(file.supervisor)) return isAlive(file.broker) ? undefined : this.#tellRest()
+    if (file !== undefined && isAlive(file.supervisor)) return isAlive(file.broker) ? this.#tellBack() : this.#tellRest()
     if (file === undefined && this.#missing !== LOST_LOOKS) return
     if (mark === '') return this.#tellGone()
     const attempt = tryLock(this.#folder.path, START_LOCK, this.#options.owner)
@@ -139,7 +141,14 @@ export class SupervisorWatch {
   /** Its supervisor starts it again once there is room. */
   async #tellRest(): Promise<void> {
     const full = await noRoomError(this.#folder.path)
-    if (full !== undefined) this.#options.observer.emit('BrokerRests', { reason: full.message, folder: this.#folder.path })
+    if (full === undefined) return
+    this.#isResting = true
+    this.#options.observer.emit('BrokerRests', { reason: full.message, folder: this.#folder.path })
+  }
+
+  #tellBack(): void {
+    if (this.#isResting) this.#options.observer.emit('BrokerBack', { folder: this.#folder.path })
+    this.#isResting = false
   }
 
   #tellEnd(): void {

@@ -6,7 +6,7 @@ import { counter, type EventDefinition, histogram, SECONDS } from './event-defin
  *
  * Rules: names are past tense; labels are bounded (topic, partition, stage, kind, reason, code, extractor), never a URL, a host or
  * a text; `domain` stands for the few sites that give most pages, and `other`. `fields` beyond the labels go to the log line only. info is
- * for lifecycle and the operator's own actions: a healthy hour is silent at warn.
+ * for lifecycle and the operator's own actions: a healthy hour is silent at warn. That something goes on has the level of its pause.
  */
 export const EVENTS = {
   // service life
@@ -182,7 +182,7 @@ export const EVENTS = {
     message: 'most requests are retries: the low lane keeps a tenth of the places until that is over',
     metric: counter('low_lane_holds_total', 'Times that the low lane was held back since retries dominated.'),
   },
-  LowLaneReleased: { level: 'info', message: 'retries do not dominate any more: the low lane is free again' },
+  LowLaneReleased: { level: 'warn', message: 'retries do not dominate any more: the low lane is free again' },
   LimiterWaited: {
     level: 'debug',
     message: 'limiter',
@@ -201,7 +201,7 @@ export const EVENTS = {
     message: 'a proxy does not work and is left out for a while',
     metric: counter('proxies_taken_out_total', 'Times a proxy was left out for a while, by its address and why.', ['proxy', 'reason']),
   },
-  ProxyReturned: { level: 'info', message: 'a proxy works again' },
+  ProxyReturned: { level: 'warn', message: 'a proxy works again' },
   CookiesRefused: {
     level: 'debug',
     message: 'cookies that break the rules were passed over',
@@ -229,7 +229,7 @@ export const EVENTS = {
     throttleBy: 'key',
   },
   SiteBreakerClosed: {
-    level: 'info',
+    level: 'warn',
     message: 'a parked site answers again',
     metric: counter('site_breaker_closings_total', 'Parked sites that answered again.', []),
   },
@@ -246,14 +246,14 @@ export const EVENTS = {
     throttleMs: 10_000,
     metric: counter('store_pauses_total', 'Pauses since the state store did not answer.', []),
   },
-  StoreResumed: { level: 'info', message: 'the state store answers again' },
+  StoreResumed: { level: 'warn', message: 'the state store answers again' },
   StateStoreLost: {
     level: 'warn',
     message: 'the connection to the state store was lost',
     throttleMs: 10_000,
     metric: counter('state_store_losses_total', 'Losses of the connection to the state store.', []),
   },
-  StateStoreFound: { level: 'info', message: 'the connection to the state store is back' },
+  StateStoreFound: { level: 'warn', message: 'the connection to the state store is back' },
   StateTimeResumed: { level: 'info', message: 'the machine was restarted: what was left of each wait is waited for from now on' },
   StateReopened: {
     level: 'info',
@@ -262,8 +262,10 @@ export const EVENTS = {
   },
   DeadLeasesEnded: { level: 'info', message: 'leases of processes that are gone were ended', throttleMs: 10_000 },
   DiskLow: { level: 'error', message: 'less than the free space that fetching needs: it pauses', throttleMs: 60_000 },
+  DiskFreed: { level: 'error', message: 'there is the free space that fetching needs: it goes on' },
   BrokerLookFailed: { level: 'warn', message: 'the broker could not be looked after; the next look is in a second', throttleMs: 60_000 },
   BrokerRests: { level: 'error', message: 'the broker rests, and is started again by itself when there is space', throttleMs: 60_000 },
+  BrokerBack: { level: 'error', message: 'the broker that rested runs again' },
   DiskUnknown: { level: 'warn', message: 'the free space of the data folder can not be read', throttleMs: 600_000 },
   UserAgentMissing: { level: 'warn', message: 'no fetch.userAgent is set: sites can not tell who asks, nor write to you' },
   // extraction
@@ -386,12 +388,7 @@ export const EVENTS = {
       'tasks of a crawl were open in the state store and lie on no topic: they are no longer waited for. The store came back older than the topics, or the topics have lost messages',
     metric: counter('open_tasks_dropped_total', 'Tasks that were open in the state store and lay on no topic.', [], 'count'),
   },
-  RetentionFailed: {
-    level: 'warn',
-    message: 'what is old could not be deleted; it is tried again',
-    throttleMs: 60_000,
-    throttleBy: 'what',
-  },
+  RetentionFailed: { level: 'warn', message: 'what is old can not be deleted; it is tried again', throttleMs: 60_000, throttleBy: 'what' },
   WorkerSocketFailed: { level: 'warn', message: 'no socket for commands could be made: explain and status will know less of this process' },
   HeartbeatFailed: { level: 'warn', message: 'the heartbeat of this worker could not be stored', throttleMs: 30_000 },
 } as const satisfies Record<string, EventDefinition>

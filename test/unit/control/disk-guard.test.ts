@@ -35,6 +35,7 @@ describe('the guard of the disk', () => {
     minFreeBytes = 0
     for (let times = 0; times < 3; times += 1) await look()
     expect(said).toEqual([true, false])
+    expect(seen.count('DiskFreed')).toBe(1)
     stop()
     expect(clock.armedCount).toBe(0)
   })
