@@ -46,7 +46,7 @@ describe('the tables of the documents', () => {
 
   it('name every exit code that the program can end with, and no other', () => {
     const listed = rowsUnder(read('README.md'), '## Exit codes').map(([code]) => Number(code))
-    const signals = [...read('src/cli/main.ts').matchAll(/SIG(?:INT|TERM): (\d+)/g)].map(([, code]) => Number(code))
+    const signals = [...read('src/cli/main.ts').matchAll(/SIG(?:INT|TERM|HUP): (\d+)/g)].map(([, code]) => Number(code))
     // 3 is what a command says of its work, and no error.
     const known = new Set([0, 3, ...Object.values(ERRORS).map(({ exitCode }) => exitCode), ...signals])
     expect(listed).toEqual([...known].sort((a, b) => a - b))

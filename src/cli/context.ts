@@ -29,7 +29,7 @@ export interface CommandContext {
   readonly observer: Observer
   /** From now on the metrics of events are counted here; before, and without, they are not counted. */
   countInto(sink: MetricSink): void
-  /** Aborted by the first SIGINT or SIGTERM: take nothing new, finish, leave. */
+  /** Aborted by the first SIGINT, SIGTERM or SIGHUP: take nothing new, finish, leave. */
   readonly draining: AbortSignal
   /** Aborted by the second one: stop at once. */
   readonly aborting: AbortSignal

@@ -13,9 +13,9 @@ import { terminalText } from './terminal-text.ts'
 
 /**
  * The command line: the only place that reads argv, listens to signals and ends the process.
- * First SIGINT or SIGTERM drains, the second stops at once; the exit code is then 130 or 143.
+ * First SIGINT, SIGTERM or SIGHUP (the terminal is gone) drains, the second stops at once; the exit code is then 130, 143 or 129.
  */
-const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143 } as const
+const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 /** Done in part: where nobody reads on, and the command was cut short. */
 const UNREAD_CODE = 3
 
@@ -113,7 +113,7 @@ function globalFlags(options: GlobalOptions): Record<string, string> {
 
 function listenToSignals(draining: AbortController, aborting: AbortController): () => number | undefined {
   let code: number | undefined
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
       code ??= SIGNAL_CODES[signal]
       if (!draining.signal.aborted) {
