@@ -1,21 +1,19 @@
-import { createWriteStream, fstat, ftruncate, type WriteStream } from 'node:fs'
-import { promisify } from 'node:util'
 import type { Config } from '../config/options.ts'
 import { envelopeText, extractorWarnings, loadConfigured, narrowedTo, requireGrouped } from '../control/extraction.ts'
 import { parseAnyDuration } from '../control/parse-time.ts'
 import type { SeedText } from '../control/produce.ts'
-import type { WriteRecord } from '../control/record-output.ts'
 import { run } from '../control/run.ts'
 import { runExitCode } from '../control/run-exit-code.ts'
 import { Runtime } from '../control/runtime.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { errorText, MillraceError } from '../kernel/errors.ts'
+import { MillraceError } from '../kernel/errors.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
+import { openOut } from './out-file.ts'
 import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
 import { refuseUnreadable } from './refuse-unreadable.ts'
-import { renderBytes, toJson } from './render.ts'
+import { toJson } from './render.ts'
 import { runProgress, writeSummary, writeUncounted } from './run-summary.ts'
 import { strictSeeds } from './seeds-report.ts'
 import { serveMetricsOf } from './serve-metrics.ts'
@@ -53,7 +51,13 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
   for (const warning of extractorWarnings(extractors)) context.note(warning)
   const seeds = session.strict && session.seeds !== undefined ? await strictSeeds(context, session.seeds) : session.seeds
   if (session.seeds !== undefined && seeds === undefined) return
-  const out = session.out === undefined ? undefined : await openOut(context, session.out, goesOnWithRest(session))
+  const startedAt = systemClock.now()
+  let crawl: string | undefined
+  const appends = goesOnWithRest(session)
+  const out =
+    session.out === undefined
+      ? undefined
+      : await openOut(context, session.out, { appends, missing: (to) => missingIn(to, crawl, startedAt) })
   const progress = createProgress(progressOptions(context))
   // Where stdout has the records, what is said of them goes beside it.
   const hasRecords = session.out === '-'
@@ -61,6 +65,7 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
   const data = hasRecords ? async (line: string) => context.err(line) : context.out
   const tell = (report: unknown, write: () => Promise<void>): Promise<void> => (context.globals.json ? data(toJson(report)) : write())
   context.drainWhenUnread()
+  let isTold = false
   const runtime = await Runtime.open({
     config,
     owner: 'millrace run',
@@ -79,11 +84,15 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
       keepRunning: session.keepRunning,
       drainTimeoutMs,
       version: session.version,
+      onCrawl: (crawlId) => {
+        crawl = crawlId
+      },
       onProgress: (state) => progress.update(runProgress(state)),
       onUncounted: async (report) => {
         progress.finish()
         await out?.end()
         await tell(report, () => writeUncounted(context, report, lines))
+        isTold = true
       },
       onOutput: (text) => context.note(text),
       draining: context.draining,
@@ -94,6 +103,8 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
     await tell(report, () => writeSummary(context, report, lines))
     context.setExitCode(runExitCode(report))
   } catch (error) {
+    progress.finish()
+    if (crawl !== undefined && !isTold) context.note(`the crawl is ${crawl}; \`millrace run --crawl '${crawl}'\` goes on with it`)
     throw await runtime.reasonOf(error)
   } finally {
     progress.finish()
@@ -106,66 +117,10 @@ function goesOnWithRest({ seeds, crawlId }: RunSession): boolean {
   return seeds === undefined && crawlId === undefined
 }
 
-interface Out {
-  /** What was written before goes, unless it is appended to. */
-  begin(): Promise<WriteRecord>
-  end(): Promise<void>
-}
-
-/** A file is opened before the run, so that a path that can't be written is told at once, and emptied only when the run works. */
-async function openOut(context: CommandContext, target: string, appends: boolean): Promise<Out> {
-  if (target === '-') return { begin: async () => (record) => context.out(toJson(record)), end: async () => undefined }
-  const { stream, fd } = await opened(target)
-  let failure: unknown
-  stream.on('error', (error) => {
-    failure = outFailure(target, error)
-  })
-  const write: WriteRecord = async (record) => {
-    if (failure !== undefined) throw failure
-    if (stream.write(`${toJson(record)}\n`)) return
-    await drained(stream)
-    if (failure !== undefined) throw failure
-  }
-  return {
-    async begin() {
-      // A pipe or a device has nothing to empty.
-      const file = await promisify(fstat)(fd)
-      if (appends || !file.isFile()) return write
-      if (file.size > 0) context.note(`--out: ${target} held ${renderBytes(file.size)}, which the records of this crawl replace`)
-      await promisify(ftruncate)(fd)
-      return write
-    },
-    async end() {
-      await new Promise<void>((resolve) => stream.end(() => resolve()))
-      if (failure !== undefined) throw failure
-    },
-  }
-}
-
-/** Until there is room again, or it has failed. */
-function drained(stream: WriteStream): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      stream.off('drain', done)
-      stream.off('error', done)
-      resolve()
-    }
-    stream.on('drain', done)
-    stream.on('error', done)
-  })
-}
-
-function opened(target: string): Promise<{ stream: WriteStream; fd: number }> {
-  return new Promise((resolve, reject) => {
-    const stream = createWriteStream(target, { flags: 'a' })
-    stream.once('open', (fd) => resolve({ stream, fd }))
-    stream.once('error', (error) =>
-      reject(new MillraceError('USAGE', `--out: can not write ${target}: ${errorText(error)}`, { cause: error })),
-    )
-  })
-}
-
-function outFailure(target: string, error: NodeJS.ErrnoException): MillraceError {
-  const code = error.code === 'ENOSPC' ? 'DISK_FULL' : 'INTERNAL'
-  return new MillraceError(code, `--out: writing ${target} failed: ${errorText(error)}`, { cause: error })
+/** What the file of a run that failed may lack, and how it is had: the pages go on being extracted until the stages have stopped. */
+function missingIn(target: string, crawl: string | undefined, startedAt: number): string {
+  const since = new Date(startedAt).toISOString()
+  return crawl === undefined
+    ? `it may lack what was extracted since ${since}; \`millrace consume records --from ${since}\` shows that`
+    : `it lacks records of the crawl, which are on their topics: \`millrace run --crawl '${crawl}' --out ${target}\`, with the same --extractor, writes all of them anew`
 }

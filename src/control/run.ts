@@ -49,6 +49,8 @@ export interface RunOptions {
   readonly keepRunning: boolean
   readonly drainTimeoutMs: number
   readonly version: string
+  /** The name of the crawl, before its first URL is produced. */
+  readonly onCrawl?: (crawlId: string) => void
   readonly onProgress?: (progress: RunProgress) => void
   /** A signal may leave out the ledger at the end: this is told what is known without it, and the run ends with the signal's reason. */
   readonly onUncounted?: (report: UncountedRun) => Promise<void>
@@ -156,6 +158,7 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
   let seeding = Promise.resolve(NOTHING_PRODUCED)
   try {
     const fetch = await startStages(runtime, stages, options)
+    if (crawlId !== undefined) options.onCrawl?.(crawlId)
     output.follow(await options.openOutput?.())
     const look = (state: CrawlProgress): void => {
       const { stalledBy } = fetch.view()
