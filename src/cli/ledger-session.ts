@@ -1,8 +1,10 @@
 import { type AuditProgress, type AuditReport, audit } from '../control/audit.ts'
 import { status } from '../control/status.ts'
 import type { StatusReport } from '../control/status-report.ts'
-import { systemClock } from '../kernel/clock.ts'
+import { unlessAborted } from '../kernel/abort.ts'
+import { type Clock, systemClock } from '../kernel/clock.ts'
 import { countText } from '../kernel/count-text.ts'
+import { isAway } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
@@ -17,23 +19,39 @@ export async function showStatus(context: CommandContext, watch: boolean): Promi
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace status', async (runtime) => {
     let before: StatusReport | undefined
-    do {
-      const report = await status(runtime)
+    const look = (): Promise<StatusReport> => Promise.race([status(runtime), runtime.failed])
+    const onAway = (reason: string): void => context.note(`nothing can be seen just now, and it is looked again: ${reason}`)
+    const reports = looks(look, { signal: context.draining, clock: systemClock, ...(watch ? { onAway } : {}) })
+    for await (const report of reports) {
       const rates = before === undefined ? undefined : groupRates(before, report)
       if (context.globals.json) await context.out(toJson(rates === undefined ? report : { ...report, rates: Object.fromEntries(rates) }))
       else await writeStatus(context, report, { watch, rates })
       before = report
-      if (watch) await pause(context.draining)
-    } while (watch && !context.draining.aborted)
+      if (!watch) return
+    }
   })
 }
 
-/** Ctrl-C is how a watch ends, and no error. */
-async function pause(draining: AbortSignal): Promise<void> {
-  try {
-    await systemClock.sleep(WATCH_EVERY_MS, draining)
-  } catch (error) {
-    if (!draining.aborted) throw error
+/**
+ * What is seen, every two seconds. With `onAway` what it stands on may be away, which is told each time. Ends with the signal's reason, in the
+ * middle of a look too, or with an error of the look.
+ */
+export async function* looks<T>(
+  look: () => Promise<T>,
+  {
+    signal,
+    clock,
+    onAway,
+  }: { readonly signal: AbortSignal; readonly clock: Pick<Clock, 'sleep'>; readonly onAway?: (reason: string) => void },
+): AsyncGenerator<T, never> {
+  for (;;) {
+    try {
+      yield await unlessAborted(signal, look)
+    } catch (error) {
+      if (onAway === undefined || !isAway(error)) throw error
+      onAway(error.message)
+    }
+    await clock.sleep(WATCH_EVERY_MS, signal)
   }
 }
 
