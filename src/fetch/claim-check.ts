@@ -1,4 +1,5 @@
 import type { BlobStore } from '../blobs/blob-store.ts'
+import { unlessAborted } from '../kernel/abort.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
@@ -11,7 +12,7 @@ export interface ClaimCheckOptions {
   readonly clock: Clock
   readonly observer: Observer
   readonly random: () => number
-  /** Ends the wait for a store that is away. */
+  /** Ends the wait for a store that is away, or hangs. */
   readonly signal: AbortSignal
 }
 
@@ -34,7 +35,8 @@ export class ClaimCheck {
     const bodyRef = bodyRefOf(page)
     for (let attempt = 1; ; attempt += 1) {
       try {
-        await blobs.put(bodyRef, page.body)
+        // One that hangs is left behind: its body is stored again with the page.
+        await unlessAborted(signal, () => blobs.put(bodyRef, page.body))
         observer.emit('BlobWritten', { bytes: page.body.length })
         return { ...page, body: Buffer.alloc(0), bodyRef }
       } catch (error) {

@@ -56,6 +56,15 @@ describe('a page that is too large for its message', () => {
     await expect(storing).rejects.toMatchObject({ code: 'ABORTED' })
   })
 
+  it('is left behind when the worker ends while the store hangs', async () => {
+    const ending = new AbortController()
+    const blobs = { location: 'the store', put: () => new Promise<void>(() => undefined) }
+    const { observer } = recordingObserver()
+    const storing = new ClaimCheck({ blobs, clock: new ManualClock(), observer, random: () => 0, signal: ending.signal }).store(page)
+    ending.abort(new MillraceError('ABORTED', 'the worker ends'))
+    await expect(storing).rejects.toMatchObject({ code: 'ABORTED' })
+  })
+
   it('has no such way where no store is configured', () => {
     const { clock } = setup([])
     const { observer } = recordingObserver()
