@@ -159,9 +159,6 @@ describe('other Kafka clients', () => {
         .split('\n')
         .filter((line) => line.startsWith(`page/${urlOf(index)} `))
     }
-    // Read by both, and none of theirs.
-    const gone = { topic: `${deployment.prefix}records`, partition: 0, key: 'page/gone', value: null }
-    await deployment.read(async (runtime) => (await runtime.producer()).send([gone]))
     expect(of(await program())).toEqual([])
     await work()
     const [line = '', ...more] = of(await program())
