@@ -10,14 +10,16 @@ interface Places extends BudgetPlaces {
   readonly mark: number
 }
 
-/** As it lies in the file. A number: an older version wrote how many are taken, for good all of them. */
-type StoredPlaces = readonly [taken: number, held: number, until: number, mark: number] | number
+/** As it lies in the file. */
+type StoredPlaces = readonly [taken: number, held: number, until: number, mark: number]
 
 /** Share of its time below which a hold is renewed: a task asks again whenever its site lets it wait, and few of these write. */
 const RENEWED_BELOW = 0.95
 
-/** Value of a place that is kept, as of all that an older version gave. */
+/** Value of a place that is kept. */
 const KEPT = 1
+/** Beyond the marks of an older version, whose places are all kept as far as this one knows. */
+const FIRST_MARK = 1_000_000
 
 /** Page budgets on LMDB: an entry per budget, and one per place. Every function is called within a step of the file. */
 export class BudgetSteps {
@@ -83,13 +85,18 @@ export class BudgetSteps {
   }
 
   #places(group: Buffer): Places {
-    const stored = this.#file.get<StoredPlaces>(this.#keys.of('budget', group)) ?? 0
-    const [taken, held, until, mark] = typeof stored === 'number' ? [stored, 0, 0, KEPT + 1] : stored
+    const stored = this.#file.get<StoredPlaces>(this.#keys.of('budgetTotals', group))
+    const [taken, held, until, mark] = stored ?? [this.#takenBefore(group), 0, 0, FIRST_MARK]
     return until > this.#file.now() ? { taken, held, until, mark } : { taken, held: 0, until: 0, mark: mark + 1 }
   }
 
+  /** How many places an older version has given. Under a key of its own: it may still be at work. */
+  #takenBefore(group: Buffer): number {
+    return this.#file.get<number>(this.#keys.of('budget', group)) ?? 0
+  }
+
   #write(group: Buffer, { taken, held, until, mark }: Places): void {
-    this.#file.put(this.#keys.of('budget', group), [taken, held, until, mark] satisfies StoredPlaces)
+    this.#file.put(this.#keys.of('budgetTotals', group), [taken, held, until, mark] satisfies StoredPlaces)
   }
 
   /** Places that the task has, each with its budget and its value. */

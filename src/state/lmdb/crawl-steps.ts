@@ -121,6 +121,7 @@ export class CrawlSteps {
       const budget = groupDigest(value)
       drop(this.#keys.of('budgetPlace', budget))
       if (left <= 0) break
+      this.#file.remove(this.#keys.of('budgetTotals', budget))
       this.#file.remove(this.#keys.of('budget', budget))
       this.#file.remove(key)
       left -= 1

@@ -16,6 +16,8 @@ export const KIND = {
   openTask: 'O',
   finalTask: 'Z',
   budgetPlace: 'B',
+  budgetTotals: 'T',
+  /** Of an older version. */
   budget: 'b',
   crawlBudget: 'K',
   pace: 'L',

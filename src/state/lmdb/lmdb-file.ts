@@ -227,9 +227,13 @@ export class LmdbFile {
 
   async #flush(): Promise<void> {
     try {
-      this.#noteTime()
-      await this.#environment.flush()
-      this.#environment.forgetDeadReaders()
+      try {
+        this.#noteTime()
+      } finally {
+        // What a full disk takes no note of is written through all the same.
+        await this.#environment.flush()
+        this.#environment.forgetDeadReaders()
+      }
     } catch (error) {
       // What could not be written through stays in the page cache and is tried again with the next steps.
       this.#observer.emit('StateStoreLost', { reason: 'flush', error: lmdbError(error, this.folder) })
