@@ -97,7 +97,7 @@ export function createPageRunner(sources: readonly ExtractorSource[], envelopeTe
         if (first === undefined) continue
         try {
           parser.withPage(text, { mode: first.mode }, (open) => {
-            const view = new PageView(open.root, job.page.finalUrl, selectors)
+            const view = new PageView(open.root, job.page.finalUrl, selectors, job.page.charset)
             for (const runnable of group) onResult(runOne(runnable, job, () => extractOne(runnable, job, text, open, view)))
           })
         } catch (error) {
@@ -137,7 +137,7 @@ function runNatively(
   onResult: (result: RunResult) => void,
 ): readonly Runnable[] {
   if (!wanted.every(({ body }) => body.kind === 'declarative' && body.native !== undefined)) return wanted
-  const page = NativePage.open(parse, text, job.page.finalUrl)
+  const page = NativePage.open(parse, text, job.page.finalUrl, job.page.charset)
   if (page === undefined) return wanted
   try {
     return wanted.filter((runnable) => {

@@ -13,6 +13,7 @@ export class PageView {
   readonly root: Document
   /** Final URL of the page. */
   readonly url: string
+  readonly charset: string | null
   readonly #selectors: PageSelectors
   #base: string | undefined
   #meta: readonly MetaEntry[] | undefined
@@ -24,10 +25,11 @@ export class PageView {
   #rdfa: JsonGraph | undefined
   #article: Article | undefined
 
-  constructor(root: Document, url: string, selectors: PageSelectors) {
+  constructor(root: Document, url: string, selectors: PageSelectors, charset: string | null = null) {
     this.root = root
     this.url = url
     this.#selectors = selectors
+    this.charset = charset
   }
 
   /** What references are resolved against: the first `<base href>`, itself resolved against the final URL. */

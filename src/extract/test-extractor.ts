@@ -115,7 +115,7 @@ function traced(extractor: LoadedExtractor, page: Page): Pick<TestReport, 'field
   if (!unpacked.ok) return { fields: [], notes: [] }
   const text = decodeText(unpacked.bytes, page.charset)
   return createPageParser().withPage(text, { mode: definition.parse, locations: true }, ({ root }) => {
-    const view = new PageView(root, page.finalUrl, createPageSelectors())
+    const view = new PageView(root, page.finalUrl, createPageSelectors(), page.charset)
     return { fields: traceFields(compiled, view), notes: view.jsonLd.notes }
   })
 }

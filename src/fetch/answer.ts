@@ -128,7 +128,8 @@ function refreshAnswer(response: HttpResponse, context: AnswerContext): HopAnswe
   if (context.chain.length >= MAX_HOPS) return undefined
   const head = decoded.subarray(0, SEARCHED_BYTES)
   if (!mayRefresh(head)) return undefined
-  const refresh = metaRefresh(decodeText(head, decideCharset(head, contentTypeHeader(response)).charset), context.target)
+  const { charset } = decideCharset(head, contentTypeHeader(response))
+  const refresh = metaRefresh(decodeText(head, charset), context.target, charset)
   if (refresh === undefined || refresh.delayMs > MAX_REFRESH_MS) return undefined
   const answer = hopOf(status, refresh.location, context, headerValues(response, 'set-cookie'))
   if (answer.kind !== 'hop') return undefined

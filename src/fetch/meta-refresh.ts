@@ -1,3 +1,4 @@
+import { withEncodedQuery } from '../message/charset.ts'
 import { TagReader } from '../message/tag-reader.ts'
 
 export interface MetaRefresh {
@@ -17,9 +18,9 @@ const HIDING: ReadonlySet<string> = new Set(['noscript', 'template', 'iframe', '
 
 /**
  * The declarative refresh of a page: `<meta http-equiv=refresh>`, the first that can be read. Not within comments and scripts.
- * Shape: undefined where there is none, or where it only reloads. Source: HTML standard, "shared declarative refresh steps".
+ * Shape: `charset` is that in which the text stood; undefined where there is none, or where it only reloads. Source: HTML standard, "shared declarative refresh steps".
  */
-export function metaRefresh(html: string, pageUrl: URL): MetaRefresh | undefined {
+export function metaRefresh(html: string, pageUrl: URL, charset: string): MetaRefresh | undefined {
   const text = html.slice(0, MAX_CHARACTERS)
   if (!/http-equiv/i.test(text)) return undefined
   let found: MetaRefresh | undefined
@@ -46,7 +47,8 @@ export function metaRefresh(html: string, pageUrl: URL): MetaRefresh | undefined
   reader.write(text)
   reader.end()
   if (found === undefined || found.location === '') return undefined
-  return base === undefined ? found : { ...found, location: againstBase(found.location, base, pageUrl) }
+  const location = withEncodedQuery(found.location, charset)
+  return { ...found, location: base === undefined ? location : againstBase(location, base, pageUrl) }
 }
 
 /** The base of a page is itself relative to the page. One that is no URL is none. */

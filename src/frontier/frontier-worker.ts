@@ -277,7 +277,7 @@ export class FrontierWorker extends BaseService {
     const body = await unpackPageBody(loaded.page)
     if (!body.ok) throw new MillraceError(brokenBodyCode(page), body.detail)
     const text = decodeText(body.bytes, page.charset)
-    const scanner = new LinkScanner(links)
+    const scanner = new LinkScanner(links, page.charset)
     for (let start = 0; start < text.length; start += PIECE_CHARACTERS) {
       if (start > 0) await this.#breath()
       scanner.write(text.slice(start, start + PIECE_CHARACTERS))

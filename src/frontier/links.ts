@@ -1,3 +1,4 @@
+import { withEncodedQuery } from '../message/charset.ts'
 import { TagReader } from '../message/tag-reader.ts'
 import { MAX_URL_LENGTH } from '../url/parse-url.ts'
 import { type LinkSet, webUrl } from './link-set.ts'
@@ -10,12 +11,15 @@ import { type LinkSet, webUrl } from './link-set.ts'
  */
 export class LinkScanner {
   readonly #links: LinkSet
+  readonly #charset: string | null
   readonly #reader: TagReader
   #base: string | undefined
   #templateDepth = 0
 
-  constructor(links: LinkSet) {
+  /** `charset`: in which the text stood. */
+  constructor(links: LinkSet, charset: string | null) {
     this.#links = links
+    this.#charset = charset
     this.#reader = new TagReader(['href'], {
       onOpen: (name, attributes) => this.#onOpen(name, attributes.get('href')),
       onClose: (name) => {
@@ -41,6 +45,6 @@ export class LinkScanner {
     if (this.#templateDepth > 0 || href === undefined) return
     if (name === 'base') {
       if (!this.#reader.isForeign) this.#base ??= href
-    } else if (name === 'a' || name === 'area') this.#links.add(href)
+    } else if (name === 'a' || name === 'area') this.#links.add(withEncodedQuery(href, this.#charset))
   }
 }

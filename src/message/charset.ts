@@ -1,5 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer'
 import { getBOMEncoding, labelToName, TextDecoder } from '@exodus/bytes/encoding.js'
+import { percentEncodeAfterEncoding } from '@exodus/bytes/whatwg.js'
 import { isHtmlType, isXmlType, parseContentType } from './content-type.ts'
 import { prescanMeta, xmlDeclaration } from './meta-prescan.ts'
 
@@ -41,6 +42,31 @@ export function decodeText(bytes: Uint8Array, charset: string | null): string {
   const name = charset === null ? null : encodingName(charset)
   return new TextDecoder(name ?? decideCharset(bytes, null).charset).decode(bytes)
 }
+
+/**
+ * A reference of a page as browsers ask for it: the letters of its query in the encoding of the page, which is what its server reads. The
+ * URL parser, which writes all in UTF-8, then finds ASCII there. Shape: a page in UTF-8 or UTF-16, or a charset that names no encoding,
+ * leaves it as it is. Source: WHATWG URL, "percent-encode after encoding" in the query state.
+ */
+export function withEncodedQuery(reference: string, charset: string | null): string {
+  if (!NON_ASCII.test(reference)) return reference
+  const name = charset === null ? null : encodingName(charset)
+  if (name === null || name.startsWith('UTF-')) return reference
+  const fragmentAt = reference.indexOf('#')
+  const end = fragmentAt === -1 ? reference.length : fragmentAt
+  const start = reference.slice(0, end).indexOf('?')
+  if (start === -1) return reference
+  // The parser drops these, wherever they stand.
+  const query = reference.slice(start, end).replaceAll(/[\t\n\r]/g, '')
+  const encoded = query.replace(LETTERS, (letters) => percentEncodeAfterEncoding(name, letters, ENCODED_IN_QUERY))
+  return `${reference.slice(0, start)}${encoded}${reference.slice(end)}`
+}
+
+const NON_ASCII = /[^\0-\x7f]/
+/** From the first that is no ASCII to the last: one piece, since foreign text may have any number. */
+const LETTERS = /[^\0-\x7f](?:.*[^\0-\x7f])?/s
+/** What the parser would encode, and what letters of some encodings are made of beside bytes that are no ASCII. */
+const ENCODED_IN_QUERY = ' "#\'<>'
 
 function declaredIn(bytes: Uint8Array, essence: string | null): string | null {
   if (essence === null || isHtmlType(essence)) return prescanMeta(bytes, encodingName)

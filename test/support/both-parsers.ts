@@ -1,6 +1,7 @@
 import { NativePage } from '../../src/extract/native/native-page.ts'
 import { type NativeParse, nativeParser } from '../../src/extract/native/native-parser.ts'
 import { createPageRunner, type RunResult } from '../../src/extract/page-runner.ts'
+import type { Page } from '../../src/message/generated/types.ts'
 import { envelopeText, testJob, testPage } from './extraction.ts'
 
 /** The native parser, which tests have. Errors: where it can't be used. */
@@ -16,6 +17,7 @@ export interface BothParsers {
   run(
     page: Buffer,
     url?: string,
+    change?: Partial<Page>,
   ): { readonly parsed: readonly RunResult[]; readonly native: readonly RunResult[]; readonly nativeParses: number }
 }
 
@@ -32,8 +34,8 @@ export function bothParsers(texts: readonly string[]): BothParsers {
   const withoutNative = createPageRunner(sources, envelopeText)
   const withNative = createPageRunner(sources, envelopeText, counted)
   return {
-    run(body, url = 'http://shop.example.test/p/1') {
-      const job = testJob(testPage(body, url), names)
+    run(body, url = 'http://shop.example.test/p/1', change = {}) {
+      const job = testJob(testPage(body, url, change), names)
       const parsed: RunResult[] = []
       const native: RunResult[] = []
       withoutNative.run(job, (result) => parsed.push(result))

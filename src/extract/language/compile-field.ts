@@ -1,3 +1,4 @@
+import { withEncodedQuery } from '../../message/charset.ts'
 import type { RawValue } from '../values/raw-value.ts'
 import { type Converted, type Converter, compileConverter, type ValueType } from '../values/value-type.ts'
 import { type CompiledCondition, compileCondition, compileConditionalSource, type SourceCompiler } from './compile-condition.ts'
@@ -119,7 +120,7 @@ function valueFinder<T extends PageTree>(
     convert: compileConverter(type),
     // What transforms made of a text stays as they made it, but for white space at its ends.
     convertMade: compileConverter(type.kind === 'string' ? { kind: 'html' } : type),
-    needsBase: type.kind === 'url',
+    isReference: type.kind === 'url',
     currency: currency === undefined ? undefined : compile(currency, 'string', false),
   }
   return own.kind === 'list' ? listFinder(sources, conversion) : scalarFinder(sources, conversion)
@@ -128,7 +129,7 @@ function valueFinder<T extends PageTree>(
 interface Conversion<T extends PageTree> {
   readonly convert: Converter
   readonly convertMade: Converter
-  readonly needsBase: boolean
+  readonly isReference: boolean
   readonly currency: SourceReader<T> | undefined
 }
 
@@ -138,9 +139,12 @@ function converterFor<T extends PageTree>(
   scope: FieldScope<T>,
 ): (raw: RawValue) => Converted {
   const convert = source.isMade ? conversion.convertMade : conversion.convert
-  const base = conversion.needsBase ? scope.page.base : ''
+  if (conversion.isReference) {
+    const { base, charset } = scope.page
+    return (raw) => convert(withEncodedQuery(String(raw), charset), source.machine, base)
+  }
   const [currency] = conversion.currency?.raws(scope, 1) ?? []
-  return (raw) => convert(raw, source.machine, base, currency === undefined ? undefined : String(currency))
+  return (raw) => convert(raw, source.machine, '', currency === undefined ? undefined : String(currency))
 }
 
 function scalarFinder<T extends PageTree>(sources: readonly SourceReader<T>[], conversion: Conversion<T>): Finder<T> {

@@ -16,6 +16,8 @@ export interface PageTree {
 export interface PageFacts {
   /** What references are resolved against. */
   readonly base: string
+  /** The encoding in which it stood; null where nobody said. */
+  readonly charset: string | null
   readonly meta: readonly MetaEntry[]
   readonly jsonLdGraph: JsonGraph
 }

@@ -13,20 +13,22 @@ export class NativePage implements PageFacts {
   readonly root: NativeNode
   /** Final URL of the page. */
   readonly url: string
+  readonly charset: string | null
   #base: string | undefined
   #meta: readonly MetaEntry[] | undefined
   #jsonLdGraph: JsonGraph | undefined
 
-  private constructor(root: NativeNode, url: string) {
+  private constructor(root: NativeNode, url: string, charset: string | null) {
     this.root = root
     this.url = url
+    this.charset = charset
   }
 
   /** Shape: undefined where the default parser may read the page differently. To be closed. */
-  static open(parse: NativeParse, text: string, url: string): NativePage | undefined {
+  static open(parse: NativeParse, text: string, url: string, charset: string | null = null): NativePage | undefined {
     const findings = textFindings(text)
     if (typeof findings === 'string') return undefined
-    const page = new NativePage(parse(text), url)
+    const page = new NativePage(parse(text), url, charset)
     if (treeDifference(page.root, findings) === undefined) return page
     page.close()
     return undefined

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { metaRefresh } from '../../../src/fetch/meta-refresh.ts'
 
 const pageUrl = new URL('http://a.example/a/b')
-const refresh = (html: string) => metaRefresh(html, pageUrl)
+const refresh = (html: string, charset = 'UTF-8') => metaRefresh(html, pageUrl, charset)
 const meta = (content: string) => `<head><meta http-equiv="Refresh" content="${content}"></head>`
 
 describe('the refresh of a page', () => {
@@ -53,6 +53,11 @@ describe('the refresh of a page', () => {
     ['nothing to read', '<meta http-equiv=refresh>'],
   ])('C053: within %s is none', (_about, html) => {
     expect(refresh(html)).toBeUndefined()
+  })
+
+  it('leads where the letters of its query are in the encoding of the page, below a base too', () => {
+    expect(refresh(meta('0;url=/т?q=т'), 'windows-1251')?.location).toBe('/т?q=%F2')
+    expect(refresh(`<base href="/dir/">${meta('0;url=?q=т')}`, 'windows-1251')?.location).toBe('http://a.example/dir/?q=%F2')
   })
 
   it('is seen behind what hides others', () => {

@@ -5,9 +5,9 @@ import { LinkScanner } from '../../../src/frontier/links.ts'
 import { growth } from '../../support/growth.ts'
 
 /** Links of a whole text at once. */
-function extractLinks(html: string, pageUrl: string): string[] {
+function extractLinks(html: string, pageUrl: string, charset = 'UTF-8'): string[] {
   const links = new LinkSet(100_000)
-  const scanner = new LinkScanner(links)
+  const scanner = new LinkScanner(links, charset)
   scanner.write(html)
   return [...links.batches(scanner.end(pageUrl), 100)].flat()
 }
@@ -24,6 +24,18 @@ describe('links of a page', () => {
     expect(extractLinks('<a href=" \n http://b.example.test/a\n ">x</a>', page)).toEqual(['http://b.example.test/a'])
     const self = 'http://example.test/?post=1'
     expect(extractLinks(`<a href="\t${self.replace('post', 'po\nst')}\r\n">x</a><a href="&#32;&#10;${self}">`, self)).toEqual([self])
+  })
+
+  it('have the letters of their query in the encoding of the page, as its server reads them', () => {
+    const html = '<a href="/п?q=тест">1</a><a href="?q=é#т">2</a>'
+    expect(extractLinks(html, page, 'windows-1251')).toEqual([
+      'http://example.test/%D0%BF?q=%F2%E5%F1%F2',
+      'http://example.test/dir/page?q=%26%23233%3B',
+    ])
+    expect(extractLinks(html, page)).toEqual([
+      'http://example.test/%D0%BF?q=%D1%82%D0%B5%D1%81%D1%82',
+      'http://example.test/dir/page?q=%C3%A9',
+    ])
   })
 
   it('follow no base within a template or another language', () => {
@@ -92,7 +104,7 @@ describe('links of a page', () => {
 
   it('are bounded, and those that are passed over are counted', () => {
     const links = new LinkSet(3)
-    const scanner = new LinkScanner(links)
+    const scanner = new LinkScanner(links, null)
     scanner.write('<a href="a"><a href="#top"><a href="a#b"><a href="b"><a href="c"><a href="d"><a href="a">')
     expect([...links.batches(scanner.end(page), 2)]).toEqual([['http://example.test/dir/a', page], ['http://example.test/dir/b']])
     expect(links.passedOver).toBe(2)

@@ -1,6 +1,6 @@
 import sniff from 'html-encoding-sniffer'
 import { describe, expect, it } from 'vitest'
-import { decideCharset, decodeText } from '../../../src/message/charset.ts'
+import { decideCharset, decodeText, withEncodedQuery } from '../../../src/message/charset.ts'
 import { parseContentType } from '../../../src/message/content-type.ts'
 
 const bytes = (...parts: (string | { hex: string })[]): Buffer =>
@@ -149,6 +149,35 @@ describe('the charset of a body', () => {
   it('that another program wrote and nobody knows is decided anew', () => {
     expect(decodeText(bytes('é'), 'klingon')).toBe('é')
     expect(decodeText(bytes({ hex: 'e9' }), null)).toBe('é')
+  })
+})
+
+describe('the query of a reference', () => {
+  const written = (reference: string, charset: string | null): string =>
+    new URL(withEncodedQuery(reference, charset), 'http://a.test/').href.replace('http://a.test/', '')
+
+  // As browsers write them.
+  it.each([
+    ['windows-1251', '?q=тест', '?q=%F2%E5%F1%F2'],
+    ['windows-1251', 'т/?т&x=%20+a b\'"#т', '%D1%82/?%F2&x=%20+a%20b%27%22#%D1%82'],
+    ['Shift_JIS', '?т', '?%84%84'],
+    ['EUC-JP', ' ?a=あ\t\nb=あ ', '?a=%A4%A2b=%A4%A2'],
+    ['ISO-2022-JP', '?あい#x', '?%1B$B$%22$$%1B(B#x'],
+    ['gb18030', '?😀', '?%949%FC6'],
+    ['iso-8859-1', '?€あ\ud800', '?%80%26%2312354%3B%26%2365533%3B'],
+    ['utf-8', '?т', '?%D1%82'],
+    ['utf-16le', '?т', '?%D1%82'],
+    ['klingon', '?т', '?%D1%82'],
+    [null, '?т', '?%D1%82'],
+    ['windows-1251', '#?т', '#?%D1%82'],
+  ])('is in the encoding of its page: %s, %s', (charset, reference, expected) => {
+    expect(written(reference, charset)).toBe(expected)
+  })
+
+  it('takes no longer for many letters that an encoding lacks', () => {
+    const before = process.cpuUsage()
+    for (const charset of ['windows-1251', 'Shift_JIS']) withEncodedQuery(`?${'a😀'.repeat(100_000)}`, charset)
+    expect(process.cpuUsage(before).user).toBeLessThan(1_000_000)
   })
 })
 

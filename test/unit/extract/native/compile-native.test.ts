@@ -67,6 +67,17 @@ describe('a page', () => {
     expect(nativeParses).toBe(1)
   })
 
+  it('gives the same URLs by both, their query in the encoding of the page', () => {
+    const links = 'name: links\nversion: 1\nfields:\n  link: { select: "a@href", type: url }\n'
+    const page = Buffer.from('<a href="/?q=\xf2">x</a>', 'latin1')
+    const { parsed, native, nativeParses } = bothParsers([links]).run(page, undefined, { charset: 'windows-1251' })
+    expect(nativeParses).toBe(1)
+    expect(native).toEqual(parsed)
+    expect(parsed.map((result) => result.kind === 'records' && Buffer.from(result.records[0]?.value ?? '').includes('/?q=%F2'))).toEqual([
+      true,
+    ])
+  })
+
   it('gives the same money by both where no-break spaces group it', () => {
     const prices = 'name: prices\nversion: 1\nfields:\n  price: { select: p, type: money }\n'
     const { parsed, native, nativeParses } = bothParsers([prices]).run(Buffer.from('<p>PlayStation 5 <b>1&nbsp;299 €</b></p>'))
