@@ -19,16 +19,20 @@ export interface Announcer {
   readonly control: () => Promise<ControlLog>
 }
 
-/** Writes one command to the control topic; resolves when it is stored and this process has read it back. Shape: as it stands there. */
+/**
+ * Writes one command to the control topic; resolves when it is stored and this process has read it back. Shape: as it stands there.
+ * Errors: CONTROL_UNREADABLE for a subject whose last message can't be read here.
+ */
 export async function announce(by: Announcer, fields: { kind: CommandKind; subject: string; payload?: unknown }): Promise<Command> {
   const { codec, topics, clock, owner } = by
+  const control = await by.control()
+  control.requireReadable(fields.subject)
   await codec.prepare(topics.control, 'Command')
   const command = newCommand({ clock, ...fields, by: commandAuthor(owner) })
   await publishCommand(await by.producer(), topics.control, command, (value) => ({
     value: codec.encode('Command', value, topics.control),
     headers: codec.headers('Command'),
   }))
-  const control = await by.control()
   await control.readToEnd()
   return command
 }

@@ -51,13 +51,14 @@ export function readLayout(control: Pick<ControlLog, 'get'>): LayoutPayload | un
   throw new MillraceError('MESSAGE_INVALID', `the layout on the control topic is not valid: ${parsed.error.issues[0]?.message ?? ''}`)
 }
 
-/** The layout in force, asked again for each message. Errors: KAFKA_TOPIC_MISSING before `topics apply`. */
-export function layoutSource(control: Pick<ControlLog, 'get'>): LayoutSource {
+/** The layout in force, asked again for each message. Errors: KAFKA_TOPIC_MISSING before `topics apply`; CONTROL_UNREADABLE where it was never one that can be read here. */
+export function layoutSource(control: Pick<ControlLog, 'get' | 'requireReadable'>): LayoutSource {
   let seen: { readonly command: unknown; readonly layout: PartitionLayout } | undefined
   return () => {
     const command = control.get(subject.layout)
     if (seen !== undefined && seen.command === command) return seen.layout
     const payload = readLayout(control)
+    if (payload === undefined) control.requireReadable(subject.layout)
     if (payload === undefined) throw new MillraceError('KAFKA_TOPIC_MISSING', 'the control topic holds no layout of the topics')
     const partitionsOf = (topic: string): number => {
       const count = countIn(payload, topic)

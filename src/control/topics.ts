@@ -39,6 +39,7 @@ export async function layoutDifferences(runtime: Runtime): Promise<readonly { to
 async function presentLayout(runtime: Runtime): Promise<LayoutPayload | undefined> {
   const control = await runtime.control()
   await control.readToEnd()
+  control.requireReadable(subject.layout)
   return readLayout(control)
 }
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../kernel/clock.ts'
-import { errorText, MillraceError } from '../kernel/errors.ts'
+import { errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { Command } from '../message/generated/types.ts'
@@ -47,6 +47,8 @@ export class ControlLog extends BaseService {
   readonly #options: ControlLogOptions
   readonly #session: ClusterSession
   readonly #bySubject = new Map<string, LoggedCommand>()
+  /** Last messages of subjects, by their keys, that say something to others and nothing here. */
+  readonly #unreadable = new Map<string, { readonly offset: bigint; readonly error: MillraceError }>()
   readonly #listeners = new Set<(logged: LoggedCommand) => void>()
   readonly #waiting = new Set<{ readonly offset: bigint; readonly resolve: () => void; readonly reject: (error: unknown) => void }>()
   readonly #settleReady: { resolve: () => void; reject: (error: unknown) => void }
@@ -87,6 +89,22 @@ export class ControlLog extends BaseService {
   /** Where that lies on the log. */
   offsetOf(subject: string): bigint | undefined {
     return this.#bySubject.get(subject)?.offset
+  }
+
+  /**
+   * To be asked before anything is written to a subject: what can't be read here is not what is not there, and would be lost. Errors:
+   * CONTROL_UNREADABLE where the schema of its last message is not known here, since another registry or a newer release has it. What nobody can
+   * read counts for nothing.
+   */
+  requireReadable(subject: string): void {
+    const last = this.#unreadable.get(subject)
+    if (last === undefined) return
+    const { topic } = this.#options
+    throw new MillraceError(
+      'CONTROL_UNREADABLE',
+      `what ${topic} holds of ${subject} (offset ${last.offset}) can't be read here, and nothing is written over it: ${last.error.message}`,
+      { cause: last.error },
+    )
   }
 
   /** The last commands of all subjects that begin so, in the order in which they were written. */
@@ -165,8 +183,10 @@ export class ControlLog extends BaseService {
       // A newer release may have written it, or a stranger: what we can't read we can't obey.
       this.#undecodableCount += 1
       this.#options.observer.emit('CommandUndecodable', { topic: message.topic, offset: message.offset, text: errorText(error) })
+      this.#keepUnreadable(message, error)
       return
     }
+    this.#unreadable.delete(command.subject)
     if (this.#options.isTransactional?.(command.subject) === true) return
     const held = this.#bySubject.get(command.subject)?.command
     if (held !== undefined && this.#options.passOver?.(held, command) === true) return
@@ -174,6 +194,13 @@ export class ControlLog extends BaseService {
     this.#bySubject.set(command.subject, logged)
     this.#options.observer.emit('CommandRead', { subject: command.subject, kind: command.kind, offset: message.offset })
     for (const listener of [...this.#listeners]) listener(logged)
+  }
+
+  #keepUnreadable({ key, offset }: KafkaMessage, error: unknown): void {
+    const subject = key?.toString('utf8')
+    if (subject === undefined || this.#options.isTransactional?.(subject) === true) return
+    if (isMillraceError(error, 'MESSAGE_SCHEMA_UNKNOWN') || isMillraceError(error, 'SCHEMA_INCOMPATIBLE'))
+      this.#unreadable.set(subject, { offset, error })
   }
 
   #moveTo(position: bigint): void {

@@ -42,6 +42,7 @@ export const ERRORS = {
   EXTRACTOR_INCOMPATIBLE: entry('stop', 2, 'Keep the field and its type, or give the extractor a new name.'),
   REPLAY_REFUSED: entry('stop', 2, 'Nothing was changed; the message says which condition was not met.'),
   EXTRACTOR_HELD: entry('stop', 2, 'Correct the extractor, or say --force with a reason that is kept with the request.'),
+  CONTROL_UNREADABLE: entry('stop', 2, 'Set `registry.url` as whoever wrote it has it, or use the release that wrote it.'),
   DATA_DIR_LOCKED: entry('stop', 2, 'Stop the process named above, or use another folder with --data.'),
   DATA_DIR_UNUSABLE: entry('stop', 2, 'Correct that, or use another folder with --data.'),
   DATA_DIR_BROKEN: entry('stop', 1, 'Move the folder away and start again; its log is kept in it.'),

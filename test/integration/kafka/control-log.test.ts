@@ -2,6 +2,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { ControlLog, type ControlLogOptions, publishCommand } from '../../../src/kafka/control-log.ts'
 import { DurableProducer } from '../../../src/kafka/producer.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
+import { MillraceError } from '../../../src/kernel/errors.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import type { Command } from '../../../src/message/generated/types.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -106,6 +107,30 @@ describe('control log', () => {
     await log.start()
     await log.ready
     expect([log.get('layout')?.payload, log.undecodableCount]).toEqual(['fine', 1])
+  })
+
+  it('lets nothing be written over what only others can read, and over what nobody can', async () => {
+    const topic = await testTopic(admin, 'control')
+    await started
+    const log = open(topic, {
+      decode: (value) => {
+        if (String(value) === 'newer') throw new MillraceError('MESSAGE_SCHEMA_UNKNOWN', 'of a newer release')
+        return JSON.parse(String(value)) as Command
+      },
+    })
+    await publish(topic, 'layout', '1')
+    const keyed = (key: string, text: string) => ({ ...textMessage(topic, 0, text), key })
+    await producer.send([keyed('layout', 'newer'), keyed('site:a.example', 'rubbish'), keyed('site:b.example', 'newer')])
+    await publish(topic, 'site:b.example', '2')
+    await log.start()
+    await log.ready
+    expect(() => log.requireReadable('layout')).toThrow(
+      expect.objectContaining({ code: 'CONTROL_UNREADABLE', message: expect.stringMatching(/layout \(offset 1\).*of a newer release/) }),
+    )
+    for (const subject of ['site:a.example', 'site:b.example', 'site:c.example']) log.requireReadable(subject)
+    await publish(topic, 'layout', '3')
+    await log.readToEnd()
+    log.requireReadable('layout')
   })
 
   it('fails with its reason where the topic does not exist', async () => {

@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { layoutSource, nextLayout, readLayout } from '../../../src/control/layout-command.ts'
 import { partitionsOfKey } from '../../../src/kafka/layout.ts'
+import { MillraceError } from '../../../src/kernel/errors.ts'
 import { newCommand } from '../../../src/message/command.ts'
 import type { Command } from '../../../src/message/generated/types.ts'
 import { partitionFor } from '../../../src/url/partition.ts'
 
-const holding = (payload: unknown): { get: () => Command } => {
+const holding = (payload: unknown): { get: () => Command; requireReadable: () => void } => {
   const command = newCommand({ clock: { now: () => 1 }, kind: 'set', subject: 'layout', payload, by: 'a test' })
-  return { get: () => command }
+  return { get: () => command, requireReadable: () => undefined }
 }
 
 describe('the layout that comes next', () => {
@@ -35,6 +36,17 @@ describe('a layout on the control topic', () => {
 
   it('is refused where its numbers are none', () => {
     expect(() => readLayout(holding({ version: 2, partitions: { urls: 4 }, former: { urls: [0] } }))).toThrow('not valid')
+  })
+
+  it('that can not be read is not taken for none', () => {
+    const unreadable = new MillraceError('CONTROL_UNREADABLE', 'of a registry')
+    const control = {
+      get: () => undefined,
+      requireReadable: () => {
+        throw unreadable
+      },
+    }
+    expect(layoutSource(control)).toThrow(unreadable)
   })
 
   it.each([['html'], ['constructor']])('knows nothing of topic %s that it does not name', (topic) => {
