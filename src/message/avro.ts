@@ -2,12 +2,13 @@ import type { Type } from 'avsc'
 import avro from 'avsc'
 import { countText, isAre } from '../kernel/count-text.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
+import { mendBranches } from './avro-branches.ts'
 import { bytesCheck } from './avro-bytes.ts'
 import { type AvroNode, logicalOf, type ParsedSchema, parseAvroSchema } from './avro-schema.ts'
 import { mendTap } from './avro-tap.ts'
 import { type BranchOf, type ValueChecks, valueChecks } from './avro-value.ts'
 import { canonicalForm, crc64Avro } from './canonical-form.ts'
-import { readProblems } from './compatibility.ts'
+import { type Incompatibility, nullProblems, readProblems } from './compatibility.ts'
 
 /**
  * The only importer of the Avro library. It encodes and decodes; what it trusts (counts, lengths, branches, field names) is checked
@@ -33,6 +34,7 @@ export interface AvroSchema {
 }
 
 mendTap()
+mendBranches()
 
 type LibrarySchema = Parameters<typeof avro.Type.forSchema>[0]
 type Resolver = ReturnType<Type['createResolver']>
@@ -70,7 +72,9 @@ export function parseSchema(text: string): AvroSchema {
       try {
         return readerType.fromBuffer(start === 0 ? bytes : bytes.subarray(start), resolver)
       } catch (cause) {
-        throw malformed(name, errorText(cause), cause)
+        // The library names no field; it can only be one of these, where a null was written that the reader can't read.
+        const nulls = reader === undefined ? [] : nullProblems(reader, schema)
+        throw malformed(name, nulls.length === 0 ? errorText(cause) : problemsText(nulls), cause)
       }
     },
   }
@@ -92,8 +96,7 @@ function resolverOf(reader: AvroSchema, writer: AvroSchema): Resolver {
   const [readerType, writerType] = [TYPES.get(reader), TYPES.get(writer)]
   if (readerType === undefined || writerType === undefined) throw new MillraceError('INTERNAL', 'a schema was not made by parseSchema')
   const problems = readProblems(reader, writer)
-  if (problems.length > 0)
-    throw incompatible(reader, writer, problems.map(({ path, reason }) => (path === '' ? reason : `field ${path}: ${reason}`)).join('; '))
+  if (problems.length > 0) throw incompatible(reader, writer, problemsText(problems))
   let resolver: Resolver
   try {
     // Names are compared without namespace, as the specification says: a foreign producer may leave it out.
@@ -105,6 +108,10 @@ function resolverOf(reader: AvroSchema, writer: AvroSchema): Resolver {
   byWriter.set(writer, resolver)
   RESOLVERS.set(reader, byWriter)
   return resolver
+}
+
+function problemsText(problems: readonly Incompatibility[]): string {
+  return problems.map(({ path, reason }) => (path === '' ? reason : `field ${path}: ${reason}`)).join('; ')
 }
 
 function incompatible(reader: AvroSchema, writer: AvroSchema, why: string, cause?: unknown): MillraceError {

@@ -25,17 +25,25 @@ export function compatibilityProblems(level: CompatibilityLevel, next: Rooted, o
   const isFull = level === 'FULL_TRANSITIVE'
   return older.flatMap((old) => {
     const pairs = isFull ? [[next, old] as const, [old, next] as const] : [[next, old] as const]
-    return pairs.flatMap(([reader, writer]) => compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: !isFull }))
+    return pairs.flatMap(([reader, writer]) =>
+      compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: !isFull, isReading: false }),
+    )
   })
 }
 
 /**
  * Why a reader can't read what a writer wrote. Shape: empty when it can. A plain number may stand for a date or a time: foreign producers
- * may know no logical types.
+ * may know no logical types. Nor does the null of a union count that has other branches: they may declare what they never write, and a null
+ * where none can be read is a matter of its message.
  * Source: Avro 1.11 specification, "Schema Resolution"; record, enum and fixed names are compared without namespace.
  */
 export function readProblems(reader: Rooted, writer: Rooted): readonly Incompatibility[] {
-  return compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: false })
+  return compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: false, isReading: true })
+}
+
+/** With what `readProblems` lets pass: where a null may have been written that the reader can't read. Shape: empty when it can read all of it. */
+export function nullProblems(reader: Rooted, writer: Rooted): readonly Incompatibility[] {
+  return compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: false, isReading: false })
 }
 
 /**
@@ -55,6 +63,8 @@ interface Comparison {
   readonly seen: Map<AvroNode, Set<AvroNode>>
   /** Whether a plain number is told from one with a logical type. */
   readonly isSameMeaning: boolean
+  /** Whether the null of a writer's union may be one that can't be read. */
+  readonly isReading: boolean
 }
 
 function compare(reader: AvroNode, writer: AvroNode, path: string, how: Comparison): readonly Incompatibility[] {
@@ -63,7 +73,7 @@ function compare(reader: AvroNode, writer: AvroNode, path: string, how: Comparis
   // A pair that is being compared further up (a recursive schema) is decided there.
   if (pairs.has(writer)) return []
   if (reader.kind === 'record') seen.set(reader, pairs.add(writer))
-  if (writer.kind === 'union') return writer.branches.flatMap((branch) => compare(reader, branch, path, how))
+  if (writer.kind === 'union') return fromUnion(reader, writer, path, how)
   if (reader.kind === 'union') return intoUnion(reader, writer, path, how)
   if (reader.kind === 'record' && writer.kind === 'record') return compareRecords(reader, writer, path, how)
   if (reader.kind === 'array' && writer.kind === 'array') return compare(reader.items, writer.items, `${path}[]`, how)
@@ -77,6 +87,11 @@ function compare(reader: AvroNode, writer: AvroNode, path: string, how: Comparis
   return compareLogical(reader, writer, path, how)
 }
 
+function fromUnion(reader: AvroNode, writer: UnionNode, path: string, how: Comparison): readonly Incompatibility[] {
+  const values = how.isReading ? writer.branches.filter(({ kind }) => kind !== 'null') : []
+  return (values.length > 0 ? values : writer.branches).flatMap((branch) => compare(reader, branch, path, how))
+}
+
 /** The branch that fits; where none does, the trouble of the branch that was meant: the one of the writer's kind, or that it promotes to. */
 function intoUnion(reader: UnionNode, writer: AvroNode, path: string, how: Comparison): readonly Incompatibility[] {
   const results = reader.branches.map((branch) => ({ branch, problems: compare(branch, writer, path, copyOf(how)) }))
@@ -87,8 +102,8 @@ function intoUnion(reader: UnionNode, writer: AvroNode, path: string, how: Compa
   return [{ path, reason: `a union of ${reader.branches.map(({ kind }) => kind).join(', ')} can't be read from a ${writer.kind}` }]
 }
 
-function copyOf({ seen, isSameMeaning }: Comparison): Comparison {
-  return { seen: new Map([...seen].map(([reader, writers]) => [reader, new Set(writers)])), isSameMeaning }
+function copyOf({ seen, ...how }: Comparison): Comparison {
+  return { ...how, seen: new Map([...seen].map(([reader, writers]) => [reader, new Set(writers)])) }
 }
 
 function compareRecords(reader: RecordNode, writer: RecordNode, path: string, how: Comparison): readonly Incompatibility[] {

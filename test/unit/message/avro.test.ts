@@ -382,6 +382,26 @@ describe('reading with another schema than the writer had', () => {
     expect(foreign.decode(foreign.encode({ f: 1 }), 0, one('int'))).toEqual({ f: 1 })
   })
 
+  it('reads values of a field that may be null for the writer alone, and fails with the message that has a null there', () => {
+    const reader = record([
+      { name: 'url', type: 'string' },
+      { name: 'depth', type: 'int', default: 0 },
+    ])
+    const writer = record([
+      { name: 'url', type: ['null', 'string'] },
+      { name: 'depth', type: ['null', 'int'] },
+    ])
+    expect(writer.decode(writer.encode({ url: 'a', depth: 3 }), 0, reader)).toEqual({ url: 'a', depth: 3 })
+    expect(() => writer.decode(writer.encode({ url: null, depth: 3 }), 0, reader)).toThrow(
+      expect.objectContaining({
+        code: 'MESSAGE_MALFORMED',
+        message: expect.stringContaining("field url: a string can't be read from a null"),
+      }),
+    )
+    const none = record([{ name: 'url', type: ['null', 'boolean'] }])
+    expect(() => none.decode(none.encode({ url: null }), 0, reader)).toThrow(expect.objectContaining({ code: 'SCHEMA_INCOMPATIBLE' }))
+  })
+
   it('takes the default symbol for one that is not known', () => {
     const wide = one({ type: 'enum', name: 'E', symbols: ['A', 'B'] })
     const narrow = one({ type: 'enum', name: 'E', symbols: ['A'], default: 'A' })

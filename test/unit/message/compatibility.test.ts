@@ -18,6 +18,8 @@ describe('what a reader can read', () => {
     ['double', 'long'],
     ['string', 'bytes'],
     [['null', 'int'], 'int'],
+    // Of a producer that may leave it out, and doesn't.
+    ['int', ['null', 'int']],
     [
       ['null', 'long'],
       ['null', 'int'],
@@ -37,7 +39,7 @@ describe('what a reader can read', () => {
 
   it.each([
     ['int', 'long', "f: a int can't be read from a long"],
-    ['int', ['null', 'int'], "f: a int can't be read from a null"],
+    ['int', ['null'], "f: a int can't be read from a null"],
     [['null', 'int'], 'string', "f: a union of null, int can't be read from a string"],
     [symbols(['A']), symbols(['A', 'B']), 'f: the enum lacks the symbols B and has no default'],
     [decimal(38, 2), decimal(38, 3), "f: a decimal of precision 38 and scale 2 can't be read from a decimal of precision 38 and scale 3"],
@@ -103,6 +105,10 @@ describe('what may follow older schemas', () => {
     const optional = (type: unknown) => field(['null', type], { default: null })
     expect(compatibilityProblems('BACKWARD_TRANSITIVE', optional(next), [optional(old)])).toMatchObject([{ path: 'f', reason }])
     expect(compatibilityProblems('BACKWARD_TRANSITIVE', optional(old), [optional(old)])).toEqual([])
+  })
+
+  it('has no branch that can not be read', () => {
+    expect(compatibilityProblems('BACKWARD_TRANSITIVE', v1, [field(['null', 'int'])])).toMatchObject([{ path: 'f' }])
   })
 
   it('of messages may leave out what a number means, as foreign producers do', () => {
