@@ -1,7 +1,9 @@
 import { headerText, type KafkaMessage } from '../kafka/message.ts'
-import { isMillraceError } from '../kernel/errors.ts'
+import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { AwaitedSchemas } from '../message/awaited-schemas.ts'
+import type { DecodedMessage } from '../message/codec.ts'
 import { HEADER } from '../message/header-names.ts'
+import { isOfRecords, RECORDS_NAMESPACE } from '../message/subjects.ts'
 import type { Runtime } from './runtime.ts'
 
 type ReaderParts = Pick<Runtime, 'codec' | 'clock' | 'observer' | 'control'>
@@ -48,7 +50,12 @@ export class RecordReader {
     if (message.value === null) return undefined
     const { observer } = this.#runtime
     try {
-      return await this.#decode(message.value)
+      const record = await this.#decode(message.value)
+      if (isOfRecords(record.schemaName)) return record
+      throw new MillraceError(
+        'SCHEMA_INCOMPATIBLE',
+        `${record.schemaName} is no schema of records, whose names begin with ${RECORDS_NAMESPACE}`,
+      )
     } catch (error) {
       if (!isMillraceError(error) || error.disposition !== 'dead-letter') throw error
       if (mustKnow && error.code === 'MESSAGE_SCHEMA_UNKNOWN' && headerText(message.headers, HEADER.schema) !== undefined) throw error
@@ -60,7 +67,7 @@ export class RecordReader {
   }
 
   /** The schema of a record is announced before its first record, but this process may not have read that yet. */
-  async #decode(value: Buffer): Promise<{ readonly value: unknown }> {
+  async #decode(value: Buffer): Promise<DecodedMessage> {
     const { codec } = this.#runtime
     try {
       return codec.decodeAny(value)

@@ -1,10 +1,8 @@
 import { MillraceError } from '../kernel/errors.ts'
 import { type AvroSchema, parseSchema } from '../message/avro.ts'
+import { RECORDS_NAMESPACE } from '../message/subjects.ts'
 import { type ExtractorDefinition, type FieldDefinition, type FieldType, pascalName } from './language/definition.ts'
 import type { ValueType } from './values/value-type.ts'
-
-/** Namespace of all record schemas. */
-const NAMESPACE = 'io.millrace.records'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -29,7 +27,7 @@ export function embedSchema(extractor: string, description: string | undefined, 
       `the schema of extractor ${extractor} is ${shown(own)}; expected an Avro schema of type record`,
     )
   }
-  const target = `${NAMESPACE}.${pascalName(extractor)}Data`
+  const target = `${RECORDS_NAMESPACE}.${pascalName(extractor)}Data`
   const given = typeof own.name === 'string' ? own.name : ''
   const names = new Set([given, typeof own.namespace === 'string' ? `${own.namespace}.${given}` : given])
   // Names within it that have no namespace of their own keep the one they were written under.
@@ -45,7 +43,7 @@ function recordSchema(extractor: string, description: string | undefined, data: 
     JSON.stringify({
       type: 'record',
       name: pascalName(extractor),
-      namespace: NAMESPACE,
+      namespace: RECORDS_NAMESPACE,
       doc: description ?? `A record of the extractor ${extractor}.`,
       fields: [...envelope.fields, { name: 'data', type: data, doc: 'What was extracted.' }],
     }),
@@ -56,7 +54,7 @@ function recordType(name: string, doc: string, fields: readonly FieldDefinition[
   return {
     type: 'record',
     name,
-    namespace: NAMESPACE,
+    namespace: RECORDS_NAMESPACE,
     doc,
     fields: fields.map((field) => ({
       name: field.name,
@@ -78,7 +76,7 @@ function moneyType(name: string, scale: number): Json {
   return {
     type: 'record',
     name,
-    namespace: NAMESPACE,
+    namespace: RECORDS_NAMESPACE,
     doc: 'An amount of one currency.',
     fields: [
       { name: 'amount', type: { type: 'bytes', logicalType: 'decimal', precision: 38, scale }, doc: 'In units of the currency.' },

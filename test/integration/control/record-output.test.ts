@@ -14,7 +14,7 @@ const schema = parseSchema(
   JSON.stringify({
     type: 'record',
     name: 'Thing',
-    namespace: 'test.records',
+    namespace: 'io.millrace.records',
     fields: [
       { name: 'crawlId', type: 'string' },
       { name: 'recordId', type: 'string' },

@@ -9,7 +9,7 @@ import { createSchemaStore } from '../../../src/message/schema-store.ts'
 import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
-const schema = parseSchema('{"type":"record","name":"Thing","namespace":"test","fields":[{"name":"title","type":"string"}]}')
+const schema = parseSchema('{"type":"record","name":"Thing","namespace":"io.millrace.records","fields":[{"name":"title","type":"string"}]}')
 const ID = 7
 
 function recordOf(title: string, headers: KafkaMessage['headers'] = { 'millrace-schema': Buffer.from('test.Thing:1') }): KafkaMessage {
@@ -18,14 +18,14 @@ function recordOf(title: string, headers: KafkaMessage['headers'] = { 'millrace-
 }
 
 /** A registry that has the schema once it was told so, and a reader over it. */
-function setUp() {
+function setUp(namespace = 'io.millrace.records') {
   const clock = new ManualClock()
   const { observer, count } = recordingObserver()
   const registry = { hasSchema: false, asked: 0 }
   const port = {
     async schemaById() {
       registry.asked += 1
-      return registry.hasSchema ? schema.text : undefined
+      return registry.hasSchema ? JSON.stringify({ ...JSON.parse(schema.text), namespace }) : undefined
     },
   } as unknown as RegistryPort
   const codec = createMessageCodec({ schemaStore: createSchemaStore(), registry: port, clock })
@@ -35,6 +35,14 @@ function setUp() {
 }
 
 describe('reading records with a schema registry', () => {
+  it('passes over what others write to the topic by schemas of their own, and counts it', async () => {
+    const { count, registry, reader } = setUp('com.other')
+    registry.hasSchema = true
+    await reader.learn([recordOf('theirs')])
+    expect(await reader.read(recordOf('theirs'), { mustKnow: true })).toBeUndefined()
+    expect([reader.undecodableCount, count('RecordUndecodable', { code: 'SCHEMA_INCOMPATIBLE' })]).toEqual([1, 1])
+  })
+
   it('waits for one that does not have a schema yet, and says so', async () => {
     const { clock, count, registry, reader, signal } = setUp()
     const learnt = reader.learn([recordOf('one')], signal.signal)
