@@ -38,6 +38,8 @@ export async function produceUrls(context: CommandContext, urls: readonly string
   const template = templateOf(flags, config['crawl.maxDepth'], await bodyOf(flags))
   if (template.body !== null && (template.method === 'GET' || template.method === 'HEAD'))
     context.note(`note: a ${template.method} with a body, which many servers pass over or refuse; leave out --method for a POST`)
+  const alone = ofSeedsAlone(template)
+  if (alone.length > 0) context.note(`note: ${alone.join(', ')}: of the URLs given alone; the links found from them go without`)
   if (flags.file !== undefined && flags.file !== '-') await refuseUnreadable(flags.file, '--file')
   const limit = flags.limit === undefined ? {} : { limit: limitOf(flags.limit) }
   const given = seedsOf(urls, flags.file)
@@ -87,6 +89,13 @@ function templateOf(flags: ProduceFlags, maxDepth: number, body: Buffer | null):
     expiresAt,
     ifChanged: flags.ifChanged === true,
   }
+}
+
+/** Options of a task that its links do not take over. Shape: those given, where links are followed. Pure. */
+export function ofSeedsAlone({ crawlId, maxDepth, headers, ifChanged, expiresAt }: TaskTemplate): readonly string[] {
+  if (crawlId === null || maxDepth === 0) return []
+  const given = { '--header': Object.keys(headers).length > 0, '--if-changed': ifChanged, '--expires': expiresAt !== null }
+  return Object.entries(given).flatMap(([option, isGiven]) => (isGiven ? [option] : []))
 }
 
 /** A task is one message, and a message of a task has less room than a page. */

@@ -268,9 +268,14 @@ export const OPTIONS = {
     min: 1,
     flag: '--limit',
     description:
-      'Pages fetched per crawl. URLs that come once it is reached wait while pages are still on their way: one that fails gives its place to the next. `run` leaves them queued where all of these are due later than `--max-wait`.',
+      'Pages fetched per crawl, its rounds (`UrlTask.round`) together. URLs that come once it is reached wait while pages are still on their way: one that fails gives its place to the next. `run` leaves them queued where all of these are due later than `--max-wait`.',
   },
-  'crawl.maxPagesPerDomain': { kind: 'integer', default: '10000', min: 1, description: 'Pages fetched per crawl and registrable domain.' },
+  'crawl.maxPagesPerDomain': {
+    kind: 'integer',
+    default: '10000',
+    min: 1,
+    description: 'Pages fetched per crawl and registrable domain, rounds together.',
+  },
   'crawl.maxLinksPerPage': {
     kind: 'integer',
     default: '10000',

@@ -44,7 +44,7 @@ export interface UrlTask {
   readonly expiresAt: number | null
   /** Number of this attempt; the first is 1. */
   readonly attempt: number
-  /** Order among the links of one page, larger first; has no meaning between sites. */
+  /** Kept for an order among the links of one page; nothing reads it in this version. */
   readonly priority: number
   /** How repeats of this URL are told. */
   readonly dedup: Dedup
