@@ -27,8 +27,13 @@ export function taskBudgets(config: Config): (task: UrlTask) => readonly PageBud
 
 /** The live override of this very domain. Errors: MESSAGE_INVALID where what stands on control is no JSON. */
 export function overrideOf(control: Pick<ControlLog, 'get'>, domain: string): SiteOverride | undefined {
+  return parseSiteOverride(overridePayload(control, domain))
+}
+
+/** The same as it was written, with what is not known here. */
+export function overridePayload(control: Pick<ControlLog, 'get'>, domain: string): unknown {
   const command = control.get(subject.site(domain))
-  return command === undefined || command.kind === 'delete' ? undefined : parseSiteOverride(commandPayload(command))
+  return command === undefined || command.kind === 'delete' ? undefined : commandPayload(command)
 }
 
 /** Pace by URL: configuration, and live overrides on control. `instead`: what is taken to stand there of a domain. */

@@ -2,7 +2,7 @@ import type { ControlLog } from '../kafka/control-log.ts'
 import type { PolitenessKey } from '../kernel/brand.ts'
 import { productToken } from '../kernel/product-token.ts'
 import { subject } from '../message/command.ts'
-import type { SiteOverride, SiteReset } from '../message/site-override.ts'
+import { parseSiteOverride, type SiteOverride, type SiteReset } from '../message/site-override.ts'
 import { effectiveCrawlDelay, spacingOf } from '../politeness/crawl-delay.ts'
 import { type ExplainedPolicy, liftedAt, type PaceLayer, type PaceValues, type SitePolicy } from '../politeness/policy.ts'
 import { parseRobots, robotsCrawlDelayMs } from '../politeness/robots.ts'
@@ -10,7 +10,7 @@ import type { KnownHealth, LimiterState } from '../state/state-store.ts'
 import { isPublicSuffix } from '../url/registrable-domain.ts'
 import { announce } from './announce.ts'
 import type { Runtime } from './runtime.ts'
-import { overrideOf, paceRules } from './site-rules.ts'
+import { overrideOf, overridePayload, paceRules } from './site-rules.ts'
 
 /** One value of the pace in force, and where it comes from: `default`, `rule PATTERN`, `schedule HOURS`, `override DOMAIN`, `robots.txt`. */
 export interface PaceFact {
@@ -79,9 +79,11 @@ export async function overrideSite(runtime: Runtime, domain: string, change: Ove
   )
 }
 
-function mergedOverride(control: Pick<ControlLog, 'get'>, domain: string, change: OverrideChange): SiteOverride | undefined {
-  const merged = Object.entries({ ...overrideOf(control, domain), ...change }).filter(([, value]) => value !== undefined)
-  return merged.length === 0 ? undefined : (Object.fromEntries(merged) as SiteOverride)
+/** Payload of the override with the change. What is not known here stays as it was written: a newer release may go by it. */
+export function mergedOverride(control: Pick<ControlLog, 'get'>, domain: string, change: OverrideChange): object | undefined {
+  const held = overridePayload(control, domain)
+  const merged = Object.entries({ ...(typeof held === 'object' ? held : {}), ...change }).filter(([, value]) => value !== undefined)
+  return merged.length === 0 ? undefined : Object.fromEntries(merged)
 }
 
 /**
@@ -97,7 +99,7 @@ export async function paceSite(
   const { config, clock } = runtime
   const control = await runtime.control()
   await control.readToEnd()
-  const override = mergedOverride(control, domain, change)
+  const override = parseSiteOverride(mergedOverride(control, domain, change))
   const rules = { before: paceRules(config, control, clock), after: paceRules(config, control, clock, { domain, override }) }
   const robots = await keptRobots(runtime, domain, about)
   const below = [`www.${domain}`, ...config['politeness.rules'].map(({ match }) => match.replace(/^\*\./, ''))]

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { beyondSite, existingDomain, siteDomain, siteOrigins } from '../../../src/control/site-domain.ts'
 import { overrideOf } from '../../../src/control/site-rules.ts'
-import { isFaster } from '../../../src/control/sites.ts'
+import { isFaster, mergedOverride } from '../../../src/control/sites.ts'
 import { newCommand, subject } from '../../../src/message/command.ts'
 
 describe('the origins whose robots.txt a site has', () => {
@@ -50,14 +50,23 @@ describe('what counts for nothing in the name of a site', () => {
 })
 
 describe('the live override of a site', () => {
-  const said = (payload: unknown) => {
+  const control = (payload: unknown) => {
     const command = newCommand({ clock: { now: () => 1 }, kind: 'set', subject: subject.site('a.test'), payload, by: 'a test' })
-    return overrideOf({ get: () => command }, 'a.test')
+    return { get: () => command }
   }
+  const said = (payload: unknown) => overrideOf(control(payload), 'a.test')
 
   it('shows no value that the limiter does not go by', () => {
     expect(said({ ratePerSecond: -1, burst: 2, crawlDelayMs: 1e20, color: 'red' })).toEqual({ burst: 2, crawlDelayMs: 365 * 86_400_000 })
     expect(said({ ratePerSecond: 'fast' })).toBeUndefined()
+  })
+
+  it('keeps what a newer release has written there when another value is changed', () => {
+    const held = control({ ratePerSecond: 2, quietHours: '22-6', reset: { at: 7, lifted: { allowed: 3 } } })
+    const changed = { ratePerSecond: 2, quietHours: '22-6', reset: { at: 7, lifted: { allowed: 3 } }, paused: true }
+    expect(mergedOverride(held, 'a.test', { paused: true })).toEqual(changed)
+    expect(mergedOverride(control({ burst: 2 }), 'a.test', { burst: undefined })).toBeUndefined()
+    expect(mergedOverride(control('rubbish'), 'a.test', { paused: true })).toEqual({ paused: true })
   })
 
   it('tells what a reset lifted where that was said', () => {
