@@ -1,5 +1,5 @@
-import type { LoggedCommand } from '../kafka/control-log.ts'
-import { errorText, MillraceError } from '../kernel/errors.ts'
+import type { ControlLog, LoggedCommand } from '../kafka/control-log.ts'
+import { errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { openedOnce } from '../kernel/opened-once.ts'
 import { RecentSet } from '../kernel/recent-set.ts'
@@ -15,18 +15,23 @@ const UNANNOUNCED_KEPT = 1_000
 /**
  * The codec of a deployment, whose members may be of several releases: before it writes with a schema of ours it has that announced, and where
  * a value names one that is not known here it reads `control` to its end first. What nobody has announced by then is not looked for again:
- * who follows `control` hears of it. Commands have one schema for good, or announcements themselves could not be read.
+ * who follows `control` hears of it. Commands have one schema for good, or announcements themselves could not be read. A `control` that is
+ * not there, or that this user may not read, tells of no schema: whoever can't do without it has opened it before.
  */
 export function withAnnouncements(
   codec: MessageCodec,
-  control: { readonly announce: (schema: AvroSchema) => Promise<void>; readonly readToEnd: () => Promise<void> },
+  parts: {
+    readonly announce: (schema: AvroSchema) => Promise<void>
+    readonly control: () => Promise<Pick<ControlLog, 'readToEnd'>>
+  },
 ): MessageCodec {
   const announced = new Map<MessageType, () => Promise<void>>()
   const unannounced = new RecentSet(UNANNOUNCED_KEPT)
   const isUnheardOf = (fingerprint: string | undefined): fingerprint is string =>
     fingerprint !== undefined && codec.schemas.byFingerprint(fingerprint) === undefined && !unannounced.has(fingerprint)
   const hear = async (fingerprints: readonly string[], others: Promise<void> | undefined): Promise<void> => {
-    await Promise.all([control.readToEnd(), others])
+    const readToEnd = async (): Promise<void> => (await unlessUnreadable(parts.control()))?.readToEnd()
+    await Promise.all([readToEnd(), others])
     for (const fingerprint of fingerprints) if (isUnheardOf(fingerprint)) unannounced.add(fingerprint)
   }
   return {
@@ -34,7 +39,7 @@ export function withAnnouncements(
     async prepare(topic, schema) {
       await codec.prepare(topic, schema)
       if (typeof schema !== 'string' || schema === 'Command') return
-      const announceOnce = announced.get(schema) ?? openedOnce(() => control.announce(codec.schemas.current(schema)))
+      const announceOnce = announced.get(schema) ?? openedOnce(() => parts.announce(codec.schemas.current(schema)))
       announced.set(schema, announceOnce)
       await announceOnce()
     },
@@ -44,6 +49,16 @@ export function withAnnouncements(
       const others = codec.ensureSchemas(values)
       return fingerprints.length === 0 ? others : hear(fingerprints, others)
     },
+  }
+}
+
+/** Shape: undefined where the topic is not there, or not for this user to read. */
+async function unlessUnreadable<T>(opening: Promise<T>): Promise<T | undefined> {
+  try {
+    return await opening
+  } catch (error) {
+    if (isMillraceError(error, 'KAFKA_TOPIC_MISSING') || isMillraceError(error, 'KAFKA_DENIED')) return undefined
+    throw error
   }
 }
 

@@ -90,8 +90,6 @@ export async function* consume(runtime: Runtime, options: ConsumeOptions): Async
       'USAGE',
       `--body goes with html and dead-letters: messages of ${topics.join(', ')} are shown with all that they hold`,
     )
-  // Announced schemas first: records can't be read without them.
-  if ((await runtime.admin.listTopics()).includes(runtime.topics.control)) await runtime.control()
   const from = new Map<string, LogStart | ReadonlyMap<number, LogStart>>()
   for (const topic of topics) from.set(topic, await startOf(runtime, topic, options.start))
   const end = await endOf(runtime, topics, options)

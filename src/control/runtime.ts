@@ -116,7 +116,7 @@ export class Runtime {
     })
     this.codec = withAnnouncements(this.#commandCodec, {
       announce: (schema) => announceSchema(this, schema),
-      readToEnd: async () => (await this.control()).readToEnd(),
+      control: () => this.control(),
     })
     this.#releases = releases
     this.#isNew = opened.isNew

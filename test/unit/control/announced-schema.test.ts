@@ -27,15 +27,21 @@ class Log {
   readonly texts: string[] = []
   reads = 0
   failure: Error | undefined
+  unopened: MillraceError | undefined
 
   member(folder = defaultFolder()): MessageCodec {
     const schemaStore = createSchemaStore(folder)
     return withAnnouncements(createMessageCodec({ schemaStore }), {
       announce: async ({ text }) => void this.texts.push(text),
-      readToEnd: async () => {
-        this.reads += 1
-        if (this.failure !== undefined) throw this.failure
-        for (const text of this.texts) schemaStore.add(text)
+      control: async () => {
+        if (this.unopened !== undefined) throw this.unopened
+        return {
+          readToEnd: async () => {
+            this.reads += 1
+            if (this.failure !== undefined) throw this.failure
+            for (const text of this.texts) schemaStore.add(text)
+          },
+        }
       },
     })
   }
@@ -60,7 +66,7 @@ describe('members of several releases', () => {
       announce: async ({ name }) => {
         if (log.texts.push(name) === 1) throw new Error('away')
       },
-      readToEnd: async () => undefined,
+      control: async () => ({ readToEnd: async () => undefined }),
     })
     await expect(codec.prepare(TOPIC, 'UrlTask')).rejects.toThrow('away')
     await codec.prepare(TOPIC, 'UrlTask')
@@ -85,5 +91,26 @@ describe('members of several releases', () => {
     expect(older.ensureSchemas([value])).toBeUndefined()
     expect(log.reads).toBe(2)
     expect(() => older.decode('UrlTask', value)).toThrow(expect.objectContaining({ code: 'MESSAGE_SCHEMA_UNKNOWN' }))
+  })
+  it.each(['KAFKA_TOPIC_MISSING', 'KAFKA_DENIED'] as const)(
+    'take a schema for unannounced where control gives %s to who opens it',
+    async (code) => {
+      const log = new Log()
+      const [newer, older] = [log.member(newerFolder), log.member()]
+      const value = newer.encode('UrlTask', task, TOPIC)
+      log.unopened = new MillraceError(code, 'not for you')
+      await older.ensureSchemas([value])
+      expect(() => older.decode('UrlTask', value)).toThrow(expect.objectContaining({ code: 'MESSAGE_SCHEMA_UNKNOWN' }))
+    },
+  )
+
+  it('end where control can not be reached, or can no longer be read', async () => {
+    const log = new Log()
+    const value = log.member(newerFolder).encode('UrlTask', task, TOPIC)
+    log.unopened = new MillraceError('KAFKA_UNREACHABLE', 'away')
+    await expect(log.member().ensureSchemas([value])).rejects.toBe(log.unopened)
+    log.unopened = undefined
+    log.failure = new MillraceError('KAFKA_DENIED', 'not any more')
+    await expect(log.member().ensureSchemas([value])).rejects.toBe(log.failure)
   })
 })
