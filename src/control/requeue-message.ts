@@ -33,6 +33,8 @@ export type NotRequeued =
   | 'body-missing'
   /** A shadow or a candidate wrote it: the page would go to the version that is live, which has read it. */
   | 'of-trial'
+  /** Its crawl is stopped: as a task it would be refused at once, and no link of it would be followed as a page. */
+  | 'crawl-stopped'
 
 export type Requeue =
   | { readonly kind: 'task'; readonly message: OutgoingMessage; readonly task: UrlTask }
@@ -61,6 +63,7 @@ export interface RequeueParts {
   readonly now: number
   /** What it was that wrote a dead letter beside live work; undefined for live work and replays in place. */
   readonly trialOf: (info: DeadLetterInfo) => string | undefined
+  readonly isCrawlStopped: (crawlId: string) => boolean
   /** A message that lay there, or lies there now; undefined where there is none. */
   readonly readAt: (place: PagePlace) => Promise<KafkaMessage | undefined>
   /** The same for a place on html. deleted: it lies before what is left of its partition. */
@@ -129,6 +132,8 @@ function taskAgain(found: FoundDeadLetter, value: Buffer | null, parts: RequeueP
   if (!completed.ok) return not('bad-url', completed.detail)
   if (task.expiresAt !== null && task.expiresAt <= now)
     return not('expired', `its expiresAt was ${new Date(task.expiresAt).toISOString()}: produce the URL anew`)
+  const stopped = ofStopped(task, parts)
+  if (stopped !== undefined) return stopped
   const again: UrlTask = {
     ...task,
     taskId: requeuedTaskId(task.taskId, message),
@@ -152,6 +157,9 @@ async function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | n
   }
   const { stage, extractor, original, copy } = listed.info
   const only = stage === 'frontier' ? ONLY_STAGE.frontier : (extractor?.split(':')[0] ?? ONLY_STAGE.extract)
+  // Extraction goes on in a crawl that is stopped.
+  const stopped = only === ONLY_STAGE.frontier ? ofStopped(page, parts) : undefined
+  if (stopped !== undefined) return stopped
   const isOwn = original?.topic !== topics.html || !(await isStillAt(placesOf(listed.info), value, parts))
   const count = layout().partitionsOf(topics.html)
   return {
@@ -218,6 +226,11 @@ function carriedHeaders(message: KafkaMessage): Record<string, Buffer> {
 
 export function placeOf({ partition, offset }: { readonly partition: number; readonly offset: bigint }): string {
   return `${partition}:${offset}`
+}
+
+function ofStopped({ crawlId }: Pick<UrlTask, 'crawlId'>, { isCrawlStopped }: RequeueParts): Requeue | undefined {
+  if (crawlId === null || !isCrawlStopped(crawlId)) return undefined
+  return not('crawl-stopped', `its crawl ${crawlId} is stopped; \`millrace crawls resume\` lifts that`)
 }
 
 function not(reason: NotRequeued, detail: string): Requeue {

@@ -24,6 +24,7 @@ import {
 import { messageUrl } from './message-url.ts'
 import { type NotRequeued, pageReader, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
+import { stoppedCrawls } from './stopped-crawls.ts'
 import { trialOf } from './trial-letters.ts'
 
 export interface ResolveOptions {
@@ -137,6 +138,7 @@ async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
     maxBatchBytes,
     now: clock.now(),
     trialOf: (info) => trialOf(control, info),
+    isCrawlStopped: stoppedCrawls(control),
     readAt,
     pageAt: pageReader(() => admin.earliestOffsets(topics.html), readAt),
   }
