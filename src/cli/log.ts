@@ -1,14 +1,13 @@
 import pino from 'pino'
+import { systemClock } from '../kernel/clock.ts'
+import { countText, isAre } from '../kernel/count-text.ts'
 import type { LogLevel } from '../kernel/event-definition.ts'
 import type { Logger } from '../kernel/observe.ts'
 import { wellFormedJson } from '../kernel/well-formed-json.ts'
 import { terminalLine } from './terminal-text.ts'
 
-/**
- * Log lines as NDJSON on stderr, for collectors; stdout is for data. By the stream of the process: that of the library would keep the lines
- * that a full disk has not taken, and throw into whoever logs.
- */
-export function createLogger(level: LogLevel, destination: pino.DestinationStream = process.stderr): Logger {
+/** Log lines as NDJSON on stderr, for collectors; stdout is for data. */
+export function createLogger(level: LogLevel, destination: pino.DestinationStream = boundedLines(process.stderr)): Logger {
   return pino(
     {
       level,
@@ -21,6 +20,32 @@ export function createLogger(level: LogLevel, destination: pino.DestinationStrea
     },
     destination,
   )
+}
+
+/** Of lines that nobody has read yet. */
+const MAX_UNREAD_BYTES = 1_048_576
+
+/**
+ * By the stream of the process: that of the log library would keep the lines that a full disk has not taken, and throw into whoever logs. Lines
+ * that a reader is too slow for are left out and counted, as neither the work may wait for them nor memory hold them.
+ */
+export function boundedLines(stream: Pick<NodeJS.WriteStream, 'write' | 'writableLength'>): pino.DestinationStream {
+  let leftOut = 0
+  return {
+    write(line) {
+      if (stream.writableLength > MAX_UNREAD_BYTES) {
+        leftOut += 1
+        return
+      }
+      if (leftOut > 0) {
+        const time = new Date(systemClock.now()).toISOString()
+        const msg = `${countText(leftOut, 'line')} of the log ${isAre(leftOut)} left out here: standard error was not read`
+        stream.write(`${JSON.stringify({ level: 'warn', time, leftOut, msg })}\n`)
+        leftOut = 0
+      }
+      stream.write(line)
+    },
+  }
 }
 
 /** Stacks are for those who asked for all there is. */

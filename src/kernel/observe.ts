@@ -35,33 +35,53 @@ export const silentObserver: Observer = {
 /** Observer over a logger and metrics. Repeats of a throttled event are counted and told in the next line as `suppressedCount`. */
 export function createObserver(parts: { logger?: Logger; metrics?: MetricSink; clock: Clock }): Observer {
   const held = new Map<string, { untilMono: number; suppressedCount: number }>()
+  let isUncountedTold = false
 
-  const tell = (bound: EventFields, event: EventName, fields: EventFields): void => {
+  /** The work that is told of must not end by the telling: what finds no place, as on a full disk, is lost. */
+  const emit = (bound: EventFields, event: EventName, fields: EventFields): void => {
     const definition: EventDefinition = EVENTS[event]
-    const metric = definition.metric
     // Several events per page: what nobody listens to must cost nothing.
-    const isMeasured = metric !== undefined && parts.metrics !== undefined
+    const isMeasured = definition.metric !== undefined && parts.metrics !== undefined
     const isLogged = parts.logger !== undefined && parts.logger.isLevelEnabled?.(definition.level) !== false
     if (!isMeasured && !isLogged) return
     const all = { ...bound, ...fields }
     if (isMeasured) {
-      const labels: Record<string, string> = {}
-      for (const label of metric.labels) labels[label] = String(all[label] ?? '')
-      const amount = metric.value === undefined ? 1 : Number(all[metric.value] ?? 0)
-      parts.metrics?.record(metric, labels, amount)
+      try {
+        measure(definition, all)
+      } catch (error) {
+        tellUncounted(event, error)
+      }
     }
-    if (!isLogged || parts.logger === undefined) return
+    if (!isLogged) return
+    try {
+      tell(definition, event, all)
+    } catch {
+      // There is nowhere to say so.
+    }
+  }
+
+  const measure = ({ metric }: EventDefinition, all: EventFields): void => {
+    if (metric === undefined) return
+    const labels: Record<string, string> = {}
+    for (const label of metric.labels) labels[label] = String(all[label] ?? '')
+    const amount = metric.value === undefined ? 1 : Number(all[metric.value] ?? 0)
+    parts.metrics?.record(metric, labels, amount)
+  }
+
+  const tell = (definition: EventDefinition, event: EventName, all: EventFields): void => {
     const suppressedCount = suppress(definition, event, all)
-    if (suppressedCount === undefined) return
+    if (suppressedCount === undefined || parts.logger === undefined) return
     write(parts.logger, definition.level, { event, ...all, ...(suppressedCount > 0 ? { suppressedCount } : {}) }, definition.message)
   }
 
-  /** The work that is told of must not end by the telling: what finds no place, as on a full disk, is lost. */
-  const emit = (bound: EventFields, event: EventName, fields: EventFields): void => {
+  /** A metric that stands still without a word would be believed. Once: it fails each time. */
+  const tellUncounted = (event: EventName, error: unknown): void => {
+    if (isUncountedTold || parts.logger === undefined) return
+    isUncountedTold = true
     try {
-      tell(bound, event, fields)
+      write(parts.logger, 'error', { event, error }, 'a metric can not be counted, and stands still')
     } catch {
-      // There is nowhere to say so.
+      // As above.
     }
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createTerminalLogger } from '../../../src/cli/log.ts'
+import { boundedLines, createLogger, createTerminalLogger } from '../../../src/cli/log.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
 import type { LogLevel } from '../../../src/kernel/event-definition.ts'
 
@@ -29,5 +29,23 @@ describe('a log line at a terminal', () => {
     const error = new MillraceError('KAFKA_UNREACHABLE', 'a:1 does not answer')
     expect(logged('warn', { error })).toEqual(['warn: it is bad (error a:1 does not answer)'])
     expect(logged('warn', { text: 'x'.repeat(1000) })[0]).toHaveLength('warn: it is bad (text …)'.length + 300)
+  })
+})
+
+describe('log lines for a collector', () => {
+  it('are left out while nobody reads them, and counted once somebody does', () => {
+    const written: string[] = []
+    const stream = { writableLength: 0, write: (text: string): boolean => written.push(text) > 0 }
+    const logger = createLogger('warn', boundedLines(stream))
+    logger.warn({}, 'first')
+    stream.writableLength = 2 * 1_048_576
+    logger.warn({}, 'second')
+    logger.warn({}, 'third')
+    expect(written).toHaveLength(1)
+    stream.writableLength = 0
+    logger.warn({}, 'fourth')
+    const lines = written.map((text) => JSON.parse(text) as { msg: string; level: string; leftOut?: number })
+    expect(lines.map(({ msg }) => msg)).toEqual(['first', '2 lines of the log are left out here: standard error was not read', 'fourth'])
+    expect(lines[1]).toMatchObject({ level: 'warn', leftOut: 2 })
   })
 })

@@ -14,6 +14,20 @@ describe('an observer', () => {
     observer.child({ component: 'fetch' }).emit('DiskLow')
   })
 
+  it('writes the line of an event whose metric fails, and says once that this one stands still', () => {
+    const lines: string[] = []
+    const write = (_: object, message: string): void => void lines.push(message)
+    const logger: Logger = { debug: write, info: write, warn: write, error: write }
+    const observer = createObserver({ logger, metrics: { record: full }, clock: new ManualClock() })
+    observer.emit('StateStoreLost')
+    observer.emit('SendRetried', { reason: 'timeout' })
+    expect(lines).toEqual([
+      'a metric can not be counted, and stands still',
+      'the connection to the state store was lost',
+      expect.any(String),
+    ])
+  })
+
   it('writes its next line where there is room again', () => {
     const lines: string[] = []
     let isFull = true
