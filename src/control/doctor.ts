@@ -208,7 +208,7 @@ async function* topicFindings(runtime: Runtime): AsyncGenerator<Finding> {
       'Run `millrace topics plan`, then `millrace topics apply`.',
     )
   else yield ok('topics', `${countText(wanted.length, 'topic')} as the configuration wants them`)
-  for (const text of offlineTexts(await runtime.admin.describeTopics(wanted)))
+  for (const text of offlineTexts(await runtime.admin.offlinePartitions(wanted)))
     yield fail('topics', text, 'Start the brokers that hold them; `topics.replication: 3` lets others lead meanwhile.')
   if (await hasPagesOfTheFuture(runtime))
     yield warn(

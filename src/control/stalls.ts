@@ -1,4 +1,4 @@
-import type { TopicDescription } from '../kafka/topic-admin.ts'
+import type { OfflinePartitions } from '../kafka/topic-admin.ts'
 import { countText } from '../kernel/count-text.ts'
 import type { ReplayRequest } from '../message/replay-request.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
@@ -52,8 +52,6 @@ export function stallsOf(
     stalls.push(`${pausedText(pausedSites)}: \`millrace sites resume\` lets ${pausedSites.length === 1 ? 'it' : 'them'} go on`)
   return stalls
 }
-
-type OfflinePartitions = Pick<TopicDescription, 'topic' | 'offline'>
 
 /** One sentence for each topic that has partitions without a leader. Pure. */
 export function offlineTexts(topics: readonly OfflinePartitions[]): string[] {

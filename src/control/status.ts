@@ -66,7 +66,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
   // Whoever reads these is not known here.
   const outputs = [topics.records, topics.outcomes, topics.deadLetters].filter((topic) => existing.has(topic))
   const openInOutputs = (await Promise.all(outputs.map((topic) => openTransactions(runtime, topic)))).flat()
-  const ours = await admin.describeTopics([...lanes, ...delays, topics.html, ...outputs, topics.control])
+  const offline = await admin.offlinePartitions([...lanes, ...delays, topics.html, ...outputs, topics.control])
   const [workers, fetch, pausedSites] = await Promise.all([workersOf(runtime), fetchStatus(runtime), pausedSitesOf(runtime, existing)])
   const isStateUp = workers !== undefined
   const openReplays = existing.has(topics.control)
@@ -90,7 +90,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
       fetchGroup: groups.fetch,
       openReplays,
       openTransactions: [...open.values(), ...openInOutputs],
-      topics: ours,
+      topics: offline,
     }),
     extractors,
   }

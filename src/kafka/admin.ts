@@ -7,7 +7,7 @@ import type { CommittedOffset } from './committed-offsets.ts'
 import { fenceTransactions } from './fence-transactions.ts'
 import { GroupAdmin, type GroupDescription, type OffsetToCommit } from './group-admin.ts'
 import { type Isolation, type LogBounds, LogOffsets, type Which } from './offsets.ts'
-import { type NewTopic, TopicAdmin, type TopicDescription } from './topic-admin.ts'
+import { type NewTopic, type OfflinePartitions, TopicAdmin, type TopicDescription } from './topic-admin.ts'
 import type { TopicDefinition } from './topic-definitions.ts'
 import type { TopicPlan } from './topic-plan.ts'
 
@@ -63,6 +63,10 @@ export class KafkaAdmin {
 
   describeTopics(topics?: readonly string[]): Promise<TopicDescription[]> {
     return this.#topics.describe(topics)
+  }
+
+  offlinePartitions(topics: readonly string[]): Promise<OfflinePartitions[]> {
+    return this.#topics.offline(topics)
   }
 
   createTopics(topics: readonly NewTopic[]): Promise<string[]> {

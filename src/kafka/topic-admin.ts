@@ -1,19 +1,23 @@
 import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { type AdminBroker, adminBroker, CONFIG_BROKER, CONFIG_TOPIC, SOURCE_TOPIC } from './admin-broker.ts'
-import { type Cluster, clusterMetadata } from './cluster.ts'
+import { type Cluster, clusterMetadata, type PartitionMetadata } from './cluster.ts'
 import type { ClusterSession } from './cluster-session.ts'
 import { kafkajsFailure } from './failure.ts'
 import { EARLIEST, listOffsets } from './offsets.ts'
 import type { TopicDefinition } from './topic-definitions.ts'
 import { type ExistingTopic, planTopics, type TopicChange, type TopicPlan } from './topic-plan.ts'
 
-/** A topic as the broker has it. */
-export interface TopicDescription extends ExistingTopic {
-  /** What is set on the topic itself; the rest of `configs` are defaults. */
-  readonly ownConfigs: Readonly<Record<string, string>>
+export interface OfflinePartitions {
+  readonly topic: string
   /** Partitions that nobody can read or write just now, ascending. */
   readonly offline: readonly number[]
+}
+
+/** A topic as the broker has it. */
+export interface TopicDescription extends ExistingTopic, OfflinePartitions {
+  /** What is set on the topic itself; the rest of `configs` are defaults. */
+  readonly ownConfigs: Readonly<Record<string, string>>
 }
 
 /** A topic to create. */
@@ -40,6 +44,16 @@ export class TopicAdmin {
     return topicMetadata.map(({ topic }) => topic).sort()
   }
 
+  /**
+   * Partitions without a leader, by metadata alone: it takes no right to configs. Shape: in the order given; a topic that has none, or does
+   * not exist, is left out.
+   */
+  async offline(topics: readonly string[]): Promise<OfflinePartitions[]> {
+    const { topicMetadata } = await this.#session.run('looking for offline partitions', clusterMetadata)
+    const known = new Map(topicMetadata.map(({ topic, partitionMetadata }) => [topic, offlineIn(partitionMetadata)]))
+    return topics.map((topic) => ({ topic, offline: known.get(topic) ?? [] })).filter(({ offline }) => offline.length > 0)
+  }
+
   /** Topics with partitions and configs. Shape: in the order given; one that does not exist is left out. All where none is given. */
   async describe(topics?: readonly string[]): Promise<TopicDescription[]> {
     return this.#session.run('describing topics', async (cluster) => {
@@ -55,7 +69,7 @@ export class TopicAdmin {
           replication: Math.max(0, ...partitions.map(({ replicas }) => replicas.length)),
           configs: configs.get(topic)?.inForce ?? {},
           ownConfigs: configs.get(topic)?.own ?? {},
-          offline: partitions.flatMap(({ partitionId, leader }) => (leader < 0 ? [partitionId] : [])).sort((a, b) => a - b),
+          offline: offlineIn(partitions),
         }
       })
     })
@@ -179,6 +193,10 @@ export class TopicAdmin {
       await this.#clock.sleep(20)
     }
   }
+}
+
+function offlineIn(partitions: readonly PartitionMetadata[]): number[] {
+  return partitions.flatMap(({ partitionId, leader }) => (leader < 0 ? [partitionId] : [])).sort((a, b) => a - b)
 }
 
 interface Configs {

@@ -55,6 +55,7 @@ describe('a cluster that has lost the only replica of some partitions', () => {
     await client.verifyReachable()
     expect(await admin.listTopics()).toContain(topic)
     expect(await admin.describeTopics([topic])).toMatchObject([{ topic, partitions: 6, offline }])
+    expect(await admin.offlinePartitions([topic, '__consumer_offsets', 'not-there'])).toEqual([{ topic, offline }])
     expect(await admin.createTopics([{ topic: 'another', partitions: 1, replication: 1, configs: {} }])).toEqual(['another'])
     await expect(admin.endOffsets(topic, 'read_uncommitted')).rejects.toThrow(`${topic}/`)
     expect([...(await admin.earliestOffsets(topic, 'led')).keys()]).toEqual(led)

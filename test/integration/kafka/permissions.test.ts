@@ -1,5 +1,11 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { AclEntry } from 'kafkajs'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { loadConfig } from '../../../src/config/load.ts'
+import { Runtime } from '../../../src/control/runtime.ts'
+import { status } from '../../../src/control/status.ts'
 import { KafkaAdmin } from '../../../src/kafka/admin.ts'
 import { createKafkaClient, type KafkaClient } from '../../../src/kafka/client.ts'
 import { ConsumerLoop } from '../../../src/kafka/consumer-loop.ts'
@@ -133,3 +139,21 @@ describe('what a user of the brokers may not do', { timeout: 30_000 }, () => {
     await expect(commit).rejects.toMatchObject(denied('TOPIC_AUTHORIZATION_FAILED', `writing to ${TOPIC}`))
   })
 })
+
+it('status takes no right beyond those that all commands have, to configs of topics neither', async () => {
+  const data = mkdtempSync(join(tmpdir(), 'millrace-permissions-'))
+  closing.unshift(async () => rmSync(data, { recursive: true }))
+  const admin = new KafkaAdmin(outside, clock)
+  closing.unshift(() => admin.close())
+  const topics = ['team.html', 'team.control']
+  await admin.createTopics(topics.map((topic) => ({ topic, partitions: 1, replication: 1, configs: {} })))
+  for (const topic of topics) await allow('TOPIC', topic, 'READ')
+  for (const group of ['team.frontier', 'team.extract']) await allow('GROUP', group, 'READ')
+  const sasl = ['kafka.sasl.mechanism=plain', 'kafka.sasl.username=team', 'kafka.sasl.password=secret']
+  const sets = [`brokers=${broker.guardedAddress}`, 'topics.prefix=team.', `data=${data}`, ...sasl]
+  const { config } = loadConfig({ sets, flags: {}, environment: {} })
+  const runtime = await Runtime.open({ config, owner: 'a test', clock, observer })
+  closing.unshift(() => runtime.close())
+  expect((await status(runtime)).summary.map(({ group }) => group)).toEqual(['team.frontier', 'team.extract'])
+  await expect(runtime.admin.describeTopics(topics)).rejects.toMatchObject({ code: 'KAFKA_DENIED' })
+}, 30_000)
