@@ -29,7 +29,7 @@ export function fetchGauges(fetch: { view(): FetchView }): GaugeSource {
 
 /**
  * How far a group is behind, by topic, and how old its oldest message is, as the last look that has come to its end saw it. What can't be
- * seen is left out. One look at a time, beside the scrapes.
+ * seen is left out: a topic of which a partition is offline, and the age then. One look at a time, beside the scrapes.
  */
 export function lagGauges(runtime: Pick<Runtime, 'admin' | 'clock'>, group: string, topics: readonly string[]): GaugeSource {
   const { clock } = runtime
@@ -64,14 +64,18 @@ async function readLag(
   topics: readonly string[],
 ): Promise<readonly GaugeReading[]> {
   const lags = liveLag(await admin.lag(group, topics, 'led'))
-  const byTopic = new Map<string, number>(topics.map((topic) => [topic, 0]))
-  for (const { topic, lag } of lags) byTopic.set(topic, (byTopic.get(topic) ?? 0) + Number(lag))
+  const readings: GaugeReading[] = []
+  for (const topic of topics) {
+    const seen = lags.filter((lag) => lag.topic === topic)
+    // The sum of some partitions would look like work that is done, and whoever scales by it would stop workers.
+    if (seen.length < (await admin.partitions(topic)).length) continue
+    const value = seen.reduce((sum, { lag }) => sum + Number(lag), 0)
+    readings.push({ name: 'group_lag_messages', labels: { group, topic }, value })
+  }
+  if (readings.length < topics.length) return readings
   const oldest = await Promise.all(lags.map((lag) => oldestWaiting(admin, lag)))
   const ages = oldest.map((message) => (message === undefined ? 0 : Math.max(0, clock.now() - message.timestamp) / 1000))
-  return [
-    ...[...byTopic].map(([topic, value]) => ({ name: 'group_lag_messages', labels: { group, topic }, value }) as const),
-    { name: 'group_oldest_seconds', labels: { group }, value: Math.max(0, ...ages) },
-  ]
+  return [...readings, { name: 'group_oldest_seconds', labels: { group }, value: Math.max(0, ...ages) }]
 }
 
 /** Measures a group of the deployment while the runtime is open. */

@@ -12,10 +12,13 @@ export const GAUGES = {
   fetch_window_messages: { help: 'Messages taken and not finished.', labels: [] },
   delay_tasks_held: { help: 'Tasks in memory that wait for their time.', labels: [] },
   group_lag_messages: {
-    help: 'Messages behind the committed offset, of the whole group: take the maximum over processes.',
+    help: 'Messages behind the committed offset, of the whole group: take the maximum over processes. Left out while a partition of the topic is offline.',
     labels: ['group', 'topic'],
   },
-  group_oldest_seconds: { help: 'Age of the oldest message that is not committed, of the whole group.', labels: ['group'] },
+  group_oldest_seconds: {
+    help: 'Age of the oldest message that is not committed, of the whole group. Left out while a partition of its topics is offline.',
+    labels: ['group'],
+  },
 } as const satisfies Record<string, { readonly help: string; readonly labels: readonly string[] }>
 
 export type GaugeName = keyof typeof GAUGES

@@ -7,11 +7,12 @@ import { ManualClock } from '../../support/manual-clock.ts'
 const none: PartitionLag = { topic: 't', partition: 0, committed: 7n, metadata: '', low: 0n, end: 7n, lag: 0n }
 
 /** A gauge of lag whose looks at the broker end when the test says so. */
-function gauge() {
+function gauge(partitions: Readonly<Record<string, number>> = { t: 1 }) {
   const clock = new ManualClock()
   const looks: { readonly end: (lags: PartitionLag[]) => void; readonly fail: (error: Error) => void }[] = []
   const lag = (): Promise<PartitionLag[]> => new Promise((end, fail) => void looks.push({ end, fail }))
-  const source = lagGauges({ admin: { lag } as unknown as KafkaAdmin, clock }, 'g', ['t'])
+  const admin = { lag, partitions: async (topic: string) => Array.from({ length: partitions[topic] ?? 0 }, (_, index) => index) }
+  const source = lagGauges({ admin: admin as unknown as KafkaAdmin, clock }, 'g', Object.keys(partitions))
   /** What a scrape is given, which waits as long as this. */
   const scrape = async (waitsMs: number): Promise<readonly GaugeReading[]> => {
     const reading = source()
@@ -43,5 +44,12 @@ describe('the gauges of lag', () => {
     looks[1]?.fail(new Error('no answer'))
     expect(await third).toEqual([])
     expect([looks.length, clock.armedCount]).toEqual([2, 0])
+  })
+
+  it('leave out a topic of which a partition is offline, and the age with it: less would look like work that is done', async () => {
+    const { looks, source } = gauge({ t: 1, half: 2, gone: 1 })
+    const reading = source()
+    looks[0]?.end([none, { ...none, topic: 'half' }])
+    expect((await reading).map(({ name, labels }) => [name, labels])).toEqual([['group_lag_messages', { group: 'g', topic: 't' }]])
   })
 })
