@@ -43,6 +43,9 @@ export async function describe(context: CommandContext): Promise<void> {
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace topics describe', async (runtime) => {
     const topics = await describeTopics(runtime)
+    const { control } = runtime.topics
+    if (topics.some(({ topic, offline }) => topic === control && offline.length > 0))
+      context.note(`note: topics that extractors or \`replay --out\` name are left out, since ${control} can not be read`)
     if (context.globals.json) {
       await context.out(toJson(topics))
       return

@@ -96,7 +96,8 @@ class LineageSearch {
     const { admin, topics, config } = this.#runtime
     const prefix = config['topics.prefix']
     const own = new Set([topics.control, topics.html, topics.outcomes, topics.deadLetters, ...taskTopics(topics)])
-    const named = new Set([...announcedTopics(await this.#runtime.control()), ...(await shadowTopics(this.#runtime)).keys()])
+    const control = await this.#runtime.control()
+    const named = new Set([...announcedTopics(control), ...shadowTopics(control).keys()])
     const candidates = (await admin.listTopics()).filter((topic) => named.has(topic) || (topic.startsWith(prefix) && !own.has(topic)))
     const reader = new RecordReader(this.#runtime)
     const found: Lineage['records'][number][] = []

@@ -76,8 +76,7 @@ export function noReplay(replayId: string): MillraceError {
 }
 
 /** Topics that shadows were told to write to, with the name of the last one that was. */
-export async function shadowTopics(runtime: Runtime): Promise<ReadonlyMap<string, string>> {
-  const control = await runtime.control()
+export function shadowTopics(control: Pick<ControlLog, 'withPrefix'>): ReadonlyMap<string, string> {
   const requests = control.withPrefix('replay:').flatMap((command) => requestOf(command) ?? [])
   const open = requests.flatMap(({ replayId, shadow, forgotten }) =>
     shadow === undefined || forgotten === true ? [] : [{ replayId, shadow }],

@@ -24,7 +24,7 @@ type OpenReplay = Pick<ReplayRequest, 'replayId' | 'groupId' | 'extractor' | 'ex
 
 /** Why something does not go on, or not as it should: one sentence for each reason, none where all goes on. Pure. */
 export function stallsOf(
-  known: Pick<StatusReport, 'summary' | 'fetch' | 'pausedSites' | 'isStateUp' | 'workers'> & {
+  known: Pick<StatusReport, 'summary' | 'fetch' | 'pausedSites' | 'isStateUp' | 'isControlUp' | 'workers'> & {
     readonly fetchGroup: string
     /** In place, and not done. */
     readonly openReplays: readonly OpenReplay[]
@@ -33,9 +33,10 @@ export function stallsOf(
     readonly topics: readonly OfflinePartitions[]
   },
 ): readonly string[] {
-  const { summary, fetch, pausedSites, isStateUp, fetchGroup, openReplays, openTransactions } = known
+  const { summary, fetch, pausedSites, isStateUp, isControlUp, fetchGroup, openReplays, openTransactions } = known
   const stalls = isStateUp ? [] : ['the state store does not answer: fetching pauses until it does']
   stalls.push(...offlineTexts(known.topics))
+  if (!isControlUp) stalls.push('which sites are paused, and which replays are open, can not be seen without the control topic')
   for (const group of summary) stalls.push(...groupStalls(group))
   stalls.push(...unlikeWorkers(known.workers))
   for (const open of openTransactions.slice(0, TRANSACTIONS_NAMED)) stalls.push(openTransactionText(open))

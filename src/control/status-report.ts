@@ -50,9 +50,12 @@ export interface StatusReport {
   readonly workers: readonly WorkerHeartbeat[]
   /** Null where no fetch worker of this machine answered. */
   readonly fetch: FetchStatus | null
+  /** Empty too where `isControlUp` is false. */
   readonly pausedSites: readonly string[]
   /** The state store answers. */
   readonly isStateUp: boolean
+  /** False where no broker leads the control topic, so that nobody can read which sites are paused and which replays are open. */
+  readonly isControlUp: boolean
   /** Why something does not go on, for people; empty where all goes on. */
   readonly stalls: readonly string[]
   readonly extractors: readonly {

@@ -18,7 +18,10 @@ import { stallsOf } from './stalls.ts'
 import type { FetchStatus, GroupStatus, PartitionStatus, StatusReport } from './status-report.ts'
 import { askWorkers } from './worker-socket.ts'
 
-/** Where every group stands: lag in messages and in seconds, members, what extract has counted. Of offline partitions it says that they are. */
+/**
+ * Where every group stands: lag in messages and in seconds, members, what extract has counted. Of offline partitions it says that they are, and
+ * leaves out what stands in them.
+ */
 export async function status(runtime: Runtime): Promise<StatusReport> {
   const { admin, groups, topics } = runtime
   const existing = new Set(await admin.listTopics())
@@ -67,11 +70,15 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
   const outputs = [topics.records, topics.outcomes, topics.deadLetters].filter((topic) => existing.has(topic))
   const openInOutputs = (await Promise.all(outputs.map((topic) => openTransactions(runtime, topic)))).flat()
   const offline = await admin.offlinePartitions([...lanes, ...delays, topics.html, ...outputs, topics.control])
-  const [workers, fetch, pausedSites] = await Promise.all([workersOf(runtime), fetchStatus(runtime), pausedSitesOf(runtime, existing)])
+  const isControlUp = !offline.some(({ topic }) => topic === topics.control)
+  const hasControl = existing.has(topics.control) && isControlUp
+  const [workers, fetch, pausedSites] = await Promise.all([
+    workersOf(runtime),
+    fetchStatus(runtime),
+    hasControl ? pausedSitesOf(runtime) : [],
+  ])
   const isStateUp = workers !== undefined
-  const openReplays = existing.has(topics.control)
-    ? (await Promise.all(extractGroups.map((group) => openRequests(runtime, group)))).flat()
-    : []
+  const openReplays = hasControl ? (await Promise.all(extractGroups.map((group) => openRequests(runtime, group)))).flat() : []
   return {
     clusterId: runtime.clusterId,
     at: runtime.clock.now(),
@@ -81,12 +88,14 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
     fetch,
     pausedSites,
     isStateUp,
+    isControlUp,
     stalls: stallsOf({
       workers: workers ?? [],
       summary,
       fetch,
       pausedSites,
       isStateUp,
+      isControlUp,
       fetchGroup: groups.fetch,
       openReplays,
       openTransactions: [...open.values(), ...openInOutputs],
@@ -135,8 +144,7 @@ export function longestOut(all: readonly ProxyOut[]): readonly ProxyOut[] {
   return [...byProxy.values()].sort((a, b) => (a.proxy < b.proxy ? -1 : 1))
 }
 
-async function pausedSitesOf(runtime: Runtime, existing: ReadonlySet<string>): Promise<readonly string[]> {
-  if (!existing.has(runtime.topics.control)) return []
+async function pausedSitesOf(runtime: Runtime): Promise<readonly string[]> {
   const control = await runtime.control()
   return control.withPrefix(subject.site('')).flatMap((command) => {
     const isPaused = command.kind !== 'delete' && parseSiteOverride(commandPayload(command))?.paused === true

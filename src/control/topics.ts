@@ -1,4 +1,5 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
+import type { ControlLog } from '../kafka/control-log.ts'
 import type { TopicDescription } from '../kafka/topic-admin.ts'
 import { type TopicChange, type TopicPlan, takesAway } from '../kafka/topic-plan.ts'
 import { subject } from '../message/command.ts'
@@ -76,16 +77,20 @@ export interface DescribedTopic extends TopicDescription {
   readonly replayId?: string
 }
 
-/** The topics of this prefix that are there, with what they hold: ours, those that extractors name, those of shadow replays. */
+/**
+ * The topics of this prefix that are there, with what they hold: ours, those that extractors name, those of shadow replays. What `control`
+ * alone knows of is left out where that is offline.
+ */
 export async function describeTopics(runtime: Runtime): Promise<DescribedTopic[]> {
   const existing = new Set(await runtime.admin.listTopics())
   const wanted = runtime.wantedTopics().map(({ topic }) => topic)
-  const control = existing.has(runtime.topics.control) ? await runtime.control() : undefined
+  const isControlUp = (await runtime.admin.offlinePartitions([runtime.topics.control])).length === 0
+  const control = existing.has(runtime.topics.control) && isControlUp ? await runtime.control() : undefined
   // Together they have the topics of all extractors that ever were applied or run here, whatever files are at hand.
   const told = control === undefined ? [] : [...Object.keys(readLayout(control)?.partitions ?? {}), ...announcedTopics(control)]
   const ofExtractors = [...new Set(told)].filter((topic) => !wanted.includes(topic))
   const own = [...wanted, ...ofExtractors.sort()].filter((topic) => existing.has(topic))
-  const shadows = await shadowTopicsAmong(runtime, existing)
+  const shadows = shadowTopicsAmong(runtime, existing, control)
   const named = [...shadows.keys()].filter((topic) => !own.includes(topic)).sort()
   const described = await runtime.admin.describeTopics([...own, ...named])
   return Promise.all(
@@ -102,10 +107,14 @@ export async function describeTopics(runtime: Runtime): Promise<DescribedTopic[]
 }
 
 /** Topics of shadows that are there: by their name, and by what `control` says of others. */
-async function shadowTopicsAmong(runtime: Runtime, existing: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
+function shadowTopicsAmong(
+  runtime: Pick<Runtime, 'topics'>,
+  existing: ReadonlySet<string>,
+  control: ControlLog | undefined,
+): ReadonlyMap<string, string> {
   const prefix = shadowTopicOf(runtime.topics, '')
   const byName = [...existing].flatMap((topic) => (topic.startsWith(prefix) ? [[topic, topic.slice(prefix.length)] as const] : []))
-  const told = existing.has(runtime.topics.control) ? [...(await shadowTopics(runtime))] : []
+  const told = control === undefined ? [] : [...shadowTopics(control)]
   return new Map([...byName, ...told.filter(([topic]) => existing.has(topic))])
 }
 

@@ -1,4 +1,11 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import { Runtime } from '../../src/control/runtime.ts'
+import { status } from '../../src/control/status.ts'
+import { describeTopics } from '../../src/control/topics.ts'
 import { KafkaAdmin } from '../../src/kafka/admin.ts'
 import { createKafkaClient, type KafkaClient } from '../../src/kafka/client.ts'
 import { ConsumerLoop } from '../../src/kafka/consumer-loop.ts'
@@ -60,6 +67,32 @@ describe('a cluster that has lost the only replica of some partitions', () => {
     await expect(admin.endOffsets(topic, 'read_uncommitted')).rejects.toThrow(`${topic}/`)
     expect([...(await admin.earliestOffsets(topic, 'led')).keys()]).toEqual(led)
     expect((await admin.lag(uniqueName('group'), [topic], 'led')).map(({ partition }) => partition)).toEqual(led)
+  })
+
+  it('lets status and topics describe show the rest while it is the control topic that is offline', async () => {
+    await second.start()
+    const kafkajsAdmin = client.kafka.admin()
+    await kafkajsAdmin.connect()
+    await kafkajsAdmin.createTopics({ topics: [{ topic: 'scrape.control', replicaAssignment: [{ partition: 0, replicas: [2] }] }] })
+    await kafkajsAdmin.disconnect()
+    await second.stop('SIGTERM')
+    const data = mkdtempSync(join(tmpdir(), 'millrace-offline-'))
+    const { config } = loadConfig({ sets: [`brokers=${first.address}`, `data=${data}`], flags: {}, environment: {} })
+    const runtime = await Runtime.open({ config, owner: 'a test', clock, observer })
+    try {
+      expect(await status(runtime)).toMatchObject({
+        isControlUp: false,
+        pausedSites: [],
+        stalls: [
+          expect.stringMatching(/^no broker leads 1 partition of scrape\.control /),
+          expect.stringMatching(/^which sites are paused/),
+        ],
+      })
+      expect(await describeTopics(runtime)).toMatchObject([{ topic: 'scrape.control', partitions: 1, offline: [0], offsets: 0n }])
+    } finally {
+      await runtime.close()
+      rmSync(data, { recursive: true })
+    }
   })
 
   it('takes and gives messages of the other partitions, and those too when the broker is back', async () => {

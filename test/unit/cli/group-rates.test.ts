@@ -13,7 +13,7 @@ function report(at: number, committed: readonly (string | null)[]): StatusReport
     lagSeconds: null,
     runnable: null,
   }))
-  const empty = { summary: [], workers: [], fetch: null, pausedSites: [], isStateUp: true, stalls: [], extractors: [] }
+  const empty = { summary: [], workers: [], fetch: null, pausedSites: [], isStateUp: true, isControlUp: true, stalls: [], extractors: [] }
   return { clusterId: 'c', at, groups, ...empty }
 }
 

@@ -42,6 +42,7 @@ function stalls(change: Partial<Parameters<typeof stallsOf>[0]> = {}): readonly 
     fetch: { ...idle, runnable: 1 },
     pausedSites: [],
     isStateUp: true,
+    isControlUp: true,
     fetchGroup: 'scrape.fetch',
     openReplays: [],
     openTransactions: [],
@@ -99,6 +100,7 @@ describe('what holds a crawl up', () => {
       /^no broker leads 2 partitions of scrape\.html \(1, 3\): nobody reads or writes there$/,
     ],
     ['the state store', { isStateUp: false }, /^the state store does not answer/],
+    ['what the control topic would tell', { isControlUp: false }, /^which sites are paused, and which replays are open, can not be seen/],
     [
       'nobody, where a replay in place is open',
       { summary: [group({ group: 'scrape.extract', lag: 0, members: 0 })], openReplays: [REPLAY] },
