@@ -23,25 +23,31 @@ export interface Announcer {
  * Writes one command to the control topic; resolves when it is stored and this process has read it back. Shape: as it stands there.
  * Errors: CONTROL_UNREADABLE for a subject whose last message can't be read here.
  */
-export async function announce(by: Announcer, fields: { kind: CommandKind; subject: string; payload?: unknown }): Promise<Command> {
+export async function announce(
+  by: Announcer,
+  fields: { kind: CommandKind; subject: string; payload?: unknown },
+  options: { signal?: AbortSignal } = {},
+): Promise<Command> {
   const { codec, topics, clock, owner } = by
   const control = await by.control()
   control.requireReadable(fields.subject)
   await codec.prepare(topics.control, 'Command')
   const command = newCommand({ clock, ...fields, by: commandAuthor(owner) })
-  await publishCommand(await by.producer(), topics.control, command, (value) => ({
+  const encode = (value: Command): { value: Buffer; headers: Record<string, string> } => ({
     value: codec.encode('Command', value, topics.control),
     headers: codec.headers('Command'),
-  }))
+  })
+  await publishCommand(await by.producer(), topics.control, command, encode, options)
   await control.readToEnd()
   return command
 }
 
 /** Tells every reader a schema, before the first message that it writes; one that is told already is not told again. */
-export async function announceSchema(by: Announcer, { name, fingerprint, text }: AvroSchema): Promise<void> {
+export async function announceSchema(by: Announcer, { name, fingerprint, text }: AvroSchema, signal?: AbortSignal): Promise<void> {
   const about = subject.schema(fingerprint)
   if ((await by.control()).get(about) !== undefined) return
-  await announce(by, { kind: 'announce', subject: about, payload: { name, schema: text } })
+  const fields = { kind: 'announce', subject: about, payload: { name, schema: text } } as const
+  await announce(by, fields, signal === undefined ? {} : { signal })
 }
 
 /** Who writes a command: the command line and the machine. */

@@ -16,13 +16,15 @@ const UNANNOUNCED_KEPT = 1_000
  * The codec of a deployment, whose members may be of several releases: before it writes with a schema of ours it has that announced, and where
  * a value names one that is not known here it reads `control` to its end first. What nobody has announced by then is not looked for again:
  * who follows `control` hears of it. Commands have one schema for good, or announcements themselves could not be read. A `control` that is
- * not there, or that this user may not read, tells of no schema: whoever can't do without it has opened it before.
+ * not there, or that this user may not read, tells of no schema: whoever can't do without it has opened it before. A user who may not write
+ * to it writes all the same, since only members of older releases need to be told.
  */
 export function withAnnouncements(
   codec: MessageCodec,
   parts: {
     readonly announce: (schema: AvroSchema) => Promise<void>
     readonly control: () => Promise<Pick<ControlLog, 'readToEnd'>>
+    readonly observer: Observer
   },
 ): MessageCodec {
   const announced = new Map<MessageType, () => Promise<void>>()
@@ -34,12 +36,20 @@ export function withAnnouncements(
     await Promise.all([readToEnd(), others])
     for (const fingerprint of fingerprints) if (isUnheardOf(fingerprint)) unannounced.add(fingerprint)
   }
+  const announce = async (schema: AvroSchema): Promise<void> => {
+    try {
+      await parts.announce(schema)
+    } catch (error) {
+      if (!isMillraceError(error, 'KAFKA_DENIED')) throw error
+      parts.observer.emit('SchemaUnannounced', { schema: schema.name, error: error.message })
+    }
+  }
   return {
     ...codec,
     async prepare(topic, schema) {
       await codec.prepare(topic, schema)
       if (typeof schema !== 'string' || schema === 'Command') return
-      const announceOnce = announced.get(schema) ?? openedOnce(() => parts.announce(codec.schemas.current(schema)))
+      const announceOnce = announced.get(schema) ?? openedOnce(() => announce(codec.schemas.current(schema)))
       announced.set(schema, announceOnce)
       await announceOnce()
     },

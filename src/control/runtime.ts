@@ -115,8 +115,9 @@ export class Runtime {
       ...(this.registry === undefined ? {} : { registry: this.registry }),
     })
     this.codec = withAnnouncements(this.#commandCodec, {
-      announce: (schema) => announceSchema(this, schema),
+      announce: (schema) => announceSchema(this, schema, options.signal),
       control: () => this.control(),
+      observer: this.observer,
     })
     this.#releases = releases
     this.#isNew = opened.isNew

@@ -4,7 +4,7 @@ import type { TopicDescription } from '../kafka/topic-admin.ts'
 import { type TopicChange, type TopicPlan, takesAway } from '../kafka/topic-plan.ts'
 import { subject } from '../message/command.ts'
 import { shadowTopicOf } from '../message/topics.ts'
-import { announce } from './announce.ts'
+import { announce, announceSchema } from './announce.ts'
 import { announcedTopics } from './announced-versions.ts'
 import { countIn, type LayoutPayload, nextLayout, readLayout } from './layout-command.ts'
 import { shadowTopics } from './replay-ledger.ts'
@@ -45,8 +45,8 @@ async function presentLayout(runtime: Runtime): Promise<LayoutPayload | undefine
 }
 
 /**
- * Makes the topics as the configuration wants them, and tells all members the layout. Idempotent. Errors: CONFIG_INVALID with the
- * refusals of the plan, before anything is changed.
+ * Makes the topics as the configuration wants them, and tells all members the layout and the schemas of this release. Idempotent. Errors:
+ * CONFIG_INVALID with the refusals of the plan, before anything is changed.
  */
 export async function applyTopics(runtime: Runtime, recordTopics: readonly string[] = []): Promise<TopicPlan> {
   const plan = await planTopics(runtime, recordTopics)
@@ -58,6 +58,12 @@ async function carryOut(runtime: Runtime, plan: TopicPlan, recordTopics: readonl
   await runtime.admin.applyTopics(plan)
   const wanted = runtime.wantedTopics(recordTopics).map(({ topic, partitions }) => [topic, partitions] as const)
   await publishLayout(runtime, await presentLayout(runtime), Object.fromEntries(wanted))
+  await announceMessages(runtime)
+}
+
+/** What stages of this release write: so they find it announced, and need not write to `control` themselves. */
+async function announceMessages(runtime: Runtime): Promise<void> {
+  for (const name of ['UrlTask', 'Page', 'Outcome'] as const) await announceSchema(runtime, runtime.schemaStore.current(name))
 }
 
 /** The layout rises by a version when a topic has another number of partitions than it says. */
@@ -144,6 +150,7 @@ export async function requireOrMakeTopics(runtime: Runtime): Promise<void> {
   const untold = wanted.filter(({ topic }) => countIn(layout, topic) === undefined)
   const counts = untold.map(async ({ topic }) => [topic, (await runtime.admin.partitions(topic)).length] as const)
   await publishLayout(runtime, layout, Object.fromEntries(await Promise.all(counts)))
+  await announceMessages(runtime)
 }
 
 function namesOf(definitions: readonly { readonly topic: string }[]): string[] {

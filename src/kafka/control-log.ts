@@ -224,13 +224,15 @@ export class ControlLog extends BaseService {
   }
 }
 
-/** Writes a command; resolves when it is stored. `encode` gives its bytes and headers. */
+/** Writes a command; resolves when it is stored. `encode` gives its bytes and headers. Errors: those of the producer. */
 export async function publishCommand(
   producer: MessageProducer,
   topic: string,
   command: Command,
   encode: (command: Command) => { readonly value: Buffer; readonly headers?: Readonly<Record<string, string | Buffer>> },
+  options: { signal?: AbortSignal } = {},
 ): Promise<void> {
   const { value, headers } = encode(command)
-  await producer.send([{ topic, partition: PARTITION, key: command.subject, value, ...(headers === undefined ? {} : { headers }) }])
+  const message = { topic, partition: PARTITION, key: command.subject, value, ...(headers === undefined ? {} : { headers }) }
+  await producer.send([message], options)
 }

@@ -372,6 +372,7 @@ export const EVENTS = {
     message: 'how far back a topic reaches could not be seen: its pages are fetched whole, as if they had changed',
     throttleMs: 60_000,
   },
+  SchemaUnannounced: { level: 'warn', message: 'this user may not announce a schema: older releases may not read its messages' },
   SchemaAwaited: {
     level: 'warn',
     message: 'the schema registry does not have the schema of a message yet: it is asked again',

@@ -33,7 +33,7 @@ describe('the schema of a record', () => {
 })
 
 describe('the schemas of messages', () => {
-  it('are announced by whoever writes with them, and once', async () => {
+  it('are announced once, however many write with them', async () => {
     const offsets: (bigint | undefined)[] = []
     for (let time = 0; time < 2; time += 1)
       await deployment.read(async (runtime) => {

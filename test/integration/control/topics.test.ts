@@ -9,6 +9,12 @@ it('topics that extractors name for their records are described beside ours, by 
   try {
     const named = `${deployment.prefix}books`
     await deployment.read((runtime) => applyTopics(runtime, [named]))
+    // So that no stage needs to write there.
+    await deployment.read(async (runtime) => {
+      const { schemaStore, control } = runtime
+      const told = (await control()).withPrefix('schema:').map(({ subject }) => subject)
+      expect(told).toEqual(['UrlTask', 'Page', 'Outcome'].map((name) => `schema:${schemaStore.current(name as 'Page').fingerprint}`))
+    })
     const described = await deployment.read((runtime) => describeTopics(runtime))
     expect(described.find(({ topic }) => topic === named)).toMatchObject({ offsets: 0n })
     expect(described.map(({ topic }) => topic)).toEqual([...new Set(described.map(({ topic }) => topic))])

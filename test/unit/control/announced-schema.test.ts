@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { withAnnouncements } from '../../../src/control/announced-schema.ts'
 import { MillraceError } from '../../../src/kernel/errors.ts'
+import { silentObserver } from '../../../src/kernel/observe.ts'
 import { createMessageCodec, type MessageCodec } from '../../../src/message/codec.ts'
 import { createSchemaStore, defaultFolder } from '../../../src/message/schema-store.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
 
 const TOPIC = 'urls'
 const task = newUrlTask({ url: 'https://shop.example/' })
@@ -28,11 +30,17 @@ class Log {
   reads = 0
   failure: Error | undefined
   unopened: MillraceError | undefined
+  denial: MillraceError | undefined
+  readonly seen = recordingObserver()
 
   member(folder = defaultFolder()): MessageCodec {
     const schemaStore = createSchemaStore(folder)
     return withAnnouncements(createMessageCodec({ schemaStore }), {
-      announce: async ({ text }) => void this.texts.push(text),
+      announce: async ({ text }) => {
+        if (this.denial !== undefined) throw this.denial
+        this.texts.push(text)
+      },
+      observer: this.seen.observer,
       control: async () => {
         if (this.unopened !== undefined) throw this.unopened
         return {
@@ -67,11 +75,21 @@ describe('members of several releases', () => {
         if (log.texts.push(name) === 1) throw new Error('away')
       },
       control: async () => ({ readToEnd: async () => undefined }),
+      observer: silentObserver,
     })
     await expect(codec.prepare(TOPIC, 'UrlTask')).rejects.toThrow('away')
     await codec.prepare(TOPIC, 'UrlTask')
     await codec.prepare(TOPIC, 'UrlTask')
     expect(log.texts).toHaveLength(2)
+  })
+
+  it('write what they may not announce, and say so once', async () => {
+    const log = new Log()
+    const codec = log.member()
+    log.denial = new MillraceError('KAFKA_DENIED', 'not for you')
+    for (const topic of [TOPIC, 'urls.low']) await codec.prepare(topic, 'UrlTask')
+    expect(codec.encode('UrlTask', task, TOPIC)).toBeInstanceOf(Buffer)
+    expect(log.seen.count('SchemaUnannounced')).toBe(1)
   })
 
   it('announce no schema of commands, which all of them know', async () => {
