@@ -104,8 +104,9 @@ export class FrontierWorker extends BaseService {
   constructor(options: FrontierWorkerOptions) {
     super()
     this.#options = options
-    this.#schemas = new AwaitedSchemas(options)
-    const { client, groupId, topic, settings, observer, clock } = options
+    const { client, groupId, topic, codec, settings, observer, clock } = options
+    // By what is away the page is tried again, and the log says so.
+    this.#schemas = new AwaitedSchemas({ codec, clock, observer, whenAway: 'throw' })
     this.#consumer = new WindowedConsumer({
       client,
       groupId,
@@ -263,11 +264,8 @@ export class FrontierWorker extends BaseService {
   async #pageOf({ message }: WindowEntry): Promise<Page | undefined> {
     const only = headerText(message.headers, HEADER.only)
     if (only !== undefined && only !== ONLY_STAGE.frontier) return undefined
-    const { codec } = this.#options
-    // A registry that is away, or the broker of the announcements, is an error here, by which the page is tried again and the log says so.
-    await codec.ensureSchemas([message.value])
     await this.#schemas.learn([message], this.aborted.signal)
-    return codec.decode('Page', message.value)
+    return this.#options.codec.decode('Page', message.value)
   }
 
   /** Adds what its tags say. Shape: what the links are relative to. Errors: of a body that is not there, or does not unpack. */

@@ -50,8 +50,8 @@ export interface MessageCodec {
    * does not have is no error here: `decode` then answers MESSAGE_SCHEMA_UNKNOWN, and it is not asked for again for a moment, for longer each time. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED.
    */
   ensureSchemas(values: Iterable<Buffer | null>): Promise<void> | undefined
-  /** The value names an id that the registry did not have when it was asked for it last. */
-  isUnregistered(value: Buffer | null): boolean
+  /** The id that the value names, where the registry did not have it when it was asked for it last. */
+  unregisteredId(value: Buffer | null): number | undefined
   /** content-type, millrace-schema and, where given, traceparent. */
   headers(schema: MessageType | AvroSchema, traceparent?: string): Record<string, string>
 }
@@ -161,9 +161,9 @@ export function createMessageCodec({ schemaStore, registry, clock = systemClock 
       const missing = [...missingIds(values, isAnswered)]
       return missing.length === 0 ? undefined : eachOf(missing, LOOKUPS_AT_ONCE, learn)
     },
-    isUnregistered: (value) => {
+    unregisteredId: (value) => {
       const id = registryId(value)
-      return id !== undefined && unknown.has(id)
+      return id !== undefined && unknown.has(id) ? id : undefined
     },
     headers(given, traceparent) {
       const schema = schemaOf(given)
