@@ -13,7 +13,7 @@ import { DurableProducer } from '../kafka/producer.ts'
 import { TaskPublisher } from '../kafka/task-publisher.ts'
 import { batchLimits, gzipTopics, type TopicDefinition } from '../kafka/topic-definitions.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { causesOf, isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { causesOf, type ErrorCode, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { Gauges } from '../kernel/gauges.ts'
 import { ReleaseStack } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -40,6 +40,8 @@ import { tlsNames, tlsOf } from './tls-config.ts'
 import { wantedTopics } from './topic-settings.ts'
 
 const EMBEDDED_SESSION_MS = 10_000
+/** What a broker gives that is not there. */
+const BROKER_AWAY: ReadonlySet<ErrorCode> = new Set(['KAFKA_UNREACHABLE', 'KAFKA_LOST', 'KAFKA_REQUEST_FAILED'])
 
 /**
  * How members behave in their groups. For our own broker they wait without end: it rests while its disk is full and comes back by itself,
@@ -206,9 +208,7 @@ export class Runtime {
 
   /** What to tell of a failure: of a broker of our own that is away for want of space, that. */
   async reasonOf(error: unknown): Promise<unknown> {
-    const isAway = [...causesOf(error)].some(
-      (cause) => isMillraceError(cause) && /^KAFKA_(UNREACHABLE|LOST|SEND_FAILED|REQUEST_FAILED)$/.test(cause.code),
-    )
+    const isAway = [...causesOf(error)].some((cause) => isMillraceError(cause) && BROKER_AWAY.has(cause.code))
     const full = this.isEmbedded && isAway ? await noRoomError(this.dataDir) : undefined
     return full === undefined ? error : new MillraceError(full.code, full.message, { cause: error, context: full.context })
   }

@@ -113,7 +113,7 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
       return codec.decode('Page', message.value)
     } catch (error) {
       if (isMillraceError(error) && error.disposition === 'dead-letter') return { code: error.code, message: error.message }
-      // The registry is away: the page is not broken, the work on it is repeated.
+      // What would tell of its schema is away: the page is not broken, the work on it is repeated.
       if (isMillraceError(error)) throw error
       return { code: 'EXTRACT_PAGE_BROKEN', message: errorText(error) }
     }

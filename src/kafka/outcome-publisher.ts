@@ -21,7 +21,7 @@ export class OutcomePublisher {
     this.#options = options
   }
 
-  /** To be awaited before the first message, for a registry's sake. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED. */
+  /** To be awaited before the first message, so that its readers can know the schema. Errors: as of `MessageCodec.prepare`. */
   async prepare(): Promise<void> {
     await this.#options.codec.prepare(this.#options.topics.outcomes, 'Outcome')
   }

@@ -49,7 +49,7 @@ export class TaskPublisher {
     this.#options = options
   }
 
-  /** To be awaited before the first message, for a registry's sake. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED. */
+  /** To be awaited before the first message, so that its readers can know the schema. Errors: as of `MessageCodec.prepare`. */
   async prepare(): Promise<void> {
     const { topics, codec } = this.#options
     const all = taskTopics(topics)

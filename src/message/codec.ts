@@ -42,12 +42,14 @@ export interface MessageCodec {
   decodeAny(bytes: Buffer | null): DecodedMessage
   /**
    * To be awaited before the first `encode` to that topic, so that whoever reads it can know the schema. With a registry: learns the id under which
-   * it stands for the topic, once. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED; SCHEMA_INCOMPATIBLE naming the fields.
+   * it stands for the topic, once. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED; SCHEMA_INCOMPATIBLE naming the fields; those of writing to
+   * `control` where the deployment announces its schemas there.
    */
   prepare(topic: string, schema: MessageType | AvroSchema): Promise<void>
   /**
-   * Learns the registry ids in these values that are not known yet; undefined when there is nothing to ask. An id that the registry
-   * does not have is no error here: `decode` then answers MESSAGE_SCHEMA_UNKNOWN, and it is not asked for again for a moment, for longer each time. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED.
+   * Learns the schemas that these values name and nobody here knows yet, by registry id or, where a deployment announces them, by fingerprint;
+   * undefined when there is nothing to ask. One that is not there is no error here: `decode` then answers MESSAGE_SCHEMA_UNKNOWN, and an id is
+   * not asked for again for a moment, for longer each time. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED; those of reading `control`.
    */
   ensureSchemas(values: Iterable<Buffer | null>): Promise<void> | undefined
   /** The id that the value names, where the registry did not have it when it was asked for it last. */
