@@ -1,7 +1,7 @@
 import { type AuditProgress, type AuditReport, audit } from '../control/audit.ts'
 import { status } from '../control/status.ts'
 import type { StatusReport } from '../control/status-report.ts'
-import { unlessAborted } from '../kernel/abort.ts'
+import { abortedBy, unlessAborted } from '../kernel/abort.ts'
 import { type Clock, systemClock } from '../kernel/clock.ts'
 import { countText } from '../kernel/count-text.ts'
 import { isAway } from '../kernel/errors.ts'
@@ -19,7 +19,8 @@ export async function showStatus(context: CommandContext, watch: boolean): Promi
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace status', async (runtime) => {
     let before: StatusReport | undefined
-    const look = (): Promise<StatusReport> => Promise.race([status(runtime), runtime.failed])
+    const failed = abortedBy(runtime.failed)
+    const look = (): Promise<StatusReport> => unlessAborted(failed, () => status(runtime))
     const onAway = (reason: string): void => context.note(`nothing can be seen just now, and it is looked again: ${reason}`)
     const reports = looks(look, { signal: context.draining, clock: systemClock, ...(watch ? { onAway } : {}) })
     for await (const report of reports) {

@@ -13,7 +13,7 @@ import { terminalText } from './terminal-text.ts'
 
 /**
  * The command line: the only place that reads argv, listens to signals and ends the process.
- * First SIGINT, SIGTERM or SIGHUP (the terminal is gone) drains, the second stops at once; the exit code is then 130, 143 or 129.
+ * First SIGINT, SIGTERM or SIGHUP (the terminal is gone) drains, a second one stops at once (but SIGHUP); the exit code is then 130, 143 or 129.
  */
 const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 /** Done in part: where nobody reads on, and the command was cut short. */
@@ -121,6 +121,8 @@ function listenToSignals(draining: AbortController, aborting: AbortController): 
         draining.abort(new Error(`stopped by ${signal}`))
         return
       }
+      // A shell and the system send one each when a terminal is closed.
+      if (signal === 'SIGHUP') return
       aborting.abort(new Error(`stopped by ${signal}`))
       const exit = code
       systemClock.timer(LAST_RESORT_MS, () => process.exit(exit), { unref: true })
@@ -135,6 +137,8 @@ function listenToSignals(draining: AbortController, aborting: AbortController): 
  */
 function endWithOutput(globals: () => GlobalOptions, onUnread: () => void): void {
   const end = (error: NodeJS.ErrnoException): void => {
+    // Of a terminal that is closed its signal tells, and what is under way has its time.
+    if (error.code === 'EIO' && process.stdout.isTTY) return
     if (error.code === 'EPIPE') {
       onUnread()
       return

@@ -10,7 +10,8 @@ import { renderBytes, toJson } from './render.ts'
 export interface Out {
   /** What was written before goes, unless it is appended to. */
   begin(): Promise<WriteRecord>
-  end(): Promise<void>
+  /** What was written is in the file then. The signal: nobody waits any longer for who takes it. */
+  end(signal: AbortSignal): Promise<void>
 }
 
 interface OutOptions {
@@ -55,24 +56,29 @@ export async function openOut(
       await promisify(ftruncate)(fd)
       return write
     },
-    async end() {
+    async end(signal) {
       stream.end()
-      await finished(stream).catch(() => undefined)
+      await finished(stream, { signal }).catch(() => undefined)
+      if (signal.aborted && !stream.writableFinished) {
+        stream.destroy()
+        failure ??= new MillraceError('ABORTED', `--out: ${target} did not take all records in time; ${missing(target)}`)
+      }
       if (failure !== undefined) throw failure
     },
   }
 }
 
-/** Until there is room again, or it has failed. */
+/** Until there is room again, or it is closed. */
 function drained(stream: WriteStream): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       stream.off('drain', done)
-      stream.off('error', done)
+      stream.off('close', done)
       resolve()
     }
     stream.on('drain', done)
-    stream.on('error', done)
+    // After an error too.
+    stream.on('close', done)
   })
 }
 

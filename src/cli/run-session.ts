@@ -1,4 +1,5 @@
 import type { Config } from '../config/options.ts'
+import { cutOff } from '../control/cut-off.ts'
 import { envelopeText, extractorWarnings, loadConfigured, narrowedTo, requireGrouped } from '../control/extraction.ts'
 import { parseAnyDuration } from '../control/parse-time.ts'
 import type { SeedText } from '../control/produce.ts'
@@ -36,6 +37,9 @@ export interface RunSession {
 }
 
 /** What stands between the flags of `run` and the verb: files, progress, summary, exit code. */
+/** Beyond the time of the run, for what it has written to reach the file. */
+const LAST_RECORDS_MS = 2_000
+
 export async function openRun(context: CommandContext, loaded: Config, session: RunSession): Promise<void> {
   if (session.strict && session.seeds === undefined)
     throw new MillraceError('USAGE', '--strict goes with URLs, as arguments or with --seeds; what is queued has been looked at already')
@@ -73,6 +77,8 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
     observer: context.observer,
     signal: context.draining,
   })
+  const { draining, aborting } = context
+  const outLate = cutOff(runtime, { draining, aborting, drainTimeoutMs: drainTimeoutMs + LAST_RECORDS_MS })
   try {
     await serveMetricsOf(context, config, runtime)
     const report = await run(runtime, {
@@ -90,16 +96,16 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
       onProgress: (state) => progress.update(runProgress(state)),
       onUncounted: async (report) => {
         progress.finish()
-        await out?.end()
+        await out?.end(outLate)
         await tell(report, () => writeUncounted(context, report, lines))
         isTold = true
       },
       onOutput: (text) => context.note(text),
-      draining: context.draining,
-      aborting: context.aborting,
+      draining,
+      aborting,
     })
     progress.finish()
-    await out?.end()
+    await out?.end(outLate)
     await tell(report, () => writeSummary(context, report, lines))
     context.setExitCode(runExitCode(report))
   } catch (error) {

@@ -119,7 +119,8 @@ export class ExtractStage extends BaseService {
 
   /** Nothing begins for a stage that was stopped meanwhile. Shape: undefined then. */
   async #untilBack<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T | undefined> {
-    const { clock, observer } = this.#runtime
+    const { clock, observer, consumerSettings } = this.#runtime
+    const { awayBudgetMs = AWAY_BUDGET_MS } = consumerSettings
     const awake = new AwakeTime(clock)
     try {
       for (let tries = 1; !signal.aborted; tries += 1) {
@@ -127,7 +128,7 @@ export class ExtractStage extends BaseService {
           return await work()
         } catch (error) {
           if (signal.aborted) return undefined
-          if (!isAway(error) || awake.ms() > AWAY_BUDGET_MS) throw error
+          if (!isAway(error) || awake.ms() > awayBudgetMs) throw error
           if (tries === 1) observer.emit('ChangeOverRetried', { group: this.#options.groupId, reason: error.code, error: errorText(error) })
           await clock.sleep(backoffMs(RETRY, tries, Math.random()), signal).catch(() => undefined)
         }

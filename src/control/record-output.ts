@@ -1,6 +1,8 @@
 import { readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
+import { unlessAborted } from '../kernel/abort.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
+import { isStopOf } from '../kernel/errors.ts'
 import { RecentSet } from '../kernel/recent-set.ts'
 import { RecordReader } from './record-reader.ts'
 import type { Runtime } from './runtime.ts'
@@ -70,16 +72,20 @@ export class RecordOutput {
     return this.#following.then(() => new Promise<never>(() => undefined))
   }
 
-  async finish(): Promise<number> {
+  /** To the end, or as far as it has come when the signal aborts. */
+  async finish(signal: AbortSignal): Promise<number> {
     this.#stopping.abort()
     await this.#following
-    await this.#read({ follow: false })
+    await this.#read({ follow: false, signal })
     return this.#count
   }
 
-  async stop(): Promise<void> {
+  /** Waits for the record in hand, until the signal aborts: whoever takes it may never do so. Errors: of the reading and writing. */
+  async stop(signal: AbortSignal): Promise<void> {
     this.#stopping.abort()
-    await this.#following
+    await unlessAborted(signal, () => this.#following).catch((error: unknown) => {
+      if (!isStopOf(signal, error)) throw error
+    })
   }
 
   async #read(how: { follow: boolean; signal?: AbortSignal }): Promise<void> {

@@ -3,6 +3,7 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { FetchView } from '../fetch/fetch-view.ts'
 import type { FetchWorker } from '../fetch/fetch-worker.ts'
 import { StoreGate } from '../fetch/store-gate.ts'
+import { unlessAborted } from '../kernel/abort.ts'
 import { isStopOf } from '../kernel/errors.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { followPromotions } from './active-versions.ts'
@@ -182,7 +183,7 @@ async function runScoped(runtime: Runtime, options: RunOptions): Promise<RunRepo
     await seeding.catch(() => undefined)
     const mode = cut.aborted ? 'abort' : 'drain'
     const stopping = stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, cut)
-    await stopping.finally(() => output.stop())
+    await stopping.finally(() => output.stop(cut))
   }
   const records = await finished(runtime, output, cut)
   const elapsedMs = runtime.clock.mono() - startedMono
@@ -216,7 +217,7 @@ function lostOf({ accepted, dropped }: CrawlEnd['counted'], { produced, beforeHo
 /** Records handed over, to the last where it is not cut short. */
 async function finished(runtime: Runtime, output: RecordOutput, cut: AbortSignal): Promise<number> {
   try {
-    return await whenBack(runtime, cut, () => output.finish())
+    return await whenBack(runtime, cut, () => output.finish(cut))
   } catch (error) {
     if (!isStopOf(cut, error)) throw error
     return output.count
@@ -338,7 +339,6 @@ async function waitForEnd(
   const mayBeQueued = options.crawlId !== undefined
   const end = new CrawlEnd(runtime, { extractGroups, maxWaitMs, mayBeQueued, ...(crawlId === undefined ? {} : { crawlId }) })
   const stop = AbortSignal.any([options.draining, options.aborting])
-  const stopped = new Promise<undefined>((resolve) => stop.addEventListener('abort', () => resolve(undefined), { once: true }))
   let seeded = false
   let failure: unknown
   seeding.then(
@@ -353,7 +353,10 @@ async function waitForEnd(
     // Its failure is ours.
     if (failure !== undefined) throw failure
     // A look at brokers that are away takes long, and what was stopped must not go on meanwhile.
-    const state = await Promise.race([end.check(), stopped])
+    const state = await unlessAborted(stop, () => end.check()).catch((error: unknown) => {
+      if (!stop.aborted) throw error
+      return undefined
+    })
     if (state === undefined) break
     if (state.kind === 'running') onState(state)
     else if (seeded && !options.keepRunning) {

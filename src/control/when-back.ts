@@ -1,5 +1,5 @@
 import { AWAY_BUDGET_MS } from '../kafka/consumer-failure.ts'
-import { unlessAborted } from '../kernel/abort.ts'
+import { abortedBy, unlessAborted } from '../kernel/abort.ts'
 import { AwakeTime } from '../kernel/awake-time.ts'
 import { lookUnlessAway } from './look-unless-away.ts'
 import type { Runtime } from './runtime.ts'
@@ -16,7 +16,8 @@ export async function whenBack<T>(
   signal: AbortSignal,
   work: () => Promise<T>,
 ): Promise<T> {
-  const { clock, failed, consumerSettings } = runtime
+  const { clock, consumerSettings } = runtime
+  const over = AbortSignal.any([signal, abortedBy(runtime.failed)])
   const { awayBudgetMs = AWAY_BUDGET_MS } = consumerSettings
   let away: AwakeTime | undefined
   let reason: unknown
@@ -27,10 +28,10 @@ export async function whenBack<T>(
   }
   try {
     for (;;) {
-      const done = await unlessAborted(signal, () => Promise.race([lookUnlessAway(runtime, look, onAway), failed]))
+      const done = await unlessAborted(over, () => lookUnlessAway(runtime, look, onAway))
       if (done !== undefined) return done.value
       if (away !== undefined && away.ms() > awayBudgetMs) throw reason
-      await clock.sleep(TRY_EVERY_MS, signal)
+      await clock.sleep(TRY_EVERY_MS, over)
     }
   } finally {
     away?.stop()

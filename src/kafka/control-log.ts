@@ -175,7 +175,11 @@ export class ControlLog extends BaseService {
   }
 
   #take(message: KafkaMessage): void {
-    if (message.value === null) return
+    if (message.value === null) {
+      // Whoever knows that what stands there is nothing has taken it away.
+      if (message.key !== null) this.#unreadable.delete(message.key.toString('utf8'))
+      return
+    }
     let command: Command
     try {
       command = this.#options.decode(message.value)

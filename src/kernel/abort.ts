@@ -15,3 +15,10 @@ export async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<
     signal.removeEventListener('abort', onAbort)
   }
 }
+
+/** Aborted when the promise rejects, with its error. A race with a promise that lives long would keep the result of each race for as long. */
+export function abortedBy(failed: Promise<never>): AbortSignal {
+  const abort = new AbortController()
+  failed.catch((error: unknown) => abort.abort(error))
+  return abort.signal
+}

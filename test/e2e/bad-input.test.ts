@@ -379,7 +379,9 @@ describe('signals', () => {
   it.each([
     ['SIGINT', 130],
     ['SIGTERM', 143],
-  ] as const)('%s drains and exits %i; a later run goes on', async (signal, code) => {
+    // A shell sends one to its jobs when a terminal is closed, and the system another one.
+    ['SIGHUP', 129, 'SIGHUP'],
+  ] as const)('%s drains and exits %i; a later run goes on', async (signal, code, again = undefined) => {
     const deployment = await deployments({ set: ['politeness.default.ratePerSecond=10'] })
     const before = site.requests.length
     const running = deployment.start([
@@ -394,6 +396,7 @@ describe('signals', () => {
     ])
     await eventually(() => site.requests.length >= before + 12, { timeoutMs: 20_000, what: 'some requests' })
     running.child.kill(signal)
+    if (again !== undefined) running.child.kill(again)
     const result = await running.done
     expect({ code: result.code, stderr: result.stderr }).toMatchObject({ code })
     expect(result.stderr).toContain('stopped before the crawl had ended')

@@ -93,7 +93,7 @@ describe('what strangers write', () => {
     const partition = (await runtime.admin.partitions(topics.records)).length
     await runtime.admin.addPartitions(topics.records, partition + 1)
     await put(runtime.codec.encodeRecord(schema, { crawlId: 'c', title: 'two' }, topics.records), partition)
-    expect(await output.finish()).toBe(2)
+    expect(await output.finish(new AbortController().signal)).toBe(2)
     expect(consumed).toEqual([{ crawlId: 'c', title: 'one' }])
     expect(written).toEqual([...consumed, { crawlId: 'c', title: 'two' }])
     expect(output.undecodableCount).toBe(2)

@@ -57,7 +57,7 @@ describe('the records of a run', () => {
       value: codec.encodeRecord(schema, record, topics.records),
     }))
     await (await runtime.producer()).send(messages)
-    expect(await output.finish()).toBe(3)
+    expect(await output.finish(new AbortController().signal)).toBe(3)
     expect(written).toEqual([records[0], records[1], records[3]])
   })
 })

@@ -22,6 +22,9 @@ describe('a command without the registry of the others', () => {
       await expect(overrideSite(runtime, 'shop.example', { paused: undefined })).rejects.toMatchObject(refused)
       await expect(applyTopics(runtime)).rejects.toMatchObject(refused)
       await overrideSite(runtime, 'other.example', { paused: true })
+      // Whoever knows better takes it away.
+      await (await runtime.producer()).send([{ topic, partition: 0, key: subject.site('shop.example'), value: null }])
+      await overrideSite(runtime, 'shop.example', { paused: true })
     })
   })
 })

@@ -1,4 +1,5 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -16,7 +17,7 @@ async function written(before: string, appends: boolean): Promise<string> {
   const out = await openOut(context, target, { ...options, appends })
   const write = await out.begin()
   await write({ title: 'new' })
-  await out.end()
+  await out.end(new AbortController().signal)
   return readFileSync(target, 'utf8')
 }
 
@@ -37,9 +38,24 @@ describe('the file of --out', () => {
     const out = await openOut(context, '/dev/full', options)
     const write = await out.begin()
     await write({ title: 'new' })
-    await expect(out.end()).rejects.toMatchObject({
+    await expect(out.end(new AbortController().signal)).rejects.toMatchObject({
       code: 'DISK_FULL',
       message: expect.stringMatching(/ENOSPC.*; \/dev\/full lacks records$/),
     })
+  })
+
+  it.skipIf(process.platform === 'win32')('says what it lacks where its reader has not read on in time', async () => {
+    const target = join(folder, 'pipe')
+    execFileSync('mkfifo', [target])
+    const reader = openSync(target, constants.O_RDONLY | constants.O_NONBLOCK)
+    const out = await openOut(context, target, options)
+    const write = await out.begin()
+    const late = new AbortController()
+    const stuck = write({ title: 'x'.repeat(1_000_000) })
+    const ended = out.end(late.signal)
+    late.abort()
+    await expect(ended).rejects.toMatchObject({ code: 'ABORTED', message: expect.stringContaining('pipe lacks records') })
+    closeSync(reader)
+    await expect(stuck).rejects.toThrow('pipe')
   })
 })
