@@ -10,6 +10,7 @@ import { systemClock } from '../../src/kernel/clock.ts'
 import { type Observer, silentObserver } from '../../src/kernel/observe.ts'
 import type { Outcome, Page, RecordEnvelope } from '../../src/message/generated/types.ts'
 import { type CliResult, type RunningCli, runCli, startCli } from './cli.ts'
+import { eventually } from './eventually.ts'
 import { brokers, uniqueName } from './services.ts'
 
 export interface DeploymentOptions {
@@ -137,8 +138,17 @@ export async function readRecords(runtime: Runtime): Promise<OnTopic<RecordOnTop
   return messages.map((message) => ({ message, value: runtime.codec.decodeAny(message.value).value as RecordOnTopic }))
 }
 
-/** What a consumer with `read_committed` sees of a topic, up to its present end. */
+/**
+ * What a consumer with `read_committed` sees of a topic, up to its present end. A commit is answered before its marks are seen, so an open
+ * transaction has a second to be none; one that a test leaves open is read up to.
+ */
 export async function committed(runtime: Runtime, topic: string): Promise<KafkaMessage[]> {
+  const ends = (isolation: 'read_committed' | 'read_uncommitted') => runtime.admin.endOffsets(topic, isolation)
+  const areClosed = async (): Promise<boolean> => {
+    const [stable, all] = [await ends('read_committed'), await ends('read_uncommitted')]
+    return [...all].every(([partition, offset]) => stable.get(partition) === offset)
+  }
+  await eventually(areClosed, { timeoutMs: 1_000 }).catch(() => undefined)
   const messages: KafkaMessage[] = []
   const from = new Map([[topic, 'earliest' as const]])
   for await (const event of readLog({ client: runtime.client, clock: runtime.clock, from, isolation: 'read_committed' }))
