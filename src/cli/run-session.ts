@@ -36,10 +36,10 @@ export interface RunSession {
   readonly version: string
 }
 
-/** What stands between the flags of `run` and the verb: files, progress, summary, exit code. */
 /** Beyond the time of the run, for what it has written to reach the file. */
 const LAST_RECORDS_MS = 2_000
 
+/** What stands between the flags of `run` and the verb: files, progress, summary, exit code. */
 export async function openRun(context: CommandContext, loaded: Config, session: RunSession): Promise<void> {
   if (session.strict && session.seeds === undefined)
     throw new MillraceError('USAGE', '--strict goes with URLs, as arguments or with --seeds; what is queued has been looked at already')

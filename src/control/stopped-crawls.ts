@@ -20,18 +20,12 @@ export function stoppedCrawls(control: Pick<ControlLog, 'get'>): (crawlId: strin
   }
 }
 
-/** Resolves once it is stored; every worker follows the topic. Where the state store is away nothing is done. */
-export async function stopCrawl(runtime: Runtime, crawl: string): Promise<CrawlReport> {
+/** Stops a crawl, or takes URLs of it again. Resolves once it is stored; every worker follows the topic. Where the state store is away nothing is done. */
+export async function setCrawlStopped(runtime: Runtime, crawl: string, stopped: boolean): Promise<CrawlReport> {
   const counts = await (await runtime.state()).crawlCounts(crawl)
-  await announce(runtime, { kind: 'set', subject: subject.crawl(crawl), payload: { stopped: true } })
-  return { crawl, stopped: true, ...counts }
-}
-
-/** As {@link stopCrawl}, the other way round. */
-export async function resumeCrawl(runtime: Runtime, crawl: string): Promise<CrawlReport> {
-  const counts = await (await runtime.state()).crawlCounts(crawl)
-  await announce(runtime, { kind: 'delete', subject: subject.crawl(crawl) })
-  return { crawl, stopped: false, ...counts }
+  const about = subject.crawl(crawl)
+  await announce(runtime, stopped ? { kind: 'set', subject: about, payload: { stopped } } : { kind: 'delete', subject: about })
+  return { crawl, stopped, ...counts }
 }
 
 /** A crawl that is stopped would refuse all that is begun in it. Errors: USAGE. */

@@ -37,7 +37,6 @@ export function createObserver(parts: { logger?: Logger; metrics?: MetricSink; c
   const held = new Map<string, { untilMono: number; suppressedCount: number }>()
   let isUncountedTold = false
 
-  /** The work that is told of must not end by the telling: what finds no place, as on a full disk, is lost. */
   const emit = (bound: EventFields, event: EventName, fields: EventFields): void => {
     const definition: EventDefinition = EVENTS[event]
     // Several events per page: what nobody listens to must cost nothing.
@@ -45,43 +44,33 @@ export function createObserver(parts: { logger?: Logger; metrics?: MetricSink; c
     const isLogged = parts.logger !== undefined && parts.logger.isLevelEnabled?.(definition.level) !== false
     if (!isMeasured && !isLogged) return
     const all = { ...bound, ...fields }
-    if (isMeasured) {
-      try {
-        measure(definition, all)
-      } catch (error) {
-        tellUncounted(event, error)
-      }
-    }
+    if (isMeasured) measure(definition, event, all)
     if (!isLogged) return
-    try {
-      tell(definition, event, all)
-    } catch {
-      // There is nowhere to say so.
-    }
+    const suppressedCount = suppress(definition, event, all)
+    if (suppressedCount === undefined) return
+    write(definition.level, { event, ...all, ...(suppressedCount > 0 ? { suppressedCount } : {}) }, definition.message)
   }
 
-  const measure = ({ metric }: EventDefinition, all: EventFields): void => {
+  const measure = ({ metric }: EventDefinition, event: EventName, all: EventFields): void => {
     if (metric === undefined) return
     const labels: Record<string, string> = {}
     for (const label of metric.labels) labels[label] = String(all[label] ?? '')
     const amount = metric.value === undefined ? 1 : Number(all[metric.value] ?? 0)
-    parts.metrics?.record(metric, labels, amount)
-  }
-
-  const tell = (definition: EventDefinition, event: EventName, all: EventFields): void => {
-    const suppressedCount = suppress(definition, event, all)
-    if (suppressedCount === undefined || parts.logger === undefined) return
-    write(parts.logger, definition.level, { event, ...all, ...(suppressedCount > 0 ? { suppressedCount } : {}) }, definition.message)
-  }
-
-  /** A metric that stands still without a word would be believed. Once: it fails each time. */
-  const tellUncounted = (event: EventName, error: unknown): void => {
-    if (isUncountedTold || parts.logger === undefined) return
-    isUncountedTold = true
     try {
-      write(parts.logger, 'error', { event, error }, 'a metric can not be counted, and stands still')
+      parts.metrics?.record(metric, labels, amount)
+    } catch (error) {
+      // It would be believed where it stands still without a word. Once: it fails each time.
+      if (!isUncountedTold) write('error', { event, error }, 'a metric can not be counted, and stands still')
+      isUncountedTold = true
+    }
+  }
+
+  /** The work that is told of must not end by the telling: a line that finds no place, as on a full disk, is lost. */
+  const write = (level: LogLevel, fields: object, message: string): void => {
+    try {
+      parts.logger?.[level](fields, message)
     } catch {
-      // As above.
+      // There is nowhere to say so.
     }
   }
 
@@ -106,8 +95,4 @@ export function createObserver(parts: { logger?: Logger; metrics?: MetricSink; c
     child: (fields) => bind({ ...bound, ...fields }),
   })
   return bind({})
-}
-
-function write(logger: Logger, level: LogLevel, fields: object, message: string): void {
-  logger[level](fields, message)
 }
