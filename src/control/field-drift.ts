@@ -50,7 +50,7 @@ export async function fieldDrift(runtime: Runtime): Promise<FieldDrift[]> {
     if (event.kind !== 'batch') continue
     await reader.learn(event.messages)
     for (const message of event.messages) {
-      const record = (await reader.read(message))?.value as StoredRecord | undefined
+      const record = reader.read(message)?.value as StoredRecord | undefined
       if (record !== undefined) drift.add(record)
     }
   }

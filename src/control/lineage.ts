@@ -105,7 +105,7 @@ class LineageSearch {
       for (const partition of await admin.partitions(topic)) {
         for await (const message of this.#messages(topic, partition, texts)) {
           await reader.learn([message])
-          const record = (await reader.read(message))?.value as StoredRecord | undefined
+          const record = reader.read(message)?.value as StoredRecord | undefined
           if (record !== undefined && isMeant(record)) found.push({ at: placeOf(message), record })
         }
       }

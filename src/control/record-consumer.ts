@@ -116,7 +116,7 @@ export class RecordConsumer {
         const { message } = entry
         if (!entry.isCurrent()) continue
         if (!(await this.#reader.learn([message], this.#signal))) break
-        const record = await this.#recordOf(message)
+        const record = this.#recordOf(message)
         if (record === undefined) {
           entry.complete()
           continue
@@ -142,9 +142,9 @@ export class RecordConsumer {
   }
 
   /** Shape: null for a tombstone that is asked for; undefined for what is passed over. */
-  async #recordOf(message: KafkaMessage): Promise<ConsumedRecord['record'] | null | undefined> {
+  #recordOf(message: KafkaMessage): ConsumedRecord['record'] | null | undefined {
     if (message.value === null) return this.#withTombstones && message.key !== null ? null : undefined
-    const found = await this.#reader.read(message, { mustKnow: true })
+    const found = this.#reader.read(message, { mustKnow: true })
     return found?.value as ConsumedRecord['record'] | undefined
   }
 

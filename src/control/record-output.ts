@@ -106,7 +106,7 @@ export class RecordOutput {
   }
 
   async #take(message: KafkaMessage): Promise<void> {
-    const record = await this.#reader.read(message)
+    const record = this.#reader.read(message)
     if (record === undefined) return
     const { value } = record
     const { crawlId, recordId } = value as { crawlId?: unknown; recordId?: unknown }

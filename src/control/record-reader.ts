@@ -1,12 +1,11 @@
 import { headerText, type KafkaMessage } from '../kafka/message.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { AwaitedSchemas } from '../message/awaited-schemas.ts'
-import type { DecodedMessage } from '../message/codec.ts'
 import { HEADER } from '../message/header-names.ts'
 import { isOfRecords, RECORDS_NAMESPACE } from '../message/subjects.ts'
 import type { Runtime } from './runtime.ts'
 
-type ReaderParts = Pick<Runtime, 'codec' | 'clock' | 'observer' | 'control'>
+type ReaderParts = Pick<Runtime, 'codec' | 'clock' | 'observer'>
 
 /**
  * Records as their writers' schemas have them. The topics of records are the user's: what lies there and is no record that can be
@@ -43,14 +42,14 @@ export class RecordReader {
   }
 
   /**
-   * Shape: undefined for a message that is no record. Errors: those of the control log; with `mustKnow` MESSAGE_SCHEMA_UNKNOWN for a
+   * Shape: undefined for a message that is no record. Errors: with `mustKnow` MESSAGE_SCHEMA_UNKNOWN for a
    * record of an extractor, which is not broken: who keeps a place must not go past it.
    */
-  async read(message: KafkaMessage, { mustKnow = false } = {}): Promise<{ readonly value: unknown } | undefined> {
+  read(message: KafkaMessage, { mustKnow = false } = {}): { readonly value: unknown } | undefined {
     if (message.value === null) return undefined
-    const { observer } = this.#runtime
+    const { codec, observer } = this.#runtime
     try {
-      const record = await this.#decode(message.value)
+      const record = codec.decodeAny(message.value)
       if (isOfRecords(record.schemaName)) return record
       throw new MillraceError(
         'SCHEMA_INCOMPATIBLE',
@@ -63,18 +62,6 @@ export class RecordReader {
       const { topic, partition, offset } = message
       observer.emit('RecordUndecodable', { topic, partition, offset, code: error.code, text: error.message })
       return undefined
-    }
-  }
-
-  /** The schema of a record is announced before its first record, but this process may not have read that yet. */
-  async #decode(value: Buffer): Promise<DecodedMessage> {
-    const { codec } = this.#runtime
-    try {
-      return codec.decodeAny(value)
-    } catch (error) {
-      if (!isMillraceError(error, 'MESSAGE_SCHEMA_UNKNOWN')) throw error
-      await (await this.#runtime.control()).readToEnd()
-      return codec.decodeAny(value)
     }
   }
 }

@@ -42,7 +42,7 @@ async function* sizedRecords(
       const own = messages.filter(({ key, value }) => value !== null && key?.toString('utf8').startsWith(prefix) === true)
       await reader.learn(own)
       for (const message of own) {
-        const record = (await reader.read(message))?.value as StoredRecord | undefined
+        const record = reader.read(message)?.value as StoredRecord | undefined
         if (record === undefined || record.extractor !== scope.extractor) continue
         if (scope.version === undefined || record.extractorVersion === scope.version) yield { record, size: message.value?.length ?? 0 }
       }

@@ -122,7 +122,7 @@ async function leftKeys(
       // A tombstone that is there already; what comes behind it counts anew. Compaction takes each partition for itself.
       if (message.value === null) left.get(key)?.delete(message.partition)
       if (message.value === null) continue
-      const record = (await reader.read(message))?.value as StoredRecord | undefined
+      const record = reader.read(message)?.value as StoredRecord | undefined
       // One that can't be read here may be the one that lives: its schema may be new to the registry.
       if (record === undefined || !isLeft(record)) alive.add(key)
       else left.set(key, (left.get(key) ?? new Set()).add(message.partition))
