@@ -53,6 +53,8 @@ const OFFSET_OUT_OF_RANGE = 1
 export async function* searchPieces(session: ClusterSession, search: LogSearch): AsyncGenerator<LogPiece> {
   const { until, signal } = search
   const aborted = new AbortedTransactions()
+  // Once: what it looks at to be sure of the patches costs as much as a small batch.
+  const codecs = loadKafkajs().CompressionCodecs as Codecs
   const piece = new GatheredPiece(search)
   let next = search.from < until ? readPart(session, search, search.from) : undefined
   while (next !== undefined) {
@@ -64,7 +66,7 @@ export async function* searchPieces(session: ClusterSession, search: LogSearch):
     aborted.learn(part.aborted)
     for (const batch of part.batches) {
       // Markers too: they end what was aborted.
-      const records = aborted.covers(batch) ? [] : recordsWith(batch, await unpack(batch), search.texts)
+      const records = aborted.covers(batch) ? [] : recordsWith(batch, await unpack(codecs, batch), search.texts)
       piece.add(batch, records, part.from)
       if (!piece.isFull) continue
       yield piece.take()
@@ -243,10 +245,11 @@ function refuse(code: number): void {
   throw createErrorFromCode(code)
 }
 
+type Codecs = Readonly<Record<number, (() => { decompress(bytes: Buffer): Promise<Buffer> }) | undefined>>
+
 /** What can't be unpacked holds nothing that could be found; whoever reads it for its messages says so. */
-async function unpack({ compression, records }: RawBatch): Promise<Buffer> {
-  type Codecs = Record<number, (() => { decompress(bytes: Buffer): Promise<Buffer> }) | undefined>
-  const codec = (loadKafkajs().CompressionCodecs as Codecs)[compression]
+async function unpack(codecs: Codecs, { compression, records }: RawBatch): Promise<Buffer> {
+  const codec = codecs[compression]
   if (codec === undefined) return records
   const { decompress } = codec()
   return decompress(records).catch(() => Buffer.alloc(0))
