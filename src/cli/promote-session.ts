@@ -1,4 +1,4 @@
-import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { envelopeText, loadConfigured } from '../control/configured-extractors.ts'
 import { promote } from '../control/versions.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { parseSubject } from '../message/command.ts'

@@ -1,6 +1,6 @@
 import type { Config } from '../config/options.ts'
 import { parseDuration } from '../config/units.ts'
-import { envelopeText, findExtractor } from '../control/extraction.ts'
+import { envelopeText, findExtractor } from '../control/configured-extractors.ts'
 import { parseAnyDuration, parseTime, refuseEmptySpan } from '../control/parse-time.ts'
 import type { ReplayScope, StartRequest } from '../control/replay.ts'
 import { existingDomain } from '../control/site-domain.ts'

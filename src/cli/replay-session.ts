@@ -1,4 +1,4 @@
-import { rangeGroup } from '../control/extraction.ts'
+import { rangeGroup } from '../control/extract-groups.ts'
 import { offsetLines, planRange } from '../control/replay.ts'
 import { estimateRange, type RangeEstimate } from '../control/replay-estimate.ts'
 import { previewReplay } from '../control/replay-preview.ts'

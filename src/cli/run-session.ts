@@ -1,6 +1,7 @@
 import type { Config } from '../config/options.ts'
+import { envelopeText, extractorWarnings, loadConfigured } from '../control/configured-extractors.ts'
 import { cutOff } from '../control/cut-off.ts'
-import { envelopeText, extractorWarnings, loadConfigured, narrowedTo, requireGrouped } from '../control/extraction.ts'
+import { narrowedTo, requireGrouped } from '../control/extract-groups.ts'
 import { parseAnyDuration } from '../control/parse-time.ts'
 import type { SeedText } from '../control/produce.ts'
 import { run } from '../control/run.ts'

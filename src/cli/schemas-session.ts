@@ -1,5 +1,5 @@
 import type { Config } from '../config/options.ts'
-import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { envelopeText, loadConfigured } from '../control/configured-extractors.ts'
 import { type CheckedSchema, checkAgainstLog, checkAgainstRegistry, putIntoRegistry, type RegisteredSchema } from '../control/schemas.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'

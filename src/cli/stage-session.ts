@@ -1,5 +1,6 @@
 import type { Config } from '../config/options.ts'
-import { envelopeText, extractorsOf, loadConfigured } from '../control/extraction.ts'
+import { envelopeText, loadConfigured } from '../control/configured-extractors.ts'
+import { extractorsOf } from '../control/extract-groups.ts'
 import { parseAnyDuration } from '../control/parse-time.ts'
 import { Runtime } from '../control/runtime.ts'
 import { runStage, type StageName } from '../control/stage-process.ts'

@@ -1,5 +1,5 @@
 import { formatDuration } from '../config/units.ts'
-import { envelopeText, loadConfigured } from '../control/extraction.ts'
+import { envelopeText, loadConfigured } from '../control/configured-extractors.ts'
 import { offlineTexts } from '../control/stalls.ts'
 import { applyTopics, describeTopics, planTopics } from '../control/topics.ts'
 import { createSchemaStore } from '../message/schema-store.ts'

@@ -5,7 +5,8 @@ import { readTlsFiles } from '../machine/tls-files.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import { parseRedisUrl, REDIS_TLS_NAMES } from '../state/redis/redis-url.ts'
 import { openConfiguredStore } from './blob-stores.ts'
-import { envelopeText, groupAdvice, loadConfigured } from './extraction.ts'
+import { envelopeText, loadConfigured } from './configured-extractors.ts'
+import { groupAdvice } from './extract-groups.ts'
 import { checkFetchConfig } from './fetch-config.ts'
 
 export interface ConfigurationFindings {

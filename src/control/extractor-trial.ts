@@ -6,7 +6,7 @@ import { type PageRun, runOnPages, type TestInput, type TestReport, testExtracto
 import { MillraceError } from '../kernel/errors.ts'
 import { compatibilityProblems } from '../message/compatibility.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
-import { envelopeText } from './extraction.ts'
+import { envelopeText } from './configured-extractors.ts'
 import { type LocatedPage, type TrialPageOptions, type TrialTarget, trialPages } from './trial-pages.ts'
 
 export function checkExtractor(file: string, signal: AbortSignal): Promise<CheckResult> {

@@ -3,7 +3,7 @@ import type { ExtractionJob, ExtractionResult } from '../extract/page-extraction
 import type { Observer } from '../kernel/observe.ts'
 import type { Page } from '../message/generated/types.ts'
 import type { WorkingVersions } from './active-versions.ts'
-import { createExtractorHost } from './extraction.ts'
+import { createExtractorHost } from './create-extract.ts'
 import { pageLinks, selectionOf } from './page-links.ts'
 import type { Runtime } from './runtime.ts'
 import type { StageGroup } from './stage-group.ts'

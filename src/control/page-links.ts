@@ -7,7 +7,7 @@ import { readFraming } from '../message/framing.ts'
 import type { Page } from '../message/generated/types.ts'
 import { compileUrlGlob } from '../url/glob.ts'
 import type { WorkingVersions } from './active-versions.ts'
-import { envelopeText } from './extraction.ts'
+import { envelopeText } from './configured-extractors.ts'
 import type { Runtime } from './runtime.ts'
 
 type PageLinks = FrontierWorkerOptions['linksOf']

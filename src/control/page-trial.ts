@@ -10,7 +10,7 @@ import { pageSource, pageTime } from '../message/put-back.ts'
 import { recordsTopicOf } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
 import type { ComparableRecord, PageFailure, PageSource } from '../replay/compare.ts'
-import { envelopeText } from './extraction.ts'
+import { envelopeText } from './configured-extractors.ts'
 import type { Runtime } from './runtime.ts'
 import { isRead, type StoredPage } from './stored-pages.ts'
 

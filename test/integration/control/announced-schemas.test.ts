@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { announce, announceSchema } from '../../../src/control/announce.ts'
+import { announceExtractors } from '../../../src/control/announce-extractors.ts'
 import { liveVersions } from '../../../src/control/announced-versions.ts'
-import { announceExtractors } from '../../../src/control/extraction.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { parseSchema } from '../../../src/message/avro.ts'
 import { subject } from '../../../src/message/command.ts'

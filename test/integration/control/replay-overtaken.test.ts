@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { announceExtractors, createExtract } from '../../../src/control/extraction.ts'
+import { announceExtractors } from '../../../src/control/announce-extractors.ts'
+import { createExtract } from '../../../src/control/create-extract.ts'
 import { followReplay } from '../../../src/control/replay-in-place.ts'
 import { beginRequest, replayStatus } from '../../../src/control/replay-ledger.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'

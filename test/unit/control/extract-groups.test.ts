@@ -1,35 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/options.ts'
-import { extractorFiles, extractorsOf, narrowedTo, rangeGroup, replayGroup, requireGrouped } from '../../../src/control/extraction.ts'
+import { extractorsOf, narrowedTo, rangeGroup, replayGroup, requireGrouped } from '../../../src/control/extract-groups.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { groupNames } from '../../../src/message/topics.ts'
 import { envelopeText } from '../../support/extraction.ts'
 import { BOOK_1 } from '../../support/stored-shop.ts'
-
-let folder: string
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'millrace-extractors-'))
-  for (const name of ['b.yaml', 'a.yaml', 'millrace.yaml', 'note.txt']) writeFileSync(join(folder, name), '')
-})
-
-afterEach(() => {
-  rmSync(folder, { recursive: true })
-})
-
-describe('the extractor files of a pattern', () => {
-  it('are all that match, without the configuration that lies beside them', () => {
-    expect(extractorFiles([join(folder, '*.yaml')])).toEqual([join(folder, 'a.yaml'), join(folder, 'b.yaml')])
-    expect(() => extractorFiles([join(folder, 'mill*.yaml')])).toThrow('no file matches')
-  })
-
-  it('are the one that is named, whatever it is', () => {
-    expect(extractorFiles([join(folder, 'millrace.yaml')])).toEqual([join(folder, 'millrace.yaml')])
-  })
-})
 
 describe('the groups of a run with extractors of its own', () => {
   const book = loadDefinition('book.yaml', BOOK_1, envelopeText)
