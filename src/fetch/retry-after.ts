@@ -1,5 +1,7 @@
 /** A longer one is no wish that anybody could outwait. */
 const MAX_RETRY_AFTER_MS = 365 * 86_400_000
+/** Characters. Longer values are no date and no number that a site means; a header may hold 256 KiB. */
+const MAX_VALUE = 512
 
 /**
  * ms that a site asks for, the longest where it says several. Shape: seconds, with a fraction where a site is careless, or an HTTP date,
@@ -9,12 +11,14 @@ const MAX_RETRY_AFTER_MS = 365 * 86_400_000
  */
 export function retryAfterMs(values: readonly string[], now: number, date?: string): number | undefined {
   const from = httpDate(date?.trim() ?? '', undefined) ?? now
-  const longest = Math.max(0, ...values.flatMap(parts).map((value) => delayMs(value.trim(), from)))
+  let longest = 0
+  for (const part of values.flatMap(parts)) longest = Math.max(longest, delayMs(part.trim(), from))
   return longest > 0 ? Math.min(longest, MAX_RETRY_AFTER_MS) : undefined
 }
 
 /** Two fields that somebody on the way has joined, where both are seconds: a comma stands in every date. */
 function parts(value: string): readonly string[] {
+  if (value.length > MAX_VALUE) return []
   return /^[\d\s.,]+$/.test(value) ? value.split(',') : [value]
 }
 
@@ -60,9 +64,10 @@ const TIME_AND_ZONE = /(\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)\s*([a-z]*)\s*(?:([+-
  * `unknownZone`, in hours, where one is that nobody knows, and undefined without it.
  */
 function httpDate(text: string, unknownZone: number | undefined): number | undefined {
-  if (!DATE.test(text)) return undefined
+  if (text.length > MAX_VALUE || !DATE.test(text)) return undefined
   let zone: number | undefined = 0
-  const local = text.replace(/\(.*\)$/, '').replace(TIME_AND_ZONE, (_match, time, name, sign, hours, minutes) => {
+  const [withoutComment = ''] = text.split('(', 1)
+  const local = withoutComment.replace(TIME_AND_ZONE, (_match, time, name, sign, hours, minutes) => {
     const offset = sign === undefined ? ZONES[name.toLowerCase()] : Number(`${sign}1`) * (Number(hours) + Number(minutes ?? 0) / 60)
     zone = offset === undefined || Math.abs(offset) > MAX_ZONE ? unknownZone : offset
     return time

@@ -6,14 +6,18 @@ export interface ContentType {
   readonly charsetLabels: readonly string[]
 }
 
+/** Characters. Longer headers are said by nobody who means them; a site may send 256 KiB. */
+const MAX_HEADER = 4_096
+
 /**
  * Shape: a header, or several joined by commas, of which the last that is a type counts; a charset holds on where the same type comes again
- * without one. Source: Fetch standard, "extract a MIME type"; single quotes, missing closing quotes and what is no type are taken as
- * they are meant.
+ * without one; too long a text counts as absent. Source: Fetch standard, "extract a MIME type"; single quotes, missing closing quotes and
+ * what is no type are taken as they are meant.
  */
 export function parseContentType(header: string | null | undefined): ContentType {
   let type: ContentType = { essence: null, charsetLabels: [] }
-  for (const value of (header ?? '').match(/(?:[^",]|"[^"]*"?)+/g) ?? []) {
+  if (header === null || header === undefined || header.length > MAX_HEADER) return type
+  for (const value of header.match(/(?:[^",]|"[^"]*"?)+/g) ?? []) {
     const essence = (value.split(';', 1)[0] ?? '').trim().toLowerCase()
     const labels = labelsIn(value)
     if (!/^[^\s/]+\/[^\s/]+$/.test(essence) || essence === '*/*') type = { ...type, charsetLabels: [...type.charsetLabels, ...labels] }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { retryAfterMs } from '../../../src/fetch/retry-after.ts'
+import { growth } from '../../support/growth.ts'
 
 const now = Date.parse('Wed, 21 Oct 2026 07:28:00 GMT')
 
@@ -47,6 +48,7 @@ describe('Retry-After', () => {
     ['Wed, 21 Oct 2026 12:59:00 +05:30', 60_000],
     ['Wed Oct 21 02:29:00 EST 2026', 60_000],
     ['Wed Oct 21 2026 09:29:00 GMT+0200 (Central European Summer Time)', 60_000],
+    ['Wed Oct 21 2026 09:29:00 GMT+0200 (CEST', 60_000],
     ['21 Oct 2026 07:29:00 GMT', 60_000],
     ['21-Oct-2026 07:29:00', 60_000],
     ['2026-10-21T07:29:00Z', 60_000],
@@ -79,6 +81,14 @@ describe('Retry-After', () => {
     expect(retryAfterMs(['2', 'soon', '120', '30'], now)).toBe(120_000)
     expect(retryAfterMs(['soon', ''], now)).toBeUndefined()
     expect(retryAfterMs([], now)).toBeUndefined()
+  })
+
+  it.each(['(', '1:11 ', ' ', ',', '1', 'T1'])('costs no more than its length, and never throws: %j again and again', (text) => {
+    expect(
+      growth((count) => retryAfterMs([`Mon, ${text.repeat(count)}`, text.repeat(count)], now, `Mon, ${text.repeat(count)}`), 8_000),
+    ).toBeLessThan(9)
+    expect(retryAfterMs([text.repeat(250_000), '2'], now)).toBeGreaterThanOrEqual(2_000)
+    expect(retryAfterMs([...Array<string>(1_200).fill(text.repeat(200)), '2'], now)).toBeGreaterThanOrEqual(2_000)
   })
 
   it('does not depend on where we are', () => {

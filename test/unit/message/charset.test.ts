@@ -204,4 +204,8 @@ describe('a Content-Type', () => {
   ])('%j has the essence %j', (header, essence, labels) => {
     expect(parseContentType(header)).toEqual({ essence, charsetLabels: labels })
   })
+
+  it.each([';charset=a,', 'a/b;charset=a,', '"', ',"', ';charset '])('costs no more than its length: %j again and again', (text) => {
+    expect(growth((count) => parseContentType(text.repeat(count)), 3_000)).toBeLessThan(9)
+  })
 })
