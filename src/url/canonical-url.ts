@@ -84,13 +84,19 @@ function isTracking(name: string): boolean {
 export function normalisePercent(text: string): string {
   if (!text.includes('%')) return text
   let out = ''
+  /** The last two characters of `out`: whoever looks at the end of a text that grows copies it each time. */
+  let end = ''
+  const add = (piece: string): void => {
+    out += piece
+    end = `${end}${piece}`.slice(-2)
+  }
   let from = 0
   for (const match of text.matchAll(/%[0-9a-fA-F]{2}/g)) {
-    out += text.slice(from, match.index)
+    add(text.slice(from, match.index))
     from = match.index + 3
     const char = String.fromCharCode(Number.parseInt(match[0].slice(1), 16))
-    const decodes = /[A-Za-z0-9\-._~]/.test(char) && !(/[0-9A-Fa-f]/.test(char) && /%[0-9A-Fa-f]?$/.test(out))
-    out += decodes ? char : match[0].toUpperCase()
+    const decodes = /[A-Za-z0-9\-._~]/.test(char) && !(/[0-9A-Fa-f]/.test(char) && /%[0-9A-Fa-f]?$/.test(end))
+    add(decodes ? char : match[0].toUpperCase())
   }
   return out + text.slice(from)
 }

@@ -10,7 +10,8 @@ export function srcsetUrls(text: string): string[] {
     const word = /^\S+/.exec(rest)?.[0]
     if (word === undefined) return urls
     rest = rest.slice(word.length)
-    const url = word.replace(/,+$/, '')
+    // Looked for from the first of a row of commas alone: there may be any number of them, and of rows.
+    const url = word.replace(/(?<!,),+$/, '')
     if (url !== '') urls.push(url)
     if (url.length === word.length) rest = afterDescriptors(rest)
   }

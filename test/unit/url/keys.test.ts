@@ -99,3 +99,7 @@ it('a host of many dots costs what it is long', () => {
   expect(growth((size) => bareHost(`a${'.'.repeat(size)}b.example`), 20_000)).toBeLessThan(9)
   expect(growth((size) => canonicalUrl(`http://a${'.'.repeat(size)}b.example/`), 20_000)).toBeLessThan(9)
 })
+
+it('a URL of many escapes costs what it is long', () => {
+  expect(growth((size) => canonicalUrl(`http://a.example/${'%41'.repeat(size)}`), 10_000)).toBeLessThan(7)
+})

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { srcsetUrls } from '../../../../src/extract/values/srcset.ts'
+import { growth } from '../../../support/growth.ts'
 
 describe('srcset', () => {
   it('C104: keeps commas within URLs', () => {
@@ -15,5 +16,9 @@ describe('srcset', () => {
     expect(srcsetUrls(' , ,a.jpg 1x , b.jpg')).toEqual(['a.jpg', 'b.jpg'])
     expect(srcsetUrls('')).toEqual([])
     expect(srcsetUrls('a (1,2), b')).toEqual(['a', 'b'])
+  })
+
+  it.each([',', 'a ', ', ', 'a, ', 'a(', ',a'])('costs no more than its length: %j again and again', (text) => {
+    expect(growth((count) => srcsetUrls(`a${text.repeat(count)}a`), 5_000)).toBeLessThan(9)
   })
 })
