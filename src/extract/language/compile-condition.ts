@@ -1,7 +1,8 @@
 import type { ScalarKind } from '../values/value-type.ts'
 import { type CompiledSource, compileSource } from './compile-source.ts'
 import { type ConditionDefinition, conditionText, type SourceDefinition } from './definition.ts'
-import type { FieldScope, PageTree, ParsedTree, SourceReader } from './field-scope.ts'
+import { type FieldScope, NO_LIMIT, type PageTree, type ParsedTree, type SourceReader } from './field-scope.ts'
+import { compilePattern } from './pattern.ts'
 
 /** A condition, ready to be asked of each page or record. */
 export interface CompiledCondition<T extends PageTree = ParsedTree> {
@@ -13,15 +14,15 @@ export interface CompiledCondition<T extends PageTree = ParsedTree> {
 /** Makes a source of a tree ready; see `compileSource`. */
 export type SourceCompiler<T extends PageTree> = (source: SourceDefinition, kind: ScalarKind | 'record', isList: boolean) => SourceReader<T>
 
-/** An element or a node is enough, whatever is in it; with an attribute, a pattern or a transform there must be a value. */
+/** An element or a node is enough, whatever is in it; with an attribute there must be a value, with a pattern one that it matches. */
 export function compileCondition<T extends PageTree>(definition: ConditionDefinition, compile: SourceCompiler<T>): CompiledCondition<T> {
   const { source, not } = definition
-  const compiled = compile(source, 'string', true)
-  const isPlace =
-    source.match === undefined && source.transform === undefined && (!('attribute' in source) || source.attribute === undefined)
+  const pattern = source.match === undefined ? undefined : compilePattern(source.match)
+  const compiled = compile({ ...source, match: undefined }, 'string', true)
+  const isPlace = pattern === undefined && (!('attribute' in source) || source.attribute === undefined)
   const isThere = (scope: FieldScope<T>): boolean =>
     (isPlace && compiled.scopes(scope, 1).length > 0) ||
-    compiled.raws(scope, Number.POSITIVE_INFINITY).some((raw) => String(raw).trim() !== '')
+    compiled.raws(scope, NO_LIMIT).some((raw) => pattern?.test(String(raw)) ?? String(raw).trim() !== '')
   return { text: conditionText(definition), holds: (scope) => isThere(scope) !== not }
 }
 

@@ -14,8 +14,10 @@ export function compilePattern(pattern: string): RegExp {
   }
 }
 
-/** First group, or the whole match where there is no group; undefined for no match. */
+/** First group that took part, or the whole match where there is no group; undefined for no match. */
 export function firstGroup(pattern: RegExp, text: string): string | undefined {
   const match = pattern.exec(text)
-  return match === null ? undefined : match.length > 1 ? match[1] : match[0]
+  if (match === null || match.length === 1) return match?.[0]
+  // Of alternatives with a group each, those that did not match are undefined, whatever their type says.
+  return match.slice(1).find((group: string | undefined) => group !== undefined)
 }

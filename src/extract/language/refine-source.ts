@@ -21,9 +21,9 @@ export function matched<T extends PageTree, S extends SourceReader<T>>({ match }
     ...base,
     raws: (scope: FieldScope<T>, limit: number) =>
       base.raws(scope, limit).flatMap((raw): RawValue[] => {
-        const found = firstGroup(pattern, String(raw))
         // A pattern on a boolean is the question itself.
-        if (isBoolean) return [found !== undefined]
+        if (isBoolean) return [pattern.test(String(raw))]
+        const found = firstGroup(pattern, String(raw))
         return found === undefined ? [] : [found]
       }),
   }

@@ -130,6 +130,18 @@ describe('a field by selector', () => {
     expect(fieldFrom("{ select: p, match: '[a\\-z]' }", '<p>-</p>')).toBe('-')
   })
 
+  it('matches a pattern of alternatives: the group of the one that matched, and for a boolean or a condition that one did', () => {
+    const stock = "match: '(?i)(in stock)|(available)'"
+    expect(fieldFrom(`{ select: p, ${stock}, type: boolean }`, '<p>available</p>')).toBe(true)
+    expect(fieldFrom(`{ select: p, ${stock} }`, '<p>Available</p>')).toBe('Available')
+    expect(fieldFrom(`{ select: b, when: { select: p, ${stock} } }`, '<b>x</b><p>available</p>')).toBe('x')
+    expect(fieldFrom(`{ select: b, when: { select: p, ${stock}, not: true } }`, '<b>x</b><p>available</p>')).toBeNull()
+    const unused = "match: 'sold( out)?'"
+    expect(fieldFrom(`{ select: p, ${unused}, type: boolean }`, '<p>sold</p>')).toBe(true)
+    expect(fieldFrom(`{ select: b, when: { select: p, ${unused} } }`, '<b>x</b><p>sold</p>')).toBe('x')
+    expect(fieldFrom(`{ select: p, ${unused} }`, '<p>sold</p>')).toBeNull()
+  })
+
   it('takes the first of several that gives a value of its type', () => {
     const field = '{ any: [{ jsonld: Product.offers.price }, .sale-price, .price], type: decimal, scale: 2 }'
     expect(fieldFrom(field, '<p class=price>9,90</p>')).toBe('9.90')
