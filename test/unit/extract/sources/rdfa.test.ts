@@ -89,6 +89,11 @@ describe('the article of a page', () => {
     expect(fieldFrom('{ article: published, type: timestamp }', page)).toBeNull()
   })
 
+  it('keeps its words apart as the text of an element does', () => {
+    const words = `<article>${`<p>${text}</p><ul><li>one</li><li>two</li></ul><p>x<br>y</p>`.repeat(4)}</article>`
+    expect(fieldFrom('{ article: text }', words)).toMatch(/long time\. one two x y The lamp/)
+  })
+
   it('is none where there is no such text', () => {
     expect(fieldFrom('{ article: text }', '')).toBeNull()
   })
