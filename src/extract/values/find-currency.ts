@@ -153,7 +153,7 @@ function sideOfNumber(sign: string, before: string, behind: string): Mention['si
 }
 
 const NUMBER_BEFORE = new RegExp(`\\p{Nd}(?:\\s?${EAST_ASIAN_UNIT}|[.,]?[-–—−]{0,2})[\\s(]*$`, 'u')
-const NUMBER_AFTER = /^[\s:=)]*(?:\p{Sc}\s*)?[-−]?\s*(?:\p{Sc}\s*)?[.,]?\p{Nd}[\p{Nd}.,'’]*/u
+const NUMBER_AFTER = /^[\s:=)]*(?:\p{Sc}\s*)?[-−‑–]?\s*(?:\p{Sc}\s*)?[.,]?\p{Nd}[\p{Nd}.,'’]*/u
 
 /** Which currency a sign of several is: a code before it, or one behind it and one number. */
 const CODE_BEFORE = /(?<!\p{L})([A-Z]{3})\s*$/u
@@ -172,8 +172,8 @@ function isCodeOfSign(code: string): boolean {
   return isCurrency(code) && (!WORDS.has(code) || WORDS_OF_SIGNS.has(code))
 }
 
-/** Two numbers with a currency between them must not become one, nor a sign before it be lost: `100 € 200 €`, `-$5`. */
+/** Two numbers with a currency between them must not become one, nor a sign before it be lost: `100 € 200 €`, `-$5`, `tips - $5`. */
 function joined(before: string, behind: string): string {
-  const parts = [before.trim(), behind.trim()]
-  return parts.includes('') ? parts.join('') : parts.join('¤')
+  const [start, end] = [before.trimStart(), behind.trimEnd()]
+  return start === '' || end === '' ? `${start}${end}`.trim() : `${start}¤${end}`
 }

@@ -1,4 +1,5 @@
 import { eastAsianNumber, isMultiplied } from './multipliers.ts'
+import { signBefore } from './number-sign.ts'
 
 /** A decimal number as it was written, without any loss: digits as text. */
 export interface DecimalDigits {
@@ -33,8 +34,8 @@ const SCIENTIFIC = /^\s*[+-]?\d+(?:\.\d+)?e[+-]?\d+\s*$/i
 const WRITTEN = /\d+(?:[.,'’٬٫ ]\d+)*|(?<![\p{L}\p{M}])[.,]\d+/u
 /** Of a number within a text; a part of it would be another number. */
 const EXPONENT = /^e[+-]?\d/i
-/** A sign, perhaps before a currency, right before the number; a hyphen within a word or a dash between words is none. */
-const NEGATIVE = /(?:^|[\s(:]|\p{Sc})[-−](?:\p{Sc}\s?|[A-Z]{3}\s?)?$/u
+/** A price without its whole part behind a hyphen: less than nothing, or as the Swiss write `-.95`. */
+const DASH_OR_MINUS = /[-–—]\.\d+$/
 const GROUP_ONLY = /['’٬ ]/
 
 /**
@@ -85,7 +86,9 @@ const OTHER_DIGITS = /[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0e5
 function writtenNumber(text: string, format: NumberFormat): DecimalDigits | NoNumber {
   const match = WRITTEN.exec(text)
   if (match === null) return 'none'
-  const negative = NEGATIVE.test(text.slice(0, match.index))
+  const sign = signBefore(text.slice(0, match.index), format.ofMoney)
+  if (sign === 'unclear' || (format.ofMoney && DASH_OR_MINUS.test(text.slice(0, match.index) + match[0]))) return 'unclear'
+  const negative = sign === 'minus'
   const eastAsian = eastAsianNumber(text, match.index)
   if (eastAsian === 'unclear') return eastAsian
   if (eastAsian !== 'none') return shifted(negative, eastAsian.whole, eastAsian.fraction, eastAsian.power)

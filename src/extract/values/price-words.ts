@@ -69,7 +69,7 @@ const JOINING = setOf('in en em i w v в')
 
 /** From one number to another. */
 const RANGE_WORDS = 'bis|to|till?|tot|à|a|do|до|hasta'
-export const RANGE = new RegExp(`^(?:[.,][-–—]{1,2})?(?:\\s*[-–—~〜～]\\s*|\\s+(?:${RANGE_WORDS})\\s+)$`, 'iu')
+export const RANGE = new RegExp(`^(?:[.,][-–—]{1,2})?(?:\\s*[-–—−‑~〜～]\\s*|\\s+(?:${RANGE_WORDS})\\s+)$`, 'iu')
 
 /** What stands behind a price, so that two digits before it may be its cents. */
 const CLOSING_WORDS = 'TTC|HT|inkl?|incl?|exkl?|excl?|zzgl|VAT|MwSt|moms|netto|brutto|each|only|per|par|pro|pm|m\\.?n'

@@ -3,6 +3,7 @@
  * characters that nobody sees. What could be two numbers is none, since a wrong one is worse.
  */
 import { startsWithCurrency } from './find-currency.ts'
+import { withWholePart } from './number-sign.ts'
 import { closesPrice } from './price-words.ts'
 
 /** Stands between two digits where one element ends or another begins, in texts that are read as numbers. Unicode gives it no meaning. */
@@ -46,7 +47,7 @@ export interface NumberPieces {
 
 /** What may be one number in a text. Shape: `scale` as a number is read with, 0 for a whole one, without end for a double. */
 export function numberPieces(text: string, scale: number, ofMoney: boolean): NumberPieces {
-  const seen = withoutUnseen(text).replace(APOSTROPHE, "'")
+  const seen = withWholePart(withoutUnseen(text)).replace(APOSTROPHE, "'")
   const rolled = ofMoney ? seen.replace(DIGITS_APART, withoutEdges) : seen
   const apart = (Number.isFinite(scale) ? rolled.replace(CENTS, withCents) : rolled).replace(MARK_APART, '')
   const inPieces = ofMoney ? PRICE_APART : NUMBER_APART
@@ -71,4 +72,4 @@ function withoutUnseen(text: string): string {
   )
 }
 
-const IN_NUMBER = /[\p{Nd}.,]/u
+const IN_NUMBER = /[\p{Nd}.,\p{Sc}−‑–-]/u
