@@ -3,13 +3,12 @@ import { readLog, readOne } from '../kafka/log-reader.ts'
 import { searchPieces } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
-import { isMillraceError } from '../kernel/errors.ts'
-import { completeTask } from '../message/complete-task.ts'
-import { decodeTask } from '../message/decode-task.ts'
-import type { OutcomeKind, UrlTask } from '../message/generated/types.ts'
+import type { OutcomeKind } from '../message/generated/types.ts'
 import { HEADER } from '../message/header-names.ts'
 import { isFinal } from '../message/outcome.ts'
-import { delayTopics, laneOf, laneTopics, taskTopics } from '../message/topics.ts'
+import { readTask } from '../message/read-task.ts'
+import { readable } from '../message/readable.ts'
+import { delayTopics, laneTopics, taskTopics } from '../message/topics.ts'
 import { murmur2 } from '../url/partition.ts'
 import { extractGroupsOf, type GroupTotals, groupTotals } from './extract-totals.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
@@ -144,7 +143,7 @@ async function readTasks(runtime: Runtime, pass: Pass, ledger: TaskLedger): Prom
   const delays = delayTopics(topics)
   for await (const message of messagesOf(runtime, taskTopics(topics), pass)) {
     const { topic, partition, offset, headers } = message
-    const task = completed(runtime, message)
+    const task = readable(() => readTask(runtime, message))?.task
     const isDelayed = delays.includes(topic)
     if (task === undefined) {
       if (!isDelayed) malformed += 1
@@ -163,7 +162,7 @@ async function readTasks(runtime: Runtime, pass: Pass, ledger: TaskLedger): Prom
 
 async function readOutcomes(runtime: Runtime, pass: Pass, ledger: TaskLedger): Promise<void> {
   for await (const message of messagesOf(runtime, [runtime.topics.outcomes], pass)) {
-    const outcome = tryDecode(() => runtime.codec.decode('Outcome', message.value))
+    const outcome = readable(() => runtime.codec.decode('Outcome', message.value))
     if (outcome === undefined || !pass.isOurs(outcome.taskId)) continue
     if (pass.crawlId === undefined || outcome.crawlId === pass.crawlId) ledger.addOutcome(outcome)
     if (ledger.taskCount > pass.mostTasks) return
@@ -184,7 +183,7 @@ export async function endedFrom(
     if (event.kind !== 'batch') continue
     await codec.ensureSchemas(event.messages.map(({ value }) => value))
     for (const message of event.messages) {
-      const outcome = tryDecode(() => codec.decode('Outcome', message.value))
+      const outcome = readable(() => codec.decode('Outcome', message.value))
       if (outcome === undefined || !isFinal(outcome.kind)) continue
       const { kind, reason } = outcome
       outcomes[kind] = (outcomes[kind] ?? 0) + 1
@@ -213,25 +212,6 @@ async function outcomesSince(runtime: Runtime): Promise<(canonicalUrl: string) =
   const layout = await runtime.layout()
   return (canonicalUrl) =>
     Math.max(...partitionsOfKey(layout(), topic, canonicalUrl).map((partition) => since.get(partition) ?? Number.NEGATIVE_INFINITY))
-}
-
-function completed(runtime: Runtime, message: KafkaMessage): UrlTask | undefined {
-  const lane = laneOf(runtime.topics, message.topic)
-  const task = tryDecode(() => decodeTask(runtime.codec, message.value))
-  if (task === undefined) return undefined
-  const { topic, partition, offset, timestamp } = message
-  return completeTask(task, { clusterId: runtime.clusterId, topic, partition, offset, timestamp, ...(lane === undefined ? {} : { lane }) })
-    .task
-}
-
-/** What can't be decoded is counted by whoever asks; it is a dead letter already. */
-function tryDecode<T>(decode: () => T): T | undefined {
-  try {
-    return decode()
-  } catch (error) {
-    if (isMillraceError(error) && error.disposition === 'dead-letter') return undefined
-    throw error
-  }
 }
 
 /** All messages of the topics, or those that name the crawl. */

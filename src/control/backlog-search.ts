@@ -1,10 +1,10 @@
 import { searchPieces } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
-import { isMillraceError } from '../kernel/errors.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerTime } from '../message/header-names.ts'
+import { readable } from '../message/readable.ts'
 import { LANES } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 import { crawlTexts, EVERY_MESSAGE } from './url-search.ts'
@@ -82,12 +82,7 @@ export class BacklogSearch {
 /** Undefined where it is no task: its stage makes a dead letter of it. */
 export async function queuedTask({ codec }: Pick<Runtime, 'codec'>, { value }: KafkaMessage): Promise<UrlTask | undefined> {
   await codec.ensureSchemas([value])
-  try {
-    return decodeTask(codec, value)
-  } catch (error) {
-    if (isMillraceError(error) && error.disposition === 'dead-letter') return undefined
-    throw error
-  }
+  return readable(() => decodeTask(codec, value))
 }
 
 function dueAtOf({ headers }: KafkaMessage): number {

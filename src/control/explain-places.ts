@@ -1,13 +1,12 @@
 import { partitionsOfKey } from '../kafka/layout.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import type { TopicPartition } from '../kernel/brand.ts'
-import { isMillraceError } from '../kernel/errors.ts'
-import { completeTask } from '../message/complete-task.ts'
-import { decodeTask } from '../message/decode-task.ts'
 import type { Outcome, Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerTime, headerValue } from '../message/header-names.ts'
 import { isPutBack } from '../message/put-back.ts'
-import { laneOf, laneTopics, taskTopics } from '../message/topics.ts'
+import { readTask } from '../message/read-task.ts'
+import { readable } from '../message/readable.ts'
+import { laneTopics, taskTopics } from '../message/topics.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { registrableDomain } from '../url/registrable-domain.ts'
 import { type ListedDeadLetter, listedDeadLetters } from './dead-letters.ts'
@@ -245,20 +244,8 @@ class UrlSearch {
     return task !== undefined && this.#isOfUrl(task)
   }
 
-  #readTask({ topic, partition, offset, timestamp, value }: KafkaMessage): UrlTask | undefined {
-    const { codec, clusterId, topics } = this.#runtime
-    const lane = laneOf(topics, topic)
-    return readable(
-      () =>
-        completeTask(decodeTask(codec, value), {
-          clusterId,
-          topic,
-          partition,
-          offset,
-          timestamp,
-          ...(lane === undefined ? {} : { lane }),
-        }).task,
-    )
+  #readTask(message: KafkaMessage): UrlTask | undefined {
+    return readable(() => readTask(this.#runtime, message))?.task
   }
 
   #isOfUrl({ canonicalUrl: own, url }: UrlTask): boolean {
@@ -268,15 +255,5 @@ class UrlSearch {
   async #partitionsOf(topic: string, key: string): Promise<readonly number[]> {
     const layout = await this.#runtime.layout()
     return partitionsOfKey(layout(), topic, key)
-  }
-}
-
-/** What can't be decoded is a dead letter, and no answer. */
-function readable<T>(decode: () => T): T | undefined {
-  try {
-    return decode()
-  } catch (error) {
-    if (isMillraceError(error) && error.disposition === 'dead-letter') return undefined
-    throw error
   }
 }

@@ -1,13 +1,13 @@
 import { partitionsOfKey } from '../kafka/layout.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
-import { isMillraceError, MillraceError } from '../kernel/errors.ts'
-import { completeTask } from '../message/complete-task.ts'
-import { decodeTask } from '../message/decode-task.ts'
+import { MillraceError } from '../kernel/errors.ts'
 import type { Lane, Outcome, Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
 import { recordId } from '../message/ids.ts'
 import { isPutBack, pageSource, pageTime } from '../message/put-back.ts'
+import { readTask } from '../message/read-task.ts'
+import { readable } from '../message/readable.ts'
 import { LANES, taskTopics } from '../message/topics.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { domainOfUrl } from '../url/registrable-domain.ts'
@@ -236,19 +236,12 @@ class LineageSearch {
   }
 
   async #tasksIn(lane: Lane, partitions: readonly number[], { taskId, url }: Pick<Outcome, 'taskId' | 'url'>): Promise<FoundTask[]> {
-    const { topics, codec, clusterId } = this.#runtime
+    const { topics } = this.#runtime
     const texts = [Buffer.from(taskId), ...searchTexts(new URL(url))]
     const found: FoundTask[] = []
     for (const partition of partitions) {
       for await (const message of this.#messages(topics.urls[lane], partition, texts)) {
-        const place = {
-          clusterId,
-          ...placeOf(message),
-          timestamp: message.timestamp,
-          lane,
-          traceparent: headerValue(message.headers, HEADER.traceparent),
-        }
-        const task = readable(() => completeTask(decodeTask(codec, message.value), place).task)
+        const task = readable(() => readTask(this.#runtime, message))?.task
         if (task?.taskId === taskId)
           found.push({ at: placeOf(message), task, isMoved: headerValue(message.headers, HEADER.moved) !== undefined })
       }
@@ -329,14 +322,4 @@ export function steps(
   if (outcome !== undefined) known.push({ step: 'outcome', at: outcome.at })
   for (const { record } of records) known.push({ step: 'extracted', at: record.extractedAt })
   return known.map(({ step, at }, index) => ({ step, at, afterMs: index === 0 ? 0 : at - (known[index - 1]?.at ?? at) }))
-}
-
-/** What lies on a topic may be anything: what can't be read is nothing that was looked for. */
-function readable<T>(read: () => T): T | undefined {
-  try {
-    return read()
-  } catch (error) {
-    if (!isMillraceError(error)) throw error
-    return undefined
-  }
 }

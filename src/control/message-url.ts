@@ -1,5 +1,5 @@
-import { isMillraceError } from '../kernel/errors.ts'
 import type { MessageCodec } from '../message/codec.ts'
+import { readable } from '../message/readable.ts'
 import { looksLikeJson } from '../message/url-task-json.ts'
 
 /**
@@ -14,12 +14,7 @@ export async function messageUrl(
   if (value === null) return null
   if (looksLikeJson(value)) return jsonUrl(value)
   await codec.ensureSchemas([value])
-  try {
-    return codec.decode('UrlTask', value).url
-  } catch (error) {
-    if (isMillraceError(error) && error.disposition === 'dead-letter') return null
-    throw error
-  }
+  return readable(() => codec.decode('UrlTask', value).url) ?? null
 }
 
 /** A task that was refused for another field still names its URL. */

@@ -5,15 +5,15 @@ import { BATCH_OVERHEAD_BYTES, messageBytes } from '../kafka/outgoing.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { MessageCodec } from '../message/codec.ts'
-import { completeTask } from '../message/complete-task.ts'
-import { decodeTask } from '../message/decode-task.ts'
+import type { CompletedTask } from '../message/complete-task.ts'
 import type { Page, UrlTask } from '../message/generated/types.ts'
-import { HEADER, headerValue, ONLY_STAGE } from '../message/header-names.ts'
+import { HEADER, ONLY_STAGE } from '../message/header-names.ts'
 import { requeuedTaskId } from '../message/ids.ts'
 import { copyHeaders, type PagePlace } from '../message/put-back.ts'
 import type { DeadLetterInfo } from '../message/read-dead-letter.ts'
+import { readTask } from '../message/read-task.ts'
 import { chainBefore } from '../message/redirect-chain.ts'
-import { laneOf, type TopicNames } from '../message/topics.ts'
+import type { TopicNames } from '../message/topics.ts'
 import { partitionFor } from '../url/partition.ts'
 import type { FoundDeadLetter } from './dead-letters.ts'
 
@@ -110,20 +110,11 @@ function placesOf({ original, copy }: DeadLetterInfo): readonly PagePlace[] {
 
 function taskAgain(found: FoundDeadLetter, value: Buffer | null, parts: RequeueParts): Requeue {
   const { message, listed } = found
-  const { codec, publisher, clusterId, topics, now } = parts
-  let completed: ReturnType<typeof completeTask>
+  const { publisher, now } = parts
+  const { original } = listed.info
+  let completed: CompletedTask
   try {
-    const { topic, partition, offset, timestamp } = listed.info.original ?? message
-    const lane = laneOf(topics, topic)
-    completed = completeTask(decodeTask(codec, value), {
-      clusterId,
-      topic,
-      partition,
-      offset,
-      timestamp: timestamp ?? message.timestamp,
-      ...(lane === undefined ? {} : { lane }),
-      traceparent: headerValue(message.headers, HEADER.traceparent),
-    })
+    completed = readTask(parts, { ...message, ...original, value, timestamp: original?.timestamp ?? message.timestamp })
   } catch (error) {
     if (isMillraceError(error) && error.disposition === 'dead-letter') return not('unreadable', errorText(error))
     throw error

@@ -13,12 +13,11 @@ import { BaseService, type Service } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { WorkSet } from '../kernel/work-set.ts'
 import type { MessageCodec } from '../message/codec.ts'
-import { completeTask } from '../message/complete-task.ts'
+import type { CompletedTask } from '../message/complete-task.ts'
 import { deadLetterEvent } from '../message/dead-letter.ts'
-import { decodeTask } from '../message/decode-task.ts'
-import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
 import { learnSchemas } from '../message/learn-schemas.ts'
+import { readTask } from '../message/read-task.ts'
 import { nextTarget } from '../message/redirect-chain.ts'
 import type { TopicNames } from '../message/topics.ts'
 import { delayTimes } from './delay-time.ts'
@@ -217,9 +216,9 @@ export class DelayWorker extends BaseService {
     const read = this.#read(entry)
     if (read instanceof MillraceError) return this.#deadLetter(entry, read)
     const { message } = entry
-    const { task, hasId } = read
+    const { task, hadId } = read
     await this.#sendSmaller(entry, [
-      () => (hasId ? this.#publisher.forwardMessage(task, message) : this.#publisher.completedForwardMessage(task, message)),
+      () => (hadId ? this.#publisher.forwardMessage(task, message) : this.#publisher.completedForwardMessage(task, message)),
       () => this.#publisher.bareForwardMessage(task, message),
     ])
   }
@@ -255,14 +254,10 @@ export class DelayWorker extends BaseService {
     entry.complete()
   }
 
-  #read(entry: WindowEntry): { readonly task: UrlTask; readonly hasId: boolean } | MillraceError {
-    const { codec, clusterId } = this.#options
-    const { topic, partition, offset, timestamp, value, headers } = entry.message
+  #read({ message }: WindowEntry): CompletedTask | MillraceError {
     try {
-      const place = { clusterId, topic, partition, offset, timestamp, traceparent: headerValue(headers, HEADER.traceparent) }
       // One with a bad URL is a task all the same, and ends as one in fetch.
-      const task = decodeTask(codec, value)
-      return { task: completeTask(task, place).task, hasId: task.taskId !== '' }
+      return readTask(this.#options, message)
     } catch (error) {
       const code: ErrorCode = isMillraceError(error) ? error.code : 'INTERNAL'
       return error instanceof MillraceError ? error : new MillraceError(code, errorText(error), { cause: error })

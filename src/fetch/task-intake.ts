@@ -2,13 +2,10 @@ import type { LayoutSource } from '../kafka/layout.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import { isMillraceError, type MillraceError } from '../kernel/errors.ts'
-import type { MessageCodec } from '../message/codec.ts'
-import { completeTask } from '../message/complete-task.ts'
-import { decodeTask } from '../message/decode-task.ts'
 import type { OutcomeKind, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue, NOT_BEFORE } from '../message/header-names.ts'
 import { linkTaskId } from '../message/ids.ts'
-import { laneOf, type TopicNames } from '../message/topics.ts'
+import { readTask, type TaskSource } from '../message/read-task.ts'
 import type { Claim, StateStore } from '../state/state-store.ts'
 import type { StoreGate } from './store-gate.ts'
 
@@ -39,13 +36,9 @@ export interface EndWithoutRequest {
   readonly reason: string
 }
 
-export interface TaskIntakeOptions {
-  readonly codec: MessageCodec
+export interface TaskIntakeOptions extends TaskSource {
   readonly publisher: Pick<TaskPublisher, 'partitionOf'>
   readonly layout: LayoutSource
-  readonly topics: TopicNames
-  /** Names the log in ids of foreign tasks. */
-  readonly clusterId: string
   readonly state: Pick<StateStore, 'claim' | 'accept' | 'isFinished'>
   readonly gate: StoreGate
   readonly clock: { readonly now: () => number }
@@ -102,19 +95,8 @@ export class TaskIntake {
   }
 
   #read(entry: WindowEntry): Decoded | Extract<IntakeVerdict, { readonly kind: 'malformed' }> {
-    const { codec, clusterId, topics } = this.#options
-    const { topic, partition, offset, timestamp, value, headers } = entry.message
     try {
-      const lane = laneOf(topics, topic)
-      const completed = completeTask(decodeTask(codec, value), {
-        clusterId,
-        topic,
-        partition,
-        offset,
-        timestamp,
-        ...(lane === undefined ? {} : { lane }),
-        traceparent: headerValue(headers, HEADER.traceparent),
-      })
+      const completed = readTask(this.#options, entry.message)
       if (completed.ok) return { kind: 'ready', entry, task: completed.task, url: completed.url }
       return {
         kind: 'ended',

@@ -13,15 +13,20 @@ export interface TaskPlace {
   /** Epoch ms, as the message has it. */
   readonly timestamp: number
   /** Of the topic; undefined on a delay topic, where a task without one counts as normal. */
-  readonly lane?: Lane
+  readonly lane?: Lane | undefined
   /** Header of the message. */
   readonly traceparent?: string | undefined
 }
 
-export type CompletedTask =
-  | { readonly ok: true; readonly task: UrlTask; readonly url: URL }
+export type CompletedTask = {
+  readonly task: UrlTask
+  /** False where its producer left it empty. */
+  readonly hadId: boolean
+} & (
+  | { readonly ok: true; readonly url: URL }
   /** The task ends as FAILED; its ids are filled all the same, so that the outcome names it. */
-  | { readonly ok: false; readonly task: UrlTask; readonly reason: 'bad-url'; readonly urlReason: BadUrlReason; readonly detail: string }
+  | { readonly ok: false; readonly reason: 'bad-url'; readonly urlReason: BadUrlReason; readonly detail: string }
+)
 
 /**
  * Fills what the producer left empty: taskId, canonicalUrl, enqueuedAt, lane, traceId, and dedup `none` without a crawl. Whoever first
@@ -31,7 +36,8 @@ export type CompletedTask =
  */
 export function completeTask(task: UrlTask, place: TaskPlace): CompletedTask {
   const parsed = parseFetchUrl(task.url)
-  const taskId = task.taskId === '' ? foreignTaskId(place) : task.taskId
+  const hadId = task.taskId !== ''
+  const taskId = hadId ? task.taskId : foreignTaskId(place)
   const crawlId = task.crawlId === '' ? null : task.crawlId
   const filled: UrlTask = {
     ...task,
@@ -47,11 +53,11 @@ export function completeTask(task: UrlTask, place: TaskPlace): CompletedTask {
   }
   // Given by somebody else it may be of any length, and it is key and value of all that is written of the page.
   const isTooLong = task.canonicalUrl.length > MAX_URL_LENGTH && task.canonicalUrl !== identity(parsed)
-  if (parsed.ok && !isTooLong) return { ok: true, task: filled, url: parsed.url }
+  if (parsed.ok && !isTooLong) return { ok: true, task: filled, hadId, url: parsed.url }
   const cut = isTooLong ? { ...filled, canonicalUrl: filled.canonicalUrl.slice(0, MAX_URL_LENGTH) } : filled
-  if (!parsed.ok) return { ok: false, task: cut, reason: 'bad-url', urlReason: parsed.reason, detail: parsed.detail }
+  if (!parsed.ok) return { ok: false, task: cut, hadId, reason: 'bad-url', urlReason: parsed.reason, detail: parsed.detail }
   const detail = `the task's canonicalUrl has ${task.canonicalUrl.length} characters; expected at most ${MAX_URL_LENGTH}, or none`
-  return { ok: false, task: cut, reason: 'bad-url', urlReason: 'too-long', detail }
+  return { ok: false, task: cut, hadId, reason: 'bad-url', urlReason: 'too-long', detail }
 }
 
 /** A bad URL is its own identity, cut since it becomes a key. */

@@ -4,7 +4,10 @@ import { completeTask, type TaskPlace } from '../../../src/message/complete-task
 import { decodeTask } from '../../../src/message/decode-task.ts'
 import type { UrlTask } from '../../../src/message/generated/types.ts'
 import { foreignTaskId, h } from '../../../src/message/ids.ts'
+import { readTask } from '../../../src/message/read-task.ts'
+import { readable } from '../../../src/message/readable.ts'
 import { createSchemaStore } from '../../../src/message/schema-store.ts'
+import { topicNames } from '../../../src/message/topics.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { plain } from '../../support/arbitrary-avro.ts'
 
@@ -141,6 +144,33 @@ describe('a task', () => {
     for (const value of [JSON.stringify({ url, ...fields }), codec.encode('UrlTask', newUrlTask({ url, ...fields }), 'scrape.urls')]) {
       expect(problem(value)).toContain(`TASK_FIELD_INVALID: the task's ${expected}`)
     }
+  })
+})
+
+describe('reading a task', () => {
+  const source = { codec, topics: topicNames('scrape.'), clusterId: 'k' }
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+  const message = { topic: 'scrape.urls.low', partition: 2, offset: 17n, timestamp: 9, headers: { traceparent } }
+
+  it('fills in what its message and its topic tell, and says whether it came with an id', () => {
+    const read = (task: object): unknown => readTask(source, { ...message, value: Buffer.from(JSON.stringify(task)) })
+    const traceId = traceparent.split('-')[1]
+    const taskId = foreignTaskId({ ...message, clusterId: 'k' })
+    expect(read({ url })).toMatchObject({ ok: true, hadId: false, task: { taskId, lane: 'low', enqueuedAt: 9, traceId } })
+    expect(read({ url: 'no url', taskId: 't', lane: 'high' })).toMatchObject({
+      ok: false,
+      hadId: true,
+      task: { taskId: 't', lane: 'high' },
+    })
+  })
+
+  it('passes over what can not be read, for those who look for something, and nothing else', () => {
+    expect(readable(() => readTask(source, { ...message, value: null }))).toBeUndefined()
+    expect(() =>
+      readable(() => {
+        throw new Error('away')
+      }),
+    ).toThrow('away')
   })
 })
 
