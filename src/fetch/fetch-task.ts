@@ -1,5 +1,4 @@
 import type { LayoutSource } from '../kafka/layout.ts'
-import { type Clock, sleepUntil } from '../kernel/clock.ts'
 import { isMillraceError, type MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
@@ -7,30 +6,28 @@ import type { Page, UrlTask } from '../message/generated/types.ts'
 import type { TaskEnd } from '../message/outcome.ts'
 import { leavesDomain } from '../message/redirect-chain.ts'
 import type { TopicNames } from '../message/topics.ts'
-import type { LimiterKey } from '../state/state-store.ts'
 import type { Admission, AdmissionDesk } from './admission.ts'
 import { type Answer, readAnswer } from './answer.ts'
 import type { ChainClaims } from './chain-claims.ts'
 import type { ClaimCheck } from './claim-check.ts'
 import type { Condition, ConditionalRequests } from './conditional-requests.ts'
 import type { CookieJars } from './cookie-jars.ts'
-import { foundNoProxy, type HttpExchange, type HttpLimits, type HttpResponse, type HttpResult, headerValues } from './http-exchange.ts'
+import { foundNoProxy, type HttpResponse, type HttpResult, headerValues } from './http-exchange.ts'
 import type { LoadControl } from './load-control.ts'
 import type { LoopShare } from './loop-share.ts'
 import { buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { type HopAnswer, hopTask, MAX_HOPS } from './redirect.ts'
 import { requestHeaders } from './request-headers.ts'
+import { RequestStart, type RequestStartOptions } from './request-start.ts'
 import { failureClass } from './retry-class.ts'
-import { SendSpacing } from './send-spacing.ts'
 import type { SiteClosed, SiteLease, SiteLeases } from './site-leases.ts'
 import { siteReport } from './site-report.ts'
 import type { TaskEndings } from './task-endings.ts'
 import type { Turn } from './turn.ts'
 
-export interface FetchTaskOptions {
+export interface FetchTaskOptions extends RequestStartOptions {
   readonly desk: AdmissionDesk
-  readonly exchange: HttpExchange
   readonly endings: TaskEndings
   readonly leases: SiteLeases
   readonly chains: ChainClaims
@@ -43,7 +40,6 @@ export interface FetchTaskOptions {
   readonly cookies: CookieJars
   readonly conditional: ConditionalRequests
   readonly load: Pick<LoadControl, 'started' | 'answered'>
-  readonly limits: HttpLimits
   /** Content types whose body is kept, as essences. */
   readonly keptTypes: ReadonlySet<string>
   /** False: a redirect that leaves the scope of its crawl is not followed. */
@@ -51,7 +47,6 @@ export interface FetchTaskOptions {
   /** ms that a site is left alone which says it has too many requests and doesn't say for how long. */
   readonly backOffMs: (attempt: number) => number
   readonly share: LoopShare
-  readonly clock: Clock
   readonly observer: Observer
 }
 
@@ -82,19 +77,17 @@ interface Concluded {
 
 type Admitted = Extract<Admission, { readonly kind: 'admitted' }>
 
-/** Starts that a request takes, each after it has let one go by; a process that stands still all the time sends late in the end. */
-const MAX_STARTS = 4
-
 /**
  * One task from its turn to its end: admission, one request, and what its answer means. It makes one request at most; the next hop of a
  * chain waits for its own turn.
  */
 export class FetchTask {
   readonly #options: FetchTaskOptions
-  readonly #spacing = new SendSpacing()
+  readonly #start: RequestStart
 
   constructor(options: FetchTaskOptions) {
     this.#options = options
+    this.#start = new RequestStart(options)
   }
 
   async run(queued: QueuedTask, turn: Turn, signal: AbortSignal): Promise<TaskStep> {
@@ -150,56 +143,30 @@ export class FetchTask {
     turn: Turn,
     signal: AbortSignal,
   ): Promise<TaskStep> {
-    const { exchange, leases, clock, observer, limits, keptTypes, cookies, load } = this.#options
+    const { leases, clock, observer, keptTypes, cookies, load } = this.#options
     const { target, walk } = queued
-    let { lease } = admission
-    const { startMono, keys, address } = lease
-    const [pace] = keys
-    const paced = keys.at(-1) ?? pace
-    const takenMono = Math.max(startMono, clock.mono() + this.#spacing.take(paced, clock.mono()))
-    await sleepUntil(clock, takenMono, signal)
-    if (leases.isStale(lease)) lease = await this.#startAgain(lease, paced, takenMono, signal)
-    // It must last for as long as the request may take.
-    if (leases.endsBefore(lease, clock.mono() + limits.totalMs)) return this.#giveBack(lease, turn)
-    const startedAt = clock.now()
-    const startedMono = clock.mono()
-    if (walk.hops === 0) observer.emit('QueueWaited', { lane: queued.lane, seconds: (clock.mono() - queued.entry.takenMono) / 1_000 })
-    load.started(queued.task.attempt)
-    let sentMono = startedMono
-    let broken: unknown
-    let isEnded = false
-    const result = await exchange.request({
-      url: target,
-      method: walk.method,
-      headers: { ...this.#headers(queued), ...condition?.headers },
-      body: walk.body,
-      limits,
-      ...(address === undefined ? {} : { address }),
-      beforeSent: async () => {
-        try {
-          if (leases.isOvertaken(lease)) lease = await this.#startAgain(lease, paced, takenMono, signal)
-        } catch (error) {
-          broken = error
-          throw error
-        }
-        isEnded = leases.endsBefore(lease, clock.mono())
-        if (isEnded) throw new Error('its lease has ended')
-      },
-      onSent: () => {
-        sentMono = clock.mono()
-        this.#spacing.sentAt(paced.key, sentMono)
-        leases.sent(lease)
-      },
-      onBody: (bytes, giveUp) => turn.receives(bytes, giveUp),
-      keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
-      signal,
+    const { lease, asked } = await this.#start.request(admission.lease, signal, () => {
+      if (walk.hops === 0) observer.emit('QueueWaited', { lane: queued.lane, seconds: (clock.mono() - queued.entry.takenMono) / 1_000 })
+      load.started(queued.task.attempt)
+      return {
+        url: target,
+        method: walk.method,
+        headers: { ...this.#headers(queued), ...condition?.headers },
+        body: walk.body,
+        onBody: (bytes, giveUp) => turn.receives(bytes, giveUp),
+        keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
+      }
     })
-    if (isEnded) return this.#giveBack(lease, turn)
-    // Of the store, not of the site.
-    if (broken !== undefined) throw broken
+    if (asked === undefined) {
+      const releasing = leases.release(lease, { kind: 'none' })
+      turn.leave()
+      await releasing
+      return { kind: 'again' }
+    }
+    const { result, startedAt, sentMono } = asked
     const walked = { ...walk, startedAt: walk.startedAt ?? startedAt, requestMs: walk.requestMs + result.totalMs }
     if (result.kind === 'response') cookies.learn(queued.task, target, headerValues(result, 'set-cookie'))
-    load.answered(pace.key, result)
+    load.answered(lease.keys[0].key, result)
     this.#report(result, target, turn)
     const answer = readAnswer(result, {
       target,
@@ -210,39 +177,13 @@ export class FetchTask {
       now: clock.now(),
     })
     // The store takes calls in the order in which they are made: whoever gets this place asks it after the release.
-    const releasing = this.#release(queued, { ...admission, lease }, result, answer, sentMono)
+    const releasing = this.#release(queued.task, lease, { result, answer, sentMono })
     turn.leave()
     const closed = await releasing
     if (foundNoProxy(result)) return { kind: 'again' }
     await this.#conclude({ ...queued, walk: walked }, admission, { result, answer, condition })
     if (answer.kind === 'hop') return this.#hop({ ...queued, walk: walked }, answer)
     return closed === undefined ? { kind: 'done' } : { kind: 'backed-off', ...closed }
-  }
-
-  /** Nobody was asked, and the task takes another turn. */
-  async #giveBack(lease: SiteLease, turn: Turn): Promise<TaskStep> {
-    const releasing = this.#options.leases.release(lease, { kind: 'none' })
-    turn.leave()
-    await releasing
-    return { kind: 'again' }
-  }
-
-  /**
-   * The lease as it counts from another start, which has come. One that goes by as well, since the process stood still again, is asked for
-   * again a few times. `takenMono`: the moment of this process that the request has let go by.
-   */
-  async #startAgain(lease: SiteLease, paced: LimiterKey, takenMono: number, signal: AbortSignal): Promise<SiteLease> {
-    const { leases, clock } = this.#options
-    let [again, taken] = [lease, takenMono]
-    for (let starts = 0; starts === 0 || (starts < MAX_STARTS && leases.isStale(again)); starts += 1) {
-      // The store no longer knows it.
-      if (leases.endsBefore(again, clock.mono())) break
-      again = await leases.startAgain(again)
-      const now = clock.mono()
-      taken = Math.max(again.startMono, now + this.#spacing.takeAgain(paced, taken, now))
-      await sleepUntil(clock, taken, signal)
-    }
-    return again
   }
 
   #headers({ task, target, walk }: QueuedTask): Record<string, string> {
@@ -266,17 +207,15 @@ export class FetchTask {
 
   /** Tells the site's limiter what came of the request. Shape: why and for how long the site must be left alone; undefined: it need not. */
   async #release(
-    queued: QueuedTask,
-    { lease }: Admitted,
-    result: HttpResult,
-    answer: Answer,
-    sentMono: number,
+    { attempt }: UrlTask,
+    lease: SiteLease,
+    { result, answer, sentMono }: Pick<Concluded, 'result' | 'answer'> & { readonly sentMono: number },
   ): Promise<SiteClosed | undefined> {
     const { leases, backOffMs, observer } = this.#options
     const report = siteReport(result, answer.kind === 'retry' ? answer.challengedBy : undefined)
     if (answer.kind !== 'retry' || !answer.backsOff) return leases.release(lease, report, sentMono)
     const { reason, retryAfterMs } = answer
-    const forMs = retryAfterMs ?? backOffMs(queued.task.attempt)
+    const forMs = retryAfterMs ?? backOffMs(attempt)
     observer.emit('SiteBackedOff', { key: lease.keys[0].key, reason, forMs })
     return leases.release(lease, { ...report, backOffMs: forMs, isAsked: retryAfterMs !== undefined }, sentMono)
   }
