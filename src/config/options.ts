@@ -282,6 +282,12 @@ export const OPTIONS = {
     min: 1,
     description: 'Different links of a page that are looked at; those behind them are counted as `too-many-links`, and said in the log.',
   },
+  'crawl.sitemaps': {
+    kind: 'boolean',
+    default: 'true',
+    description:
+      'Where links are followed, URLs in the sitemaps that robots.txt of a site names are, too, and those in a sitemap that is given as a URL.',
+  },
   'crawl.keepEnded': {
     kind: 'duration',
     default: '30d',

@@ -18,11 +18,19 @@ export function crawlBudgets(config: Config, crawlId: string, domain: string): r
 }
 
 export function taskBudgets(config: Config): (task: UrlTask) => readonly PageBudget[] {
-  return ({ crawlId, url }) => {
+  return ({ crawlId, url, sitemapLevel }) => {
     // Whoever wrote the task may have written anything as its URL; then no page is ever fetched for it, and it holds no place.
     const domain = domainOfUrl(url)
-    return crawlId === null || domain === undefined ? [] : crawlBudgets(config, crawlId, domain)
+    if (crawlId === null || domain === undefined) return []
+    return sitemapLevel > 0 ? [sitemapBudget(crawlId, domain)] : crawlBudgets(config, crawlId, domain)
   }
+}
+
+/** Files, of up to 50,000 URLs each: a site may name as many as it likes. They take no places of pages. */
+const MAX_SITEMAPS_PER_DOMAIN = 1_000
+
+function sitemapBudget(crawlId: string, domain: string): PageBudget {
+  return { id: `crawl:${crawlId}:sitemaps:${domain}`, crawlId, limit: MAX_SITEMAPS_PER_DOMAIN, reason: 'max-sitemaps-per-domain' }
 }
 
 /** The live override of this very domain. Errors: MESSAGE_INVALID where what stands on control is no JSON. */

@@ -10,6 +10,7 @@ import { createNameLookup } from '../fetch/name-lookup.ts'
 import { FrontierWorker, type FrontierWorkerOptions } from '../frontier/frontier-worker.ts'
 import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
+import type { Clock } from '../kernel/clock.ts'
 import type { Service } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { ownProcess } from '../machine/process-identity.ts'
@@ -18,6 +19,8 @@ import type { Command } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
 import { parseSiteOverride } from '../message/site-override.ts'
 import { delayTopics, laneTopics } from '../message/topics.ts'
+import { parseRobotsInTurns, sitemapUrls } from '../politeness/robots.ts'
+import type { StateStore } from '../state/state-store.ts'
 import { httpOptions } from './fetch-config.ts'
 import { createKeptSince } from './kept-since.ts'
 import type { Runtime } from './runtime.ts'
@@ -209,9 +212,23 @@ export async function createFrontier(runtime: Runtime, linksOf: FrontierWorkerOp
       }
       return false
     },
+    ...(config['crawl.sitemaps'] ? { sitemapsOf: namedSitemaps(state, clock) } : {}),
     isCrawlStopped: stoppedCrawls(control),
     claimTtlMs: CLAIM_TTL_MS,
     clock,
     observer: observer.child({ stage: 'frontier' }),
   })
+}
+
+/** As fetch has read robots.txt: the frontier asks no site. */
+function namedSitemaps(
+  state: Pick<StateStore, 'readRobots'>,
+  clock: Pick<Clock, 'nextTurn'>,
+): NonNullable<FrontierWorkerOptions['sitemapsOf']> {
+  return async (origin) => {
+    const entry = await state.readRobots(origin)
+    if (entry === undefined || entry.verdict === 'unreachable') return undefined
+    const rules = await parseRobotsInTurns(Buffer.from(entry.body, 'latin1'), () => clock.nextTurn())
+    return sitemapUrls(rules, `${origin}/robots.txt`)
+  }
 }

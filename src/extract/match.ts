@@ -5,14 +5,15 @@ import { compileHostGlob, compileUrlGlob } from '../url/glob.ts'
 import type { MatchDefinition } from './language/definition.ts'
 
 /** What of a page decides whether an extractor reads it; the body is never unpacked for it. */
-export type MatchedPage = Pick<Page, 'finalUrl' | 'status' | 'contentType' | 'truncated' | 'extractors'>
+export type MatchedPage = Pick<Page, 'finalUrl' | 'status' | 'contentType' | 'truncated' | 'extractors' | 'sitemapLevel'>
 
 /** HTML, and pages that name no type, which browsers take for HTML as well. */
 const HTML_TYPES: readonly string[] = ['text/html', 'application/xhtml+xml']
 
 /**
  * Compiles the conditions of one extractor. A page whose task names extractors goes to those and to no others, whatever their hosts
- * and paths; status and type count in any case. Shape: a body that was not kept for its type, or could not be decoded, matches nothing.
+ * and paths; status and type count in any case. Shape: a sitemap, and a body that was not kept for its type, or could not be decoded, match
+ * nothing.
  */
 export function compileMatch(name: string, match: MatchDefinition): (page: MatchedPage) => boolean {
   const hosts = match.hosts.map(compileHostGlob)
@@ -20,6 +21,7 @@ export function compileMatch(name: string, match: MatchDefinition): (page: Match
   const types = match.types.map((type) => type.toLowerCase())
   const inStatus = statusCheck(match.status)
   return (page) => {
+    if (page.sitemapLevel > 0) return false
     if (!inStatus(page.status) || page.truncated === 'type' || page.truncated === 'undecoded') return false
     if (types.length === 0 ? page.contentType !== null && !HTML_TYPES.includes(page.contentType) : !hasType(page.contentType, types)) {
       return false

@@ -172,5 +172,6 @@ export function pageOf(body: Buffer, url: string, given: GivenPage): Page {
     meta: {},
     traceId: null,
     enqueuedAt: null,
+    sitemapLevel: 0,
   }
 }

@@ -154,7 +154,7 @@ export class FetchTask {
         headers: { ...this.#headers(queued), ...condition?.headers },
         body: walk.body,
         onBody: (bytes, giveUp) => turn.receives(bytes, giveUp),
-        keepBody: (contentType) => contentType === null || keptTypes.has(contentType),
+        keepBody: (contentType) => queued.task.sitemapLevel > 0 || contentType === null || keptTypes.has(contentType),
       }
     })
     if (asked === undefined) {

@@ -62,6 +62,7 @@ export async function buildPage(answer: FetchedAnswer): Promise<Page> {
     meta: task.meta,
     traceId: task.traceId,
     enqueuedAt: task.enqueuedAt,
+    sitemapLevel: task.sitemapLevel,
   }
 }
 

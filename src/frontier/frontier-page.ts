@@ -19,30 +19,52 @@ export interface PageCandidates {
   readonly refused: ReadonlyMap<string, number>
 }
 
-/** True where links of the page are followed at all: HTML with a final 2xx that could be decoded, in a crawl, not at its last depth. */
-export function isFollowed(page: Page): boolean {
-  if (page.crawlId === null || page.depth >= page.maxDepth || page.status < 200 || page.status >= 300) return false
-  if (page.truncated === 'undecoded') return false
-  return page.contentType === null || page.contentType === 'text/html' || page.contentType === 'application/xhtml+xml'
+/** Links that were found together. */
+export interface LinkBatch {
+  /** Absolute, each once. */
+  readonly links: readonly string[]
+  /** Sitemaps are of the page's own depth: it is their URLs that are one deeper. */
+  readonly to: 'pages' | 'sitemaps'
+  /** URL of what held them. */
+  readonly foundOn: string
+}
+
+/** Sitemaps that name each other: one that robots.txt names, two indexes below it. */
+const MAX_SITEMAP_LEVEL = 3
+
+/**
+ * As what the links of a page are looked for; undefined: none is followed. A final 2xx that could be decoded, in a crawl, not at its last depth: HTML,
+ * and what may be a sitemap, because its task says so or a user gave it as a URL.
+ */
+export function readAs(page: Page): 'html' | 'sitemap' | undefined {
+  const { crawlId, depth, maxDepth, status, truncated, contentType, sitemapLevel } = page
+  if (crawlId === null || depth >= maxDepth || status < 200 || status >= 300 || truncated === 'undecoded') return undefined
+  if (sitemapLevel > 0 || contentType === 'application/xml' || contentType === 'text/xml') return 'sitemap'
+  return contentType === null || contentType === 'text/html' || contentType === 'application/xhtml+xml' ? 'html' : undefined
 }
 
 /**
- * Links of a page as tasks: in scope, each canonical URL once, one deeper than the page. Pure: the same page gives the same tasks,
+ * Links of a page as tasks: in scope, each canonical URL once. Pure: the same page gives the same tasks,
  * ids included, so that a page that is read again claims and produces what it did before.
  */
-export function pageCandidates(page: Page, links: readonly string[], inScope: (url: URL, seed: URL) => ScopeVerdict): PageCandidates {
+export function pageCandidates(page: Page, batch: LinkBatch, inScope: (url: URL, seed: URL) => ScopeVerdict): PageCandidates {
   const seed = seedOf(page)
   const refused = new Map<string, number>()
   const candidates = new Map<string, Candidate>()
-  for (const link of links) {
+  const refuse = (reason: string): void => void refused.set(reason, (refused.get(reason) ?? 0) + 1)
+  for (const link of batch.links) {
     const url = new URL(link)
     const verdict = inScope(url, seed)
     if (!verdict.inScope) {
-      refused.set(verdict.reason, (refused.get(verdict.reason) ?? 0) + 1)
+      refuse(verdict.reason)
+      continue
+    }
+    if (batch.to === 'sitemaps' && page.sitemapLevel >= MAX_SITEMAP_LEVEL) {
+      refuse('sitemaps-too-deep')
       continue
     }
     const identity = canonicalUrl(url)
-    if (!candidates.has(identity)) candidates.set(identity, { task: linkTask(page, link, identity), domain: registrableDomain(url) })
+    if (!candidates.has(identity)) candidates.set(identity, { task: linkTask(page, batch, link, identity), domain: registrableDomain(url) })
   }
   return { candidates: [...candidates.values()], refused }
 }
@@ -52,7 +74,7 @@ function seedOf({ seedUrl, url }: Page): URL {
   return new URL(seedUrl !== null && URL.canParse(seedUrl) ? seedUrl : url)
 }
 
-function linkTask(page: Page, url: string, identity: string): UrlTask {
+function linkTask(page: Page, { to, foundOn }: LinkBatch, url: string, identity: string): UrlTask {
   return newUrlTask({
     url,
     canonicalUrl: identity,
@@ -61,14 +83,15 @@ function linkTask(page: Page, url: string, identity: string): UrlTask {
     jobId: page.jobId,
     round: page.round,
     lane: page.lane,
-    depth: page.depth + 1,
+    depth: to === 'pages' ? page.depth + 1 : page.depth,
     maxDepth: page.maxDepth,
-    parentUrl: page.finalUrl,
+    parentUrl: foundOn,
     seedUrl: page.seedUrl ?? page.url,
     // Links of a page that was fetched in any case are links like any other.
     dedup: page.dedup === 'none' ? 'crawl' : page.dedup,
     extractors: page.extractors,
     meta: page.meta,
     traceId: page.traceId,
+    sitemapLevel: to === 'pages' ? 0 : page.sitemapLevel + 1,
   })
 }

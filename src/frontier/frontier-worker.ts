@@ -15,6 +15,7 @@ import { errorText, isAway, isMillraceError, MillraceError } from '../kernel/err
 import { Fifo } from '../kernel/fifo.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { RecentSet } from '../kernel/recent-set.ts'
 import { AwaitedSchemas } from '../message/awaited-schemas.ts'
 import { decodeText } from '../message/charset.ts'
 import type { MessageCodec } from '../message/codec.ts'
@@ -24,9 +25,11 @@ import { HEADER, ONLY_STAGE } from '../message/header-names.ts'
 import { brokenBodyCode, unpackPageBody } from '../message/page-body.ts'
 import type { StateStore } from '../state/state-store.ts'
 import { type ScopeVerdict, TRAP_REASONS } from '../url/scope.ts'
-import { type Candidate, isFollowed, pageCandidates } from './frontier-page.ts'
+import { type Candidate, type LinkBatch, pageCandidates, readAs } from './frontier-page.ts'
 import { LinkSet } from './link-set.ts'
 import { LinkScanner } from './links.ts'
+import { SitemapScanner } from './sitemap-scanner.ts'
+import { sitemapText } from './sitemap-text.ts'
 
 /** Which links of a page are followed. */
 export interface LinkChoice {
@@ -59,6 +62,8 @@ export interface FrontierWorkerOptions {
   readonly maxLinksPerPage: number
   /** What the extractors that match the page say of its links. Errors: for a page whose links can't be selected. */
   readonly linksOf: (page: Page, source: Pick<KafkaMessage, 'topic' | 'partition' | 'offset'>) => Promise<LinkChoice>
+  /** The sitemaps that robots.txt of an origin names; undefined: it is not known here. Left out: no sitemap is read. */
+  readonly sitemapsOf?: (origin: string) => Promise<readonly string[] | undefined>
   /** True when no further page of the domain will ever be within the budget of the crawl: its links are not followed. */
   readonly isBudgetFull: (crawlId: string, domain: string) => Promise<boolean>
   readonly isCrawlStopped: (crawlId: string) => boolean
@@ -79,6 +84,8 @@ const LINKS_AT_ONCE = 250
 /** The same by what each carries of its page: fewer where that is much. */
 const BYTES_AT_ONCE = 1_048_576
 const MAX_BYTES = 33_554_432
+/** A robots.txt has room for more. */
+const MAX_SITEMAPS_PER_ORIGIN = 1_000
 /** Links of extractors that are compared with each other in one turn. */
 const SELECTED_AT_ONCE = 10_000
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
@@ -98,6 +105,8 @@ export class FrontierWorker extends BaseService {
   readonly #consumer: WindowedConsumer
   readonly #schemas: AwaitedSchemas
   readonly #waiting = new Fifo<WindowEntry>()
+  /** Crawl, round and origin of pages whose sitemaps are tasks by now; claims are what counts, this spares the question. */
+  readonly #askedForSitemaps = new RecentSet(10_000)
   #running = 0
   #lastBreath: Promise<void> = Promise.resolve()
 
@@ -192,15 +201,17 @@ export class FrontierWorker extends BaseService {
   /** Stops where the partition has gone to another owner, who reads the page too, and where the crawl is stopped meanwhile. */
   async #follow(entry: WindowEntry, progress: Progress): Promise<void> {
     const page = await this.#pageOf(entry)
-    if (page === undefined || !isFollowed(page)) return
+    if (page === undefined) return
+    const kind = readAs(page)
+    if (kind === undefined || (kind === 'sitemap' && this.#options.sitemapsOf === undefined)) return
     const crawlId = page.crawlId ?? ''
     const isFull = new Map<string, Promise<boolean>>()
     const { finished } = progress
     let index = 0
     if (this.#options.isCrawlStopped(crawlId)) return
-    for await (const links of this.#batches(page, entry.message)) {
+    for await (const batch of kind === 'html' ? this.#inPage(page, entry.message) : this.#inSitemap(page)) {
       if (!entry.isCurrent() || this.#options.isCrawlStopped(crawlId)) return
-      const { candidates, refused } = pageCandidates(page, links, this.#options.inScope)
+      const { candidates, refused } = pageCandidates(page, batch, this.#options.inScope)
       if (index >= progress.told) this.#tellRefused(page, refused)
       index += 1
       progress.told = Math.max(progress.told, index)
@@ -211,8 +222,37 @@ export class FrontierWorker extends BaseService {
     }
   }
 
-  /** Links that are followed, so many at a time that they hold up nobody. */
-  async *#batches(page: Page, { topic, partition, offset }: KafkaMessage): AsyncGenerator<readonly string[]> {
+  /** What is followed, so many at a time that it holds up nobody. Sitemaps first: a page may link to one as well, and it would be known by then. */
+  async *#inPage(page: Page, source: KafkaMessage): AsyncGenerator<LinkBatch> {
+    const { origin } = new URL(page.finalUrl)
+    const key = `${page.crawlId} ${page.round} ${origin}`
+    const sitemaps = this.#askedForSitemaps.has(key) ? undefined : await this.#options.sitemapsOf?.(origin)
+    if (sitemaps !== undefined) {
+      const named = new LinkSet(MAX_SITEMAPS_PER_ORIGIN)
+      for (const sitemap of sitemaps) named.add(sitemap)
+      for (const links of named.batches(undefined, batchSize(page))) yield { links, to: 'sitemaps', foundOn: `${origin}/robots.txt` }
+      this.#askedForSitemaps.add(key)
+    }
+    for await (const links of this.#links(page, source)) yield { links, to: 'pages', foundOn: page.finalUrl }
+  }
+
+  /** What it turns out to be none of, a user may have given as a page: that is told of what should have been one alone. */
+  async *#inSitemap(page: Page): AsyncGenerator<LinkBatch> {
+    const scanner = new SitemapScanner(page.finalUrl)
+    const size = batchSize(page)
+    for await (const text of sitemapText(await this.#bodyOf(page))) {
+      scanner.write(text)
+      yield* foundBatches(scanner, page.finalUrl, size)
+      if (scanner.isDone) break
+      await this.#breath()
+    }
+    scanner.end()
+    yield* foundBatches(scanner, page.finalUrl, size)
+    if (scanner.kind === 'none' && page.sitemapLevel > 0) this.#count('not-a-sitemap', 1)
+    this.#tellPassedOver(page, scanner.passedOver)
+  }
+
+  async *#links(page: Page, { topic, partition, offset }: KafkaMessage): AsyncGenerator<readonly string[]> {
     const { linksOf, maxLinksPerPage } = this.#options
     const { selected, byTags } = await linksOf(page, { topic, partition, offset })
     const size = batchSize(page)
@@ -268,13 +308,18 @@ export class FrontierWorker extends BaseService {
     return this.#options.codec.decode('Page', message.value)
   }
 
-  /** Adds what its tags say. Shape: what the links are relative to. Errors: of a body that is not there, or does not unpack. */
-  async #scan(page: Page, links: LinkSet): Promise<string | undefined> {
+  /** Decoded. Errors: of a body that is not there, or does not unpack. */
+  async #bodyOf(page: Page): Promise<Buffer> {
     const loaded = await loadBody(page, this.#options.blobs)
     if (!loaded.ok) throw new MillraceError(loaded.code, loaded.detail)
     const body = await unpackPageBody(loaded.page)
     if (!body.ok) throw new MillraceError(brokenBodyCode(page), body.detail)
-    const text = decodeText(body.bytes, page.charset)
+    return body.bytes
+  }
+
+  /** Adds what its tags say. Shape: what the links are relative to. */
+  async #scan(page: Page, links: LinkSet): Promise<string | undefined> {
+    const text = decodeText(await this.#bodyOf(page), page.charset)
     const scanner = new LinkScanner(links, page.charset)
     for (let start = 0; start < text.length; start += PIECE_CHARACTERS) {
       if (start > 0) await this.#breath()
@@ -340,4 +385,13 @@ function batchSize({ meta, finalUrl, seedUrl, url }: Page): number {
   const carried =
     finalUrl.length + (seedUrl ?? url).length + Object.entries(meta).reduce((sum, [name, value]) => sum + name.length + value.length, 0)
   return Math.min(LINKS_AT_ONCE, Math.max(1, Math.floor(BYTES_AT_ONCE / (carried + 1))))
+}
+
+function* foundBatches(scanner: SitemapScanner, foundOn: string, size: number): Generator<LinkBatch> {
+  const { pages, sitemaps } = scanner.take()
+  for (const [to, links] of [
+    ['pages', pages],
+    ['sitemaps', sitemaps],
+  ] as const)
+    for (let start = 0; start < links.length; start += size) yield { links: links.slice(start, start + size), to, foundOn }
 }

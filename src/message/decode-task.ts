@@ -56,7 +56,7 @@ function fieldProblem(task: UrlTask): readonly [string, string] | undefined {
   const problem = requestProblem(task)
   if (problem !== undefined) return problem
   if (task.attempt < 1 || task.attempt > MAX_ATTEMPT) return ['attempt', `is ${task.attempt}; expected 1 or more`]
-  for (const name of ['depth', 'maxDepth', 'round'] as const) {
+  for (const name of ['depth', 'maxDepth', 'round', 'sitemapLevel'] as const) {
     if (task[name] < 0) return [name, `is ${task[name]}; expected 0 or more`]
   }
   return undefined

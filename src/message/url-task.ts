@@ -31,4 +31,5 @@ const DEFAULTS: Omit<UrlTask, 'url'> = {
   meta: {},
   traceId: null,
   enqueuedAt: null,
+  sitemapLevel: 0,
 }

@@ -58,6 +58,8 @@ export interface UrlTask {
   readonly traceId: string | null
   /** When the task was produced; filled by whoever first decodes it when empty. */
   readonly enqueuedAt: number | null
+  /** 0: a page. 1: a sitemap that robots.txt names; 2 and more: one that a sitemap index names. The URLs in it are followed as links of the page at its depth. */
+  readonly sitemapLevel: number
 }
 
 /** One answered redirect. */
@@ -176,6 +178,8 @@ export interface Page {
   readonly traceId: string | null
   /** UrlTask.enqueuedAt. */
   readonly enqueuedAt: number | null
+  /** UrlTask.sitemapLevel. */
+  readonly sitemapLevel: number
 }
 
 /** How a task ended; RETRY alone is not final. */

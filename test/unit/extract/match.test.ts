@@ -8,6 +8,7 @@ const page: MatchedPage = {
   contentType: 'text/html',
   truncated: null,
   extractors: [],
+  sitemapLevel: 0,
 }
 const matches = (match: Partial<MatchDefinition>, change: Partial<MatchedPage> = {}): boolean =>
   compileMatch('book', { hosts: [], paths: [], status: [], types: [], ...match })({ ...page, ...change })
@@ -32,6 +33,7 @@ describe('an extractor without conditions', () => {
     expect(matches({}, { truncated: 'type' })).toBe(false)
     expect(matches({}, { truncated: 'undecoded' })).toBe(false)
     expect(matches({}, { truncated: 'encoding' })).toBe(true)
+    expect(matches({}, { sitemapLevel: 1 })).toBe(false)
   })
 })
 
