@@ -14,14 +14,21 @@ export const MONTHS_IN_ENGLISH: MonthNames = {
   numberOf: (name) => ENGLISH.indexOf(name.slice(0, 3)) + 1,
 }
 
-/** Long and short names, alone and within a date, which are other forms in many languages. Errors: RangeError for no language tag. */
-export function monthNames(locale: string): MonthNames {
+/** Names to look for in turn: those of the language, then the English ones. Errors: RangeError for no language tag. */
+export function monthLanguages(locale: string | undefined): readonly MonthNames[] {
+  return locale === undefined ? [MONTHS_IN_ENGLISH] : [monthNames(locale), MONTHS_IN_ENGLISH]
+}
+
+/** Long and short names, alone and within a date, which are other forms in many languages. */
+function monthNames(locale: string): MonthNames {
   const numbers = new Map<string, number>()
   for (let month = 1; month <= 12; month += 1) {
     const date = new Date(Date.UTC(2024, month - 1, 15))
     for (const style of ['long', 'short'] as const) {
       for (const day of [undefined, 'numeric'] as const) {
-        const format = new Intl.DateTimeFormat(locale, { timeZone: 'UTC', month: style, ...(day === undefined ? {} : { day }) })
+        // Years and days are read as Gregorian ones, whatever calendar the language has.
+        const options = { calendar: 'gregory', timeZone: 'UTC', month: style } as const
+        const format = new Intl.DateTimeFormat(locale, day === undefined ? options : { ...options, day })
         const name = format.formatToParts(date).find(({ type }) => type === 'month')?.value
         // Where months are only numbered there is nothing to read.
         if (name !== undefined && /\p{L}/u.test(name)) numbers.set(bare(name), month)

@@ -1,16 +1,20 @@
-import { MONTHS_IN_ENGLISH, type MonthNames, monthNames } from './month-names.ts'
+import { fromBuddhistYear } from './calendar.ts'
+import { type MonthNames, monthLanguages } from './month-names.ts'
 import { compileParts, type TimePart, type TimePattern, ZONE } from './time-pattern.ts'
-import { type ZoneOffset, zoneMinutes } from './time-zone.ts'
+import { type Zone, zoneMinutes } from './time-zone.ts'
 
 /** A moment or a day, read from text. */
 export type ParsedTime = { readonly ok: true; readonly ms: number; readonly date: string } | { readonly ok: false }
 
 export interface TimeFormat {
-  /** Compiled from the extractor's `format`; undefined: the unambiguous forms. */
-  readonly pattern: TimePattern | undefined
+  /** Tried in order. */
   readonly forms: readonly TimePattern[]
-  /** For texts that name no zone. */
-  readonly offset: ZoneOffset
+  /** Whether a number may be an epoch. */
+  readonly readsEpoch: boolean
+  /** Of texts that name none, and of the day of an instant. Undefined: UTC, and the zone that a text names. */
+  readonly zone: Zone | undefined
+  /** Whether years of the Buddhist era are those of the text. */
+  readonly hasBuddhistYears: boolean
 }
 
 const ISO = compileParts(`(\\d{4})-(\\d{2})-(\\d{2})(?:[t ](\\d{2}):(\\d{2})(?::(\\d{2})(?:[.,](\\d{1,9}))?)?\\s?${ZONE}?)?`, [
@@ -35,8 +39,7 @@ const COMPACT = compileParts(`(\\d{4})(\\d{2})(\\d{2})(?:t(\\d{2})(\\d{2})(\\d{2
 
 /** Forms that have one meaning: ISO 8601, compact, and those with the name of a month, in English or in the language of the extractor. */
 export function timeForms(locale: string | undefined): readonly TimePattern[] {
-  const english = namedForms(MONTHS_IN_ENGLISH)
-  return locale === undefined ? [ISO, COMPACT, ...english] : [ISO, COMPACT, ...namedForms(monthNames(locale)), ...english]
+  return [ISO, COMPACT, ...monthLanguages(locale).flatMap(namedForms)]
 }
 
 function namedForms(months: MonthNames): readonly TimePattern[] {
@@ -57,17 +60,18 @@ function namedForms(months: MonthNames): readonly TimePattern[] {
  */
 export function parseTime(text: string, format: TimeFormat): ParsedTime {
   const trimmed = text.trim()
-  if (format.pattern !== undefined) return readParts(trimmed, format.pattern, format.offset)
-  if (/^\d{10}$/.test(trimmed)) return moment(Number(trimmed) * 1000, 0)
-  if (/^\d{13}$/.test(trimmed)) return moment(Number(trimmed), 0)
+  if (format.readsEpoch && /^\d{10}(\d{3})?$/.test(trimmed)) {
+    const ms = trimmed.length === 10 ? Number(trimmed) * 1000 : Number(trimmed)
+    return moment(ms, format.zone?.ofInstant(ms) ?? 0)
+  }
   for (const form of format.forms) {
-    const parsed = readParts(trimmed, form, format.offset)
+    const parsed = readParts(trimmed, form, format)
     if (parsed.ok) return parsed
   }
   return { ok: false }
 }
 
-function readParts(text: string, { regex, parts, months }: TimePattern, offset: ZoneOffset): ParsedTime {
+function readParts(text: string, { regex, parts, months }: TimePattern, { zone, hasBuddhistYears }: TimeFormat): ParsedTime {
   const match = regex.exec(text)
   if (match === null) return { ok: false }
   const read: Partial<Record<TimePart, string>> = {}
@@ -75,7 +79,8 @@ function readParts(text: string, { regex, parts, months }: TimePattern, offset: 
     const value = match[index + 1]
     if (value !== undefined) read[part] = value.toLowerCase()
   })
-  const year = read.year === undefined ? fullYear(Number(read.shortYear)) : Number(read.year)
+  const written = read.year === undefined ? fullYear(Number(read.shortYear)) : Number(read.year)
+  const year = hasBuddhistYears ? fromBuddhistYear(written) : written
   const month = read.monthName === undefined ? Number(read.month) : months.numberOf(read.monthName)
   const day = Number(read.day)
   const hour = hourOf(read.hour, read.half)
@@ -88,8 +93,10 @@ function readParts(text: string, { regex, parts, months }: TimePattern, offset: 
   const back = new Date(local)
   // 31 June rolls over: no such day. Date.UTC takes the year 50 for 1950.
   if (back.getUTCMonth() !== month - 1 || back.getUTCDate() !== day || year < 100) return { ok: false }
-  const zone = stated ?? offset(local)
-  return moment(local - zone * 60_000, zone)
+  const minutes = stated ?? zone?.ofLocal(local) ?? 0
+  const ms = local - minutes * 60_000
+  const isInstant = stated !== undefined && read.hour !== undefined
+  return moment(ms, isInstant ? (zone?.ofInstant(ms) ?? stated) : minutes)
 }
 
 /** Source: POSIX strptime, %y. */
@@ -104,9 +111,9 @@ function hourOf(text: string | undefined, half: string | undefined): number | un
   return (hour % 12) + (half === 'pm' ? 12 : 0)
 }
 
-/** The date is the day in the zone of the text, not in UTC. */
-function moment(ms: number, zone: number): ParsedTime {
-  const local = new Date(ms + zone * 60_000)
+/** Shape: the date is the day at `minutes` east of UTC. */
+function moment(ms: number, minutes: number): ParsedTime {
+  const local = new Date(ms + minutes * 60_000)
   if (Number.isNaN(local.getTime()) || local.getUTCFullYear() > 9999) return { ok: false }
   return { ok: true, ms, date: local.toISOString().slice(0, 10) }
 }

@@ -1,4 +1,5 @@
-import { MONTHS_IN_ENGLISH, type MonthNames, monthNames } from './month-names.ts'
+import { countsBuddhistYears } from './calendar.ts'
+import { MONTHS_IN_ENGLISH, type MonthNames, monthLanguages } from './month-names.ts'
 import { OptionError } from './option-error.ts'
 
 /** A form of a time as a regular expression with a group per part. */
@@ -54,12 +55,21 @@ const SAID: Readonly<Record<TimePart, string>> = {
 const PIECES = /'((?:[^']|'')*)'|[A-Za-z]+|[^A-Za-z']+|'/g
 
 /**
- * Compiles the `format` of an extractor. Shape: tokens, text in single quotes as in the patterns of CLDR, and anything but letters as it
- * stands. Errors: OptionError for letters that are no token, for a part that is there twice (the page would have to say it twice, and
- * alike), and where it names no day; RangeError for a locale that is none.
+ * Compiles the `format` of an extractor, for the names of months in each language that is looked at. Shape: tokens, text in single quotes as
+ * in the patterns of CLDR, and anything but letters as it stands. Errors: OptionError for letters that are no token, for a part that is there
+ * twice (the page would have to say it twice, and alike), where it names no day, and for a year of two digits that may be of either of two
+ * eras; RangeError for a locale that is none.
  */
-export function compileTimePattern(format: string, locale?: string): TimePattern {
-  const months = locale === undefined ? MONTHS_IN_ENGLISH : monthNames(locale)
+export function compileFormat(format: string, locale?: string): readonly TimePattern[] {
+  const patterns = monthLanguages(locale).map((months) => compileTimePattern(format, months))
+  if (countsBuddhistYears(locale) && patterns.some(({ parts }) => parts.includes('shortYear'))) {
+    const why = `has a year of two digits, which in ${locale} may be one of the Buddhist era or not`
+    throw new OptionError('format', `the format ${JSON.stringify(format)} ${why}; expected YYYY, or the locale ${locale}-u-ca-gregory`)
+  }
+  return patterns
+}
+
+function compileTimePattern(format: string, months: MonthNames): TimePattern {
   const refused = (why: string): OptionError => new OptionError('format', `the format ${JSON.stringify(format)}${why}`)
   let source = ''
   const parts: TimePart[] = []

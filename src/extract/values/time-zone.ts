@@ -1,10 +1,14 @@
-/** Minutes east of UTC at a local time, given as if it were UTC. Units: epoch ms in, minutes out. */
-export type ZoneOffset = (localMs: number) => number
+/** Minutes east of UTC. Units: epoch ms in, minutes out. */
+export interface Zone {
+  /** At a local time, given as if it were UTC. */
+  ofLocal(localMs: number): number
+  ofInstant(ms: number): number
+}
 
 /** A fixed offset, or a zone by name, whose offset follows the date. Shape: undefined for anything else. */
-export function compileZone(text: string): ZoneOffset | undefined {
+export function compileZone(text: string): Zone | undefined {
   const fixed = zoneMinutes(text)
-  if (fixed !== undefined) return () => fixed
+  if (fixed !== undefined) return { ofLocal: () => fixed, ofInstant: () => fixed }
   if (!/^[A-Za-z]+(\/[A-Za-z0-9_+-]+)+$/.test(text)) return undefined
   let format: Intl.DateTimeFormat
   try {
@@ -21,12 +25,16 @@ export function compileZone(text: string): ZoneOffset | undefined {
   } catch {
     return undefined
   }
-  // An hour that the clocks pass over is read by the offset before it, one that comes twice by the first.
-  return (localMs) => {
-    const first = offsetAt(format, localMs - offsetAt(format, localMs) * 60_000)
-    const before = offsetAt(format, localMs - 86_400_000)
-    const fits = (minutes: number): boolean => offsetAt(format, localMs - minutes * 60_000) === minutes
-    return fits(before) ? before : fits(first) ? first : before
+  const ofInstant = (ms: number): number => offsetAt(format, ms)
+  return {
+    ofInstant,
+    // An hour that the clocks pass over is read by the offset before it, one that comes twice by the first.
+    ofLocal(localMs) {
+      const first = ofInstant(localMs - ofInstant(localMs) * 60_000)
+      const before = ofInstant(localMs - 86_400_000)
+      const fits = (minutes: number): boolean => ofInstant(localMs - minutes * 60_000) === minutes
+      return fits(before) ? before : fits(first) ? first : before
+    },
   }
 }
 

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { MAX_LONG, MIN_LONG } from '../../message/avro-value.ts'
 import { htmlToMarkdown } from '../sources/markdown.ts'
+import { countsBuddhistYears } from './calendar.ts'
 import { hasThreeDecimals } from './currencies.ts'
 import { OptionError } from './option-error.ts'
 import { type DecimalDigits, decimalMarkOfLocale, type NoNumber, parseNumber } from './parse-number.ts'
@@ -8,7 +9,7 @@ import { parseTime, type TimeFormat, timeForms } from './parse-time.ts'
 import { RawMoney, type RawValue } from './raw-value.ts'
 import { type Money, moneyParts } from './read-money.ts'
 import { type NumberPieces, numberPieces, withoutEdges } from './split-number.ts'
-import { compileTimePattern } from './time-pattern.ts'
+import { compileFormat } from './time-pattern.ts'
 import { compileZone } from './time-zone.ts'
 
 /** Type of a field, as the extractor file says it. */
@@ -230,14 +231,14 @@ function timed(type: Extract<ValueType, { kind: 'date' | 'timestamp' }>): Conver
 }
 
 function timeFormat({ format, zone, locale }: { readonly format?: string; readonly zone?: string; readonly locale?: string }): TimeFormat {
-  const forms = timeForms(locale)
-  const pattern = format === undefined ? undefined : compileTimePattern(format, locale)
-  const offset = compileZone(zone ?? 'UTC')
-  if (offset === undefined) {
+  const hasBuddhistYears = countsBuddhistYears(locale)
+  const forms = format === undefined ? timeForms(locale) : compileFormat(format, locale)
+  const compiled = zone === undefined ? undefined : compileZone(zone)
+  if (zone !== undefined && compiled === undefined) {
     throw new OptionError(
       'zone',
       `${JSON.stringify(zone)} is no zone; expected UTC, an offset such as +02:00, or a name such as Europe/Berlin`,
     )
   }
-  return { pattern, forms, offset }
+  return { forms, readsEpoch: format === undefined, zone: compiled, hasBuddhistYears }
 }

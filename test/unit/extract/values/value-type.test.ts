@@ -608,6 +608,36 @@ describe('a time in a zone or a language', () => {
 
   it('has the months of its language in its format', () => {
     expect(value({ kind: 'date', locale: 'it', format: 'D MMM YYYY' }, '3 giugno 2024')).toBe('2024-06-03')
-    expect(value({ kind: 'date', locale: 'it', format: 'D MMM YYYY' }, '3 june 2024')).toMatch(/no date/)
+    expect(value({ kind: 'date', locale: 'it', format: 'D MMM YYYY' }, '3 haziran 2024')).toMatch(/no date/)
+  })
+
+  it('has the English months in its format as well, which are written in more than one way', () => {
+    expect(value({ kind: 'date', locale: 'en-GB', format: 'D MMM YYYY' }, '3 Sep 2024')).toBe('2024-09-03')
+    expect(value({ kind: 'date', locale: 'en-US', format: 'D MMM YYYY' }, '3 Sept 2024')).toBe('2024-09-03')
+    expect(value({ kind: 'date', locale: 'it', format: 'D MMM YYYY' }, '3 june 2024')).toBe('2024-06-03')
+  })
+
+  it('of an instant is the day in the zone of the extractor; a text without a zone keeps its day', () => {
+    const berlin = { kind: 'date', zone: 'Europe/Berlin' } as const
+    expect(value(berlin, '1700004600')).toBe('2023-11-15')
+    expect(value(berlin, 1700004600000)).toBe('2023-11-15')
+    expect(value(berlin, '2023-11-14T23:30:00Z')).toBe('2023-11-15')
+    expect(value(berlin, '2023-11-14 23:30')).toBe('2023-11-14')
+    expect(value(berlin, '2023-11-14')).toBe('2023-11-14')
+    expect(value({ ...berlin, zone: 'America/New_York', format: 'YYYY-MM-DDZ' }, '2023-11-14+00:00')).toBe('2023-11-14')
+    expect(value({ kind: 'date' }, '1700004600')).toBe('2023-11-14')
+    expect(value({ kind: 'date' }, '2023-11-15T00:30+02:00')).toBe('2023-11-15')
+  })
+
+  it('is Gregorian: years of the Buddhist era are turned into it, another calendar is refused', () => {
+    expect(value({ kind: 'date', locale: 'th' }, '15 มีนาคม 2567')).toBe('2024-03-15')
+    expect(value({ kind: 'date', locale: 'th' }, '29 ก.พ. 2567')).toBe('2024-02-29')
+    expect(value({ kind: 'date', locale: 'th' }, '15 มีนาคม 2024')).toBe('2024-03-15')
+    expect(value({ kind: 'date', locale: 'th' }, '9999-12-31')).toBe('9999-12-31')
+    expect(value({ kind: 'date', locale: 'th', format: 'D/M/YYYY' }, '15/3/2567')).toBe('2024-03-15')
+    expect(value({ kind: 'date', locale: 'th-u-ca-gregory', format: 'D/M/YY' }, '15/3/24')).toBe('2024-03-15')
+    expect(() => compileConverter({ kind: 'date', locale: 'th', format: 'D/M/YY' })).toThrow(/year of two digits, which in th/)
+    expect(() => compileConverter({ kind: 'date', locale: 'fa' })).toThrow(/calendar persian, which is not read; .* say fa-u-ca-gregory/)
+    expect(value({ kind: 'date', locale: 'fa-u-ca-gregory' }, '15 مارس 2024')).toBe('2024-03-15')
   })
 })
