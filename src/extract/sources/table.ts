@@ -16,7 +16,7 @@ const MAX_PLACES = 500_000
 /**
  * Rows of a table as a reader sees them. Headings are the rows of `thead`, else those at the top that have nothing but `th`, else the
  * first row, unless nobody asks for a heading (`needsHeadings`) and it has nothing but `td`; a row of nothing but `th` further down is a
- * heading too. A table within a cell has its own rows.
+ * heading too. A table within a cell has its own rows. Errors: thrown for a table without end, which would lose rows.
  */
 export function tableRows(table: Element, needsHeadings: boolean): TableRow[] {
   const rows = gridOf(table)
@@ -56,10 +56,9 @@ function gridOf(table: Element): GridRow[] {
     const places: (Element | undefined)[] = []
     let next = 0
     const end = (): boolean => next >= own.length && places.length >= spans.length
-    while (!end() && places.length < MAX_COLUMNS && placesLeft > 0) {
+    while (!end() && places.length < MAX_COLUMNS) {
       const span = spans[places.length]
       const cell = own[next]
-      placesLeft -= 1
       if (span !== undefined && span.rowsLeft > 0) {
         span.rowsLeft -= 1
         places.push(span.cell)
@@ -72,9 +71,10 @@ function gridOf(table: Element): GridRow[] {
           spans[places.length] = { cell, rowsLeft }
           places.push(cell)
         }
-        placesLeft -= columns
       }
     }
+    placesLeft -= places.length
+    if (placesLeft < 0) throw new Error(`the table has more than ${MAX_PLACES} cells`)
     return { element, own, places }
   })
 }

@@ -47,6 +47,12 @@ describe('a table', () => {
     expect(fieldFrom(PLAN, html)).toEqual([row('A Name Price inner 9', '1.00')])
   })
 
+  it('has all of its rows, or fails the page', () => {
+    const rows = (count: number): string => `<table><tr><th>Name<th>Price<th>X${'<tr><td>a<td>1<td>c'.repeat(count)}</table>`
+    expect(fieldFrom(PLAN, rows(100_000))).toHaveLength(100_000)
+    expect(() => fieldFrom(PLAN, rows(170_000))).toThrow('the table has more than 500000 cells')
+  })
+
   it('without end costs a bounded time', () => {
     const html = `<table><tr><th>Name${'<tr><td rowspan=65534 colspan=1000>x'.repeat(300)}</table>`
     expect(fieldFrom('{ table: table, type: list, fields: { name: { column: name } } }', html)).toHaveLength(300)
