@@ -58,7 +58,7 @@ export function extractScopes<T extends PageTree>(
   scopes: readonly FieldScope<T>[],
   canonicalUrl: string,
 ): Extracted {
-  const reading: FieldReading = { failure: undefined, invalid: [] }
+  const reading: FieldReading = { failure: undefined, found: 0, invalid: [] }
   const items: ExtractedItem[] = []
   for (const [index, scope] of scopes.entries()) {
     const data = readFields(fields, scope, reading, '')

@@ -39,7 +39,7 @@ export function traceFields(extractor: DeclarativeExtractor, page: PageView): re
 }
 
 function traceField(field: ParsedField, scope: FieldScope, item: number, prefix: string): FieldTrace[] {
-  const reading: FieldReading = { failure: undefined, invalid: [] }
+  const reading: FieldReading = { failure: undefined, found: 0, invalid: [] }
   const path = `${prefix}${field.name}`
   const value = field.read(scope, reading, path)
   const sources = field.sources.map((source): SourceReport => {

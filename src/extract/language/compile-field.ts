@@ -17,6 +17,8 @@ export interface FieldFailure {
 /** What reading the fields of one record has come to so far. */
 export interface FieldReading {
   failure: FieldFailure | undefined
+  /** How many values sources have given, defaults not among them. */
+  found: number
   /** Values that do not have the type of their field; the field is null, or its default. */
   readonly invalid: { readonly field: string; readonly problem: string }[]
 }
@@ -92,7 +94,10 @@ function compileField<T extends PageTree, S extends SourceReader<T>>(
     read(scope, reading, path) {
       if (condition?.holds(scope) === false) return definition.default ?? null
       const found = finder(scope, reading, path)
-      if (found.value !== undefined) return found.value
+      if (found.value !== undefined) {
+        reading.found += 1
+        return found.value
+      }
       if (found.problem !== undefined && found.noted !== true) reading.invalid.push({ field: path, problem: found.problem })
       if (definition.default !== undefined) return definition.default
       if (definition.required) reading.failure ??= failureOf(path, definition, sources, found.problem)
@@ -184,7 +189,7 @@ function listFinder<T extends PageTree>(sources: readonly SourceReader<T>[], con
   }
 }
 
-/** A nested record of nothing but nulls is none: the head of a table has no cells. */
+/** A nested record of nothing but nulls and defaults is none: the head of a table has no cells. */
 function recordFinder<T extends PageTree>(
   sources: readonly SourceReader<T>[],
   fields: readonly CompiledField<T>[],
@@ -194,9 +199,10 @@ function recordFinder<T extends PageTree>(
     for (const source of sources) {
       const records: Record<string, unknown>[] = []
       for (const [index, inner] of source.scopes(scope, isList ? Number.POSITIVE_INFINITY : 1).entries()) {
+        const foundBefore = reading.found
         const data = readFields(fields, inner, reading, `${path}${isList ? `[${index}]` : ''}.`)
         if (reading.failure !== undefined) return {}
-        if (Object.values(data).some((value) => value !== null)) records.push(data)
+        if (reading.found > foundBefore) records.push(data)
       }
       if (records.length > 0) return { value: isList ? records : records[0] }
     }

@@ -286,6 +286,17 @@ describe('records of a page', () => {
     })
   })
 
+  it('nest without those that are nothing but nulls and defaults, though one may have found what is the default', () => {
+    const field = '{ select: tr, type: list, fields: { n: td, q: { select: b, type: int, default: 0 } } }'
+    expect(fieldFrom(field, '<table><tr><th>N<tr><td>A<tr><td><b>0</b><tr><td></table>')).toEqual([
+      { n: 'A', q: 0 },
+      { n: '0', q: 0 },
+    ])
+    expect(fieldFrom(field, '<table><tr><th><b>0</b></table>')).toEqual([{ n: null, q: 0 }])
+    const outer = `{ select: body, fields: { l: ${field} } }`
+    expect(fieldFrom(outer, '<table><tr><th>N</table>')).toBeNull()
+  })
+
   it('come from the element itself and its children by relative selectors', () => {
     const html = '<div data-id=1><p>a<span><p>b</p></span></div><div data-id=2><section><p>c</section></div>'
     const text = "name: t\nversion: 1\neach: div\nfields: { id: '@data-id', p: { select: '> p' }, all: { select: p, type: list } }"
