@@ -7,6 +7,7 @@ import {
   moneyOf,
   parseJsonPath,
   rawOf,
+  urlOf,
 } from '../sources/json-node.ts'
 import { type MetaEntry, metaGroups, metaNamed, metaValues } from '../sources/meta.ts'
 import type { RawValue } from '../values/raw-value.ts'
@@ -39,6 +40,11 @@ export function metaSource<T extends PageTree>(name: string): PageSource<T, Meta
   }
 }
 
+/** What a field takes of a node, and what the node must have for it. */
+const OF_NAME = { rawFor: rawOf, needs: 'name' }
+const OF_URL = { rawFor: urlOf, needs: 'url' }
+const OF_MONEY = { rawFor: moneyOf, needs: 'price' }
+
 export function structuredSource<T extends PageTree>(
   source: Extract<SourceDefinition, { path: string }>,
   kind: ScalarKind | 'record',
@@ -47,11 +53,11 @@ export function structuredSource<T extends PageTree>(
 ): PageSource<T, JsonNode> {
   const absolute = parseJsonPath(source.path, { relative: false })
   const relative = parseJsonPath(source.path, { relative: true })
-  const rawFor = kind === 'money' ? moneyOf : rawOf
+  const { rawFor, needs } = kind === 'money' ? OF_MONEY : kind === 'url' ? OF_URL : OF_NAME
   const pathIn = ({ node }: FieldScope<T>): JsonPath | undefined => (node === undefined ? absolute : relative)
   const values = (scope: FieldScope<T>): JsonValue[] => {
     const path = pathIn(scope)
-    return path === undefined ? [] : graphOf(scope.page).values(path, { within: scope.node, outermost: !isList })
+    return path === undefined ? [] : graphOf(scope.page).values(path, { within: scope.node, single: !isList })
   }
   return {
     text: sourceText(source),
@@ -74,10 +80,9 @@ export function structuredSource<T extends PageTree>(
     trace(scope) {
       const found = values(scope)
       const usable = found.some((value) => rawFor(value) !== undefined)
-      const missing = kind === 'money' ? 'price' : 'name'
-      const reason = found.length > 0 && !usable ? `it is a node without a ${missing}; go on to one of its properties` : undefined
+      const reason = found.length > 0 && !usable ? `it is a node without a ${needs}; go on to one of its properties` : undefined
       const path = pathIn(scope)
-      const place = path === undefined ? undefined : graphOf(scope.page).origin(path, { within: scope.node, outermost: !isList })
+      const place = path === undefined ? undefined : graphOf(scope.page).origin(path, { within: scope.node, single: !isList })
       return { matched: found.length, place, reason }
     },
   }

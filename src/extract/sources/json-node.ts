@@ -31,6 +31,12 @@ export function parseJsonPath(text: string, options: { readonly relative: boolea
   return typeof type === 'string' ? { text, type, steps: rest } : undefined
 }
 
+export interface PathOptions {
+  readonly within?: JsonNode | undefined
+  /** One value is wanted: that of the first of the outermost nodes of a type, so that what one thing lacks is not said by the next. */
+  readonly single?: boolean
+}
+
 /** All nodes of a page, as they are found by type and by id. */
 export class JsonGraph {
   readonly #top: readonly JsonNode[]
@@ -59,30 +65,34 @@ export class JsonGraph {
   }
 
   /**
-   * Values at a path: from `within`, or from the nodes of its type, the outermost alone where one value is wanted.
-   * Shape: lists flattened, null left out, references followed, in document order.
+   * Values at a path: from `within`, or from the nodes of its type. Shape: lists flattened, null left out, references followed, in document
+   * order.
    */
-  values(path: JsonPath, options: { readonly within?: JsonNode | undefined; readonly outermost?: boolean } = {}): JsonValue[] {
-    const { within, outermost = false } = options
-    const { type } = path
-    const starts = type === undefined ? (within === undefined ? [] : [within]) : outermost ? this.outermost(type) : this.typed(type)
-    // A reference that carries its type stands for a node that is a start itself.
-    let values: JsonValue[] = [...new Set(starts.map((node) => this.#resolved(node)))]
+  values(path: JsonPath, options: PathOptions = {}): JsonValue[] {
+    let values: JsonValue[] = this.#starts(path, options)
     for (const step of path.steps) values = typeof step === 'number' ? values.slice(step, step + 1) : this.#follow(values, step)
     return values.map((value) => (isNode(value) ? this.#resolved(value) : value))
   }
 
   /** The outermost node that the first value at a path comes from; on the way a reference is of where it is written. For people. */
-  origin(path: JsonPath, options: { readonly within?: JsonNode | undefined; readonly outermost?: boolean } = {}): JsonNode | undefined {
+  origin(path: JsonPath, options: PathOptions = {}): JsonNode | undefined {
     const [first] = this.values(path, options)
     if (first === undefined) return undefined
-    const starts = this.values({ ...path, steps: [] }, options)
+    const starts = this.#starts(path, options)
     // A number picks one of all that are found: it can't be followed from one start alone.
     const steps = path.steps.filter((step) => typeof step === 'string')
-    const start = starts.filter(isNode).find((node) => this.values({ ...path, type: undefined, steps }, { within: node }).includes(first))
-    let top = start === undefined ? undefined : this.#resolved(start)
+    const start = starts.find((node) => this.values({ ...path, type: undefined, steps }, { within: node }).includes(first))
+    let top = start
     for (let at = top; at !== undefined; at = this.#parents.get(at)) top = at
     return top
+  }
+
+  #starts({ type, steps }: JsonPath, { within, single = false }: PathOptions): JsonNode[] {
+    const nodes = type === undefined ? (within === undefined ? [] : [within]) : single ? this.outermost(type) : this.typed(type)
+    // A reference that carries its type stands for a node that is a start itself.
+    const starts = [...new Set(nodes.map((node) => this.#resolved(node)))]
+    // `Product[1]` says which of them.
+    return single && typeof steps[0] !== 'number' ? starts.slice(0, 1) : starts
   }
 
   #follow(values: readonly JsonValue[], property: string): JsonValue[] {
@@ -166,6 +176,18 @@ interface PlacedValue {
 export function rawOf(value: JsonValue): RawScalar | undefined {
   if (!isNode(value)) return scalarOf(value)
   return scalarOf(Object.hasOwn(value, '@value') ? value['@value'] : Object.hasOwn(value, 'name') ? value.name : undefined)
+}
+
+const URLS = ['url', 'contentUrl', '@id'] as const
+
+/** What a URL takes of a value: itself, or of a node the one that it names or is known by. Shape: an id that begins with `_:` is none. */
+export function urlOf(value: JsonValue): RawScalar | undefined {
+  if (!isNode(value)) return scalarOf(value)
+  if (Object.hasOwn(value, '@value')) return scalarOf(value['@value'])
+  return URLS.map((name) => {
+    const [inner] = Object.hasOwn(value, name) ? flattened(value[name] ?? null) : []
+    return isNode(inner) ? idOf(inner) : scalarOf(inner)
+  }).find((url) => url !== undefined && !String(url).startsWith('_:'))
 }
 
 const AMOUNTS = ['price', 'value', 'amount', 'lowPrice', 'minPrice'] as const

@@ -11,7 +11,7 @@ const values = (path: string, ...scripts: string[]): unknown => {
 const one = (path: string, ...scripts: string[]): unknown => {
   const parsed = parseJsonPath(path, { relative: false })
   if (parsed === undefined) throw new Error(`no path: ${path}`)
-  return new JsonGraph(parseJsonLd(scripts).nodes).values(parsed, { outermost: true })
+  return new JsonGraph(parseJsonLd(scripts).nodes).values(parsed, { single: true })
 }
 
 describe('JSON-LD blocks', () => {
@@ -178,6 +178,15 @@ describe('a JSON-LD path', () => {
     expect(one('Review.author.name', '[{"@type":"Product","review":[{"@type":"Review","author":{"name":"N"}}]}]')).toEqual(['N'])
   })
 
+  it('asked for one value takes all of them of the first node: another product says nothing of this one', () => {
+    const page = '[{"@type":"Product","name":"A"},{"@type":"ItemList","item":{"@type":"Product","name":"B","offers":{"price":9}}}]'
+    expect(one('Product.name', page)).toEqual(['A'])
+    expect(one('Product.offers.price', page)).toEqual([])
+    expect(values('Product.offers.price', page)).toEqual([9])
+    const reference = '[{"@type":"Product","@id":"#p"},{"@type":"Product","name":"B","sku":1},{"@id":"#p","sku":2}]'
+    expect(one('Product.sku', reference)).toEqual([2])
+  })
+
   it('gives a bounded number of values where references multiply, and ends in lists without end', () => {
     const many = (id: string): unknown[] => Array.from({ length: 1000 }, () => ({ '@id': id }))
     const page = [
@@ -194,7 +203,8 @@ describe('a JSON-LD path', () => {
   it('finds what is in the graph of a node once', () => {
     const page = '{"@type":"WebPage","@graph":[{"@type":"Product","name":"a"},{"@type":"Product","name":"b"}]}'
     expect(values('Product.name', page)).toEqual(['a', 'b'])
-    expect(one('Product.name', page)).toEqual(['a', 'b'])
+    expect(one('Product.name', page)).toEqual(['a'])
+    expect(one('Product[1].name', page)).toEqual(['b'])
     expect(values('Product[1].name', page)).toEqual(['b'])
   })
 

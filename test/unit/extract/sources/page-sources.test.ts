@@ -91,6 +91,33 @@ describe('structured data as nested records', () => {
   })
 })
 
+describe('a URL of structured data', () => {
+  const url = (image: unknown): unknown =>
+    fieldFrom(
+      '{ jsonld: Product.image, type: url }',
+      `<script type="application/ld+json">${JSON.stringify({ '@type': 'Product', image })}</script>`,
+    )
+
+  it('is that which a node names, or is known by, and never made of its name', () => {
+    expect(url([{ '@type': 'ImageObject', name: 'front view', url: '/u.jpg' }])).toBe('http://shop.example.test/u.jpg')
+    expect(url({ name: 'x', contentUrl: ['/c.jpg'] })).toBe('http://shop.example.test/c.jpg')
+    expect(url({ name: 'x', url: { '@id': '/i.jpg', name: 'y' } })).toBe('http://shop.example.test/i.jpg')
+    expect(url({ name: 'x', '@id': '/id.jpg' })).toBe('http://shop.example.test/id.jpg')
+    expect(url({ '@value': '/v.jpg' })).toBe('http://shop.example.test/v.jpg')
+    expect(url({ name: 'x', '@id': '_:b0' })).toBeNull()
+    expect(url({ name: 'front view' })).toBeNull()
+  })
+
+  it('of microdata is one as well', () => {
+    const brand = (inner: string) =>
+      `<div itemscope itemtype="http://schema.org/Product"><div itemprop=brand itemscope><b itemprop=name>ACME</b>${inner}</div></div>`
+    expect(fieldFrom('{ microdata: Product.brand, type: url }', brand('<a itemprop=url href=/acme>x</a>'))).toBe(
+      'http://shop.example.test/acme',
+    )
+    expect(fieldFrom('{ microdata: Product.brand, type: url }', brand(''))).toBeNull()
+  })
+})
+
 describe('money of structured data', () => {
   it('is that of the node which a reference stands for, as is a name', () => {
     const graph = [
