@@ -19,21 +19,29 @@ export function runProgress(state: RunProgress): ProgressState {
     const text = `${countText(records, 'record')}, adding up what became of each URL (Ctrl-C leaves that out)`
     return { text, ratio: read / of, phase: 'counting', fields }
   }
-  if (accepted > final && state.stalledBy !== null)
-    return { text: [urls, STALLED[state.stalledBy], countText(records, 'record')].join(', '), fields }
+  const { stalledBy } = state
+  if (accepted > final && (stalledBy === 'disk' || stalledBy === 'state-store'))
+    return { text: [urls, HELD_BY[stalledBy], countText(records, 'record')].join(', '), fields }
+  const stalled = stalledBy === 'registry' || stalledBy === 'blobs' ? [STALLED_BY[stalledBy]] : []
   if (accepted > final)
     return {
-      text: `${urls}, ${countText(records, 'record')}, ${rate.toFixed(rate < 10 ? 1 : 0)} ${unit}s/s`,
+      text: [urls, ...stalled, countText(records, 'record'), `${rate.toFixed(rate < 10 ? 1 : 0)} ${unit}s/s`].join(', '),
       ratio: final / accepted,
       fields,
     }
-  return { text: [urls, ...waitsFor(state), countText(records, 'record')].join(', '), fields }
+  return { text: [urls, ...waitsFor(state), ...stalled, countText(records, 'record')].join(', '), fields }
 }
 
-/** As `stalls` of `status` has it, in few words. */
-const STALLED = {
+/** What holds up all requests, as `stalls` of `status` has it, in few words. */
+const HELD_BY = {
   disk: 'fetching rests: too little disk (fetch.minFreeDisk)',
   'state-store': 'fetching rests: no answer from the state store',
+} as const
+
+/** And what holds up some of the work. */
+const STALLED_BY = {
+  registry: 'what has schemas not known yet waits: no answer from the schema registry',
+  blobs: 'large pages wait: no answer from the blob store',
 } as const
 
 function waitsFor({ unread, away }: RunProgress): string[] {

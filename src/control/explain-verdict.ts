@@ -1,4 +1,4 @@
-import type { TaskView } from '../fetch/fetch-view.ts'
+import { isHold, type TaskView } from '../fetch/fetch-view.ts'
 import type { ProxyOut } from '../fetch/proxy-ring.ts'
 import type { Outcome } from '../message/generated/types.ts'
 import { NO_PLACE } from '../message/header-names.ts'
@@ -23,6 +23,10 @@ export type WaitsFor =
   | 'paused'
   | 'state-store'
   | 'disk'
+  /** The schema registry, for the schema that its message names. */
+  | 'registry'
+  /** The blob store, to take its page; or its request is still under way. */
+  | 'blobs'
   | 'turn'
   | 'request'
   /** Of a former owner of its partition, which has it on the wire. */
@@ -56,8 +60,10 @@ export interface UrlFacts {
   readonly now: number
   readonly waiting: readonly WaitingTask[]
   readonly inWorkers: readonly (TaskView & { readonly pid: number; readonly stalledBy: string | null })[]
-  /** Fetch workers of this machine that start nothing. */
+  /** Fetch workers of this machine that wait for something. */
   readonly stalled: readonly { readonly pid: number; readonly stalledBy: string }[]
+  /** The same of delay workers, wherever they run. */
+  readonly delayWaitsFor: readonly string[]
   readonly outcomes: readonly Outcome[]
   readonly page: PagePlace | null
   readonly deadLetters: readonly ListedDeadLetter[]
@@ -84,7 +90,7 @@ export interface UrlVerdict {
 }
 
 /** What a URL waits for whether the state store answers or not. */
-const HOLDS: ReadonlySet<string> = new Set<WaitsFor>(['fetch-worker', 'kafka', 'paused', 'disk', 'handover'])
+const HOLDS: ReadonlySet<string> = new Set<WaitsFor>(['fetch-worker', 'kafka', 'paused', 'disk', 'registry', 'handover'])
 
 const PLACE_LINE =
   'the page limit of its crawl is reached, with pages that are not fetched yet: it takes the place of one that fails, and is refused when none can any more'
@@ -117,8 +123,14 @@ function turnVerdict(facts: UrlFacts, { pid, attempt, stalledBy, url, unwrittenM
     const line = `it was asked by process ${pid} (attempt ${attempt}, ${url}); Kafka has not taken its answer for ${duration(unwrittenMs)}`
     return { state: 'under-way', waitsFor: 'kafka', until: null, lines: [line] }
   }
-  const waitsFor = stalledBy ?? 'request'
-  const what = stalledBy === null ? 'robots.txt and the limiter are asked, or its request is under way' : `it waits for the ${stalledBy}`
+  const held = stalledBy === 'registry' ? null : stalledBy
+  const waitsFor = held ?? 'request'
+  const what =
+    held === null
+      ? 'robots.txt and the limiter are asked, or its request is under way'
+      : held === 'blobs'
+        ? 'its request is under way, or its page is too large for a message and waits for the blob store, which does not answer or is full'
+        : `it waits for the ${held}`
   return {
     state: 'under-way',
     waitsFor,
@@ -128,7 +140,9 @@ function turnVerdict(facts: UrlFacts, { pid, attempt, stalledBy, url, unwrittenM
 }
 
 function workerVerdict(facts: UrlFacts, view: UrlFacts['inWorkers'][number]): UrlVerdict {
-  const { pid, before, siteWaitMs, siteWaitReason, site, siteInFlight, siteConcurrency, stalledBy, handoverMs, awaitsPlace } = view
+  const { pid, before, siteWaitMs, siteWaitReason, site, siteInFlight, siteConcurrency, handoverMs, awaitsPlace } = view
+  // What it has in memory goes on without the others: the registry was asked, and the blob store is for those that had their turn.
+  const stalledBy = isHold(view.stalledBy) ? view.stalledBy : null
   // A worker of an earlier version does not tell.
   if (typeof handoverMs === 'number' && stalledBy === null) {
     const line = `the worker that had its partition before still waits for its answer: process ${pid} takes it up then, in ${duration(handoverMs)} at the latest`
@@ -162,9 +176,10 @@ function laneVerdict(facts: UrlFacts, task: WaitingTask): UrlVerdict {
     return { state: 'waiting', waitsFor: 'fetch-worker', until: null, lines: [...lines, ...robotsLines(facts)] }
   }
   const wait = siteWait(facts)
-  const [stalled] = facts.stalled
+  const taking = facts.stalled.filter(({ stalledBy }) => stalledBy !== 'blobs')
+  const [stalled] = taking
   lines.push(
-    ...facts.stalled.map(({ pid, stalledBy }) => `process ${pid} takes nothing up: it waits for the ${stalledBy}`),
+    ...taking.map(({ pid, stalledBy }) => `process ${pid} takes nothing up: it waits for the ${stalledBy}`),
     ...timeLines(facts, task),
     ...(wait.line === undefined ? [] : [wait.line]),
     ...paceLines(facts),
@@ -185,11 +200,19 @@ function delayVerdict(facts: UrlFacts, task: WaitingTask): UrlVerdict {
   const when = dueAt === null ? '' : ` until ${time(dueAt)}, ${relative(dueAt, facts.now)}`
   const lines = [`waits in ${topic}, partition ${partition}, offset ${offset}${when}${why}${attemptText(task)}`]
   if (reason === NO_PLACE) lines.push(PLACE_LINE)
-  const waitsFor = facts.members.delay === 0 ? 'delay-worker' : facts.site.pace.paused.value === true ? 'paused' : 'due-time'
+  const isForRegistry = (dueAt ?? 0) <= facts.now && facts.delayWaitsFor.includes('registry')
+  const waitsFor = waitOfDelayed(facts, isForRegistry)
+  if (isForRegistry) lines.push('no delay worker brings it back before the schema registry answers')
   if (facts.members.delay === 0) lines.push('no delay worker runs, so it stays there')
   if (facts.site.pace.paused.value === true) lines.push(pausedLine(facts))
   lines.push(...timeLines(facts, task), ...paceLines(facts), ...proxyLines(facts), ...robotsLines(facts))
   return { state: 'delayed', waitsFor, until: dueAt, lines }
+}
+
+function waitOfDelayed({ members, site }: UrlFacts, isForRegistry: boolean): WaitsFor {
+  if (members.delay === 0) return 'delay-worker'
+  if (isForRegistry) return 'registry'
+  return site.pace.paused.value === true ? 'paused' : 'due-time'
 }
 
 function endVerdict(facts: UrlFacts): UrlVerdict {

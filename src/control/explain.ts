@@ -10,6 +10,7 @@ import { bareHost, registrableDomain } from '../url/registrable-domain.ts'
 import type { ListedDeadLetter } from './dead-letters.ts'
 import { findUrl, type PagePlace, type WaitingTask } from './explain-places.ts'
 import { explainVerdict, type ProxiesOfUrl, type RobotsOfUrl, type UrlFacts, type UrlVerdict } from './explain-verdict.ts'
+import { liveWorkers } from './live-workers.ts'
 import { proxyRules } from './proxy-rules.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 import { type SiteReport, showSite, showSiteWithoutStore } from './sites.ts'
@@ -55,17 +56,18 @@ export async function explain(
   const { url } = parsed
   const { topics } = runtime
   await requireTopics(runtime, [...laneTopics(topics), topics.outcomes, topics.html, topics.deadLetters, topics.control])
-  const [inWorkers, places, { site, robots, stateAway }, members] = await Promise.all([
+  const [inWorkers, places, { site, robots, stateAway }, members, delayWaitsFor] = await Promise.all([
     fromWorkers(runtime, canonicalUrl(url)),
     findUrl(runtime, url, options.signal),
     siteOf(runtime, url, options.userAgent),
     membersOf(runtime),
+    waitsOfDelay(runtime),
   ])
   const { views, answered, stalled } = inWorkers
   const all = proxyRules(runtime.config)(url).map(({ label }) => label)
   const proxies = { all, out: inWorkers.proxiesOut.filter(({ proxy }) => all.includes(proxy)) }
   const now = runtime.clock.now()
-  const verdict = explainVerdict({ now, ...places, inWorkers: views, stalled, site, robots, stateAway, proxies, members })
+  const verdict = explainVerdict({ now, ...places, inWorkers: views, stalled, delayWaitsFor, site, robots, stateAway, proxies, members })
   const { waiting, outcomes, page, deadLetters, isComplete, bytes } = places
   return {
     url: url.href,
@@ -132,6 +134,16 @@ async function siteOf(
   } catch (error) {
     if (!isStateAway(error)) throw error
     return { site: await showSiteWithoutStore(runtime, domain), robots: null, stateAway: error.message }
+  }
+}
+
+/** As its workers tell by the state store; nothing where that is away. */
+async function waitsOfDelay(runtime: Runtime): Promise<readonly string[]> {
+  try {
+    return (await liveWorkers(runtime)).flatMap(({ stage, waitsFor = [] }) => (stage === 'delay' ? waitsFor : []))
+  } catch (error) {
+    if (isStateAway(error)) return []
+    throw error
   }
 }
 

@@ -25,7 +25,7 @@ export async function startHeartbeat(
       observer.emit('HeartbeatFailed', { stage: worker.stage, error: errorText(error) })
     }
   }
-  const beat = (): Promise<void> => told(state.heartbeat(heartbeat, TTL_MS))
+  const beat = (): Promise<void> => told(state.heartbeat({ ...heartbeat, waitsFor: runtime.waitsFor() }, TTL_MS))
   const schedule = (): void => {
     disarm = clock.timer(
       EVERY_MS,

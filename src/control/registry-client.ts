@@ -3,6 +3,7 @@ import { parseRegistryUrl } from '../config/registry-url.ts'
 import { abortAfter } from '../kernel/clock.ts'
 import { causesOf, errorText, MillraceError } from '../kernel/errors.ts'
 import { openedOnce } from '../kernel/opened-once.ts'
+import type { Outage } from '../kernel/outage.ts'
 import { type TlsMaterial, tlsFault } from '../kernel/tls-fault.ts'
 import { createRegistryClient, type FetchJson, type RegistryPort } from '../message/registry.ts'
 import { tlsNames, tlsOf } from './tls-config.ts'
@@ -22,6 +23,11 @@ export function registryOf(config: Config): RegistryPort | undefined {
     fetchJson: jsonOver(tlsOf(config, 'registry')),
     headers: basic === undefined ? {} : { authorization: `Basic ${basic}` },
   })
+}
+
+/** The same, and what readers ask it, who repeat that until it answers, tells whether it is away. */
+export function watchedRegistry(registry: RegistryPort, outage: Pick<Outage, 'watch'>): RegistryPort {
+  return { ...registry, schemaById: (id) => outage.watch(() => registry.schemaById(id)) }
 }
 
 /**

@@ -23,7 +23,7 @@ import { type LetterCounts, pageLettersFrom } from './page-letters.ts'
 import { type BadSeed, produce, type SeedText } from './produce.ts'
 import { RecordOutput, type WriteRecord } from './record-output.ts'
 import type { Runtime } from './runtime.ts'
-import { measureDelay, measureGroup } from './stage-gauges.ts'
+import { measureDelay, measureDependencies, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { STAGES } from './stage-names.ts'
 import { createDelay } from './stages.ts'
@@ -70,7 +70,7 @@ export interface RunProgress {
   readonly unread?: UnreadPages
   /** Why it can't be looked at just now whether the crawl has ended. */
   readonly away?: string
-  /** What holds up all requests while it lasts; null: nothing. */
+  /** What fetch waits for while it lasts; null: nothing. */
   readonly stalledBy: FetchView['stalledBy']
   readonly records: number
   readonly elapsedMs: number
@@ -260,6 +260,7 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
   const { groups } = runtime
   const { aborting: signal, drainTimeoutMs } = options
   const versions = await followPromotions(runtime, options.extractors)
+  measureDependencies(runtime)
   const names = [undefined, ...Object.keys(runtime.config['extract.groups'])]
   for (const name of names) {
     // Without extractors the pages are left unread, for the run that brings some.

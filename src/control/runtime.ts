@@ -1,4 +1,6 @@
 import { join, resolve } from 'node:path'
+import type { BlobStore } from '../blobs/blob-store.ts'
+import { WatchedBlobs } from '../blobs/watched-blobs.ts'
 import { wholeEnvironment } from '../config/load.ts'
 import type { Config } from '../config/options.ts'
 import type { EmbeddedBroker } from '../embedded/broker-options.ts'
@@ -18,6 +20,7 @@ import { Gauges } from '../kernel/gauges.ts'
 import { ReleaseStack } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { openedOnce } from '../kernel/opened-once.ts'
+import { type Dependency, Outage } from '../kernel/outage.ts'
 import { cacheHome } from '../machine/cache-home.ts'
 import { createMessageCodec, type MessageCodec } from '../message/codec.ts'
 import { commandPayload, isMarkSubject } from '../message/command.ts'
@@ -35,7 +38,7 @@ import { DeadLetterMarksLog } from './dead-letter-marks-log.ts'
 import { layoutSource } from './layout-command.ts'
 import { isNewDeployment } from './new-deployment.ts'
 import { processClientId } from './process-client-id.ts'
-import { registryOf } from './registry-client.ts'
+import { registryOf, watchedRegistry } from './registry-client.ts'
 import { tlsNames, tlsOf } from './tls-config.ts'
 import { wantedTopics } from './topic-settings.ts'
 
@@ -93,6 +96,7 @@ export class Runtime {
   /** Of the control log itself, which can't wait for what stands further on in it. */
   readonly #commandCodec: MessageCodec
   readonly #releases: ReleaseStack
+  readonly #outages: Readonly<Record<Dependency, Outage>>
   readonly #isNew: boolean
   #fail: (error: unknown) => void = () => undefined
   #scope: ReleaseStack | undefined
@@ -111,7 +115,9 @@ export class Runtime {
     this.topics = topicNames(options.config['topics.prefix'])
     this.groups = groupNames(options.config['topics.prefix'])
     this.schemaStore = createSchemaStore()
-    this.registry = registryOf(options.config)
+    this.#outages = { registry: new Outage('registry', options), blobs: new Outage('blobs', options) }
+    const registry = registryOf(options.config)
+    this.registry = registry && watchedRegistry(registry, this.#outages.registry)
     this.#commandCodec = createMessageCodec({
       schemaStore: this.schemaStore,
       ...(this.registry === undefined ? {} : { registry: this.registry }),
@@ -170,7 +176,12 @@ export class Runtime {
   readonly deadLetterMarks = new DeadLetterMarksLog(this)
 
   /** Where large bodies lie, once it was found to answer; undefined where `blobs.url` is not set. Errors: BLOBS_UNREACHABLE, BLOBS_REFUSED. */
-  readonly blobs = openedOnce(() => blobStoreOf(this.config, this.clock))
+  readonly blobs = openedOnce(() => this.#openBlobs())
+
+  /** What the stages of this process wait for now, beside Kafka and the state store. */
+  waitsFor(): readonly Dependency[] {
+    return Object.values(this.#outages).flatMap(({ dependency, isAway }) => (isAway ? [dependency] : []))
+  }
 
   async layout(): Promise<LayoutSource> {
     return layoutSource(await this.control())
@@ -242,6 +253,11 @@ export class Runtime {
     })
     this.#releases.add('state store', () => state.close())
     return state
+  }
+
+  async #openBlobs(): Promise<BlobStore | undefined> {
+    const store = await blobStoreOf(this.config, this.clock)
+    return store && new WatchedBlobs(store, this.#outages.blobs)
   }
 
   async #openControl(): Promise<ControlLog> {

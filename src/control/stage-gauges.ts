@@ -1,6 +1,7 @@
-import type { FetchView } from '../fetch/fetch-view.ts'
+import type { FetchView, StallReason } from '../fetch/fetch-view.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { GaugeReading, GaugeSource } from '../kernel/gauges.ts'
+import type { Dependency } from '../kernel/outage.ts'
 import { delayTopics, laneTopics } from '../message/topics.ts'
 import { liveLag, oldestWaiting } from './live-lag.ts'
 import type { Runtime } from './runtime.ts'
@@ -9,6 +10,9 @@ import type { Runtime } from './runtime.ts'
 const LAG_AGE_MS = 10_000
 /** A scrape waits no longer for it: while brokers are away a look takes longer than Prometheus waits, and it would have no metric at all. */
 const LAG_WAIT_MS = 1_000
+
+const DEPENDENCIES: readonly Dependency[] = ['registry', 'blobs']
+const STALL_REASONS: readonly StallReason[] = ['state-store', 'disk', ...DEPENDENCIES]
 
 /** What a fetch worker has in memory. */
 export function fetchGauges(fetch: { view(): FetchView }): GaugeSource {
@@ -20,9 +24,7 @@ export function fetchGauges(fetch: { view(): FetchView }): GaugeSource {
         ([name, value]) => ({ name, labels: {}, value }) as GaugeReading,
       ),
       ...Object.entries(siteWaits).map(([reason, value]) => ({ name: 'fetch_sites_waiting', labels: { reason }, value }) as const),
-      ...(['state-store', 'disk'] as const).map(
-        (by) => ({ name: 'fetch_stalled', labels: { by }, value: stalledBy === by ? 1 : 0 }) as const,
-      ),
+      ...STALL_REASONS.map((by) => ({ name: 'fetch_stalled', labels: { by }, value: stalledBy === by ? 1 : 0 }) as const),
     ]
   }
 }
@@ -76,6 +78,21 @@ async function readLag(
   const oldest = await Promise.all(lags.map((lag) => oldestWaiting(admin, lag)))
   const ages = oldest.map((message) => (message === undefined ? 0 : Math.max(0, clock.now() - message.timestamp) / 1000))
   return [...readings, { name: 'group_oldest_seconds', labels: { group }, value: Math.max(0, ...ages) }]
+}
+
+/** What the process waits for, whatever its stages. */
+export function dependencyGauges(process: Pick<Runtime, 'waitsFor'>): GaugeSource {
+  return () => {
+    const away = process.waitsFor()
+    return DEPENDENCIES.map(
+      (dependency) => ({ name: 'dependency_away', labels: { dependency }, value: away.includes(dependency) ? 1 : 0 }) as const,
+    )
+  }
+}
+
+/** Measures what the stages of this process wait for, while the runtime is open. */
+export function measureDependencies(runtime: Runtime): void {
+  runtime.onClose('gauges of dependencies', runtime.gauges.add(dependencyGauges(runtime)))
 }
 
 /** Measures a group of the deployment while the runtime is open. */

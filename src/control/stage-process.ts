@@ -10,7 +10,7 @@ import { startHeartbeat } from './heartbeat.ts'
 import type { Runtime } from './runtime.ts'
 import { createRecordsTopic } from './shadow-replay.ts'
 import { refuseSplitState } from './split-state.ts'
-import { measureDelay, measureGroup } from './stage-gauges.ts'
+import { measureDelay, measureDependencies, measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { createDelay } from './stages.ts'
 import { prepareTopics } from './topics.ts'
@@ -44,6 +44,7 @@ export async function runStage(runtime: Runtime, options: StageProcessOptions): 
     // Fetch has asked before its first request.
     if (options.stage !== 'fetch') await refuseSplitState(runtime, groupId)
     measureGroup(runtime, options.stage, groupId)
+    measureDependencies(runtime)
     // The extract stage tells its versions itself.
     if (options.stage !== 'extract') endHeartbeat = await startHeartbeat(runtime, { stage: options.stage, groupId, extractors: {} })
     options.onRunning?.()

@@ -67,6 +67,7 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
     state,
     exchange,
     proxiesOut: () => http.proxiesOut(),
+    waitsFor: () => runtime.waitsFor(),
     share,
     paceOf: paceRules(config, control, clock).paceOf,
     addressOf: createAddressBook({ resolve: config['fetch.resolve'], lookup, clock }),

@@ -2,6 +2,7 @@ import type { OfflinePartitions } from '../kafka/topic-admin.ts'
 import { countText } from '../kernel/count-text.ts'
 import type { ReplayRequest } from '../message/replay-request.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
+import { isSameProcess } from './live-workers.ts'
 import { type OpenTransaction, openTransactionText } from './open-transactions.ts'
 import type { FetchStatus, GroupStatus, StatusReport } from './status-report.ts'
 
@@ -17,6 +18,8 @@ const WORKERS_NAMED = 2
 const STALLED_BY: Readonly<Record<string, string>> = {
   'state-store': 'fetch starts no request: the state store does not answer',
   disk: 'fetch starts no request: the data folder has too little free space (fetch.minFreeDisk)',
+  registry: 'the schema registry does not answer: messages whose schema is not known yet wait until it does',
+  blobs: 'the blob store does not answer, or is full: pages that are too large for a message wait until it does',
 }
 
 /** The pages of a replay are no lag: live work has read them. */
@@ -43,7 +46,7 @@ export function stallsOf(
   for (const { replayId, groupId, extractor, extractorVersion } of openReplays)
     if (summary.some(({ group, members }) => group === groupId && members === 0))
       stalls.push(`${groupId}: replay ${replayId} waits for a worker with ${extractor} version ${extractorVersion}`)
-  for (const reason of fetch?.stalledBy ?? []) stalls.push(STALLED_BY[reason] ?? `fetch starts no request: ${reason}`)
+  stalls.push(...waitTexts(known))
   if (fetch !== null && fetch.unwrittenMs > UNWRITTEN_MS)
     stalls.push(`Kafka has not taken what fetch wrote for ${Math.round(fetch.unwrittenMs / 1000)}s: the log of the worker says why`)
   if (fetch !== null && fetch.proxiesOut.length > 0) stalls.push(proxiesText(fetch.proxiesOut))
@@ -52,6 +55,18 @@ export function stallsOf(
   if (pausedSites.length > 0)
     stalls.push(`${pausedText(pausedSites)}: \`millrace sites resume\` lets ${pausedSites.length === 1 ? 'it' : 'them'} go on`)
   return stalls
+}
+
+/** One sentence for each thing that workers wait for, with the processes where heartbeats tell them. */
+function waitTexts({ fetch, workers }: Pick<StatusReport, 'fetch' | 'workers'>): string[] {
+  const reasons = new Set([...(fetch?.stalledBy ?? []), ...workers.flatMap(({ waitsFor = [] }) => waitsFor)])
+  return [...reasons].map((reason) => {
+    const waiting = workers.filter(({ waitsFor = [] }) => waitsFor.includes(reason))
+    // A process has a heartbeat for each of its stages.
+    const each = waiting.filter((worker, index) => waiting.findIndex((other) => isSameProcess(worker, other)) === index)
+    const where = each.length === 0 ? '' : ` (${each.length === 1 ? 'process' : 'processes'} ${processes(each)})`
+    return `${STALLED_BY[reason] ?? `a worker waits: ${reason}`}${where}`
+  })
 }
 
 /** One sentence for each topic that has partitions without a leader. Pure. */

@@ -6,6 +6,7 @@ import type { WindowEntry } from '../kafka/window-entry.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Service } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
+import type { Dependency } from '../kernel/outage.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import type { TopicNames } from '../message/topics.ts'
@@ -45,6 +46,8 @@ export interface FetchWorkerOptions {
   readonly exchange: HttpExchange
   /** Proxies that the exchange leaves out now; not given: it has none. */
   readonly proxiesOut?: () => readonly ProxyOut[]
+  /** What is away and waited for, that which holds up most first; not given: nothing ever. */
+  readonly waitsFor?: () => readonly Dependency[]
   /** The one that the exchange enters too. */
   readonly share: LoopShare
   readonly paceOf: (url: URL) => SitePolicy

@@ -1,8 +1,19 @@
+import type { Dependency } from '../kernel/outage.ts'
 import { LANES } from '../message/topics.ts'
 import { crawlOf } from './crawl-queues.ts'
 import type { ProxyOut } from './proxy-ring.ts'
 import type { QueuedTask } from './queued-task.ts'
 import type { Scheduler } from './scheduler.ts'
+
+/** What holds up all requests. */
+export type HoldReason = 'state-store' | 'disk'
+
+/** What a fetch worker waits for: all of it, or with `registry` what is not taken up yet, with `blobs` pages that are too large for a message. */
+export type StallReason = HoldReason | Dependency
+
+export function isHold(reason: string | null): reason is HoldReason {
+  return reason === 'state-store' || reason === 'disk'
+}
 
 /** What a fetch worker has in memory, in numbers. */
 export interface FetchView {
@@ -15,8 +26,8 @@ export interface FetchView {
   readonly runnable: number
   /** Messages taken from the lanes and not finished. */
   readonly windowMessages: number
-  /** What holds up the worker as a whole; null: nothing. */
-  readonly stalledBy: 'state-store' | 'disk' | null
+  /** What it waits for, that which holds up most; null: nothing. */
+  readonly stalledBy: StallReason | null
   /** Sites that may not be asked now, by what the limiter said of them last. */
   readonly siteWaits: Readonly<Record<string, number>>
   /** Proxies that no request goes through now. */
@@ -77,7 +88,7 @@ export function fetchView(
     waiting,
     inFlight,
     sites: siteCount,
-    runnable: stalledBy === null ? runnable : 0,
+    runnable: isHold(stalledBy) ? 0 : runnable,
     windowMessages,
     stalledBy,
     siteWaits,

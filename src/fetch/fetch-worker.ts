@@ -137,7 +137,7 @@ export class FetchWorker extends BaseService {
     const windowMessages = this.#consumer.incompleteCount()
     const proxiesOut = this.#options.proxiesOut?.() ?? []
     const unwrittenMs = this.#settler.unwrittenMs() ?? 0
-    const { stalledBy } = this.#starter
+    const stalledBy = this.#starter.stalledBy ?? this.#options.waitsFor?.()[0] ?? null
     return fetchView(this.#scheduler, this.#options.clock.mono(), { stalledBy, windowMessages, proxiesOut, unwrittenMs })
   }
 

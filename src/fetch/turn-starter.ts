@@ -1,4 +1,5 @@
 import type { Clock } from '../kernel/clock.ts'
+import type { HoldReason } from './fetch-view.ts'
 import type { Scheduler } from './scheduler.ts'
 import type { SiteTask } from './site-task.ts'
 import type { StoreGate } from './store-gate.ts'
@@ -29,7 +30,7 @@ export class TurnStarter<T extends SiteTask> {
   }
 
   /** What holds up all starts; null: nothing. */
-  get stalledBy(): 'state-store' | 'disk' | null {
+  get stalledBy(): HoldReason | null {
     if (this.#options.gate.isAway) return 'state-store'
     return this.#isHeld ? 'disk' : null
   }

@@ -90,6 +90,8 @@ export const EVENTS = {
     metric: counter('blob_retries_total', 'Writes to the blob store repeated.'),
     throttleMs: 10_000,
   },
+  BlobStorePaused: { level: 'warn', message: 'the blob store does not answer, or is full: what needs it waits', throttleMs: 10_000 },
+  BlobStoreResumed: { level: 'warn', message: 'the blob store answers again', throttleMs: 10_000 },
   ReadRetried: {
     level: 'warn',
     message: 'a topic can not be read just now and is tried again',
@@ -373,11 +375,9 @@ export const EVENTS = {
     throttleMs: 60_000,
   },
   SchemaUnannounced: { level: 'warn', message: 'this user may not announce a schema: older releases may not read its messages' },
-  SchemaAwaited: {
-    level: 'warn',
-    message: 'the schema registry does not have the schema of a message yet: it is asked again',
-    throttleMs: 10_000,
-  },
+  SchemaAwaited: { level: 'warn', message: 'the schema registry does not have a schema yet: it is asked again', throttleMs: 10_000 },
+  RegistryPaused: { level: 'warn', message: 'the schema registry does not answer: what needs it waits', throttleMs: 10_000 },
+  RegistryResumed: { level: 'warn', message: 'the schema registry answers again', throttleMs: 10_000 },
   CrawlsForgotten: {
     level: 'info',
     message: 'crawls that ended long ago were forgotten',

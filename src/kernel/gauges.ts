@@ -8,7 +8,11 @@ export const GAUGES = {
   fetch_sites: { help: 'Sites with tasks in this worker.', labels: [] },
   fetch_runnable_tasks: { help: 'Tasks that could start now within the pace of their sites: for autoscaling.', labels: [] },
   fetch_sites_waiting: { help: 'Sites that may not be asked now, by what the limiter said last.', labels: ['reason'] },
-  fetch_stalled: { help: '1 while no request starts, by what is waited for.', labels: ['by'] },
+  fetch_stalled: {
+    help: '1 while fetch waits for it: state-store and disk hold up all requests, registry what is not taken up yet, blobs pages too large for a message.',
+    labels: ['by'],
+  },
+  dependency_away: { help: '1 while this process waits for it, whatever its stages: registry or blobs.', labels: ['dependency'] },
   fetch_window_messages: { help: 'Messages taken and not finished.', labels: [] },
   delay_tasks_held: { help: 'Tasks in memory that wait for their time.', labels: [] },
   group_lag_messages: {

@@ -385,4 +385,6 @@ export interface WorkerHeartbeat {
   readonly startedAt: number
   /** Extractor name to version, of extract workers. */
   readonly extractors: Readonly<Record<string, number>>
+  /** What its process waits for beside Kafka and the state store (`registry`, `blobs`); a worker of an earlier version does not tell. */
+  readonly waitsFor?: readonly string[]
 }

@@ -33,6 +33,17 @@ describe('the progress of a run', () => {
     expect(progress.fields).toMatchObject({ stalledBy })
   })
 
+  it.each([
+    ['registry', 'what has schemas not known yet waits: no answer from the schema registry'],
+    ['blobs', 'large pages wait: no answer from the blob store'],
+  ] as const)('says that a part of the work waits for the %s, and goes on with its bar, to the end of its pages', (stalledBy, reason) => {
+    const going = progressOf({ accepted: 8, final: 2, records: 3, elapsedMs: 4000, stalledBy })
+    expect([going.text, going.ratio]).toEqual([`2 of 8 URLs done, ${reason}, 3 records, 0.5 URLs/s`, 0.25])
+    const unread = { extract: 3, frontier: 0, isReplaying: false }
+    const done = progressOf({ accepted: 5, final: 5, records: 2, elapsedMs: 60_000, unread, stalledBy })
+    expect(done.text).toBe(`5 of 5 URLs done, 3 pages wait for extraction, ${reason}, 2 records`)
+  })
+
   it('says nothing of it where every URL is done', () => {
     expect(progressOf({ accepted: 5, final: 5, records: 2, elapsedMs: 10, stalledBy: 'disk' }).text).toBe('5 of 5 URLs done, 2 records')
   })

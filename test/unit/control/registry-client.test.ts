@@ -3,7 +3,10 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { Config } from '../../../src/config/options.ts'
-import { registryOf } from '../../../src/control/registry-client.ts'
+import { registryOf, watchedRegistry } from '../../../src/control/registry-client.ts'
+import { Outage } from '../../../src/kernel/outage.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
+import { ManualClock } from '../../support/manual-clock.ts'
 
 const configOf = (...sets: string[]): Config => loadConfig({ sets, flags: {}, environment: {} }).config
 
@@ -42,6 +45,18 @@ it('a password with a percent sign of its own is refused by the name of the opti
   expect(() => registryOf({ ...configOf(), 'registry.url': 'http://user:hush%@host' })).toThrow(
     expect.objectContaining({ code: 'CONFIG_INVALID', message: expect.stringMatching(/^registry\.url (?!.*hush)/) }),
   )
+})
+
+it('a registry that readers ask while it is away is told so, until it has answered one of them', async () => {
+  const { observer, events } = recordingObserver()
+  const outage = new Outage('registry', { clock: new ManualClock(), observer })
+  const away = watchedRegistry(await gateway(502, 'text/html', ''), outage)
+  for (let time = 0; time < 2; time += 1) await expect(away.schemaById(1)).rejects.toMatchObject({ code: 'REGISTRY_UNREACHABLE' })
+  expect(outage.isAway).toBe(true)
+  server?.close()
+  await watchedRegistry(await gateway(404, 'text/html', ''), outage).schemaById(1)
+  expect(outage.isAway).toBe(false)
+  expect(events.map(({ event }) => event)).toEqual(['RegistryPaused', 'RegistryResumed'])
 })
 
 it('a schema that is not there is none, in whatever words that is said', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { lagGauges } from '../../../src/control/stage-gauges.ts'
+import { dependencyGauges, fetchGauges, lagGauges } from '../../../src/control/stage-gauges.ts'
 import type { KafkaAdmin, PartitionLag } from '../../../src/kafka/admin.ts'
 import type { GaugeReading } from '../../../src/kernel/gauges.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -21,6 +21,19 @@ function gauge(partitions: Readonly<Record<string, number>> = { t: 1 }) {
   }
   return { clock, looks, source, scrape }
 }
+
+describe('the gauges of what is waited for', () => {
+  it.each(['registry', 'blobs'] as const)('are 1 while %s is away, of fetch and of any process, and 0 else', async (away) => {
+    const view = { waiting: 0, inFlight: 0, sites: 0, runnable: 0, windowMessages: 0, siteWaits: {}, proxiesOut: [], unwrittenMs: 0 }
+    const fetch = await fetchGauges({ view: () => ({ ...view, stalledBy: away }) })()
+    const process = await dependencyGauges({ waitsFor: () => [away] })()
+    const standing = [...fetch, ...process].filter(({ labels, value }) => Object.keys(labels).length > 0 && value === 1)
+    expect(standing.map(({ name, labels }) => [name, labels])).toEqual([
+      ['fetch_stalled', { by: away }],
+      ['dependency_away', { dependency: away }],
+    ])
+  })
+})
 
 describe('the gauges of lag', () => {
   it('hold up a scrape for a second, while the broker does not answer, and one look goes on beside the scrapes', async () => {

@@ -117,6 +117,21 @@ describe('what holds a crawl up', () => {
       /^Kafka has not taken what fetch wrote for 42s/,
     ],
     ['the disk', { fetch: { ...idle, stalledBy: ['disk'] } }, /too little free space \(fetch\.minFreeDisk\)/],
+    [
+      'the blob store, as fetch sees it',
+      { fetch: { ...idle, inFlight: 1, stalledBy: ['blobs'] } },
+      /^the blob store does not answer, or is full: pages that are too large for a message wait until it does$/,
+    ],
+    [
+      'the schema registry, as processes with several stages each tell by their heartbeats',
+      { workers: [1, 1, 2].map((pid) => ({ ...worker(pid, {}), waitsFor: ['registry'] })) },
+      /^the schema registry does not answer: .* wait until it does \(processes 1 on h and 2 on h\)$/,
+    ],
+    [
+      'the blob store, as fetch and heartbeats see it',
+      { fetch: { ...idle, inFlight: 1, stalledBy: ['blobs'] }, workers: [{ ...worker(3, {}), waitsFor: ['blobs'] }] },
+      /^the blob store does not answer.* \(process 3 on h\)$/,
+    ],
     ['nobody works on the group', { summary: [group({ members: 0 })], fetch: null }, /^scrape\.fetch: nobody works on 5 messages/],
     ['a rebalance', { summary: [group({ state: 'PreparingRebalance' })] }, /is being divided among its members/],
     [

@@ -1,0 +1,62 @@
+import type { Clock } from './clock.ts'
+import { errorText, isAway, isMillraceError } from './errors.ts'
+import type { EventName } from './events.ts'
+import type { Observer } from './observe.ts'
+
+/** What a process stands on beside Kafka and the state store. Whoever needs it while it is away waits for it. */
+export type Dependency = 'registry' | 'blobs'
+
+const EVENTS_OF = {
+  registry: { away: 'RegistryPaused', back: 'RegistryResumed' },
+  blobs: { away: 'BlobStorePaused', back: 'BlobStoreResumed' },
+} as const satisfies Record<Dependency, { readonly away: EventName; readonly back: EventName }>
+
+/** A call that has no answer after so long counts as one that failed: a network folder that hangs may never give one. */
+const LATE_MS = 30_000
+/** Who waits asks again much sooner: after so long without a call that failed nobody waits any more, and nothing is known. */
+const STALE_MS = 300_000
+
+/** Whether a dependency is away, as the calls of this process find it. Tells when that begins and ends, once each. */
+export class Outage {
+  readonly dependency: Dependency
+  readonly #clock: Clock
+  readonly #observer: Observer
+  #failedMono: number | undefined
+
+  constructor(dependency: Dependency, parts: { readonly clock: Clock; readonly observer: Observer }) {
+    this.dependency = dependency
+    this.#clock = parts.clock
+    this.#observer = parts.observer
+  }
+
+  get isAway(): boolean {
+    return this.#failedMono !== undefined && this.#clock.mono() - this.#failedMono < STALE_MS
+  }
+
+  /** The call itself, and what it tells. Any answer says that the dependency is there, a refusal too. Errors: as of the call. */
+  async watch<T>(call: () => Promise<T>): Promise<T> {
+    const disarm = this.#clock.timer(LATE_MS, () => this.#failed(`no answer for ${LATE_MS / 1_000}s`), { unref: true })
+    try {
+      const answer = await call()
+      this.#answered()
+      return answer
+    } catch (error) {
+      if (isAway(error) || isMillraceError(error, 'DISK_FULL')) this.#failed(errorText(error))
+      else this.#answered()
+      throw error
+    } finally {
+      disarm()
+    }
+  }
+
+  #failed(error: string): void {
+    if (!this.isAway) this.#observer.emit(EVENTS_OF[this.dependency].away, { error })
+    this.#failedMono = this.#clock.mono()
+  }
+
+  #answered(): void {
+    if (this.#failedMono === undefined) return
+    this.#failedMono = undefined
+    this.#observer.emit(EVENTS_OF[this.dependency].back)
+  }
+}
