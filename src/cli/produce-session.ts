@@ -1,14 +1,14 @@
-import { createReadStream } from 'node:fs'
 import { parseTime } from '../control/parse-time.ts'
 import { produce, type SeedText, seedLines, type TaskTemplate } from '../control/produce.ts'
 import { requireOrMakeTopics } from '../control/topics.ts'
+import { unlessAborted } from '../kernel/abort.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { requestProblem } from '../message/decode-task.ts'
 import type { CommandContext } from './context.ts'
+import { inputOf, refuseUnreadable } from './input-file.ts'
 import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
-import { refuseUnreadable } from './refuse-unreadable.ts'
 import { strictSeeds, tellProduced, writtenText } from './seeds-report.ts'
 import { withRuntime } from './with-runtime.ts'
 
@@ -35,7 +35,7 @@ export async function produceUrls(context: CommandContext, urls: readonly string
   const { config } = context.loadConfig(flags.maxDepth === undefined ? {} : { 'crawl.maxDepth': flags.maxDepth })
   if (flags.maxDepth !== undefined && flags.crawl === undefined)
     throw new MillraceError('USAGE', '--max-depth: links are followed within a crawl; name it with --crawl ID')
-  const template = templateOf(flags, config['crawl.maxDepth'], await bodyOf(flags))
+  const template = templateOf(flags, config['crawl.maxDepth'], await bodyOf(flags, context.draining))
   if (template.body !== null && (template.method === 'GET' || template.method === 'HEAD'))
     context.note(`note: a ${template.method} with a body, which many servers pass over or refuse; leave out --method for a POST`)
   const alone = ofSeedsAlone(template)
@@ -66,7 +66,7 @@ function limitOf(text: string): number {
 
 async function* seedsOf(urls: readonly string[], file: string | undefined): AsyncGenerator<SeedText> {
   for (const text of urls) yield { text, line: undefined }
-  if (file !== undefined) yield* seedLines(file === '-' ? process.stdin : createReadStream(file))
+  if (file !== undefined) yield* seedLines(inputOf(file))
 }
 
 function templateOf(flags: ProduceFlags, maxDepth: number, body: Buffer | null): TaskTemplate {
@@ -101,20 +101,25 @@ export function ofSeedsAlone({ crawlId, maxDepth, headers, ifChanged, expiresAt 
 /** A task is one message, and a message of a task has less room than a page. */
 const MAX_BODY_BYTES = 524_288
 
-async function bodyOf(flags: ProduceFlags): Promise<Buffer | null> {
+async function bodyOf(flags: ProduceFlags, signal: AbortSignal): Promise<Buffer | null> {
   const { body, bodyFile, file } = flags
   if (body !== undefined && bodyFile !== undefined) throw new MillraceError('USAGE', 'give --body or --body-file, not both')
   if (bodyFile === undefined) return body === undefined ? null : within(Buffer.from(body), '--body')
   if (bodyFile === '-' && file === '-') throw new MillraceError('USAGE', '--file and --body-file can not both be standard input')
   if (bodyFile !== '-') await refuseUnreadable(bodyFile, '--body-file')
+  return within(await unlessAborted(signal, () => beginningOf(bodyFile)), '--body-file')
+}
+
+/** Of one that is too large no more than that shows it. */
+async function beginningOf(file: string): Promise<Buffer> {
   const pieces: Buffer[] = []
   let length = 0
-  for await (const piece of (bodyFile === '-' ? process.stdin : createReadStream(bodyFile)) as AsyncIterable<Buffer>) {
+  for await (const piece of inputOf(file)) {
     pieces.push(piece)
     length += piece.length
     if (length > MAX_BODY_BYTES) break
   }
-  return within(Buffer.concat(pieces), '--body-file')
+  return Buffer.concat(pieces)
 }
 
 function within(body: Buffer, option: string): Buffer {

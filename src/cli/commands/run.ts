@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs'
 import { Command } from 'commander'
 import { packageVersion } from '../../control/package-version.ts'
 import type { SeedText } from '../../control/produce.ts'
@@ -64,7 +63,7 @@ function seedsOf(urls: readonly string[], file: string | undefined): AsyncIterab
   return (async function* () {
     for (const text of urls) yield { text, line: undefined }
     if (file === undefined) return
-    const { seedLines } = await import('../../control/produce.ts')
-    yield* seedLines(file === '-' ? process.stdin : createReadStream(file))
+    const [{ seedLines }, { inputOf }] = await Promise.all([import('../../control/produce.ts'), import('../input-file.ts')])
+    yield* seedLines(inputOf(file))
   })()
 }
