@@ -120,6 +120,7 @@ async function writeStatus(
     )
   }
   await writeExtractors(context, report.extractors)
+  await writeGone(context, report.summary)
 }
 
 async function writeFetch(context: CommandContext, { fetch, stalls }: StatusReport): Promise<void> {
@@ -153,6 +154,11 @@ async function writeExtractors(context: Output, extractors: StatusReport['extrac
       rows,
     ),
   )
+}
+
+async function writeGone(context: Output, groups: readonly { readonly group: string; readonly gone?: number }[]): Promise<void> {
+  for (const { group, gone = 0 } of groups)
+    if (gone > 0) await context.out(`pages that retention deleted before ${group} had read them: ${renderCount(gone)}`)
 }
 
 type Output = Pick<CommandContext, 'out'>
@@ -207,9 +213,7 @@ export async function writeAudit(context: Output, report: AuditReport, crawlId: 
     if (noMatch === 0) continue
     await context.out(`pages that no extractor of ${group} matched: ${noMatch === null ? 'unknown' : renderCount(noMatch)}`)
   }
-  for (const { group, gone } of report.extract) {
-    if (gone > 0) await context.out(`pages that retention deleted before ${group} had read them: ${renderCount(gone)}`)
-  }
+  await writeGone(context, report.extract)
   // Their totals lie with the offsets of html, where the pages of all crawls stand one behind the other.
   if (crawlId !== undefined && (extractors.length > 0 || report.extract.some(({ noMatch }) => noMatch !== 0)))
     await context.out(`extractors are counted on the pages of all crawls, not of ${crawlId} alone`)

@@ -1,5 +1,5 @@
 import type { OfflinePartitions } from '../kafka/topic-admin.ts'
-import { countText } from '../kernel/count-text.ts'
+import { countText, isAre } from '../kernel/count-text.ts'
 import type { ReplayRequest } from '../message/replay-request.ts'
 import type { WorkerHeartbeat } from '../state/state-store.ts'
 import { isSameProcess } from './live-workers.ts'
@@ -10,7 +10,8 @@ import type { FetchStatus, GroupStatus, StatusReport } from './status-report.ts'
 const OLD_SECONDS = 30
 /** Kafka takes messages within milliseconds; a leader that moves within seconds. */
 const UNWRITTEN_MS = 10_000
-const SITES_NAMED = 3
+/** Sites, and crawls. */
+const NAMED = 3
 const PROXIES_NAMED = 3
 const TRANSACTIONS_NAMED = 3
 const WORKERS_NAMED = 2
@@ -27,7 +28,7 @@ type OpenReplay = Pick<ReplayRequest, 'replayId' | 'groupId' | 'extractor' | 'ex
 
 /** Why something does not go on, or not as it should: one sentence for each reason, none where all goes on. Pure. */
 export function stallsOf(
-  known: Pick<StatusReport, 'summary' | 'fetch' | 'pausedSites' | 'isStateUp' | 'isControlUp' | 'workers'> & {
+  known: Pick<StatusReport, 'summary' | 'fetch' | 'pausedSites' | 'stoppedCrawls' | 'isStateUp' | 'isControlUp' | 'workers'> & {
     readonly fetchGroup: string
     /** In place, and not done. */
     readonly openReplays: readonly OpenReplay[]
@@ -36,10 +37,11 @@ export function stallsOf(
     readonly topics: readonly OfflinePartitions[]
   },
 ): readonly string[] {
-  const { summary, fetch, pausedSites, isStateUp, isControlUp, fetchGroup, openReplays, openTransactions } = known
+  const { summary, fetch, pausedSites, stoppedCrawls, isStateUp, isControlUp, fetchGroup, openReplays, openTransactions } = known
   const stalls = isStateUp ? [] : ['the state store does not answer: fetching pauses until it does']
   stalls.push(...offlineTexts(known.topics))
-  if (!isControlUp) stalls.push('which sites are paused, and which replays are open, can not be seen without the control topic')
+  if (!isControlUp)
+    stalls.push('which sites are paused, which crawls are stopped and which replays are open can not be seen without the control topic')
   for (const group of summary) stalls.push(...groupStalls(group))
   stalls.push(...unlikeWorkers(known.workers))
   for (const open of openTransactions.slice(0, TRANSACTIONS_NAMED)) stalls.push(openTransactionText(open))
@@ -53,7 +55,11 @@ export function stallsOf(
   const lanes = summary.find(({ group }) => group === fetchGroup)
   if (fetch !== null && lanes !== undefined) stalls.push(...fetchStalls(fetch, lanes))
   if (pausedSites.length > 0)
-    stalls.push(`${pausedText(pausedSites)}: \`millrace sites resume\` lets ${pausedSites.length === 1 ? 'it' : 'them'} go on`)
+    stalls.push(`${namedText(pausedSites)} paused: \`millrace sites resume\` lets ${pausedSites.length === 1 ? 'it' : 'them'} go on`)
+  if (stoppedCrawls.length > 0)
+    stalls.push(
+      `${stoppedCrawls.length === 1 ? 'the crawl' : 'the crawls'} ${namedText(stoppedCrawls)} stopped: \`millrace crawls resume\` has URLs of ${stoppedCrawls.length === 1 ? 'it' : 'them'} taken again`,
+    )
   return stalls
 }
 
@@ -129,8 +135,7 @@ function proxiesText(out: FetchStatus['proxiesOut']): string {
   return `${out.length === 1 ? 'a proxy does' : `${out.length} proxies do`} not work: ${named.join(', ')}${more}`
 }
 
-function pausedText(sites: readonly string[]): string {
-  const named = sites.slice(0, SITES_NAMED).join(', ')
-  const more = sites.length > SITES_NAMED ? ` and ${sites.length - SITES_NAMED} more` : ''
-  return `${named}${more} ${sites.length === 1 ? 'is' : 'are'} paused`
+function namedText(names: readonly string[]): string {
+  const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : ''
+  return `${names.slice(0, NAMED).join(', ')}${more} ${isAre(names.length)}`
 }

@@ -23,6 +23,8 @@ export interface GroupStatus {
   readonly oldestSeconds: number | null
   /** URL of that message; null where none can be read out of it. */
   readonly oldestUrl: string | null
+  /** Of extract groups: pages that retention deleted before the group had read them. */
+  readonly gone?: number
 }
 
 /** What the fetch workers of this machine have in memory, together. */
@@ -52,9 +54,11 @@ export interface StatusReport {
   readonly fetch: FetchStatus | null
   /** Empty too where `isControlUp` is false. */
   readonly pausedSites: readonly string[]
+  /** As `crawls stop` has them; empty too where `isControlUp` is false. */
+  readonly stoppedCrawls: readonly string[]
   /** The state store answers. */
   readonly isStateUp: boolean
-  /** False where no broker leads the control topic, so that nobody can read which sites are paused and which replays are open. */
+  /** False where no broker leads the control topic, so that nobody can read which sites are paused, which crawls are stopped and which replays are open. */
   readonly isControlUp: boolean
   /** Why something does not go on, for people; empty where all goes on. */
   readonly stalls: readonly string[]

@@ -16,6 +16,7 @@ import { openRequests } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 import { stallsOf } from './stalls.ts'
 import type { FetchStatus, GroupStatus, PartitionStatus, StatusReport } from './status-report.ts'
+import { stoppedCrawlNames } from './stopped-crawls.ts'
 import { askWorkers } from './worker-socket.ts'
 
 /**
@@ -49,8 +50,9 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
       partitionStatus(reader.group, lag, ages[index] ?? null, extractGroups.includes(reader.group) || reader.group === groups.frontier),
     )
     partitions.push(...rows)
-    if (extractGroups.includes(reader.group)) {
-      for (const { extractor, totals } of groupTotals(reader.group, lags).extractors)
+    const totalsOf = extractGroups.includes(reader.group) ? groupTotals(reader.group, lags) : undefined
+    if (totalsOf !== undefined) {
+      for (const { extractor, totals } of totalsOf.extractors)
         extractors.push({ extractor, ...(totals ?? { pages: null, records: null, none: null, deadLetters: null }) })
     }
     const described = await admin.describeGroup(reader.group)
@@ -64,6 +66,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
         null,
       ),
       oldestUrl: await oldestUrl(runtime, waiting),
+      ...(totalsOf === undefined ? {} : { gone: totalsOf.gone }),
     })
   }
   // Whoever reads these is not known here.
@@ -77,6 +80,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
     fetchStatus(runtime),
     hasControl ? pausedSitesOf(runtime) : [],
   ])
+  const stopped = hasControl ? stoppedCrawlNames(await runtime.control()) : []
   const isStateUp = workers !== undefined
   const openReplays = hasControl ? (await Promise.all(extractGroups.map((group) => openRequests(runtime, group)))).flat() : []
   return {
@@ -87,6 +91,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
     workers: workers ?? [],
     fetch,
     pausedSites,
+    stoppedCrawls: stopped,
     isStateUp,
     isControlUp,
     stalls: stallsOf({
@@ -94,6 +99,7 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
       summary,
       fetch,
       pausedSites,
+      stoppedCrawls: stopped,
       isStateUp,
       isControlUp,
       fetchGroup: groups.fetch,

@@ -1,6 +1,7 @@
 import type { ControlLog } from '../kafka/control-log.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
+import type { Command } from '../message/generated/types.ts'
 import type { CrawlCounts } from '../state/state-store.ts'
 import { announce } from './announce.ts'
 import type { Runtime } from './runtime.ts'
@@ -13,11 +14,18 @@ export interface CrawlReport extends CrawlCounts {
 
 /** Crawls that an operator stopped: their tasks end as REFUSED `crawl-stopped` as they are read, and no link of theirs is followed. */
 export function stoppedCrawls(control: Pick<ControlLog, 'get'>): (crawlId: string) => boolean {
-  return (crawlId) => {
-    const command = control.get(subject.crawl(crawlId))
-    if (command === undefined || command.kind === 'delete') return false
-    return (commandPayload(command) as { stopped?: unknown } | null)?.stopped === true
-  }
+  return (crawlId) => saysStopped(control.get(subject.crawl(crawlId)))
+}
+
+/** Their names, all of them. */
+export function stoppedCrawlNames(control: Pick<ControlLog, 'withPrefix'>): readonly string[] {
+  const prefix = subject.crawl('')
+  return control.withPrefix(prefix).flatMap((command) => (saysStopped(command) ? [command.subject.slice(prefix.length)] : []))
+}
+
+function saysStopped(command: Command | undefined): boolean {
+  if (command === undefined || command.kind === 'delete') return false
+  return (commandPayload(command) as { stopped?: unknown } | null)?.stopped === true
 }
 
 /** Stops a crawl, or takes URLs of it again. Resolves once it is stored; every worker follows the topic. Where the state store is away nothing is done. */

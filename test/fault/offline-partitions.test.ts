@@ -83,6 +83,7 @@ describe('a cluster that has lost the only replica of some partitions', () => {
       expect(await status(runtime)).toMatchObject({
         isControlUp: false,
         pausedSites: [],
+        stoppedCrawls: [],
         stalls: [
           expect.stringMatching(/^no broker leads 1 partition of scrape\.control /),
           expect.stringMatching(/^which sites are paused/),

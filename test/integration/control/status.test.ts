@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { status } from '../../../src/control/status.ts'
+import { setCrawlStopped } from '../../../src/control/stopped-crawls.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { range, storePages, urlOf } from '../../support/stored-shop.ts'
 
@@ -20,6 +21,22 @@ it('status names the URL that has waited longest in each group, of pages and of 
         [groups.frontier]: urlOf(3),
         [groups.extract()]: urlOf(3),
       })
+    })
+  } finally {
+    await deployment.close()
+  }
+})
+
+it('status names the crawls that are stopped, and no crawl that was resumed', async () => {
+  const deployment = await Deployment.open()
+  try {
+    await deployment.read(async (runtime) => {
+      for (const crawl of ['spring', 'autumn']) await setCrawlStopped(runtime, crawl, true)
+      await setCrawlStopped(runtime, 'autumn', false)
+      await (await runtime.control()).readToEnd()
+      const { stoppedCrawls, stalls } = await status(runtime)
+      expect(stoppedCrawls).toEqual(['spring'])
+      expect(stalls.filter((stall) => stall.startsWith('the crawl spring is stopped'))).toHaveLength(1)
     })
   } finally {
     await deployment.close()

@@ -13,7 +13,17 @@ function report(at: number, committed: readonly (string | null)[]): StatusReport
     lagSeconds: null,
     runnable: null,
   }))
-  const empty = { summary: [], workers: [], fetch: null, pausedSites: [], isStateUp: true, isControlUp: true, stalls: [], extractors: [] }
+  const empty = {
+    summary: [],
+    workers: [],
+    fetch: null,
+    pausedSites: [],
+    stoppedCrawls: [],
+    isStateUp: true,
+    isControlUp: true,
+    stalls: [],
+    extractors: [],
+  }
   return { clusterId: 'c', at, groups, ...empty }
 }
 

@@ -41,6 +41,7 @@ function stalls(change: Partial<Parameters<typeof stallsOf>[0]> = {}): readonly 
     summary: [group()],
     fetch: { ...idle, runnable: 1 },
     pausedSites: [],
+    stoppedCrawls: [],
     isStateUp: true,
     isControlUp: true,
     fetchGroup: 'scrape.fetch',
@@ -100,7 +101,11 @@ describe('what holds a crawl up', () => {
       /^no broker leads 2 partitions of scrape\.html \(1, 3\): nobody reads or writes there$/,
     ],
     ['the state store', { isStateUp: false }, /^the state store does not answer/],
-    ['what the control topic would tell', { isControlUp: false }, /^which sites are paused, and which replays are open, can not be seen/],
+    [
+      'what the control topic would tell',
+      { isControlUp: false },
+      /^which sites are paused, which crawls are stopped and which replays are open can not be seen/,
+    ],
     [
       'nobody, where a replay in place is open',
       { summary: [group({ group: 'scrape.extract', lag: 0, members: 0 })], openReplays: [REPLAY] },
@@ -141,6 +146,12 @@ describe('what holds a crawl up', () => {
     ],
     ['a worker that gets nothing', { fetch: idle }, /no worker of this machine has a task/],
     ['an operator', { pausedSites: ['a.example'] }, /^a\.example is paused: `millrace sites resume` lets it go on/],
+    [
+      'an operator, of a crawl',
+      { stoppedCrawls: ['spring'] },
+      /^the crawl spring is stopped: `millrace crawls resume` has URLs of it taken again$/,
+    ],
+    ['an operator, of many crawls', { stoppedCrawls: ['a', 'b', 'c', 'd'] }, /^the crawls a, b, c and 1 more are stopped/],
     ['an operator, many times', { pausedSites: ['a', 'b', 'c', 'd', 'e'] }, /^a, b, c and 2 more are paused/],
   ])('is %s, and said once', (_, change, text) => {
     expect(stalls(change)).toEqual([expect.stringMatching(text)])
