@@ -1,11 +1,11 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Observer } from '../kernel/observe.ts'
-import { parseRobotsInTurns, robotsCrawlDelayMs, robotsVerdict } from './robots.ts'
+import { parseRobotsInTurns, robotsCrawlDelayMs, robotsVerdict, understoodText } from './robots.ts'
 import { type RememberedRobots, RobotsMemory } from './robots-memory.ts'
 
 /** A robots.txt as it is kept for all workers; the state store holds this shape. */
 export interface KeptRobots {
-  /** parsed: `body` holds rules. absent: 4xx, all is allowed. unreachable: 5xx or no answer; it tells people, and decides nothing. */
+  /** parsed: `body` holds the lines that were understood, as latin1. absent: 4xx, all is allowed. unreachable: 5xx or no answer; it tells people, and decides nothing. */
   readonly verdict: 'parsed' | 'absent' | 'unreachable'
   /** Of `unreachable`: why it is, for people. */
   readonly body: string
@@ -65,6 +65,13 @@ const LAST_GOOD_MS = 24 * 3_600_000
 const CLOCK_SKEW_MS = 600_000
 /** A site that did not answer is not asked again by the tasks that wait beside this one. */
 const UNREACHABLE_MS = 5_000
+/**
+ * Of a file as the store holds it, in JSON. Whose rules take more keeps them in the memory of the worker that has asked for them, which has
+ * all hosts of the domain: a domain that answers for every name could fill the store with ten thousand files.
+ */
+const MAX_KEPT_BYTES = 65_536
+/** Characters: it may hold all the names of a certificate. */
+const MAX_DETAIL = 1_000
 const MEMORY = { maxOrigins: 10_000, maxBodyBytes: 16_777_216 } as const
 
 /**
@@ -109,20 +116,26 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
   async #find(origin: string, signal: AbortSignal): Promise<Found<Wait>> {
     const { cache, ask, clock, observer } = this.#options
     const kept = await cache.read(origin)
-    if (kept !== undefined && kept.verdict !== 'unreachable' && this.#age(kept) < FRESH_MS) return this.#remember(origin, kept)
+    if (kept !== undefined && kept.verdict !== 'unreachable' && this.#age(kept) < FRESH_MS)
+      return this.#remember(origin, kept, fileOf(kept))
     const silent = this.#unreachable.get(origin)
     if (silent !== undefined && clock.mono() < silent.untilMono) return (await this.#lastGood(origin, kept)) ?? silent.failure
     const answer = await ask(new URL('/robots.txt', origin), signal)
     if (answer.kind === 'wait') return answer
     // The address of the site may not be asked at all: its tasks meet the same wall, and say so.
     if (answer.kind === 'failure' && answer.reason === 'address-refused') return 'no-file'
-    const fresh = answer.kind === 'answer' ? readAnswer(answer, clock.now()) : undefined
-    if (fresh !== undefined) {
-      await cache.write(origin, fresh, LAST_GOOD_MS)
-      const remembered = await this.#remember(origin, fresh)
+    const verdict = answer.kind === 'answer' ? verdictOf(answer.status) : undefined
+    if (answer.kind === 'answer' && verdict !== undefined) {
+      const { status } = answer
+      const file = verdict === 'parsed' ? answer.body : Buffer.alloc(0)
+      const fetchedAt = clock.now()
+      const body = await understoodText(file, () => clock.nextTurn())
+      if (Buffer.byteLength(JSON.stringify(body)) <= MAX_KEPT_BYTES)
+        await cache.write(origin, { verdict, body, status, fetchedAt }, LAST_GOOD_MS)
+      const remembered = await this.#remember(origin, { verdict, fetchedAt }, file)
       // A page that says "not found" with status 200 allows everything; how often that happens is worth knowing.
-      const isEmpty = remembered.isPresent && fresh.body !== '' && remembered.rules.understoodLines === 0
-      observer.emit('RobotsRead', { verdict: isEmpty ? 'no-rules' : fresh.verdict, origin })
+      const isEmpty = file.length > 0 && remembered.rules.understoodLines === 0
+      observer.emit('RobotsRead', { verdict: isEmpty ? 'no-rules' : verdict, origin })
       return remembered
     }
     const failure: Unreachable =
@@ -134,21 +147,26 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
     const lastGood = await this.#lastGood(origin, kept)
     if (lastGood !== undefined) return lastGood
     const status = answer.kind === 'answer' ? answer.status : null
-    await cache.write(origin, { verdict: 'unreachable', body: failure.detail, status, fetchedAt: clock.now() }, LAST_GOOD_MS)
+    const body = failure.detail.slice(0, MAX_DETAIL)
+    await cache.write(origin, { verdict: 'unreachable', body, status, fetchedAt: clock.now() }, LAST_GOOD_MS)
     return failure
   }
 
+  /** That of the store, or a newer one that is not kept there. */
   async #lastGood(origin: string, kept: KeptRobots | undefined): Promise<RememberedRobots | undefined> {
-    return kept !== undefined && kept.verdict !== 'unreachable' && this.#age(kept) < LAST_GOOD_MS ? this.#remember(origin, kept) : undefined
+    const known = this.#known.get(origin)
+    if (known !== undefined && known.fetchedAt >= (kept?.fetchedAt ?? 0) && this.#age(known) < LAST_GOOD_MS) return known
+    if (kept === undefined || kept.verdict === 'unreachable' || this.#age(kept) >= LAST_GOOD_MS) return undefined
+    return this.#remember(origin, kept, fileOf(kept))
   }
 
-  async #remember(origin: string, { body, verdict, fetchedAt }: KeptRobots): Promise<RememberedRobots> {
+  async #remember(origin: string, { verdict, fetchedAt }: Omit<KeptRobots, 'body' | 'status'>, file: Buffer): Promise<RememberedRobots> {
     const { clock } = this.#options
     const known = this.#known.get(origin)
     if (known?.fetchedAt === fetchedAt && known.isPresent === (verdict === 'parsed')) return known
-    const rules = await parseRobotsInTurns(Buffer.from(body, 'latin1'), () => clock.nextTurn())
+    const rules = await parseRobotsInTurns(file, () => clock.nextTurn())
     const remembered = { rules, isPresent: verdict === 'parsed', fetchedAt }
-    this.#known.set(origin, remembered, body.length)
+    this.#known.set(origin, remembered, file.length)
     return remembered
   }
 
@@ -162,15 +180,15 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
 const ABSENT = { kind: 'allowed', verdict: 'absent', rule: null, crawlDelayMs: 0 } as const
 
 /** Undefined: the answer counts as no answer. */
-function readAnswer(answer: { readonly status: number; readonly body: Buffer }, fetchedAt: number): KeptRobots | undefined {
-  const { status, body } = answer
-  if (status >= 200 && status < 300) {
-    // Kept as latin1, which loses no octet: rules are compared as octets.
-    return { verdict: 'parsed', body: body.toString('latin1'), status, fetchedAt }
-  }
+function verdictOf(status: number): 'parsed' | 'absent' | undefined {
+  if (status >= 200 && status < 300) return 'parsed'
   // What is left of 3xx are redirects without a target, or with too many steps.
-  if (status >= 300 && status < 500 && status !== 429) return { verdict: 'absent', body: '', status, fetchedAt }
-  return undefined
+  return status >= 300 && status < 500 && status !== 429 ? 'absent' : undefined
+}
+
+/** Latin1 loses no octet: rules are compared as octets. */
+function fileOf({ body }: KeptRobots): Buffer {
+  return Buffer.from(body, 'latin1')
 }
 
 /** The oldest entry makes room. */

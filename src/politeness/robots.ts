@@ -98,10 +98,28 @@ export async function parseRobotsInTurns(body: Buffer, nextTurn: () => Promise<v
   }
 }
 
+/**
+ * All that a file says: the lines that are understood, in their order, and so the same rules. What else there is (comments, a page in its place,
+ * half a MiB of nothing) need not be kept. Shape: octets as latin1. Takes its turns as well.
+ */
+export async function understoodText(body: Buffer, nextTurn: () => Promise<void>): Promise<string> {
+  const understood: string[] = []
+  for (const [index, raw] of linesOf(body).entries()) {
+    if (index % LINES_AT_ONCE === LINES_AT_ONCE - 1) await nextTurn()
+    const read = parseLine(raw)
+    if (read !== undefined) understood.push(read.line)
+  }
+  return understood.join('\n')
+}
+
+function linesOf(body: Buffer): readonly string[] {
+  return withoutBom(asUtf8(body.subarray(0, MAX_ROBOTS_BYTES)))
+    .toString('latin1')
+    .split(/\r\n|\n|\r/)
+}
+
 /** Stops after some milliseconds of work. */
 function* parsed(body: Buffer | string): Generator<undefined, RobotsRules> {
-  const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : body
-  const text = withoutBom(asUtf8(bytes.subarray(0, MAX_ROBOTS_BYTES))).toString('latin1')
   const groups: RobotsGroup[] = []
   const sitemaps: string[] = []
   let open: RobotsGroup | undefined
@@ -110,9 +128,9 @@ function* parsed(body: Buffer | string): Generator<undefined, RobotsRules> {
   let named: string[] = []
   let isNaming = false
   let understoodLines = 0
-  for (const [index, raw] of text.split(/\r\n|\n|\r/).entries()) {
+  for (const [index, raw] of linesOf(typeof body === 'string' ? Buffer.from(body, 'utf8') : body).entries()) {
     if (index % LINES_AT_ONCE === LINES_AT_ONCE - 1) yield
-    const read = parseLine(raw.slice(0, MAX_LINE_BYTES))
+    const read = parseLine(raw)
     if (read === undefined) continue
     understoodLines += 1
     const { key, value, line } = read
@@ -188,8 +206,9 @@ function isSpace(code: number): boolean {
 function parseLine(
   raw: string,
 ): { key: 'agent' | 'allow' | 'disallow' | 'sitemap' | 'crawl-delay'; value: string; line: string } | undefined {
-  const comment = raw.indexOf('#')
-  const line = trim(comment === -1 ? raw : raw.slice(0, comment))
+  const looked = raw.slice(0, MAX_LINE_BYTES)
+  const comment = looked.indexOf('#')
+  const line = trim(comment === -1 ? looked : looked.slice(0, comment))
   if (line === '') return undefined
   let separator = line.indexOf(':')
   // `disallow /x` without its colon is read where it is two words and no more.

@@ -353,7 +353,7 @@ export interface LimiterState extends KnownHealth {
 export interface RobotsEntry {
   /** parsed: `body` holds rules; absent: 4xx, all is allowed; unreachable: 5xx or no answer, which tells people, and decides nothing. */
   readonly verdict: 'parsed' | 'absent' | 'unreachable'
-  /** Text of the file, at most 512 KiB. */
+  /** Text of the file, at most 512 KiB; what is written now holds the lines that are understood alone, at most 64 KiB of JSON. */
   readonly body: string
   readonly status: number | null
   /** Epoch ms. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseRobots, robotsVerdict } from '../../../src/politeness/robots.ts'
+import { parseRobots, robotsVerdict, understoodText } from '../../../src/politeness/robots.ts'
 import { escapePath, escapePattern, matchPattern, robotsPattern } from '../../../src/politeness/robots-pattern.ts'
 
 /** The same meaning by trying every place: short inputs only. */
@@ -91,6 +91,38 @@ describe('robots.txt', () => {
         const file = Buffer.concat([Buffer.from(lines.map((parts) => parts.join('')).join('\n')), Buffer.from(bytes)])
         expect(typeof robotsVerdict(parseRobots(file), 'foobot', `/${path}`).allowed).toBe('boolean')
       }),
+    )
+  })
+})
+
+describe('what is understood of a robots.txt', () => {
+  it('has the rules of the whole file', async () => {
+    const word = fc.constantFrom(
+      ...[
+        'User-agent:',
+        'disallow',
+        'Allow: ',
+        'crawl-delay:',
+        'Sitemap:',
+        'Host: x',
+        '*',
+        'foobot',
+        '/a*b$',
+        '2.5',
+        ' ',
+        '\t',
+        '\v',
+        '\0',
+      ],
+      ...['#', ':', '\n', '\r\n', '\r', '\n', '\n', '\xff\xfe', '\xef\xbb\xbf', '\xe9'],
+    )
+    const file = fc.array(word, { maxLength: 60 }).map((words) => Buffer.from(words.join(''), 'latin1'))
+    await fc.assert(
+      fc.asyncProperty(file, async (body) => {
+        const text = await understoodText(body, async () => undefined)
+        expect(parseRobots(Buffer.from(text, 'latin1'))).toEqual(parseRobots(body))
+      }),
+      { numRuns: 2_000 },
     )
   })
 })

@@ -149,6 +149,45 @@ describe('the robots gate', () => {
     expect(second.asked).toEqual([])
   })
 
+  it('keeps for others what is understood of a file alone, however large it is', async () => {
+    const { check, shared } = gateOf(() => answer(200, `${forbidsP}# all else\n${'\0'.repeat(400_000)}\nSitemap: /map.xml # here\n`))
+    expect(await check('http://a.test/p')).toMatchObject({ kind: 'refused' })
+    expect(shared.entries.get('http://a.test')?.body).toBe(`${forbidsP}Sitemap: /map.xml`)
+  })
+
+  it.each([
+    ['in the store where it is not too long', 60_000, `Disallow: /${'some-folder/'.repeat(20)}\n`, true],
+    ['in memory where it is', 70_000, `Disallow: /${'some-folder/'.repeat(20)}\n`, false],
+    ['in memory where JSON writes it long', 60_000, `Disallow: /${'\0'.repeat(1_000)}\n`, false],
+    ['in memory where UTF-8 does', 60_000, `Disallow: /${'\xff'.repeat(4_000)}\n`, false],
+  ])('obeys all of a file for its time, and keeps it %s', async (_, length, line, isKept) => {
+    let now = answer(200, Buffer.from(`${forbidsP}${line.repeat(length / line.length)}Disallow: /last`, 'latin1'))
+    const { check, shared, asked, clock } = gateOf(() => now)
+    expect(await check('http://a.test/last')).toMatchObject({ kind: 'refused' })
+    expect(shared.entries.has('http://a.test')).toBe(isKept)
+    expect(await check('http://a.test/last')).toMatchObject({ kind: 'refused' })
+    now = silence
+    await clock.advance(13 * HOUR_MS)
+    expect(await check('http://a.test/last')).toMatchObject({ kind: 'refused' })
+    expect(asked).toHaveLength(2)
+    await clock.advance(12 * HOUR_MS)
+    expect(await check('http://a.test/last')).toMatchObject({ kind: 'unreachable' })
+  })
+
+  it('keeps of why it is not there what people read', async () => {
+    const { check, shared } = gateOf(() => ({ ...silence, detail: 'DNS:a.test, '.repeat(10_000) }))
+    await check('http://a.test/x')
+    expect(shared.entries.get('http://a.test')?.body).toHaveLength(1_000)
+  })
+
+  it('reads a file that was kept whole', async () => {
+    const shared = new Shared()
+    shared.entries.set('http://a.test', { verdict: 'parsed', body: `# ours\n${forbidsP}`, status: 200, fetchedAt: 0 })
+    const { check, asked } = gateOf(() => silence, { shared })
+    expect(await check('http://a.test/p')).toMatchObject({ kind: 'refused' })
+    expect(asked).toEqual([])
+  })
+
   it('takes the last good copy of another process where the site is silent', async () => {
     const shared = new Shared()
     const clock = new ManualClock()
