@@ -28,7 +28,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const draining = new AbortController()
   const aborting = new AbortController()
   const signalCode = listenToSignals(draining, aborting)
-  let isUnread = false
+  const unread = new AbortController()
   let onUnread = (): void => process.exit(0)
   endWithOutput(
     () => globals,
@@ -65,9 +65,10 @@ async function main(argv: readonly string[]): Promise<number> {
       interactive: process.stderr.isTTY === true && !options.json && !options.quiet,
       drainWhenUnread: () => {
         onUnread = () => {
-          isUnread = true
+          unread.abort()
           draining.abort(new Error('nobody reads standard output any more'))
         }
+        return unread.signal
       },
       setExitCode: (code) => {
         exitCode = code
@@ -82,7 +83,7 @@ async function main(argv: readonly string[]): Promise<number> {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
     // What a signal cut short is no failure of the command.
     const isStop = aborting.signal.aborted || error === draining.signal.reason || isMillraceError(error, 'ABORTED')
-    if (isStop && (isUnread || signalCode() !== undefined)) return signalCode() ?? UNREAD_CODE
+    if (isStop && (unread.signal.aborted || signalCode() !== undefined)) return signalCode() ?? UNREAD_CODE
     const report = reportError(error, globals)
     const text = terminalText(report.text)
     const isRed = globals.color && process.stderr.isTTY && !globals.json && pc.isColorSupported

@@ -69,7 +69,8 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
   const lines = hasRecords ? async (line: string) => context.note(line) : context.out
   const data = hasRecords ? async (line: string) => context.err(line) : context.out
   const tell = (report: unknown, write: () => Promise<void>): Promise<void> => (context.globals.json ? data(toJson(report)) : write())
-  context.drainWhenUnread()
+  const unread = context.drainWhenUnread()
+  const unwritten = (): string | undefined => (unread.aborted ? missingIn('FILE', crawl, startedAt) : undefined)
   let isTold = false
   const runtime = await Runtime.open({
     config,
@@ -98,7 +99,7 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
       onUncounted: async (report) => {
         progress.finish()
         await out?.end(outLate)
-        await tell(report, () => writeUncounted(context, report, lines))
+        await tell(report, () => writeUncounted(context, report, lines, unwritten()))
         isTold = true
       },
       onOutput: (text) => context.note(text),
@@ -107,7 +108,7 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
     })
     progress.finish()
     await out?.end(outLate)
-    await tell(report, () => writeSummary(context, report, lines))
+    await tell(report, () => writeSummary(context, report, lines, unwritten()))
     context.setExitCode(runExitCode(report))
   } catch (error) {
     progress.finish()
@@ -124,7 +125,7 @@ function goesOnWithRest({ seeds, crawlId }: RunSession): boolean {
   return seeds === undefined && crawlId === undefined
 }
 
-/** What the file of a run that failed may lack, and how it is had: the pages go on being extracted until the stages have stopped. */
+/** What the file of a run that failed, or a reader that left, may lack, and how it is had: the pages go on being extracted until the stages have stopped. */
 function missingIn(target: string, crawl: string | undefined, startedAt: number): string {
   const since = new Date(startedAt).toISOString()
   return crawl === undefined

@@ -57,8 +57,16 @@ function waitsFor({ unread, away }: RunProgress): string[] {
   return parts
 }
 
-/** The summary: every number of it adds up to the URLs taken. */
-export async function writeSummary(context: CommandContext, report: RunReport, write: (line: string) => Promise<void>): Promise<void> {
+/**
+ * The summary: every number of it adds up to the URLs taken. Unwritten: the reader of `--out -` has left, and this is what it may lack and
+ * how that is had.
+ */
+export async function writeSummary(
+  context: CommandContext,
+  report: RunReport,
+  write: (line: string) => Promise<void>,
+  unwritten?: string,
+): Promise<void> {
   const { outcomes, reasons, inFlight, difference, produced } = report.audit
   const parts = Object.entries(outcomes).map(([kind, count]) => `${renderCount(count ?? 0)} ${kind.toLowerCase()}`)
   if (inFlight > 0) parts.push(`${renderCount(inFlight)} waiting`)
@@ -85,13 +93,20 @@ export async function writeSummary(context: CommandContext, report: RunReport, w
     await write(`${counted(report.goneCount, 'page')} deleted by retention before extract could read them: their records are missing`)
   }
   await writeEnd(context, report, write)
+  tellStop(context, report, unwritten, inFlight > 0)
 }
 
 /** What is known where a signal has left out the ledger. */
-export async function writeUncounted(context: CommandContext, report: UncountedRun, write: (line: string) => Promise<void>): Promise<void> {
+export async function writeUncounted(
+  context: CommandContext,
+  report: UncountedRun,
+  write: (line: string) => Promise<void>,
+  unwritten?: string,
+): Promise<void> {
   const { tasks, crawlId } = report
   if (tasks !== null) await write(`${counted(tasks.accepted, 'URL')}: ${renderCount(tasks.final)} done`)
   await writeEnd(context, report, write)
+  tellStop(context, report, unwritten, tasks === null || tasks.accepted > tasks.final)
   const ask = crawlId === undefined ? 'millrace audit' : `millrace audit --crawl '${crawlId}'`
   context.note(`what became of each URL was not added up; \`${ask}\` does`)
 }
@@ -112,5 +127,16 @@ async function writeEnd(
   if (more > 0) await write(`and ${renderCount(more)} more ${more === 1 ? 'waits' : 'wait'}`)
   if (report.badCount > 0) await write(`${counted(report.badCount, 'bad URL')} skipped`)
   tellBadSeeds(context, report)
-  if (report.interrupted) context.note('stopped before the crawl had ended; `millrace run` goes on with what is queued')
+}
+
+function tellStop(
+  context: CommandContext,
+  { crawlId, interrupted }: Pick<RunReport, 'crawlId' | 'interrupted'>,
+  unwritten: string | undefined,
+  isQueued: boolean,
+): void {
+  const again = crawlId === undefined ? 'millrace run' : `millrace run --crawl '${crawlId}'`
+  if (unwritten !== undefined) context.note(`the reader of --out - has left: ${unwritten}`)
+  else if (interrupted && isQueued) context.note(`stopped before the crawl had ended; \`${again}\` goes on with what is queued`)
+  else if (interrupted) context.note(`stopped when every URL was done; \`${again}\` works the pages that may wait for extraction`)
 }

@@ -91,7 +91,7 @@ const known = {
 }
 
 describe('the summary of a run', () => {
-  const summary = async (changed: Partial<RunReport>): Promise<string[]> => {
+  const summary = async (changed: Partial<RunReport>, unwritten?: string): Promise<string[]> => {
     const lines: string[] = []
     const audit = { ...NO_COUNTS, produced: 12, outcomes: { FETCHED: 12 }, malformed: 0, extract: [] }
     const nothingElse = { deadLetters: {}, lostCount: 0, lostMayBeDeleted: false, goneCount: 0 }
@@ -99,6 +99,7 @@ describe('the summary of a run', () => {
       contextInto(lines),
       { ...known, crawlId: 'spring', audit, ...nothingElse, ...changed },
       async (line) => void lines.push(line),
+      unwritten,
     )
     return lines
   }
@@ -149,6 +150,22 @@ describe('the summary of a run', () => {
     await writeSummary(quiet, report, async () => undefined)
     expect(lines).toEqual(['line 2: "x" is no URL', 'and 1 more bad lines'])
     expect(await summary({ bad, badCount: 1 })).toContain('1 bad URL skipped')
+  })
+
+  it('speaks of what is queued where a signal stopped it and something is', async () => {
+    const audit = { ...NO_COUNTS, produced: 12, outcomes: { FETCHED: 4 }, inFlight: 8, malformed: 0, extract: [] }
+    expect((await summary({ interrupted: true, audit })).at(-1)).toBe(
+      "stopped before the crawl had ended; `millrace run --crawl 'spring'` goes on with what is queued",
+    )
+    expect((await summary({ interrupted: true })).at(-1)).toBe(
+      "stopped when every URL was done; `millrace run --crawl 'spring'` works the pages that may wait for extraction",
+    )
+  })
+
+  it('says that the reader of the records left, and how they are had, and nothing of what is queued', async () => {
+    const lines = await summary({ interrupted: true }, 'it lacks records')
+    expect(lines.at(-1)).toBe('the reader of --out - has left: it lacks records')
+    expect(lines.join('\n')).not.toMatch(/stopped|queued/)
   })
 
   it('says where it has the URLs of former runs of the crawl too', async () => {
