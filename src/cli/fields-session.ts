@@ -9,7 +9,7 @@ const right = 'right' as const
 export async function showFields(context: CommandContext): Promise<void> {
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace status', async (runtime) => {
-    const drift = await fieldDrift(runtime)
+    const drift = await fieldDrift(runtime, context.draining)
     if (context.globals.json) {
       await context.out(toJson({ fields: drift }))
       return

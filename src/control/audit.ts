@@ -1,5 +1,5 @@
 import { partitionsOfKey } from '../kafka/layout.ts'
-import { readLog, readOne } from '../kafka/log-reader.ts'
+import { readMessages, readOne } from '../kafka/log-reader.ts'
 import { searchPieces } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
@@ -177,20 +177,17 @@ export async function endedFrom(
 ): Promise<Pick<LedgerCounts, 'outcomes' | 'reasons'>> {
   const outcomes: Partial<Record<OutcomeKind, number>> = {}
   const reasons: Partial<Record<string, number>> = {}
-  const { client, clock, observer, codec, topics } = runtime
-  const log = readLog({ client, clock, observer, from: new Map([[topics.outcomes, from]]), ...(signal === undefined ? {} : { signal }) })
-  for await (const event of log) {
-    if (event.kind !== 'batch') continue
-    await codec.ensureSchemas(event.messages.map(({ value }) => value))
-    for (const message of event.messages) {
-      const outcome = readable(() => codec.decode('Outcome', message.value))
+  const { codec, topics } = runtime
+  for await (const messages of readMessages(runtime, { from: new Map([[topics.outcomes, from]]), signal })) {
+    await codec.ensureSchemas(messages.map(({ value }) => value))
+    for (const { value } of messages) {
+      const outcome = readable(() => codec.decode('Outcome', value))
       if (outcome === undefined || !isFinal(outcome.kind)) continue
       const { kind, reason } = outcome
       outcomes[kind] = (outcomes[kind] ?? 0) + 1
       if (kind !== 'FETCHED' && reason !== null) reasons[reason] = (reasons[reason] ?? 0) + 1
     }
   }
-  signal?.throwIfAborted()
   return { outcomes, reasons }
 }
 
@@ -239,7 +236,7 @@ async function* namingMessages(
   },
 ): AsyncGenerator<KafkaMessage> {
   const { signal, looked, ...range } = search
-  const pieces = searchPieces(admin.session, { ...range, ...(signal === undefined ? {} : { signal }) })
+  const pieces = searchPieces(admin.session, { ...range, signal })
   let { from } = range
   for await (const { messages, searchedTo } of pieces) {
     looked(Number(searchedTo - from))
@@ -258,21 +255,11 @@ async function* everyMessage(runtime: Runtime, topics: readonly string[], { boun
     if (ends.size > 0) from.set(topic, new Map([...ends.keys()].map((partition) => [partition, 'earliest'])))
     for (const [partition, end] of ends) until.set(partitionId(topic, partition), end)
   }
-  const log = readLog({
-    client: runtime.client,
-    clock: runtime.clock,
-    observer: runtime.observer,
-    from,
-    until,
-    ...(signal === undefined ? {} : { signal }),
-  })
-  for await (const event of log) {
-    if (event.kind !== 'batch') continue
-    looked(event.messages.length)
-    await runtime.codec.ensureSchemas(event.messages.map(({ value }) => value))
-    yield* event.messages
+  for await (const messages of readMessages(runtime, { from, until, signal })) {
+    looked(messages.length)
+    await runtime.codec.ensureSchemas(messages.map(({ value }) => value))
+    yield* messages
   }
-  signal?.throwIfAborted()
 }
 
 async function messageCount({ admin }: Runtime, topics: readonly string[]): Promise<number> {

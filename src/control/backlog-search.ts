@@ -56,7 +56,6 @@ export class BacklogSearch {
   /** `hidden`: messages that are there and can't be read, behind an open transaction. */
   async *next(bounds: WaitingBounds, signal?: AbortSignal): AsyncGenerator<Queued | 'hidden'> {
     const { admin } = this.#runtime
-    const ended = signal === undefined ? {} : { signal }
     for (const { topic, isLane, texts } of this.#topics) {
       for (const [partition, end] of await admin.endOffsets(topic, 'read_committed')) {
         const id = partitionId(topic, partition)
@@ -65,7 +64,7 @@ export class BacklogSearch {
         this.#firsts.set(id, { topic, partition, first })
         const searchedTo = this.#searchedTo.get(id) ?? 0n
         const from = searchedTo > first ? searchedTo : first
-        for await (const { messages, searchedTo } of searchPieces(admin.session, { topic, partition, from, until: end, texts, ...ended })) {
+        for await (const { messages, searchedTo } of searchPieces(admin.session, { topic, partition, from, until: end, texts, signal })) {
           for (const message of messages) {
             yield { at: { topic, partition, offset: message.offset }, message, dueAt: isLane ? 0 : dueAtOf(message) }
             // Not before it was looked at: a look that fails at it, or ends with it, begins with it the next time.

@@ -1,5 +1,5 @@
 import type { StoredBlob } from '../blobs/blob-store.ts'
-import { readLog } from '../kafka/log-reader.ts'
+import { readMessages } from '../kafka/log-reader.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { findDeadLetters } from './dead-letters.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
@@ -69,12 +69,10 @@ async function oldestPageAt(runtime: Runtime): Promise<number> {
 }
 
 /** Behind markers of transactions too, which may lie first; pages of a transaction that is open, or was aborted, count as well. */
-async function firstAt({ client, clock, observer }: Runtime, topic: string, partition: number): Promise<number> {
+async function firstAt(runtime: Runtime, topic: string, partition: number): Promise<number> {
   const from = new Map([[topic, new Map([[partition, 'earliest' as const]])]])
-  for await (const event of readLog({ client, clock, observer, from, isolation: 'read_uncommitted' })) {
-    const first = event.kind === 'batch' ? event.messages[0] : undefined
+  for await (const [first] of readMessages(runtime, { from, isolation: 'read_uncommitted' }))
     if (first !== undefined) return first.timestamp
-  }
   return Number.POSITIVE_INFINITY
 }
 
@@ -90,7 +88,6 @@ async function oldestBuriedAt(runtime: Runtime, retentionMs: number, signal: Abo
     const { original } = listed.info
     if (original?.topic === topics.html) oldest = Math.min(oldest, original.timestamp ?? listed.timestamp - retentionMs)
   }
-  signal?.throwIfAborted()
   return oldest
 }
 

@@ -1,4 +1,4 @@
-import { type ReadLogOptions, readLog } from '../kafka/log-reader.ts'
+import { type LogAccess, readLog } from '../kafka/log-reader.ts'
 import { isMillraceError } from '../kernel/errors.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import { isMarkSubject } from '../message/command.ts'
@@ -6,7 +6,7 @@ import { ResolvedLetters } from '../message/dead-letter-marks.ts'
 import type { TopicNames } from '../message/topics.ts'
 
 /** Where marks are read. */
-interface MarksSource extends Required<Pick<ReadLogOptions, 'client' | 'clock' | 'observer'>> {
+interface MarksSource extends LogAccess {
   readonly topics: Pick<TopicNames, 'control'>
   readonly codec: MessageCodec
 }

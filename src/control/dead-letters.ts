@@ -1,4 +1,4 @@
-import { type LogStart, readLog, readOne } from '../kafka/log-reader.ts'
+import { type LogStart, readMessages, readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { partitionId } from '../kernel/brand.ts'
 import type { Resolved, ResolvedLetters } from '../message/dead-letter-marks.ts'
@@ -66,7 +66,7 @@ export interface DeadLetterStats {
 const DOMAINS_SHOWN = 20
 const DOMAINS_COUNTED = 10_000
 
-/** Dead letters that fit the filter, in the order of each partition. */
+/** Dead letters that fit the filter, in the order of each partition. Errors: the signal's reason. */
 export async function* listDeadLetters(runtime: Runtime, filter: DeadLetterFilter, signal?: AbortSignal): AsyncGenerator<NamedDeadLetter> {
   for await (const found of allDeadLetters(runtime, filter, signal)) yield { ...found.listed, url: await urlOf(runtime, found) }
 }
@@ -104,7 +104,7 @@ function urlOf({ codec }: Runtime, { message, listed: { key } }: FoundDeadLetter
   return messageUrl(codec, { key, value: message.value })
 }
 
-/** Counts what fits the filter. */
+/** Counts what fits the filter. Errors: the signal's reason. */
 export async function deadLetterStats(runtime: Runtime, filter: DeadLetterFilter, signal?: AbortSignal): Promise<DeadLetterStats> {
   const counts = { open: 0, requeued: 0, dropped: 0 }
   const stages = new Map<string, number>()
@@ -178,7 +178,7 @@ export async function lookUpDeadLetters(
 
 /**
  * What lies in these partitions and fits, with its bytes. Reads what is there now, and what is dealt with as `control` says now.
- * Shape: in the order of each partition.
+ * Shape: in the order of each partition. Errors: the signal's reason.
  */
 export async function* findDeadLetters(
   runtime: Runtime,
@@ -194,18 +194,14 @@ export async function* findDeadLetters(
     const [from, first] = [since?.get(partition), named.get(partition)?.first]
     return from === undefined || (first !== undefined && first > from) ? (first ?? 'earliest') : from
   }
-  const log = readLog({
-    client: runtime.client,
-    clock: runtime.clock,
-    observer: runtime.observer,
+  const log = readMessages(runtime, {
     from: new Map([[topic, new Map(partitions.map((partition) => [partition, startOf(partition)]))]]),
     until: new Map([...named].map(([partition, { last }]) => [partitionId(topic, partition), last + 1n])),
-    ...(signal === undefined ? {} : { signal }),
+    signal,
   })
   let given = 0
-  for await (const event of log) {
-    if (event.kind !== 'batch') continue
-    for (const message of event.messages) {
+  for await (const messages of log) {
+    for (const message of messages) {
       const letter = listed(message, resolved)
       const found = { message, listed: letter }
       if (!fits(letter, filter) || !(await isWithin(runtime, found, filter.domain))) continue

@@ -1,4 +1,4 @@
-import { readLog } from '../kafka/log-reader.ts'
+import { readMessages } from '../kafka/log-reader.ts'
 import { pageKey } from '../replay/compare.ts'
 import { domainOfUrl } from '../url/registrable-domain.ts'
 import { announcedTopics } from './announced-versions.ts'
@@ -36,20 +36,20 @@ const OTHER = 'other'
 /**
  * Null ratio and type of each field, and records per page, by extractor, version and domain, over the newest records of the log, those
  * on topics that extractors name too; what shadows gave is held against live records by their comparison. A field whose nulls rise from
- * one version, or one week, to the next is a site that changed, or an extractor that broke; by domain it shows which site.
+ * one version, or one week, to the next is a site that changed, or an extractor that broke; by domain it shows which site. Errors: the
+ * signal's reason.
  */
-export async function fieldDrift(runtime: Runtime): Promise<FieldDrift[]> {
-  const { client, clock, observer, admin, topics } = runtime
+export async function fieldDrift(runtime: Runtime, signal?: AbortSignal): Promise<FieldDrift[]> {
+  const { admin, topics } = runtime
   const named = announcedTopics(await runtime.control())
   const existing = (await admin.listTopics()).filter((topic) => named.has(topic))
   const from = new Map<string, ReadonlyMap<number, bigint>>()
   for (const topic of new Set([topics.records, ...existing])) from.set(topic, await tailOf(runtime, topic))
   const reader = new RecordReader(runtime)
   const drift = new DriftBuilder()
-  for await (const event of readLog({ client, clock, observer, from })) {
-    if (event.kind !== 'batch') continue
-    await reader.learn(event.messages)
-    for (const message of event.messages) {
+  for await (const messages of readMessages(runtime, { from, signal })) {
+    await reader.learn(messages)
+    for (const message of messages) {
       const record = reader.read(message)?.value as StoredRecord | undefined
       if (record !== undefined) drift.add(record)
     }

@@ -1,4 +1,4 @@
-import { readLog } from '../kafka/log-reader.ts'
+import { readMessages } from '../kafka/log-reader.ts'
 import { readDeadLetter } from '../message/read-dead-letter.ts'
 import type { Runtime } from './runtime.ts'
 import { trialOf } from './trial-letters.ts'
@@ -15,20 +15,16 @@ export async function pageLettersFrom(
   from: ReadonlyMap<number, bigint>,
   { signal }: { readonly signal?: AbortSignal } = {},
 ): Promise<LetterCounts> {
-  const { client, clock, observer, topics } = runtime
   const control = await runtime.control()
   await control.readToEnd()
   const counts: Record<string, number> = {}
-  const log = readLog({ client, clock, observer, from: new Map([[topics.deadLetters, from]]), ...(signal === undefined ? {} : { signal }) })
-  for await (const event of log) {
-    if (event.kind !== 'batch') continue
-    for (const { headers } of event.messages) {
+  for await (const messages of readMessages(runtime, { from: new Map([[runtime.topics.deadLetters, from]]), signal })) {
+    for (const { headers } of messages) {
       const letter = readDeadLetter(headers)
       const { stage, code = 'unknown', replay } = letter
       if ((stage !== 'extract' && stage !== 'frontier') || replay !== undefined || trialOf(control, letter) !== undefined) continue
       counts[code] = (counts[code] ?? 0) + 1
     }
   }
-  signal?.throwIfAborted()
   return counts
 }

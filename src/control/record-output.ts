@@ -72,11 +72,12 @@ export class RecordOutput {
     return this.#following.then(() => new Promise<never>(() => undefined))
   }
 
-  /** To the end, or as far as it has come when the signal aborts. */
+  /** To the end. Errors: the signal's reason; `count` tells how far it has come. */
   async finish(signal: AbortSignal): Promise<number> {
     this.#stopping.abort()
     await this.#following
     await this.#read({ follow: false, signal })
+    signal.throwIfAborted()
     return this.#count
   }
 

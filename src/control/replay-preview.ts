@@ -117,7 +117,6 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
         builder.add({ source: fresh.source, url: fresh.url, before: earlier, after: fresh.result })
       }
     }
-    options.signal?.throwIfAborted()
   } finally {
     await Promise.all([trial.close(), old?.close()])
   }

@@ -1,6 +1,6 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { ControlLog } from '../kafka/control-log.ts'
-import { readLog } from '../kafka/log-reader.ts'
+import { readMessages } from '../kafka/log-reader.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
@@ -77,20 +77,13 @@ export async function replayBefore(runtime: Runtime, name: string, version: numb
  * in the same moment, so what was promoted last need not be it. Shape: undefined where there is none.
  */
 export async function promotedUnder(runtime: Runtime, replay: ReplayRequest, id: string): Promise<Command | undefined> {
-  const { client, clock, observer, topics } = runtime
   const control = await runtime.control()
   const begun = control.offsetOf(subject.replay(replay.replayId)) ?? 0n
   const about = subject.promoted(replay.extractor)
   let standing: Command | undefined
-  for await (const event of readLog({
-    client,
-    clock,
-    observer,
-    from: new Map([[topics.control, 'earliest']]),
-    isolation: 'read_uncommitted',
-  })) {
-    if (event.kind !== 'batch') continue
-    for (const { key, value, offset } of event.messages) {
+  const all = { from: new Map([[runtime.topics.control, 'earliest' as const]]), isolation: 'read_uncommitted' as const }
+  for await (const messages of readMessages(runtime, all)) {
+    for (const { key, value, offset } of messages) {
       if (key?.toString('utf8') !== about) continue
       const command = await readableCommand(runtime, value)
       // What we can't read promotes nothing here, either.

@@ -22,7 +22,7 @@ export async function* searchMessages({ admin, codec }: Runtime, search: Message
   const { topic, partition, texts, signal, looked } = search
   const from = search.from ?? (await admin.earliestOffsets(topic)).get(partition) ?? 0n
   const until = search.until ?? (await admin.endOffsets(topic, 'read_committed')).get(partition) ?? 0n
-  const pieces = searchPieces(admin.session, { topic, partition, from, until, texts, ...(signal === undefined ? {} : { signal }) })
+  const pieces = searchPieces(admin.session, { topic, partition, from, until, texts, signal })
   for await (const { messages, bytes } of pieces) {
     const goesOn = looked?.(bytes) ?? true
     await codec.ensureSchemas(messages.map(({ value }) => value))

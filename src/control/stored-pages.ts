@@ -1,6 +1,6 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { isMeantFor } from '../extract/match.ts'
-import { readLog, readOne } from '../kafka/log-reader.ts'
+import { readMessages, readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { type ErrorCode, isMillraceError } from '../kernel/errors.ts'
@@ -39,28 +39,19 @@ const WHOLE_LEAST = 200
 /** Where hardly any page is wanted the search is given up, so that a sample stays quick on a log of millions. */
 const PROBES_PER_PAGE = 20
 
-/** All pages of a plan, partition after partition, in order. */
+/** All pages of a plan, partition after partition, in order. Errors: the signal's reason. */
 export async function* pagesOfPlan(
   runtime: Runtime,
   plan: PageRange,
   filter: ReplayFilter,
   signal?: AbortSignal,
 ): AsyncGenerator<StoredPage> {
-  const { client, clock, observer } = runtime
-  for (const { partition, from, until } of plan.partitions) {
+  const { topic, partitions } = plan
+  for (const { partition, from, until } of partitions) {
     if (until <= from) continue
-    const log = readLog({
-      client,
-      clock,
-      observer,
-      from: new Map([[plan.topic, new Map([[partition, from]])]]),
-      until: new Map([[partitionId(plan.topic, partition), until]]),
-      ...(signal === undefined ? {} : { signal }),
-    })
-    for await (const event of log) {
-      if (event.kind !== 'batch') continue
-      for (const message of event.messages) if (message.offset < until) yield await decoded(runtime, message, plan, filter)
-    }
+    const range = { from: new Map([[topic, new Map([[partition, from]])]]), until: new Map([[partitionId(topic, partition), until]]) }
+    for await (const messages of readMessages(runtime, { ...range, signal }))
+      for (const message of messages) yield await decoded(runtime, message, plan, filter)
   }
 }
 
@@ -93,7 +84,7 @@ export class PageSample {
     this.#isWanted = options.isWanted
   }
 
-  /** Shape: pages to the point, at most `wanted`, and those in scope that were met on the way. */
+  /** Shape: pages to the point, at most `wanted`, and those in scope that were met on the way. Errors: the signal's reason. */
   pages(signal?: AbortSignal): AsyncGenerator<StoredPage> {
     this.looked = 0
     this.bytes = 0
@@ -104,7 +95,8 @@ export class PageSample {
   async *#probed(signal: AbortSignal | undefined): AsyncGenerator<StoredPage> {
     const { topic } = this.#plan
     for (const { partition, offset } of samplePlaces(this.#plan, this.#wanted * PROBES_PER_PAGE)) {
-      if (signal?.aborted === true || this.found >= this.#wanted) return
+      if (this.found >= this.#wanted) return
+      signal?.throwIfAborted()
       const message = await readOne(this.#runtime.admin.session, { topic, partition }, offset)
       if (message === undefined) continue
       const stored = await decoded(this.#runtime, message, this.#plan, this.#filter)

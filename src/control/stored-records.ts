@@ -1,4 +1,4 @@
-import { type LogStart, readLog } from '../kafka/log-reader.ts'
+import { type LogStart, readMessages } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import type { RecordEnvelope } from '../message/generated/types.ts'
 import { type DeadLetterInfo, readDeadLetter } from '../message/read-dead-letter.ts'
@@ -172,12 +172,7 @@ async function* messagesSince(
   topic: string,
   { since, signal }: Pick<RecordScope, 'since' | 'signal'>,
 ): AsyncGenerator<readonly KafkaMessage[]> {
-  const { client, clock, observer, admin } = runtime
   const start: LogStart | ReadonlyMap<number, LogStart> =
-    since === undefined ? 'earliest' : await admin.offsetsForTime(topic, Math.max(0, since - CLOCK_SLACK_MS))
-  const ended = signal === undefined ? {} : { signal }
-  for await (const event of readLog({ client, clock, observer, from: new Map([[topic, start]]), ...ended })) {
-    if (event.kind === 'batch') yield event.messages
-  }
-  signal?.throwIfAborted()
+    since === undefined ? 'earliest' : await runtime.admin.offsetsForTime(topic, Math.max(0, since - CLOCK_SLACK_MS))
+  yield* readMessages(runtime, { from: new Map([[topic, start]]), signal })
 }

@@ -1,4 +1,4 @@
-import { type LogStart, readLog } from '../kafka/log-reader.ts'
+import { readMessages } from '../kafka/log-reader.ts'
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import { countText } from '../kernel/count-text.ts'
@@ -110,9 +110,8 @@ async function leftKeys(
   const left = new Map<string, Set<number>>()
   const alive = new Set<string>()
   const until = untilOf(topic, ends)
-  for await (const event of readLog({ ...logOf(runtime, topic, 'earliest'), until, ...(signal === undefined ? {} : { signal }) })) {
-    if (event.kind !== 'batch') continue
-    const own = event.messages.filter(({ key }) => {
+  for await (const messages of readMessages(runtime, { from: new Map([[topic, 'earliest']]), until, signal })) {
+    const own = messages.filter(({ key }) => {
       const text = key?.toString('utf8')
       return text?.startsWith(prefix) === true && isOwn(text)
     })
@@ -128,7 +127,6 @@ async function leftKeys(
       else left.set(key, (left.get(key) ?? new Set()).add(message.partition))
     }
   }
-  signal?.throwIfAborted()
   for (const [key, places] of left) if (alive.has(key) || places.size === 0) left.delete(key)
   return left
 }
@@ -188,9 +186,8 @@ async function coveredBy(
   const live = new Map<string, KafkaMessage>()
   const covered = new Map<string, KafkaMessage>()
   const starts = new Map([...ends.keys()].map((partition) => [partition, from.get(partition) ?? 0n]))
-  for await (const event of readLog({ ...logOf(runtime, topic, starts), until: untilOf(topic, ends), follow: true })) {
-    if (event.kind !== 'batch') continue
-    for (const message of event.messages) {
+  for await (const messages of readMessages(runtime, { from: new Map([[topic, starts]]), until: untilOf(topic, ends), follow: true })) {
+    for (const message of messages) {
       const key = message.key?.toString('utf8') ?? ''
       if (!keys.has(key)) continue
       const place = placeOf(message.partition, key)
@@ -218,11 +215,6 @@ const placeOf = (partition: number, key: string): string => `${partition} ${key}
 
 function untilOf(topic: string, ends: ReadonlyMap<number, bigint>): ReadonlyMap<PartitionId, bigint> {
   return new Map([...ends].map(([partition, end]) => [partitionId(topic, partition), end]))
-}
-
-function logOf(runtime: Runtime, topic: string, start: LogStart | ReadonlyMap<number, LogStart>): Parameters<typeof readLog>[0] {
-  const { client, clock, observer } = runtime
-  return { client, clock, observer, from: new Map([[topic, start]]) }
 }
 
 function isReplayed(record: StoredRecord, request: ReplayRequest): boolean {

@@ -184,7 +184,6 @@ async function* storedPages(
     count += 1
     yield await located(runtime, message, page)
   }
-  signal.throwIfAborted()
   if (count === 0) throw none()
 }
 

@@ -70,7 +70,7 @@ export class ClusterSession {
    * Runs a call until it succeeds or the time is up. `what` says in an error what was tried. The call must be safe to repeat.
    * Errors: KAFKA_UNREACHABLE, KAFKA_TOPIC_MISSING, KAFKA_DENIED, KAFKA_REQUEST_FAILED, ABORTED, and MillraceErrors of the call as they are.
    */
-  async run<T>(what: string, call: (cluster: Cluster) => Promise<T>, options: { signal?: AbortSignal } = {}): Promise<T> {
+  async run<T>(what: string, call: (cluster: Cluster) => Promise<T>, options: { signal?: AbortSignal | undefined } = {}): Promise<T> {
     const { clock } = this.#options
     const deadline = clock.mono() + this.#timeoutMs
     for (let attempt = 1; ; attempt += 1) {

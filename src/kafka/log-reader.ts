@@ -30,8 +30,8 @@ export interface ReadLogOptions {
   readonly isolation?: Isolation
   /** Of one fetch; this and a copy of one batch is what reading holds in memory. 4 MiB where not given. */
   readonly maxBytes?: number
-  /** Ends the reading without an error. */
-  readonly signal?: AbortSignal
+  /** Ends a follower without an error; else its reason is thrown, since what was read so far is not what was asked for. */
+  readonly signal?: AbortSignal | undefined
 }
 
 const DEFAULT_MAX_BYTES = 4_194_304
@@ -52,7 +52,7 @@ const MISSING_TRIES = 10
  *
  * Shape: for each partition batches in order, then one `end` event; ends when all partitions have reached their bound, never with
  * `follow` and no `until`. `position` of a batch is the next offset, behind markers and aborted messages too.
- * Errors: KAFKA_TOPIC_MISSING, KAFKA_UNREACHABLE, KAFKA_DENIED, KAFKA_REQUEST_FAILED; once a follower has begun it waits for the broker
+ * Errors: the signal's reason; KAFKA_TOPIC_MISSING, KAFKA_UNREACHABLE, KAFKA_DENIED, KAFKA_REQUEST_FAILED; once a follower has begun it waits for the broker
  * instead, and once it has read something for its permission too. A follower that has begun reads on where partitions lose their leader, without
  * these.
  */
@@ -71,6 +71,18 @@ export async function* readLog(options: ReadLogOptions): AsyncGenerator<LogEvent
     // Closing waits for the fetch that is on the wire; whoever aborts does not.
     if (!signal?.aborted) await closing
   }
+  if (options.follow !== true) signal?.throwIfAborted()
+}
+
+/** What every reader stands on. */
+export type LogAccess = Required<Pick<ReadLogOptions, 'client' | 'clock' | 'observer'>>
+
+/** What `readLog` gives, for whoever keeps no place: its messages alone, as they were fetched. */
+export async function* readMessages(
+  { client, clock, observer }: LogAccess,
+  what: Omit<ReadLogOptions, keyof LogAccess>,
+): AsyncGenerator<readonly KafkaMessage[], void, undefined> {
+  for await (const event of readLog({ client, clock, observer, ...what })) if (event.kind === 'batch') yield event.messages
 }
 
 /**
@@ -222,7 +234,7 @@ class Reading {
             return outOfRange(error)
           }
         },
-        signal === undefined ? {} : { signal },
+        { signal },
       )
     // A fetch may wait at the broker; whoever aborts does not.
     const fetched = signal === undefined ? await fetch() : await unlessAborted(signal, fetch)

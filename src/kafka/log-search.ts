@@ -15,7 +15,7 @@ export interface LogSearch extends TopicPartition {
   readonly until: bigint
   /** What the bytes of a message must hold one of: its value, its key or its headers. */
   readonly texts: readonly Buffer[]
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface LogPiece {
@@ -150,8 +150,7 @@ async function readPart(
   { topic, partition, until, signal }: LogSearch,
   offset: bigint,
 ): Promise<ReadPart | undefined> {
-  const run = <T>(call: (cluster: Cluster) => Promise<T>): Promise<T> =>
-    session.run(`searching ${topic}/${partition}`, call, signal === undefined ? {} : { signal })
+  const run = <T>(call: (cluster: Cluster) => Promise<T>): Promise<T> => session.run(`searching ${topic}/${partition}`, call, { signal })
   let from = offset
   for (let empty = 0; empty < MOST_EMPTY; ) {
     const answer = await run((cluster) => fetchSet(cluster, { topic, partition, offset: from }))

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { planRange } from '../../../src/control/replay.ts'
+import { estimateRange } from '../../../src/control/replay-estimate.ts'
 import { type PreviewReport, previewReplay } from '../../../src/control/replay-preview.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import { compareShadow } from '../../../src/control/shadow-comparison.ts'
@@ -70,6 +71,20 @@ describe('records that their topic does not take', () => {
           ),
       )
       expect((await preview(runtime, elsewhere)).records.failed).toBe(PAGES + 1)
+    })
+  })
+})
+
+describe('what a replay would cost', () => {
+  it('is not told from half a sample', { timeout: 60_000 }, async () => {
+    await deployment.read(async (runtime) => {
+      const whole = await planOfAll(runtime)
+      // So long that single places of it are probed.
+      const offsets = 100_000n
+      const long = { ...whole, offsets, partitions: whole.partitions.map((each) => ({ ...each, until: each.from + offsets, offsets })) }
+      const signal = AbortSignal.abort(new Error('stopped by SIGINT'))
+      for (const plan of [whole, long])
+        await expect(estimateRange(runtime, plan, { extractor: book(BOOK_2), filter: {}, signal })).rejects.toThrow('stopped by SIGINT')
     })
   })
 })

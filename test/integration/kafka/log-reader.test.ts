@@ -191,6 +191,21 @@ describe('reading a log', () => {
     expect(performance.now() - began).toBeLessThan(5_000)
   })
 
+  it('throws the reason where it is stopped before its end: a part is not what was asked for', async () => {
+    const topic = await testTopic(admin, 'stopped')
+    await write(topic, range(5))
+    const stop = new AbortController()
+    const seen: LogEvent['kind'][] = []
+    const reading = (async () => {
+      for await (const { kind } of readLog({ client, clock: systemClock, from: new Map([[topic, 'earliest']]), signal: stop.signal })) {
+        seen.push(kind)
+        stop.abort(new Error('enough'))
+      }
+    })()
+    await expect(reading).rejects.toThrow('enough')
+    expect(seen[0]).toBe('batch')
+  })
+
   it('does not wait for the broker when it is stopped while nothing comes', async () => {
     const topic = await testTopic(admin, 'quiet')
     const abort = new AbortController()
