@@ -138,12 +138,13 @@ export async function resolve(
 }
 
 async function writeResolved(context: CommandContext, report: ResolveReport): Promise<void> {
-  const { executed, tasks, pages, ownPages, samePage, dropped, left, already, examples } = report
+  const { executed, interrupted, tasks, pages, ownPages, samePage, dropped, left, already, examples } = report
+  if (interrupted) context.note('stopped; the same command again goes on with the rest')
   for (const { place, action } of already) context.note(`${place} was ${action} before`)
   const leftCount = Object.values(left).reduce((sum, count) => sum + (count ?? 0), 0)
   const count = tasks + pages + samePage + dropped + leftCount
   if (count === 0) {
-    context.note(already.length > 0 ? 'nothing to do' : 'no dead letters')
+    if (!interrupted) context.note(already.length > 0 ? 'nothing to do' : 'no dead letters')
     return
   }
   await context.out(

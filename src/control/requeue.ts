@@ -4,7 +4,7 @@ import type { OutgoingMessage } from '../kafka/message.ts'
 import type { Isolation } from '../kafka/offsets.ts'
 import { createPartitionTransactions, type PartitionTransactions } from '../kafka/transactional.ts'
 import { backoffMs } from '../kernel/backoff.ts'
-import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { isMillraceError, isStopOf, MillraceError } from '../kernel/errors.ts'
 import { memo } from '../kernel/memo.ts'
 import { RecentSet } from '../kernel/recent-set.ts'
 import { newCommand, subject } from '../message/command.ts'
@@ -37,6 +37,8 @@ export interface ResolveOptions {
 
 export interface ResolveReport {
   readonly executed: boolean
+  /** A signal came first: the same again goes on with the rest. Where nothing is written it is thrown, since half a forecast is none. */
+  readonly interrupted: boolean
   /** Written to their lanes, as new tasks. */
   readonly tasks: number
   /** Written to html, for the extractor that failed. */
@@ -88,8 +90,8 @@ const TRIES = 6
  * transaction, so a command that is killed anywhere has done each of them whole or not at all, and the same command again goes on
  * where it stopped. Of two at once over the same partition, the later one shuts the other out, and reads what that had done; it waits for a transaction
  * that is open for another partition, behind which marks may lie.
- * Errors: USAGE where a place is named that holds none, and nothing is done; KAFKA_FENCED where another such command took over;
- * KAFKA_TRANSACTION_FAILED after several tries; TIMEOUT where such a transaction does not end.
+ * Errors: the signal's reason where nothing is written; USAGE where a place is named that holds none, and nothing is done; KAFKA_FENCED where
+ * another such command took over; KAFKA_TRANSACTION_FAILED after several tries; TIMEOUT where such a transaction does not end.
  */
 export async function resolveDeadLetters(runtime: Runtime, options: ResolveOptions): Promise<ResolveReport> {
   const { topics } = runtime
@@ -97,11 +99,18 @@ export async function resolveDeadLetters(runtime: Runtime, options: ResolveOptio
   const already = await alreadyResolved(runtime, options.filter.places ?? new Set())
   const parts = await requeueParts(runtime)
   const tally = new Tally(options)
-  for (const partition of await deadLetterPartitions(runtime, options.filter)) {
-    if (options.signal?.aborted === true || tally.isFull) break
-    await new PartitionResolving(runtime, options, parts, tally, partition).run()
+  let interrupted = false
+  try {
+    for (const partition of await deadLetterPartitions(runtime, options.filter)) {
+      if (tally.isFull) break
+      options.signal?.throwIfAborted()
+      await new PartitionResolving(runtime, options, parts, tally, partition).run()
+    }
+  } catch (error) {
+    if (!options.execute || options.signal === undefined || !isStopOf(options.signal, error)) throw error
+    interrupted = true
   }
-  return { ...tally.report(), already }
+  return { ...tally.report(), already, interrupted }
 }
 
 /** Of these places. Errors: USAGE, naming those that hold no dead letter. */
@@ -254,7 +263,7 @@ class PartitionResolving {
       if (chunk.length >= CHUNK_LETTERS || bytes >= CHUNK_BYTES) await flush()
       if (chunk.length >= (this.#tally.left ?? Number.POSITIVE_INFINITY)) break
     }
-    if (signal?.aborted !== true) await flush()
+    await flush()
   }
 
   #count(chunk: readonly Step[]): void {
@@ -379,7 +388,7 @@ class Tally {
     if (this.takesExamples) this.#examples.push(example)
   }
 
-  report(): Omit<ResolveReport, 'already'> {
+  report(): Omit<ResolveReport, 'already' | 'interrupted'> {
     const { task, page, dropped, 'own-page': ownPages, 'same-page': samePage } = this.#counts
     const written = { tasks: task, pages: page + ownPages, ownPages, samePage }
     return { executed: this.#options.execute, ...written, dropped, left: this.#left, examples: this.#examples }

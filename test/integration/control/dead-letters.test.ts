@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { ProducerConfig } from 'kafkajs'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { CommandContext } from '../../../src/cli/context.ts'
+import { stats } from '../../../src/cli/dead-letters-session.ts'
 import { loadConfig } from '../../../src/config/load.ts'
 import { announce } from '../../../src/control/announce.ts'
 import { type DeadLetterFilter, deadLetterStats, listDeadLetters, type NamedDeadLetter } from '../../../src/control/dead-letters.ts'
@@ -91,6 +93,38 @@ describe('dead letters of a domain', () => {
     expect([await found('a.example'), await found('www.a.example'), await found('www.b.example')]).toEqual([5, 2, 2])
     expect([await found('other.a.example'), await found('example')]).toEqual([0, 0])
     expect(await requeue(false, { domain: 'shop.a.example' })).toMatchObject({ tasks: 1 })
+  })
+})
+
+describe('a signal that comes before all dead letters were read', () => {
+  it('leaves no counts behind that read as those of all', async () => {
+    await buryTask(task('a'))
+    const stop = new AbortController()
+    const said: string[] = []
+    let asked = 0
+    const context: Partial<CommandContext> = {
+      globals: { set: [], json: false, quiet: false, verbose: false, color: false },
+      loadConfig: () => ({ config: runtime.config }) as ReturnType<CommandContext['loadConfig']>,
+      out: async (line) => void said.push(line),
+      observer: silentObserver,
+      // Asked for once to connect, and once to read.
+      get draining() {
+        asked += 1
+        if (asked > 1) stop.abort(new Error('stopped by SIGINT'))
+        return stop.signal
+      },
+    }
+    await expect(stats(context as CommandContext, {})).rejects.toThrow('stopped by SIGINT')
+    expect(said).toEqual([])
+  })
+
+  it('ends a forecast, and leaves what was not dealt with to the same command again', async () => {
+    await buryTask(task('a'))
+    const signal = AbortSignal.abort(new Error('stopped by SIGINT'))
+    const resolve = (execute: boolean) => resolveDeadLetters(runtime, { action: 'dropped', filter: {}, execute, signal })
+    await expect(resolve(false)).rejects.toThrow('stopped by SIGINT')
+    expect(await resolve(true)).toMatchObject({ interrupted: true, dropped: 0 })
+    expect(await open()).toHaveLength(1)
   })
 })
 
