@@ -37,7 +37,7 @@ function readTop(document: DefinitionDocument): ExtractorDefinition | undefined 
   const given = value as Readonly<Record<string, unknown>>
   // Read even where something above is wrong, so that one run shows all there is to correct.
   const typeName = typeof given.name === 'string' ? `${pascalName(given.name)}Data` : 'Data'
-  const fields = readFields(document, given.fields, ['fields'], typeName)
+  const fields = readFields(document, given.fields, ['fields'], typeName, given.each === undefined ? 'page' : 'element')
   if (typeof given.each === 'string' && given.each !== '') checkSelector(document, given.each, ['each'])
   const when = given.when === undefined ? undefined : readCondition(document, given.when, ['when'], 'page')
   checkLinks(document, given.links)

@@ -1,5 +1,5 @@
 import { missingPackages } from '../optional-packages.ts'
-import { type FieldDefinition, type FieldType, namesHeading } from './definition.ts'
+import { type FieldDefinition, type FieldType, namesHeading, type SourceDefinition } from './definition.ts'
 import type { DefinitionDocument, Path } from './definition-document.ts'
 import { shown } from './definition-document.ts'
 import { FIELD_SHAPE, type FieldShape } from './definition-shape.ts'
@@ -68,6 +68,7 @@ function readField(
   const nested = shape.fields === undefined ? undefined : readNested(document, shape.fields, path, nestedName(typeName, name), inner)
   if (sources === undefined || (shape.fields !== undefined && nested === undefined)) return undefined
   if (nested !== undefined) checkNestedSource(document, shape, path)
+  checkSourceKinds(document, shape, sources, path)
   const type = readType(document, shape, nested, path)
   if (type === undefined) return undefined
   checkOfType(document, type, path, nestedName(typeName, name))
@@ -123,6 +124,15 @@ function checkOfType(document: DefinitionDocument, type: FieldType, path: Path, 
   if (kind === 'money') takeTypeName(document, path, typeName)
   const missing = kind === 'markdown' ? missingPackages('markdown') : undefined
   if (missing !== undefined) document.error([...path, 'type'], `the type markdown ${missing}`)
+}
+
+/** Rows are for fields, and an article has none. */
+function checkSourceKinds(document: DefinitionDocument, shape: FieldShape, sources: readonly SourceDefinition[], path: Path): void {
+  for (const [index, { kind }] of sources.entries()) {
+    const at = [...(shape.any === undefined ? path : [...path, 'any', index]), kind]
+    if (kind === 'table' && shape.fields === undefined) document.error(at, 'a table has rows: add "fields" for their cells')
+    if (kind === 'article' && shape.fields !== undefined) document.error(at, 'an article has no "fields": each of its parts is a field')
+  }
 }
 
 /** A nested record is made of elements or nodes: an attribute or a pattern gives neither. */

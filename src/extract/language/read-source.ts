@@ -10,15 +10,29 @@ import { compileSelector } from './selector.ts'
 import { selectorDoubt } from './selector-check.ts'
 import { parseShortForm } from './short-form.ts'
 
-/** Where a field stands: in the page, within the node of structured data that the field around it found, or in a row of its table. */
-export type FieldPlace = 'page' | 'structured' | 'row'
+/**
+ * Where a field stands: in the page, or within what the field around it found: an element, a node of structured data, a row of a table; mixed
+ * where that has sources of several kinds. What `each` finds is an element.
+ */
+export type FieldPlace = 'page' | 'element' | 'structured' | 'row' | 'mixed'
 
 const SOURCE_KEYS = ['select', 'jsonld', 'meta', 'microdata', 'rdfa', 'link', 'table', 'column', 'article'] as const
 
 /** Place of the fields within a field of these sources. */
 export function placeWithin(sources: readonly SourceDefinition[], place: FieldPlace): FieldPlace {
-  if (sources.some(({ kind }) => kind === 'table')) return 'row'
-  return sources.some(({ kind }) => kind !== 'css' && kind !== 'link' && kind !== 'column') ? 'structured' : place
+  const [first = place, ...others] = new Set(sources.map(({ kind }) => PLACES_WITHIN[kind] ?? place))
+  return others.length === 0 ? first : 'mixed'
+}
+
+/** Fields of a group of meta tags look for everything else where that group stands. */
+const PLACES_WITHIN: Readonly<Partial<Record<SourceDefinition['kind'], FieldPlace>>> = {
+  css: 'element',
+  link: 'element',
+  column: 'element',
+  table: 'row',
+  jsonld: 'structured',
+  microdata: 'structured',
+  rdfa: 'structured',
 }
 
 /** Sources of a field: its own, or those of `any`. Shape: undefined, with a problem, where one of them is none. */
@@ -37,6 +51,9 @@ export function readSources(
   const other = SOURCE_KEYS.find((key) => shape[key] !== undefined)
   if (other !== undefined) {
     document.error([...path, other], `a field has either "any" or ${JSON.stringify(other)}`)
+  }
+  for (const key of ['attr', 'hreflang'] as const) {
+    if (shape[key] !== undefined) document.error([...path, key], `"${key}" is said of an entry of "any", not of all of them`)
   }
   const { match, transform } = shape
   const sources = shape.any.map((entry, index) => {
@@ -83,6 +100,7 @@ export function readCurrency(document: DefinitionDocument, shape: FieldShape, pa
     return undefined
   }
   const read = document.read(currency, PLACE_SHAPE, at)
+  if (read?.table !== undefined) document.error([...at, 'table'], 'a table has rows and no currency')
   return read === undefined ? undefined : readSource(document, read, at, place)
 }
 
@@ -98,13 +116,16 @@ function readSource(
   const kinds = given.includes('column') ? given.filter((key) => key !== 'select') : given
   const [kind] = kinds
   if (kind === undefined || kinds.length > 1) {
-    const known = [...SOURCE_KEYS.filter((key) => key !== 'column' || place === 'row'), ...more]
+    const known = [...SOURCE_KEYS.filter((key) => key !== 'column' || place === 'row' || place === 'mixed'), ...more]
     const which = kinds.length > 1 ? `has ${kinds.join(' and ')}` : 'says nowhere where its value comes from'
     document.error(path, `the field ${which}; expected one of ${known.join(', ')}`)
     return undefined
   }
   const { match } = shape
   if (match !== undefined) checkPattern(document, match, [...path, 'match'])
+  if (shape.attr !== undefined && kind !== 'select' && kind !== 'column') {
+    document.error([...path, 'attr'], '"attr" belongs to select and column')
+  }
   if (shape.hreflang !== undefined && kind !== 'link') document.error([...path, 'hreflang'], '"hreflang" belongs to link')
   const transform = shape.transform === undefined ? undefined : readTransforms(document, shape.transform, [...path, 'transform'])
   const when = shape.when === undefined ? undefined : readCondition(document, shape.when, [...path, 'when'], place)
@@ -119,9 +140,10 @@ function readSource(
       return { kind, rel: text.toLowerCase(), hreflang: shape.hreflang?.toLowerCase(), ...rest }
     case 'table':
       checkSelector(document, text, [...path, kind])
+      if (match !== undefined) document.error([...path, 'match'], 'a table has rows and no text: "match" is said of its cells')
       return { kind, selector: text, byNumber: undefined, ...rest }
     case 'column': {
-      if (place !== 'row') document.error([...path, kind], '"column" belongs to the fields of a table')
+      if (place !== 'row' && place !== 'mixed') document.error([...path, kind], '"column" belongs to the fields of a table')
       const within = shape.select === undefined ? { selector: '', attribute: shape.attr } : readElement(document, shape, path, true)
       return { kind, column: shape.column ?? text, ...within, ...rest }
     }
@@ -135,6 +157,7 @@ function readSource(
     case 'rdfa': {
       const problem = pathProblem(text, place)
       if (problem !== undefined) document.error([...path, kind], problem)
+      else if (kind === 'jsonld' && (place === 'element' || place === 'row')) document.warning([...path, kind], SAME_FOR_ALL)
       return { kind, path: text, ...rest }
     }
   }
@@ -155,8 +178,17 @@ function readElement(
   return { selector, attribute: shape.attr ?? attribute }
 }
 
+const SAME_FOR_ALL =
+  'a script within the element is read, else JSON-LD is of the whole page and the same for each record; a record per node is a field { jsonld: …, type: list, fields: … } without "each"'
+
+/** A type, which no property of a node is called like. */
+const BEGINS_WITH_TYPE = /^\p{Lu}\p{Ll}[^.]*\./u
+
 function pathProblem(text: string, place: FieldPlace): string | undefined {
-  if (parseJsonPath(text, { relative: place === 'structured' }) !== undefined) return undefined
+  if (place === 'structured' && BEGINS_WITH_TYPE.test(text)) {
+    return `${JSON.stringify(text)} begins with a type; within a node expected one of its properties, such as price`
+  }
+  if (parseJsonPath(text, { relative: place === 'structured' || place === 'mixed' }) !== undefined) return undefined
   return `${JSON.stringify(text)} is no path; expected a type and properties, such as Product.offers.price or Product.image[0]`
 }
 

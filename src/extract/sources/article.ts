@@ -1,4 +1,4 @@
-import type { Document } from 'domhandler'
+import type { ChildNode, Document } from 'domhandler'
 import { parseFragment } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
 import { loadOptional } from '../optional-packages.ts'
@@ -37,7 +37,8 @@ export function readArticle(root: Document): Article {
   const { Readability } = loadOptional('article', '@mozilla/readability') as { Readability: Readability }
   const { parseHTML } = loadOptional('article', 'linkedom') as Linkedom
   // Written out by the standard, so that a simpler parser reads the tree that we have.
-  const { document } = parseHTML(innerHtml(root))
+  const html = innerHtml(root)
+  const { document } = parseHTML(root.children.some(isRoot) ? html : `<html><body>${html}</body></html>`)
   const parsed = new Readability(document).parse()
   if (parsed === null) return NONE
   const content = parsed.content ?? null
@@ -52,4 +53,9 @@ export function readArticle(root: Document): Article {
     text: content === null ? null : nodeText(parseFragment(content, { treeAdapter: adapter })),
     content,
   }
+}
+
+/** What a page has and a fragment has not. */
+function isRoot(node: ChildNode): boolean {
+  return 'name' in node && node.name === 'html'
 }

@@ -297,6 +297,58 @@ fields:
     ])
   })
 
+  it.each([
+    ['{ any: [{ link: alternate }], hreflang: de }', 46, '"hreflang" is said of an entry of "any"'],
+    ["{ any: ['img.a'], attr: src }", 30, '"attr" is said of an entry of "any"'],
+    ['{ meta: description, attr: content }', 33, '"attr" belongs to select and column'],
+    ['{ any: [h1, { jsonld: A.b, attr: c }] }', 39, '"attr" belongs to select and column'],
+    ["{ table: '#t' }", 15, 'a table has rows: add "fields"'],
+    ["{ any: [h1, { table: '#t' }] }", 27, 'a table has rows: add "fields"'],
+    ['{ select: p, when: { table: t, match: y } }', 44, 'a table has rows and no text'],
+    ['{ select: p, type: money, currency: { table: t } }', 51, 'a table has rows and no currency'],
+    ['{ article: text, fields: { y: h1 } }', 17, 'an article has no "fields"'],
+    ["{ jsonld: 'http://schema.org/Product.name' }", 16, '"http://schema.org/Product.name" is no path'],
+    ['{ rdfa: schema:Product.name }', 14, '"schema:Product.name" is no path'],
+    ['{ jsonld: $.Product.price }', 16, '"$.Product.price" is no path'],
+    ['{ jsonld: Product.offers.0.price }', 16, '"Product.offers.0.price" is no path'],
+    [
+      '{ jsonld: Product.offers, fields: { y: { jsonld: Product.offers.price } } }',
+      55,
+      '"Product.offers.price" begins with a type; within a node',
+    ],
+  ])('refuses what can never give a value: %s', (field, column, message) => {
+    expect(problems(`${head}fields:\n  x: ${field}`)).toEqual([expect.stringContaining(`4:${column} ${message}`)])
+  })
+
+  it.each([
+    '{ jsonld: 3DModel.name }',
+    '{ jsonld: Product.@id }',
+    "{ any: [{ link: alternate, hreflang: de }, 'img@src', { select: img, attr: src }] }",
+    '{ jsonld: Product, fields: { y: { select: div, fields: { z: { microdata: Offer.price } } } } }',
+    '{ jsonld: Product.offers, fields: { y: { jsonld: SKU } } }',
+    "{ meta: 'og:image', fields: { y: { jsonld: Product.image } } }",
+    '{ any: [{ jsonld: Product.offers }, .offer], fields: { y: { any: [{ jsonld: price }, .price] } } }',
+    '{ select: p, when: { table: t } }',
+  ])('takes %s', (field) => {
+    expect(problems(`${head}fields:\n  x: ${field}`)).toEqual([])
+  })
+
+  it('refuses a column where no row is left', () => {
+    const inner = '{ select: td, fields: { z: { column: Size } } }'
+    expect(problems(`${head}fields:\n  x: { table: t, type: list, fields: { y: ${inner} } }`)).toEqual([
+      expect.stringContaining('"column" belongs to the fields of a table'),
+    ])
+  })
+
+  it('warns of JSON-LD in the records of a page, which may be the same for all', () => {
+    const warning = /^4:24 warning a script within the element is read, else JSON-LD is of the whole page/
+    expect(problems(`${head}each: p\nfields: { x: { jsonld: A.b } }`)).toEqual([expect.stringMatching(warning)])
+    expect(problems(`${head}fields: { l: { select: p, fields:\n  { xxxxx: { jsonld: A.b } } } }`)).toEqual([
+      expect.stringMatching(/^4:22 warning /),
+    ])
+    expect(problems(`${head}each: p\nfields: { x: { microdata: A.b } }`)).toEqual([])
+  })
+
   it('can not make its reader run away', () => {
     const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${['b', 'c', 'd', 'e', 'f', 'g'].map((name, index) => `${name}: &${name} [${Array(9).fill(`*${'abcdef'[index]}`).join(',')}]`).join('\n')}`
     expect(problems(bomb)).toHaveLength(1)
