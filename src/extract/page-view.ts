@@ -1,10 +1,10 @@
 import type { Document, Element } from 'domhandler'
-import { compileSelector, type Selector } from './language/selector.ts'
+import { compileSelector, type Scope, type Selector } from './language/selector.ts'
 import { type Article, readArticle } from './sources/article.ts'
 import { JsonGraph, type JsonNode } from './sources/json-node.ts'
 import { type JsonLd, parseJsonLd } from './sources/jsonld.ts'
 import { type MetaEntry, metaElements, readMeta } from './sources/meta.ts'
-import { readMicrodata } from './sources/microdata.ts'
+import { elementsById, readMicrodata } from './sources/microdata.ts'
 import { rawText } from './sources/node-text.ts'
 import { readRdfa } from './sources/rdfa.ts'
 
@@ -19,10 +19,11 @@ export class PageView {
   #meta: readonly MetaEntry[] | undefined
   #metaElements: readonly Element[] | undefined
   #jsonLd: JsonLd | undefined
-  #jsonLdOwners: readonly Element[] | undefined
-  #jsonLdGraph: JsonGraph | undefined
-  #microdata: JsonGraph | undefined
-  #rdfa: JsonGraph | undefined
+  #jsonLdScriptList: readonly Element[] | undefined
+  #ids: ReadonlyMap<string, Element> | undefined
+  readonly #jsonLdGraphs = new Map<Scope, JsonGraph>()
+  readonly #microdataGraphs = new Map<Scope, JsonGraph>()
+  readonly #rdfaGraphs = new Map<Scope, JsonGraph>()
   #article: Article | undefined
 
   constructor(root: Document, url: string, selectors: PageSelectors, charset: string | null = null) {
@@ -53,8 +54,9 @@ export class PageView {
     return this.#jsonLdScripts().map(rawText)
   }
 
-  #jsonLdScripts(): Element[] {
-    return this.#selectors.scripts.all(this.root).filter(({ attribs }) => isJsonLdType(attribs.type ?? ''))
+  #jsonLdScripts(): readonly Element[] {
+    this.#jsonLdScriptList ??= this.#selectors.scripts.all(this.root).filter(({ attribs }) => isJsonLdType(attribs.type ?? ''))
+    return this.#jsonLdScriptList
   }
 
   /** The element of an entry of `meta`; for people. */
@@ -63,31 +65,42 @@ export class PageView {
     return this.#metaElements[this.meta.indexOf(entry)]
   }
 
-  /** The script of an outermost node of JSON-LD; for people: each script is read once more. */
+  /** The script of an outermost node of JSON-LD; for people. */
   jsonLdScript(node: JsonNode): Element | undefined {
-    this.#jsonLdOwners ??= this.#jsonLdScripts().flatMap((script) => parseJsonLd([rawText(script)]).nodes.map(() => script))
-    return this.#jsonLdOwners[this.jsonLd.nodes.indexOf(node)]
+    return this.#jsonLdScripts()[this.jsonLd.blocks.findIndex((nodes) => nodes.includes(node))]
   }
 
-  get jsonLdGraph(): JsonGraph {
-    this.#jsonLdGraph ??= new JsonGraph(this.jsonLd.nodes)
-    return this.#jsonLdGraph
+  /** JSON-LD of the scripts within an element; of those of the page where it has none. */
+  jsonLdIn(scope: Scope): JsonGraph {
+    return kept(this.#jsonLdGraphs, scope, () => {
+      if (scope === this.root) return new JsonGraph(this.jsonLd.nodes)
+      const within = new Set(this.#selectors.scripts.all(scope))
+      const own = this.#jsonLdScripts().map((script) => within.has(script))
+      return own.includes(true) ? new JsonGraph(this.jsonLd.blocks.filter((_, index) => own[index]).flat()) : this.jsonLdIn(this.root)
+    })
   }
 
-  get microdata(): JsonGraph {
-    this.#microdata ??= new JsonGraph(readMicrodata(this.root))
-    return this.#microdata
+  microdataIn(scope: Scope): JsonGraph {
+    return kept(this.#microdataGraphs, scope, () => {
+      this.#ids ??= elementsById(this.root)
+      return new JsonGraph(readMicrodata(scope, this.#ids))
+    })
   }
 
-  get rdfa(): JsonGraph {
-    this.#rdfa ??= new JsonGraph(readRdfa(this.root))
-    return this.#rdfa
+  rdfaIn(scope: Scope): JsonGraph {
+    return kept(this.#rdfaGraphs, scope, () => new JsonGraph(readRdfa(scope)))
   }
 
   get article(): Article {
     this.#article ??= readArticle(this.root)
     return this.#article
   }
+}
+
+function kept<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const value = map.get(key) ?? make()
+  map.set(key, value)
+  return value
 }
 
 /** Selectors that every page view needs; compiled once. */

@@ -144,12 +144,13 @@ function converterFor<T extends PageTree>(
   scope: FieldScope<T>,
 ): (raw: RawValue) => Converted {
   const convert = source.isMade ? conversion.convertMade : conversion.convert
+  const isMachine = source.isMachine(scope)
   if (conversion.isReference) {
     const { base, charset } = scope.page
-    return (raw) => convert(withEncodedQuery(String(raw), charset), source.machine, base)
+    return (raw) => convert(withEncodedQuery(String(raw), charset), isMachine, base)
   }
   const [currency] = conversion.currency?.raws(scope, 1) ?? []
-  return (raw) => convert(raw, source.machine, '', currency === undefined ? undefined : String(currency))
+  return (raw) => convert(raw, isMachine, '', currency === undefined ? undefined : String(currency))
 }
 
 function scalarFinder<T extends PageTree>(sources: readonly SourceReader<T>[], conversion: Conversion<T>): Finder<T> {

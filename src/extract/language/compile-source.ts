@@ -1,5 +1,6 @@
 import type { Document, Element } from 'domhandler'
 import type { PageView } from '../page-view.ts'
+import type { JsonGraph } from '../sources/json-node.ts'
 import { innerHtml } from '../sources/node-html.ts'
 import { nodeText, rawText } from '../sources/node-text.ts'
 import { tableRows } from '../sources/table.ts'
@@ -50,20 +51,23 @@ function baseSource(source: SourceDefinition, kind: ScalarKind | 'record', isLis
       return articleSource(source.part, kind)
     case 'jsonld':
       return placed(
-        structuredSource<ParsedTree>(source, kind, isList, (page) => page.jsonLdGraph),
+        structuredSource<ParsedTree>(source, kind, isList, { graph: ({ page, element }) => page.jsonLdIn(element), text: undefined }),
         (page, node) => page.jsonLdScript(node),
       )
     case 'microdata':
-      return placed(
-        structuredSource<ParsedTree>(source, kind, isList, (page) => page.microdata),
-        () => undefined,
-      )
-    case 'rdfa':
-      return placed(
-        structuredSource<ParsedTree>(source, kind, isList, (page) => page.rdfa),
-        () => undefined,
-      )
+    case 'rdfa': {
+      const graph = source.kind === 'microdata' ? microdataIn : rdfaIn
+      return placed(structuredSource<ParsedTree>(source, kind, isList, { graph, text: textReader(source, kind) }), () => undefined)
+    }
   }
+}
+
+function microdataIn({ page, element }: FieldScope): JsonGraph {
+  return page.microdataIn(element)
+}
+
+function rdfaIn({ page, element }: FieldScope): JsonGraph {
+  return page.rdfaIn(element)
 }
 
 /** A source of the page as a whole, whose trace says which element the first value stands in. */
@@ -106,7 +110,7 @@ function cssSource(source: Extract<SourceDefinition, { kind: 'css' }>, kind: Sca
   const find = (scope: FieldScope, limit: number): Element[] => elementsOf(selector, scope, limit)
   return {
     text: sourceText(source),
-    machine: source.attribute !== undefined,
+    isMachine: () => source.attribute !== undefined,
     isMade: false,
     raws: (scope, limit) => find(scope, limit).flatMap((element) => take(element, scope.owners)),
     scopes: (scope, limit) => elementScopes(scope, find(scope, limit)),
@@ -169,15 +173,23 @@ type ElementReader = (element: Element, owners: FieldScope['owners']) => RawValu
 function elementReader(source: Extract<SourceDefinition, { kind: 'css' }>, kind: ScalarKind | 'record'): ElementReader {
   const { attribute } = source
   if (attribute === undefined) {
-    if (kind === 'html' || kind === 'markdown') return (element) => [innerHtml(element)]
-    const form = textFormOf(source, kind)
-    return (element, owners) => [RAW_TEXT.has(element.name) ? rawText(element) : nodeText(element, owners, form)]
+    const read = textReader(source, kind)
+    return (element, owners) => [read(element, owners)]
   }
   return (element) => {
     const value = attributeOf(element, attribute)
     return value === undefined ? [] : attributeValues(value, attribute, kind)
   }
 }
+
+/** What is inside an element, as the type of a field has it. */
+function textReader(source: Pick<SourceDefinition, 'match' | 'transform'>, kind: ScalarKind | 'record'): TextReader {
+  if (kind === 'html' || kind === 'markdown') return innerHtml
+  const form = textFormOf(source, kind)
+  return (element, owners) => (RAW_TEXT.has(element.name) ? rawText(element) : nodeText(element, owners, form))
+}
+
+type TextReader = (element: Element, owners: FieldScope['owners']) => string
 
 function attributeOf({ attribs }: Element, name: string): string | undefined {
   // Names in HTML are lower case; those of SVG are not.
@@ -213,7 +225,7 @@ function tableSource(source: Extract<SourceDefinition, { kind: 'table' }>): Comp
   }
   return {
     text: sourceText(source),
-    machine: false,
+    isMachine: () => false,
     isMade: false,
     raws: () => [],
     scopes(scope, limit) {
@@ -267,7 +279,7 @@ function articleSource(part: ArticlePart, kind: ScalarKind | 'record'): Compiled
   }
   return {
     text: `article ${part}`,
-    machine: false,
+    isMachine: () => false,
     isMade: false,
     raws: read,
     scopes: () => [],

@@ -1,6 +1,6 @@
 import type { Element } from 'domhandler'
 import type { PageView } from '../page-view.ts'
-import type { JsonGraph, JsonNode } from '../sources/json-node.ts'
+import type { JsonNode } from '../sources/json-node.ts'
 import type { MetaEntry } from '../sources/meta.ts'
 import type { TableRow } from '../sources/table.ts'
 import type { RawValue } from '../values/raw-value.ts'
@@ -19,7 +19,6 @@ export interface PageFacts {
   /** The encoding in which it stood; null where nobody said. */
   readonly charset: string | null
   readonly meta: readonly MetaEntry[]
-  readonly jsonLdGraph: JsonGraph
 }
 
 /** The tree of the default parser. */
@@ -45,8 +44,8 @@ export interface FieldScope<T extends PageTree = ParsedTree> {
 /** One place where values of a field may come from. */
 export interface SourceReader<T extends PageTree> {
   readonly text: string
-  /** Values are written by programs, not for people: numbers have a decimal point. */
-  readonly machine: boolean
+  /** Values are written by programs, not for people: numbers have a decimal point. Of several, all of them. */
+  isMachine(scope: FieldScope<T>): boolean
   /** Values were made by transforms: white space within them is meant. */
   readonly isMade: boolean
   /** Shape: in document order; `limit` 1 for a field of one value. */

@@ -1,16 +1,20 @@
+import type { Element } from 'domhandler'
 import {
+  ElementText,
   isNode,
   type JsonGraph,
+  type JsonLeaf,
   type JsonNode,
   type JsonPath,
+  type JsonTaken,
   type JsonValue,
   moneyOf,
+  nameOf,
   parseJsonPath,
-  rawOf,
   urlOf,
 } from '../sources/json-node.ts'
 import { type MetaEntry, metaGroups, metaNamed, metaValues } from '../sources/meta.ts'
-import type { RawValue } from '../values/raw-value.ts'
+import { RawMoney, type RawScalar, type RawValue } from '../values/raw-value.ts'
 import type { ScalarKind } from '../values/value-type.ts'
 import { type SourceDefinition, sourceText } from './definition.ts'
 import type { FieldScope, PageTree, SourceReader } from './field-scope.ts'
@@ -26,7 +30,7 @@ export function metaSource<T extends PageTree>(name: string): PageSource<T, Meta
   const entries = ({ page, meta }: FieldScope<T>): readonly MetaEntry[] => meta ?? page.meta
   return {
     text: `meta ${name}`,
-    machine: true,
+    isMachine: () => true,
     isMade: false,
     raws: (scope, limit) => metaValues(entries(scope), name).slice(0, limit),
     scopes: (scope, limit) =>
@@ -41,33 +45,43 @@ export function metaSource<T extends PageTree>(name: string): PageSource<T, Meta
 }
 
 /** What a field takes of a node, and what the node must have for it. */
-const OF_NAME = { rawFor: rawOf, needs: 'name' }
-const OF_URL = { rawFor: urlOf, needs: 'url' }
-const OF_MONEY = { rawFor: moneyOf, needs: 'price' }
+const OF_NAME = { takenOf: nameOf, needs: 'name' }
+const OF_URL = { takenOf: urlOf, needs: 'url' }
+const OF_MONEY = { takenOf: moneyOf, needs: 'price' }
+
+/** Structured data where a field stands, and how a text of its elements is read; undefined where it has none. */
+export interface StructuredPlace<T extends PageTree> {
+  graph(scope: FieldScope<T>): JsonGraph
+  readonly text: ((element: Element, owners: FieldScope<T>['owners']) => RawScalar) | undefined
+}
 
 export function structuredSource<T extends PageTree>(
   source: Extract<SourceDefinition, { path: string }>,
   kind: ScalarKind | 'record',
   isList: boolean,
-  graphOf: (page: T['page']) => JsonGraph,
+  { graph, text }: StructuredPlace<T>,
 ): PageSource<T, JsonNode> {
   const absolute = parseJsonPath(source.path, { relative: false })
   const relative = parseJsonPath(source.path, { relative: true })
-  const { rawFor, needs } = kind === 'money' ? OF_MONEY : kind === 'url' ? OF_URL : OF_NAME
+  const { takenOf, needs } = kind === 'money' ? OF_MONEY : kind === 'url' ? OF_URL : OF_NAME
   const pathIn = ({ node }: FieldScope<T>): JsonPath | undefined => (node === undefined ? absolute : relative)
   const values = (scope: FieldScope<T>): JsonValue[] => {
     const path = pathIn(scope)
-    return path === undefined ? [] : graphOf(scope.page).values(path, { within: scope.node, single: !isList })
+    return path === undefined ? [] : graph(scope).values(path, { within: scope.node, single: !isList })
+  }
+  const rawOf = ({ value, currency }: JsonTaken, { owners }: FieldScope<T>): RawValue => {
+    const read = (leaf: JsonLeaf): RawScalar => (leaf instanceof ElementText ? (text?.(leaf.element, owners) ?? '') : leaf)
+    return currency === undefined ? read(value) : new RawMoney(read(value), String(read(currency)))
   }
   return {
     text: sourceText(source),
-    machine: true,
+    isMachine: (scope) => text === undefined || !values(scope).some((value) => takenOf(value)?.value instanceof ElementText),
     isMade: false,
     raws(scope, limit) {
       const raws: RawValue[] = []
       for (const value of values(scope)) {
-        const raw = rawFor(value)
-        if (raw !== undefined) raws.push(raw)
+        const taken = takenOf(value)
+        if (taken !== undefined) raws.push(rawOf(taken, scope))
         if (raws.length >= limit) break
       }
       return raws
@@ -79,10 +93,10 @@ export function structuredSource<T extends PageTree>(
         .map((node) => ({ ...scope, node })),
     trace(scope) {
       const found = values(scope)
-      const usable = found.some((value) => rawFor(value) !== undefined)
+      const usable = found.some((value) => takenOf(value) !== undefined)
       const reason = found.length > 0 && !usable ? `it is a node without a ${needs}; go on to one of its properties` : undefined
       const path = pathIn(scope)
-      const place = path === undefined ? undefined : graphOf(scope.page).origin(path, { within: scope.node, single: !isList })
+      const place = path === undefined ? undefined : graph(scope).origin(path, { within: scope.node, single: !isList })
       return { matched: found.length, place, reason }
     },
   }

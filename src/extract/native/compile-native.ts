@@ -93,7 +93,7 @@ function baseSource(source: SourceDefinition, kind: ScalarKind | 'record', isLis
     case 'meta':
       return metaSource(source.name)
     case 'jsonld':
-      return structuredSource(source, kind, isList, ({ jsonLdGraph }) => jsonLdGraph)
+      return structuredSource(source, kind, isList, { graph: ({ page, element }) => page.jsonLdIn(element), text: undefined })
     default:
       throw new NotNative(`${where} reads ${source.kind}`)
   }
@@ -108,7 +108,7 @@ function cssSource(
   const take = elementReader(source.attribute, kind, where, textFormOf(source, kind))
   return {
     text: sourceText(source),
-    machine: source.attribute !== undefined,
+    isMachine: () => source.attribute !== undefined,
     isMade: false,
     raws: (scope, limit) => elementsOf(selector, scope, limit).flatMap(take),
     scopes: (scope, limit) => elementScopes(scope, selector, limit),
@@ -135,7 +135,7 @@ function linkSource(
       .slice(0, limit)
   return {
     text: sourceText(source),
-    machine: true,
+    isMachine: () => true,
     isMade: false,
     raws: (scope, limit) => find(scope, limit).flatMap(take),
     // No element stands within a link.

@@ -16,7 +16,7 @@ export class NativePage implements PageFacts {
   readonly charset: string | null
   #base: string | undefined
   #meta: readonly MetaEntry[] | undefined
-  #jsonLdGraph: JsonGraph | undefined
+  readonly #jsonLdGraphs = new Map<NativeNode, JsonGraph>()
 
   private constructor(root: NativeNode, url: string, charset: string | null) {
     this.root = root
@@ -47,18 +47,23 @@ export class NativePage implements PageFacts {
     return this.#meta
   }
 
-  get jsonLdGraph(): JsonGraph {
-    this.#jsonLdGraph ??= new JsonGraph(parseJsonLd(this.#jsonLdTexts()).nodes)
-    return this.#jsonLdGraph
+  /** As `PageView` has it. Shape: asked with one object for each element. */
+  jsonLdIn(element: NativeNode): JsonGraph {
+    const known = this.#jsonLdGraphs.get(element)
+    if (known !== undefined) return known
+    const texts = jsonLdTexts(element)
+    const graph = texts.length === 0 && element !== this.root ? this.jsonLdIn(this.root) : new JsonGraph(parseJsonLd(texts).nodes)
+    this.#jsonLdGraphs.set(element, graph)
+    return graph
   }
 
   /** Frees the tree: left to itself, it would stay until its few small objects here are collected. */
   close(): void {
     this.root.textContent = ''
   }
+}
 
-  #jsonLdTexts(): string[] {
-    const scripts = this.root.querySelectorAll('script[type]')
-    return scripts.filter((script) => isJsonLdType(script.getAttribute('type') ?? '')).map(({ textContent }) => textContent)
-  }
+function jsonLdTexts(element: NativeNode): string[] {
+  const scripts = element.querySelectorAll('script[type]')
+  return scripts.filter((script) => isJsonLdType(script.getAttribute('type') ?? '')).map(({ textContent }) => textContent)
 }

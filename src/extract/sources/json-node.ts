@@ -1,11 +1,21 @@
-import { RawMoney, type RawScalar, type RawValue } from '../values/raw-value.ts'
+import type { Element } from 'domhandler'
+import type { RawScalar } from '../values/raw-value.ts'
 
 /**
  * Structured data of a page (JSON-LD and microdata) as one kind of tree: objects with properties, as JSON has them. What a page
  * says is only ever read by own property, never merged into anything.
  */
-export type JsonValue = string | number | boolean | null | readonly JsonValue[] | JsonNode
+export type JsonValue = string | number | boolean | null | ElementText | readonly JsonValue[] | JsonNode
 export type JsonNode = { readonly [property: string]: JsonValue }
+
+/** What people read in an element; how it is read depends on the type of the field. Values in attributes and in JSON are written by programs. */
+export class ElementText {
+  readonly element: Element
+
+  constructor(element: Element) {
+    this.element = element
+  }
+}
 
 /** `Product.offers[0].price`: a type to find, then properties to follow. */
 export interface JsonPath {
@@ -22,13 +32,19 @@ const MAX_VALUES = 50_000
 /** A page may say a thing in pieces. */
 const MAX_NODES_OF_ID = 8
 
-/** Shape: undefined for a text that is no path. */
+/** A type without its vocabulary: `3DModel`. */
+const TYPE = /^[\p{L}\p{N}_-]+$/u
+/** What other languages of paths have: `$.a`, `a.0`. */
+const FOREIGN_STEP = /^(\$|\d+)$/
+
+/** Shape: undefined for a text that is no path, or one that nothing is found by. */
 export function parseJsonPath(text: string, options: { readonly relative: boolean }): JsonPath | undefined {
   if (!/^[^.[\]\s]+(\[\d+\])*(\.[^.[\]\s]+(\[\d+\])*)*$/.test(text)) return undefined
   const steps = [...text.matchAll(/\[(\d+)\]|[^.[\]]+/g)].map(([word, index]) => (index === undefined ? word : Number(index)))
+  if (steps.some((step) => typeof step === 'string' && FOREIGN_STEP.test(step)) || text.includes('://')) return undefined
   if (options.relative) return { text, type: undefined, steps }
   const [type, ...rest] = steps
-  return typeof type === 'string' ? { text, type, steps: rest } : undefined
+  return typeof type === 'string' && TYPE.test(type) ? { text, type, steps: rest } : undefined
 }
 
 export interface PathOptions {
@@ -172,47 +188,61 @@ interface PlacedValue {
   readonly parent: JsonNode | undefined
 }
 
-/** What a field takes of a value: itself, or of a node its `@value` or its `name`. */
-export function rawOf(value: JsonValue): RawScalar | undefined {
-  if (!isNode(value)) return scalarOf(value)
-  return scalarOf(Object.hasOwn(value, '@value') ? value['@value'] : Object.hasOwn(value, 'name') ? value.name : undefined)
+/** What a field takes of a value: a text or a number and, of a money, its currency where that is said apart. */
+export interface JsonTaken {
+  readonly value: JsonLeaf
+  readonly currency?: JsonLeaf
+}
+export type JsonLeaf = RawScalar | ElementText
+
+/** A value itself, or of a node its `@value` or its `name`. */
+export function nameOf(value: JsonValue): JsonTaken | undefined {
+  return taken(plainOf(value))
 }
 
 const URLS = ['url', 'contentUrl', '@id'] as const
 
-/** What a URL takes of a value: itself, or of a node the one that it names or is known by. Shape: an id that begins with `_:` is none. */
-export function urlOf(value: JsonValue): RawScalar | undefined {
-  if (!isNode(value)) return scalarOf(value)
-  if (Object.hasOwn(value, '@value')) return scalarOf(value['@value'])
-  return URLS.map((name) => {
-    const [inner] = Object.hasOwn(value, name) ? flattened(value[name] ?? null) : []
-    return isNode(inner) ? idOf(inner) : scalarOf(inner)
-  }).find((url) => url !== undefined && !String(url).startsWith('_:'))
+/** A value itself, or of a node the URL that it names or is known by. Shape: an id that begins with `_:` is none. */
+export function urlOf(value: JsonValue): JsonTaken | undefined {
+  if (!isNode(value) || Object.hasOwn(value, '@value')) return nameOf(value)
+  const urls = URLS.map((name) => {
+    const inner = firstOf(value, name)
+    return isNode(inner) ? idOf(inner) : leafOf(inner)
+  })
+  return taken(urls.find((url) => url !== undefined && !(typeof url === 'string' && url.startsWith('_:'))))
 }
 
 const AMOUNTS = ['price', 'value', 'amount', 'lowPrice', 'minPrice'] as const
 
-/** What a money takes of a value: itself, or of a node its amount and its currency. */
-export function moneyOf(value: JsonValue): RawValue | undefined {
-  if (!isNode(value)) return scalarOf(value)
-  const first = (name: string): RawScalar | undefined => {
-    const [inner] = Object.hasOwn(value, name) ? flattened(value[name] ?? null) : []
-    return inner === undefined ? undefined : rawOf(inner)
-  }
-  const amount = AMOUNTS.map(first).find((found) => found !== undefined)
-  const currency = first('priceCurrency') ?? first('currency')
-  if (amount === undefined) return rawOf(value)
-  return currency === undefined ? amount : new RawMoney(amount, String(currency))
+/** A value itself, or of a node its amount and its currency. */
+export function moneyOf(value: JsonValue): JsonTaken | undefined {
+  if (!isNode(value)) return nameOf(value)
+  const amount = AMOUNTS.map((name) => plainOf(firstOf(value, name))).find((found) => found !== undefined)
+  if (amount === undefined) return nameOf(value)
+  const currency = plainOf(firstOf(value, 'priceCurrency')) ?? plainOf(firstOf(value, 'currency'))
+  return currency === undefined ? { value: amount } : { value: amount, currency }
+}
+
+function taken(value: JsonLeaf | undefined): JsonTaken | undefined {
+  return value === undefined ? undefined : { value }
+}
+
+function plainOf(value: JsonValue | undefined): JsonLeaf | undefined {
+  return isNode(value) ? leafOf(firstOf(value, Object.hasOwn(value, '@value') ? '@value' : 'name')) : leafOf(value)
+}
+
+function firstOf(node: JsonNode, name: string): JsonValue | undefined {
+  return Object.hasOwn(node, name) ? flattened(node[name] ?? null)[0] : undefined
 }
 
 /** JSON can say a number beyond all numbers (1e400): it is none. */
-function scalarOf(value: JsonValue | undefined): RawScalar | undefined {
+function leafOf(value: JsonValue | undefined): JsonLeaf | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
-  return typeof value === 'string' || typeof value === 'boolean' ? value : undefined
+  return typeof value === 'string' || typeof value === 'boolean' || value instanceof ElementText ? value : undefined
 }
 
 export function isNode(value: JsonValue | undefined): value is JsonNode {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof ElementText)
 }
 
 function idOf(node: JsonNode): string | undefined {

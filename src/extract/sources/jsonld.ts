@@ -6,6 +6,8 @@ import { repairedJson, withoutEntities } from './json-repair.ts'
 export interface JsonLd {
   /** Outermost nodes in document order: lists and graphs are opened, everything that is no node is left out. */
   readonly nodes: readonly JsonNode[]
+  /** The same, script by script. */
+  readonly blocks: readonly (readonly JsonNode[])[]
   readonly notes: readonly JsonLdNote[]
 }
 
@@ -22,14 +24,15 @@ const NEVER_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'pr
 
 /** One block never hides another. Shape: texts of the scripts in document order. Errors: none; notes say what was left out. */
 export function parseJsonLd(scripts: readonly string[]): JsonLd {
-  const nodes: JsonNode[] = []
   const notes: JsonLdNote[] = []
-  scripts.forEach((text, block) => {
+  const blocks = scripts.map((text, block) => {
+    const nodes: JsonNode[] = []
     const parsed = parseBlock(text)
     if (parsed.note !== undefined) notes.push({ block, ...parsed.note })
     for (const value of parsed.values) collect(value, nodes)
+    return nodes
   })
-  return { nodes, notes }
+  return { nodes: blocks.flat(), blocks, notes }
 }
 
 interface ParsedBlock {

@@ -1,6 +1,5 @@
 import type { AnyNode, Document, Element } from 'domhandler'
-import type { JsonNode, JsonValue } from './json-node.ts'
-import { rawText } from './node-text.ts'
+import { ElementText, isNode, type JsonNode, type JsonValue } from './json-node.ts'
 
 const URL_ATTRIBUTES: Readonly<Record<string, string>> = {
   a: 'href',
@@ -19,7 +18,7 @@ const VALUE_ATTRIBUTES: Readonly<Record<string, string>> = { meta: 'content', da
 
 const MAX_DEPTH = 64
 
-/** What one page may cost: elements visited; 16 characters of text count as one. Each item reads what it refers to: references multiply. */
+/** What one page may cost: elements visited. Each item reads what it refers to: references multiply. */
 const MAX_WORK = 2_000_000
 
 interface Reading {
@@ -28,23 +27,57 @@ interface Reading {
 }
 
 /**
- * Microdata of a page as nodes with `@type`. A property belongs to the nearest item around it; an item that is no property of
- * another is a node of its own. URLs stay as they are written. Source: HTML standard, "Microdata".
+ * Microdata of a page, or of an element of it, as nodes with `@type`. A property belongs to the nearest item around it; an item that is no
+ * property of another one here is a node of its own. An element that is within an item sees what it says of that one. URLs stay as they are
+ * written. Source: HTML standard, "Microdata".
  */
-export function readMicrodata(root: Document): readonly JsonNode[] {
+export function readMicrodata(scope: Document | Element, byId: ReadonlyMap<string, Element>): readonly JsonNode[] {
+  const reading: Reading = { byId, work: 0 }
+  const around = 'attribs' in scope && scope.attribs.itemscope === undefined ? itemAround(scope) : undefined
+  const outer = around === undefined ? undefined : readItem(around, reading, [], scope as Element)
+  // One that is nothing but a way to other items would hide them: they are what the element holds.
+  if (outer !== undefined && saysSomething(outer)) return [outer, ...itemsIn(scope, false).map((item) => readItem(item, reading, []))]
+  return itemsIn(scope, 'attribs' in scope).map((item) => readItem(item, reading, []))
+}
+
+/** Items that are no property of another one; with `ofOutside`, also those of one that is not here. */
+function itemsIn(scope: Document | Element, ofOutside: boolean): Element[] {
   const items: Element[] = []
+  walk(scope, (element) => {
+    const { itemscope, itemprop } = element.attribs
+    if (itemscope !== undefined && (itemprop === undefined || (ofOutside && itemAround(element, scope) === undefined))) items.push(element)
+    return true
+  })
+  return items
+}
+
+/** The nearest item around an element; none where it would be outside of `scope`. */
+function itemAround(element: Element, scope?: Document | Element): Element | undefined {
+  for (let at: AnyNode | null = element; at !== null && at !== scope; at = at.parent) {
+    const { parent }: AnyNode = at
+    if (parent !== null && 'attribs' in parent && parent.attribs.itemscope !== undefined) return parent
+  }
+  return undefined
+}
+
+/** Whether a property of a node is no node itself. */
+function saysSomething(node: JsonNode): boolean {
+  return Object.entries(node).some(([name, values]) => name !== '@type' && Array.isArray(values) && !values.every(isNode))
+}
+
+/** The first element of each id. */
+export function elementsById(root: Document): ReadonlyMap<string, Element> {
   const byId = new Map<string, Element>()
   walk(root, (element) => {
-    const { itemscope, itemprop, id } = element.attribs
-    if (itemscope !== undefined && itemprop === undefined) items.push(element)
+    const { id } = element.attribs
     if (id !== undefined && !byId.has(id)) byId.set(id, element)
     return true
   })
-  const reading: Reading = { byId, work: 0 }
-  return items.map((item) => readItem(item, reading, []))
+  return byId
 }
 
-function readItem(item: Element, reading: Reading, open: readonly Element[]): JsonNode {
+/** `within`: an element that is within the item; then only what the item says there. */
+function readItem(item: Element, reading: Reading, open: readonly Element[], within?: Element): JsonNode {
   // What an item costs before it has any property.
   reading.work += 50 + open.length
   const properties = new Map<string, JsonValue[]>()
@@ -66,8 +99,9 @@ function readItem(item: Element, reading: Reading, open: readonly Element[]): Js
     }
     return itemscope === undefined
   }
-  for (const child of item.children) walk(child, add)
-  for (const id of (item.attribs.itemref ?? '').split(/\s+/)) {
+  for (const child of within === undefined ? item.children : [within]) walk(child, add)
+  const references = within === undefined ? (item.attribs.itemref ?? '') : ''
+  for (const id of references.split(/\s+/)) {
     const referred = reading.byId.get(id)
     if (referred !== undefined && !open.includes(referred) && referred !== item) walk(referred, add)
   }
@@ -86,9 +120,7 @@ function propertyValue(element: Element, reading: Reading, open: readonly Elemen
   if (value !== undefined) return value
   // What sites write on any element, whatever the standard says of its text.
   if (element.attribs.content !== undefined) return element.attribs.content
-  const text = rawText(element)
-  reading.work += Math.ceil(text.length / 16)
-  return text.replace(/\s+/g, ' ').trim()
+  return new ElementText(element)
 }
 
 /** Elements in document order, `start` included; those below one for which `visit` gives false are left out. No recursion. */

@@ -1,8 +1,7 @@
 import type { AnyNode, Document, Element } from 'domhandler'
-import type { JsonNode, JsonValue } from './json-node.ts'
-import { rawText } from './node-text.ts'
+import { ElementText, type JsonNode, type JsonValue } from './json-node.ts'
 
-/** What one page may cost: elements visited; 16 characters of text count as one. */
+/** What one page may cost: elements visited. */
 const MAX_WORK = 2_000_000
 const MAX_DEPTH = 64
 
@@ -15,13 +14,16 @@ interface Subject {
 }
 
 /**
- * RDFa Lite of a page as nodes with `@type`, and `@id` where a `resource` names them. Names lose their vocabulary: `schema:price` is
- * `price`. What is said of no item (the meta tags of Open Graph) is no node. Source: RDFa Lite 1.1, HTML+RDFa 1.1.
+ * RDFa Lite of a page, or of an element of it, as nodes with `@type`, and `@id` where a `resource` names them. Names lose their vocabulary: `schema:price` is
+ * `price`. What is said of no item (the meta tags of Open Graph) is no node. An element that is within a thing sees what is said of that one
+ * there. Source: RDFa Lite 1.1, HTML+RDFa 1.1.
  */
-export function readRdfa(root: Document): readonly JsonNode[] {
+export function readRdfa(scope: Document | Element): readonly JsonNode[] {
   const subjects: Subject[] = []
   const byId = new Map<string, Subject>()
-  const waiting: { readonly node: AnyNode; readonly subject: Subject | undefined }[] = [{ node: root, subject: undefined }]
+  const around = 'attribs' in scope && !begins(scope) ? thingAround(scope) : undefined
+  const outer = around === undefined ? undefined : subjectOf(around.attribs.typeof, around.attribs.resource)
+  const waiting: { readonly node: AnyNode; readonly subject: Subject | undefined }[] = [{ node: scope, subject: outer }]
   let work = 0
   for (let at = waiting.pop(); at !== undefined && work < MAX_WORK; at = waiting.pop()) {
     const { node, subject } = at
@@ -33,22 +35,24 @@ export function readRdfa(root: Document): readonly JsonNode[] {
       if (child !== undefined) waiting.push({ node: child, subject: inner })
     }
   }
+  // One that is nothing but a way to other things would hide them: they are what the element holds.
+  const held = outer === undefined ? [] : [...outer.properties.values()].flat()
+  if (outer !== undefined && held.every(isSubject)) {
+    outer.isProperty = true
+    for (const subject of held) subject.isProperty = false
+  }
   const built = new Map<Subject, JsonNode>()
   return subjects.filter((subject) => !subject.isProperty).map((subject) => nodeOf(subject, built, []))
 
   /** What is said of an element, and of whom its children speak. */
   function visit(element: Element, subject: Subject | undefined): Subject | undefined {
     const { typeof: types, property, resource } = element.attribs
-    const begins = types !== undefined || (resource !== undefined && property === undefined)
     const isKnown = resource !== undefined && byId.has(resource)
-    const own = begins ? subjectOf(types, resource) : undefined
+    const own = begins(element) ? subjectOf(types, resource) : undefined
     if (property === undefined || subject === undefined) return own ?? subject
     let value: JsonValue | Subject
     if (own === undefined) {
-      const { content } = element.attribs
-      const text = content ?? element.attribs.datetime ?? urlOf(element) ?? rawText(element)
-      work += Math.ceil(text.length / 16)
-      value = content === undefined ? text.replace(/\s+/g, ' ').trim() : text
+      value = element.attribs.content ?? element.attribs.datetime ?? urlOf(element) ?? new ElementText(element)
     } else {
       value = own
       // One that was spoken of before stays a thing of its own, else two that name each other would both be gone.
@@ -70,6 +74,16 @@ export function readRdfa(root: Document): readonly JsonNode[] {
     for (const name of names(types ?? '')) subject.types.push(name)
     return subject
   }
+}
+
+/** Whether an element is the start of a thing. */
+function begins({ attribs: { typeof: types, property, resource } }: Element): boolean {
+  return types !== undefined || (resource !== undefined && property === undefined)
+}
+
+function thingAround({ parent }: Element): Element | undefined {
+  for (let at = parent; at !== null; at = at.parent) if ('attribs' in at && begins(at)) return at
+  return undefined
 }
 
 function urlOf({ attribs }: Element): string | undefined {

@@ -78,6 +78,18 @@ describe('a page', () => {
     ])
   })
 
+  it('gives the same JSON-LD by both, of the scripts within an element or of the page', () => {
+    const script = (name: string) => `<script type="application/ld+json">{"@type":"Product","name":"${name}"}</script>`
+    const names = 'name: names\nversion: 1\neach: li\nfields:\n  name: { jsonld: Product.name }\n'
+    const html = `${script('page')}<ul><li>${script('A')}<li>x<li>${script('B')}</ul>`
+    const { parsed, native, nativeParses } = bothParsers([names]).run(Buffer.from(html))
+    expect(nativeParses).toBe(1)
+    expect(native).toEqual(parsed)
+    const [result] = parsed
+    const texts = result?.kind === 'records' ? result.records.map(({ value }) => Buffer.from(value).toString('latin1')) : []
+    expect(texts.map((text) => /page|A$|B$/.exec(text)?.[0])).toEqual(['A', 'page', 'B'])
+  })
+
   it('gives the same money by both where no-break spaces group it', () => {
     const prices = 'name: prices\nversion: 1\nfields:\n  price: { select: p, type: money }\n'
     const { parsed, native, nativeParses } = bothParsers([prices]).run(Buffer.from('<p>PlayStation 5 <b>1&nbsp;299 €</b></p>'))

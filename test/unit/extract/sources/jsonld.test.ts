@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { JsonGraph, parseJsonPath, rawOf } from '../../../../src/extract/sources/json-node.ts'
+import { JsonGraph, nameOf, parseJsonPath } from '../../../../src/extract/sources/json-node.ts'
 import { parseJsonLd } from '../../../../src/extract/sources/jsonld.ts'
 
 const types = (...scripts: string[]): unknown[] => parseJsonLd(scripts).nodes.map((node) => node['@type'])
@@ -128,7 +128,7 @@ describe('JSON-LD blocks', () => {
       p: 4.6999999999999993,
       ok: 9007199254740991,
     })
-    expect(rawOf(Number.POSITIVE_INFINITY)).toBeUndefined()
+    expect(nameOf(Number.POSITIVE_INFINITY)).toBeUndefined()
   })
 
   it.each([

@@ -19,6 +19,55 @@ describe('microdata', () => {
     expect(fieldFrom('{ microdata: Product.price, type: decimal, scale: 2 }', html)).toBe('9.90')
   })
 
+  it('reads what people see as a selector does: prices, paragraphs and no scripts', () => {
+    const product = (inner: string) => `<div itemscope itemtype="https://schema.org/Product">${inner}</div>`
+    const money = '{ microdata: Product.price, type: money, currency: EUR }'
+    expect(fieldFrom(money, product('<span itemprop=price>12<sup>99</sup></span>'))).toEqual({ amount: '12.99', currency: 'EUR' })
+    const both = product('<p itemprop=price><del>20</del><ins>15</ins></p>')
+    expect(fieldFrom(money, both)).toEqual(fieldFrom('{ select: p, type: money, currency: EUR }', both))
+    const offer = '<p itemprop=offers itemscope><b itemprop=price>1.299,00</b> <i itemprop=priceCurrency>EUR</i></p>'
+    expect(fieldFrom('{ microdata: Product.offers, type: money }', product(offer))).toEqual({ amount: '1299.00', currency: 'EUR' })
+    const text = product('<div itemprop=description><p>One.</p><p>Two.</p><script>f()</script></div>')
+    expect(fieldFrom('{ microdata: Product.description }', text)).toBe('One. Two.')
+    expect(fieldFrom('{ microdata: Product.description, type: html }', text)).toContain('<p>Two.</p>')
+  })
+
+  it('has a decimal point where a program wrote it alone', () => {
+    const product = (inner: string) => `<div itemscope itemtype="https://schema.org/Product">${inner}</div>`
+    const weight = '{ microdata: Product.weight, type: double, locale: de }'
+    expect(fieldFrom(weight, product('<b itemprop=weight>1.299</b>'))).toBe(1299)
+    expect(fieldFrom(weight, product('<data itemprop=weight value=1.299>1,3</data>'))).toBe(1.299)
+  })
+
+  const cards = ['A', 'B'].map(
+    (name) =>
+      `<article itemscope itemtype="http://schema.org/Product"><b itemprop=name>${name}</b><p itemprop=brand itemscope><i itemprop=name>of ${name}</i></p><div class=offer itemprop=offers itemscope itemtype="http://schema.org/Offer"><b itemprop=price>${name}9</b></div></article>`,
+  )
+
+  it('is that of the element of a record: items that begin at it or within it', () => {
+    const fields =
+      'fields: { name: { microdata: Product.name }, brand: { microdata: Product.brand }, all: { microdata: Product.name, type: list } }'
+    const found = ['A', 'B'].map((name) => ({ name, brand: `of ${name}`, all: [name] }))
+    expect(dataFrom(`name: t\nversion: 1\neach: article\n${fields}`, cards.join(''))).toEqual(found)
+    expect(dataFrom(`name: t\nversion: 1\neach: li\n${fields}`, `<ul><li>${cards.join('<li>')}</ul>`)).toEqual(found)
+    expect(fieldFrom('{ select: .offer, type: list, fields: { price: { microdata: Offer.price } } }', cards.join(''))).toEqual([
+      { price: 'A9' },
+      { price: 'B9' },
+    ])
+  })
+
+  it('of an element within an item is what that item says there', () => {
+    const html = `<div itemscope itemtype="http://schema.org/Product"><h1 itemprop=name>P</h1>
+      <p class=row><b itemprop=color>red</b><span itemscope itemtype="http://schema.org/Thing"><i itemprop=color>x</i></span></p><p class=row itemprop=color>blue</p>
+      <p class=row><span itemprop=isRelatedTo itemscope itemtype="http://schema.org/Product"><b itemprop=name>R</b></span></p></div>`
+    const fields = 'color: { microdata: Product.color }, name: { microdata: Product.name }'
+    expect(fieldFrom(`{ select: .row, type: list, fields: { ${fields} } }`, html)).toEqual([
+      { color: 'red', name: null },
+      { color: 'blue', name: null },
+      { color: null, name: 'R' },
+    ])
+  })
+
   it('reads an element once that itemref names twice, within another one, or within its item', () => {
     const html =
       '<div itemscope itemtype="http://schema.org/A" itemref="a b a c"><i id=c itemprop=tag>C</i></div><p id=a><b id=b itemprop=tag>B</b></p>'
@@ -68,6 +117,19 @@ describe('meta', () => {
       { url: '1.jpg', width: 300, height: null },
       { url: '2.jpg', width: null, height: null },
       { url: '3.jpg', width: null, height: 1000 },
+    ])
+  })
+})
+
+describe('JSON-LD within records of a page', () => {
+  const script = (name: string) => `<script type="application/ld+json">{"@type":"Product","name":"${name}"}</script>`
+  const field = '{ select: li, type: list, fields: { n: { jsonld: Product.name } } }'
+
+  it('is that of the scripts within the element, or of the page where it has none', () => {
+    expect(fieldFrom(field, `${script('page')}<ul><li>${script('A')}<li>${script('B')}<li>x</ul>`)).toEqual([
+      { n: 'A' },
+      { n: 'B' },
+      { n: 'page' },
     ])
   })
 })

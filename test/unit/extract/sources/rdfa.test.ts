@@ -19,6 +19,28 @@ describe('RDFa Lite', () => {
     expect(fieldFrom('{ rdfa: Organization.legalName }', html)).toBe('Shop')
   })
 
+  it('reads what people see as a selector does', () => {
+    const lamp = (inner: string) => `<div typeof=Product>${inner}</div>`
+    expect(fieldFrom('{ rdfa: Product.price, type: money, currency: EUR }', lamp('<b property=price>12<sup>99</sup></b>'))).toEqual({
+      amount: '12.99',
+      currency: 'EUR',
+    })
+    expect(fieldFrom('{ rdfa: Product.text }', lamp('<div property=text><p>a</p><p>b</p><script>c</script></div>'))).toBe('a b')
+    expect(fieldFrom('{ rdfa: Product.weight, type: double }', lamp('<b property=weight content=1.299>1,3</b>'))).toBe(1.299)
+  })
+
+  it('is that of the element of a record, or what is said there of the thing around it', () => {
+    const page = ['A', 'B'].map((name) => `<li typeof=Product><b property=name>${name}</b><p><i property=sku>${name}1</i></p>`).join('')
+    expect(fieldFrom('{ select: li, type: list, fields: { n: { rdfa: Product.name } } }', page)).toEqual([{ n: 'A' }, { n: 'B' }])
+    expect(fieldFrom('{ select: li p, type: list, fields: { n: { rdfa: Product.sku }, m: { rdfa: Product.name } } }', page)).toEqual([
+      { n: 'A1', m: null },
+      { n: 'B1', m: null },
+    ])
+    const related =
+      '<div typeof=Product><b property=name>P</b><p><i property=isRelatedTo typeof=Product><b property=name>R</b></i></p></div>'
+    expect(fieldFrom('{ select: p, fields: { n: { rdfa: Product.name } } }', related)).toEqual({ n: 'R' })
+  })
+
   it('adds what is said of a resource elsewhere', () => {
     expect(fieldFrom('{ rdfa: Product.sku }', html)).toBe('S1')
   })
@@ -87,6 +109,13 @@ describe('the article of a page', () => {
     expect(fieldFrom('{ article: site }', page)).toBe('Shop')
     expect(fieldFrom('{ article: language }', page)).toBe('en')
     expect(fieldFrom('{ article: published, type: timestamp }', page)).toBeNull()
+  })
+
+  it('is that of a fragment as well', () => {
+    const fragment = `<article>${`<p>${text}</p>`.repeat(6)}</article>`
+    expect(dataFrom('name: t\nversion: 1\nparse: fragment\nfields: { a: { article: text } }', fragment)).toMatchObject([
+      { a: expect.stringContaining('fine lamp') as string },
+    ])
   })
 
   it('keeps its words apart as the text of an element does', () => {
