@@ -29,6 +29,8 @@ interface Answer {
 const TRIES = 3
 const RETRY = { firstMs: 200, maxMs: 2_000 } as const
 const TIMEOUT_MS = 60_000
+/** Characters of it in a message. */
+const MAX_LOCATION = 200
 const EMPTY_SHA256 = createHash('sha256').update('').digest('hex')
 
 /** Blobs as objects of S3, or of a service that speaks it. Requests are signed here, the bytes included, and repeated by our own rule. */
@@ -145,7 +147,8 @@ export class S3BlobStore implements BlobStore {
       ...(bytes === undefined ? {} : { body: new Uint8Array(bytes) }),
     })
     try {
-      const response = await fetch(request, { signal: abortAfter(TIMEOUT_MS) })
+      // Whoever leads elsewhere has stored nothing, and the other one would see the session token.
+      const response = await fetch(request, { redirect: 'manual', signal: abortAfter(TIMEOUT_MS) })
       const isTooLong = Number(response.headers.get('content-length') ?? 0) > maxBytes
       if (isTooLong) await response.body?.cancel()
       const body = isTooLong ? Buffer.alloc(0) : Buffer.from(await response.arrayBuffer())
@@ -158,12 +161,14 @@ export class S3BlobStore implements BlobStore {
     }
   }
 
-  #unexpected(method: string, url: string, { status, body }: Answer): MillraceError {
+  #unexpected(method: string, url: string, { status, headers, body }: Answer): MillraceError {
+    const location = headers.get('location') ?? ''
+    const leads = status >= 300 && status < 400 && location !== '' ? `, which leads to ${location.slice(0, MAX_LOCATION)}` : ''
     const code = /<Code>([^<]{1,100})<\/Code>/.exec(body.toString('utf8'))?.[1]
     const isPassing = status >= 500 || status === 429 || status === 408
     return new MillraceError(
       isPassing ? 'BLOBS_UNREACHABLE' : 'BLOBS_REFUSED',
-      `the blob store ${this.location} answered ${method} ${new URL(url).pathname} with ${status}${code === undefined ? '' : ` ${code}`}`,
+      `the blob store ${this.location} answered ${method} ${new URL(url).pathname} with ${status}${code === undefined ? '' : ` ${code}`}${leads}`,
       { context: { status } },
     )
   }
