@@ -16,6 +16,8 @@ export interface NameLookupOptions {
 /** An address is good for so long, whatever its record says: a site has many connections to make. */
 const KEPT_MS = 60_000
 const MAX_NAMES = 10_000
+/** Addresses of one family that a name is taken to have: an answer holds up to 4,000, and the ninth is not tried where eight are dead. */
+const MAX_OF_FAMILY = 8
 /** Of one try of one name server; a second round waits twice as long. */
 const TRY_MS = 2_500
 const TRIES = 2
@@ -34,7 +36,7 @@ const LOCAL = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/
  * for what is not a matter of name servers (the hosts file, local names) and for names that these do not know, which may be those of
  * a search domain or of a private network.
  *
- * Shape: IPv4 before IPv6. Errors: ENOTFOUND; the resolver's code where name servers fail. Failures are not remembered.
+ * Shape: IPv4 before IPv6, a few of each: nobody sees the others, so that what is judged is what is connected to. Errors: ENOTFOUND; the resolver's code where name servers fail. Failures are not remembered.
  */
 export function createNameLookup(options: NameLookupOptions): LookupAll {
   const { clock, system = lookupBySystem, hosts = namesOfHostsFile() } = options
@@ -91,7 +93,11 @@ export function createNameLookup(options: NameLookupOptions): LookupAll {
   return (hostname, callback) => {
     const found = known.get(hostname)
     if (found !== undefined && found.untilMono > clock.mono()) return callback(null, found.addresses)
-    const asking = open.get(hostname) ?? ask(hostname).finally(() => open.delete(hostname))
+    const asking =
+      open.get(hostname) ??
+      ask(hostname)
+        .then(few)
+        .finally(() => open.delete(hostname))
     open.set(hostname, asking)
     asking.then(
       (addresses) => {
@@ -104,10 +110,19 @@ export function createNameLookup(options: NameLookupOptions): LookupAll {
 
   function remember(hostname: string, addresses: LookupAddress[]): void {
     known.delete(hostname)
-    known.set(hostname, { addresses, untilMono: clock.mono() + KEPT_MS })
-    const oldest = known.size > MAX_NAMES ? known.keys().next().value : undefined
-    if (oldest !== undefined) known.delete(oldest)
+    const now = clock.mono()
+    known.set(hostname, { addresses, untilMono: now + KEPT_MS })
+    // All are kept for as long, so the oldest stand in front.
+    for (const [oldest, { untilMono }] of known) {
+      if (known.size <= MAX_NAMES && untilMono > now) return
+      known.delete(oldest)
+    }
   }
+}
+
+function few(addresses: readonly LookupAddress[]): LookupAddress[] {
+  const kept = new Set([4, 6].flatMap((family) => addresses.filter((each) => each.family === family).slice(0, MAX_OF_FAMILY)))
+  return addresses.filter((each) => kept.has(each))
 }
 
 interface Family {

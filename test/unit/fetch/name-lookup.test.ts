@@ -6,7 +6,10 @@ import { ManualClock } from '../../support/manual-clock.ts'
 import { type NameRecords, NameServer } from '../../support/name-server.ts'
 
 let server: NameServer | undefined
-afterEach(() => server?.stop())
+afterEach(() => {
+  server?.stop()
+  server = undefined
+})
 
 const PUBLIC = '93.184.216.34'
 const SIX = '2606:2800:220:1:248:1893:25c8:1946'
@@ -103,4 +106,15 @@ it('which name servers there are is read again each minute, since a machine may 
   await clock.advance(61_000)
   expect(await addressesOf('b.test')).toEqual([PUBLIC, SIX])
   first.stop()
+})
+
+it('of a name with thousands of addresses the first of each family are given and kept, the same to whoever asks', async () => {
+  const many = Array.from({ length: 3_000 }, (_, index) => [
+    { address: `93.184.${index >> 8}.${index & 255}`, family: 4 },
+    { address: `2606:2800::${index.toString(16)}`, family: 6 },
+  ]).flat()
+  const lookup = createNameLookup({ clock: new ManualClock(), hosts: new Set(), system: (_, callback) => callback(null, many) })
+  const addresses = (): Promise<unknown> => new Promise((resolve) => lookup('many', (_, found) => resolve(found)))
+  const [first, second] = await Promise.all([addresses(), addresses()])
+  expect([first, second, await addresses()]).toEqual(Array(3).fill(many.slice(0, 16)))
 })
