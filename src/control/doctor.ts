@@ -276,7 +276,8 @@ async function* registryFindings({ registry }: Runtime): AsyncGenerator<Finding>
 
 /** Pure. What a managed server does not tell is for the operator to look up. */
 export function storeFinding(health: StoreHealth): Finding {
-  const text = `${health.kind} ${health.version} at ${health.location}`
+  const version = health.version === 'unknown' ? 'of unknown version' : health.version
+  const text = `${health.kind} ${version} at ${health.location}`
   const policy = health.maxmemoryPolicy ?? 'noeviction'
   if (policy !== 'noeviction' && policy !== 'unknown')
     return fail('state', `${text} evicts keys (${policy}): URLs would be fetched again`, 'Set maxmemory-policy noeviction.')

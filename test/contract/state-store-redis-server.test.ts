@@ -238,6 +238,12 @@ describe('StateStore on a Redis that fails', () => {
     expect((await (await openAt((await serve()).url)).health()).persistence).toBe('none')
   })
 
+  it('has a doctor although its user may not ask for INFO', async () => {
+    const server = await serve(['user worker on >secret ~* &* +@all -info -config'])
+    const health = await (await openAt(`redis://worker:secret@127.0.0.1:${server.port}`)).health()
+    expect(health).toMatchObject({ version: 'unknown', maxmemoryPolicy: 'unknown', persistence: 'unknown', sizeBytes: 0 })
+  })
+
   it('is unavailable, and forgets nothing, when the server is out of memory', async () => {
     const server = await serve(['maxmemory 3mb', 'maxmemory-policy noeviction'])
     const store = await openAt(server.url)

@@ -1,17 +1,30 @@
+import { errorText } from '../../kernel/errors.ts'
 import type { StoreHealth } from '../state-store.ts'
 import type { RedisLink } from './redis-link.ts'
 
-/** Facts of the server for `doctor`. Shape: what a managed server does not tell is `unknown`. Errors: STATE_UNAVAILABLE. */
+/** Facts of the server for `doctor`. Shape: what a managed server, or the user's permissions, do not tell is `unknown`. Errors: STATE_UNAVAILABLE. */
 export async function readHealth(link: RedisLink): Promise<StoreHealth> {
-  const info = parseInfo(await link.call('health', (redis) => redis.info()))
+  const info = await readInfo(link)
+  const isAppending = info.get('aof_enabled')
   return {
     kind: 'redis',
     version: info.get('valkey_version') ?? info.get('redis_version') ?? 'unknown',
     location: link.location,
-    persistence: info.get('aof_enabled') === '1' ? 'aof' : await readSnapshots(link),
+    persistence: isAppending === undefined ? 'unknown' : isAppending === '1' ? 'aof' : await readSnapshots(link),
     maxmemoryPolicy: info.get('maxmemory_policy') ?? 'unknown',
     sizeBytes: Number(info.get('used_memory') ?? 0),
   }
+}
+
+/** Shape: empty where the user may not ask: that keeps nobody from working. */
+async function readInfo(link: RedisLink): Promise<ReadonlyMap<string, string>> {
+  const text = await link.call('health', (redis) =>
+    redis.info().catch((error: unknown) => {
+      if (/^(NOPERM|ERR unknown command)\b/.test(errorText(error))) return ''
+      throw error
+    }),
+  )
+  return parseInfo(text)
 }
 
 /** Whether snapshots are written is no part of INFO, and CONFIG is closed on managed servers. */

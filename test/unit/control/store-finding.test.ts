@@ -8,6 +8,12 @@ describe('what doctor says of the state store', () => {
   it.each<[string, StoreHealth, string, RegExp]>([
     ['evicts', { ...redis, maxmemoryPolicy: 'allkeys-lru' }, 'fail', /evicts keys \(allkeys-lru\)/],
     ['does not tell whether it evicts', { ...redis, maxmemoryPolicy: 'unknown' }, 'warn', /does not tell its maxmemory-policy/],
+    [
+      'tells nothing',
+      { ...redis, version: 'unknown', persistence: 'unknown', maxmemoryPolicy: 'unknown' },
+      'warn',
+      /^redis of unknown version at redis:\/\/r does not tell/,
+    ],
     ['keeps nothing', { ...redis, maxmemoryPolicy: 'noeviction', persistence: 'none' }, 'warn', /keeps nothing over a restart/],
     [
       'has snapshots alone',
