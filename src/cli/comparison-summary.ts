@@ -2,6 +2,7 @@ import type { PreviewReport } from '../control/replay-preview.ts'
 import { isAre } from '../kernel/count-text.ts'
 import type { CommandContext } from './context.ts'
 import { counted, renderBytes, renderCount, renderTable, toJson } from './render.ts'
+import { singleLine } from './terminal-text.ts'
 
 type Comparison = Pick<PreviewReport, 'records' | 'fields' | 'examples' | 'failures'>
 type ComparisonExample = Comparison['examples'][number]
@@ -84,7 +85,7 @@ function oneOfEach(examples: readonly ComparisonExample[]): readonly ComparisonE
 
 async function writeExample(context: CommandContext, { entityKey, field, before, after, source }: ComparisonExample): Promise<void> {
   const what = field ?? (before === null ? 'is new' : 'is gone')
-  await context.out(`${entityKey} ${what}  (${place(source)})`)
+  await context.out(singleLine(`${entityKey} ${what}  (${place(source)})`))
   if (before !== null || field !== undefined) await context.out(`  - ${cut(toJson(before))}`)
   if (after !== null || field !== undefined) await context.out(`  + ${cut(toJson(after))}`)
 }

@@ -5,6 +5,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
 import { toJson } from './render.ts'
+import { singleLine } from './terminal-text.ts'
 import { withRuntime } from './with-runtime.ts'
 
 export interface ConsumeFlags {
@@ -40,7 +41,7 @@ export async function consumeMessages(context: CommandContext, what: string, fla
     for await (const { offset, ...message } of consume(runtime, options)) {
       const { topic, partition, ...rest } = message
       if (message.bodyProblem !== undefined) {
-        context.err(`${topic} ${partition}:${offset}: ${message.bodyProblem}`)
+        context.err(singleLine(`${topic} ${partition}:${offset}: ${message.bodyProblem}`))
         context.setExitCode(3)
       }
       await context.out(toJson({ topic, partition, offset: offset <= MAX_SAFE ? Number(offset) : offset, ...rest }))

@@ -10,6 +10,7 @@ import type { DeadLetterAction } from '../message/dead-letter-marks.ts'
 import type { CommandContext } from './context.ts'
 import { deadLetterTable, keyText, timeText } from './dead-letter-table.ts'
 import { counted, renderCount, renderTable, toJson } from './render.ts'
+import { singleLine } from './terminal-text.ts'
 import { withRuntime } from './with-runtime.ts'
 
 export interface DeadLetterFlags {
@@ -64,23 +65,24 @@ export async function show(context: CommandContext, place: string, raw: boolean)
       return
     }
     const { info, resolved } = letter
-    await context.out(`${info.code ?? ''} at ${info.stage ?? ''}, ${new Date(letter.timestamp).toISOString()}`)
-    await context.out(`${info.message ?? ''}`)
-    if (resolved !== undefined) await context.out(`${resolved.action} ${new Date(resolved.at).toISOString()}`)
-    if (info.extractor !== undefined) await context.out(`extractor ${info.extractor}`)
-    if (info.replay !== undefined) await context.out(`written by replay ${info.replay}`)
+    const line = (text: string): Promise<void> => context.out(singleLine(text))
+    await line(`${info.code ?? ''} at ${info.stage ?? ''}, ${new Date(letter.timestamp).toISOString()}`)
+    await line(`${info.message ?? ''}`)
+    if (resolved !== undefined) await line(`${resolved.action} ${new Date(resolved.at).toISOString()}`)
+    if (info.extractor !== undefined) await line(`extractor ${info.extractor}`)
+    if (info.replay !== undefined) await line(`written by replay ${info.replay}`)
     if (info.original !== undefined)
-      await context.out(`came from ${info.original.topic}, partition ${info.original.partition}, offset ${info.original.offset}`)
-    if (info.copy !== undefined) await context.out(`what failed was put back at ${info.copy.partition}:${info.copy.offset}`)
-    if (letter.url !== null && letter.url !== letter.key) await context.out(`URL ${letter.url}`)
-    await context.out(
+      await line(`came from ${info.original.topic}, partition ${info.original.partition}, offset ${info.original.offset}`)
+    if (info.copy !== undefined) await line(`what failed was put back at ${info.copy.partition}:${info.copy.offset}`)
+    if (letter.url !== null && letter.url !== letter.key) await line(`URL ${letter.url}`)
+    await line(
       `key ${letter.key ?? '(none)'}, ${counted(letter.bytes, 'byte')}${info.truncated === undefined ? '' : `, cut: ${info.truncated.parts.join(', ')}`}`,
     )
     // Avro is nothing to look at; the message that it was is still where it came from, as long as that is kept.
     if (isAvro(letter.value, info.code) && info.original !== undefined) {
       const { topic, partition, offset } = { ...info.original, ...info.copy }
-      await context.out(`what it holds: millrace consume ${topic} --offset ${partition}:${offset} --max 1`)
-    } else await context.out(preview(letter.value))
+      await line(`what it holds: millrace consume ${topic} --offset ${partition}:${offset} --max 1`)
+    } else await line(preview(letter.value))
   })
 }
 

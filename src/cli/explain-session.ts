@@ -3,6 +3,7 @@ import { packageVersion } from '../control/package-version.ts'
 import { userAgentOf } from '../control/user-agent.ts'
 import type { CommandContext } from './context.ts'
 import { renderBytes, renderCount, renderDuration, renderTable, toJson } from './render.ts'
+import { singleLine } from './terminal-text.ts'
 import { withRuntime } from './with-runtime.ts'
 
 const OUTCOMES_SHOWN = 20
@@ -18,9 +19,9 @@ export async function explainUrl(context: CommandContext, url: string): Promise<
 }
 
 async function writeReport(context: CommandContext, report: ExplainReport): Promise<void> {
-  await context.out(report.url)
-  if (report.canonicalUrl !== report.url) await context.out(`known as ${report.canonicalUrl}`)
-  for (const line of report.lines) await context.out(`- ${line}`)
+  await context.out(singleLine(report.url))
+  if (report.canonicalUrl !== report.url) await context.out(singleLine(`known as ${report.canonicalUrl}`))
+  for (const line of report.lines) await context.out(singleLine(`- ${line}`))
   const shown = report.outcomes.slice(-OUTCOMES_SHOWN)
   if (shown.length > 0) {
     await context.out('')

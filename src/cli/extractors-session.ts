@@ -8,6 +8,7 @@ import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
 import { counted, renderTable, toJson } from './render.ts'
+import { singleLine } from './terminal-text.ts'
 
 /** Every file is checked; one that is invalid makes the command end with 2. */
 export async function checkFiles(context: CommandContext, files: readonly string[]): Promise<void> {
@@ -53,9 +54,9 @@ export async function testOnPage(context: CommandContext, file: string, page: st
     return
   }
   if (!report.matches) context.note(`note: in a crawl the extractor would not read ${report.url}: its match does not fit`)
-  for (const { key, record } of report.records) await context.out(`${key}  ${toJson(record.data)}`)
+  for (const { key, record } of report.records) await context.out(singleLine(`${key}  ${toJson(record.data)}`))
   if (report.records.length === 0 && report.failure === undefined) context.note('note: the page gives no record')
-  if (report.failure !== undefined) await context.out(`dead letter: ${report.failure.message} (${report.failure.code})`)
+  if (report.failure !== undefined) await context.out(singleLine(`dead letter: ${report.failure.message} (${report.failure.code})`))
   if (report.fields.length > 0) {
     const rows = report.fields.map(({ item, field, value, sources, why }) => {
       const from = sources.find(({ reason }) => reason === undefined)
@@ -70,7 +71,8 @@ export async function testOnPage(context: CommandContext, file: string, page: st
       ),
     )
   }
-  for (const { block, kind, detail } of report.notes) context.note(`note: JSON-LD block ${block + 1} of the page is ${kind}: ${detail}`)
+  for (const { block, kind, detail } of report.notes)
+    context.note(singleLine(`note: JSON-LD block ${block + 1} of the page is ${kind}: ${detail}`))
 }
 
 /** `extractors diff`: the fields that change from one file to the other, on the pages given. Ends with 1 where something does. */

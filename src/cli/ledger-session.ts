@@ -9,6 +9,7 @@ import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
 import { counted, renderCount, renderDuration, renderTable, toJson } from './render.ts'
+import { singleLine } from './terminal-text.ts'
 import { withRuntime } from './with-runtime.ts'
 
 const NOT_KNOWN = { pages: null, records: null, none: null, deadLetters: null } as const
@@ -100,7 +101,8 @@ async function writeStatus(
       groups,
     ),
   )
-  for (const { group, oldestUrl } of report.summary) if (oldestUrl !== null) await context.out(`oldest of ${group}: ${oldestUrl}`)
+  for (const { group, oldestUrl } of report.summary)
+    if (oldestUrl !== null) await context.out(singleLine(`oldest of ${group}: ${oldestUrl}`))
   await writeFetch(context, report)
   if (report.workers.length > 0) {
     const workers = report.workers.map(({ stage, host, pid, startedAt, extractors }) => [
@@ -132,7 +134,7 @@ async function writeFetch(context: CommandContext, { fetch, stalls }: StatusRepo
     if (waits.length > 0) await context.out(`sites that wait: ${waits.join(', ')}`)
   }
   if (stalls.length > 0) await context.out('')
-  for (const stall of stalls) await context.out(`! ${stall}`)
+  for (const stall of stalls) await context.out(singleLine(`! ${stall}`))
 }
 
 async function writeExtractors(context: Output, extractors: StatusReport['extractors']): Promise<void> {
@@ -198,7 +200,7 @@ export async function writeAudit(context: Output, report: AuditReport, crawlId: 
     ),
   )
   const reasons = Object.entries(report.reasons).map(([reason, count]) => `${reason} ${renderCount(count ?? 0)}`)
-  if (reasons.length > 0) await context.out(`\nreasons: ${reasons.join(', ')}`)
+  if (reasons.length > 0) await context.out(`\n${singleLine(`reasons: ${reasons.join(', ')}`)}`)
   if (report.crawls.length > 1) await writeCrawls(context, report.crawls)
   if (report.retries > 0) await context.out(`attempts that were tried again: ${renderCount(report.retries)}`)
   if (report.repeats > 0) await context.out(`repeated outcomes: ${renderCount(report.repeats)}`)
@@ -218,7 +220,7 @@ export async function writeAudit(context: Output, report: AuditReport, crawlId: 
   if (crawlId !== undefined && (extractors.length > 0 || report.extract.some(({ noMatch }) => noMatch !== 0)))
     await context.out(`extractors are counted on the pages of all crawls, not of ${crawlId} alone`)
   for (const { taskId, url, topic, partition, offset } of report.missing)
-    await context.out(`missing: ${url} (task ${taskId}, ${topic}:${partition}:${offset})`)
+    await context.out(singleLine(`missing: ${url} (task ${taskId}, ${topic}:${partition}:${offset})`))
   if (report.difference > report.missing.length) await context.out(`and ${renderCount(report.difference - report.missing.length)} more`)
 }
 

@@ -1,6 +1,7 @@
 import { type Lineage, lineage } from '../control/lineage.ts'
 import type { CommandContext } from './context.ts'
 import { renderBytes, renderDuration, renderTable, toJson } from './render.ts'
+import { singleLine } from './terminal-text.ts'
 import { withRuntime } from './with-runtime.ts'
 
 export async function showLineage(context: CommandContext, what: string): Promise<void> {
@@ -12,34 +13,40 @@ export async function showLineage(context: CommandContext, what: string): Promis
   })
 }
 
-async function writeLineage(context: CommandContext, { records, page, pageAt, task, outcomes, timing, traceId }: Lineage): Promise<void> {
+export async function writeLineage(
+  context: CommandContext,
+  { records, page, pageAt, task, outcomes, timing, traceId }: Lineage,
+): Promise<void> {
   const { out } = context
+  const line = (text: string): Promise<void> => out(singleLine(text))
   for (const { at, record } of records) {
     const replay = record.replayId === null ? '' : `, by replay ${record.replayId}`
-    await out(`record   ${record.recordId}  ${record.extractor} version ${record.extractorVersion}${replay}`)
-    await out(`         at ${place(at)}, key ${record.entityKey}`)
+    await line(`record   ${record.recordId}  ${record.extractor} version ${record.extractorVersion}${replay}`)
+    await line(`         at ${place(at)}, key ${record.entityKey}`)
   }
-  if (records.length === 0) await out(page === null ? 'record   none is left' : 'record   none is there of this page')
-  if (page === null) await out(`page     gone by retention (topics.retention.html)${pageAt === null ? '' : `; it was at ${place(pageAt)}`}`)
+  if (records.length === 0) await line(page === null ? 'record   none is left' : 'record   none is there of this page')
+  if (page === null)
+    await line(`page     gone by retention (topics.retention.html)${pageAt === null ? '' : `; it was at ${place(pageAt)}`}`)
   else {
     const { page: stored, at } = page
-    await out(`page     ${stored.finalUrl}  status ${stored.status}, ${renderBytes(stored.bodyLength)}, sha256 ${stored.bodySha256}`)
-    await out(`         at ${place(at)}, attempt ${stored.attempt}, from ${stored.remoteAddress ?? 'an unknown address'}`)
-    for (const { status, url, location } of stored.redirects) await out(`         redirect ${status}: ${url} -> ${location ?? ''}`)
-    for (const { name, value } of stored.headers) await out(`         ${name}: ${value}`)
+    await line(`page     ${stored.finalUrl}  status ${stored.status}, ${renderBytes(stored.bodyLength)}, sha256 ${stored.bodySha256}`)
+    await line(`         at ${place(at)}, attempt ${stored.attempt}, from ${stored.remoteAddress ?? 'an unknown address'}`)
+    for (const { status, url, location } of stored.redirects) await line(`         redirect ${status}: ${url} -> ${location ?? ''}`)
+    for (const { name, value } of stored.headers) await line(`         ${name}: ${value}`)
   }
-  if (task === null) await out('task     gone: URLs that are done are deleted after a time (topics.retention.urls)')
+  if (task === null) await line('task     gone: URLs that are done are deleted after a time (topics.retention.urls)')
   else {
     const { taskId, url, crawlId, depth, parentUrl } = task.task
-    await out(`task     ${taskId}  ${url}`)
-    await out(
+    await line(`task     ${taskId}  ${url}`)
+    await line(
       `         at ${place(task.at)}, crawl ${crawlId ?? 'none'}, depth ${depth}${parentUrl === null ? '' : `, found on ${parentUrl}`}`,
     )
   }
-  if (outcomes.length === 0) await out('outcome  none is left (topics.retention.outcomes)')
+  if (outcomes.length === 0) await line('outcome  none is left (topics.retention.outcomes)')
   for (const { outcome, at } of outcomes)
-    await out(`outcome  ${outcome.kind} ${outcome.reason ?? ''}  attempt ${outcome.attempt}, at ${place(at)}`)
-  await out(`trace    ${traceId ?? 'none'}\n`)
+    await line(`outcome  ${outcome.kind} ${outcome.reason ?? ''}  attempt ${outcome.attempt}, at ${place(at)}`)
+  await line(`trace    ${traceId ?? 'none'}`)
+  await out('')
   if (timing.length === 0) return
   const rows = timing.map(({ step, at, afterMs }) => [step, new Date(at).toISOString(), `+${renderDuration(Math.max(0, afterMs))}`])
   await out(renderTable([{ title: 'STEP' }, { title: 'AT' }, { title: 'AFTER', align: 'right' }], rows))

@@ -14,6 +14,7 @@ import { progressOptions } from './progress-options.ts'
 import { counted, renderCount, toJson } from './render.ts'
 import { extractorOf, positive, type ReplayFlags, refuseRange, scopeOf } from './replay-scope.ts'
 import { deletedText, replaysTable, shadowSummary, statusText } from './replay-status.ts'
+import { singleLine } from './terminal-text.ts'
 import { withRuntime } from './with-runtime.ts'
 
 export interface ReplayRunFlags extends ReplayFlags {
@@ -189,7 +190,7 @@ export async function replayTombstones(context: CommandContext, replayId: string
       await context.out(toJson({ replayId, topic: plan.topic, keys: plan.keys, ...(report ?? { written: 0 }) }))
       return
     }
-    for (const key of plan.keys.slice(0, KEYS_SHOWN)) await context.out(key)
+    for (const key of plan.keys.slice(0, KEYS_SHOWN)) await context.out(singleLine(key))
     if (plan.keys.length > KEYS_SHOWN) await context.out(`and ${renderCount(plan.keys.length - KEYS_SHOWN)} more`)
     const what = counted(plan.keys.length, 'key')
     await context.out(

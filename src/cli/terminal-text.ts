@@ -9,3 +9,8 @@ export function terminalText(text: string): string {
 export function terminalLine(text: string): string {
   return terminalText(text.replaceAll(/\s+/g, ' '))
 }
+
+/** A line of ours that holds what others wrote: none of that ends it, or a page could say what only we do. Shape: its white space stays as it is. */
+export function singleLine(text: string): string {
+  return terminalText(text.replaceAll(/\r?\n/g, ' '))
+}
