@@ -10,9 +10,11 @@ import type { ReplayRequest } from '../message/replay-request.ts'
 import type { WorkingVersions } from './active-versions.ts'
 import { announceExtractors } from './announce-extractors.ts'
 import { createExtract, type ExtractParts } from './create-extract.ts'
+import { extractorsOf } from './extract-groups.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { replayInForce, unfinishedReplay, type VersionsToRun, versionsUnder } from './replay-versions.ts'
 import type { Runtime } from './runtime.ts'
+import { measureGroup } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 
 export interface ExtractStageOptions {
@@ -24,7 +26,18 @@ export interface ExtractStageOptions {
   readonly purpose?: 'live' | 'tried'
   /** How long what runs may take to finish when another version is promoted. */
   readonly drainTimeoutMs: number
-  readonly onOutput?: (text: string) => void
+  readonly onOutput?: ((text: string) => void) | undefined
+}
+
+/** Extraction of one group with what tells how far that is behind; the stage tells by itself that it lives. */
+export async function startExtract(runtime: Runtime, stages: StageGroup, options: ExtractStageOptions, signal: AbortSignal): Promise<void> {
+  await stages.start('extract', new ExtractStage(runtime, options), signal)
+  measureGroup(runtime, 'extract', options.groupId)
+}
+
+/** The group of `extract.groups` with this name, or the common one. */
+export function liveGroup(runtime: Runtime, name: string | undefined): Pick<ExtractStageOptions, 'own' | 'groupId'> {
+  return { own: (working) => extractorsOf(runtime, working, name), groupId: runtime.groups.extract(name) }
 }
 
 const RETRY = { firstMs: 200, maxMs: 5_000 } as const

@@ -1,5 +1,6 @@
 import type { FetchWorker } from '../fetch/fetch-worker.ts'
 import { startDiskGuard } from './disk-guard.ts'
+import { showStage } from './heartbeat.ts'
 import { startRetention } from './retention.ts'
 import type { Runtime } from './runtime.ts'
 import { refuseSplitState } from './split-state.ts'
@@ -26,5 +27,6 @@ export async function startFetch(
   measureFetch(runtime, fetch)
   const { dataDir, clock, observer } = runtime
   runtime.onClose('socket for commands', await listenForCommands({ dataDir, stages, worker: fetch, clock, observer }))
+  await showStage(runtime, 'fetch', runtime.groups.fetch)
   return fetch
 }

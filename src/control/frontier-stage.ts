@@ -4,6 +4,7 @@ import type { Observer } from '../kernel/observe.ts'
 import type { Page } from '../message/generated/types.ts'
 import type { WorkingVersions } from './active-versions.ts'
 import { createExtractorHost } from './create-extract.ts'
+import { showStage } from './heartbeat.ts'
 import { pageLinks, selectionOf } from './page-links.ts'
 import type { Runtime } from './runtime.ts'
 import type { StageGroup } from './stage-group.ts'
@@ -27,6 +28,7 @@ export async function startFrontier(
   const select = (names: readonly string[], page: Page, source: ExtractionJob['source']): Promise<readonly ExtractionResult[]> =>
     host === undefined ? Promise.resolve([]) : host.extract({ page, source, extractors: names, extractedAt: 0, replayId: null })
   await stages.start('frontier', await createFrontier(runtime, pageLinks(versions, selections, select)), signal)
+  await showStage(runtime, 'frontier', runtime.groups.frontier)
 }
 
 /**

@@ -2,6 +2,7 @@ import { errorText } from '../kernel/errors.ts'
 import { ownProcess } from '../machine/process-identity.ts'
 import { uuidV7 } from '../message/ids.ts'
 import type { Runtime } from './runtime.ts'
+import { measureGroup } from './stage-gauges.ts'
 
 const EVERY_MS = 5_000
 /** A worker that was not heard of for three beats is gone. */
@@ -44,4 +45,10 @@ export async function startHeartbeat(
     // What is left of it ends by itself: no reason to call work failed that is done.
     await told(state.removeWorker(workerId))
   }
+}
+
+/** Until the runtime is closed: that this stage lives, and how far its group is behind. */
+export async function showStage(runtime: Runtime, stage: string, groupId: string): Promise<void> {
+  measureGroup(runtime, stage, groupId)
+  runtime.onClose(`heartbeat of ${stage}`, await startHeartbeat(runtime, { stage, groupId, extractors: {} }))
 }

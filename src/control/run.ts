@@ -12,21 +12,20 @@ import type { DelayedTask } from './crawl-backlog.ts'
 import { CrawlEnd, type UnreadPages } from './crawl-end.ts'
 import { cutOff } from './cut-off.ts'
 import { evictDeadMembers } from './dead-members.ts'
+import { startDelay } from './delay-stage.ts'
 import { goesOn } from './ended-crawls.ts'
 import { extractorsOf } from './extract-groups.ts'
-import { ExtractStage } from './extract-stage.ts'
+import { liveGroup, startExtract } from './extract-stage.ts'
 import { goneCounted } from './extract-totals.ts'
 import { startFetch } from './fetch-stage.ts'
 import { startFrontier } from './frontier-stage.ts'
-import { startHeartbeat } from './heartbeat.ts'
 import { type LetterCounts, pageLettersFrom } from './page-letters.ts'
 import { type BadSeed, produce, type SeedText } from './produce.ts'
 import { RecordOutput, type WriteRecord } from './record-output.ts'
 import type { Runtime } from './runtime.ts'
-import { measureDelay, measureDependencies, measureGroup } from './stage-gauges.ts'
+import { measureDependencies } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 import { STAGES } from './stage-names.ts'
-import { createDelay } from './stages.ts'
 import { refuseStopped } from './stopped-crawls.ts'
 import { prepareTopics } from './topics.ts'
 import { mayHaveDeleted } from './urls-retention.ts'
@@ -257,34 +256,18 @@ function recordTopics(runtime: Runtime, extractors: readonly LoadedExtractor[]):
 
 /** Resolves with the fetch worker, once all of them work. */
 async function startStages(runtime: Runtime, stages: StageGroup, options: RunOptions): Promise<Pick<FetchWorker, 'view'>> {
-  const { groups } = runtime
-  const { aborting: signal, drainTimeoutMs } = options
+  const { aborting: signal, drainTimeoutMs, onOutput, version } = options
   const versions = await followPromotions(runtime, options.extractors)
   measureDependencies(runtime)
-  const names = [undefined, ...Object.keys(runtime.config['extract.groups'])]
-  for (const name of names) {
+  for (const name of [undefined, ...Object.keys(runtime.config['extract.groups'])]) {
+    const group = liveGroup(runtime, name)
     // Without extractors the pages are left unread, for the run that brings some.
-    if (extractorsOf(runtime, versions.current, name).length === 0) continue
-    const own = (working: readonly LoadedExtractor[]): readonly LoadedExtractor[] => extractorsOf(runtime, working, name)
-    const groupId = groups.extract(name)
-    const output = options.onOutput === undefined ? {} : { onOutput: options.onOutput }
-    await stages.start('extract', new ExtractStage(runtime, { versions, own, groupId, drainTimeoutMs, ...output }), signal)
-    measureGroup(runtime, 'extract', groupId)
+    if (group.own(versions.current).length === 0) continue
+    await startExtract(runtime, stages, { ...group, versions, drainTimeoutMs, onOutput }, signal)
   }
   await startFrontier(runtime, stages, versions, signal)
-  const delay = await createDelay(runtime)
-  await stages.start('delay', delay, signal)
-  measureDelay(runtime, delay)
-  const fetch = await startFetch(runtime, stages, { version: options.version, stages: STAGES, signal })
-  await beat(runtime, 'frontier', groups.frontier)
-  await beat(runtime, 'delay', groups.delay)
-  await beat(runtime, 'fetch', groups.fetch)
-  return fetch
-}
-
-async function beat(runtime: Runtime, stage: string, groupId: string): Promise<void> {
-  measureGroup(runtime, stage, groupId)
-  runtime.onClose(`heartbeat of ${stage}`, await startHeartbeat(runtime, { stage, groupId, extractors: {} }))
+  await startDelay(runtime, stages, signal)
+  return startFetch(runtime, stages, { version, stages: STAGES, signal })
 }
 
 type Produced = Pick<RunReport, 'produced' | 'badCount' | 'bad'>

@@ -2,17 +2,15 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { fixedVersions, followPromotions } from './active-versions.ts'
 import { evictDeadMembers } from './dead-members.ts'
-import { extractorsOf } from './extract-groups.ts'
-import { ExtractStage } from './extract-stage.ts'
+import { startDelay } from './delay-stage.ts'
+import { type ExtractStageOptions, liveGroup, startExtract } from './extract-stage.ts'
 import { startFetch } from './fetch-stage.ts'
 import { startFrontier } from './frontier-stage.ts'
-import { startHeartbeat } from './heartbeat.ts'
 import type { Runtime } from './runtime.ts'
 import { createRecordsTopic } from './shadow-replay.ts'
 import { refuseSplitState } from './split-state.ts'
-import { measureDelay, measureDependencies, measureGroup } from './stage-gauges.ts'
+import { measureDependencies } from './stage-gauges.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
-import { createDelay } from './stages.ts'
 import { prepareTopics } from './topics.ts'
 
 export type StageName = 'fetch' | 'extract' | 'frontier' | 'delay'
@@ -38,71 +36,62 @@ export async function runStage(runtime: Runtime, options: StageProcessOptions): 
   await prepareTopics(runtime, options.extractors)
   const stages = new StageGroup()
   stages.watch(runtime.failed)
-  let endHeartbeat = async (): Promise<void> => undefined
   try {
     const groupId = await startStage(runtime, stages, options)
     // Fetch has asked before its first request.
     if (options.stage !== 'fetch') await refuseSplitState(runtime, groupId)
-    measureGroup(runtime, options.stage, groupId)
     measureDependencies(runtime)
-    // The extract stage tells its versions itself.
-    if (options.stage !== 'extract') endHeartbeat = await startHeartbeat(runtime, { stage: options.stage, groupId, extractors: {} })
     options.onRunning?.()
     await Promise.race([stopped(options.draining), stages.failed])
   } finally {
     const mode = options.aborting.aborted ? 'abort' : 'drain'
     await stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, options.aborting)
-    await endHeartbeat()
   }
 }
 
 /** Id of its group. */
 async function startStage(runtime: Runtime, stages: StageGroup, options: StageProcessOptions): Promise<string> {
-  const { stage, group, candidate, extractors, version, aborting } = options
+  const { stage, extractors, version, aborting } = options
   const { groups } = runtime
   switch (stage) {
-    case 'fetch': {
+    case 'fetch':
       await startFetch(runtime, stages, { version, stages: ['fetch'], signal: aborting })
       return groups.fetch
-    }
-    case 'delay': {
-      const delay = await createDelay(runtime)
-      await stages.start('delay', delay, aborting)
-      measureDelay(runtime, delay)
+    case 'delay':
+      await startDelay(runtime, stages, aborting)
       return groups.delay
-    }
-    case 'frontier': {
-      const versions = await followPromotions(runtime, extractors)
-      await startFrontier(runtime, stages, versions, aborting)
+    case 'frontier':
+      await startFrontier(runtime, stages, await followPromotions(runtime, extractors), aborting)
       return groups.frontier
-    }
     case 'extract': {
-      const versions =
-        candidate === true ? fixedVersions(await candidates(runtime, extractors)) : await followPromotions(runtime, extractors)
-      const groupId = groups.extract(candidate === true ? candidateName(extractors) : group)
-      const own = (working: readonly LoadedExtractor[]): readonly LoadedExtractor[] =>
-        candidate === true ? working : extractorsOf(runtime, working, group)
       const { drainTimeoutMs, onOutput } = options
-      const output = onOutput === undefined ? {} : { onOutput }
-      const purpose = candidate === true ? 'tried' : 'live'
-      await stages.start('extract', new ExtractStage(runtime, { versions, own, groupId, purpose, drainTimeoutMs, ...output }), aborting)
-      return groupId
+      const extract = options.candidate === true ? await candidate(runtime, extractors) : await live(runtime, extractors, options.group)
+      await startExtract(runtime, stages, { ...extract, drainTimeoutMs, onOutput }, aborting)
+      return extract.groupId
     }
   }
 }
 
-/** A version that is looked at before it is promoted: its records go to a topic of its own, all else is as in the live group. */
-async function candidates(runtime: Runtime, extractors: readonly LoadedExtractor[]): Promise<readonly LoadedExtractor[]> {
-  const topic = `${runtime.topics.records}.${candidateName(extractors)}`
-  await createRecordsTopic(runtime, topic)
-  return extractors.map((extractor) => ({ ...extractor, topic }))
+type Extract = Pick<ExtractStageOptions, 'versions' | 'own' | 'groupId' | 'purpose'>
+
+async function live(runtime: Runtime, extractors: readonly LoadedExtractor[], group: string | undefined): Promise<Extract> {
+  return { ...liveGroup(runtime, group), versions: await followPromotions(runtime, extractors) }
 }
 
-function candidateName(extractors: readonly LoadedExtractor[]): string {
+/** A version that is looked at before it is promoted: its records go to a topic of its own, all else is as in the live group. */
+async function candidate(runtime: Runtime, extractors: readonly LoadedExtractor[]): Promise<Extract> {
   const [extractor, other] = extractors
   if (extractor === undefined || other !== undefined)
     throw new MillraceError('USAGE', `--candidate: give one extractor with --extractor, not ${extractors.length}`)
-  return `${extractor.name}-v${extractor.version}`
+  const name = `${extractor.name}-v${extractor.version}`
+  const topic = `${runtime.topics.records}.${name}`
+  await createRecordsTopic(runtime, topic)
+  return {
+    versions: fixedVersions([{ ...extractor, topic }]),
+    own: (working) => working,
+    groupId: runtime.groups.extract(name),
+    purpose: 'tried',
+  }
 }
 
 function stopped(signal: AbortSignal): Promise<'stopped'> {
