@@ -1,4 +1,6 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import { formatDuration } from '../config/units.ts'
+import { DRAIN_TIMEOUT_MS } from '../control/defaults.ts'
 import { crawlName } from '../message/crawl-name.ts'
 import type { CommandContext } from './context.ts'
 
@@ -13,4 +15,9 @@ export function collect(value: string, previous: readonly string[]): readonly st
 /** For `--crawl`. */
 export function crawlOption(text: string): string {
   return crawlName(text, '--crawl')
+}
+
+/** `--drain-timeout` of whatever runs until a signal. */
+export function drainTimeoutOption(): Option {
+  return new Option('--drain-timeout <duration>', 'how long the first Ctrl-C may take').default(formatDuration(DRAIN_TIMEOUT_MS))
 }

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander'
+import { OPTIONS } from '../config/options.ts'
 import { packageVersion } from '../control/package-version.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { type CommandDefinition, collect } from './command-definition.ts'
@@ -61,7 +62,7 @@ export function buildProgram(contextOf: ContextOf, { json = false }: { readonly 
     .option('--set <path=value>', 'any option of the configuration; may be repeated', collect, [])
     .option('--brokers <list>', 'Kafka brokers, host:port, comma-separated')
     .option('--redis <url>', 'Redis for state shared by several machines')
-    .option('--data <folder>', 'data folder (default: .millrace)')
+    .option('--data <folder>', `data folder (default: ${OPTIONS.data.default})`)
     .option('--json', 'one JSON document, or NDJSON for streams', false)
     .option('--quiet', 'no progress, no notes; errors alone', false)
     .option('--verbose', 'log lines of all levels, and stacks', false)

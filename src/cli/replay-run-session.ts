@@ -1,3 +1,4 @@
+import { DRAIN_TIMEOUT_MS } from '../control/defaults.ts'
 import { forgetReplay } from '../control/forget-replay.ts'
 import { parseAnyDuration } from '../control/parse-time.ts'
 import { cancelReplay, followReplay } from '../control/replay-in-place.ts'
@@ -31,7 +32,7 @@ export interface ReplayRunFlags extends ReplayFlags {
   readonly tombstones?: boolean
   /** Why the gate is passed over. */
   readonly force?: string
-  /** Of a shadow; 30 s where not given. */
+  /** Of a shadow. */
   readonly drainTimeout?: string
 }
 
@@ -40,7 +41,7 @@ export async function replayRun(context: CommandContext, flags: ReplayRunFlags):
   if ((flags.inPlace === true) === (flags.shadow === true)) {
     throw new MillraceError('USAGE', 'say --in-place (rewinds the group itself) or --shadow (runs beside it, to a topic of its own)')
   }
-  const drainTimeoutMs = parseAnyDuration(flags.drainTimeout ?? '30s', '--drain-timeout')
+  const drainTimeoutMs = flags.drainTimeout === undefined ? DRAIN_TIMEOUT_MS : parseAnyDuration(flags.drainTimeout, '--drain-timeout')
   const rate = flags.rate === undefined ? undefined : positive(flags.rate, '--rate')
   if (flags.inPlace === true && flags.out !== undefined) throw new MillraceError('USAGE', '--out goes with --shadow')
   if (flags.inPlace === true && flags.drainTimeout !== undefined)

@@ -1,3 +1,4 @@
+import { SAMPLE_PAGES } from '../control/defaults.ts'
 import { rangeGroup } from '../control/extract-groups.ts'
 import { offsetLines, planRange } from '../control/replay.ts'
 import { estimateRange, type RangeEstimate } from '../control/replay-estimate.ts'
@@ -39,8 +40,6 @@ export interface PreviewFlags extends ReplayFlags {
   readonly all?: boolean
   readonly against?: string
 }
-
-const SAMPLE_PAGES = 200
 
 /** `replay preview`: what would change; no message is written. */
 export async function replayPreview(context: CommandContext, flags: PreviewFlags): Promise<void> {

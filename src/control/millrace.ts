@@ -7,6 +7,7 @@ import { type Observer, silentObserver } from '../kernel/observe.ts'
 import { crawlName } from '../message/crawl-name.ts'
 import type { Lane } from '../message/generated/types.ts'
 import { envelopeText, findExtractor, loadConfigured } from './configured-extractors.ts'
+import { DRAIN_TIMEOUT_MS, MAX_WAIT_MS } from './defaults.ts'
 import { requireGrouped } from './extract-groups.ts'
 import { packageVersion } from './package-version.ts'
 import { type ProduceReport, produce, type SeedText } from './produce.ts'
@@ -109,7 +110,7 @@ export class Millrace {
         extractors,
         ...(options.crawlId === undefined ? {} : { crawlId: crawlName(options.crawlId, 'crawlId') }),
         ...(onRecord === undefined ? {} : { openOutput: async () => this.#callbacks.bounded(onRecord) }),
-        maxWaitMs: options.maxWaitMs ?? 600_000,
+        maxWaitMs: options.maxWaitMs ?? MAX_WAIT_MS,
         keepRunning: false,
         drainTimeoutMs: DRAIN_TIMEOUT_MS,
         version: this.#version,
@@ -223,8 +224,6 @@ export class Millrace {
     return findExtractor(envelopeText(await this.#open()), { patterns: this.#config.extractors, given, option: 'extractor' })
   }
 }
-
-const DRAIN_TIMEOUT_MS = 30_000
 
 /** Errors: USAGE for a string, whose letters would be taken for URLs; a caller without types may give one. */
 function seedsOf(urls: Urls): AsyncIterable<SeedText> {

@@ -4,6 +4,7 @@ import { uuidV7 } from '../message/ids.ts'
 import type { ReplayFilter } from '../message/replay-request.ts'
 import type { Comparison } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
+import { SAMPLE_PAGES } from './defaults.ts'
 import { rangeGroup } from './extract-groups.ts'
 import { type ForgottenReplay, forgetReplay } from './forget-replay.ts'
 import { planRange, type ReplayScope, type StartRequest } from './replay.ts'
@@ -185,8 +186,6 @@ export function createReplayLibrary(parts: ReplayLibraryParts): ReplayLibrary {
       ),
   }
 }
-
-const SAMPLE_PAGES = 200
 
 /** What the types say, for a caller without them: a live group is not rewound by a slip, and what can't be read back is not written. */
 function requireRunnable({ mode, rate }: { readonly mode: unknown; readonly rate?: unknown }): void {

@@ -2,6 +2,8 @@ import { Command } from 'commander'
 import { packageVersion } from '../../control/package-version.ts'
 import type { CommandDefinition } from '../command-definition.ts'
 
+const URL_OPTION = ['--url <url>', 'URL of saved pages: links are resolved against it', 'http://localhost/'] as const
+
 export const extractorsCommand: CommandDefinition = (contextOf) => {
   const command = new Command('extractors').description('check extractor files, and try them on a page')
   command
@@ -18,7 +20,7 @@ export const extractorsCommand: CommandDefinition = (contextOf) => {
     .description('run an extractor on one page and show where each field came from')
     .argument('<file>', 'extractor file')
     .argument('<page>', 'a saved page, a URL (fetched once), or TOPIC:PARTITION:OFFSET of a stored one')
-    .option('--url <url>', 'URL of a saved page: links are resolved against it', 'http://localhost/')
+    .option(...URL_OPTION)
     .addHelpText('after', '\nExample:\n  millrace extractors test book.yaml page.html --url https://books.example/1')
     .action(async (file: string, page: string, flags: { url: string }, running: Command) => {
       const { testOnPage } = await import('../extractors-session.ts')
@@ -31,7 +33,7 @@ export const extractorsCommand: CommandDefinition = (contextOf) => {
     .argument('<old>', 'extractor file')
     .argument('<new>', 'extractor file')
     .argument('<page...>', pages)
-    .option('--url <url>', 'URL of saved pages: links are resolved against it', 'http://localhost/')
+    .option(...URL_OPTION)
     .addHelpText('after', '\nExample:\n  millrace extractors diff book.yaml book2.yaml scrape.html:2:0..99')
     .action(async (before: string, after: string, on: string[], flags: { url: string }, running: Command) => {
       const { diffOnPages } = await import('../extractors-session.ts')
@@ -42,7 +44,7 @@ export const extractorsCommand: CommandDefinition = (contextOf) => {
     .description('run an extractor on the same pages at every save and show the fields that changed; until Ctrl-C')
     .argument('<file>', 'extractor file')
     .argument('<page...>', pages)
-    .option('--url <url>', 'URL of saved pages: links are resolved against it', 'http://localhost/')
+    .option(...URL_OPTION)
     .addHelpText('after', '\nExample:\n  millrace extractors watch book.yaml pages/*.html')
     .action(async (file: string, on: string[], flags: { url: string }, running: Command) => {
       const { watchOnPages } = await import('../extractors-session.ts')

@@ -1,4 +1,6 @@
 import { Command } from 'commander'
+import { formatDuration } from '../../config/units.ts'
+import { DRAIN_TIMEOUT_MS, SAMPLE_PAGES } from '../../control/defaults.ts'
 import { nearestName } from '../../kernel/nearest.ts'
 import { type CommandDefinition, crawlOption } from '../command-definition.ts'
 import type { ReplayRunFlags } from '../replay-run-session.ts'
@@ -15,7 +17,7 @@ export const replayCommand: CommandDefinition = (contextOf) => {
       await replayPlan(contextOf(running), flags, flags.export === true)
     })
   scoped(command.command('preview').description('run the extractor over stored pages and show what would change; writes nothing'))
-    .option('--sample <n>', 'pages that are read, from all parts of the range (default: 200)')
+    .option('--sample <n>', `pages that are read, from all parts of the range (default: ${SAMPLE_PAGES})`)
     .option('--all', 'all pages of the range')
     .option('--against <name|file>', 'compare with this extractor, run on the same pages; else with the records of the log')
     .addHelpText('after', '\nExample:\n  millrace replay preview --extractor book.yaml --domain books.example')
@@ -36,7 +38,10 @@ export const replayCommand: CommandDefinition = (contextOf) => {
     .option('--force <reason>', 'with --in-place: although the version gives less than the one before')
     .option('--expect <hash>', 'replay just the range that a preview with this hash looked at, or refuse')
     .option('--id <id>', 'name of the replay; one that was cut short goes on under its name')
-    .option('--drain-timeout <duration>', 'with --shadow: how long the first Ctrl-C may take (default: 30s)')
+    .option(
+      '--drain-timeout <duration>',
+      `with --shadow: how long the first Ctrl-C may take (default: ${formatDuration(DRAIN_TIMEOUT_MS)})`,
+    )
     .addHelpText('after', '\nExample:\n  millrace replay run --extractor book.yaml --shadow')
     .action(async (flags: ReplayRunFlags, running: Command) => {
       const { replayRun } = await import('../replay-run-session.ts')

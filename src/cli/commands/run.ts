@@ -1,7 +1,9 @@
 import { Command } from 'commander'
+import { formatDuration } from '../../config/units.ts'
+import { MAX_WAIT_MS } from '../../control/defaults.ts'
 import { packageVersion } from '../../control/package-version.ts'
 import type { SeedText } from '../../control/produce.ts'
-import { type CommandDefinition, collect, crawlOption } from '../command-definition.ts'
+import { type CommandDefinition, collect, crawlOption, drainTimeoutOption } from '../command-definition.ts'
 
 interface RunFlags {
   readonly seeds?: string
@@ -30,8 +32,8 @@ export const runCommand: CommandDefinition = (contextOf) =>
       'one record a line in place of what the file held, of a crawl that goes on all of them; without URLs and --crawl what comes is appended; - for standard output',
     )
     .option('--crawl <id>', 'name of the crawl; a new one each time where not given', crawlOption)
-    .option('--max-wait <duration>', 'leave tasks queued that are due later than this', '10m')
-    .option('--drain-timeout <duration>', 'how long the first Ctrl-C may take', '30s')
+    .option('--max-wait <duration>', 'leave tasks queued that are due later than this', formatDuration(MAX_WAIT_MS))
+    .addOption(drainTimeoutOption())
     .option('--keep-running', 'do not end with the crawl')
     .addHelpText('after', '\nExample:\n  millrace run https://books.example/ --extractor book.yaml \\\n    --depth 2 --out books.ndjson')
     .action(async (urls: string[], flags: RunFlags, running: Command) => {

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { packageVersion } from '../../control/package-version.ts'
 import type { StageName } from '../../control/stage-process.ts'
-import { type CommandDefinition, collect } from '../command-definition.ts'
+import { type CommandDefinition, collect, drainTimeoutOption } from '../command-definition.ts'
 
 interface StageFlags {
   readonly group?: string
@@ -22,7 +22,7 @@ function stageCommand(stage: StageName, description: string): CommandDefinition 
   return (contextOf) => {
     const command = new Command(stage)
       .description(`${description}; until Ctrl-C`)
-      .option('--drain-timeout <duration>', 'how long the first Ctrl-C may take', '30s')
+      .addOption(drainTimeoutOption())
       .addHelpText('after', `\nExample:\n  millrace ${stage} --brokers kafka:9092 --redis redis://redis:6379`)
     if (stage === 'extract') command.option('--group <name>', 'a group of extract.groups; all other extractors where not given')
     if (stage === 'extract')
