@@ -15,7 +15,7 @@ import type { CookieJars } from './cookie-jars.ts'
 import { foundNoProxy, type HttpResponse, type HttpResult, headerValues } from './http-exchange.ts'
 import type { LoadControl } from './load-control.ts'
 import type { LoopShare } from './loop-share.ts'
-import { buildPage, pageMessage } from './page-message.ts'
+import { askedLane, buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { type HopAnswer, hopTask, MAX_HOPS } from './redirect.ts'
 import { requestHeaders } from './request-headers.ts'
@@ -269,7 +269,7 @@ export class FetchTask {
     const { entry, task, target, walk } = queued
     const [{ key, ratePerSecond, concurrency, crawlDelayMs }] = admission.lease.keys
     const page = await buildPage({
-      task,
+      task: { ...task, lane: askedLane(entry, task) },
       finalUrl: target,
       response,
       robots: admission.robots,

@@ -133,6 +133,7 @@ export class TaskEndings {
     const copy = publisher.delayMessage(again, {
       dueAt: route.dueAt,
       reason,
+      ...(lane === undefined ? {} : { askedLane: task.lane }),
       liftedAt: liftedAtOf(again),
       original: entry.message,
       failure: { ...failure, at: now },

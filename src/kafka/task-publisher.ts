@@ -1,6 +1,6 @@
 import { type ErrorCode, MillraceError } from '../kernel/errors.ts'
 import type { MessageCodec } from '../message/codec.ts'
-import type { UrlTask } from '../message/generated/types.ts'
+import type { Lane, UrlTask } from '../message/generated/types.ts'
 import { HEADER, type Headers, headerValue, MAX_TIME, type OriginalMessage, originHeaders } from '../message/header-names.ts'
 import { type TopicNames, taskTopics } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
@@ -17,6 +17,8 @@ export interface DelayedCopy {
   readonly dueAt: number
   /** Bounded code: spill, not-before, what the site is closed for, or the reason of the outcome that asked for a retry. */
   readonly reason: string
+  /** Where the copy goes into another lane: the one that was asked for. The first that is said counts. */
+  readonly askedLane?: Lane | null
   /** Epoch ms at which something of its site was last called back; 0: never. */
   readonly liftedAt?: number
   /** The message that the copy replaces. */
@@ -115,6 +117,8 @@ export class TaskPublisher {
       [HEADER.attempt]: String(task.attempt),
       [HEADER.dueMs]: String(Math.ceil(dueAt)),
       [HEADER.reason]: copy.reason,
+      ...((copy.askedLane ?? null) === null ? {} : { [HEADER.askedLane]: String(copy.askedLane) }),
+      ...kept(copy.original.headers, [HEADER.askedLane]),
       ...((copy.liftedAt ?? 0) === 0 ? {} : { [HEADER.slotsMs]: String(copy.liftedAt) }),
       ...(firstMs === undefined ? {} : { [HEADER.firstMs]: firstMs }),
       ...(copy.failure === undefined
@@ -166,7 +170,7 @@ function domainOfTask({ url }: Pick<UrlTask, 'url'>): string {
   throw new MillraceError('TASK_URL_INVALID', `${JSON.stringify(url.slice(0, 200))} has no domain; expected an absolute http or https URL`)
 }
 
-const CARRIED = [HEADER.attempt, HEADER.firstMs, HEADER.reason, HEADER.errorCode, HEADER.errorMessage] as const
+const CARRIED = [HEADER.askedLane, HEADER.attempt, HEADER.firstMs, HEADER.reason, HEADER.errorCode, HEADER.errorMessage] as const
 /** What is said of the bytes. */
 const ENCODING = [HEADER.contentType, HEADER.schema, HEADER.traceparent] as const
 

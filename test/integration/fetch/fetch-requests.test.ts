@@ -164,7 +164,7 @@ describe('a request of a task', () => {
     ])
   })
 
-  it('that meets a wall against robots is made again by the slow lane, and the wall is counted', async () => {
+  it('that meets a wall against robots is made again by the slow lane, its links keep theirs, and the wall is counted', async () => {
     await worker()
     await fixture.delayWorker()
     await fixture.produce([{ url: url('wall.test', '/'), lane: 'high' }])
@@ -174,7 +174,7 @@ describe('a request of a task', () => {
       'RETRY challenge 403 1',
       'FETCHED null 200 2',
     ])
-    expect((await fixture.pages()).map(({ lane, status }) => `${lane} ${status}`)).toEqual(['low 200'])
+    expect((await fixture.pages()).map(({ lane, status }) => `${lane} ${status}`)).toEqual(['high 200'])
     expect(await fixture.messages(fixture.topics.urls.low)).toHaveLength(1)
     expect(fixture.seen.count('ChallengeMet', { vendor: 'cloudflare' })).toBe(1)
   })

@@ -78,6 +78,23 @@ describe('the publisher of tasks', () => {
     expect(again.headers).toMatchObject({ 'millrace-orig-offset': '9', 'millrace-first-ms': '900', 'millrace-reason': 'spill' })
   })
 
+  it('keeps the lane that was asked for first in every copy of a task that goes into another one', () => {
+    const copy = { dueAt: 61_000, reason: 'challenge', original }
+    expect(publisher.delayMessage(task, copy).headers).not.toHaveProperty('millrace-asked-lane')
+    const low = { ...task, lane: 'low' } as const
+    let { headers } = publisher.delayMessage(low, { ...copy, askedLane: 'high' })
+    const read = () => ({ ...original, headers: headers ?? {} })
+    for (const next of [
+      () => publisher.forwardMessage(low, read()),
+      () => publisher.movedMessage(low, read()),
+      () => publisher.delayMessage(low, { ...copy, original: read() }),
+      () => publisher.delayMessage(low, { ...copy, original: read(), askedLane: 'low' }),
+    ]) {
+      ;({ headers } = next())
+      expect(headers).toMatchObject({ 'millrace-asked-lane': 'high' })
+    }
+  })
+
   it('says since when the slots of its site count, and not where they always did', () => {
     const headers = (liftedAt?: number) =>
       publisher.delayMessage(task, { dueAt: 2_000, reason: 'spill', original, ...(liftedAt === undefined ? {} : { liftedAt }) }).headers
