@@ -33,7 +33,7 @@ function file(name: string, text: string): string {
 function moduleText(name: string, bodies: Readonly<Record<string, string>>): string {
   const branches = Object.entries(bodies).map(([word, body]) => `if (word === '${word}') { ${body} }`)
   return `import { defineExtractor } from 'millrace'
-declare const globalThis: any
+const world = new Function('return globalThis')()
 export default defineExtractor({
   name: '${name}', version: 1,
   schema: { type: 'record', name: 'X', fields: [{ name: 'word', type: 'string' }] },
@@ -157,7 +157,7 @@ describe('extraction in processes', () => {
       "const word: string = $('h1').text()",
       "const word: string = $('h1').text()\n    kept.push(Array.from({ length: 200_000 }, () => kept.length + 0.5))",
     )
-    const path = file('keeper.ts', text.replace('declare const', 'const kept: unknown[] = []\ndeclare const'))
+    const path = file('keeper.ts', text.replace('const world', 'const kept: unknown[] = []\nconst world'))
     const { host, seen } = await hostOf([await loadExtractor(path, envelopeText)], { pageMemoryBytes: 32 * 1024 * 1024 })
     for (let page = 0; page < 14; page += 1) expect(await outcomes(host, `<h1>${page}</h1>`, ['keeper'])).toEqual(['keeper: 1 records'])
     expect(seen.length).toBeGreaterThan(0)
@@ -171,18 +171,18 @@ describe('extraction in processes', () => {
         push: 'const list: number[] = []; for (;;) list.push(1)',
         map: 'const map = new Map(); for (let i = 0; ; i++) map.set(i, i)',
         buffer: 'const list: unknown[] = []; for (;;) list.push(Buffer.alloc(10_000_000, 1))',
-        exit: 'globalThis.process.exit(0)',
-        abort: 'globalThis.process.abort()',
-        kill: "globalThis.process.kill(globalThis.process.pid, 'SIGKILL')",
+        exit: 'world.process.exit(0)',
+        abort: 'world.process.abort()',
+        kill: "world.process.kill(world.process.pid, 'SIGKILL')",
         late: "Promise.reject(new Error('late')); queueMicrotask(() => { throw new Error('later') })",
         throw: "throw new TypeError('no')",
         text: "return 'nonsense' as never",
         data: 'return [{ key: 1, data: { title: 3 } }] as never',
         promise: 'return Promise.resolve([]) as never',
-        language: "Array.prototype.map = () => []; JSON.stringify = () => 'x'; globalThis.URL = null",
+        language: "Array.prototype.map = () => []; JSON.stringify = () => 'x'; world.URL = null",
         forGood: "Object.defineProperty(Array.prototype, 'map', { value: () => [], configurable: false, writable: false })",
         page: "$('h1').remove()",
-        spoof: "globalThis.process.send?.({ kind: 'done' })",
+        spoof: "world.process.send?.({ kind: 'done' })",
       }),
     )
     const { host } = await hostOf([title, await loadExtractor(path, envelopeText)])
@@ -213,7 +213,7 @@ describe('extraction in processes', () => {
   })
 
   it('does not blame a page for what an earlier one left behind', async () => {
-    const path = file('behind.ts', moduleText('behind', { leave: 'Promise.resolve().then(() => globalThis.process.exit(7))' }))
+    const path = file('behind.ts', moduleText('behind', { leave: 'Promise.resolve().then(() => world.process.exit(7))' }))
     const { host, seen } = await hostOf([await loadExtractor(path, envelopeText)])
     const results = ['leave', 'good', 'fine'].map((word) => outcomes(host, `<h1>${word}</h1>`, ['behind']))
     expect((await Promise.all(results)).flat()).toEqual(Array(3).fill('behind: 1 records'))

@@ -99,7 +99,8 @@ function evaluate({ file, shown, code }: MappedCode, { globals, require }: Confi
   const module: { exports: unknown } = { exports: {} }
   const { ended, changed } = runExtractorCode(() => {
     const run = compileFunction(code, ['module', 'exports', 'require', '__filename', ...Object.keys(globals)], { filename: file })
-    run(module, module.exports, require, file, ...Object.values(globals))
+    // `this` as in CommonJS: left out, it is the global object.
+    run.call(module.exports, module, module.exports, require, file, ...Object.values(globals))
   })
   const changes = changed.length === 0 ? [] : [problemAt(undefined, `the module ${changedText(changed)}`)]
   if (!ended.ok) {

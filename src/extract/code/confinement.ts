@@ -79,16 +79,17 @@ export function createConfinement(file: string): Confinement {
   const FrozenIntl: typeof Intl = Object.create(Intl, { DateTimeFormat: { value: frozenFormat(() => now) } })
   const FrozenMath: Math = Object.create(Math, { random: { value: random } })
   const harmlessProcess = refusing('this part of process is not there: an extractor never sees where it runs', HARMLESS_PROCESS)
+  const confined: Names = {
+    Date: FrozenDate,
+    Intl: FrozenIntl,
+    Math: FrozenMath,
+    performance: FROZEN_PERFORMANCE,
+    crypto: refusing('crypto is not there: an extractor never sees chance; node:crypto has hashes'),
+    process: harmlessProcess,
+    ...Object.fromEntries([...ABSENT_GLOBALS, ...ABSENT_TIMERS].map((name) => [name, absent(name)])),
+  }
   return {
-    globals: {
-      Date: FrozenDate,
-      Intl: FrozenIntl,
-      Math: FrozenMath,
-      performance: FROZEN_PERFORMANCE,
-      crypto: refusing('crypto is not there: an extractor never sees chance; node:crypto has hashes'),
-      process: harmlessProcess,
-      ...Object.fromEntries([...ABSENT_GLOBALS, ...ABSENT_TIMERS].map((name) => [name, absent(name)])),
-    },
+    globals: { ...confined, ...globalObject(confined) },
     require(name) {
       if (!isBuiltin(name)) throw new Error(`${name} can't be loaded at run time: import it, so that it is part of the extractor`)
       const [bare = ''] = name.replace(/^node:/, '').split('/')
@@ -103,13 +104,47 @@ export function createConfinement(file: string): Confinement {
   }
 }
 
-/** `new Date()` and `Date.now()` give the page's time; everything else is as ever. */
-function frozenDate(now: () => number): DateConstructor {
-  return new Proxy(Date, {
-    construct: (target, args, newTarget) => Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget),
-    apply: () => new Date(now()).toString(),
-    get: (target, key, receiver) => (key === 'now' ? now : Reflect.get(target, key, receiver)),
+/** Names of the global object. Shape: those of them that there are. */
+const GLOBAL_OBJECTS = ['globalThis', 'global', 'self'].filter((name) => name in globalThis)
+
+/**
+ * The global object, with the confined names in it, under each of its names: libraries look there for what they may use. What is written to it
+ * stays with the module: its neighbours have the real one.
+ */
+function globalObject(confined: Names): Names {
+  const own: Record<PropertyKey, unknown> = Object.assign(Object.create(null), confined)
+  const object = new Proxy(own, {
+    get: (_own, key) => (Object.hasOwn(own, key) ? own[key] : Reflect.get(globalThis, key)),
+    has: (_own, key) => Object.hasOwn(own, key) || Reflect.has(globalThis, key),
+    // Always to `own`: a setter of the real one would write there.
+    set: (_own, key, value) => Reflect.defineProperty(own, key, { value, writable: true, enumerable: true, configurable: true }),
+    getOwnPropertyDescriptor(_own, key) {
+      const descriptor = Reflect.getOwnPropertyDescriptor(own, key) ?? Reflect.getOwnPropertyDescriptor(globalThis, key)
+      // Of a property that is not its own a proxy may tell nothing else.
+      return descriptor === undefined || Object.hasOwn(own, key) ? descriptor : { ...descriptor, configurable: true }
+    },
   })
+  const names = Object.fromEntries(GLOBAL_OBJECTS.map((name) => [name, object]))
+  Object.assign(own, names)
+  return names
+}
+
+/** `new Date()` and `Date.now()` give the page's time, those of a date's own `constructor` too; everything else is as ever. */
+function frozenDate(now: () => number): DateConstructor {
+  class FrozenDate extends Date {
+    static override readonly now = now
+    /** A date that was made elsewhere is one as well. */
+    static override [Symbol.hasInstance](value: unknown): boolean {
+      return value instanceof Date
+    }
+    constructor(...args: readonly unknown[]) {
+      super(...((args.length === 0 ? [now()] : args) as [number]))
+    }
+  }
+  const callable = new Proxy(FrozenDate, { apply: () => new Date(now()).toString() }) as unknown as DateConstructor
+  Object.defineProperty(FrozenDate.prototype, 'constructor', { value: callable, writable: true, configurable: true })
+  Object.defineProperty(FrozenDate, 'name', { value: 'Date', configurable: true })
+  return callable
 }
 
 /** Formats the page's time where it is given none; everything else is as ever. */
@@ -118,14 +153,16 @@ function frozenFormat(now: () => number): typeof Intl.DateTimeFormat {
   const frozen = (real: Intl.DateTimeFormat): Intl.DateTimeFormat => {
     const { format } = real
     return Object.defineProperties(real, {
+      constructor: { value: Frozen },
       format: { value: (date: Date | number = now()) => format(date) },
       formatToParts: { value: (date: Date | number = now()) => formatToParts.call(real, date) },
     })
   }
-  return new Proxy(Intl.DateTimeFormat, {
+  const Frozen: typeof Intl.DateTimeFormat = new Proxy(Intl.DateTimeFormat, {
     construct: (target, args, newTarget) => frozen(Reflect.construct(target, args, newTarget)),
     apply: (target, _this, args: Parameters<typeof Intl.DateTimeFormat>) => frozen(new target(...args)),
   })
+  return Frozen
 }
 
 /** A module with all its names, as `import * as` looks for them; those that are not there say why once they are used. */

@@ -74,6 +74,45 @@ describe('what an extractor imports of Node.js', () => {
   })
 })
 
+describe('the global object of an extractor', () => {
+  it.each([
+    ['globalThis.Date.now()', FETCHED_AT],
+    ['new globalThis.Date().getTime()', FETCHED_AT],
+    ['new (new Date().constructor)().getTime()', FETCHED_AT],
+    ['new (Object.getPrototypeOf(new Date()).constructor)().getTime()', FETCHED_AT],
+    ['globalThis.performance.now()', 0],
+    ['global.Date === Date && globalThis.globalThis === global', true],
+    ['"Map" in globalThis && Object.hasOwn(globalThis, "Map") && globalThis.Map === Map', true],
+    ['globalThis.parseInt("5") + globalThis.structuredClone(1) + globalThis.atob("MQ==")', '61'],
+    ['new Date() instanceof Date && new Date().constructor === Date && Date.name === "Date"', true],
+    ['structuredClone(new Date(5)) instanceof Date', true],
+    ['new (class extends Date {})(5).getTime()', 5],
+    ['new Date(2024, 0, 2).getDate() + Date.UTC(1970, 0, 1) + Date(1).length', 2 + new Date().toString().length],
+  ])('has what the names themselves have: %s', async (expression, expected) => {
+    expect(await resultOf(expression)).toBe(expected)
+  })
+
+  it('has a chance that repeats itself', async () => {
+    expect(await resultOf('globalThis.Math.random()')).toBe(await resultOf('Math.random()'))
+  })
+
+  it.each([
+    'globalThis.fetch("http://x")',
+    'globalThis.crypto.randomUUID()',
+    'global.setTimeout(() => 1, 1)',
+    'globalThis.process.hrtime()',
+  ])('has no more than they: %s', async (expression) => {
+    expect(await resultOf(expression)).toMatch(/is not there: an extractor never sees/)
+  })
+
+  it('keeps what is written to it from everybody else', async () => {
+    const names = 'globalThis.Date = 1, globalThis.navigator = 2, globalThis.madeUp = 3'
+    expect(await resultOf(`(${names}, [globalThis.Date, globalThis.navigator, globalThis.madeUp].join())`)).toBe('1,2,3')
+    expect(await resultOf('typeof globalThis.Date + typeof globalThis.madeUp')).toBe('functionundefined')
+    expect('madeUp' in globalThis).toBe(false)
+  })
+})
+
 describe('the clock of an extractor', () => {
   it.each([
     'new Intl.DateTimeFormat("en-GB").format()',
