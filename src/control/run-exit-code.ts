@@ -1,7 +1,14 @@
 import type { RunReport } from './run.ts'
 
 /** Reasons of a refusal that the user asked for: they do not make a run partial. */
-const WANTED_REFUSALS = new Set(['max-pages', 'max-pages-per-domain', 'max-sitemaps-per-domain', 'out-of-scope', 'crawl-stopped'])
+const WANTED_REFUSALS = new Set([
+  'max-pages',
+  'max-pages-per-domain',
+  'max-sitemaps',
+  'max-sitemaps-per-domain',
+  'out-of-scope',
+  'crawl-stopped',
+])
 
 /**
  * 0: all that was taken is fetched, and duplicates were dropped. 3: some were refused, failed, or are not at their end, whether or not

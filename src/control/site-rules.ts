@@ -9,28 +9,32 @@ import { createPolicy, type Policy } from '../politeness/policy.ts'
 import { domainOfUrl } from '../url/registrable-domain.ts'
 import { compileScope, type ScopeVerdict } from '../url/scope.ts'
 
-/** Budgets of a crawl, as fetch reserves them and the frontier asks whether they are full; they are forgotten with it. */
-export function crawlBudgets(config: Config, crawlId: string, domain: string): readonly PageBudget[] {
+function pageBudgets(config: Config, crawlId: string, domain: string): readonly PageBudget[] {
   return [
     { id: `crawl:${crawlId}:pages`, crawlId, limit: config['crawl.maxPages'], reason: 'max-pages' },
     { id: `crawl:${crawlId}:pages:${domain}`, crawlId, limit: config['crawl.maxPagesPerDomain'], reason: 'max-pages-per-domain' },
   ]
 }
 
+/** Budgets of a crawl, as fetch reserves them and the frontier asks whether they are full; they are forgotten with it. */
 export function taskBudgets(config: Config): (task: UrlTask) => readonly PageBudget[] {
   return ({ crawlId, url, sitemapLevel }) => {
     // Whoever wrote the task may have written anything as its URL; then no page is ever fetched for it, and it holds no place.
     const domain = domainOfUrl(url)
     if (crawlId === null || domain === undefined) return []
-    return sitemapLevel > 0 ? [sitemapBudget(crawlId, domain)] : crawlBudgets(config, crawlId, domain)
+    return sitemapLevel > 0 ? sitemapBudgets(config, crawlId, domain) : pageBudgets(config, crawlId, domain)
   }
 }
 
-/** Files, of up to 50,000 URLs each: a site may name as many as it likes. They take no places of pages. */
+/** Files, of up to 50,000 URLs each. They take no places of pages, and there is never more need of them than of pages. */
 const MAX_SITEMAPS_PER_DOMAIN = 1_000
 
-function sitemapBudget(crawlId: string, domain: string): PageBudget {
-  return { id: `crawl:${crawlId}:sitemaps:${domain}`, crawlId, limit: MAX_SITEMAPS_PER_DOMAIN, reason: 'max-sitemaps-per-domain' }
+function sitemapBudgets(config: Config, crawlId: string, domain: string): readonly PageBudget[] {
+  const perDomain = Math.min(MAX_SITEMAPS_PER_DOMAIN, config['crawl.maxPagesPerDomain'])
+  return [
+    { id: `crawl:${crawlId}:sitemaps`, crawlId, limit: config['crawl.maxPages'], reason: 'max-sitemaps' },
+    { id: `crawl:${crawlId}:sitemaps:${domain}`, crawlId, limit: perDomain, reason: 'max-sitemaps-per-domain' },
+  ]
 }
 
 /** The live override of this very domain. Errors: MESSAGE_INVALID where what stands on control is no JSON. */

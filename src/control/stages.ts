@@ -24,10 +24,12 @@ import type { StateStore } from '../state/state-store.ts'
 import { httpOptions } from './fetch-config.ts'
 import { createKeptSince } from './kept-since.ts'
 import type { Runtime } from './runtime.ts'
-import { crawlBudgets, hopScope, linkScope, paceRules, taskBudgets } from './site-rules.ts'
+import { hopScope, linkScope, paceRules, taskBudgets } from './site-rules.ts'
 import { stoppedCrawls } from './stopped-crawls.ts'
 import { userAgentOf } from './user-agent.ts'
 
+/** URLs beyond twice the pages that a crawl may have, so that small crawls with many bad links still find their pages. */
+const WELL_FILLED = 1_000
 /** A claim with dedup `ttl` lives so long. */
 const CLAIM_TTL_MS = 7 * 86_400_000
 
@@ -191,6 +193,7 @@ export async function createFrontier(runtime: Runtime, linksOf: FrontierWorkerOp
     runtime.layout(),
   ])
   const blobs = await runtime.blobs()
+  const budgetsOf = taskBudgets(config)
   return new FrontierWorker({
     ...(blobs === undefined ? {} : { blobs }),
     client,
@@ -205,15 +208,16 @@ export async function createFrontier(runtime: Runtime, linksOf: FrontierWorkerOp
     maxLinksPerPage: config['crawl.maxLinksPerPage'],
     settings: runtime.consumerSettings,
     linksOf,
-    isBudgetFull: async (crawlId, domain) => {
-      for (const { id, limit } of crawlBudgets(config, crawlId, domain)) {
+    isBudgetFull: async (task) => {
+      for (const { id, limit } of budgetsOf(task)) {
         const { taken, held } = await state.budgetPlaces(id)
         // Places that are held may be given back, and a link that is dropped never comes again.
         if (taken - held >= limit) return true
       }
       return false
     },
-    ...(config['crawl.sitemaps'] ? { sitemapsOf: namedSitemaps(state, clock) } : {}),
+    isWellFilled: async (crawlId) => (await state.crawlCounts(crawlId)).accepted >= 2 * config['crawl.maxPages'] + WELL_FILLED,
+    ...(config['crawl.sitemaps'] ? { sitemapsOf: config['fetch.robots'] === 'obey' ? namedSitemaps(state, clock) : async () => [] } : {}),
     isCrawlStopped: stoppedCrawls(control),
     claimTtlMs: CLAIM_TTL_MS,
     clock,

@@ -46,8 +46,12 @@ export class ChainClaims {
     if (claim !== undefined) await this.#options.gate.run(() => this.#options.state.claim([claim]))
   }
 
-  #claimOf({ crawlId, round, taskId, dedup }: UrlTask, { target, method }: Pick<ChainRequest, 'target' | 'method'>): Claim | undefined {
-    if (crawlId === null || dedup === 'none' || method !== 'GET') return undefined
+  #claimOf(
+    { crawlId, round, taskId, dedup, sitemapLevel }: UrlTask,
+    { target, method }: Pick<ChainRequest, 'target' | 'method'>,
+  ): Claim | undefined {
+    // A sitemap is no page that another task of the crawl could have.
+    if (crawlId === null || dedup === 'none' || sitemapLevel > 0 || method !== 'GET') return undefined
     const ttl = dedup === 'ttl' ? { ttlMs: this.#options.claimTtlMs } : {}
     return { crawlId, canonicalUrl: canonicalUrl(target), round, claimant: taskId, ...ttl }
   }

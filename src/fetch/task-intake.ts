@@ -209,7 +209,14 @@ function hasExpired({ message }: WindowEntry, { notBefore, expiresAt }: UrlTask)
 
 /** A task of the frontier holds its claim already, by the page that found it; whether a chain of redirects goes on was decided by the hop that leads here. */
 function claimOf(task: UrlTask, ttlMs: number): Claim | undefined {
-  const { crawlId, canonicalUrl, round, taskId, dedup, redirects } = task
-  if (crawlId === null || dedup === 'none' || redirects.length > 0 || taskId === linkTaskId(crawlId, canonicalUrl, round)) return undefined
+  const { crawlId, canonicalUrl, round, taskId, dedup, redirects, sitemapLevel } = task
+  if (
+    crawlId === null ||
+    dedup === 'none' ||
+    sitemapLevel > 0 ||
+    redirects.length > 0 ||
+    taskId === linkTaskId(crawlId, canonicalUrl, round)
+  )
+    return undefined
   return { crawlId, canonicalUrl, round, claimant: taskId, ...(dedup === 'ttl' ? { ttlMs } : {}) }
 }

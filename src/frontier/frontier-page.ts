@@ -8,7 +8,9 @@ import type { ScopeVerdict } from '../url/scope.ts'
 /** A link that may become a task, if nobody has claimed its URL. */
 export interface Candidate {
   readonly task: UrlTask
-  /** Registrable domain, for page budgets. */
+  /** What is claimed within the crawl. A sitemap is apart from the page of its URL: neither takes it from the other. */
+  readonly identity: string
+  /** Registrable domain, for budgets. */
   readonly domain: string
 }
 
@@ -27,10 +29,16 @@ export interface LinkBatch {
   readonly to: 'pages' | 'sitemaps'
   /** URL of what held them. */
   readonly foundOn: string
+  /** Who claims them: whoever says the same may find them again. */
+  readonly claimant: string
 }
 
-/** Sitemaps that name each other: one that robots.txt names, two indexes below it. */
-const MAX_SITEMAP_LEVEL = 3
+/** Links that are judged, claimed and published together; some milliseconds of work. */
+const LINKS_AT_ONCE = 250
+/** The same by what each carries of its page: fewer where that is much. */
+const BYTES_AT_ONCE = 1_048_576
+/** One that robots.txt names, and those of an index: indexes of indexes are against the protocol. */
+const MAX_SITEMAP_LEVEL = 2
 
 /**
  * As what the links of a page are looked for; undefined: none is followed. A final 2xx that could be decoded, in a crawl, not at its last depth: HTML,
@@ -59,14 +67,25 @@ export function pageCandidates(page: Page, batch: LinkBatch, inScope: (url: URL,
       refuse(verdict.reason)
       continue
     }
-    if (batch.to === 'sitemaps' && page.sitemapLevel >= MAX_SITEMAP_LEVEL) {
-      refuse('sitemaps-too-deep')
+    const domain = registrableDomain(url)
+    const refusal = batch.to === 'sitemaps' ? refusalOfSitemap(page, domain) : undefined
+    if (refusal !== undefined) {
+      refuse(refusal)
       continue
     }
-    const identity = canonicalUrl(url)
-    if (!candidates.has(identity)) candidates.set(identity, { task: linkTask(page, batch, link, identity), domain: registrableDomain(url) })
+    const canonical = canonicalUrl(url)
+    const identity = batch.to === 'sitemaps' ? `sitemap ${canonical}` : canonical
+    if (candidates.has(identity)) continue
+    const taskId = linkTaskId(page.crawlId ?? '', identity, page.round)
+    candidates.set(identity, { task: { ...linkTask(page, batch, link), canonicalUrl: canonical, taskId }, identity, domain })
   }
   return { candidates: [...candidates.values()], refused }
+}
+
+/** A site speaks for itself alone, whatever the scope: nobody is asked for files that somebody else says they have. */
+function refusalOfSitemap({ finalUrl, sitemapLevel }: Page, domain: string): string | undefined {
+  if (domain !== registrableDomain(new URL(finalUrl))) return 'foreign-sitemap'
+  return sitemapLevel >= MAX_SITEMAP_LEVEL ? 'sitemaps-too-deep' : undefined
 }
 
 /** Whoever wrote the task may have written anything as its seed; what is no URL does not narrow the crawl to nothing. */
@@ -74,11 +93,9 @@ function seedOf({ seedUrl, url }: Page): URL {
   return new URL(seedUrl !== null && URL.canParse(seedUrl) ? seedUrl : url)
 }
 
-function linkTask(page: Page, { to, foundOn }: LinkBatch, url: string, identity: string): UrlTask {
+function linkTask(page: Page, { to, foundOn }: LinkBatch, url: string): UrlTask {
   return newUrlTask({
     url,
-    canonicalUrl: identity,
-    taskId: linkTaskId(page.crawlId ?? '', identity, page.round),
     crawlId: page.crawlId,
     jobId: page.jobId,
     round: page.round,
@@ -94,4 +111,11 @@ function linkTask(page: Page, { to, foundOn }: LinkBatch, url: string, identity:
     traceId: page.traceId,
     sitemapLevel: to === 'pages' ? 0 : page.sitemapLevel + 1,
   })
+}
+
+/** Links of which tasks are made together: each carries what its page carries. */
+export function batchSize({ meta, finalUrl, seedUrl, url }: Page): number {
+  const carried =
+    finalUrl.length + (seedUrl ?? url).length + Object.entries(meta).reduce((sum, [name, value]) => sum + name.length + value.length, 0)
+  return Math.min(LINKS_AT_ONCE, Math.max(1, Math.floor(BYTES_AT_ONCE / (carried + 1))))
 }

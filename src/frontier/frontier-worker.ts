@@ -20,16 +20,16 @@ import { AwaitedSchemas } from '../message/awaited-schemas.ts'
 import { decodeText } from '../message/charset.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import { type DeadLetterContext, deadLetterEvent } from '../message/dead-letter.ts'
-import type { Page } from '../message/generated/types.ts'
+import type { Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, ONLY_STAGE } from '../message/header-names.ts'
 import { brokenBodyCode, unpackPageBody } from '../message/page-body.ts'
 import type { StateStore } from '../state/state-store.ts'
 import { type ScopeVerdict, TRAP_REASONS } from '../url/scope.ts'
-import { type Candidate, type LinkBatch, pageCandidates, readAs } from './frontier-page.ts'
+import { batchSize, type Candidate, type LinkBatch, pageCandidates, readAs } from './frontier-page.ts'
 import { LinkSet } from './link-set.ts'
 import { LinkScanner } from './links.ts'
-import { SitemapScanner } from './sitemap-scanner.ts'
-import { sitemapText } from './sitemap-text.ts'
+import { sitemapLinks } from './sitemap-links.ts'
+import { MAX_SITEMAPS_PER_FILE } from './sitemap-scanner.ts'
 
 /** Which links of a page are followed. */
 export interface LinkChoice {
@@ -65,7 +65,9 @@ export interface FrontierWorkerOptions {
   /** The sitemaps that robots.txt of an origin names; undefined: it is not known here. Left out: no sitemap is read. */
   readonly sitemapsOf?: (origin: string) => Promise<readonly string[] | undefined>
   /** True when no further page of the domain will ever be within the budget of the crawl: its links are not followed. */
-  readonly isBudgetFull: (crawlId: string, domain: string) => Promise<boolean>
+  readonly isBudgetFull: (task: UrlTask) => Promise<boolean>
+  /** True when the crawl has so many URLs that those of further sitemaps would hardly find a place. */
+  readonly isWellFilled: (crawlId: string) => Promise<boolean>
   readonly isCrawlStopped: (crawlId: string) => boolean
   /** How long a claim of a task with `dedup: ttl` lives. */
   readonly claimTtlMs: number
@@ -79,13 +81,8 @@ const STAGE = 'frontier'
 const PAGES_AT_ONCE = 8
 /** A larger text is scanned in pieces of this size with a breath between. */
 const PIECE_CHARACTERS = 131_072
-/** Links that are judged, claimed and published together; some milliseconds of work. */
-const LINKS_AT_ONCE = 250
-/** The same by what each carries of its page: fewer where that is much. */
-const BYTES_AT_ONCE = 1_048_576
 const MAX_BYTES = 33_554_432
-/** A robots.txt has room for more. */
-const MAX_SITEMAPS_PER_ORIGIN = 1_000
+const SITEMAPS_EVERY_MS = 3_600_000
 /** Links of extractors that are compared with each other in one turn. */
 const SELECTED_AT_ONCE = 10_000
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
@@ -105,8 +102,8 @@ export class FrontierWorker extends BaseService {
   readonly #consumer: WindowedConsumer
   readonly #schemas: AwaitedSchemas
   readonly #waiting = new Fifo<WindowEntry>()
-  /** Crawl, round and origin of pages whose sitemaps are tasks by now; claims are what counts, this spares the question. */
-  readonly #askedForSitemaps = new RecentSet(10_000)
+  /** Hour, crawl, round and origin of which this process has published the sitemaps. */
+  readonly #publishedSitemaps = new RecentSet(10_000)
   #running = 0
   #lastBreath: Promise<void> = Promise.resolve()
 
@@ -205,7 +202,7 @@ export class FrontierWorker extends BaseService {
     const kind = readAs(page)
     if (kind === undefined || (kind === 'sitemap' && this.#options.sitemapsOf === undefined)) return
     const crawlId = page.crawlId ?? ''
-    const isFull = new Map<string, Promise<boolean>>()
+    let isFull = new Map<string, Promise<boolean>>()
     const { finished } = progress
     let index = 0
     if (this.#options.isCrawlStopped(crawlId)) return
@@ -215,41 +212,50 @@ export class FrontierWorker extends BaseService {
       if (index >= progress.told) this.#tellRefused(page, refused)
       index += 1
       progress.told = Math.max(progress.told, index)
-      const fresh = candidates.filter(({ task }) => !finished.has(task.canonicalUrl))
-      await this.#produce(crawlId, page.fetchId, await this.#withinBudget(crawlId, fresh, isFull))
-      for (const { task } of fresh) finished.add(task.canonicalUrl)
+      const fresh = candidates.filter(({ identity }) => !finished.has(identity))
+      // A sitemap has more URLs than a page: budgets fill while it is read.
+      if (kind === 'sitemap') isFull = new Map()
+      const isOver = kind === 'sitemap' && (await this.#options.isWellFilled(crawlId))
+      await this.#produce(crawlId, batch.claimant, isOver ? this.#overBudget(fresh) : await this.#withinBudget(fresh, isFull))
+      for (const { identity } of fresh) finished.add(identity)
       await this.#breath()
     }
   }
 
-  /** What is followed, so many at a time that it holds up nobody. Sitemaps first: a page may link to one as well, and it would be known by then. */
+  /** What is followed, so many at a time that it holds up nobody. */
   async *#inPage(page: Page, source: KafkaMessage): AsyncGenerator<LinkBatch> {
+    yield* this.#sitemapsOf(page)
+    const from = { foundOn: page.finalUrl, claimant: page.fetchId }
+    for await (const links of this.#links(page, source)) yield { links, to: 'pages', ...from }
+  }
+
+  /**
+   * Once an hour for each crawl and origin is enough. All pages of it are one claimant, its robots.txt: so whichever page comes first has them
+   * published, and what is published twice, after a crash or by two workers, is one task all the same.
+   */
+  async *#sitemapsOf(page: Page): AsyncGenerator<LinkBatch> {
+    const { sitemapsOf, clock } = this.#options
     const { origin } = new URL(page.finalUrl)
-    const key = `${page.crawlId} ${page.round} ${origin}`
-    const sitemaps = this.#askedForSitemaps.has(key) ? undefined : await this.#options.sitemapsOf?.(origin)
-    if (sitemaps !== undefined) {
-      const named = new LinkSet(MAX_SITEMAPS_PER_ORIGIN)
-      for (const sitemap of sitemaps) named.add(sitemap)
-      for (const links of named.batches(undefined, batchSize(page))) yield { links, to: 'sitemaps', foundOn: `${origin}/robots.txt` }
-      this.#askedForSitemaps.add(key)
-    }
-    for await (const links of this.#links(page, source)) yield { links, to: 'pages', foundOn: page.finalUrl }
+    const key = `${Math.floor(clock.mono() / SITEMAPS_EVERY_MS)} ${page.crawlId} ${page.round} ${origin}`
+    if (sitemapsOf === undefined || this.#publishedSitemaps.has(key)) return
+    const urls = await sitemapsOf(origin)
+    if (urls === undefined) return
+    const named = new LinkSet(MAX_SITEMAPS_PER_FILE)
+    for (const url of urls) named.add(url)
+    const from = { foundOn: `${origin}/robots.txt`, claimant: `${origin}/robots.txt` }
+    for (const links of named.batches(undefined, batchSize(page))) yield { links, to: 'sitemaps', ...from }
+    this.#publishedSitemaps.add(key)
   }
 
   /** What it turns out to be none of, a user may have given as a page: that is told of what should have been one alone. */
   async *#inSitemap(page: Page): AsyncGenerator<LinkBatch> {
-    const scanner = new SitemapScanner(page.finalUrl)
-    const size = batchSize(page)
-    for await (const text of sitemapText(await this.#bodyOf(page))) {
-      scanner.write(text)
-      yield* foundBatches(scanner, page.finalUrl, size)
-      if (scanner.isDone) break
-      await this.#breath()
-    }
-    scanner.end()
-    yield* foundBatches(scanner, page.finalUrl, size)
-    if (scanner.kind === 'none' && page.sitemapLevel > 0) this.#count('not-a-sitemap', 1)
-    this.#tellPassedOver(page, scanner.passedOver)
+    const { kind, passedOver } = yield* sitemapLinks(page, await this.#bodyOf(page), {
+      size: batchSize(page),
+      breath: () => this.#breath(),
+    })
+    if (kind === 'none' && page.sitemapLevel > 0) this.#count('not-a-sitemap', 1)
+    if (kind !== 'none' && page.truncated !== null) this.#count('sitemap-cut', 1)
+    this.#tellPassedOver(page, passedOver)
   }
 
   async *#links(page: Page, { topic, partition, offset }: KafkaMessage): AsyncGenerator<readonly string[]> {
@@ -329,24 +335,31 @@ export class FrontierWorker extends BaseService {
   }
 
   /** `isFull`: what is known of the domains of the page. */
-  async #withinBudget(
-    crawlId: string,
-    candidates: readonly Candidate[],
-    isFull: Map<string, Promise<boolean>>,
-  ): Promise<readonly Candidate[]> {
-    for (const { domain } of candidates) if (!isFull.has(domain)) isFull.set(domain, this.#options.isBudgetFull(crawlId, domain))
-    const full = await Promise.all(candidates.map(({ domain }) => isFull.get(domain)))
-    const within = candidates.filter((_, index) => full[index] === false)
-    this.#count('over-budget', candidates.length - within.length)
-    return within
+  async #withinBudget(candidates: readonly Candidate[], isFull: Map<string, Promise<boolean>>): Promise<readonly Candidate[]> {
+    const full = await Promise.all(
+      candidates.map(({ task, domain }) => {
+        const key = `${task.sitemapLevel > 0} ${domain}`
+        const known = isFull.get(key) ?? this.#options.isBudgetFull(task)
+        isFull.set(key, known)
+        return known
+      }),
+    )
+    this.#overBudget(candidates.filter((_, index) => full[index] === true))
+    return candidates.filter((_, index) => full[index] === false)
+  }
+
+  /** Counts them. Shape: none. */
+  #overBudget(candidates: readonly Candidate[]): readonly Candidate[] {
+    this.#count('over-budget', candidates.length)
+    return []
   }
 
   async #produce(crawlId: string, claimant: string, candidates: readonly Candidate[]): Promise<void> {
     const { state, publisher, claimTtlMs, clock } = this.#options
     if (candidates.length === 0) return
-    const claims = candidates.map(({ task }) => ({
+    const claims = candidates.map(({ task, identity }) => ({
       crawlId,
-      canonicalUrl: task.canonicalUrl,
+      canonicalUrl: identity,
       round: task.round,
       claimant,
       ...(task.dedup === 'ttl' ? { ttlMs: claimTtlMs } : {}),
@@ -374,24 +387,8 @@ export class FrontierWorker extends BaseService {
 
 /** What is kept of a page while it is tried again: a store that comes and goes does not make its links be published again and again. */
 interface Progress {
-  /** Canonical URLs of links that are done, whatever extractors say of the page by then. */
+  /** Identities of links that are done, whatever extractors say of the page by then. */
   readonly finished: Set<string>
   /** Batches of which it is counted what was refused. */
   told: number
-}
-
-/** Links of which tasks are made together: each carries what its page carries. */
-function batchSize({ meta, finalUrl, seedUrl, url }: Page): number {
-  const carried =
-    finalUrl.length + (seedUrl ?? url).length + Object.entries(meta).reduce((sum, [name, value]) => sum + name.length + value.length, 0)
-  return Math.min(LINKS_AT_ONCE, Math.max(1, Math.floor(BYTES_AT_ONCE / (carried + 1))))
-}
-
-function* foundBatches(scanner: SitemapScanner, foundOn: string, size: number): Generator<LinkBatch> {
-  const { pages, sitemaps } = scanner.take()
-  for (const [to, links] of [
-    ['pages', pages],
-    ['sitemaps', sitemaps],
-  ] as const)
-    for (let start = 0; start < links.length; start += size) yield { links: links.slice(start, start + size), to, foundOn }
 }

@@ -13,6 +13,8 @@ export interface FoundInSitemap {
 
 /** The protocol allows no more; what is beyond is counted alone. */
 export const MAX_SITEMAP_URLS = 50_000
+/** Of an index, or a robots.txt. */
+export const MAX_SITEMAPS_PER_FILE = 1_000
 /** Elements within each other: a sitemap has three. What goes deeper is read no further. */
 const MAX_DEPTH = 64
 const BEFORE_ALL = /^[\s\uFEFF]+/
@@ -137,7 +139,7 @@ export class SitemapScanner {
     if (reference === '' || reference.length > MAX_URL_LENGTH) return
     const url = webUrl(reference, base)?.href
     if (url === undefined || url.length > MAX_URL_LENGTH) return
-    if (this.#count === MAX_SITEMAP_URLS) {
+    if (this.#count === (this.#kind === 'index' ? MAX_SITEMAPS_PER_FILE : MAX_SITEMAP_URLS)) {
       this.#passedOver += 1
       return
     }

@@ -3,7 +3,8 @@ import zlib from 'node:zlib'
 
 /** Of one file, once it is unpacked; the protocol allows no more. */
 export const MAX_SITEMAP_BYTES = 52_428_800
-const PIECE_BYTES = 65_536
+/** What is scanned in one turn: some 300 URLs. */
+const PIECE_BYTES = 8_192
 
 /**
  * The text of a sitemap, in pieces, so that no more of it is held than of its file. gzip within the file is undone. Shape: what is beyond the

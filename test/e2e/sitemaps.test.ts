@@ -36,13 +36,16 @@ describe('a crawl of a site with sitemaps', { timeout: 120_000 }, () => {
   const run = (...flags: readonly string[]) => deployment.run(['run', ...flags, '--extractor', 'title.yaml', '--quiet'])
   const titles = async () => (await deployment.records()).map(({ value }) => (value.data as { title: string }).title).sort()
 
-  it('fetches what they name, indexes and packed lists too, once, and makes records of pages alone', async () => {
+  it('fetches what they name, indexes and packed lists too, once, and takes no page from the crawl', async () => {
     await open({
       '/robots.txt': () => ({
         type: 'text/plain',
         body: `User-agent: *\nDisallow: /private\nSitemap: /index.php\nSitemap: ${url('/login.xml')}\n`,
       }),
-      '/': () => ({ type: 'text/html', body: '<title>/</title><a href="/linked">linked</a><a href="/both">both</a>' }),
+      '/': () => ({
+        type: 'text/html',
+        body: '<title>/</title><a href="/linked">linked</a><a href="/both">both</a><a href="/login">log in</a>',
+      }),
       // Of no type that says what it is, and of one that is no type of a page.
       '/index.php': () => ({
         type: 'text/html',
@@ -53,9 +56,9 @@ describe('a crawl of a site with sitemaps', { timeout: 120_000 }, () => {
       '/login.xml': () => ({ type: 'text/html', location: '/login' }),
       '/login': () => ({ type: 'text/html', body: '<!doctype html><title>/login</title><a href="/from-login">no sitemap</a>' }),
     })
-    const result = await run(url('/'), '--depth', '1', '--limit', '5')
+    const result = await run(url('/'), '--depth', '1', '--limit', '6')
     expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 3, stderr: '' })
-    expect(await titles()).toEqual(['/', '/both', '/linked', '/listed', '/packed'])
+    expect(await titles()).toEqual(['/', '/both', '/linked', '/listed', '/login', '/packed'])
     expect(result.stdout).toContain('robots 1')
     const asked = site.requests.map(({ path }) => path).sort()
     expect(asked).toEqual(

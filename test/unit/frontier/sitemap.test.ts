@@ -2,7 +2,7 @@ import zlib from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { pageCandidates, readAs } from '../../../src/frontier/frontier-page.ts'
-import { MAX_SITEMAP_URLS, SitemapScanner } from '../../../src/frontier/sitemap-scanner.ts'
+import { MAX_SITEMAP_URLS, MAX_SITEMAPS_PER_FILE, SitemapScanner } from '../../../src/frontier/sitemap-scanner.ts'
 import { MAX_SITEMAP_BYTES, sitemapText } from '../../../src/frontier/sitemap-text.ts'
 import type { Page } from '../../../src/message/generated/types.ts'
 import { compileScope } from '../../../src/url/scope.ts'
@@ -78,6 +78,8 @@ describe('a sitemap', () => {
     const many = urlset(...Array.from({ length: MAX_SITEMAP_URLS + 7 }, (_, index) => `http://a.example.test/${index}`))
     const { pages, passedOver } = await read(many)
     expect([pages.length, passedOver]).toEqual([MAX_SITEMAP_URLS, 7])
+    const index = `<sitemapindex>${'<sitemap><loc>http://a.example.test/x</loc></sitemap>'.repeat(MAX_SITEMAPS_PER_FILE + 7)}</sitemapindex>`
+    expect(await read(index)).toMatchObject({ passedOver: 7 })
 
     const begin = `<urlset><url><loc>http://a.example.test/first</loc></url>`
     const bomb = zlib.gzipSync(Buffer.concat([Buffer.from(begin), Buffer.alloc(2 * MAX_SITEMAP_BYTES, 32)]))
@@ -86,7 +88,7 @@ describe('a sitemap', () => {
       longest = Math.max(longest, text.length)
       length += text.length
     }
-    expect([longest, length]).toEqual([65_536, MAX_SITEMAP_BYTES])
+    expect([longest, length]).toEqual([8_192, MAX_SITEMAP_BYTES])
     expect(await urls(bomb)).toEqual(['http://a.example.test/first'])
   })
 
@@ -134,8 +136,9 @@ describe('a sitemap', () => {
 describe('what a sitemap leads to', () => {
   const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1, seedUrl: 'http://a.example.test/' }
   const page = (change: Partial<Page>): Page => testPage('', FILE, { ...crawl, ...change })
+  let scope: 'domain' | 'any' = 'domain'
   const candidates = (of: Page, to: 'pages' | 'sitemaps', ...links: readonly string[]) =>
-    pageCandidates(of, { links, to, foundOn: 'http://a.example.test/robots.txt' }, compileScope({ kind: 'domain' }))
+    pageCandidates(of, { links, to, foundOn: 'http://a.example.test/robots.txt', claimant: of.fetchId }, compileScope({ kind: scope }))
 
   it('is tasks one deeper for its URLs, and sitemaps of the same depth, so that one crawl of depth 1 has both', () => {
     const [link] = candidates(page({ sitemapLevel: 1 }), 'pages', 'http://a.example.test/1').candidates
@@ -144,10 +147,23 @@ describe('what a sitemap leads to', () => {
     expect(sitemap?.task).toMatchObject({ depth: 0, sitemapLevel: 1, parentUrl: 'http://a.example.test/robots.txt' })
   })
 
+  it('is apart from the page of the same URL: neither takes it from the other', () => {
+    const [asPage, asSitemap] = (['pages', 'sitemaps'] as const).map(
+      (to) => candidates(page({}), to, 'http://a.example.test/map').candidates[0],
+    )
+    expect(asPage?.task.canonicalUrl).toBe(asSitemap?.task.canonicalUrl)
+    expect(asPage?.identity).not.toBe(asSitemap?.identity)
+    expect(asPage?.task.taskId).not.toBe(asSitemap?.task.taskId)
+  })
+
   it('C194: stays within the scope of the crawl, and ends where sitemaps name each other without end', () => {
     const foreign = candidates(page({ sitemapLevel: 1 }), 'sitemaps', 'http://127.0.0.1:8080/admin', 'http://other.example.test.evil/s.xml')
     expect([foreign.candidates, [...foreign.refused]]).toEqual([[], [['out-of-scope', 2]]])
-    const deep = candidates(page({ sitemapLevel: 3 }), 'sitemaps', 'http://a.example.test/4.xml')
+    scope = 'any'
+    const anywhere = candidates(page({}), 'sitemaps', 'http://other.example.org/s.xml', 'http://maps.example.test/s.xml')
+    expect([anywhere.candidates.length, [...anywhere.refused]]).toEqual([1, [['foreign-sitemap', 1]]])
+    scope = 'domain'
+    const deep = candidates(page({ sitemapLevel: 2 }), 'sitemaps', 'http://a.example.test/3.xml')
     expect([deep.candidates, [...deep.refused]]).toEqual([[], [['sitemaps-too-deep', 1]]])
   })
 
