@@ -69,6 +69,8 @@ describe('a crawl of a site with sitemaps', { timeout: 120_000 }, () => {
         '/linked',
         '/list.txt.gz',
         '/listed',
+        // In the place of the sitemap, and as a page.
+        '/login',
         '/login',
         '/login.xml',
         '/one.xml',
