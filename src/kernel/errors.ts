@@ -54,6 +54,7 @@ export const ERRORS = {
   KAFKA_START_FAILED: entry('stop', 4, 'The last lines of the broker log are above; the whole log is in the data folder.'),
   KAFKA_LOST: entry('stop', 4, 'Start the command again; the log of the broker says why it ended.'),
   REDIS_UNREACHABLE: entry('retry', 4, 'Check `redis` and that the server runs.'),
+  REDIS_REFUSED: entry('stop', 4, 'Name a Redis in `redis` that is no cluster, and keys that nothing else uses, as the message says.'),
   REGISTRY_UNREACHABLE: entry('retry', 4, 'Check `registry.url` and that the registry runs.'),
   BLOBS_UNREACHABLE: entry('retry', 4, 'Check `blobs.url`, and that the store of large bodies runs.'),
   BLOBS_REFUSED: entry('stop', 4, 'Check `blobs.url`, its credentials and the permissions of the folder or bucket.'),

@@ -390,7 +390,7 @@ describe('StateStore on a Redis that fails', () => {
       await eventually(async () => (await other.cluster('INFO')).includes('cluster_state:ok'), { timeoutMs: 10_000 })
       const store = await openAt(server.url)
       const failure: unknown = await store.accept('crawl', ['1']).catch((error: unknown) => error)
-      expect(failure).toMatchObject({ code: 'STATE_BROKEN' })
+      expect(failure).toMatchObject({ code: 'REDIS_REFUSED' })
       expect((failure as Error).message).toMatch(/CROSSSLOT.*no Redis Cluster/)
     } finally {
       other.disconnect()
@@ -403,7 +403,10 @@ describe('StateStore on a Redis that fails', () => {
     const other = new Redis(server.url)
     await other.set('c:p.:open:crawl', 'text')
     await other.quit()
-    await expect(store.accept('crawl', ['1'])).rejects.toMatchObject({ code: 'STATE_BROKEN' })
+    await expect(store.accept('crawl', ['1'])).rejects.toMatchObject({
+      code: 'REDIS_REFUSED',
+      message: expect.stringMatching(/WRONGTYPE.*another database in `redis`/),
+    })
   })
 
   it('follows the sentinels to the server that leads', async () => {

@@ -4,7 +4,7 @@ import { errorText, MillraceError } from '../../kernel/errors.ts'
 import type { Observer } from '../../kernel/observe.ts'
 import { type TlsMaterial, tlsFault } from '../../kernel/tls-fault.ts'
 import { readTlsFiles } from '../../machine/tls-files.ts'
-import { refusalOf } from './redis-refusal.ts'
+import { isReadOnly, refusalOf } from './redis-refusal.ts'
 import { REDIS_TLS_NAMES, type RedisAddress } from './redis-url.ts'
 import * as limiter from './scripts/limiter.ts'
 import * as work from './scripts/work.ts'
@@ -111,7 +111,7 @@ export class RedisLink {
     })
   }
 
-  /** Runs a command. `what` names it in the error. Errors: STATE_UNAVAILABLE; STATE_BROKEN, where the server refused this very call. */
+  /** Runs a command. `what` names it in the error. Errors: STATE_UNAVAILABLE; REDIS_REFUSED, where the server refused this very call. */
   async call<T>(what: string, run: (redis: Redis) => Promise<T>): Promise<T> {
     try {
       return await this.#within(CALL_MS, this.#whenReady(run))
@@ -228,7 +228,7 @@ function connectionOptions(address: RedisAddress, material: TlsMaterial): Option
     socketTimeout: SILENCE_MS,
     retryStrategy: reconnectAfter,
     // After a failover the old leader only takes readers: connect anew, to be led to the new one.
-    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    reconnectOnError: ({ message }) => isReadOnly(message),
   }
 }
 
@@ -245,7 +245,7 @@ function redisError(error: unknown, what: string, location: string, lastError: E
   const { kind, hint } = refusalOf(reason)
   const cause = withoutCommand(refused)
   if (isAnswer && kind === 'broken')
-    return new MillraceError('STATE_BROKEN', `Redis at ${location} refused ${what}: ${sentence(reason)} ${hint}`, { cause })
+    return new MillraceError('REDIS_REFUSED', `Redis at ${location} refused ${what}: ${sentence(reason)} ${hint}`, { cause })
   return new MillraceError('STATE_UNAVAILABLE', `Redis at ${location} did not do ${what}: ${sentence(reason)} ${hint}`, { cause })
 }
 

@@ -5,8 +5,10 @@ export interface Refusal {
   readonly hint: string
 }
 
-const OF_ANOTHER = 'Are the keys of this deployment used by something else?'
-const NO_CLUSTER = 'Millrace keeps several keys in one step: name a server that is no Redis Cluster in `redis`'
+const OF_ANOTHER = 'Something else writes under the keys of this deployment: name another database in `redis` (redis://host:6379/1)'
+const LACKS = 'The server lacks what Millrace needs of a Redis, or something else writes under the keys of this deployment'
+const NO_CLUSTER =
+  'It is a Redis Cluster, and Millrace changes several keys in one step, which have no hash tag in common: name a server that is no Redis Cluster in `redis`'
 const PERMISSIONS = 'Allow the user of `redis` the commands and keys of this deployment'
 const SCRIPT = 'A script holds up the server; `SCRIPT KILL` ends it'
 
@@ -32,13 +34,19 @@ const REFUSALS: readonly (readonly [RegExp, Refusal])[] = [
   [/^CLUSTERDOWN\b/, away(NO_CLUSTER)],
   [/^(CROSSSLOT|MOVED|ASK)\b/, broken(NO_CLUSTER)],
   // No time heals these: something else lies under our keys, or the server lacks what the scripts need.
-  [/^(WRONGTYPE|ERR)\b/, broken(OF_ANOTHER)],
+  [/^WRONGTYPE\b/, broken(OF_ANOTHER)],
+  [/^ERR\b/, broken(LACKS)],
 ]
 
 /** Total: what is not known is taken for away. Shape: `reply` is the text of the error. */
 export function refusalOf(reply: string): Refusal {
   const text = withinScript(reply)
   return REFUSALS.find(([form]) => form.test(text))?.[1] ?? away('Check `redis` and that the server runs')
+}
+
+/** Of a server that leads no longer, as after a failover. */
+export function isReadOnly(reply: string): boolean {
+  return withinScript(reply).startsWith('READONLY')
 }
 
 /** Until Redis 6 what stops a script stands behind `ERR Error running script (call to f_…): @user_script:3: -OOM …`. */

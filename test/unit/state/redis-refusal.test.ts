@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { refusalOf } from '../../../src/state/redis/redis-refusal.ts'
+import { isReadOnly, refusalOf } from '../../../src/state/redis/redis-refusal.ts'
 
 /** As servers say it, of versions and kinds that the tests do not start. */
 const AWAY = [
@@ -26,8 +26,10 @@ const AWAY = [
 const BROKEN = [
   [
     'ERR Error running script (call to f_2bab): @user_script:9: WRONGTYPE Operation against a key holding the wrong kind of value',
-    'something else',
+    'another database',
   ],
+  ['CROSSSLOT Keys in request do not hash to the same slot', 'no hash tag in common'],
+  ['WRONGTYPE Operation against a key holding the wrong kind of value', 'another database in `redis`'],
   ['ERR user_script:33: bad argument #1 to unpack script: 2263, on @user_script:33.', 'something else'],
   ["ERR unknown command 'evalsha', with args beginning with:", 'something else'],
   ['MOVED 3999 127.0.0.1:6381', 'no Redis Cluster'],
@@ -36,6 +38,15 @@ const BROKEN = [
 describe('refusals of Redis', () => {
   it.each(AWAY)('may pass: %s', (reply, hint) => {
     expect(refusalOf(reply)).toMatchObject({ kind: 'away', hint: expect.stringContaining(hint) })
+  })
+
+  it.each([
+    "READONLY You can't write against a read only replica.",
+    "ERR Error running script (call to f_2bab): @user_script:7: -READONLY You can't write against a read only replica.",
+    "ERR Error running script (call to f_2bab): @user_script:1: @user_script: 1: -READONLY You can't write against a read only replica.",
+  ])('of a server that leads no longer are known, in a script of an old one too: %s', (reply) => {
+    expect(isReadOnly(reply)).toBe(true)
+    expect(isReadOnly('ERR of a key named READONLY')).toBe(false)
   })
 
   it.each(BROKEN)('no time heals: %s', (reply, hint) => {
