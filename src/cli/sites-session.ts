@@ -6,6 +6,7 @@ import { beyondSite, existingDomain, siteDomain, siteOrigins } from '../control/
 import {
   coversItselfAlone,
   overrideSite,
+  type PaceChange,
   type PaceFact,
   paceSite,
   resetSite,
@@ -57,20 +58,32 @@ export async function rate(context: CommandContext, name: string, flags: RateFla
   if (!isReset && Object.keys(given).length === 0)
     throw new MillraceError('USAGE', 'sites rate needs a value, like --rate-per-second 0.5, or --reset')
   const none = { ratePerSecond: undefined, burst: undefined, concurrency: undefined, crawlDelayMs: undefined }
-  let isFaster = false
+  let changed: Awaited<ReturnType<typeof paceSite>> | undefined
   const apply = async (runtime: Runtime, domain: string): Promise<void> => {
     const about = { userAgent: userAgentOf(runtime.config, packageVersion()), origins: siteOrigins(name) }
-    isFaster = await paceSite(runtime, domain, { ...(isReset ? none : {}), ...given }, about)
+    changed = await paceSite(runtime, domain, { ...(isReset ? none : {}), ...given }, about)
   }
   await change(context, name, 'rate', apply, (report, now) => {
     // It may be hours of work, and it can't be seen that it was given new times.
-    if (isFaster) context.note('what was put aside at the slower pace comes back as the new one allows')
+    if (changed?.hasFaster === true) context.note('what was put aside at the slower pace comes back as the new one allows')
+    const byHours = byHoursText(changed?.changes ?? [])
+    if (byHours !== undefined) context.note(byHours)
     const { ratePerSecond, burst, concurrency, crawlDelayMs, paused } = report.pace
     const delay = crawlDelayMs.value === 0 ? '' : `, ${renderDuration(Number(crawlDelayMs.value))} between them`
     const bursts = burst.value === 1 ? '' : ` in bursts of ${burst.value}`
     const pause = paused.value === true ? `; it is paused (${paused.from}) ${pauseEnd(report, now)}` : ''
     return `${report.domain}: ${ratePerSecond.value} request${ratePerSecond.value === 1 ? '' : 's'} per second${bursts}, ${concurrency.value} at the same time${delay}${pause}`
   })
+}
+
+/** Where a change does not do the same at all hours; undefined where it does. Pure. */
+export function byHoursText(changes: readonly PaceChange[]): string | undefined {
+  if (new Set(changes.map(({ is }) => is)).size < 2) return undefined
+  const parts = (['faster', 'slower', 'same'] as const).flatMap((how) => {
+    const hours = changes.filter(({ is }) => is === how).map(({ hours }) => hours ?? 'the other hours')
+    return hours.length === 0 ? [] : [`${how === 'same' ? 'as before' : how} in ${hours.join(', ')}`]
+  })
+  return `by the schedule of its rule this is ${parts.join('; ')}`
 }
 
 export async function show(context: CommandContext, name: string): Promise<void> {

@@ -4,7 +4,7 @@ import { productToken } from '../kernel/product-token.ts'
 import { subject } from '../message/command.ts'
 import { parseSiteOverride, type SiteOverride, type SiteReset } from '../message/site-override.ts'
 import { effectiveCrawlDelay, spacingOf } from '../politeness/crawl-delay.ts'
-import { type ExplainedPolicy, liftedAt, type PaceLayer, type PaceValues, type SitePolicy } from '../politeness/policy.ts'
+import { type ExplainedPolicy, liftedAt, type PaceLayer, type PaceValues, type Policy, type SitePolicy } from '../politeness/policy.ts'
 import { parseRobots, robotsCrawlDelayMs } from '../politeness/robots.ts'
 import type { KnownHealth, LimiterState } from '../state/state-store.ts'
 import { isPublicSuffix } from '../url/registrable-domain.ts'
@@ -45,10 +45,32 @@ export interface SiteReport {
   readonly givenUpInMs: number | null
 }
 
-/** True where more requests of the site may start in an hour than before. Pure. */
-export function isFaster(pace: SiteReport['pace'], before: SiteReport['pace']): boolean {
-  return siteSpacingMs(pace) < siteSpacingMs(before)
+/** What a change does to the pace in some hours of the schedule; `hours` undefined: in those beside them, or where there is no schedule. */
+export interface PaceChange {
+  readonly hours: string | undefined
+  readonly is: 'faster' | 'slower' | 'same'
 }
+
+/**
+ * Whether more requests of the site may start in a time than before, in each of the hours of its schedule. Hours in which it pauses the site
+ * are left out, unless it has no others: whatever the pace, nothing starts in them. Pure.
+ */
+export function paceChanges(
+  { before, after }: { readonly before: Policy; readonly after: Policy },
+  url: URL,
+  robots: { readonly delayMs: number | undefined; readonly maxMs: number },
+): readonly PaceChange[] {
+  const all = before.hoursOf(url).map(({ hours, at }) => {
+    const [was, is] = [before, after].map((policy) => paceFacts(policy.explain(url, at), robots.delayMs, robots.maxMs)) as [Pace, Pace]
+    const [wasMs, isMs] = [siteSpacingMs(was), siteSpacingMs(is)]
+    const change: PaceChange = { hours, is: isMs < wasMs ? 'faster' : isMs > wasMs ? 'slower' : 'same' }
+    return { change, isOpen: !(was.paused.value === true && was.paused.from.startsWith('schedule')) }
+  })
+  const open = all.filter(({ isOpen }) => isOpen)
+  return (open.length === 0 ? all : open).map(({ change }) => change)
+}
+
+type Pace = SiteReport['pace']
 
 /** `spacingOf` of what is reported. */
 export function siteSpacingMs(
@@ -87,15 +109,15 @@ export function mergedOverride(control: Pick<ControlLog, 'get'>, domain: string,
 }
 
 /**
- * Changes the pace of a domain as `overrideSite` does. Where it becomes faster, or that of a host below it, the moment is
- * said as well: so what was put aside at the slower one comes back. Resolves with whether it was.
+ * Changes the pace of a domain as `overrideSite` does. Where it becomes faster in some hours, or that of a host below it, the moment is
+ * said as well: so what was put aside at the slower one comes back. Shape: whether it was, and what becomes of the domain itself.
  */
 export async function paceSite(
   runtime: Runtime,
   domain: string,
   change: OverrideChange,
   about: { readonly userAgent: string; readonly origins: readonly string[] },
-): Promise<boolean> {
+): Promise<{ readonly hasFaster: boolean; readonly changes: readonly PaceChange[] }> {
   const { config, clock } = runtime
   const control = await runtime.control()
   await control.readToEnd()
@@ -104,16 +126,14 @@ export async function paceSite(
   const robots = await keptRobots(runtime, domain, about)
   const below = [`www.${domain}`, ...config['politeness.rules'].map(({ match }) => match.replace(/^\*\./, ''))]
   const hosts = [domain, ...below.filter((host) => isBelow(host, domain))]
-  const hasFaster = hosts.some((host) => {
-    const url = new URL(`http://${host}/`)
-    const [after, before] = [rules.after, rules.before].map((policy) =>
-      paceFacts(policy.explain(url), host === domain ? robots?.crawlDelayMs : undefined, config['politeness.default.crawlDelayMax']),
-    ) as [SiteReport['pace'], SiteReport['pace']]
-    return isFaster(after, before)
-  })
+  const maxMs = config['politeness.default.crawlDelayMax']
+  const changesOf = (host: string): readonly PaceChange[] =>
+    paceChanges(rules, new URL(`http://${host}/`), { delayMs: host === domain ? robots?.crawlDelayMs : undefined, maxMs })
+  const hasFaster = hosts.some((host) => changesOf(host).some(({ is }) => is === 'faster'))
   const { policy } = rules.before.explain(new URL(`http://${domain}/`))
+  const changes = changesOf(domain)
   await overrideSite(runtime, domain, hasFaster ? { ...change, faster: { at: nextMoment(runtime, policy) } } : change)
-  return hasFaster
+  return { hasFaster, changes }
 }
 
 /** An address has none. */

@@ -4,7 +4,7 @@ import type { SiteOverride } from '../message/site-override.ts'
 import { compileHostGlob } from '../url/glob.ts'
 import { type PolitenessKeyKind, politenessKey } from '../url/politeness-key.ts'
 import { bareHost, registrableDomainOfHost } from '../url/registrable-domain.ts'
-import { type DayWindow, endOf, WallClock, windowAt } from './schedule.ts'
+import { type DayWindow, endOf, WallClock, windowAt, windowsOfWeek } from './schedule.ts'
 
 /** What can be said of the pace of a site, each by itself. */
 export interface PaceValues {
@@ -70,7 +70,9 @@ export interface Policy {
   /** `at`: as the hours are then, epoch ms; now where not given. */
   readonly paceOf: (url: URL, at?: number) => SitePolicy
   /** The same, with the reasons. */
-  readonly explain: (url: URL) => ExplainedPolicy
+  readonly explain: (url: URL, at?: number) => ExplainedPolicy
+  /** The hours of its schedule, and undefined for those beside them, each with a moment in it; those of now first. One where it has no schedule. */
+  readonly hoursOf: (url: URL) => readonly { readonly hours: string | undefined; readonly at: number }[]
 }
 
 /** Hosts whose rule is remembered. */
@@ -126,7 +128,14 @@ export function createPolicy(options: PolicyOptions): Policy {
     }
     return { policy, layers }
   }
-  return { explain, paceOf: (url, at) => explain(url, at).policy }
+  return {
+    explain,
+    paceOf: (url, at) => explain(url, at).policy,
+    hoursOf: (url) => {
+      const schedule = factsOf(bareHost(url.hostname)).rule?.schedule ?? []
+      return [...windowsOfWeek(schedule, options.now())].map(([window, at]) => ({ hours: window?.text, at }))
+    },
+  }
 }
 
 type Schedule = NonNullable<PolicyRule['schedule']>

@@ -41,11 +41,29 @@ export function endOf<W extends DayWindow>(
   now: number,
   holds: (window: W | undefined) => boolean,
 ): number | undefined {
+  for (const { window, at } of coming(windows, now)) if (!holds(window)) return at
+  return undefined
+}
+
+/**
+ * What holds at some moment of the week from `now` on: each window, and `undefined` where none does, with the first of its moments; what holds
+ * now comes first. Units: epoch ms.
+ */
+export function windowsOfWeek<W extends DayWindow>(windows: readonly W[], now: number): ReadonlyMap<W | undefined, number> {
+  const found = new Map([[windowAt(windows, now, new WallClock()), now]])
+  for (const { window, at } of coming(windows, now)) if (!found.has(window)) found.set(window, at)
+  return found
+}
+
+/** The full minutes after a moment at which another window may hold than before, for a week. */
+function* coming<W extends DayWindow>(
+  windows: readonly W[],
+  now: number,
+): Generator<{ readonly window: W | undefined; readonly at: number }> {
   const reader = new WallClock()
   const lastAt = now + WEEK_MS + MINUTE_MS
   for (let at = now - (now % MINUTE_MS) + MINUTE_MS; at <= lastAt; at += unchangedMinutes(windows, at, reader) * MINUTE_MS)
-    if (!holds(windowAt(windows, at, reader))) return at
-  return undefined
+    yield { window: windowAt(windows, at, reader), at }
 }
 
 const DAY_MINUTES = 1_440

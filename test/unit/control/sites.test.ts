@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { byHoursText } from '../../../src/cli/sites-session.ts'
 import { beyondSite, existingDomain, siteDomain, siteOrigins } from '../../../src/control/site-domain.ts'
 import { overrideOf } from '../../../src/control/site-rules.ts'
-import { isFaster, mergedOverride } from '../../../src/control/sites.ts'
+import { mergedOverride, paceChanges } from '../../../src/control/sites.ts'
 import { newCommand, subject } from '../../../src/message/command.ts'
+import { createPolicy } from '../../../src/politeness/policy.ts'
 
 describe('the origins whose robots.txt a site has', () => {
   it.each<[string, readonly string[]]>([
@@ -76,23 +78,46 @@ describe('the live override of a site', () => {
   })
 })
 
-describe('a pace', () => {
-  const pace = (ratePerSecond: number, crawlDelayMs = 0) => {
-    const fact = <T>(value: T) => ({ value, from: 'default' })
-    return {
-      paused: fact(false),
-      ratePerSecond: fact(ratePerSecond),
-      burst: fact(1),
-      concurrency: fact(1),
-      crawlDelayMs: fact(crawlDelayMs),
-    }
+describe('a change of a pace', () => {
+  type Values = { readonly ratePerSecond?: number; readonly crawlDelayMs?: number; readonly isPaused?: boolean }
+  const night = { fromMinute: 22 * 60, toMinute: 6 * 60, timezone: 'UTC', text: '22:00-06:00 UTC' }
+  const changes = (was: Values, is: Values, hours?: Values, robotsMs?: number) => {
+    const policyOf = (values: Values, override?: Values) =>
+      createPolicy({
+        key: 'host',
+        default: { ratePerSecond: 1, burst: 1, concurrency: 1 },
+        rules: [{ match: 'a.example', ...values, ...(hours === undefined ? {} : { schedule: [{ ...night, ...hours }] }) }],
+        overrideOf: () => override,
+        now: () => Date.parse('2026-11-30T12:00:00Z'),
+      })
+    const rules = { before: policyOf(was), after: policyOf(was, is) }
+    return paceChanges(rules, new URL('http://a.example/'), { delayMs: robotsMs, maxMs: 60_000 })
   }
 
-  it('is faster where the site may be asked more often, by whichever of rate and crawl delay counts', () => {
-    expect(isFaster(pace(2), pace(1))).toBe(true)
-    expect(isFaster(pace(1), pace(1))).toBe(false)
-    expect(isFaster(pace(1), pace(2))).toBe(false)
-    expect(isFaster(pace(2, 3_000), pace(1, 3_000))).toBe(false)
-    expect(isFaster(pace(1), pace(1, 3_000))).toBe(true)
+  it.each<[Values, Values, number | undefined, string]>([
+    [{ ratePerSecond: 1 }, { ratePerSecond: 2 }, undefined, 'faster'],
+    [{ ratePerSecond: 1 }, { ratePerSecond: 1 }, undefined, 'same'],
+    [{ ratePerSecond: 2 }, { ratePerSecond: 1 }, undefined, 'slower'],
+    [{ ratePerSecond: 1 }, { ratePerSecond: 2 }, 3_000, 'same'],
+    [{ crawlDelayMs: 3_000 }, { crawlDelayMs: 0 }, undefined, 'faster'],
+  ])(
+    'is what becomes of the time between two requests, by whichever of rate and crawl delay counts: %j to %j',
+    (was, is, robotsMs, how) => {
+      expect(changes(was, is, undefined, robotsMs)).toEqual([{ hours: undefined, is: how }])
+    },
+  )
+
+  it('is told of each of the hours of a schedule: what is faster than by day may be slower than by night', () => {
+    const told = changes({ ratePerSecond: 1 }, { ratePerSecond: 5 }, { ratePerSecond: 10 })
+    expect(told).toEqual([
+      { hours: undefined, is: 'faster' },
+      { hours: '22:00-06:00 UTC', is: 'slower' },
+    ])
+    expect(byHoursText(told)).toBe('by the schedule of its rule this is faster in the other hours; slower in 22:00-06:00 UTC')
+  })
+
+  it('says nothing of hours where it is the same in all of them, or they pause the site', () => {
+    expect(byHoursText(changes({ ratePerSecond: 1 }, { ratePerSecond: 20 }, { ratePerSecond: 10 }))).toBeUndefined()
+    expect(changes({ ratePerSecond: 1 }, { ratePerSecond: 5 }, { isPaused: true })).toEqual([{ hours: undefined, is: 'faster' }])
   })
 })

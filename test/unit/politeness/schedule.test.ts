@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { endOf, WallClock, windowAt } from '../../../src/politeness/schedule.ts'
+import { endOf, WallClock, windowAt, windowsOfWeek } from '../../../src/politeness/schedule.ts'
 
 const minutes = (text: string): number => Number(text.slice(0, 2)) * 60 + Number(text.slice(3))
 const window = (hours: string, timezone: string, days?: readonly number[]) => ({
@@ -121,5 +121,18 @@ describe('the end of what windows say', () => {
       }),
       { numRuns: 60 },
     )
+  })
+})
+
+describe('the windows of a week', () => {
+  it('are those that hold at some time of it, that of now first, and what lies beside them; not one that others hide', () => {
+    const [day, sunday, hidden] = [window('08:00-17:00', 'UTC'), window('00:00-24:00', 'UTC', [0]), window('09:00-10:00', 'UTC')]
+    const found = windowsOfWeek([day, sunday, hidden], Date.parse('2026-11-30T12:34:56Z'))
+    expect([...found].map(([of, at]) => [of, new Date(at).toISOString()])).toEqual([
+      [day, '2026-11-30T12:34:56.000Z'],
+      [undefined, '2026-11-30T17:00:00.000Z'],
+      [sunday, '2026-12-06T00:00:00.000Z'],
+    ])
+    expect([...windowsOfWeek([], 7)]).toEqual([[undefined, 7]])
   })
 })
