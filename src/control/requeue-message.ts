@@ -55,7 +55,7 @@ export type Requeue =
 
 export interface RequeueParts {
   readonly codec: MessageCodec
-  readonly publisher: TaskPublisher
+  readonly publisher: Pick<TaskPublisher, 'laneMessage'>
   readonly layout: LayoutSource
   readonly topics: TopicNames
   readonly clusterId: string

@@ -2,11 +2,13 @@ import { loadBlob } from '../blobs/load-body.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import type { OutgoingMessage } from '../kafka/message.ts'
 import type { Isolation } from '../kafka/offsets.ts'
+import { TaskPublisher } from '../kafka/task-publisher.ts'
 import { createPartitionTransactions, type PartitionTransactions } from '../kafka/transactional.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { isMillraceError, isStopOf, MillraceError } from '../kernel/errors.ts'
 import { memo } from '../kernel/memo.ts'
 import { RecentSet } from '../kernel/recent-set.ts'
+import { createMessageCodec } from '../message/codec.ts'
 import { newCommand, subject } from '../message/command.ts'
 import { type DeadLetterAction, type DeadLetterMark, offsetRanges } from '../message/dead-letter-marks.ts'
 import type { UrlTask } from '../message/generated/types.ts'
@@ -97,7 +99,7 @@ export async function resolveDeadLetters(runtime: Runtime, options: ResolveOptio
   const { topics } = runtime
   await requireTopics(runtime, [topics.deadLetters, topics.html, ...Object.values(topics.urls)])
   const already = await alreadyResolved(runtime, options.filter.places ?? new Set())
-  const parts = await requeueParts(runtime)
+  const parts = await requeueParts(runtime, options.execute ? await runtime.publisher() : await tryingPublisher(runtime))
   const tally = new Tally(options)
   let interrupted = false
   try {
@@ -125,7 +127,20 @@ async function alreadyResolved(runtime: Runtime, places: ReadonlySet<string>): P
   throw new MillraceError('USAGE', `there is no dead letter at ${missing.join(', ')}; \`millrace dead-letters list\` shows where they are`)
 }
 
-async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
+/** What would be written is built and sized, and no reader has to know its schema: nothing is announced or registered for it. */
+async function tryingPublisher(runtime: Runtime): Promise<TaskPublisher> {
+  const { topics, schemaStore, clock } = runtime
+  const send = (): Promise<never> => Promise.reject(new MillraceError('INTERNAL', 'nothing is to be written'))
+  return new TaskPublisher({
+    topics,
+    codec: createMessageCodec({ schemaStore }),
+    producer: { send },
+    layout: await runtime.layout(),
+    clock,
+  })
+}
+
+async function requeueParts(runtime: Runtime, publisher: RequeueParts['publisher']): Promise<RequeueParts> {
   const { codec, topics, clusterId, maxBatchBytes, clock, admin } = runtime
   const control = await runtime.control()
   await control.readToEnd()
@@ -140,7 +155,7 @@ async function requeueParts(runtime: Runtime): Promise<RequeueParts> {
   }
   return {
     codec,
-    publisher: await runtime.publisher(),
+    publisher,
     layout: await runtime.layout(),
     topics,
     clusterId,

@@ -131,8 +131,12 @@ describe('a signal that comes before all dead letters were read', () => {
 describe('requeue of a URL', () => {
   it('writes nothing until it is told to, then a new task from its first attempt on, and offers it no more', async () => {
     await buryTask(task('a', { redirects: [{ url: 'http://a.example/', status: 302, location: '/b', setCookies: [] }], dedup: 'crawl' }))
+    const { admin, topics } = runtime
+    const told = await admin.endOffsets(topics.control, 'read_uncommitted')
     const plan = await requeue(false)
     expect(plan).toMatchObject({ executed: false, tasks: 1, pages: 0, left: {} })
+    // Nor the schema of what it would write.
+    expect(await admin.endOffsets(topics.control, 'read_uncommitted')).toEqual(told)
     expect(await committed(runtime, runtime.topics.urls.high)).toEqual([])
     const [letter] = await open()
     const done = await requeue(true)
