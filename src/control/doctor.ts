@@ -1,4 +1,5 @@
 import { access, constants } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import { configAdvice } from '../config/advice.ts'
 import type { Config } from '../config/options.ts'
@@ -12,8 +13,12 @@ import { countText } from '../kernel/count-text.ts'
 import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { makeFolder } from '../machine/make-folder.ts'
+import type { RegistryPort } from '../message/registry.ts'
+import { stateStoreHealth } from '../state/open-state-store.ts'
 import type { StoreHealth } from '../state/state-store.ts'
+import { blobStoreOf } from './blob-stores.ts'
 import { leastFreeBytes } from './disk-guard.ts'
+import { registryOf } from './registry-client.ts'
 import { embeddedOptions, Runtime } from './runtime.ts'
 import { shadowedRules } from './shadowed-rules.ts'
 import { offlineTexts } from './stalls.ts'
@@ -79,6 +84,7 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
     const code = isMillraceError(error) ? error.code : 'KAFKA_UNREACHABLE'
     const { exitCode, hint } = ERRORS[code]
     yield { ...fail(code.startsWith('CONFIG_') ? 'configuration' : 'Kafka', errorText(error), hint), unreachable: exitCode === 4 }
+    yield* withoutKafka(options)
     return
   }
   try {
@@ -87,12 +93,23 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
     yield* answered('offsets', brokerFindings(runtime))
     yield* answered('topics', topicFindings(runtime))
     yield* answered('layout', layoutFindings(runtime))
-    yield* stateFindings(runtime)
-    yield* blobFindings(runtime)
-    yield* registryFindings(runtime)
+    yield* stateFindings(async () => (await runtime.state()).health())
+    yield* blobFindings(() => runtime.blobs())
+    yield* registryFindings(() => runtime.registry)
   } finally {
     await runtime.close()
   }
+}
+
+/** Whatever can be looked at while Kafka is away, and what can't. */
+async function* withoutKafka({ config, clock, observer, signal }: DoctorOptions): AsyncGenerator<Finding> {
+  for (const check of ['offsets', 'topics', 'layout'])
+    yield warn(check, 'not checked, since Kafka was not reached', 'See to Kafka first, then run `millrace doctor` again.')
+  yield* stateFindings(() => stateStoreHealth({ redisUrl: config.redis, dataDir: resolve(config.data), clock, observer }))
+  signal.throwIfAborted()
+  yield* blobFindings(() => blobStoreOf(config, clock))
+  signal.throwIfAborted()
+  yield* registryFindings(() => registryOf(config))
 }
 
 function nodeVersion(): Finding {
@@ -234,9 +251,9 @@ async function hasPagesOfTheFuture({ admin, clock, topics }: Runtime): Promise<b
   return [...end].some(([partition, offset]) => (future.get(partition) ?? offset) < offset)
 }
 
-async function* blobFindings(runtime: Runtime): AsyncGenerator<Finding> {
+async function* blobFindings(open: () => Promise<BlobStore | undefined>): AsyncGenerator<Finding> {
   try {
-    const blobs = await runtime.blobs()
+    const blobs = await open()
     if (blobs !== undefined) yield await blobFinding(blobs)
   } catch (error) {
     const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'BLOBS_UNREACHABLE']
@@ -262,9 +279,10 @@ export async function blobFinding(blobs: Pick<BlobStore, 'location' | 'check' | 
   }
 }
 
-async function* registryFindings({ registry }: Runtime): AsyncGenerator<Finding> {
-  if (registry === undefined) return
+async function* registryFindings(open: () => RegistryPort | undefined): AsyncGenerator<Finding> {
   try {
+    const registry = open()
+    if (registry === undefined) return
     // Any id will do: what counts is that it answers and lets us in.
     await registry.schemaById(1)
     yield ok('registry', `${registry.location} answers`)
@@ -293,9 +311,11 @@ export function storeFinding(health: StoreHealth): Finding {
   return ok('state', text)
 }
 
-async function* stateFindings(runtime: Runtime): AsyncGenerator<Finding> {
+/** `look`: gives nothing where there is no state yet. */
+async function* stateFindings(look: () => Promise<StoreHealth | undefined>): AsyncGenerator<Finding> {
   try {
-    yield storeFinding(await (await runtime.state()).health())
+    const health = await look()
+    yield health === undefined ? ok('state', 'none yet in the data folder; the first run begins it') : storeFinding(health)
   } catch (error) {
     const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'STATE_UNAVAILABLE']
     yield { ...fail('state', errorText(error), hint), unreachable: exitCode === 4 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
-import type { StateStore } from './state-store.ts'
+import type { StateStore, StoreHealth } from './state-store.ts'
 
 export interface OpenStateStoreOptions {
   /** Redis for many machines; goes before `dataDir`. */
@@ -38,6 +38,27 @@ export async function openStateStore(options: OpenStateStoreOptions): Promise<St
   const warmUp = options.warmUp ?? !isNewFolder(options.dataDir)
   const { LmdbStore } = await import('./lmdb/lmdb-store.ts')
   return LmdbStore.open({ folder: join(options.dataDir, 'state'), namespace, clock, observer, warmUp })
+}
+
+/**
+ * Facts of the store while nobody knows the deployment, since its Kafka is away: it is looked at, and nothing is begun in it. Shape: undefined
+ * where the data folder holds no state yet. Errors: as `openStateStore`.
+ */
+export async function stateStoreHealth({
+  redisUrl,
+  dataDir,
+  clock,
+  observer,
+}: {
+  readonly redisUrl: string | undefined
+  readonly dataDir: string
+  readonly clock: Clock
+  readonly observer: Observer
+}): Promise<StoreHealth | undefined> {
+  if (redisUrl !== undefined) return (await import('./redis/redis-health.ts')).redisHealth(redisUrl, { clock, observer })
+  const folder = join(dataDir, 'state')
+  if (!existsSync(folder)) return undefined
+  return (await import('./lmdb/lmdb-store.ts')).LmdbStore.healthOf({ folder, clock, observer })
 }
 
 function isNewFolder(folder: string): boolean {

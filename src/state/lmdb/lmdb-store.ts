@@ -87,6 +87,16 @@ export class LmdbStore implements StateStore {
     }
   }
 
+  /** Facts of a file that is there, whatever deployments have their state in it. Errors: as of `open`. */
+  static async healthOf({ folder, ...options }: Omit<LmdbStoreOptions, 'namespace' | 'warmUp'>): Promise<StoreHealth> {
+    const file = await LmdbFile.open(folder, { ...options, bootId: options.bootId ?? bootId() })
+    try {
+      return healthOf(file)
+    } finally {
+      await file.close()
+    }
+  }
+
   async claim(claims: readonly Claim[]): Promise<readonly ClaimVerdict[]> {
     const verdicts = await Promise.all(chunks(claims).map((chunk) => this.#file.step((now) => this.#claims.claim(chunk, now))))
     return verdicts.flat()
@@ -255,13 +265,17 @@ export class LmdbStore implements StateStore {
   }
 
   async health(): Promise<StoreHealth> {
-    const sizeBytes = this.#file.read(() => this.#file.sizeBytes())
-    return { kind: 'lmdb', version: `${FORMAT}`, location: this.#file.folder, persistence: 'file', sizeBytes }
+    return healthOf(this.#file)
   }
 
   close(): Promise<void> {
     return this.#file.close()
   }
+}
+
+function healthOf(file: LmdbFile): StoreHealth {
+  const sizeBytes = file.read(() => file.sizeBytes())
+  return { kind: 'lmdb', version: `${FORMAT}`, location: file.folder, persistence: 'file', sizeBytes }
 }
 
 /** Finds the namespace in the file, or begins it. Only one of several processes begins it. Shape: undefined where nothing has to warm up. */

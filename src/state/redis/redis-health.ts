@@ -1,6 +1,20 @@
+import type { Clock } from '../../kernel/clock.ts'
 import { errorText } from '../../kernel/errors.ts'
+import type { Observer } from '../../kernel/observe.ts'
 import type { StoreHealth } from '../state-store.ts'
-import type { RedisLink } from './redis-link.ts'
+import { RedisLink } from './redis-link.ts'
+import { parseRedisUrl } from './redis-url.ts'
+
+/** The same of a server that nothing else is asked of. Errors: CONFIG_INVALID, CONFIG_UNREADABLE, REDIS_UNREACHABLE, STATE_UNAVAILABLE. */
+export async function redisHealth(url: string, parts: { readonly clock: Clock; readonly observer: Observer }): Promise<StoreHealth> {
+  const link = new RedisLink(parseRedisUrl(url), parts)
+  await link.open()
+  try {
+    return await readHealth(link)
+  } finally {
+    await link.close()
+  }
+}
 
 /** Facts of the server for `doctor`. Shape: what a managed server, or the user's permissions, do not tell is `unknown`. Errors: STATE_UNAVAILABLE. */
 export async function readHealth(link: RedisLink): Promise<StoreHealth> {
