@@ -131,12 +131,8 @@ describe('a signal that comes before all dead letters were read', () => {
 describe('requeue of a URL', () => {
   it('writes nothing until it is told to, then a new task from its first attempt on, and offers it no more', async () => {
     await buryTask(task('a', { redirects: [{ url: 'http://a.example/', status: 302, location: '/b', setCookies: [] }], dedup: 'crawl' }))
-    const { admin, topics } = runtime
-    const told = await admin.endOffsets(topics.control, 'read_uncommitted')
     const plan = await requeue(false)
     expect(plan).toMatchObject({ executed: false, tasks: 1, pages: 0, left: {} })
-    // Nor the schema of what it would write.
-    expect(await admin.endOffsets(topics.control, 'read_uncommitted')).toEqual(told)
     expect(await committed(runtime, runtime.topics.urls.high)).toEqual([])
     const [letter] = await open()
     const done = await requeue(true)
@@ -162,6 +158,15 @@ describe('requeue of a URL', () => {
     expect(await open()).toEqual([])
     expect(await requeue(true)).toMatchObject({ tasks: 0, examples: [] })
     expect((await committed(runtime, runtime.topics.urls.high)).length).toBe(1)
+  })
+
+  it('announces the schema of what it writes, and none to show what it would write', async () => {
+    await buryTask(task('a'))
+    const announcing = vi.spyOn(runtime.codec, 'prepare')
+    expect(await requeue(false)).toMatchObject({ executed: false, tasks: 1 })
+    expect(announcing).not.toHaveBeenCalled()
+    expect(await requeue(true)).toMatchObject({ executed: true, tasks: 1 })
+    expect(announcing).toHaveBeenCalledWith(runtime.topics.urls.high, 'UrlTask')
   })
 
   it('names the task of another program by where it lay, and leaves what can not be fetched', async () => {
