@@ -1,14 +1,10 @@
 import { loadBlob } from '../blobs/load-body.ts'
-import { readOne } from '../kafka/log-reader.ts'
 import type { OutgoingMessage } from '../kafka/message.ts'
 import type { Isolation } from '../kafka/offsets.ts'
-import { TaskPublisher } from '../kafka/task-publisher.ts'
 import { createPartitionTransactions, type PartitionTransactions } from '../kafka/transactional.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { isMillraceError, isStopOf, MillraceError } from '../kernel/errors.ts'
-import { memo } from '../kernel/memo.ts'
 import { RecentSet } from '../kernel/recent-set.ts'
-import { createMessageCodec } from '../message/codec.ts'
 import { newCommand, subject } from '../message/command.ts'
 import { type DeadLetterAction, type DeadLetterMark, offsetRanges } from '../message/dead-letter-marks.ts'
 import type { UrlTask } from '../message/generated/types.ts'
@@ -24,10 +20,9 @@ import {
   showDeadLetter,
 } from './dead-letters.ts'
 import { messageUrl } from './message-url.ts'
-import { type NotRequeued, pageReader, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
+import { type NotRequeued, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
+import { requeueParts } from './requeue-parts.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
-import { stoppedCrawls } from './stopped-crawls.ts'
-import { trialOf } from './trial-letters.ts'
 
 export interface ResolveOptions {
   readonly action: DeadLetterAction
@@ -74,8 +69,6 @@ export interface ResolvedExample {
 const EXAMPLES = 20
 /** Dead letters of a page lie no further apart than so many copies that are written between them; about 20 MB at most. */
 const COPIES_AMONG = 100_000
-/** Whose partitions are looked up once. */
-const TOPICS = 100
 /** What goes into one transaction. */
 const CHUNK_LETTERS = 200
 const CHUNK_BYTES = 4_194_304
@@ -99,7 +92,7 @@ export async function resolveDeadLetters(runtime: Runtime, options: ResolveOptio
   const { topics } = runtime
   await requireTopics(runtime, [topics.deadLetters, topics.html, ...Object.values(topics.urls)])
   const already = await alreadyResolved(runtime, options.filter.places ?? new Set())
-  const parts = await requeueParts(runtime, options.execute ? await runtime.publisher() : await tryingPublisher(runtime))
+  const parts = await requeueParts(runtime, options)
   const tally = new Tally(options)
   let interrupted = false
   try {
@@ -125,47 +118,6 @@ async function alreadyResolved(runtime: Runtime, places: ReadonlySet<string>): P
   }
   if (missing.length === 0) return already
   throw new MillraceError('USAGE', `there is no dead letter at ${missing.join(', ')}; \`millrace dead-letters list\` shows where they are`)
-}
-
-/** What would be written is built and sized, and no reader has to know its schema: nothing is announced or registered for it. */
-async function tryingPublisher(runtime: Runtime): Promise<TaskPublisher> {
-  const { topics, schemaStore, clock } = runtime
-  const send = (): Promise<never> => Promise.reject(new MillraceError('INTERNAL', 'nothing is to be written'))
-  return new TaskPublisher({
-    topics,
-    codec: createMessageCodec({ schemaStore }),
-    producer: { send },
-    layout: await runtime.layout(),
-    clock,
-  })
-}
-
-async function requeueParts(runtime: Runtime, publisher: RequeueParts['publisher']): Promise<RequeueParts> {
-  const { codec, topics, clusterId, maxBatchBytes, clock, admin } = runtime
-  const control = await runtime.control()
-  await control.readToEnd()
-  const partitionsOf = memo(
-    async (topic): Promise<readonly number[]> => ((await admin.listTopics()).includes(topic) ? admin.partitions(topic) : []),
-    TOPICS,
-  )
-  const readAt: RequeueParts['readAt'] = async ({ topic, partition, offset }) => {
-    if (!(await partitionsOf(topic)).includes(partition)) return undefined
-    // What lies behind an open transaction lies there as well.
-    return readOne(admin.session, { topic, partition }, offset, 'read_uncommitted')
-  }
-  return {
-    codec,
-    publisher,
-    layout: await runtime.layout(),
-    topics,
-    clusterId,
-    maxBatchBytes,
-    now: clock.now(),
-    trialOf: (info) => trialOf(control, info),
-    isCrawlStopped: stoppedCrawls(control),
-    readAt,
-    pageAt: pageReader(() => admin.earliestOffsets(topics.html), readAt),
-  }
 }
 
 /** One thing done about one dead letter. */
