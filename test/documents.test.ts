@@ -197,14 +197,17 @@ describe('the documents', () => {
 })
 
 describe('the map of src', () => {
-  const map = section(read('src/README.md'), '## Map')
-  const entries = mapEntries(map)
+  const entries = mapEntries(rowsUnder(read('src/README.md'), '## Map'))
 
-  it('has a heading for every folder, and no other', () => {
+  it('has every folder, once, and no other', () => {
     const folders = readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map((entry) => `${join(entry.parentPath, entry.name).slice(join(root, 'src').length + 1)}/`)
     expect(entries.map(({ folder }) => folder).sort()).toEqual(folders.sort())
+  })
+
+  it('says of every folder what it is for, and where to begin', () => {
+    expect(entries.filter(({ ideas, files }) => ideas.includes('') || files.length === 0)).toEqual([])
   })
 
   it('names files that exist in their folder', () => {
@@ -224,21 +227,22 @@ describe('the map of src', () => {
   })
 })
 
-function mapEntries(text: string): readonly { folder: string; files: readonly string[] }[] {
-  return text
-    .split(/^### /m)
-    .slice(1)
-    .map((part) => {
-      const folder = /^`([^`]+)`/.exec(part)?.[1] ?? ''
-      const files = [...part.slice(part.indexOf('\n')).matchAll(/`([\w.-]+\.(?:ts|xml|yaml))`/g)].map(([, file]) => file ?? '')
-      return { folder, files }
-    })
+/** A row without a folder is another idea of the one above. */
+function mapEntries(rows: readonly (readonly string[])[]): readonly MapEntry[] {
+  const entries: MapEntry[] = []
+  for (const [folder = '', idea = '', begin = ''] of rows) {
+    if (folder !== '') entries.push({ folder: words(folder), ideas: [], files: [] })
+    const entry = entries.at(-1)
+    entry?.ideas.push(idea)
+    entry?.files.push(...[...begin.matchAll(/`([\w.-]+\.(?:ts|yaml))`/g)].map(([, file]) => file ?? ''))
+  }
+  return entries
 }
 
-function section(text: string, heading: string): string {
-  const from = text.indexOf(`\n${heading}\n`)
-  const to = text.indexOf('\n## ', from + 4)
-  return text.slice(from, to < 0 ? undefined : to)
+interface MapEntry {
+  readonly folder: string
+  readonly ideas: string[]
+  readonly files: string[]
 }
 
 function isThere(file: string, target: string): boolean {
