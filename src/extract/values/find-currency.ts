@@ -1,50 +1,19 @@
 import { isCurrency } from './currencies.ts'
+import { SHARED, SIGNS } from './currency-signs.ts'
 import { EAST_ASIAN_UNIT } from './multipliers.ts'
 import { priceBefore, priceBehind, withoutNumbers } from './price-number.ts'
 
-/** Signs that stand for one currency alone, or nearly so on the pages that use them. */
-const SIGNS: Readonly<Record<string, string>> = {
-  '€': 'EUR',
-  '£': 'GBP',
-  '₹': 'INR',
-  '₽': 'RUB',
-  '₺': 'TRY',
-  '₩': 'KRW',
-  '₪': 'ILS',
-  '₫': 'VND',
-  '₴': 'UAH',
-  '₦': 'NGN',
-  '₱': 'PHP',
-  '₸': 'KZT',
-  '₾': 'GEL',
-  '฿': 'THB',
-  円: 'JPY',
-  元: 'CNY',
-  원: 'KRW',
-  zł: 'PLN',
-  Kč: 'CZK',
-  Ft: 'HUF',
-  лв: 'BGN',
-  US$: 'USD',
-  C$: 'CAD',
-  CA$: 'CAD',
-  A$: 'AUD',
-  AU$: 'AUD',
-  NZ$: 'NZD',
-  HK$: 'HKD',
-  NT$: 'TWD',
-  MX$: 'MXN',
-  S$: 'SGD',
-  R$: 'BRL',
-}
-
-/** Signs that several currencies have: the extractor says which one it is. */
-const SHARED = ['$', '¥', 'kr', 'Kr', 'Fr.', 'lei', 'RM', 'Rp', 'Rs']
-
-const ALTERNATIVES = [...Object.keys(SIGNS), ...SHARED, '[A-Z]{3}']
+/** A country and its dollar may stand apart: `US $12.99`, `12,99 $ CA`. In front of a sign a single letter is a size, or a vitamin, but at the start. */
+const SOURCES = [...Object.keys(SIGNS), ...Object.keys(SHARED)]
   .toSorted((a, b) => b.length - a.length)
-  .map((sign) => (sign === '[A-Z]{3}' ? sign : sign.replace(/[$.]/g, '\\$&')))
-  .join('|')
+  .map((sign) =>
+    sign
+      .replace(/[$.]/g, '\\$&')
+      .replace(/^(?!CA)([A-Z]{2})(?=\\\$)/, '$1 ?')
+      .replace(/(?<=^\\\$)(?=[A-Z])/, ' ?'),
+  )
+/** Any sign of money, and what looks like a code, stand for a currency, too, if not for one that is known. */
+const ALTERNATIVES = ['^CA? \\$', ...SOURCES, '[A-Z]{1,3}[$¥£]', '[A-Za-z]{3}', '\\p{Sc}'].join('|')
 /**
  * A mention that is no part of a word, with the mark that ends an abbreviation: `Rs.450`. In East Asia words are not parted: what is written
  * to the number is its sign, whatever comes next.
@@ -54,7 +23,7 @@ const MENTION = new RegExp(
   'gu',
 )
 
-const CURRENCY_FIRST = new RegExp(`^\\s?(?:\\p{Sc}|(?:${ALTERNATIVES})(?!\\p{L}))`, 'u')
+const CURRENCY_FIRST = new RegExp(`^\\s?(?:\\p{Sc}|(?:${SOURCES.join('|')}|[A-Z]{3})(?!\\p{L}))`, 'u')
 
 /** Whether the sign of a currency stands first, or letters like a code. */
 export function startsWithCurrency(text: string): boolean {
@@ -62,16 +31,22 @@ export function startsWithCurrency(text: string): boolean {
 }
 
 export interface CurrencyMention {
-  /** Undefined: a sign of several currencies. */
+  /** Undefined: a sign of several currencies, or of none that is known. */
   readonly code: string | undefined
+  /** Which it may be. */
+  readonly codes: readonly string[]
+  /** Whether it stands beside a number. */
+  readonly isBeside: boolean
   /** As it is written. */
   readonly text: string
   /** The text without it, its price the first number; `¤` stands for it between what is before and behind it. Undefined: of several readings. */
   readonly rest: string | undefined
 }
 
-/** Codes that pages write as words too, or as names: `TOP-Angebot`, `GEL 50 ml`, `AMD Ryzen`. */
-const WORDS: ReadonlySet<string> = new Set('ALL AMD ANG BAM BIF BOB COP CUP DOP GEL HUF LAK MAD MOP MUR NAD PEN RON SOS TOP TRY'.split(' '))
+/** Codes and signs that pages write as words too, as names or as units: `TOP-Angebot`, `GEL 50 ml`, `AMD Ryzen`, `6 Ft Cable`, `Euro 2024`. */
+const WORDS: ReadonlySet<string> = new Set(
+  'ALL AMD ANG BAM BIF BOB COP CUP DOP GEL HUF LAK MAD MOP MUR NAD PEN RON SOS TOP TRY Ft TL Euro euro Euros euros'.split(' '),
+)
 /** Those of them that have a sign in common with others: `$ 50.000 COP`, `12,50 lei RON`. */
 const WORDS_OF_SIGNS: ReadonlySet<string> = new Set(['COP', 'CUP', 'DOP', 'MOP', 'NAD', 'RON'])
 
@@ -81,27 +56,51 @@ const WORDS_OF_SIGNS: ReadonlySet<string> = new Set(['COP', 'CUP', 'DOP', 'MOP',
  * there is none.
  */
 export function findCurrency(text: string): CurrencyMention | undefined {
-  let best: Mention | undefined
-  for (const mention of mentions(text)) {
-    if (best === undefined || mention.rank < best.rank) best = mention
-    if (best.rank === 0) break
-  }
+  const all = [...mentions(text)]
+  const best = [0, 1, 2].flatMap((rank) => all.find((mention) => mention.rank === rank) ?? []).at(0)
   if (best === undefined) return undefined
-  const { sign, start, end } = best
+  const { sign, codes, start, end } = best
   const before = text.slice(0, start)
   const behind = text.slice(end)
-  const own = isCurrency(sign) ? sign : SIGNS[sign]
-  if (own !== undefined) return { code: own, text: sign, rest: restOf(best, before, behind) }
+  const isClear = sign !== '¢' && !all.some((other) => isRival(other, best, text))
+  const found = (code: string | undefined, written: string, rest = behind): CurrencyMention => ({
+    code,
+    codes: code === undefined ? codes : [code],
+    text: written,
+    isBeside: best.number !== undefined,
+    rest: isClear ? restOf(best, before, rest) : undefined,
+  })
+  if (isCertain(best)) return found(codes[0], sign)
   const codeBefore = CODE_BEFORE.exec(before)?.[1] ?? ''
-  if (isCodeOfSign(codeBefore)) return { code: codeBefore, text: codeBefore, rest: restOf(best, before, behind) }
-  const { 0: found = '', 1: number = '', 2: code = '' } = CODE_BEHIND.exec(behind) ?? []
-  if (!isCodeOfSign(code)) return { code: undefined, text: sign, rest: restOf(best, before, behind) }
-  return { code, text: code, rest: restOf(best, before, joined(number, behind.slice(found.length))) }
+  if (isCodeOfSign(codeBefore)) return found(codeBefore, codeBefore)
+  const { 0: match = '', 1: number = '', 2: word = '' } = CODE_BEHIND.exec(behind) ?? []
+  const code = sign === '$' ? (SIGNS[`$${word}`] ?? word) : word
+  return isCodeOfSign(code) ? found(code, word, joined(number, behind.slice(match.length))) : found(undefined, sign)
 }
+
+/** Whether a mention beside a number is no better than the one that was chosen, and says something else. */
+function isRival(other: Mention, chosen: Mention, text: string): boolean {
+  if (other === chosen || other.rank > chosen.rank || other.number === undefined || chosen.number === undefined) return false
+  const [mine, its] = [chosen.number, other.number]
+  const isSameCurrency = other.codes.some((code) => chosen.codes.includes(code))
+  if (mine.start < its.end && its.start < mine.end) return !isSameCurrency
+  if (isSameCurrency) {
+    // `EUR 42 €89,99`: written otherwise, and the other one is clearly a price. Two prices written alike are a list, of which the first counts.
+    const isWrittenAlike = other.sign === chosen.sign && !(chosen.side === 'after' && /^[A-Z]{3}$/.test(chosen.sign))
+    return !isWrittenAlike && !PRICED.test(mine.text) && PRICED.test(its.text)
+  }
+  // One price in two currencies has no words between: `CHF 12.90 / € 13.50`.
+  const between = text.slice(Math.min(Math.max(chosen.end, mine.end), other.start), other.start)
+  return !PRICED.test(mine.text) || /\p{L}/u.test(between)
+}
+
+const PRICED = /[.,٫:]\p{Nd}{2}$/u
 
 function restOf({ sign, side }: Mention, before: string, behind: string): string | undefined {
   if (side === undefined) return joined(before, behind)
   if (side === 'after') {
+    // `12 €99`, `4 €99`
+    if (/\p{Nd}\s+$/u.test(before) && CENTS.test(behind)) return undefined
     const price = priceBehind(behind)
     return price === undefined ? undefined : joined(withoutNumbers(before), price)
   }
@@ -111,33 +110,81 @@ function restOf({ sign, side }: Mention, before: string, behind: string): string
   return isMark ? `${price}٫${behind}` : joined(price, behind)
 }
 
+/** Two digits alone, written to a sign that stands behind another number. */
+const CENTS = /^\p{Nd}{2}(?![\p{Nd}:]|[.,]\p{Nd})/u
+
 interface Mention {
   readonly sign: string
+  readonly codes: readonly string[]
   readonly start: number
   readonly end: number
   /** Where its number is; undefined: not right beside it. */
   readonly side: 'before' | 'after' | undefined
+  readonly number: NumberBeside | undefined
   /** The less, the more likely that it is the currency of the price. */
   readonly rank: number
+}
+
+interface NumberBeside {
+  readonly start: number
+  readonly end: number
+  readonly text: string
 }
 
 function* mentions(text: string): Iterable<Mention> {
   const hasNumber = /\p{Nd}/u.test(text)
   for (const { 0: found, 1: apart, 2: written, 3: sign = apart ?? written ?? '', index: start } of text.matchAll(MENTION)) {
-    const isCode = /^[A-Z]{3}$/.test(sign)
-    if (isCode && !isCurrency(sign)) continue
+    const codes = codesOf(sign)
+    if (codes === undefined) continue
     const end = start + found.length
-    const side = sideOfNumber(sign, text.slice(Math.max(0, start - BESIDE), start), text.slice(end, end + BESIDE))
-    const isWord = isCode && WORDS.has(sign)
+    const before = text.slice(Math.max(0, start - BESIDE), start)
+    const behind = text.slice(end, end + BESIDE)
+    const side = sideOfNumber(sign, before, behind)
+    const isSmallCode = /^[A-Za-z]{3}$/.test(sign) && codes[0] === sign.toUpperCase() && codes[0] !== sign
+    const isWord = WORDS.has(sign) || isSmallCode
     // A word that is far from every number is a word.
-    if (isWord && side === undefined && hasNumber) continue
-    yield { sign, start, end, side, rank: side === undefined ? 2 : isWord ? 1 : 0 }
+    if (isWord && side === undefined && (hasNumber || isSmallCode)) continue
+    const number = side === 'before' ? numberBefore(before, start) : side === 'after' ? numberAfter(behind, end) : undefined
+    yield { sign, codes, start, end, side, number, rank: side === undefined ? 2 : isWord ? 1 : 0 }
   }
 }
 
+/** Shape: one where the sign is of that alone, none for a sign that is not known; undefined: letters that are no currency. */
+function codesOf(sign: string): readonly string[] | undefined {
+  const own = SIGNS[sign.replace(' ', '')]
+  if (own !== undefined) return [own]
+  const shared = SHARED[sign]
+  if (shared !== undefined) return shared
+  const letters = /^[A-Za-z]{3}/.exec(sign)?.[0] ?? ''
+  if (isCurrency(letters)) return [letters]
+  // In small letters only a code that is no word: `12 eur`.
+  const code = letters.toUpperCase()
+  if (sign === letters) return isCurrency(code) && !WORDS.has(code) ? [code] : undefined
+  // `NOW$12`
+  return letters === '' ? [] : SHARED[sign.slice(letters.length)]
+}
+
+/** Whether it is written as that currency alone is written. */
+function isCertain({ sign, codes }: Mention): boolean {
+  return codes.length === 1 && SHARED[sign] === undefined && (sign.startsWith(codes[0] ?? '') || SIGNS[sign.replace(' ', '')] !== undefined)
+}
+
+function numberBefore(before: string, start: number): NumberBeside | undefined {
+  const { 0: found = '', 1: text = '' } = LAST_NUMBER.exec(before) ?? []
+  const from = start - found.length
+  return text === '' ? undefined : { start: from, end: from + text.length, text }
+}
+
+function numberAfter(behind: string, end: number): NumberBeside | undefined {
+  const [found = ''] = NUMBER_AFTER.exec(behind) ?? []
+  const at = found.search(/[.,]?\p{Nd}/u)
+  const text = found.slice(at).replace(/[.,]+$/, '')
+  return at === -1 ? undefined : { start: end + at, end: end + at + text.length, text }
+}
+
+const LAST_NUMBER = /(\p{Nd}+(?:[.,:'’٬٫]\p{Nd}+| \p{Nd}{3}(?!\p{Nd}))*)[^\p{Nd}]*$/u
 /** Characters to look at on each side: a text may hold as many signs as it likes. */
 const BESIDE = 40
-
 /**
  * With one on both sides the one before, whatever comes next on the page without a space: `49,99 €59,99 €`, `1299 €-5%`. But for a sign that
  * is written to the number behind it: `iPhone 15 €999`, where the number before looks like no price.
@@ -157,7 +204,7 @@ const NUMBER_AFTER = /^[\s:=)]*(?:\p{Sc}\s*)?[-−‑–]?\s*(?:\p{Sc}\s*)?[.,]?
 
 /** Which currency a sign of several is: a code before it, or one behind it and one number. */
 const CODE_BEFORE = /(?<!\p{L})([A-Z]{3})\s*$/u
-const CODE_BEHIND = /^(\s*[\p{Nd}.,'’٫\s-]*)([A-Z]{3})(?!\p{L})/u
+const CODE_BEHIND = /^(\s*[\p{Nd}.,'’٫\s-]*)([A-Z]{2,3})(?!\p{L})/u
 
 /** In French the sign may be the decimal mark: `499€95`. */
 function isDecimalMark(sign: string, before: string, behind: string): boolean {

@@ -1,5 +1,5 @@
 import { isCurrency } from './currencies.ts'
-import { findCurrency } from './find-currency.ts'
+import { type CurrencyMention, findCurrency } from './find-currency.ts'
 import { asciiNumbers } from './parse-number.ts'
 import { isCounted, mayOwnDigits } from './price-words.ts'
 
@@ -21,7 +21,7 @@ export type MoneyParts =
 
 /**
  * Which currency an amount is in: the one that the text names, else the first that was found elsewhere, else the one that the extractor
- * states. A sign that several currencies have (`$`, `kr`) is that of the others.
+ * states. A sign that several currencies have (`$`, `kr`) is that of the others, if that has such a sign.
  */
 export function moneyParts(text: string, found: readonly (string | undefined)[], stated: string | undefined): MoneyParts {
   const written = withBreaks(withGroups(asciiNumbers(text)))
@@ -30,10 +30,26 @@ export function moneyParts(text: string, found: readonly (string | undefined)[],
   if (mention?.code !== undefined) return { amount, currency: mention.code }
   const elsewhere = found.map((place) => (place === undefined ? undefined : currencyOf(place)))
   const currency = elsewhere.find((code) => code !== undefined) ?? stated
-  if (currency !== undefined) return { amount, currency }
-  const why = mention === undefined ? 'names no currency' : `has the sign ${mention.text}, which several currencies have`
-  return { amount, currency, problem: `${shownText(text)} ${why}; say its \`currency\`` }
+  const why = noCurrency(written, mention, currency)
+  if (currency !== undefined && why === undefined) return { amount, currency }
+  return { amount, currency: undefined, problem: `${shownText(text)} ${why}` }
 }
+
+/** Why the number of a text is of no currency that is known. Shape: undefined where it is of the one that is given. */
+function noCurrency(text: string, mention: CurrencyMention | undefined, given: string | undefined): string | undefined {
+  if (mention === undefined) {
+    if (HUNDREDTHS.test(text)) return 'counts hundredths of a currency'
+    return given === undefined ? 'names no currency; say its `currency`' : undefined
+  }
+  if (given !== undefined && mention.codes.includes(given)) return undefined
+  const sign = `has the sign ${mention.text}`
+  if (mention.codes.length === 0) return `${sign}, which is of no currency that is known`
+  if (given !== undefined) return `${sign}, which ${given} has not`
+  return mention.codes.length === 1 ? `${sign}; say its \`currency\`` : `${sign}, which several currencies have; say its \`currency\``
+}
+
+/** `99 ct`, `99p` */
+const HUNDREDTHS = /^\P{Nd}*\p{Nd}[\p{Nd}.,]*(?:\s?(?:cts?|[Cc]ents?|CENTS?)|p)(?![\p{L}\p{N}])/u
 
 /**
  * Digits that a no-break space parts three by three are of one number, as pages write `PlayStation 5 1&nbsp;299 €`; they are grouped here by the

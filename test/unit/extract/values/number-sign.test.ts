@@ -2,14 +2,18 @@ import { describe, expect, it } from 'vitest'
 import { compileConverter } from '../../../../src/extract/values/value-type.ts'
 
 const decimal = compileConverter({ kind: 'decimal', scale: 2 })
-const money = compileConverter({ kind: 'money', scale: 2, currency: 'EUR' })
+const converters = {
+  EUR: compileConverter({ kind: 'money', scale: 2, currency: 'EUR' }),
+  USD: compileConverter({ kind: 'money', scale: 2, currency: 'USD' }),
+  NOK: compileConverter({ kind: 'money', scale: 2, currency: 'NOK' }),
+}
 
 const number = (text: string): unknown => {
   const read = decimal(text, false, '')
   return read.kind === 'value' ? read.value : read
 }
 const price = (text: string): unknown => {
-  const read = money(text, false, '')
+  const read = converters[text.includes('$') ? 'USD' : text.includes('kr') ? 'NOK' : 'EUR'](text, false, '')
   return read.kind === 'value' ? (read.value as { amount: string }).amount : read
 }
 const UNCLEAR = { kind: 'problem', problem: expect.stringContaining('is no number with one reading') }

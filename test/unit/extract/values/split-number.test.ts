@@ -54,8 +54,8 @@ describe('a price in several elements', () => {
     ['Sleva do 24. 12. 499 Kč', '499.00'],
     ['Größe 38, 40, 42: 19,99 €', '19.99'],
     ['<span>2.</span>&nbsp;<span>499 €</span>', '499.00'],
-    ['$<span>1</span><span>2</span><span>.</span><span>9</span><span>9</span>', '12.99'],
-    ['12<sup>99</sup> kr', '12.99'],
+    ['€<span>1</span><span>2</span><span>.</span><span>9</span><span>9</span>', '12.99'],
+    ['12<sup>99</sup> EUR', '12.99'],
     ['12<sup>99</sup>&nbsp;zł', '12.99'],
     ['€ 12<sup>99</sup>/kg', '12.99'],
   ])('is read whatever other numbers are in pieces: %s', (html, amount) => {
@@ -65,6 +65,10 @@ describe('a price in several elements', () => {
   it('has the currency that stands behind its cents', () => {
     const read = (html: string): unknown => fieldFrom('{ select: p, type: money, currency: EUR }', `<p>${html}</p>`)
     expect(read('$<b>12</b><sup>99</sup> USD')).toEqual({ amount: '12.99', currency: 'USD' })
+    expect(fieldFrom('{ select: p, type: money, currency: SEK }', '<p>12<sup>99</sup> kr</p>')).toEqual({
+      amount: '12.99',
+      currency: 'SEK',
+    })
     expect(read('12<sup>99</sup> €15.00')).toEqual({ amount: '12.99', currency: 'EUR' })
   })
 
