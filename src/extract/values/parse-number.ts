@@ -18,10 +18,12 @@ export interface NumberFormat {
    * wrote as a plain number is one all the same, but for `19.990` where the type has no place for three digits.
    */
   readonly decimalMark: string | undefined
-  /** Digits behind the mark that the type holds; a single mark before exactly three digits groups thousands where fewer fit. */
+  /** Digits behind the mark that the type holds; a single mark before exactly three digits groups thousands where fewer fit, and may do so where they fit. */
   readonly scale: number
   /** Of money more stands for a multiplier than of other numbers, where a `5m` is a length. */
   readonly ofMoney: boolean
+  /** The unit of its currency has a thousand parts: a point before three digits groups nothing. */
+  readonly hasMils?: boolean
 }
 
 /** Why a text gives no number: it has none, it has one of more than its digits (`12k`), or one with several readings (`3万5`). */
@@ -97,6 +99,7 @@ function writtenNumber(text: string, format: NumberFormat): DecimalDigits | NoNu
   if (EXPONENT.test(behind)) return 'none'
   if (isMultiplied(behind, format.ofMoney)) return 'multiplied'
   const mark = certainMark(written) ?? format.decimalMark ?? decimalMarkOf(written, format)
+  if (mark === 'unclear') return mark
   const at = mark === undefined ? -1 : written.lastIndexOf(mark)
   const whole = at === -1 ? written : written.slice(0, at)
   const fraction = at === -1 ? '' : written.slice(at + 1)
@@ -105,9 +108,19 @@ function writtenNumber(text: string, format: NumberFormat): DecimalDigits | NoNu
   return digits(negative, whole.replace(/\D/g, ''), fraction)
 }
 
-/** Character before the fraction in a language. Errors: RangeError for a text that is no language tag. */
-export function decimalMarkOfLocale(locale: string): string {
-  return new Intl.NumberFormat(locale).formatToParts(1.5).find(({ type }) => type === 'decimal')?.value ?? '.'
+/** Characters before the fraction in a language; prices may have one of their own, as in French in Switzerland. */
+export interface DecimalMarks {
+  readonly ofNumbers: string
+  readonly ofPrices: string
+}
+
+/** Errors: RangeError for a text that is no language tag. */
+export function decimalMarksOf(locale: string): DecimalMarks {
+  const markOf = (format: Intl.NumberFormat): string => format.formatToParts(1.5).find(({ type }) => type === 'decimal')?.value ?? '.'
+  return {
+    ofNumbers: markOf(new Intl.NumberFormat(locale)),
+    ofPrices: markOf(new Intl.NumberFormat(locale, { style: 'currency', currency: 'EUR' })),
+  }
 }
 
 function digits(negative: boolean, whole: string, fraction: string): DecimalDigits {
@@ -134,7 +147,8 @@ function certainMark(written: string): string | undefined {
   return written.includes('٫') ? '٫' : /^0([.,])\d+$/.exec(written)?.[1]
 }
 
-function decimalMarkOf(written: string, { scale, machine }: NumberFormat): string | undefined {
+/** Shape: one character; undefined: nothing parts a fraction. */
+function decimalMarkOf(written: string, { scale, machine, hasMils }: NumberFormat): string | undefined | 'unclear' {
   const point = written.lastIndexOf('.')
   const comma = written.lastIndexOf(',')
   if (point === -1 && comma === -1) return undefined
@@ -146,8 +160,8 @@ function decimalMarkOf(written: string, { scale, machine }: NumberFormat): strin
   if (GROUP_ONLY.test(written)) return mark
   const looksGrouped = /^[1-9]\d{0,2}[.,]\d{3}$/.test(written)
   if (!looksGrouped) return mark
-  if (mark === ',') return undefined
-  return machine || scale >= 3 ? mark : undefined
+  if (mark === '.' && (machine || hasMils === true)) return mark
+  return hasMils === true || (scale >= 3 && !machine) ? 'unclear' : undefined
 }
 
 /** Groups of three digits; before the last one also of two, as in India: `1,23,456`. */

@@ -24,8 +24,7 @@ export type MoneyParts =
  * states. A sign that several currencies have (`$`, `kr`) is that of the others, if that has such a sign.
  */
 export function moneyParts(text: string, found: readonly (string | undefined)[], stated: string | undefined): MoneyParts {
-  const written = withBreaks(withGroups(asciiNumbers(text)))
-  const mention = findCurrency(written)
+  const { written, mention } = mentionIn(text)
   const amount = mention === undefined ? written : mention.rest
   if (mention?.code !== undefined) return { amount, currency: mention.code }
   const elsewhere = found.map((place) => (place === undefined ? undefined : currencyOf(place)))
@@ -33,6 +32,25 @@ export function moneyParts(text: string, found: readonly (string | undefined)[],
   const why = noCurrency(written, mention, currency)
   if (currency !== undefined && why === undefined) return { amount, currency }
   return { amount, currency: undefined, problem: `${shownText(text)} ${why}` }
+}
+
+/** A number beside a currency, as a number alone. */
+export interface Price {
+  /** Undefined: several numbers may be the price. */
+  readonly amount: string | undefined
+  /** ISO 4217; undefined: it has a sign that several currencies have, or none that is known. */
+  readonly currency: string | undefined
+}
+
+/** Shape: undefined where no currency stands beside a number. */
+export function priceIn(text: string): Price | undefined {
+  const { mention } = mentionIn(text)
+  return mention?.isBeside === true ? { amount: mention.rest, currency: mention.code } : undefined
+}
+
+function mentionIn(text: string): { readonly written: string; readonly mention: CurrencyMention | undefined } {
+  const written = withBreaks(withGroups(asciiNumbers(text)))
+  return { written, mention: findCurrency(written) }
 }
 
 /** Why the number of a text is of no currency that is known. Shape: undefined where it is of the one that is given. */

@@ -49,7 +49,7 @@ export interface NumberPieces {
 export function numberPieces(text: string, scale: number, ofMoney: boolean): NumberPieces {
   const seen = withWholePart(withoutUnseen(text)).replace(APOSTROPHE, "'")
   const rolled = ofMoney ? seen.replace(DIGITS_APART, withoutEdges) : seen
-  const apart = (Number.isFinite(scale) ? rolled.replace(CENTS, withCents) : rolled).replace(MARK_APART, '')
+  const apart = (ofMoney || Number.isFinite(scale) ? rolled.replace(CENTS, withCents) : rolled).replace(MARK_APART, '')
   const inPieces = ofMoney ? PRICE_APART : NUMBER_APART
   const joined = withoutEdges(ofMoney || scale > 0 ? apart.replace(inPieces, (pieces) => pieces.replace(GAP, '')) : apart)
   return { apart, joined }

@@ -4,10 +4,10 @@ import { htmlToMarkdown } from '../sources/markdown.ts'
 import { countsBuddhistYears } from './calendar.ts'
 import { hasThreeDecimals } from './currencies.ts'
 import { OptionError } from './option-error.ts'
-import { type DecimalDigits, decimalMarkOfLocale, type NoNumber, parseNumber } from './parse-number.ts'
+import { type DecimalDigits, decimalMarksOf, type NoNumber, type NumberFormat, parseNumber } from './parse-number.ts'
 import { parseTime, type TimeFormat, timeForms } from './parse-time.ts'
 import { RawMoney, type RawValue } from './raw-value.ts'
-import { type Money, moneyParts } from './read-money.ts'
+import { type Money, moneyParts, type Price, priceIn } from './read-money.ts'
 import { type NumberPieces, numberPieces, withoutEdges } from './split-number.ts'
 import { compileFormat } from './time-pattern.ts'
 import { compileZone } from './time-zone.ts'
@@ -135,20 +135,62 @@ function toUrl(raw: RawValue, _machine: boolean, base: string): Converted {
 
 type FromDigits = (digits: DecimalDigits, raw: RawValue) => Converted
 
-function numeric(locale: string | undefined, scale: number, fromDigits: FromDigits, ofMoney = false): Converter {
-  const decimalMark = locale === undefined ? undefined : decimalMarkOfLocale(locale)
+/** A number; one that stands beside a currency is read as a `money` is, and is none where that is none. */
+function numeric(locale: string | undefined, scale: number, fromDigits: FromDigits): Converter {
+  const number = numberReader(locale, scale, fromDigits)
+  const amount = priceReader(locale, scale, fromDigits)
   return (raw, machine) => {
     if (typeof raw === 'boolean') return problem(raw, 'number')
-    const given = collapse(String(raw))
+    if (typeof raw === 'number') return number(raw, String(raw), true)
+    const given = collapseAroundNoBreak(String(raw))
     if (given === '') return EMPTY
-    // A number of JSON has a decimal point in every language.
-    const form = typeof raw === 'number' ? { machine: true, decimalMark: undefined } : { machine, decimalMark }
-    const read = (written: string): Converted => {
-      const digits = parseNumber(written, { ...form, scale, ofMoney })
-      return typeof digits === 'string' ? problem(raw, NO_NUMBER[digits]) : fromDigits(digits, raw)
-    }
-    return ofMoney || typeof raw === 'number' ? read(given) : readPieces(raw, numberPieces(given, scale, false), read)
+    const pieces = numberPieces(given, scale, true)
+    if (priceIn(pieces.joined) === undefined)
+      return readPieces(raw, numberPieces(collapse(given), scale, false), (text) => number(raw, text, machine))
+    return readPieces(raw, pieces, (text) => {
+      const price = priceIn(text)
+      return price === undefined ? number(raw, text, machine) : amount(raw, price, machine)
+    })
   }
+}
+
+function numberReader(
+  locale: string | undefined,
+  scale: number,
+  fromDigits: FromDigits,
+): (raw: RawValue, text: string, machine: boolean) => Converted {
+  const decimalMark = locale === undefined ? undefined : decimalMarksOf(locale).ofNumbers
+  // A number of JSON has a decimal point in every language.
+  return (raw, text, machine) =>
+    fromText(raw, text, { machine, decimalMark: typeof raw === 'number' ? undefined : decimalMark, scale, ofMoney: false }, fromDigits)
+}
+
+/** `ofMils`: for a currency whose unit has a thousand parts, if not the same. */
+function priceReader(
+  locale: string | undefined,
+  scale: number,
+  fromDigits: FromDigits,
+  ofMils = fromDigits,
+): (raw: RawValue, price: Price, machine: boolean) => Converted {
+  const marks = locale === undefined ? undefined : decimalMarksOf(locale)
+  return (raw, { amount, currency }, machine) => {
+    if (amount === undefined) return problem(raw, NO_NUMBER.unclear)
+    const hasMils = currency !== undefined && hasThreeDecimals(currency)
+    const isOfNumbers = marks !== undefined && amount.includes(marks.ofNumbers) && !amount.includes(marks.ofPrices)
+    const format = {
+      machine: machine || typeof raw === 'number',
+      decimalMark: typeof raw === 'number' ? undefined : isOfNumbers ? marks.ofNumbers : marks?.ofPrices,
+      scale: hasMils ? Math.max(scale, 3) : scale,
+      ofMoney: true,
+      hasMils,
+    }
+    return fromText(raw, amount, format, hasMils ? ofMils : fromDigits)
+  }
+}
+
+function fromText(raw: RawValue, text: string, format: NumberFormat, fromDigits: FromDigits): Converted {
+  const digits = parseNumber(text, format)
+  return typeof digits === 'string' ? problem(raw, NO_NUMBER[digits]) : fromDigits(digits, raw)
 }
 
 /** What a text gives whether the pieces in it are one number or several, since a wrong one is worse than none. */
@@ -192,25 +234,20 @@ function decimalOf(scale: number, hint = ''): FromDigits {
   }
 }
 
-/** Thousands, or all of the fraction where the currency has three digits of it. */
-const MAY_GROUP = /(?<![\p{Nd}.,])\p{Nd}{1,3},\p{Nd}{3}(?![\p{Nd}.,])/u
-
 function toMoney(type: Extract<ValueType, { kind: 'money' }>): Converter {
   const { scale, locale, currency: stated } = type
-  const amountOf = numeric(locale, scale, decimalOf(scale), true)
-  const milsOf = numeric(locale, Math.max(scale, 3), decimalOf(scale, scale < 3 ? '; its currency has three: say `scale: 3`' : ''), true)
+  const hint = scale < 3 ? '; its currency has three: say `scale: 3`' : ''
+  const amountOf = priceReader(locale, scale, decimalOf(scale), decimalOf(scale, hint))
   return (raw, machine, _base, found) => {
     const { amount: given, currency: own } = raw instanceof RawMoney ? raw : { amount: raw, currency: undefined }
     const written = collapseAroundNoBreak(String(given))
     if (written === '' || typeof given === 'boolean') return written === '' ? EMPTY : problem(raw, 'money')
     const read = (price: string): Converted => {
       const parts = moneyParts(price, [own, found], stated)
-      const hasMils = parts.currency !== undefined && hasThreeDecimals(parts.currency)
-      const isUnclear = hasMils && locale === undefined && typeof given !== 'number' && MAY_GROUP.test(parts.amount ?? '')
-      if (parts.amount === undefined || isUnclear) return problem(raw, NO_NUMBER.unclear)
+      if (parts.amount === '') return problem(raw, 'money')
       // A number of JSON stays one.
-      const amount = (hasMils ? milsOf : amountOf)(typeof given === 'number' ? given : parts.amount, machine, '')
-      if (amount.kind !== 'value') return amount.kind === 'empty' ? problem(raw, 'money') : amount
+      const amount = amountOf(given, typeof given === 'number' ? { ...parts, amount: written } : parts, machine)
+      if (amount.kind !== 'value') return amount
       if (parts.currency === undefined) return { kind: 'problem', problem: parts.problem }
       return { kind: 'value', value: { amount: String(amount.value), currency: parts.currency } }
     }

@@ -60,9 +60,54 @@ describe('a decimal', () => {
     },
   )
 
-  it('takes a mark before exactly three digits for thousands, unless the scale has room for them', () => {
-    expect(decimal('12.345')).toBe('12345.00')
-    expect(convert({ kind: 'decimal', scale: 3 }, '12.345')).toBe('12.345')
+  it.each(['12.345', '12,345', '€ 12.345', '12,345 €'])(
+    'takes a mark before exactly three digits for thousands where it has no place for them: %s',
+    (text) => {
+      const ofThree = { kind: 'decimal', scale: 3 } as const
+      expect(decimal(text)).toBe('12345.00')
+      expect(convert({ kind: 'int' }, text)).toBe(12345)
+      for (const type of [ofThree, { kind: 'double' }] as const) expect(convert(type, text)).toBe('problem')
+      expect([convert({ ...ofThree, locale: 'en' }, text), convert({ ...ofThree, locale: 'de' }, text)].toSorted()).toEqual([
+        '12.345',
+        '12345.000',
+      ])
+    },
+  )
+
+  it.each([
+    ['12€99', '12.99'],
+    ['12,99 €', '12.99'],
+    ['49:90 kr', '49.90'],
+    ['-20% 40 €', '40.00'],
+    ['100% numérique 8€ par mois', '8.00'],
+    ['iPhone 5 Screen for $149', '149.00'],
+    ['6 Ft HDMI Cable $12.99', '12.99'],
+    ['1.250,00 KWD', '1250.00'],
+    ['KWD 1.250', '1.25'],
+    ['₡1,299', '1299.00'],
+    ['12 THE 13', '12.00'],
+    ['22 in stock', '22.00'],
+  ])('beside a currency is the amount of that money: %s', (text, amount) => {
+    expect(decimal(text)).toBe(amount)
+    if (text.includes(',') === false) expect(convert({ kind: 'double' }, text)).toBe(text.includes('KWD') ? 1.25 : Number(amount))
+  })
+
+  it.each(['PlayStation 5 549 €', '5 € 49', '12 €99', '99¢', 'PHP 8 Book 29,99 €', '- 5 €', '$1.5m USD'])(
+    'is none where a money is none: %s',
+    (text) => {
+      for (const type of [{ kind: 'decimal', scale: 2 }, { kind: 'double' }, { kind: 'int' }] as const)
+        expect(convert(type, text)).toBe('problem')
+    },
+  )
+
+  it('has the mark that prices have in its language', () => {
+    const swiss = { scale: 2, locale: 'fr-CH' } as const
+    for (const text of ['CHF 12.50', 'CHF 12,50']) {
+      expect(convert({ kind: 'decimal', ...swiss }, text)).toBe('12.50')
+      expect(convert({ kind: 'money', ...swiss }, text)).toEqual({ amount: '12.50', currency: 'CHF' })
+    }
+    expect(convert({ kind: 'money', ...swiss }, "CHF 1'299.50")).toEqual({ amount: '1299.50', currency: 'CHF' })
+    expect(convert({ kind: 'decimal', ...swiss }, '12,5 kg')).toBe('12.50')
   })
 
   it('takes a point as a point where a program wrote it', () => {
@@ -125,7 +170,7 @@ describe('a number of more than its digits', () => {
     ['3 bin', 3],
     ['120 m²', 120],
     ['3万 200件', 30000],
-    ['19,900 만족', 19900],
+    ['19,900 만족', 'problem'],
   ])('is read where its units are digits, and units of measure are none of it: %s', (text, number) => {
     expect(convert({ kind: 'double' }, text)).toBe(number)
   })
