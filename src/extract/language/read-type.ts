@@ -1,4 +1,3 @@
-import { errorText } from '../../kernel/errors.ts'
 import { OptionError } from '../values/option-error.ts'
 import { compileConverter, type ScalarKind, type ValueType } from '../values/value-type.ts'
 import type { FieldDefinition, FieldType } from './definition.ts'
@@ -34,7 +33,8 @@ export function readType(
   try {
     compileConverter(type)
   } catch (error) {
-    document.error([...path, error instanceof OptionError ? error.option : 'locale'], errorText(error))
+    if (!(error instanceof OptionError)) throw error
+    document.error([...path, error.option], error.message)
     return undefined
   }
   return isList ? { kind: 'list', items: type } : type

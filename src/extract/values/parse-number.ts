@@ -114,7 +114,6 @@ export interface DecimalMarks {
   readonly ofPrices: string
 }
 
-/** Errors: RangeError for a text that is no language tag. */
 export function decimalMarksOf(locale: string): DecimalMarks {
   const markOf = (format: Intl.NumberFormat): string => format.formatToParts(1.5).find(({ type }) => type === 'decimal')?.value ?? '.'
   return {

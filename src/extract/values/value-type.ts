@@ -3,6 +3,7 @@ import { MAX_LONG, MIN_LONG } from '../../message/avro-value.ts'
 import { htmlToMarkdown } from '../sources/markdown.ts'
 import { countsBuddhistYears } from './calendar.ts'
 import { hasThreeDecimals } from './currencies.ts'
+import { checkLocale } from './known-locale.ts'
 import { OptionError } from './option-error.ts'
 import { type DecimalDigits, decimalMarksOf, type NoNumber, type NumberFormat, parseNumber } from './parse-number.ts'
 import { parseTime, type TimeFormat, timeForms } from './parse-time.ts'
@@ -58,8 +59,9 @@ const LONG_MAX = BigInt(MAX_LONG)
 const LONG_MIN = BigInt(MIN_LONG)
 const PRECISION = 38
 
-/** Compiles the conversion to one type. Errors: OptionError for a format or zone that is none, RangeError for a locale; checked when the file is read. */
+/** Compiles the conversion to one type. Errors: OptionError for a format, zone or locale that is none; checked when the file is read. */
 export function compileConverter(type: ValueType): Converter {
+  if ('locale' in type && type.locale !== undefined) checkLocale(type.locale)
   switch (type.kind) {
     case 'string':
       return (raw) => text(collapse(String(raw)))
