@@ -1,6 +1,6 @@
 import type { RawValue } from '../values/raw-value.ts'
 import { srcsetUrls } from '../values/srcset.ts'
-import { collapseAroundNoBreak, PLAIN_TEXT, type ScalarKind, type TextForm } from '../values/value-type.ts'
+import { NUMBER_TEXT, PLAIN_TEXT, type ScalarKind, type TextForm } from '../values/value-type.ts'
 import type { SourceDefinition } from './definition.ts'
 
 /** Selected themselves, they are wanted as they stand. */
@@ -18,5 +18,5 @@ const NUMBERS: ReadonlySet<string> = new Set(['int', 'long', 'double', 'decimal'
 /** How the text of an element is read for a field of a kind. A pattern or a transform of the author has it as it is, and every space as the same one. */
 export function textFormOf({ match, transform }: Pick<SourceDefinition, 'match' | 'transform'>, kind: ScalarKind | 'record'): TextForm {
   if (match !== undefined || transform !== undefined || !NUMBERS.has(kind)) return PLAIN_TEXT
-  return { collapse: collapseAroundNoBreak, hasEdges: true }
+  return NUMBER_TEXT
 }

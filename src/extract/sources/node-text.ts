@@ -1,5 +1,4 @@
 import type { AnyNode, ParentNode } from 'domhandler'
-import { edgeBetween } from '../values/split-number.ts'
 import { PLAIN_TEXT } from '../values/value-type.ts'
 
 /** Their source is no text of the page. Selected itself, each of them gives its text all the same. */
@@ -18,34 +17,19 @@ export const BREAKING: ReadonlySet<string> = new Set(
  * out, and so are the elements of `others`, which are records of their own; `form` says what becomes of white space and of edges. Cost: one walk without recursion, since a page may be
  * nested as deep as it likes.
  */
-export function nodeText(root: AnyNode, others?: ReadonlySet<AnyNode>, { collapse, hasEdges } = PLAIN_TEXT): string {
+export function nodeText(root: AnyNode, others?: ReadonlySet<AnyNode>, { collapse, edgeOf } = PLAIN_TEXT): string {
   let text = ''
-  // Its end by itself: to look at that of the whole would copy the whole each time.
-  let last = ''
-  let isEdge = false
-  const add = (piece: string): void => {
-    if (piece === '') return
-    text += piece
-    last = piece
-  }
+  const edge = (name: string): string => `${BREAKING.has(name) ? ' ' : ''}${edgeOf?.(name) ?? ''}`
   let node: AnyNode | null = root
   while (node !== null) {
     const dropped: boolean = node !== root && 'name' in node && (DROPPED.has(node.name) || others?.has(node) === true)
-    if (node.type === 'text') {
-      if (hasEdges && isEdge) add(edgeBetween(last, node.data))
-      if (node.data !== '') isEdge = false
-      add(node.data)
-    } else if ('name' in node) {
-      if (BREAKING.has(node.name)) add(' ')
-      // A `<wbr>` is a place where a word may be broken.
-      if (node.name !== 'wbr') isEdge = true
-    }
+    if (node.type === 'text') text += node.data
+    else if ('name' in node) text += edge(node.name)
     const child: AnyNode | null = !dropped && 'children' in node ? (node.children[0] ?? null) : null
     node =
       child ??
       following(node, root, (element) => {
-        isEdge = true
-        if ('name' in element && BREAKING.has(element.name)) add(' ')
+        if ('name' in element) text += edge(element.name)
       })
   }
   return collapse(text)

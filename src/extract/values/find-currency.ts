@@ -30,6 +30,13 @@ export function startsWithCurrency(text: string): boolean {
   return CURRENCY_FIRST.test(text)
 }
 
+const CURRENCY_LAST = new RegExp(`(?<!\\p{L})(?:\\p{Sc}|${SOURCES.join('|')}|[A-Z]{3})[.,]?\\s?[-−]?$`, 'u')
+
+/** As {@link startsWithCurrency}, at the end. */
+export function endsWithCurrency(text: string): boolean {
+  return CURRENCY_LAST.test(text.slice(-BESIDE))
+}
+
 export interface CurrencyMention {
   /** Undefined: a sign of several currencies, or of none that is known. */
   readonly code: string | undefined

@@ -71,6 +71,11 @@ export function priceBehind(behind: string): string | undefined {
   return decimalColon(behind.slice(0, to.end)) + rest
 }
 
+/** Whether the digits behind this may be a part of a name: `S24`, `PlayStation 5`. */
+export function ownsDigits(earlier: string): boolean {
+  return GLUED.test(earlier.slice(-4)) || mayOwnDigits(earlier)
+}
+
 /** Letters for digits, so that none of them is read. */
 export function withoutNumbers(text: string): string {
   return text.replace(/\p{Nd}/gu, 'x')

@@ -9,7 +9,7 @@ import { type DecimalDigits, decimalMarksOf, type NoNumber, type NumberFormat, p
 import { parseTime, type TimeFormat, timeForms } from './parse-time.ts'
 import { RawMoney, type RawValue } from './raw-value.ts'
 import { type Money, moneyParts, type Price, priceIn } from './read-money.ts'
-import { type NumberPieces, numberPieces, withoutEdges } from './split-number.ts'
+import { collapseNumbers, edgeOf, type NumberPieces, numberPieces, withoutEdges } from './split-number.ts'
 import { compileFormat } from './time-pattern.ts'
 import { compileZone } from './time-zone.ts'
 
@@ -96,16 +96,13 @@ export function collapse(value: string): string {
 /** How the text of an element is read. */
 export interface TextForm {
   readonly collapse: (text: string) => string
-  /** With an `EDGE` where two elements part two digits. */
-  readonly hasEdges: boolean
+  /** What stands at the edges of an element. */
+  readonly edgeOf: ((element: string) => string) | undefined
 }
 
-export const PLAIN_TEXT: TextForm = { collapse, hasEdges: false }
-
-/** As `collapse`, but a no-break space that stands alone stays one: in a price it says that the digits beside it are of one number. */
-export function collapseAroundNoBreak(value: string): string {
-  return value.replace(/\s+/g, (space) => (/^[\u00a0\u202f]$/.test(space) ? space : ' ')).trim()
-}
+export const PLAIN_TEXT: TextForm = { collapse, edgeOf: undefined }
+/** With an edge where two elements part two digits. */
+export const NUMBER_TEXT: TextForm = { collapse: collapseNumbers, edgeOf }
 
 function text(value: string): Converted {
   return value === '' ? EMPTY : { kind: 'value', value }
@@ -144,7 +141,7 @@ function numeric(locale: string | undefined, scale: number, fromDigits: FromDigi
   return (raw, machine) => {
     if (typeof raw === 'boolean') return problem(raw, 'number')
     if (typeof raw === 'number') return number(raw, String(raw), true)
-    const given = collapseAroundNoBreak(String(raw))
+    const given = collapseNumbers(String(raw))
     if (given === '') return EMPTY
     const pieces = numberPieces(given, scale, true)
     if (priceIn(pieces.joined) === undefined)
@@ -242,7 +239,7 @@ function toMoney(type: Extract<ValueType, { kind: 'money' }>): Converter {
   const amountOf = priceReader(locale, scale, decimalOf(scale), decimalOf(scale, hint))
   return (raw, machine, _base, found) => {
     const { amount: given, currency: own } = raw instanceof RawMoney ? raw : { amount: raw, currency: undefined }
-    const written = collapseAroundNoBreak(String(given))
+    const written = collapseNumbers(String(given))
     if (written === '' || typeof given === 'boolean') return written === '' ? EMPTY : problem(raw, 'money')
     const read = (price: string): Converted => {
       const parts = moneyParts(price, [own, found], stated)

@@ -50,6 +50,26 @@ describe('a price in several elements', () => {
   })
 
   it.each([
+    ...['<del>20</del><ins>15</ins> €', '<s>120</s><b>99</b> €', '<strike>12 €</strike><b>99</b>', '<s>12</s><b>€99</b>'],
+    ...['<del>299</del> <ins>199</ins> €', '<b>299</b> <b>199 €</b>', '299<br>199 €', '<b>1</b>&nbsp;<b>299 €</b>'],
+    ...[
+      '<span>PlayStation 5</span><span>49</span> €',
+      'S24<sup>99</sup> €',
+      'Preis 15<sup>10)</sup> €',
+      '<i>12</i> <i>.</i> <i>99</i> <i>€</i>',
+    ],
+    ...['12&nbsp;<sup>€99</sup>', '12 <sup>€</sup><sup>99</sup>'],
+  ])('is none where an old price meets a new one, or digits are of a name or a note: %s', (html) => {
+    expect(money(html)).toBeNull()
+    for (const type of ['decimal, scale: 2', 'double', 'int']) expect(field(`type: ${type}`, html)).toBeNull()
+  })
+
+  it.each([
+    ['EUR 12<sup>99</sup>', '12.99'],
+    ['<ins>Preis für 2: 15</ins> €', '15.00'],
+    ['(<b>12</b><sup>99</sup>) €', '12.99'],
+    ['Größe 42<br>89,95 €', '89.95'],
+    ['<del>20 €</del><ins>15 €</ins>', '20.00'],
     ['19,99 € <i>1</i><i>2</i><i>3</i>', '19.99'],
     ['ab 3. 12. 2024 nur 19,99 €', '19.99'],
     ['Sleva do 24. 12. 499 Kč', '499.00'],
