@@ -39,7 +39,7 @@ export async function unpack(bytes: Uint8Array, encoding: BodyEncoding, maxBytes
   const plan = decoderOf(bytes, encoding)
   if (plan === 'identity') return bounded(bytes, maxBytes)
   if (plan === undefined) return unzstd(bytes, maxBytes)
-  return run(plan(), bytes, maxBytes)
+  return run(plan(), bytes, maxBytes, encoding === 'br' || encoding === 'deflate')
 }
 
 /** The same, at once, for threads that have nothing else to do; without the bytes that a damaged input gave. */
@@ -52,9 +52,9 @@ export function unpackSync(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: 
       case 'gzip':
         return bounded(zlib.gunzipSync(bytes, options), maxBytes)
       case 'br':
-        return bounded(zlib.brotliDecompressSync(bytes, options), maxBytes)
+        return informed(zlib.brotliDecompressSync(bytes, { ...options, info: true } as zlib.BrotliOptions), bytes)
       case 'deflate':
-        return bounded(isZlib(bytes) ? zlib.inflateSync(bytes, options) : zlib.inflateRawSync(bytes, options), maxBytes)
+        return informed((isZlib(bytes) ? zlib.inflateSync : zlib.inflateRawSync)(bytes, { ...options, info: true }), bytes)
       case 'zstd':
         if (zstd.zstdDecompressSync === undefined) return unzstdSync(bytes, maxBytes)
         return bounded(zstd.zstdDecompressSync(bytes, options), maxBytes)
@@ -62,6 +62,12 @@ export function unpackSync(bytes: Uint8Array, encoding: BodyEncoding, maxBytes: 
   } catch (error) {
     return { bytes: Buffer.alloc(0), problem: problemOf(error) }
   }
+}
+
+/** Of what zlib gives with `info`, which its types do not know. */
+function informed(given: unknown, input: Uint8Array): Unpacked {
+  const { buffer, engine } = given as { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } }
+  return { bytes: buffer, problem: null, ...(engine.bytesWritten < input.length ? { hasTail: true } : {}) }
 }
 
 /** Room for the whole output in one piece, where the input tells how long it is; a wrong guess costs a copy. */
@@ -108,7 +114,7 @@ function decoderOf(bytes: Uint8Array, encoding: BodyEncoding): Decoder | 'identi
 }
 
 /** On an input that ends too early the decoders first give what they have, then the error. */
-function run(decoder: zlib.Gunzip, input: Uint8Array, maxBytes: number): Promise<Unpacked> {
+function run(decoder: zlib.Gunzip, input: Uint8Array, maxBytes: number, mayHaveTail: boolean): Promise<Unpacked> {
   return new Promise((resolve) => {
     const pieces: Buffer[] = []
     let length = 0
@@ -121,7 +127,11 @@ function run(decoder: zlib.Gunzip, input: Uint8Array, maxBytes: number): Promise
       decoder.destroy()
       finish('size')
     })
-    decoder.on('end', () => finish(null))
+    decoder.on('end', () => {
+      if (mayHaveTail && decoder.bytesWritten < input.length)
+        resolve({ bytes: Buffer.concat(pieces, length), problem: null, hasTail: true })
+      else finish(null)
+    })
     decoder.on('error', (error) => finish(problemOf(error)))
     decoder.end(input)
   })

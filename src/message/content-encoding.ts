@@ -64,27 +64,39 @@ export async function decodeContent(wire: Buffer, header: string | null | undefi
     )
   let current = wire
   let hasTail = false
+  let damage: Exclude<Unpacked['problem'], null> | null = null
   for (const name of [...codings].reverse()) {
     const encoding = asEncoding(name) ?? 'identity'
     // What is named twice was often done once.
-    if (isMislabelled(current, encoding) && !(await isEmptyStream(current, encoding)))
-      return (await byMark(current, encoding, maxBytes)) ?? unmarked(wire, current, maxBytes, 'mislabelled')
-    const { bytes, problem } = await unpack(current, encoding, maxBytes)
+    if (isMislabelled(current, encoding) && !(await isEmptyStream(current, encoding))) {
+      if (damage === null) return (await byMark(current, encoding, maxBytes)) ?? unmarked(wire, current, maxBytes, 'mislabelled')
+      return damage === 'size' || isText(current) ? cut(current, damage) : undecoded(wire, maxBytes, damage)
+    }
+    const unpacked = await unpack(current, encoding, maxBytes)
+    const isWithTail = unpacked.hasTail === true
+    // One that ends before it has begun is none: any bytes may begin like an empty stream.
+    const problem = isWithTail && unpacked.bytes.length === 0 ? 'broken' : unpacked.problem
     // Without a mark it is only now known that nothing was packed.
     const isPlain = problem !== null && (encoding === 'br' || encoding === 'deflate') && isPlainText(current)
-    if (isPlain) return plain(current, maxBytes, 'mislabelled')
+    if (isPlain) return damage === null ? plain(current, maxBytes, 'mislabelled') : cut(current, damage)
     const isDamaged = problem === 'broken' || problem === 'cut'
     const member = isDamaged && encoding === 'gzip' ? await firstGzipMember(current, maxBytes) : undefined
-    if (member !== undefined) hasTail = true
-    else if (problem === 'broken') {
-      const salvaged = await beforeDamage(current, encoding, maxBytes)
-      const given = salvaged.length > bytes.length ? salvaged : bytes
-      return (await byMark(current, encoding, maxBytes)) ?? (given.length === 0 ? undecoded(wire, maxBytes, problem) : cut(given, problem))
-    } else if (problem === 'cut' && bytes.length === 0) {
-      return (await byMark(current, encoding, maxBytes)) ?? undecoded(wire, maxBytes, problem)
-    } else if (problem !== null) return cut(bytes, problem)
-    current = member ?? bytes
+    hasTail ||= isWithTail || member !== undefined
+    if (member !== undefined || problem === null) {
+      current = member ?? unpacked.bytes
+      continue
+    }
+    const salvaged = problem === 'broken' ? await beforeDamage(current, encoding, maxBytes) : unpacked.bytes
+    const given = salvaged.length > unpacked.bytes.length ? salvaged : unpacked.bytes
+    const isOther = damage === null && (problem === 'broken' || given.length === 0)
+    const marked = isOther ? await byMark(current, encoding, maxBytes) : undefined
+    if (marked !== undefined) return marked
+    if (given.length === 0 && problem !== 'size') return undecoded(wire, maxBytes, problem)
+    // What the codings below give of the piece is the page; the piece itself is packed.
+    damage ??= problem
+    current = given
   }
+  if (damage !== null) return cut(current, damage)
   const only = codings.length === 1 ? asEncoding(codings[0] ?? '') : undefined
   // With its tail it would be broken for readers too: stored decoded.
   if (hasTail) return { body: current, encoding: 'identity', decoded: current, truncated: null, problem: 'tail' }
@@ -133,8 +145,9 @@ function undecoded(
 async function byMark(wire: Buffer, named: BodyEncoding, maxBytes: number): Promise<DecodedContent | undefined> {
   for (const encoding of MARKED) {
     if (encoding === named || !hasMark(wire, encoding)) continue
-    const { bytes, problem } = await unpack(wire, encoding, maxBytes)
-    if (problem === null) return { body: wire, encoding, decoded: bytes, truncated: null, problem: 'mislabelled' }
+    const { bytes, problem, hasTail } = await unpack(wire, encoding, maxBytes)
+    const stored = hasTail === true ? ({ body: bytes, encoding: 'identity' } as const) : { body: wire, encoding }
+    if (problem === null) return { ...stored, decoded: bytes, truncated: null, problem: 'mislabelled' }
     if (problem === 'size') return { body: bytes, encoding: 'identity', decoded: bytes, truncated: 'size', problem: 'mislabelled' }
   }
   return undefined

@@ -96,6 +96,44 @@ describe('a Content-Encoding', () => {
     expect(zlib.gzipSync(randomBytes(1_000_000)).length).toBeLessThan(mostPackedBytes(1_000_000))
   })
 
+  it.each([
+    ['br', (bytes: Buffer) => zlib.brotliCompressSync(bytes, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 1 } })],
+    ['deflate', (bytes: Buffer) => zlib.deflateSync(bytes)],
+    ['deflate', (bytes: Buffer) => zlib.deflateRawSync(bytes)],
+  ] as const)('whose body ends before its bytes do is stored undone, since other readers fail on it: %s', async (header, pack) => {
+    for (const body of [html, Buffer.alloc(1_100_000, 'a'), randomBytes(300_000)]) {
+      const wire = Buffer.concat([pack(body), Buffer.from('junkjunkjunk')])
+      const { decoded, body: stored, ...content } = await decodeContent(wire, header, 8_000_000)
+      expect(content).toEqual({ encoding: 'identity', truncated: null, problem: 'tail' })
+      expect([decoded.equals(body), stored.equals(body)]).toEqual([true, true])
+    }
+  })
+
+  it('is none of a body that begins as an empty one would', async () => {
+    const wire = Buffer.from([3, 0, 0xff, 0xfe, 0, 1, 2, 3, 4, 5, 6, 7])
+    expect(await decodeContent(wire, 'deflate', MAX)).toMatchObject({ body: wire, encoding: 'identity', truncated: 'undecoded' })
+  })
+
+  it.each(['gzip, gzip', 'gzip, br', 'br, deflate', 'deflate, gzip', 'gzip, gzip, br'])(
+    'over another one is undone as far as it goes where it is cut: %s',
+    async (header) => {
+      const body = Buffer.from(Array.from({ length: 4_000 }, (_, index) => `<p>${(index * 7_919) % 10_007}</p>`).join(''))
+      const wire = contentCodings(header).reduce<Buffer>((bytes, name) => packers[name as 'gzip'](bytes), body)
+      const content = await decodeContent(wire.subarray(0, wire.length / 2), header, MAX)
+      expect(content).toMatchObject({ encoding: 'identity', truncated: 'encoding', problem: 'cut' })
+      expect(content.decoded.length).toBeGreaterThan(3_000)
+      expect(content.body.equals(body.subarray(0, content.decoded.length))).toBe(true)
+      const least = await decodeContent(wire.subarray(0, 24), header, MAX)
+      expect([least.truncated, least.body.equals(wire.subarray(0, 24)) || body.indexOf(least.body) === 0]).toEqual([
+        expect.stringMatching(/encoding|undecoded/),
+        true,
+      ])
+      const capped = await decodeContent(wire, header, 10_000)
+      expect(capped.truncated).toBe('size')
+      expect(capped.decoded.equals(body.subarray(0, capped.decoded.length))).toBe(true)
+    },
+  )
+
   it('C080: is undone, and the body kept as it came', async () => {
     const wire = zlib.gzipSync('hello gzip')
     expect(await decodeContent(wire, 'gzip', MAX)).toEqual({
