@@ -326,7 +326,12 @@ export const OPTIONS = {
     default: '20',
     description: 'Domains with a label of their own on the metrics of extraction: those that give most pages; the rest is `other`.',
   },
-  'metrics.port': { kind: 'integer', min: 1, max: 65_535, description: 'Port of /metrics for Prometheus; none where not set.' },
+  'metrics.port': {
+    kind: 'integer',
+    min: 1,
+    max: 65_535,
+    description: 'Port of /metrics for Prometheus, on all addresses of the machine; none where not set.',
+  },
 } as const satisfies Record<string, OptionDefinition>
 
 export type OptionPath = keyof typeof OPTIONS
