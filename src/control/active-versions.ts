@@ -18,6 +18,21 @@ export function activeVersions(loaded: readonly LoadedExtractor[], promoted: Rea
   return loaded.filter((extractor) => active.get(extractor.name) === extractor)
 }
 
+/** A promotion that changes nothing here: no file of that version was given. */
+export interface PassedOver {
+  readonly extractor: string
+  readonly promoted: number
+  readonly working: number
+}
+
+/** Pure. */
+export function passedOver(loaded: readonly LoadedExtractor[], promoted: ReadonlyMap<string, number>): readonly PassedOver[] {
+  return activeVersions(loaded, promoted).flatMap(({ name, version }) => {
+    const wanted = promoted.get(name)
+    return wanted === undefined || wanted === version ? [] : [{ extractor: name, promoted: wanted, working: version }]
+  })
+}
+
 /** What `control` holds: name to version. What is no version there is passed over. */
 export function promotedVersions(control: Pick<ControlLog, 'withPrefix'>): Map<string, number> {
   const prefix = subject.promoted('')
@@ -38,16 +53,20 @@ export interface WorkingVersions {
   onChange(listener: () => void): () => void
 }
 
-/** Those of `control`, until the runtime is closed. */
+/** Those of `control`, until the runtime is closed. A promoted version that there is no file of is told. */
 export async function followPromotions(runtime: Runtime, loaded: readonly LoadedExtractor[]): Promise<WorkingVersions> {
   const control = await runtime.control()
   await control.readToEnd()
   const listeners = new Set<() => void>()
   // In one go with the subscription: no promotion comes between the two.
   let current = activeVersions(loaded, promotedVersions(control))
+  const tell = (each: PassedOver): void => runtime.observer.emit('PromotionPassedOver', { ...each })
+  for (const each of passedOver(loaded, promotedVersions(control))) tell(each)
   const unsubscribe = control.subscribe(({ command }) => {
     if (!command.subject.startsWith(subject.promoted(''))) return
-    const next = activeVersions(loaded, promotedVersions(control))
+    const promoted = promotedVersions(control)
+    for (const each of passedOver(loaded, promoted)) if (command.subject === subject.promoted(each.extractor)) tell(each)
+    const next = activeVersions(loaded, promoted)
     if (next.every((extractor) => current.includes(extractor))) return
     current = next
     for (const listener of listeners) listener()
