@@ -1,10 +1,14 @@
+import { promotions } from '../control/active-versions.ts'
 import { envelopeText, loadConfigured } from '../control/configured-extractors.ts'
+import { requireOrMakeTopics } from '../control/topics.ts'
 import { promote } from '../control/versions.ts'
+import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { repeatedFlag } from '../kernel/shell-word.ts'
 import { parseSubject } from '../message/command.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
-import { counted, toJson } from './render.ts'
+import { counted, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
 
 export interface PromoteFlags {
@@ -40,6 +44,42 @@ export async function promoteVersion(context: CommandContext, what: string, flag
       await context.out(
         `process ${pid} on ${host} still runs version ${extractors[extractor]}: restart it with a file of version ${version} if it has none`,
       )
-    if (previous !== null) await context.out(`back: millrace promote ${extractor}:${previous}`)
+    if (previous !== null) await context.out(`back: ${backTo({ name: extractor, version: previous, files, loaded })}`)
+  })
+}
+
+/** As it can be typed: a file that was not among those of this command has to be named. */
+export function backTo({
+  name,
+  version,
+  files,
+  loaded,
+}: {
+  readonly name: string
+  readonly version: number
+  readonly files: readonly string[]
+  readonly loaded: readonly Pick<LoadedExtractor, 'name' | 'version'>[]
+}): string {
+  const command = `millrace promote ${name}:${version}`
+  const isThere = loaded.some((each) => each.name === name && each.version === version)
+  return isThere ? `${command}${repeatedFlag('--extractor', files)}` : `${command} --extractor FILE (that of version ${version})`
+}
+
+/** Those that were promoted; of others the lowest version works. */
+export async function listPromoted(context: CommandContext, flags: PromoteFlags): Promise<void> {
+  if (flags.force !== undefined || (flags.extractor ?? []).length > 0)
+    throw new MillraceError('USAGE', 'say which version is to be promoted, like book:2; without one the promoted versions are listed')
+  const { config } = context.loadConfig()
+  await withRuntime(context, config, 'millrace promote', async (runtime) => {
+    await requireOrMakeTopics(runtime)
+    const control = await runtime.control()
+    await control.readToEnd()
+    const promoted = promotions(control)
+    if (context.globals.json) return context.out(toJson(promoted))
+    if (promoted.length === 0) return context.note('no version is promoted: of several that are configured the lowest works')
+    const rows = promoted.map(({ extractor, version, since }) => [extractor, String(version), new Date(since).toISOString()])
+    await context.out(
+      renderTable([{ title: 'EXTRACTOR', flexible: true }, { title: 'VERSION', align: 'right' }, { title: 'PROMOTED' }], rows),
+    )
   })
 }

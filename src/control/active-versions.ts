@@ -35,13 +35,27 @@ export function passedOver(loaded: readonly LoadedExtractor[], promoted: Readonl
 
 /** What `control` holds: name to version. What is no version there is passed over. */
 export function promotedVersions(control: Pick<ControlLog, 'withPrefix'>): Map<string, number> {
+  return new Map(promotions(control).map(({ extractor, version }) => [extractor, version]))
+}
+
+export interface Promotion {
+  readonly extractor: string
+  readonly version: number
+  /** When it was promoted, in ms. */
+  readonly since: number
+}
+
+/** Of each name the last one, by name. */
+export function promotions(control: Pick<ControlLog, 'withPrefix'>): readonly Promotion[] {
   const prefix = subject.promoted('')
-  return new Map(
-    control.withPrefix(prefix).flatMap((command) => {
+  return control
+    .withPrefix(prefix)
+    .flatMap((command) => {
       const payload = command.kind === 'set' ? (commandPayload(command) as { version?: unknown } | null) : null
-      return typeof payload?.version === 'number' ? [[command.subject.slice(prefix.length), payload.version] as const] : []
-    }),
-  )
+      if (typeof payload?.version !== 'number') return []
+      return [{ extractor: command.subject.slice(prefix.length), version: payload.version, since: command.at }]
+    })
+    .toSorted((a, b) => (a.extractor < b.extractor ? -1 : 1))
 }
 
 /** The versions that work, as promotions change them while the process runs. */

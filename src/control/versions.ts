@@ -48,8 +48,11 @@ export async function promote(runtime: Runtime, request: PromoteRequest): Promis
   const extractor = loaded.find((each) => each.name === name && each.version === version)
   if (extractor === undefined) {
     const versions = loaded.filter((each) => each.name === name).map((each) => each.version)
-    const found = versions.length === 0 ? `no file of ${name}` : `version ${versions.join(', ')} of it`
-    throw new MillraceError('USAGE', `no extractor file defines ${name} version ${version}; the configuration has ${found}`)
+    const given = versions.length === 0 ? 'there is no file of it' : `there is the file of version ${versions.join(', ')}`
+    throw new MillraceError(
+      'USAGE',
+      `no extractor file defines ${name} version ${version}: ${given} (files are named by --extractor, or by \`extractors:\` in the configuration)`,
+    )
   }
   const control = await runtime.control()
   await refuseIncompatible(runtime, extractor, announcedVersions(control, name))

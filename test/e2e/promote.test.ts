@@ -55,7 +55,10 @@ describe('versions of an extractor', () => {
     expect(await versionsOf(14, 4)).toEqual(Array(4).fill(2))
 
     const back = await deployment.run(['promote', 'book:1', ...FILES])
-    expect([back.code, back.stdout]).toEqual([0, 'book version 1 is promoted and run by 1 live worker\nback: millrace promote book:2\n'])
+    expect([back.code, back.stdout]).toEqual([
+      0,
+      `book version 1 is promoted and run by 1 live worker\nback: millrace promote book:2 ${FILES.join(' ')}\n`,
+    ])
     expect(await versionsOf(18, 4)).toEqual(Array(4).fill(1))
     expect(live.child.exitCode).toBeNull()
 
@@ -64,7 +67,10 @@ describe('versions of an extractor', () => {
     await live.done
     // The way back is told by what is promoted, not by which files are named.
     const again = await deployment.run(['promote', 'book:2', '--extractor', 'book2.yaml'])
-    expect([again.code, again.stdout]).toEqual([0, 'book version 2 is promoted and run by 0 live workers\nback: millrace promote book:1\n'])
+    const typed = 'millrace promote book:1 --extractor FILE (that of version 1)'
+    expect([again.code, again.stdout]).toEqual([0, `book version 2 is promoted and run by 0 live workers\nback: ${typed}\n`])
+    const listed = await deployment.run(['promote', '--json'])
+    expect(JSON.parse(listed.stdout)).toMatchObject([{ extractor: 'book', version: 2, since: expect.any(Number) }])
     await deployment.run(['promote', 'book:3', ...FILES, '--force', 'a test'])
     const later = deployment.start(['extract', ...FILES])
     await eventually(() => later.stderr().includes('extract is running'), { what: 'the extract stage', timeoutMs: 40_000 })

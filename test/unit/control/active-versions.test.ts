@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { activeVersions, followPromotions, passedOver } from '../../../src/control/active-versions.ts'
+import { activeVersions, followPromotions, passedOver, promotions } from '../../../src/control/active-versions.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import type { LoadedExtractor } from '../../../src/extract/load-extractors.ts'
 import { RecordingObserver } from '../../support/embedded.ts'
@@ -63,5 +63,24 @@ describe('who follows promotions', () => {
     expect(observer.events).toEqual([{ name: 'PromotionPassedOver', fields: { extractor: 'book', promoted: 2, working: 1 } }])
     promote('book', 3)
     expect(observer.events.at(-1)?.fields).toEqual({ extractor: 'book', promoted: 3, working: 1 })
+  })
+})
+
+describe('the promoted versions', () => {
+  it('have the time of the last promotion of each, and no subject that was deleted or says nothing', () => {
+    const command = (name: string, kind: string, payload: unknown, at: number) => ({
+      ...{ id: 'c', by: 'a test', replyTo: null },
+      ...{ kind, subject: `promoted:${name}`, payload: JSON.stringify(payload), at },
+    })
+    const commands = [
+      command('shop', 'set', { version: 4 }, 9),
+      command('book', 'set', { version: 2 }, 7),
+      command('news', 'delete', {}, 8),
+      command('old', 'set', {}, 8),
+    ]
+    expect(promotions({ withPrefix: () => commands })).toEqual([
+      { extractor: 'book', version: 2, since: 7 },
+      { extractor: 'shop', version: 4, since: 9 },
+    ])
   })
 })
