@@ -2,7 +2,6 @@ import { promotions } from '../control/active-versions.ts'
 import { envelopeText, loadConfigured } from '../control/configured-extractors.ts'
 import { requireOrMakeTopics } from '../control/topics.ts'
 import { promote } from '../control/versions.ts'
-import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { repeatedFlag } from '../kernel/shell-word.ts'
 import { parseSubject } from '../message/command.ts'
@@ -58,7 +57,7 @@ export function backTo({
   readonly name: string
   readonly version: number
   readonly files: readonly string[]
-  readonly loaded: readonly Pick<LoadedExtractor, 'name' | 'version'>[]
+  readonly loaded: readonly { readonly name: string; readonly version: number }[]
 }): string {
   const command = `millrace promote ${name}:${version}`
   const isThere = loaded.some((each) => each.name === name && each.version === version)
