@@ -9,11 +9,14 @@ import { withRuntime } from './with-runtime.ts'
 export async function stop(context: CommandContext, name: string): Promise<void> {
   const report = await set(context, name, true)
   const { crawl, accepted, final } = report
-  // It may be one that nobody has begun: a typing error must not look like a crawl that was stopped.
-  if (accepted === 0) context.note(`no URL of a crawl with the name ${crawl} has been met yet`)
+  // Those that wait on their topic are not known yet; a typing error must not look like a crawl that was stopped.
+  if (accepted === 0)
+    context.note(
+      `no URL of a crawl with the name ${crawl} has been read yet: is the name right? any that wait are refused when they are read`,
+    )
   const open = accepted - final
   const waiting = open === 0 ? '' : `; ${countText(open, 'URL')} of it ${isAre(open)} open, and refused when read`
-  await tell(context, report, `the crawl ${crawl} is stopped: nothing of it starts until \`millrace crawls resume\`${waiting}`)
+  await tell(context, report, `the crawl ${crawl} is stopped: nothing of it starts until \`millrace crawls resume '${crawl}'\`${waiting}`)
 }
 
 export async function resume(context: CommandContext, name: string): Promise<void> {

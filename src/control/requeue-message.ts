@@ -221,7 +221,7 @@ export function placeOf({ partition, offset }: { readonly partition: number; rea
 
 function ofStopped({ crawlId }: Pick<UrlTask, 'crawlId'>, { isCrawlStopped }: RequeueParts): Requeue | undefined {
   if (crawlId === null || !isCrawlStopped(crawlId)) return undefined
-  return not('crawl-stopped', `its crawl ${crawlId} is stopped; \`millrace crawls resume\` lifts that`)
+  return not('crawl-stopped', `its crawl ${crawlId} is stopped; \`millrace crawls resume '${crawlId}'\` lifts that`)
 }
 
 function not(reason: NotRequeued, detail: string): Requeue {

@@ -43,6 +43,6 @@ export async function refuseStopped(runtime: Pick<Runtime, 'control'>, crawl: st
   if (!stoppedCrawls(control)(crawl)) return
   throw new MillraceError(
     'USAGE',
-    `the crawl ${crawl} is stopped, and its URLs would all be refused; \`millrace crawls resume\` lifts that`,
+    `the crawl ${crawl} is stopped, and its URLs would all be refused; \`millrace crawls resume '${crawl}'\` lifts that`,
   )
 }

@@ -65,7 +65,9 @@ describe('millrace crawls', () => {
   })
 
   it('says that it knows no URL of a crawl whose name was mistyped, and refuses a name that is none', async () => {
-    expect((await deployment.run(['crawls', 'stop', 'sprnig'])).stderr).toContain('no URL of a crawl with the name sprnig has been met yet')
+    expect((await deployment.run(['crawls', 'stop', 'sprnig'])).stderr).toContain(
+      'no URL of a crawl with the name sprnig has been read yet',
+    )
     expect((await deployment.run(['crawls', 'stop', ''])).code).toBe(2)
   })
 })
