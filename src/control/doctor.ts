@@ -8,6 +8,7 @@ import { freeDiskBytes, ROOM_TO_START_BYTES } from '../embedded/disk-space.ts'
 import { NATIVE_PACKAGE, NATIVE_VERSION, nativeParser } from '../extract/native/native-parser.ts'
 import { kafkajsModules } from '../kafka/patches/kafkajs-modules.ts'
 import { KAFKAJS_VERSION } from '../kafka/patches/load-kafkajs.ts'
+import type { TopicPlan } from '../kafka/topic-plan.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { countText } from '../kernel/count-text.ts'
 import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
@@ -215,16 +216,7 @@ async function* topicFindings(runtime: Runtime): AsyncGenerator<Finding> {
     return
   }
   const plan = await runtime.admin.planTopics(runtime.wantedTopics())
-  for (const refusal of plan.refusals)
-    yield fail('topics', refusal.message, 'Correct the configuration; `millrace topics plan` shows the rest.')
-  for (const note of plan.notes) yield warn('topics', note.message, 'Correct the configuration, or the topic by hand.')
-  if (plan.changes.length > 0)
-    yield warn(
-      'topics',
-      `${countText(plan.changes.length, 'difference')} from the configuration`,
-      'Run `millrace topics plan`, then `millrace topics apply`.',
-    )
-  else yield ok('topics', `${countText(wanted.length, 'topic')} as the configuration wants them`)
+  yield* planFindings(plan, wanted.length)
   for (const text of offlineTexts(await runtime.admin.offlinePartitions(wanted)))
     yield fail('topics', text, 'Start the brokers that hold them; `topics.replication: 3` lets others lead meanwhile.')
   if (await hasPagesOfTheFuture(runtime))
@@ -233,6 +225,19 @@ async function* topicFindings(runtime: Runtime): AsyncGenerator<Finding> {
       `the newest pages are more than ${formatDuration(MAX_SKEW_MS)} ahead of the clock of this machine`,
       'Run a time service on all machines.',
     )
+}
+
+/** Pure. `count`: of the topics that are wanted. */
+export function planFindings({ refusals, notes, changes }: TopicPlan, count: number): readonly Finding[] {
+  const findings = [
+    ...refusals.map(({ message }) => fail('topics', message, 'Correct the configuration; `millrace topics plan` shows the rest.')),
+    ...notes.map(({ message }) => warn('topics', message, 'Correct the configuration, or the topic by hand.')),
+  ]
+  if (changes.length > 0) {
+    const text = `${countText(changes.length, 'difference')} from the configuration`
+    findings.push(warn('topics', text, 'Run `millrace topics plan`, then `millrace topics apply`.'))
+  }
+  return findings.length > 0 ? findings : [ok('topics', `${countText(count, 'topic')} as the configuration wants them`)]
 }
 
 async function* layoutFindings(runtime: Runtime): AsyncGenerator<Finding> {
