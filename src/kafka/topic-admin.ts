@@ -134,7 +134,8 @@ export class TopicAdmin {
 
   /** What would have to change. Changes nothing. */
   async plan(wanted: readonly TopicDefinition[]): Promise<TopicPlan> {
-    return planTopics(wanted, await this.describe(wanted.map(({ topic }) => topic)))
+    const { brokers } = await this.#session.run('looking how many brokers there are', clusterMetadata)
+    return planTopics(wanted, await this.describe(wanted.map(({ topic }) => topic)), brokers.length)
   }
 
   /**

@@ -24,7 +24,7 @@ export type TopicChange =
 
 /** What can't be reached. `message` is for people: what was found, what was wanted, what to do. */
 export interface TopicRefusal {
-  readonly kind: 'fewer-partitions' | 'lanes-unequal'
+  readonly kind: 'fewer-partitions' | 'lanes-unequal' | 'too-few-brokers'
   readonly topic: string
   readonly message: string
 }
@@ -45,9 +45,9 @@ export interface TopicPlan {
 /**
  * Difference between the topics as wanted and as they are. Pure and idempotent: applied once, the next plan has no changes.
  * Shape: changes in the order of `wanted`; configs that `wanted` does not name are never touched. With any refusal nothing should
- * be applied. Errors: none.
+ * be applied. `brokers`: how many there are. Errors: none.
  */
-export function planTopics(wanted: readonly TopicDefinition[], existing: readonly ExistingTopic[]): TopicPlan {
+export function planTopics(wanted: readonly TopicDefinition[], existing: readonly ExistingTopic[], brokers: number): TopicPlan {
   const found = new Map(existing.map((topic) => [topic.topic, topic]))
   const changes: TopicChange[] = []
   const refusals: TopicRefusal[] = []
@@ -57,11 +57,13 @@ export function planTopics(wanted: readonly TopicDefinition[], existing: readonl
     if (present === undefined) {
       const { topic, partitions, replication, configs } = definition
       changes.push({ kind: 'create', topic, partitions, replication, configs })
+      if (replication > brokers && refusals.every(({ kind }) => kind !== 'too-few-brokers'))
+        refusals.push(tooFewBrokers(definition, brokers))
       continue
     }
     changes.push(...differences(definition, present))
     if (present.partitions > definition.partitions) refusals.push(fewerPartitions(definition, present))
-    if (present.replication !== definition.replication) notes.push(replicationDiffers(definition, present))
+    if (present.replication !== definition.replication) notes.push(replicationDiffers(definition, present, brokers))
   }
   const unequal = unequalLanes(wanted, found)
   if (unequal !== undefined) refusals.push(unequal)
@@ -86,6 +88,8 @@ function differences(definition: TopicDefinition, present: ExistingTopic): Topic
     changes.push({ kind: 'add-partitions', topic, from: present.partitions, to: definition.partitions })
   }
   for (const [name, to] of Object.entries(definition.configs)) {
+    // Of too few replicas that many are never in sync: every write would be refused until somebody has moved them.
+    if (name === 'min.insync.replicas' && present.replication < definition.replication) continue
     const from = present.configs[name]
     if (!sameValue(from, to)) changes.push({ kind: 'set-config', topic, name, from, to })
   }
@@ -109,13 +113,20 @@ function fewerPartitions(definition: TopicDefinition, present: ExistingTopic): T
   }
 }
 
-function replicationDiffers(definition: TopicDefinition, present: ExistingTopic): TopicNote {
+function tooFewBrokers({ topic, replication }: TopicDefinition, brokers: number): TopicRefusal {
+  const there = `there ${isAre(brokers)} ${countText(brokers, 'broker')}`
+  const message = `topic ${topic} wants ${replication} replicas and ${there}. Set \`topics.replication\` to ${brokers} at most, or start more brokers.`
+  return { kind: 'too-few-brokers', topic, message }
+}
+
+function replicationDiffers(definition: TopicDefinition, present: ExistingTopic, brokers: number): TopicNote {
+  const tooFew = definition.replication > brokers ? ` There ${isAre(brokers)} ${countText(brokers, 'broker')}.` : ''
   return {
     kind: 'replication-differs',
     topic: definition.topic,
     message:
       `topic ${definition.topic} has replication ${present.replication} and ${definition.replication} is wanted: ` +
-      'it is left as it is. Move its replicas with kafka-reassign-partitions.',
+      `it is left as it is. Move its replicas with kafka-reassign-partitions.${tooFew}`,
   }
 }
 

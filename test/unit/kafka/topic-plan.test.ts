@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { batchLimits, gzipTopics, type TopicSettings, topicDefinitions } from '../../../src/kafka/topic-definitions.ts'
-import { type ExistingTopic, planTopics, type TopicPlan, takesAway } from '../../../src/kafka/topic-plan.ts'
+import {
+  batchLimits,
+  gzipTopics,
+  type TopicDefinition,
+  type TopicSettings,
+  topicDefinitions,
+} from '../../../src/kafka/topic-definitions.ts'
+import { type ExistingTopic, planTopics as planOf, type TopicPlan, takesAway } from '../../../src/kafka/topic-plan.ts'
 import { topicNames } from '../../../src/message/topics.ts'
+
+const planTopics = (wanted: readonly TopicDefinition[], existing: readonly ExistingTopic[]): TopicPlan => planOf(wanted, existing, 3)
 
 const names = topicNames('t.')
 const settings: TopicSettings = {
@@ -111,6 +119,30 @@ describe('topic plan', () => {
     const existing = apply(planTopics(wanted, []), []).map((topic) => ({ ...topic, replication: 2 }))
     const plan = planTopics(wanted, existing)
     expect([plan.changes.length, plan.notes.length]).toEqual([0, wanted.length])
+  })
+
+  it('leaves min.insync.replicas until the replicas are there', () => {
+    const three = topicDefinitions({ ...settings, replication: 3 })
+    const alone = apply(planTopics(wanted, []), [])
+    expect(planTopics(three, alone).changes).toEqual([])
+    const moved = alone.map((topic) => ({ ...topic, replication: 3 }))
+    expect(planTopics(three, moved).changes).toContainEqual({
+      kind: 'set-config',
+      topic: names.html,
+      name: 'min.insync.replicas',
+      from: '1',
+      to: '2',
+    })
+  })
+
+  it('says how many brokers there are where they are fewer than the replicas', () => {
+    const three = topicDefinitions({ ...settings, replication: 3 })
+    expect(planOf(three, [], 2).refusals).toMatchObject([
+      { kind: 'too-few-brokers', message: expect.stringContaining('wants 3 replicas and there are 2 brokers') },
+    ])
+    expect(planOf(three, [], 3).refusals).toEqual([])
+    const note = planOf(three, apply(planTopics(wanted, []), []), 1).notes[0]
+    expect(note?.message).toMatch(/replication 1 and 3 is wanted.*There is 1 broker\.$/)
   })
 
   it('takes a list of policies in any order for the same', () => {
