@@ -21,7 +21,8 @@ export async function tellProduced(context: CommandContext, report: ProduceRepor
     return
   }
   tellBadSeeds(context, report)
-  if (report.interrupted) context.note('interrupted: the rest of the input was not read')
+  const place = report.lastLine === undefined ? '' : ` after line ${renderCount(report.lastLine)}`
+  if (report.interrupted) context.note(`interrupted${place}: the rest of the input was not read`)
   const skipped = `, ${renderCount(report.badCount)} bad ${report.badCount === 1 ? 'one' : 'ones'} skipped`
   await context.out(`${writtenText(report.produced)}${report.badCount > 0 ? skipped : ''}`)
 }

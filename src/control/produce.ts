@@ -47,6 +47,8 @@ export interface ProduceReport {
   readonly bad: readonly BadSeed[]
   /** A signal ended it before the input did. */
   readonly interrupted: boolean
+  /** The last line that was worked then. */
+  readonly lastLine?: number
 }
 
 export interface ProduceOptions {
@@ -55,7 +57,7 @@ export interface ProduceOptions {
   /** Adds the tasks to the accepted set of their crawl, so that its end can be known. */
   readonly accept?: (taskIds: readonly string[]) => Promise<unknown>
   /** What is written so far. */
-  readonly onProgress?: (report: Omit<ProduceReport, 'interrupted'>) => void
+  readonly onProgress?: (report: Omit<ProduceReport, 'interrupted' | 'lastLine'>) => void
   /** Most URLs that are written; bad, blank and comment lines do not count, and what stands behind the last one is not read. */
   readonly limit?: number
 }
@@ -88,6 +90,7 @@ export async function produce(
   const late = lateSignal(clock, signal)
   const bad = new BadSeeds()
   let produced = 0
+  let lastLine: number | undefined
   const tasksOf = (batch: readonly SeedText[]): UrlTask[] => {
     const tasks: UrlTask[] = []
     for (const seed of batch) {
@@ -101,8 +104,9 @@ export async function produce(
   try {
     for await (const batch of batches(seeds, { size: BATCH, lingerMs: LINGER_MS, clock, ...(signal === undefined ? {} : { signal }) })) {
       const tasks = tasksOf(batch)
+      if (tasks.length > 0) await publisher.publish(tasks, { signal: late.signal })
+      lastLine = batch.at(-1)?.line
       if (tasks.length === 0) continue
-      await publisher.publish(tasks, { signal: late.signal })
       produced += tasks.length
       options.onProgress?.({ produced, badCount: bad.count, bad: bad.first })
       await options.accept?.(tasks.map(({ taskId }) => taskId))
@@ -111,7 +115,8 @@ export async function produce(
   } finally {
     late.release()
   }
-  return { produced, badCount: bad.count, bad: bad.first, interrupted: signal?.aborted === true }
+  const interrupted = signal?.aborted === true
+  return { produced, badCount: bad.count, bad: bad.first, interrupted, ...(interrupted && lastLine !== undefined ? { lastLine } : {}) }
 }
 
 export type ReadSeed =
@@ -127,6 +132,12 @@ export function readSeed({ text: raw, line }: SeedText): ReadSeed {
   const isBlankLine = text === '' && line !== undefined
   if (isBlankLine || text.startsWith('#')) return { kind: 'nothing' }
   const parsed = parseFetchUrl(text)
+  // A URL parser takes two URLs with a space between them for one, and drops a tab.
+  if (parsed.ok && line !== undefined && /[\s\p{Cc}]/u.test(text)) {
+    const shown = shortened(text)
+    const reason = `${JSON.stringify(shown)} has white space or a control character within it: one URL a line, and a space of a URL as %20`
+    return { kind: 'bad', bad: { line, text: shown, reason } }
+  }
   return parsed.ok ? { kind: 'url', url: parsed.url } : { kind: 'bad', bad: { line, text: shortened(parsed.text), reason: parsed.detail } }
 }
 
@@ -189,14 +200,19 @@ const MAX_LINE = 1_048_576
 
 /**
  * Lines of a stream of text, numbered from 1. Shape: LF, CRLF and CR end a line. Of a line beyond a million characters the beginning is
- * given and the rest passed over, so that a file without line ends can't fill the memory.
+ * given and the rest passed over, so that a file without line ends can't fill the memory. Errors: USAGE for gzip and UTF-16.
  */
 export async function* seedLines(chunks: AsyncIterable<string | Buffer>): AsyncGenerator<SeedText> {
   const decoder = new TextDecoder()
   let rest = ''
   let line = 0
   let isCut = false
+  let head = Buffer.alloc(0)
   for await (const chunk of chunks) {
+    if (typeof chunk !== 'string' && head.length < 2) {
+      head = Buffer.concat([head, chunk.subarray(0, 2)])
+      refuseUnreadableText(head)
+    }
     rest += typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true })
     // A CR at the end may be half of a CRLF.
     const lines = rest.split(/\r\n|\n|\r(?!$)/)
@@ -214,4 +230,16 @@ export async function* seedLines(chunks: AsyncIterable<string | Buffer>): AsyncG
   }
   rest += decoder.decode()
   if (rest !== '' && !isCut) yield { text: rest.replace(/\r$/, ''), line: line + 1 }
+}
+
+/** Each of its lines would be a bad one. */
+function refuseUnreadableText(head: Buffer): void {
+  const mark = head.toString('hex', 0, 2)
+  if (mark === '1f8b')
+    throw new MillraceError('USAGE', 'the list of URLs is packed with gzip; unpack it: `zcat FILE | millrace produce --file -`')
+  if (mark === 'fffe' || mark === 'feff')
+    throw new MillraceError(
+      'USAGE',
+      'the list of URLs is UTF-16; write it anew: `iconv -f UTF-16 -t UTF-8 FILE | millrace produce --file -`',
+    )
 }

@@ -52,6 +52,32 @@ describe('lines of a list', () => {
   })
 })
 
+describe('a list that is no text of ours', () => {
+  it.each([
+    ['gzip', [0x1f, 0x8b, 0x08, 0x00], 'zcat FILE'],
+    ['UTF-16', [0xff, 0xfe, 0x68, 0x00], 'iconv'],
+    ['UTF-16', [0xfe, 0xff, 0x00, 0x68], 'iconv'],
+  ])('is named, %s, with the way out, wherever the chunks are cut', async (name, bytes, way) => {
+    const whole = Buffer.from(bytes)
+    for (let at = 0; at <= whole.length; at += 1) {
+      const reading = read(whole.subarray(0, at), whole.subarray(at))
+      await expect(reading).rejects.toMatchObject({ code: 'USAGE', message: expect.stringContaining(name) })
+      await expect(reading).rejects.toThrow(way)
+    }
+  })
+})
+
+describe('a line with white space or a control character within it', () => {
+  it.each(['http://f/6 http://f/7', 'http://f/6\thttp://f/7', 'http://f/\u0000'])('is bad: %j', (text) => {
+    expect(readSeed({ text, line: 3 })).toMatchObject({ kind: 'bad', bad: { line: 3, reason: expect.stringContaining('one URL a line') } })
+  })
+
+  it('is a URL where it was given as an argument, and where the space is at an end', () => {
+    expect(readSeed({ text: 'http://f/a b', line: undefined })).toMatchObject({ kind: 'url' })
+    expect(readSeed({ text: ' http://f/6\t', line: 3 })).toMatchObject({ kind: 'url' })
+  })
+})
+
 describe('nothing', () => {
   it('is nothing as a line, and bad where a URL was given', () => {
     for (const text of ['', '  ']) {
