@@ -274,8 +274,8 @@ function crossFieldProblems(config: Config): string[] {
     problems.push(
       `topics.prefix ${JSON.stringify(prefix)} can't begin the name of a topic: letters, digits, dots, underscores and dashes, 200 at most`,
     )
-  for (const address of config.brokers.filter((each) => !/^[^:\s]+:\d{1,5}$/.test(each)))
-    problems.push(`brokers: ${JSON.stringify(address)} is not of the form host:port, such as localhost:9092`)
+  for (const address of config.brokers.filter((each) => !isAddress(each)))
+    problems.push(`brokers: ${JSON.stringify(address)} is not of the form host:port, such as localhost:9092, with a port of 1 to 65535`)
   const userAgent = config['fetch.userAgent']
   if (userAgent !== undefined && !isHeaderValue(userAgent))
     problems.push(
@@ -290,6 +290,11 @@ function crossFieldProblems(config: Config): string[] {
   const login = (['kafka.sasl.mechanism', 'kafka.sasl.username', 'kafka.sasl.password'] as const).map((path) => config[path] !== undefined)
   if (new Set(login).size > 1) problems.push('kafka.sasl.mechanism, kafka.sasl.username and kafka.sasl.password go together')
   return problems
+}
+
+function isAddress(text: string): boolean {
+  const port = Number(/^[^:\s]+:(\d{1,5})$/.exec(text)?.[1])
+  return port >= 1 && port <= 65_535
 }
 
 /** Of a connection that is not made by TLS the files would be read and never used. */

@@ -135,11 +135,11 @@ describe('the configuration', () => {
     )
   })
 
-  it.each(['localhost', 'localhost:', 'localhost:9092/', 'http://localhost:9092'])(
+  it.each(['localhost', 'localhost:', 'localhost:9092/', 'http://localhost:9092', 'localhost:99999', 'localhost:0'])(
     'refuses the broker %s, which has no port or more',
     (broker) => {
       expect(problem(() => loadConfig({ ...nothing, sets: [`brokers=kafka.example:9092,${broker}`] }))).toBe(
-        `CONFIG_INVALID: brokers: "${broker}" is not of the form host:port, such as localhost:9092`,
+        `CONFIG_INVALID: brokers: "${broker}" is not of the form host:port, such as localhost:9092, with a port of 1 to 65535`,
       )
     },
   )
