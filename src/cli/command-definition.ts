@@ -12,6 +12,11 @@ export function collect(value: string, previous: readonly string[]): readonly st
   return [...previous, value]
 }
 
+/** For the help of commands with options that take a `<time>`. `means`: what a duration stands for. */
+export function timeForms(means: 'that long ago' | 'from now'): string {
+  return `\nA <time> is like 2026-03-01T12:00:00+01:00 (in UTC where it names no zone), epoch\nmilliseconds, or a duration like 2h: ${means}.`
+}
+
 /** For `--crawl`. */
 export function crawlOption(text: string): string {
   return crawlName(text, '--crawl')

@@ -108,6 +108,8 @@ function askForRequired(command: Command): void {
 /** Sub-commands answer mistakes as the program does. */
 function inherit(command: Command): void {
   command.exitOverride().showSuggestionAfterError().configureHelp({ sortSubcommands: false, helpWidth: 80 })
+  if (command.commands.length === 0)
+    command.addHelpText('after', '\nAnd the options of `millrace --help`: --config, --set, --brokers, --json, …')
   askForRequired(command)
   for (const inner of command.commands) inherit(inner)
 }

@@ -248,7 +248,12 @@ export const OPTIONS = {
   },
   'politeness.rules': { kind: 'rules', default: '', fileOnly: true, description: 'Paces by host pattern; the first that matches counts.' },
   'retry.maxAttempts': { kind: 'integer', default: '5', min: 1, description: 'Attempts of a task before it fails.' },
-  'retry.firstDelay': { kind: 'duration', default: '10s', min: 1, description: 'Before the second attempt; doubles with each one.' },
+  'retry.firstDelay': {
+    kind: 'duration',
+    default: '10s',
+    min: 1,
+    description: 'Before the second attempt; doubles with each one. The delay itself is half of that to the whole.',
+  },
   'retry.maxDelay': { kind: 'duration', default: '6h', min: 1, description: 'Longest delay between two attempts.' },
   'crawl.maxDepth': {
     kind: 'integer',

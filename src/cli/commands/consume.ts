@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { type CommandDefinition, crawlOption } from '../command-definition.ts'
+import { type CommandDefinition, crawlOption, timeForms } from '../command-definition.ts'
 import type { ConsumeFlags } from '../consume-session.ts'
 
 export const consumeCommand: CommandDefinition = (contextOf) =>
@@ -15,6 +15,7 @@ export const consumeCommand: CommandDefinition = (contextOf) =>
     .option('--crawl <id>', 'of this crawl alone', crawlOption)
     .option('--domain <domain>', 'of this registrable domain or host alone')
     .option('--body', 'with the bodies of pages, unpacked, as base64; of dead letters too')
+    .addHelpText('after', timeForms('that long ago'))
     .addHelpText(
       'after',
       '\nExample:\n  millrace consume records --follow | jq .value.data\n  millrace consume html --offset 3:17 --max 1 --body',

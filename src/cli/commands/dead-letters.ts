@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import type { CommandDefinition } from '../command-definition.ts'
+import { type CommandDefinition, timeForms } from '../command-definition.ts'
 import type { DeadLetterFlags } from '../dead-letters-session.ts'
 
 export const deadLettersCommand: CommandDefinition = (contextOf) => {
@@ -51,6 +51,7 @@ function filtered(command: Command): Command {
     .option('--domain <domain>', 'of this registrable domain or host alone')
     .option('--since <time>', 'written at or after a time')
     .option('--limit <n>', 'at most this many')
+    .addHelpText('after', timeForms('that long ago'))
 }
 
 function resolving(command: Command, example: string): Command {

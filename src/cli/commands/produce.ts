@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander'
-import { type CommandDefinition, collect, crawlOption } from '../command-definition.ts'
+import { type CommandDefinition, collect, crawlOption, timeForms } from '../command-definition.ts'
 import type { ProduceFlags } from '../produce-session.ts'
 
 export const produceCommand: CommandDefinition = (contextOf) =>
@@ -20,6 +20,7 @@ export const produceCommand: CommandDefinition = (contextOf) =>
     .option('--limit <n>', 'write at most this many URLs')
     .option('--strict', 'write nothing where a single line is bad')
     .option('--if-changed', 'an unchanged page is an outcome, not a page')
+    .addHelpText('after', timeForms('from now'))
     .addHelpText(
       'after',
       '\nExample:\n  millrace produce --file urls.txt --crawl spring --max-depth 1\n  kcat -P and the console producer can write {"url": "…"} as well',

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { formatDuration } from '../../config/units.ts'
 import { DRAIN_TIMEOUT_MS, SAMPLE_PAGES } from '../../control/defaults.ts'
 import { nearestName } from '../../kernel/nearest.ts'
-import { type CommandDefinition, crawlOption } from '../command-definition.ts'
+import { type CommandDefinition, crawlOption, timeForms } from '../command-definition.ts'
 import type { ReplayRunFlags } from '../replay-run-session.ts'
 import type { ReplayFlags } from '../replay-scope.ts'
 import type { PreviewFlags } from '../replay-session.ts'
@@ -114,4 +114,5 @@ function scoped(command: Command): Command {
     .option('--fetched-from <time>', 'pages fetched at or after a time alone')
     .option('--fetched-until <time>', 'pages fetched before a time alone')
     .option('--group <name>', 'extract group by its name in extract.groups; the one that has the extractor where not given')
+    .addHelpText('after', timeForms('that long ago'))
 }
