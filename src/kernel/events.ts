@@ -281,7 +281,7 @@ export const EVENTS = {
     level: 'warn',
     message: 'a replay in place works with another version than the one that is promoted: that one begins when the replay has ended',
   },
-  PromotionPassedOver: { level: 'warn', message: 'the promoted version has no file here, and another one works: give its file, or promote that' },
+  PromotionPassedOver: { level: 'warn', message: 'the promoted version has no file here, and another one works: give its file' },
   ChangeOverRetried: {
     level: 'warn',
     message: 'another version of an extractor can not begin just now and is tried again: its group does not extract meanwhile',
