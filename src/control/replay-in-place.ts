@@ -130,7 +130,8 @@ async function refuseUnlessAllRun(
   const workers = (await liveWorkers(runtime)).filter((worker) => worker.groupId === groupId)
   const others = workers.filter(({ extractors }) => extractors[extractor] !== extractorVersion)
   const wanted = `version ${extractorVersion} of ${extractor}`
-  const otherwise = `start them with that version (a rolling restart will do), stop them, or use --shadow`
+  // Of several files that a worker has, the promoted one works: where it has this one, no restart is needed.
+  const otherwise = `promote it where they have its file too (\`millrace promote ${extractor}:${extractorVersion}\`), start them with that version (a rolling restart will do), stop them, or use --shadow`
   if (others.length > 0) {
     const list = others.map(
       ({ host, pid, extractors }) =>

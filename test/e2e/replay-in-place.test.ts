@@ -230,6 +230,7 @@ describe('a replay in place on a live group', () => {
     expect(other.code).toBe(2)
     expect(other.stderr).toContain('not every live member')
     expect(other.stderr).toContain('(version 2)')
+    expect(other.stderr).toContain('`millrace promote book:3`')
     expect((await deployment.run(['replay', 'status', '--json'])).stdout.trim()).toBe('[]')
     expect(worker.child.exitCode).toBeNull()
   })
