@@ -33,6 +33,8 @@ interface Candidate {
   readonly raw: unknown
   readonly source: ConfigSource
   readonly where: string
+  /** Place of what lies within it. */
+  readonly within?: (path: readonly PropertyKey[]) => string
 }
 
 /** In the working folder, where no other file is named. */
@@ -72,6 +74,7 @@ export function loadConfig(inputs: ConfigInputs): LoadedConfig {
     if (candidate.raw === undefined) continue
     const parsed = parseValue(definition, candidate.raw)
     if (parsed.ok) values[path] = parsed.value
+    else if (parsed.at !== undefined) problems.push(`${path} (${candidate.within?.(parsed.at) ?? candidate.where}): ${parsed.expected}`)
     else problems.push(`${path} (${candidate.where}): ${shown(definition, candidate.raw)} is not ${parsed.expected}`)
   }
   if (problems.length === 0) problems.push(...crossFieldProblems(values as Config))
@@ -208,10 +211,14 @@ function readFile(
     const pair = isMap(map) ? map.items.find(({ key }) => String(isScalar(key) ? key.value : key) === path.at(-1)) : undefined
     return place(pair?.key) ?? where(path)
   }
+  /** Of a key that is missing: where it should be. */
+  const whereWithin = (path: readonly string[], inner: readonly string[]): string =>
+    inner.length === 0 || document.hasIn([...path, ...inner]) ? whereKey([...path, ...inner]) : whereWithin(path, inner.slice(0, -1))
   const walk = (value: unknown, path: readonly string[]): void => {
     const name = path.join('.')
     if (optionOf(name) !== undefined) {
-      values.set(name, { raw: interpolate(value, environment, `${name} (${where(path)})`, problems), source: 'file', where: where(path) })
+      const raw = interpolate(value, environment, `${name} (${where(path)})`, problems)
+      values.set(name, { raw, source: 'file', where: where(path), within: (inner) => whereWithin(path, inner.map(String)) })
       return
     }
     const isGroup = Object.keys(OPTIONS).some((option) => option.startsWith(`${name}.`))

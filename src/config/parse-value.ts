@@ -2,7 +2,10 @@ import type { OptionDefinition, OptionKind } from './options.ts'
 import { parsePolitenessRules } from './politeness-rules.ts'
 import { formatDuration, formatSize, parseDuration, parseSize } from './units.ts'
 
-export type ParsedValue = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly expected: string }
+export type ParsedValue =
+  | { readonly ok: true; readonly value: unknown }
+  /** `at`: the path within the value of what is wrong; `expected` says all of it then. */
+  | { readonly ok: false; readonly expected: string; readonly at?: readonly PropertyKey[] }
 
 const ok = (value: unknown): ParsedValue => ({ ok: true, value })
 const expected = (what: string): ParsedValue => ({ ok: false, expected: what })

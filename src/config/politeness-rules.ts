@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { hostPattern } from '../kernel/host-pattern.ts'
+import { nearestName } from '../kernel/nearest.ts'
 import { LEAST_RATE_PER_SECOND, MOST_CRAWL_DELAY_MS } from '../kernel/pace-bounds.ts'
 import { parseDuration } from './units.ts'
 
@@ -34,15 +35,16 @@ export interface PolitenessRule extends PaceValues {
 
 export type ParsedRules =
   | { readonly ok: true; readonly value: readonly PolitenessRule[] }
-  | { readonly ok: false; readonly expected: string }
+  /** `at`: the path of the rule or key that is wrong; `expected` says all of it then. */
+  | { readonly ok: false; readonly expected: string; readonly at?: readonly PropertyKey[] }
 
 const DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
 const HOURS = /^(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$/
 const MINUTES_OF_DAY = 1_440
 
-const duration = z.string().transform((text, context) => {
-  const ms = parseDuration(text)
-  if (ms === undefined) context.addIssue({ code: 'custom', message: `is a duration, like 2s, and not ${JSON.stringify(text)}` })
+const duration = z.unknown().transform((given, context) => {
+  const ms = typeof given === 'string' ? parseDuration(given) : undefined
+  if (ms === undefined) context.addIssue({ code: 'custom', message: `${JSON.stringify(given)} is not a duration with its unit, like 30s` })
   return ms ?? 0
 })
 const hours = z.string().transform((text, context) => {
@@ -94,11 +96,10 @@ export function parsePolitenessRules(raw: unknown): ParsedRules {
   for (const [index, item] of raw.entries()) {
     const parsed = rule.safeParse(item)
     if (!parsed.success) {
-      const [issue] = parsed.error.issues
-      return {
-        ok: false,
-        expected: `rule ${index + 1}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? 'a rule'}`.replaceAll(/ +/g, ' '),
-      }
+      const { issues } = parsed.error
+      // Before what is missing: that is often the one that is misspelt.
+      const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0]
+      return { ok: false, ...faultOf(index, issue) }
     }
     const { match, key, schedule, proxies } = parsed.data
     rules.push({
@@ -110,6 +111,16 @@ export function parsePolitenessRules(raw: unknown): ParsedRules {
     })
   }
   return { ok: true, value: rules }
+}
+
+function faultOf(index: number, issue: z.core.$ZodIssue | undefined): { readonly expected: string; readonly at: readonly PropertyKey[] } {
+  const path = issue?.path ?? []
+  const place = path.length === 0 ? `rule ${index + 1}:` : `rule ${index + 1}: ${path.join('.')}`
+  if (issue?.code !== 'unrecognized_keys') return { expected: `${place} ${issue?.message ?? 'is no rule'}`, at: [index, ...path] }
+  const [key = ''] = issue.keys
+  const near = nearestName(key, Object.keys(path.length === 0 ? rule.shape : window.shape))
+  const meant = near === undefined ? '' : `; did you mean ${near}?`
+  return { expected: `${place} unknown key ${JSON.stringify(key)}${meant}`, at: [index, ...path, key] }
 }
 
 function scheduleWindow(given: z.infer<typeof window>): ScheduleWindow {

@@ -235,8 +235,16 @@ describe('the configuration', () => {
     expect(config['politeness.rules'][0]?.proxies).toEqual(['http://u:kafka.example@p.example:1'])
     expect(problem(() => loadConfig({ ...nothing, file: file(text) }))).toContain('the environment has no HOST')
     const wrong = problem(() => loadConfig({ ...nothing, environment: { HOST: 'hush' }, file: file(text.replace('match', 'mtch')) }))
-    expect(wrong).toMatch(/politeness\.rules .*\*\*\*@p\.example/)
-    expect(wrong).not.toContain('hush@')
+    expect(wrong).toMatch(/politeness\.rules .*did you mean match\?/)
+    expect(wrong).not.toContain('hush')
+  })
+
+  it('says where the rule or key of politeness.rules stands that is wrong', () => {
+    const rules = (text: string): string =>
+      problem(() => loadConfig({ ...nothing, file: file(`politeness:\n  rules:\n    - match: a\n${text}`) }))
+    expect(rules('    - { match: b, ratePerSecnd: 1 }\n')).toMatch(/^CONFIG_INVALID: politeness\.rules \(.*:4:19\): rule 2: unknown key/)
+    expect(rules('      crawlDelay: 5\n')).toMatch(/:4:7\): rule 1: crawlDelay 5 is not a duration with its unit, like 30s$/)
+    expect(rules('    - { key: host }\n')).toMatch(/:4:7\): rule 2: match /)
   })
 
   it('reads politeness rules with their delay in ms', () => {

@@ -60,8 +60,10 @@ describe('politeness.rules', () => {
     [{}, 'rule 1: match Invalid input: expected string, received undefined'],
     [{ match: 'a', ratePerSecond: 1e-18 }, 'rule 1: ratePerSecond Too small: expected number to be >=0.0001'],
     [{ match: 'a', crawlDelay: '366d' }, 'rule 1: crawlDelay is at most 365d'],
-    [{ match: 'a', crawlDelay: '2' }, 'rule 1: crawlDelay is a duration, like 2s, and not "2"'],
-    [{ match: 'a', rate: 2 }, 'rule 1: Unrecognized key: "rate"'],
+    [{ match: 'a', crawlDelay: '2' }, 'rule 1: crawlDelay "2" is not a duration with its unit, like 30s'],
+    [{ match: 'a', crawlDelay: 5 }, 'rule 1: crawlDelay 5 is not a duration with its unit, like 30s'],
+    [{ match: 'a', ratePerSecnd: 2 }, 'rule 1: unknown key "ratePerSecnd"; did you mean ratePerSecond?'],
+    [{ match: 'a', schedule: [{ hours: '1:00-2:00', dais: 'mon' }] }, 'rule 1: schedule.0 unknown key "dais"; did you mean days?'],
     [{ match: 'a', schedule: [] }, 'rule 1: schedule Too small: expected array to have >=1 items'],
     [{ match: 'a', schedule: [{ hours: 'night' }] }, 'rule 1: schedule.0.hours are two times, like 22:00-06:00, and not "night"'],
     [
