@@ -197,7 +197,12 @@ function filterOf(flags: DeadLetterFlags, places: readonly string[] = []): DeadL
 function checkName(flag: string, given: string | undefined, known: readonly string[]): void {
   if (given === undefined || known.includes(given)) return
   const near = nearestName(given, known)
-  const hint = near !== undefined ? `; did you mean ${near}?` : known.length > 10 ? '' : `; expected one of ${known.join(', ')}`
+  const hint =
+    near !== undefined
+      ? `; did you mean ${near}?`
+      : known.length > 10
+        ? '; `millrace dead-letters stats` shows those that there are'
+        : `; expected one of ${known.join(', ')}`
   throw new MillraceError('USAGE', `${flag}: dead letters have no ${JSON.stringify(given)}${hint}`)
 }
 

@@ -196,9 +196,12 @@ function readFile(
   }
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true })
+  const faults = new Set<string>()
   for (const error of document.errors) {
-    const at = lines.linePos(error.pos[0])
-    problems.push(`${file}:${at.line}:${at.col}: ${yamlFault(text, error)}`)
+    const [at, fault] = [lines.linePos(error.pos[0]), yamlFault(text, error)]
+    // What follows from the first is no fault of its own.
+    if (!faults.has(fault)) problems.push(`${file}:${at.line}:${at.col}: ${fault}`)
+    faults.add(fault)
   }
   if (document.errors.length > 0) return { values, file }
   const place = (node: unknown): string | undefined => {

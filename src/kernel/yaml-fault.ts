@@ -8,6 +8,10 @@ export function yamlFault(text: string, { code, message, pos }: YamlError): stri
     const key = /^(?:"[^"\n]*"|'[^'\n]*'|[^\s:,{}]+)/.exec(text.slice(pos[0], pos[0] + 200))?.[0]
     if (key !== undefined) return `the key ${key} is there twice`
   }
+  const line = text.slice(text.lastIndexOf('\n', pos[0] - 1) + 1).split('\n', 1)[0] ?? ''
+  // Its brace begins a map.
+  const variable = /[{,[:]\s*(\$\{\w+\})/.exec(line)?.[1]
+  if (variable !== undefined) return `${variable} within braces or brackets must be quoted: "${variable}"`
   if (message.startsWith(STACK_EXCEEDED)) return 'it is nested too deeply to be read'
   return message
 }

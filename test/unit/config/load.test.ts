@@ -239,6 +239,14 @@ describe('the configuration', () => {
     expect(wrong).not.toContain('hush')
   })
 
+  it('says of a variable that would begin a map that it must be quoted, once', () => {
+    const text = 'kafka:\n  sasl: { username: u, password: ${SECRET} }\n'
+    const told = problem(() => loadConfig({ ...nothing, environment: { SECRET: 's' }, file: file(text) }))
+    expect(told).toMatch(/^CONFIG_INVALID: \S+:2:\d+: \$\{SECRET\} within braces or brackets must be quoted: "\$\{SECRET\}"$/)
+    const quoted = text.replace('${SECRET}', '"${SECRET}"')
+    expect(problem(() => loadConfig({ ...nothing, environment: { SECRET: 's' }, file: file(quoted) }))).not.toContain('quoted')
+  })
+
   it('says where the rule or key of politeness.rules stands that is wrong', () => {
     const rules = (text: string): string =>
       problem(() => loadConfig({ ...nothing, file: file(`politeness:\n  rules:\n    - match: a\n${text}`) }))
