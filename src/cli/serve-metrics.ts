@@ -9,6 +9,6 @@ export async function serveMetricsOf(context: CommandContext, config: Config, ru
   const { createMetrics, serveMetrics } = await import('../control/metrics.ts')
   const metrics = createMetrics(runtime.gauges)
   context.countInto(metrics.sink)
-  const server = await serveMetrics(metrics, port)
+  const server = await serveMetrics(metrics, port, config['metrics.host'])
   runtime.onClose('metrics', () => server.close())
 }

@@ -335,7 +335,12 @@ export const OPTIONS = {
     kind: 'integer',
     min: 1,
     max: 65_535,
-    description: 'Port of /metrics for Prometheus, on all addresses of the machine; none where not set.',
+    description: 'Port of /metrics for Prometheus; none where not set.',
+  },
+  'metrics.host': {
+    kind: 'string',
+    description:
+      'Address on which that port is, such as 127.0.0.1; where not set all of the machine, since Prometheus is usually elsewhere.',
   },
 } as const satisfies Record<string, OptionDefinition>
 

@@ -100,8 +100,8 @@ function create(registry: Registry, metric: Parameters<MetricSink['record']>[0])
   }
 }
 
-/** `/metrics` on all addresses of the machine. Errors: CONFIG_INVALID when the port is taken. */
-export function serveMetrics(metrics: Metrics, port: number): Promise<MetricsServer> {
+/** `/metrics`, on all addresses of the machine where no host is given. Errors: CONFIG_INVALID when the port is taken, or the host is none of its own. */
+export function serveMetrics(metrics: Metrics, port: number, host?: string): Promise<MetricsServer> {
   const server = createServer((request, response) => {
     if (request.url !== '/metrics') {
       response.writeHead(404).end()
@@ -114,9 +114,15 @@ export function serveMetrics(metrics: Metrics, port: number): Promise<MetricsSer
   })
   return new Promise((resolve, reject) => {
     server.once('error', (cause) =>
-      reject(new MillraceError('CONFIG_INVALID', `metrics.port: can not listen on ${port}: ${errorText(cause)}`, { cause })),
+      reject(
+        new MillraceError(
+          'CONFIG_INVALID',
+          `metrics.port: can not listen on ${host === undefined ? '' : `${host}, port `}${port}: ${errorText(cause)}`,
+          { cause },
+        ),
+      ),
     )
-    server.listen(port, () =>
+    server.listen({ port, host }, () =>
       resolve({
         port: (server.address() as AddressInfo).port,
         close: () =>

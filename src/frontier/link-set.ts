@@ -57,7 +57,7 @@ export class LinkSet {
   }
 }
 
-function withoutFragment(href: string): string {
+export function withoutFragment(href: string): string {
   const at = href.indexOf('#')
   return at === -1 ? href : href.slice(0, at)
 }

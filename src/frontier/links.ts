@@ -1,7 +1,7 @@
 import { withEncodedQuery } from '../message/charset.ts'
 import { TagReader } from '../message/tag-reader.ts'
 import { MAX_URL_LENGTH } from '../url/parse-url.ts'
-import { type LinkSet, webUrl } from './link-set.ts'
+import { type LinkSet, webUrl, withoutFragment } from './link-set.ts'
 
 /**
  * Links of a page by its tags: no tree is built, so a page costs a third of a parse. `<base href>` counts from the first one on, as
@@ -45,6 +45,11 @@ export class LinkScanner {
     if (this.#templateDepth > 0 || href === undefined) return
     if (name === 'base') {
       if (!this.#reader.isForeign) this.#base ??= href
-    } else if (name === 'a' || name === 'area') this.#links.add(withEncodedQuery(href, this.#charset))
+    } else if (name === 'a' || name === 'area') this.#addLink(withoutFragment(href))
+  }
+
+  /** Encoding takes time by its length, and makes nothing shorter. */
+  #addLink(reference: string): void {
+    if (reference.length <= MAX_URL_LENGTH) this.#links.add(withEncodedQuery(reference, this.#charset))
   }
 }

@@ -121,4 +121,18 @@ describe('metrics', () => {
     expect([await status('/metrics'), await status('/')]).toEqual([200, 404])
     await server.close()
   })
+
+  it('are served on one address where that is asked for, and on none that is not of this machine', async () => {
+    const server = await serveMetrics(createMetrics(), 0, '127.0.0.1')
+    const asked = (host: string): Promise<string> =>
+      new Promise((resolve) =>
+        get({ host, port: server.port, path: '/metrics' }, (answer) => resolve(String(answer.resume().statusCode))).on(
+          'error',
+          ({ message }) => resolve(message),
+        ),
+      )
+    expect([await asked('127.0.0.1'), await asked('127.0.0.2')]).toEqual(['200', expect.stringContaining('ECONNREFUSED')])
+    await server.close()
+    await expect(serveMetrics(createMetrics(), 0, '203.0.113.1')).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+  })
 })
