@@ -14,10 +14,34 @@ export function compilePattern(pattern: string): RegExp {
   }
 }
 
-/** First group that took part, or the whole match where there is no group; undefined for no match. */
+/**
+ * The whole match where there is no group, else the first group; of alternatives at the top of the pattern the first one of that which matched.
+ * Shape: undefined for no match, and for a group that did not take part.
+ */
 export function firstGroup(pattern: RegExp, text: string): string | undefined {
   const match = pattern.exec(text)
   if (match === null || match.length === 1) return match?.[0]
-  // Of alternatives with a group each, those that did not match are undefined, whatever their type says.
-  return match.slice(1).find((group: string | undefined) => group !== undefined)
+  return firstOfAlternatives(pattern.source)
+    .map((group): string | undefined => match[group])
+    .find((group) => group !== undefined)
+}
+
+/** What counts in a pattern: an escape and a class, both passed over, then groups that capture, those that do not, their ends, alternatives. */
+const PIECES = /\\.|\[(?:\\.|[^\]\\])*\]|(?<captures>\((?!\?)|\(\?<(?![=!]))|(?<opens>\()|(?<closes>\))|(?<or>\|)/gs
+
+/** Numbers of the groups that are the first of an alternative at the top. */
+function firstOfAlternatives(source: string): readonly number[] {
+  const firsts: number[] = []
+  let [groups, depth, hasFirst] = [0, 0, false]
+  for (const { groups: piece } of source.matchAll(PIECES)) {
+    if (piece?.captures !== undefined) {
+      groups += 1
+      if (!hasFirst) firsts.push(groups)
+      hasFirst = true
+    }
+    if (piece?.captures !== undefined || piece?.opens !== undefined) depth += 1
+    else if (piece?.closes !== undefined) depth -= 1
+    else if (piece?.or !== undefined && depth === 0) hasFirst = false
+  }
+  return firsts
 }

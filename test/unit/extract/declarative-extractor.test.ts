@@ -142,6 +142,17 @@ describe('a field by selector', () => {
     expect(fieldFrom(`{ select: p, ${unused} }`, '<p>sold</p>')).toBeNull()
   })
 
+  it.each([
+    ['Price(?: (\\d+))?( EUR)?', null],
+    ['(?<amount>\\d+)?(?:Price)( EUR)', null],
+    ['[(|]|\\(|(\\d+)? (EUR)', null],
+    ['(Cost)|(P(?!x)(r|R)ice)(.*)', 'Price'],
+    ['[)](a)|(?<=Price )((E)UR)', 'EUR'],
+    ['(Cost)|Price', null],
+  ])('takes no later group in place of the first one of an alternative: %s', (pattern, expected) => {
+    expect(fieldFrom(`{ select: p, match: '${pattern}' }`, '<p>Price EUR</p>')).toBe(expected)
+  })
+
   it('takes the first of several that gives a value of its type', () => {
     const field = '{ any: [{ jsonld: Product.offers.price }, .sale-price, .price], type: decimal, scale: 2 }'
     expect(fieldFrom(field, '<p class=price>9,90</p>')).toBe('9.90')
