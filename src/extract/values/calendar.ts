@@ -3,16 +3,21 @@ const [FIRST_BUDDHIST_YEAR, LAST_BUDDHIST_YEAR] = [2400, 2700]
 const BUDDHIST_YEARS_BEFORE = 543
 
 /**
- * Whether a language counts the years of its dates from the death of Buddha; its months and days are Gregorian ones. Errors: RangeError for a
- * locale that is none, and for one whose calendar is another altogether.
+ * The calendar in which a language counts the years of its dates, named as CLDR names it; the months and days of `buddhist` are those of `gregory`.
+ * Errors: RangeError for a locale that is none.
  */
-export function countsBuddhistYears(locale: string | undefined): boolean {
-  if (locale === undefined) return false
-  const { calendar } = new Intl.DateTimeFormat(locale).resolvedOptions()
-  if (calendar === 'gregory' || calendar === 'buddhist') return calendar === 'buddhist'
-  throw new RangeError(
-    `dates of ${locale} are in the calendar ${calendar}, which is not read; where a page has Gregorian ones, say ${locale.replace(/-u-.*/, '')}-u-ca-gregory`,
-  )
+export function calendarOf(locale: string | undefined): string {
+  return locale === undefined ? 'gregory' : new Intl.DateTimeFormat(locale).resolvedOptions().calendar
+}
+
+/** Whether its dates are read: those of another calendar are other days. */
+export function isReadCalendar(calendar: string): boolean {
+  return ['gregory', 'iso8601', 'buddhist'].includes(calendar)
+}
+
+/** A language with the calendar of its pages where they have Gregorian dates. */
+export function inGregorian(locale: string): string {
+  return `${locale.replace(/-u-.*/, '')}-u-ca-gregory`
 }
 
 /** The Gregorian year of one that a page in such a language writes. */

@@ -1,4 +1,4 @@
-import { countsBuddhistYears } from './calendar.ts'
+import { calendarOf, inGregorian, isReadCalendar } from './calendar.ts'
 import { MONTHS_IN_ENGLISH, type MonthNames, monthLanguages } from './month-names.ts'
 import { OptionError } from './option-error.ts'
 
@@ -57,14 +57,19 @@ const PIECES = /'((?:[^']|'')*)'|[A-Za-z]+|[^A-Za-z']+|'/g
 /**
  * Compiles the `format` of an extractor, for the names of months in each language that is looked at. Shape: tokens, text in single quotes as
  * in the patterns of CLDR, and anything but letters as it stands. Errors: OptionError for letters that are no token, for a part that is there
- * twice (the page would have to say it twice, and alike), where it names no day, and for a year of two digits that may be of either of two
- * eras; RangeError for a locale that is none.
+ * twice (the page would have to say it twice, and alike), where it names no day, for a year of two digits that may be of either of two
+ * eras, and for a locale whose calendar is not read; RangeError for a locale that is none.
  */
 export function compileFormat(format: string, locale?: string): readonly TimePattern[] {
+  const calendar = calendarOf(locale)
+  if (locale !== undefined && !isReadCalendar(calendar)) {
+    const why = `dates of ${locale} are in the calendar ${calendar}, which is not read`
+    throw new OptionError('locale', `${why}; where a page has Gregorian ones in this format, say ${inGregorian(locale)}`)
+  }
   const patterns = monthLanguages(locale).map((months) => compileTimePattern(format, months))
-  if (countsBuddhistYears(locale) && patterns.some(({ parts }) => parts.includes('shortYear'))) {
+  if (locale !== undefined && calendar === 'buddhist' && patterns.some(({ parts }) => parts.includes('shortYear'))) {
     const why = `has a year of two digits, which in ${locale} may be one of the Buddhist era or not`
-    throw new OptionError('format', `the format ${JSON.stringify(format)} ${why}; expected YYYY, or the locale ${locale}-u-ca-gregory`)
+    throw new OptionError('format', `the format ${JSON.stringify(format)} ${why}; expected YYYY, or the locale ${inGregorian(locale)}`)
   }
   return patterns
 }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { MAX_LONG, MIN_LONG } from '../../message/avro-value.ts'
 import { htmlToMarkdown } from '../sources/markdown.ts'
-import { countsBuddhistYears } from './calendar.ts'
+import { calendarOf, isReadCalendar } from './calendar.ts'
 import { hasThreeDecimals } from './currencies.ts'
 import { checkLocale } from './known-locale.ts'
 import { OptionError } from './option-error.ts'
@@ -256,7 +256,10 @@ function toMoney(type: Extract<ValueType, { kind: 'money' }>): Converter {
 
 function timed(type: Extract<ValueType, { kind: 'date' | 'timestamp' }>): Converter {
   const format = timeFormat(type)
-  const expected = `${type.kind}${type.format === undefined ? ' in a form that has one meaning; say its `format`' : ` in the format ${type.format}`}`
+  const calendar = calendarOf(type.locale)
+  // A format would be refused.
+  const advice = isReadCalendar(calendar) ? 'say its `format`' : `the calendar ${calendar} is not read`
+  const expected = `${type.kind} ${type.format === undefined ? `in a form that has one meaning; ${advice}` : `in the format ${type.format}`}`
   return (raw) => {
     const written = collapse(String(raw))
     if (written === '') return EMPTY
@@ -267,7 +270,7 @@ function timed(type: Extract<ValueType, { kind: 'date' | 'timestamp' }>): Conver
 }
 
 function timeFormat({ format, zone, locale }: { readonly format?: string; readonly zone?: string; readonly locale?: string }): TimeFormat {
-  const hasBuddhistYears = countsBuddhistYears(locale)
+  const hasBuddhistYears = calendarOf(locale) === 'buddhist'
   const forms = format === undefined ? timeForms(locale) : compileFormat(format, locale)
   const compiled = zone === undefined ? undefined : compileZone(zone)
   if (zone !== undefined && compiled === undefined) {

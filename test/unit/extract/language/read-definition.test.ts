@@ -253,6 +253,14 @@ fields:
     expect(problems(`${head}fields: { x: { select: 'p@a', fields: { y: b } } }`)).toEqual([expect.stringContaining('no attribute')])
   })
 
+  it.each(['fa', 'fa-IR', 'ps', 'ja-JP-u-ca-japanese'])('has no format in the language %s, whose calendar is not read', (locale) => {
+    const field = (type: string): string => `${head}fields:\n  a: { select: p, type: ${type}, locale: ${locale} }\n`
+    expect(problems(field('date'))).toEqual([])
+    expect(problems(field('timestamp'))).toEqual([])
+    const refused = `^4:\\d+ dates of ${locale} are in the calendar \\w+, which is not read; .* say ${locale.replace(/-u-.*/, '')}-u-ca-gregory$`
+    expect(problems(field("date, format: 'YYYY/MM/DD'"))).toEqual([expect.stringMatching(refused)])
+  })
+
   it('points at a transform, a condition or a currency that is none', () => {
     const text = `${head}when: 3
 fields:

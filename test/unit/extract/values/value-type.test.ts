@@ -719,7 +719,7 @@ describe('a time in a zone or a language', () => {
     expect(value({ kind: 'date' }, '2023-11-15T00:30+02:00')).toBe('2023-11-15')
   })
 
-  it('is Gregorian: years of the Buddhist era are turned into it, another calendar is refused', () => {
+  it('is Gregorian: years of the Buddhist era are turned into it, other calendars are not read', () => {
     expect(value({ kind: 'date', locale: 'th' }, '15 มีนาคม 2567')).toBe('2024-03-15')
     expect(value({ kind: 'date', locale: 'th' }, '29 ก.พ. 2567')).toBe('2024-02-29')
     expect(value({ kind: 'date', locale: 'th' }, '15 มีนาคม 2024')).toBe('2024-03-15')
@@ -727,7 +727,16 @@ describe('a time in a zone or a language', () => {
     expect(value({ kind: 'date', locale: 'th', format: 'D/M/YYYY' }, '15/3/2567')).toBe('2024-03-15')
     expect(value({ kind: 'date', locale: 'th-u-ca-gregory', format: 'D/M/YY' }, '15/3/24')).toBe('2024-03-15')
     expect(() => compileConverter({ kind: 'date', locale: 'th', format: 'D/M/YY' })).toThrow(/year of two digits, which in th/)
-    expect(() => compileConverter({ kind: 'date', locale: 'fa' })).toThrow(/calendar persian, which is not read; .* say fa-u-ca-gregory/)
+    const format = 'YYYY/M/D'
+    expect(() => compileConverter({ kind: 'date', locale: 'fa', format })).toThrow(
+      /calendar persian, which is not read; .* say fa-u-ca-gregory/,
+    )
+    expect(value({ kind: 'date', locale: 'fa-u-ca-gregory', format }, '2024/3/15')).toBe('2024-03-15')
+    expect(value({ kind: 'date', locale: 'fa' }, '2024-03-15')).toBe('2024-03-15')
+    expect(compileConverter({ kind: 'date', locale: 'fa' })('۱۵ تیر ۱۴۰۳', false, '')).toEqual({
+      kind: 'problem',
+      problem: '"۱۵ تیر ۱۴۰۳" is no date in a form that has one meaning; the calendar persian is not read',
+    })
     expect(value({ kind: 'date', locale: 'fa-u-ca-gregory' }, '15 مارس 2024')).toBe('2024-03-15')
   })
 })
