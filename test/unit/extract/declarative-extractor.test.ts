@@ -22,7 +22,8 @@ describe('a field by selector', () => {
     ['Windows 11&nbsp;<b>139,00 €</b>', null],
     ['<b>Windows 11</b>&nbsp;139,00 €', null],
     ['<span>€ 12</span>&nbsp;<span>500 ml</span>', null],
-    ['<b>1</b>&nbsp;299,00&nbsp;€', '1299.00'],
+    // One article at 299 is written like this as well.
+    ['<b>1</b>&nbsp;299,00&nbsp;€', null],
     ['<b>1&nbsp;299</b>&nbsp;<i>€</i>', '1299.00'],
     ['PlayStation 5 <b>1&nbsp;299</b>&nbsp;<i>€</i>', '1299.00'],
   ])('of money is not grouped by a no-break space between elements: %s', (html, amount) => {

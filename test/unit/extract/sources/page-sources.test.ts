@@ -236,7 +236,8 @@ describe('a number of JSON', () => {
     const field = '{ jsonld: Product.offers, type: money, currency: { meta: c } }'
     const meta = '<meta name=c content=CHF>'
     expect(fieldFrom(field, `${meta}${product({ price: 5, priceCurrency: 'EUR' })}`)).toEqual({ amount: '5.00', currency: 'EUR' })
-    expect(fieldFrom(field, `${meta}${product({ price: 5, priceCurrency: 'Euro' })}`)).toEqual({ amount: '5.00', currency: 'CHF' })
+    expect(fieldFrom(field, `${meta}${product({ price: 5, priceCurrency: 'Euro' })}`)).toEqual({ amount: '5.00', currency: 'EUR' })
+    expect(fieldFrom(field, `${meta}${product({ price: 5, priceCurrency: 'Taler' })}`)).toEqual({ amount: '5.00', currency: 'CHF' })
     expect(fieldFrom(field, `${meta}${product({ price: 5 })}`)).toEqual({ amount: '5.00', currency: 'CHF' })
     expect(fieldFrom('{ jsonld: Product.offers, type: money, currency: AUD }', product({ price: '$5', priceCurrency: '$' }))).toEqual({
       amount: '5.00',
