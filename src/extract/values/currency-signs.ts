@@ -1,6 +1,6 @@
 /** Which signs pages write for which currency. */
 
-/** Signs that stand for one currency alone, or nearly so on the pages that use them; a dollar with its country also with a space between. */
+/** Signs that stand for one currency alone, or nearly so on the pages that use them; some dollars with their country also with a space between. */
 export const SIGNS: Readonly<Record<string, string>> = {
   '€': 'EUR',
   '£': 'GBP',
@@ -35,6 +35,8 @@ export const SIGNS: Readonly<Record<string, string>> = {
   лв: 'BGN',
   TL: 'TRY',
   'S/': 'PEN',
+  'S/.': 'PEN',
+  'B/.': 'PAB',
   RMB: 'CNY',
   'CN¥': 'CNY',
   'JP¥': 'JPY',
@@ -53,6 +55,14 @@ export const SIGNS: Readonly<Record<string, string>> = {
   N$: 'NAD',
   EC$: 'XCD',
   MOP$: 'MOP',
+  AR$: 'ARS',
+  CL$: 'CLP',
+  UY$: 'UYU',
+  BZ$: 'BZD',
+  FJ$: 'FJD',
+  G$: 'GYD',
+  GY$: 'GYD',
+  'E£': 'EGP',
   COL$: 'COP',
   U$S: 'USD',
   U$D: 'USD',
@@ -81,6 +91,7 @@ export const SHARED: Readonly<Record<string, readonly string[]>> = {
     'USD CAD AUD NZD HKD SGD TWD MXN ARS BBD BMD BND BRL BSD BZD CLF CLP COP CUP CVE DOP FJD GYD JMD KYD LRD MOP NAD NIO SBD SRD SVC TOP TTD ' +
     'UYU WST XCD ZWG'
   ).split(' '),
+  B$: ['BND', 'BSD'],
   '¥': ['JPY', 'CNY', 'CNH'],
   '﷼': ['IRR', 'OMR', 'QAR', 'SAR', 'YER'],
   '₨': RUPEES,

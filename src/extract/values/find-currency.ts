@@ -3,13 +3,16 @@ import { SHARED, SIGNS } from './currency-signs.ts'
 import { EAST_ASIAN_UNIT } from './multipliers.ts'
 import { priceBefore, priceBehind, withoutNumbers } from './price-number.ts'
 
-/** A country and its dollar may stand apart: `US $12.99`, `12,99 $ CA`. In front of a sign a single letter is a size, or a vitamin, but at the start. */
+/**
+ * A country and its dollar may stand apart (`US $12.99`, `12,99 $ CA`), but not where its letters are a unit or a state: `75 CL $12.99`. In
+ * front of a sign a single letter is a size, or a vitamin, but at the start.
+ */
 const SOURCES = [...Object.keys(SIGNS), ...Object.keys(SHARED)]
   .toSorted((a, b) => b.length - a.length)
   .map((sign) =>
     sign
       .replace(/[$.]/g, '\\$&')
-      .replace(/^(?!CA)([A-Z]{2})(?=\\\$)/, '$1 ?')
+      .replace(/^(AU|EC|HK|MX|NT|NZ|RD|TT|US)(?=\\\$)/, '$1 ?')
       .replace(/(?<=^\\\$)(?=[A-Z])/, ' ?'),
   )
 /** Any sign of money, and what looks like a code, stand for a currency, too, if not for one that is known. */

@@ -504,6 +504,16 @@ describe('a money', () => {
     ['₡1,299', '1299.00', 'CRC'],
     ['₲ 1.500', '1500.00', 'PYG'],
     ['S/ 5.00', '5.00', 'PEN'],
+    ['S/.25.00', '25.00', 'PEN'],
+    ['S/.120', '120.00', 'PEN'],
+    ['S/.1,299.00', '1299.00', 'PEN'],
+    ['AR$ 1.299,00', '1299.00', 'ARS'],
+    ['CL$ 12.990', '12990.00', 'CLP'],
+    ['UY$ 1.290', '1290.00', 'UYU'],
+    ['BZ$ 25.00', '25.00', 'BZD'],
+    ['FJ$ 20.00', '20.00', 'FJD'],
+    ['G$ 500', '500.00', 'GYD'],
+    ['E£ 25.00', '25.00', 'EGP'],
     ['12.50 TL', '12.50', 'TRY'],
     ['12 euros', '12.00', 'EUR'],
     ['5 eur', '5.00', 'EUR'],
@@ -543,6 +553,8 @@ describe('a money', () => {
     expect(value(dollars, '$5')).toEqual({ amount: '5.00', currency: 'AUD' })
     expect(value(dollars, '5')).toEqual({ amount: '5.00', currency: 'AUD' })
     expect(value(dollars, '5 €')).toEqual({ amount: '5.00', currency: 'EUR' })
+    expect(value({ ...money, currency: 'BND' }, 'B$ 12.50')).toEqual({ amount: '12.50', currency: 'BND' })
+    expect(value({ ...money, currency: 'USD' }, '75 CL $12.99')).toEqual({ amount: '12.99', currency: 'USD' })
     expect(value(money, '$5')).toMatch(/sign \$, which several currencies have; say its `currency`/)
     expect(value(money, '5 THE')).toMatch(/names no currency/)
     expect(value(money, 'EUR')).toMatch(/is no money/)
