@@ -95,12 +95,15 @@ function problemsOf(exported: unknown, issues: readonly z.core.$ZodIssue[], map:
   return problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0))
 }
 
-function evaluate({ file, shown, code }: MappedCode, { globals, require }: Confinement, map: BundleMap): unknown {
+function evaluate({ file, shown, code }: MappedCode, { language, scopes, require }: Confinement, map: BundleMap): unknown {
   const module: { exports: unknown } = { exports: {} }
   const { ended, changed } = runExtractorCode(() => {
-    const run = compileFunction(code, ['module', 'exports', 'require', '__filename', ...Object.keys(globals)], { filename: file })
+    const run = compileFunction(code, ['module', 'exports', 'require', '__filename', ...Object.keys(language)], {
+      filename: file,
+      contextExtensions: [...scopes],
+    })
     // `this` as in CommonJS: left out, it is the global object.
-    run.call(module.exports, module, module.exports, require, file, ...Object.values(globals))
+    run.call(module.exports, module, module.exports, require, file, ...Object.values(language))
   })
   const changes = changed.length === 0 ? [] : [problemAt(undefined, `the module ${changedText(changed)}`)]
   if (!ended.ok) {

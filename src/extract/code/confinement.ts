@@ -1,4 +1,5 @@
 import { createRequire, isBuiltin } from 'node:module'
+import { runInNewContext } from 'node:vm'
 
 /**
  * What a code extractor is given instead of the world: a clock that stands, chance that repeats itself, no network, no timers.
@@ -7,8 +8,10 @@ import { createRequire, isBuiltin } from 'node:module'
  * real things can. What protects the stage from an extractor is its process, which can be ended.
  */
 export interface Confinement {
-  /** Names that stand for their global namesakes within the module. */
-  readonly globals: Readonly<Record<string, unknown>>
+  /** Names of the language: parameters of the module, since code asks for them all the time and a name in a scope is far slower. */
+  readonly language: Readonly<Record<string, unknown>>
+  /** Objects whose properties are names within the module, the innermost last. */
+  readonly scopes: readonly object[]
   readonly require: (name: string) => unknown
   /** Sets the clock and the chance for one page. Units: epoch ms. */
   enter(nowMs: number, seed: string): void
@@ -88,8 +91,11 @@ export function createConfinement(file: string): Confinement {
     process: harmlessProcess,
     ...Object.fromEntries([...ABSENT_GLOBALS, ...ABSENT_TIMERS].map((name) => [name, absent(name)])),
   }
+  const global = globalObject(confined)
   return {
-    globals: { ...confined, ...globalObject(confined) },
+    language: Object.fromEntries(LANGUAGE_NAMES.map((name) => [name, global[name]])),
+    // What the module deletes from its global object is not the real thing again.
+    scopes: [confined, global],
     require(name) {
       if (!isBuiltin(name)) throw new Error(`${name} can't be loaded at run time: import it, so that it is part of the extractor`)
       const [bare = ''] = name.replace(/^node:/, '').split('/')
@@ -107,36 +113,33 @@ export function createConfinement(file: string): Confinement {
 /** Names of the global object. Shape: those of them that there are. */
 const GLOBAL_OBJECTS = ['globalThis', 'global', 'self'].filter((name) => name in globalThis)
 
+/** What a global object has that knows of no machine. No function may have a parameter `eval`. */
+const LANGUAGE_NAMES = (runInNewContext('Object.getOwnPropertyNames(globalThis)') as string[]).filter((name) => name !== 'eval')
+
 /**
- * The global object, with the confined names in it, under each of its names: libraries look there for what they may use. What is written to it
- * stays with the module: its neighbours have the real one.
+ * The global object, with the confined names in it, under each of its names: libraries look there for what they may use. It is a copy, and what
+ * is written to it stays with the module: its neighbours have the real one.
  */
 function globalObject(confined: Names): Names {
-  const own: Record<PropertyKey, unknown> = Object.assign(Object.create(null), confined)
-  const object = new Proxy(own, {
-    get: (_own, key) => (Object.hasOwn(own, key) ? own[key] : Reflect.get(globalThis, key)),
-    has: (_own, key) => Object.hasOwn(own, key) || Reflect.has(globalThis, key),
-    // Always to `own`: a setter of the real one would write there.
-    set: (_own, key, value) => Reflect.defineProperty(own, key, { value, writable: true, enumerable: true, configurable: true }),
-    getOwnPropertyDescriptor(_own, key) {
-      const descriptor = Reflect.getOwnPropertyDescriptor(own, key) ?? Reflect.getOwnPropertyDescriptor(globalThis, key)
-      // Of a property that is not its own a proxy may tell nothing else.
-      return descriptor === undefined || Object.hasOwn(own, key) ? descriptor : { ...descriptor, configurable: true }
-    },
-  })
-  const names = Object.fromEntries(GLOBAL_OBJECTS.map((name) => [name, object]))
-  Object.assign(own, names)
-  return names
+  const own: Record<string, unknown> = Object.create(Object.getPrototypeOf(globalThis))
+  const define = (key: PropertyKey, value: unknown): unknown =>
+    Object.defineProperty(own, key, { value, writable: true, enumerable: true, configurable: true })
+  for (const key of Reflect.ownKeys(globalThis)) {
+    const real = Reflect.getOwnPropertyDescriptor(globalThis, key)
+    if (real === undefined) continue
+    if ('value' in real) Object.defineProperty(own, key, real)
+    // Made when it is first asked for, by a getter that wants the real object; a setter would write there.
+    else Object.defineProperty(own, key, { ...real, get: () => Reflect.get(globalThis, key), set: (value) => define(key, value) })
+  }
+  for (const name of GLOBAL_OBJECTS) define(name, own)
+  for (const [name, value] of Object.entries(confined)) define(name, value)
+  return own
 }
 
 /** `new Date()` and `Date.now()` give the page's time, those of a date's own `constructor` too; everything else is as ever. */
 function frozenDate(now: () => number): DateConstructor {
   class FrozenDate extends Date {
     static override readonly now = now
-    /** A date that was made elsewhere is one as well. */
-    static override [Symbol.hasInstance](value: unknown): boolean {
-      return value instanceof Date
-    }
     constructor(...args: readonly unknown[]) {
       super(...((args.length === 0 ? [now()] : args) as [number]))
     }
@@ -144,6 +147,13 @@ function frozenDate(now: () => number): DateConstructor {
   const callable = new Proxy(FrozenDate, { apply: () => new Date(now()).toString() }) as unknown as DateConstructor
   Object.defineProperty(FrozenDate.prototype, 'constructor', { value: callable, writable: true, configurable: true })
   Object.defineProperty(FrozenDate, 'name', { value: 'Date', configurable: true })
+  const isInstance = Function.prototype[Symbol.hasInstance]
+  // A date that was made elsewhere is one as well, but none of a class that extends it.
+  Object.defineProperty(FrozenDate, Symbol.hasInstance, {
+    value(this: unknown, value: unknown) {
+      return isInstance.call(this === callable ? Date : this, value)
+    },
+  })
   return callable
 }
 

@@ -86,6 +86,16 @@ describe('the global object of an extractor', () => {
     ['globalThis.parseInt("5") + globalThis.structuredClone(1) + globalThis.atob("MQ==")', '61'],
     ['new Date() instanceof Date && new Date().constructor === Date && Date.name === "Date"', true],
     ['structuredClone(new Date(5)) instanceof Date', true],
+    [
+      '(Day => [new Date(0) instanceof Day, new Day() instanceof Day, new Day() instanceof Date].join())(class extends Date {})',
+      'false,true,true',
+    ],
+    ['Object.getOwnPropertyNames(globalThis).filter((name) => /^(fetch|Date|Map|globalThis)$/.test(name)).length', 4],
+    ['Object.getOwnPropertyNames(globalThis).every((name) => Object.hasOwn(globalThis, name))', true],
+    [
+      'structuredClone(1) + atob("MQ==") + new TextDecoder().decode(Buffer.from("a")) + typeof eval + typeof neverThere',
+      '11afunctionundefined',
+    ],
     ['new (class extends Date {})(5).getTime()', 5],
     ['new Date(2024, 0, 2).getDate() + Date.UTC(1970, 0, 1) + Date(1).length', 2 + new Date().toString().length],
   ])('has what the names themselves have: %s', async (expression, expected) => {
@@ -110,6 +120,36 @@ describe('the global object of an extractor', () => {
     expect(await resultOf(`(${names}, [globalThis.Date, globalThis.navigator, globalThis.madeUp].join())`)).toBe('1,2,3')
     expect(await resultOf('typeof globalThis.Date + typeof globalThis.madeUp')).toBe('functionundefined')
     expect('madeUp' in globalThis).toBe(false)
+  })
+})
+
+describe('what a module writes to its global object', () => {
+  it('is a name of its own, in every file of it and on every page', async () => {
+    writeFileSync(join(folder, 'prism.cjs'), 'global.Prism = { languages: {} }')
+    writeFileSync(join(folder, 'prism-json.cjs'), "Prism.languages.json = 'json'")
+    expect(await resultOf('Prism.languages.json', "import './prism.cjs'; import './prism-json.cjs'; declare const Prism: any")).toBe('json')
+    expect(await resultOf('helper(1)', 'globalThis.helper = (n) => n + 1')).toBe(2)
+    expect(await resultOf('cache.size', 'declare global { var cache: Map<string, string> }; globalThis.cache ??= new Map()')).toBe(0)
+    expect(await resultOf('fetch(5)', 'globalThis.fetch = (n) => n')).toBe(5)
+    expect(await resultOf('(Object.defineProperty(globalThis, "lazy", { get: () => 6 }), lazy)')).toBe(6)
+    expect(await resultOf('(globalThis.late = 1, late += 1, globalThis.late)')).toBe(2)
+  })
+
+  it('is a name of nobody else', async () => {
+    expect(await resultOf('(globalThis.mine = 1, globalThis.Buffer = 2, mine + Buffer)')).toBe(3)
+    expect(await resultOf('typeof mine + typeof Buffer')).toBe('undefinedfunction')
+    expect('mine' in globalThis).toBe(false)
+  })
+
+  it('and deletes from it is gone, and not the real thing', async () => {
+    const names = "['Date', 'fetch', 'crypto', 'process', 'performance', 'Buffer']"
+    expect(await resultOf(`${names}.map((name) => delete globalThis[name] && typeof globalThis[name] + (name in globalThis)).join()`)).toBe(
+      Array.from({ length: 6 }, () => 'undefinedfalse').join(),
+    )
+    expect(await resultOf('(delete globalThis.Date, Date.now())')).toBe(FETCHED_AT)
+    expect(await resultOf('(delete globalThis.fetch, fetch("http://x"))')).toContain('fetch is not there')
+    expect(await resultOf('(globalThis.mine = 1, delete globalThis.mine, typeof mine)')).toBe('undefined')
+    expect(typeof globalThis.fetch + typeof globalThis.Buffer).toBe('functionfunction')
   })
 })
 
