@@ -14,7 +14,7 @@ export class WatchedBlobs implements BlobStore {
   }
 
   put(ref: string, bytes: Buffer): Promise<void> {
-    return this.#outage.watch(() => this.#store.put(ref, bytes))
+    return this.#outage.watch(() => this.#store.put(ref, bytes), 'write')
   }
 
   get(ref: string, maxBytes: number): Promise<Buffer | undefined> {

@@ -132,8 +132,8 @@ export function readSeed({ text: raw, line }: SeedText): ReadSeed {
   const isBlankLine = text === '' && line !== undefined
   if (isBlankLine || text.startsWith('#')) return { kind: 'nothing' }
   const parsed = parseFetchUrl(text)
-  // A URL parser takes two URLs with a space between them for one, and drops a tab.
-  if (parsed.ok && line !== undefined && /[\s\p{Cc}]/u.test(text)) {
+  // A URL parser takes two URLs with a space between them for one, and drops a tab. The fragment may be anything: nobody is asked for it.
+  if (parsed.ok && line !== undefined && /^[^#]*[\s\p{Cc}]/u.test(text)) {
     const shown = shortened(text)
     const reason = `${JSON.stringify(shown)} has white space or a control character within it: one URL a line, and a space of a URL as %20`
     return { kind: 'bad', bad: { line, text: shown, reason } }

@@ -49,7 +49,7 @@ export class ConditionalRequests {
   async before({ task, target, walk }: QueuedTask): Promise<Condition | undefined> {
     const names = Object.keys(walk.headers).map((name) => name.toLowerCase())
     if (CONDITIONS.some((name) => names.includes(name))) return { headers: {}, stored: undefined }
-    if (!task.ifChanged || !isRead(walk)) return undefined
+    if (!task.ifChanged || task.sitemapLevel > 0 || !isRead(walk)) return undefined
     const { state, gate, clock, unchangedMs, keptSince } = this.#options
     const stored = await gate.run(() => state.readValidators(task.canonicalUrl))
     if (stored === undefined || stored.requestHash !== requestHash(target, walk.headers)) return undefined
@@ -85,7 +85,8 @@ export class ConditionalRequests {
 
   /** Called once the page is acknowledged: before, a 304 could stand for a page that was never stored. */
   async remember({ task, target, walk }: QueuedTask, response: HttpResponse, page: Page): Promise<void> {
-    if (!isRead(walk)) return
+    // Of a sitemap no extractor has read the page: whoever asks for the page of that URL is not to be told that it is unchanged.
+    if (task.sitemapLevel > 0 || !isRead(walk)) return
     const { state, gate, unchangedMs } = this.#options
     const { etag, lastModified } = validatorsIn(response)
     const isWhole = response.status === 200 && response.truncated === null

@@ -149,7 +149,7 @@ export class TaskIntake {
   /**
    * Shape: those that are final already. A crawl knows that as long as it is kept: what was put aside twice, since a worker was killed in
    * between, may come back days apart, when the note of its end is gone. But for tasks with dedup `ttl`: a
-   * link whose claim has lapsed is fetched anew under its id.
+   * link whose claim has lapsed is fetched anew under its id. Sitemaps are read once.
    */
   async #accept(open: readonly Candidate[]): Promise<ReadonlySet<Candidate>> {
     const { state, gate } = this.#options
@@ -166,7 +166,7 @@ export class TaskIntake {
       const taskIds = own.map(({ task }) => task.taskId)
       const answers = await gate.run(() => state.accept(crawlId, taskIds))
       for (const [position, candidate] of own.entries())
-        if (answers[position] === true && candidate.task.dedup !== 'ttl') finalTasks.add(candidate)
+        if (answers[position] === true && (candidate.task.dedup !== 'ttl' || candidate.task.sitemapLevel > 0)) finalTasks.add(candidate)
     }
     return finalTasks
   }

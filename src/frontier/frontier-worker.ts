@@ -28,8 +28,7 @@ import { type ScopeVerdict, TRAP_REASONS } from '../url/scope.ts'
 import { batchSize, type Candidate, type LinkBatch, pageCandidates, readAs } from './frontier-page.ts'
 import { LinkSet } from './link-set.ts'
 import { LinkScanner } from './links.ts'
-import { sitemapLinks } from './sitemap-links.ts'
-import { MAX_SITEMAPS_PER_FILE } from './sitemap-scanner.ts'
+import { namedSitemaps, sitemapLinks } from './sitemap-links.ts'
 
 /** Which links of a page are followed. */
 export interface LinkChoice {
@@ -82,7 +81,7 @@ const PAGES_AT_ONCE = 8
 /** A larger text is scanned in pieces of this size with a breath between. */
 const PIECE_CHARACTERS = 131_072
 const MAX_BYTES = 33_554_432
-const SITEMAPS_EVERY_MS = 3_600_000
+const NOTED_MS = 3_600_000
 /** Links of extractors that are compared with each other in one turn. */
 const SELECTED_AT_ONCE = 10_000
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
@@ -102,8 +101,8 @@ export class FrontierWorker extends BaseService {
   readonly #consumer: WindowedConsumer
   readonly #schemas: AwaitedSchemas
   readonly #waiting = new Fifo<WindowEntry>()
-  /** Hour, crawl, round and origin of which this process has published the sitemaps. */
-  readonly #publishedSitemaps = new RecentSet(10_000)
+  /** Crawl, round and origin whose sitemaps are known to be published, with the hour in which that was asked. */
+  readonly #noted = new RecentSet(10_000)
   #running = 0
   #lastBreath: Promise<void> = Promise.resolve()
 
@@ -230,21 +229,26 @@ export class FrontierWorker extends BaseService {
   }
 
   /**
-   * Once an hour for each crawl and origin is enough. All pages of it are one claimant, its robots.txt: so whichever page comes first has them
-   * published, and what is published twice, after a crash or by two workers, is one task all the same.
+   * Once in a crawl for each origin, of whichever page comes first: all of them are one claimant, its robots.txt, and that they are published is
+   * noted once they are. So a crash between the two costs nothing but the same tasks once more.
    */
   async *#sitemapsOf(page: Page): AsyncGenerator<LinkBatch> {
-    const { sitemapsOf, clock } = this.#options
+    const { sitemapsOf, state, clock } = this.#options
     const { origin } = new URL(page.finalUrl)
-    const key = `${Math.floor(clock.mono() / SITEMAPS_EVERY_MS)} ${page.crawlId} ${page.round} ${origin}`
-    if (sitemapsOf === undefined || this.#publishedSitemaps.has(key)) return
-    const urls = await sitemapsOf(origin)
-    if (urls === undefined) return
-    const named = new LinkSet(MAX_SITEMAPS_PER_FILE)
-    for (const url of urls) named.add(url)
-    const from = { foundOn: `${origin}/robots.txt`, claimant: `${origin}/robots.txt` }
-    for (const links of named.batches(undefined, batchSize(page))) yield { links, to: 'sitemaps', ...from }
-    this.#publishedSitemaps.add(key)
+    const { round } = page
+    const crawlId = page.crawlId ?? ''
+    // A crawl of the same name may begin anew while this process lives, but no sooner than hours after its end.
+    const key = `${Math.floor(clock.mono() / NOTED_MS)} ${crawlId} ${round} ${origin}`
+    if (sitemapsOf === undefined || this.#noted.has(key)) return
+    const note = { crawlId, canonicalUrl: `sitemaps of ${origin}`, round, claimant: 'published' }
+    const [noted] = await state.lookUpClaims([note])
+    if (noted === 'new') {
+      const urls = await sitemapsOf(origin)
+      if (urls === undefined) return
+      yield* namedSitemaps(urls, `${origin}/robots.txt`, batchSize(page))
+      await state.claim([note])
+    }
+    this.#noted.add(key)
   }
 
   /** What it turns out to be none of, a user may have given as a page: that is told of what should have been one alone. */

@@ -1,6 +1,7 @@
 import type { Page } from '../message/generated/types.ts'
 import type { LinkBatch } from './frontier-page.ts'
-import { SitemapScanner } from './sitemap-scanner.ts'
+import { LinkSet } from './link-set.ts'
+import { MAX_SITEMAPS_PER_FILE, SitemapScanner } from './sitemap-scanner.ts'
 import { sitemapText } from './sitemap-text.ts'
 
 /** What a sitemap leads to, as it is read: nothing of it is held but the file. Shape: what the file was, in the end. */
@@ -25,4 +26,11 @@ export async function* sitemapLinks(
   scanner.end()
   yield* found()
   return scanner
+}
+
+/** The first ones that a robots.txt names. */
+export function* namedSitemaps(urls: readonly string[], robotsUrl: string, size: number): Generator<LinkBatch> {
+  const named = new LinkSet(MAX_SITEMAPS_PER_FILE)
+  for (const url of urls) named.add(url)
+  for (const links of named.batches(undefined, size)) yield { links, to: 'sitemaps', foundOn: robotsUrl, claimant: robotsUrl }
 }

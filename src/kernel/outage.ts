@@ -11,8 +11,8 @@ const EVENTS_OF = {
   blobs: { away: 'BlobStorePaused', back: 'BlobStoreResumed' },
 } as const satisfies Record<Dependency, { readonly away: EventName; readonly back: EventName }>
 
-/** A call that has no answer after so long counts as one that failed: a network folder that hangs may never give one. */
-const LATE_MS = 30_000
+/** A call that has no answer after so long counts as one that failed: a network folder that hangs may never give one. Longer than one try takes. */
+const LATE_MS = 90_000
 /** Who waits asks again much sooner: after so long without a call that failed nobody waits any more, and nothing is known. */
 const STALE_MS = 300_000
 
@@ -21,7 +21,8 @@ export class Outage {
   readonly dependency: Dependency
   readonly #clock: Clock
   readonly #observer: Observer
-  #failedMono: number | undefined
+  /** By what was tried: a disk that is full still reads. */
+  readonly #failedMono = new Map<string, number>()
 
   constructor(dependency: Dependency, parts: { readonly clock: Clock; readonly observer: Observer }) {
     this.dependency = dependency
@@ -30,33 +31,31 @@ export class Outage {
   }
 
   get isAway(): boolean {
-    return this.#failedMono !== undefined && this.#clock.mono() - this.#failedMono < STALE_MS
+    return [...this.#failedMono.values()].some((mono) => this.#clock.mono() - mono < STALE_MS)
   }
 
-  /** The call itself, and what it tells. Any answer says that the dependency is there, a refusal too. Errors: as of the call. */
-  async watch<T>(call: () => Promise<T>): Promise<T> {
-    const disarm = this.#clock.timer(LATE_MS, () => this.#failed(`no answer for ${LATE_MS / 1_000}s`), { unref: true })
+  /** The call itself, and what it tells of all calls to the same end. Any answer says that the dependency is there, a refusal too. Errors: as of the call. */
+  async watch<T>(call: () => Promise<T>, end = 'read'): Promise<T> {
+    const disarm = this.#clock.timer(LATE_MS, () => this.#failed(end, `no answer for ${LATE_MS / 1_000}s`), { unref: true })
     try {
       const answer = await call()
-      this.#answered()
+      this.#answered(end)
       return answer
     } catch (error) {
-      if (isAway(error) || isMillraceError(error, 'DISK_FULL')) this.#failed(errorText(error))
-      else this.#answered()
+      if (isAway(error) || isMillraceError(error, 'DISK_FULL')) this.#failed(end, errorText(error))
+      else this.#answered(end)
       throw error
     } finally {
       disarm()
     }
   }
 
-  #failed(error: string): void {
+  #failed(end: string, error: string): void {
     if (!this.isAway) this.#observer.emit(EVENTS_OF[this.dependency].away, { error })
-    this.#failedMono = this.#clock.mono()
+    this.#failedMono.set(end, this.#clock.mono())
   }
 
-  #answered(): void {
-    if (this.#failedMono === undefined) return
-    this.#failedMono = undefined
-    this.#observer.emit(EVENTS_OF[this.dependency].back)
+  #answered(end: string): void {
+    if (this.#failedMono.delete(end) && !this.isAway) this.#observer.emit(EVENTS_OF[this.dependency].back)
   }
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Observer } from '../kernel/observe.ts'
-import { parseRobotsInTurns, robotsCrawlDelayMs, robotsVerdict, understoodText } from './robots.ts'
+import { parseRobotsInTurns, robotsCrawlDelayMs, robotsVerdict, textFor, understoodText } from './robots.ts'
 import { type RememberedRobots, RobotsMemory } from './robots-memory.ts'
 
 /** A robots.txt as it is kept for all workers; the state store holds this shape. */
@@ -66,10 +66,12 @@ const CLOCK_SKEW_MS = 600_000
 /** A site that did not answer is not asked again by the tasks that wait beside this one. */
 const UNREACHABLE_MS = 5_000
 /**
- * Of a file as the store holds it, in JSON. Whose rules take more keeps them in the memory of the worker that has asked for them, which has
- * all hosts of the domain: a domain that answers for every name could fill the store with ten thousand files.
+ * Of a file as the store holds it, in JSON: a domain that answers for every name could fill the store with ten thousand files. Where it takes
+ * more, what speaks to others is left out; whose own rules take more keeps them in the memory of the worker that has asked for them, which has
+ * all hosts of the domain.
  */
 const MAX_KEPT_BYTES = 65_536
+const TOO_LARGE = `its rules take more than ${MAX_KEPT_BYTES / 1_024} KiB: known to the worker alone that asked for them`
 /** Characters: it may hold all the names of a certificate. */
 const MAX_DETAIL = 1_000
 const MEMORY = { maxOrigins: 10_000, maxBodyBytes: 16_777_216 } as const
@@ -129,10 +131,14 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
       const { status } = answer
       const file = verdict === 'parsed' ? answer.body : Buffer.alloc(0)
       const fetchedAt = clock.now()
-      const body = await understoodText(file, () => clock.nextTurn())
-      if (Buffer.byteLength(JSON.stringify(body)) <= MAX_KEPT_BYTES)
-        await cache.write(origin, { verdict, body, status, fetchedAt }, LAST_GOOD_MS)
       const remembered = await this.#remember(origin, { verdict, fetchedAt }, file)
+      const whole = await understoodText(file, () => clock.nextTurn())
+      const body = [whole, textFor(remembered.rules, this.#options.token)].find(
+        (text) => Buffer.byteLength(JSON.stringify(text)) <= MAX_KEPT_BYTES,
+      )
+      // What stood there before is not true any more.
+      const kept = body === undefined ? ({ verdict: 'unreachable', body: TOO_LARGE } as const) : { verdict, body }
+      await cache.write(origin, { ...kept, status, fetchedAt }, LAST_GOOD_MS)
       // A page that says "not found" with status 200 allows everything; how often that happens is worth knowing.
       const isEmpty = file.length > 0 && remembered.rules.understoodLines === 0
       observer.emit('RobotsRead', { verdict: isEmpty ? 'no-rules' : verdict, origin })

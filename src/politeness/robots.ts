@@ -291,6 +291,22 @@ export function robotsCrawlDelayMs(rules: RobotsRules, token: string): number | 
   return longest
 }
 
+/** What counts for one token, and the sitemaps, as a file would say it: of one that is too large to be kept whole. Shape: octets as latin1. */
+export function textFor(rules: RobotsRules, token: string): string {
+  const groups = groupsFor(rules, token)
+  const delayMs = robotsCrawlDelayMs(rules, token)
+  return [
+    `User-agent: ${groups.some(({ agents }) => agents.includes(token)) ? token : '*'}`,
+    ...groups.flatMap((group) => group.rules.map(({ line }) => octets(line))),
+    ...(delayMs === undefined ? [] : [`Crawl-delay: ${delayMs / 1_000}`]),
+    ...rules.sitemaps.map((sitemap) => `Sitemap: ${octets(sitemap)}`),
+  ].join('\n')
+}
+
+function octets(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1')
+}
+
 /** Sitemaps as absolute URLs, resolved against where the file was found; what is no http(s) URL is left out. */
 export function sitemapUrls(rules: RobotsRules, robotsUrl: string): string[] {
   return rules.sitemaps.flatMap((text) => {

@@ -114,6 +114,40 @@ describe('the frontier', () => {
     expect(seen.count('LinksFound', { verdict: 'path-repeats', count: 1 })).toBe(1)
   })
 
+  it('publishes the sitemaps of a site once in a crawl, also where somebody has claimed them and died', async () => {
+    const state = await runtime.state()
+    const origin = 'http://shop.example.test'
+    const robots = { verdict: 'parsed', body: 'Sitemap: /one.xml\nSitemap: /two.xml\n', status: 200, fetchedAt: Date.now() } as const
+    await state.writeRobots(origin, robots, 3_600_000)
+    const claimed = { crawlId: 'spring', canonicalUrl: `sitemap ${origin}/one.xml`, round: 0, claimant: `${origin}/robots.txt` }
+    await state.claim([claimed])
+    const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
+    await put(testPage('<a href="/a">1</a>', `${origin}/first`, crawl))
+    await put(testPage('<a href="/one.xml">2</a>', `${origin}/second`, crawl))
+    await put(testPage('<a href="/b">3</a>', `${origin}/third`, { ...crawl, crawlId: 'autumn' }))
+    const worker = await createFrontier(runtime, ALL)
+    frontier = worker
+    await worker.start({ signal: new AbortController().signal })
+    const { topics, codec } = runtime
+    const tasks = (await arrived(topics.urls.normal, 7)).map(({ value }) => codec.decode('UrlTask', value))
+    const shown = tasks.map(({ crawlId, url, sitemapLevel }) => `${crawlId} ${new URL(url).pathname} ${sitemapLevel}`)
+    expect([...new Set(shown)].sort()).toEqual(
+      [
+        'autumn /b 0',
+        'autumn /one.xml 1',
+        'autumn /two.xml 1',
+        'spring /a 0',
+        'spring /one.xml 0',
+        'spring /one.xml 1',
+        'spring /two.xml 1',
+      ].sort(),
+    )
+    // What two pages publish at the same time is the same tasks.
+    expect(new Set(tasks.map(({ taskId }) => taskId)).size).toBe(7)
+    const note = { crawlId: 'spring', canonicalUrl: `sitemaps of ${origin}`, round: 0, claimant: 'published' }
+    expect(await state.lookUpClaims([note])).toEqual(['own'])
+  })
+
   it('follows nothing of a page that could not be decoded', async () => {
     const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
     await put(testPage('<a href="/noise">1</a>', 'http://shop.example.test/undecoded', { ...crawl, truncated: 'undecoded' }))

@@ -38,13 +38,23 @@ it('a call that hangs counts as an outage until it is answered', async () => {
   const { clock, outage, told } = setup()
   let answer = (): void => undefined
   const call = outage.watch(() => new Promise<void>((resolve) => (answer = resolve)))
-  await clock.advance(29_999)
+  await clock.advance(89_999)
   expect(outage.isAway).toBe(false)
   await clock.advance(1)
   expect([outage.isAway, told()]).toEqual([true, ['BlobStorePaused']])
   answer()
   await call
   expect([outage.isAway, clock.armedCount]).toEqual([false, 0])
+})
+
+it('a store that can not be written to is away, though it is read', async () => {
+  const { outage, told } = setup()
+  const full = new MillraceError('DISK_FULL', 'no space is left')
+  await expect(outage.watch(() => Promise.reject(full), 'write')).rejects.toBe(full)
+  await outage.watch(async () => 'read')
+  expect([outage.isAway, told()]).toEqual([true, ['BlobStorePaused']])
+  await outage.watch(async () => 'written', 'write')
+  expect([outage.isAway, told()]).toEqual([false, ['BlobStorePaused', 'BlobStoreResumed']])
 })
 
 it('an outage that nobody has met for minutes is not claimed any more: whoever waited is gone', async () => {
@@ -69,5 +79,7 @@ it('the bodies that are written to and read from a blob store tell whether it is
   expect(outage.isAway).toBe(true)
   isAway = false
   expect(await watched.get('ref', 10)).toEqual(Buffer.from('body'))
+  expect(outage.isAway).toBe(true)
+  await watched.put('ref', Buffer.alloc(1))
   expect(outage.isAway).toBe(false)
 })

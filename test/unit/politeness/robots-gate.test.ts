@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { parseRobots, sitemapUrls } from '../../../src/politeness/robots.ts'
 import { type KeptRobots, type RobotsDecision, type RobotsFetch, RobotsGate } from '../../../src/politeness/robots-gate.ts'
 import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
@@ -164,7 +165,7 @@ describe('the robots gate', () => {
     let now = answer(200, Buffer.from(`${forbidsP}${line.repeat(length / line.length)}Disallow: /last`, 'latin1'))
     const { check, shared, asked, clock } = gateOf(() => now)
     expect(await check('http://a.test/last')).toMatchObject({ kind: 'refused' })
-    expect(shared.entries.has('http://a.test')).toBe(isKept)
+    expect(shared.entries.get('http://a.test')?.verdict).toBe(isKept ? 'parsed' : 'unreachable')
     expect(await check('http://a.test/last')).toMatchObject({ kind: 'refused' })
     now = silence
     await clock.advance(13 * HOUR_MS)
@@ -172,6 +173,21 @@ describe('the robots gate', () => {
     expect(asked).toHaveLength(2)
     await clock.advance(12 * HOUR_MS)
     expect(await check('http://a.test/last')).toMatchObject({ kind: 'unreachable' })
+  })
+
+  it('keeps what speaks to it alone, and the sitemaps, where the whole file is too long', async () => {
+    const others = Array.from({ length: 200 }, (_, index) => `User-agent: other${index}\nDisallow: /${'x'.repeat(400)}\n`).join('')
+    const shared = new Shared()
+    const file = `${others}User-agent: *\nAllow: /p/b\u00fccher\nDisallow: /p\nCrawl-delay: 2.5\nSitemap: /m\u00fc.xml\n`
+    await gateOf(() => answer(200, Buffer.from(file)), { shared }).check('http://a.test/x')
+    const entry = shared.entries.get('http://a.test')
+    expect(entry?.body.length).toBeLessThan(200)
+    const rules = parseRobots(Buffer.from(entry?.body ?? '', 'latin1'))
+    expect(sitemapUrls(rules, 'http://a.test/robots.txt')).toEqual(['http://a.test/m%C3%BC.xml'])
+    const second = gateOf(() => silence, { shared })
+    expect(await second.check('http://a.test/p/b%C3%BCcher')).toMatchObject({ kind: 'allowed', crawlDelayMs: 2_500 })
+    expect(await second.check('http://a.test/p')).toMatchObject({ kind: 'refused' })
+    expect(second.asked).toEqual([])
   })
 
   it('keeps of why it is not there what people read', async () => {
