@@ -1,5 +1,5 @@
 import { withEncodedQuery } from '../../message/charset.ts'
-import type { RawValue } from '../values/raw-value.ts'
+import { type RawValue, SeenText } from '../values/raw-value.ts'
 import { type Converted, type Converter, compileConverter, type ValueType } from '../values/value-type.ts'
 import { type CompiledCondition, compileCondition, compileConditionalSource, type SourceCompiler } from './compile-condition.ts'
 import { type CompiledSource, compileSource } from './compile-source.ts'
@@ -143,14 +143,15 @@ function converterFor<T extends PageTree>(
   conversion: Conversion<T>,
   scope: FieldScope<T>,
 ): (raw: RawValue) => Converted {
-  const convert = source.isMade ? conversion.convertMade : conversion.convert
-  const isMachine = source.isMachine(scope)
+  const convertPlain = source.isMade ? conversion.convertMade : conversion.convert
+  const convert = (raw: RawValue, base: string, currency?: string): Converted =>
+    raw instanceof SeenText ? convertPlain(raw.value, false, base, currency) : convertPlain(raw, source.isMachine, base, currency)
   if (conversion.isReference) {
     const { base, charset } = scope.page
-    return (raw) => convert(withEncodedQuery(String(raw), charset), isMachine, base)
+    return (raw) => convert(withEncodedQuery(String(raw), charset), base)
   }
   const [currency] = conversion.currency?.raws(scope, 1) ?? []
-  return (raw) => convert(raw, isMachine, '', currency === undefined ? undefined : String(currency))
+  return (raw) => convert(raw, '', currency === undefined ? undefined : String(currency))
 }
 
 function scalarFinder<T extends PageTree>(sources: readonly SourceReader<T>[], conversion: Conversion<T>): Finder<T> {

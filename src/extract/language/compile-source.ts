@@ -96,7 +96,7 @@ function traceOf(
   }
   const [rest] = found.raws(scope, 1)
   if (transform === undefined || trace.reason !== undefined || rest === undefined) return trace
-  if (made.raws(scope, NO_LIMIT).some((value) => value !== '')) return trace
+  if (made.raws(scope, NO_LIMIT).some((value) => String(value) !== '')) return trace
   return { ...trace, reason: `its transforms leave nothing of ${shortened(rest)}` }
 }
 
@@ -110,7 +110,7 @@ function cssSource(source: Extract<SourceDefinition, { kind: 'css' }>, kind: Sca
   const find = (scope: FieldScope, limit: number): Element[] => elementsOf(selector, scope, limit)
   return {
     text: sourceText(source),
-    isMachine: () => source.attribute !== undefined,
+    isMachine: source.attribute !== undefined,
     isMade: false,
     raws: (scope, limit) => find(scope, limit).flatMap((element) => take(element, scope.owners)),
     scopes: (scope, limit) => elementScopes(scope, find(scope, limit)),
@@ -225,7 +225,7 @@ function tableSource(source: Extract<SourceDefinition, { kind: 'table' }>): Comp
   }
   return {
     text: sourceText(source),
-    isMachine: () => false,
+    isMachine: false,
     isMade: false,
     raws: () => [],
     scopes(scope, limit) {
@@ -279,7 +279,7 @@ function articleSource(part: ArticlePart, kind: ScalarKind | 'record'): Compiled
   }
   return {
     text: `article ${part}`,
-    isMachine: () => false,
+    isMachine: false,
     isMade: false,
     raws: read,
     scopes: () => [],

@@ -44,8 +44,8 @@ export interface FieldScope<T extends PageTree = ParsedTree> {
 /** One place where values of a field may come from. */
 export interface SourceReader<T extends PageTree> {
   readonly text: string
-  /** Values are written by programs, not for people: numbers have a decimal point. Of several, all of them. */
-  isMachine(scope: FieldScope<T>): boolean
+  /** Values are written by programs, not for people: numbers have a decimal point. Those that are a `SeenText` are not. */
+  readonly isMachine: boolean
   /** Values were made by transforms: white space within them is meant. */
   readonly isMade: boolean
   /** Shape: in document order; `limit` 1 for a field of one value. */

@@ -14,7 +14,7 @@ import {
   urlOf,
 } from '../sources/json-node.ts'
 import { type MetaEntry, metaGroups, metaNamed, metaValues } from '../sources/meta.ts'
-import { RawMoney, type RawScalar, type RawValue } from '../values/raw-value.ts'
+import { RawMoney, type RawScalar, type RawValue, SeenText } from '../values/raw-value.ts'
 import type { ScalarKind } from '../values/value-type.ts'
 import { type SourceDefinition, sourceText } from './definition.ts'
 import type { FieldScope, PageTree, SourceReader } from './field-scope.ts'
@@ -30,7 +30,7 @@ export function metaSource<T extends PageTree>(name: string): PageSource<T, Meta
   const entries = ({ page, meta }: FieldScope<T>): readonly MetaEntry[] => meta ?? page.meta
   return {
     text: `meta ${name}`,
-    isMachine: () => true,
+    isMachine: true,
     isMade: false,
     raws: (scope, limit) => metaValues(entries(scope), name).slice(0, limit),
     scopes: (scope, limit) =>
@@ -71,11 +71,12 @@ export function structuredSource<T extends PageTree>(
   }
   const rawOf = ({ value, currency }: JsonTaken, { owners }: FieldScope<T>): RawValue => {
     const read = (leaf: JsonLeaf): RawScalar => (leaf instanceof ElementText ? (text?.(leaf.element, owners) ?? '') : leaf)
-    return currency === undefined ? read(value) : new RawMoney(read(value), String(read(currency)))
+    const plain = currency === undefined ? read(value) : new RawMoney(read(value), String(read(currency)))
+    return value instanceof ElementText ? new SeenText(plain) : plain
   }
   return {
     text: sourceText(source),
-    isMachine: (scope) => text === undefined || !values(scope).some((value) => takenOf(value)?.value instanceof ElementText),
+    isMachine: true,
     isMade: false,
     raws(scope, limit) {
       const raws: RawValue[] = []

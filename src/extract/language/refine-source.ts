@@ -1,4 +1,4 @@
-import type { RawValue } from '../values/raw-value.ts'
+import { madeOf, type RawValue, SeenText } from '../values/raw-value.ts'
 import { compileTransforms } from '../values/transform.ts'
 import { collapse, type ScalarKind } from '../values/value-type.ts'
 import type { SourceDefinition } from './definition.ts'
@@ -24,7 +24,7 @@ export function matched<T extends PageTree, S extends SourceReader<T>>({ match }
         // A pattern on a boolean is the question itself.
         if (isBoolean) return [pattern.test(String(raw))]
         const found = firstGroup(pattern, String(raw))
-        return found === undefined ? [] : [found]
+        return found === undefined ? [] : [madeOf(found, raw)]
       }),
   }
 }
@@ -52,5 +52,5 @@ export function transformed<T extends PageTree, S extends SourceReader<T>>(
 }
 
 function withPlainSpaces(raw: RawValue): RawValue {
-  return typeof raw === 'string' ? collapse(raw) : raw
+  return typeof raw === 'string' || raw instanceof SeenText ? madeOf(collapse(String(raw)), raw) : raw
 }

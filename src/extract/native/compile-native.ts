@@ -108,7 +108,7 @@ function cssSource(
   const take = elementReader(source.attribute, kind, where, textFormOf(source, kind))
   return {
     text: sourceText(source),
-    isMachine: () => source.attribute !== undefined,
+    isMachine: source.attribute !== undefined,
     isMade: false,
     raws: (scope, limit) => elementsOf(selector, scope, limit).flatMap(take),
     scopes: (scope, limit) => elementScopes(scope, selector, limit),
@@ -135,7 +135,7 @@ function linkSource(
       .slice(0, limit)
   return {
     text: sourceText(source),
-    isMachine: () => true,
+    isMachine: true,
     isMade: false,
     raws: (scope, limit) => find(scope, limit).flatMap(take),
     // No element stands within a link.

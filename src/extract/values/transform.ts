@@ -2,7 +2,7 @@ import { parseFragment } from 'parse5'
 import { adapter } from 'parse5-htmlparser2-tree-adapter'
 import { compilePattern } from '../language/pattern.ts'
 import { nodeText } from '../sources/node-text.ts'
-import type { RawValue } from './raw-value.ts'
+import { madeOf, type RawValue } from './raw-value.ts'
 
 /** One step between what a source gives and the type of its field. */
 export type TransformDefinition =
@@ -95,7 +95,7 @@ function wordStep(kind: WordTransform): Step {
 }
 
 function ofEach(change: (text: string) => string): Step {
-  return (values) => values.map((value) => change(String(value)))
+  return (values) => values.map((value) => madeOf(change(String(value)), value))
 }
 
 /** What is put around nothing, or between nothings, would make a value of them: the page said none. */
@@ -105,8 +105,8 @@ function isBlank(text: string): boolean {
 
 function join(separator: string): Step {
   return (values) => {
-    const texts = values.map(String).filter((text) => !isBlank(text))
-    return texts.length === 0 ? [] : [texts.join(separator)]
+    const parts = values.filter((value) => !isBlank(String(value)))
+    return parts.length === 0 ? [] : [madeOf(parts.join(separator), ...parts)]
   }
 }
 
@@ -114,8 +114,12 @@ function join(separator: string): Step {
 function split(separator: string | RegExp): Step {
   return (values) =>
     values
-      .flatMap((value) => String(value).split(separator, MAX_TEXTS))
-      .filter((part) => part !== undefined && !isBlank(part))
+      .flatMap((value) =>
+        String(value)
+          .split(separator, MAX_TEXTS)
+          .filter((part) => part !== undefined && !isBlank(part))
+          .map((part) => madeOf(part, value)),
+      )
       .slice(0, MAX_TEXTS)
 }
 

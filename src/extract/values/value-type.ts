@@ -7,7 +7,7 @@ import { checkLocale } from './known-locale.ts'
 import { OptionError } from './option-error.ts'
 import { type DecimalDigits, decimalMarksOf, type NoNumber, type NumberFormat, parseNumber } from './parse-number.ts'
 import { parseTime, type TimeFormat, timeForms } from './parse-time.ts'
-import { RawMoney, type RawValue } from './raw-value.ts'
+import { type PlainValue, RawMoney } from './raw-value.ts'
 import { type Money, moneyParts, type Price, priceIn } from './read-money.ts'
 import { collapseNumbers, edgeOf, type NumberPieces, numberPieces, withoutEdges } from './split-number.ts'
 import { compileFormat } from './time-pattern.ts'
@@ -48,7 +48,7 @@ export type Converted =
  * Shape: machine = written by a program (attributes, JSON-LD, meta), so that `1.299` is little more than one; base = of URLs; currency =
  * found elsewhere, for a money whose text names none.
  */
-export type Converter = (raw: RawValue, machine: boolean, base: string, currency?: string) => Converted
+export type Converter = (raw: PlainValue, machine: boolean, base: string, currency?: string) => Converted
 
 const EMPTY: Converted = { kind: 'empty' }
 const YES = new Set(['true', 'yes', 'y', 'on', '1'])
@@ -108,7 +108,7 @@ function text(value: string): Converted {
   return value === '' ? EMPTY : { kind: 'value', value }
 }
 
-function problem(raw: RawValue, expected: string): Converted {
+function problem(raw: PlainValue, expected: string): Converted {
   const text = raw instanceof RawMoney ? String(raw) : raw
   const plain = typeof text === 'string' ? withoutEdges(text) : text
   const shown = typeof plain === 'string' && plain.length > 80 ? `${plain.slice(0, 80)}…` : plain
@@ -116,7 +116,7 @@ function problem(raw: RawValue, expected: string): Converted {
 }
 
 /** `checked` and `checked=""` are true, as in HTML; the attribute reader hands them over as true. */
-function toBoolean(raw: RawValue): Converted {
+function toBoolean(raw: PlainValue): Converted {
   if (typeof raw === 'boolean') return { kind: 'value', value: raw }
   const word = String(raw).trim().toLowerCase()
   if (word === '') return EMPTY
@@ -124,7 +124,7 @@ function toBoolean(raw: RawValue): Converted {
   return NO.has(word) ? { kind: 'value', value: false } : problem(raw, 'boolean (true, false, yes, no, on, off, 1, 0)')
 }
 
-function toUrl(raw: RawValue, _machine: boolean, base: string): Converted {
+function toUrl(raw: PlainValue, _machine: boolean, base: string): Converted {
   const reference = String(raw).trim()
   if (reference === '') return EMPTY
   if (!URL.canParse(reference, base)) return problem(raw, 'URL')
@@ -132,7 +132,7 @@ function toUrl(raw: RawValue, _machine: boolean, base: string): Converted {
   return url.protocol === 'http:' || url.protocol === 'https:' ? { kind: 'value', value: url.href } : problem(raw, 'http or https URL')
 }
 
-type FromDigits = (digits: DecimalDigits, raw: RawValue) => Converted
+type FromDigits = (digits: DecimalDigits, raw: PlainValue) => Converted
 
 /** A number; one that stands beside a currency is read as a `money` is, and is none where that is none. */
 function numeric(locale: string | undefined, scale: number, fromDigits: FromDigits): Converter {
@@ -157,7 +157,7 @@ function numberReader(
   locale: string | undefined,
   scale: number,
   fromDigits: FromDigits,
-): (raw: RawValue, text: string, machine: boolean) => Converted {
+): (raw: PlainValue, text: string, machine: boolean) => Converted {
   const decimalMark = locale === undefined ? undefined : decimalMarksOf(locale).ofNumbers
   // A number of JSON has a decimal point in every language.
   return (raw, text, machine) =>
@@ -170,7 +170,7 @@ function priceReader(
   scale: number,
   fromDigits: FromDigits,
   ofMils = fromDigits,
-): (raw: RawValue, price: Price, machine: boolean) => Converted {
+): (raw: PlainValue, price: Price, machine: boolean) => Converted {
   const marks = locale === undefined ? undefined : decimalMarksOf(locale)
   return (raw, { amount, currency }, machine) => {
     if (amount === undefined) return problem(raw, NO_NUMBER.unclear)
@@ -187,13 +187,13 @@ function priceReader(
   }
 }
 
-function fromText(raw: RawValue, text: string, format: NumberFormat, fromDigits: FromDigits): Converted {
+function fromText(raw: PlainValue, text: string, format: NumberFormat, fromDigits: FromDigits): Converted {
   const digits = parseNumber(text, format)
   return typeof digits === 'string' ? problem(raw, NO_NUMBER[digits]) : fromDigits(digits, raw)
 }
 
 /** What a text gives whether the pieces in it are one number or several, since a wrong one is worse than none. */
-function readPieces(raw: RawValue, { apart, joined }: NumberPieces, read: (text: string) => Converted): Converted {
+function readPieces(raw: PlainValue, { apart, joined }: NumberPieces, read: (text: string) => Converted): Converted {
   const value = read(joined)
   if (apart === joined || value.kind !== 'value') return value
   return isDeepStrictEqual(read(apart), value) ? value : problem(raw, NO_NUMBER.unclear)
@@ -217,7 +217,7 @@ function integerOf(kind: 'int' | 'long'): FromDigits {
   }
 }
 
-function doubleOf({ negative, whole, fraction }: DecimalDigits, raw: RawValue): Converted {
+function doubleOf({ negative, whole, fraction }: DecimalDigits, raw: PlainValue): Converted {
   const value = Number(`${negative ? '-' : ''}${whole}.${fraction}0`)
   return Number.isFinite(value) ? { kind: 'value', value } : problem(raw, 'double')
 }

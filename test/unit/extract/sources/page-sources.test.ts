@@ -37,6 +37,32 @@ describe('microdata', () => {
     const weight = '{ microdata: Product.weight, type: double, locale: de }'
     expect(fieldFrom(weight, product('<b itemprop=weight>1.299</b>'))).toBe(1299)
     expect(fieldFrom(weight, product('<data itemprop=weight value=1.299>1,3</data>'))).toBe(1.299)
+    const later = '<meta itemprop=rating content=4.125><b itemprop=rating>4,1</b>'
+    expect(fieldFrom('{ microdata: Product.rating, type: double }', product(later))).toBe(4.125)
+    expect(fieldFrom('{ microdata: Product.rating, type: list, items: double, locale: de }', product(later))).toEqual([4.125, 4.1])
+  })
+
+  it.each([
+    ['<meta itemprop=price content="19.990"><span itemprop=price>19,99 €</span>', 'type: decimal, scale: 2', '19.99'],
+    ['<meta itemprop=price content="19.99"><span itemprop=price>19,99 €</span>', 'type: decimal, scale: 2, locale: de', '19.99'],
+    ['<span itemprop=price>1.299 €</span><meta itemprop=price content="1.299">', 'type: decimal, scale: 2, locale: de', '1299.00'],
+    ['<meta itemprop=price content="1.299"><b itemprop=price>x</b>', "type: decimal, scale: 3, match: '[\\d.]+', locale: de", '1.299'],
+    ['<b itemprop=price>1.299</b>', "type: decimal, scale: 3, transform: [{ suffix: ' ' }, trim, { join: ' ' }], locale: de", '1299.000'],
+    ['<b itemprop=price>1.299</b>', "type: decimal, scale: 3, match: '[\\d.]+', transform: { split: ' ' }, locale: de", '1299.000'],
+  ])('was written by a program or for people, each value by itself: %s; %s', (inner, type, expected) => {
+    const microdata = `<div itemscope itemtype="https://schema.org/Product">${inner}</div>`
+    expect(fieldFrom(`{ microdata: Product.price, ${type} }`, microdata)).toBe(expected)
+    const rdfa = microdata.replace('itemscope itemtype', 'typeof').replaceAll('itemprop', 'property')
+    expect(fieldFrom(`{ rdfa: Product.price, ${type} }`, rdfa.replace('https://schema.org/', ''))).toBe(expected)
+  })
+
+  it('of an offer is that of the first one, whatever wrote the second', () => {
+    const offer = (price: string) => `<p itemprop=offers itemscope>${price}<meta itemprop=priceCurrency content=EUR></p>`
+    const offers = offer('<meta itemprop=price content="1299.00">') + offer('<b itemprop=price>1.399,00</b>')
+    const html = `<div itemscope itemtype="https://schema.org/Product">${offers}</div>`
+    const [first, second] = ['1299.00', '1399.00'].map((amount) => ({ amount, currency: 'EUR' }))
+    expect(fieldFrom('{ microdata: Product.offers, type: money, locale: de }', html)).toEqual(first)
+    expect(fieldFrom('{ microdata: Product.offers, type: list, items: money, locale: de }', html)).toEqual([first, second])
   })
 
   const cards = ['A', 'B'].map(
