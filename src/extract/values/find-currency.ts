@@ -40,13 +40,23 @@ export function endsWithCurrency(text: string): boolean {
   return CURRENCY_LAST.test(text.slice(-BESIDE))
 }
 
+/**
+ * Certain: a sign beside a number, or a code beside one with hundredths. Likely: a code in capitals, apart from its number. None: letters
+ * that may be a word or a part of a name (`30 Sek`, `CAD2024`), or no number beside it.
+ */
+type Certainty = 'certain' | 'likely' | 'none'
+
 export interface CurrencyMention {
   /** Undefined: a sign of several currencies, or of none that is known. */
   readonly code: string | undefined
   /** Which it may be. */
   readonly codes: readonly string[]
-  /** Whether it stands beside a number. */
-  readonly isBeside: boolean
+  /** How sure it is that it makes a price of a number, where none is looked for. */
+  readonly certainty: Certainty
+  /** Whether no other number stands before the one beside it. */
+  readonly isFirst: boolean
+  /** Whether a comma groups in the number beside it. */
+  readonly hasCommaGroups: boolean
   /** As it is written. */
   readonly text: string
   /** The text without it, its price the first number; `¤` stands for it between what is before and behind it. Undefined: of several readings. */
@@ -77,7 +87,9 @@ export function findCurrency(text: string): CurrencyMention | undefined {
     code,
     codes: code === undefined ? codes : [code],
     text: written,
-    isBeside: best.number !== undefined,
+    certainty: certaintyOf(best, text),
+    isFirst: isFirstNumber(best, text),
+    hasCommaGroups: best.side === 'after' && COMMA_GROUPS.test(text.slice(start, best.number?.start)),
     rest: isClear ? restOf(best, before, rest) : undefined,
   })
   if (isCertain(best)) return found(codes[0], sign)
@@ -88,6 +100,12 @@ export function findCurrency(text: string): CurrencyMention | undefined {
   return isCodeOfSign(code) ? found(code, word, joined(number, behind.slice(match.length))) : found(undefined, sign)
 }
 
+/** Whether the first number of a text is that of a name, whose letters would be a currency before a space: `AMD-5600`. */
+export function startsWithNamed(text: string): boolean {
+  const word = /^\P{Nd}*(?<!\p{L})(\p{L}{2,3})[-‑]\p{Nd}/u.exec(text)?.[1]
+  return word !== undefined && codesOf(word) !== undefined
+}
+
 /** Whether a mention beside a number is no better than the one that was chosen, and says something else. */
 function isRival(other: Mention, chosen: Mention, text: string): boolean {
   if (other === chosen || other.rank > chosen.rank || other.number === undefined || chosen.number === undefined) return false
@@ -96,7 +114,7 @@ function isRival(other: Mention, chosen: Mention, text: string): boolean {
   if (mine.start < its.end && its.start < mine.end) return !isSameCurrency
   if (isSameCurrency) {
     // `EUR 42 €89,99`: written otherwise, and the other one is clearly a price. Two prices written alike are a list, of which the first counts.
-    const isWrittenAlike = other.sign === chosen.sign && !(chosen.side === 'after' && /^[A-Z]{3}$/.test(chosen.sign))
+    const isWrittenAlike = other.sign === chosen.sign && !(chosen.side === 'after' && CODE.test(chosen.sign))
     return !isWrittenAlike && !PRICED.test(mine.text) && PRICED.test(its.text)
   }
   // One price in two currencies has no words between: `CHF 12.90 / € 13.50`.
@@ -104,6 +122,24 @@ function isRival(other: Mention, chosen: Mention, text: string): boolean {
   return !PRICED.test(mine.text) || /\p{L}/u.test(between)
 }
 
+function certaintyOf({ sign, rank, number, side, start, end }: Mention, text: string): Certainty {
+  if (number === undefined || rank > 0) return 'none'
+  if (!CODE.test(sign) || PRICED.test(number.text)) return 'certain'
+  const isApart = side === 'after' ? !/^[\p{Nd}\p{Pd}]/u.test(text.slice(end)) : !/\p{Nd}$/u.test(text.slice(0, start))
+  return isApart ? 'likely' : 'none'
+}
+
+function isFirstNumber({ number, start }: Mention, text: string): boolean {
+  if (number === undefined) return false
+  const before = text.slice(Math.max(0, start - BESIDE), start)
+  // `12 €99`: both stand beside it.
+  const first = NUMBER_BEFORE.test(before) ? numberBefore(before, start) : undefined
+  return !/\p{Nd}/u.test(text.slice(0, Math.min(first?.start ?? start, number.start)))
+}
+
+/** Signs of countries that group thousands by commas, before the number: others write their country (`R$`), or the sign behind. */
+const COMMA_GROUPS = /(?<![A-Z])(?:US|AU?|CA?|NZ|HK|NT|S)? ?[$£]\s?[-−]?$/
+const CODE = /^[A-Z]{3}$/
 const PRICED = /[.,٫:]\p{Nd}{2}$/u
 
 function restOf({ sign, side }: Mention, before: string, behind: string): string | undefined {
@@ -150,6 +186,8 @@ function* mentions(text: string): Iterable<Mention> {
     const before = text.slice(Math.max(0, start - BESIDE), start)
     const behind = text.slice(end, end + BESIDE)
     const side = sideOfNumber(sign, before, behind)
+    // `AMD-5600` is a name; `CHF-5.00` is how prices below zero are written.
+    if (side === 'after' && NAME_BEHIND.test(behind) && /\p{L}$/u.test(found)) continue
     const isSmallCode = /^[A-Za-z]{3}$/.test(sign) && codes[0] === sign.toUpperCase() && codes[0] !== sign
     const isWord = WORDS.has(sign) || isSmallCode
     // A word that is far from every number is a word.
@@ -209,12 +247,13 @@ function sideOfNumber(sign: string, before: string, behind: string): Mention['si
   return isBefore && !(isGlued && !looksPriced) ? 'before' : 'after'
 }
 
+const NAME_BEHIND = /^[-‑](?!\p{Nd}[\p{Nd}.,'’]*[.,]\p{Nd}{2}(?!\p{Nd}))\p{Nd}/u
 const NUMBER_BEFORE = new RegExp(`\\p{Nd}(?:\\s?${EAST_ASIAN_UNIT}|[.,]?[-–—−]{0,2})[\\s(]*$`, 'u')
 const NUMBER_AFTER = /^[\s:=)]*(?:\p{Sc}\s*)?[-−‑–]?\s*(?:\p{Sc}\s*)?[.,]?\p{Nd}[\p{Nd}.,'’]*/u
 
 /** Which currency a sign of several is: a code before it, or one behind it and one number. */
 const CODE_BEFORE = /(?<!\p{L})([A-Z]{3})\s*$/u
-const CODE_BEHIND = /^(\s*[\p{Nd}.,'’٫\s-]*)([A-Z]{2,3})(?!\p{L})/u
+const CODE_BEHIND = /^(\s*[\p{Nd}.,'’٫\s-]*)([A-Z]{2,3})(?!\p{L}|-\p{Nd})/u
 
 /** In French the sign may be the decimal mark: `499€95`. */
 function isDecimalMark(sign: string, before: string, behind: string): boolean {

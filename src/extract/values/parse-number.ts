@@ -24,6 +24,8 @@ export interface NumberFormat {
   readonly ofMoney: boolean
   /** The unit of its currency has a thousand parts: a point before three digits groups nothing. */
   readonly hasMils?: boolean
+  /** Its sign is of countries that group by commas: one before three digits is no decimal mark. */
+  readonly hasCommaGroups?: boolean
 }
 
 /** Why a text gives no number: it has none, it has one of more than its digits (`12k`), or one with several readings (`3万5`). */
@@ -147,7 +149,7 @@ function certainMark(written: string): string | undefined {
 }
 
 /** Shape: one character; undefined: nothing parts a fraction. */
-function decimalMarkOf(written: string, { scale, machine, hasMils }: NumberFormat): string | undefined | 'unclear' {
+function decimalMarkOf(written: string, { scale, machine, hasMils, hasCommaGroups }: NumberFormat): string | undefined | 'unclear' {
   const point = written.lastIndexOf('.')
   const comma = written.lastIndexOf(',')
   if (point === -1 && comma === -1) return undefined
@@ -159,6 +161,7 @@ function decimalMarkOf(written: string, { scale, machine, hasMils }: NumberForma
   if (GROUP_ONLY.test(written)) return mark
   const looksGrouped = /^[1-9]\d{0,2}[.,]\d{3}$/.test(written)
   if (!looksGrouped) return mark
+  if (mark === ',' && hasCommaGroups === true) return undefined
   if (mark === '.' && (machine || hasMils === true)) return mark
   return hasMils === true || (scale >= 3 && !machine) ? 'unclear' : undefined
 }

@@ -1,5 +1,5 @@
 import { isCurrency } from './currencies.ts'
-import { type CurrencyMention, findCurrency } from './find-currency.ts'
+import { type CurrencyMention, findCurrency, startsWithNamed } from './find-currency.ts'
 import { asciiNumbers } from './parse-number.ts'
 import { isCounted, mayOwnDigits } from './price-words.ts'
 
@@ -11,13 +11,21 @@ export interface Money {
   readonly currency: string
 }
 
+/** A number beside a currency, as a number alone. */
+export interface Price {
+  /** Undefined: several numbers may be the price. */
+  readonly amount: string | undefined
+  /** ISO 4217; undefined: it has a sign that several currencies have, or none that is known. */
+  readonly currency: string | undefined
+  /** Whether its sign is one of those with commas between thousands. */
+  readonly hasCommaGroups: boolean
+}
+
 /**
  * A text taken apart. Shape: `amount` is what is left without the currency, undefined where several numbers may be the price; of a currency
  * that can't be told the problem.
  */
-export type MoneyParts =
-  | { readonly amount: string | undefined; readonly currency: string }
-  | { readonly amount: string | undefined; readonly currency: undefined; readonly problem: string }
+export type MoneyParts = (Price & { readonly currency: string }) | (Price & { readonly currency: undefined; readonly problem: string })
 
 /**
  * Which currency an amount is in: the one that the text names, else the first that was found elsewhere, else the one that the extractor
@@ -25,27 +33,25 @@ export type MoneyParts =
  */
 export function moneyParts(text: string, found: readonly (string | undefined)[], stated: string | undefined): MoneyParts {
   const { written, mention } = mentionIn(text)
-  const amount = mention === undefined ? written : mention.rest
-  if (mention?.code !== undefined) return { amount, currency: mention.code }
+  const amount = mention !== undefined ? mention.rest : startsWithNamed(written) ? undefined : written
+  const hasCommaGroups = mention?.hasCommaGroups === true
+  if (mention?.code !== undefined) return { amount, currency: mention.code, hasCommaGroups }
   const elsewhere = found.map((place) => (place === undefined ? undefined : currencyOf(place)))
   const currency = elsewhere.find((code) => code !== undefined) ?? stated
   const why = noCurrency(written, mention, currency)
-  if (currency !== undefined && why === undefined) return { amount, currency }
-  return { amount, currency: undefined, problem: `${shownText(text)} ${why}` }
+  if (currency !== undefined && why === undefined) return { amount, currency, hasCommaGroups }
+  return { amount, currency: undefined, hasCommaGroups, problem: `${shownText(text)} ${why}` }
 }
 
-/** A number beside a currency, as a number alone. */
-export interface Price {
-  /** Undefined: several numbers may be the price. */
-  readonly amount: string | undefined
-  /** ISO 4217; undefined: it has a sign that several currencies have, or none that is known. */
-  readonly currency: string | undefined
-}
-
-/** Shape: undefined where no currency stands beside a number. */
-export function priceIn(text: string): Price | undefined {
+/**
+ * The price in a text that may be of other numbers; `isFirst`: no number stands before it. Behind another number a code alone leaves open
+ * which one is meant. Shape: undefined where no number is one.
+ */
+export function priceIn(text: string): (Price & { readonly isFirst: boolean }) | undefined {
   const { mention } = mentionIn(text)
-  return mention?.isBeside === true ? { amount: mention.rest, currency: mention.code } : undefined
+  if (mention === undefined || mention.certainty === 'none') return undefined
+  const { code: currency, rest, certainty, isFirst, hasCommaGroups } = mention
+  return { amount: isFirst || certainty === 'certain' ? rest : undefined, currency, isFirst, hasCommaGroups }
 }
 
 function mentionIn(text: string): { readonly written: string; readonly mention: CurrencyMention | undefined } {

@@ -75,7 +75,7 @@ export function compileConverter(type: ValueType): Converter {
       return toUrl
     case 'int':
     case 'long':
-      return numeric(type.locale, 0, integerOf(type.kind))
+      return numeric(type.locale, 0, integerOf(type.kind), 'first')
     case 'double':
       return numeric(type.locale, Number.POSITIVE_INFINITY, doubleOf)
     case 'decimal':
@@ -134,8 +134,11 @@ function toUrl(raw: PlainValue, _machine: boolean, base: string): Converted {
 
 type FromDigits = (digits: DecimalDigits, raw: PlainValue) => Converted
 
-/** A number; one that stands beside a currency is read as a `money` is, and is none where that is none. */
-function numeric(locale: string | undefined, scale: number, fromDigits: FromDigits): Converter {
+/**
+ * A number; one that stands beside a currency is read as a `money` is, and is none where that is none. Where the first of the text is wanted,
+ * as of counts (`12 offers from $99`), only if it is that one.
+ */
+function numeric(locale: string | undefined, scale: number, fromDigits: FromDigits, wanted: 'first' | 'price' = 'price'): Converter {
   const number = numberReader(locale, scale, fromDigits)
   const amount = priceReader(locale, scale, fromDigits)
   return (raw, machine) => {
@@ -144,7 +147,8 @@ function numeric(locale: string | undefined, scale: number, fromDigits: FromDigi
     const given = collapseNumbers(String(raw))
     if (given === '') return EMPTY
     const pieces = numberPieces(given, scale, true)
-    if (priceIn(pieces.joined) === undefined)
+    const found = priceIn(pieces.joined)
+    if (found === undefined || (wanted === 'first' && !found.isFirst))
       return readPieces(raw, numberPieces(collapse(given), scale, false), (text) => number(raw, text, machine))
     return readPieces(raw, pieces, (text) => {
       const price = priceIn(text)
@@ -172,7 +176,7 @@ function priceReader(
   ofMils = fromDigits,
 ): (raw: PlainValue, price: Price, machine: boolean) => Converted {
   const marks = locale === undefined ? undefined : decimalMarksOf(locale)
-  return (raw, { amount, currency }, machine) => {
+  return (raw, { amount, currency, hasCommaGroups }, machine) => {
     if (amount === undefined) return problem(raw, NO_NUMBER.unclear)
     const hasMils = currency !== undefined && hasThreeDecimals(currency)
     const isOfNumbers = marks !== undefined && amount.includes(marks.ofNumbers) && !amount.includes(marks.ofPrices)
@@ -182,6 +186,7 @@ function priceReader(
       scale: hasMils ? Math.max(scale, 3) : scale,
       ofMoney: true,
       hasMils,
+      hasCommaGroups,
     }
     return fromText(raw, amount, format, hasMils ? ofMils : fromDigits)
   }

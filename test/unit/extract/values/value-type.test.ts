@@ -100,6 +100,53 @@ describe('a decimal', () => {
     },
   )
 
+  it.each([
+    ['AMD-5600', '5600.00'],
+    ['TOP-10', '10.00'],
+    ['SKU: CAD-2024', '2024.00'],
+    ['CVE-2024-1234', '2024.00'],
+    ['Größe EUR-36', '36.00'],
+    ['Größe EUR\u201136', '36.00'],
+    ['PEN-12 blau', '12.00'],
+    ['RM-200', '200.00'],
+    ['CAD2024', '2024.00'],
+    ['2 Min 30 Sek', '2.00'],
+    ['12:30 Sek', '12.00'],
+    ['2 MIN 30 SEK', 'problem'],
+    ['EUR 12,50', '12.50'],
+    ['12,50 EUR', '12.50'],
+    ['3 Stück EUR12,50', '12.50'],
+    ['CHF-5.00', '-5.00'],
+  ])('is no price where letters beside it are a name or a word: %s', (text, read) => {
+    expect(decimal(text)).toBe(read)
+    if (!/[,:]|SEK/.test(text)) expect(convert({ kind: 'int' }, text)).toBe(Number(read))
+  })
+
+  it('is no price beside another number where letters alone say so', () => {
+    for (const type of [{ kind: 'decimal', scale: 2 }, { kind: 'double' }] as const) {
+      expect(convert(type, '5 Zimmer 1.200 EUR')).toBe('problem')
+      expect(convert(type, '5 Zimmer 950,00 EUR')).toBe(type.kind === 'double' ? 950 : '950.00')
+      expect(convert(type, '12 offers from $99.00')).toBe(type.kind === 'double' ? 99 : '99.00')
+    }
+  })
+
+  it.each([
+    ['$899,600', 899600],
+    ['$1,299', 1299],
+    ['US$1,299', 1299],
+    ['£ 1,299', 1299],
+    ['AU $1,299', 1299],
+    ['USD $1,299', 1299],
+    ['$1,299 CAD', 1299],
+    ['$1.299', 'problem'],
+    ['1,299 $', 'problem'],
+    ['R$ 1,299', 'problem'],
+    ['€1,299', 'problem'],
+  ])('has groups of thousands behind a sign of countries that part them by commas: %s', (text, read) => {
+    expect(convert({ kind: 'double' }, text)).toBe(read)
+    expect(convert({ kind: 'double', locale: 'de' }, text)).toBe(text.includes(',') ? (text.includes('899') ? 899.6 : 1.299) : 1299)
+  })
+
   it('has the mark that prices have in its language', () => {
     const swiss = { scale: 2, locale: 'fr-CH' } as const
     for (const text of ['CHF 12.50', 'CHF 12,50']) {
@@ -186,6 +233,26 @@ describe('an integer', () => {
     expect(convert({ kind: 'long' }, '2147483648')).toBe(2147483648)
     expect(convert({ kind: 'long' }, '9007199254740993')).toBe('problem')
     expect(convert({ kind: 'long' }, '9'.repeat(5000))).toBe('problem')
+  })
+})
+
+describe('a count', () => {
+  it.each([
+    ['12 offers from $99.00', 12],
+    ['4 Angebote ab 12 €', 4],
+    ['5 reviews · $20', 5],
+    ['10 Stück 5 €', 10],
+    ['5 Zimmer, 120 m², 1.200 €', 5],
+    ['12 Angebote, 5 € 49', 12],
+    ['2 Min 30 Sek', 2],
+    ['1 299 €', 1299],
+    ['ab 1.299 €', 1299],
+    ['$1,299', 1299],
+    ['3万5000円', 35000],
+    ['10 - 20 €', 10],
+    ['PlayStation 5 549 €', 'problem'],
+  ])('is the first number of a text, though another one is a price: %s', (text, count) => {
+    for (const kind of ['int', 'long'] as const) expect(convert({ kind }, text)).toBe(count)
   })
 })
 
@@ -530,6 +597,7 @@ describe('a money', () => {
     ['Vitamin C $12.99', /has the sign \$, which EUR has not/],
     ['Z$12', /has the sign Z\$, which is of no currency that is known/],
     ['\u20bb 12', /which is of no currency that is known/],
+    ['AMD-5600 Prozessor $99', /has the sign \$, which EUR has not/],
     ['usd 12', /has the sign usd, which EUR has not/],
     ['NOW$12', /has the sign NOW\$, which EUR has not/],
     ['99 ct', /counts hundredths/],
@@ -556,6 +624,8 @@ describe('a money', () => {
     expect(value({ ...money, currency: 'BND' }, 'B$ 12.50')).toEqual({ amount: '12.50', currency: 'BND' })
     expect(value({ ...money, currency: 'USD' }, '75 CL $12.99')).toEqual({ amount: '12.99', currency: 'USD' })
     expect(value(money, '$5')).toMatch(/sign \$, which several currencies have; say its `currency`/)
+    for (const name of ['AMD-5600', 'TOP-10', 'Größe EUR-36']) expect(value(dollars, name)).toMatch(/no number with one reading/)
+    expect(value(money, 'Größe EUR-36 49 €')).toEqual({ amount: '49.00', currency: 'EUR' })
     expect(value(money, '5 THE')).toMatch(/names no currency/)
     expect(value(money, 'EUR')).toMatch(/is no money/)
     expect(value(money, 'TOP-Angebot für 5')).toMatch(/names no currency/)
