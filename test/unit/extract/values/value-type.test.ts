@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import type { RawValue } from '../../../../src/extract/values/raw-value.ts'
+import type { PlainValue } from '../../../../src/extract/values/raw-value.ts'
 import { compileConverter, type ValueType } from '../../../../src/extract/values/value-type.ts'
 
-const convert = (type: ValueType, raw: RawValue, machine = false): unknown => {
+const convert = (type: ValueType, raw: PlainValue, machine = false): unknown => {
   const converted = compileConverter(type)(raw, machine, 'http://a.example.test/dir/page')
   return converted.kind === 'value' ? converted.value : converted.kind
 }
-const decimal = (raw: RawValue, machine = false): unknown => convert({ kind: 'decimal', scale: 2 }, raw, machine)
+const decimal = (raw: PlainValue, machine = false): unknown => convert({ kind: 'decimal', scale: 2 }, raw, machine)
 
 describe('a decimal', () => {
   it.each([
@@ -356,7 +356,7 @@ describe('a time', () => {
   })
 })
 
-const value = (type: ValueType, raw: RawValue): unknown => {
+const value = (type: ValueType, raw: PlainValue): unknown => {
   const converted = compileConverter(type)(raw, false, '')
   return converted.kind === 'value' ? converted.value : converted.kind === 'problem' ? converted.problem : undefined
 }
