@@ -57,7 +57,8 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     const names = namesFor(message, page, request, isReplay)
     if (names.length === 0) {
       observer.emit('PagePassedOver')
-      return nothing
+      // A sitemap is no page that an extractor lacks.
+      return counts === 'page' && page.sitemapLevel > 0 ? { ...nothing, counts: 'again' } : nothing
     }
     if (request !== undefined && (await options.moment?.(request, giveBack)) === false) return undefined
     const startedMono = clock.mono()

@@ -60,6 +60,7 @@ describe('a crawl of a site with sitemaps', { timeout: 120_000 }, () => {
     expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 3, stderr: '' })
     expect(await titles()).toEqual(['/', '/both', '/linked', '/listed', '/login', '/packed'])
     expect(result.stdout).toContain('robots 1')
+    expect((await deployment.run(['audit'])).stdout).not.toContain('no extractor')
     const asked = site.requests.map(({ path }) => path).sort()
     expect(asked).toEqual(
       [
