@@ -7,6 +7,8 @@ import { ManualClock } from '../../support/manual-clock.ts'
 import { range, storePages } from '../../support/stored-shop.ts'
 
 const PAGES = 12
+/** Not long ago: retention goes by the time of a page, and a broker looks every few minutes. */
+const BEGIN = Date.now() - 60_000
 let deployment: Deployment
 
 beforeAll(async () => {
@@ -14,7 +16,7 @@ beforeAll(async () => {
   await deployment.read((runtime) =>
     storePages(
       runtime,
-      range(PAGES).map((page) => ({ ...page, fetchedAt: 1_000 * (page.index + 1) })),
+      range(PAGES).map((page) => ({ ...page, fetchedAt: BEGIN + 1_000 * page.index })),
     ),
   )
 })
