@@ -17,7 +17,7 @@ import {
  */
 export interface RobotsRules {
   readonly groups: readonly RobotsGroup[]
-  /** As written; `sitemapUrls` resolves them. */
+  /** As written, octets as latin1; `sitemapUrls` reads and resolves them. */
   readonly sitemaps: readonly string[]
   /** Lines that were understood; 0: whatever was served, it holds no rules. */
   readonly understoodLines: number
@@ -35,6 +35,7 @@ interface RobotsRule {
   readonly pattern: RobotsPattern
   /** The folder itself, where the rule allows its index page. */
   readonly folder: RobotsPattern | undefined
+  /** As written, octets as latin1: in UTF-8 an octet that belongs to no character would be lost to `textFor`. */
   readonly line: string
 }
 
@@ -135,7 +136,7 @@ function* parsed(body: Buffer | string): Generator<undefined, RobotsRules> {
     understoodLines += 1
     const { key, value, line } = read
     if (key === 'sitemap') {
-      sitemaps.push(Buffer.from(value, 'latin1').toString('utf8'))
+      sitemaps.push(value)
     } else if (key === 'agent') {
       // Consecutive user-agent lines head one group; a rule in between ends it, an unknown line does not.
       if (open === undefined || hasRules) {
@@ -180,7 +181,7 @@ function ruleOf(allow: boolean, value: string, line: string): RobotsRule {
     // However a letter is written, it is one octet of a rule that is weighed against others.
     pattern: { ...robotsPattern(escaped), length: decoded.length },
     folder: isIndex ? robotsPattern(`${escaped.slice(0, slash + 1)}$`) : undefined,
-    line: Buffer.from(line, 'latin1').toString('utf8'),
+    line,
   }
 }
 
@@ -275,7 +276,8 @@ export function robotsVerdict(rules: RobotsRules, token: string, pathAndQuery: s
   if (best === undefined) return { allowed: true, rule: undefined }
   const { rule, isTaken } = best
   // What is shown must not look like a rule that matches.
-  const shown = isTaken ? `${rule.line} (taken as ${rule.pattern.pieces[0]?.text}*: more rules with * than are looked at)` : rule.line
+  const line = fromOctets(rule.line)
+  const shown = isTaken ? `${line} (taken as ${rule.pattern.pieces[0]?.text}*: more rules with * than are looked at)` : line
   return { allowed: rule.allow, rule: shown }
 }
 
@@ -297,19 +299,19 @@ export function textFor(rules: RobotsRules, token: string): string {
   const delayMs = robotsCrawlDelayMs(rules, token)
   return [
     `User-agent: ${groups.some(({ agents }) => agents.includes(token)) ? token : '*'}`,
-    ...groups.flatMap((group) => group.rules.map(({ line }) => octets(line))),
+    ...groups.flatMap((group) => group.rules.map(({ line }) => line)),
     ...(delayMs === undefined ? [] : [`Crawl-delay: ${delayMs / 1_000}`]),
-    ...rules.sitemaps.map((sitemap) => `Sitemap: ${octets(sitemap)}`),
+    ...rules.sitemaps.map((sitemap) => `Sitemap: ${sitemap}`),
   ].join('\n')
 }
 
-function octets(text: string): string {
-  return Buffer.from(text, 'utf8').toString('latin1')
+function fromOctets(text: string): string {
+  return Buffer.from(text, 'latin1').toString('utf8')
 }
 
 /** Sitemaps as absolute URLs, resolved against where the file was found; what is no http(s) URL is left out. */
 export function sitemapUrls(rules: RobotsRules, robotsUrl: string): string[] {
-  return rules.sitemaps.flatMap((text) => {
+  return rules.sitemaps.map(fromOctets).flatMap((text) => {
     if (!URL.canParse(text, robotsUrl)) return []
     const url = new URL(text, robotsUrl)
     return url.protocol === 'http:' || url.protocol === 'https:' ? [url.href] : []

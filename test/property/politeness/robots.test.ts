@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseRobots, robotsVerdict, understoodText } from '../../../src/politeness/robots.ts'
+import { parseRobots, robotsCrawlDelayMs, robotsVerdict, textFor, understoodText } from '../../../src/politeness/robots.ts'
 import { escapePath, escapePattern, matchPattern, robotsPattern } from '../../../src/politeness/robots-pattern.ts'
 
 /** The same meaning by trying every place: short inputs only. */
@@ -95,32 +95,37 @@ describe('robots.txt', () => {
   })
 })
 
-describe('what is understood of a robots.txt', () => {
+describe('what is kept of a robots.txt', () => {
+  const word = fc.constantFrom(
+    ...['User-agent:', 'disallow', 'Allow: ', 'crawl-delay:', 'Sitemap:', 'Host: x', '*', 'foobot', '/a*b$', '2.5', ' ', '\t', '\v', '\0'],
+    ...['#', ':', '\n', '\r\n', '\r', '\n', '\n', '\xff\xfe', '\xef\xbb\xbf', '\xe9'],
+  )
+  const file = fc.array(word, { maxLength: 60 }).map((words) => Buffer.from(words.join(''), 'latin1'))
+
   it('has the rules of the whole file', async () => {
-    const word = fc.constantFrom(
-      ...[
-        'User-agent:',
-        'disallow',
-        'Allow: ',
-        'crawl-delay:',
-        'Sitemap:',
-        'Host: x',
-        '*',
-        'foobot',
-        '/a*b$',
-        '2.5',
-        ' ',
-        '\t',
-        '\v',
-        '\0',
-      ],
-      ...['#', ':', '\n', '\r\n', '\r', '\n', '\n', '\xff\xfe', '\xef\xbb\xbf', '\xe9'],
-    )
-    const file = fc.array(word, { maxLength: 60 }).map((words) => Buffer.from(words.join(''), 'latin1'))
     await fc.assert(
       fc.asyncProperty(file, async (body) => {
         const text = await understoodText(body, async () => undefined)
         expect(parseRobots(Buffer.from(text, 'latin1'))).toEqual(parseRobots(body))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('has the same verdicts for the one token where it is that which counts for it, whatever its octets are', () => {
+    const line = fc.constantFrom(
+      ...['User-agent: *', 'User-agent: foobot', 'User-agent: other', 'Disallow: /caf\xe9', 'Allow: /caf\xe9/a', 'Disallow: /caf\xc3\xa9'],
+      ...['Allow: /*\xff$', 'Disallow: /', 'Crawl-delay: 2.5', 'Crawl-delay: 7', 'Sitemap: /\xe9.xml', 'disallow /a'],
+    )
+    const lines = fc.array(line, { maxLength: 20 }).map((all) => Buffer.from(all.join('\n'), 'latin1'))
+    const path = fc.constantFrom('/', '/a', '/caf%E9', '/caf%E9/a', '/caf%C3%A9', '/caf%EF%BF%BD', '/x%FF')
+    fc.assert(
+      fc.property(fc.oneof(lines, file), path, (body, sought) => {
+        const whole = parseRobots(body)
+        const kept = parseRobots(Buffer.from(textFor(whole, 'foobot'), 'latin1'))
+        expect(robotsVerdict(kept, 'foobot', sought)).toEqual(robotsVerdict(whole, 'foobot', sought))
+        expect(robotsCrawlDelayMs(kept, 'foobot')).toBe(robotsCrawlDelayMs(whole, 'foobot'))
+        expect(kept.sitemaps).toEqual(whole.sitemaps)
       }),
       { numRuns: 2_000 },
     )

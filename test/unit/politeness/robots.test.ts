@@ -97,7 +97,7 @@ describe('robots.txt in the wild', () => {
       const rules = parseRobots(body)
       expect(robotsVerdict(rules, 'bot', '/caf%C3%A9')).toEqual({ allowed: false, rule: 'Disallow: /caf\u00e9' })
       expect(robotsVerdict(rules, 'bot', '/other').allowed).toBe(true)
-      expect(rules.sitemaps).toEqual(['https://a.example/\u00e9.xml'])
+      expect(sitemapUrls(rules, 'https://a.example/robots.txt')).toEqual(['https://a.example/%C3%A9.xml'])
     }
     expect(parseRobots(Buffer.from([0xff, 0xfe])).understoodLines).toBe(0)
   })
