@@ -77,7 +77,7 @@ export function pageCandidates(page: Page, batch: LinkBatch, inScope: (url: URL,
     const identity = batch.to === 'sitemaps' ? `sitemap ${canonical}` : canonical
     if (candidates.has(identity)) continue
     const taskId = linkTaskId(page.crawlId ?? '', identity, page.round)
-    candidates.set(identity, { task: { ...linkTask(page, batch, link), canonicalUrl: canonical, taskId }, identity, domain })
+    candidates.set(identity, { task: linkTask(page, batch, { url: link, canonicalUrl: canonical, taskId }), identity, domain })
   }
   return { candidates: [...candidates.values()], refused }
 }
@@ -93,9 +93,9 @@ function seedOf({ seedUrl, url }: Page): URL {
   return new URL(seedUrl !== null && URL.canParse(seedUrl) ? seedUrl : url)
 }
 
-function linkTask(page: Page, { to, foundOn }: LinkBatch, url: string): UrlTask {
+function linkTask(page: Page, { to, foundOn }: LinkBatch, link: Pick<UrlTask, 'url' | 'canonicalUrl' | 'taskId'>): UrlTask {
   return newUrlTask({
-    url,
+    ...link,
     crawlId: page.crawlId,
     jobId: page.jobId,
     round: page.round,

@@ -81,6 +81,7 @@ const PAGES_AT_ONCE = 8
 /** A larger text is scanned in pieces of this size with a breath between. */
 const PIECE_CHARACTERS = 131_072
 const MAX_BYTES = 33_554_432
+/** After that the store is asked again whether the sitemaps of an origin are published. */
 const NOTED_MS = 3_600_000
 /** Links of extractors that are compared with each other in one turn. */
 const SELECTED_AT_ONCE = 10_000
@@ -201,7 +202,6 @@ export class FrontierWorker extends BaseService {
     const kind = readAs(page)
     if (kind === undefined || (kind === 'sitemap' && this.#options.sitemapsOf === undefined)) return
     const crawlId = page.crawlId ?? ''
-    let isFull = new Map<string, Promise<boolean>>()
     const { finished } = progress
     let index = 0
     if (this.#options.isCrawlStopped(crawlId)) return
@@ -212,10 +212,10 @@ export class FrontierWorker extends BaseService {
       index += 1
       progress.told = Math.max(progress.told, index)
       const fresh = candidates.filter(({ identity }) => !finished.has(identity))
-      // A sitemap has more URLs than a page: budgets fill while it is read.
-      if (kind === 'sitemap') isFull = new Map()
       const isOver = kind === 'sitemap' && (await this.#options.isWellFilled(crawlId))
-      await this.#produce(crawlId, batch.claimant, isOver ? this.#overBudget(fresh) : await this.#withinBudget(fresh, isFull))
+      const within = isOver ? [] : await this.#withinBudget(fresh)
+      this.#count('over-budget', fresh.length - within.length)
+      await this.#produce(crawlId, batch.claimant, within)
       for (const { identity } of fresh) finished.add(identity)
       await this.#breath()
     }
@@ -338,8 +338,9 @@ export class FrontierWorker extends BaseService {
     return scanner.end(page.finalUrl)
   }
 
-  /** `isFull`: what is known of the domains of the page. */
-  async #withinBudget(candidates: readonly Candidate[], isFull: Map<string, Promise<boolean>>): Promise<readonly Candidate[]> {
+  /** Asked once for each domain of a batch, no longer: budgets fill while a page or a sitemap is read. */
+  async #withinBudget(candidates: readonly Candidate[]): Promise<readonly Candidate[]> {
+    const isFull = new Map<string, Promise<boolean>>()
     const full = await Promise.all(
       candidates.map(({ task, domain }) => {
         const key = `${task.sitemapLevel > 0} ${domain}`
@@ -348,14 +349,7 @@ export class FrontierWorker extends BaseService {
         return known
       }),
     )
-    this.#overBudget(candidates.filter((_, index) => full[index] === true))
     return candidates.filter((_, index) => full[index] === false)
-  }
-
-  /** Counts them. Shape: none. */
-  #overBudget(candidates: readonly Candidate[]): readonly Candidate[] {
-    this.#count('over-budget', candidates.length)
-    return []
   }
 
   async #produce(crawlId: string, claimant: string, candidates: readonly Candidate[]): Promise<void> {
