@@ -1,6 +1,7 @@
 import { type CrawlReport, setCrawlStopped } from '../control/stopped-crawls.ts'
 import { requireOrMakeTopics } from '../control/topics.ts'
 import { countText, isAre } from '../kernel/count-text.ts'
+import { shellWord } from '../kernel/shell-word.ts'
 import { crawlName } from '../message/crawl-name.ts'
 import type { CommandContext } from './context.ts'
 import { toJson } from './render.ts'
@@ -16,7 +17,11 @@ export async function stop(context: CommandContext, name: string): Promise<void>
     )
   const open = accepted - final
   const waiting = open === 0 ? '' : `; ${countText(open, 'URL')} of it ${isAre(open)} open, and refused when read`
-  await tell(context, report, `the crawl ${crawl} is stopped: nothing of it starts until \`millrace crawls resume '${crawl}'\`${waiting}`)
+  await tell(
+    context,
+    report,
+    `the crawl ${crawl} is stopped: nothing of it starts until \`millrace crawls resume ${shellWord(crawl)}\`${waiting}`,
+  )
 }
 
 export async function resume(context: CommandContext, name: string): Promise<void> {

@@ -9,6 +9,7 @@ import { runExitCode } from '../control/run-exit-code.ts'
 import { Runtime } from '../control/runtime.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { shellWord } from '../kernel/shell-word.ts'
 import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
 import { refuseUnreadable } from './input-file.ts'
@@ -112,7 +113,7 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
     context.setExitCode(runExitCode(report))
   } catch (error) {
     progress.finish()
-    if (crawl !== undefined && !isTold) context.note(`the crawl is ${crawl}; \`millrace run --crawl '${crawl}'\` goes on with it`)
+    if (crawl !== undefined && !isTold) context.note(`the crawl is ${crawl}; \`millrace run --crawl ${shellWord(crawl)}\` goes on with it`)
     throw await runtime.reasonOf(error)
   } finally {
     progress.finish()
@@ -130,5 +131,5 @@ function missingIn(target: string, crawl: string | undefined, startedAt: number)
   const since = new Date(startedAt).toISOString()
   return crawl === undefined
     ? `it may lack what was extracted since ${since}; \`millrace consume records --from ${since}\` shows that`
-    : `it lacks records of the crawl, which are on their topics: \`millrace run --crawl '${crawl}' --out ${target}\`, with the same --extractor, writes all of them anew`
+    : `it lacks records of the crawl, which are on their topics: \`millrace run --crawl ${shellWord(crawl)} --out ${shellWord(target)}\`, with the same --extractor, writes all of them anew`
 }

@@ -1,5 +1,6 @@
 import type { RunProgress, RunReport, UncountedRun } from '../control/run.ts'
 import { countText } from '../kernel/count-text.ts'
+import { shellWord } from '../kernel/shell-word.ts'
 import type { CommandContext } from './context.ts'
 import type { ProgressState } from './progress.ts'
 import { counted, renderCount, renderDuration } from './render.ts'
@@ -19,10 +20,10 @@ export function runProgress(state: RunProgress): ProgressState {
     const text = `${countText(records, 'record')}, adding up what became of each URL (Ctrl-C leaves that out)`
     return { text, ratio: read / of, phase: 'counting', fields }
   }
-  const { stalledBy } = state
-  if (accepted > final && (stalledBy === 'disk' || stalledBy === 'state-store'))
-    return { text: [urls, HELD_BY[stalledBy], countText(records, 'record')].join(', '), fields }
-  const stalled = stalledBy === 'registry' || stalledBy === 'blobs' ? [STALLED_BY[stalledBy]] : []
+  const stall = state.stalledBy === null ? undefined : STALLS[state.stalledBy]
+  if (accepted > final && stall?.holdsAll === true) return { text: [urls, stall.text, countText(records, 'record')].join(', '), fields }
+  // Where every URL is done nothing of fetch is waited for, but some pages may be.
+  const stalled = stall === undefined || stall.holdsAll ? [] : [stall.text]
   if (accepted > final)
     return {
       text: [urls, ...stalled, countText(records, 'record'), `${rate.toFixed(rate < 10 ? 1 : 0)} ${unit}s/s`].join(', '),
@@ -32,17 +33,13 @@ export function runProgress(state: RunProgress): ProgressState {
   return { text: [urls, ...waitsFor(state), ...stalled, countText(records, 'record')].join(', '), fields }
 }
 
-/** What holds up all requests, as `stalls` of `status` has it, in few words. */
-const HELD_BY = {
-  disk: 'fetching rests: too little disk (fetch.minFreeDisk)',
-  'state-store': 'fetching rests: no answer from the state store',
-} as const
-
-/** And what holds up some of the work. */
-const STALLED_BY = {
-  registry: 'what has schemas not known yet waits: no answer from the schema registry',
-  blobs: 'large pages wait: no answer from the blob store',
-} as const
+/** What is waited for, as `stalls` of `status` has it, in few words; whether it holds up all requests, or some of the work. */
+const STALLS: Readonly<Record<NonNullable<RunProgress['stalledBy']>, { readonly text: string; readonly holdsAll: boolean }>> = {
+  disk: { text: 'fetching rests: too little disk (fetch.minFreeDisk)', holdsAll: true },
+  'state-store': { text: 'fetching rests: no answer from the state store', holdsAll: true },
+  registry: { text: 'what has schemas not known yet waits: no answer from the schema registry', holdsAll: false },
+  blobs: { text: 'large pages wait: no answer from the blob store', holdsAll: false },
+}
 
 function waitsFor({ unread, away }: RunProgress): string[] {
   if (away !== undefined) return [`whether all is done can't be seen: ${away}`]
@@ -107,7 +104,7 @@ export async function writeUncounted(
   if (tasks !== null) await write(`${counted(tasks.accepted, 'URL')}: ${renderCount(tasks.final)} done`)
   await writeEnd(context, report, write)
   tellStop(context, report, unwritten, tasks === null || tasks.accepted > tasks.final)
-  const ask = crawlId === undefined ? 'millrace audit' : `millrace audit --crawl '${crawlId}'`
+  const ask = crawlId === undefined ? 'millrace audit' : `millrace audit --crawl ${shellWord(crawlId)}`
   context.note(`what became of each URL was not added up; \`${ask}\` does`)
 }
 
@@ -135,7 +132,7 @@ function tellStop(
   unwritten: string | undefined,
   isQueued: boolean,
 ): void {
-  const again = crawlId === undefined ? 'millrace run' : `millrace run --crawl '${crawlId}'`
+  const again = crawlId === undefined ? 'millrace run' : `millrace run --crawl ${shellWord(crawlId)}`
   if (unwritten !== undefined) context.note(`the reader of --out - has left: ${unwritten}`)
   else if (interrupted && isQueued) context.note(`stopped before the crawl had ended; \`${again}\` goes on with what is queued`)
   else if (interrupted) context.note(`stopped when every URL was done; \`${again}\` works the pages that may wait for extraction`)

@@ -4,6 +4,7 @@ import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { BATCH_OVERHEAD_BYTES, messageBytes } from '../kafka/outgoing.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
+import { shellWord } from '../kernel/shell-word.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { CompletedTask } from '../message/complete-task.ts'
 import type { Page, UrlTask } from '../message/generated/types.ts'
@@ -221,7 +222,7 @@ export function placeOf({ partition, offset }: { readonly partition: number; rea
 
 function ofStopped({ crawlId }: Pick<UrlTask, 'crawlId'>, { isCrawlStopped }: RequeueParts): Requeue | undefined {
   if (crawlId === null || !isCrawlStopped(crawlId)) return undefined
-  return not('crawl-stopped', `its crawl ${crawlId} is stopped; \`millrace crawls resume '${crawlId}'\` lifts that`)
+  return not('crawl-stopped', `its crawl ${crawlId} is stopped; \`millrace crawls resume ${shellWord(crawlId)}\` lifts that`)
 }
 
 function not(reason: NotRequeued, detail: string): Requeue {

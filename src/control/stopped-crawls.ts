@@ -1,5 +1,6 @@
 import type { ControlLog } from '../kafka/control-log.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { shellWord } from '../kernel/shell-word.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
 import type { CrawlCounts } from '../state/state-store.ts'
@@ -43,6 +44,6 @@ export async function refuseStopped(runtime: Pick<Runtime, 'control'>, crawl: st
   if (!stoppedCrawls(control)(crawl)) return
   throw new MillraceError(
     'USAGE',
-    `the crawl ${crawl} is stopped, and its URLs would all be refused; \`millrace crawls resume '${crawl}'\` lifts that`,
+    `the crawl ${crawl} is stopped, and its URLs would all be refused; \`millrace crawls resume ${shellWord(crawl)}\` lifts that`,
   )
 }

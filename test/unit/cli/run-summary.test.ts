@@ -155,10 +155,10 @@ describe('the summary of a run', () => {
   it('speaks of what is queued where a signal stopped it and something is', async () => {
     const audit = { ...NO_COUNTS, produced: 12, outcomes: { FETCHED: 4 }, inFlight: 8, malformed: 0, extract: [] }
     expect((await summary({ interrupted: true, audit })).at(-1)).toBe(
-      "stopped before the crawl had ended; `millrace run --crawl 'spring'` goes on with what is queued",
+      'stopped before the crawl had ended; `millrace run --crawl spring` goes on with what is queued',
     )
     expect((await summary({ interrupted: true })).at(-1)).toBe(
-      "stopped when every URL was done; `millrace run --crawl 'spring'` works the pages that may wait for extraction",
+      'stopped when every URL was done; `millrace run --crawl spring` works the pages that may wait for extraction',
     )
   })
 
@@ -181,7 +181,7 @@ describe('the summary of a run whose ledger was left out', () => {
     expect(lines).toEqual([
       '1,204 URLs: 1,203 done',
       '7 records in 2.0s, crawl spring',
-      "what became of each URL was not added up; `millrace audit --crawl 'spring'` does",
+      'what became of each URL was not added up; `millrace audit --crawl spring` does',
     ])
   })
 })
