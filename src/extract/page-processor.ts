@@ -46,9 +46,9 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     const request = options.shadow ?? (replayId === undefined ? undefined : options.replayRequest(replayId))
     const isReplay = request !== undefined || replayId !== undefined
     // The group of a shadow replay has no other work: its own totals count it.
-    const counts = isReplay && options.shadow === undefined ? 'replayed' : isPutBack(message.headers) && !isReplay ? 'again' : 'page'
+    const counts = isReplay && options.shadow === undefined ? 'replayed' : isPutBack(message.headers) && !isReplay ? 'no-page' : 'page'
     const nothing: ProcessedPage = { offset: message.offset, messages: [], totals: NOTHING, counts }
-    if (await isReadElsewhere(message, work, request)) return { ...nothing, counts: 'again' }
+    if (await isReadElsewhere(message, work, request)) return { ...nothing, counts: 'no-page' }
     const page = await decodePage(message)
     if (isFailure(page)) {
       const unread = isReplay ? unreadByReplay(message, page, request) : brokenPageOutput(message, page, clock.now(), output)
@@ -58,7 +58,7 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     if (names.length === 0) {
       observer.emit('PagePassedOver')
       // A sitemap is no page that an extractor lacks.
-      return counts === 'page' && page.sitemapLevel > 0 ? { ...nothing, counts: 'again' } : nothing
+      return counts === 'page' && page.sitemapLevel > 0 ? { ...nothing, counts: 'no-page' } : nothing
     }
     if (request !== undefined && (await options.moment?.(request, giveBack)) === false) return undefined
     const startedMono = clock.mono()

@@ -12,9 +12,9 @@ export interface ProcessedPage {
   /**
    * - page: for the partition's own totals
    * - replayed: for the replay, and not for those
-   * - again: it was put back, and counts as a page already: of the totals only what was written for it
+   * - no-page: it was put back and counted before, or is no page of an extractor's: of the totals only what was written for it
    */
-  readonly counts: 'page' | 'replayed' | 'again'
+  readonly counts: 'page' | 'replayed' | 'no-page'
 }
 
 /** What one partition asks of the worker that owns it. */

@@ -10,7 +10,7 @@ import { type ArticlePart, type SourceDefinition, sourceText } from './definitio
 import { attributeValues, RAW_TEXT, textFormOf } from './element-value.ts'
 import { type FieldScope, NO_LIMIT, type ParsedTree, type SourceReader } from './field-scope.ts'
 import { metaSource, type PageSource, structuredSource } from './page-source.ts'
-import { compilePattern, firstGroup } from './pattern.ts'
+import { compilePattern, firstGroupOf } from './pattern.ts'
 import { matched, transformed } from './refine-source.ts'
 import { compileSelector, type Selector } from './selector.ts'
 
@@ -91,7 +91,7 @@ function traceOf(
   const trace = base.trace(scope)
   const [raw] = base.raws(scope, 1)
   if (raw === undefined) return trace
-  if (match !== undefined && !isBoolean && firstGroup(compilePattern(match), String(raw)) === undefined) {
+  if (match !== undefined && !isBoolean && firstGroupOf(compilePattern(match))(String(raw)) === undefined) {
     return { ...trace, reason: `the pattern ${match} finds nothing in ${shortened(raw)}` }
   }
   const [rest] = found.raws(scope, 1)

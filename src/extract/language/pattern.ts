@@ -15,15 +15,16 @@ export function compilePattern(pattern: string): RegExp {
 }
 
 /**
- * The whole match where there is no group, else the first group; of alternatives at the top of the pattern the first one of that which matched.
- * Shape: undefined for no match, and for a group that did not take part.
+ * What `match` finds in a text: the whole match where there is no group, else the first group; of alternatives at the top of the pattern the
+ * first one of that which matched. Shape: undefined for no match, and for a group that did not take part.
  */
-export function firstGroup(pattern: RegExp, text: string): string | undefined {
-  const match = pattern.exec(text)
-  if (match === null || match.length === 1) return match?.[0]
-  return firstOfAlternatives(pattern.source)
-    .map((group): string | undefined => match[group])
-    .find((group) => group !== undefined)
+export function firstGroupOf(pattern: RegExp): (text: string) => string | undefined {
+  const firsts = firstOfAlternatives(pattern.source)
+  return (text) => {
+    const match = pattern.exec(text)
+    if (match === null || match.length === 1) return match?.[0]
+    return firsts.map((group): string | undefined => match[group]).find((group) => group !== undefined)
+  }
 }
 
 /** What counts in a pattern: an escape and a class, both passed over, then groups that capture, those that do not, their ends, alternatives. */

@@ -3,7 +3,7 @@ import { compileTransforms } from '../values/transform.ts'
 import { collapse, type ScalarKind } from '../values/value-type.ts'
 import type { SourceDefinition } from './definition.ts'
 import { type FieldScope, NO_LIMIT, type PageTree, type SourceReader } from './field-scope.ts'
-import { compilePattern, firstGroup } from './pattern.ts'
+import { compilePattern, firstGroupOf } from './pattern.ts'
 
 /** A source whose values are what `match` finds in them, and then what `transform` makes of that, for a field of a kind. */
 export function refined<T extends PageTree>(
@@ -17,13 +17,14 @@ export function refined<T extends PageTree>(
 export function matched<T extends PageTree, S extends SourceReader<T>>({ match }: SourceDefinition, base: S, isBoolean: boolean): S {
   if (match === undefined) return base
   const pattern = compilePattern(match)
+  const firstGroup = firstGroupOf(pattern)
   return {
     ...base,
     raws: (scope: FieldScope<T>, limit: number) =>
       base.raws(scope, limit).flatMap((raw): RawValue[] => {
         // A pattern on a boolean is the question itself.
         if (isBoolean) return [pattern.test(String(raw))]
-        const found = firstGroup(pattern, String(raw))
+        const found = firstGroup(String(raw))
         return found === undefined ? [] : [madeOf(found, raw)]
       }),
   }

@@ -48,11 +48,15 @@ export function moneyParts(text: string, found: readonly (string | undefined)[],
  * which one is meant. Shape: undefined where no number is one.
  */
 export function priceIn(text: string): (Price & { readonly isFirst: boolean }) | undefined {
+  if (!NAMES_SOMETHING.test(text)) return undefined
   const { mention } = mentionIn(text)
   if (mention === undefined || mention.certainty === 'none') return undefined
   const { code: currency, rest, certainty, isFirst, hasCommaGroups } = mention
   return { amount: isFirst || certainty === 'certain' ? rest : undefined, currency, isFirst, hasCommaGroups }
 }
+
+/** Every currency is written with one of these: most texts of numbers need no further look. */
+const NAMES_SOMETHING = /[\p{L}\p{Sc}]/u
 
 function mentionIn(text: string): { readonly written: string; readonly mention: CurrencyMention | undefined } {
   const written = withBreaks(withGroups(asciiNumbers(text)))

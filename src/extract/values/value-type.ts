@@ -151,7 +151,7 @@ function numeric(locale: string | undefined, scale: number, fromDigits: FromDigi
     if (found === undefined || (wanted === 'first' && !found.isFirst))
       return readPieces(raw, numberPieces(collapse(given), scale, false), (text) => number(raw, text, machine))
     return readPieces(raw, pieces, (text) => {
-      const price = priceIn(text)
+      const price = text === pieces.joined ? found : priceIn(text)
       return price === undefined ? number(raw, text, machine) : amount(raw, price, machine)
     })
   }

@@ -75,10 +75,10 @@ describe('a page that was put back', () => {
   it('is worked by live work, as the page that it is a copy of, and counts as none of its own', async () => {
     const { processed, jobs } = await worked(copyAt(1, 30n))
     expect(jobs).toMatchObject([{ source: { topic: TOPIC, partition: 1, offset: 5n } }])
-    expect(processed).toMatchObject({ counts: 'again', totals: new Map([['book', { ...NO_TOTALS, pages: 1, deadLetters: 1 }]]) })
+    expect(processed).toMatchObject({ counts: 'no-page', totals: new Map([['book', { ...NO_TOTALS, pages: 1, deadLetters: 1 }]]) })
     const letter = readDeadLetter(processed?.messages[0]?.headers ?? {})
     expect(letter).toMatchObject({ original: page, copy: { partition: 1, offset: 30n } })
-    expect((await worked(copyAt(1, 30n, '@frontier'))).processed).toMatchObject({ counts: 'again', messages: [] })
+    expect((await worked(copyAt(1, 30n, '@frontier'))).processed).toMatchObject({ counts: 'no-page', messages: [] })
     // As one of before copies named their page.
     const { [HEADER.origTopic]: _, ...headers } = copyAt(1, 30n).headers
     expect((await worked({ ...copyAt(1, 30n), headers })).jobs).toMatchObject([{ source: { partition: 1, offset: 30n } }])
