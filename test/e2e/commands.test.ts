@@ -119,7 +119,7 @@ describe('produce and consume', () => {
     const result = await running.done
     expect(result.code).toBe(130)
     expect(result.stderr).toContain('line 2: "nonsense"')
-    expect(result.stderr).toContain('the rest of the input was not read')
+    expect(result.stderr).toContain('interrupted after line 2: the rest of the input was not read')
     expect(result.stdout).toBe('1 URL written, 1 bad one skipped\n')
   })
 
@@ -297,6 +297,8 @@ describe('mistakes', () => {
     [['produce', '--file', '-', '--body-file', '-'], 'can not both be standard input'],
     [['produce', 'http://a.test/', '--lane', 'fast'], 'Allowed choices are high, normal, low'],
     [['dead-letters', 'show', 'x'], 'is not PARTITION:OFFSET'],
+    [['dead-letters', 'list', '--code', 'INTERNALL'], 'dead letters have no "INTERNALL"; did you mean INTERNAL?'],
+    [['dead-letters', 'list', '--stage', 'fetches-them'], 'expected one of'],
     [['consume', '--from-beginning', '--from', '1h'], 'give one of'],
     [['up', '--port', '99999'], 'is no port'],
     [['extract', '--candidate', '--group', 'other'], 'a candidate has a group of its own'],

@@ -116,6 +116,19 @@ describe('a URL of a crawl', () => {
     expect(verdicts).toEqual(['known'])
   })
 
+  it('is fetched as a page beside the sitemap of its URL, and the other way round', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    await fixture.fetchWorker(fakeExchange(() => ({ body: 'x' })))
+    const crawlId = uniqueName('crawl')
+    await fixture.produce([
+      { url: 'http://a.example/one', crawlId, sitemapLevel: 1 },
+      { url: 'http://a.example/one', crawlId },
+      { url: 'http://a.example/two', crawlId },
+      { url: 'http://a.example/two', crawlId, sitemapLevel: 1 },
+    ])
+    expect(await ends(4)).toEqual(['FETCHED null /one', 'FETCHED null /one', 'FETCHED null /two', 'FETCHED null /two'])
+  })
+
   it('C130: is fetched through a gateway that sends every page on, and back to itself', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
     const exchange = fakeExchange(({ url, headers }) => {

@@ -490,6 +490,12 @@ describe('a fetch worker on a real broker', () => {
     await fixture.publisher.publish(again)
     await eventually(() => fixture.finalOutcomes(4))
     expect(exchange.requests.map(({ url }) => url.pathname)).toEqual(['/once', '/after', '/again', '/again'])
+    // But a sitemap, which is read once in a crawl.
+    const sitemap = await fixture.produce([{ url: 'http://a.example/map.xml', crawlId, dedup: 'ttl', sitemapLevel: 1 }])
+    await eventually(() => fixture.finalOutcomes(5))
+    await fixture.publisher.publish(sitemap)
+    await eventually(() => fixture.seen.count('RepeatSkipped') === 2)
+    expect(exchange.requests.filter(({ url }) => url.pathname === '/map.xml')).toHaveLength(1)
   })
 
   it('fetches what was to wait once it comes back from its wait, though its own clock is behind that of the delay stage', async () => {

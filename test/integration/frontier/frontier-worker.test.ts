@@ -148,6 +148,23 @@ describe('the frontier', () => {
     expect(await state.lookUpClaims([note])).toEqual(['own'])
   })
 
+  it('follows no URL of a sitemap where the crawl has far more than its pages already, but the links of a page', async () => {
+    await runtime.close()
+    await open('crawl.maxPages=1')
+    const urls = Array.from({ length: 1_002 }, (_, index) => `task ${index}`)
+    await (await runtime.state()).accept('spring', urls)
+    const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
+    const sitemap = '<urlset><url><loc>http://shop.example.test/listed</loc></url></urlset>'
+    await put(testPage(sitemap, 'http://shop.example.test/map.xml', { ...crawl, contentType: 'application/xml', sitemapLevel: 1 }))
+    await put(testPage('<a href="/linked">1</a>', 'http://shop.example.test/page', crawl))
+    await put(testPage(sitemap, 'http://shop.example.test/map.xml', { ...crawl, crawlId: 'autumn', sitemapLevel: 1 }))
+    const worker = await createFrontier(runtime, ALL)
+    frontier = worker
+    await worker.start({ signal: new AbortController().signal })
+    expect((await urlsOfTasks(2)).sort()).toEqual(['http://shop.example.test/linked', 'http://shop.example.test/listed'])
+    await eventually(() => seen.count('LinksFound', { verdict: 'over-budget', count: 1 }) === 1)
+  })
+
   it('follows nothing of a page that could not be decoded', async () => {
     const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
     await put(testPage('<a href="/noise">1</a>', 'http://shop.example.test/undecoded', { ...crawl, truncated: 'undecoded' }))

@@ -36,6 +36,7 @@ describe('a redirect to a page that another task of its crawl has', () => {
     ['outside of a crawl', { crawlId: null }, {}],
     ['where the task wants the page in any case', { dedup: 'none' as const }, {}],
     ['with another method', {}, { method: 'POST' }],
+    ['of a sitemap, which is no page', { sitemapLevel: 1 }, {}],
     ['where the hop sets cookies', {}, { setCookies: ['a=1'] }],
     ['where the chain has been there', { redirects: [hop, { ...hop, url: 'http://a.example/to#x' }] }, {}],
     ['where the task has its URL', { url: 'http://a.example/to' }, {}],

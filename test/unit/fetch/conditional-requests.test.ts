@@ -36,10 +36,11 @@ interface Visit {
   readonly target?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly method?: string
+  readonly sitemapLevel?: number
 }
 
-function queued({ ifChanged = true, target = URL_TEXT, headers = {}, method = 'GET' }: Visit = {}): QueuedTask {
-  const task = newUrlTask({ url: URL_TEXT, canonicalUrl: URL_TEXT, ifChanged })
+function queued({ ifChanged = true, target = URL_TEXT, headers = {}, method = 'GET', sitemapLevel = 0 }: Visit = {}): QueuedTask {
+  const task = newUrlTask({ url: URL_TEXT, canonicalUrl: URL_TEXT, ifChanged, sitemapLevel })
   const walk = { hops: 0, startedAt: undefined, requestMs: 0, method, headers, body: null }
   return { task, target: new URL(target), walk } as QueuedTask
 }
@@ -75,6 +76,15 @@ describe('a conditional request', () => {
     expect(parts.known.get(URL_TEXT)?.checkedAt).toBe(parts.clock.now())
     await visit(parts, answer(304, { ETag: '"v2"' }))
     expect((await visit(parts, answer(304, {}))).asked).toEqual({ ...expected, 'if-none-match': '"v2"' })
+  })
+
+  it('is not made of a sitemap, which leaves what is known of the page of its URL as it is', async () => {
+    const parts = open()
+    const sitemap = { sitemapLevel: 1 }
+    expect(await visit(parts, answer(200, { ETag: '"s1"' }, 'A'), sitemap)).toEqual({ asked: undefined, unchanged: false })
+    expect(await visit(parts, answer(200, { ETag: '"v1"' }, 'A'))).toEqual({ asked: undefined, unchanged: false })
+    expect(await visit(parts, answer(200, { ETag: '"s2"' }, 'B'), sitemap)).toEqual({ asked: undefined, unchanged: false })
+    expect(await visit(parts, answer(304, {}))).toEqual({ asked: { 'if-none-match': '"v1"' }, unchanged: true })
   })
 
   it('is not made without ifChanged, for another method, or where nothing is stored', async () => {
