@@ -10,7 +10,6 @@ export type { BadSeed, ProduceReport } from './control/produce.ts'
 export type { ConsumedRecord, ConsumedTombstone, ConsumeRecordsOptions } from './control/record-consumer.ts'
 export type { StartRequest } from './control/replay.ts'
 export type { InPlaceStart } from './control/replay-in-place.ts'
-export type { PartitionReplay, ReplayStatus } from './control/replay-ledger.ts'
 export type {
   ReplayInPlaceOptions,
   ReplayInPlaceReport,
@@ -23,6 +22,7 @@ export type {
   ReplayShadowReport,
 } from './control/replay-library.ts'
 export type { LargestRecord, PreviewReport } from './control/replay-preview.ts'
+export type { PartitionReplay, ReplayStatus } from './control/replay-status.ts'
 export type { EndedTasks, RunReport } from './control/run.ts'
 export type { ShadowReport } from './control/shadow-replay.ts'
 export type { CrawlLedger, LedgerCounts, MissingTask } from './control/task-ledger.ts'

@@ -1,4 +1,4 @@
-import type { ReplayStatus } from '../control/replay-ledger.ts'
+import type { ReplayStatus } from '../control/replay-status.ts'
 import type { ShadowReport } from '../control/shadow-replay.ts'
 import { isAre } from '../kernel/count-text.ts'
 import { counted, renderCount, renderDuration, renderTable } from './render.ts'

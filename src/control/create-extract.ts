@@ -5,7 +5,7 @@ import { waitingLimits } from '../extract/partition-port.ts'
 import { errorText } from '../kernel/errors.ts'
 import { recordsTopicOf } from '../message/topics.ts'
 import { envelopeText } from './configured-extractors.ts'
-import { closeReplay } from './replay-ledger.ts'
+import { endIfThrough } from './replay-end.ts'
 import type { Runtime } from './runtime.ts'
 
 export interface ExtractParts {
@@ -63,7 +63,7 @@ export async function createExtract(
     limits: waitingLimits(config['extract.threads']),
     settings: runtime.consumerSettings,
     onReplayDone: (replayId) => {
-      closeReplay(runtime, options.groupId, replayId).catch((error: unknown) =>
+      endIfThrough(runtime, replayId).catch((error: unknown) =>
         stageObserver.emit('ReplayCloseFailed', { replayId, error: errorText(error) }),
       )
     },

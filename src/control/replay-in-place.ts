@@ -13,20 +13,10 @@ import { announce } from './announce.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { liveWorkers } from './live-workers.ts'
 import { lookUnlessAway } from './look-unless-away.ts'
+import { announceEnd, deleteUnlessActive, endIfThrough } from './replay-end.ts'
 import { rememberRate } from './replay-estimate.ts'
-import {
-  beginRequest,
-  closeReplay,
-  closeUnlessActive,
-  deleteUnlessActive,
-  knownRequest,
-  openRequests,
-  planOf,
-  type ReplayStatus,
-  refuseCancelled,
-  refuseOtherRequest,
-  replayStatus,
-} from './replay-ledger.ts'
+import { beginRequest, knownRequest, openRequests, planOf, refuseCancelled, refuseOtherRequest } from './replay-ledger.ts'
+import { isThrough, type ReplayStatus, replayStatus } from './replay-status.ts'
 import { promotedOther } from './replay-versions.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -150,7 +140,7 @@ async function refuseUnlessAllRun(
 /** One open replay per group: two would each jump to where the other began. Errors: REPLAY_REFUSED naming the other. */
 export async function refuseWhileOpen(runtime: Runtime, groupId: string): Promise<void> {
   for (const { replayId } of await openRequests(runtime, groupId)) {
-    if (await closeReplay(runtime, groupId, replayId)) continue
+    if (await endIfThrough(runtime, replayId)) continue
     throw stillOpen(replayId, groupId)
   }
 }
@@ -168,8 +158,7 @@ async function withdrawUnlessItStands(runtime: Runtime, request: ReplayRequest):
   const { replayId } = request
   const refusal = (await firstOther(runtime, request)) ?? (await promotedOther(runtime, request, replayId))
   if (refusal === undefined) return
-  const payload = { ...request, cancelled: true, doneOffsets: 0 }
-  await announce(runtime, { kind: 'close', subject: subject.replay(replayId), payload })
+  await announceEnd(runtime, { ...request, cancelled: true }, await replayStatus(runtime, replayId))
   throw refusal
 }
 
@@ -177,7 +166,7 @@ async function firstOther(runtime: Runtime, { groupId, replayId }: ReplayRequest
   for (const first of await openRequests(runtime, groupId)) {
     if (first.replayId === replayId) return undefined
     // Through, and not closed yet: then the next one is the first.
-    if (!(await closeReplay(runtime, groupId, first.replayId))) return stillOpen(first.replayId, groupId)
+    if (!(await endIfThrough(runtime, first.replayId))) return stillOpen(first.replayId, groupId)
   }
   return undefined
 }
@@ -197,7 +186,7 @@ export async function cancelReplay(runtime: Runtime, replayId: string): Promise<
   await announce(runtime, { kind: 'request', subject: subject.replay(replayId), payload: { ...request, cancelled: true } })
   await evictDeadMembers(runtime, [status.groupId])
   if (request.shadow !== undefined) {
-    await closeUnlessActive(runtime, status.groupId, replayId)
+    await endIfThrough(runtime, replayId)
     await deleteUnlessActive(runtime, status.groupId)
     return replayStatus(runtime, replayId)
   }
@@ -213,7 +202,7 @@ export async function cancelReplay(runtime: Runtime, replayId: string): Promise<
     })
     await whileStopped(() => admin.commitDirect(status.groupId, offsets))
   }
-  await closeReplay(runtime, status.groupId, replayId)
+  await endIfThrough(runtime, replayId)
   return replayStatus(runtime, replayId)
 }
 
@@ -243,7 +232,7 @@ export async function followReplay(
   const look = async (): Promise<ReplayStatus> => {
     const status = await replayStatus(runtime, replayId)
     if (!isThrough(status)) return status
-    if (status.state === 'open') await closeReplay(runtime, status.groupId, replayId)
+    if (status.state === 'open') await endIfThrough(runtime, replayId)
     return replayStatus(runtime, replayId)
   }
   for (let status = await look(); ; ) {
@@ -266,8 +255,4 @@ export async function followReplay(
 
 async function isUncapped(runtime: Runtime, replayId: string): Promise<boolean> {
   return (await knownRequest(runtime, replayId))?.request.rate === undefined
-}
-
-function isThrough({ partitions }: ReplayStatus): boolean {
-  return partitions.every(({ phase }) => phase === 'done')
 }

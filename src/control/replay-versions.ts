@@ -7,7 +7,8 @@ import type { Command } from '../message/generated/types.ts'
 import type { ReplayRequest } from '../message/replay-request.ts'
 import { promotedVersions } from './active-versions.ts'
 import { extractGroupsOf } from './extract-totals.ts'
-import { isDone, openIn, openRequests } from './replay-ledger.ts'
+import { openIn, openRequests } from './replay-ledger.ts'
+import { isThrough, replayStatus } from './replay-status.ts'
 import type { Runtime } from './runtime.ts'
 
 /**
@@ -34,7 +35,7 @@ export function replayInForce(control: Pick<ControlLog, 'withPrefix'>, groupId: 
 /** The same as everybody knows it now. Shape: undefined where it is through. */
 export async function unfinishedReplay(runtime: Runtime, groupId: string): Promise<ReplayRequest | undefined> {
   for (const request of await openRequests(runtime, groupId))
-    if (request.cancelled !== true && !(await isDone(runtime, request))) return request
+    if (request.cancelled !== true && !isThrough(await replayStatus(runtime, request.replayId))) return request
   return undefined
 }
 

@@ -1,33 +1,19 @@
-import type { ExtractProgress } from '../extract/extract-worker.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
-import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../extract/offset-metadata.ts'
 import { nextToRead } from '../kafka/admin.ts'
-import { partitionId } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { subject } from '../message/command.ts'
 import type { ReplayFilter, ReplayRequest } from '../message/replay-request.ts'
 import { notForRecords, shadowTopicOf } from '../message/topics.ts'
 import { etaOf, type ReplayPace } from '../replay/pace.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
-import { announce } from './announce.ts'
 import { announceExtractors } from './announce-extractors.ts'
 import { announcedTopics } from './announced-versions.ts'
 import { createExtract } from './create-extract.ts'
 import { evictDeadMembers } from './dead-members.ts'
 import { lookUnlessAway } from './look-unless-away.ts'
 import { holdingUp, openTransactionText } from './open-transactions.ts'
-import {
-  beginRequest,
-  deleteUnlessActive,
-  endIfCancelled,
-  goneOf,
-  type KnownRequest,
-  knownRequest,
-  planOf,
-  refuseCancelled,
-  refuseOtherRequest,
-  replayStatus,
-} from './replay-ledger.ts'
+import { announceEnd, deleteUnlessActive, endIfCancelled } from './replay-end.ts'
+import { beginRequest, type KnownRequest, knownRequest, planOf, refuseCancelled, refuseOtherRequest } from './replay-ledger.ts'
+import { endOf, isThrough, type ReplayEnd, type ReplayStanding, type ReplayStatus, replayStatus } from './replay-status.ts'
 import type { Runtime } from './runtime.ts'
 import { StageGroup, stopStages } from './stage-group.ts'
 
@@ -80,9 +66,9 @@ export interface ShadowReport {
   readonly resumed: boolean
 }
 
-const LOOK_EVERY_MS = 200
-/** Looks at what the whole group has committed. */
-const GROUP_LOOK_EVERY = 10
+const LOOK_EVERY_MS = 500
+/** How often it is looked for what may hold it up. */
+const HELD_UP_EVERY = 4
 
 /** What a shadow was first asked for under this id. Shape: undefined where there is none; it goes on with that range, however html has grown. */
 export async function begunShadow(
@@ -101,116 +87,117 @@ export async function begunShadow(
  * another request's.
  */
 export async function runShadow(runtime: Runtime, options: ShadowOptions): Promise<ShadowReport> {
-  const { clock, groups, topics } = runtime
-  const startedMono = clock.mono()
-  const groupId = groups.replay(options.replayId)
-  const recordsTopic = options.out ?? shadowTopicOf(topics, options.replayId)
-  const why = notForRecords(topics, recordsTopic)
-  if (why !== undefined) throw new MillraceError('USAGE', `records can't go to topic ${JSON.stringify(recordsTopic)} (--out): ${why}`)
-  const { name, version } = options.extractor
-  const partitions = options.plan.partitions.filter(({ offsets }) => offsets > 0n)
-  const request: ReplayRequest = {
-    replayId: options.replayId,
-    groupId,
-    extractor: name,
-    extractorVersion: version,
-    filter: options.filter,
-    expected: options.expect,
-    shadow: {
-      topic: recordsTopic,
-      ranges: partitions.map(({ partition, from, until }) => ({ partition, from: String(from), until: String(until) })),
-    },
-  }
-  const known = await knownRequest(runtime, options.replayId)
-  const before = known === undefined ? undefined : await endedBefore(runtime, known, request)
-  if (before !== undefined) return { ...before, replayId: options.replayId, interrupted: false, cancelled: false }
+  const startedMono = runtime.clock.mono()
+  const asked = shadowRequest(runtime, options)
+  const { replayId, groupId } = asked
+  const known = await knownRequest(runtime, replayId)
+  const before = known === undefined ? undefined : await endedBefore(runtime, known, asked)
+  if (before !== undefined) return before
   await evictDeadMembers(runtime, [groupId])
   await tellOfMembers(runtime, groupId, options.onWaiting)
-  await createRecordsTopic(runtime, recordsTopic)
-  const isLive = await isLiveTopic(runtime, options.extractor, recordsTopic)
+  await createRecordsTopic(runtime, asked.shadow.topic)
+  const isLive = await isLiveTopic(runtime, options.extractor, asked.shadow.topic)
   await announceExtractors(runtime, [options.extractor], isLive ? 'live' : 'tried')
-  const begun = known ?? (await beginRequest(runtime, request))
+  const begun = known ?? (await beginRequest(runtime, asked))
   // Another command was quicker under this id, and may be through already.
-  const meanwhile = await endedBefore(runtime, begun, request)
-  if (meanwhile !== undefined) return { ...meanwhile, replayId: options.replayId, interrupted: false, cancelled: false }
-  const agreed = begun.request
-  const plan = planOf(topics.html, agreed.shadow?.ranges ?? [])
-  const ranges = new Map(plan.partitions.map(({ partition, from, until }) => [partition, { from, until }] as const))
+  const meanwhile = await endedBefore(runtime, begun, asked)
+  if (meanwhile !== undefined) return meanwhile
+  // To the range that it was first asked for.
+  const agreed = { ...begun.request, shadow: begun.request.shadow ?? asked.shadow }
+  const { status, isDone } = await workShadow(runtime, agreed, options, startedMono)
+  const process = { elapsedMs: runtime.clock.mono() - startedMono, resumed: known !== undefined }
+  if (isDone) {
+    await announceEnd(runtime, agreed, { ...status, process })
+    await deleteUnlessActive(runtime, groupId)
+  }
+  return { ...reportOf(asked, status, process), interrupted: !isDone, cancelled: status.state === 'cancelled' }
+}
+
+interface BesideRequest extends ReplayRequest {
+  readonly shadow: NonNullable<ReplayRequest['shadow']>
+}
+
+function shadowRequest({ groups, topics }: Runtime, { replayId, extractor, filter, expect, out, plan }: ShadowOptions): BesideRequest {
+  const topic = out ?? shadowTopicOf(topics, replayId)
+  const why = notForRecords(topics, topic)
+  if (why !== undefined) throw new MillraceError('USAGE', `records can't go to topic ${JSON.stringify(topic)} (--out): ${why}`)
+  const partitions = plan.partitions.filter(({ offsets }) => offsets > 0n)
+  const ranges = partitions.map(({ partition, from, until }) => ({ partition, from: String(from), until: String(until) }))
+  return {
+    replayId,
+    groupId: groups.replay(replayId),
+    extractor: extractor.name,
+    extractorVersion: extractor.version,
+    filter,
+    expected: expect,
+    shadow: { topic, ranges },
+  }
+}
+
+/** Extracts until its group is through, it is called off or this process is to stop. Shape: how it stood then; done: all of it is worked. */
+async function workShadow(
+  runtime: Runtime,
+  request: BesideRequest,
+  options: ShadowOptions,
+  startedMono: number,
+): Promise<{ readonly status: ReplayStatus; readonly isDone: boolean }> {
+  const { clock } = runtime
+  const { replayId, groupId, shadow } = request
+  const { draining, aborting, drainTimeoutMs, onProgress, onWaiting } = options
+  const ranges = new Map(shadow.ranges.map(({ partition, from, until }) => [partition, { from: BigInt(from), until: BigInt(until) }]))
   const { host, worker } = await createExtract(runtime, [options.extractor], {
     groupId,
-    shadow: { request: agreed, ranges, recordsTopic, pagesPerSecond: options.rate },
+    shadow: { request, ranges, recordsTopic: shadow.topic, pagesPerSecond: options.rate },
     ...(options.onOutput === undefined ? {} : { onOutput: options.onOutput }),
   })
   const stages = new StageGroup()
-  let finished = false
-  let isDone = false
-  let cancelled = false
-  let gone = goneOf({ partitions: [] })
-  let isHeldUpTold = false
-  // A worker that has left its group owns no partition any more: what it counted is kept here.
-  let standing = standingOf(worker.progress(), ranges, name)
+  let status = await replayStatus(runtime, replayId)
   let pace: ReplayPace = []
+  let isHeldUpTold = false
+  let isDone = false
+  const look = async (): Promise<void> => {
+    status = await replayStatus(runtime, replayId)
+  }
   const tell = (): void => {
-    const { done, totals } = standing
-    const { offsets } = plan
+    const { doneOffsets, offsets, totals } = status
     // By what was done since this process began, not by what a former one did.
-    const estimate = etaOf(pace, { mono: clock.mono(), done: Number(done) }, Number(offsets))
+    const estimate = etaOf(pace, { mono: clock.mono(), done: doneOffsets }, offsets)
     pace = estimate.pace
-    options.onProgress?.({ done, offsets, read: totals.pages, elapsedMs: clock.mono() - startedMono, remainingMs: estimate.remainingMs })
+    const elapsedMs = clock.mono() - startedMono
+    onProgress?.({ done: BigInt(doneOffsets), offsets: BigInt(offsets), read: totals.pages, elapsedMs, remainingMs: estimate.remainingMs })
   }
   try {
-    await stages.start('extraction', host, options.aborting)
-    await stages.start('replay', worker, options.aborting)
-    const ranged = worker.rangesDone().then(() => {
-      finished = true
-    })
-    const stop = AbortSignal.any([options.draining, options.aborting])
-    let failure: unknown
-    Promise.race([ranged, stages.failed]).catch((error: unknown) => {
-      failure = error
-    })
-    for (let looks = 1; !finished && !cancelled && failure === undefined && !stop.aborted; looks += 1) {
-      await clock.sleep(LOOK_EVERY_MS)
-      const own = standingOf(worker.progress(), ranges, name)
-      if (own.done > standing.done) standing = own
-      if (looks % GROUP_LOOK_EVERY === 0) {
-        // Another process under the same id may have worked a part, and somebody may have called it off.
-        await lookUnlessAway(runtime, async () => {
-          standing = await groupStanding(runtime, groupId, ranges, name)
-          cancelled = (await knownRequest(runtime, options.replayId))?.request.cancelled === true
-          if (!isHeldUpTold) isHeldUpTold = await tellOfTransactions(runtime, groupId, ranges, options.onWaiting)
-        })
-      }
-      finished ||= standing.isThrough
+    await stages.start('extraction', host, aborting)
+    await stages.start('replay', worker, aborting)
+    const stop = AbortSignal.any([draining, aborting])
+    const ended = Promise.race([worker.rangesDone().then(() => true), stages.failed])
+    // What fails behind the loop is told by the stages when they are stopped.
+    ended.catch(() => undefined)
+    for (let looks = 1; !isDone && status.state !== 'cancelled' && !stop.aborted; looks += 1) {
+      isDone = (await Promise.race([ended, clock.sleep(LOOK_EVERY_MS)])) === true
+      await lookUnlessAway(runtime, async () => {
+        await look()
+        if (!isHeldUpTold && looks % HELD_UP_EVERY === 0) isHeldUpTold = await tellOfTransactions(runtime, groupId, ranges, onWaiting)
+      })
+      // Another process under the same id may have worked a part, or the last of it.
+      isDone ||= isThrough(status)
       tell()
     }
+    isDone &&= status.state !== 'cancelled'
     // Not later: a worker that is stopped ends its partitions too, and a group without members may be deleted by whoever ends last.
-    isDone = finished && !cancelled && failure === undefined
-    if (failure !== undefined) throw failure
-    if (isDone) standing = await groupStanding(runtime, groupId, ranges, name)
-    gone = goneOf(await replayStatus(runtime, options.replayId))
+    if (isDone) await look()
   } finally {
-    const mode = options.aborting.aborted ? 'abort' : 'drain'
-    await stopStages(stages, { mode, timeoutMs: options.drainTimeoutMs }, options.aborting).finally(async () => {
-      // Called off it may be since the last look, or while it failed: who leaves last ends it, whatever it leaves for.
-      const look = (): Promise<boolean> => endIfCancelled(runtime, groupId, options.replayId)
-      if (!isDone) cancelled = (await lookUnlessAway(runtime, look)) ?? cancelled
+    const mode = aborting.aborted ? 'abort' : 'drain'
+    await stopStages(stages, { mode, timeoutMs: drainTimeoutMs }, aborting).finally(async () => {
+      if (isDone) return
+      await lookUnlessAway(runtime, async () => {
+        // Called off it may be since the last look, or while it failed: who leaves last ends it, whatever it leaves for.
+        await endIfCancelled(runtime, request)
+        await look()
+      })
     })
   }
-  const { records, deadLetters } = standing.totals
-  const pages = BigInt(standing.totals.pages)
-  const elapsedMs = clock.mono() - startedMono
-  const resumed = known !== undefined
-  if (isDone) {
-    const ended: EndedShadow = { topic: recordsTopic, pages: String(pages), records, deadLetters, gone: gone.gone, elapsedMs, resumed }
-    const { totals } = standing
-    const payload = { ...agreed, totals, ...gone, ended }
-    await announce(runtime, { kind: 'close', subject: subject.replay(options.replayId), payload })
-  }
-  if (isDone) await deleteUnlessActive(runtime, groupId)
-  const interrupted = !isDone
-  const counted = { pages, records, deadLetters, gone: gone.gone }
-  return { replayId: options.replayId, topic: recordsTopic, ...counted, interrupted, cancelled, elapsedMs, resumed }
+  return { status, isDone }
 }
 
 /** Whether live work writes there too: later versions must be able to read what this one leaves there then. */
@@ -244,63 +231,26 @@ async function tellOfTransactions(
   return open.length > 0
 }
 
-/** Of a shadow that has ended, as `control` keeps it. */
-interface EndedShadow {
-  readonly topic: string
-  /** Offsets have no number in JSON. */
-  readonly pages: string
-  readonly records: number
-  readonly deadLetters: number
-  readonly elapsedMs: number
-  /** Left out by those of before, as `resumed`. */
-  readonly gone?: number
-  readonly resumed?: boolean
+/** How the replay of this id ended, where it did: a command that was killed after the end must not do all of it again. */
+async function endedBefore(runtime: Runtime, { request, command }: KnownRequest, asked: BesideRequest): Promise<ShadowReport | undefined> {
+  refuseOtherRequest(request, asked)
+  refuseCancelled(request)
+  const end = endOf(command)
+  if (end === undefined) return undefined
+  await deleteUnlessActive(runtime, request.groupId)
+  return { ...reportOf(asked, end, end.process), interrupted: false, cancelled: false }
 }
 
-type EndedReport = Omit<ShadowReport, 'replayId' | 'interrupted' | 'cancelled'>
-
-/** How the replay of this id ended, where it did: a command that was killed after the end must not do all of it again. */
-async function endedBefore(runtime: Runtime, known: KnownRequest, request: ReplayRequest): Promise<EndedReport | undefined> {
-  refuseOtherRequest(known.request, request)
-  refuseCancelled(known.request)
-  const { ended } = known.payload as { ended?: EndedShadow }
-  if (!known.isClosed || ended === undefined) return undefined
-  await deleteUnlessActive(runtime, request.groupId)
-  return { resumed: false, gone: 0, ...ended, pages: BigInt(ended.pages) }
+function reportOf(
+  { replayId, shadow }: BesideRequest,
+  { totals, gone = 0 }: ReplayStanding,
+  { elapsedMs, resumed }: ReplayEnd['process'] = { elapsedMs: 0, resumed: false },
+): Omit<ShadowReport, 'interrupted' | 'cancelled'> {
+  const { pages, records, deadLetters } = totals
+  return { replayId, topic: shadow.topic, pages: BigInt(pages), records, deadLetters, gone, elapsedMs, resumed }
 }
 
 type Ranges = ReadonlyMap<number, { readonly from: bigint; readonly until: bigint }>
-
-interface Standing {
-  /** Pages of the ranges that are worked, by offsets. */
-  readonly done: bigint
-  readonly isThrough: boolean
-  readonly totals: ExtractorTotals
-}
-
-function standingOf(partitions: readonly ExtractProgress[], ranges: Ranges, extractor: string): Standing {
-  const committed = new Map(partitions.map((each) => [each.partition, each.committed]))
-  let done = 0n
-  let isThrough = true
-  for (const [partition, { from, until }] of ranges) {
-    const at = committed.get(partition) ?? from
-    if (at > from) done += at - from
-    if (at < until) isThrough = false
-  }
-  const totals = partitions.flatMap(({ metadata }) => metadata.totals.extractors[extractor] ?? [])
-  return { done, isThrough, totals: totals.reduce(addTotals, NO_TOTALS) }
-}
-
-/** As the group has committed it, whichever process did. */
-async function groupStanding({ admin, topics }: Runtime, groupId: string, ranges: Ranges, extractor: string): Promise<Standing> {
-  const committed = await admin.committedOffsets(groupId, [topics.html])
-  const partitions = [...ranges.keys()].flatMap((partition): ExtractProgress[] => {
-    const stored = committed.get(partitionId(topics.html, partition))
-    const metadata = decodeMetadata(stored?.metadata ?? '')
-    return stored?.offset === undefined || metadata === undefined ? [] : [{ partition, committed: stored.offset, metadata }]
-  })
-  return standingOf(partitions, ranges, extractor)
-}
 
 /** A topic of records beside the common one; does nothing where it is there. */
 export async function createRecordsTopic(runtime: Runtime, topic: string): Promise<void> {

@@ -10,7 +10,7 @@ import { pageKey } from '../replay/compare.ts'
 import { isOfDomain } from '../url/registrable-domain.ts'
 import { keyParts } from './key-parts.ts'
 import { RecordReader } from './record-reader.ts'
-import { mayBeGone, type ReplayStatus, replayStatus } from './replay-ledger.ts'
+import { mayBeGone, type ReplayStatus, replayStatus } from './replay-status.ts'
 import type { Runtime } from './runtime.ts'
 import { failures, type StoredRecord } from './stored-records.ts'
 

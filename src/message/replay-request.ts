@@ -30,8 +30,6 @@ export interface ReplayRequest {
   readonly rate?: number | undefined
   /** Owners jump back to live work; what was written stays. */
   readonly cancelled?: boolean | undefined
-  /** Offsets that were done when it was called off. */
-  readonly doneOffsets?: number | undefined
   /** What a shadow had left is removed; its id is not free again. */
   readonly forgotten?: boolean | undefined
   /** Where its records go; the common topic where not given. */
@@ -72,7 +70,6 @@ const schema = z.object({
   shadow: z.object({ topic: z.string(), ranges }).optional(),
   rate: z.number().positive().optional(),
   cancelled: z.boolean().optional(),
-  doneOffsets: z.number().int().nonnegative().optional(),
   forgotten: z.boolean().optional(),
   recordsTopic: z.string().optional(),
   expected: z.string().optional(),

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
 import { announce } from '../../../src/control/announce.ts'
 import { cancelReplay, followReplay, replayInPlace, resumeInPlace } from '../../../src/control/replay-in-place.ts'
-import { beginRequest, listReplays, openRequests, planOf, replayStatus } from '../../../src/control/replay-ledger.ts'
+import { beginRequest, openRequests, planOf } from '../../../src/control/replay-ledger.ts'
+import { listReplays, replayStatus } from '../../../src/control/replay-status.ts'
 import { Runtime } from '../../../src/control/runtime.ts'
 import { applyTopics } from '../../../src/control/topics.ts'
 import { encodeMetadata, freshMetadata, NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
@@ -62,8 +63,8 @@ describe('two commands that begin a replay at the same moment', () => {
 
   it('leave it closed where the first was through before the other had found out', async () => {
     const [one, other] = commands as [Runtime, Runtime]
-    const { payload } = await beginRequest(one, shadow('r', 10))
-    await announce(one, { kind: 'close', subject: subject.replay('r'), payload })
+    const { request } = await beginRequest(one, shadow('r', 10))
+    await announce(one, { kind: 'close', subject: subject.replay('r'), payload: request })
     expect(await beginRequest(other, shadow('r', 11))).toMatchObject({ isClosed: true })
   })
 

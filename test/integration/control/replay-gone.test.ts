@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { followReplay } from '../../../src/control/replay-in-place.ts'
-import { replayStatus } from '../../../src/control/replay-ledger.ts'
+import { replayStatus } from '../../../src/control/replay-status.ts'
 import { runBeside, runInPlace } from '../../../src/control/run-replay.ts'
 import { planTombstones } from '../../../src/control/tombstones.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'

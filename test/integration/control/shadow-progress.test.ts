@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest'
 import { statusText } from '../../../src/cli/replay-status.ts'
 import { planRange } from '../../../src/control/replay.ts'
-import { replayStatus } from '../../../src/control/replay-ledger.ts'
+import { replayStatus } from '../../../src/control/replay-status.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
 import { type ReplayProgress, runShadow, type ShadowOptions, type ShadowReport } from '../../../src/control/shadow-replay.ts'
 import { describeTopics } from '../../../src/control/topics.ts'
