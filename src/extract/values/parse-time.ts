@@ -1,4 +1,4 @@
-import { fromBuddhistYear } from './calendar.ts'
+import { gregorianYear } from './calendar.ts'
 import { type MonthNames, monthLanguages } from './month-names.ts'
 import { compileParts, type TimePart, type TimePattern, ZONE } from './time-pattern.ts'
 import { type Zone, zoneMinutes } from './time-zone.ts'
@@ -13,8 +13,8 @@ export interface TimeFormat {
   readonly readsEpoch: boolean
   /** Of texts that name none, and of the day of an instant. Undefined: UTC, and the zone that a text names. */
   readonly zone: Zone | undefined
-  /** Whether years of the Buddhist era are those of the text. */
-  readonly hasBuddhistYears: boolean
+  /** In which its language counts years, named as CLDR names it. */
+  readonly calendar: string
 }
 
 const ISO = compileParts(`(\\d{4})-(\\d{2})-(\\d{2})(?:[t ](\\d{2}):(\\d{2})(?::(\\d{2})(?:[.,](\\d{1,9}))?)?\\s?${ZONE}?)?`, [
@@ -71,7 +71,7 @@ export function parseTime(text: string, format: TimeFormat): ParsedTime {
   return { ok: false }
 }
 
-function readParts(text: string, { regex, parts, months }: TimePattern, { zone, hasBuddhistYears }: TimeFormat): ParsedTime {
+function readParts(text: string, { regex, parts, months }: TimePattern, { zone, calendar }: TimeFormat): ParsedTime {
   const match = regex.exec(text)
   if (match === null) return { ok: false }
   const read: Partial<Record<TimePart, string>> = {}
@@ -80,7 +80,8 @@ function readParts(text: string, { regex, parts, months }: TimePattern, { zone, 
     if (value !== undefined) read[part] = value.toLowerCase()
   })
   const written = read.year === undefined ? fullYear(Number(read.shortYear)) : Number(read.year)
-  const year = hasBuddhistYears ? fromBuddhistYear(written) : written
+  const year = gregorianYear(written, calendar)
+  if (year === undefined) return { ok: false }
   const month = read.monthName === undefined ? Number(read.month) : months.numberOf(read.monthName)
   const day = Number(read.day)
   const hour = hourOf(read.hour, read.half)

@@ -275,7 +275,6 @@ function timed(type: Extract<ValueType, { kind: 'date' | 'timestamp' }>): Conver
 }
 
 function timeFormat({ format, zone, locale }: { readonly format?: string; readonly zone?: string; readonly locale?: string }): TimeFormat {
-  const hasBuddhistYears = calendarOf(locale) === 'buddhist'
   const forms = format === undefined ? timeForms(locale) : compileFormat(format, locale)
   const compiled = zone === undefined ? undefined : compileZone(zone)
   if (zone !== undefined && compiled === undefined) {
@@ -284,5 +283,5 @@ function timeFormat({ format, zone, locale }: { readonly format?: string; readon
       `${JSON.stringify(zone)} is no zone; expected UTC, an offset such as +02:00, or a name such as Europe/Berlin`,
     )
   }
-  return { forms, readsEpoch: format === undefined, zone: compiled, hasBuddhistYears }
+  return { forms, readsEpoch: format === undefined, zone: compiled, calendar: calendarOf(locale) }
 }

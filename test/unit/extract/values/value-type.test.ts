@@ -819,6 +819,12 @@ describe('a time in a zone or a language', () => {
       kind: 'problem',
       problem: '"۱۵ تیر ۱۴۰۳" is no date in a form that has one meaning; the calendar persian is not read',
     })
+    expect(compileConverter({ kind: 'date', locale: 'fa' })('1403-04-12', false, '')).toEqual({
+      kind: 'problem',
+      problem: '"1403-04-12" is no date in a form that has one meaning; the calendar persian is not read',
+    })
+    expect(value({ kind: 'date', locale: 'fa' }, '2024-07-02')).toBe('2024-07-02')
+    expect(value({ kind: 'date', locale: 'fa-u-ca-gregory' }, '1403-04-12')).toBe('1403-04-12')
     expect(value({ kind: 'date', locale: 'fa-u-ca-gregory' }, '15 مارس 2024')).toBe('2024-03-15')
   })
 })
