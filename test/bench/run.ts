@@ -32,7 +32,7 @@ const BENCHES: Readonly<Record<string, Readonly<Record<string, Bench>>>> = {
     lanes: (broker) => fetchLanes(broker, 60),
     fairness: (broker) => fetchFairness(broker, { seconds: 35, skew: 1_000 }),
     pace: (broker) => fetchPace(broker, 60),
-    isolation: (broker) => fetchIsolation(broker, { hugeTasks: 100_000, seconds: 40 }),
+    isolation: (broker) => fetchIsolation(broker, { hugeTasks: 1_000_000, seconds: 40 }),
     crawlee: (broker, { rounds, pages = 4_000 }) => fetchCrawlee(broker, { rounds, pages }),
     memory: (broker) => fetchMemory(broker, { many: 1_000_000, seconds: 60 }),
     explain: (broker) => fetchExplain(broker, { tasks: 1_000_000 }),
