@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { OPTIONS, type OptionPath } from '../src/config/options.ts'
+import { TRANSACTION_TIMEOUT_MS } from '../src/kafka/fence-transactions.ts'
 import { type TopicDefinition, topicDefinitions } from '../src/kafka/topic-definitions.ts'
 import { ERRORS } from '../src/kernel/errors.ts'
 import { groupNames, topicNames } from '../src/message/topics.ts'
@@ -189,6 +190,10 @@ describe('the documents', () => {
       .filter((line) => line.startsWith('npm'))
     expect(ci.join(' && ')).toBe('npm ci && npm test')
     expect(Object.keys(package_.scripts)).toEqual(expect.arrayContaining(['start', 'test']))
+  })
+
+  it('tell how long a transaction may hang', () => {
+    expect(read('README.md').replaceAll(/\s+/g, ' ')).toContain(`for ${TRANSACTION_TIMEOUT_MS / 1_000} s, after which the broker aborts it`)
   })
 
   it('tell of the version that package.json has', () => {

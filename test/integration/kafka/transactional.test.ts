@@ -32,18 +32,22 @@ function transactions(input: Input, options: Partial<PartitionTransactionsOption
   return created
 }
 
-/** A client that can be made to keep the answer to a commit for itself. `hush` resolves when the broker has committed. */
-function silentAtCommit(): { silent: KafkaClient; hush: () => Promise<void>; speak: () => void } {
-  let held: { readonly answered: () => void; readonly until: Promise<void> } | undefined
+/**
+ * A client that can be made to hang at a commit: before it asks for it, or when the broker has committed, with the answer kept for itself.
+ * `hush` resolves when it has come there.
+ */
+function silentAtCommit(side: 'before' | 'after' = 'after'): { silent: KafkaClient; hush: () => Promise<void>; speak: () => void } {
+  let held: { readonly reached: () => void; readonly until: Promise<void> } | undefined
   let speak = (): void => undefined
   const producer: KafkaClient['kafka']['producer'] = (config) => {
     const real = client.kafka.producer(config)
     const transaction: typeof real.transaction = async () => {
       const begun = await real.transaction()
       const commit = async (): Promise<void> => {
-        await begun.commit()
-        held?.answered()
+        if (side === 'after') await begun.commit()
+        held?.reached()
         await held?.until
+        if (side === 'before') await begun.commit()
       }
       return { ...begun, commit }
     }
@@ -52,11 +56,11 @@ function silentAtCommit(): { silent: KafkaClient; hush: () => Promise<void>; spe
   return {
     silent: { ...client, kafka: Object.assign(Object.create(client.kafka) as KafkaClient['kafka'], { producer }) },
     hush: () =>
-      new Promise((answered) => {
+      new Promise((reached) => {
         const until = new Promise<void>((resolve) => {
           speak = resolve
         })
-        held = { answered, until }
+        held = { reached, until }
       }),
     speak: () => speak(),
   }
@@ -66,6 +70,14 @@ function trailOf({ groupId, topic, partition }: Input, ...steps: readonly Commit
   const trail = new CommitTrail()
   for (const step of steps) trail.add(`${groupId}/${topic}/${partition}`, step)
   return trail
+}
+
+/** Resolves when no transaction is open on the topic, with the offset behind the last one. */
+function closedEnd(topic: string): Promise<bigint | undefined> {
+  return eventually(async () => {
+    const [committed, all] = await Promise.all([admin.endOffsets(topic, 'read_committed'), admin.endOffsets(topic, 'read_uncommitted')])
+    return all.get(0) === committed.get(0) ? all.get(0) : undefined
+  })
 }
 
 async function newInput(): Promise<Input> {
@@ -277,12 +289,27 @@ describe('transactions of an input partition', () => {
     await owner.fence()
     const messages = [textMessage(output, 0, 'a'.repeat(600)), textMessage(output, 0, 'b'.repeat(600)), textMessage(output, 55, 'c')]
     await expect(owner.commit(messages, 1n, '')).rejects.toMatchObject({ code: 'KAFKA_TRANSACTION_FAILED' })
-    const end = await eventually(async () => {
-      const [committed, all] = await Promise.all([admin.endOffsets(output, 'read_committed'), admin.endOffsets(output, 'read_uncommitted')])
-      return all.get(0) === committed.get(0) ? all.get(0) : undefined
-    })
-    expect(end).toBeGreaterThan(0n)
+    expect(await closedEnd(output)).toBeGreaterThan(0n)
     expect(await readTexts(client, output)).toEqual([])
+  })
+
+  it('that hang are aborted by the broker when their time is up, and hold up neither readers nor the next owner any longer', async () => {
+    const input = await newInput()
+    const output = await testTopic(admin, 'output')
+    const { silent, hush, speak } = silentAtCommit('before')
+    const owner = transactions(input, { client: silent, transactionTimeoutMs: 2_000 })
+    await owner.fence()
+    const hanging = hush()
+    const late = expect(owner.commit([textMessage(output, 0, 'hung')], 1n, 'hung')).rejects.toMatchObject({ code: 'KAFKA_FENCED' })
+    // On a machine that is busy enough its time is up before it has come to its commit.
+    await Promise.race([hanging, late])
+    await closedEnd(output)
+    speak()
+    await late
+    const next = transactions(input)
+    expect(await next.fence()).toEqual({ offset: undefined, metadata: '' })
+    await next.commit([textMessage(output, 0, 'next')], 1n, '')
+    expect(await readTexts(client, output)).toEqual(['next'])
   })
 
   it('follow one another without a pause, with and without messages', async () => {
