@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, utimesSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -11,9 +11,13 @@ import { bodyRefOf } from '../../../src/message/body-ref.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
 import { testPage } from '../../support/extraction.ts'
+import { setTopicConfigs } from '../../support/kafka.ts'
 import { uniqueName } from '../../support/services.ts'
 
 const DAY_MS = 86_400_000
+const HOURS = 1 / 24
+/** In days, of html where nothing else is set. */
+const RETENTION = 14
 const now = Date.now()
 let deployment: Deployment
 let folder: string
@@ -57,7 +61,39 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+/** As Kafka's tool sets it, however long the configuration says. */
+async function keepPages(runtime: Runtime, retentionMs: number): Promise<void> {
+  const { admin, topics } = runtime
+  await setTopicConfigs(admin, topics.html, { 'retention.ms': String(retentionMs) })
+  const inForce = async () => (await admin.describeTopics([topics.html]))[0]?.configs['retention.ms']
+  await eventually(async () => (await inForce()) === String(retentionMs), { what: 'the retention' })
+}
+
 describe('collecting bodies', () => {
+  it('goes by the retention of html, the longer of the two, and a day; where pages are kept for ever, so is all', {
+    timeout: 60_000,
+  }, async () => {
+    await deployment.read(async (runtime) => {
+      const left = async (...daysAgo: readonly number[]): Promise<boolean[]> => {
+        const stored = await Promise.all(daysAgo.map((days) => storeBody(runtime, days)))
+        await collectBlobs(runtime, { execute: true })
+        const names = blobs().map((name) => name.slice(3))
+        return stored.map(({ ref }) => names.includes(ref))
+      }
+      expect(await left(RETENTION + 23 * HOURS, RETENTION + 25 * HOURS)).toEqual([true, false])
+      await keepPages(runtime, 20 * DAY_MS)
+      expect(await left(20 + 23 * HOURS, 20 + 25 * HOURS)).toEqual([true, false])
+      await keepPages(runtime, -1)
+      expect(await left(400)).toEqual([true])
+      // What is kept longer by the configuration alone is kept as well.
+      await keepPages(runtime, 2 * DAY_MS)
+      expect(await left(RETENTION + 23 * HOURS, 400)).toEqual([true, false])
+      await keepPages(runtime, RETENTION * DAY_MS)
+    })
+    rmSync(folder, { recursive: true })
+    mkdirSync(folder)
+  })
+
   it('keeps those of dead letters that are open, however old, and of none that are dealt with', { timeout: 60_000 }, async () => {
     await deployment.read(async (runtime) => {
       const [needed, forgotten] = [await storeBody(runtime, 40), await storeBody(runtime, 45)]
