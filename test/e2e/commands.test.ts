@@ -270,6 +270,26 @@ describe('looking', () => {
   })
 })
 
+describe('schemas check without a registry', () => {
+  const price = (version: number, type: string): string => {
+    const file = join(cwd, `book-${version}-${type}.yaml`)
+    writeFileSync(file, `name: book\nversion: ${version}\nfields: { price: { select: p, type: ${type} } }\n`)
+    return file
+  }
+
+  it('holds a version against those that have run on the broker: ends with 2 and the field where it can not read them', async () => {
+    await cli('topics', 'apply')
+    const first = startCli(['extract', '--extractor', price(1, 'int'), ...scope], { cwd })
+    await eventually(() => first.stderr().includes('extract is running'), { what: 'the extract stage', timeoutMs: 40_000 })
+    first.child.kill('SIGTERM')
+    await first.done
+    const other = await cli('schemas', 'check', price(2, 'string'))
+    expect([other.code, other.stdout]).toEqual([2, expect.stringMatching(/^book:2:\n {2}data\.price: .* \(of version 1\)$/m)])
+    const wider = await cli('schemas', 'check', price(2, 'double'))
+    expect([wider.code, wider.stdout]).toEqual([0, expect.stringMatching(/book:2 +compatible\n1 schema may go live\n$/)])
+  })
+})
+
 describe('mistakes', () => {
   it.each([
     [['runn'], 'Did you mean run?'],
