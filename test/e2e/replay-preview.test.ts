@@ -15,6 +15,11 @@ interface Preview {
 }
 
 const PAGES = 40
+/** Pages of the first crawl; the others are of the second. */
+const FIRST_CRAWL = 16
+/** Time of the first page, by the message; each has a second of its own. */
+const since = Date.now() - 3_600_000
+const timeOf = (index: number): string => new Date(since + index * 1_000).toISOString()
 
 // Every look is a process of its own, and several of them a test.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -41,7 +46,12 @@ beforeAll(async () => {
   deployment.file('book.yaml', BOOK_1)
   deployment.file('book2.yaml', BOOK_2)
   deployment.file('bad.yaml', BOOK_BAD)
-  await deployment.read((runtime) => storePages(runtime, range(PAGES)))
+  const pages = range(PAGES).map((page) => ({
+    ...page,
+    fetchedAt: since + page.index * 1_000,
+    change: { crawlId: page.index < FIRST_CRAWL ? 'spring' : 'autumn' },
+  }))
+  await deployment.read((runtime) => storePages(runtime, pages))
   const extract = deployment.start(['extract', '--extractor', 'book.yaml'])
   await caughtUp(deployment)
   extract.child.kill('SIGTERM')
@@ -74,7 +84,15 @@ describe('replay plan', () => {
     expect(table.stdout).toContain('nothing was changed')
   })
 
-  it('says what retention has taken of the range and what is left', async () => {
+  it('reads from a time to a time, each in the middle of the log', async () => {
+    const planned = async (...times: string[]): Promise<number> =>
+      Number(JSON.parse((await deployment.run(['replay', 'plan', '--json', '--extractor', 'book2.yaml', ...times])).stdout).offsets)
+    expect(await planned('--to-datetime', timeOf(10))).toBe(PAGES - 10)
+    expect(await planned('--until', timeOf(25))).toBe(25)
+    expect(await planned('--to-datetime', timeOf(10), '--until', timeOf(25))).toBe(15)
+  })
+
+  it('says what retention has taken of the range and what is left, and preview says so too', async () => {
     const own = await Deployment.open()
     own.file('book2.yaml', BOOK_2)
     await own.read(async (runtime) => {
@@ -95,6 +113,10 @@ describe('replay plan', () => {
     expect((JSON.parse(byTime.stdout) as typeof byOffset).partitions[0]?.note).toMatch(
       /pages from before .* are gone by retention, \d+ are left/,
     )
+    const looked = ['replay', 'preview', '--extractor', 'book2.yaml', '--to-offset', '1']
+    const { range: left } = JSON.parse((await own.run([...looked, '--json'])).stdout) as Preview
+    expect(left).toEqual({ offsets: PAGES - 12, gone: 8 })
+    expect((await own.run(looked)).stdout).toContain('8 offsets of the range are gone by retention; 28 are left')
     await own.close()
   })
 })
@@ -174,6 +196,15 @@ describe('replay preview', () => {
     const run = await deployment.run(['replay', 'run', '--json', '--shadow', '--extractor', 'book2.yaml', '--expect', said.hash])
     const done = (JSON.parse(run.stdout.trim().split('\n').at(-1) ?? '') as { comparison: Preview }).comparison
     expect([run.code, done.records, done.fields]).toEqual([0, said.records, said.fields])
+  })
+
+  it('reads pages of one crawl alone, and so does its shadow, to which pages of others are none that gave nothing', async () => {
+    const crawl = ['--extractor', 'book2.yaml', '--crawl', 'spring']
+    const said = await preview('--all', ...crawl)
+    expect([said.pages.compared, said.records]).toEqual([FIRST_CRAWL, { same: 3, changed: 13, added: 0, removed: 0, failed: 0 }])
+    const run = await deployment.run(['replay', 'run', '--json', '--shadow', ...crawl])
+    const done = JSON.parse(run.stdout.trim().split('\n').at(-1) ?? '') as { pages: string; comparison: Preview }
+    expect([done.pages, done.comparison.records]).toEqual([String(FIRST_CRAWL), said.records])
   })
 
   it('of a shadow counts the pages that failed in it, not those of other replays of that version', async () => {
