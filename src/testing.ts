@@ -6,7 +6,6 @@ import { pageOf, type TestReport, testExtractor } from './extract/test-extractor
 import { systemClock } from './kernel/clock.ts'
 import { errorText, MillraceError } from './kernel/errors.ts'
 import { makeFolder } from './machine/make-folder.ts'
-import { createSchemaStore } from './message/schema-store.ts'
 
 export type { JsonLdNote } from './extract/sources/jsonld.ts'
 export type { TestReport } from './extract/test-extractor.ts'
@@ -44,15 +43,13 @@ const FETCHED_AT = 1_704_067_200_000
  * declarative one the report says where each field came from, and why it is empty. Errors: EXTRACTOR_INVALID, USAGE.
  */
 export async function runExtractor(file: string, page: TestedPage, options: TestOptions = {}): Promise<TestReport> {
-  const envelopeText = createSchemaStore().current('RecordEnvelope').text
-  const extractor: LoadedExtractor = await loadExtractor(file, envelopeText)
+  const extractor: LoadedExtractor = await loadExtractor(file)
   const { url = 'http://localhost/', contentType, fetchedAt = FETCHED_AT } = page
   const isText = typeof page.html === 'string'
   return await testExtractor({
     extractor,
     page: pageOf(bodyOf(page), url, { fetchedAt, isText, ...(contentType === undefined ? {} : { contentType }) }),
     source: { topic: '', partition: 0, offset: 0n },
-    envelopeText,
     pageTimeoutMs: options.pageTimeoutMs ?? 10_000,
     pageMemoryBytes: options.pageMemoryBytes ?? 256 * 1024 * 1024,
     clock: systemClock,

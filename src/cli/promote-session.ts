@@ -1,11 +1,10 @@
 import { promotions } from '../control/active-versions.ts'
-import { envelopeText, loadConfigured } from '../control/configured-extractors.ts'
+import { loadConfigured } from '../control/configured-extractors.ts'
 import { requireOrMakeTopics } from '../control/topics.ts'
 import { promote } from '../control/versions.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { repeatedFlag } from '../kernel/shell-word.ts'
 import { parseSubject } from '../message/command.ts'
-import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
 import { counted, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
@@ -20,7 +19,7 @@ export async function promoteVersion(context: CommandContext, what: string, flag
   if (about?.kind !== 'extractor') throw new MillraceError('USAGE', `${JSON.stringify(what)} is not NAME:VERSION, like book:2`)
   const files = flags.extractor ?? []
   const { config } = context.loadConfig(files.length === 0 ? {} : { extractors: files })
-  const loaded = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
+  const loaded = await loadConfigured(config.extractors, context.draining)
   await withRuntime(context, config, 'millrace promote', async (runtime) => {
     const report = await promote(runtime, {
       loaded,

@@ -1,12 +1,11 @@
 import type { Config } from '../config/options.ts'
 import { parseDuration } from '../config/units.ts'
-import { envelopeText, findExtractor } from '../control/configured-extractors.ts'
+import { findExtractor } from '../control/configured-extractors.ts'
 import { parseAnyDuration, parseTime, refuseEmptySpan } from '../control/parse-time.ts'
 import type { ReplayScope, StartRequest } from '../control/replay.ts'
 import { existingDomain } from '../control/site-domain.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
 
 /** What `replay` commands have in common: which extractor, which pages. */
@@ -32,7 +31,7 @@ export type Extractor = Awaited<ReturnType<typeof findExtractor>>
 /** A file, or the name of an extractor of the configuration. */
 export function extractorOf(context: CommandContext, config: Config, given: string, option = '--extractor'): Promise<Extractor> {
   const { draining: signal } = context
-  return findExtractor(envelopeText({ schemaStore: createSchemaStore() }), { patterns: config.extractors, given, option, signal })
+  return findExtractor({ patterns: config.extractors, given, option, signal })
 }
 
 export function scopeOf(flags: ReplayFlags, config: Config): ReplayScope {

@@ -1,5 +1,5 @@
 import type { Config } from '../config/options.ts'
-import { envelopeText, extractorWarnings, loadConfigured } from '../control/configured-extractors.ts'
+import { extractorWarnings, loadConfigured } from '../control/configured-extractors.ts'
 import { cutOff } from '../control/cut-off.ts'
 import { narrowedTo, requireGrouped } from '../control/extract-groups.ts'
 import { parseAnyDuration } from '../control/parse-time.ts'
@@ -10,7 +10,6 @@ import { Runtime } from '../control/runtime.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { shellWord } from '../kernel/shell-word.ts'
-import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
 import { refuseUnreadable } from './input-file.ts'
 import { openOut } from './out-file.ts'
@@ -51,7 +50,7 @@ export async function openRun(context: CommandContext, loaded: Config, session: 
   const drainTimeoutMs = parseAnyDuration(session.drainTimeout, '--drain-timeout')
   if (session.seedFile !== undefined && session.seedFile !== '-') await refuseUnreadable(session.seedFile, '--seeds')
   // Before anything is started: a typo in an extractor must not cost a Kafka.
-  const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), loaded.extractors, context.draining)
+  const extractors = await loadConfigured(loaded.extractors, context.draining)
   const config = session.ownExtractors ? narrowedTo(loaded, extractors) : loaded
   requireGrouped(config, extractors)
   for (const warning of extractorWarnings(extractors)) context.note(warning)

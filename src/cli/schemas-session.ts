@@ -1,7 +1,6 @@
 import type { Config } from '../config/options.ts'
-import { envelopeText, loadConfigured } from '../control/configured-extractors.ts'
+import { loadConfigured } from '../control/configured-extractors.ts'
 import { type CheckedSchema, checkAgainstLog, checkAgainstRegistry, putIntoRegistry, type RegisteredSchema } from '../control/schemas.ts'
-import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
 import { counted, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
@@ -37,7 +36,7 @@ function registeredRow({ subject, id, level, isNew }: RegisteredSchema): string[
 
 async function extractorsOf(context: CommandContext, config: Config, files: readonly string[]) {
   const patterns = files.length === 0 ? config.extractors : files
-  return loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), patterns, context.draining)
+  return loadConfigured(patterns, context.draining)
 }
 
 async function showChecked(context: CommandContext, checked: readonly CheckedSchema[]): Promise<void> {

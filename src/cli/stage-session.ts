@@ -1,12 +1,11 @@
 import type { Config } from '../config/options.ts'
-import { envelopeText, loadConfigured } from '../control/configured-extractors.ts'
+import { loadConfigured } from '../control/configured-extractors.ts'
 import { extractorsOf } from '../control/extract-groups.ts'
 import { parseAnyDuration } from '../control/parse-time.ts'
 import { Runtime } from '../control/runtime.ts'
 import { runStage, type StageName } from '../control/stage-process.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
-import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
 import { serveMetricsOf } from './serve-metrics.ts'
 
@@ -24,9 +23,7 @@ export async function openStage(context: CommandContext, config: Config, session
     throw new MillraceError('USAGE', '--group and --candidate: a candidate has a group of its own')
   const drainTimeoutMs = parseAnyDuration(session.drainTimeout, '--drain-timeout')
   const needsExtractors = session.stage === 'extract' || session.stage === 'frontier'
-  const extractors = needsExtractors
-    ? await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
-    : []
+  const extractors = needsExtractors ? await loadConfigured(config.extractors, context.draining) : []
   // Before anything is started; of the other groups the files may be on other machines.
   if (session.group !== undefined) extractorsOf({ config }, extractors, session.group)
   if (session.stage === 'extract' && extractors.length === 0) context.note('note: no extractors are configured; pages are passed over')

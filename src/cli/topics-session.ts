@@ -1,8 +1,7 @@
 import { formatDuration } from '../config/units.ts'
-import { envelopeText, loadConfigured } from '../control/configured-extractors.ts'
+import { loadConfigured } from '../control/configured-extractors.ts'
 import { offlineTexts } from '../control/stalls.ts'
 import { applyTopics, describeTopics, planTopics } from '../control/topics.ts'
-import { createSchemaStore } from '../message/schema-store.ts'
 import type { CommandContext } from './context.ts'
 import { counted, renderCount, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
@@ -12,7 +11,7 @@ type Plan = Awaited<ReturnType<typeof planTopics>>
 /** `topics plan` and `topics apply`. A plan with refusals ends with 2, and nothing is changed. */
 export async function planOrApply(context: CommandContext, verb: 'plan' | 'apply'): Promise<void> {
   const { config } = context.loadConfig()
-  const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors, context.draining)
+  const extractors = await loadConfigured(config.extractors, context.draining)
   const recordTopics = extractors.flatMap(({ topic }) => (topic === undefined ? [] : [topic]))
   await withRuntime(context, config, `millrace topics ${verb}`, async (runtime) => {
     const plan = verb === 'plan' ? await planTopics(runtime, recordTopics) : await applyTopics(runtime, recordTopics)

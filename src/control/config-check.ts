@@ -2,10 +2,9 @@ import type { Config } from '../config/options.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { isMillraceError, type MillraceError } from '../kernel/errors.ts'
 import { readTlsFiles } from '../machine/tls-files.ts'
-import { createSchemaStore } from '../message/schema-store.ts'
 import { parseRedisUrl, REDIS_TLS_NAMES } from '../state/redis/redis-url.ts'
 import { openConfiguredStore } from './blob-stores.ts'
-import { envelopeText, loadConfigured } from './configured-extractors.ts'
+import { loadConfigured } from './configured-extractors.ts'
 import { groupAdvice } from './extract-groups.ts'
 import { checkFetchConfig } from './fetch-config.ts'
 
@@ -21,7 +20,7 @@ export async function configurationFindings(config: Config): Promise<Configurati
   const faults: MillraceError[] = []
   const advice: string[] = []
   const checkExtractors = async (): Promise<void> => {
-    const extractors = await loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), config.extractors)
+    const extractors = await loadConfigured(config.extractors)
     // Of other groups the files may be on other machines.
     advice.push(...groupAdvice(config, extractors))
   }

@@ -6,7 +6,6 @@ import { type LoadedExtractor, loadExtractors } from '../extract/load-extractors
 import { MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
 import { compileGlob } from '../url/glob.ts'
-import type { Runtime } from './runtime.ts'
 
 /**
  * Files of the configuration; a `*` in the name of the file stands for any characters, and never for the configuration itself, which may
@@ -34,12 +33,8 @@ function listFolder(folder: string): string[] {
 }
 
 /** The extractors of the configuration, or of the files named. Errors: EXTRACTOR_INVALID, CONFIG_INVALID. */
-export function loadConfigured(
-  envelopeText: string,
-  patterns: readonly string[],
-  signal?: AbortSignal,
-): Promise<readonly LoadedExtractor[]> {
-  return loadExtractors(extractorFiles(patterns), envelopeText, signal)
+export function loadConfigured(patterns: readonly string[], signal?: AbortSignal): Promise<readonly LoadedExtractor[]> {
+  return loadExtractors(extractorFiles(patterns), signal)
 }
 
 /** What is doubtful in them, one line each. */
@@ -56,12 +51,12 @@ interface FindRequest {
 }
 
 /** A file, or the name of an extractor of the configuration. Errors: USAGE naming the nearest one; as of loading. */
-export async function findExtractor(envelopeText: string, { patterns, given, option, signal }: FindRequest): Promise<LoadedExtractor> {
+export async function findExtractor({ patterns, given, option, signal }: FindRequest): Promise<LoadedExtractor> {
   if (/\.(ya?ml|json|[cm]?[jt]s)$/.test(given)) {
-    const [extractor] = await loadConfigured(envelopeText, [given], signal)
+    const [extractor] = await loadConfigured([given], signal)
     if (extractor !== undefined) return extractor
   }
-  const configured = await loadConfigured(envelopeText, patterns, signal)
+  const configured = await loadConfigured(patterns, signal)
   // Of several versions the one that is named, `book:2`, else the newest: it is the one to be looked at.
   const found = configured
     .filter(({ name, version }) => name === given || `${name}:${version}` === given)
@@ -73,8 +68,4 @@ export async function findExtractor(envelopeText: string, { patterns, given, opt
     'USAGE',
     `${option}: there is no extractor ${given}${near === undefined ? '' : `; did you mean ${near}?`} (configured: ${names.join(', ') || 'none'}; a file works too)`,
   )
-}
-
-export function envelopeText(runtime: Pick<Runtime, 'schemaStore'>): string {
-  return runtime.schemaStore.current('RecordEnvelope').text
 }

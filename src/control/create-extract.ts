@@ -4,7 +4,6 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { waitingLimits } from '../extract/partition-port.ts'
 import { errorText } from '../kernel/errors.ts'
 import { recordsTopicOf } from '../message/topics.ts'
-import { envelopeText } from './configured-extractors.ts'
 import { endIfThrough } from './replay-end.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -23,7 +22,6 @@ export async function createExtractorHost(
   const blobs = await runtime.blobs()
   return new ExtractorHost({
     extractors,
-    envelopeText: envelopeText(runtime),
     threads: config['extract.threads'],
     pageTimeoutMs: config['extract.pageTimeout'],
     pageMemoryBytes: config['extract.pageMemory'],

@@ -4,9 +4,8 @@ import { SHOP_HOST } from '../example/shop.ts'
 import { type ShopServer, startShopServer } from '../example/shop-server.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Observer } from '../kernel/observe.ts'
-import { createSchemaStore } from '../message/schema-store.ts'
 import type { Comparison } from '../replay/compare.ts'
-import { envelopeText, loadConfigured } from './configured-extractors.ts'
+import { loadConfigured } from './configured-extractors.ts'
 import { planRange } from './replay.ts'
 import { type RunProgress, type RunReport, run } from './run.ts'
 import { Runtime } from './runtime.ts'
@@ -116,7 +115,7 @@ async function replay(runtime: Runtime, shop: ShopServer, options: ExampleOption
 }
 
 function exampleExtractor(version: 1 | 2): ReturnType<typeof loadConfigured> {
-  return loadConfigured(envelopeText({ schemaStore: createSchemaStore() }), [exampleExtractorFile(version)])
+  return loadConfigured([exampleExtractorFile(version)])
 }
 
 /** Where the extractor of the example lies, for people who want to go on with it. */

@@ -5,12 +5,10 @@ import { compareRuns, type RunChanges } from '../extract/record-changes.ts'
 import { type PageRun, runOnPages, type TestInput, type TestReport, testExtractor } from '../extract/test-extractor.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { compatibilityProblems } from '../message/compatibility.ts'
-import { createSchemaStore } from '../message/schema-store.ts'
-import { envelopeText } from './configured-extractors.ts'
 import { type LocatedPage, type TrialPageOptions, type TrialTarget, trialPages } from './trial-pages.ts'
 
 export function checkExtractor(file: string, signal: AbortSignal): Promise<CheckResult> {
-  return checkExtractorFile(file, envelopeText({ schemaStore: createSchemaStore() }), signal)
+  return checkExtractorFile(file, signal)
 }
 
 export interface TrialOptions extends TrialPageOptions {
@@ -28,7 +26,6 @@ export async function tryExtractor(options: TrialOptions): Promise<TestReport & 
   const report = await testExtractor({
     extractor,
     ...located,
-    envelopeText: envelope(),
     ...limitsOf(config),
     clock,
     onOutput,
@@ -43,7 +40,7 @@ export async function runTrial(
   pages: readonly LocatedPage[],
   { config, clock, onOutput, signal }: Pick<TrialOptions, 'config' | 'clock' | 'onOutput' | 'signal'>,
 ): Promise<readonly PageRun[]> {
-  return runOnPages({ extractor, pages, envelopeText: envelope(), ...limitsOf(config), clock, onOutput, signal })
+  return runOnPages({ extractor, pages, ...limitsOf(config), clock, onOutput, signal })
 }
 
 export interface ExtractorDiff extends RunChanges {
@@ -71,11 +68,7 @@ export async function diffExtractors(
 
 /** Errors: EXTRACTOR_INVALID. */
 export function loadTrial(file: string, signal: AbortSignal): Promise<LoadedExtractor> {
-  return loadExtractor(file, envelope(), signal)
-}
-
-function envelope(): string {
-  return envelopeText({ schemaStore: createSchemaStore() })
+  return loadExtractor(file, signal)
 }
 
 function limitsOf(config: Config): Pick<TestInput, 'pageTimeoutMs' | 'pageMemoryBytes' | 'parser'> {

@@ -19,7 +19,7 @@ export async function startFrontier(
 ): Promise<void> {
   const selections = new Map<LoadedExtractor, LoadedExtractor>()
   for (const extractor of versions.loaded) {
-    const selection = selectionOf(runtime, extractor, `links-${selections.size}`)
+    const selection = selectionOf(extractor, `links-${selections.size}`)
     if (selection !== undefined) selections.set(extractor, selection)
   }
   const observer = endsAlone(runtime.observer.child({ stage: 'frontier' }), selections)

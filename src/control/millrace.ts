@@ -1,12 +1,11 @@
 import { loadConfig } from '../config/load.ts'
 import type { Config, OptionPath } from '../config/options.ts'
-import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { type Observer, silentObserver } from '../kernel/observe.ts'
 import { crawlName } from '../message/crawl-name.ts'
 import type { Lane } from '../message/generated/types.ts'
-import { envelopeText, findExtractor, loadConfigured } from './configured-extractors.ts'
+import { findExtractor, loadConfigured } from './configured-extractors.ts'
 import { DRAIN_TIMEOUT_MS, MAX_WAIT_MS } from './defaults.ts'
 import { requireGrouped } from './extract-groups.ts'
 import { packageVersion } from './package-version.ts'
@@ -103,7 +102,7 @@ export class Millrace {
     const { onRecord } = options
     const seeds = urls === undefined ? undefined : seedsOf(urls)
     return this.#working(async (runtime) => {
-      const extractors = await this.#extractors(this.#config.extractors)
+      const extractors = await loadConfigured(this.#config.extractors)
       requireGrouped(this.#config, extractors)
       return run(runtime, {
         seeds,
@@ -148,7 +147,7 @@ export class Millrace {
 
   readonly replay: ReplayLibrary = createReplayLibrary({
     open: () => this.#open(),
-    find: (extractor) => this.#extractor(extractor),
+    find: (given) => findExtractor({ patterns: this.#config.extractors, given, option: 'extractor' }),
     track: (work) => this.#tracked(work),
     draining: this.#draining.signal,
     aborting: this.#aborting.signal,
@@ -161,7 +160,7 @@ export class Millrace {
    */
   promote(name: string, version: number, options: { force?: string } = {}): Promise<PromoteReport> {
     return this.#working(async (runtime) => {
-      const loaded = await this.#extractors(this.#config.extractors)
+      const loaded = await loadConfigured(this.#config.extractors)
       return promote(runtime, { loaded, name, version, force: options.force, signal: this.#draining.signal })
     })
   }
@@ -214,14 +213,6 @@ export class Millrace {
     const done = (): boolean => this.#works.delete(work)
     work.then(done, done)
     return work
-  }
-
-  async #extractors(patterns: readonly string[]): Promise<readonly LoadedExtractor[]> {
-    return loadConfigured(envelopeText(await this.#open()), patterns)
-  }
-
-  async #extractor(given: string): Promise<LoadedExtractor> {
-    return findExtractor(envelopeText(await this.#open()), { patterns: this.#config.extractors, given, option: 'extractor' })
   }
 }
 

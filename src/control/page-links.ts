@@ -7,8 +7,6 @@ import { readFraming } from '../message/framing.ts'
 import type { Page } from '../message/generated/types.ts'
 import { compileUrlGlob } from '../url/glob.ts'
 import type { WorkingVersions } from './active-versions.ts'
-import { envelopeText } from './configured-extractors.ts'
-import type { Runtime } from './runtime.ts'
 
 type PageLinks = FrontierWorkerOptions['linksOf']
 
@@ -60,15 +58,11 @@ function linkRules(extractors: readonly LoadedExtractor[], selections: ReadonlyM
 }
 
 /** What finds the links of an extractor in a tree: an extractor of one field. Shape: undefined where tags are enough. */
-export function selectionOf(
-  runtime: Pick<Runtime, 'schemaStore'>,
-  { file, links }: Pick<LoadedExtractor, 'file' | 'links'>,
-  name: string,
-): LoadedExtractor | undefined {
+export function selectionOf({ file, links }: Pick<LoadedExtractor, 'file' | 'links'>, name: string): LoadedExtractor | undefined {
   const text = linkSelector(links?.select)
   if (text === undefined) return undefined
   const definition = { name, version: 1, fields: { links: { select: text, type: 'list', items: 'url' } } }
-  return loadDefinition(`links of ${file}`, JSON.stringify(definition), envelopeText(runtime))
+  return loadDefinition(`links of ${file}`, JSON.stringify(definition))
 }
 
 /** With the attribute that a link has where none is named. Shape: undefined for what tags tell: `a`, `a@href`, or nothing. Pure. */

@@ -10,7 +10,6 @@ import { pageSource, pageTime } from '../message/put-back.ts'
 import { recordsTopicOf } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
 import type { ComparableRecord, PageFailure, PageSource } from '../replay/compare.ts'
-import { envelopeText } from './configured-extractors.ts'
 import type { Runtime } from './runtime.ts'
 import { isRead, type StoredPage } from './stored-pages.ts'
 
@@ -56,7 +55,6 @@ export class PageTrial {
     const blobs = await runtime.blobs()
     const host = new ExtractorHost({
       extractors: [extractor],
-      envelopeText: envelopeText(runtime),
       threads: config['extract.threads'],
       pageTimeoutMs: config['extract.pageTimeout'],
       pageMemoryBytes: config['extract.pageMemory'],

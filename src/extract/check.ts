@@ -32,9 +32,9 @@ function parserOf({ notNative }: LoadedExtractor): UsedParser {
 }
 
 /** Reads a file, checks all of it and, for code, loads it in a process of its own. Errors: none for what is in the file; the reason of the signal. */
-export async function checkExtractorFile(file: string, envelopeText: string, signal?: AbortSignal): Promise<CheckResult> {
+export async function checkExtractorFile(file: string, signal?: AbortSignal): Promise<CheckResult> {
   try {
-    const extractor = await loadExtractor(file, envelopeText, signal)
+    const extractor = await loadExtractor(file, signal)
     const warnings = extractor.warnings.map((problem: ExtractorProblem) => problemText(file, problem))
     return { ok: true, extractor, warnings, parser: parserOf(extractor) }
   } catch (error) {

@@ -1,5 +1,6 @@
 import { MillraceError } from '../kernel/errors.ts'
 import { type AvroSchema, parseSchema } from '../message/avro.ts'
+import { recordEnvelope } from '../message/schema-store.ts'
 import { RECORDS_NAMESPACE } from '../message/subjects.ts'
 import { type ExtractorDefinition, type FieldDefinition, type FieldType, pascalName } from './language/definition.ts'
 import type { ValueType } from './values/value-type.ts'
@@ -8,19 +9,19 @@ type Json = Readonly<Record<string, unknown>>
 
 /**
  * Schema of the records of a declarative extractor: the fields of the envelope, then `data` with every field optional, `required`
- * included, so that fields can come and go compatibly. Shape: envelopeText is schemas/RecordEnvelope.avsc.
+ * included, so that fields can come and go compatibly.
  */
-export function deriveSchema(definition: ExtractorDefinition, envelopeText: string): AvroSchema {
+export function deriveSchema(definition: ExtractorDefinition): AvroSchema {
   const name = pascalName(definition.name)
   const data = recordType(`${name}Data`, `What ${definition.name} extracts.`, definition.fields)
-  return recordSchema(definition.name, definition.description, data, envelopeText)
+  return recordSchema(definition.name, definition.description, data)
 }
 
 /**
  * Schema of the records of a code extractor: its own schema under the name `<PascalName>Data`. Errors: EXTRACTOR_INVALID where it is
  * no record, SCHEMA_INVALID where it is no schema.
  */
-export function embedSchema(extractor: string, description: string | undefined, own: unknown, envelopeText: string): AvroSchema {
+export function embedSchema(extractor: string, description: string | undefined, own: unknown): AvroSchema {
   if (!isRecordSchema(own)) {
     throw new MillraceError(
       'EXTRACTOR_INVALID',
@@ -34,11 +35,11 @@ export function embedSchema(extractor: string, description: string | undefined, 
   const inner = typeof own.namespace === 'string' ? own.namespace : given.includes('.') ? given.replace(/\.[^.]*$/, '') : undefined
   const fields = renamed(own.fields, names, target, inner)
   const { namespace: _, ...rest } = own
-  return recordSchema(extractor, description, { ...rest, name: target, fields }, envelopeText)
+  return recordSchema(extractor, description, { ...rest, name: target, fields })
 }
 
-function recordSchema(extractor: string, description: string | undefined, data: Json, envelopeText: string): AvroSchema {
-  const envelope = JSON.parse(envelopeText) as { readonly fields: readonly Json[] }
+function recordSchema(extractor: string, description: string | undefined, data: Json): AvroSchema {
+  const envelope = JSON.parse(recordEnvelope()) as { readonly fields: readonly Json[] }
   return parseSchema(
     JSON.stringify({
       type: 'record',

@@ -94,7 +94,7 @@ function obey(message: ToProcess): void {
       answer({ kind: 'described', description: loadCode(message.source).description })
       return
     case 'load':
-      runner = createPageRunner(message.sources, message.envelopeText, message.native ? parseNatively() : undefined)
+      runner = createPageRunner(message.sources, message.native ? parseNatively() : undefined)
       watch(process.memoryUsage.rss() + message.extraBytes)
       answer({ kind: 'ready' })
       return

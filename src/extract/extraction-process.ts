@@ -98,10 +98,10 @@ export class ExtractionProcess {
   }
 
   /** A process that has loaded its extractors. Errors: EXTRACTOR_INVALID; INTERNAL where it does not come up; the reason of the signal. */
-  static async start(sources: readonly ExtractorSource[], envelopeText: string, options: ProcessOptions): Promise<ExtractionProcess> {
+  static async start(sources: readonly ExtractorSource[], options: ProcessOptions): Promise<ExtractionProcess> {
     const started = new ExtractionProcess(options)
     const extraBytes = options.pageMemoryBytes + ROOM_BYTES
-    await started.#first({ kind: 'load', sources, envelopeText, extraBytes, native: options.native === true }, (message) =>
+    await started.#first({ kind: 'load', sources, extraBytes, native: options.native === true }, (message) =>
       message.kind === 'ready' ? true : undefined,
     )
     return started

@@ -8,7 +8,6 @@ export type ToProcess =
   | {
       readonly kind: 'load'
       readonly sources: readonly ExtractorSource[]
-      readonly envelopeText: string
       readonly extraBytes: number
       /** It may use the native parser, if it has one. */
       readonly native: boolean

@@ -19,8 +19,6 @@ import { YieldCounts } from './yield-counts.ts'
 export interface ExtractorHostOptions {
   /** Those of one group. */
   readonly extractors: readonly LoadedExtractor[]
-  /** Text of schemas/RecordEnvelope.avsc. */
-  readonly envelopeText: string
   /** Processes that extract at the same time. */
   readonly threads: number
   /** Limit of one extractor on one page. */
@@ -126,10 +124,10 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   }
 
   async #start(signal: AbortSignal): Promise<ExtractionProcess> {
-    const { extractors, envelopeText, pageTimeoutMs, pageMemoryBytes, clock, onOutput = () => undefined } = this.#options
+    const { extractors, pageTimeoutMs, pageMemoryBytes, clock, onOutput = () => undefined } = this.#options
     const sources = extractors.map(({ source }) => source)
     const native = this.#native
-    return await ExtractionProcess.start(sources, envelopeText, { pageTimeoutMs, pageMemoryBytes, clock, onOutput, native, signal })
+    return await ExtractionProcess.start(sources, { pageTimeoutMs, pageMemoryBytes, clock, onOutput, native, signal })
   }
 
   #end(): void {

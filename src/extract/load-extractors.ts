@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { systemClock } from '../kernel/clock.ts'
 import { errorText } from '../kernel/errors.ts'
+import type { AvroSchema } from '../message/avro.ts'
 import { bundleModule, CODE_FILE } from './code/bundle.ts'
 import { BundleMap, problemAt } from './code/bundle-map.ts'
 import { deriveSchema, embedSchema } from './derive-schema.ts'
@@ -36,14 +37,10 @@ export interface LoadedExtractor extends ExtractorSummary {
 /** Loading a code extractor is bounded as a page is. */
 const DESCRIBE_MEMORY_BYTES = 268_435_456
 
-/** Shape: in the order given, several versions of a name may be there; envelopeText is schemas/RecordEnvelope.avsc. Errors: EXTRACTOR_INVALID, one line a problem. */
-export async function loadExtractors(
-  files: readonly string[],
-  envelopeText: string,
-  signal?: AbortSignal,
-): Promise<readonly LoadedExtractor[]> {
+/** Shape: in the order given, several versions of a name may be there. Errors: EXTRACTOR_INVALID, one line a problem. */
+export async function loadExtractors(files: readonly string[], signal?: AbortSignal): Promise<readonly LoadedExtractor[]> {
   const loaded: LoadedExtractor[] = []
-  for (const file of files) loaded.push(await loadExtractor(file, envelopeText, signal))
+  for (const file of files) loaded.push(await loadExtractor(file, signal))
   const byTypeName = new Map<string, LoadedExtractor>()
   const byVersion = new Map<string, LoadedExtractor>()
   for (const extractor of loaded) {
@@ -62,13 +59,13 @@ export async function loadExtractors(
 }
 
 /** Errors: EXTRACTOR_INVALID with file, line and column of each problem; the reason of the signal, which ends a module that is being loaded. */
-export async function loadExtractor(file: string, envelopeText: string, signal?: AbortSignal): Promise<LoadedExtractor> {
+export async function loadExtractor(file: string, signal?: AbortSignal): Promise<LoadedExtractor> {
   signal?.throwIfAborted()
-  return CODE_FILE.test(file) ? await loadModule(file, envelopeText, signal) : loadDefinition(file, readExtractorFile(file), envelopeText)
+  return CODE_FILE.test(file) ? await loadModule(file, signal) : loadDefinition(file, readExtractorFile(file))
 }
 
 /** A declarative extractor of a text; `file` is its name in messages. Errors: EXTRACTOR_INVALID. */
-export function loadDefinition(file: string, text: string, envelopeText: string): LoadedExtractor {
+export function loadDefinition(file: string, text: string): LoadedExtractor {
   const { definition, problems, nameProblem } = readDefinition(text)
   if (definition === undefined) throw invalidExtractor(file, problems)
   const { name, version, topic, match, links } = definition
@@ -78,7 +75,7 @@ export function loadDefinition(file: string, text: string, envelopeText: string)
     name,
     version,
     topic,
-    schema: deriveSchema(definition, envelopeText),
+    schema: deriveSchema(definition),
     definitionSha256: definitionSha256(definition),
     source: { kind: 'declarative', file, text },
     match,
@@ -91,7 +88,7 @@ export function loadDefinition(file: string, text: string, envelopeText: string)
   }
 }
 
-async function loadModule(file: string, envelopeText: string, signal: AbortSignal | undefined): Promise<LoadedExtractor> {
+async function loadModule(file: string, signal: AbortSignal | undefined): Promise<LoadedExtractor> {
   readExtractorFile(file)
   const { code, sourceMap, sourceSha256 } = await bundleModule(file)
   // Whole: a process that loads it has no working folder of ours to look from.
@@ -110,7 +107,7 @@ async function loadModule(file: string, envelopeText: string, signal: AbortSigna
     name,
     version,
     topic,
-    schema: embedded(map, file, name, description, schema, envelopeText),
+    schema: embedded(map, file, name, description, schema),
     definitionSha256: sha256OfJson({ kind: 'code', name, version, match, schema, sourceSha256 }),
     source,
     match,
@@ -134,16 +131,9 @@ function requiredOf(schema: string): string[] {
   return fields.filter(({ type }) => type !== 'null' && !(Array.isArray(type) && type.includes('null'))).map(({ name }) => name)
 }
 
-function embedded(
-  map: BundleMap,
-  file: string,
-  name: string,
-  description: string | undefined,
-  schema: string,
-  envelopeText: string,
-): ExtractorSummary['schema'] {
+function embedded(map: BundleMap, file: string, name: string, description: string | undefined, schema: string): AvroSchema {
   try {
-    return embedSchema(name, description, JSON.parse(schema), envelopeText)
+    return embedSchema(name, description, JSON.parse(schema))
   } catch (cause) {
     throw invalidExtractor(file, [problemAt(map.property(['schema']), `its schema can't be used: ${errorText(cause)}`)], cause)
   }

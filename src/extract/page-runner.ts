@@ -73,11 +73,11 @@ interface Runnable {
 }
 
 /**
- * Shape: envelopeText is schemas/RecordEnvelope.avsc; `nativeParse` reads the pages that it is known to read as the default parser does,
- * left out: none. Errors: EXTRACTOR_INVALID, SCHEMA_INVALID.
+ * Shape: `nativeParse` reads the pages that it is known to read as the default parser does, left out: none. Errors: EXTRACTOR_INVALID,
+ * SCHEMA_INVALID.
  */
-export function createPageRunner(sources: readonly ExtractorSource[], envelopeText: string, nativeParse?: NativeParse): PageRunner {
-  const runnables = new Map(sources.map((source) => runnableOf(source, envelopeText)).map((runnable) => [runnable.name, runnable]))
+export function createPageRunner(sources: readonly ExtractorSource[], nativeParse?: NativeParse): PageRunner {
+  const runnables = new Map(sources.map(runnableOf).map((runnable) => [runnable.name, runnable]))
   const parser = createPageParser()
   const selectors = createPageSelectors()
 
@@ -109,11 +109,11 @@ export function createPageRunner(sources: readonly ExtractorSource[], envelopeTe
   }
 }
 
-function runnableOf(source: ExtractorSource, envelopeText: string): Runnable {
+function runnableOf(source: ExtractorSource): Runnable {
   if (source.kind === 'code') {
     const code = loadCode(source)
     const { name, version, description, schema } = code.description
-    const embedded = embedSchema(name, description, JSON.parse(schema), envelopeText)
+    const embedded = embedSchema(name, description, JSON.parse(schema))
     return { name, version, schema: embedded, mode: 'document', body: { kind: 'code', code } }
   }
   const { definition, problems } = readDefinition(source.text)
@@ -122,7 +122,7 @@ function runnableOf(source: ExtractorSource, envelopeText: string): Runnable {
   const extractor = compileExtractor(definition)
   const compilation = compileNative(definition)
   const native = compilation.ok ? compilation.extractor : undefined
-  return { name, version, schema: deriveSchema(definition, envelopeText), mode, body: { kind: 'declarative', extractor, native } }
+  return { name, version, schema: deriveSchema(definition), mode, body: { kind: 'declarative', extractor, native } }
 }
 
 /**

@@ -21,7 +21,6 @@ export interface TestInput {
   readonly extractor: LoadedExtractor
   readonly page: Page
   readonly source: { readonly topic: string; readonly partition: number; readonly offset: bigint }
-  readonly envelopeText: string
   readonly pageTimeoutMs: number
   readonly pageMemoryBytes: number
   /** Left out: `auto`. The trace is always that of the default parser. */
@@ -70,10 +69,9 @@ export async function testExtractor(input: TestInput): Promise<TestReport> {
 export async function runOnPages(
   input: Omit<TestInput, 'page' | 'source'> & { readonly pages: readonly Pick<TestInput, 'page' | 'source'>[] },
 ): Promise<readonly PageRun[]> {
-  const { extractor, pages, envelopeText, pageTimeoutMs, pageMemoryBytes, parser, clock, onOutput, signal } = input
+  const { extractor, pages, pageTimeoutMs, pageMemoryBytes, parser, clock, onOutput, signal } = input
   const host = new ExtractorHost({
     extractors: [extractor],
-    envelopeText,
     threads: 1,
     pageTimeoutMs,
     pageMemoryBytes,

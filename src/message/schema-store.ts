@@ -67,6 +67,14 @@ export function createSchemaStore(folder: string = defaultFolder()): SchemaStore
   }
 }
 
+/** Text of the schema that every schema of records begins with; read once. */
+export function recordEnvelope(): string {
+  envelope ??= readFileSync(`${defaultFolder()}/RecordEnvelope.avsc`, 'utf8')
+  return envelope
+}
+
+let envelope: string | undefined
+
 /** Where the package keeps its schemas: beside src when run from source, beside dist when built. */
 export function defaultFolder(): string {
   return fileURLToPath(new URL('../../schemas', import.meta.url))

@@ -14,7 +14,6 @@ export const deployed = {
   pageView: () => load<typeof import('../../src/extract/page-view.ts')>('extract/page-view.js'),
   parsePage: () => load<typeof import('../../src/extract/parse-page.ts')>('extract/parse-page.js'),
   readDefinition: () => load<typeof import('../../src/extract/language/read-definition.ts')>('extract/language/read-definition.js'),
-  schemaStore: () => load<typeof import('../../src/message/schema-store.ts')>('message/schema-store.js'),
 }
 
 async function load<T>(path: string): Promise<T> {

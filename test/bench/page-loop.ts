@@ -60,15 +60,14 @@ const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(res
 
 /** Bytes of the record of a page, in the envelope that all loops give it. */
 async function recordEncoder(extractor: BenchExtractor, pages: readonly LoadPage[]): Promise<(data: unknown, index: number) => Buffer> {
-  const [{ readDefinition }, { deriveSchema }, { recordOf }, { createSchemaStore }] = await Promise.all([
+  const [{ readDefinition }, { deriveSchema }, { recordOf }] = await Promise.all([
     deployed.readDefinition(),
     deployed.deriveSchema(),
     deployed.envelope(),
-    deployed.schemaStore(),
   ])
   const { definition } = readDefinition(extractor.text)
   if (definition === undefined) throw new Error(`the extractor ${extractor.name} can't be read`)
-  const schema = deriveSchema(definition, createSchemaStore().current('RecordEnvelope').text)
+  const schema = deriveSchema(definition)
   const stored = pages.map((_, index) => storedPage(pages, index))
   return (data, index) => {
     const page = stored[index % stored.length]

@@ -12,7 +12,7 @@ import { type Clock, systemClock } from '../../src/kernel/clock.ts'
 import type { EventFields, Observer } from '../../src/kernel/observe.ts'
 import { readFraming } from '../../src/message/framing.ts'
 import { eventually } from '../support/eventually.ts'
-import { envelopeText, outcomeOf, testJob, testPage } from '../support/extraction.ts'
+import { outcomeOf, testJob, testPage } from '../support/extraction.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'millrace-extract-'))
@@ -45,8 +45,8 @@ export default defineExtractor({
 })\n`
 }
 
-const title = loadDefinition('title.yaml', 'name: title\nversion: 1\nfields: { title: { select: h1, required: true } }', envelopeText)
-const slow = loadDefinition('slow.yaml', "name: slow\nversion: 1\nfields: { x: { select: p, match: '^(a+)+$' } }", envelopeText)
+const title = loadDefinition('title.yaml', 'name: title\nversion: 1\nfields: { title: { select: h1, required: true } }')
+const slow = loadDefinition('slow.yaml', "name: slow\nversion: 1\nfields: { x: { select: p, match: '^(a+)+$' } }")
 
 interface Seen {
   readonly event: string
@@ -64,7 +64,6 @@ async function hostOf(
   const observer: Observer = { emit, child: () => observer }
   const host = new ExtractorHost({
     extractors,
-    envelopeText,
     threads: 1,
     pageTimeoutMs: 20_000,
     pageMemoryBytes: 96 * 1024 * 1024,
@@ -141,7 +140,7 @@ describe('extraction in processes', () => {
       asks: `x: { select: h1, when: { select: p, match: ${never} } }`,
     }
     const slow = Object.entries(definitions).map(([name, fields]) =>
-      loadDefinition(`${name}.yaml`, `name: ${name}\nversion: 1\nfields:\n  ${fields}\n`, envelopeText),
+      loadDefinition(`${name}.yaml`, `name: ${name}\nversion: 1\nfields:\n  ${fields}\n`),
     )
     const { host } = await hostOf([title, ...slow], { pageTimeoutMs: 500 })
     const names = ['title', ...Object.keys(definitions)]
@@ -158,7 +157,7 @@ describe('extraction in processes', () => {
       "const word: string = $('h1').text()\n    kept.push(Array.from({ length: 200_000 }, () => kept.length + 0.5))",
     )
     const path = file('keeper.ts', text.replace('const world', 'const kept: unknown[] = []\nconst world'))
-    const { host, seen } = await hostOf([await loadExtractor(path, envelopeText)], { pageMemoryBytes: 32 * 1024 * 1024 })
+    const { host, seen } = await hostOf([await loadExtractor(path)], { pageMemoryBytes: 32 * 1024 * 1024 })
     for (let page = 0; page < 14; page += 1) expect(await outcomes(host, `<h1>${page}</h1>`, ['keeper'])).toEqual(['keeper: 1 records'])
     expect(seen.length).toBeGreaterThan(0)
     expect(new Set(seen.map(({ fields }) => fields.reason))).toEqual(new Set(['memory']))
@@ -185,7 +184,7 @@ describe('extraction in processes', () => {
         spoof: "world.process.send?.({ kind: 'done' })",
       }),
     )
-    const { host } = await hostOf([title, await loadExtractor(path, envelopeText)])
+    const { host } = await hostOf([title, await loadExtractor(path)])
     const of = (word: string): Promise<string[]> => outcomes(host, `<h1>${word}</h1>`, ['wild', 'title'])
     const costs = (code: string): string[] => [`wild: ${code}`, 'title: 1 records']
     expect(await of('push')).toEqual(costs('EXTRACT_MEMORY'))
@@ -214,7 +213,7 @@ describe('extraction in processes', () => {
 
   it('does not blame a page for what an earlier one left behind', async () => {
     const path = file('behind.ts', moduleText('behind', { leave: 'Promise.resolve().then(() => world.process.exit(7))' }))
-    const { host, seen } = await hostOf([await loadExtractor(path, envelopeText)])
+    const { host, seen } = await hostOf([await loadExtractor(path)])
     const results = ['leave', 'good', 'fine'].map((word) => outcomes(host, `<h1>${word}</h1>`, ['behind']))
     expect((await Promise.all(results)).flat()).toEqual(Array(3).fill('behind: 1 records'))
     expect(new Set(seen.map(({ fields }) => fields.reason))).toEqual(new Set(seen.length === 0 ? [] : ['outside']))
@@ -223,7 +222,7 @@ describe('extraction in processes', () => {
   it('spares a page what an earlier one changes in the language after its end', async () => {
     const path = file('later.ts', moduleText('later', { leave: 'queueMicrotask(() => { Array.prototype.map = () => [] })' }))
     const output: string[] = []
-    const { host } = await hostOf([title, await loadExtractor(path, envelopeText)], { onOutput: (text) => output.push(text) })
+    const { host } = await hostOf([title, await loadExtractor(path)], { onOutput: (text) => output.push(text) })
     expect(await outcomes(host, '<h1>leave', ['later'])).toEqual(['later: 1 records'])
     expect(await outcomes(host, '<h1>T', ['title', 'later'])).toEqual(['title: 1 records', 'later: 1 records'])
     const told = 'left behind by an extractor: it changed Array.prototype.map, which all extractors'
@@ -233,7 +232,7 @@ describe('extraction in processes', () => {
   it('does not blame a page for an earlier one whose promises never end', async () => {
     const bodies = { loop: 'const again = (): any => Promise.resolve().then(again); again()' }
     const path = file('promises.ts', moduleText('promises', bodies))
-    const { host, seen } = await hostOf([title, await loadExtractor(path, envelopeText)], { pageTimeoutMs: 1_000 })
+    const { host, seen } = await hostOf([title, await loadExtractor(path)], { pageTimeoutMs: 1_000 })
     expect(await outcomes(host, '<h1>loop', ['promises'])).toEqual(['promises: 1 records'])
     expect(await outcomes(host, '<h1>T', ['title'])).toEqual(['title: 1 records'])
     expect(seen).toMatchObject([{ event: 'ExtractionProcessReplaced', fields: { reason: 'outside', extractors: 'title' } }])
@@ -292,14 +291,13 @@ export default defineExtractor({ name: 'uses', version: 3, match: { hosts: ['sho
   schema: { type: 'record', name: 'Uses', fields: [{ name: 'v', type: 'string' }] },
   extract({ $, url }) { console.log('seen', url); return [{ key: url, data: { v: shout($('h1').text()) + createHash('md5').update('').digest('hex').length } }] } })\n`,
     )
-    const extractor = await loadExtractor(path, envelopeText)
+    const extractor = await loadExtractor(path)
     expect(extractor).toMatchObject({ name: 'uses', version: 3, topic: 'own', kind: 'code', match: { hosts: ['shop.example.test'] } })
     let printed = ''
     const report = await testExtractor({
       extractor,
       page: testPage('<h1>word</h1>'),
       source: { topic: 'h', partition: 0, offset: 0n },
-      envelopeText,
       pageTimeoutMs: 10_000,
       pageMemoryBytes: 128 * 1024 * 1024,
       clock: systemClock,
@@ -312,12 +310,12 @@ export default defineExtractor({ name: 'uses', version: 3, match: { hosts: ['sho
 
     const before = extractor.definitionSha256
     file('words.ts', 'export const shout = (text: string): string => text.toLowerCase()\n')
-    expect((await loadExtractor(path, envelopeText)).definitionSha256).not.toBe(before)
+    expect((await loadExtractor(path)).definitionSha256).not.toBe(before)
   })
 
   it('that can not be loaded is refused with file, line and column', async () => {
     const problems = async (name: string, text: string): Promise<string> => {
-      const result = await checkExtractorFile(file(name, text), envelopeText)
+      const result = await checkExtractorFile(file(name, text))
       return result.ok ? 'ok' : result.problems.join('\n')
     }
     expect(await problems('syntax.ts', 'export default {\n  name: ,\n}')).toMatch(/syntax\.ts:2:9 Unexpected ","/)
@@ -388,7 +386,7 @@ describe('a module that does not end while it is loaded', () => {
     const reason = new Error('stopped')
     stop.abort(reason)
     await expect(described).rejects.toBe(reason)
-    await expect(loadExtractor(file('late.ts', spins), envelopeText, stop.signal)).rejects.toBe(reason)
+    await expect(loadExtractor(file('late.ts', spins), stop.signal)).rejects.toBe(reason)
   }, 30_000)
 })
 
@@ -396,7 +394,7 @@ describe('extractors together', () => {
   it('have names, and schema names, of their own', async () => {
     const a = file('a.yaml', 'name: a-b\nversion: 1\nfields: { x: p }')
     const b = file('b.yaml', 'name: a-b\nversion: 1\nfields: { x: p }')
-    await expect(loadExtractors([a, b], envelopeText)).rejects.toMatchObject({
+    await expect(loadExtractors([a, b])).rejects.toMatchObject({
       code: 'EXTRACTOR_INVALID',
       message: `${b}:1:7 has the name a-b and version 1, which ${a} has already`,
       context: { file: b, line: 1, column: 7 },
@@ -405,10 +403,10 @@ describe('extractors together', () => {
       'c.ts',
       "const name = 'a-b'\nexport default {\n  version: 1, name, schema: { type: 'record', name: 'C', fields: [] }, extract: () => [] }",
     )
-    await expect(loadExtractors([a, c], envelopeText)).rejects.toMatchObject({
+    await expect(loadExtractors([a, c])).rejects.toMatchObject({
       message: expect.stringContaining(`${c}:3:15 has the name a-b`),
     })
-    await expect(loadExtractors([join(folder, 'none.yaml')], envelopeText)).rejects.toMatchObject({
+    await expect(loadExtractors([join(folder, 'none.yaml')])).rejects.toMatchObject({
       message: expect.stringMatching(/none\.yaml: there is no such file$/),
     })
   })

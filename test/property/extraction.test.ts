@@ -12,7 +12,7 @@ import { repairedJson } from '../../src/extract/sources/json-repair.ts'
 import { parseJsonLd } from '../../src/extract/sources/jsonld.ts'
 import { srcsetUrls } from '../../src/extract/values/srcset.ts'
 import { compileConverter } from '../../src/extract/values/value-type.ts'
-import { envelopeText, testJob, testPage } from '../support/extraction.ts'
+import { testJob, testPage } from '../support/extraction.ts'
 
 const parser = createPageParser()
 const selectors = createPageSelectors()
@@ -60,7 +60,7 @@ describe('extraction from any markup', () => {
   const { definition, problems } = readDefinition(definitionText)
   if (definition === undefined) throw new Error(JSON.stringify(problems))
   const extractor = compileExtractor(definition)
-  const schema = deriveSchema(definition, envelopeText)
+  const schema = deriveSchema(definition)
 
   it('never throws, and what it gives always fits the schema and is the same again', () => {
     fc.assert(

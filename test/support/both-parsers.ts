@@ -2,7 +2,7 @@ import { NativePage } from '../../src/extract/native/native-page.ts'
 import { type NativeParse, nativeParser } from '../../src/extract/native/native-parser.ts'
 import { createPageRunner, type RunResult } from '../../src/extract/page-runner.ts'
 import type { Page } from '../../src/message/generated/types.ts'
-import { envelopeText, testJob, testPage } from './extraction.ts'
+import { testJob, testPage } from './extraction.ts'
 
 /** The native parser, which tests have. Errors: where it can't be used. */
 export function nativeParse(): NativeParse {
@@ -31,8 +31,8 @@ export function bothParsers(texts: readonly string[]): BothParsers {
     parses += 1
     return parse(text)
   }
-  const withoutNative = createPageRunner(sources, envelopeText)
-  const withNative = createPageRunner(sources, envelopeText, counted)
+  const withoutNative = createPageRunner(sources)
+  const withNative = createPageRunner(sources, counted)
   return {
     run(body, url = 'http://shop.example.test/p/1', change = {}) {
       const job = testJob(testPage(body, url, change), names)

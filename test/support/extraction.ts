@@ -5,9 +5,6 @@ import { createPageSelectors, PageView } from '../../src/extract/page-view.ts'
 import { createPageParser } from '../../src/extract/parse-page.ts'
 import { pageOf } from '../../src/extract/test-extractor.ts'
 import type { Page } from '../../src/message/generated/types.ts'
-import { createSchemaStore } from '../../src/message/schema-store.ts'
-
-export const envelopeText = createSchemaStore().current('RecordEnvelope').text
 
 const parser = createPageParser()
 const selectors = createPageSelectors()

@@ -8,7 +8,6 @@ import { subject } from '../../../src/message/command.ts'
 import { decodeTask } from '../../../src/message/decode-task.ts'
 import { singleObjectFrame } from '../../../src/message/framing.ts'
 import { Deployment } from '../../support/deployment.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { BOOK_1 } from '../../support/stored-shop.ts'
 
 let deployment: Deployment
@@ -20,7 +19,7 @@ afterEach(() => deployment.close())
 describe('the schema of a record', () => {
   it('is announced by a release that gives the same definition another one than the release before', async () => {
     await deployment.read(async (runtime) => {
-      const book = loadDefinition('book.yaml', BOOK_1, envelopeText)
+      const book = loadDefinition('book.yaml', BOOK_1)
       const { definitionSha256, schema } = book
       const before = { definitionSha256, fingerprint: '0123456789abcdef', required: [] }
       await announce(runtime, { kind: 'announce', subject: subject.extractor('book', 1), payload: before })

@@ -11,11 +11,10 @@ import type { StopMode } from '../../../src/kernel/lifecycle.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { RecordingObserver } from '../../support/embedded.ts'
 import { eventually } from '../../support/eventually.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { OwnBroker } from '../../support/own-broker.ts'
 import { BOOK_1, BOOK_2, caughtUp, range, storePages } from '../../support/stored-shop.ts'
 
-const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text, envelopeText)
+const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text)
 
 let deployment: Deployment
 beforeEach(async () => {

@@ -6,7 +6,6 @@ import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { Millrace, type ReplayInPlaceReport, type ReplayShadowReport } from '../../../src/index.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { brokers } from '../../support/services.ts'
 import { BOOK_1, BOOK_2, BOOK_BAD, range, storePages } from '../../support/stored-shop.ts'
 
@@ -124,7 +123,7 @@ describe('Millrace as a library', () => {
     expect(report).toMatchObject({ topic: `${deployment.prefix}records.shadow.s`, records: PAGES / 2, interrupted: false })
     expect(report.comparison?.records).toMatchObject({ removed: 0, failed: 0 })
     // More records than may be in memory are compared in parts.
-    const extractor = loadDefinition('book.yaml', BOOK_2, envelopeText)
+    const extractor = loadDefinition('book.yaml', BOOK_2)
     const inParts = await deployment.read(async (runtime) => {
       const begun = await begunShadow(runtime, 's')
       if (begun === undefined) throw new Error('there is no shadow s')

@@ -6,7 +6,6 @@ import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import type { KafkaClient } from '../../../src/kafka/client.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { testClient } from '../../support/kafka.ts'
 import { uniqueName } from '../../support/services.ts'
 import { BOOK_2, range, storePages } from '../../support/stored-shop.ts'
@@ -49,7 +48,7 @@ it('a transaction of another program that nobody ends is told of by status and b
     const told: string[] = []
     const filter = {}
     const plan = await planRange(runtime, runtime.groups.extract(), { start: { kind: 'earliest' }, filter }, false)
-    const extractor = loadDefinition('book.yaml', BOOK_2, envelopeText)
+    const extractor = loadDefinition('book.yaml', BOOK_2)
     const rest = { filter, plan, rate: undefined, out: undefined, drainTimeoutMs: 10_000, draining: never, aborting: never }
     const shadow = runShadow(runtime, { replayId: 's', extractor, ...rest, onWaiting: (text) => void told.push(text) })
     await eventually(() => told.length > 0, { what: 'what the shadow waits for', timeoutMs: 60_000 })

@@ -17,7 +17,6 @@ import { shadowTopicOf } from '../../../src/message/topics.ts'
 import { pageKey } from '../../../src/replay/compare.ts'
 import { committed, Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { BOOK_1, BOOK_2, bookHtml, caughtUp, range, type ShopPage, storePages } from '../../support/stored-shop.ts'
 
 const GOOD = 6
@@ -28,7 +27,7 @@ const earliest = { start: { kind: 'earliest' }, filter: {} } as const
 /** Reads what version 1 fails on. */
 const LENIENT = BOOK_2.replace('key: sku', 'key: title').replace('  sku: { select: .sku, required: true }\n', '')
 
-const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text, envelopeText)
+const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text)
 const unnumbered = (index: number): ShopPage => ({ index, html: bookHtml(index).replace(/<p class="sku">.*?<\/p>/, '') })
 
 let deployment: Deployment

@@ -6,7 +6,6 @@ import { planTombstones } from '../../../src/control/tombstones.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { BOOK_1, caughtUp, range, storePages } from '../../support/stored-shop.ts'
 
 const PAGES = 12
@@ -58,7 +57,7 @@ async function dropped(): Promise<string[]> {
 describe('pages that retention deletes before a replay reads them', () => {
   it('are told of a shadow, and are not taken for pages that give no record any more', { timeout: 120_000 }, async () => {
     const report = await deployment.read(async (runtime) => {
-      const extractor = loadDefinition('odd.yaml', ODD, envelopeText)
+      const extractor = loadDefinition('odd.yaml', ODD)
       const rest = { group: undefined, out: undefined, drainTimeoutMs: 10_000, draining: never, aborting: never }
       // The range is agreed upon, and its first pages go before anybody reads.
       const stop = new AbortController()
@@ -77,7 +76,7 @@ describe('pages that retention deletes before a replay reads them', () => {
 
   it('keep their records where a replay in place deletes those that nothing gives any more', { timeout: 120_000 }, async () => {
     await deployment.read(async (runtime) => {
-      const extractor = loadDefinition('odd.yaml', ODD, envelopeText)
+      const extractor = loadDefinition('odd.yaml', ODD)
       const request = { replayId: 'p', extractor, scope, group: undefined, rate: undefined, expect: undefined }
       await runInPlace(runtime, { ...request, force: 'the even host is sold', signal: never })
     })

@@ -12,7 +12,6 @@ import { partitionId } from '../../../src/kernel/brand.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { RecordingObserver } from '../../support/embedded.ts'
 import { eventually } from '../../support/eventually.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { QUICK_MEMBER } from '../../support/kafka-fixture.ts'
 import { BOOK_1, caughtUp, storePages } from '../../support/stored-shop.ts'
 
@@ -29,7 +28,7 @@ afterEach(() => deployment.close())
 /** A worker that holds two pages, so that it comes back to the log for each one, and commits each. */
 async function worker(runtime: Runtime, work: () => Promise<void>): Promise<void> {
   const { client, admin, codec, topics, clock, observer } = runtime
-  const extractors = [loadDefinition('book.yaml', BOOK_1, envelopeText)]
+  const extractors = [loadDefinition('book.yaml', BOOK_1)]
   await announceExtractors(runtime, extractors)
   const groupId = runtime.groups.extract()
   const { host } = await createExtract(runtime, extractors, { groupId })

@@ -7,12 +7,11 @@ import { compareShadow } from '../../../src/control/shadow-comparison.ts'
 import { runShadow } from '../../../src/control/shadow-replay.ts'
 import { type LoadedExtractor, loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { Deployment } from '../../support/deployment.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { BOOK_2, bookHtml, extractStored, range, storePages } from '../../support/stored-shop.ts'
 
 const PAGES = 4
 const never = new AbortController().signal
-const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text, envelopeText)
+const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text)
 const planOfAll = (runtime: Runtime) => planRange(runtime, runtime.groups.extract(), { start: { kind: 'earliest' }, filter: {} }, false)
 
 let deployment: Deployment

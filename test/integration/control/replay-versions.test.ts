@@ -12,10 +12,9 @@ import { type LoadedExtractor, loadDefinition } from '../../../src/extract/load-
 import { encodeMetadata, freshMetadata, NO_TOTALS } from '../../../src/extract/offset-metadata.ts'
 import { subject } from '../../../src/message/command.ts'
 import { Deployment } from '../../support/deployment.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { BOOK_1, BOOK_2 } from '../../support/stored-shop.ts'
 
-const loaded = [BOOK_1, BOOK_2].map((text) => loadDefinition('book.yaml', text, envelopeText))
+const loaded = [BOOK_1, BOOK_2].map((text) => loadDefinition('book.yaml', text))
 const ranges = [{ partition: 0, from: '0', until: '10' }]
 
 let deployment: Deployment

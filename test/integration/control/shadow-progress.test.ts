@@ -10,7 +10,6 @@ import { pageMessage } from '../../../src/fetch/page-message.ts'
 import { createPartitionTransactions } from '../../../src/kafka/transactional.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { BOOK_2, range, storePages } from '../../support/stored-shop.ts'
 
 const PAGES = 16
@@ -25,7 +24,7 @@ async function shadow(
 ): Promise<ShadowReport> {
   const never = new AbortController().signal
   const plan = await planRange(runtime, runtime.groups.extract(), { start: { kind: 'earliest' }, filter: {} }, false)
-  const extractor = loadDefinition('book.yaml', BOOK_2, envelopeText)
+  const extractor = loadDefinition('book.yaml', BOOK_2)
   const rest = { filter: {}, plan, rate, out: undefined, drainTimeoutMs: 10_000, draining: never, aborting: never }
   return runShadow(runtime, { replayId: 's', extractor, ...rest, ...told })
 }

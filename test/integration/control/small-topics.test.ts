@@ -5,7 +5,6 @@ import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { headerText } from '../../../src/kafka/message.ts'
 import { HEADER } from '../../../src/message/header-names.ts'
 import { Deployment } from '../../support/deployment.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { setTopicConfigs } from '../../support/kafka.ts'
 import { BOOK_1, bookHtml, caughtUp, type ShopPage, storePages } from '../../support/stored-shop.ts'
 
@@ -35,7 +34,7 @@ describe('an extract stage whose topics take less than is configured, since some
         runtime,
         [5, 6, 7, 8].map((index) => page(index, bookHtml(index).replace('Book', 'B'.repeat(9_000)))),
       )
-      const extractors = [loadDefinition('book.yaml', BOOK_1, envelopeText)]
+      const extractors = [loadDefinition('book.yaml', BOOK_1)]
       const stage = new ExtractStage(runtime, {
         versions: fixedVersions(extractors),
         own: (working) => working,

@@ -19,10 +19,9 @@ import { subject } from '../../../src/message/command.ts'
 import { shadowTopicOf } from '../../../src/message/topics.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { BOOK_1, BOOK_2, BOOK_BAD, range, storePages } from '../../support/stored-shop.ts'
 
-const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text, envelopeText)
+const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text)
 const never = new AbortController().signal
 
 let deployment: Deployment

@@ -17,7 +17,7 @@ import { registryFrame } from '../../../src/message/framing.ts'
 import type { Page } from '../../../src/message/generated/types.ts'
 import { readDeadLetter } from '../../../src/message/read-dead-letter.ts'
 import { eventually } from '../../support/eventually.ts'
-import { envelopeText, testPage } from '../../support/extraction.ts'
+import { testPage } from '../../support/extraction.ts'
 import { readAll } from '../../support/kafka.ts'
 import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { brokers, uniqueName } from '../../support/services.ts'
@@ -305,9 +305,7 @@ describe('the frontier', () => {
 
 describe('the links of an extractor', () => {
   async function start(...texts: string[]): Promise<void> {
-    const current = texts.map((text, index) =>
-      loadDefinition(`${index}.yaml`, `name: e${index}\nversion: 1\nfields: { a: h1 }\n${text}`, envelopeText),
-    )
+    const current = texts.map((text, index) => loadDefinition(`${index}.yaml`, `name: e${index}\nversion: 1\nfields: { a: h1 }\n${text}`))
     const stages = new StageGroup()
     frontier = stages
     await startFrontier(runtime, stages, { current, loaded: current }, new AbortController().signal)

@@ -8,10 +8,9 @@ import {
 } from '../../../src/control/announced-versions.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import type { Command } from '../../../src/message/generated/types.ts'
-import { envelopeText } from '../../support/extraction.ts'
 
 const version = (number: number, type: string): ReturnType<typeof loadDefinition> =>
-  loadDefinition('book.yaml', `name: book\nversion: ${number}\nfields: { price: { select: p, type: ${type} } }`, envelopeText)
+  loadDefinition('book.yaml', `name: book\nversion: ${number}\nfields: { price: { select: p, type: ${type} } }`)
 
 describe('a version that can not read what older ones wrote', () => {
   const older = [version(1, 'double'), version(2, 'double'), version(3, 'int'), version(5, 'string')]
@@ -44,11 +43,7 @@ describe('a version that can not read what older ones wrote', () => {
 
 describe('a version whose records look like those of another one', () => {
   const decimal = (number: number, scale: number): ReturnType<typeof loadDefinition> =>
-    loadDefinition(
-      'book.yaml',
-      `name: book\nversion: ${number}\nfields: { weight: { select: p, type: decimal, scale: ${scale} } }`,
-      envelopeText,
-    )
+    loadDefinition('book.yaml', `name: book\nversion: ${number}\nfields: { weight: { select: p, type: decimal, scale: ${scale} } }`)
   const announced = ({ version, schema }: ReturnType<typeof loadDefinition>, tried: boolean): AnnouncedVersion => ({
     version,
     definitionSha256: undefined,

@@ -3,11 +3,10 @@ import type { Config } from '../../../src/config/options.ts'
 import { extractorsOf, narrowedTo, rangeGroup, replayGroup, requireGrouped } from '../../../src/control/extract-groups.ts'
 import { loadDefinition } from '../../../src/extract/load-extractors.ts'
 import { groupNames } from '../../../src/message/topics.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { BOOK_1 } from '../../support/stored-shop.ts'
 
 describe('the groups of a run with extractors of its own', () => {
-  const book = loadDefinition('book.yaml', BOOK_1, envelopeText)
+  const book = loadDefinition('book.yaml', BOOK_1)
   const configOf = (groups: Readonly<Record<string, readonly string[]>>) => ({ 'extract.groups': groups }) as unknown as Config
 
   it('are those that have one of them; the others are left to their workers', () => {
@@ -27,7 +26,7 @@ describe('the groups of a run with extractors of its own', () => {
 })
 
 describe('the group that a replay in place is of', () => {
-  const book = loadDefinition('book.yaml', BOOK_1, envelopeText)
+  const book = loadDefinition('book.yaml', BOOK_1)
   const within = (groups: Readonly<Record<string, readonly string[]>>) => {
     return { config: { 'extract.groups': groups } as unknown as Config, groups: groupNames('scrape.') }
   }

@@ -2,15 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
 import { amongEachOther, type CheckedSchema, putIntoRegistry } from '../../../src/control/schemas.ts'
 import { type LoadedExtractor, loadDefinition } from '../../../src/extract/load-extractors.ts'
-import { envelopeText } from '../../support/extraction.ts'
 import { startStubRegistry } from '../../support/stub-registry.ts'
 
 const version = (number: number, type: string, name = 'book'): LoadedExtractor =>
-  loadDefinition(
-    `${name}${number}.yaml`,
-    `name: ${name}\nversion: ${number}\nfields: { price: { select: p, type: ${type} } }`,
-    envelopeText,
-  )
+  loadDefinition(`${name}${number}.yaml`, `name: ${name}\nversion: ${number}\nfields: { price: { select: p, type: ${type} } }`)
 
 function checkedAs(verdict: CheckedSchema['verdict'], { name, version: number, schema }: LoadedExtractor): CheckedSchema {
   return { subject: 'records-value', schema: schema.name, extractor: `${name}:${number}`, verdict, problems: [] }

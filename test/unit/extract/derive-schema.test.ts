@@ -4,7 +4,7 @@ import { definitionSha256 } from '../../../src/extract/language/canonical-defini
 import type { ExtractorDefinition } from '../../../src/extract/language/definition.ts'
 import { readDefinition } from '../../../src/extract/language/read-definition.ts'
 import { compatibilityProblems, readProblems } from '../../../src/message/compatibility.ts'
-import { envelopeText } from '../../support/extraction.ts'
+import { recordEnvelope } from '../../../src/message/schema-store.ts'
 
 function definition(fields: string, name = 'book-offer'): ExtractorDefinition {
   const read = readDefinition(`name: ${name}\nversion: 1\nfields:\n${fields}`)
@@ -18,13 +18,12 @@ describe('the schema of a declarative extractor', () => {
   b: { select: p, type: decimal, scale: 3, required: true, doc: How much. }
   c: { select: p, type: list, items: timestamp }
   d: { select: p, type: list, fields: { e: b, f: { select: i, fields: { g: { select: u, type: date } } } } }`),
-    envelopeText,
   )
   const json = JSON.parse(schema.text) as { fields: { name: string; type: unknown }[] }
   const data = json.fields.find(({ name }) => name === 'data')?.type as { name: string; fields: unknown[] }
 
   it('has the fields of the envelope and then data', () => {
-    const envelope = (JSON.parse(envelopeText) as { fields: { name: string }[] }).fields.map(({ name }) => name)
+    const envelope = (JSON.parse(recordEnvelope()) as { fields: { name: string }[] }).fields.map(({ name }) => name)
     expect(json.fields.map(({ name }) => name)).toEqual([...envelope, 'data'])
     expect(schema.name).toBe('io.millrace.records.BookOffer')
     expect(data.name).toBe('BookOfferData')
@@ -40,10 +39,10 @@ describe('the schema of a declarative extractor', () => {
   })
 
   it('lets fields come and go', () => {
-    const older = deriveSchema(definition('  a: p\n  gone: p'), envelopeText)
+    const older = deriveSchema(definition('  a: p\n  gone: p'))
     expect(readProblems(schema, older)).toEqual([])
     expect(readProblems(older, schema)).toEqual([])
-    expect(readProblems(deriveSchema(definition('  a: { select: p, type: int }'), envelopeText), older)).not.toEqual([])
+    expect(readProblems(deriveSchema(definition('  a: { select: p, type: int }')), older)).not.toEqual([])
   })
 })
 
@@ -58,7 +57,7 @@ describe('the next version of an extractor', () => {
     ['date', 'long'],
     ['date', 'double'],
   ])('does not make a %s a %s', (before, after) => {
-    const of = (type: string) => deriveSchema(definition(`  a: { select: p, type: ${type} }`), envelopeText)
+    const of = (type: string) => deriveSchema(definition(`  a: { select: p, type: ${type} }`))
     expect(compatibilityProblems('BACKWARD_TRANSITIVE', of(after), [of(before)])).toMatchObject([{ path: 'data.a' }])
   })
 
@@ -67,7 +66,7 @@ describe('the next version of an extractor', () => {
     ['int', 'double'],
     ['long', 'double'],
   ])('may make a %s a %s', (before, after) => {
-    const of = (type: string) => deriveSchema(definition(`  a: { select: p, type: ${type} }`), envelopeText)
+    const of = (type: string) => deriveSchema(definition(`  a: { select: p, type: ${type} }`))
     expect(compatibilityProblems('BACKWARD_TRANSITIVE', of(after), [of(before)])).toEqual([])
   })
 })
@@ -78,7 +77,7 @@ describe('the schema of a money', () => {
       'name: a\nversion: 1\nfields: { price: { select: .p, type: money }, fees: { select: .f, type: list, items: money, scale: 3 } }'
     const { definition } = readDefinition(text)
     if (definition === undefined) throw new Error('it is valid')
-    const schema = deriveSchema(definition, envelopeText)
+    const schema = deriveSchema(definition)
     expect(JSON.stringify(JSON.parse(schema.text))).toMatch(/"name":"APrice".*"scale":2|"name":"ADataPrice".*"scale":2/)
     expect(schema.text).toMatch(/ADataFees[\s\S]*"scale":\s*3/)
   })
@@ -102,7 +101,7 @@ describe('the schema of a code extractor', () => {
         { name: 'kind', type: { type: 'enum', name: 'Kind', symbols: ['A', 'Book'] } },
       ],
     }
-    const schema = embedSchema('book', 'Books.', own, envelopeText)
+    const schema = embedSchema('book', 'Books.', own)
     expect(schema.text).toContain('"name":"io.millrace.records.BookData"')
     expect(schema.text).toContain('"namespace":"com.example"')
     expect(schema.text).toContain('["A","Book"]')
@@ -110,10 +109,8 @@ describe('the schema of a code extractor', () => {
   })
 
   it('is refused where it is no record', () => {
-    expect(() => embedSchema('book', undefined, { type: 'string' }, envelopeText)).toThrow(/expected an Avro schema of type record/)
-    expect(() =>
-      embedSchema('book', undefined, { type: 'record', name: 'B', fields: [{ name: 'x', type: 'strin' }] }, envelopeText),
-    ).toThrow(/strin/)
+    expect(() => embedSchema('book', undefined, { type: 'string' })).toThrow(/expected an Avro schema of type record/)
+    expect(() => embedSchema('book', undefined, { type: 'record', name: 'B', fields: [{ name: 'x', type: 'strin' }] })).toThrow(/strin/)
   })
 })
 

@@ -8,13 +8,13 @@ import { createPageRunner, type PageJob, type RunResult } from '../../../src/ext
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { bodyRefOf } from '../../../src/message/body-ref.ts'
-import { envelopeText, outcomeOf, testJob, testPage } from '../../support/extraction.ts'
+import { outcomeOf, testJob, testPage } from '../../support/extraction.ts'
 
 /** Processes that are none: pages are worked here. */
 vi.mock('../../../src/extract/extraction-process.ts', () => ({
   ExtractionProcess: {
-    start: async (sources: readonly ExtractorSource[], text: string): Promise<Partial<ExtractionProcess>> => {
-      const runner = createPageRunner(sources, text)
+    start: async (sources: readonly ExtractorSource[]): Promise<Partial<ExtractionProcess>> => {
+      const runner = createPageRunner(sources)
       return {
         isEnded: false,
         hasWorked: true,
@@ -28,7 +28,7 @@ vi.mock('../../../src/extract/extraction-process.ts', () => ({
   },
 }))
 
-const title = loadDefinition('title.yaml', 'name: title\nversion: 1\nfields: { title: h1 }', envelopeText)
+const title = loadDefinition('title.yaml', 'name: title\nversion: 1\nfields: { title: h1 }')
 const html = '<h1>T</h1>'
 
 let host: ExtractorHost | undefined
@@ -43,7 +43,6 @@ describe('a page whose body lies in a blob store that is slow', () => {
     const blobs = { get: () => given } as unknown as BlobReader
     host = new ExtractorHost({
       extractors: [title],
-      envelopeText,
       threads: 1,
       pageTimeoutMs: 1_000,
       pageMemoryBytes: 1e8,

@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { createPageRunner, type RunResult } from '../../../src/extract/page-runner.ts'
-import { envelopeText, testJob, testPage } from '../../support/extraction.ts'
+import { testJob, testPage } from '../../support/extraction.ts'
 
 const PAGES = 12
 const PAGE_CHARACTERS = 1_500_000
@@ -20,7 +20,7 @@ function heapBytes(): number {
 describe('records that wait', () => {
   it('C180: do not keep the pages that they were taken from', () => {
     const definition = 'name: book\nversion: 1\nkey: title\nfields: { title: h1 }\n'
-    const runner = createPageRunner([{ kind: 'declarative', file: 'x.yaml', text: definition }], envelopeText)
+    const runner = createPageRunner([{ kind: 'declarative', file: 'x.yaml', text: definition }])
     const held: RunResult[] = []
     const run = (index: number): void => {
       const html = `<h1>A title of thirty characters ${index}</h1><p>${'x'.repeat(PAGE_CHARACTERS)}</p>`

@@ -13,13 +13,13 @@ import { copyHeaders } from '../../../src/message/put-back.ts'
 import { readDeadLetter } from '../../../src/message/read-dead-letter.ts'
 import type { ReplayRequest } from '../../../src/message/replay-request.ts'
 import { createSchemaStore } from '../../../src/message/schema-store.ts'
-import { envelopeText, testPage } from '../../support/extraction.ts'
+import { testPage } from '../../support/extraction.ts'
 import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { BOOK_1 } from '../../support/stored-shop.ts'
 
 const TOPIC = 'p.html'
 const codec = createMessageCodec({ schemaStore: createSchemaStore() })
-const book = { ...loadDefinition('book.yaml', BOOK_1, envelopeText), topic: undefined }
+const book = { ...loadDefinition('book.yaml', BOOK_1), topic: undefined }
 const value = codec.encode('Page', testPage('<h1>p</h1>'), TOPIC)
 const page = { topic: TOPIC, partition: 1, offset: 5n, timestamp: 7 }
 

@@ -8,7 +8,7 @@ import { recordId } from '../../../src/message/ids.ts'
 import { packPageBody } from '../../../src/message/page-body.ts'
 import { nativeParse } from '../../support/both-parsers.ts'
 import { corpusNote, corpusPages, hasCorpus } from '../../support/corpus.ts'
-import { envelopeText, outcomeOf, testJob, testPage } from '../../support/extraction.ts'
+import { outcomeOf, testJob, testPage } from '../../support/extraction.ts'
 
 const BOOK = 'name: book\nversion: 2\nkey: sku\nfields: { sku: .sku, title: h1, price: { select: .price, type: decimal, scale: 2 } }'
 const declarative = (text: string): ExtractorSource => ({ kind: 'declarative', file: 'x.yaml', text })
@@ -22,14 +22,14 @@ const code = (name: string, body: string, fields = '[{ name: "v", type: "string"
 
 function run(sources: readonly ExtractorSource[], job: PageJob): RunResult[] {
   const results: RunResult[] = []
-  createPageRunner(sources, envelopeText).run(job, (result) => results.push(result))
+  createPageRunner(sources).run(job, (result) => results.push(result))
   return results
 }
 
 function decoded(text: string, result: RunResult | undefined): unknown[] {
   const { definition } = readDefinition(text)
   if (definition === undefined || result?.kind !== 'records') throw new Error(JSON.stringify(result))
-  const schema = deriveSchema(definition, envelopeText)
+  const schema = deriveSchema(definition)
   return result.records.map(({ value }) => JSON.parse(JSON.stringify(schema.decode(value))) as unknown)
 }
 
@@ -196,7 +196,7 @@ describe('a page that has ended a process', () => {
       parses += 1
       return nativeParse()(text)
     }
-    const runner = createPageRunner([source], envelopeText, parse)
+    const runner = createPageRunner([source], parse)
     const resultsOf = (given: PageJob): RunResult[] => {
       const results: RunResult[] = []
       runner.run(given, (result) => results.push(result))
@@ -217,7 +217,7 @@ describe.skipIf(!hasCorpus)(`real pages${corpusNote}`, () => {
   description: { meta: description }
   headings: { select: 'h1, h2', type: list }
   links: { select: 'a@href', type: list, items: url }\n`
-    const runner = createPageRunner([declarative(text)], envelopeText)
+    const runner = createPageRunner([declarative(text)])
     const results = (): RunResult[] => {
       const all: RunResult[] = []
       for (const { id, bytes } of corpusPages({ every: 16 })) {

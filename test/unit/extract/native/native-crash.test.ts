@@ -6,7 +6,7 @@ import { loadDefinition } from '../../../../src/extract/load-extractors.ts'
 import { createPageRunner, type PageJob, type RunResult } from '../../../../src/extract/page-runner.ts'
 import { systemClock } from '../../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../../src/kernel/observe.ts'
-import { envelopeText, outcomeOf, testJob, testPage } from '../../../support/extraction.ts'
+import { outcomeOf, testJob, testPage } from '../../../support/extraction.ts'
 
 /** How a process ends in which the native parser reads a page with this word; every try is noted. */
 const native = vi.hoisted(() => ({ end: undefined as ProcessEnd | undefined, tries: [] as string[] }))
@@ -14,8 +14,8 @@ const native = vi.hoisted(() => ({ end: undefined as ProcessEnd | undefined, tri
 /** Processes whose native parser ends them, which the real one is not known to do; all else is as it is. */
 vi.mock('../../../../src/extract/extraction-process.ts', () => ({
   ExtractionProcess: {
-    start: async (sources: readonly ExtractorSource[], text: string, options: ProcessOptions): Promise<Partial<ExtractionProcess>> => {
-      const runner = createPageRunner(sources, text)
+    start: async (sources: readonly ExtractorSource[], options: ProcessOptions): Promise<Partial<ExtractionProcess>> => {
+      const runner = createPageRunner(sources)
       let isEnded = false
       return {
         get isEnded() {
@@ -39,8 +39,7 @@ vi.mock('../../../../src/extract/extraction-process.ts', () => ({
   },
 }))
 
-const extractor = (name: string, field = 'h1') =>
-  loadDefinition(`${name}.yaml`, `name: ${name}\nversion: 1\nfields: { title: '${field}' }`, envelopeText)
+const extractor = (name: string, field = 'h1') => loadDefinition(`${name}.yaml`, `name: ${name}\nversion: 1\nfields: { title: '${field}' }`)
 
 let host: ExtractorHost | undefined
 afterEach(() => host?.stop({ mode: 'abort', timeoutMs: 0 }))
@@ -50,7 +49,6 @@ async function outcomes(end: ProcessEnd | undefined, extractors: ReturnType<type
   native.tries = []
   host = new ExtractorHost({
     extractors,
-    envelopeText,
     threads: 1,
     pageTimeoutMs: 1_000,
     pageMemoryBytes: 1e8,

@@ -5,7 +5,6 @@ import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { loadConfig } from '../../../../src/config/load.ts'
 import { systemClock } from '../../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../../src/kernel/observe.ts'
-import { createSchemaStore } from '../../../../src/message/schema-store.ts'
 
 /** What `require` finds of the package on the machine that is played. */
 const machine = vi.hoisted(() => ({ package: 'as it is' as 'as it is' | 'none' | 'other version' | 'no binary' }))
@@ -29,7 +28,6 @@ vi.mock('node:module', async (original) => {
   return { ...real, createRequire, default: { ...real, createRequire } }
 })
 
-const envelopeText = createSchemaStore().current('RecordEnvelope').text
 const folder = mkdtempSync(join(tmpdir(), 'millrace-native-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -49,7 +47,7 @@ async function checked(): Promise<unknown[]> {
   const { checkExtractorFile } = await import('../../../../src/extract/check.ts')
   const plain = file('plain.yaml', 'name: plain\nversion: 1\nfields: { title: h1 }\n')
   const other = file('other.yaml', 'name: other\nversion: 1\nfields: { title: "h1 ~ p" }\n')
-  const results = [await checkExtractorFile(plain, envelopeText), await checkExtractorFile(other, envelopeText)]
+  const results = [await checkExtractorFile(plain), await checkExtractorFile(other)]
   return results.map((result) => (result.ok ? result.parser : result.problems))
 }
 
@@ -66,7 +64,7 @@ async function diagnosed(parser: 'auto' | 'native' | 'parse5'): Promise<unknown>
 /** How extraction starts: with which parser, or why it does not. */
 async function started(parser: 'auto' | 'native'): Promise<string> {
   const { ExtractorHost } = await import('../../../../src/extract/extractor-host.ts')
-  const options = { extractors: [], envelopeText, threads: 0, pageTimeoutMs: 1_000, pageMemoryBytes: 1e8, parser }
+  const options = { extractors: [], threads: 0, pageTimeoutMs: 1_000, pageMemoryBytes: 1e8, parser }
   const host = new ExtractorHost({ ...options, clock: systemClock, observer: silentObserver })
   try {
     await host.start()
