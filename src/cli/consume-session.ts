@@ -1,5 +1,5 @@
 import { type ConsumeOptions, type ConsumeStart, consume } from '../control/consume.ts'
-import { parseTime, refuseEmptySpan } from '../control/parse-time.ts'
+import { parseMoment, refuseEmptySpan } from '../control/parse-moment.ts'
 import { existingDomain } from '../control/site-domain.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
@@ -24,7 +24,7 @@ export async function consumeMessages(context: CommandContext, what: string, fla
   const { config } = context.loadConfig()
   const now = systemClock.now()
   const start = startOf(flags, now)
-  const until = flags.to === undefined ? undefined : parseTime(flags.to, '--to', now)
+  const until = flags.to === undefined ? undefined : parseMoment(flags.to, '--to', now)
   refuseEmptySpan(['--from', start.kind === 'time' ? start.at : undefined], ['--to', until])
   const options: ConsumeOptions = {
     what,
@@ -54,7 +54,7 @@ const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER)
 function startOf(flags: ConsumeFlags, now: number): ConsumeStart {
   const given: ConsumeStart[] = []
   if (flags.fromBeginning === true) given.push({ kind: 'beginning' })
-  if (flags.from !== undefined) given.push({ kind: 'time', at: parseTime(flags.from, '--from', now) })
+  if (flags.from !== undefined) given.push({ kind: 'time', at: parseMoment(flags.from, '--from', now) })
   if (flags.offset !== undefined) given.push(placeOf(flags.offset))
   if (given.length > 1) throw new MillraceError('USAGE', 'give one of --from-beginning, --offset, --from')
   return given[0] ?? (flags.follow === true ? { kind: 'end' } : { kind: 'beginning' })

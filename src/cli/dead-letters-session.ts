@@ -1,5 +1,5 @@
 import { type DeadLetterFilter, deadLetterStats, listDeadLetters, type NamedDeadLetter, showDeadLetter } from '../control/dead-letters.ts'
-import { parseTime } from '../control/parse-time.ts'
+import { parseMoment } from '../control/parse-moment.ts'
 import { type ResolveReport, resolveDeadLetters } from '../control/requeue.ts'
 import { existingDomain } from '../control/site-domain.ts'
 import { STAGES } from '../control/stage-names.ts'
@@ -186,7 +186,7 @@ function filterOf(flags: DeadLetterFlags, places: readonly string[] = []): DeadL
     ...(flags.stage === undefined ? {} : { stage: flags.stage }),
     ...(flags.code === undefined ? {} : { code: flags.code }),
     ...(flags.domain === undefined ? {} : { domain: URL.canParse(`http://${flags.domain}`) ? existingDomain(flags.domain) : flags.domain }),
-    ...(flags.since === undefined ? {} : { since: parseTime(flags.since, '--since', systemClock.now()) }),
+    ...(flags.since === undefined ? {} : { since: parseMoment(flags.since, '--since', systemClock.now()) }),
     ...(flags.limit === undefined ? {} : { limit: limitOf(flags.limit) }),
     ...(flags.all === true ? { withResolved: true } : {}),
     ...(named.size === 0 ? {} : { places: named }),

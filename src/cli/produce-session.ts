@@ -1,4 +1,4 @@
-import { parseTime } from '../control/parse-time.ts'
+import { parseMoment } from '../control/parse-moment.ts'
 import { produce, type SeedText, seedLines, type TaskTemplate } from '../control/produce.ts'
 import { requireOrMakeTopics } from '../control/topics.ts'
 import { unlessAborted } from '../kernel/abort.ts'
@@ -71,8 +71,8 @@ async function* seedsOf(urls: readonly string[], file: string | undefined): Asyn
 
 function templateOf(flags: ProduceFlags, maxDepth: number, body: Buffer | null): TaskTemplate {
   const now = systemClock.now()
-  const notBefore = flags.notBefore === undefined ? null : parseTime(flags.notBefore, '--not-before', now, 'ahead')
-  const expiresAt = flags.expires === undefined ? null : parseTime(flags.expires, '--expires', now, 'ahead')
+  const notBefore = flags.notBefore === undefined ? null : parseMoment(flags.notBefore, '--not-before', now, 'ahead')
+  const expiresAt = flags.expires === undefined ? null : parseMoment(flags.expires, '--expires', now, 'ahead')
   if (expiresAt !== null && expiresAt <= Math.max(now, notBefore ?? 0)) {
     const before = notBefore !== null && expiresAt > now ? '--not-before' : 'now'
     throw new MillraceError('USAGE', `--expires: ${JSON.stringify(flags.expires)} is not after ${before}; nothing would be fetched`)

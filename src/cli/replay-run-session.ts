@@ -1,6 +1,6 @@
 import { DRAIN_TIMEOUT_MS } from '../control/defaults.ts'
 import { forgetReplay } from '../control/forget-replay.ts'
-import { parseAnyDuration } from '../control/parse-time.ts'
+import { parseAnyDuration } from '../control/parse-moment.ts'
 import { cancelReplay, followReplay } from '../control/replay-in-place.ts'
 import { listReplays, type ReplayStatus, replayStatus } from '../control/replay-status.ts'
 import { type ReplayRunRequest, runBeside, runInPlace } from '../control/run-replay.ts'

@@ -1,7 +1,7 @@
 import type { Config } from '../config/options.ts'
 import { parseDuration } from '../config/units.ts'
 import { findExtractor } from '../control/configured-extractors.ts'
-import { parseAnyDuration, parseTime, refuseEmptySpan } from '../control/parse-time.ts'
+import { parseAnyDuration, parseMoment, refuseEmptySpan } from '../control/parse-moment.ts'
 import type { ReplayScope, StartRequest } from '../control/replay.ts'
 import { existingDomain } from '../control/site-domain.ts'
 import { systemClock } from '../kernel/clock.ts'
@@ -37,7 +37,7 @@ export function extractorOf(context: CommandContext, config: Config, given: stri
 export function scopeOf(flags: ReplayFlags, config: Config): ReplayScope {
   const now = systemClock.now()
   const time = (text: string | undefined, option: string): number | undefined =>
-    text === undefined ? undefined : parseTime(text, option, now)
+    text === undefined ? undefined : parseMoment(text, option, now)
   const until = time(flags.until, '--until')
   const fetchedFrom = time(flags.fetchedFrom, '--fetched-from')
   const fetchedUntil = time(flags.fetchedUntil, '--fetched-until')
@@ -90,7 +90,7 @@ function isSpan(text: string | undefined): boolean {
 function startOf(flags: ReplayFlags, now: number): StartRequest {
   const given: StartRequest[] = []
   if (flags.toEarliest === true) given.push({ kind: 'earliest' })
-  if (flags.toDatetime !== undefined) given.push({ kind: 'time', at: parseTime(flags.toDatetime, '--to-datetime', now) })
+  if (flags.toDatetime !== undefined) given.push({ kind: 'time', at: parseMoment(flags.toDatetime, '--to-datetime', now) })
   if (flags.byDuration !== undefined) given.push({ kind: 'time', at: now - parseAnyDuration(flags.byDuration, '--by-duration') })
   if (flags.toOffset !== undefined) given.push({ kind: 'offset', offset: offsetOf(flags.toOffset, '--to-offset') })
   if (flags.shiftBy !== undefined) given.push({ kind: 'shift', by: integer(flags.shiftBy, '--shift-by') })

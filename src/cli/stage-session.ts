@@ -1,7 +1,7 @@
 import type { Config } from '../config/options.ts'
 import { loadConfigured } from '../control/configured-extractors.ts'
 import { extractorsOf } from '../control/extract-groups.ts'
-import { parseAnyDuration } from '../control/parse-time.ts'
+import { parseAnyDuration } from '../control/parse-moment.ts'
 import { Runtime } from '../control/runtime.ts'
 import { runStage, type StageName } from '../control/stage-process.ts'
 import { systemClock } from '../kernel/clock.ts'

@@ -5,7 +5,7 @@ import { LEAST_RATE_PER_SECOND, MOST_CRAWL_DELAY_MS } from '../kernel/pace-bound
 import { parseDuration } from './units.ts'
 
 /** Hours of the day in which a site has another pace. Minutes count from midnight on the wall clock of `timezone`. */
-export interface ScheduleWindow extends PaceValues {
+export interface ScheduleWindow extends RulePace {
   readonly fromMinute: number
   /** Not above `fromMinute`: the window ends on the next day. */
   readonly toMinute: number
@@ -17,7 +17,7 @@ export interface ScheduleWindow extends PaceValues {
   readonly text: string
 }
 
-export interface PaceValues {
+interface RulePace {
   readonly ratePerSecond?: number
   readonly burst?: number
   readonly concurrency?: number
@@ -25,7 +25,7 @@ export interface PaceValues {
 }
 
 /** As in the file, with durations in ms and hours in minutes. */
-export interface PolitenessRule extends PaceValues {
+export interface PolitenessRule extends RulePace {
   readonly match: string
   readonly key?: 'host' | 'domain' | 'ip'
   /** Proxies of these hosts; an empty list: directly. `fetch.proxies` where not given. */
@@ -135,7 +135,7 @@ function scheduleWindow(given: z.infer<typeof window>): ScheduleWindow {
   }
 }
 
-function paceValues(given: { [Name in keyof typeof pace]?: number | undefined }): PaceValues {
+function paceValues(given: { [Name in keyof typeof pace]?: number | undefined }): RulePace {
   const { ratePerSecond, burst, concurrency, crawlDelay } = given
   return {
     ...(ratePerSecond === undefined ? {} : { ratePerSecond }),

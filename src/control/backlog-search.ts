@@ -79,7 +79,7 @@ export class BacklogSearch {
 }
 
 /** Undefined where it is no task: its stage makes a dead letter of it. */
-export async function queuedTask({ codec }: Pick<Runtime, 'codec'>, { value }: KafkaMessage): Promise<UrlTask | undefined> {
+export async function taskOfQueued({ codec }: Pick<Runtime, 'codec'>, { value }: KafkaMessage): Promise<UrlTask | undefined> {
   await codec.ensureSchemas([value])
   return readable(() => decodeTask(codec, value))
 }

@@ -1,7 +1,7 @@
 import type { KafkaMessage } from '../kafka/message.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue, NO_PLACE, NO_PROXY } from '../message/header-names.ts'
-import { BacklogSearch, type Place, type Queued, queuedTask } from './backlog-search.ts'
+import { BacklogSearch, type Place, type Queued, taskOfQueued } from './backlog-search.ts'
 import type { Runtime } from './runtime.ts'
 import { type WaitingBounds, waitingBounds } from './waiting-bounds.ts'
 
@@ -84,7 +84,7 @@ export class CrawlBacklog {
     const isLater = startsAt > by
     // Of what is due later only what is told is decoded.
     if (!isLater || this.#told.size < MOST_TOLD) {
-      const task = await queuedTask(this.#runtime, message)
+      const task = await taskOfQueued(this.#runtime, message)
       if (this.#crawlId !== undefined && task?.crawlId !== this.#crawlId) return 'nothing'
       if (isLater && task !== undefined) this.#told.set(task.taskId, { at, task: delayedTask(task, message, dueAt) })
     }
@@ -95,7 +95,7 @@ export class CrawlBacklog {
 
   async #meetsOneForOthers({ at, message, dueAt }: Queued): Promise<'nothing'> {
     if (this.#forOthers !== undefined && this.#forOthers.task.dueAt <= dueAt) return 'nothing'
-    const task = await queuedTask(this.#runtime, message)
+    const task = await taskOfQueued(this.#runtime, message)
     if (task !== undefined && (this.#crawlId === undefined || task.crawlId === this.#crawlId))
       this.#forOthers = { at, task: delayedTask(task, message, dueAt) }
     return 'nothing'

@@ -1,6 +1,6 @@
 import { ownProcess } from '../machine/process-identity.ts'
 import type { CrawlCounts } from '../state/state-store.ts'
-import { BacklogSearch, type Place, queuedTask } from './backlog-search.ts'
+import { BacklogSearch, type Place, taskOfQueued } from './backlog-search.ts'
 import { isSameProcess, liveWorkers } from './live-workers.ts'
 import type { Runtime } from './runtime.ts'
 import { waitingBounds } from './waiting-bounds.ts'
@@ -88,7 +88,7 @@ class QueuedCrawls {
     for await (const queued of search.next(bounds, signal)) {
       if (queued === 'hidden') return new Set()
       const { at, message } = queued
-      const crawlId = bounds.isWaiting(at) ? (await queuedTask(this.#runtime, message))?.crawlId : undefined
+      const crawlId = bounds.isWaiting(at) ? (await taskOfQueued(this.#runtime, message))?.crawlId : undefined
       if (typeof crawlId === 'string' && missing.delete(crawlId)) this.#found.set(crawlId, at)
       if (missing.size === 0) break
     }

@@ -51,7 +51,7 @@ export interface ProduceReport {
   readonly lastLine?: number
 }
 
-export interface ProduceOptions {
+interface WritingOptions {
   /** Ends the reading; what was read is still written. */
   readonly signal?: AbortSignal
   /** Adds the tasks to the accepted set of their crawl, so that its end can be known. */
@@ -79,7 +79,7 @@ export async function produce(
   runtime: Runtime,
   seeds: AsyncIterable<SeedText> | Iterable<SeedText>,
   template: TaskTemplate,
-  options: ProduceOptions = {},
+  options: WritingOptions = {},
 ): Promise<ProduceReport> {
   const problem = requestProblem({ method: template.method ?? 'GET', headers: template.headers })
   if (problem !== undefined) throw new MillraceError('TASK_FIELD_INVALID', `the task's field ${problem.join(' ')}`)

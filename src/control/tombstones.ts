@@ -182,7 +182,7 @@ async function coveredBy(
   { from, ends }: { readonly from: ReadonlyMap<number, bigint>; readonly ends: ReadonlyMap<number, bigint> },
 ): Promise<readonly KafkaMessage[]> {
   const keys = new Set(ours.map(({ key }) => key))
-  const written = new Map(ours.map((message) => [placeOf(message.partition, message.key), message.value]))
+  const written = new Map(ours.map((message) => [keyIn(message.partition, message.key), message.value]))
   const live = new Map<string, KafkaMessage>()
   const covered = new Map<string, KafkaMessage>()
   const starts = new Map([...ends.keys()].map((partition) => [partition, from.get(partition) ?? 0n]))
@@ -190,7 +190,7 @@ async function coveredBy(
     for (const message of messages) {
       const key = message.key?.toString('utf8') ?? ''
       if (!keys.has(key)) continue
-      const place = placeOf(message.partition, key)
+      const place = keyIn(message.partition, key)
       const own = written.get(place) ?? null
       const before = live.get(place)
       const isOurs = message.value === null || (own !== null && message.value.equals(own))
@@ -204,14 +204,14 @@ async function coveredBy(
   for (const { key, value, partition } of ours) {
     if (value !== null) continue
     for (const other of ends.keys()) {
-      const record = other === partition ? undefined : live.get(placeOf(other, key))
-      if (record !== undefined) covered.set(placeOf(other, key), record)
+      const record = other === partition ? undefined : live.get(keyIn(other, key))
+      if (record !== undefined) covered.set(keyIn(other, key), record)
     }
   }
   return [...covered.values()]
 }
 
-const placeOf = (partition: number, key: string): string => `${partition} ${key}`
+const keyIn = (partition: number, key: string): string => `${partition} ${key}`
 
 function untilOf(topic: string, ends: ReadonlyMap<number, bigint>): ReadonlyMap<PartitionId, bigint> {
   return new Map([...ends].map(([partition, end]) => [partitionId(topic, partition), end]))

@@ -28,7 +28,7 @@ export interface PageOutput {
 }
 
 /** Why a page, or an extractor on it, failed. */
-export interface PageFailure {
+export interface ExtractFailure {
   readonly code: ErrorCode
   readonly message: string
 }
@@ -107,14 +107,14 @@ export function largestOf(records: readonly OutgoingMessage[]): number {
 }
 
 /** A message of html that can't be worked for any extractor, as one dead letter. */
-export function brokenPageOutput(message: KafkaMessage, failure: PageFailure, at: number, options: PageOutputOptions): PageOutput {
+export function brokenPageOutput(message: KafkaMessage, failure: ExtractFailure, at: number, options: PageOutputOptions): PageOutput {
   return { ...buried(message, contextOf(failure, at), options), totals: new Map() }
 }
 
 /** A page that a replay can't read, as a dead letter of the version that it runs. */
 export function unreadPageOutput(
   message: KafkaMessage,
-  failure: PageFailure,
+  failure: ExtractFailure,
   extractor: ExtractorSummary,
   by: WrittenBy,
   options: PageOutputOptions,
@@ -127,7 +127,7 @@ export function unreadPageOutput(
 }
 
 function contextOf(
-  { code, message }: PageFailure,
+  { code, message }: ExtractFailure,
   failedAt: number,
   extractor?: ExtractorSummary,
   replayId: string | null = null,

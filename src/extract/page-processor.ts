@@ -11,7 +11,14 @@ import { isOfDomain } from '../url/registrable-domain.ts'
 import { isMeantFor } from './match.ts'
 import type { ExtractorTotals } from './offset-metadata.ts'
 import type { PageExtraction } from './page-extraction.ts'
-import { brokenPageOutput, type PageFailure, type PageOutput, type PageOutputOptions, pageOutput, unreadPageOutput } from './page-output.ts'
+import {
+  brokenPageOutput,
+  type ExtractFailure,
+  type PageOutput,
+  type PageOutputOptions,
+  pageOutput,
+  unreadPageOutput,
+} from './page-output.ts'
 import type { PageWork, PartitionPort, ProcessedPage } from './partition-port.ts'
 
 export interface PageProcessorOptions {
@@ -84,7 +91,7 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
    * replay fails on it and says so, or it would seem to give nothing any more; whether the filter takes it can't be told. What is
    * broken for good was buried when it was live, and is not buried once more.
    */
-  function unreadByReplay(message: KafkaMessage, failure: PageFailure, request: ReplayRequest | undefined): PageOutput | undefined {
+  function unreadByReplay(message: KafkaMessage, failure: ExtractFailure, request: ReplayRequest | undefined): PageOutput | undefined {
     const extractor = request === undefined ? undefined : extraction.extractors.get(request.extractor)
     if (failure.code !== 'MESSAGE_SCHEMA_UNKNOWN' || request === undefined || extractor === undefined) return undefined
     if (!isMeantFor(message.headers, extractor.name)) return undefined
@@ -108,7 +115,7 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     return options.isTrial === true && place.partition === partition && !isSkipped
   }
 
-  async function decodePage(message: KafkaMessage): Promise<Page | PageFailure> {
+  async function decodePage(message: KafkaMessage): Promise<Page | ExtractFailure> {
     try {
       await codec.ensureSchemas([message.value])
       return codec.decode('Page', message.value)
@@ -131,6 +138,6 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
   }
 }
 
-function isFailure(page: Page | PageFailure): page is PageFailure {
+function isFailure(page: Page | ExtractFailure): page is ExtractFailure {
   return 'code' in page
 }

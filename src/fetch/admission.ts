@@ -16,13 +16,13 @@ import type { StoreGate } from './store-gate.ts'
 import type { EndWithoutRequest } from './task-intake.ts'
 
 /** Why a site is not asked yet: what the limiter says, a pause, or that no proxy of it works. */
-export type HoldReason = WaitReason | 'paused' | 'proxies-out'
+export type DeferReason = WaitReason | 'paused' | 'proxies-out'
 
 /** The site can't be asked for its robots.txt yet. */
 export interface RobotsWait {
   readonly kind: 'wait'
   readonly waitMs: number
-  readonly reason: HoldReason
+  readonly reason: DeferReason
 }
 
 export type RobotsAnswer = RobotsDecision<RobotsWait>
@@ -38,7 +38,7 @@ export type Admission =
   | {
       readonly kind: 'wait'
       readonly waitMs: number
-      readonly reason: HoldReason
+      readonly reason: DeferReason
       /** Requests of the site at the same time that are allowed now, where the limiter was asked. */
       readonly concurrency?: number
     }

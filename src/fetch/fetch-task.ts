@@ -15,6 +15,7 @@ import type { CookieJars } from './cookie-jars.ts'
 import { foundNoProxy, type HttpResponse, type HttpResult, headerValues } from './http-exchange.ts'
 import type { LoadControl } from './load-control.ts'
 import type { LoopShare } from './loop-share.ts'
+import { paceReport } from './pace-report.ts'
 import { askedLane, buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { type HopAnswer, hopTask, MAX_HOPS } from './redirect.ts'
@@ -22,7 +23,6 @@ import { requestHeaders } from './request-headers.ts'
 import { RequestStart, type RequestStartOptions } from './request-start.ts'
 import { failureClass } from './retry-class.ts'
 import type { SiteClosed, SiteLease, SiteLeases } from './site-leases.ts'
-import { siteReport } from './site-report.ts'
 import type { TaskEndings } from './task-endings.ts'
 import type { Turn } from './turn.ts'
 
@@ -212,7 +212,7 @@ export class FetchTask {
     { result, answer, sentMono }: Pick<Concluded, 'result' | 'answer'> & { readonly sentMono: number },
   ): Promise<SiteClosed | undefined> {
     const { leases, backOffMs, observer } = this.#options
-    const report = siteReport(result, answer.kind === 'retry' ? answer.challengedBy : undefined)
+    const report = paceReport(result, answer.kind === 'retry' ? answer.challengedBy : undefined)
     if (answer.kind !== 'retry' || !answer.backsOff) return leases.release(lease, report, sentMono)
     const { reason, retryAfterMs } = answer
     const forMs = retryAfterMs ?? backOffMs(attempt)

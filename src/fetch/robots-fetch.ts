@@ -10,9 +10,9 @@ import type { AddressOf } from './address-book.ts'
 import type { RobotsWait } from './admission.ts'
 import { type Answer, readAnswer } from './answer.ts'
 import { foundNoProxy, type HttpExchange, type HttpFailure, type HttpLimits, type HttpResponse, type HttpResult } from './http-exchange.ts'
+import { paceReport } from './pace-report.ts'
 import { requestHeaders } from './request-headers.ts'
 import type { SiteLeases } from './site-leases.ts'
-import { siteReport } from './site-report.ts'
 import type { StoreGate } from './store-gate.ts'
 
 export interface RobotsFetcherOptions {
@@ -123,7 +123,7 @@ export class RobotsFetcher {
     const { challengedBy, backsOff = false, retryAfterMs } = answer.kind === 'retry' ? answer : {}
     const askedMs = backsOff ? retryAfterMs : undefined
     await leases.release(lease, {
-      ...siteReport(result, challengedBy),
+      ...paceReport(result, challengedBy),
       ...(askedMs === undefined ? {} : { backOffMs: askedMs, isAsked: true }),
     })
     return foundNoProxy(result) ? { kind: 'wait', waitMs: Math.max(1, exchange.proxiesBackInMs(url)), reason: 'proxies-out' } : result

@@ -13,8 +13,8 @@ import type {
   StoreServer,
   WaitReason,
 } from '../state/state-store.ts'
+import type { PaceReport } from './pace-report.ts'
 import { TIMER_SLACK_MS } from './send-spacing.ts'
-import type { SiteReport } from './site-report.ts'
 import type { StoreGate } from './store-gate.ts'
 
 export interface SiteLeasesOptions {
@@ -163,7 +163,7 @@ export class SiteLeases {
   }
 
   /** Ends the lease and tells what came of the request, in one step. Resolves with why the site must be left alone now, if it must. */
-  async release(lease: SiteLease, report: SiteReport, sentMono?: number): Promise<SiteClosed | undefined> {
+  async release(lease: SiteLease, report: PaceReport, sentMono?: number): Promise<SiteClosed | undefined> {
     const { state, gate, rules, clock } = this.#options
     const endMono = clock.mono()
     const lateMs = sentMono === undefined ? 0 : sentMono - lease.beatMono

@@ -95,13 +95,13 @@ export class TaskPublisher {
 
   /** The same of a task that a stranger has put there without an id: with what was filled in here, so that every copy of it is one task. */
   completedForwardMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
-    return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, carried(original), placeOf(task, original))
+    return this.#message(this.#options.topics.urls[task.lane ?? 'normal'], task, carried(original), keyOf(task, original))
   }
 
   /** The same where that would be too large: the bytes as they were read and no header, so that it is no larger than the original. */
   bareForwardMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
     const topic = this.#options.topics.urls[task.lane ?? 'normal']
-    const key = placeOf(task, original)
+    const key = keyOf(task, original)
     return { topic, partition: partitionFor(key, this.#options.layout().partitionsOf(topic)), key, value: original.value }
   }
 
@@ -159,7 +159,7 @@ export class TaskPublisher {
 }
 
 /** Key of a task; one without a URL that has a domain stays with the key that it came with. */
-function placeOf(task: UrlTask, original: OriginalMessage): string | Buffer {
+function keyOf(task: UrlTask, original: OriginalMessage): string | Buffer {
   return domainOfUrl(task.url) ?? original.key ?? ''
 }
 

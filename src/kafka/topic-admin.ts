@@ -6,7 +6,7 @@ import type { ClusterSession } from './cluster-session.ts'
 import { kafkajsFailure } from './failure.ts'
 import { EARLIEST, listOffsets } from './offsets.ts'
 import type { TopicDefinition } from './topic-definitions.ts'
-import { type ExistingTopic, planTopics, type TopicChange, type TopicPlan } from './topic-plan.ts'
+import { type ExistingTopic, type TopicChange, type TopicPlan, topicPlan } from './topic-plan.ts'
 
 export interface OfflinePartitions {
   readonly topic: string
@@ -135,7 +135,7 @@ export class TopicAdmin {
   /** What would have to change. Changes nothing. */
   async plan(wanted: readonly TopicDefinition[]): Promise<TopicPlan> {
     const { brokers } = await this.#session.run('looking how many brokers there are', clusterMetadata)
-    return planTopics(wanted, await this.describe(wanted.map(({ topic }) => topic)), brokers.length)
+    return topicPlan(wanted, await this.describe(wanted.map(({ topic }) => topic)), brokers.length)
   }
 
   /**

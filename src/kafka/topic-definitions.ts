@@ -51,7 +51,7 @@ const SMALLEST_SEGMENT_BYTES = 16 * MIB
 
 /**
  * All topics of one prefix as they should be. Shape: lanes first, one entry per topic, no topic twice. Units: retention in ms,
- * sizes in bytes. Errors: none; `planTopics` says what can't be reached.
+ * sizes in bytes. Errors: none; `topicPlan` says what can't be reached.
  */
 export function topicDefinitions(settings: TopicSettings): TopicDefinition[] {
   const { names, partitions, retention } = settings

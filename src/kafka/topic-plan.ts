@@ -47,7 +47,7 @@ export interface TopicPlan {
  * Shape: changes in the order of `wanted`; configs that `wanted` does not name are never touched. With any refusal nothing should
  * be applied. `brokers`: how many there are. Errors: none.
  */
-export function planTopics(wanted: readonly TopicDefinition[], existing: readonly ExistingTopic[], brokers: number): TopicPlan {
+export function topicPlan(wanted: readonly TopicDefinition[], existing: readonly ExistingTopic[], brokers: number): TopicPlan {
   const found = new Map(existing.map((topic) => [topic.topic, topic]))
   const changes: TopicChange[] = []
   const refusals: TopicRefusal[] = []

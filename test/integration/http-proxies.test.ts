@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { HttpClient, type HttpClientOptions } from '../../src/fetch/http-client.ts'
 import type { HttpLimits, HttpResult } from '../../src/fetch/http-exchange.ts'
+import { paceReport } from '../../src/fetch/pace-report.ts'
 import { parseProxyUrl } from '../../src/fetch/proxy-url.ts'
-import { siteReport } from '../../src/fetch/site-report.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { eventually } from '../support/eventually.ts'
 import { recordingObserver } from '../support/kafka-fixture.ts'
@@ -205,7 +205,7 @@ describe('a proxy that does not work', () => {
       expect(seen.count('ProxyTakenOut')).toBe(0)
       const result = await ask(`http://${host}.site.test:${httpPort}/`)
       expect(result).toMatchObject({ reason: 'proxy-unreached', detail: expect.stringContaining(`status ${status}`) })
-      expect(siteReport(result)).toEqual({ kind: 'none' })
+      expect(paceReport(result)).toEqual({ kind: 'none' })
     }
     expect(seen.count('ProxyTakenOut', { reason: 'proxy-unreached' })).toBe(1)
     expect(await ask('http://d.site.test/')).toMatchObject({ reason: 'proxies-out' })
@@ -220,7 +220,7 @@ describe('a proxy that does not work', () => {
     for (const host of ['b', 'b', 'c', 'd', 'e', 'f']) {
       const result = await ask(`http://${host}.site.test:${httpPort}/`)
       // Several in a row may be an outage that begins: they are not blamed.
-      expect(siteReport(result)).toEqual(host === 'b' || host === 'c' ? { kind: 'failure', failure: 'connect' } : { kind: 'none' })
+      expect(paceReport(result)).toEqual(host === 'b' || host === 'c' ? { kind: 'failure', failure: 'connect' } : { kind: 'none' })
     }
     expect(seen.count('ProxyTakenOut')).toBe(0)
     now = 200
@@ -233,7 +233,7 @@ describe('a proxy that does not work', () => {
     for (const host of ['a', 'b', 'c', 'd', 'e']) {
       const result = await ask(`http://${host}.site.test:${httpPort}/`)
       expect(result).toMatchObject({ reason: 'proxy-refused', detail: expect.stringContaining('status 403') })
-      expect(siteReport(result)).toEqual({ kind: 'none' })
+      expect(paceReport(result)).toEqual({ kind: 'none' })
     }
     expect(seen.count('ProxyTakenOut')).toBe(0)
   })
@@ -256,7 +256,7 @@ describe('a proxy that does not work', () => {
       const result = await ask(`http://${host}.site.test/`)
       expect(result).toMatchObject({ reason: 'proxy-reset', detail: expect.stringContaining('proxy http://127.0.0.1:') })
       // Its sites are not parked for it.
-      expect(siteReport(result)).toEqual({ kind: 'none' })
+      expect(paceReport(result)).toEqual({ kind: 'none' })
     }
     expect(seen.count('ProxyTakenOut')).toBe(1)
     expect(await ask('http://d.site.test/')).toMatchObject({ reason: 'proxies-out' })

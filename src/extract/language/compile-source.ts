@@ -9,7 +9,7 @@ import type { ScalarKind } from '../values/value-type.ts'
 import { type ArticlePart, type SourceDefinition, sourceText } from './definition.ts'
 import { attributeValues, RAW_TEXT, textFormOf } from './element-value.ts'
 import { type FieldScope, NO_LIMIT, type ParsedTree, type SourceReader } from './field-scope.ts'
-import { metaSource, type PageSource, structuredSource } from './page-source.ts'
+import { metaSource, structuredSource, type WholePageSource } from './page-source.ts'
 import { compilePattern, firstGroupOf } from './pattern.ts'
 import { matched, transformed } from './refine-source.ts'
 import { compileSelector, type Selector } from './selector.ts'
@@ -71,7 +71,7 @@ function rdfaIn({ page, element }: FieldScope): JsonGraph {
 }
 
 /** A source of the page as a whole, whose trace says which element the first value stands in. */
-function placed<P>(source: PageSource<ParsedTree, P>, elementOf: (page: PageView, place: P) => Element | undefined): CompiledSource {
+function placed<P>(source: WholePageSource<ParsedTree, P>, elementOf: (page: PageView, place: P) => Element | undefined): CompiledSource {
   return {
     ...source,
     trace(scope) {

@@ -22,11 +22,11 @@ import type { FieldScope, PageTree, SourceReader } from './field-scope.ts'
 /** Sources that read what a page says as a whole, and no element of it: the same for every tree. */
 
 /** What there is for people: how many values, why one that is there gives nothing, and what the first one stands in. */
-export interface PageSource<T extends PageTree, P = MetaEntry | JsonNode> extends SourceReader<T> {
+export interface WholePageSource<T extends PageTree, P = MetaEntry | JsonNode> extends SourceReader<T> {
   trace(scope: FieldScope<T>): { readonly matched: number; readonly place: P | undefined; readonly reason: string | undefined }
 }
 
-export function metaSource<T extends PageTree>(name: string): PageSource<T, MetaEntry> {
+export function metaSource<T extends PageTree>(name: string): WholePageSource<T, MetaEntry> {
   const entries = ({ page, meta }: FieldScope<T>): readonly MetaEntry[] => meta ?? page.meta
   return {
     text: `meta ${name}`,
@@ -60,7 +60,7 @@ export function structuredSource<T extends PageTree>(
   kind: ScalarKind | 'record',
   isList: boolean,
   { graph, text }: StructuredPlace<T>,
-): PageSource<T, JsonNode> {
+): WholePageSource<T, JsonNode> {
   const absolute = parseJsonPath(source.path, { relative: false })
   const relative = parseJsonPath(source.path, { relative: true })
   const { takenOf, needs } = kind === 'money' ? OF_MONEY : kind === 'url' ? OF_URL : OF_NAME

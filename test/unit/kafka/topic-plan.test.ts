@@ -6,10 +6,10 @@ import {
   type TopicSettings,
   topicDefinitions,
 } from '../../../src/kafka/topic-definitions.ts'
-import { type ExistingTopic, planTopics as planOf, type TopicPlan, takesAway } from '../../../src/kafka/topic-plan.ts'
+import { type ExistingTopic, type TopicPlan, takesAway, topicPlan } from '../../../src/kafka/topic-plan.ts'
 import { topicNames } from '../../../src/message/topics.ts'
 
-const planTopics = (wanted: readonly TopicDefinition[], existing: readonly ExistingTopic[]): TopicPlan => planOf(wanted, existing, 3)
+const planTopics = (wanted: readonly TopicDefinition[], existing: readonly ExistingTopic[]): TopicPlan => topicPlan(wanted, existing, 3)
 
 const names = topicNames('t.')
 const settings: TopicSettings = {
@@ -137,11 +137,11 @@ describe('topic plan', () => {
 
   it('says how many brokers there are where they are fewer than the replicas', () => {
     const three = topicDefinitions({ ...settings, replication: 3 })
-    expect(planOf(three, [], 2).refusals).toMatchObject([
+    expect(topicPlan(three, [], 2).refusals).toMatchObject([
       { kind: 'too-few-brokers', message: expect.stringContaining('wants 3 replicas and there are 2 brokers') },
     ])
-    expect(planOf(three, [], 3).refusals).toEqual([])
-    const note = planOf(three, apply(planTopics(wanted, []), []), 1).notes[0]
+    expect(topicPlan(three, [], 3).refusals).toEqual([])
+    const note = topicPlan(three, apply(planTopics(wanted, []), []), 1).notes[0]
     expect(note?.message).toMatch(/replication 1 and 3 is wanted.*There is 1 broker\.$/)
   })
 

@@ -6,7 +6,7 @@ import { MillraceError } from '../kernel/errors.ts'
  * duration, which means that long ago, or ahead where the option is about what is to come. Shape: epoch ms. Errors: USAGE naming the
  * option.
  */
-export function parseTime(text: string, option: string, now: number, direction: 'ago' | 'ahead' = 'ago'): number {
+export function parseMoment(text: string, option: string, now: number, direction: 'ago' | 'ahead' = 'ago'): number {
   const trimmed = text.trim()
   // Of 14 digits it would be 20260301120000, which means a date and would be taken as the year 2612.
   if (/^\d{12,13}$/.test(trimmed)) return Number(trimmed)

@@ -2,13 +2,13 @@ import type { AnswerReport } from '../state/state-store.ts'
 import type { HttpResult } from './http-exchange.ts'
 import { siteFailure } from './retry-class.ts'
 
-export type SiteReport = Omit<AnswerReport, 'rules' | 'sentLateMs' | 'endedAgoMs'>
+export type PaceReport = Omit<AnswerReport, 'rules' | 'sentLateMs' | 'endedAgoMs'>
 
 /**
  * What one answer, or its absence, says of the pace that a site bears. Pure and total. `challengedBy`: the wall against robots that answered
  * in its place; whatever its status, it asks for less.
  */
-export function siteReport(result: HttpResult, challengedBy?: string): SiteReport {
+export function paceReport(result: HttpResult, challengedBy?: string): PaceReport {
   if (challengedBy !== undefined) return { kind: 'overload' }
   if (result.kind === 'failure') {
     const failure = siteFailure(result.reason)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseAnyDuration, parseTime } from '../../../src/control/parse-time.ts'
+import { parseAnyDuration, parseMoment } from '../../../src/control/parse-moment.ts'
 import { isMillraceError } from '../../../src/kernel/errors.ts'
 
 const NOW = Date.parse('2026-03-10T12:00:00Z')
@@ -18,14 +18,14 @@ describe('a time', () => {
     [' 2h ', '2026-03-10T10:00:00.000Z'],
     ['1d12h', '2026-03-09T00:00:00.000Z'],
   ])('%s is %s', (text, expected) => {
-    expect(new Date(parseTime(text, '--from', NOW)).toISOString()).toBe(expected)
+    expect(new Date(parseMoment(text, '--from', NOW)).toISOString()).toBe(expected)
   })
 
   it('is the same in every zone of the machine', () => {
     const before = process.env.TZ
     try {
       process.env.TZ = 'Pacific/Auckland'
-      expect(parseTime('2026-03-01T12:00', '--from', NOW)).toBe(Date.parse('2026-03-01T12:00:00Z'))
+      expect(parseMoment('2026-03-01T12:00', '--from', NOW)).toBe(Date.parse('2026-03-01T12:00:00Z'))
     } finally {
       if (before === undefined) delete process.env.TZ
       else process.env.TZ = before
@@ -33,7 +33,7 @@ describe('a time', () => {
   })
 
   it('lies ahead for options about what is to come', () => {
-    expect(new Date(parseTime('2h', '--expires', NOW, 'ahead')).toISOString()).toBe('2026-03-10T14:00:00.000Z')
+    expect(new Date(parseMoment('2h', '--expires', NOW, 'ahead')).toISOString()).toBe('2026-03-10T14:00:00.000Z')
   })
 
   it.each([
@@ -51,7 +51,7 @@ describe('a time', () => {
     '03/01/2026',
   ])('%j is refused, naming the option and the forms', (text) => {
     try {
-      parseTime(text, '--from', NOW)
+      parseMoment(text, '--from', NOW)
       expect.unreachable()
     } catch (error) {
       expect(isMillraceError(error, 'USAGE')).toBe(true)
