@@ -13,12 +13,12 @@ import type { Runtime } from './runtime.ts'
 /**
  * Tells all members of these extractors: their record schemas first, so that any reader can decode what follows. Errors:
  * EXTRACTOR_INVALID where its topic is one of other messages, EXTRACTOR_VERSION_CHANGED for a definition that differs under a version that is known, EXTRACTOR_INCOMPATIBLE for a schema that
- * can't read what older versions wrote, naming the field. A version that is `tried` beside live work binds no later one, until it is live.
+ * can't read what older versions wrote, naming the field. One that runs beside live work binds no later one, until it is live.
  */
 export async function announceExtractors(
   runtime: Runtime,
   extractors: readonly LoadedExtractor[],
-  purpose: 'live' | 'tried' = 'live',
+  place: 'live' | 'beside' = 'live',
 ): Promise<void> {
   const control = await runtime.control()
   await control.readToEnd()
@@ -35,14 +35,14 @@ export async function announceExtractors(
     keepSchemaFile(runtime, schema)
     // Anew: the registry was asked meanwhile. What an older release announced does not tell the topic, or has another schema for the same definition.
     const now = announcedVersion(control, name, version)
-    const tried = purpose === 'tried' && now?.tried !== false
-    if (now !== undefined && now.topic === topic && now.fingerprint === schema.fingerprint && now.tried === tried) continue
-    await announceVersion(runtime, extractor, tried)
+    const onlyBeside = place === 'beside' && now?.onlyBeside !== false
+    if (now !== undefined && now.topic === topic && now.fingerprint === schema.fingerprint && now.onlyBeside === onlyBeside) continue
+    await announceVersion(runtime, extractor, onlyBeside)
   }
 }
 
 /** A live worker of the same version may announce it at the same moment: it stays live then, whoever was last. */
-async function announceVersion(runtime: Runtime, extractor: LoadedExtractor, tried: boolean): Promise<void> {
+async function announceVersion(runtime: Runtime, extractor: LoadedExtractor, onlyBeside: boolean): Promise<void> {
   const { name, version, topic, definitionSha256, schema, requiredFields } = extractor
   const about = subject.extractor(name, version)
   const required = requiredFields
@@ -50,13 +50,13 @@ async function announceVersion(runtime: Runtime, extractor: LoadedExtractor, tri
   const control = await runtime.control()
   let isLive = false
   const unsubscribe = control.subscribe(({ command }) => {
-    if (command.subject === about && announcedVersion(control, name, version)?.tried === false) isLive = true
+    if (command.subject === about && announcedVersion(control, name, version)?.onlyBeside === false) isLive = true
   })
   try {
     await claimVersion(runtime, extractor)
     await announceSchema(runtime, schema)
-    await announce(runtime, { kind: 'announce', subject: about, payload: tried ? { ...payload, tried } : payload })
-    if (tried && isLive) await announce(runtime, { kind: 'announce', subject: about, payload })
+    await announce(runtime, { kind: 'announce', subject: about, payload: onlyBeside ? { ...payload, tried: true } : payload })
+    if (onlyBeside && isLive) await announce(runtime, { kind: 'announce', subject: about, payload })
   } finally {
     unsubscribe()
   }

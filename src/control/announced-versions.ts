@@ -18,7 +18,7 @@ export interface AnnouncedVersion {
   /** Of its records; undefined: the common one, or an older release announced it and did not tell. */
   readonly topic: string | undefined
   /** It has run beside live work alone, as a shadow or a candidate: no record of it is on a topic that live work writes to. */
-  readonly tried: boolean
+  readonly onlyBeside: boolean
 }
 
 export function announcedVersions(control: Pick<ControlLog, 'withPrefix'>, name: string): AnnouncedVersion[] {
@@ -33,7 +33,7 @@ export function announcedVersion(control: Pick<ControlLog, 'get'>, name: string,
 
 /** Those that later ones must be able to read. */
 export function liveVersions(control: Pick<ControlLog, 'withPrefix'>, name: string): AnnouncedVersion[] {
-  return announcedVersions(control, name).filter(({ tried }) => !tried)
+  return announcedVersions(control, name).filter(({ onlyBeside }) => !onlyBeside)
 }
 
 /** Topics that extractors have named for their records, all versions together. */
@@ -48,9 +48,9 @@ export function announcedTopics(control: Pick<ControlLog, 'withPrefix'>): Readon
 export function topicsOfVersions(
   { topics }: Pick<Runtime, 'topics'>,
   extractor: Pick<LoadedExtractor, 'topic'>,
-  known: readonly Pick<AnnouncedVersion, 'topic' | 'tried'>[],
+  known: readonly Pick<AnnouncedVersion, 'topic' | 'onlyBeside'>[],
 ): readonly string[] {
-  return [...new Set([extractor, ...known.filter(({ tried }) => !tried)].map((version) => recordsTopicOf(version, topics)))]
+  return [...new Set([extractor, ...known.filter(({ onlyBeside }) => !onlyBeside)].map((version) => recordsTopicOf(version, topics)))]
 }
 
 type Announcement = AnnouncedVersion & { readonly name: string }
@@ -62,12 +62,12 @@ function announcements(control: Pick<ControlLog, 'withPrefix'>, prefix: string):
 function announcementOf(command: Command): Announcement | undefined {
   const about = parseSubject(command.subject)
   if (about?.kind !== 'extractor') return undefined
-  const payload = (commandPayload(command) ?? {}) as Readonly<Partial<Record<keyof AnnouncedVersion, unknown>>>
+  const payload = (commandPayload(command) ?? {}) as Readonly<Partial<Record<keyof AnnouncedVersion | 'tried', unknown>>>
   const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
   const required = Array.isArray(payload.required) ? payload.required.filter((field) => typeof field === 'string') : []
   const { name, version } = about
   const [definitionSha256, fingerprint, topic] = [text(payload.definitionSha256), text(payload.fingerprint), text(payload.topic)]
-  return { name, version, definitionSha256, fingerprint, required, topic, tried: payload.tried === true }
+  return { name, version, definitionSha256, fingerprint, required, topic, onlyBeside: payload.tried === true }
 }
 
 export interface UnreadableField {
@@ -76,7 +76,7 @@ export interface UnreadableField {
 }
 
 /**
- * What keeps a version from reading the records of those before it that were live, or makes any other, be it one that was only tried,
+ * What keeps a version from reading the records of those before it that were live, or makes any other, be it one that was never live,
  * read for it; each reason once, with the versions that it is about. Shape: none where it may go live.
  */
 export function incompatibilities(
@@ -84,8 +84,8 @@ export function incompatibilities(
   extractor: Pick<LoadedExtractor, 'schema' | 'version'>,
   known: readonly AnnouncedVersion[],
 ): readonly UnreadableField[] {
-  const written = known.flatMap(({ version, fingerprint, tried }) => {
-    const isOther = fingerprint !== undefined && fingerprint !== extractor.schema.fingerprint && !tried
+  const written = known.flatMap(({ version, fingerprint, onlyBeside }) => {
+    const isOther = fingerprint !== undefined && fingerprint !== extractor.schema.fingerprint && !onlyBeside
     const schema = isOther ? schemaStore.byFingerprint(fingerprint) : undefined
     return schema === undefined ? [] : [{ version, schema }]
   })

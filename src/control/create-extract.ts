@@ -36,7 +36,7 @@ export async function createExtractorHost(
 export async function createExtract(
   runtime: Runtime,
   extractors: readonly LoadedExtractor[],
-  options: { groupId: string; shadow?: ShadowReplay; isTrial?: boolean; onOutput?: (text: string) => void },
+  options: { groupId: string; shadow?: ShadowReplay; isCandidate?: boolean; onOutput?: (text: string) => void },
 ): Promise<ExtractParts> {
   const { config, client, admin, codec, topics, clock, observer } = runtime
   const stageObserver = observer.child({ stage: 'extract' })
@@ -66,7 +66,7 @@ export async function createExtract(
       )
     },
     ...(options.shadow === undefined ? {} : { shadow: options.shadow }),
-    isTrial: options.isTrial === true,
+    isCandidate: options.isCandidate === true,
     clock,
     observer: stageObserver,
   })

@@ -22,8 +22,8 @@ export interface ExtractStageOptions {
   /** Those of this group. */
   readonly own: (working: readonly LoadedExtractor[]) => readonly LoadedExtractor[]
   readonly groupId: string
-  /** A candidate is tried beside what is live; live where not given. */
-  readonly purpose?: 'live' | 'tried'
+  /** Of a version that works beside what is live. */
+  readonly isCandidate?: boolean
   /** How long what runs may take to finish when another version is promoted. */
   readonly drainTimeoutMs: number
   readonly onOutput?: ((text: string) => void) | undefined
@@ -167,16 +167,16 @@ export class ExtractStage extends BaseService {
 
   /** Who starts it is told at once which file is missing; one that ran goes on, for its supervisor would only start it again. */
   async #prepare(whereRefused: 'refuse' | 'tell'): Promise<ExtractParts> {
-    const { groupId, purpose, onOutput } = this.#options
+    const { groupId, isCandidate = false, onOutput } = this.#options
     const { extractors, heldBy, refusal } = this.#versionsUnder(await unfinishedReplay(this.#runtime, groupId))
     this.#running = extractors
     this.#tellHeld(heldBy)
-    await announceExtractors(this.#runtime, extractors, purpose)
+    await announceExtractors(this.#runtime, extractors, isCandidate ? 'beside' : 'live')
     if (refusal !== undefined && whereRefused === 'refuse') throw new MillraceError('REPLAY_REFUSED', refusal)
     if (refusal !== undefined) this.#runtime.observer.emit('ReplayRefused', { group: groupId, error: refusal })
     return createExtract(this.#runtime, this.#running, {
       groupId,
-      isTrial: purpose === 'tried',
+      isCandidate,
       ...(onOutput === undefined ? {} : { onOutput }),
     })
   }

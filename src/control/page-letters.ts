@@ -1,7 +1,7 @@
 import { readMessages } from '../kafka/log-reader.ts'
 import { readDeadLetter } from '../message/read-dead-letter.ts'
 import type { Runtime } from './runtime.ts'
-import { trialOf } from './trial-letters.ts'
+import { writtenBeside } from './written-beside.ts'
 
 /** How many dead letters by their error code. */
 export type LetterCounts = Readonly<Record<string, number>>
@@ -22,7 +22,7 @@ export async function pageLettersFrom(
     for (const { headers } of messages) {
       const letter = readDeadLetter(headers)
       const { stage, code = 'unknown', replay } = letter
-      if ((stage !== 'extract' && stage !== 'frontier') || replay !== undefined || trialOf(control, letter) !== undefined) continue
+      if ((stage !== 'extract' && stage !== 'frontier') || replay !== undefined || writtenBeside(control, letter) !== undefined) continue
       counts[code] = (counts[code] ?? 0) + 1
     }
   }

@@ -63,7 +63,7 @@ export interface RequeueParts {
   readonly maxBatchBytes: (topic: string) => number
   readonly now: number
   /** What it was that wrote a dead letter beside live work; undefined for live work and replays in place. */
-  readonly trialOf: (info: DeadLetterInfo) => string | undefined
+  readonly writtenBeside: (info: DeadLetterInfo) => string | undefined
   readonly isCrawlStopped: (crawlId: string) => boolean
   /** A message that lay there, or lies there now; undefined where there is none. */
   readonly readAt: (place: PagePlace) => Promise<KafkaMessage | undefined>
@@ -78,8 +78,8 @@ const EXTRACT = 'extract'
  * that failed; any other is a task of its own, from its first attempt on, since the first task has its final outcome already.
  */
 export async function requeueOf(found: FoundDeadLetter, parts: RequeueParts): Promise<Requeue> {
-  const trial = parts.trialOf(found.listed.info)
-  if (trial !== undefined) return not('of-trial', `it is of ${trial}: run that again, or drop it`)
+  const beside = parts.writtenBeside(found.listed.info)
+  if (beside !== undefined) return not('of-trial', `it is of ${beside}: run that again, or drop it`)
   const value = await wholeValue(found, parts)
   if (value === undefined) return not('original-gone', 'its bytes are cut, and the original message is no longer on its topic')
   const { info } = found.listed

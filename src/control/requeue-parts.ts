@@ -6,7 +6,7 @@ import { createMessageCodec } from '../message/codec.ts'
 import { pageReader, type RequeueParts } from './requeue-message.ts'
 import type { Runtime } from './runtime.ts'
 import { stoppedCrawls } from './stopped-crawls.ts'
-import { trialOf } from './trial-letters.ts'
+import { writtenBeside } from './written-beside.ts'
 
 /** Whose partitions are looked up once. */
 const TOPICS = 100
@@ -33,7 +33,7 @@ export async function requeueParts(runtime: Runtime, { execute }: { readonly exe
     clusterId,
     maxBatchBytes,
     now: clock.now(),
-    trialOf: (info) => trialOf(control, info),
+    writtenBeside: (info) => writtenBeside(control, info),
     isCrawlStopped: stoppedCrawls(control),
     readAt,
     pageAt: pageReader(() => admin.earliestOffsets(topics.html), readAt),

@@ -97,7 +97,7 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   await tellOfMembers(runtime, groupId, options.onWaiting)
   await createRecordsTopic(runtime, asked.shadow.topic)
   const isLive = await isLiveTopic(runtime, options.extractor, asked.shadow.topic)
-  await announceExtractors(runtime, [options.extractor], isLive ? 'live' : 'tried')
+  await announceExtractors(runtime, [options.extractor], isLive ? 'live' : 'beside')
   const begun = known ?? (await beginRequest(runtime, asked))
   // Another command was quicker under this id, and may be through already.
   const meanwhile = await endedBefore(runtime, begun, asked)

@@ -72,7 +72,7 @@ async function startStage(runtime: Runtime, stages: StageGroup, options: StagePr
   }
 }
 
-type Extract = Pick<ExtractStageOptions, 'versions' | 'own' | 'groupId' | 'purpose'>
+type Extract = Pick<ExtractStageOptions, 'versions' | 'own' | 'groupId' | 'isCandidate'>
 
 async function live(runtime: Runtime, extractors: readonly LoadedExtractor[], group: string | undefined): Promise<Extract> {
   return { ...liveGroup(runtime, group), versions: await followPromotions(runtime, extractors) }
@@ -90,7 +90,7 @@ async function candidate(runtime: Runtime, extractors: readonly LoadedExtractor[
     versions: fixedVersions([{ ...extractor, topic }]),
     own: (working) => working,
     groupId: runtime.groups.extract(name),
-    purpose: 'tried',
+    isCandidate: true,
   }
 }
 

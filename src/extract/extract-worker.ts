@@ -46,8 +46,8 @@ export interface ExtractWorkerOptions {
   readonly onReplayDone?: (replayId: string) => void
   /** A replay beside live work: bounded, for one extractor, to a topic of its own. */
   readonly shadow?: ShadowReplay
-  /** A version that is tried on live pages. */
-  readonly isTrial?: boolean
+  /** A version that works on live pages beside the live one. */
+  readonly isCandidate?: boolean
   readonly settings?: ConsumerSettings
   readonly observer: Observer
   readonly clock: Clock
@@ -270,7 +270,7 @@ export class ExtractWorker extends BaseService {
   }
 
   #processor(partition: number): ReturnType<typeof createPageProcessor> {
-    const { admin, topic, codec, extraction, deadLettersTopic, shadow, isTrial = false, clock, observer } = this.#options
+    const { admin, topic, codec, extraction, deadLettersTopic, shadow, isCandidate = false, clock, observer } = this.#options
     return createPageProcessor({
       codec,
       extraction,
@@ -278,7 +278,7 @@ export class ExtractWorker extends BaseService {
       replayRequest: (replayId) => this.#replayRequest(replayId),
       moment: this.#pace(partition),
       ...(shadow === undefined ? {} : { shadow: shadow.request }),
-      isTrial,
+      isCandidate,
       output: {
         recordsTopic: (extractor) => this.#recordsTopicOf(extractor),
         deadLettersTopic,

@@ -31,8 +31,8 @@ export interface PageProcessorOptions {
   readonly shadow?: ReplayRequest
   /** Of what is left in a partition of html. Asked by replays, for copies whose page lay in another partition. */
   readonly firstOffset: (partition: number) => Promise<bigint>
-  /** A version that is tried on live pages: none is put back for it. */
-  readonly isTrial?: boolean
+  /** A version that works on live pages beside the live one: none is put back for it. */
+  readonly isCandidate?: boolean
   /**
    * Awaited before a page of a replay is extracted: its rate cap. Pages that it passes over wait for nothing. Shape: false where the
    * signal came before the moment of the page, which then counts for nothing.
@@ -111,8 +111,8 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
   function isOursToo(place: PagePlace, partition: number, { readFrom }: PageWork, request: ReplayRequest | undefined): boolean {
     const isSkipped = place.partition === partition && place.offset < readFrom
     if (request !== undefined) return isInRange(request, place) && !isSkipped
-    // Where a trial has begun in other partitions is not known here.
-    return options.isTrial === true && place.partition === partition && !isSkipped
+    // Where a candidate has begun in other partitions is not known here.
+    return options.isCandidate === true && place.partition === partition && !isSkipped
   }
 
   async function decodePage(message: KafkaMessage): Promise<Page | ExtractFailure> {

@@ -74,7 +74,7 @@ describe('a version that is tried as a shadow', () => {
         book(BOOK_2.replace('version: 2', `version: ${version}`).replace(', type: int', ''))
       await announceExtractors(runtime, [book(BOOK_1)])
       await shadow(runtime, 'typed', book(BOOK_2))
-      await announceExtractors(runtime, [text(4)], 'tried')
+      await announceExtractors(runtime, [text(4)], 'beside')
       await announceExtractors(runtime, [book(BOOK_2)])
       // Again beside what is live, it stays live.
       await shadow(runtime, 'again', book(BOOK_2))
@@ -106,7 +106,7 @@ describe('a version that goes live while a shadow of it begins', () => {
         await announceExtractors(runtime, [book(BOOK_2)])
         return claim(name, value)
       }
-      await announceExtractors(runtime, [book(BOOK_2)], 'tried')
+      await announceExtractors(runtime, [book(BOOK_2)], 'beside')
       expect(liveVersions(control, 'book').map(({ version }) => version)).toEqual([2])
     })
   })

@@ -23,7 +23,7 @@ describe('a version that can not read what older ones wrote', () => {
       fingerprint: extractor.schema.fingerprint.toString(),
       required: [],
       topic: undefined,
-      tried: false,
+      onlyBeside: false,
     }),
   )
 
@@ -34,27 +34,27 @@ describe('a version that can not read what older ones wrote', () => {
     expect(incompatibilities({ schemaStore } as never, version(4, 'double'), known)).toEqual([])
   })
 
-  it('is bound by none that was only tried beside live work', () => {
-    const tried = known.map((each) => ({ ...each, tried: each.version < 3 }))
-    expect(incompatibilities({ schemaStore } as never, version(4, 'int'), tried)).toEqual([])
-    expect(incompatibilities({ schemaStore } as never, version(4, 'boolean'), tried)).toHaveLength(1)
+  it('is bound by none that has run beside live work alone', () => {
+    const beside = known.map((each) => ({ ...each, onlyBeside: each.version < 3 }))
+    expect(incompatibilities({ schemaStore } as never, version(4, 'int'), beside)).toEqual([])
+    expect(incompatibilities({ schemaStore } as never, version(4, 'boolean'), beside)).toHaveLength(1)
   })
 })
 
 describe('a version whose records look like those of another one', () => {
   const decimal = (number: number, scale: number): ReturnType<typeof loadDefinition> =>
     loadDefinition('book.yaml', `name: book\nversion: ${number}\nfields: { weight: { select: p, type: decimal, scale: ${scale} } }`)
-  const announced = ({ version, schema }: ReturnType<typeof loadDefinition>, tried: boolean): AnnouncedVersion => ({
+  const announced = ({ version, schema }: ReturnType<typeof loadDefinition>, onlyBeside: boolean): AnnouncedVersion => ({
     version,
     definitionSha256: undefined,
     fingerprint: schema.fingerprint,
     required: [],
     topic: undefined,
-    tried,
+    onlyBeside,
   })
   const [two, three] = [decimal(2, 2), decimal(3, 3)]
 
-  it('may not run where readers would take one for the other, though that one was only tried, or is a later one', () => {
+  it('may not run where readers would take one for the other, though that one was never live, or is a later one', () => {
     const schemaStore = { byFingerprint: (fingerprint: string) => (fingerprint === two.schema.fingerprint ? two.schema : undefined) }
     expect(three.schema.fingerprint).toBe(two.schema.fingerprint)
     const reason =
@@ -80,8 +80,8 @@ describe('what control tells of versions', () => {
   it('has the topic of their records where one was named, and reads what older releases announced', () => {
     expect(announcedVersions(control, 'book')).toMatchObject([
       { version: 1, definitionSha256: 'a', fingerprint: 'f', required: ['title'], topic: undefined },
-      { version: 2, definitionSha256: 'b', topic: 'books', tried: false },
-      { version: 2_026_112_901, tried: true },
+      { version: 2, definitionSha256: 'b', topic: 'books', onlyBeside: false },
+      { version: 2_026_112_901, onlyBeside: true },
     ])
     expect(liveVersions(control, 'book').map((each) => each.version)).toEqual([1, 2])
     expect([...announcedTopics(control)]).toEqual(['books', 'shelves'])

@@ -54,7 +54,7 @@ describe('what is put back into a crawl that is stopped', () => {
     clusterId: 'a cluster',
     maxBatchBytes: () => 1_000_000,
     now: 1,
-    trialOf: () => undefined,
+    writtenBeside: () => undefined,
     isCrawlStopped: (crawlId) => crawlId === 'spring',
     readAt: async () => undefined,
     pageAt: async () => undefined,

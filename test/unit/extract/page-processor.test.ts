@@ -131,10 +131,10 @@ describe('a page that was put back', () => {
   })
 
   it('is passed over by a version that is tried beside live work, where that has read the page', async () => {
-    expect(await worked(copyAt(1, 30n), { isTrial: true })).toMatchObject(passedOver)
+    expect(await worked(copyAt(1, 30n), { isCandidate: true })).toMatchObject(passedOver)
     // It began behind the page, or in another partition, nobody knows where.
-    expect((await worked(copyAt(1, 30n), { isTrial: true, readFrom: 6n })).jobs).toHaveLength(1)
-    expect((await worked(copyAt(3, 0n), { isTrial: true })).jobs).toHaveLength(1)
+    expect((await worked(copyAt(1, 30n), { isCandidate: true, readFrom: 6n })).jobs).toHaveLength(1)
+    expect((await worked(copyAt(3, 0n), { isCandidate: true })).jobs).toHaveLength(1)
   })
 })
 
