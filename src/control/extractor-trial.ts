@@ -1,10 +1,10 @@
 import type { Config } from '../config/options.ts'
 import { type CheckResult, checkExtractorFile } from '../extract/check.ts'
 import { type LoadedExtractor, loadExtractor } from '../extract/load-extractors.ts'
-import { compareRuns, type RunChanges } from '../extract/record-changes.ts'
 import { type PageRun, runOnPages, type TestInput, type TestReport, testExtractor } from '../extract/test-extractor.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { compatibilityProblems } from '../message/compatibility.ts'
+import { compareRuns, type RunChanges } from '../replay/record-changes.ts'
 import { type LocatedPage, type TrialPageOptions, type TrialTarget, trialPages } from './trial-pages.ts'
 
 export function checkExtractor(file: string, signal: AbortSignal): Promise<CheckResult> {

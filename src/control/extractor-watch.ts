@@ -1,9 +1,9 @@
 import { watch } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
-import { compareRuns, type RunChanges } from '../extract/record-changes.ts'
 import type { PageRun } from '../extract/test-extractor.ts'
 import { sleepUntil } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'
+import { compareRuns, type RunChanges } from '../replay/record-changes.ts'
 import { loadTrial, runTrial, type TrialOptions } from './extractor-trial.ts'
 import { type TrialTarget, trialPages } from './trial-pages.ts'
 

@@ -1,14 +1,13 @@
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
-import { inFilter, type ReplayFilter } from '../message/replay-request.ts'
-import { type Comparison, ComparisonBuilder, type PageSource, pageKey } from '../replay/compare.ts'
+import type { ReplayFilter } from '../message/replay-request.ts'
+import { type Comparison, ComparisonBuilder, pageKey } from '../replay/compare.ts'
 import type { ReplayPlan } from '../replay/plan.ts'
-import { isOfDomain } from '../url/registrable-domain.ts'
 import { announcedVersions, topicsOfVersions } from './announced-versions.ts'
 import { keyParts } from './key-parts.ts'
 import { mayBeGone, replayStatus } from './replay-status.ts'
 import type { Runtime } from './runtime.ts'
 import type { ShadowReport } from './shadow-replay.ts'
-import { failedPages, inOrder, previousRecords, readRecords, recordBytes, type StoredRecord } from './stored-records.ts'
+import { failedPages, inOrder, isReplayed, previousRecords, readRecords, recordBytes, type StoredRecord } from './stored-records.ts'
 
 /** Records of so many bytes are held against the former ones at a time; as objects they take some times as much. */
 const COMPARED_BYTES = 64 * 1_048_576
@@ -30,7 +29,7 @@ export async function compareShadow(
   runtime: Runtime,
   { replayId, topic: shadowTopic }: Pick<ShadowReport, 'replayId' | 'topic'>,
   extractor: LoadedExtractor,
-  scope: { readonly plan: ReplayPlan; readonly filter: ReplayFilter },
+  { plan, filter }: { readonly plan: ReplayPlan; readonly filter: ReplayFilter },
   { comparedBytes = COMPARED_BYTES, onRead, signal }: ComparisonOptions = {},
 ): Promise<Comparison> {
   const { name, version } = extractor
@@ -47,7 +46,7 @@ export async function compareShadow(
   const fromLive = { topics, extractor: name, signal }
   const bytes = Math.max(
     await recordBytes(runtime, fromShadow, (record) => counted(record.replayId === replayId)),
-    await recordBytes(runtime, fromLive, (record) => counted(isReplayed(record, scope))),
+    await recordBytes(runtime, fromLive, (record) => counted(isReplayed(record, plan.partitions, filter))),
   )
   for (const isOwn of keyParts(bytes, comparedBytes)) {
     const failed = await failedPages(runtime, { extractor: name, version, replayId, isOwn, signal })
@@ -57,7 +56,7 @@ export async function compareShadow(
     const pages = new Set([...after.keys(), ...failed.keys()])
     for await (const record of readRecords(runtime, fromLive)) {
       const key = pageKey(counted(record).source)
-      if (isOwn(key) && isReplayed(record, scope) && !mayBeGone(status, record.source)) pages.add(key)
+      if (isOwn(key) && isReplayed(record, plan.partitions, filter) && !mayBeGone(status, record.source)) pages.add(key)
     }
     const { byPage } = await previousRecords(runtime, { ...fromLive, version }, pages)
     for (const key of pages) {
@@ -81,14 +80,4 @@ function add(pages: Map<string, Map<number, StoredRecord>>, record: StoredRecord
   const known = pages.get(key) ?? new Map<number, StoredRecord>()
   known.set(record.itemIndex, record)
   pages.set(key, known)
-}
-
-function isReplayed(record: StoredRecord, { plan, filter }: { readonly plan: ReplayPlan; readonly filter: ReplayFilter }): boolean {
-  if (!isInPlan(record.source, plan)) return false
-  return inFilter({ finalUrl: record.url, crawlId: record.crawlId, fetchedAt: record.fetchedAt }, filter, isOfDomain)
-}
-
-function isInPlan({ partition, offset }: PageSource, plan: ReplayPlan): boolean {
-  const range = plan.partitions.find((planned) => planned.partition === partition)
-  return range !== undefined && BigInt(offset) >= range.from && BigInt(offset) < range.until
 }

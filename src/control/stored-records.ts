@@ -2,11 +2,22 @@ import { type LogStart, readMessages } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
 import type { RecordEnvelope } from '../message/generated/types.ts'
 import { type DeadLetterInfo, readDeadLetter } from '../message/read-dead-letter.ts'
+import { inFilter, isWithin, type OffsetRange, type ReplayFilter } from '../message/replay-request.ts'
 import { type ComparableRecord, type PageFailure, type PageSource, pageKey } from '../replay/compare.ts'
+import { isOfDomain } from '../url/registrable-domain.ts'
 import { RecordReader } from './record-reader.ts'
 import type { Runtime } from './runtime.ts'
 
 export type StoredRecord = RecordEnvelope & ComparableRecord
+
+/** Whether a replay of these ranges and this filter reads the page of a record. */
+export function isReplayed(
+  { source, url: finalUrl, crawlId, fetchedAt }: Pick<StoredRecord, 'source' | 'url' | 'crawlId' | 'fetchedAt'>,
+  ranges: readonly OffsetRange[],
+  filter: ReplayFilter,
+): boolean {
+  return isWithin(ranges, source) && inFilter({ finalUrl, crawlId, fetchedAt }, filter, isOfDomain)
+}
 
 export interface RecordScope {
   /** One that is not there has no records. */

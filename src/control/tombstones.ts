@@ -5,14 +5,13 @@ import { countText } from '../kernel/count-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { HEADER } from '../message/header-names.ts'
-import { inFilter, parseReplayRequest, type ReplayRequest, rangeOf } from '../message/replay-request.ts'
+import { parseReplayRequest, type ReplayRequest } from '../message/replay-request.ts'
 import { pageKey } from '../replay/compare.ts'
-import { isOfDomain } from '../url/registrable-domain.ts'
 import { keyParts } from './key-parts.ts'
 import { RecordReader } from './record-reader.ts'
 import { mayBeGone, type ReplayStatus, replayStatus } from './replay-status.ts'
 import type { Runtime } from './runtime.ts'
-import { failures, type StoredRecord } from './stored-records.ts'
+import { failures, isReplayed, type StoredRecord } from './stored-records.ts'
 
 export interface TombstonePlan {
   readonly replayId: string
@@ -54,7 +53,7 @@ export async function planTombstones(
   // A record of a later version is none that this replay has left: it wins everywhere, by its `recordVersion`.
   const isLeft = (record: StoredRecord): boolean =>
     record.extractorVersion < request.extractorVersion &&
-    isReplayed(record, request) &&
+    isReplayed(record, request.ranges ?? [], request.filter) &&
     !mayBeGone(status, record.source) &&
     !failed.has(pageKey(record.source))
   const [lows, ends] = await Promise.all([runtime.admin.earliestOffsets(topic), runtime.admin.endOffsets(topic, 'read_committed')])
@@ -215,11 +214,4 @@ const keyIn = (partition: number, key: string): string => `${partition} ${key}`
 
 function untilOf(topic: string, ends: ReadonlyMap<number, bigint>): ReadonlyMap<PartitionId, bigint> {
   return new Map([...ends].map(([partition, end]) => [partitionId(topic, partition), end]))
-}
-
-function isReplayed(record: StoredRecord, request: ReplayRequest): boolean {
-  const range = rangeOf(request, record.source.partition)
-  const offset = BigInt(record.source.offset)
-  if (range === undefined || offset < range.from || offset >= range.until) return false
-  return inFilter({ finalUrl: record.url, crawlId: record.crawlId, fetchedAt: record.fetchedAt }, request.filter, isOfDomain)
 }

@@ -101,8 +101,22 @@ export function rangeOf(request: ReplayRequest, partition: number): { readonly f
 }
 
 /** Whether a place lies in the range of a replay, in place or beside live work. */
-export function isInRange(request: ReplayRequest, { partition, offset }: { readonly partition: number; readonly offset: bigint }): boolean {
-  return rangesOf(request).some((range) => range.partition === partition && offset >= BigInt(range.from) && offset < BigInt(range.until))
+export function isInRange(request: ReplayRequest, place: { readonly partition: number; readonly offset: bigint }): boolean {
+  return isWithin(rangesOf(request), place)
+}
+
+/** A range of a request, or of a plan. */
+export interface OffsetRange {
+  readonly partition: number
+  readonly from: bigint | string
+  readonly until: bigint | string
+}
+
+export function isWithin(
+  ranges: readonly OffsetRange[],
+  { partition, offset }: { readonly partition: number; readonly offset: bigint | number },
+): boolean {
+  return ranges.some((range) => range.partition === partition && offset >= BigInt(range.from) && offset < BigInt(range.until))
 }
 
 /** Of all partitions, whether in place or beside live work. */

@@ -98,8 +98,9 @@ export class ComparisonBuilder {
       this.#fail(page, page.after as PageFailure)
       return
     }
-    const old = byKey(page.before)
-    const fresh = byKey(page.after as readonly ComparableRecord[])
+    const entityKeyOf = ({ entityKey }: ComparableRecord): string => entityKey
+    const old = byKey(page.before, entityKeyOf)
+    const fresh = byKey(page.after as readonly ComparableRecord[], entityKeyOf)
     for (const [key, record] of fresh) {
       const previous = old.get(key)
       if (previous === undefined) {
@@ -174,14 +175,15 @@ export function pageKey({ partition, offset }: Pick<PageSource, 'partition' | 'o
   return `${partition}:${offset}`
 }
 
-/** Several records of one key on one page are told apart by their order. */
-function byKey(records: readonly ComparableRecord[]): Map<string, ComparableRecord> {
-  const found = new Map<string, ComparableRecord>()
+/** Records of one page. Several of one key are told apart by their order: the second of `a` has the name `a\n2`. */
+export function byKey<T>(records: readonly T[], keyOf: (record: T) => string): ReadonlyMap<string, T> {
+  const found = new Map<string, T>()
   const seen = new Map<string, number>()
   for (const record of records) {
-    const index = seen.get(record.entityKey) ?? 0
-    seen.set(record.entityKey, index + 1)
-    found.set(index === 0 ? record.entityKey : `${record.entityKey}\n${index}`, record)
+    const key = keyOf(record)
+    const count = (seen.get(key) ?? 0) + 1
+    seen.set(key, count)
+    found.set(count === 1 ? key : `${key}\n${count}`, record)
   }
   return found
 }
@@ -199,8 +201,8 @@ function pageDigest({ source, before, after }: ComparedPage): bigint {
 }
 
 /** Values as Avro has them: primitives, lists, nested records. */
-function isSame(a: unknown, b: unknown): boolean {
-  return a === b || (typeof a === 'object' && typeof b === 'object' && canonical(a) === canonical(b))
+export function isSame(a: unknown, b: unknown): boolean {
+  return a === b || Object.is(a, b) || (typeof a === 'object' && typeof b === 'object' && canonical(a) === canonical(b))
 }
 
 /** JSON in which the order of fields does not count. */

@@ -1,4 +1,7 @@
-import type { PageRun } from './test-extractor.ts'
+import type { PageRun } from '../extract/test-extractor.ts'
+import { byKey, isSame } from './compare.ts'
+
+type RunRecord = PageRun['records'][number]
 
 /** One value that is another one now. Shape: field undefined where the whole record, or the page, is new, gone or failed. */
 export interface RecordChange {
@@ -31,31 +34,27 @@ function pageChanges(before: PageRun | undefined, after: PageRun): RecordChange[
   const changes: RecordChange[] = []
   const [was, is] = [before?.failure?.message ?? null, after.failure?.message ?? null]
   if (was !== is) changes.push({ url, key: '', field: undefined, before: was, after: is })
-  const old = byKey(before)
-  const fresh = byKey(after)
-  for (const key of new Set([...old.keys(), ...fresh.keys()])) {
-    const [from, to] = [old.get(key), fresh.get(key)]
+  const [old, fresh] = [recordsOf(before), recordsOf(after)]
+  for (const name of new Set([...old.keys(), ...fresh.keys()])) {
+    const key = name.replace(/\n(\d+)$/, ' ($1)')
+    const [from, to] = [dataOf(old.get(name)), dataOf(fresh.get(name))]
     if (from === undefined || to === undefined) {
       changes.push({ url, key, field: undefined, before: from ?? null, after: to ?? null })
       continue
     }
     for (const field of new Set([...Object.keys(from), ...Object.keys(to)])) {
       const [valueBefore, valueAfter] = [from[field] ?? null, to[field] ?? null]
-      if (JSON.stringify(valueBefore) !== JSON.stringify(valueAfter))
-        changes.push({ url, key, field, before: valueBefore, after: valueAfter })
+      if (!isSame(valueBefore, valueAfter)) changes.push({ url, key, field, before: valueBefore, after: valueAfter })
     }
   }
   return changes
 }
 
-function byKey(run: PageRun | undefined): ReadonlyMap<string, Readonly<Record<string, unknown>>> {
-  const found = new Map<string, Readonly<Record<string, unknown>>>()
-  for (const { key: whole, record } of run?.records ?? []) {
-    // The name of the extractor before it may be another one on the other side.
-    const key = whole.slice(whole.indexOf('/') + 1)
-    let name = key
-    for (let copy = 2; found.has(name); copy += 1) name = `${key} (${copy})`
-    found.set(name, (record.data ?? {}) as Readonly<Record<string, unknown>>)
-  }
-  return found
+/** The name of the extractor before their keys may be another one on the other side. */
+function recordsOf(run: PageRun | undefined): ReadonlyMap<string, RunRecord> {
+  return byKey(run?.records ?? [], ({ key }) => key.slice(key.indexOf('/') + 1))
+}
+
+function dataOf(found: RunRecord | undefined): Readonly<Record<string, unknown>> | undefined {
+  return found === undefined ? undefined : ((found.record.data ?? {}) as Readonly<Record<string, unknown>>)
 }
