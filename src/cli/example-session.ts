@@ -1,11 +1,12 @@
 import { relative } from 'node:path'
 import { type ExampleStep, exampleExtractorFile, runExample } from '../control/example.ts'
 import { systemClock } from '../kernel/clock.ts'
+import { durationText } from '../kernel/duration-text.ts'
 import { writeComparison } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
-import { counted, renderDuration, renderTable, toJson } from './render.ts'
+import { counted, renderTable, toJson } from './render.ts'
 import { runProgress, writeSummary } from './run-summary.ts'
 
 /** The example as a story: each step says what happened, in numbers that were measured in this run. */
@@ -39,7 +40,7 @@ async function tell(context: CommandContext, step: ExampleStep): Promise<void> {
   switch (step.kind) {
     case 'kafka':
       await out(
-        `Apache Kafka is up on ${step.brokers.join(', ')} after ${renderDuration(step.startedMs)}; its log is in ${relative('.', step.dataDir) || step.dataDir}`,
+        `Apache Kafka is up on ${step.brokers.join(', ')} after ${durationText(step.startedMs)}; its log is in ${relative('.', step.dataDir) || step.dataDir}`,
       )
       return
     case 'shop': {
@@ -102,7 +103,7 @@ async function tellReplay(
   await out('\n3. Replay: the price of articles on sale was wrong (the old price stood first), and the')
   await out('   brand was missing. Version 2 of the extractor reads the same stored pages again:\n')
   await out(
-    `${counted(report.pages, 'page')} read, ${counted(report.records, 'record')} in ${renderDuration(report.elapsedMs)}. Requests that the shop saw meanwhile: ${requests}\n`,
+    `${counted(report.pages, 'page')} read, ${counted(report.records, 'record')} in ${durationText(report.elapsedMs)}. Requests that the shop saw meanwhile: ${requests}\n`,
   )
   await writeComparison(context, comparison)
   const file = relative('.', exampleExtractorFile(2))

@@ -1,8 +1,9 @@
 import { type ExplainReport, explain } from '../control/explain.ts'
 import { packageVersion } from '../control/package-version.ts'
 import { userAgentOf } from '../control/user-agent.ts'
+import { durationText } from '../kernel/duration-text.ts'
 import type { CommandContext } from './context.ts'
-import { renderBytes, renderCount, renderDuration, renderTable, toJson } from './render.ts'
+import { renderBytes, renderCount, renderTable, toJson } from './render.ts'
 import { singleLine } from './terminal-text.ts'
 import { withRuntime } from './with-runtime.ts'
 
@@ -46,5 +47,5 @@ async function writeReport(context: CommandContext, report: ExplainReport): Prom
   }
   if (report.outcomes.length > shown.length) await context.out(`and ${renderCount(report.outcomes.length - shown.length)} before these`)
   if (!report.isComplete) context.note('a topic was longer than is searched: what lies further on is not known')
-  context.note(`looked at ${renderBytes(report.searchedBytes)} of the topics in ${renderDuration(report.elapsedMs)}`)
+  context.note(`looked at ${renderBytes(report.searchedBytes)} of the topics in ${durationText(report.elapsedMs)}`)
 }

@@ -4,11 +4,12 @@ import type { StatusReport } from '../control/status-report.ts'
 import { abortedBy, unlessAborted } from '../kernel/abort.ts'
 import { type Clock, systemClock } from '../kernel/clock.ts'
 import { countText } from '../kernel/count-text.ts'
+import { durationText } from '../kernel/duration-text.ts'
 import { isAway } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
-import { counted, renderCount, renderDuration, renderTable, toJson } from './render.ts'
+import { counted, renderCount, renderTable, toJson } from './render.ts'
 import { singleLine } from './terminal-text.ts'
 import { withRuntime } from './with-runtime.ts'
 
@@ -85,7 +86,7 @@ async function writeStatus(
     state === 'Dead' ? 'not started' : state,
     String(members),
     renderCount(lag),
-    oldestSeconds === null ? '' : renderDuration(oldestSeconds * 1000),
+    oldestSeconds === null ? '' : durationText(oldestSeconds * 1000),
     ...(rates === undefined ? [] : [(rates.get(group) ?? 0).toFixed(1)]),
   ])
   await context.out(
@@ -108,7 +109,7 @@ async function writeStatus(
     const workers = report.workers.map(({ stage, host, pid, startedAt, extractors }) => [
       stage,
       `${host} ${pid}`,
-      renderDuration(systemClock.now() - startedAt),
+      durationText(systemClock.now() - startedAt),
       Object.entries(extractors)
         .map(([name, version]) => `${name}:${version}`)
         .join(' '),

@@ -1,6 +1,7 @@
 import { type Lineage, lineage } from '../control/lineage.ts'
+import { durationText } from '../kernel/duration-text.ts'
 import type { CommandContext } from './context.ts'
-import { renderBytes, renderDuration, renderTable, toJson } from './render.ts'
+import { renderBytes, renderTable, toJson } from './render.ts'
 import { singleLine } from './terminal-text.ts'
 import { withRuntime } from './with-runtime.ts'
 
@@ -48,7 +49,7 @@ export async function writeLineage(
   await line(`trace    ${traceId ?? 'none'}`)
   await out('')
   if (timing.length === 0) return
-  const rows = timing.map(({ step, at, afterMs }) => [step, new Date(at).toISOString(), `+${renderDuration(Math.max(0, afterMs))}`])
+  const rows = timing.map(({ step, at, afterMs }) => [step, new Date(at).toISOString(), `+${durationText(Math.max(0, afterMs))}`])
   await out(renderTable([{ title: 'STEP' }, { title: 'AT' }, { title: 'AFTER', align: 'right' }], rows))
   if (page !== null) await out(`\nits bytes: millrace consume html --offset ${page.at.partition}:${page.at.offset} --max 1 --body`)
 }

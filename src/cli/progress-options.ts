@@ -1,7 +1,7 @@
 import { systemClock } from '../kernel/clock.ts'
+import { durationText } from '../kernel/duration-text.ts'
 import type { CommandContext } from './context.ts'
 import type { ProgressOptions } from './progress.ts'
-import { renderDuration } from './render.ts'
 
 /** How a command shows its progress, by its flags and by where stderr goes. */
 export function progressOptions(context: CommandContext): ProgressOptions {
@@ -11,6 +11,6 @@ export function progressOptions(context: CommandContext): ProgressOptions {
     style,
     clock: systemClock,
     columns: () => process.stderr.columns ?? 80,
-    duration: renderDuration,
+    duration: durationText,
   }
 }

@@ -4,12 +4,13 @@ import { offsetLines, planRange } from '../control/replay.ts'
 import { estimateRange, type RangeEstimate } from '../control/replay-estimate.ts'
 import { previewReplay } from '../control/replay-preview.ts'
 import { isAre } from '../kernel/count-text.ts'
+import { durationText } from '../kernel/duration-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { writePreview } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
-import { counted, renderBytes, renderCount, renderDuration, renderTable, toJson } from './render.ts'
+import { counted, renderBytes, renderCount, renderTable, toJson } from './render.ts'
 import { type Extractor, extractorOf, type ReplayFlags, scopeOf, wholeCount } from './replay-scope.ts'
 import { withRuntime } from './with-runtime.ts'
 
@@ -114,7 +115,7 @@ async function writePlan(context: CommandContext, plan: Plan, extractor: Extract
       cap: 'the cap',
     }
     await context.out(
-      `about ${renderDuration(estimate.seconds * 1000)} in one process, at ${renderCount(Math.round(estimate.pagesPerSecond))} pages/s (${from[estimate.rateFrom ?? 'sample']})`,
+      `about ${durationText(estimate.seconds * 1000)} in one process, at ${renderCount(Math.round(estimate.pagesPerSecond))} pages/s (${from[estimate.rateFrom ?? 'sample']})`,
     )
   }
   if (plan.gone > 0n)

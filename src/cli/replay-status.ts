@@ -1,7 +1,8 @@
 import type { ReplayStatus } from '../control/replay-status.ts'
 import type { ShadowReport } from '../control/shadow-replay.ts'
 import { isAre } from '../kernel/count-text.ts'
-import { counted, renderCount, renderDuration, renderTable } from './render.ts'
+import { durationText } from '../kernel/duration-text.ts'
+import { counted, renderCount, renderTable } from './render.ts'
 
 const right = 'right' as const
 
@@ -77,7 +78,7 @@ function goneText(gone: number): string {
 export function shadowSummary({ pages, records, deadLetters, gone, elapsedMs, topic, resumed }: Omit<ShadowReport, 'replayId'>): string {
   const since = resumed ? ' since it went on' : ''
   const lost = gone > 0 ? `\n${goneText(gone)}` : ''
-  return `${counted(pages, 'page')} read, ${counted(records, 'record')}, ${counted(deadLetters, 'dead letter')} in ${renderDuration(elapsedMs)}${since}; records are in ${topic}${lost}`
+  return `${counted(pages, 'page')} read, ${counted(records, 'record')}, ${counted(deadLetters, 'dead letter')} in ${durationText(elapsedMs)}${since}; records are in ${topic}${lost}`
 }
 
 function stateOf(status: ReplayStatus): string {

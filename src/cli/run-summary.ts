@@ -1,9 +1,10 @@
 import type { RunProgress, RunReport, UncountedRun } from '../control/run.ts'
 import { countText } from '../kernel/count-text.ts'
+import { durationText } from '../kernel/duration-text.ts'
 import { shellWord } from '../kernel/shell-word.ts'
 import type { CommandContext } from './context.ts'
 import type { ProgressState } from './progress.ts'
-import { counted, renderCount, renderDuration } from './render.ts'
+import { counted, renderCount } from './render.ts'
 import { tellBadSeeds } from './seeds-report.ts'
 
 /**
@@ -116,7 +117,7 @@ async function writeEnd(
   write: (line: string) => Promise<void>,
 ): Promise<void> {
   await write(
-    `${counted(report.records, 'record')} in ${renderDuration(report.elapsedMs)}${report.crawlId === undefined ? '' : `, crawl ${report.crawlId}`}`,
+    `${counted(report.records, 'record')} in ${durationText(report.elapsedMs)}${report.crawlId === undefined ? '' : `, crawl ${report.crawlId}`}`,
   )
   const told = report.waiting.slice(0, MOST_TOLD)
   for (const task of told) await write(`waits until ${new Date(task.dueAt).toISOString()}: ${task.url} (${task.reason})`)

@@ -16,11 +16,12 @@ import {
 } from '../control/sites.ts'
 import { requireOrMakeTopics } from '../control/topics.ts'
 import { userAgentOf } from '../control/user-agent.ts'
+import { durationText } from '../kernel/duration-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { LEAST_RATE_PER_SECOND } from '../kernel/pace-bounds.ts'
 import type { SiteOverride } from '../message/site-override.ts'
 import type { CommandContext } from './context.ts'
-import { renderDuration, renderTable, toJson } from './render.ts'
+import { renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
 
 export interface RateFlags {
@@ -69,7 +70,7 @@ export async function rate(context: CommandContext, name: string, flags: RateFla
     const byHours = byHoursText(changed?.changes ?? [])
     if (byHours !== undefined) context.note(byHours)
     const { ratePerSecond, burst, concurrency, crawlDelayMs, paused } = report.pace
-    const delay = crawlDelayMs.value === 0 ? '' : `, ${renderDuration(Number(crawlDelayMs.value))} between them`
+    const delay = crawlDelayMs.value === 0 ? '' : `, ${durationText(Number(crawlDelayMs.value))} between them`
     const bursts = burst.value === 1 ? '' : ` in bursts of ${burst.value}`
     const pause = paused.value === true ? `; it is paused (${paused.from}) ${pauseEnd(report, now)}` : ''
     return `${report.domain}: ${ratePerSecond.value} request${ratePerSecond.value === 1 ? '' : 's'} per second${bursts}, ${concurrency.value} at the same time${delay}${pause}`
@@ -178,28 +179,28 @@ function adaptiveText({ allowed, rateFactor }: SiteReport['limiter']): string {
 }
 
 function breakerText({ trips, parkedMs, failingMs }: SiteReport['limiter']): string {
-  if (trips === 0) return failingMs === 0 ? 'closed' : `closed; no answer for ${renderDuration(failingMs)}`
-  const since = `no answer for ${renderDuration(failingMs)}, parked ${trips === 1 ? 'once' : `${trips} times`}`
-  return parkedMs === 0 ? `half open, one request at a time; ${since}` : `open for ${renderDuration(parkedMs)}; ${since}`
+  if (trips === 0) return failingMs === 0 ? 'closed' : `closed; no answer for ${durationText(failingMs)}`
+  const since = `no answer for ${durationText(failingMs)}, parked ${trips === 1 ? 'once' : `${trips} times`}`
+  return parkedMs === 0 ? `half open, one request at a time; ${since}` : `open for ${durationText(parkedMs)}; ${since}`
 }
 
 /** Of a site that is parked. */
 function givenUpText({ givenUpInMs }: SiteReport): string {
   if (givenUpInMs === null) return 'never: its URLs wait for it'
-  return givenUpInMs === 0 ? 'now: its URLs fail' : `in ${renderDuration(givenUpInMs)}, unless it answers`
+  return givenUpInMs === 0 ? 'now: its URLs fail' : `in ${durationText(givenUpInMs)}, unless it answers`
 }
 
 function robotsText({ verdict, fetchedAt }: NonNullable<SiteReport['robots']>, now: number): string {
-  const ago = `${renderDuration(Math.max(0, now - fetchedAt))} ago`
+  const ago = `${durationText(Math.max(0, now - fetchedAt))} ago`
   return verdict === 'unreachable' ? `could not be read ${ago}, asked again at each attempt` : `${verdict}, read ${ago}`
 }
 
 async function writeReport(context: CommandContext, report: SiteReport, now: number): Promise<void> {
   const { pace, limiter, robots } = report
   const nextMs = Math.max(limiter.nextMs, limiter.backOffMs, limiter.parkedMs)
-  const next = nextMs === 0 ? 'now' : `in ${renderDuration(nextMs)}`
-  const pausedFor = report.pausedUntil === null ? '' : `, in ${renderDuration(report.pausedUntil - now)}`
-  const duration = ({ value }: PaceFact): string => (value === 0 ? 'none' : renderDuration(Number(value)))
+  const next = nextMs === 0 ? 'now' : `in ${durationText(nextMs)}`
+  const pausedFor = report.pausedUntil === null ? '' : `, in ${durationText(report.pausedUntil - now)}`
+  const duration = ({ value }: PaceFact): string => (value === 0 ? 'none' : durationText(Number(value)))
   const rows = [
     ['paused', pace.paused.value === true ? 'yes' : 'no', pace.paused.from],
     ['requests per second', String(pace.ratePerSecond.value), pace.ratePerSecond.from],
@@ -212,17 +213,14 @@ async function writeReport(context: CommandContext, report: SiteReport, now: num
   const facts = [
     ['under way', `${limiter.leases}`],
     ['next start', pace.paused.value === true ? `after the pause${pausedFor}` : next],
-    [
-      'back-off',
-      limiter.backOffMs === 0 ? 'none' : `for ${renderDuration(limiter.backOffMs)}${limiter.isAsked ? ', as the site asks' : ''}`,
-    ],
+    ['back-off', limiter.backOffMs === 0 ? 'none' : `for ${durationText(limiter.backOffMs)}${limiter.isAsked ? ', as the site asks' : ''}`],
     ['adaptive', adaptiveText(limiter)],
     ['breaker', breakerText(limiter)],
     ...(limiter.trips === 0 ? [] : [['given up', givenUpText(report)]]),
     ...(report.reset === null
       ? []
-      : [['reset', `${renderDuration(Math.max(0, now - report.reset.at))} ago, ${report.reset.from}: ${liftedText(report.reset.lifted)}`]]),
-    ['time to first byte', limiter.latencyMs === 0 ? 'not known' : renderDuration(limiter.latencyMs)],
+      : [['reset', `${durationText(Math.max(0, now - report.reset.at))} ago, ${report.reset.from}: ${liftedText(report.reset.lifted)}`]]),
+    ['time to first byte', limiter.latencyMs === 0 ? 'not known' : durationText(limiter.latencyMs)],
     ['robots.txt', robots === null ? 'not known' : robotsText(robots, now)],
   ]
   await context.out(renderTable([{ title: 'LIMITER' }, { title: 'NOW', flexible: true }], facts))

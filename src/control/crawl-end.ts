@@ -1,6 +1,7 @@
 import { nextToRead } from '../kafka/admin.ts'
 import { delayTopics, laneTopics } from '../message/topics.ts'
 import { CrawlBacklog, type DelayedTask } from './crawl-backlog.ts'
+import { extractGroupsOf } from './extract-groups.ts'
 import { isReplaying, liveLag } from './live-lag.ts'
 import { lookUnlessAway } from './look-unless-away.ts'
 import { dropOpenTasks } from './open-tasks.ts'
@@ -61,7 +62,7 @@ export class CrawlEnd {
     this.#maxWaitMs = options.maxWaitMs
     this.#mayBeQueued = options.mayBeQueued ?? false
     // Without a word all groups that are configured have to come to the end.
-    this.#extractGroups = options.extractGroups ?? [undefined, ...Object.keys(runtime.config['extract.groups'])].map(runtime.groups.extract)
+    this.#extractGroups = options.extractGroups ?? extractGroupsOf(runtime)
   }
 
   /** Tasks that the store had counted, the most that it knew of, and how many of them were dropped since they were open and lay on no topic. */

@@ -1,3 +1,4 @@
+import { extractGroupsOf } from './extract-groups.ts'
 import { isClientGone } from './process-client-id.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -14,9 +15,8 @@ export async function evictDeadMembers(
   others: readonly string[] = [],
 ): Promise<void> {
   if (!runtime.isEmbedded) return
-  const { groups, admin, config, observer } = runtime
-  const named = Object.keys(config['extract.groups']).map((name) => groups.extract(name))
-  for (const groupId of [groups.fetch, groups.delay, groups.frontier, groups.extract(), ...named, ...others]) {
+  const { groups, admin, observer } = runtime
+  for (const groupId of [groups.fetch, groups.delay, groups.frontier, ...extractGroupsOf(runtime), ...others]) {
     const { members } = await admin.describeGroup(groupId)
     for (const { memberId, clientId } of members) {
       if (!isClientGone(clientId)) continue

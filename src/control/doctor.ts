@@ -11,7 +11,7 @@ import { KAFKAJS_VERSION } from '../kafka/patches/load-kafkajs.ts'
 import type { TopicPlan } from '../kafka/topic-plan.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { countText } from '../kernel/count-text.ts'
-import { ERRORS, errorText, isMillraceError } from '../kernel/errors.ts'
+import { ERRORS, type ErrorCode, errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { makeFolder } from '../machine/make-folder.ts'
 import type { RegistryPort } from '../message/registry.ts'
@@ -53,6 +53,12 @@ const ok = (check: string, text: string): Finding => ({ check, level: 'ok', text
 const warn = (check: string, text: string, fix: string): Finding => ({ check, level: 'warn', text, fix })
 const fail = (check: string, text: string, fix: string): Finding => ({ check, level: 'fail', text, fix })
 
+/** A dependency, or what is read of it, failed. `otherwise`: the code of an error that is none of ours. */
+function failure(check: string, error: unknown, otherwise: ErrorCode): Finding {
+  const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : otherwise]
+  return { ...fail(check, errorText(error), hint), unreachable: exitCode === 4 }
+}
+
 /** Loads what parses pages, which the commands beside `doctor` do without. */
 async function* usable(config: Config): AsyncGenerator<Finding> {
   const { configurationFindings } = await import('./config-check.ts')
@@ -82,9 +88,8 @@ export async function* doctor(options: DoctorOptions): AsyncGenerator<Finding> {
     runtime = await Runtime.open({ ...options, owner: 'millrace doctor' })
   } catch (error) {
     options.signal.throwIfAborted()
-    const code = isMillraceError(error) ? error.code : 'KAFKA_UNREACHABLE'
-    const { exitCode, hint } = ERRORS[code]
-    yield { ...fail(code.startsWith('CONFIG_') ? 'configuration' : 'Kafka', errorText(error), hint), unreachable: exitCode === 4 }
+    const isOurs = isMillraceError(error) && error.code.startsWith('CONFIG_')
+    yield failure(isOurs ? 'configuration' : 'Kafka', error, 'KAFKA_UNREACHABLE')
     yield* withoutKafka(options)
     return
   }
@@ -173,7 +178,7 @@ async function* answered(check: string, findings: AsyncGenerator<Finding>): Asyn
     yield* findings
   } catch (error) {
     if (!isMillraceError(error) || error.code === 'ABORTED') throw error
-    yield { ...fail(check, error.message, error.hint), unreachable: error.exitCode === 4 }
+    yield failure(check, error, error.code)
   }
 }
 
@@ -261,8 +266,7 @@ async function* blobFindings(open: () => Promise<BlobStore | undefined>): AsyncG
     const blobs = await open()
     if (blobs !== undefined) yield await blobFinding(blobs)
   } catch (error) {
-    const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'BLOBS_UNREACHABLE']
-    yield { ...fail('blobs', errorText(error), hint), unreachable: exitCode === 4 }
+    yield failure('blobs', error, 'BLOBS_UNREACHABLE')
   }
 }
 
@@ -292,8 +296,7 @@ async function* registryFindings(open: () => RegistryPort | undefined): AsyncGen
     await registry.schemaById(1)
     yield ok('registry', `${registry.location} answers`)
   } catch (error) {
-    const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'REGISTRY_UNREACHABLE']
-    yield { ...fail('registry', errorText(error), hint), unreachable: exitCode === 4 }
+    yield failure('registry', error, 'REGISTRY_UNREACHABLE')
   }
 }
 
@@ -322,7 +325,6 @@ async function* stateFindings(look: () => Promise<StoreHealth | undefined>): Asy
     const health = await look()
     yield health === undefined ? ok('state', 'none yet in the data folder; the first run begins it') : storeFinding(health)
   } catch (error) {
-    const { exitCode, hint } = ERRORS[isMillraceError(error) ? error.code : 'STATE_UNAVAILABLE']
-    yield { ...fail('state', errorText(error), hint), unreachable: exitCode === 4 }
+    yield failure('state', error, 'STATE_UNAVAILABLE')
   }
 }

@@ -1,5 +1,7 @@
 import { isHold, type TaskView } from '../fetch/fetch-view.ts'
 import type { ProxyOut } from '../fetch/proxy-ring.ts'
+import { countText } from '../kernel/count-text.ts'
+import { durationText } from '../kernel/duration-text.ts'
 import type { Outcome } from '../message/generated/types.ts'
 import { NO_PLACE } from '../message/header-names.ts'
 import { isFinal } from '../message/outcome.ts'
@@ -120,7 +122,7 @@ function verdictOf(facts: UrlFacts): UrlVerdict {
 function turnVerdict(facts: UrlFacts, { pid, attempt, stalledBy, url, unwrittenMs }: UrlFacts['inWorkers'][number]): UrlVerdict {
   // A worker of an earlier version does not tell.
   if (typeof unwrittenMs === 'number') {
-    const line = `it was asked by process ${pid} (attempt ${attempt}, ${url}); Kafka has not taken its answer for ${duration(unwrittenMs)}`
+    const line = `it was asked by process ${pid} (attempt ${attempt}, ${url}); Kafka has not taken its answer for ${durationText(unwrittenMs)}`
     return { state: 'under-way', waitsFor: 'kafka', until: null, lines: [line] }
   }
   const held = stalledBy === 'registry' ? null : stalledBy
@@ -145,14 +147,14 @@ function workerVerdict(facts: UrlFacts, view: UrlFacts['inWorkers'][number]): Ur
   const stalledBy = isHold(view.stalledBy) ? view.stalledBy : null
   // A worker of an earlier version does not tell.
   if (typeof handoverMs === 'number' && stalledBy === null) {
-    const line = `the worker that had its partition before still waits for its answer: process ${pid} takes it up then, in ${duration(handoverMs)} at the latest`
+    const line = `the worker that had its partition before still waits for its answer: process ${pid} takes it up then, in ${durationText(handoverMs)} at the latest`
     return { state: 'waiting', waitsFor: 'handover', until: null, lines: [line, ...robotsLines(facts)] }
   }
   if (awaitsPlace === true && stalledBy === null) {
     const lines = [`waits in process ${pid}`, PLACE_LINE, ...robotsLines(facts)]
     return { state: 'waiting', waitsFor: 'page-budget', until: null, lines }
   }
-  const lines = [`waits in process ${pid} behind ${count(before, 'task')} of ${site}`]
+  const lines = [`waits in process ${pid} behind ${countText(before, 'task')} of ${site}`]
   const busy = siteInFlight >= siteConcurrency ? 'concurrency' : undefined
   const waitsFor = stalledBy ?? (siteWaitMs > 0 ? (siteWaitReason ?? 'rate') : (busy ?? 'turn'))
   const isPaused = waitsFor === 'paused' && facts.site.pace.paused.value === true
@@ -161,15 +163,15 @@ function workerVerdict(facts: UrlFacts, view: UrlFacts['inWorkers'][number]): Ur
     : facts.now + siteWaitMs + before * siteSpacingMs(facts.site.pace, facts.site.limiter.rateFactor)
   if (stalledBy !== null) lines.push(`the worker starts no request: it waits for the ${stalledBy}`)
   else if (isPaused) lines.push(pausedLine(facts))
-  else if (siteWaitMs > 0) lines.push(`${site} may be asked again in ${duration(siteWaitMs)} (${waitsFor})`)
-  else if (busy !== undefined) lines.push(`${count(siteInFlight, 'request')} of ${site} under way, no more are allowed`)
+  else if (siteWaitMs > 0) lines.push(`${site} may be asked again in ${durationText(siteWaitMs)} (${waitsFor})`)
+  else if (busy !== undefined) lines.push(`${countText(siteInFlight, 'request')} of ${site} under way, no more are allowed`)
   lines.push(...paceLines(facts), ...proxyLines(facts), ...robotsLines(facts))
   return { state: 'waiting', waitsFor, until: stalledBy === null ? until : null, lines }
 }
 
 function laneVerdict(facts: UrlFacts, task: WaitingTask): UrlVerdict {
   const lines = [
-    `waits in ${task.topic}, partition ${task.partition}, offset ${task.offset}: ${count(task.before, 'message')} from the first that is not finished${attemptText(task)}`,
+    `waits in ${task.topic}, partition ${task.partition}, offset ${task.offset}: ${countText(task.before, 'message')} from the first that is not finished${attemptText(task)}`,
   ]
   if (facts.members.fetch === 0) {
     lines.push('no fetch worker runs')
@@ -245,22 +247,22 @@ function siteWait(facts: UrlFacts): { readonly reason?: string; readonly line?: 
   if (limiter.parkedMs > 0)
     return {
       reason: 'breaker',
-      line: `${key} does not answer and is parked for another ${duration(limiter.parkedMs)} (breaker)`,
+      line: `${key} does not answer and is parked for another ${durationText(limiter.parkedMs)} (breaker)`,
       until: facts.now + limiter.parkedMs,
     }
   if (limiter.backOffMs > 0) {
     const reason = limiter.isAsked ? 'retry-after' : 'back-off'
     return {
       reason,
-      line: `${key} is left alone for another ${duration(limiter.backOffMs)} (${reason})`,
+      line: `${key} is left alone for another ${durationText(limiter.backOffMs)} (${reason})`,
       until: facts.now + limiter.backOffMs,
     }
   }
   if (limiter.leases >= atOnce(facts.site))
-    return { reason: 'concurrency', line: `${count(limiter.leases, 'request')} of ${key} under way, no more are allowed`, until: null }
+    return { reason: 'concurrency', line: `${countText(limiter.leases, 'request')} of ${key} under way, no more are allowed`, until: null }
   if (limiter.nextMs > 0) {
     const reason = Number(pace.crawlDelayMs.value) > 0 ? 'crawl-delay' : 'rate'
-    return { reason, line: `${key} may be asked again in ${duration(limiter.nextMs)} (${reason})`, until: facts.now + limiter.nextMs }
+    return { reason, line: `${key} may be asked again in ${durationText(limiter.nextMs)} (${reason})`, until: facts.now + limiter.nextMs }
   }
   return { until: null }
 }
@@ -279,20 +281,22 @@ export function pauseEnd({ pace, pausedUntil }: Pick<UrlFacts['site'], 'pace' | 
 function proxyLines({ proxies: { all, out }, site: { key } }: UrlFacts): string[] {
   return [...new Set(out.map(({ pid }) => pid))].flatMap((pid) => {
     const own = out.filter((each) => each.pid === pid)
-    const named = own.map(({ proxy, reason, forMs }) => `${proxy} for another ${duration(forMs)} (${reason})`).join(', ')
+    const named = own.map(({ proxy, reason, forMs }) => `${proxy} for another ${durationText(forMs)} (${reason})`).join(', ')
     if (own.length < all.length) return [`process ${pid} leaves out of the proxies of ${key}: ${named}`]
     const firstMs = Math.min(...own.map(({ forMs }) => forMs))
-    return [`process ${pid} has no proxy left for ${key}, the first is tried again in ${duration(firstMs)}: ${named}`]
+    return [`process ${pid} has no proxy left for ${key}, the first is tried again in ${durationText(firstMs)}: ${named}`]
   })
 }
 
 function paceLines({ now, site: { key, pace, limiter, givenUpInMs, reset } }: UrlFacts): string[] {
   const delay =
-    Number(pace.crawlDelayMs.value) > 0 ? `, crawl delay ${duration(Number(pace.crawlDelayMs.value))} (${pace.crawlDelayMs.from})` : ''
+    Number(pace.crawlDelayMs.value) > 0 ? `, crawl delay ${durationText(Number(pace.crawlDelayMs.value))} (${pace.crawlDelayMs.from})` : ''
   const learnt = limiter.rateFactor < 1 || limiter.atOnce !== null ? ', lowered by what it answered' : ''
   return [
     `pace of ${key}: ${pace.ratePerSecond.value} a second (${pace.ratePerSecond.from}), ${pace.concurrency.value} at once${delay}${learnt}`,
-    ...(givenUpInMs === null ? [] : [`URLs of ${key} fail ${givenUpInMs === 0 ? 'now' : `in ${duration(givenUpInMs)}`} unless it answers`]),
+    ...(givenUpInMs === null
+      ? []
+      : [`URLs of ${key} fail ${givenUpInMs === 0 ? 'now' : `in ${durationText(givenUpInMs)}`} unless it answers`]),
     ...(reset === null ? [] : [`${key} was reset ${relative(reset.at, now)} (${reset.from}): ${liftedText(reset.lifted)}`]),
   ]
 }
@@ -302,8 +306,8 @@ export function liftedText(health: KnownHealth | null): string {
   if (health === null) return 'what it lifted is not known'
   const { backOffMs, isAsked, allowed, rateFactor, trips, parkedMs } = health
   const lifted = [
-    ...(backOffMs > 0 ? [`a back-off of ${duration(backOffMs)}${isAsked ? ' that the site had asked for' : ''}`] : []),
-    ...(trips > 0 ? [`an open breaker${parkedMs > 0 ? `, another ${duration(parkedMs)}` : ''}`] : []),
+    ...(backOffMs > 0 ? [`a back-off of ${durationText(backOffMs)}${isAsked ? ' that the site had asked for' : ''}`] : []),
+    ...(trips > 0 ? [`an open breaker${parkedMs > 0 ? `, another ${durationText(parkedMs)}` : ''}`] : []),
     ...(allowed !== null || rateFactor < 1 ? ['a slower pace'] : []),
   ]
   return lifted.length === 0 ? 'nothing stood in its way then' : `it lifted ${lifted.join(', ')}`
@@ -338,22 +342,10 @@ function attemptText({ attempt }: WaitingTask): string {
   return attempt > 1 ? `; attempt ${attempt} comes then` : ''
 }
 
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`
-}
-
 function time(epochMs: number): string {
   return new Date(epochMs).toISOString()
 }
 
 function relative(epochMs: number, now: number): string {
-  return epochMs > now ? `in ${duration(epochMs - now)}` : `${duration(now - epochMs)} ago`
-}
-
-function duration(ms: number): string {
-  if (ms < 10_000) return `${(ms / 1000).toFixed(1)}s`
-  const seconds = Math.round(ms / 1000)
-  if (seconds < 120) return `${seconds}s`
-  if (seconds < 7_200) return `${Math.round(seconds / 60)}m`
-  return seconds < 172_800 ? `${(seconds / 3_600).toFixed(1)}h` : `${(seconds / 86_400).toFixed(1)}d`
+  return epochMs > now ? `in ${durationText(epochMs - now)}` : `${durationText(now - epochMs)} ago`
 }

@@ -1,7 +1,6 @@
 import { addTotals, decodeMetadata, type ExtractorTotals, NO_TOTALS } from '../extract/offset-metadata.ts'
 import { livePosition } from '../extract/replay-step.ts'
 import type { PartitionLag } from '../kafka/admin.ts'
-import type { Runtime } from './runtime.ts'
 
 /** What an extract group has counted, over all partitions of html. */
 export interface GroupTotals {
@@ -52,9 +51,4 @@ function goneUnmet(partitions: readonly Standing[]): number {
     const at = committed === undefined || decoded === undefined ? committed : livePosition(decoded, committed)
     return sum + (at !== undefined && at < low ? Number(low - at) : 0)
   }, 0)
-}
-
-/** The default group and those of `extract.groups`, by their names on Kafka. */
-export function extractGroupsOf({ groups, config }: Pick<Runtime, 'groups' | 'config'>): string[] {
-  return [groups.extract(), ...Object.keys(config['extract.groups']).map((name) => groups.extract(name))]
 }

@@ -1,5 +1,6 @@
 import type { FetchView, StallReason } from '../fetch/fetch-view.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { errorText } from '../kernel/errors.ts'
 import type { GaugeReading, GaugeSource } from '../kernel/gauges.ts'
 import type { Dependency } from '../kernel/outage.ts'
 import { delayTopics, laneTopics } from '../message/topics.ts'
@@ -33,13 +34,16 @@ export function fetchGauges(fetch: { view(): FetchView }): GaugeSource {
  * How far a group is behind, by topic, and how old its oldest message is, as the last look that has come to its end saw it. What can't be
  * seen is left out: a topic of which a partition is offline, and the age then. One look at a time, beside the scrapes.
  */
-export function lagGauges(runtime: Pick<Runtime, 'admin' | 'clock'>, group: string, topics: readonly string[]): GaugeSource {
-  const { clock } = runtime
+export function lagGauges(runtime: Pick<Runtime, 'admin' | 'clock' | 'observer'>, group: string, topics: readonly string[]): GaugeSource {
+  const { clock, observer } = runtime
   let known: readonly GaugeReading[] = []
   let lookedMono = Number.NEGATIVE_INFINITY
   let looking: Promise<void> | undefined
   const look = async (): Promise<void> => {
-    known = await readLag(runtime, group, topics).catch(() => [])
+    known = await readLag(runtime, group, topics).catch((error: unknown) => {
+      observer.emit('LagUnknown', { group, error: errorText(error) })
+      return []
+    })
     lookedMono = clock.mono()
     looking = undefined
   }

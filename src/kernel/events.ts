@@ -375,6 +375,7 @@ export const EVENTS = {
     message: 'how far back a topic reaches could not be seen: its pages are fetched whole, as if they had changed',
     throttleMs: 60_000,
   },
+  LagUnknown: { level: 'warn', message: 'how far a group is behind can not be seen: it has no gauges meanwhile', throttleMs: 60_000 },
   SchemaUnannounced: { level: 'warn', message: 'this user may not announce a schema: older releases may not read its messages' },
   SchemaAwaited: { level: 'warn', message: 'the schema registry does not have a schema yet: it is asked again', throttleMs: 10_000 },
   RegistryPaused: { level: 'warn', message: 'the schema registry does not answer: what needs it waits', throttleMs: 10_000 },

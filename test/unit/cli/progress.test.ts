@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { createProgress, type ProgressOptions, progressLine } from '../../../src/cli/progress.ts'
-import { renderDuration } from '../../../src/cli/render.ts'
+import { durationText } from '../../../src/kernel/duration-text.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 function progress(style: ProgressOptions['style'], columns = 80) {
   const written: string[] = []
   const clock = new ManualClock()
   const write = (text: string): void => void written.push(text)
-  return { written, clock, progress: createProgress({ write, style, clock, columns: () => columns, duration: renderDuration }) }
+  return { written, clock, progress: createProgress({ write, style, clock, columns: () => columns, duration: durationText }) }
 }
 
 const state = (done: number) => ({ text: `${done} fetched`, fields: { done } })
@@ -60,11 +60,11 @@ describe('progress', () => {
   })
 
   it('shows a bar where the end is known, never more than whole, and the time that is left', () => {
-    expect(progressLine({ text: 'x', ratio: 0.5, remainingMs: 95_000, fields: {} }, renderDuration)).toBe(
+    expect(progressLine({ text: 'x', ratio: 0.5, remainingMs: 95_000, fields: {} }, durationText)).toBe(
       '[##########..........] 50%  x  about 1m 35s left',
     )
-    expect(progressLine({ text: 'x', ratio: 1.7, fields: {} }, renderDuration)).toBe('[####################] 100%  x')
-    expect(progressLine({ text: 'x', ratio: -1, fields: {} }, renderDuration)).toBe('[....................] 0%  x')
-    expect(progressLine({ text: 'x', fields: {} }, renderDuration)).toBe('x')
+    expect(progressLine({ text: 'x', ratio: 1.7, fields: {} }, durationText)).toBe('[####################] 100%  x')
+    expect(progressLine({ text: 'x', ratio: -1, fields: {} }, durationText)).toBe('[....................] 0%  x')
+    expect(progressLine({ text: 'x', fields: {} }, durationText)).toBe('x')
   })
 })

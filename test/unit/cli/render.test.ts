@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { renderBytes, renderCount, renderDuration, renderTable, toJson } from '../../../src/cli/render.ts'
+import { renderBytes, renderCount, renderTable, toJson } from '../../../src/cli/render.ts'
 import { terminalLine, terminalText } from '../../../src/cli/terminal-text.ts'
 
 describe('a table', () => {
@@ -77,18 +77,6 @@ describe('numbers for people', () => {
     [1536, '1.5 KiB'],
     [10 * 1024 ** 3, '10.0 GiB'],
   ])('%s bytes are %s', (bytes, text) => expect(renderBytes(bytes)).toBe(text))
-
-  it.each([
-    [0, '0ms'],
-    [999, '999ms'],
-    [1500, '1.5s'],
-    [9990, '10.0s'],
-    [59_400, '59s'],
-    [59_600, '1m 0s'],
-    [95_000, '1m 35s'],
-    [3_600_000, '1h 0m'],
-    [90_000_000, '1d 1h'],
-  ])('%s ms are %s', (ms, text) => expect(renderDuration(ms)).toBe(text))
 })
 
 describe('JSON', () => {

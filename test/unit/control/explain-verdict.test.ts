@@ -136,7 +136,7 @@ describe('where a URL is', () => {
       'a former owner of its partition has it on the wire',
       { inWorkers: [{ ...inWorker, before: 0, siteWaitMs: 0, handoverMs: 90_000 }] },
       { state: 'waiting', waitsFor: 'handover', until: null },
-      /^the worker that had its partition before still waits for its answer: process 42 takes it up then, in 90s at the latest$/,
+      /^the worker that had its partition before still waits for its answer: process 42 takes it up then, in 1m 30s at the latest$/,
     ],
     [
       'others hold the places of its crawl, while it is kept in memory',
@@ -220,7 +220,7 @@ describe('where a URL is', () => {
       'the hours of its rule pause its site, which no resume ends',
       { waiting: [inLane], site: site({ paused: fact(true, 'schedule 00:00-12:00 UTC') }, {}, null, null, NOW + 12 * 3_600_000) },
       { state: 'waiting', waitsFor: 'paused', until: NOW + 12 * 3_600_000 },
-      /a\.example is paused \(schedule 00:00-12:00 UTC\) until 2026-01-02T12:00:00\.000Z, in 12\.0h/,
+      /a\.example is paused \(schedule 00:00-12:00 UTC\) until 2026-01-02T12:00:00\.000Z, in 12h 0m/,
     ],
     [
       'all hours of its rule pause its site',
@@ -247,7 +247,7 @@ describe('where a URL is', () => {
       'a worker has no proxy left for its site',
       { waiting: [delayed], proxies: { all: ['a:1', 'b:1'], out: [out, { ...out, proxy: 'b:1', forMs: 70_000, reason: 'proxy-auth' }] } },
       { state: 'delayed', waitsFor: 'due-time', until: NOW + 42_000 },
-      /process 42 has no proxy left for a\.example, the first is tried again in 20s: a:1 for another 20s \(proxy-failed\), b:1 for another 70s \(proxy-auth\)/,
+      /process 42 has no proxy left for a\.example, the first is tried again in 20s: a:1 for another 20s \(proxy-failed\), b:1 for another 1m 10s \(proxy-auth\)/,
     ],
     [
       'the state store is away',
@@ -281,25 +281,25 @@ describe('where a URL is', () => {
       'its site is left alone',
       { waiting: [inLane], site: site({}, { backOffMs: 90_000, leases: 1 }) },
       { state: 'waiting', waitsFor: 'back-off', until: NOW + 90_000 },
-      /left alone for another 90s/,
+      /left alone for another 1m 30s/,
     ],
     [
       'its site asked for a time',
       { waiting: [inLane], site: site({}, { backOffMs: 90_000, isAsked: true }) },
       { state: 'waiting', waitsFor: 'retry-after', until: NOW + 90_000 },
-      /left alone for another 90s \(retry-after\)/,
+      /left alone for another 1m 30s \(retry-after\)/,
     ],
     [
       'its site is dead',
       { waiting: [inLane], site: site({}, { parkedMs: 60_000, backOffMs: 1 }, 5_400_000) },
       { state: 'waiting', waitsFor: 'breaker', until: NOW + 60_000 },
-      /does not answer and is parked for another 60s.*\n(.*\n)*URLs of a\.example fail in 90m unless it answers/,
+      /does not answer and is parked for another 1m 0s.*\n(.*\n)*URLs of a\.example fail in 1h 30m unless it answers/,
     ],
     [
       'its site was reset',
       { waiting: [delayed], site: site({}, {}, null, { at: NOW - 120_000, from: 'override a.example', lifted: EARNED }) },
       { state: 'delayed', waitsFor: 'due-time', until: NOW + 42_000 },
-      /a\.example was reset 2m.* ago \(override a\.example\): it lifted a back-off of 365\.0d that the site had asked for, an open breaker, another 60s, a slower pace/,
+      /a\.example was reset 2m 0s ago \(override a\.example\): it lifted a back-off of 365d 0h that the site had asked for, an open breaker, another 1m 0s, a slower pace/,
     ],
     [
       'its site is allowed less than its rule',
@@ -329,7 +329,7 @@ describe('where a URL is', () => {
       'its site has its pace',
       { waiting: [inLane], site: site({}, { nextMs: 500 }) },
       { state: 'waiting', waitsFor: 'rate', until: NOW + 500 },
-      /asked again in 0\.5s \(rate\)/,
+      /asked again in 500ms \(rate\)/,
     ],
     [
       'it waits for its time',

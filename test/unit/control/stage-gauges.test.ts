@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { dependencyGauges, fetchGauges, lagGauges } from '../../../src/control/stage-gauges.ts'
 import type { KafkaAdmin, PartitionLag } from '../../../src/kafka/admin.ts'
 import type { GaugeReading } from '../../../src/kernel/gauges.ts'
+import { recordingObserver } from '../../support/kafka-fixture.ts'
 import { ManualClock } from '../../support/manual-clock.ts'
 
 const none: PartitionLag = { topic: 't', partition: 0, committed: 7n, metadata: '', low: 0n, end: 7n, lag: 0n }
@@ -9,17 +10,18 @@ const none: PartitionLag = { topic: 't', partition: 0, committed: 7n, metadata: 
 /** A gauge of lag whose looks at the broker end when the test says so. */
 function gauge(partitions: Readonly<Record<string, number>> = { t: 1 }) {
   const clock = new ManualClock()
+  const { observer, events } = recordingObserver()
   const looks: { readonly end: (lags: PartitionLag[]) => void; readonly fail: (error: Error) => void }[] = []
   const lag = (): Promise<PartitionLag[]> => new Promise((end, fail) => void looks.push({ end, fail }))
   const admin = { lag, partitions: async (topic: string) => Array.from({ length: partitions[topic] ?? 0 }, (_, index) => index) }
-  const source = lagGauges({ admin: admin as unknown as KafkaAdmin, clock }, 'g', Object.keys(partitions))
+  const source = lagGauges({ admin: admin as unknown as KafkaAdmin, clock, observer }, 'g', Object.keys(partitions))
   /** What a scrape is given, which waits as long as this. */
   const scrape = async (waitsMs: number): Promise<readonly GaugeReading[]> => {
     const reading = source()
     await clock.advance(waitsMs)
     return reading
   }
-  return { clock, looks, source, scrape }
+  return { clock, events, looks, source, scrape }
 }
 
 describe('the gauges of what is waited for', () => {
@@ -43,8 +45,8 @@ describe('the gauges of lag', () => {
     expect(looks).toHaveLength(1)
   })
 
-  it('show what the last look saw until the next one has ended, and nothing where that fails', async () => {
-    const { clock, looks, source, scrape } = gauge()
+  it('show what the last look saw until the next one has ended, and nothing where that fails, which the log tells', async () => {
+    const { clock, events, looks, source, scrape } = gauge()
     const first = source()
     looks[0]?.end([none])
     expect((await first).map(({ name, value }) => [name, value])).toEqual([
@@ -56,6 +58,7 @@ describe('the gauges of lag', () => {
     const third = source()
     looks[1]?.fail(new Error('no answer'))
     expect(await third).toEqual([])
+    expect(events).toEqual([{ event: 'LagUnknown', fields: { group: 'g', error: 'no answer' } }])
     expect([looks.length, clock.armedCount]).toEqual([2, 0])
   })
 
