@@ -1,4 +1,4 @@
-import { ExtractorHost } from '../extract/extractor-host.ts'
+import type { ExtractorHost } from '../extract/extractor-host.ts'
 import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import type { ExtractedRecord, ExtractionResult } from '../extract/page-extraction.ts'
 import { largestMessage, largestOf, TOO_LARGE } from '../extract/page-output.ts'
@@ -10,6 +10,7 @@ import { pageSource, pageTime } from '../message/put-back.ts'
 import { recordsTopicOf } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
 import type { ComparableRecord, PageFailure, PageSource } from '../replay/compare.ts'
+import { createExtractorHost } from './create-extract.ts'
 import type { Runtime } from './runtime.ts'
 import { isRead, type StoredPage } from './stored-pages.ts'
 
@@ -51,20 +52,8 @@ export class PageTrial {
 
   /** Errors: EXTRACTOR_INVALID. */
   static async start(runtime: Runtime, extractor: LoadedExtractor, onOutput?: (text: string) => void): Promise<PageTrial> {
-    const { config, clock } = runtime
-    const blobs = await runtime.blobs()
-    const host = new ExtractorHost({
-      extractors: [extractor],
-      threads: config['extract.threads'],
-      pageTimeoutMs: config['extract.pageTimeout'],
-      pageMemoryBytes: config['extract.pageMemory'],
-      parser: config['extract.parser'],
-      framing: () => FRAMING,
-      ...(blobs === undefined ? {} : { blobs }),
-      ...(onOutput === undefined ? {} : { onOutput }),
-      clock,
-      observer: silentObserver,
-    })
+    const own = { framing: () => FRAMING, ...(onOutput === undefined ? {} : { onOutput }), observer: silentObserver }
+    const host = await createExtractorHost(runtime, [extractor], own)
     const largestTaken = largestMessage(await maxBatchBytes(runtime, recordsTopicOf(extractor, runtime.topics)))
     await host.start()
     return new PageTrial(runtime, host, extractor, largestTaken)
