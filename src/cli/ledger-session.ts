@@ -2,6 +2,7 @@ import { type AuditProgress, type AuditReport, audit } from '../control/audit.ts
 import { status } from '../control/status.ts'
 import type { StatusReport } from '../control/status-report.ts'
 import { abortedBy, unlessAborted } from '../kernel/abort.ts'
+import { placeText } from '../kernel/brand.ts'
 import { type Clock, systemClock } from '../kernel/clock.ts'
 import { countText } from '../kernel/count-text.ts'
 import { durationText } from '../kernel/duration-text.ts'
@@ -220,8 +221,7 @@ export async function writeAudit(context: Output, report: AuditReport, crawlId: 
   // Their totals lie with the offsets of html, where the pages of all crawls stand one behind the other.
   if (crawlId !== undefined && (extractors.length > 0 || report.extract.some(({ noMatch }) => noMatch !== 0)))
     await context.out(`extractors are counted on the pages of all crawls, not of ${crawlId} alone`)
-  for (const { taskId, url, topic, partition, offset } of report.missing)
-    await context.out(singleLine(`missing: ${url} (task ${taskId}, ${topic}:${partition}:${offset})`))
+  for (const task of report.missing) await context.out(singleLine(`missing: ${task.url} (task ${task.taskId}, ${placeText(task)})`))
   if (report.difference > report.missing.length) await context.out(`and ${renderCount(report.difference - report.missing.length)} more`)
 }
 

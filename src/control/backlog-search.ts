@@ -1,6 +1,6 @@
 import { searchPieces } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
-import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
+import { type MessagePlace, type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerTime } from '../message/header-names.ts'
@@ -10,11 +10,9 @@ import type { Runtime } from './runtime.ts'
 import { crawlTexts, EVERY_MESSAGE } from './url-search.ts'
 import type { WaitingBounds } from './waiting-bounds.ts'
 
-export type Place = TopicPartition & { readonly offset: bigint }
-
 /** A message of a lane or a delay topic. */
 export interface Queued {
-  readonly at: Place
+  readonly at: MessagePlace
   readonly message: KafkaMessage
   /** Epoch ms; 0 for what may be worked now. */
   readonly dueAt: number

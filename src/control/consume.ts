@@ -1,7 +1,7 @@
 import { loadBody } from '../blobs/load-body.ts'
 import { type LogStart, type ReadLogOptions, readLog } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
-import { type PartitionId, partitionId } from '../kernel/brand.ts'
+import { type MessagePlace, type PartitionId, partitionId } from '../kernel/brand.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
 import { decodeTask } from '../message/decode-task.ts'
@@ -33,10 +33,7 @@ export interface ConsumeOptions {
 }
 
 /** A message as `consume` shows it. */
-export interface ConsumedMessage {
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
+export interface ConsumedMessage extends MessagePlace {
   /** Epoch ms. */
   readonly timestamp: number
   readonly key: string | null

@@ -1,7 +1,8 @@
 import type { KafkaMessage } from '../kafka/message.ts'
+import type { MessagePlace } from '../kernel/brand.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue, NO_PLACE, NO_PROXY } from '../message/header-names.ts'
-import { BacklogSearch, type Place, type Queued, taskOfQueued } from './backlog-search.ts'
+import { BacklogSearch, type Queued, taskOfQueued } from './backlog-search.ts'
 import type { Runtime } from './runtime.ts'
 import { type WaitingBounds, waitingBounds } from './waiting-bounds.ts'
 
@@ -32,9 +33,9 @@ export class CrawlBacklog {
   /** Epoch ms at which the first of those is due that were passed over as due later; undefined where none was. */
   #laterFrom: number | undefined
   /** Of those that wait for others the one that is due first: it counts where nothing else waits. */
-  #forOthers: { readonly at: Place; readonly task: DelayedTask } | undefined
+  #forOthers: { readonly at: MessagePlace; readonly task: DelayedTask } | undefined
   /** The first of those that are due later, by task; the newest copy. */
-  readonly #told = new Map<string, { readonly at: Place; readonly task: DelayedTask }>()
+  readonly #told = new Map<string, { readonly at: MessagePlace; readonly task: DelayedTask }>()
 
   constructor(runtime: Runtime, crawlId: string | undefined) {
     this.#runtime = runtime

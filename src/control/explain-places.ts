@@ -1,6 +1,6 @@
 import { partitionsOfKey } from '../kafka/layout.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
-import type { TopicPartition } from '../kernel/brand.ts'
+import type { MessagePlace, TopicPartition } from '../kernel/brand.ts'
 import type { Outcome, Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerTime, headerValue } from '../message/header-names.ts'
 import { isPutBack } from '../message/put-back.ts'
@@ -17,13 +17,10 @@ import { searchTexts } from './url-search.ts'
 import { type WaitingBounds, waitingBounds } from './waiting-bounds.ts'
 
 /** A message of a task that its stage has not finished. */
-export interface WaitingTask {
+export interface WaitingTask extends MessagePlace {
   readonly taskId: string
   readonly crawlId: string | null
   readonly attempt: number
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
   readonly lane: string | null
   /** Messages of the partition between the first that is not finished and this one. */
   readonly before: number
@@ -36,10 +33,7 @@ export interface WaitingTask {
   readonly expiresAt: number | null
 }
 
-export interface PagePlace {
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
+export interface PagePlace extends MessagePlace {
   readonly fetchedAt: number
   readonly status: number
 }

@@ -1,5 +1,6 @@
 import { isHold, type TaskView } from '../fetch/fetch-view.ts'
 import type { ProxyOut } from '../fetch/proxy-ring.ts'
+import { placeText } from '../kernel/brand.ts'
 import { countText } from '../kernel/count-text.ts'
 import { durationText } from '../kernel/duration-text.ts'
 import type { Outcome } from '../message/generated/types.ts'
@@ -234,7 +235,7 @@ function endVerdict(facts: UrlFacts): UrlVerdict {
   const reason = last.reason === null ? '' : `: ${last.reason}`
   const lines = [`${last.kind}${reason}${status}, ${time(last.at)}`]
   const { page } = facts
-  if (page !== null) lines.push(`its page: ${page.topic}:${page.partition}:${page.offset}`)
+  if (page !== null) lines.push(`its page: ${placeText(page)}`)
   if (page === null && last.kind === 'FETCHED') lines.push('its page has left html, or lies further on than was searched')
   const state: UrlState = last.kind === 'FETCHED' || last.kind === 'UNCHANGED' ? 'fetched' : last.kind === 'FAILED' ? 'failed' : 'ended'
   return { state, ...end, lines: [...lines, ...letterLines, ...(last.kind === 'REFUSED' ? robotsLines(facts) : [])] }

@@ -1,6 +1,7 @@
 import { partitionsOfKey } from '../kafka/layout.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
+import type { MessagePlace } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Lane, Outcome, Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue } from '../message/header-names.ts'
@@ -20,22 +21,16 @@ import { searchMessages } from './search-messages.ts'
 import type { StoredRecord } from './stored-records.ts'
 import { searchTexts } from './url-search.ts'
 
-export interface Place {
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
-}
-
 /** Where a record, or a page, came from. */
 export interface Lineage {
   readonly traceId: string | null
-  readonly records: readonly { readonly at: Place; readonly record: StoredRecord }[]
+  readonly records: readonly { readonly at: MessagePlace; readonly record: StoredRecord }[]
   /** Without its body. Null: retention has deleted it. */
-  readonly page: { readonly at: Place; readonly page: Omit<Page, 'body'> } | null
+  readonly page: { readonly at: MessagePlace; readonly page: Omit<Page, 'body'> } | null
   /** Where the page lies, or lay; null where no record tells of one that is gone. */
-  readonly pageAt: Place | null
-  readonly task: { readonly at: Place; readonly task: UrlTask } | null
-  readonly outcomes: readonly { readonly at: Place; readonly outcome: Outcome }[]
+  readonly pageAt: MessagePlace | null
+  readonly task: { readonly at: MessagePlace; readonly task: UrlTask } | null
+  readonly outcomes: readonly { readonly at: MessagePlace; readonly outcome: Outcome }[]
   readonly timing: readonly TimedStep[]
 }
 
@@ -80,7 +75,7 @@ export async function lineage(runtime: Runtime, what: string, signal?: AbortSign
 }
 
 /** `source`: where fetch wrote it; it may be there no more. */
-type FoundPage = NonNullable<Lineage['page']> & { readonly source: Place }
+type FoundPage = NonNullable<Lineage['page']> & { readonly source: MessagePlace }
 
 class LineageSearch {
   readonly #runtime: Runtime
@@ -113,7 +108,7 @@ class LineageSearch {
     return found.sort((a, b) => a.record.extractedAt - b.record.extractedAt)
   }
 
-  async pageAt(at: Place): Promise<FoundPage | null> {
+  async pageAt(at: MessagePlace): Promise<FoundPage | null> {
     const message = await readOne(this.#runtime.admin.session, at, at.offset)
     return message === undefined ? null : this.#page(message)
   }
@@ -131,7 +126,7 @@ class LineageSearch {
   }
 
   /** Of a page that is on html no more: what was put back of it lives longer. */
-  async copyOf(at: Place, records: Lineage['records']): Promise<FoundPage | null> {
+  async copyOf(at: MessagePlace, records: Lineage['records']): Promise<FoundPage | null> {
     const asked = (await this.outcomesOf(records)).map(({ outcome }) => outcome.canonicalUrl)
     // Behind a redirect, or where no outcome is left, the record tells of another URL, or of the same.
     const urls = [...asked, ...records.map(({ record }) => record.url)].flatMap((url) => (URL.canParse(url) ? new URL(url) : []))
@@ -271,7 +266,7 @@ function isLater(message: KafkaMessage, than: KafkaMessage): boolean {
 }
 
 interface FoundTask {
-  readonly at: Place
+  readonly at: MessagePlace
   readonly task: UrlTask
   /** Sent on from a partition in which it did not belong. */
   readonly isMoved: boolean
@@ -286,7 +281,7 @@ function firstOf(found: readonly FoundTask[]): FoundTask | null {
   return first ?? null
 }
 
-function placeOf({ topic, partition, offset }: Place): Place {
+function placeOf({ topic, partition, offset }: MessagePlace): MessagePlace {
   return { topic, partition, offset }
 }
 

@@ -1,6 +1,7 @@
+import type { MessagePlace } from '../kernel/brand.ts'
 import { ownProcess } from '../machine/process-identity.ts'
 import type { CrawlCounts } from '../state/state-store.ts'
-import { BacklogSearch, type Place, taskOfQueued } from './backlog-search.ts'
+import { BacklogSearch, taskOfQueued } from './backlog-search.ts'
 import { isSameProcess, liveWorkers } from './live-workers.ts'
 import type { Runtime } from './runtime.ts'
 import { waitingBounds } from './waiting-bounds.ts'
@@ -72,7 +73,7 @@ const MOST_SEARCHED = 30
 class QueuedCrawls {
   readonly #runtime: Runtime
   /** Where something of a crawl was found: as long as it waits there is nothing to look for. */
-  readonly #found = new Map<string, Place>()
+  readonly #found = new Map<string, MessagePlace>()
 
   constructor(runtime: Runtime) {
     this.#runtime = runtime

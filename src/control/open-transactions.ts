@@ -1,13 +1,11 @@
 import { nextToRead, type PartitionLag } from '../kafka/admin.ts'
 import { readOne } from '../kafka/log-reader.ts'
-import type { TopicPartition } from '../kernel/brand.ts'
+import type { MessagePlace } from '../kernel/brand.ts'
 import type { Runtime } from './runtime.ts'
 
 /** A transaction that nobody has ended: readers of committed messages stand before it. */
-export interface OpenTransaction extends TopicPartition {
-  /** Of its first message. */
-  readonly offset: bigint
-  /** Of its first message; undefined where it can't be seen. */
+export interface OpenTransaction extends MessagePlace {
+  /** Of its first message, as the offset; undefined where it can't be seen. */
   readonly ageMs: number | undefined
 }
 

@@ -1,18 +1,16 @@
 import type { KafkaMessage } from '../kafka/message.ts'
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
+import type { MessagePlace } from '../kernel/brand.ts'
 import { Fifo } from '../kernel/fifo.ts'
 import type { RecordEnvelope } from '../message/generated/types.ts'
 import { RecordReader } from './record-reader.ts'
 import type { Runtime } from './runtime.ts'
 
-export interface ConsumedRecord {
+export interface ConsumedRecord extends MessagePlace {
   readonly record: RecordEnvelope & { readonly data: unknown }
   /** EXTRACTOR/ENTITY-KEY: what a sink has its rows under. */
   readonly key: string
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
   /** The message is dealt with: it is not given again. */
   readonly commit: () => void
 }

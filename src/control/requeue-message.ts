@@ -3,6 +3,7 @@ import type { LayoutSource } from '../kafka/layout.ts'
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { BATCH_OVERHEAD_BYTES, messageBytes } from '../kafka/outgoing.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
+import type { MessagePlace } from '../kernel/brand.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import { shellWord } from '../kernel/shell-word.ts'
 import type { MessageCodec } from '../message/codec.ts'
@@ -10,7 +11,7 @@ import type { CompletedTask } from '../message/complete-task.ts'
 import type { Page, UrlTask } from '../message/generated/types.ts'
 import { HEADER, ONLY_STAGE } from '../message/header-names.ts'
 import { requeuedTaskId } from '../message/ids.ts'
-import { copyHeaders, type PagePlace } from '../message/put-back.ts'
+import { copyHeaders, placeInTopic } from '../message/put-back.ts'
 import type { DeadLetterInfo } from '../message/read-dead-letter.ts'
 import { readTask } from '../message/read-task.ts'
 import { chainBefore } from '../message/redirect-chain.ts'
@@ -66,9 +67,9 @@ export interface RequeueParts {
   readonly writtenBeside: (info: DeadLetterInfo) => string | undefined
   readonly isCrawlStopped: (crawlId: string) => boolean
   /** A message that lay there, or lies there now; undefined where there is none. */
-  readonly readAt: (place: PagePlace) => Promise<KafkaMessage | undefined>
+  readonly readAt: (place: MessagePlace) => Promise<KafkaMessage | undefined>
   /** The same for a place on html. deleted: it lies before what is left of its partition. */
-  readonly pageAt: (place: PagePlace) => Promise<KafkaMessage | 'deleted' | undefined>
+  readonly pageAt: (place: MessagePlace) => Promise<KafkaMessage | 'deleted' | undefined>
 }
 
 const EXTRACT = 'extract'
@@ -104,7 +105,7 @@ async function wholeValue({ message, listed }: FoundDeadLetter, parts: RequeuePa
 }
 
 /** Where the message lay that failed, as it was written first and, of a page, as it was put back; that lives longer. */
-function placesOf({ original, copy }: DeadLetterInfo): readonly PagePlace[] {
+function placesOf({ original, copy }: DeadLetterInfo): readonly MessagePlace[] {
   if (original === undefined) return []
   return copy === undefined ? [original] : [original, { ...original, ...copy }]
 }
@@ -135,7 +136,7 @@ function taskAgain(found: FoundDeadLetter, value: Buffer | null, parts: RequeueP
     dedup: 'none',
     enqueuedAt: now,
   }
-  return { kind: 'task', task: again, message: publisher.laneMessage(again, { [HEADER.requeued]: placeOf(message) }) }
+  return { kind: 'task', task: again, message: publisher.laneMessage(again, { [HEADER.requeued]: placeInTopic(message) }) }
 }
 
 async function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | null, parts: RequeueParts): Promise<Requeue> {
@@ -168,7 +169,7 @@ async function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | n
         ...carriedHeaders(message),
         ...(isOwn ? {} : copyHeaders(original, copy)),
         [HEADER.only]: only,
-        [HEADER.requeued]: placeOf(message),
+        [HEADER.requeued]: placeInTopic(message),
       },
       // Not that of the page: html may be about to drop what was fetched then.
       timestamp: now,
@@ -180,7 +181,7 @@ async function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | n
  * Whether a page still lies in these places on html, or did when retention deleted what was there. Where html was made anew since, others lie
  * there, or will: readers would take a copy that names such a place for one of theirs. Each copy has the bytes of its page.
  */
-async function isStillAt(places: readonly PagePlace[], value: Buffer | null, { pageAt }: RequeueParts): Promise<boolean> {
+async function isStillAt(places: readonly MessagePlace[], value: Buffer | null, { pageAt }: RequeueParts): Promise<boolean> {
   for (const place of places) {
     const there = await pageAt(place)
     if (there === 'deleted') continue
@@ -214,10 +215,6 @@ function carriedHeaders(message: KafkaMessage): Record<string, Buffer> {
   return Object.fromEntries(
     Object.entries(message.headers).filter(([name]) => OF_ITS_MESSAGE.includes(name) || !name.startsWith('millrace-')),
   )
-}
-
-export function placeOf({ partition, offset }: { readonly partition: number; readonly offset: bigint }): string {
-  return `${partition}:${offset}`
 }
 
 function ofStopped({ crawlId }: Pick<UrlTask, 'crawlId'>, { isCrawlStopped }: RequeueParts): Requeue | undefined {

@@ -9,6 +9,7 @@ import { newCommand, subject } from '../message/command.ts'
 import { type DeadLetterAction, type DeadLetterMark, offsetRanges } from '../message/dead-letter-marks.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import { uuidV7 } from '../message/ids.ts'
+import { placeInTopic } from '../message/put-back.ts'
 import { commandAuthor } from './announce.ts'
 import {
   type DeadLetterFilter,
@@ -20,7 +21,7 @@ import {
   showDeadLetter,
 } from './dead-letters.ts'
 import { messageUrl } from './message-url.ts'
-import { type NotRequeued, placeOf, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
+import { type NotRequeued, type Requeue, type RequeueParts, requeueOf } from './requeue-message.ts'
 import { requeueParts } from './requeue-parts.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
@@ -258,7 +259,7 @@ class PartitionResolving {
     const { key } = letter
     // Of those alone that are shown: a registry may have to be asked.
     const url = this.#tally.takesExamples ? await messageUrl(this.#parts.codec, { key, value: found.message.value }) : null
-    const about = { place: placeOf(letter), key, url, code: letter.info.code ?? null }
+    const about = { place: placeInTopic(letter), key, url, code: letter.info.code ?? null }
     if (this.#options.action === 'dropped') return { letter, example: { ...about, becomes: 'dropped' } }
     const requeue: Requeue = await requeueOf(found, this.#parts)
     if (requeue.kind === 'not') return { letter, example: { ...about, becomes: 'left', reason: requeue.reason, detail: requeue.detail } }

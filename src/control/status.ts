@@ -2,6 +2,7 @@ import type { FetchView } from '../fetch/fetch-view.ts'
 import type { ProxyOut } from '../fetch/proxy-ring.ts'
 import type { PartitionLag } from '../kafka/admin.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
+import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import { isMillraceError, isStateAway } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { parseSiteOverride } from '../message/site-override.ts'
@@ -39,14 +40,14 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
   const partitions: PartitionStatus[] = []
   const summary: GroupStatus[] = []
   const extractors: StatusReport['extractors'][number][] = []
-  const open = new Map<string, OpenTransaction>()
+  const open = new Map<PartitionId, OpenTransaction>()
   for (const reader of readers) {
     const present = reader.topics.filter((topic) => existing.has(topic))
     if (present.length === 0) continue
     const lags = liveLag(await admin.lag(reader.group, present, 'led'))
     const waiting = await Promise.all(lags.map((lag) => oldestWaiting(admin, lag)))
     const ages = waiting.map((message) => (message === undefined ? null : ageOf(runtime, message)))
-    for (const each of await holdingUp(runtime, lags)) open.set(`${each.topic}/${each.partition}`, each)
+    for (const each of await holdingUp(runtime, lags)) open.set(partitionId(each.topic, each.partition), each)
     const rows = lags.map((lag, index) =>
       partitionStatus(reader.group, lag, ages[index] ?? null, extractGroups.includes(reader.group) || reader.group === groups.frontier),
     )

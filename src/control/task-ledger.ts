@@ -1,14 +1,12 @@
+import type { MessagePlace } from '../kernel/brand.ts'
 import type { OutcomeKind } from '../message/generated/types.ts'
 import { isFinal } from '../message/outcome.ts'
 
 /** A message of a task, on a lane or in a delay topic. */
-export interface TaskEntry {
+export interface TaskEntry extends MessagePlace {
   readonly taskId: string
   readonly crawlId: string | null
   readonly url: string
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
   /** It was written by a stage for another message of the same task: retried, spilled, delayed, moved. */
   readonly isCopy: boolean
   /** Its stage has not finished it. */

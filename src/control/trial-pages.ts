@@ -9,6 +9,7 @@ import { type ChainRequest, MAX_HOPS, redirectOf } from '../fetch/redirect.ts'
 import { requestHeaders } from '../fetch/request-headers.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
+import { type MessagePlace, placeText } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { silentObserver } from '../kernel/observe.ts'
@@ -51,7 +52,7 @@ export interface TrialPageOptions {
 /** A page and where fetch has written it; a saved one lies nowhere. */
 export type LocatedPage = {
   readonly page: Page
-  readonly source: { readonly topic: string; readonly partition: number; readonly offset: bigint }
+  readonly source: MessagePlace
 }
 
 /** What is held in memory, and run through anew at each save. */
@@ -166,7 +167,7 @@ async function* storedPages(
   if (!partitions.includes(partition))
     throw new MillraceError('USAGE', `${topic} has no partition ${partition}; it has ${partitions.length}`)
   const none = (): MillraceError =>
-    new MillraceError('USAGE', `there is no page at ${topic}:${partition}:${offset}${until === undefined ? '' : `..${until}`}`)
+    new MillraceError('USAGE', `there is no page at ${placeText({ topic, partition, offset })}${until === undefined ? '' : `..${until}`}`)
   if (until === undefined) {
     const message = await readOne(admin.session, { topic, partition }, offset)
     if (message === undefined) throw none()
@@ -190,6 +191,7 @@ async function* storedPages(
 async function located(runtime: Runtime, message: KafkaMessage, page: Page): Promise<LocatedPage> {
   const { topic, partition, offset } = message
   const loaded = await loadBody(page, page.bodyRef === null ? undefined : await runtime.blobs())
-  if (!loaded.ok) throw new MillraceError(loaded.code, `the page at ${topic}:${partition}:${offset} can not be read: ${loaded.detail}`)
+  if (!loaded.ok)
+    throw new MillraceError(loaded.code, `the page at ${placeText({ topic, partition, offset })} can not be read: ${loaded.detail}`)
   return { page: loaded.page, source: pageSource(message) }
 }

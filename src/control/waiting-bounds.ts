@@ -1,13 +1,12 @@
 import { decodeOffsetMap } from '../kafka/offset-map.ts'
-import type { TopicPartition } from '../kernel/brand.ts'
-import { type PartitionId, partitionId } from '../kernel/brand.ts'
+import { type MessagePlace, type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
 import { delayTopics, laneTopics } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 
 /** How far the fetch and delay groups have come, at one moment. */
 export interface WaitingBounds {
   /** True for a message that its group has not finished: at or above the committed offset, and not completed in its map. */
-  isWaiting(message: TopicPartition & { readonly offset: bigint }): boolean
+  isWaiting(message: MessagePlace): boolean
   /** First offset that is not finished, and the end of the log; undefined for a partition that is not there. */
   rangeOf(at: TopicPartition): { readonly first: bigint; readonly end: bigint } | undefined
 }

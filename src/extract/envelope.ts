@@ -1,3 +1,4 @@
+import type { MessagePlace } from '../kernel/brand.ts'
 import type { Page, RecordEnvelope } from '../message/generated/types.ts'
 import { recordId } from '../message/ids.ts'
 import type { ExtractedItem } from './declarative-extractor.ts'
@@ -5,7 +6,7 @@ import type { ExtractedItem } from './declarative-extractor.ts'
 /** What the records of one page have in common. */
 export interface EnvelopeContext {
   readonly page: Omit<Page, 'body'>
-  readonly source: { readonly topic: string; readonly partition: number; readonly offset: bigint }
+  readonly source: MessagePlace
   readonly extractor: string
   readonly version: number
   /** Epoch ms. */

@@ -1,3 +1,4 @@
+import type { MessagePlace } from '../kernel/brand.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
 import type { AvroSchema } from '../message/avro.ts'
 import type { Page } from '../message/generated/types.ts'
@@ -27,7 +28,7 @@ export interface ExtractorSummary {
 
 export interface ExtractionJob {
   readonly page: Page
-  readonly source: { readonly topic: string; readonly partition: number; readonly offset: bigint }
+  readonly source: MessagePlace
   readonly extractors: readonly string[]
   /** Epoch ms. */
   readonly extractedAt: number

@@ -1,11 +1,12 @@
 import type { KafkaMessage } from '../kafka/message.ts'
+import type { MessagePlace } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import { deadLetterEvent } from '../message/dead-letter.ts'
 import type { Page } from '../message/generated/types.ts'
-import { isPutBack, type PagePlace, pagePlaces, pageSource } from '../message/put-back.ts'
+import { isPutBack, pagePlaces, pageSource } from '../message/put-back.ts'
 import { inFilter, isInRange, type ReplayRequest } from '../message/replay-request.ts'
 import { isOfDomain } from '../url/registrable-domain.ts'
 import { isMeantFor } from './match.ts'
@@ -108,7 +109,7 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
   }
 
   /** Whether this work reads that place too; live work reads what was put back for it, whatever it has read. */
-  function isOursToo(place: PagePlace, partition: number, { readFrom }: PageWork, request: ReplayRequest | undefined): boolean {
+  function isOursToo(place: MessagePlace, partition: number, { readFrom }: PageWork, request: ReplayRequest | undefined): boolean {
     const isSkipped = place.partition === partition && place.offset < readFrom
     if (request !== undefined) return isInRange(request, place) && !isSkipped
     // Where a candidate has begun in other partitions is not known here.

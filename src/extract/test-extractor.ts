@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { MessagePlace } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ErrorCode } from '../kernel/errors.ts'
 import { silentObserver } from '../kernel/observe.ts'
@@ -20,7 +21,7 @@ import { type FieldTrace, traceFields } from './trace-fields.ts'
 export interface TestInput {
   readonly extractor: LoadedExtractor
   readonly page: Page
-  readonly source: { readonly topic: string; readonly partition: number; readonly offset: bigint }
+  readonly source: MessagePlace
   readonly pageTimeoutMs: number
   readonly pageMemoryBytes: number
   /** Left out: `auto`. The trace is always that of the default parser. */

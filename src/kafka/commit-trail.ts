@@ -1,4 +1,4 @@
-import type { TopicPartition } from '../kernel/brand.ts'
+import type { MessagePlace } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { ClusterSession } from './cluster-session.ts'
 import type { CommittedOffset } from './committed-offsets.ts'
@@ -11,7 +11,7 @@ export interface CommitStep {
   readonly offset: bigint
   readonly metadata: string
   /** Where one of its messages lies. */
-  readonly message: TopicPartition & { readonly offset: bigint }
+  readonly message: MessagePlace
 }
 
 /** Of a transactional id, since it was followed last. One is enough as long as the broker forgets one offset; it may forget several in a row. */

@@ -1,5 +1,5 @@
 import type { EachBatchPayload } from 'kafkajs'
-import type { TopicPartition } from '../kernel/brand.ts'
+import { partitionId, type TopicPartition } from '../kernel/brand.ts'
 import type { Cluster, ClusterBroker, TopicsOf } from './cluster.ts'
 import { byLeader, byTopic } from './cluster-session.ts'
 import { incomingMessage } from './incoming.ts'
@@ -86,10 +86,10 @@ export async function fetchLog(cluster: Cluster, positions: readonly FetchPositi
       return responses
     }),
   )
-  const asked = new Map(positions.map((position) => [`${position.topic}/${position.partition}`, position]))
+  const asked = new Map(positions.map((position) => [partitionId(position.topic, position.partition), position]))
   return answers.flat().flatMap(({ topicName, partitions }) =>
     partitions.flatMap((fetched) => {
-      const position = asked.get(`${topicName}/${fetched.partition}`)
+      const position = asked.get(partitionId(topicName, fetched.partition))
       return position === undefined ? [] : [toFetchedLog(position, fetched, limits.isolation)]
     }),
   )

@@ -1,4 +1,4 @@
-import type { TopicPartition } from '../kernel/brand.ts'
+import type { MessagePlace, TopicPartition } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Cluster, ClusterBroker } from './cluster.ts'
 import { byLeader, type ClusterSession } from './cluster-session.ts'
@@ -188,7 +188,7 @@ interface Aborted {
   readonly firstOffset: bigint
 }
 
-async function fetchSet(cluster: Cluster, at: TopicPartition & { readonly offset: bigint }): Promise<FetchedSet> {
+async function fetchSet(cluster: Cluster, at: MessagePlace): Promise<FetchedSet> {
   const { topic, partition, offset } = at
   const [leader] = await byLeader(cluster, [at])
   const broker = leader?.broker as RawBroker

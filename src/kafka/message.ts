@@ -1,8 +1,7 @@
+import type { MessagePlace } from '../kernel/brand.ts'
+
 /** A message as read: bytes are copies of ours, so that keeping one does not keep a whole fetch response alive. */
-export interface KafkaMessage {
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
+export interface KafkaMessage extends MessagePlace {
   /** Epoch ms, as the producer or the broker set it. */
   readonly timestamp: number
   readonly key: Buffer | null

@@ -1,4 +1,4 @@
-import type { TopicPartition } from '../kernel/brand.ts'
+import type { MessagePlace, TopicPartition } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { AdminBroker } from './admin-broker.ts'
 import type { Cluster } from './cluster.ts'
@@ -106,7 +106,7 @@ export async function listOffsets(
   partitions: readonly TopicPartition[],
   timestamp: string,
   isolation: Isolation,
-): Promise<(TopicPartition & { offset: bigint })[]> {
+): Promise<MessagePlace[]> {
   const groups = await byLeader(cluster, partitions)
   const answers = await Promise.all(
     groups.map(({ broker, partitions: led }) =>
@@ -129,7 +129,7 @@ export async function listOffsets(
 }
 
 /** The offset of one partition. Errors: KAFKA_REQUEST_FAILED where it was left out. */
-export function offsetAt(offsets: readonly (TopicPartition & { offset: bigint })[], { topic, partition }: TopicPartition): bigint {
+export function offsetAt(offsets: readonly MessagePlace[], { topic, partition }: TopicPartition): bigint {
   const found = offsets.find((entry) => entry.topic === topic && entry.partition === partition)
   if (found !== undefined) return found.offset
   throw new MillraceError('KAFKA_REQUEST_FAILED', `the brokers gave no offset of ${topic}/${partition}`, { context: { topic, partition } })

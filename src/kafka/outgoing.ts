@@ -1,4 +1,5 @@
 import type { Message, RecordMetadata } from 'kafkajs'
+import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { OutgoingMessage } from './message.ts'
 import { tooLarge } from './send-errors.ts'
@@ -81,13 +82,13 @@ export function piecesOf(messages: readonly OutgoingMessage[], limits: PieceLimi
   const pieces: OutgoingMessage[][] = []
   let piece: OutgoingMessage[] = []
   let pieceBytes = 0
-  let batchBytes = new Map<string, number>()
+  let batchBytes = new Map<PartitionId, number>()
   for (const message of messages) {
     const bytes = messageBytes(message)
     const limit = limits.maxBatchBytes(message.topic)
     if (bytes + BATCH_OVERHEAD_BYTES > limit) throw tooLarge(message, bytes, `the topic takes ${limit} bytes`)
-    const name = `${message.topic}/${message.partition}`
-    const inBatch = batchBytes.get(name) ?? BATCH_OVERHEAD_BYTES
+    const id = partitionId(message.topic, message.partition)
+    const inBatch = batchBytes.get(id) ?? BATCH_OVERHEAD_BYTES
     const full = piece.length >= limits.maxMessages || pieceBytes + bytes > limits.maxBytes || inBatch + bytes > limit
     if (piece.length > 0 && full) {
       pieces.push(piece)
@@ -97,7 +98,7 @@ export function piecesOf(messages: readonly OutgoingMessage[], limits: PieceLimi
     }
     piece.push(message)
     pieceBytes += bytes
-    batchBytes.set(name, (batchBytes.get(name) ?? BATCH_OVERHEAD_BYTES) + bytes)
+    batchBytes.set(id, (batchBytes.get(id) ?? BATCH_OVERHEAD_BYTES) + bytes)
   }
   if (piece.length > 0) pieces.push(piece)
   return pieces

@@ -1,3 +1,4 @@
+import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import type { OutgoingMessage } from './message.ts'
 import { BATCH_OVERHEAD_BYTES } from './outgoing.ts'
 
@@ -62,7 +63,7 @@ export interface SendQueueLimits {
  */
 export class SendQueue {
   readonly #limits: SendQueueLimits
-  readonly #lanes = new Map<string, SendLane>()
+  readonly #lanes = new Map<PartitionId, SendLane>()
   readonly #ready = new Set<SendLane>()
   readonly #out = new Set<SendLane>()
   /** Messages that are ready to be taken, for the decision to wait a little longer. */
@@ -174,17 +175,17 @@ export class SendQueue {
   }
 
   #lane(topic: string, partition: number): SendLane {
-    const name = laneName(topic, partition)
-    let lane = this.#lanes.get(name)
+    const id = partitionId(topic, partition)
+    let lane = this.#lanes.get(id)
     if (lane === undefined) {
       lane = new SendLane(topic, partition)
-      this.#lanes.set(name, lane)
+      this.#lanes.set(id, lane)
     }
     return lane
   }
 
   #forget(lane: SendLane): void {
-    this.#lanes.delete(laneName(lane.topic, lane.partition))
+    this.#lanes.delete(partitionId(lane.topic, lane.partition))
   }
 
   #countReady(lane: SendLane, sign: 1 | -1): void {
@@ -197,8 +198,4 @@ function bytesOf(items: readonly SendItem[]): number {
   let bytes = 0
   for (const item of items) bytes += item.bytes
   return bytes
-}
-
-function laneName(topic: string, partition: number): string {
-  return `${topic}/${partition}`
 }

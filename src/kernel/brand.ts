@@ -13,6 +13,16 @@ export interface TopicPartition {
   readonly partition: number
 }
 
+/** Where a message lies. */
+export interface MessagePlace extends TopicPartition {
+  readonly offset: bigint
+}
+
+/** `topic:partition:offset`, as commands show a message; of an offset as reports have it too. */
+export function placeText({ topic, partition, offset }: TopicPartition & { readonly offset: bigint | string }): string {
+  return `${topic}:${partition}:${offset}`
+}
+
 export function partitionId(topic: string, partition: number): PartitionId {
   return `${topic}:${partition}` as PartitionId
 }

@@ -1,3 +1,4 @@
+import type { MessagePlace } from '../kernel/brand.ts'
 import { canonicalUrl } from '../url/canonical-url.ts'
 import { type BadUrlReason, MAX_URL_LENGTH, parseFetchUrl, withoutCredentials } from '../url/parse-url.ts'
 import type { Lane, UrlTask } from './generated/types.ts'
@@ -5,11 +6,8 @@ import { foreignTaskId, h } from './ids.ts'
 import { isTraceId, parseTraceParent } from './trace.ts'
 
 /** Where a task was read. */
-export interface TaskPlace {
+export interface TaskPlace extends MessagePlace {
   readonly clusterId: string
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
   /** Epoch ms, as the message has it. */
   readonly timestamp: number
   /** Of the topic; undefined on a delay topic, where a task without one counts as normal. */

@@ -1,3 +1,5 @@
+import type { MessagePlace } from '../kernel/brand.ts'
+
 /** Headers of our messages; values are UTF-8 text, numbers in decimal, times as epoch ms. */
 export const HEADER = {
   traceparent: 'traceparent',
@@ -58,10 +60,7 @@ export const ONLY_STAGE = { extract: '@extract', frontier: '@frontier' } as cons
 export type Headers = Readonly<Record<string, string | Buffer>>
 
 /** Where a message lies, and what it holds; a message as read from Kafka has this shape. */
-export interface OriginalMessage {
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
+export interface OriginalMessage extends MessagePlace {
   /** Epoch ms. */
   readonly timestamp: number
   readonly key: Buffer | null
@@ -91,10 +90,7 @@ export function originHeaders(message: OriginalMessage): Record<string, string> 
   }
 }
 
-export interface OriginalPlace {
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
+export interface OriginalPlace extends MessagePlace {
   /** Epoch ms. */
   readonly timestamp: number | undefined
 }

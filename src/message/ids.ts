@@ -1,3 +1,4 @@
+import type { MessagePlace } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { digestOfParts } from '../kernel/digest.ts'
 import { randomBytes } from '../kernel/random-bytes.ts'
@@ -29,13 +30,7 @@ export function linkTaskId(crawlId: string, canonicalUrl: string, round: number)
 }
 
 /** Task that a foreign producer wrote without an id: named by where it lies. Units: timestamp is epoch ms, as the message has it. */
-export function foreignTaskId(at: {
-  readonly clusterId: string
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
-  readonly timestamp: number
-}): string {
+export function foreignTaskId(at: MessagePlace & { readonly clusterId: string; readonly timestamp: number }): string {
   return h(at.clusterId, at.topic, at.partition, at.offset, at.timestamp)
 }
 

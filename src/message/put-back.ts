@@ -1,11 +1,7 @@
+import type { MessagePlace } from '../kernel/brand.ts'
 import { HEADER, type Headers, headerValue, type OriginalMessage, type OriginalPlace, readOrigin } from './header-names.ts'
 
-/** Where a page lies on html. */
-export interface PagePlace {
-  readonly topic: string
-  readonly partition: number
-  readonly offset: bigint
-}
+type PlaceInTopic = Pick<MessagePlace, 'partition' | 'offset'>
 
 type Located = Pick<OriginalMessage, 'topic' | 'partition' | 'offset' | 'headers'>
 
@@ -26,7 +22,7 @@ export function isPutBack(headers: Headers): boolean {
 }
 
 /** Where the page of a message lies that fetch wrote: of any other than a copy its own place. */
-export function pageSource({ topic, partition, offset, headers }: Located): PagePlace {
+export function pageSource({ topic, partition, offset, headers }: Located): MessagePlace {
   const origin = originOnHtml(topic, headers)
   return origin === undefined ? { topic, partition, offset } : { topic, partition: origin.partition, offset: origin.offset }
 }
@@ -40,12 +36,12 @@ export function pageTime(message: Located & Pick<OriginalMessage, 'timestamp'>):
  * True for a copy that a reader passes over, since it reads the page in another place. `reads` tells of a place whether it is one that
  * this reader has read, or will.
  */
-export function isReadElsewhere(message: Located, reads: (place: PagePlace) => boolean): boolean {
+export function isReadElsewhere(message: Located, reads: (place: MessagePlace) => boolean): boolean {
   return pagePlaces(message).some(reads)
 }
 
 /** Of a copy: where its page lies, and the message that it is a copy of. Shape: none where it is no copy. */
-export function pagePlaces({ topic, headers }: Located): readonly PagePlace[] {
+export function pagePlaces({ topic, headers }: Located): readonly MessagePlace[] {
   const origin = originOnHtml(topic, headers)
   if (origin === undefined) return []
   const copied = copiedPlace(headers)
@@ -53,34 +49,35 @@ export function pagePlaces({ topic, headers }: Located): readonly PagePlace[] {
 }
 
 /** Headers by which a copy of the message that a dead letter is about tells of its page. */
-export function copyHeaders(original: OriginalPlace, copied: Pick<PagePlace, 'partition' | 'offset'> | undefined): Record<string, string> {
+export function copyHeaders(original: OriginalPlace, copied: PlaceInTopic | undefined): Record<string, string> {
   const { topic, partition, offset, timestamp } = original
   return {
     [HEADER.origTopic]: topic,
     [HEADER.origPartition]: String(partition),
     [HEADER.origOffset]: String(offset),
     ...(timestamp === undefined ? {} : { [HEADER.origTimestamp]: String(timestamp) }),
-    [HEADER.copyOf]: placeText(copied ?? original),
+    [HEADER.copyOf]: placeInTopic(copied ?? original),
   }
 }
 
 /** Header by which a dead letter of a copy tells where that lay; none where the message was the page itself. */
 export function copiedHeaders({ topic, partition, offset, headers }: Located): Record<string, string> {
-  return originOnHtml(topic, headers) === undefined ? {} : { [HEADER.copyOf]: placeText({ partition, offset }) }
+  return originOnHtml(topic, headers) === undefined ? {} : { [HEADER.copyOf]: placeInTopic({ partition, offset }) }
 }
 
 /** Of a copy, or a dead letter of one: where the message lies that it is a copy of. Shape: total. */
-export function copiedPlace(headers: Headers): Pick<PagePlace, 'partition' | 'offset'> | undefined {
+export function copiedPlace(headers: Headers): PlaceInTopic | undefined {
   const [, partition, offset] = /^(\d{1,9}):(\d{1,19})$/.exec(headerValue(headers, HEADER.copyOf) ?? '') ?? []
   return partition === undefined || offset === undefined ? undefined : { partition: Number(partition), offset: BigInt(offset) }
+}
+
+/** `partition:offset`: within its topic, as headers and commands have it. */
+export function placeInTopic({ partition, offset }: PlaceInTopic): string {
+  return `${partition}:${offset}`
 }
 
 function originOnHtml(topic: string, headers: Headers): OriginalPlace | undefined {
   if (!isPutBack(headers)) return undefined
   const origin = readOrigin(headers)
   return origin?.topic === topic ? origin : undefined
-}
-
-function placeText({ partition, offset }: Pick<PagePlace, 'partition' | 'offset'>): string {
-  return `${partition}:${offset}`
 }

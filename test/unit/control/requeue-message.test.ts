@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { pageReader, type Requeue, type RequeueParts, requeueOf } from '../../../src/control/requeue-message.ts'
 import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import type { TaskPublisher } from '../../../src/kafka/task-publisher.ts'
+import type { MessagePlace } from '../../../src/kernel/brand.ts'
 import { createMessageCodec } from '../../../src/message/codec.ts'
-import type { PagePlace } from '../../../src/message/put-back.ts'
 import { createSchemaStore } from '../../../src/message/schema-store.ts'
 import { topicNames } from '../../../src/message/topics.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { testPage } from '../../support/extraction.ts'
 
-const place = (offset: bigint): PagePlace => ({ topic: 'html', partition: 0, offset })
+const place = (offset: bigint): MessagePlace => ({ topic: 'html', partition: 0, offset })
 const message: KafkaMessage = { topic: 'html', partition: 0, offset: 0n, timestamp: 0, key: null, value: null, headers: {} }
 
 describe('the pages that dead letters name', () => {
