@@ -8,14 +8,13 @@ export { Millrace, type MillraceOptions, type ProduceOptions, type StructuredOpt
 export type { LetterCounts } from './control/page-letters.ts'
 export type { BadSeed, ProduceReport } from './control/produce.ts'
 export type { ConsumedRecord, ConsumedTombstone, ConsumeRecordsOptions } from './control/record-consumer.ts'
-export type { StartRequest } from './control/replay.ts'
+export type { ReplayPlan, StartRequest } from './control/replay.ts'
 export type { InPlaceStart } from './control/replay-in-place.ts'
 export type {
   ReplayInPlaceOptions,
   ReplayInPlaceReport,
   ReplayLibrary,
   ReplayOptions,
-  ReplayPlan,
   ReplayPreviewOptions,
   ReplayRunOptions,
   ReplayShadowOptions,

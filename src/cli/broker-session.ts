@@ -1,13 +1,14 @@
-import { down, up } from '../control/broker.ts'
+import type { Config } from '../config/options.ts'
+import { type BrokerVerb, down, up } from '../control/broker.ts'
 import { doctor, type Finding } from '../control/doctor.ts'
 import { systemClock } from '../kernel/clock.ts'
-import { MillraceError } from '../kernel/errors.ts'
+import { port } from './arguments.ts'
 import type { CommandContext } from './context.ts'
 import { toJson } from './render.ts'
 
-export async function startBroker(context: CommandContext, port: string | undefined): Promise<void> {
+export async function startBroker(context: CommandContext, given: string | undefined): Promise<void> {
   const { config } = context.loadConfig()
-  const { brokers, clusterId } = await up(verb(context, config), port === undefined ? undefined : portOf(port))
+  const { brokers, clusterId } = await up(verb(context, config), given === undefined ? undefined : port(given, '--port'))
   await context.out(
     context.globals.json ? toJson({ brokers: [brokers], clusterId }) : `Apache Kafka is up on ${brokers}; \`millrace down\` stops it`,
   )
@@ -36,12 +37,6 @@ export async function examine(context: CommandContext): Promise<void> {
   else if (findings.some(({ level }) => level === 'fail')) context.setExitCode(1)
 }
 
-function verb(context: CommandContext, config: ReturnType<CommandContext['loadConfig']>['config']): Parameters<typeof down>[0] {
+function verb(context: CommandContext, config: Config): BrokerVerb {
   return { config, clock: systemClock, observer: context.observer, signal: context.draining }
-}
-
-function portOf(text: string): number {
-  const port = Number(text)
-  if (Number.isSafeInteger(port) && port > 0 && port < 65_536) return port
-  throw new MillraceError('USAGE', `--port: ${JSON.stringify(text)} is no port`)
 }

@@ -1,14 +1,13 @@
 import type { PreviewReport } from '../control/replay-preview.ts'
-import { isAre } from '../kernel/count-text.ts'
 import type { CommandContext } from './context.ts'
-import { counted, renderBytes, renderCount, renderTable, toJson } from './render.ts'
+import { type Column, counted, renderBytes, renderCount, renderPlace, renderTable, toJson } from './render.ts'
+import { rangeGoneText } from './replay-status.ts'
 import { singleLine } from './terminal-text.ts'
 
 type Comparison = Pick<PreviewReport, 'records' | 'fields' | 'examples' | 'failures'>
 type ComparisonExample = Comparison['examples'][number]
 
 const EXAMPLES_SHOWN = 6
-const right = 'right' as const
 
 /** Old records against new ones, for people: counts, then a line a field, then examples with where they come from. */
 export async function writeComparison(context: CommandContext, { records, fields, examples, failures }: Comparison): Promise<void> {
@@ -17,13 +16,13 @@ export async function writeComparison(context: CommandContext, { records, fields
   await context.out(
     `records: ${renderCount(same)} same, ${renderCount(changed)} changed, ${renderCount(added)} added, ${renderCount(removed)} removed${failing}`,
   )
-  const columns = [
+  const columns: readonly Column[] = [
     { title: 'FIELD', flexible: true },
-    { title: 'ADDED', align: right },
-    { title: 'REMOVED', align: right },
-    { title: 'CHANGED', align: right },
-    { title: 'NULLS BEFORE', align: right },
-    { title: 'NULLS AFTER', align: right },
+    { title: 'ADDED', align: 'right' },
+    { title: 'REMOVED', align: 'right' },
+    { title: 'CHANGED', align: 'right' },
+    { title: 'NULLS BEFORE', align: 'right' },
+    { title: 'NULLS AFTER', align: 'right' },
   ]
   const rows = Object.entries(fields).map(([name, field]) => [
     name,
@@ -35,7 +34,7 @@ export async function writeComparison(context: CommandContext, { records, fields
   ])
   if (rows.length > 0) await context.out(renderTable(columns, rows))
   for (const { code, field, pages, source } of failures)
-    await context.out(`${code}${field === undefined ? '' : ` ${field}`}: ${counted(pages, 'page')}, the first at ${place(source)}`)
+    await context.out(`${code}${field === undefined ? '' : ` ${field}`}: ${counted(pages, 'page')}, the first at ${renderPlace(source)}`)
   if (examples.length > 0) await context.out('')
   for (const example of oneOfEach(examples)) await writeExample(context, example)
 }
@@ -50,17 +49,14 @@ export async function writePreview(context: CommandContext, report: PreviewRepor
   )
   await writeComparison(context, report)
   await context.out('')
-  if (range.gone > 0)
-    await context.out(
-      `${counted(range.gone, 'offset')} of the range ${isAre(range.gone)} gone by retention; ${renderCount(range.offsets)} ${isAre(range.offsets)} left`,
-    )
+  if (range.gone > 0) await context.out(rangeGoneText(range))
   if (compatibility.ok) await context.out('schema: can read the records of all older versions')
   for (const { path, reason } of compatibility.problems) await context.out(`schema: ${path}: ${reason}`)
   if (movedFrom.length > 0)
     await context.out(`topic: records go to ${topic}; those before lie on ${movedFrom.join(' and ')}, and stay there`)
   if (largestRecord !== null) {
     const { bytes, limit, source } = largestRecord
-    await context.out(`largest record: ${renderBytes(bytes)} (${place(source)}); ${topic} takes ${renderBytes(limit)}`)
+    await context.out(`largest record: ${renderBytes(bytes)} (${renderPlace(source)}); ${topic} takes ${renderBytes(limit)}`)
   }
   if (report.versionTaken)
     await context.out(`version ${version} has run with another definition: raise it to ${version + 1} before it runs`)
@@ -85,13 +81,9 @@ function oneOfEach(examples: readonly ComparisonExample[]): readonly ComparisonE
 
 async function writeExample(context: CommandContext, { entityKey, field, before, after, source }: ComparisonExample): Promise<void> {
   const what = field ?? (before === null ? 'is new' : 'is gone')
-  await context.out(singleLine(`${entityKey} ${what}  (${place(source)})`))
+  await context.out(singleLine(`${entityKey} ${what}  (${renderPlace(source)})`))
   if (before !== null || field !== undefined) await context.out(`  - ${cut(toJson(before))}`)
   if (after !== null || field !== undefined) await context.out(`  + ${cut(toJson(after))}`)
-}
-
-function place({ topic, partition, offset }: ComparisonExample['source']): string {
-  return `${topic}/${partition} offset ${offset}`
 }
 
 const TEXT_SHOWN = 160

@@ -3,6 +3,7 @@ import { parseMoment, refuseEmptySpan } from '../control/parse-moment.ts'
 import { existingDomain } from '../control/site-domain.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { parsePlace, wholeCount } from './arguments.ts'
 import type { CommandContext } from './context.ts'
 import { toJson } from './render.ts'
 import { singleLine } from './terminal-text.ts'
@@ -30,7 +31,7 @@ export async function consumeMessages(context: CommandContext, what: string, fla
     what,
     start,
     ...(until === undefined ? {} : { until }),
-    ...(flags.max === undefined ? {} : { max: count(flags.max, '--max') }),
+    ...(flags.max === undefined ? {} : { max: wholeCount(flags.max, '--max') }),
     follow: flags.follow === true,
     ...(flags.crawl === undefined ? {} : { crawlId: flags.crawl }),
     ...(flags.domain === undefined ? {} : { domain: existingDomain(flags.domain) }),
@@ -55,18 +56,7 @@ function startOf(flags: ConsumeFlags, now: number): ConsumeStart {
   const given: ConsumeStart[] = []
   if (flags.fromBeginning === true) given.push({ kind: 'beginning' })
   if (flags.from !== undefined) given.push({ kind: 'time', at: parseMoment(flags.from, '--from', now) })
-  if (flags.offset !== undefined) given.push(placeOf(flags.offset))
+  if (flags.offset !== undefined) given.push({ kind: 'offset', ...parsePlace(flags.offset, { option: '--offset' }) })
   if (given.length > 1) throw new MillraceError('USAGE', 'give one of --from-beginning, --offset, --from')
   return given[0] ?? (flags.follow === true ? { kind: 'end' } : { kind: 'beginning' })
-}
-
-function placeOf(text: string): ConsumeStart {
-  const match = /^(\d+):(\d+)$/.exec(text)
-  if (match === null) throw new MillraceError('USAGE', `--offset: ${JSON.stringify(text)} is not PARTITION:OFFSET`)
-  return { kind: 'offset', partition: Number(match[1]), offset: BigInt(match[2] ?? 0) }
-}
-
-function count(text: string, option: string): number {
-  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
-  throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is not a whole number above 0`)
 }

@@ -7,6 +7,8 @@ import { systemClock } from '../kernel/clock.ts'
 import { ERRORS, MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
 import type { DeadLetterAction } from '../message/dead-letter-marks.ts'
+import { placeInTopic } from '../message/put-back.ts'
+import { parsePlace, wholeCount } from './arguments.ts'
 import type { CommandContext } from './context.ts'
 import { deadLetterTable, keyText, timeText } from './dead-letter-table.ts'
 import { counted, renderCount, renderTable, toJson } from './render.ts'
@@ -25,7 +27,7 @@ export interface DeadLetterFlags {
 
 /** A table of more rows than this is printed in pieces, so that memory stays bounded. */
 const ROWS_AT_ONCE = 500
-const right = 'right' as const
+const AS_LISTED = { hint: ', as `dead-letters list` shows them' }
 
 export async function list(context: CommandContext, flags: DeadLetterFlags): Promise<void> {
   const { config } = context.loadConfig()
@@ -51,7 +53,7 @@ export async function list(context: CommandContext, flags: DeadLetterFlags): Pro
 }
 
 export async function show(context: CommandContext, place: string, raw: boolean): Promise<void> {
-  const [partition, offset] = placeOf(place)
+  const { partition, offset } = parsePlace(place, AS_LISTED)
   const { config } = context.loadConfig()
   await withRuntime(context, config, 'millrace dead-letters show', async (runtime) => {
     const letter = await showDeadLetter(runtime, partition, offset)
@@ -111,7 +113,7 @@ export async function stats(context: CommandContext, flags: DeadLetterFlags): Pr
         renderTable(
           [
             { title, flexible: true },
-            { title: 'OPEN', align: right },
+            { title: 'OPEN', align: 'right' },
           ],
           Object.entries(counts).map(([name, count]) => [name, renderCount(count)]),
         ),
@@ -179,7 +181,7 @@ async function writeResolved(context: CommandContext, report: ResolveReport): Pr
 const BECOMES = { task: 'new task', page: 'page', 'own-page': 'page of its own', 'same-page': 'same page', dropped: 'dropped' } as const
 
 function filterOf(flags: DeadLetterFlags, places: readonly string[] = []): DeadLetterFilter {
-  const named = new Set(places.map((place) => placeOf(place).join(':')))
+  const named = new Set(places.map((place) => placeInTopic(parsePlace(place, AS_LISTED))))
   checkName('--stage', flags.stage, STAGES)
   checkName('--code', flags.code, Object.keys(ERRORS))
   return {
@@ -187,7 +189,7 @@ function filterOf(flags: DeadLetterFlags, places: readonly string[] = []): DeadL
     ...(flags.code === undefined ? {} : { code: flags.code }),
     ...(flags.domain === undefined ? {} : { domain: URL.canParse(`http://${flags.domain}`) ? existingDomain(flags.domain) : flags.domain }),
     ...(flags.since === undefined ? {} : { since: parseMoment(flags.since, '--since', systemClock.now()) }),
-    ...(flags.limit === undefined ? {} : { limit: limitOf(flags.limit) }),
+    ...(flags.limit === undefined ? {} : { limit: wholeCount(flags.limit, '--limit') }),
     ...(flags.all === true ? { withResolved: true } : {}),
     ...(named.size === 0 ? {} : { places: named }),
   }
@@ -206,14 +208,6 @@ function checkName(flag: string, given: string | undefined, known: readonly stri
   throw new MillraceError('USAGE', `${flag}: dead letters have no ${JSON.stringify(given)}${hint}`)
 }
 
-/** Shape: partition and offset. Errors: USAGE. */
-function placeOf(text: string): [number, bigint] {
-  const match = /^(\d{1,9}):(\d{1,18})$/.exec(text)
-  if (match === null)
-    throw new MillraceError('USAGE', `${JSON.stringify(text)} is not PARTITION:OFFSET, as \`dead-letters list\` shows them`)
-  return [Number(match[1]), BigInt(match[2] ?? 0)]
-}
-
 /** In single-object encoding or a registry's framing; where it could not be decoded the bytes are what there is to see. */
 function isAvro(value: Buffer | null, code: string | undefined): boolean {
   if (value === null || code?.startsWith('MESSAGE_') === true) return false
@@ -227,9 +221,4 @@ function preview(value: Buffer | null): string {
   const text = head.toString('utf8')
   const isText = !text.includes('\ufffd') && [...head].every((byte) => byte >= 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d)
   return `${isText ? text : head.toString('hex')}${value.length > head.length ? ' …' : ''}`
-}
-
-function limitOf(text: string): number {
-  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
-  throw new MillraceError('USAGE', `--limit: ${JSON.stringify(text)} is not a whole number above 0`)
 }

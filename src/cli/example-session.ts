@@ -6,7 +6,7 @@ import { writeComparison } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
-import { counted, renderTable, toJson } from './render.ts'
+import { type Column, counted, renderTable, toJson } from './render.ts'
 import { runProgress, writeSummary } from './run-summary.ts'
 
 /** The example as a story: each step says what happened, in numbers that were measured in this run. */
@@ -69,11 +69,11 @@ async function tellRecords({ out }: CommandContext, { records }: Extract<Example
   const sorted = [...records].sort((a, b) => (a.entityKey < b.entityKey ? -1 : 1))
   const shown = sorted.filter((_, index) => index % Math.max(1, Math.floor(sorted.length / 8)) === 0).slice(0, 8)
   await out(`\n2. ${counted(records.length, 'record')}, some of them:\n`)
-  const columns = [
+  const columns: readonly Column[] = [
     { title: 'KEY' },
     { title: 'TITLE', flexible: true },
-    { title: 'PRICE', align: 'right' as const },
-    { title: 'STOCK', align: 'right' as const },
+    { title: 'PRICE', align: 'right' },
+    { title: 'STOCK', align: 'right' },
     { title: 'TAGS', flexible: true },
   ]
   await out(

@@ -3,8 +3,6 @@ import type { CommandContext } from './context.ts'
 import { renderCount, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
 
-const right = 'right' as const
-
 /** `status --fields`: what the newest records hold, by extractor version and field; of several sites each one as well. */
 export async function showFields(context: CommandContext): Promise<void> {
   const { config } = context.loadConfig()
@@ -20,10 +18,10 @@ export async function showFields(context: CommandContext): Promise<void> {
           { title: 'EXTRACTOR', flexible: true },
           { title: 'DOMAIN', flexible: true },
           { title: 'FIELD', flexible: true },
-          { title: 'NULL', align: right },
+          { title: 'NULL', align: 'right' },
           { title: 'TYPE' },
-          { title: 'RECORDS', align: right },
-          { title: 'PER PAGE', align: right },
+          { title: 'RECORDS', align: 'right' },
+          { title: 'PER PAGE', align: 'right' },
         ],
         drift.flatMap(rowsOf),
       ),

@@ -10,13 +10,12 @@ import { isAway } from '../kernel/errors.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
-import { counted, renderCount, renderTable, toJson } from './render.ts'
+import { type Column, counted, renderCount, renderTable, toJson } from './render.ts'
 import { singleLine } from './terminal-text.ts'
 import { withRuntime } from './with-runtime.ts'
 
 const NOT_KNOWN = { pages: null, records: null, none: null, deadLetters: null } as const
 const WATCH_EVERY_MS = 2000
-const right = 'right' as const
 
 export async function showStatus(context: CommandContext, watch: boolean): Promise<void> {
   const { config } = context.loadConfig()
@@ -90,15 +89,16 @@ async function writeStatus(
     oldestSeconds === null ? '' : durationText(oldestSeconds * 1000),
     ...(rates === undefined ? [] : [(rates.get(group) ?? 0).toFixed(1)]),
   ])
+  const perSecond: readonly Column[] = rates === undefined ? [] : [{ title: 'PER SECOND', align: 'right' }]
   await context.out(
     renderTable(
       [
         { title: 'GROUP', flexible: true },
         { title: 'STATE' },
-        { title: 'MEMBERS', align: right },
-        { title: 'LAG', align: right },
-        { title: 'OLDEST', align: right },
-        ...(rates === undefined ? [] : [{ title: 'PER SECOND', align: right }]),
+        { title: 'MEMBERS', align: 'right' },
+        { title: 'LAG', align: 'right' },
+        { title: 'OLDEST', align: 'right' },
+        ...perSecond,
       ],
       groups,
     ),
@@ -118,7 +118,12 @@ async function writeStatus(
     await context.out('')
     await context.out(
       renderTable(
-        [{ title: 'WORKER' }, { title: 'PROCESS', flexible: true }, { title: 'UP', align: right }, { title: 'EXTRACTORS', flexible: true }],
+        [
+          { title: 'WORKER' },
+          { title: 'PROCESS', flexible: true },
+          { title: 'UP', align: 'right' },
+          { title: 'EXTRACTORS', flexible: true },
+        ],
         workers,
       ),
     )
@@ -150,10 +155,10 @@ async function writeExtractors(context: Output, extractors: StatusReport['extrac
     renderTable(
       [
         { title: 'EXTRACTOR', flexible: true },
-        { title: 'PAGES', align: right },
-        { title: 'RECORDS', align: right },
-        { title: 'WITHOUT', align: right },
-        { title: 'DEAD LETTERS', align: right },
+        { title: 'PAGES', align: 'right' },
+        { title: 'RECORDS', align: 'right' },
+        { title: 'WITHOUT', align: 'right' },
+        { title: 'DEAD LETTERS', align: 'right' },
       ],
       rows,
     ),
@@ -197,7 +202,7 @@ export async function writeAudit(context: Output, report: AuditReport, crawlId: 
   lines.push(['- in flight', report.inFlight], ['= difference', report.difference])
   await context.out(
     renderTable(
-      [{ title: 'TASKS' }, { title: 'COUNT', align: right }],
+      [{ title: 'TASKS' }, { title: 'COUNT', align: 'right' }],
       lines.map(([name, count]) => [name, renderCount(count)]),
     ),
   )
@@ -226,7 +231,7 @@ export async function writeAudit(context: Output, report: AuditReport, crawlId: 
 }
 
 async function writeCrawls(context: Output, crawls: AuditReport['crawls']): Promise<void> {
-  const columns = ['PRODUCED', 'ENDED', 'IN FLIGHT', 'DIFFERENCE'].map((title) => ({ title, align: right }))
+  const columns = ['PRODUCED', 'ENDED', 'IN FLIGHT', 'DIFFERENCE'].map((title): Column => ({ title, align: 'right' }))
   const rows = crawls.map(({ crawlId, produced, ended, inFlight, difference }) => [
     crawlId ?? '(none)',
     ...[produced, ended, inFlight, difference].map((count) => renderCount(count)),

@@ -1,7 +1,7 @@
 import { type Lineage, lineage } from '../control/lineage.ts'
 import { durationText } from '../kernel/duration-text.ts'
 import type { CommandContext } from './context.ts'
-import { renderBytes, renderTable, toJson } from './render.ts'
+import { renderBytes, renderPlace, renderTable, toJson } from './render.ts'
 import { singleLine } from './terminal-text.ts'
 import { withRuntime } from './with-runtime.ts'
 
@@ -23,15 +23,15 @@ export async function writeLineage(
   for (const { at, record } of records) {
     const replay = record.replayId === null ? '' : `, by replay ${record.replayId}`
     await line(`record   ${record.recordId}  ${record.extractor} version ${record.extractorVersion}${replay}`)
-    await line(`         at ${place(at)}, key ${record.entityKey}`)
+    await line(`         at ${renderPlace(at)}, key ${record.entityKey}`)
   }
   if (records.length === 0) await line(page === null ? 'record   none is left' : 'record   none is there of this page')
   if (page === null)
-    await line(`page     gone by retention (topics.retention.html)${pageAt === null ? '' : `; it was at ${place(pageAt)}`}`)
+    await line(`page     gone by retention (topics.retention.html)${pageAt === null ? '' : `; it was at ${renderPlace(pageAt)}`}`)
   else {
     const { page: stored, at } = page
     await line(`page     ${stored.finalUrl}  status ${stored.status}, ${renderBytes(stored.bodyLength)}, sha256 ${stored.bodySha256}`)
-    await line(`         at ${place(at)}, attempt ${stored.attempt}, from ${stored.remoteAddress ?? 'an unknown address'}`)
+    await line(`         at ${renderPlace(at)}, attempt ${stored.attempt}, from ${stored.remoteAddress ?? 'an unknown address'}`)
     for (const { status, url, location } of stored.redirects) await line(`         redirect ${status}: ${url} -> ${location ?? ''}`)
     for (const { name, value } of stored.headers) await line(`         ${name}: ${value}`)
   }
@@ -40,20 +40,16 @@ export async function writeLineage(
     const { taskId, url, crawlId, depth, parentUrl } = task.task
     await line(`task     ${taskId}  ${url}`)
     await line(
-      `         at ${place(task.at)}, crawl ${crawlId ?? 'none'}, depth ${depth}${parentUrl === null ? '' : `, found on ${parentUrl}`}`,
+      `         at ${renderPlace(task.at)}, crawl ${crawlId ?? 'none'}, depth ${depth}${parentUrl === null ? '' : `, found on ${parentUrl}`}`,
     )
   }
   if (outcomes.length === 0) await line('outcome  none is left (topics.retention.outcomes)')
   for (const { outcome, at } of outcomes)
-    await line(`outcome  ${outcome.kind} ${outcome.reason ?? ''}  attempt ${outcome.attempt}, at ${place(at)}`)
+    await line(`outcome  ${outcome.kind} ${outcome.reason ?? ''}  attempt ${outcome.attempt}, at ${renderPlace(at)}`)
   await line(`trace    ${traceId ?? 'none'}`)
   await out('')
   if (timing.length === 0) return
   const rows = timing.map(({ step, at, afterMs }) => [step, new Date(at).toISOString(), `+${durationText(Math.max(0, afterMs))}`])
   await out(renderTable([{ title: 'STEP' }, { title: 'AT' }, { title: 'AFTER', align: 'right' }], rows))
   if (page !== null) await out(`\nits bytes: millrace consume html --offset ${page.at.partition}:${page.at.offset} --max 1 --body`)
-}
-
-function place({ topic, partition, offset }: NonNullable<Lineage['page']>['at']): string {
-  return `${topic}/${partition} offset ${offset}`
 }

@@ -5,6 +5,7 @@ import { unlessAborted } from '../kernel/abort.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import { requestProblem } from '../message/decode-task.ts'
+import { wholeCount } from './arguments.ts'
 import type { CommandContext } from './context.ts'
 import { inputOf, refuseUnreadable } from './input-file.ts'
 import { createProgress } from './progress.ts'
@@ -41,7 +42,7 @@ export async function produceUrls(context: CommandContext, urls: readonly string
   const alone = ofSeedsAlone(template)
   if (alone.length > 0) context.note(`note: ${alone.join(', ')}: of the URLs given alone; the links found from them go without`)
   if (flags.file !== undefined && flags.file !== '-') await refuseUnreadable(flags.file, '--file')
-  const limit = flags.limit === undefined ? {} : { limit: limitOf(flags.limit) }
+  const limit = flags.limit === undefined ? {} : { limit: wholeCount(flags.limit, '--limit') }
   const given = seedsOf(urls, flags.file)
   const seeds = flags.strict === true ? await strictSeeds(context, given) : given
   if (seeds === undefined) return
@@ -57,11 +58,6 @@ export async function produceUrls(context: CommandContext, urls: readonly string
   progress.finish()
   await tellProduced(context, report)
   if (report.badCount > 0) context.setExitCode(report.produced === 0 ? 1 : 3)
-}
-
-function limitOf(text: string): number {
-  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
-  throw new MillraceError('USAGE', `--limit: ${JSON.stringify(text)} is not a whole number above 0`)
 }
 
 async function* seedsOf(urls: readonly string[], file: string | undefined): AsyncGenerator<SeedText> {

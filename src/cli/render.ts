@@ -1,5 +1,6 @@
 /** Text for people: tables that fit 80 columns, counts and times that can be read. Pure. */
 
+import type { TopicPartition } from '../kernel/brand.ts'
 import { wellFormedJson } from '../kernel/well-formed-json.ts'
 import { terminalLine } from './terminal-text.ts'
 
@@ -98,6 +99,11 @@ export function renderBytes(bytes: number): string {
     unit += 1
   }
   return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`
+}
+
+/** Where a message lies. */
+export function renderPlace({ topic, partition, offset }: TopicPartition & { readonly offset: bigint | number }): string {
+  return `${topic}/${partition} offset ${offset}`
 }
 
 /** JSON with what JSON has no word for: bigint as text, Buffer as base64. No control character is in it. */

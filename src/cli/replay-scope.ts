@@ -1,11 +1,12 @@
 import type { Config } from '../config/options.ts'
 import { parseDuration } from '../config/units.ts'
-import { findExtractor } from '../control/configured-extractors.ts'
+import { findExtractor, type LoadedExtractor } from '../control/configured-extractors.ts'
 import { parseAnyDuration, parseMoment, refuseEmptySpan } from '../control/parse-moment.ts'
 import type { ReplayScope, StartRequest } from '../control/replay.ts'
 import { existingDomain } from '../control/site-domain.ts'
 import { systemClock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { integer } from './arguments.ts'
 import type { CommandContext } from './context.ts'
 
 /** What `replay` commands have in common: which extractor, which pages. */
@@ -26,10 +27,8 @@ export interface ReplayFlags {
   readonly group?: string
 }
 
-export type Extractor = Awaited<ReturnType<typeof findExtractor>>
-
 /** A file, or the name of an extractor of the configuration. */
-export function extractorOf(context: CommandContext, config: Config, given: string, option = '--extractor'): Promise<Extractor> {
+export function extractorOf(context: CommandContext, config: Config, given: string, option = '--extractor'): Promise<LoadedExtractor> {
   const { draining: signal } = context
   return findExtractor({ patterns: config.extractors, given, option, signal })
 }
@@ -107,25 +106,8 @@ function partitionsOf(text: string, html: string): readonly number[] {
   return (match[2] ?? '').split(',').map(Number)
 }
 
-function integer(text: string, option: string): bigint {
-  if (/^-?\d{1,18}$/.test(text)) return BigInt(text)
-  throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is no whole number`)
-}
-
 function offsetOf(text: string, option: string): bigint {
   const offset = integer(text, option)
   if (offset >= 0n) return offset
   throw new MillraceError('USAGE', `${option}: offsets begin at 0, and this is ${text}; --shift-by goes back from where the group stands`)
-}
-
-/** A number of pages. */
-export function wholeCount(text: string, option: string): number {
-  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
-  throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is not a whole number above 0`)
-}
-
-export function positive(text: string, option: string): number {
-  const value = Number(text)
-  if (Number.isFinite(value) && value > 0) return value
-  throw new MillraceError('USAGE', `${option}: ${JSON.stringify(text)} is not a number above 0`)
 }

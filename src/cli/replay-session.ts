@@ -1,20 +1,20 @@
+import type { LoadedExtractor } from '../control/configured-extractors.ts'
 import { SAMPLE_PAGES } from '../control/defaults.ts'
 import { rangeGroup } from '../control/extract-groups.ts'
-import { offsetLines, planRange } from '../control/replay.ts'
+import { offsetLines, planRange, type ReplayPlan } from '../control/replay.ts'
 import { estimateRange, type RangeEstimate } from '../control/replay-estimate.ts'
 import { previewReplay } from '../control/replay-preview.ts'
-import { isAre } from '../kernel/count-text.ts'
 import { durationText } from '../kernel/duration-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { wholeCount } from './arguments.ts'
 import { writePreview } from './comparison-summary.ts'
 import type { CommandContext } from './context.ts'
 import { createProgress } from './progress.ts'
 import { progressOptions } from './progress-options.ts'
 import { counted, renderBytes, renderCount, renderTable, toJson } from './render.ts'
-import { type Extractor, extractorOf, type ReplayFlags, scopeOf, wholeCount } from './replay-scope.ts'
+import { extractorOf, type ReplayFlags, scopeOf } from './replay-scope.ts'
+import { rangeGoneText } from './replay-status.ts'
 import { withRuntime } from './with-runtime.ts'
-
-type Plan = Awaited<ReturnType<typeof planRange>>
 
 /** `replay plan`: the range, and nothing is changed. */
 export async function replayPlan(context: CommandContext, flags: ReplayFlags, asOffsets: boolean): Promise<void> {
@@ -83,7 +83,7 @@ export async function replayPreview(context: CommandContext, flags: PreviewFlags
 const NOTHING_FITS =
   "note: no page of the range fits: look at --domain, --crawl and the times of the filter, and at the extractor's `match`"
 
-async function writePlan(context: CommandContext, plan: Plan, extractor: Extractor, estimate: RangeEstimate): Promise<void> {
+async function writePlan(context: CommandContext, plan: ReplayPlan, extractor: LoadedExtractor, estimate: RangeEstimate): Promise<void> {
   const rows = plan.partitions.map(({ partition, from, until, offsets, note }) => [
     String(partition),
     String(from),
@@ -91,14 +91,13 @@ async function writePlan(context: CommandContext, plan: Plan, extractor: Extract
     renderCount(offsets),
     note ?? '',
   ])
-  const right = 'right' as const
   await context.out(
     renderTable(
       [
-        { title: 'PARTITION', align: right },
-        { title: 'FROM', align: right },
-        { title: 'UNTIL', align: right },
-        { title: 'OFFSETS', align: right },
+        { title: 'PARTITION', align: 'right' },
+        { title: 'FROM', align: 'right' },
+        { title: 'UNTIL', align: 'right' },
+        { title: 'OFFSETS', align: 'right' },
         { title: 'NOTE', wraps: true },
       ],
       rows,
@@ -118,9 +117,6 @@ async function writePlan(context: CommandContext, plan: Plan, extractor: Extract
       `about ${durationText(estimate.seconds * 1000)} in one process, at ${renderCount(Math.round(estimate.pagesPerSecond))} pages/s (${from[estimate.rateFrom ?? 'sample']})`,
     )
   }
-  if (plan.gone > 0n)
-    await context.out(
-      `${counted(plan.gone, 'offset')} of the range ${isAre(plan.gone)} gone by retention; ${renderCount(plan.offsets)} ${isAre(plan.offsets)} left`,
-    )
+  if (plan.gone > 0n) await context.out(rangeGoneText(plan))
   await context.out('nothing was changed')
 }

@@ -4,8 +4,6 @@ import { isAre } from '../kernel/count-text.ts'
 import { durationText } from '../kernel/duration-text.ts'
 import { counted, renderCount, renderTable } from './render.ts'
 
-const right = 'right' as const
-
 /** All replays, one line each: how far by offsets, of which not all are pages, and the pages that were read. Pure, as the others. */
 export function replaysTable(replays: readonly ReplayStatus[]): string {
   return renderTable(
@@ -14,9 +12,9 @@ export function replaysTable(replays: readonly ReplayStatus[]): string {
       { title: 'GROUP', flexible: true },
       { title: 'EXTRACTOR', flexible: true },
       { title: 'STATE' },
-      { title: 'DONE', align: right },
-      { title: 'OFFSETS', align: right },
-      { title: 'PAGES', align: right },
+      { title: 'DONE', align: 'right' },
+      { title: 'OFFSETS', align: 'right' },
+      { title: 'PAGES', align: 'right' },
     ],
     replays.map((status) => [
       status.replayId,
@@ -54,11 +52,11 @@ export function statusText(status: ReplayStatus): string {
   if (gone > 0) lines.push(goneText(gone))
   const table = renderTable(
     [
-      { title: 'PARTITION', align: right },
+      { title: 'PARTITION', align: 'right' },
       { title: 'PHASE' },
-      { title: 'FROM', align: right },
-      { title: 'UNTIL', align: right },
-      { title: 'POSITION', align: right },
+      { title: 'FROM', align: 'right' },
+      { title: 'UNTIL', align: 'right' },
+      { title: 'POSITION', align: 'right' },
     ],
     status.partitions.map(({ partition, phase, from, until, position }) => [String(partition), phase, from, until, position ?? '']),
   )
@@ -72,6 +70,11 @@ export function deletedText({ keys, topic }: { readonly keys: readonly string[];
 
 function goneText(gone: number): string {
   return `${counted(gone, 'page')} of the range ${isAre(gone)} gone: retention deleted ${gone === 1 ? 'it before it was' : 'them before they were'} read`
+}
+
+/** Of a range as it was asked for. */
+export function rangeGoneText({ gone, offsets }: { readonly gone: number | bigint; readonly offsets: number | bigint }): string {
+  return `${counted(gone, 'offset')} of the range ${isAre(gone)} gone by retention; ${renderCount(offsets)} ${isAre(offsets)} left`
 }
 
 /** What a shadow that is done has written. */

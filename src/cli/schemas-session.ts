@@ -2,7 +2,7 @@ import type { Config } from '../config/options.ts'
 import { loadConfigured } from '../control/configured-extractors.ts'
 import { type CheckedSchema, checkAgainstLog, checkAgainstRegistry, putIntoRegistry, type RegisteredSchema } from '../control/schemas.ts'
 import type { CommandContext } from './context.ts'
-import { counted, renderTable, toJson } from './render.ts'
+import { type Column, counted, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
 
 /** `schemas check`: for a build that must fail before a version goes live; nothing is changed. */
@@ -25,7 +25,12 @@ export async function registerSchemas(context: CommandContext, files: readonly s
   if (registered === undefined) await showChecked(context, checked)
   else if (context.globals.json) await context.out(toJson(registered))
   else {
-    const columns = [{ title: 'SUBJECT', flexible: true }, { title: 'ID', align: 'right' as const }, { title: 'LEVEL' }, { title: '' }]
+    const columns: readonly Column[] = [
+      { title: 'SUBJECT', flexible: true },
+      { title: 'ID', align: 'right' },
+      { title: 'LEVEL' },
+      { title: '' },
+    ]
     await context.out(renderTable(columns, registered.map(registeredRow)))
   }
 }

@@ -5,6 +5,7 @@ import type { Runtime } from '../control/runtime.ts'
 import { beyondSite, existingDomain, siteDomain, siteOrigins } from '../control/site-domain.ts'
 import {
   coversItselfAlone,
+  type OverrideChange,
   overrideSite,
   type PaceChange,
   type PaceFact,
@@ -130,7 +131,7 @@ function noteBeyond(context: CommandContext, name: string, domain: string): void
 
 const BEYOND_SHOWN = 100
 
-function overriding(override: Parameters<typeof overrideSite>[2]): (runtime: Runtime, domain: string) => Promise<unknown> {
+function overriding(override: OverrideChange): (runtime: Runtime, domain: string) => Promise<unknown> {
   return (runtime, domain) => overrideSite(runtime, domain, override)
 }
 

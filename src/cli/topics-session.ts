@@ -1,12 +1,10 @@
 import { formatDuration } from '../config/units.ts'
 import { loadConfigured } from '../control/configured-extractors.ts'
 import { offlineTexts } from '../control/stalls.ts'
-import { applyTopics, describeTopics, planTopics } from '../control/topics.ts'
+import { applyTopics, describeTopics, planTopics, type TopicPlan } from '../control/topics.ts'
 import type { CommandContext } from './context.ts'
-import { counted, renderCount, renderTable, toJson } from './render.ts'
+import { type Column, counted, renderCount, renderTable, toJson } from './render.ts'
 import { withRuntime } from './with-runtime.ts'
-
-type Plan = Awaited<ReturnType<typeof planTopics>>
 
 /** `topics plan` and `topics apply`. A plan with refusals ends with 2, and nothing is changed. */
 export async function planOrApply(context: CommandContext, verb: 'plan' | 'apply'): Promise<void> {
@@ -23,7 +21,7 @@ export async function planOrApply(context: CommandContext, verb: 'plan' | 'apply
   })
 }
 
-async function writePlan(context: CommandContext, { changes, refusals }: Plan, verb: 'plan' | 'apply'): Promise<void> {
+async function writePlan(context: CommandContext, { changes, refusals }: TopicPlan, verb: 'plan' | 'apply'): Promise<void> {
   for (const change of changes) {
     if (change.kind === 'create')
       await context.out(`create ${change.topic}: ${counted(change.partitions, 'partition')}, ${counted(change.replication, 'replica')}`)
@@ -49,13 +47,12 @@ export async function describe(context: CommandContext): Promise<void> {
       await context.out(toJson(topics))
       return
     }
-    const right = 'right' as const
-    const columns = [
+    const columns: readonly Column[] = [
       { title: 'TOPIC', flexible: true },
-      { title: 'PARTITIONS', align: right },
-      { title: 'REPLICAS', align: right },
-      { title: 'OFFSETS', align: right },
-      { title: 'RETENTION', align: right },
+      { title: 'PARTITIONS', align: 'right' },
+      { title: 'REPLICAS', align: 'right' },
+      { title: 'OFFSETS', align: 'right' },
+      { title: 'RETENTION', align: 'right' },
       { title: 'CLEANUP' },
     ]
     const rows = topics.map(({ topic, partitions, replication, offsets, configs }) => [

@@ -7,6 +7,8 @@ import { MillraceError } from '../kernel/errors.ts'
 import { nearestName } from '../kernel/nearest.ts'
 import { compileGlob } from '../url/glob.ts'
 
+export type { LoadedExtractor }
+
 /**
  * Files of the configuration; a `*` in the name of the file stands for any characters, and never for the configuration itself, which may
  * lie beside them. Errors: CONFIG_INVALID for a pattern without files.

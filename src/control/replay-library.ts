@@ -17,8 +17,6 @@ import type { ShadowReport } from './shadow-replay.ts'
 import { existingDomain } from './site-domain.ts'
 import { planTombstones, writeTombstones } from './tombstones.ts'
 
-export type { ReplayPlan }
-
 export interface ReplayOptions {
   /** Name of a configured extractor, `NAME:VERSION`, or a file. */
   readonly extractor: string

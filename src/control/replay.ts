@@ -13,6 +13,8 @@ import {
 } from '../replay/plan.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
+export type { ReplayPlan }
+
 /** Where a replay begins, as typed. */
 export type StartRequest =
   | { readonly kind: 'earliest' }

@@ -10,6 +10,8 @@ import { countIn, type LayoutPayload, nextLayout, readLayout } from './layout-co
 import { shadowTopics } from './replay-ledger.ts'
 import { type Runtime, requireTopics } from './runtime.ts'
 
+export type { TopicPlan }
+
 /** Topics as code: what differs from the configuration. Changes nothing. */
 export async function planTopics(runtime: Runtime, recordTopics: readonly string[] = []): Promise<TopicPlan> {
   const wanted = runtime.wantedTopics(recordTopics)

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { refuseRange, scopeOf, wholeCount } from '../../../src/cli/replay-scope.ts'
+import { refuseRange, scopeOf } from '../../../src/cli/replay-scope.ts'
 import type { Config } from '../../../src/config/options.ts'
 import { isSameFilter } from '../../../src/message/replay-request.ts'
 
@@ -51,10 +51,6 @@ describe('the scope of a replay', () => {
       { ...first, crawlId: 'c' },
     ])
       expect(isSameFilter(first, other)).toBe(false)
-  })
-
-  it.each(['0', '-3', '1.5', 'NaN', '1e3', '', '0x10'])('samples no %j pages', (text) => {
-    expect(() => wholeCount(text, '--sample')).toThrow(/--sample: .* is not a whole number above 0/)
   })
 })
 
