@@ -22,7 +22,7 @@ export type {
 } from './control/replay-library.ts'
 export type { LargestRecord, PreviewReport } from './control/replay-preview.ts'
 export type { PartitionReplay, ReplayStatus } from './control/replay-status.ts'
-export type { EndedTasks, RunReport } from './control/run.ts'
+export type { EndedTasks, RunReport } from './control/run-report.ts'
 export type { ShadowReport } from './control/shadow-replay.ts'
 export type { CrawlLedger, LedgerCounts, MissingTask } from './control/task-ledger.ts'
 export type { PromoteReport } from './control/versions.ts'

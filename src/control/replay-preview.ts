@@ -74,7 +74,7 @@ const KEPT_MS = 14 * 86_400_000
  * gave before. The hash is remembered in the state store, with the range, so that `--expect` replays just what was looked at.
  */
 export async function previewReplay(runtime: Runtime, options: PreviewOptions): Promise<PreviewReport> {
-  const { extractor, against, plan, filter, onOutput } = options
+  const { extractor, against, filter, onOutput } = options
   const control = await runtime.control()
   await control.readToEnd()
   const known = announcedVersions(control, extractor.name)
@@ -86,68 +86,99 @@ export async function previewReplay(runtime: Runtime, options: PreviewOptions): 
           await trial.close()
           throw error
         })
+  let compared: ComparedPages
+  try {
+    compared = await comparePages(runtime, options, known, { trial, old })
+  } finally {
+    await Promise.all([trial.close(), old?.close()])
+  }
+  const report = await reportOf(runtime, options, known, { ...compared, limit: trial.largestTaken })
+  await remember(runtime, report, extractor, filter)
+  return report
+}
+
+interface ComparedPages {
+  readonly builder: ComparisonBuilder
+  /** Pages by the version that they were held against. */
+  readonly versions: Readonly<Record<number, number>>
+  readonly compared: number
+  readonly largest: LargestRecord | undefined
+}
+
+/** Runs the extractor, and the other one where there is one, over the pages, and holds what they give against what they gave. */
+async function comparePages(
+  runtime: Runtime,
+  options: PreviewOptions,
+  known: readonly AnnouncedVersion[],
+  { trial, old }: { readonly trial: PageTrial; readonly old: PageTrial | undefined },
+): Promise<ComparedPages> {
   const builder = new ComparisonBuilder()
   const versions: Record<number, number> = {}
   let compared = 0
   let largest: LargestRecord | undefined
-  try {
-    const startedMono = runtime.clock.mono()
-    const total = options.sample === 'all' ? Number(plan.offsets) : Math.min(options.sample, Number(plan.offsets))
-    let done = 0
-    const onPage = (): void => {
-      done += 1
-      options.onProgress?.({ done, total, elapsedMs: runtime.clock.mono() - startedMono })
-    }
-    const pages = inScope(pagesToRead(runtime, options), onPage)
-    const run = async (stored: StoredPage): Promise<Pair> => {
-      const [fresh, was] = await Promise.all([trial.run(stored), old?.run(stored)])
-      return { fresh, was, bytes: fresh.bytes + (was?.bytes ?? 0) }
-    }
-    const atOnce = runtime.config['extract.threads'] + 1
-    for await (const pairs of triedWindows(pages, run, { atOnce, limits: WINDOW })) {
-      const before = old === undefined ? await recordsBefore(runtime, options, known, pairs) : undefined
-      for (const [version, count] of Object.entries(before?.versions ?? {}))
-        versions[Number(version)] = (versions[Number(version)] ?? 0) + count
-      for (const { fresh, was } of pairs) {
-        const earlier = before?.byPage.get(pageKey(fresh.source)) ?? (was !== undefined && Array.isArray(was.result) ? was.result : [])
-        const isFailure = !Array.isArray(fresh.result)
-        if (earlier.length === 0 && !isFailure && (fresh.result as readonly unknown[]).length === 0 && !fresh.matched) continue
-        compared += 1
-        if (fresh.largestBytes > (largest?.bytes ?? 0)) largest = { bytes: fresh.largestBytes, url: fresh.url, source: fresh.source }
-        builder.add({ source: fresh.source, url: fresh.url, before: earlier, after: fresh.result })
-      }
-    }
-  } finally {
-    await Promise.all([trial.close(), old?.close()])
+  const pages = inScope(pagesToRead(runtime, options), progressOf(runtime, options))
+  const run = async (stored: StoredPage): Promise<Pair> => {
+    const [fresh, was] = await Promise.all([trial.run(stored), old?.run(stored)])
+    return { fresh, was, bytes: fresh.bytes + (was?.bytes ?? 0) }
   }
-  if (against !== undefined) versions[against.version] = compared
+  const atOnce = runtime.config['extract.threads'] + 1
+  for await (const pairs of triedWindows(pages, run, { atOnce, limits: WINDOW })) {
+    const before = old === undefined ? await recordsBefore(runtime, options, known, pairs) : undefined
+    for (const [version, count] of Object.entries(before?.versions ?? {}))
+      versions[Number(version)] = (versions[Number(version)] ?? 0) + count
+    for (const { fresh, was } of pairs) {
+      const earlier = before?.byPage.get(pageKey(fresh.source)) ?? (was !== undefined && Array.isArray(was.result) ? was.result : [])
+      const isFailure = !Array.isArray(fresh.result)
+      if (earlier.length === 0 && !isFailure && (fresh.result as readonly unknown[]).length === 0 && !fresh.matched) continue
+      compared += 1
+      if (fresh.largestBytes > (largest?.bytes ?? 0)) largest = { bytes: fresh.largestBytes, url: fresh.url, source: fresh.source }
+      builder.add({ source: fresh.source, url: fresh.url, before: earlier, after: fresh.result })
+    }
+  }
+  if (options.against !== undefined) versions[options.against.version] = compared
+  return { builder, versions, compared, largest }
+}
+
+async function reportOf(
+  runtime: Runtime,
+  options: PreviewOptions,
+  known: readonly AnnouncedVersion[],
+  { builder, versions, compared, largest, limit }: ComparedPages & { readonly limit: number },
+): Promise<PreviewReport> {
+  const { extractor, against, plan } = options
   const comparison = builder.result()
   const problems = await schemaProblems(runtime, extractor, known)
-  const required = new Set([
-    ...extractor.requiredFields,
-    ...(against?.requiredFields ?? []),
-    ...requiredBefore(known, Object.keys(versions)),
-  ])
-  const report = {
+  const before = known.filter(({ version }) => version in versions)
+  const required = [extractor, against].flatMap((each) => each?.requiredFields ?? [])
+  return {
     extractor: extractor.name,
     version: extractor.version,
     ...comparison,
-    before: { kind: against === undefined ? ('records' as const) : ('extractor' as const), versions },
+    before: { kind: against === undefined ? 'records' : 'extractor', versions },
     range: { offsets: Number(plan.offsets), gone: Number(plan.gone) },
     pages: { compared, sampled: options.sample !== 'all' },
     topic: recordsTopicOf(extractor, runtime.topics),
-    movedFrom: movedFrom(runtime, extractor, against === undefined ? known.filter(({ version }) => version in versions) : [against]),
-    largestRecord: largest === undefined ? null : { ...largest, limit: trial.largestTaken },
+    movedFrom: movedFrom(runtime, extractor, against === undefined ? before : [against]),
+    largestRecord: largest === undefined ? null : { ...largest, limit },
     compatibility: { ok: problems.length === 0, problems },
-    gate: gateVerdict(comparison, required),
+    gate: gateVerdict(comparison, new Set([...required, ...before.flatMap((each) => each.required)])),
     versionTaken: known.some(
       ({ version, definitionSha256 }) => version === extractor.version && definitionSha256 !== extractor.definitionSha256,
     ),
     partitions: plan.partitions,
     hash: hashOf(options, builder.digest()),
   }
-  await remember(runtime, report, extractor, filter)
-  return report
+}
+
+/** Tells of each page that was looked at. */
+function progressOf({ clock }: Runtime, { sample, plan, onProgress }: PreviewOptions): () => void {
+  const startedMono = clock.mono()
+  const total = sample === 'all' ? Number(plan.offsets) : Math.min(sample, Number(plan.offsets))
+  let done = 0
+  return () => {
+    done += 1
+    onProgress?.({ done, total, elapsedMs: clock.mono() - startedMono })
+  }
 }
 
 function pagesToRead(runtime: Runtime, { extractor, against, plan, filter, sample, signal }: PreviewOptions): AsyncGenerator<StoredPage> {
@@ -192,10 +223,6 @@ function movedFrom(
 ): string[] {
   const now = recordsTopicOf(extractor, topics)
   return [...new Set(before.map((each) => recordsTopicOf(each, topics)))].filter((topic) => topic !== now)
-}
-
-function requiredBefore(known: ReturnType<typeof announcedVersions>, versions: readonly string[]): string[] {
-  return known.filter(({ version }) => versions.includes(String(version))).flatMap(({ required }) => required)
 }
 
 function hashOf({ extractor, plan, filter }: PreviewOptions, digest: string): string {

@@ -1,4 +1,4 @@
-import type { RunReport } from './run.ts'
+import type { RunReport } from './run-report.ts'
 
 /** Reasons of a refusal that the user asked for: they do not make a run partial. */
 const WANTED_REFUSALS = new Set([

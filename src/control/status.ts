@@ -2,7 +2,7 @@ import type { FetchView } from '../fetch/fetch-view.ts'
 import type { ProxyOut } from '../fetch/proxy-ring.ts'
 import type { PartitionLag } from '../kafka/admin.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
-import { type PartitionId, partitionId } from '../kernel/brand.ts'
+import { partitionId } from '../kernel/brand.ts'
 import { isMillraceError, isStateAway } from '../kernel/errors.ts'
 import { commandPayload, subject } from '../message/command.ts'
 import { parseSiteOverride } from '../message/site-override.ts'
@@ -37,40 +37,12 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
     { group: groups.frontier, topics: [topics.html] },
     ...extractGroups.map((group) => ({ group, topics: [topics.html] })),
   ]
-  const partitions: PartitionStatus[] = []
-  const summary: GroupStatus[] = []
-  const extractors: StatusReport['extractors'][number][] = []
-  const open = new Map<PartitionId, OpenTransaction>()
-  for (const reader of readers) {
-    const present = reader.topics.filter((topic) => existing.has(topic))
-    if (present.length === 0) continue
-    const lags = liveLag(await admin.lag(reader.group, present, 'led'))
-    const waiting = await Promise.all(lags.map((lag) => oldestWaiting(admin, lag)))
-    const ages = waiting.map((message) => (message === undefined ? null : ageOf(runtime, message)))
-    for (const each of await holdingUp(runtime, lags)) open.set(partitionId(each.topic, each.partition), each)
-    const rows = lags.map((lag, index) =>
-      partitionStatus(reader.group, lag, ages[index] ?? null, extractGroups.includes(reader.group) || reader.group === groups.frontier),
-    )
-    partitions.push(...rows)
-    const totalsOf = extractGroups.includes(reader.group) ? groupTotals(reader.group, lags) : undefined
-    if (totalsOf !== undefined) {
-      for (const { extractor, totals } of totalsOf.extractors)
-        extractors.push({ extractor, ...(totals ?? { pages: null, records: null, none: null, deadLetters: null }) })
-    }
-    const described = await admin.describeGroup(reader.group)
-    summary.push({
-      group: reader.group,
-      state: described.state,
-      members: described.members.length,
-      lag: rows.reduce((sum, row) => sum + row.lag, 0),
-      oldestSeconds: rows.reduce<number | null>(
-        (oldest, row) => (row.lagSeconds === null ? oldest : Math.max(oldest ?? 0, row.lagSeconds)),
-        null,
-      ),
-      oldestUrl: await oldestUrl(runtime, waiting),
-      ...(totalsOf === undefined ? {} : { gone: totalsOf.gone }),
-    })
+  const standings: GroupStanding[] = []
+  for (const { group, topics: read } of readers) {
+    const present = read.filter((topic) => existing.has(topic))
+    if (present.length > 0) standings.push(await groupStanding(runtime, group, present))
   }
+  const open = new Map(standings.flatMap((each) => each.holdingUp).map((each) => [partitionId(each.topic, each.partition), each]))
   // Whoever reads these is not known here.
   const outputs = [topics.records, topics.outcomes, topics.deadLetters].filter((topic) => existing.has(topic))
   const openInOutputs = (await Promise.all(outputs.map((topic) => openTransactions(runtime, topic)))).flat()
@@ -82,36 +54,67 @@ export async function status(runtime: Runtime): Promise<StatusReport> {
     fetchStatus(runtime),
     hasControl ? pausedSitesOf(runtime) : [],
   ])
-  const stopped = hasControl ? stoppedCrawlNames(await runtime.control()) : []
-  const isStateUp = workers !== undefined
+  const stoppedCrawls = hasControl ? stoppedCrawlNames(await runtime.control()) : []
   const openReplays = hasControl ? (await Promise.all(extractGroups.map((group) => openRequests(runtime, group)))).flat() : []
-  return {
+  const report = {
     clusterId: runtime.clusterId,
     at: runtime.clock.now(),
-    groups: partitions,
-    summary,
+    groups: standings.flatMap(({ partitions }) => partitions),
+    summary: standings.map(({ summary }) => summary),
     workers: workers ?? [],
     fetch,
     pausedSites,
-    stoppedCrawls: stopped,
-    isStateUp,
+    stoppedCrawls,
+    isStateUp: workers !== undefined,
     isControlUp,
+  }
+  return {
+    ...report,
     stalls: stallsOf({
-      workers: workers ?? [],
-      summary,
-      fetch,
-      pausedSites,
-      stoppedCrawls: stopped,
-      isStateUp,
-      isControlUp,
+      ...report,
       fetchGroup: groups.fetch,
       openReplays,
       openTransactions: [...open.values(), ...openInOutputs],
       topics: offline,
     }),
-    extractors,
+    extractors: standings.flatMap(({ extractors }) => extractors),
   }
 }
+
+interface GroupStanding {
+  readonly partitions: readonly PartitionStatus[]
+  readonly summary: GroupStatus
+  readonly extractors: StatusReport['extractors']
+  readonly holdingUp: readonly OpenTransaction[]
+}
+
+/** How far one group is on the topics that it reads. */
+async function groupStanding(runtime: Runtime, group: string, topics: readonly string[]): Promise<GroupStanding> {
+  const { admin, groups } = runtime
+  const lags = liveLag(await admin.lag(group, topics, 'led'))
+  const waiting = await Promise.all(lags.map((lag) => oldestWaiting(admin, lag)))
+  const isExtract = extractGroupsOf(runtime).includes(group)
+  const partitions = lags.map((lag, index) => {
+    const oldest = waiting[index]
+    return partitionStatus(group, lag, oldest === undefined ? null : ageOf(runtime, oldest), isExtract || group === groups.frontier)
+  })
+  const ages = partitions.flatMap(({ lagSeconds }) => lagSeconds ?? [])
+  const totals = isExtract ? groupTotals(group, lags) : undefined
+  const described = await admin.describeGroup(group)
+  const summary = {
+    group,
+    state: described.state,
+    members: described.members.length,
+    lag: partitions.reduce((sum, { lag }) => sum + lag, 0),
+    oldestSeconds: ages.length === 0 ? null : Math.max(...ages),
+    oldestUrl: await oldestUrl(runtime, waiting),
+    ...(totals === undefined ? {} : { gone: totals.gone }),
+  }
+  const extractors = (totals?.extractors ?? []).map((each) => ({ extractor: each.extractor, ...(each.totals ?? NOT_KNOWN) }))
+  return { partitions, summary, extractors, holdingUp: await holdingUp(runtime, lags) }
+}
+
+const NOT_KNOWN = { pages: null, records: null, none: null, deadLetters: null } as const
 
 /** Undefined where the store does not answer: a status must be told then above all. */
 async function workersOf(runtime: Runtime): Promise<readonly WorkerHeartbeat[] | undefined> {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { progressLine } from '../../../src/cli/progress.ts'
 import { runProgress as progressOf, writeSummary, writeUncounted } from '../../../src/cli/run-summary.ts'
-import type { RunProgress, RunReport } from '../../../src/control/run.ts'
+import type { RunProgress, RunReport } from '../../../src/control/run-report.ts'
 import { NO_COUNTS } from '../../../src/control/task-ledger.ts'
 
 const runProgress = (state: Omit<RunProgress, 'stalledBy'>) => progressOf({ stalledBy: null, ...state })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { RunReport } from '../../../src/control/run.ts'
 import { runExitCode } from '../../../src/control/run-exit-code.ts'
+import type { RunReport } from '../../../src/control/run-report.ts'
 import { NO_COUNTS } from '../../../src/control/task-ledger.ts'
 
 function report(changed: Partial<RunReport>, audit: Partial<RunReport['audit']> = {}): RunReport {
