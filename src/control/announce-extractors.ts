@@ -11,9 +11,10 @@ import { announcedVersion, announcedVersions, refuseIncompatible } from './annou
 import type { Runtime } from './runtime.ts'
 
 /**
- * Tells all members of these extractors: their record schemas first, so that any reader can decode what follows. Errors:
- * EXTRACTOR_INVALID where its topic is one of other messages, EXTRACTOR_VERSION_CHANGED for a definition that differs under a version that is known, EXTRACTOR_INCOMPATIBLE for a schema that
- * can't read what older versions wrote, naming the field. One that runs beside live work binds no later one, until it is live.
+ * Tells all members of these extractors: their record schemas first, so that any reader can decode what follows. Errors: EXTRACTOR_INVALID
+ * where its topic is one of other messages, EXTRACTOR_VERSION_CHANGED for a definition that differs under a version that is known,
+ * EXTRACTOR_INCOMPATIBLE for a schema that can't read what older versions wrote, naming the field. One that runs beside live work binds no
+ * later one, until it is live.
  */
 export async function announceExtractors(
   runtime: Runtime,

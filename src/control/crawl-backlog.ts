@@ -50,9 +50,9 @@ export class CrawlBacklog {
   }
 
   /**
-   * `due`: something waits that is due by this time, or lies behind an open transaction, where nobody can see. `later`: all that waits is due
-   * later, or waits for what is, or for a proxy to work. What is known to be finished does not wait, though a slow site of another crawl holds committed offsets back.
-   * Units: epoch ms.
+   * `due`: something waits that is due by this time, or lies behind an open transaction, where nobody can see. `later`: all that waits is
+   * due later, or waits for what is, or for a proxy to work. What is known to be finished does not wait, though a slow site of another
+   * crawl holds committed offsets back. Units: epoch ms.
    */
   async look(by: number): Promise<'due' | 'later' | 'nothing'> {
     // Before the ends of the logs: what is finished by now has its copy, if it has one, before them.

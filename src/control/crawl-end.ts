@@ -24,7 +24,10 @@ export type CrawlState =
   /** `away`: why it can't be looked at whether it has ended; the counts are the last that were seen. */
   | { readonly kind: 'running'; readonly accepted: number; readonly final: number; readonly unread?: UnreadPages; readonly away?: string }
   | { readonly kind: 'ended' }
-  /** What is left is due later than somebody wants to wait, or waits for a proxy to work: so many tasks, or messages where it is all that is queued, and some of them. */
+  /**
+   * What is left is due later than somebody wants to wait, or waits for a proxy to work: so many tasks, or messages where it is all that is
+   * queued, and some of them.
+   */
   | { readonly kind: 'waiting'; readonly count: number; readonly tasks: readonly DelayedTask[] }
 
 /**

@@ -26,8 +26,8 @@ export async function forgetEndedCrawls(runtime: Pick<Runtime, 'config' | 'obser
 }
 
 /**
- * Whether a crawl of the name goes on, as the state store knows one. What ended so long ago is forgotten before it is asked: the rounds of a worker would come after the
- * first URLs of the new one, and take both for one crawl that has not ended.
+ * Whether a crawl of the name goes on, as the state store knows one. What ended so long ago is forgotten before it is asked: the rounds of
+ * a worker would come after the first URLs of the new one, and take both for one crawl that has not ended.
  */
 export async function goesOn(runtime: Pick<Runtime, 'config' | 'observer' | 'state'>, crawlId: string): Promise<boolean> {
   await forgetEndedCrawls(runtime)

@@ -65,8 +65,9 @@ export function narrowedTo(config: Config, extractors: readonly LoadedExtractor[
 }
 
 /**
- * Id of the group that a replay in place of an extractor is of: the one of `extract.groups` that has it, else the common one. Never that of a
- * candidate, whose records are on a topic of their own. Errors: REPLAY_REFUSED for one that has not got it, or that is not there; USAGE where several have it and none is named.
+ * Id of the group that a replay in place of an extractor is of: the one of `extract.groups` that has it, else the common one. Never that of
+ * a candidate, whose records are on a topic of their own. Errors: REPLAY_REFUSED for one that has not got it, or that is not there; USAGE
+ * where several have it and none is named.
  */
 export function replayGroup(runtime: Pick<Runtime, 'config' | 'groups'>, extractor: LoadedExtractor, group: string | undefined): string {
   const { name } = extractor
@@ -81,7 +82,10 @@ export function replayGroup(runtime: Pick<Runtime, 'config' | 'groups'>, extract
   throw new MillraceError('REPLAY_REFUSED', `extract group ${group} does not have ${name}, by \`extract.groups\`; ${where}`)
 }
 
-/** Id of the group whose place a range goes by, for what changes nothing in it. Errors: USAGE for one that is not there; that of a candidate is none of the configuration. */
+/**
+ * Id of the group whose place a range goes by, for what changes nothing in it. Errors: USAGE for one that is not there; that of a candidate
+ * is none of the configuration.
+ */
 export function rangeGroup(runtime: Pick<Runtime, 'config' | 'groups'>, extractor: string, group: string | undefined): string {
   const names = Object.keys(runtime.config['extract.groups'])
   if (group !== undefined && !names.includes(group) && !/-v[1-9]\d*$/.test(group)) {

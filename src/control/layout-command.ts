@@ -51,7 +51,10 @@ export function readLayout(control: Pick<ControlLog, 'get'>): LayoutPayload | un
   throw new MillraceError('MESSAGE_INVALID', `the layout on the control topic is not valid: ${parsed.error.issues[0]?.message ?? ''}`)
 }
 
-/** The layout in force, asked again for each message. Errors: KAFKA_TOPIC_MISSING before `topics apply`; CONTROL_UNREADABLE where it was never one that can be read here. */
+/**
+ * The layout in force, asked again for each message. Errors: KAFKA_TOPIC_MISSING before `topics apply`; CONTROL_UNREADABLE where it was
+ * never one that can be read here.
+ */
 export function layoutSource(control: Pick<ControlLog, 'get' | 'requireReadable'>): LayoutSource {
   let seen: { readonly command: unknown; readonly layout: PartitionLayout } | undefined
   return () => {

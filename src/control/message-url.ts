@@ -3,8 +3,9 @@ import { readable } from '../message/readable.ts'
 import { looksLikeJson } from '../message/url-task-json.ts'
 
 /**
- * The URL that a message of pages, tasks or dead letters is about: its key where that is a page's, else that of the task that it is. Shape: as it is written, whether
- * or not it can be fetched; null where none can be read. Errors: as of the registry, where the schema of the value is still to be asked for.
+ * The URL that a message of pages, tasks or dead letters is about: its key where that is a page's, else that of the task that it is. Shape:
+ * as it is written, whether or not it can be fetched; null where none can be read. Errors: as of the registry, where the schema of the
+ * value is still to be asked for.
  */
 export async function messageUrl(
   codec: Pick<MessageCodec, 'decode' | 'ensureSchemas'>,

@@ -7,8 +7,8 @@ import { writtenBeside } from './written-beside.ts'
 export type LetterCounts = Readonly<Record<string, number>>
 
 /**
- * Dead letters of live extraction and the frontier from these offsets on: what became of pages, which no outcome of a URL tells. What runs beside live work, or again, is
- * left out. Errors: the signal's reason.
+ * Dead letters of live extraction and the frontier from these offsets on: what became of pages, which no outcome of a URL tells. What runs
+ * beside live work, or again, is left out. Errors: the signal's reason.
  */
 export async function pageLettersFrom(
   runtime: Runtime,

@@ -38,10 +38,10 @@ const MOST_UNCOMMITTED = 100_000
 const LAST_RECORD_MS = 5_000
 
 /**
- * Records in a consumer group, committed messages only. A record whose schema is not known here ends the reading with MESSAGE_SCHEMA_UNKNOWN
- * and stays uncommitted: with a registry configured, or its schema announced, it is read; a registry that has it only a moment later is
- * waited for, 30 s at most. It ends when the signal aborts, with what was committed stored, whatever its
- * reader does: one that asks for no more records, or waits for the end itself, holds nothing up.
+ * Records in a consumer group, committed messages only. A record whose schema is not known here ends the reading with
+ * MESSAGE_SCHEMA_UNKNOWN and stays uncommitted: with a registry configured, or its schema announced, it is read; a registry that has it
+ * only a moment later is waited for, 30 s at most. It ends when the signal aborts, with what was committed stored, whatever its reader
+ * does: one that asks for no more records, or waits for the end itself, holds nothing up.
  */
 export class RecordConsumer {
   readonly #runtime: Runtime

@@ -34,8 +34,8 @@ export interface InPlaceRequest extends ReplayRunRequest {
 }
 
 /**
- * Begins a replay in place, or goes on with it. Errors: REPLAY_REFUSED (no page in the range too), EXTRACTOR_INCOMPATIBLE for a version whose records may not follow
- * those before, EXTRACTOR_HELD by the gate, USAGE for an id that is none; nothing was changed then.
+ * Begins a replay in place, or goes on with it. Errors: REPLAY_REFUSED (no page in the range too), EXTRACTOR_INCOMPATIBLE for a version
+ * whose records may not follow those before, EXTRACTOR_HELD by the gate, USAGE for an id that is none; nothing was changed then.
  */
 export async function runInPlace(
   runtime: Runtime,

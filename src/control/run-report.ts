@@ -67,7 +67,10 @@ export interface RunReport {
   readonly bad: readonly BadSeed[]
   readonly badCount: number
   readonly produced: number
-  /** Left queued, since they are due later than `maxWaitMs`, or wait for what is or for a proxy: some of them, and how many there are. Of whole topics it is messages. */
+  /**
+   * Left queued, since they are due later than `maxWaitMs`, or wait for what is or for a proxy: some of them, and how many there are. Of
+   * whole topics it is messages.
+   */
   readonly waiting: readonly DelayedTask[]
   readonly waitingCount: number
   /** Tasks that the state store had counted as open, and that are on no topic: their messages are lost. Those that have ended are not among them. */

@@ -21,9 +21,10 @@ export interface ComparisonOptions {
 }
 
 /**
- * What a shadow replay would change: its records against those of the version before, whatever topic that named, on the pages that it read. Pages on which it
- * failed are told apart by their dead letters; those that retention deleted before it read them are left out. What other replays and live work of that version have written counts for nothing.
- * Memory is bounded by `comparedBytes`: of more, the topics are read once for each part of the pages.
+ * What a shadow replay would change: its records against those of the version before, whatever topic that named, on the pages that it read.
+ * Pages on which it failed are told apart by their dead letters; those that retention deleted before it read them are left out. What other
+ * replays and live work of that version have written counts for nothing. Memory is bounded by `comparedBytes`: of more, the topics are read
+ * once for each part of the pages.
  */
 export async function compareShadow(
   runtime: Runtime,

@@ -131,9 +131,9 @@ async function leftKeys(
 }
 
 /**
- * Writes them, one in each partition where a key has records. A record of one of the keys that live work wrote meanwhile, before its tombstone, is written again behind it, so that
- * the last message of every key is right, which is what compaction keeps. Safe to repeat. Shape: how many were written, and how many
- * records were saved so.
+ * Writes them, one in each partition where a key has records. A record of one of the keys that live work wrote meanwhile, before its
+ * tombstone, is written again behind it, so that the last message of every key is right, which is what compaction keeps. Safe to repeat.
+ * Shape: how many were written, and how many records were saved so.
  */
 export async function writeTombstones(
   runtime: Runtime,

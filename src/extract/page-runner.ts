@@ -53,7 +53,10 @@ export interface EncodedRecord {
 
 /** Runs extractors over pages, one after the other, in this process. */
 export interface PageRunner {
-  /** Calls `onResult` once per extractor, as soon as it is done. Synchronous from beginning to end, since a tree that is held across a turn of the event loop is not collected young. */
+  /**
+   * Calls `onResult` once per extractor, as soon as it is done. Synchronous from beginning to end, since a tree that is held across a turn
+   * of the event loop is not collected young.
+   */
   run(job: PageJob, onResult: (result: RunResult) => void): void
 }
 

@@ -43,8 +43,9 @@ const CHALLENGE_FACTOR = 12
 /**
  * What the answer of one request means. Pure and total.
  *
- * In this order: a redirect is followed, whatever came with it; a wall against robots is left alone for long; a status that asks for patience is retried, as is a body that ended
- * early; a page that sends its reader on is followed; all else is a page. Which status and which failure is retried: retry-class.ts.
+ * In this order: a redirect is followed, whatever came with it; a wall against robots is left alone for long; a status that asks for
+ * patience is retried, as is a body that ended early; a page that sends its reader on is followed; all else is a page. Which status and
+ * which failure is retried: retry-class.ts.
  */
 export function readAnswer(result: HttpResult, context: AnswerContext): Answer {
   if (result.kind === 'failure') return failureAnswer(result.reason, result.detail)

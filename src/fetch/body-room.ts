@@ -31,9 +31,10 @@ const STOOD_STILL_MS = 2 * LOOK_MS
 const ROOM_MADE = 0.25
 
 /**
- * Room for the bodies that are being received. What a body will bring nobody knows before it is there: when the bound on bytes in memory
- * is reached, those that have had more than was expected stop where they are, and their servers wait, until others are done. So do those
- * of a site that has its share, where another one has bodies to receive as well. What is read on and hardly comes is given up then, the largest first, for as long as it stays full.
+ * Room for the bodies that are being received. What a body will bring nobody knows before it is there: when the bound on bytes in memory is
+ * reached, those that have had more than was expected stop where they are, and their servers wait, until others are done. So do those of a
+ * site that has its share, where another one has bodies to receive as well. What is read on and hardly comes is given up then, the largest
+ * first, for as long as it stays full.
  */
 export class BodyRoom {
   readonly #options: BodyRoomOptions

@@ -15,9 +15,8 @@ export interface ChainClaimsOptions {
  * The seen set of a crawl for chains of redirects: a chain that leads to a page which the crawl has, or will have, ends there, and the
  * page at its end is nobody else's to fetch.
  *
- * Only the end of a chain is claimed, before its page is written: the frontier may read that at once, and a page that links to itself would be
- * asked for again. What stands between is a gateway perhaps (a consent, a look at cookies),
- * through which every page of a site leads.
+ * Only the end of a chain is claimed, before its page is written: the frontier may read that at once, and a page that links to itself would
+ * be asked for again. What stands between is a gateway perhaps (a consent, a look at cookies), through which every page of a site leads.
  */
 export class ChainClaims {
   readonly #options: ChainClaimsOptions

@@ -1,11 +1,12 @@
 import type { HttpResponse } from './http-exchange.ts'
 
 /**
- * Walls against robots answer with a page of their own in place of the one that was asked for: a test, a picture to read, a wait. It says nothing
- * about the URL, and asking again at once is what the wall is there against. Such an answer is retried by the slow lane.
+ * Walls against robots answer with a page of their own in place of the one that was asked for: a test, a picture to read, a wait. It says
+ * nothing about the URL, and asking again at once is what the wall is there against. Such an answer is retried by the slow lane.
  *
- * A wall has to be sure of itself here: a header that only it sends with such a page, or every marker of its page at once. An ordinary page of a site
- * behind the same vendor (whose scripts stand in every page of it), an article about walls, and a plain "access denied" are no challenges.
+ * A wall has to be sure of itself here: a header that only it sends with such a page, or every marker of its page at once. An ordinary page
+ * of a site behind the same vendor (whose scripts stand in every page of it), an article about walls, and a plain "access denied" are no
+ * challenges.
  */
 interface Wall {
   readonly vendor: string

@@ -58,7 +58,10 @@ export interface HttpResponse {
   readonly encoding: 'identity' | 'gzip' | 'br' | 'zstd' | 'deflate'
   /** Decoded body. */
   readonly decoded: Buffer
-  /** size: cut at the cap. type: not kept. network: the connection ended early. encoding: the coding is broken; what decoded is kept. undecoded: nothing did; as received. */
+  /**
+   * size: cut at the cap. type: not kept. network: the connection ended early. encoding: the coding is broken; what decoded is kept.
+   * undecoded: nothing did; as received.
+   */
   readonly truncated: 'size' | 'type' | 'network' | 'encoding' | 'undecoded' | null
   /** It was not in the coding that its headers name, and is kept as it came. */
   readonly mislabelled?: boolean

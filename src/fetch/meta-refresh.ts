@@ -17,8 +17,9 @@ const MAX_CHARACTERS = 65_536
 const HIDING: ReadonlySet<string> = new Set(['noscript', 'template', 'iframe', 'noembed', 'noframes', 'xmp'])
 
 /**
- * The declarative refresh of a page: `<meta http-equiv=refresh>`, the first that can be read. Not within comments and scripts.
- * Shape: `charset` is that in which the text stood; undefined where there is none, or where it only reloads. Source: HTML standard, "shared declarative refresh steps".
+ * The declarative refresh of a page: `<meta http-equiv=refresh>`, the first that can be read. Not within comments and scripts. Shape:
+ * `charset` is that in which the text stood; undefined where there is none, or where it only reloads. Source: HTML standard, "shared
+ * declarative refresh steps".
  */
 export function metaRefresh(html: string, pageUrl: URL, charset: string): MetaRefresh | undefined {
   const text = html.slice(0, MAX_CHARACTERS)

@@ -36,7 +36,8 @@ const LOCAL = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/
  * for what is not a matter of name servers (the hosts file, local names) and for names that these do not know, which may be those of
  * a search domain or of a private network.
  *
- * Shape: IPv4 before IPv6, a few of each: nobody sees the others, so that what is judged is what is connected to. Errors: ENOTFOUND; the resolver's code where name servers fail. Failures are not remembered.
+ * Shape: IPv4 before IPv6, a few of each: nobody sees the others, so that what is judged is what is connected to. Errors: ENOTFOUND; the
+ * resolver's code where name servers fail. Failures are not remembered.
  */
 export function createNameLookup(options: NameLookupOptions): LookupAll {
   const { clock, system = lookupBySystem, hosts = namesOfHostsFile() } = options

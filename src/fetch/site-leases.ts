@@ -125,14 +125,17 @@ export class SiteLeases {
   }
 
   /**
-   * The lease has ended by `mono`, as far as this process can know: it may have stood still for longer than its lease lives, and another one have the
-   * place. The wall clock has no part in it.
+   * The lease has ended by `mono`, as far as this process can know: it may have stood still for longer than its lease lives, and another
+   * one have the place. The wall clock has no part in it.
    */
   endsBefore({ beatMono }: SiteLease, mono: number): boolean {
     return beatMono + this.#options.leaseMs < mono
   }
 
-  /** The request has not left at its moment, by more than a little: this process stood still. Others of the site may have been given the moments behind it. */
+  /**
+   * The request has not left at its moment, by more than a little: this process stood still. Others of the site may have been given the
+   * moments behind it.
+   */
   isStale({ keys, beatMono }: SiteLease): boolean {
     return mayOthersStart(keys) && this.#options.clock.mono() - beatMono > Math.max(STALE_MS, intervalOf(keys) * STALE_SHARE)
   }
@@ -142,7 +145,10 @@ export class SiteLeases {
     return mayOthersStart(keys) && this.#options.clock.mono() - beatMono > Math.max(TIMER_SLACK_MS, (intervalOf(keys) - AHEAD_MS) / 2)
   }
 
-  /** Takes another moment. Shape: the lease as it counts from then on. Errors: those of the store other than STATE_UNAVAILABLE, which is waited out. */
+  /**
+   * Takes another moment. Shape: the lease as it counts from then on. Errors: those of the store other than STATE_UNAVAILABLE, which is
+   * waited out.
+   */
   async startAgain(lease: SiteLease): Promise<SiteLease> {
     const { state, gate, clock } = this.#options
     let askedMono = clock.mono()
@@ -209,8 +215,8 @@ export class SiteLeases {
   }
 
   /**
-   * Once for each time that the store has lost its memory, or that another server has it, which may not have the last moments of it; whoever
-   * asks meanwhile waits for it. Errors: those of the store other than STATE_UNAVAILABLE.
+   * Once for each time that the store has lost its memory, or that another server has it, which may not have the last moments of it;
+   * whoever asks meanwhile waits for it. Errors: those of the store other than STATE_UNAVAILABLE.
    */
   #reassert({ birth, server }: { readonly birth: StoreBirth; readonly server?: StoreServer }): Promise<void> {
     const isLost = birth !== this.#birth

@@ -148,8 +148,8 @@ export class TaskIntake {
 
   /**
    * Shape: those that are final already. A crawl knows that as long as it is kept: what was put aside twice, since a worker was killed in
-   * between, may come back days apart, when the note of its end is gone. But for tasks with dedup `ttl`: a
-   * link whose claim has lapsed is fetched anew under its id. Sitemaps are read once.
+   * between, may come back days apart, when the note of its end is gone. But for tasks with dedup `ttl`: a link whose claim has lapsed is
+   * fetched anew under its id. Sitemaps are read once.
    */
   async #accept(open: readonly Candidate[]): Promise<ReadonlySet<Candidate>> {
     const { state, gate } = this.#options
@@ -195,8 +195,8 @@ export class TaskIntake {
 }
 
 /**
- * True for a copy that comes back from the delay topics: its time had come there. Asked of two clocks it would go round between the two stages
- * for as long as they differ.
+ * True for a copy that comes back from the delay topics: its time had come there. Asked of two clocks it would go round between the two
+ * stages for as long as they differ.
  */
 function hasWaited({ message }: WindowEntry): boolean {
   return headerValue(message.headers, HEADER.reason) !== undefined
@@ -207,7 +207,10 @@ function hasExpired({ message }: WindowEntry, { notBefore, expiresAt }: UrlTask)
   return headerValue(message.headers, HEADER.reason) === NOT_BEFORE && (expiresAt ?? Number.POSITIVE_INFINITY) < (notBefore ?? 0)
 }
 
-/** A task of the frontier holds its claim already, by the page that found it; whether a chain of redirects goes on was decided by the hop that leads here. */
+/**
+ * A task of the frontier holds its claim already, by the page that found it; whether a chain of redirects goes on was decided by the hop
+ * that leads here.
+ */
 function claimOf(task: UrlTask, ttlMs: number): Claim | undefined {
   const { crawlId, canonicalUrl, round, taskId, dedup, redirects, sitemapLevel } = task
   if (

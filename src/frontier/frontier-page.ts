@@ -52,8 +52,8 @@ export function readAs(page: Page): 'html' | 'sitemap' | undefined {
 }
 
 /**
- * Links of a page as tasks: in scope, each canonical URL once. Pure: the same page gives the same tasks,
- * ids included, so that a page that is read again claims and produces what it did before.
+ * Links of a page as tasks: in scope, each canonical URL once. Pure: the same page gives the same tasks, ids included, so that a page that
+ * is read again claims and produces what it did before.
  */
 export function pageCandidates(page: Page, batch: LinkBatch, inScope: (url: URL, seed: URL) => ScopeVerdict): PageCandidates {
   const seed = seedOf(page)

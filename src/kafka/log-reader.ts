@@ -86,8 +86,8 @@ export async function* readMessages(
 }
 
 /**
- * The message at one offset; `read_uncommitted`: of a transaction that is open too. Shape: undefined where there is none to see: deleted, not written yet, of an aborted transaction, or a
- * marker. Errors: KAFKA_TOPIC_MISSING, KAFKA_UNREACHABLE, KAFKA_REQUEST_FAILED.
+ * The message at one offset; `read_uncommitted`: of a transaction that is open too. Shape: undefined where there is none to see: deleted,
+ * not written yet, of an aborted transaction, or a marker. Errors: KAFKA_TOPIC_MISSING, KAFKA_UNREACHABLE, KAFKA_REQUEST_FAILED.
  */
 export async function readOne(
   session: ClusterSession,

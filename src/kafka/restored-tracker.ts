@@ -22,9 +22,9 @@ interface Restore {
 }
 
 /**
- * Trackers of partitions as the group left them. Tries until it succeeds, nothing is wanted any more, or the signal.
- * An offset outside of the log, once its end is known for sure, goes to the log's beginning: what was cut off can not be read, and a repeat costs less than a loss. Where
- * retention has overtaken it, what is completed behind that stays so.
+ * Trackers of partitions as the group left them. Tries until it succeeds, nothing is wanted any more, or the signal. An offset outside of
+ * the log, once its end is known for sure, goes to the log's beginning: what was cut off can not be read, and a repeat costs less than a
+ * loss. Where retention has overtaken it, what is completed behind that stays so.
  */
 export async function restoreTrackers(restore: Restore): Promise<readonly { assigned: AssignedPartition; tracker: OffsetTracker }[]> {
   const { session, groupId, clock, observer, signal } = restore

@@ -6,13 +6,13 @@ type PlaceInTopic = Pick<MessagePlace, 'partition' | 'offset'>
 type Located = Pick<OriginalMessage, 'topic' | 'partition' | 'offset' | 'headers'>
 
 /**
- * Pages that `dead-letters requeue` has put back on html. Such a message is no page of its own: it is one that lies there already, written once more for the extractor
- * that failed on it, and whoever reads html as "the pages" counts it as that one.
+ * Pages that `dead-letters requeue` has put back on html. Such a message is no page of its own: it is one that lies there already, written
+ * once more for the extractor that failed on it, and whoever reads html as "the pages" counts it as that one.
  *
- * A copy says of which page it is (`millrace-orig-*`, as every copy of a message does, never overwritten: a copy of a copy names the page that fetch wrote)
- * and which message had failed (`millrace-copy-of`). The first is the source of its records, so that live work and a replay give the same of the page.
- * By both a reader of a range knows what it reads already. Each copy is of the page or of one copy more before it, so that of a page that lies outside of the range,
- * or is gone, the first copy within it is read and the others are passed over.
+ * A copy says of which page it is (`millrace-orig-*`, as every copy of a message does, never overwritten: a copy of a copy names the page
+ * that fetch wrote) and which message had failed (`millrace-copy-of`). The first is the source of its records, so that live work and a
+ * replay give the same of the page. By both a reader of a range knows what it reads already. Each copy is of the page or of one copy more
+ * before it, so that of a page that lies outside of the range, or is gone, the first copy within it is read and the others are passed over.
  *
  * Copies of before these headers name no page, and none of a page whose place is another's, since html was made anew; they are pages of their own.
  */

@@ -13,8 +13,9 @@ const INTEGRATION: ReadonlySet<string> = new Set('mi mo mn ms mtext annotation-x
 const NO_ATTRIBUTES: ReadonlyMap<string, string> = new Map()
 
 /**
- * Tags of a page, one after the other: no tree and no stack, for what runs beside everything else without a time limit. The library's own parser keeps
- * a stack of open elements in an array whose front is its top, so that what takes it grows with the square (a megabyte of `<nobr>`: up to a minute); here each tag costs what it is long.
+ * Tags of a page, one after the other: no tree and no stack, for what runs beside everything else without a time limit. The library's own
+ * parser keeps a stack of open elements in an array whose front is its top, so that what takes it grows with the square (a megabyte of
+ * `<nobr>`: up to a minute); here each tag costs what it is long.
  *
  * The text may come in pieces. What stands in scripts, styles, titles and comments is no tag.
  */

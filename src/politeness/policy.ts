@@ -81,8 +81,9 @@ const MAX_HOSTS = 20_000
 const ALL_WEEK_MS = 3_600_000
 
 /**
- * Pace by URL, value by value: the default, then the first rule that matches, then the hours of its schedule, then live overrides, of
- * the registrable domain first and of the host itself last. Of resets, and of moments in which it became faster or was resumed, the latest counts, wherever it was said. Total.
+ * Pace by URL, value by value: the default, then the first rule that matches, then the hours of its schedule, then live overrides, of the
+ * registrable domain first and of the host itself last. Of resets, and of moments in which it became faster or was resumed, the latest
+ * counts, wherever it was said. Total.
  */
 export function createPolicy(options: PolicyOptions): Policy {
   const rules = options.rules.map((rule) => ({ rule, matches: compileHostGlob(rule.match) }))

@@ -5,7 +5,10 @@ import { type RememberedRobots, RobotsMemory } from './robots-memory.ts'
 
 /** A robots.txt as it is kept for all workers; the state store holds this shape. */
 export interface KeptRobots {
-  /** parsed: `body` holds the lines that were understood, as latin1. absent: 4xx, all is allowed. unreachable: 5xx or no answer; it tells people, and decides nothing. */
+  /**
+   * parsed: `body` holds the lines that were understood, as latin1. absent: 4xx, all is allowed. unreachable: 5xx or no answer; it tells
+   * people, and decides nothing.
+   */
   readonly verdict: 'parsed' | 'absent' | 'unreachable'
   /** Of `unreachable`: why it is, for people. */
   readonly body: string

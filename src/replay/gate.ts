@@ -13,9 +13,9 @@ export interface GateVerdict {
 const REFUSED: ErrorCode = 'EXTRACT_RECORD_TOO_LARGE'
 
 /**
- * A version that gives less than the one before on the same pages is held back: pages that gave records and are dead letters now,
- * records that their topic would not take, records without a required field that had it, records that are gone. Pure. Fields that are required are those of the old version
- * where it is known, and of the new one.
+ * A version that gives less than the one before on the same pages is held back: pages that gave records and are dead letters now, records
+ * that their topic would not take, records without a required field that had it, records that are gone. Pure. Fields that are required are
+ * those of the old version where it is known, and of the new one.
  */
 export function gateVerdict(comparison: Comparison, required: ReadonlySet<string>): GateVerdict {
   const reasons: string[] = []

@@ -8,7 +8,8 @@ import type { PolitenessKey } from '../kernel/brand.ts'
  * step. Every key lies under (clusterId, topics.prefix). Time is the store's own (Redis TIME; the monotonic clock on LMDB): callers
  * give and get durations in ms, never points in time, unless a field says epoch ms.
  *
- * Errors: STATE_UNAVAILABLE when the store does not answer (fetching pauses, nothing is guessed), STATE_BROKEN when its file can't be used, REDIS_REFUSED when its server refuses for good.
+ * Errors: STATE_UNAVAILABLE when the store does not answer (fetching pauses, nothing is guessed), STATE_BROKEN when its file can't be used,
+ * REDIS_REFUSED when its server refuses for good.
  */
 export interface StateStore {
   // --- the seen set -------------------------------------------------------------------------------------------------------

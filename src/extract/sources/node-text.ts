@@ -13,9 +13,9 @@ export const BREAKING: ReadonlySet<string> = new Set(
 )
 
 /**
- * Text of a node as a reader sees it, white space collapsed; scripts, styles and what stands for browsers without scripts are left
- * out, and so are the elements of `others`, which are records of their own; `form` says what becomes of white space and of edges. Cost: one walk without recursion, since a page may be
- * nested as deep as it likes.
+ * Text of a node as a reader sees it, white space collapsed; scripts, styles and what stands for browsers without scripts are left out, and
+ * so are the elements of `others`, which are records of their own; `form` says what becomes of white space and of edges. Cost: one walk
+ * without recursion, since a page may be nested as deep as it likes.
  */
 export function nodeText(root: AnyNode, others?: ReadonlySet<AnyNode>, { collapse, edgeOf } = PLAIN_TEXT): string {
   let text = ''

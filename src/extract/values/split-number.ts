@@ -25,8 +25,9 @@ const ENDS_IN_PRICE = /\p{Nd}(?:\p{Sc}|[.,]?[-–—])?$|\p{Nd}\s*(?:\p{Sc}|\p{L
 const BEGINS_WITH_PRICE = /^(?:(?:\p{Sc}|\p{Lu}{3}|\p{L}{2})\s?)?\p{Nd}/u
 
 /**
- * White space of any kind and length as one space, none at the ends; an edge is left where it parts two digits, and one of a change between two prices. A no-break space
- * that stands alone stays one: in a price it says that the digits beside it are of one number, but not where an element ends or begins.
+ * White space of any kind and length as one space, none at the ends; an edge is left where it parts two digits, and one of a change between
+ * two prices. A no-break space that stands alone stays one: in a price it says that the digits beside it are of one number, but not where
+ * an element ends or begins.
  */
 export function collapseNumbers(text: string): string {
   return text

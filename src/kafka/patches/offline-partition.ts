@@ -40,11 +40,11 @@ const OFFLINE_MAX_AGE_MS = 1_000
 export const OFFLINE_LINE = 'offline partition'
 
 /**
- * An offline partition, as Kafka calls one without a leader, is in the way of those alone who need its leader: they get its error, which passes, and the client looks again
- * soon. Stock kafkajs fails the metadata as a whole for the first error in it, and so every call, since that is of all topics of the cluster
- * where none is named: no process could start beside a topic of somebody else whose only broker is down. Errors of a topic that was named are
- * thrown as they were. A line of the client's log names each such partition of the topics in use, at each look but the first: an election
- * takes a moment.
+ * An offline partition, as Kafka calls one without a leader, is in the way of those alone who need its leader: they get its error, which
+ * passes, and the client looks again soon. Stock kafkajs fails the metadata as a whole for the first error in it, and so every call, since
+ * that is of all topics of the cluster where none is named: no process could start beside a topic of somebody else whose only broker is
+ * down. Errors of a topic that was named are thrown as they were. A line of the client's log names each such partition of the topics in
+ * use, at each look but the first: an election takes a moment.
  */
 export function patchOfflinePartition(modules: KafkajsModules): void {
   const { createErrorFromCode } = modules.load('protocol/error.js') as { createErrorFromCode: (code: number) => Error }

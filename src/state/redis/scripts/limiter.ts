@@ -9,9 +9,9 @@ import { HEALTH_RULES } from './site-health.ts'
  * so each value says when it was written (`sv`), and what was written in the future is moved to now. What was left to wait then is
  * waited for from now on; nothing is shortened. (LMDB counts by a clock that nobody sets.)
  *
- * Fields: d debt, at of the debt, r rate per second, b burst, c concurrency, le last end, du delay until, bo back-off until, ba 1 where
- * the site named that, h health (site-health.ts), rs last reset (absent: none), ls leases {id, until, crawl delay, counts, worker, host, pid, start of the process,
- * start}, sv when it was written.
+ * Fields: d debt, at of the debt, r rate per second, b burst, c concurrency, le last end, du delay until, bo back-off until, ba 1 where the
+ * site named that, h health (site-health.ts), rs last reset (absent: none), ls leases {id, until, crawl delay, counts, worker, host, pid,
+ * start of the process, start}, sv when it was written.
  */
 const RULES = `
 local IDLE_MS, PARKED_IDLE_MS = 600000, 86400000
@@ -178,9 +178,8 @@ return {'lease', least, string.format('%.17g', startIn), birth}
 
 /**
  * KEYS: paces. ARGV: leaseId; the report: kind (empty where there is none), failure, latency, back-off, 1 where the site named that, how
- * late the request left; the rules: adaptive, failures, first and longest parking; the last reset; how long ago the request ended; then the crawl
- * delay per key. What is not said is
- * empty. Answer: per key what `known` tells, and what has changed.
+ * late the request left; the rules: adaptive, failures, first and longest parking; the last reset; how long ago the request ended; then the
+ * crawl delay per key. What is not said is empty. Answer: per key what `known` tells, and what has changed.
  */
 export const RELEASE = `${RULES}
 local report = {kind = ARGV[2], failure = ARGV[3], latency = tonumber(ARGV[4]), adaptive = tonumber(ARGV[8]),
@@ -314,7 +313,10 @@ end
 return ended
 `
 
-/** KEYS: pace. Answer: {leases, ms to the next start, slow mean of the latency, ms without an answer, requests at once (-1: as the policy)}, then what `known` tells. */
+/**
+ * KEYS: pace. Answer: {leases, ms to the next start, slow mean of the latency, ms without an answer, requests at once (-1: as the policy)},
+ * then what `known` tells.
+ */
 export const LIMITER_STATE = `${RULES}
 local pace = load(KEYS[1])
 local nextMs = math.max(rateLeft(pace, pace.r, pace.b), delayLeft(pace, 0), 0)
