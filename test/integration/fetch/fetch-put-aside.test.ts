@@ -2,7 +2,7 @@ import { afterEach, expect, it } from 'vitest'
 import { SPILL_LIMITS } from '../../../src/fetch/spill.ts'
 import type { MessageProducer } from '../../../src/kafka/producer.ts'
 import { eventually } from '../../support/eventually.ts'
-import { FetchFixture, fakeExchange } from '../../support/fetch-fixture.ts'
+import { FetchFixture, fakeExchange, fastPace } from '../../support/fetch-fixture.ts'
 import { uniqueName } from '../../support/services.ts'
 
 const DELAYS = [100, 60_000, 600_000, 3_600_000]
@@ -84,4 +84,18 @@ it('a task whose copy is back before it was acknowledged is fetched, once', asyn
   release()
   await eventually(() => allFinal(crawlId), { timeoutMs: 20_000 })
   expect(exchange.requests).toHaveLength(COUNT)
+})
+
+it('a task that has held back the commit of its partition for too long leaves before its turn comes', async () => {
+  fixture = await FetchFixture.open({ partitions: 1 })
+  const exchange = fakeExchange(() => ({ body: 'x' }))
+  const worker = await fixture.fetchWorker(exchange, {
+    // The second one waits for twenty seconds, which is no long wait yet.
+    paceOf: (url) => ({ ...fastPace(url), ratePerSecond: 0.05, burst: 1, concurrency: 1 }),
+    spill: { ...SPILL_LIMITS, maxBaseAgeMs: 1_000 },
+  })
+  await fixture.produce([{ url: 'http://slow.example/0' }, { url: 'http://slow.example/1' }])
+  await eventually(() => fixture.seen.count('TaskSpilled', { reason: 'old-base' }) === 1, { what: 'the second one to leave' })
+  await eventually(() => worker.view().windowMessages === 0, { what: 'a window that holds back nothing' })
+  expect(exchange.requests.map(({ url }) => url.href)).toEqual(['http://slow.example/0'])
 })

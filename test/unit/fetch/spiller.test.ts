@@ -2,8 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { CrawlShares } from '../../../src/fetch/crawl-shares.ts'
 import type { QueuedTask } from '../../../src/fetch/queued-task.ts'
 import { Scheduler } from '../../../src/fetch/scheduler.ts'
+import { SPILL_LIMITS } from '../../../src/fetch/spill.ts'
 import { Spiller, type SpillerOptions } from '../../../src/fetch/spiller.ts'
 import type { SpillSlots } from '../../../src/fetch/task-endings.ts'
+import type { WindowEntry } from '../../../src/kafka/window-entry.ts'
 import type { PartitionId, PolitenessKey } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { createPolicy } from '../../../src/politeness/policy.ts'
@@ -101,6 +103,42 @@ describe('the places of a site in a window', () => {
     await spiller.spill([...many('a', 2), ...many('b', 2), task(null, 0)], 'site-full')
     expect(slots.map(({ clock }) => clock)).toEqual([`${KEY} a`, `${KEY} b`, KEY])
     expect(slots.every(({ intervalMs }) => intervalMs === 200)).toBe(true)
+  })
+})
+
+describe('a task that has held back a commit for too long', () => {
+  it('leaves where it waits: one on the wire, a young one, and one that holds back nothing stay', async () => {
+    const clock = new ManualClock()
+    const scheduler = new Scheduler<QueuedTask>({ maxInFlight: 10, maxBytes: 1 })
+    const spiller = new Spiller({
+      scheduler,
+      putAside: async () => 0,
+      paceOf: fastPace,
+      shares: NO_SURPLUS,
+      rate: { startsPerSecond: undefined, overload: 0 },
+      limits: { ...SPILL_LIMITS, maxBaseAgeMs: 1_000 },
+      clock,
+    })
+    const add = (key: string, index: number): QueuedTask => {
+      const entry = { takenMono: clock.mono() } as WindowEntry
+      const queued = { ...task(null, index), key: key as PolitenessKey, entry }
+      scheduler.add(queued, clock.mono())
+      return queued
+    }
+    const onWire = add('a.example', 0)
+    expect(scheduler.next(0)).toMatchObject({ kind: 'start' })
+    scheduler.admitted(onWire, 0)
+    const behind = add('a.example', 1)
+    const [first, second, other] = [add('b.example', 2), add('b.example', 3), add('c.example', 4)]
+    await clock.advance(500)
+    const young = add('b.example', 5)
+    const bases = [onWire, first, second, other, young].map(({ entry }) => entry)
+    await clock.advance(500)
+    expect(spiller.takeOld(bases)).toEqual([])
+    await clock.advance(1)
+    expect(spiller.takeOld(bases)).toEqual([[first, second], [other]])
+    expect([...scheduler.sites()].flatMap((site) => [...site.waitingIn('normal')])).toEqual([behind, young])
+    expect([scheduler.waiting, scheduler.inFlight, spiller.takeOld(bases)]).toEqual([2, 1, []])
   })
 })
 
