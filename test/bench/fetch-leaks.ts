@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { type Goal, print, short } from './figures.ts'
-import type { LeaksReport } from './leaks-main.ts'
+import type { LeaksReport, Left } from './leaks-main.ts'
 
 /** What the HTTP client leaves behind, counted in a process of its own. */
 export async function fetchLeaks(requests: number): Promise<Goal[]> {
@@ -15,9 +15,11 @@ export async function fetchLeaks(requests: number): Promise<Goal[]> {
       `${response} answers, ${failure} failures, ${aborted} stopped`,
   )
   for (const warning of report.warnings) print(`  ${warning}`)
-  const left = report.leftSockets + report.leftResources + report.leftListeners + report.warnings.length
+  const sum = ({ sockets, resources, listeners }: Left): number => sockets + resources + listeners
+  const what = `sockets, timers and listeners left of ${requests} requests`
   return [
-    { name: `sockets, timers, listeners and warnings left of ${requests} requests`, value: left, target: { atMost: 0 } },
+    { name: `${what}, the client open and idle`, value: sum(report.leftIdle), target: { atMost: 0 } },
+    { name: `${what} and warnings, the client closed`, value: sum(report.leftClosed) + report.warnings.length, target: { atMost: 0 } },
     { name: 'growth of the heap from a fifth of the way to the end, MiB', value: report.heapGrowthMiB, target: { atMost: 16 } },
   ]
 }

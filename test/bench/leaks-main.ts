@@ -4,6 +4,15 @@ import type { HttpResult } from '../../src/fetch/http-exchange.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { MisbehavingSite } from '../support/misbehaving-site.ts'
 
+/** What is left of requests that are over. */
+export interface Left {
+  readonly sockets: number
+  /** Sockets and timers of the process, against how many there were before. */
+  readonly resources: number
+  /** On the signal that outlives the requests. */
+  readonly listeners: number
+}
+
 /**
  * Does the HTTP client keep anything? Requests at a concurrency of 200 to sites that are honest and that lie, some of them aborted, and
  * then a count of what is left: sockets, timers, listeners, heap. Tells its parent; needs `--expose-gc`.
@@ -13,11 +22,9 @@ export interface LeaksReport {
   readonly concurrency: number
   readonly seconds: number
   readonly made: { readonly response: number; readonly failure: number; readonly aborted: number }
-  readonly leftSockets: number
-  /** Sockets and timers of the process, against how many there were before. */
-  readonly leftResources: number
-  /** On the signal that outlives the requests. */
-  readonly leftListeners: number
+  /** By a client that is open and has been idle for longer than it keeps a connection. */
+  readonly leftIdle: Left
+  readonly leftClosed: Left
   /** From a fifth of the way to the end. */
   readonly heapGrowthMiB: number
   readonly warnings: readonly string[]
@@ -42,6 +49,8 @@ const PATHS = [
 ]
 /** Of a thousand requests, so many are stopped by their signal. */
 const ABORTED_PER_1000 = 20
+/** The client keeps an idle connection for ten seconds. */
+const IDLE_MS = 12_000
 
 const collect = (globalThis as { gc?: () => void }).gc
 const resources = (): number => process.getActiveResourcesInfo().filter((name) => /^(?:TCPSocketWrap|TLSWrap|Timeout)$/.test(name)).length
@@ -64,7 +73,8 @@ async function main(): Promise<void> {
       url: new URL(site.url(path, `h${index % HOSTS}.test`)),
       method: 'GET',
       headers: { 'user-agent': 'leaks', 'accept-encoding': 'gzip, br' },
-      limits: { connectMs: 5_000, headersMs: 5_000, idleMs: 5_000, totalMs: 10_000, maxBodyBytes: 100_000 },
+      // A deadline that is not taken back stays for longer than the count.
+      limits: { connectMs: 5_000, headersMs: 5_000, idleMs: 5_000, totalMs: 600_000, maxBodyBytes: 100_000 },
       keepBody: () => true,
       signal: isAborted ? own.signal : stop.signal,
     })
@@ -95,6 +105,13 @@ async function main(): Promise<void> {
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, work))
   const seconds = (performance.now() - started) / 1_000
+  const left = (): Left => ({
+    sockets: site.connections.open,
+    resources: Math.max(0, resources() - before),
+    listeners: getEventListeners(stop.signal, 'abort').length,
+  })
+  await new Promise((resolve) => setTimeout(resolve, IDLE_MS))
+  const leftIdle = left()
   await client.close()
   await new Promise((resolve) => setTimeout(resolve, 500))
   const [early = 0, late = 0] = heapAt
@@ -103,9 +120,8 @@ async function main(): Promise<void> {
     concurrency: CONCURRENCY,
     seconds,
     made: counts,
-    leftSockets: site.connections.open,
-    leftResources: Math.max(0, resources() - before),
-    leftListeners: getEventListeners(stop.signal, 'abort').length,
+    leftIdle,
+    leftClosed: left(),
     heapGrowthMiB: (late - early) / 1_048_576,
     warnings,
   }

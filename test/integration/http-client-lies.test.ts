@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { getEventListeners } from 'node:events'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { HttpClient } from '../../src/fetch/http-client.ts'
@@ -27,11 +28,13 @@ interface Asking {
   readonly limits?: Partial<HttpLimits>
   readonly keep?: boolean
   readonly signal?: AbortSignal
+  /** The site of all tests where not given. */
+  readonly of?: MisbehavingSite
 }
 
 function ask(path: string, more: Asking = {}, by = client): Promise<HttpResult> {
   return by.request({
-    url: new URL(site.url(path, more.host)),
+    url: new URL((more.of ?? site).url(path, more.host)),
     method: more.method ?? 'GET',
     headers: { 'user-agent': 'test', ...more.headers },
     limits: { ...limits, ...more.limits },
@@ -376,15 +379,18 @@ describe('a request', () => {
 })
 
 describe('a client that is lied to', () => {
-  it('keeps no socket, no timer and no listener', async () => {
+  it('keeps no timer and no listener, and no connection that is idle for ten seconds, whatever the site offers', async () => {
     const lied = new HttpClient(options)
-    const resources = () => process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap' || name === 'Timeout').length
-    const opened = site.connections.open
-    const before = resources()
+    const own = await MisbehavingSite.open()
+    own.lie('/kept', String(honest('hello', ['Keep-Alive: timeout=600'])))
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+    const before = timers()
     const warnings: string[] = []
     const onWarning = (warning: Error): unknown => warnings.push(warning.name)
     process.on('warning', onWarning)
     const stop = new AbortController()
+    // A deadline that is not taken back stays for longer than the test.
+    const asking = { of: own, signal: stop.signal, limits: { totalMs: 120_000 } }
     const paths = [
       '/honest',
       '/less-than-promised',
@@ -399,20 +405,27 @@ describe('a client that is lied to', () => {
     ]
     const results: HttpResult[] = []
     for (let round = 0; round < 10; round += 1) {
-      const asked = paths.flatMap((path) => [1, 2, 3].map((index) => ask(path, { host: `l${index}.test`, signal: stop.signal }, lied)))
+      const asked = paths.flatMap((path) => [1, 2, 3].map((index) => ask(path, { ...asking, host: `l${index}.test` }, lied)))
       results.push(...(await Promise.all(asked)))
     }
     expect(results).toHaveLength(300)
     expect(results.filter(({ kind }) => kind === 'response')).toHaveLength(210)
+    expect(await ask('/kept', { ...asking, host: 'kept.test' }, lied)).toMatchObject({ kind: 'response' })
+    expect(getEventListeners(stop.signal, 'abort')).toEqual([])
     // An aborted request leaves nothing either.
-    const pending = ask('/silent', { host: 'l1.test', signal: stop.signal }, lied)
+    const pending = ask('/silent', { ...asking, host: 'l1.test' }, lied)
     stop.abort(new Error('enough'))
     await expect(pending).rejects.toThrow('enough')
+    expect(getEventListeners(stop.signal, 'abort')).toEqual([])
+    expect(own.connections.open).toBeGreaterThan(0)
+    // While the client is open: its close would take all of it away.
+    await eventually(() => own.connections.open === 0, { timeoutMs: 25_000, what: 'an idle client to let go of its connections' })
+    await eventually(() => timers() <= before, { timeoutMs: 5_000, what: 'the timers of before' })
     await lied.close()
-    await eventually(() => site.connections.open <= opened && resources() <= before, { timeoutMs: 5_000 })
+    await own.close()
     process.off('warning', onWarning)
     expect(warnings).toEqual([])
-  })
+  }, 60_000)
 
   it('reads the next answer after any lie', async () => {
     site.lie('/after', (socket) => void socket.write(answer(['HTTP/1.1 200 OK', 'Content-Length: 5'], 'after')))
