@@ -39,4 +39,44 @@ describe('what audit shows', () => {
       'all crawls',
     )
   })
+
+  it('tells every task that nobody can account for by its URL and where it was written, and how many more there are', async () => {
+    const missing = ['a', 'b'].map((name, index) => ({
+      taskId: `task-${name}`,
+      crawlId: 'spring',
+      url: `http://${name}.example/\u001b[2J`,
+      topic: 'scrape.urls.high',
+      partition: 3,
+      offset: String(40 + index),
+    }))
+    const of = { ...report, produced: 1_009, outcomes: { FETCHED: 1_000 }, inFlight: 4, extract: [] }
+    const lines = (await written({ ...of, difference: 5, missing }, 'spring')).split('\n')
+    expect(lines.find((line) => line.startsWith('= difference'))).toMatch(/^= difference +5$/)
+    expect(lines.slice(-3)).toEqual([
+      expect.stringMatching(/^missing: http:\/\/a\.example\/.* \(task task-a, scrape\.urls\.high:3:40\)$/),
+      expect.stringMatching(/^missing: http:\/\/b\.example\/.* \(task task-b, scrape\.urls\.high:3:41\)$/),
+      'and 3 more',
+    ])
+    expect(lines.join('')).not.toContain('\u001b')
+    expect(await written({ ...of, produced: 1_006, difference: 2, missing }, 'spring')).not.toContain('more')
+  })
+
+  it('shows crawl by crawl what adds up, where there are several', async () => {
+    const crawl = (crawlId: string | null, produced: number, difference: number) => ({
+      crawlId,
+      produced,
+      ended: produced - difference - 1,
+      inFlight: 1,
+      difference,
+    })
+    const crawls = [crawl('spring', 1_500, 2), crawl(null, 10, 0)]
+    const table = (await written({ ...report, produced: 1_510, difference: 2, crawls }, undefined)).split('\n')
+    const head = table.findIndex((line) => line.startsWith('CRAWL'))
+    expect(table.slice(head, head + 3).map((line) => line.split(/ {2,}/))).toEqual([
+      ['CRAWL', 'PRODUCED', 'ENDED', 'IN FLIGHT', 'DIFFERENCE'],
+      ['spring', '1,500', '1,497', '1', '2'],
+      ['(none)', '10', '9', '1', '0'],
+    ])
+    expect(await written({ ...report, crawls: crawls.slice(0, 1) }, 'spring')).not.toContain('CRAWL')
+  })
 })
