@@ -230,6 +230,38 @@ describe('looking', () => {
     expect(Math.max(...table.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80)
   })
 
+  it('gives the status again and again with rates, and ends with the code of the signal', async () => {
+    const running = startCli(['status', '--watch', '--json', ...scope], { cwd })
+    await eventually(() => running.stdout().split('\n').length > 2, { what: 'a second status' })
+    running.child.kill('SIGINT')
+    const result = await running.done
+    expect([result.code, result.stderr]).toEqual([130, ''])
+    const [first, second] = lines<{ at: number; summary: { group: string }[]; rates?: Record<string, number> }>(result)
+    expect(first?.rates).toBeUndefined()
+    expect(Object.keys(second?.rates ?? {}).sort()).toEqual(second?.summary.map(({ group }) => group).sort())
+    expect(second?.at).toBeGreaterThan(first?.at ?? Number.POSITIVE_INFINITY)
+  })
+
+  it('names a task that is neither finished nor waiting, and ends with 1, so that a script notices', async () => {
+    await cli('produce', 'http://lost.test/', '--crawl', 'lost')
+    const [lost] = lines<{ topic: string; partition: number; offset: number; value: { taskId: string } }>(
+      await cli('consume', 'urls', '--crawl', 'lost'),
+    )
+    if (lost === undefined) throw new Error('it was not written')
+    const { topic, partition, offset } = lost
+    const admin = new Kafka({ brokers: brokers(), clientId: 'foreign', logLevel: logLevel.NOTHING }).admin()
+    await admin.connect()
+    await admin.setOffsets({ groupId: `${prefix}fetch`, topic, partitions: [{ partition, offset: String(BigInt(offset) + 1n) }] })
+    await admin.disconnect()
+    const shown = await cli('audit', '--crawl', 'lost')
+    expect([shown.code, shown.stdout.split('\n').at(-2)]).toEqual([
+      1,
+      `missing: http://lost.test/ (task ${lost.value.taskId}, ${topic}:${partition}:${offset})`,
+    ])
+    const counted = await cli('audit', '--crawl', 'lost', '--json')
+    expect([counted.code, JSON.parse(counted.stdout)]).toMatchObject([1, { produced: 1, inFlight: 0, difference: 1 }])
+  })
+
   it('lists schemas whole, and dead letters', async () => {
     const schemas = JSON.parse((await cli('schemas', 'list', '--json')).stdout) as { name: string; schema: { fields: object[] } }[]
     expect(schemas.find(({ name }) => name === 'io.millrace.v1.Page')?.schema.fields.length).toBeGreaterThan(20)
@@ -267,6 +299,22 @@ describe('looking', () => {
     const findings = JSON.parse((await cli('doctor', '--json')).stdout) as { check: string; level: string; fix?: string }[]
     expect(findings.find(({ check }) => check === 'Kafka')?.level).toBe('ok')
     for (const finding of findings) if (finding.level !== 'ok') expect(finding.fix).toBeTruthy()
+  })
+
+  it('speaks up where sites could not tell who asks, nor write to them: before a crawl, and of the configuration', async () => {
+    const unnamed = 'fetch.userAgent is not set: sites can not tell who asks, nor write to you'
+    const told = async (...args: string[]): Promise<string[]> => {
+      const findings = JSON.parse((await cli('doctor', '--json', ...args)).stdout) as { check: string; level: string; text: string }[]
+      const check = JSON.parse((await cli('config', 'check', '--json', ...args)).stdout) as { ok: boolean; advice: string[] }
+      const found = findings.filter(({ check, level }) => check === 'configuration' && level === 'warn').map(({ text }) => text)
+      return [...found, ...check.advice].filter((text) => text.startsWith('fetch.userAgent'))
+    }
+    expect(await told()).toEqual([expect.stringContaining(unnamed), expect.stringContaining(unnamed)])
+    expect(await told('--set', 'fetch.userAgent=examplebot/1.0 (+https://example.com/bot)')).toEqual([])
+    const shown = await cli('config', 'check')
+    expect([shown.code, shown.stdout]).toEqual([0, 'the configuration is valid\n'])
+    expect(shown.stderr).toContain(`note: ${unnamed}`)
+    expect((await cli('doctor')).stdout).toContain('fetch.userAgent is not set')
   })
 })
 
