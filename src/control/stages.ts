@@ -1,10 +1,9 @@
 import type { Config } from '../config/options.ts'
 import { DelayWorker } from '../delay/delay-worker.ts'
 import { createAddressBook } from '../fetch/address-book.ts'
-import { createAddressPolicy } from '../fetch/address-policy.ts'
 import { FetchWorker } from '../fetch/fetch-worker.ts'
 import { HttpClient } from '../fetch/http-client.ts'
-import type { HttpExchange, HttpLimits } from '../fetch/http-exchange.ts'
+import type { HttpLimits } from '../fetch/http-exchange.ts'
 import { LoopShare } from '../fetch/loop-share.ts'
 import { createNameLookup } from '../fetch/name-lookup.ts'
 import { FrontierWorker, type FrontierWorkerOptions } from '../frontier/frontier-worker.ts'
@@ -12,7 +11,6 @@ import { DeadLetterPublisher } from '../kafka/dead-letter-publisher.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Service } from '../kernel/lifecycle.ts'
-import type { Observer } from '../kernel/observe.ts'
 import { ownProcess } from '../machine/process-identity.ts'
 import { commandPayload, parseSubject, subject } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
@@ -27,6 +25,7 @@ import type { Runtime } from './runtime.ts'
 import { hopScope, linkScope, paceRules, taskBudgets } from './site-rules.ts'
 import { stoppedCrawls } from './stopped-crawls.ts'
 import { userAgentOf } from './user-agent.ts'
+import { warnOnPublic } from './warn-on-public.ts'
 
 /** URLs beyond twice the pages that a crawl may have, so that small crawls with many bad links still find their pages. */
 const WELL_FILLED = 1_000
@@ -112,24 +111,6 @@ export async function createFetch(runtime: Runtime, version: string): Promise<Fe
   })
   runtime.onClose('live paces', unsubscribe)
   return worker
-}
-
-/** Strangers should be able to see who asks; on private addresses nobody minds. */
-function warnOnPublic(exchange: HttpExchange, observer: Observer): HttpExchange {
-  const isPublic = createAddressPolicy([])
-  let warned = false
-  return {
-    async request(request) {
-      const result = await exchange.request(request)
-      const address = result.kind === 'response' ? result.remoteAddress : null
-      if (!warned && address !== null && isPublic(address) === undefined) {
-        warned = true
-        observer.emit('UserAgentMissing')
-      }
-      return result
-    },
-    proxiesBackInMs: (url) => exchange.proxiesBackInMs(url),
-  }
 }
 
 /** Deadlines and caps of one request. */

@@ -12,6 +12,8 @@ export interface Tunnelled {
 interface Options {
   /** Status of the answer to CONNECT; 200 connects. */
   readonly status?: () => number
+  /** Port of loopback that it connects to, whatever it is asked for. */
+  readonly leadsTo?: number
   /** Of a proxy that is asked by TLS. */
   readonly tls?: { readonly key: string; readonly cert: string }
 }
@@ -27,7 +29,7 @@ export class TestProxy {
     server.on('connection', (socket: Socket) => this.#keep(socket))
   }
 
-  static async http({ status = () => 200, tls }: Options = {}): Promise<TestProxy> {
+  static async http({ status = () => 200, leadsTo, tls }: Options = {}): Promise<TestProxy> {
     const server = tls === undefined ? createHttpServer() : createHttpsServer(tls)
     const proxy = new TestProxy(server)
     server.on('request', (_, response) => response.writeHead(501).end())
@@ -37,7 +39,8 @@ export class TestProxy {
       proxy.tunnels.push({ target, authorization: request.headers['proxy-authorization'] })
       if (status() !== 200) return socket.end(`HTTP/1.1 ${status()} No\r\nContent-Length: 0\r\n\r\n`)
       const at = target.lastIndexOf(':')
-      proxy.#join(socket, target.slice(0, at), Number(target.slice(at + 1)), 'HTTP/1.1 200 Connected\r\nX: y\r\n\r\n', head)
+      const [host, port] = leadsTo === undefined ? [target.slice(0, at), Number(target.slice(at + 1))] : ['127.0.0.1', leadsTo]
+      proxy.#join(socket, host, port, 'HTTP/1.1 200 Connected\r\nX: y\r\n\r\n', head)
     })
     return proxy.#open()
   }
