@@ -88,6 +88,9 @@ const MEANINGS: Readonly<Record<FailureReason, FailureMeaning>> = {
   'network-error': { task: 'retry', site: 'none', onTheWay: false },
 }
 
+/** All there are. */
+export const FAILURE_REASONS = Object.keys(MEANINGS) as readonly FailureReason[]
+
 /** What it means for its task. Pure and total. */
 export function failureClass(reason: FailureReason): FailureClass {
   return MEANINGS[reason].task

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import type { FailureReason } from '../../../src/fetch/http-exchange.ts'
-import { failedOnTheWay, failureClass, statusClass } from '../../../src/fetch/retry-class.ts'
+import {
+  FAILURE_REASONS,
+  type FailureClass,
+  failedOnTheWay,
+  failureClass,
+  siteFailure,
+  statusClass,
+} from '../../../src/fetch/retry-class.ts'
+import type { FailureKind } from '../../../src/state/state-store.ts'
 
 describe('the class of a status', () => {
   it.each([
@@ -24,28 +32,40 @@ describe('the class of a status', () => {
   })
 })
 
+/** What a failure means for its task, what it says of its site, and whether it failed on the way there. */
+const FAILURES: Readonly<Record<FailureReason, readonly [task: FailureClass, site: FailureKind | undefined, onTheWay: boolean]>> = {
+  'dns-not-found': ['failed', undefined, true],
+  'dns-failed': ['retry', 'connect', true],
+  'connect-refused': ['retry', 'connect', false],
+  'connect-timeout': ['retry', 'connect', false],
+  'connection-reset': ['retry', 'timeout', false],
+  'headers-timeout': ['retry', 'timeout', false],
+  'body-timeout': ['retry', 'timeout', false],
+  'total-timeout': ['retry', 'timeout', false],
+  'tls-failed': ['failed', undefined, true],
+  'protocol-error': ['failed', undefined, false],
+  'address-refused': ['refused', undefined, false],
+  'proxy-down': ['retry', undefined, true],
+  'proxy-failed': ['retry', undefined, true],
+  'proxy-auth': ['retry', undefined, true],
+  'proxy-refused': ['retry', undefined, true],
+  'proxy-unreached': ['retry', undefined, true],
+  'proxy-timeout': ['retry', undefined, true],
+  'proxy-reset': ['retry', undefined, true],
+  'proxies-out': ['retry', undefined, true],
+  'network-error': ['retry', undefined, false],
+}
+
 describe('the class of a failure', () => {
-  it.each<[FailureReason, string]>([
-    ['dns-not-found', 'failed'],
-    ['tls-failed', 'failed'],
-    ['protocol-error', 'failed'],
-    ['address-refused', 'refused'],
-    ['dns-failed', 'retry'],
-    ['connect-refused', 'retry'],
-    ['connect-timeout', 'retry'],
-    ['connection-reset', 'retry'],
-    ['headers-timeout', 'retry'],
-    ['body-timeout', 'retry'],
-    ['total-timeout', 'retry'],
-    ['network-error', 'retry'],
-  ])('C147: %s is %s', (reason, kind) => {
-    expect(failureClass(reason)).toBe(kind)
+  it('is here for every reason', () => {
+    expect(FAILURE_REASONS.toSorted()).toEqual(Object.keys(FAILURES).sort())
   })
 
-  it('tells what failed on the way to a site from what the site did', () => {
-    for (const reason of ['dns-not-found', 'dns-failed', 'tls-failed', 'proxies-out', 'proxy-reset', 'proxy-auth'])
-      expect(failedOnTheWay(reason)).toBe(true)
-    for (const reason of ['connect-refused', 'headers-timeout', 'protocol-error', 'truncated', null])
-      expect(failedOnTheWay(reason)).toBe(false)
+  it.each(FAILURE_REASONS)('C147: of %s is what it says of its task, its site and the way there', (reason) => {
+    expect([failureClass(reason), siteFailure(reason), failedOnTheWay(reason)]).toEqual(FAILURES[reason])
+  })
+
+  it('is none on the way for what is no failure', () => {
+    for (const reason of ['truncated', 'toString', null]) expect(failedOnTheWay(reason)).toBe(false)
   })
 })
