@@ -364,20 +364,28 @@ describe('the address guard', () => {
     expect(await ask('http://nowhere.test/', {}, strict)).toMatchObject({ reason: 'dns-not-found' })
   })
 
-  it('C188: connects to the address that it judged, though the name answers otherwise the second time', async () => {
+  it('C188: connects to the address that it judged, though the name answers otherwise from then on, and judges it for the next connection', async () => {
+    const connectedTo: (string | undefined)[] = []
+    const everywhere = createServer((_, response) => response.setHeader('connection', 'close').end('page'))
+    everywhere.on('connection', ({ localAddress }) => connectedTo.push(localAddress))
+    await new Promise<void>((resolve) => everywhere.listen(0, '0.0.0.0', resolve))
     let asked = 0
     const rebinding = new HttpClient({
       resolve: {},
-      allowAddresses: [],
+      allowAddresses: ['127.0.0.2/32'],
       clock: systemClock,
       lookup: (_, callback) => {
         asked += 1
-        callback(null, [{ address: asked === 1 ? '127.0.0.1' : '93.184.216.34', family: 4 }])
+        callback(null, [{ address: asked === 1 ? '127.0.0.2' : '127.0.0.1', family: 4 }])
       },
     })
-    expect(await ask('http://rebind.test/', {}, rebinding)).toMatchObject({ reason: 'address-refused' })
+    const target = `http://rebind.test:${(everywhere.address() as AddressInfo).port}/`
+    expect(await ask(target, {}, rebinding)).toMatchObject({ kind: 'response', remoteAddress: '127.0.0.2' })
     expect(asked).toBe(1)
+    expect(await ask(target, {}, rebinding)).toMatchObject({ kind: 'failure', reason: 'address-refused' })
+    expect([asked, connectedTo]).toEqual([2, ['127.0.0.2']])
     await rebinding.close()
+    everywhere.close()
   })
 })
 
