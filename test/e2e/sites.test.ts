@@ -223,6 +223,26 @@ describe('millrace sites', () => {
     )
   })
 
+  it('C023: goes by what robots.txt says to the name in its User-Agent, and so do explain and show', { timeout: 120_000 }, async () => {
+    const agent = 'Mozilla/5.0 (compatible; FooBot/2.1; +https://bot.example.test)'
+    const picky = await new TestSite(({ path }, response) => {
+      if (path === '/robots.txt') response.end('User-agent: FooBot\nDisallow: /\nCrawl-delay: 7\n\nUser-agent: *\nDisallow:\n')
+      else response.setHeader('content-type', 'text/html').end('<p>page</p>')
+    }).open()
+    const own = await Deployment.open({ set: [`fetch.userAgent=${agent}`] })
+    const page = picky.url(HOST, '/page')
+    expect((await own.run(['run', page, '--quiet'])).code).toBe(3)
+    expect((await own.outcomes()).map(({ value }) => `${value.kind} ${value.reason}`)).toEqual(['REFUSED robots'])
+    expect(picky.requests.map(({ path, headers }) => [path, headers['user-agent']])).toEqual([['/robots.txt', agent]])
+    const [explained, shown] = await Promise.all([own.run(['explain', page, '--json']), own.run(['sites', 'show', page, '--json'])])
+    const { robots, lines } = JSON.parse(explained.stdout) as ExplainReport
+    expect(robots).toMatchObject({ verdict: 'parsed', allowed: false, rule: 'Disallow: /' })
+    expect(lines.join('\n')).toContain('robots.txt forbids it by `Disallow: /`')
+    expect((JSON.parse(shown.stdout) as SiteReport).pace.crawlDelayMs).toEqual({ value: 7_000, from: 'robots.txt' })
+    await own.close()
+    await picky.close()
+  })
+
   it('tells when the URLs of a site that does not answer will fail', async () => {
     const dead = 'dead.example' as PolitenessKey
     const unanswered = { backOffMs: 0, isAsked: false, allowed: null, rateFactor: 1, trips: 2, parkedMs: 60_000 }
