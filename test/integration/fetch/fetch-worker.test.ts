@@ -383,6 +383,25 @@ describe('a fetch worker on a real broker', () => {
     expect(page).toMatchObject({ robots: { verdict: 'allowed' }, policy: { crawlDelayMs: 300 } })
   })
 
+  it('C134: keeps its own crawl delay where robots.txt asks for a shorter one', async () => {
+    fixture = await FetchFixture.open({ partitions: 1 })
+    const requests: { start: number; end: number }[] = []
+    const exchange = fakeExchange(async ({ url }) => {
+      if (url.pathname === '/robots.txt') return { body: 'User-agent: *\nCrawl-delay: 0.05' }
+      const start = performance.now()
+      await systemClock.sleep(60)
+      requests.push({ start, end: performance.now() })
+      return { body: 'x' }
+    })
+    await fixture.fetchWorker(exchange, { robots: 'obey', paceOf: (url) => ({ ...fastPace(url), crawlDelayMs: 400 }) })
+    await fixture.produce(Array.from({ length: 3 }, (_, i) => ({ url: `http://slow.example/${i}` })))
+    await settled(3)
+    const gaps = requests.slice(1).map(({ start }, index) => start - (requests[index]?.end ?? 0))
+    expect(gaps).toHaveLength(2)
+    for (const gap of gaps) expect(gap).toBeGreaterThanOrEqual(395)
+    expect((await fixture.pages()).map(({ policy }) => policy?.crawlDelayMs)).toEqual([400, 400, 400])
+  })
+
   it('waits for a proxy as it waits for its store: no attempt is used up, and what expires meanwhile ends as that', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
     let backMono = 0
