@@ -11,6 +11,8 @@ const bodies = new Map<string, Buffer>([
   ['/plain', Buffer.from(`<h1>plain ${'é'.repeat(500)}</h1>`)],
   ['/bytes', Buffer.concat([Buffer.from('<p>'), randomBytes(5_000)])],
   ['/empty', Buffer.alloc(0)],
+  ['/search?q=top-1||60|1&Fr=4', Buffer.from('<p>bars</p>')],
+  ['/a%20b?c%20d', Buffer.from('<p>spaces</p>')],
 ])
 
 let fixture: FetchFixture
@@ -102,6 +104,17 @@ describe('a fetch worker on a real site', () => {
     expect(pages.map(({ attempt, bodyLength, truncated }) => ({ attempt, bodyLength, truncated }))).toEqual([
       { attempt: 2, bodyLength: 500, truncated: null },
     ])
+  })
+
+  it('C011: asks for URLs with bars and spaces as browsers do, and gives none of them up', async () => {
+    const exchange = new HttpClient({ resolve: { '*.example': '127.0.0.1' }, allowAddresses: ['127.0.0.0/8'], clock: systemClock })
+    fixture.onClose(() => exchange.close())
+    await fixture.fetchWorker(exchange)
+    await fixture.produce(['/search?q=top-1||60|1&Fr=4', '/a b?c d'].map((path) => ({ url: site.url('h.example', path) })))
+    const outcomes = await eventually(() => fixture.finalOutcomes(2), { timeoutMs: 10_000, everyMs: 100 })
+    expect(outcomes.map(({ kind, status }) => `${kind} ${status}`)).toEqual(['FETCHED 200', 'FETCHED 200'])
+    expect(site.requests.map(({ path }) => path).sort()).toEqual(['/a%20b?c%20d', '/search?q=top-1||60|1&Fr=4'])
+    expect(await fixture.messages(fixture.topics.deadLetters)).toEqual([])
   })
 
   it('C186: asks no address that is not public where a redirect or a page that refreshes leads there, once', async () => {
