@@ -4,7 +4,11 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { HttpClient } from '../../src/fetch/http-client.ts'
 import type { HttpLimits, HttpResponse, HttpResult } from '../../src/fetch/http-exchange.ts'
+import { buildPage } from '../../src/fetch/page-message.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
+import { decodeText } from '../../src/message/charset.ts'
+import { unpackPageBody } from '../../src/message/page-body.ts'
+import { newUrlTask } from '../../src/message/url-task.ts'
 import { eventually } from '../support/eventually.ts'
 import { answer, honest, MisbehavingSite } from '../support/misbehaving-site.ts'
 
@@ -91,6 +95,16 @@ describe('an answer that is odd', () => {
       { name: 'set-cookie', value: 'b=2' },
     ])
     expect(response.contentType).toBe('text/html')
+  })
+
+  it('C063: with repeated Content-Type headers becomes a page in the charset that one of them names', async () => {
+    const response = await answered('/two-types')
+    const finalUrl = new URL(site.url('/two-types'))
+    const task = newUrlTask({ url: finalUrl.href })
+    const page = await buildPage({ task, finalUrl, response, robots: null, policy: null, fetchedAt: 0, totalMs: response.totalMs })
+    expect(page).toMatchObject({ contentType: 'text/html', charset: 'GBK', charsetSource: 'header' })
+    const body = await unpackPageBody(page)
+    expect(body.ok && decodeText(body.bytes, page.charset)).toBe('中文')
   })
 
   it('C044: with octets above 127 in a header keeps them', async () => {

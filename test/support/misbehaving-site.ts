@@ -165,8 +165,9 @@ export const LIES: Readonly<Record<string, Lie>> = {
   '/early-hints': say(Buffer.concat([answer(['HTTP/1.1 103 Early Hints', 'Link: </a.css>']), honest('after hints')])),
   '/continues': say(Buffer.concat([answer(['HTTP/1.1 100 Continue']), honest('after all')])),
   '/switches-protocol': say(answer(['HTTP/1.1 101 Switching Protocols', 'Upgrade: chess', 'Connection: Upgrade'])),
+  // The two characters of 中文, in GBK.
   '/two-types': say(
-    honest('x', [
+    honest(Buffer.from('d6d0cec4', 'hex'), [
       'Content-Type: text/html',
       'Content-Type: text/html; charset=gbk',
       'Set-Cookie: a=1; Expires=Wed, 21 Oct 2027 07:28:00 GMT',
