@@ -165,6 +165,21 @@ describe('the frontier', () => {
     await eventually(() => seen.count('LinksFound', { verdict: 'over-budget', count: 1 }) === 1)
   })
 
+  it('C040: says of what was to be a sitemap and is none that it is none, and not of a page that a user gave', async () => {
+    const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
+    const login = '<!doctype html><a href="/login">log in</a>'
+    await put(testPage(login, 'http://shop.example.test/sitemap.xml', { ...crawl, sitemapLevel: 1 }))
+    await put(testPage(login, 'http://shop.example.test/feed', { ...crawl, contentType: 'application/xml' }))
+    await put(testPage('<a href="/linked">1</a>', 'http://shop.example.test/page', crawl))
+    const worker = await createFrontier(runtime, ALL)
+    frontier = worker
+    await worker.start({ signal: new AbortController().signal })
+    await eventually(() => seen.count('LinksFound', { verdict: 'not-a-sitemap', count: 1 }) > 0)
+    expect(await urlsOfTasks()).toEqual(['http://shop.example.test/linked'])
+    await worker.stop({ mode: 'drain', timeoutMs: 10_000 })
+    expect(seen.count('LinksFound', { verdict: 'not-a-sitemap' })).toBe(1)
+  })
+
   it('follows nothing of a page that could not be decoded', async () => {
     const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
     await put(testPage('<a href="/noise">1</a>', 'http://shop.example.test/undecoded', { ...crawl, truncated: 'undecoded' }))

@@ -1,7 +1,10 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import zlib from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { pageCandidates, readAs } from '../../../src/frontier/frontier-page.ts'
+import { sitemapLinks } from '../../../src/frontier/sitemap-links.ts'
 import { MAX_SITEMAP_URLS, MAX_SITEMAPS_PER_FILE, SitemapScanner } from '../../../src/frontier/sitemap-scanner.ts'
 import { MAX_SITEMAP_BYTES, sitemapText } from '../../../src/frontier/sitemap-text.ts'
 import type { Page } from '../../../src/message/generated/types.ts'
@@ -10,6 +13,14 @@ import { testPage } from '../../support/extraction.ts'
 import { growth } from '../../support/growth.ts'
 
 const FILE = 'http://a.example.test/maps/sitemap.xml'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+function heapBytes(): number {
+  collect()
+  return process.memoryUsage().heapUsed
+}
 
 async function read(file: string | Buffer) {
   const scanner = new SitemapScanner(FILE)
@@ -90,6 +101,42 @@ describe('a sitemap', () => {
     }
     expect([longest, length]).toEqual([8_192, MAX_SITEMAP_BYTES])
     expect(await urls(bomb)).toEqual(['http://a.example.test/first'])
+  })
+
+  it('C078: keeps a character that lies in two pieces, packed or not', async () => {
+    const url = 'http://a.example.test/caf'
+    const split = (begin: string, end: string) => Buffer.from(`${begin}${url.padStart(8_191 - begin.length)}ü${end}`)
+    for (const file of [split('<urlset><url><loc>', '</loc></url></urlset>'), split('', `\n${url}`)]) {
+      expect(file.indexOf('ü')).toBe(8_191)
+      expect([await urls(file), await urls(zlib.gzipSync(file))].map(([first]) => first)).toEqual([`${url}%C3%BC`, `${url}%C3%BC`])
+    }
+  })
+
+  it('C184: gives its URLs in batches while it is read, and holds none of them', async () => {
+    const long = (index: number) => `http://a.example.test/products/${index}/${'of-the-same-name-'.repeat(7)}`
+    const file = (count: number) => Buffer.from(urlset(...Array.from({ length: count }, (_, index) => long(index))))
+    const bomb = zlib.gzipSync(file(20_000))
+    expect(bomb.length).toBeLessThan(file(20_000).length / 20)
+    for (const [read, count] of [
+      [file(MAX_SITEMAP_URLS), MAX_SITEMAP_URLS],
+      [bomb, 20_000],
+    ] as const) {
+      const seen = { pieces: 0, batches: 0, links: 0, longest: 0, grown: 0 }
+      const breath = async () => {
+        seen.pieces += 1
+      }
+      const before = heapBytes()
+      for await (const { links } of sitemapLinks({ finalUrl: FILE, fetchId: 'f' }, read, { size: 20, breath })) {
+        if (seen.batches === 0) expect([seen.pieces, links.length]).toEqual([0, 20])
+        seen.batches += 1
+        seen.links += links.length
+        seen.longest = Math.max(seen.longest, links.length)
+        if (seen.batches % 500 === 0) seen.grown = Math.max(seen.grown, heapBytes() - before)
+      }
+      expect(seen).toMatchObject({ links: count, longest: 20 })
+      // Their text is several times that.
+      expect(seen.grown).toBeLessThan(1_000_000)
+    }
   })
 
   it('holds no more of a text than a URL may have, and ends with elements that go ever deeper', async () => {
