@@ -6,7 +6,7 @@ import { HttpClient } from '../../src/fetch/http-client.ts'
 import type { HttpLimits, HttpResponse, HttpResult } from '../../src/fetch/http-exchange.ts'
 import { buildPage } from '../../src/fetch/page-message.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
-import { decodeText } from '../../src/message/charset.ts'
+import { decideCharset, decodeText } from '../../src/message/charset.ts'
 import { unpackPageBody } from '../../src/message/page-body.ts'
 import { newUrlTask } from '../../src/message/url-task.ts'
 import { eventually } from '../support/eventually.ts'
@@ -77,6 +77,12 @@ describe('an answer that is odd', () => {
     expect(await answered('/reset-in-body')).toMatchObject({ truncated: 'network' })
     expect(await answered('/chunks-cut')).toMatchObject({ truncated: 'network', text: 'hellowor' })
     expect(await answered('/chunks-broken')).toMatchObject({ truncated: 'network', text: 'hello' })
+  })
+
+  it('C078: in pieces that part a character is read as one', async () => {
+    const { decoded, contentType, truncated } = await answered('/split-character')
+    const { charset } = decideCharset(decoded, contentType)
+    expect([decodeText(decoded, charset), charset, truncated]).toEqual(['你好', 'UTF-8', null])
   })
 
   it('C061: with more bytes than promised keeps them out of the next answer', async () => {

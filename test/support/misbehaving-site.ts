@@ -155,6 +155,13 @@ export const LIES: Readonly<Record<string, Lie>> = {
   '/chunks': say(answer(['HTTP/1.1 200 OK', 'Transfer-Encoding: chunked'], '5;x=y\r\nhello\r\n1\r\n!\r\n0\r\nTrailer: x\r\n\r\n')),
   '/chunks-cut': sayAndEnd(answer(['HTTP/1.1 200 OK', 'Transfer-Encoding: chunked'], '5\r\nhello\r\nff\r\nwor')),
   '/chunks-broken': sayAndEnd(answer(['HTTP/1.1 200 OK', 'Transfer-Encoding: chunked'], '5\r\nhello\r\nzz\r\nworld\r\n')),
+  // The second piece comes when the first one has been read: together they would be one.
+  '/split-character': (socket) => {
+    socket.write(
+      answer(['HTTP/1.1 200 OK', 'Content-Type: text/html; charset=utf-8', 'Transfer-Encoding: chunked'], '4\r\n\xe4\xbd\xa0\xe5\r\n'),
+    )
+    setTimeout(() => socket.write(Buffer.from('2\r\n\xa5\xbd\r\n0\r\n\r\n', 'latin1')), 100)
+  },
   '/nothing': (socket) => socket.end(),
   '/reset': (socket) => socket.resetAndDestroy(),
   '/endless-body': flood('HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n', Buffer.alloc(65_536, 'x')),
