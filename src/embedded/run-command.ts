@@ -25,11 +25,12 @@ export function runCommand(
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     })
     let output = ''
-    const keep = (chunk: Buffer): void => {
-      output = (output + chunk.toString('utf8')).slice(-KEPT_OUTPUT)
+    const keep = (text: string): void => {
+      output = (output + text).slice(-KEPT_OUTPUT)
     }
-    child.stdout.on('data', keep)
-    child.stderr.on('data', keep)
+    // A character may lie in two chunks: each stream puts its own together.
+    child.stdout.setEncoding('utf8').on('data', keep)
+    child.stderr.setEncoding('utf8').on('data', keep)
     const onAbort = (): void => {
       child.kill()
     }
