@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { readDefinition } from '../../../../src/extract/language/read-definition.ts'
 import { compileNative } from '../../../../src/extract/native/compile-native.ts'
 import { bothParsers, isReadNatively } from '../../../support/both-parsers.ts'
+import { fieldFrom } from '../../../support/extraction.ts'
 
 function reason(rest: string): string | undefined {
   const { definition, problems } = readDefinition(`name: t\nversion: 1\n${rest}`)
@@ -110,6 +111,17 @@ describe('a page', () => {
       expect([html, nativeParses]).toEqual([html, 1])
       expect(native).toEqual(parsed)
     }
+  })
+
+  it.each([
+    ['.lg\\:prose-xl', '<p class="lg">y<p class="lg:prose-xl">x'],
+    ['i.My\\(8\\)', '<b class="My(8)">y</b><i class="My(8)">x</i>'],
+    ['esi\\:foo', '<foo>y</foo><esi:foo>x</esi:foo>'],
+  ])('C102: has its elements found by an escaped selector, whichever parser may read it: %s', (selector, html) => {
+    const field = `{ select: '${selector}', type: list }`
+    expect(fieldFrom(field, html)).toEqual(['x'])
+    const { parsed, native } = bothParsers([`name: t\nversion: 1\nfields:\n  x: ${field}\n`]).run(Buffer.from(html))
+    expect(native).toEqual(parsed)
   })
 
   it('is read again by the default parser where records stand within each other', () => {

@@ -34,6 +34,8 @@ describe('a selector for the native engine', () => {
     ['[rel!=next]', 'the operator !='],
     ['[title="ä"]', 'the value "ä"'],
     ['.größe', 'the name größe'],
+    ['.lg\\:prose-xl', 'the name lg:prose-xl'],
+    ['esi\\:foo', 'the tag esi:foo'],
     ['[xmlns]', 'the attribute xmlns'],
     ['p::before', 'pseudo-element'],
     ['svg|a', 'the tag a'],

@@ -1,5 +1,16 @@
+import type { Document } from 'domhandler'
 import { describe, expect, it } from 'vitest'
+import { createPageSelectors, PageView } from '../../../../src/extract/page-view.ts'
+import { createPageParser } from '../../../../src/extract/parse-page.ts'
+import { elementsById, readMicrodata } from '../../../../src/extract/sources/microdata.ts'
 import { dataFrom, fieldFrom } from '../../../support/extraction.ts'
+
+const notesOf = (html: string) =>
+  createPageParser().withPage(
+    html,
+    { mode: 'document' },
+    ({ root }) => new PageView(root, 'http://a.test/', createPageSelectors()).jsonLd.notes,
+  )
 
 describe('microdata', () => {
   it('C122: gives a property to the nearest item around it', () => {
@@ -8,6 +19,12 @@ describe('microdata', () => {
     expect(fieldFrom('{ microdata: Product.name, type: list }', html)).toEqual(['P'])
     expect(fieldFrom('{ microdata: Product.brand.name }', html)).toBe('B')
     expect(fieldFrom('{ microdata: Brand.name }', html)).toBe('B')
+    const properties = (root: Document) => readMicrodata(root, elementsById(root)).map((item) => Object.keys(item))
+    // The one without itemprop is a separate top-level item.
+    expect(createPageParser().withPage(html, { mode: 'document' }, ({ root }) => properties(root))).toEqual([
+      ['@type', 'name', 'brand'],
+      ['name'],
+    ])
   })
 
   it('takes values from the attributes that the standard names', () => {
@@ -176,6 +193,10 @@ describe('structured data as nested records', () => {
     const html =
       '<script type="application/ld+json">{"d":"a </script><b>x</b>"}</script><script type="application/ld+json">{"@type":"B","n":1}</script>'
     expect(dataFrom('name: t\nversion: 1\nfields:\n  n: { jsonld: B.n, type: int }\n', html)).toEqual([{ n: 1 }])
+    expect(notesOf(html)).toEqual([{ block: 0, kind: 'broken', detail: expect.stringContaining('JSON') as string }])
+    const escaped = html.replace('a </script><b>x</b>', 'a <\\/script>').replace('{"d"', '{"@type":"A","d"')
+    expect(fieldFrom('{ jsonld: A.d }', escaped)).toBe('a </script>')
+    expect(notesOf(escaped)).toEqual([])
   })
 })
 
