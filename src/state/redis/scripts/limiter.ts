@@ -7,7 +7,8 @@ import { HEALTH_RULES } from './site-health.ts'
  *
  * The clock of the server may be set back. Times that it had told before would then lie ahead by as much, and a site would wait for hours:
  * so each value says when it was written (`sv`), and what was written in the future is moved to now. What was left to wait then is
- * waited for from now on; nothing is shortened. (LMDB counts by a clock that nobody sets.)
+ * waited for from now on; nothing is shortened. (LMDB counts by a clock that nobody sets.) Set forward, it can't be told from time that has
+ * passed: waits end sooner, and leases too.
  *
  * Fields: d debt, at of the debt, r rate per second, b burst, c concurrency, le last end, du delay until, bo back-off until, ba 1 where the
  * site named that, h health (site-health.ts), rs last reset (absent: none), ls leases {id, until, crawl delay, counts, worker, host, pid,
