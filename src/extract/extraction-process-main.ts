@@ -57,11 +57,12 @@ function watch(maxRssBytes: number): void {
 function runAll(job: PageJob): RunResult | undefined {
   let last: RunResult | undefined
   let count = 0
-  runner?.run(job, (result) => {
+  const onResult = (result: RunResult): void => {
     count += 1
     if (count === job.extractors.length) last = result
     else answer({ kind: 'result', result })
-  })
+  }
+  runner?.run(job, onResult, (faults) => answer({ kind: 'json-ld', faults }))
   return last
 }
 

@@ -9,6 +9,7 @@ import { type FromProcess, MEMORY_SIGNAL, PAGE_BODY_FD, type ToProcess } from '.
 import type { CodeDescription, CodeSource, ExtractorSource } from './extractor-source.ts'
 import { invalidExtractor } from './language/extractor-problem.ts'
 import type { PageJob, RunResult } from './page-runner.ts'
+import type { JsonLdFaults } from './sources/jsonld.ts'
 
 /** Why a process is no more. `outside`: something that is neither the page nor an extractor ended it. */
 export type ProcessEnd =
@@ -132,7 +133,11 @@ export class ExtractionProcess {
    * Works one page. Shape: undefined when all extractors are done; else why the process ended before that. Never rejects. It waits for
    * the end of the process by a listener that goes with the page: a `then` on a promise that lasts keeps every page's records for ever.
    */
-  run(job: PageJob, onResult: (result: RunResult) => void): Promise<ProcessEnd | undefined> {
+  run(
+    job: PageJob,
+    onResult: (result: RunResult) => void,
+    onJsonLd: (faults: JsonLdFaults) => void = () => undefined,
+  ): Promise<ProcessEnd | undefined> {
     const { clock, pageTimeoutMs } = this.#options
     return new Promise((resolve) => {
       let disarm = (): void => undefined
@@ -158,7 +163,8 @@ export class ExtractionProcess {
         else if (message.kind === 'result') {
           arm()
           onResult(message.result)
-        } else if (message.kind === 'done') {
+        } else if (message.kind === 'json-ld') onJsonLd(message.faults)
+        else if (message.kind === 'done') {
           if (message.last !== undefined) onResult(message.last)
           finish(undefined)
         }

@@ -1,6 +1,7 @@
 import type { ErrorContext } from '../kernel/errors.ts'
 import type { CodeDescription, CodeSource, ExtractorSource } from './extractor-source.ts'
 import type { PageJob, RunResult } from './page-runner.ts'
+import type { JsonLdFaults } from './sources/jsonld.ts'
 
 /** What the stage says to an extraction process. `describe` or `load` comes first and once. */
 export type ToProcess =
@@ -30,6 +31,8 @@ export type FromProcess =
   /** It has the page: what ends the process from here on may be the page's fault. */
   | { readonly kind: 'begun' }
   | { readonly kind: 'result'; readonly result: RunResult }
+  /** Of a page whose JSON-LD was read, and is none in places. */
+  | { readonly kind: 'json-ld'; readonly faults: JsonLdFaults }
   | { readonly kind: 'done'; readonly last: RunResult | undefined }
 
 /** Ends the process when it uses more memory than it may; nobody else sends it. */

@@ -14,6 +14,7 @@ import type { LoadedExtractor } from './load-extractors.ts'
 import { nativeParser } from './native/native-parser.ts'
 import type { ExtractedRecord, ExtractionJob, ExtractionResult, ExtractorSummary, PageExtraction } from './page-extraction.ts'
 import type { RunResult } from './page-runner.ts'
+import type { JsonLdFaults } from './sources/jsonld.ts'
 import { YieldCounts } from './yield-counts.ts'
 
 export interface ExtractorHostOptions {
@@ -200,8 +201,10 @@ export class ExtractorHost extends BaseService implements PageExtraction {
       const process = await this.#processOf(slot)
       const hadWorked = process.hasWorked
       const careful = names.every((name) => withoutNative.has(name))
-      const end = await process.run({ ...job, extractors: names, withoutNative: careful }, (result) =>
-        results.set(result.extractor, result),
+      const end = await process.run(
+        { ...job, extractors: names, withoutNative: careful },
+        (result) => results.set(result.extractor, result),
+        (faults) => this.#noteJsonLd(faults, job.page),
       )
       this.aborted.signal.throwIfAborted()
       const left = names.filter((name) => !results.has(name))
@@ -236,6 +239,10 @@ export class ExtractorHost extends BaseService implements PageExtraction {
       this.fail(error)
       throw error
     }
+  }
+
+  #noteJsonLd(faults: JsonLdFaults, { finalUrl: url }: Page): void {
+    for (const [kind, count] of Object.entries(faults)) if (count > 0) this.#options.observer.emit('JsonLdNoted', { kind, count, url })
   }
 
   #replaced(end: ProcessEnd, { source, page }: ExtractionJob, left: readonly string[]): void {

@@ -19,7 +19,7 @@ import type { NativeParse } from './native/native-parser.ts'
 import { nullsOf } from './nulls.ts'
 import { createPageSelectors, PageView } from './page-view.ts'
 import { createPageParser, type OpenPage } from './parse-page.ts'
-import { parseJsonLd } from './sources/jsonld.ts'
+import { type JsonLdFaults, type JsonLdNote, jsonLdFaults } from './sources/jsonld.ts'
 
 /** One page for some extractors. */
 export interface PageJob {
@@ -54,10 +54,10 @@ export interface EncodedRecord {
 /** Runs extractors over pages, one after the other, in this process. */
 export interface PageRunner {
   /**
-   * Calls `onResult` once per extractor, as soon as it is done. Synchronous from beginning to end, since a tree that is held across a turn
-   * of the event loop is not collected young.
+   * Calls `onResult` once per extractor, as soon as it is done, and `onJsonLd` once where JSON-LD was read that is none. Synchronous from
+   * beginning to end, since a tree that is held across a turn of the event loop is not collected young.
    */
-  run(job: PageJob, onResult: (result: RunResult) => void): void
+  run(job: PageJob, onResult: (result: RunResult) => void, onJsonLd?: (faults: JsonLdFaults) => void): void
 }
 
 interface Runnable {
@@ -85,7 +85,7 @@ export function createPageRunner(sources: readonly ExtractorSource[], nativePars
   const selectors = createPageSelectors()
 
   return {
-    run(job, onResult) {
+    run(job, onResult, onJsonLd) {
       const unpacked = unpackPageBodySync(job.page)
       if (!unpacked.ok) {
         const code = brokenBodyCode(job.page)
@@ -93,8 +93,14 @@ export function createPageRunner(sources: readonly ExtractorSource[], nativePars
         return
       }
       const text = decodeText(unpacked.bytes, job.page.charset)
+      // Of one tree: the others hold the same scripts.
+      let notes: readonly JsonLdNote[] = []
+      const note = (page: Pick<PageView, 'jsonLdNotes'>): void => {
+        if (notes.length === 0) notes = page.jsonLdNotes
+      }
       const wanted = job.extractors.flatMap((name) => runnables.get(name) ?? [])
-      const rest = nativeParse === undefined || job.withoutNative === true ? wanted : runNatively(nativeParse, wanted, job, text, onResult)
+      const rest =
+        nativeParse === undefined || job.withoutNative === true ? wanted : runNatively(nativeParse, wanted, job, text, onResult, note)
       for (const group of groupsOf(rest)) {
         const [first] = group
         if (first === undefined) continue
@@ -102,12 +108,14 @@ export function createPageRunner(sources: readonly ExtractorSource[], nativePars
           parser.withPage(text, { mode: first.mode }, (open) => {
             const view = new PageView(open.root, job.page.finalUrl, selectors, job.page.charset)
             for (const runnable of group) onResult(runOne(runnable, job, () => extractOne(runnable, job, text, open, view)))
+            note(view)
           })
         } catch (error) {
           if (!isMillraceError(error, 'EXTRACT_PAGE_BROKEN')) throw error
           for (const { name: extractor } of group) onResult({ kind: 'failure', extractor, code: error.code, message: error.message })
         }
       }
+      if (notes.length > 0) onJsonLd?.(jsonLdFaults(notes))
     },
   }
 }
@@ -138,6 +146,7 @@ function runNatively(
   job: PageJob,
   text: string,
   onResult: (result: RunResult) => void,
+  note: (page: NativePage) => void,
 ): readonly Runnable[] {
   if (!wanted.every(({ body }) => body.kind === 'declarative' && body.native !== undefined)) return wanted
   const page = NativePage.open(parse, text, job.page.finalUrl, job.page.charset)
@@ -149,6 +158,7 @@ function runNatively(
       return extracted === undefined
     })
   } finally {
+    note(page)
     page.close()
   }
 }
@@ -217,7 +227,7 @@ function runCode(code: LoadedCode, job: PageJob, text: string, { $ }: OpenPage, 
     page: told,
     // Made when it is asked for, and anew for each extractor: it may be changed.
     get jsonld() {
-      return parseJsonLd(view.jsonLdTexts()).nodes
+      return view.readJsonLd().nodes
     },
   }
   return code.extract(input, page.fetchId)

@@ -2,7 +2,7 @@ import type { Document, Element } from 'domhandler'
 import { compileSelector, type Scope, type Selector } from './language/selector.ts'
 import { type Article, readArticle } from './sources/article.ts'
 import { JsonGraph, type JsonNode } from './sources/json-node.ts'
-import { type JsonLd, parseJsonLd } from './sources/jsonld.ts'
+import { type JsonLd, type JsonLdNote, parseJsonLd } from './sources/jsonld.ts'
 import { type MetaEntry, metaElements, readMeta } from './sources/meta.ts'
 import { elementsById, readMicrodata } from './sources/microdata.ts'
 import { rawText } from './sources/node-text.ts'
@@ -19,6 +19,7 @@ export class PageView {
   #meta: readonly MetaEntry[] | undefined
   #metaElements: readonly Element[] | undefined
   #jsonLd: JsonLd | undefined
+  #jsonLdNotes: readonly JsonLdNote[] = []
   #jsonLdScriptList: readonly Element[] | undefined
   #ids: ReadonlyMap<string, Element> | undefined
   readonly #jsonLdGraphs = new Map<Scope, JsonGraph>()
@@ -45,13 +46,20 @@ export class PageView {
   }
 
   get jsonLd(): JsonLd {
-    this.#jsonLd ??= parseJsonLd(this.jsonLdTexts())
+    this.#jsonLd ??= this.readJsonLd()
     return this.#jsonLd
   }
 
-  /** Texts of the scripts that hold JSON-LD, in document order. */
-  jsonLdTexts(): string[] {
-    return this.#jsonLdScripts().map(rawText)
+  /** Made anew, for who may change it. */
+  readJsonLd(): JsonLd {
+    const read = parseJsonLd(this.#jsonLdScripts().map(rawText))
+    this.#jsonLdNotes = read.notes
+    return read
+  }
+
+  /** What was wrong with the JSON-LD, where somebody has read it. */
+  get jsonLdNotes(): readonly JsonLdNote[] {
+    return this.#jsonLdNotes
   }
 
   #jsonLdScripts(): readonly Element[] {

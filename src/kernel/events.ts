@@ -1,5 +1,8 @@
 import { counter, type EventDefinition, histogram, SECONDS } from './event-definition.ts'
 
+/** Labels of what an extractor gives. */
+const YIELD = ['extractor', 'version', 'domain'] as const
+
 /**
  * The catalogue of events. One definition gives the log line (level, text) and the metric (name, kind, labels), so that the two
  * can't drift. Code emits events; it does not call a logger or a counter.
@@ -305,32 +308,27 @@ export const EVENTS = {
   PagesRead: {
     level: 'debug',
     message: 'pages read',
-    metric: counter(
-      'extract_pages_total',
-      'Pages that an extractor read: records, none or failed.',
-      ['extractor', 'version', 'domain', 'result'],
-      'count',
-    ),
+    metric: counter('extract_pages_total', 'Pages that an extractor read: records, none or failed.', [...YIELD, 'result'], 'count'),
   },
   RecordsGiven: {
     level: 'debug',
     message: 'records given',
-    metric: counter('extract_records_total', 'Records that an extractor gave.', ['extractor', 'version', 'domain'], 'count'),
+    metric: counter('extract_records_total', 'Records that an extractor gave.', YIELD, 'count'),
   },
   FieldsNull: {
     level: 'debug',
     message: 'fields that are null',
-    metric: counter('extract_field_nulls_total', 'Records in which a field is null.', ['extractor', 'version', 'domain', 'field'], 'count'),
+    metric: counter('extract_field_nulls_total', 'Records in which a field is null.', [...YIELD, 'field'], 'count'),
   },
   FieldValuesInvalid: {
     level: 'debug',
     message: 'values that do not have the type of their field',
-    metric: counter(
-      'extract_invalid_values_total',
-      'Values that do not have the type of their field.',
-      ['extractor', 'version', 'domain', 'field'],
-      'count',
-    ),
+    metric: counter('extract_invalid_values_total', 'Values that do not have the type of their field.', [...YIELD, 'field'], 'count'),
+  },
+  JsonLdNoted: {
+    level: 'debug',
+    message: 'a page has JSON-LD that is none: repaired, or left out as broken',
+    metric: counter('extract_jsonld_faults_total', 'Blocks of JSON-LD that are none, by kind: repaired or broken.', ['kind'], 'count'),
   },
   ReplayPartitionBegan: { level: 'info', message: 'replay of a partition begins' },
   ReplayPartitionDone: { level: 'info', message: 'replay of a partition done' },

@@ -327,6 +327,22 @@ describe('the command line', () => {
     expect(result).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('note: the page gives no record') })
   })
 
+  it('C110, C116: says which JSON-LD of a page is broken, and which was repaired', async () => {
+    const cwd = mkdtempSync(join(tmpdir(), 'millrace-jsonld-'))
+    const blocks = ['{"@type":"A","name":"a"}', '{bad}', '{"@type":"B","name":"b"};']
+    const html = blocks.map((text) => `<script type="application/ld+json">${text}</script>`).join('\n')
+    writeFileSync(join(cwd, 'names.yaml'), 'name: names\nversion: 1\nfields: { a: { jsonld: A.name }, b: { jsonld: B.name } }\n')
+    writeFileSync(join(cwd, 'page.html'), html)
+    const result = await runCli(['extractors', 'test', 'names.yaml', 'page.html'], { cwd })
+    rmSync(cwd, { recursive: true })
+    expect([result.code, result.stdout]).toEqual([0, expect.stringContaining('{"a":"a","b":"b"}')])
+    const notes = result.stderr.split('\n').filter((line) => line.includes('JSON-LD'))
+    expect(notes).toEqual([
+      expect.stringMatching(/^note: JSON-LD block 2 of the page is broken: ./),
+      expect.stringMatching(/^note: JSON-LD block 3 of the page is repaired: ./),
+    ])
+  })
+
   it('lets no page and no answer steer the terminal', async () => {
     const cwd = mkdtempSync(join(tmpdir(), 'millrace-steering-'))
     writeFileSync(join(cwd, 'key.yaml'), 'name: key\nversion: 1\nkey: title\nfields:\n  title: h1\n')

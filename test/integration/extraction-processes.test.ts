@@ -59,7 +59,7 @@ async function hostOf(
 ): Promise<{ host: ExtractorHost; seen: Seen[] }> {
   const seen: Seen[] = []
   const emit: Observer['emit'] = (event, fields = {}) => {
-    if (event === 'ExtractionProcessReplaced') seen.push({ event, fields })
+    if (event === 'ExtractionProcessReplaced' || event === 'JsonLdNoted') seen.push({ event, fields })
   }
   const observer: Observer = { emit, child: () => observer }
   const host = new ExtractorHost({
@@ -90,6 +90,20 @@ describe('extraction in processes', () => {
     expect(framing).toMatchObject({ kind: 'single-object', fingerprint: title.schema.fingerprint })
     expect(title.schema.decode(value as Buffer, framing.bodyStart)).toMatchObject({ data: { title: 'T' }, source: { offset: 41 } })
     expect(await outcomes(host, '<p>', ['title'])).toEqual(['title: EXTRACT_FIELD_MISSING'])
+  })
+
+  it('C110, C116: tells how much JSON-LD of a page was repaired, and how much is broken', async () => {
+    const names = loadDefinition('names.yaml', 'name: names\nversion: 1\nfields: { name: { jsonld: B.name } }')
+    const { host, seen } = await hostOf([names])
+    const script = (text: string) => `<script type="application/ld+json">${text}</script>`
+    const html = ['{"@type":"A"}', '{bad}', '{"@type":"B","name":"b"};', '{worse}'].map(script).join('')
+    expect(await outcomes(host, html, ['names'])).toEqual(['names: 1 records'])
+    expect(await outcomes(host, script('{"@type":"A"}'), ['names'])).toEqual(['names: 1 records'])
+    const { finalUrl: url } = testPage(html)
+    expect(seen).toEqual([
+      { event: 'JsonLdNoted', fields: { kind: 'repaired', count: 1, url } },
+      { event: 'JsonLdNoted', fields: { kind: 'broken', count: 2, url } },
+    ])
   })
 
   it('gives the whole of a page that is far larger than what a pipe holds, and of the page behind it', async () => {

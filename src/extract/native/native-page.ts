@@ -1,7 +1,7 @@
 import type { PageFacts } from '../language/field-scope.ts'
 import { isJsonLdType, resolveBase } from '../page-view.ts'
 import { JsonGraph } from '../sources/json-node.ts'
-import { parseJsonLd } from '../sources/jsonld.ts'
+import { type JsonLdNote, parseJsonLd } from '../sources/jsonld.ts'
 import { type MetaEntry, metaEntriesOf } from '../sources/meta.ts'
 import type { NativeNode, NativeParse } from './native-parser.ts'
 import { textFindings, treeDifference } from './page-guard.ts'
@@ -17,6 +17,7 @@ export class NativePage implements PageFacts {
   #base: string | undefined
   #meta: readonly MetaEntry[] | undefined
   readonly #jsonLdGraphs = new Map<NativeNode, JsonGraph>()
+  readonly #jsonLdNotes = new Map<NativeNode, readonly JsonLdNote[]>()
 
   private constructor(root: NativeNode, url: string, charset: string | null) {
     this.root = root
@@ -52,9 +53,20 @@ export class NativePage implements PageFacts {
     const known = this.#jsonLdGraphs.get(element)
     if (known !== undefined) return known
     const texts = jsonLdTexts(element)
-    const graph = texts.length === 0 && element !== this.root ? this.jsonLdIn(this.root) : new JsonGraph(parseJsonLd(texts).nodes)
+    const graph = texts.length === 0 && element !== this.root ? this.jsonLdIn(this.root) : this.#readJsonLd(element, texts)
     this.#jsonLdGraphs.set(element, graph)
     return graph
+  }
+
+  #readJsonLd(element: NativeNode, texts: readonly string[]): JsonGraph {
+    const { nodes, notes } = parseJsonLd(texts)
+    this.#jsonLdNotes.set(element, notes)
+    return new JsonGraph(nodes)
+  }
+
+  /** What was wrong with the JSON-LD that was read: that of the page holds that of its elements. */
+  get jsonLdNotes(): readonly JsonLdNote[] {
+    return this.#jsonLdNotes.get(this.root) ?? [...this.#jsonLdNotes.values()].flat()
   }
 
   /** Frees the tree: left to itself, it would stay until its few small objects here are collected. */

@@ -19,6 +19,14 @@ export interface JsonLdNote {
   readonly detail: string
 }
 
+/** How many blocks of a page are no JSON, by what became of them. */
+export type JsonLdFaults = Readonly<Record<JsonLdNote['kind'], number>>
+
+export function jsonLdFaults(notes: readonly JsonLdNote[]): JsonLdFaults {
+  const repaired = notes.filter(({ kind }) => kind === 'repaired').length
+  return { repaired, broken: notes.length - repaired }
+}
+
 /** Names by which a careless merge would change every object there is; no vocabulary has them. */
 const NEVER_KEYS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
 

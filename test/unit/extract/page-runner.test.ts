@@ -187,6 +187,40 @@ describe('a code extractor', () => {
   })
 })
 
+describe('JSON-LD that is none', () => {
+  const scripts = ['{"@type":"A"}', '{bad}', '{"@type":"B"};', '{worse}'].map(
+    (text) => `<script type="application/ld+json">${text}</script>`,
+  )
+  const page = testPage(`<h1>T</h1>${scripts.join('')}`)
+  const read = (name: string, more = ''): ExtractorSource =>
+    declarative(`name: ${name}\nversion: 1\nfields: { n: { jsonld: A.n } }\n${more}`)
+  const faults = (sources: readonly ExtractorSource[], names: readonly string[], parse?: NativeParse): unknown[] => {
+    const seen: unknown[] = []
+    const job = testJob(page, names)
+    createPageRunner(sources, parse).run(
+      job,
+      () => undefined,
+      (each) => seen.push(each),
+    )
+    return seen
+  }
+
+  it('is counted once for a page, however many extractors read it, on however many trees', () => {
+    const once = [{ repaired: 1, broken: 2 }]
+    expect(faults([read('a')], ['a'])).toEqual(once)
+    expect(faults([read('a'), read('b')], ['a', 'b'], nativeParse())).toEqual(once)
+    const inCode = code('x', 'jsonld; jsonld; return []')
+    expect(faults([inCode], ['x'])).toEqual(once)
+    expect(faults([read('a'), read('b', 'parse: fragment\n'), inCode], ['a', 'b', 'x'])).toEqual(once)
+  })
+
+  it('is not looked for where nobody reads it', () => {
+    const title = declarative('name: a\nversion: 1\nfields: { title: h1 }\n')
+    expect(faults([title], ['a'])).toEqual([])
+    expect(faults([title], ['a'], nativeParse())).toEqual([])
+  })
+})
+
 describe('a page that has ended a process', () => {
   it('is read without the native parser, and gives the same', () => {
     const source = declarative('name: book\nversion: 1\nfields: { title: h1 }\n')
