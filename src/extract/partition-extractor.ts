@@ -4,7 +4,7 @@ import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { messageBytes } from '../kafka/outgoing.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { type ErrorCode, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { endsStage, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { addTotals, decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
 import { PageQueue } from './page-queue.ts'
@@ -13,8 +13,8 @@ import { afterJump, type Course, courseOf, overtaken, type ReplayOrder, replaySt
 import { ReplayTurns } from './replay-turns.ts'
 
 const RETRY = { firstMs: 100, maxMs: 5_000 } as const
-/** What nobody but an operator can mend: it ends the stage, as everywhere. */
-const ENDING: ReadonlySet<ErrorCode> = new Set(['KAFKA_DENIED', 'BLOBS_REFUSED', 'REGISTRY_REFUSED'])
+/** A broker that starts again may not know its topics at first: so often it is tried anew, for a minute in all. */
+const MISSING_TRIES = 20
 
 export interface PartitionExtractorOptions {
   readonly assigned: AssignedPartition
@@ -37,7 +37,7 @@ export interface PartitionExtractorOptions {
  * most; so neither waits for the end of the other.
  *
  * Ends: `drain` finishes and commits what was taken; `abandon` stops at the next step and commits nothing more; what only an operator
- * can mend (KAFKA_DENIED, BLOBS_REFUSED, REGISTRY_REFUSED) rejects `finished`, as it ends a consumer.
+ * can mend (`isEnd`) rejects `finished`.
  */
 export class PartitionExtractor {
   readonly #options: PartitionExtractorOptions
@@ -120,11 +120,11 @@ export class PartitionExtractor {
         break
       } catch (error) {
         if (this.#abandoned.signal.aborted) break
-        if (isMillraceError(error) && ENDING.has(error.code)) {
+        failures += 1
+        if (isEnd(error, failures)) {
           await port.transactions.close()
           throw error
         }
-        failures += 1
         // A replay that this worker can't do waits for one that can; nothing else of the partition is worked meanwhile.
         const event = isMillraceError(error, 'REPLAY_REFUSED') ? 'ReplayRefused' : 'PartitionRepeated'
         observer.emit(event, { group, partition: assigned.partition, error: errorText(error) })
@@ -367,6 +367,15 @@ export class PartitionExtractor {
     if (replayId !== undefined) port.replayDone(replayId)
     this.#startAt(offset)
   }
+}
+
+/**
+ * Whether the stage ends by it; everything else is tried again from the committed offset, since of the many pages of a transaction nobody can say
+ * which one it was. What was stopped is ended by whoever stopped it, and a replay that this worker can't do waits for one that can.
+ */
+function isEnd(error: unknown, failures: number): boolean {
+  if (isMillraceError(error, 'ABORTED') || isMillraceError(error, 'REPLAY_REFUSED')) return false
+  return endsStage(error) && (error.code !== 'KAFKA_TOPIC_MISSING' || failures > MISSING_TRIES)
 }
 
 /** Totals after one more message: those of a replay are kept apart, the main ones count each page once. */

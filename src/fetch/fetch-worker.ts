@@ -4,7 +4,6 @@ import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import { partitionId } from '../kernel/brand.ts'
 import { repeated } from '../kernel/clock.ts'
-import { isMillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import { WorkSet } from '../kernel/work-set.ts'
 import type { UrlTask } from '../message/generated/types.ts'
@@ -29,7 +28,7 @@ import { type SpillReason, spillReasonOf } from './spill.ts'
 import { Spiller } from './spiller.ts'
 import { StartRate } from './start-rate.ts'
 import { StoreGate } from './store-gate.ts'
-import type { TaskEndings } from './task-endings.ts'
+import { isOfTask, type TaskEndings } from './task-endings.ts'
 import { type IntakeVerdict, TaskIntake } from './task-intake.ts'
 import { Turn } from './turn.ts'
 import { TurnStarter } from './turn-starter.ts'
@@ -374,7 +373,7 @@ export class FetchWorker extends BaseService {
    */
   async #failed(entry: WindowEntry, task: UrlTask | undefined, error: unknown): Promise<boolean> {
     if (isEnding(error, this.aborted.signal)) return false
-    if (isMillraceError(error) && error.disposition === 'stop' && error.code !== 'INTERNAL') throw error
+    if (!isOfTask(error)) throw error
     await this.#endings.unwritable(entry, task, error)
     return true
   }

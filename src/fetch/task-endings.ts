@@ -5,7 +5,7 @@ import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import type { PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { type ErrorCode, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { type ErrorCode, endsStage, errorText, isAway, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { type DeadLetterContext, deadLetterEvent } from '../message/dead-letter.ts'
 import type { Lane, OutcomeKind, UrlTask } from '../message/generated/types.ts'
@@ -242,7 +242,10 @@ export class TaskEndings {
   }
 }
 
-/** True for what failed by the task itself or by a defect, which one task may meet and the next may not; false for what all of them stand on. */
-function isOfTask(error: unknown): boolean {
-  return !isMillraceError(error) || error.disposition === 'dead-letter' || error.code === 'INTERNAL'
+/**
+ * True for what failed by the task itself or by a defect; false for what all of them stand on. Whoever asks that waits for it while it is away (the
+ * producer, the gate of the store, the claim check): what comes from it all the same is the end of no task.
+ */
+export function isOfTask(error: unknown): boolean {
+  return !endsStage(error) && !isAway(error)
 }

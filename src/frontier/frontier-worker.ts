@@ -11,7 +11,7 @@ import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import { unlessAborted } from '../kernel/abort.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { errorText, isAway, isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { endsStage, errorText, isAway, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { Fifo } from '../kernel/fifo.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -165,7 +165,7 @@ export class FrontierWorker extends BaseService {
         return
       } catch (error) {
         if (this.aborted.signal.aborted) return
-        if (isMillraceError(error) && error.disposition === 'stop' && !isAway(error)) throw error
+        if (endsStage(error)) throw error
         // Whoever owns its partition by now reads it too.
         if (!entry.isCurrent()) return
         if (!isAway(error)) return await this.#skip(entry, error)

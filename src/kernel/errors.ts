@@ -147,6 +147,14 @@ export function isAway(error: unknown): error is MillraceError {
   return error instanceof MillraceError && (error.disposition === 'retry' || error.code === 'KAFKA_UNREACHABLE')
 }
 
+/**
+ * Whether a stage ends by it, so that its supervisor starts it again: nobody but an operator can mend it, and every other message would meet
+ * the same. What is away comes back. INTERNAL is a defect, which one message may meet and the next may not.
+ */
+export function endsStage(error: unknown): error is MillraceError {
+  return error instanceof MillraceError && error.disposition === 'stop' && error.code !== 'INTERNAL' && !isAway(error)
+}
+
 /** The state store does not answer; fetching pauses until it does. */
 export function isStateAway(error: unknown): error is MillraceError {
   return isMillraceError(error, 'STATE_UNAVAILABLE') || isMillraceError(error, 'REDIS_UNREACHABLE')

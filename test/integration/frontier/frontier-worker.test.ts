@@ -190,12 +190,15 @@ describe('the frontier', () => {
     expect(await urlsOfTasks()).toEqual(['http://shop.example.test/good'])
   })
 
-  it('keeps a page whose links it can not follow as a dead letter, and goes on with the next', async () => {
+  it.each([
+    ['an error', new TypeError('nobody foresaw this page')],
+    ['a defect', new MillraceError('INTERNAL', 'nobody foresaw this page')],
+  ])('keeps a page whose links it can not follow (%s) as a dead letter, and goes on with the next', async (_, error) => {
     const crawl = { crawlId: 'spring', depth: 0, maxDepth: 1 }
     const bad = await put(testPage('<a href="/bad">bad</a>', 'http://shop.example.test/bad-page', crawl))
     await put(testPage('<a href="/good">good</a>', 'http://shop.example.test/good-page', crawl))
     const worker = await createFrontier(runtime, async (page) => {
-      if (page.url.endsWith('/bad-page')) throw new TypeError('nobody foresaw this page')
+      if (page.url.endsWith('/bad-page')) throw error
       return ALL()
     })
     frontier = worker

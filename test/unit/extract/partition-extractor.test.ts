@@ -496,8 +496,29 @@ describe('a partition of which a replay was asked', () => {
     expect(await extractor.finished).toBe('ended')
   })
 
-  it.each(['KAFKA_DENIED', 'BLOBS_REFUSED', 'REGISTRY_REFUSED'] as const)('ends at %s, which no repeat mends', async (code) => {
+  const ENDS = ['KAFKA_DENIED', 'BLOBS_REFUSED', 'REGISTRY_REFUSED', 'CONTROL_UNREADABLE', 'KAFKA_TOPIC_MISSING'] as const
+  it.each(ENDS)('ends at %s, which no repeat mends', async (code) => {
     const { extractor } = heldPartition(() => Promise.reject(new MillraceError(code, 'no')))
     await expect(extractor.finished).rejects.toMatchObject({ code })
+  })
+
+  it.each([
+    ['KAFKA_TOPIC_MISSING', 'a broker that starts again may not know its topics at first'],
+    ['KAFKA_UNREACHABLE', 'it is away and comes back'],
+    ['REPLAY_REFUSED', 'another worker may have the version that the replay wants'],
+    ['ABORTED', 'whoever stopped it ends the stage too'],
+    ['INTERNAL', 'a defect may be met by one page of many'],
+  ] as const)('is tried again after %s: %s', async (code, _) => {
+    let failures = 10
+    const { extractor, commits } = heldPartition(async ({ offset }) => {
+      if (offset === 0n && failures > 0) {
+        failures -= 1
+        throw new MillraceError(code, 'no')
+      }
+      return { offset, messages: [], totals: new Map(), counts: 'page' }
+    })
+    await eventually(() => commits.at(-1) === 20n, { what: 'the end of the log', everyMs: 1 })
+    extractor.drain()
+    expect(await extractor.finished).toBe('ended')
   })
 })
