@@ -1,7 +1,7 @@
 import type { Command, Option } from 'commander'
 
-export type Shell = 'bash' | 'zsh' | 'fish'
-export const SHELLS: readonly Shell[] = ['bash', 'zsh', 'fish']
+export const SHELLS = ['bash', 'zsh', 'fish'] as const
+export type Shell = (typeof SHELLS)[number]
 
 interface Completed {
   /** Names from the program to the command, without that of the program: '' or `topics plan`. */

@@ -126,11 +126,6 @@ export class FetchWorker extends BaseService {
     })
   }
 
-  /** Tasks that wait in site queues, and those whose request is under way. */
-  get load(): { readonly waiting: number; readonly inFlight: number; readonly sites: number } {
-    return { waiting: this.#scheduler.waiting, inFlight: this.#scheduler.inFlight, sites: this.#scheduler.siteCount }
-  }
-
   /** What is in memory, and what it waits for. */
   view(): FetchView {
     const windowMessages = this.#consumer.incompleteCount()

@@ -107,27 +107,20 @@ export class TaskEndings {
     await this.#end(entry, task, end, [])
   }
 
-  /** Repeats the attempt after a while, or ends the task where that is of no use: EXPIRED where it would come too late. Resolves with what was done. */
-  async retryOrFail(entry: WindowEntry, task: UrlTask, failed: FailedAttempt): Promise<'retry' | 'final'> {
+  /** Repeats the attempt after a while, or ends the task where that is of no use: EXPIRED where it would come too late. */
+  async retryOrFail(entry: WindowEntry, task: UrlTask, failed: FailedAttempt): Promise<void> {
     const { retry, random, clock, publisher, liftedAtOf } = this.#options
     const now = clock.now()
     const { attempt, expiresAt } = task
     const { retryAfterMs, factor, reason, failure, request, lane } = failed
     const route = retryRoute(retry, { attempt, expiresAt, retryAfterMs, ...(factor === undefined ? {} : { factor }) }, now, random())
     const shared = { at: now, ...(request === undefined ? {} : { request }) }
-    if (route.kind !== 'retry' && failed.keep !== undefined) {
-      await failed.keep()
-      return 'final'
-    }
-    if (route.kind === 'too-late') {
-      await this.final(entry, task, { kind: 'EXPIRED', reason: 'expired', ...shared })
-      return 'final'
-    }
+    if (route.kind !== 'retry' && failed.keep !== undefined) return failed.keep()
+    if (route.kind === 'too-late') return this.final(entry, task, { kind: 'EXPIRED', reason: 'expired', ...shared })
     if (route.kind === 'exhausted') {
       const kind: OutcomeKind = failed.otherwise?.kind ?? 'FAILED'
       const end: TaskEnd = { kind, reason: failed.otherwise?.reason ?? reason, ...shared }
-      await this.final(entry, task, end, kind === 'FAILED' ? { failure } : {})
-      return 'final'
+      return this.final(entry, task, end, kind === 'FAILED' ? { failure } : {})
     }
     const again: UrlTask = { ...task, attempt: attempt + 1, redirects: chainBefore(task), lane: lane ?? task.lane }
     const copy = publisher.delayMessage(again, {
@@ -139,7 +132,6 @@ export class TaskEndings {
       failure: { ...failure, at: now },
     })
     await this.#end(entry, task, { kind: 'RETRY', reason, ...shared }, [copy])
-    return 'retry'
   }
 
   /**

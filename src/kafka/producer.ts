@@ -11,7 +11,6 @@ import type { KafkaClient } from './client.ts'
 import { denied, type SendFailure, sendFailure } from './failure.ts'
 import type { OutgoingMessage } from './message.ts'
 import { BATCH_OVERHEAD_BYTES, checkMessage, messageBytes, toKafkajs, unansweredPartitions, withoutTime } from './outgoing.ts'
-import { PartitionCounts } from './partition-counts.ts'
 import { connectProducer } from './producer-connection.ts'
 import { reach } from './reach.ts'
 import { missingPartition, refused, tooLarge } from './send-errors.ts'
@@ -75,7 +74,6 @@ export class DurableProducer extends BaseService implements MessageProducer {
   readonly #options: DurableProducerOptions
   readonly #queue: SendQueue
   readonly #connection: SharedConnection<Producer>
-  readonly #counts: PartitionCounts
   readonly #calls = new Set<SendCall>()
   readonly #gate: ByteGate
   /** Topics, and partitions, that have acknowledged something. */
@@ -103,12 +101,10 @@ export class DurableProducer extends BaseService implements MessageProducer {
       () => connectProducer(options.client),
       (producer) => producer.disconnect(),
     )
-    this.#counts = new PartitionCounts(options.client, options.clock)
   }
 
   protected async onStart(signal: AbortSignal): Promise<void> {
     this.releases.add('producer connections', () => this.#connection.close())
-    this.releases.add('partition counts', () => this.#counts.close())
     this.releases.add('waiting messages', () => this.#abandon())
     this.aborted.signal.addEventListener('abort', () => this.#abandon(), { once: true })
     const { client, clock } = this.#options
@@ -138,14 +134,6 @@ export class DurableProducer extends BaseService implements MessageProducer {
       this.#idleListeners.add(done)
       signal?.addEventListener('abort', onAbort, { once: true })
     })
-  }
-
-  /**
-   * Partitions of a topic, at most 30 s old.
-   * Errors: KAFKA_TOPIC_MISSING, KAFKA_UNREACHABLE.
-   */
-  partitionCount(topic: string): Promise<number> {
-    return this.#counts.get(topic)
   }
 
   async send(messages: readonly OutgoingMessage[], options: { signal?: AbortSignal } = {}): Promise<void> {

@@ -59,7 +59,7 @@ describe('a member of the fetch group', () => {
     const second = await fixture.fetchWorker(exchange)
     // Both are members of a new generation while the answers are still awaited.
     await eventually(() => fixture.seen.count('GroupJoined') >= joinsBefore + 2, { what: 'a rebalance', timeoutMs: 20_000 })
-    const isRead = (): boolean => second.load.waiting + second.load.inFlight > 0 || exchange.requests.length > 8
+    const isRead = (): boolean => second.view().waiting + second.view().inFlight > 0 || exchange.requests.length > 8
     await eventually(isRead, { what: 'the other one to have tasks that are on the wire here', timeoutMs: 20_000 })
     answerNow()
     const outcomes = await eventually(() => fixture.finalOutcomes(8), { timeoutMs: 20_000, everyMs: 200 })

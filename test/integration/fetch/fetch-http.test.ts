@@ -89,7 +89,7 @@ describe('a fetch worker on a real site', () => {
     expect(pages.get('/big')).toMatchObject({ truncated: 'size', bodyLength: 1_048_576 })
     expect(pages.get('/hop')).toMatchObject({ finalUrl: site.url('h8.example', '/plain'), remoteAddress: '127.0.0.1' })
     expect(site.requests.filter(({ path }) => path === '/busy')).toHaveLength(2)
-    expect(worker.load).toEqual({ waiting: 0, inFlight: 0, sites: 0 })
+    expect(worker.view()).toMatchObject({ waiting: 0, inFlight: 0, sites: 0 })
   })
 
   it('C149: takes an answer that ended too early for none, whatever its status, and keeps the whole one that comes next', async () => {

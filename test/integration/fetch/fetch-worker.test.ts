@@ -291,7 +291,7 @@ describe('a fetch worker on a real broker', () => {
       ...Array.from({ length: 30 }, (_, i) => ({ url: `http://q${i}.example/` })),
     ])
     await settled(30)
-    await eventually(() => first.load.inFlight === 3)
+    await eventually(() => first.view().inFlight === 3)
     await first.stop({ mode: 'abort', timeoutMs: 0 })
     isStuck = false
     const before = exchange.requests.length
@@ -314,7 +314,7 @@ describe('a fetch worker on a real broker', () => {
     const slow = { paceOf: (url: URL) => ({ ...fastPace(url), concurrency: 1 }) }
     const worker = await fixture.fetchWorker(exchange, slow)
     await fixture.produce(Array.from({ length: 4 }, (_, i) => ({ url: `http://one.example/${i}` })))
-    await eventually(() => worker.load.inFlight === 1 && worker.load.waiting === 3)
+    await eventually(() => worker.view().inFlight === 1 && worker.view().waiting === 3)
     const stopped = worker.stop({ mode: 'drain', timeoutMs: 5_000 })
     release()
     await stopped

@@ -227,11 +227,4 @@ describe('durable producer', () => {
     expect(events[0]?.[0]).toBe('SendRetried')
     expect(events[0]?.[1].reason).toBe('KafkaJSMetadataNotLoaded')
   })
-
-  it('knows how many partitions a topic has', async () => {
-    const topic = await testTopic(admin, 'counted', 5)
-    const producer = await startProducer()
-    expect(await producer.partitionCount(topic)).toBe(5)
-    await expect(producer.partitionCount(uniqueName('none'))).rejects.toMatchObject({ code: 'KAFKA_TOPIC_MISSING' })
-  })
 })
