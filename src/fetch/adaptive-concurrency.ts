@@ -1,4 +1,5 @@
 import type { PolitenessKey } from '../kernel/brand.ts'
+import { RecentMap } from '../kernel/recent-map.ts'
 
 export interface AdaptiveConcurrencyOptions {
   /** Requests at the same time that are never exceeded. */
@@ -22,8 +23,8 @@ const RECOVERED = 1.5
 const DECREASE = 0.7
 /** Share of `max` that is added in a window. */
 const INCREASE = 0.05
-/** Sites whose usual answer is remembered; the one that answered longest ago is forgotten. */
-const MAX_SITES = 10_000
+/** Sites whose usual answer is remembered. */
+const SITES_KEPT = 5_000
 
 interface Usual {
   ms: number
@@ -43,7 +44,7 @@ interface Usual {
 export class AdaptiveConcurrency {
   readonly #max: number
   readonly #floor: number
-  readonly #usual = new Map<PolitenessKey, Usual>()
+  readonly #usual = new RecentMap<PolitenessKey, Usual>(SITES_KEPT)
   /** The last answer of each site in this window, as a multiple of what is usual for it. */
   readonly #ratios = new Map<PolitenessKey, number>()
   #windowEnd: number | undefined
@@ -72,15 +73,12 @@ export class AdaptiveConcurrency {
 
   #learn(key: PolitenessKey, ms: number, now: number): void {
     const usual = this.#usual.get(key) ?? { ms, answers: 0, lastAt: now }
-    this.#usual.delete(key)
     this.#usual.set(key, usual)
     if (usual.answers >= LEAST_ANSWERS) this.#ratios.set(key, ms / usual.ms)
     const weight = Math.max(1 - Math.exp((usual.lastAt - now) / LEARNING_MS), usual.answers < LEAST_ANSWERS ? 1 / (usual.answers + 1) : 0)
     usual.ms += (Math.min(ms, MOST_TAUGHT * usual.ms) - usual.ms) * weight
     usual.answers += 1
     usual.lastAt = now
-    const oldest = this.#usual.size > MAX_SITES ? this.#usual.keys().next().value : undefined
-    if (oldest !== undefined) this.#usual.delete(oldest)
   }
 
   #closeWindow(now: number): number | undefined {

@@ -1,6 +1,7 @@
 import { promises as dns, type LookupAddress } from 'node:dns'
 import { readFileSync } from 'node:fs'
 import type { Clock } from '../kernel/clock.ts'
+import { RecentMap } from '../kernel/recent-map.ts'
 import { type LookupAll, lookupBySystem } from './resolve.ts'
 
 export interface NameLookupOptions {
@@ -15,7 +16,7 @@ export interface NameLookupOptions {
 
 /** An address is good for so long, whatever its record says: a site has many connections to make. */
 const KEPT_MS = 60_000
-const MAX_NAMES = 10_000
+const NAMES_KEPT = 5_000
 /** Addresses of one family that a name is taken to have: an answer holds up to 4,000, and the ninth is not tried where eight are dead. */
 const MAX_OF_FAMILY = 8
 /** Of one try of one name server; a second round waits twice as long. */
@@ -43,7 +44,7 @@ export function createNameLookup(options: NameLookupOptions): LookupAll {
   const { clock, system = lookupBySystem, hosts = namesOfHostsFile() } = options
   let resolver = newResolver(options.servers)
   let readMono = clock.mono()
-  const known = new Map<string, { readonly addresses: LookupAddress[]; readonly untilMono: number }>()
+  const known = new RecentMap<string, { readonly addresses: LookupAddress[]; readonly untilMono: number }>(NAMES_KEPT)
   const open = new Map<string, Promise<LookupAddress[]>>()
 
   const bySystem = (hostname: string): Promise<LookupAddress[]> =>
@@ -102,22 +103,11 @@ export function createNameLookup(options: NameLookupOptions): LookupAll {
     open.set(hostname, asking)
     asking.then(
       (addresses) => {
-        if (addresses.length > 0) remember(hostname, addresses)
+        if (addresses.length > 0) known.set(hostname, { addresses, untilMono: clock.mono() + KEPT_MS })
         callback(null, addresses)
       },
       (error: NodeJS.ErrnoException) => callback(error, []),
     )
-  }
-
-  function remember(hostname: string, addresses: LookupAddress[]): void {
-    known.delete(hostname)
-    const now = clock.mono()
-    known.set(hostname, { addresses, untilMono: now + KEPT_MS })
-    // All are kept for as long, so the oldest stand in front.
-    for (const [oldest, { untilMono }] of known) {
-      if (known.size <= MAX_NAMES && untilMono > now) return
-      known.delete(oldest)
-    }
   }
 }
 

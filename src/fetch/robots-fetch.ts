@@ -2,6 +2,7 @@ import { type Clock, sleepUntil } from '../kernel/clock.ts'
 import { countText } from '../kernel/count-text.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { productToken } from '../kernel/product-token.ts'
+import { RecentMap } from '../kernel/recent-map.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
 import { MAX_ROBOTS_BYTES } from '../politeness/robots.ts'
 import { type RobotsFetch, RobotsGate } from '../politeness/robots-gate.ts'
@@ -30,8 +31,8 @@ export interface RobotsFetcherOptions {
 const MAX_HOPS = 5
 /** A site that robots.txt leads to and that is paused is looked at again after this: whoever waits for it is not told when it goes on. */
 const PAUSED_MS = 30_000
-/** Places in walks that had to stop; the oldest is forgotten first. */
-const MAX_STOPPED = 10_000
+/** Places in walks that had to stop. */
+const STOPPED_KEPT = 5_000
 /** A redirect holds for so long before it is asked for again. */
 const STOPPED_MS = 600_000
 /** What a chain stands for that is longer, or leads where nobody may ask: the file is unavailable, all is allowed. */
@@ -52,7 +53,7 @@ interface Stopped {
 export class RobotsFetcher {
   readonly #options: RobotsFetcherOptions
   /** By the URL where the walk began. */
-  readonly #stopped = new Map<string, Stopped>()
+  readonly #stopped = new RecentMap<string, Stopped>(STOPPED_KEPT)
 
   constructor(options: RobotsFetcherOptions) {
     this.#options = options
@@ -67,7 +68,7 @@ export class RobotsFetcher {
       const result = await this.#request(target, signal)
       if (result.kind === 'wait' && hops > 0) {
         const untilMono = target === stopped?.target ? stopped.untilMono : clock.mono() + STOPPED_MS
-        this.#stop(robotsUrl, { target, hops, untilMono })
+        this.#stopped.set(robotsUrl.href, { target, hops, untilMono })
       }
       if (result.kind === 'failure' && hops > 0) return failedBehind(target, result)
       if (result.kind !== 'response') return result
@@ -77,12 +78,6 @@ export class RobotsFetcher {
       target = answer.target
     }
     return UNAVAILABLE
-  }
-
-  #stop({ href }: URL, stopped: Stopped): void {
-    this.#stopped.set(href, stopped)
-    const oldest = this.#stopped.size > MAX_STOPPED ? this.#stopped.keys().next().value : undefined
-    if (oldest !== undefined) this.#stopped.delete(oldest)
   }
 
   #resume({ href }: URL): Stopped | undefined {

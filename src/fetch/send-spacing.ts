@@ -1,4 +1,5 @@
 import type { PolitenessKey } from '../kernel/brand.ts'
+import { RecentMap } from '../kernel/recent-map.ts'
 import type { LimiterKey } from '../state/state-store.ts'
 
 /**
@@ -6,8 +7,8 @@ import type { LimiterKey } from '../state/state-store.ts'
  * shorter than the pace by more than this, there are never more requests than the pace allows, and what timers are late does not add up. Units: ms.
  */
 export const TIMER_SLACK_MS = 0.5
-/** Sites whose last request is remembered; one that was not asked for longest is forgotten, and the limiter alone spaces it. */
-const MAX_KEYS = 50_000
+/** Sites whose last request is remembered; one that was not asked for longer is forgotten, and the limiter alone spaces it. */
+const SITES_KEPT = 50_000
 
 /**
  * The gap between two requests of a site as the site sees it. The limiter spaces the moments in which requests are admitted; until a
@@ -17,7 +18,7 @@ const MAX_KEYS = 50_000
  * Pure: time is an argument. Units: monotonic ms.
  */
 export class SendSpacing {
-  readonly #sent = new Map<PolitenessKey, number>()
+  readonly #sent = new RecentMap<PolitenessKey, number>(SITES_KEPT)
 
   /** Takes the next moment in which a request of the site may be sent. Shape: ms from now, at most one interval; a burst is not spaced. */
   take(pace: Pick<LimiterKey, 'key' | 'ratePerSecond' | 'burst'>, nowMono: number): number {
@@ -25,27 +26,20 @@ export class SendSpacing {
     const intervalMs = 1000 / pace.ratePerSecond
     const last = this.#sent.get(pace.key)
     const waitMs = last === undefined ? 0 : Math.min(intervalMs, Math.max(0, last + intervalMs - nowMono))
-    this.#remember(pace.key, nowMono + waitMs)
+    this.#sent.set(pace.key, nowMono + waitMs)
     return waitMs
   }
 
   /** The same for a request that has taken a moment (monotonic ms) and let it go by: 0 where no other of the site has taken a later one. */
   takeAgain(pace: Pick<LimiterKey, 'key' | 'ratePerSecond' | 'burst'>, takenMono: number, nowMono: number): number {
     if ((this.#sent.get(pace.key) ?? 0) > takenMono) return this.take(pace, nowMono)
-    this.#remember(pace.key, nowMono)
+    this.#sent.set(pace.key, nowMono)
     return 0
   }
 
   /** A request was on the wire only now: the event loop was late, or its connection had to be made first. */
   sentAt(key: PolitenessKey, mono: number): void {
     const counted = mono - TIMER_SLACK_MS
-    if (counted > (this.#sent.get(key) ?? 0)) this.#remember(key, counted)
-  }
-
-  #remember(key: PolitenessKey, mono: number): void {
-    this.#sent.delete(key)
-    this.#sent.set(key, mono)
-    const oldest = this.#sent.size > MAX_KEYS ? this.#sent.keys().next().value : undefined
-    if (oldest !== undefined) this.#sent.delete(oldest)
+    if (counted > (this.#sent.get(key) ?? 0)) this.#sent.set(key, counted)
   }
 }

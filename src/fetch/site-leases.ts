@@ -1,6 +1,7 @@
 import type { PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { RecentMap } from '../kernel/recent-map.ts'
 import type { SitePolicy } from '../politeness/policy.ts'
 import type {
   HealthRules,
@@ -77,8 +78,8 @@ export const WAKE_AHEAD_MS = 15
 /** A start that is so late, and by so much of the gap between two, is asked for again. */
 const STALE_MS = 10
 const STALE_SHARE = 0.1
-/** Keys of which anything is remembered; the one that was learnt of longest ago is forgotten first. */
-const MAX_KEYS = 20_000
+/** Keys of which anything is remembered. */
+const SITES_KEPT = 20_000
 const REASSERT_AT_ONCE = 200
 
 /**
@@ -88,7 +89,7 @@ const REASSERT_AT_ONCE = 200
  */
 export class SiteLeases {
   readonly #options: SiteLeasesOptions
-  readonly #known = new Map<PolitenessKey, Remembered>()
+  readonly #known = new RecentMap<PolitenessKey, Remembered>(SITES_KEPT)
   /** The memory of the store that has heard what is known here. */
   #birth: StoreBirth | undefined
   #server: StoreServer | undefined
@@ -189,14 +190,11 @@ export class SiteLeases {
     if (change === 'slowed') observer.emit('SiteSlowed', { key, concurrency: Math.floor(allowed ?? 1), rateFactor })
     if (change === 'opened') observer.emit('SiteBreakerOpened', { key, trips, forMs: parkedMs })
     if (change === 'closed') observer.emit('SiteBreakerClosed', { key })
-    this.#known.delete(key)
     if (backOffMs > 0 || allowed !== null || rateFactor < 1 || trips > 0) {
       const now = clock.mono()
       const [backOffUntil, parkedUntil] = [now + backOffMs, now + parkedMs]
       this.#known.set(key, { backOffUntil, isAsked, allowed, rateFactor, trips, parkedUntil, resetAt })
-      const oldest = this.#known.size > MAX_KEYS ? this.#known.keys().next().value : undefined
-      if (oldest !== undefined) this.#known.delete(oldest)
-    }
+    } else this.#known.delete(key)
     if (backOffMs === 0 && parkedMs === 0) return undefined
     if (parkedMs > backOffMs) return { forMs: parkedMs, reason: 'breaker' }
     return { forMs: backOffMs, reason: isAsked ? 'retry-after' : 'back-off' }

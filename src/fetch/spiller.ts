@@ -1,6 +1,7 @@
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { RecentMap } from '../kernel/recent-map.ts'
 import { LANES } from '../message/topics.ts'
 import { spacingOf } from '../politeness/crawl-delay.ts'
 import { liftedAt, type SitePolicy, slotsFrom } from '../politeness/policy.ts'
@@ -42,14 +43,14 @@ const SITE_HEADROOM = 4
 /** Starts per second until they were measured: what comes back too soon leaves once more, what comes too late leaves places empty. */
 const UNKNOWN_STARTS = 1_000
 /** Spill clocks of which it is remembered where they stand: a name and a number each. */
-const MAX_CLOCKS = 20_000
+const CLOCKS_KEPT = 10_000
 
 /** Finds what has to leave its window, and sends it to the delay topics in the order of its site. */
 export class Spiller {
   readonly #options: SpillerOptions
   readonly #limits: SpillLimits
   /** Where spill clocks stood when they were last asked, epoch ms; of the last that were. */
-  readonly #standing = new Map<PolitenessKey, number>()
+  readonly #standing = new RecentMap<PolitenessKey, number>(CLOCKS_KEPT)
   /** Since when windows have been crowded while there were free places. At most as many as this worker ever owned. */
   readonly #crowdedSinceMono = new Map<PartitionId, number>()
 
@@ -198,15 +199,7 @@ export class Spiller {
     const waiting = site === undefined || leaves ? 0 : startsBefore(site, first)
     const localWaitMs = expectedWaitMs({ waiting, wakeInMs, intervalMs })
     const slots = { reason, clock: name, localWaitMs, intervalMs: intervalMs * Math.max(1, site?.crawlCount ?? 1) }
-    this.#standsAt(name, await putAside(tasks, slots))
-  }
-
-  #standsAt(name: PolitenessKey, at: number): void {
-    // The one that was asked last stands last.
-    this.#standing.delete(name)
-    this.#standing.set(name, at)
-    const first = this.#standing.size > MAX_CLOCKS ? this.#standing.keys().next().value : undefined
-    if (first !== undefined) this.#standing.delete(first)
+    this.#standing.set(name, await putAside(tasks, slots))
   }
 
   /**

@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../kernel/clock.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { RecentMap } from '../kernel/recent-map.ts'
 import type { AvroSchema } from './avro.ts'
 import { MAX_SCHEMA_ID, readFraming, registryFrame, singleObjectFrame } from './framing.ts'
 import type { Command, Outcome, Page, UrlTask } from './generated/types.ts'
@@ -73,14 +74,14 @@ const LOOKUPS_AT_ONCE = 4
  */
 const UNKNOWN_MS = 100
 const MAX_UNKNOWN_MS = 5_000
-const MAX_UNKNOWN = 10_000
+const UNKNOWN_KEPT = 5_000
 
 export function createMessageCodec({ schemaStore, registry, clock = systemClock }: CodecOptions): MessageCodec {
   const byId = new Map<number, AvroSchema>()
   const ids = new Map<string, number>()
   const unusable = new Map<number, MillraceError>()
-  /** By id; those that were asked for longest ago first. */
-  const unknown = new Map<number, { readonly untilMono: number; readonly waitMs: number }>()
+  /** By id. */
+  const unknown = new RecentMap<number, { readonly untilMono: number; readonly waitMs: number }>(UNKNOWN_KEPT)
   const schemaOf = (schema: MessageType | AvroSchema): AvroSchema => (typeof schema === 'string' ? schemaStore.current(schema) : schema)
 
   const frame = (schema: AvroSchema, value: unknown, topic: string): Buffer => {
@@ -124,14 +125,12 @@ export function createMessageCodec({ schemaStore, registry, clock = systemClock 
   const learn = async (id: number): Promise<void> => {
     const text = registry === undefined ? undefined : await textOf(registry, id)
     const before = unknown.get(id)
-    unknown.delete(id)
     if (text === undefined) {
       const waitMs = before === undefined ? UNKNOWN_MS : Math.min(before.waitMs * 2, MAX_UNKNOWN_MS)
       unknown.set(id, { untilMono: clock.mono() + waitMs, waitMs })
-      const oldest = unknown.size > MAX_UNKNOWN ? unknown.keys().next().value : undefined
-      if (oldest !== undefined) unknown.delete(oldest)
       return
     }
+    unknown.delete(id)
     try {
       // By its own text: the registry tells schemas apart that differ in a logical type alone, which have one fingerprint.
       byId.set(id, schemaStore.sameOrOwn(text))

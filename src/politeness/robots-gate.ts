@@ -1,5 +1,6 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { RecentMap } from '../kernel/recent-map.ts'
 import { parseRobotsInTurns, robotsCrawlDelayMs, robotsVerdict, textFor, understoodText } from './robots.ts'
 import { type RememberedRobots, RobotsMemory } from './robots-memory.ts'
 
@@ -68,6 +69,7 @@ const LAST_GOOD_MS = 24 * 3_600_000
 const CLOCK_SKEW_MS = 600_000
 /** A site that did not answer is not asked again by the tasks that wait beside this one. */
 const UNREACHABLE_MS = 5_000
+const UNREACHABLE_KEPT = 5_000
 /**
  * Of a file as the store holds it, in JSON: a domain that answers for every name could fill the store with ten thousand files. Where it takes
  * more, what speaks to others is left out; whose own rules take more keeps them in the memory of the worker that has asked for them, which has
@@ -88,7 +90,7 @@ const MEMORY = { maxOrigins: 10_000, maxBodyBytes: 16_777_216 } as const
 export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
   readonly #options: RobotsGateOptions<Wait>
   readonly #known = new RobotsMemory(MEMORY)
-  readonly #unreachable = new Map<string, { readonly failure: Unreachable; readonly untilMono: number }>()
+  readonly #unreachable = new RecentMap<string, { readonly failure: Unreachable; readonly untilMono: number }>(UNREACHABLE_KEPT)
   readonly #asking = new Map<string, Promise<Found<Wait>>>()
 
   constructor(options: RobotsGateOptions<Wait>) {
@@ -152,7 +154,7 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
         ? { kind: 'unreachable', reason: answer.reason, detail: answer.detail }
         : { kind: 'unreachable', reason: null, detail: `robots.txt of ${origin} answered with status ${answer.status}` }
     observer.emit('RobotsRead', { verdict: 'unreachable', origin, detail: failure.detail })
-    bounded(this.#unreachable).set(origin, { failure, untilMono: clock.mono() + UNREACHABLE_MS })
+    this.#unreachable.set(origin, { failure, untilMono: clock.mono() + UNREACHABLE_MS })
     const lastGood = await this.#lastGood(origin, kept)
     if (lastGood !== undefined) return lastGood
     const status = answer.kind === 'answer' ? answer.status : null
@@ -198,11 +200,4 @@ function verdictOf(status: number): 'parsed' | 'absent' | undefined {
 /** Latin1 loses no octet: rules are compared as octets. */
 function fileOf({ body }: KeptRobots): Buffer {
   return Buffer.from(body, 'latin1')
-}
-
-/** The oldest entry makes room. */
-function bounded<V>(map: Map<string, V>): Map<string, V> {
-  const oldest = map.size >= MEMORY.maxOrigins ? map.keys().next().value : undefined
-  if (oldest !== undefined) map.delete(oldest)
-  return map
 }

@@ -9,9 +9,10 @@ describe('what is remembered by name', () => {
       return name.length
     }, 2)
     expect([length('a'), length('bb'), length('a'), length('bb')]).toEqual([1, 2, 1, 2])
-    expect(length('ccc')).toBe(3)
-    expect([length('bb'), length('a')]).toEqual([2, 1])
-    expect(asked).toEqual(['a', 'bb', 'ccc', 'a'])
+    expect(asked).toEqual(['a', 'bb'])
+    expect([length('ccc'), length('dd'), length('eee')]).toEqual([3, 2, 3])
+    expect([length('dd'), length('a')]).toEqual([2, 1])
+    expect(asked).toEqual(['a', 'bb', 'ccc', 'dd', 'eee', 'a'])
   })
 
   it('may be nothing', () => {
