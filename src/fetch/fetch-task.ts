@@ -23,7 +23,7 @@ import { requestHeaders } from './request-headers.ts'
 import { RequestStart, type RequestStartOptions } from './request-start.ts'
 import { failureClass } from './retry-class.ts'
 import type { SiteClosed, SiteLease, SiteLeases } from './site-leases.ts'
-import type { TaskEndings } from './task-endings.ts'
+import { fetchFailed, type TaskEndings } from './task-endings.ts'
 import type { Turn } from './turn.ts'
 
 export interface FetchTaskOptions extends RequestStartOptions {
@@ -113,20 +113,19 @@ export class FetchTask {
       case 'robots-unreachable': {
         turn.leave()
         const reason = 'robots-unreachable'
-        const failure = { code: 'FETCH_FAILED', message: admission.detail } as const
-        await endings.retryOrFail(entry, task, { reason, failure, otherwise: { kind: 'REFUSED', reason } })
+        await endings.retryOrFail(entry, task, { reason, failure: fetchFailed(admission.detail), otherwise: { kind: 'REFUSED', reason } })
         return { kind: 'done' }
       }
       case 'dead': {
         turn.leave()
-        const failure = { code: 'FETCH_FAILED', message: admission.detail } as const
+        const failure = fetchFailed(admission.detail)
         await endings.final(entry, task, { kind: 'FAILED', reason: 'site-dead', at: clock.now() }, { failure })
         return { kind: 'done' }
       }
       case 'unresolved': {
         turn.leave()
         const { reason, detail } = admission.failure
-        const failure = { code: 'FETCH_FAILED', message: detail } as const
+        const failure = fetchFailed(detail)
         if (failureClass(reason) === 'retry') await endings.retryOrFail(entry, task, { reason, failure })
         else await endings.final(entry, task, { kind: 'FAILED', reason, at: clock.now() }, { failure })
         return { kind: 'done' }
@@ -237,10 +236,9 @@ export class FetchTask {
       case 'retry': {
         const { reason, detail, retryAfterMs, factor, keep, challengedBy } = answer
         if (challengedBy !== undefined) this.#options.observer.emit('ChallengeMet', { vendor: challengedBy, host: queued.target.hostname })
-        const failure = { code: 'FETCH_FAILED', message: detail } as const
         await endings.retryOrFail(entry, task, {
           reason,
-          failure,
+          failure: fetchFailed(detail),
           request,
           retryAfterMs,
           // A page that was cut is better than none.
@@ -253,7 +251,7 @@ export class FetchTask {
       case 'refused':
         return endings.final(entry, task, end('REFUSED', answer.reason))
       case 'failed':
-        return endings.final(entry, task, end('FAILED', answer.reason), { failure: { code: 'FETCH_FAILED', message: answer.detail } })
+        return endings.final(entry, task, end('FAILED', answer.reason), { failure: fetchFailed(answer.detail) })
       case 'hop':
         return
     }
@@ -307,8 +305,8 @@ export class FetchTask {
     const end = (kind: TaskEnd['kind'], reason: string): TaskEnd => ({ kind, reason, at: clock.now(), request })
     if (task.redirects.length > MAX_HOPS) {
       const chain = [...task.redirects.map(({ url }) => url), answer.target.href].join(' -> ')
-      const message = `more than ${MAX_HOPS} redirects: ${chain}`
-      await endings.final(entry, task, end('FAILED', 'too-many-redirects'), { failure: { code: 'FETCH_FAILED', message } })
+      const failure = fetchFailed(`more than ${MAX_HOPS} redirects: ${chain}`)
+      await endings.final(entry, task, end('FAILED', 'too-many-redirects'), { failure })
       return { kind: 'done' }
     }
     if (!isHopInScope(answer.target, task)) {

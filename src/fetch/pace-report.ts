@@ -1,6 +1,6 @@
 import type { AnswerReport } from '../state/state-store.ts'
 import type { HttpResult } from './http-exchange.ts'
-import { siteFailure } from './retry-class.ts'
+import { siteFailure, siteStatus } from './retry-class.ts'
 
 export type PaceReport = Omit<AnswerReport, 'rules' | 'sentLateMs' | 'endedAgoMs'>
 
@@ -15,10 +15,8 @@ export function paceReport(result: HttpResult, challengedBy?: string): PaceRepor
     return failure === undefined ? { kind: 'none' } : { kind: 'failure', failure }
   }
   const { status, truncated, ttfbMs, connectMs } = result
-  if (status === 429) return { kind: 'overload' }
-  if (status === 503) return { kind: 'overload', failure: 'server' }
-  // Methods and versions of HTTP that it does not have are no trouble of the server.
-  if (status >= 500 && status !== 501 && status !== 505) return { kind: 'failure', failure: 'server' }
+  const said = siteStatus(status)
+  if (said.kind !== 'success') return said
   if (truncated === 'network') return { kind: 'none' }
   return { kind: 'success', latencyMs: Math.max(0, ttfbMs - connectMs) }
 }

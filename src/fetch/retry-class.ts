@@ -1,4 +1,4 @@
-import type { FailureKind } from '../state/state-store.ts'
+import type { AnswerReport, FailureKind } from '../state/state-store.ts'
 import type { FailureReason } from './http-exchange.ts'
 
 /** What a status means for the task that got it. */
@@ -13,32 +13,50 @@ export type StatusClass =
       readonly factor: number
     }
 
-const FINAL: StatusClass = { kind: 'final' }
+interface StatusMeaning {
+  readonly task: StatusClass
+  /** What it says of the pace that its site bears. */
+  readonly site: Pick<AnswerReport, 'kind' | 'failure'>
+}
+
+const AGAIN = { kind: 'retry', backsOff: false, factor: 1 } as const
+const ANSWERED = { kind: 'success' } as const
+const FINAL: StatusMeaning = { task: { kind: 'final' }, site: ANSWERED }
 /** A site that says "too many" needs longer than one that broke down. */
 const TOO_MANY_FACTOR = 6
 
-/** May asking again give something better. Pure and total. Source: RFC 9110 section 15, RFC 6585, RFC 8470. */
-export function statusClass(status: number): StatusClass {
+/** Source: RFC 9110 section 15, RFC 6585, RFC 8470. */
+function statusMeaning(status: number): StatusMeaning {
   switch (status) {
     // The site waited in vain for a request of ours, on a connection that was too old.
     case 408:
     // It does not take early data; the next request goes without.
     case 425:
-      return { kind: 'retry', backsOff: false, factor: 1 }
+      return { task: AGAIN, site: ANSWERED }
     case 429:
-      return { kind: 'retry', backsOff: true, factor: TOO_MANY_FACTOR }
-    // A method that the server does not have, a version of HTTP that it does not speak: neither comes with time.
+      return { task: { ...AGAIN, backsOff: true, factor: TOO_MANY_FACTOR }, site: { kind: 'overload' } }
+    // A method that the server does not have, a version of HTTP that it does not speak: neither comes with time, nor is it trouble of the server.
     case 501:
     case 505:
       return FINAL
     // "Temporary overloading or maintenance" is the server's, whatever the URL.
     case 503:
-      return { kind: 'retry', backsOff: true, factor: 1 }
+      return { task: { ...AGAIN, backsOff: true }, site: { kind: 'overload', failure: 'server' } }
     default:
       // 1xx to 4xx say what the site thinks of this URL, 401, 403, 404, 410 and 451 included: final. All others are the server's own
       // trouble, in its numbers or in those of whoever stands before it (520 to 530); a number above 599 counts as 5xx (RFC 9110).
-      return status < 500 ? FINAL : { kind: 'retry', backsOff: false, factor: 1 }
+      return status < 500 ? FINAL : { task: AGAIN, site: { kind: 'failure', failure: 'server' } }
   }
+}
+
+/** May asking again give something better. Pure and total. */
+export function statusClass(status: number): StatusClass {
+  return statusMeaning(status).task
+}
+
+/** What it says of the pace that its site bears. Pure and total. */
+export function siteStatus(status: number): StatusMeaning['site'] {
+  return statusMeaning(status).site
 }
 
 export type FailureClass = 'retry' | 'failed' | 'refused'

@@ -10,7 +10,7 @@ import type { StateStore } from '../state/state-store.ts'
 import type { AddressOf } from './address-book.ts'
 import type { RobotsWait } from './admission.ts'
 import { type Answer, readAnswer } from './answer.ts'
-import { foundNoProxy, type HttpExchange, type HttpFailure, type HttpLimits, type HttpResponse, type HttpResult } from './http-exchange.ts'
+import { foundNoProxy, type HttpExchange, type HttpFailure, type HttpLimits, type HttpResponse } from './http-exchange.ts'
 import { paceReport } from './pace-report.ts'
 import { requestHeaders } from './request-headers.ts'
 import type { SiteLeases } from './site-leases.ts'
@@ -45,6 +45,12 @@ interface Stopped {
   readonly untilMono: number
 }
 
+interface Answered {
+  readonly kind: 'answered'
+  readonly response: HttpResponse
+  readonly answer: Answer
+}
+
 /**
  * Asks a site for its robots.txt: on one of its places, so that it counts for the site's concurrency, but not for its rate. Each hop
  * of a redirect takes a place of the site it leads to. Where that has none free the next call goes on there: since nothing paces these
@@ -65,16 +71,16 @@ export class RobotsFetcher {
     const stopped = this.#resume(robotsUrl)
     let target = stopped?.target ?? robotsUrl
     for (let hops = stopped?.hops ?? 0; hops <= MAX_HOPS; hops += 1) {
-      const result = await this.#request(target, signal)
-      if (result.kind === 'wait' && hops > 0) {
+      const asked = await this.#request(target, signal)
+      if (asked.kind === 'wait') {
         const untilMono = target === stopped?.target ? stopped.untilMono : clock.mono() + STOPPED_MS
-        this.#stopped.set(robotsUrl.href, { target, hops, untilMono })
+        if (hops > 0) this.#stopped.set(robotsUrl.href, { target, hops, untilMono })
+        return asked
       }
-      if (result.kind === 'failure' && hops > 0) return failedBehind(target, result)
-      if (result.kind !== 'response') return result
-      const answer = readAnswer(result, { target, method: 'GET', headers: {}, body: null, chain: [], now: clock.now() })
+      if (asked.kind === 'failure') return hops > 0 ? failedBehind(target, asked) : asked
+      const { response, answer } = asked
       // A page that refreshes is no robots.txt, and no way to one.
-      if (answer.kind !== 'hop' || result.status < 300) return fileOf(result, answer, target)
+      if (answer.kind !== 'hop' || response.status < 300) return fileOf(response, answer, target)
       target = answer.target
     }
     return UNAVAILABLE
@@ -86,7 +92,7 @@ export class RobotsFetcher {
     return stopped !== undefined && this.#options.clock.mono() < stopped.untilMono ? stopped : undefined
   }
 
-  async #request(url: URL, signal: AbortSignal): Promise<HttpResult | RobotsWait> {
+  async #request(url: URL, signal: AbortSignal): Promise<Answered | HttpFailure | RobotsWait> {
     const { exchange, paceOf, leases, addressOf, userAgent, limits, clock } = this.#options
     const pace = paceOf(url)
     if (pace.isPaused) {
@@ -121,7 +127,8 @@ export class RobotsFetcher {
       ...paceReport(result, challengedBy),
       ...(askedMs === undefined ? {} : { backOffMs: askedMs, isAsked: true }),
     })
-    return foundNoProxy(result) ? { kind: 'wait', waitMs: Math.max(1, exchange.proxiesBackInMs(url)), reason: 'proxies-out' } : result
+    if (foundNoProxy(result)) return { kind: 'wait', waitMs: Math.max(1, exchange.proxiesBackInMs(url)), reason: 'proxies-out' }
+    return result.kind === 'failure' ? result : { kind: 'answered', response: result, answer }
   }
 }
 

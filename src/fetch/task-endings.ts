@@ -43,6 +43,11 @@ export interface Failure {
   readonly message: string
 }
 
+/** No page came of the attempt. */
+export function fetchFailed(message: string): Failure {
+  return { code: 'FETCH_FAILED', message }
+}
+
 /** An attempt that may be repeated. */
 export interface FailedAttempt {
   /** Bounded code. */
