@@ -4,6 +4,7 @@ import type { Isolation } from '../kafka/offsets.ts'
 import { createPartitionTransactions, type PartitionTransactions } from '../kafka/transactional.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { isMillraceError, isStopOf, MillraceError } from '../kernel/errors.ts'
+import { grouped } from '../kernel/grouped.ts'
 import { RecentSet } from '../kernel/recent-set.ts'
 import { newCommand, subject } from '../message/command.ts'
 import { type DeadLetterAction, type DeadLetterMark, offsetRanges } from '../message/dead-letter-marks.ts'
@@ -318,11 +319,11 @@ class PartitionResolving {
 
   /** A run of the crawl that goes on waits for them from now on; fetch does the same when it reads them. */
   async #accept(tasks: readonly UrlTask[]): Promise<void> {
-    const byCrawl = new Map<string, string[]>()
-    for (const { crawlId, taskId } of tasks) if (crawlId !== null) byCrawl.set(crawlId, [...(byCrawl.get(crawlId) ?? []), taskId])
-    if (byCrawl.size === 0) return
-    const state = await this.#runtime.state()
-    for (const [crawlId, taskIds] of byCrawl) await state.accept(crawlId, taskIds)
+    for (const [crawlId, own] of grouped(tasks, (task) => task.crawlId)) {
+      if (crawlId === null) continue
+      const taskIds = own.map(({ taskId }) => taskId)
+      await (await this.#runtime.state()).accept(crawlId, taskIds)
+    }
   }
 }
 

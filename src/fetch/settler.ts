@@ -5,6 +5,7 @@ import { DEFAULT_MAX_BATCH_BYTES } from '../kafka/topic-definitions.ts'
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError } from '../kernel/errors.ts'
+import { grouped } from '../kernel/grouped.ts'
 import type { UrlTask } from '../message/generated/types.ts'
 import type { StateStore } from '../state/state-store.ts'
 import type { StoreGate } from './store-gate.ts'
@@ -115,14 +116,11 @@ export class Settler {
 
   async #tell(finished: readonly NonNullable<Settlement['finished']>[]): Promise<void> {
     const { state, gate, finishedTtlMs } = this.#options
-    const byCrawl = new Map<string, string[]>()
-    for (const { task, final } of finished) {
-      if (!final || task.crawlId === null) continue
-      const taskIds = byCrawl.get(task.crawlId) ?? []
-      byCrawl.set(task.crawlId, taskIds)
-      taskIds.push(task.taskId)
+    const tasks = finished.filter(({ final }) => final).map(({ task }) => task)
+    for (const [crawlId, own] of grouped(tasks, (task) => task.crawlId)) {
+      const taskIds = own.map(({ taskId }) => taskId)
+      if (crawlId !== null) await gate.run(() => state.finalise(crawlId, taskIds))
     }
-    for (const [crawlId, taskIds] of byCrawl) await gate.run(() => state.finalise(crawlId, taskIds))
     const attempts = finished.map(({ task, final }) => ({ taskId: task.taskId, attempt: task.attempt, final }))
     await gate.run(() => state.markFinished(attempts, finishedTtlMs))
   }

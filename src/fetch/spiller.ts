@@ -1,6 +1,7 @@
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import type { PartitionId, PolitenessKey } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
+import { grouped } from '../kernel/grouped.ts'
 import { RecentMap } from '../kernel/recent-map.ts'
 import { LANES } from '../message/topics.ts'
 import { spacingOf } from '../politeness/crawl-delay.ts'
@@ -164,14 +165,8 @@ export class Spiller {
   /** Shape: tasks of one site. `atLeastMs`: the site is known to be closed for so long. */
   async spill(tasks: readonly QueuedTask[], reason: SpillReason, atLeastMs = 0): Promise<void> {
     if (reason === 'crawl-full') return this.#spillSurplus(tasks)
-    const alike = new Map<string, QueuedTask[]>()
-    for (const task of tasks) {
-      // Hosts of a domain that is one site may differ in their paces, and one be paused while the others are not.
-      const kind = `${lineOf(task)} ${slotsKind(this.#options.paceOf(task.target))}`
-      const own = alike.get(kind)
-      if (own === undefined) alike.set(kind, [task])
-      else own.push(task)
-    }
+    // Hosts of a domain that is one site may differ in their paces, and one be paused while the others are not.
+    const alike = grouped(tasks, (task) => `${lineOf(task)} ${slotsKind(this.#options.paceOf(task.target))}`)
     await Promise.all([...alike.values()].map((own) => this.#spillCrawl(own, reason, atLeastMs)))
   }
 
@@ -209,13 +204,7 @@ export class Spiller {
   async #spillSurplus(tasks: readonly QueuedTask[]): Promise<void> {
     const { scheduler, putAside, shares, rate } = this.#options
     const { counts } = scheduler
-    const byClock = new Map<PolitenessKey, QueuedTask[]>()
-    for (const queued of tasks) {
-      const name = `${queued.window} ${crawlOf(queued)}` as PolitenessKey
-      const own = byClock.get(name)
-      if (own === undefined) byClock.set(name, [queued])
-      else own.push(queued)
-    }
+    const byClock = grouped(tasks, (queued) => `${queued.window} ${crawlOf(queued)}` as PolitenessKey)
     const windows = Math.max(1, [...counts.windows()].length)
     const perWindow = ((rate.startsPerSecond ?? UNKNOWN_STARTS) * SURPLUS_HEADROOM) / windows
     const spills = [...byClock].flatMap(([clock, own]) => {

@@ -2,6 +2,7 @@ import type { LayoutSource } from '../kafka/layout.ts'
 import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import { isMillraceError, type MillraceError } from '../kernel/errors.ts'
+import { grouped } from '../kernel/grouped.ts'
 import type { OutcomeKind, UrlTask } from '../message/generated/types.ts'
 import { HEADER, headerValue, NOT_BEFORE } from '../message/header-names.ts'
 import { linkTaskId } from '../message/ids.ts'
@@ -153,16 +154,9 @@ export class TaskIntake {
    */
   async #accept(open: readonly Candidate[]): Promise<ReadonlySet<Candidate>> {
     const { state, gate } = this.#options
-    const byCrawl = new Map<string, Candidate[]>()
-    for (const candidate of open) {
-      const { crawlId } = candidate.task
-      if (crawlId === null) continue
-      const own = byCrawl.get(crawlId)
-      if (own === undefined) byCrawl.set(crawlId, [candidate])
-      else own.push(candidate)
-    }
     const finalTasks = new Set<Candidate>()
-    for (const [crawlId, own] of byCrawl) {
+    for (const [crawlId, own] of grouped(open, ({ task }) => task.crawlId)) {
+      if (crawlId === null) continue
       const taskIds = own.map(({ task }) => task.taskId)
       const answers = await gate.run(() => state.accept(crawlId, taskIds))
       for (const [position, candidate] of own.entries())

@@ -1,4 +1,5 @@
 import type { PartitionAssigner } from 'kafkajs'
+import { grouped } from '../kernel/grouped.ts'
 
 type AssignerProtocol = typeof import('kafkajs')['AssignerProtocol']
 
@@ -30,12 +31,10 @@ export function assignStickily(members: readonly MemberClaim[], partitionCounts:
   for (const [topic, count] of [...partitionCounts].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const readers = sorted.filter(({ topics }) => topics.includes(topic))
     if (readers.length === 0) continue
-    for (let number = 0; number < count; number += 1) {
-      const owner = readers.find(({ memberId }) => memberId === ownerOf[number]) ?? readers[number % readers.length]
-      if (owner === undefined) continue
-      const topics = result.get(owner.memberId)
-      topics?.set(topic, [...(topics.get(topic) ?? []), number])
-    }
+    const readerOf = (number: number): MemberClaim | undefined =>
+      readers.find(({ memberId }) => memberId === ownerOf[number]) ?? readers[number % readers.length]
+    for (const [reader, numbers] of grouped(Array(count).keys(), readerOf))
+      if (reader !== undefined) result.get(reader.memberId)?.set(topic, numbers)
   }
   return result
 }

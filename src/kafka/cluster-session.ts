@@ -1,6 +1,7 @@
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
+import { grouped } from '../kernel/grouped.ts'
 import type { KafkaClient } from './client.ts'
 import type { Cluster, ClusterBroker } from './cluster.ts'
 import { denied, isDenial, kafkajsFailure } from './failure.ts'
@@ -223,11 +224,5 @@ export function byTopic<P extends { readonly topic: string; readonly partition: 
   entries: readonly P[],
   map: (entry: P) => Q,
 ): { topic: string; partitions: Q[] }[] {
-  const topics = new Map<string, Q[]>()
-  for (const entry of entries) {
-    const list = topics.get(entry.topic) ?? []
-    topics.set(entry.topic, list)
-    list.push(map(entry))
-  }
-  return [...topics].map(([topic, partitions]) => ({ topic, partitions }))
+  return [...grouped(entries, ({ topic }) => topic)].map(([topic, own]) => ({ topic, partitions: own.map(map) }))
 }

@@ -4,6 +4,7 @@ import { backoffMs } from '../kernel/backoff.ts'
 import { type PartitionId, partitionId } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
+import { grouped } from '../kernel/grouped.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { ByteGate } from './byte-gate.ts'
@@ -240,12 +241,8 @@ export class DurableProducer extends BaseService implements MessageProducer {
   }
 
   async #sendOnce(producer: Producer, request: SendRequest): Promise<SendFailure | undefined> {
-    const byTopic = new Map<string, OutgoingMessage[]>()
-    for (const { lane, items } of request.batches) {
-      const messages = byTopic.get(lane.topic) ?? []
-      byTopic.set(lane.topic, messages)
-      for (const { message } of items) messages.push(message)
-    }
+    const sent = request.batches.flatMap(({ items }) => items.map(({ message }) => message))
+    const byTopic = grouped(sent, ({ topic }) => topic)
     const { CompressionTypes } = this.#options.client.kafkajs
     const answer = await producer.sendBatch({
       acks: -1,

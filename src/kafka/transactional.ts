@@ -2,6 +2,7 @@ import type { Offsets, Producer, Transaction } from 'kafkajs'
 import { backoffMs } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { isMillraceError, MillraceError } from '../kernel/errors.ts'
+import { grouped } from '../kernel/grouped.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { type KafkaClient, METADATA_MAX_AGE_MS } from './client.ts'
 import { ClusterSession } from './cluster-session.ts'
@@ -208,9 +209,9 @@ class KafkaPartitionTransactions implements PartitionTransactions {
   }
 
   #createProducer(): Producer {
-    const { client, groupId, topic, partition, transactionTimeoutMs } = this.#options
+    const { client, transactionTimeoutMs } = this.#options
     return client.kafka.producer({
-      transactionalId: transactionalId(groupId, topic, partition),
+      transactionalId: this.#id,
       transactionTimeout: transactionTimeoutMs ?? TRANSACTION_TIMEOUT_MS,
       maxInFlightRequests: 1,
       allowAutoTopicCreation: false,
@@ -232,8 +233,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
 
   /** Shape: where one of the messages lies. */
   async #send(transaction: Transaction, piece: readonly OutgoingMessage[]): Promise<CommitStep['message'] | undefined> {
-    const byTopic = new Map<string, OutgoingMessage[]>()
-    for (const message of piece) byTopic.set(message.topic, [...(byTopic.get(message.topic) ?? []), message])
+    const byTopic = grouped(piece, ({ topic }) => topic)
     const topicMessages = [...byTopic].map(([topic, messages]) => ({ topic, messages: messages.map(toKafkajs) }))
     const answer = await transaction.sendBatch({ acks: -1, topicMessages }).catch((error: unknown) => {
       throw denied(this.#options.client.connection, `writing to ${[...byTopic.keys()].join(', ')}`, error) ?? error
