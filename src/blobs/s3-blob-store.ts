@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { AwsClient } from 'aws4fetch'
-import { backoffMs } from '../kernel/backoff.ts'
+import { retried } from '../kernel/backoff.ts'
 import { abortAfter, type Clock } from '../kernel/clock.ts'
 import { causesOf, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { isBodyRef } from '../message/body-ref.ts'
@@ -114,15 +114,9 @@ export class S3BlobStore implements BlobStore {
   }
 
   /** Again while a repeat may help, a few times. */
-  async #repeated<T>(work: () => Promise<T>): Promise<T> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await work()
-      } catch (error) {
-        if (!isMillraceError(error, 'BLOBS_UNREACHABLE') || attempt >= TRIES) throw error
-      }
-      await this.#options.clock.sleep(backoffMs(RETRY, attempt, 0.5))
-    }
+  #repeated<T>(work: () => Promise<T>): Promise<T> {
+    const again = (error: unknown, tries: number): boolean => isMillraceError(error, 'BLOBS_UNREACHABLE') && tries < TRIES
+    return retried(work, { policy: RETRY, again, clock: this.#options.clock })
   }
 
   /** Shape: one of the statuses given. A body longer than `maxBytes` is left out. */

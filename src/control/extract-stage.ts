@@ -2,7 +2,7 @@ import type { LoadedExtractor } from '../extract/load-extractors.ts'
 import { AWAY_BUDGET_MS } from '../kafka/consumer-failure.ts'
 import { unlessAborted } from '../kernel/abort.ts'
 import { AwakeTime } from '../kernel/awake-time.ts'
-import { backoffMs } from '../kernel/backoff.ts'
+import { retried } from '../kernel/backoff.ts'
 import { errorText, isAway, MillraceError } from '../kernel/errors.ts'
 import { BaseService, type StopMode } from '../kernel/lifecycle.ts'
 import { parseSubject } from '../message/command.ts'
@@ -136,18 +136,17 @@ export class ExtractStage extends BaseService {
     const { clock, observer, consumerSettings } = this.#runtime
     const { awayBudgetMs = AWAY_BUDGET_MS } = consumerSettings
     const awake = new AwakeTime(clock)
+    const again = (error: unknown, tries: number): boolean => {
+      if (!isAway(error) || awake.ms() > awayBudgetMs) return false
+      if (tries === 1) observer.emit('ChangeOverRetried', { group: this.#options.groupId, reason: error.code, error: errorText(error) })
+      return true
+    }
     try {
-      for (let tries = 1; !signal.aborted; tries += 1) {
-        try {
-          return await work()
-        } catch (error) {
-          if (signal.aborted) return undefined
-          if (!isAway(error) || awake.ms() > awayBudgetMs) throw error
-          if (tries === 1) observer.emit('ChangeOverRetried', { group: this.#options.groupId, reason: error.code, error: errorText(error) })
-          await clock.sleep(backoffMs(RETRY, tries, Math.random()), signal).catch(() => undefined)
-        }
-      }
-      return undefined
+      signal.throwIfAborted()
+      return await retried(work, { policy: RETRY, again, clock, signal })
+    } catch (error) {
+      if (signal.aborted) return undefined
+      throw error
     } finally {
       awake.stop()
     }

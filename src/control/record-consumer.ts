@@ -2,6 +2,7 @@ import type { KafkaMessage } from '../kafka/message.ts'
 import type { WindowEntry } from '../kafka/window-entry.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import type { MessagePlace } from '../kernel/brand.ts'
+import { within } from '../kernel/clock.ts'
 import { Fifo } from '../kernel/fifo.ts'
 import type { RecordEnvelope } from '../message/generated/types.ts'
 import { RecordReader } from './record-reader.ts'
@@ -153,9 +154,7 @@ export class RecordConsumer {
 
   async #commitAndLeave(): Promise<void> {
     this.#wake()
-    const waiting = new AbortController()
-    await Promise.race([this.#inHand, this.#runtime.clock.sleep(LAST_RECORD_MS, waiting.signal).catch(() => undefined)])
-    waiting.abort()
+    await within(this.#runtime.clock, LAST_RECORD_MS, this.#inHand)
     try {
       await this.#consumer.commitNow()
     } finally {

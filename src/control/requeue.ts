@@ -2,7 +2,7 @@ import { loadBlob } from '../blobs/load-body.ts'
 import type { OutgoingMessage } from '../kafka/message.ts'
 import type { Isolation } from '../kafka/offsets.ts'
 import { createPartitionTransactions, type PartitionTransactions } from '../kafka/transactional.ts'
-import { backoffMs } from '../kernel/backoff.ts'
+import { retried } from '../kernel/backoff.ts'
 import { isMillraceError, isStopOf, MillraceError } from '../kernel/errors.ts'
 import { grouped } from '../kernel/grouped.ts'
 import { RecentSet } from '../kernel/recent-set.ts'
@@ -169,19 +169,17 @@ class PartitionResolving {
       session: admin.session,
     })
     try {
-      for (let tries = 1; ; tries += 1) {
-        try {
-          await transactions.fence()
-          await this.#untilMarksAreSeen()
-          await this.#countUnsure()
-          return await this.#work(transactions)
-        } catch (error) {
-          if (isMillraceError(error, 'KAFKA_FENCED')) throw this.#shutOut(error)
-          // What is done is read from the marks, and the rest is tried again.
-          if (!isMillraceError(error, 'KAFKA_TRANSACTION_FAILED') || tries >= TRIES) throw error
-          await clock.sleep(backoffMs(RETRY, tries, 0.5), this.#options.signal)
-        }
+      const step = async (): Promise<void> => {
+        await transactions.fence()
+        await this.#untilMarksAreSeen()
+        await this.#countUnsure()
+        await this.#work(transactions)
       }
+      // What is done is read from the marks, and the rest is tried again.
+      const again = (error: unknown, tries: number): boolean => isMillraceError(error, 'KAFKA_TRANSACTION_FAILED') && tries < TRIES
+      await retried(step, { policy: RETRY, again, clock, signal: this.#options.signal })
+    } catch (error) {
+      throw isMillraceError(error, 'KAFKA_FENCED') ? this.#shutOut(error) : error
     } finally {
       await transactions.close()
     }

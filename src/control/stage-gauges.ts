@@ -1,5 +1,5 @@
 import type { FetchView, StallReason } from '../fetch/fetch-view.ts'
-import type { Clock } from '../kernel/clock.ts'
+import { within } from '../kernel/clock.ts'
 import { errorText } from '../kernel/errors.ts'
 import type { GaugeReading, GaugeSource } from '../kernel/gauges.ts'
 import type { Dependency } from '../kernel/outage.ts'
@@ -49,19 +49,9 @@ export function lagGauges(runtime: Pick<Runtime, 'admin' | 'clock' | 'observer'>
   }
   return async () => {
     if (clock.mono() - lookedMono > LAG_AGE_MS) looking ??= look()
-    if (looking !== undefined) await atMost(clock, LAG_WAIT_MS, looking)
+    if (looking !== undefined) await within(clock, LAG_WAIT_MS, looking, { unref: true })
     return known
   }
-}
-
-/** Until the work is done, or so long. */
-async function atMost(clock: Clock, ms: number, work: Promise<void>): Promise<void> {
-  let disarm = (): void => undefined
-  const late = new Promise<void>((resolve) => {
-    disarm = clock.timer(ms, resolve, { unref: true })
-  })
-  await Promise.race([work, late])
-  disarm()
 }
 
 async function readLag(

@@ -1,5 +1,5 @@
 import type { KafkaMessage } from '../kafka/message.ts'
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, within } from '../kernel/clock.ts'
 import type { ProcessedPage, WaitingLimits } from './partition-port.ts'
 
 export interface PageQueueOptions {
@@ -123,7 +123,7 @@ export class PageQueue {
       this.#begin()
       const first = this.#working[0]
       if (first !== undefined) {
-        const processed = await withinWait(first.work, wait)
+        const processed = await (wait === undefined ? first.work : within(wait.clock, wait.ms, first.work))
         // A reset while we waited: what was in work is void.
         if (processed === 'late' || this.#working[0] !== first) return undefined
         if (processed === undefined) return this.#takeBack()
@@ -187,19 +187,5 @@ export class PageQueue {
         resolve('changed')
       }
     })
-  }
-}
-
-/** A result, or `late` where the wait is over before it is there. */
-async function withinWait<T>(work: Promise<T>, wait: { readonly ms: number; readonly clock: Clock } | undefined): Promise<T | 'late'> {
-  if (wait === undefined) return work
-  let disarm = (): void => undefined
-  const late = new Promise<'late'>((resolve) => {
-    disarm = wait.clock.timer(wait.ms, () => resolve('late'))
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    disarm()
   }
 }

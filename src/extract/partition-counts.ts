@@ -1,6 +1,6 @@
 import type { LayoutSource } from '../kafka/layout.ts'
 import { backoffMs } from '../kernel/backoff.ts'
-import { type Clock, sleepUntil } from '../kernel/clock.ts'
+import { type Clock, slept } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 
 /** A broker that has not heard of `topics apply` yet knows within a second or so; one that was made anew by hand stays as it is. */
@@ -37,8 +37,7 @@ export class PartitionCounts {
   async follow(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
     for (let tries = 1; this.#fewer.size > 0; tries += 1) {
-      await sleepUntil(clock, clock.mono() + backoffMs(ASK_AGAIN, tries, 1), signal).catch(() => undefined)
-      if (signal.aborted) return
+      if (!(await slept(clock, backoffMs(ASK_AGAIN, tries, 1), signal))) return
       try {
         for (const topic of [...this.#fewer.keys()]) await this.#look(topic)
       } catch (error) {

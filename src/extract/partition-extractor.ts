@@ -3,7 +3,7 @@ import { LogEndLooks } from '../kafka/log-end-looks.ts'
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { messageBytes } from '../kafka/outgoing.ts'
 import { backoffMs } from '../kernel/backoff.ts'
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, slept } from '../kernel/clock.ts'
 import { endsStage, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { addTotals, decodeMetadata, encodeMetadata, freshMetadata, NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
@@ -129,9 +129,7 @@ export class PartitionExtractor {
         const event = isMillraceError(error, 'REPLAY_REFUSED') ? 'ReplayRefused' : 'PartitionRepeated'
         observer.emit(event, { group, partition: assigned.partition, error: errorText(error) })
         if (this.#draining) break
-        await clock.sleep(backoffMs(RETRY, failures, 0.5), this.#abandoned.signal).catch((reason: unknown) => {
-          if (!isMillraceError(reason, 'ABORTED')) throw reason
-        })
+        await slept(clock, backoffMs(RETRY, failures, Math.random()), this.#abandoned.signal)
       }
     }
     await port.transactions.close()

@@ -1,6 +1,6 @@
 import type { BlobStore } from '../blobs/blob-store.ts'
 import { unlessAborted } from '../kernel/abort.ts'
-import { backoffMs } from '../kernel/backoff.ts'
+import { retried } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -33,18 +33,16 @@ export class ClaimCheck {
   async store(page: Page): Promise<Page> {
     const { blobs, clock, observer, random, signal } = this.#options
     const bodyRef = bodyRefOf(page)
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        // One that hangs is left behind: its body is stored again with the page.
-        await unlessAborted(signal, () => blobs.put(bodyRef, page.body))
-        observer.emit('BlobWritten', { bytes: page.body.length })
-        return { ...page, body: Buffer.alloc(0), bodyRef }
-      } catch (error) {
-        if (!isMillraceError(error, 'BLOBS_UNREACHABLE') && !isMillraceError(error, 'DISK_FULL')) throw error
-        observer.emit('BlobStoreRetried', { store: blobs.location, error: errorText(error) })
-        await clock.sleep(backoffMs(RETRY, attempt, random()), signal)
-      }
+    const again = (error: unknown): boolean => {
+      if (!isMillraceError(error, 'BLOBS_UNREACHABLE') && !isMillraceError(error, 'DISK_FULL')) return false
+      observer.emit('BlobStoreRetried', { store: blobs.location, error: errorText(error) })
+      return true
     }
+    // One that hangs is left behind: its body is stored again with the page.
+    const put = (): Promise<void> => unlessAborted(signal, () => blobs.put(bodyRef, page.body))
+    await retried(put, { policy: RETRY, again, clock, signal, random })
+    observer.emit('BlobWritten', { bytes: page.body.length })
+    return { ...page, body: Buffer.alloc(0), bodyRef }
   }
 }
 

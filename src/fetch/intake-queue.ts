@@ -1,5 +1,5 @@
 import type { WindowEntry } from '../kafka/window-entry.ts'
-import { backoffMs } from '../kernel/backoff.ts'
+import { retried } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { isAway } from '../kernel/errors.ts'
 import type { Lane } from '../message/generated/types.ts'
@@ -94,15 +94,8 @@ export class IntakeQueue {
   }
 
   /** What is away (a schema registry, the broker of the announcements) holds up the intake and loses nothing. */
-  async #sort(batch: readonly WindowEntry[]): Promise<readonly IntakeVerdict[]> {
+  #sort(batch: readonly WindowEntry[]): Promise<readonly IntakeVerdict[]> {
     const { sort, clock, random, signal } = this.#options
-    for (let failures = 1; ; failures += 1) {
-      try {
-        return await sort(batch)
-      } catch (error) {
-        if (!isAway(error)) throw error
-        await clock.sleep(backoffMs(INTAKE_RETRY, failures, random()), signal)
-      }
-    }
+    return retried(() => sort(batch), { policy: INTAKE_RETRY, again: isAway, clock, signal, random })
   }
 }

@@ -1,4 +1,4 @@
-import { backoffMs } from '../kernel/backoff.ts'
+import { retried } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -33,23 +33,17 @@ export class StoreGate {
 
   /** Repeats `step`, which must be safe to repeat, until the store answers. Errors: those of the step other than STATE_UNAVAILABLE; the signal's reason. */
   async run<T>(step: () => Promise<T>): Promise<T> {
-    for (let failures = 1; ; failures += 1) {
-      try {
-        const result = await step()
-        this.#back()
-        return result
-      } catch (error) {
-        if (!isMillraceError(error, 'STATE_UNAVAILABLE')) throw error
-        this.#away(error)
-        await this.#options.clock.sleep(backoffMs(RETRY, failures, (this.#options.random ?? Math.random)()), this.#options.signal)
-      }
-    }
+    const { clock, signal, random } = this.#options
+    const result = await retried(step, { policy: RETRY, again: (error) => this.#isAwayBy(error), clock, signal, random })
+    this.#back()
+    return result
   }
 
-  #away(error: unknown): void {
-    if (this.#isAway) return
+  #isAwayBy(error: unknown): boolean {
+    if (!isMillraceError(error, 'STATE_UNAVAILABLE')) return false
+    if (!this.#isAway) this.#options.observer.emit('StorePaused', { text: errorText(error) })
     this.#isAway = true
-    this.#options.observer.emit('StorePaused', { text: errorText(error) })
+    return true
   }
 
   #back(): void {

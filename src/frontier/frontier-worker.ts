@@ -10,7 +10,7 @@ import type { WindowEntry } from '../kafka/window-entry.ts'
 import { WindowedConsumer } from '../kafka/windowed-consumer.ts'
 import { unlessAborted } from '../kernel/abort.ts'
 import { backoffMs } from '../kernel/backoff.ts'
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, slept } from '../kernel/clock.ts'
 import { endsStage, errorText, isAway, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import { Fifo } from '../kernel/fifo.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
@@ -170,8 +170,7 @@ export class FrontierWorker extends BaseService {
         if (!entry.isCurrent()) return
         if (!isAway(error)) return await this.#skip(entry, error)
         observer.emit('FrontierRetried', { error: errorText(error) })
-        const pause = backoffMs(RETRY, attempt, 0.5)
-        await clock.sleep(pause, this.aborted.signal).catch(() => undefined)
+        await slept(clock, backoffMs(RETRY, attempt, Math.random()), this.aborted.signal)
       }
     }
   }

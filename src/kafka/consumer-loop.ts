@@ -2,7 +2,7 @@ import type { Consumer, EachBatchPayload } from 'kafkajs'
 import { AwakeTime } from '../kernel/awake-time.ts'
 import { backoffMs } from '../kernel/backoff.ts'
 import { type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
-import { type Clock, repeated } from '../kernel/clock.ts'
+import { type Clock, repeated, within } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 import { BaseService } from '../kernel/lifecycle.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -335,13 +335,10 @@ export class ConsumerLoop extends BaseService {
       await this.#launch.catch(() => undefined)
       await this.#consumer?.disconnect()
     }
-    const timeout = new AbortController()
-    const late = clock.sleep(LEAVE_TIMEOUT_MS, timeout.signal).catch(() => undefined)
     const done = goodbye().catch((error: unknown) =>
       observer.emit('KafkaClientLogged', { text: 'leaving a group failed', error: errorText(error) }),
     )
-    await Promise.race([done, late])
-    timeout.abort()
+    await within(clock, LEAVE_TIMEOUT_MS, done)
   }
 
   #checkActivity(): void {

@@ -1,4 +1,5 @@
-import { systemClock } from '../kernel/clock.ts'
+import { unlessAborted } from '../kernel/abort.ts'
+import { systemClock, within } from '../kernel/clock.ts'
 import { causesOf, errorText, MillraceError } from '../kernel/errors.ts'
 import { tlsFault } from '../kernel/tls-fault.ts'
 import { type Cluster, clusterMetadata } from './cluster.ts'
@@ -20,7 +21,6 @@ interface Reachability {
 export async function verifyReachable({ connection, clusterAt, timeoutMs, signal }: Reachability): Promise<void> {
   const { brokers } = connection
   if (signal?.aborted) throw signal.reason
-  const ended = new AbortController()
   const opened: Cluster[] = []
   const reasons = new Map(brokers.map((address) => [address, `no answer within ${timeoutMs} ms`]))
   const attempts = brokers.map(async (address) => {
@@ -39,16 +39,14 @@ export async function verifyReachable({ connection, clusterAt, timeoutMs, signal
       throw error
     }
   })
-  const deadline = systemClock.sleep(timeoutMs, signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal]))
+  const reached = Promise.any(attempts)
   try {
-    const reached = await Promise.race([Promise.any(attempts).then(() => true), deadline.then(() => false)])
-    if (reached) return
+    const first = await within(systemClock, timeoutMs, signal === undefined ? reached : unlessAborted(signal, () => reached))
+    if (first !== 'late') return
   } catch (error) {
     if (signal?.aborted) throw signal.reason
     if (!(error instanceof AggregateError)) throw error
   } finally {
-    ended.abort()
-    deadline.catch(() => undefined)
     // Nobody waits for the goodbyes: a peer that does not answer would hold up the answer to the user.
     for (const cluster of opened) cluster.disconnect().catch(() => undefined)
   }

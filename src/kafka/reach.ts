@@ -1,4 +1,5 @@
-import type { Clock } from '../kernel/clock.ts'
+import { unlessAborted } from '../kernel/abort.ts'
+import { type Clock, within } from '../kernel/clock.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { KafkaClient } from './client.ts'
 import { kafkajsFailure } from './failure.ts'
@@ -17,19 +18,15 @@ export async function reach<T>(
   options: { discard?: (late: T) => Promise<void>; signal?: AbortSignal; timeoutMs?: number } = {},
 ): Promise<T> {
   const timeoutMs = options.timeoutMs ?? REACH_TIMEOUT_MS
-  const waiting = new AbortController()
-  const timedOut = Symbol('timed out')
-  const signal = options.signal === undefined ? waiting.signal : AbortSignal.any([options.signal, waiting.signal])
   const attempt = connect()
+  const { signal } = options
   try {
-    const first = await Promise.race([attempt, clock.sleep(timeoutMs, signal).then(() => timedOut)])
-    if (first !== timedOut) return first as T
+    const first = await within(clock, timeoutMs, signal === undefined ? attempt : unlessAborted(signal, () => attempt))
+    if (first !== 'late') return first
   } catch (error) {
     dropLate(attempt, options.discard)
-    if (options.signal?.aborted) throw new MillraceError('ABORTED', 'connecting to Kafka was stopped', { cause: error })
+    if (signal?.aborted) throw new MillraceError('ABORTED', 'connecting to Kafka was stopped', { cause: error })
     throw unreachable(client, kafkajsFailure(error).message, error)
-  } finally {
-    waiting.abort()
   }
   dropLate(attempt, options.discard)
   throw unreachable(client, `no answer within ${timeoutMs} ms`, undefined)

@@ -1,4 +1,4 @@
-import { backoffMs } from '../kernel/backoff.ts'
+import { retried } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -8,6 +8,8 @@ import { type GroupPosition, readGroupPositions } from './committed-offsets.ts'
 import { LogEndLooks } from './log-end-looks.ts'
 import { decodeOffsetMap, EMPTY_OFFSET_MAP, mapFrom } from './offset-map.ts'
 import { OffsetTracker, type TrackerLimits } from './offset-tracker.ts'
+
+const RETRY = { firstMs: 200, maxMs: 5_000 } as const
 
 interface Restore {
   readonly session: ClusterSession
@@ -29,25 +31,23 @@ interface Restore {
 export async function restoreTrackers(restore: Restore): Promise<readonly { assigned: AssignedPartition; tracker: OffsetTracker }[]> {
   const { session, groupId, clock, observer, signal } = restore
   const endLooks = new LogEndLooks()
-  for (let attempt = 1; ; attempt += 1) {
+  const step = async (): Promise<readonly { assigned: AssignedPartition; tracker: OffsetTracker }[]> => {
     const wanted = restore.wanted()
     if (wanted.length === 0) return []
-    try {
-      const positions = await session.run('reading committed offsets', (cluster) => readGroupPositions(cluster, groupId, wanted), {
-        signal,
-      })
-      const behind = positions.find(({ committed, high }) => committed !== undefined && committed > high)
-      if (behind?.committed !== undefined) endLooks.check(behind.committed, behind.high)
-      return wanted.flatMap((assigned, index) => {
-        const position = positions[index]
-        return position === undefined ? [] : [{ assigned, tracker: restoreTracker(position, restore) }]
-      })
-    } catch (error) {
-      if (signal.aborted) throw signal.reason
-      observer.emit('KafkaClientLogged', { text: 'reading committed offsets failed', groupId, error: errorText(error) })
-      await clock.sleep(backoffMs({ firstMs: 200, maxMs: 5_000 }, attempt, Math.random()), signal)
-    }
+    const positions = await session.run('reading committed offsets', (cluster) => readGroupPositions(cluster, groupId, wanted), { signal })
+    const behind = positions.find(({ committed, high }) => committed !== undefined && committed > high)
+    if (behind?.committed !== undefined) endLooks.check(behind.committed, behind.high)
+    return wanted.flatMap((assigned, index) => {
+      const position = positions[index]
+      return position === undefined ? [] : [{ assigned, tracker: restoreTracker(position, restore) }]
+    })
   }
+  const again = (error: unknown): boolean => {
+    signal.throwIfAborted()
+    observer.emit('KafkaClientLogged', { text: 'reading committed offsets failed', groupId, error: errorText(error) })
+    return true
+  }
+  return retried(step, { policy: RETRY, again, clock, signal })
 }
 
 function restoreTracker(position: GroupPosition, { groupId: group, observer, limits }: Restore): OffsetTracker {

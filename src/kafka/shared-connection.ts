@@ -1,4 +1,4 @@
-import type { Clock } from '../kernel/clock.ts'
+import { type Clock, within } from '../kernel/clock.ts'
 
 /** How long closing may wait: kafkajs waits for the answers to what is on the wire, which a broker that hangs never sends. */
 const CLOSE_LIMIT_MS = 3_000
@@ -8,11 +8,8 @@ const CLOSE_LIMIT_MS = 3_000
  * dropped its sockets all the same.
  */
 export async function closeWithin(clock: Clock, close: () => Promise<void>): Promise<void> {
-  const ended = new AbortController()
   const closed = close().catch(() => undefined)
-  const limit = clock.sleep(CLOSE_LIMIT_MS, ended.signal).catch(() => undefined)
-  await Promise.race([closed, limit])
-  ended.abort()
+  await within(clock, CLOSE_LIMIT_MS, closed)
 }
 
 /**

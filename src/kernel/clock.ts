@@ -40,6 +40,34 @@ export async function sleepUntil(clock: Clock, mono: number, signal?: AbortSigna
   }
 }
 
+/** Shape: false where the signal came first. */
+export async function slept(clock: Pick<Clock, 'sleep'>, ms: number, signal: AbortSignal): Promise<boolean> {
+  try {
+    await clock.sleep(ms, signal)
+  } catch (error) {
+    if (!signal.aborted) throw error
+  }
+  return !signal.aborted
+}
+
+/** What the work gives, or `late` after so long: it goes on then, and nobody hears any more of what it comes to. Errors: those of the work. */
+export async function within<T>(
+  clock: Pick<Clock, 'timer'>,
+  ms: number,
+  work: Promise<T>,
+  options?: { unref?: boolean },
+): Promise<T | 'late'> {
+  let disarm = (): void => undefined
+  const late = new Promise<'late'>((resolve) => {
+    disarm = clock.timer(ms, () => resolve('late'), options)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    disarm()
+  }
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   mono: () => performance.now(),

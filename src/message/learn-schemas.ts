@@ -1,4 +1,4 @@
-import { backoffMs } from '../kernel/backoff.ts'
+import { retried } from '../kernel/backoff.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { isAway } from '../kernel/errors.ts'
 import type { MessageCodec } from './codec.ts'
@@ -15,13 +15,5 @@ export async function learnSchemas(
   values: readonly (Buffer | null)[],
   options: { readonly clock: Pick<Clock, 'sleep'>; readonly signal?: AbortSignal },
 ): Promise<void> {
-  for (let failures = 1; ; failures += 1) {
-    try {
-      await codec.ensureSchemas(values)
-      return
-    } catch (error) {
-      if (!isAway(error)) throw error
-      await options.clock.sleep(backoffMs(RETRY, failures, Math.random()), options.signal)
-    }
-  }
+  await retried(async () => codec.ensureSchemas(values), { policy: RETRY, again: isAway, ...options })
 }
