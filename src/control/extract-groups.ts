@@ -5,13 +5,13 @@ import { nearestName } from '../kernel/nearest.ts'
 import type { Runtime } from './runtime.ts'
 
 /** Names of all extract groups; the common one has none. */
-export function groupNames({ config }: Pick<Runtime, 'config'>): readonly (string | undefined)[] {
+export function extractGroupNames({ config }: Pick<Runtime, 'config'>): readonly (string | undefined)[] {
   return [undefined, ...Object.keys(config['extract.groups'])]
 }
 
 /** The same by what they are called on Kafka. */
 export function extractGroupsOf(runtime: Pick<Runtime, 'groups' | 'config'>): readonly string[] {
-  return groupNames(runtime).map((name) => runtime.groups.extract(name))
+  return extractGroupNames(runtime).map((name) => runtime.groups.extract(name))
 }
 
 /** Those of one extract group: all where the group has no name, and no other group asks for them. */

@@ -5,7 +5,7 @@ import { unlessAborted } from '../kernel/abort.ts'
 import { followPromotions } from './active-versions.ts'
 import { CrawlEnd } from './crawl-end.ts'
 import { startDelay } from './delay-stage.ts'
-import { extractorsOf, groupNames } from './extract-groups.ts'
+import { extractGroupNames, extractorsOf } from './extract-groups.ts'
 import { liveGroup, startExtract } from './extract-stage.ts'
 import { startFetch } from './fetch-stage.ts'
 import { startFrontier } from './frontier-stage.ts'
@@ -86,7 +86,7 @@ async function startStages(runtime: Runtime, stages: StageGroup, options: RunOpt
   const { aborting: signal, drainTimeoutMs, onOutput, version } = options
   const versions = await followPromotions(runtime, options.extractors)
   measureDependencies(runtime)
-  for (const name of groupNames(runtime)) {
+  for (const name of extractGroupNames(runtime)) {
     const group = liveGroup(runtime, name)
     // Without extractors the pages are left unread, for the run that brings some.
     if (group.own(versions.current).length === 0) continue
@@ -193,6 +193,6 @@ function pause(runtime: Runtime, stop: AbortSignal): Promise<void> {
 
 /** Extract groups that this run has extractors for. */
 export function workingGroups(runtime: Runtime, extractors: readonly LoadedExtractor[]): readonly string[] {
-  const names = groupNames(runtime).filter((name) => extractorsOf(runtime, extractors, name).length > 0)
+  const names = extractGroupNames(runtime).filter((name) => extractorsOf(runtime, extractors, name).length > 0)
   return names.map((name) => runtime.groups.extract(name))
 }
