@@ -62,7 +62,8 @@ it('none is planned where dead letters of the replay are gone: the keys of their
   await deployment.read(async (runtime) => {
     const { html, deadLetters } = runtime.topics
     const request = { replayId: 'lost', groupId: 'g', extractor: 'book', extractorVersion: 2, filter: {} }
-    const ended = { ranges: [{ partition: 0, from: '0', until: '9' }], totals: { pages: 9, records: 8, none: 0, deadLetters: 1 } }
+    const end = { doneOffsets: 9, totals: { pages: 9, records: 8, none: 0, deadLetters: 1 }, partitions: [] }
+    const ended = { ranges: [{ partition: 0, from: '0', until: '9' }], end }
     await announce(runtime, { kind: 'close', subject: subject.replay('lost'), payload: { ...request, ...ended } })
     const letter = (replayId: string): Parameters<Awaited<ReturnType<typeof runtime.producer>>['send']>[0][number] => ({
       topic: deadLetters,
@@ -95,7 +96,7 @@ it('none is planned of a key that has a record which can not be read', async () 
     const written = (await committed(runtime, topic)).filter(({ headers }) => HEADER.schema in headers)
     const request = { replayId: 'unread', groupId: 'g', extractor: 'book', extractorVersion: 2, filter: {} }
     const ranges = [0, 1, 2, 3].map((partition) => ({ partition, from: '0', until: '9' }))
-    const ended = { ranges, totals: { pages: 2, records: 0, none: 2, deadLetters: 0 } }
+    const ended = { ranges, end: { doneOffsets: 36, totals: { pages: 2, records: 0, none: 2, deadLetters: 0 }, partitions: [] } }
     await announce(runtime, { kind: 'close', subject: subject.replay('unread'), payload: { ...request, ...ended } })
     const keys = written.map(({ key }) => key?.toString() ?? '')
     expect((await planTombstones(runtime, 'unread')).keys).toEqual([...keys].sort())
