@@ -1,5 +1,6 @@
 import { searchPieces } from '../kafka/log-search.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
+import { greatestOf } from '../kernel/bigint.ts'
 import { type MessagePlace, type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
 import { decodeTask } from '../message/decode-task.ts'
 import type { UrlTask } from '../message/generated/types.ts'
@@ -60,8 +61,7 @@ export class BacklogSearch {
         const range = bounds.rangeOf({ topic, partition })
         const first = range?.first ?? 0n
         this.#firsts.set(id, { topic, partition, first })
-        const searchedTo = this.#searchedTo.get(id) ?? 0n
-        const from = searchedTo > first ? searchedTo : first
+        const from = greatestOf(this.#searchedTo.get(id) ?? 0n, first)
         for await (const { messages, searchedTo } of searchPieces(admin.session, { topic, partition, from, until: end, texts, signal })) {
           for (const message of messages) {
             yield { at: { topic, partition, offset: message.offset }, message, dueAt: isLane ? 0 : dueAtOf(message) }

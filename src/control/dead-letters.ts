@@ -1,5 +1,6 @@
 import { type LogStart, readMessages, readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
+import { greatestOf, leastOf } from '../kernel/bigint.ts'
 import { partitionId } from '../kernel/brand.ts'
 import type { Resolved, ResolvedLetters } from '../message/dead-letter-marks.ts'
 import { type DeadLetterInfo, readDeadLetter } from '../message/read-dead-letter.ts'
@@ -90,7 +91,7 @@ function rangesOf(places: ReadonlySet<string>): Map<number, { readonly first: bi
   for (const place of places) {
     const { partition, offset } = placeAt(place)
     const { first, last } = ranges.get(partition) ?? { first: offset, last: offset }
-    ranges.set(partition, { first: offset < first ? offset : first, last: offset > last ? offset : last })
+    ranges.set(partition, { first: leastOf(offset, first), last: greatestOf(offset, last) })
   }
   return ranges
 }

@@ -1,4 +1,5 @@
 import { readMessages } from '../kafka/log-reader.ts'
+import { greatestOf } from '../kernel/bigint.ts'
 import { pageKey } from '../replay/compare.ts'
 import { domainOfUrl } from '../url/registrable-domain.ts'
 import { announcedTopics } from './announced-versions.ts'
@@ -60,7 +61,7 @@ export async function fieldDrift(runtime: Runtime, signal?: AbortSignal): Promis
 /** Where the newest messages of each partition begin. */
 async function tailOf({ admin }: Runtime, topic: string): Promise<ReadonlyMap<number, bigint>> {
   const [lows, ends] = await Promise.all([admin.earliestOffsets(topic), admin.endOffsets(topic, 'read_committed')])
-  return new Map([...ends].map(([partition, end]) => [partition, larger(lows.get(partition) ?? 0n, end - BigInt(TAIL))]))
+  return new Map([...ends].map(([partition, end]) => [partition, greatestOf(lows.get(partition) ?? 0n, end - BigInt(TAIL))]))
 }
 
 /** Adds up records; pure, each of them once. Shape: `domains` are told apart at most. */
@@ -159,8 +160,4 @@ function merged(all: readonly YieldBuilder[]): YieldBuilder {
   const sum = new YieldBuilder()
   for (const each of all) sum.merge(each)
   return sum
-}
-
-function larger(a: bigint, b: bigint): bigint {
-  return a > b ? a : b
 }

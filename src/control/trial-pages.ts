@@ -9,6 +9,7 @@ import { type ChainRequest, MAX_HOPS, redirectOf } from '../fetch/redirect.ts'
 import { requestHeaders } from '../fetch/request-headers.ts'
 import { readOne } from '../kafka/log-reader.ts'
 import type { KafkaMessage } from '../kafka/message.ts'
+import { greatestOf, leastOf } from '../kernel/bigint.ts'
 import { type MessagePlace, placeText } from '../kernel/brand.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { errorText, MillraceError } from '../kernel/errors.ts'
@@ -177,7 +178,7 @@ async function* storedPages(
   }
   // What lies beyond the ends of the log would be waited for, or asked for one by one.
   const { low, stableEnd: end } = await admin.logBounds({ topic, partition })
-  const range = { partition, from: offset < low ? low : offset, until: until < end ? until + 1n : end }
+  const range = { partition, from: greatestOf(offset, low), until: leastOf(until + 1n, end) }
   let count = 0
   for await (const { message, page } of pagesOfPlan(runtime, { topic, partitions: [range] }, {}, signal)) {
     // Of a range only pages count: what else lies there, and what retention took, are no places of any.

@@ -1,3 +1,4 @@
+import { leastOf } from '../kernel/bigint.ts'
 import { delayTopics, laneTopics } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 
@@ -28,8 +29,7 @@ export async function deleteFinished(runtime: Runtime, signal?: AbortSignal): Pr
       const deletable = new Map<number, bigint>()
       for (const { topic: of, partition, committed, low } of lags) {
         if (of !== topic || committed === undefined) continue
-        const young = old.get(partition) ?? low
-        const end = young < committed ? young : committed
+        const end = leastOf(old.get(partition) ?? low, committed)
         if (end > low) deletable.set(partition, end)
       }
       if (deletable.size > 0) await admin.deleteRecordsBefore(topic, deletable)

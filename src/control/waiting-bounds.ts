@@ -1,4 +1,5 @@
 import { decodeOffsetMap } from '../kafka/offset-map.ts'
+import { greatestOf } from '../kernel/bigint.ts'
 import { type MessagePlace, type PartitionId, partitionId, type TopicPartition } from '../kernel/brand.ts'
 import { delayTopics, laneTopics } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
@@ -26,7 +27,7 @@ export async function waitingBounds(runtime: Runtime): Promise<WaitingBounds> {
     const map = decoded.kind === 'map' ? decoded.map : { span: 0, incomplete: [] }
     bounds.set(partitionId(topic, partition), {
       base,
-      first: base < low ? low : base,
+      first: greatestOf(base, low),
       end,
       span: BigInt(map.span),
       incomplete: new Set(map.incomplete),

@@ -8,7 +8,7 @@ import type { Page } from '../message/generated/types.ts'
 import { makeTraceParent } from '../message/trace.ts'
 import { partitionFor } from '../url/partition.ts'
 import { addTotals, type ExtractorTotals, NO_TOTALS } from './offset-metadata.ts'
-import type { ExtractionResult, ExtractorSummary } from './page-extraction.ts'
+import type { ExtractedRecord, ExtractionResult, ExtractorSummary } from './page-extraction.ts'
 
 export interface PageOutputOptions {
   readonly recordsTopic: (extractor: ExtractorSummary) => string
@@ -40,57 +40,81 @@ export interface WrittenBy {
   readonly replayId: string | null
 }
 
-/** Results of one page as messages: records, or one dead letter per extractor that failed, with the page's own bytes. Pure but for span ids. */
-export function pageOutput(
-  message: KafkaMessage,
-  page: Page,
-  results: readonly ExtractionResult[],
-  extractors: ReadonlyMap<string, ExtractorSummary>,
-  by: WrittenBy,
-  options: PageOutputOptions,
-): PageOutput {
-  const messages: OutgoingMessage[] = []
-  const deadLetters: DeadLetterContext[] = []
-  const totals = new Map<string, ExtractorTotals>()
-  for (const result of results) {
-    const extractor = extractors.get(result.extractor)
-    if (extractor === undefined) continue
-    const output = resultOutput(message, page, result, extractor, by, options)
-    for (const each of output.messages) messages.push(each)
-    deadLetters.push(...output.deadLetters)
-    totals.set(extractor.name, addTotals(totals.get(extractor.name) ?? NO_TOTALS, output.counted))
-  }
-  return { messages, deadLetters, totals }
+/** A page that was worked, as it lay on html. */
+export interface WorkedPage {
+  readonly message: KafkaMessage
+  readonly page: Page
+  readonly by: WrittenBy
 }
 
-function resultOutput(
-  message: KafkaMessage,
-  page: Page,
-  result: ExtractionResult,
-  extractor: ExtractorSummary,
-  by: WrittenBy,
-  options: PageOutputOptions,
-): Omit<PageOutput, 'totals'> & { readonly counted: ExtractorTotals } {
-  if (result.kind === 'failure') {
-    const context = contextOf(result, by.extractedAt, extractor, by.replayId)
-    return { ...buried(message, context, options), counted: { ...NO_TOTALS, pages: 1, deadLetters: 1 } }
+/** What one extractor has made of it. */
+type Counted = Omit<PageOutput, 'totals'> & { readonly counted: ExtractorTotals }
+
+/** Pages as messages: their records, and dead letters with their own bytes. Pure but for span ids. */
+export class PageOutputs {
+  readonly #options: PageOutputOptions
+  readonly #extractors: ReadonlyMap<string, ExtractorSummary>
+
+  constructor(options: PageOutputOptions, extractors: ReadonlyMap<string, ExtractorSummary>) {
+    this.#options = options
+    this.#extractors = extractors
   }
-  const topic = options.recordsTopic(extractor)
-  const count = options.partitionCount(topic)
-  const headers = options.recordHeaders(extractor.schema, page.traceId === null ? undefined : makeTraceParent(page.traceId))
-  const records = result.records.map(
-    ({ key, value }): OutgoingMessage => ({ topic, partition: partitionFor(key, count), key, value, headers, timestamp: by.extractedAt }),
-  )
-  const limit = largestMessage(options.maxBatchBytes(topic))
-  const largest = largestOf(records)
-  // All of a page or nothing of it: a record that no transaction can hold must not hold up the pages behind it.
-  if (largest > limit) {
-    const text = `a record of ${extractor.name} has ${largest} bytes, and ${topic} takes ${limit}`
-    const failure = { kind: 'failure', extractor: extractor.name, code: TOO_LARGE, message: text } as const
-    return resultOutput(message, page, failure, extractor, by, options)
+
+  /** Results of one page: records, or one dead letter per extractor that failed. */
+  of(worked: WorkedPage, results: readonly ExtractionResult[]): PageOutput {
+    const messages: OutgoingMessage[] = []
+    const deadLetters: DeadLetterContext[] = []
+    const totals = new Map<string, ExtractorTotals>()
+    for (const result of results) {
+      const extractor = this.#extractors.get(result.extractor)
+      if (extractor === undefined) continue
+      const output = result.kind === 'failure' ? this.#failed(worked, result, extractor) : this.#records(worked, result.records, extractor)
+      for (const each of output.messages) messages.push(each)
+      deadLetters.push(...output.deadLetters)
+      totals.set(extractor.name, addTotals(totals.get(extractor.name) ?? NO_TOTALS, output.counted))
+    }
+    return { messages, deadLetters, totals }
   }
-  const none = records.length === 0 ? 1 : 0
-  return { messages: records, deadLetters: [], counted: { ...NO_TOTALS, pages: 1, records: records.length, none } }
+
+  /** A message of html that can't be worked for any extractor, as one dead letter. */
+  broken(message: KafkaMessage, failure: ExtractFailure, at: number): PageOutput {
+    return { ...this.#buried(message, contextOf(failure, { extractedAt: at, replayId: null })), totals: new Map() }
+  }
+
+  /** A page that a replay can't read, as a dead letter of the version that it runs. */
+  unread(unread: Omit<WorkedPage, 'page'>, failure: ExtractFailure, extractor: ExtractorSummary): PageOutput {
+    const { counted, ...output } = this.#failed(unread, failure, extractor)
+    return { ...output, totals: new Map([[extractor.name, counted]]) }
+  }
+
+  #records({ message, page, by }: WorkedPage, extracted: readonly ExtractedRecord[], extractor: ExtractorSummary): Counted {
+    const { recordsTopic, partitionCount, recordHeaders, maxBatchBytes } = this.#options
+    const topic = recordsTopic(extractor)
+    const count = partitionCount(topic)
+    const headers = recordHeaders(extractor.schema, page.traceId === null ? undefined : makeTraceParent(page.traceId))
+    const records = extracted.map(
+      ({ key, value }): OutgoingMessage => ({ topic, partition: partitionFor(key, count), key, value, headers, timestamp: by.extractedAt }),
+    )
+    const limit = largestMessage(maxBatchBytes(topic))
+    const largest = largestOf(records)
+    // All of a page or nothing of it: a record that no transaction can hold must not hold up the pages behind it.
+    if (largest > limit) {
+      const text = `a record of ${extractor.name} has ${largest} bytes, and ${topic} takes ${limit}`
+      return this.#failed({ message, by }, { code: TOO_LARGE, message: text }, extractor)
+    }
+    const none = records.length === 0 ? 1 : 0
+    return { messages: records, deadLetters: [], counted: { ...NO_TOTALS, pages: 1, records: records.length, none } }
+  }
+
+  #failed({ message, by }: Omit<WorkedPage, 'page'>, failure: ExtractFailure, extractor: ExtractorSummary): Counted {
+    return { ...this.#buried(message, contextOf(failure, by, extractor)), counted: { ...NO_TOTALS, pages: 1, deadLetters: 1 } }
+  }
+
+  #buried(message: KafkaMessage, context: DeadLetterContext): Omit<PageOutput, 'totals'> {
+    const { deadLettersTopic: topic, partitionCount, maxBatchBytes } = this.#options
+    const letter = deadLetterMessage(message, context, { topic, partitionCount: partitionCount(topic), maxBytes: maxBatchBytes(topic) })
+    return { messages: [{ ...letter, timestamp: context.failedAt }], deadLetters: [context] }
+  }
 }
 
 /** What becomes of a page one of whose records its topic does not take. */
@@ -106,44 +130,17 @@ export function largestOf(records: readonly OutgoingMessage[]): number {
   return records.reduce((most, record) => Math.max(most, messageBytes(record)), 0)
 }
 
-/** A message of html that can't be worked for any extractor, as one dead letter. */
-export function brokenPageOutput(message: KafkaMessage, failure: ExtractFailure, at: number, options: PageOutputOptions): PageOutput {
-  return { ...buried(message, contextOf(failure, at), options), totals: new Map() }
-}
-
-/** A page that a replay can't read, as a dead letter of the version that it runs. */
-export function unreadPageOutput(
-  message: KafkaMessage,
-  failure: ExtractFailure,
-  extractor: ExtractorSummary,
-  by: WrittenBy,
-  options: PageOutputOptions,
-): PageOutput {
-  const counted = { ...NO_TOTALS, pages: 1, deadLetters: 1 }
-  return {
-    ...buried(message, contextOf(failure, by.extractedAt, extractor, by.replayId), options),
-    totals: new Map([[extractor.name, counted]]),
-  }
-}
-
 function contextOf(
   { code, message }: ExtractFailure,
-  failedAt: number,
+  { extractedAt, replayId }: WrittenBy,
   extractor?: ExtractorSummary,
-  replayId: string | null = null,
 ): DeadLetterContext {
   return {
     stage: 'extract',
     code,
     message,
-    failedAt,
+    failedAt: extractedAt,
     ...(extractor === undefined ? {} : { extractor: `${extractor.name}:${extractor.version}` }),
     ...(replayId === null ? {} : { replayId }),
   }
-}
-
-function buried(message: KafkaMessage, context: DeadLetterContext, options: PageOutputOptions): Omit<PageOutput, 'totals'> {
-  const { deadLettersTopic: topic, partitionCount, maxBatchBytes } = options
-  const letter = deadLetterMessage(message, context, { topic, partitionCount: partitionCount(topic), maxBytes: maxBatchBytes(topic) })
-  return { messages: [{ ...letter, timestamp: context.failedAt }], deadLetters: [context] }
 }

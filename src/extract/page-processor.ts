@@ -12,14 +12,7 @@ import { isOfDomain } from '../url/registrable-domain.ts'
 import { isMeantFor } from './match.ts'
 import type { ExtractorTotals } from './offset-metadata.ts'
 import type { PageExtraction } from './page-extraction.ts'
-import {
-  brokenPageOutput,
-  type ExtractFailure,
-  type PageOutput,
-  type PageOutputOptions,
-  pageOutput,
-  unreadPageOutput,
-} from './page-output.ts'
+import { type ExtractFailure, type PageOutput, type PageOutputOptions, PageOutputs } from './page-output.ts'
 import type { PageWork, PartitionPort, ProcessedPage } from './partition-port.ts'
 
 export interface PageProcessorOptions {
@@ -47,7 +40,8 @@ const NOTHING: ReadonlyMap<string, ExtractorTotals> = new Map()
 
 /** A message of html in, messages of records and dead letters out; see `PartitionPort.process`. */
 export function createPageProcessor(options: PageProcessorOptions): PartitionPort['process'] {
-  const { codec, extraction, output, clock, observer } = options
+  const { codec, extraction, clock, observer } = options
+  const output = new PageOutputs(options.output, extraction.extractors)
 
   return async (message, work, giveBack) => {
     const { replayId } = work
@@ -59,7 +53,7 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     if (await isReadElsewhere(message, work, request)) return { ...nothing, counts: 'no-page' }
     const page = await decodePage(message)
     if (isFailure(page)) {
-      const unread = isReplay ? unreadByReplay(message, page, request) : brokenPageOutput(message, page, clock.now(), output)
+      const unread = isReplay ? unreadByReplay(message, page, request) : output.broken(message, page, clock.now())
       return unread === undefined ? nothing : processed(message, unread, counts)
     }
     const names = namesFor(message, page, request, isReplay)
@@ -71,15 +65,9 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     if (request !== undefined && (await options.moment?.(request, giveBack)) === false) return undefined
     const startedMono = clock.mono()
     const by = { extractedAt: clock.now(), replayId: request?.replayId ?? null }
-    const results = await extraction.extract({
-      page,
-      source: pageSource(message),
-      extractors: names,
-      extractedAt: by.extractedAt,
-      replayId: by.replayId,
-    })
+    const results = await extraction.extract({ page, source: pageSource(message), extractors: names, ...by })
     observer.emit('PageExtracted', { seconds: (clock.mono() - startedMono) / 1000 })
-    return processed(message, pageOutput(message, page, results, extraction.extractors, by, output), counts)
+    return processed(message, output.of({ message, page, by }, results), counts)
   }
 
   function processed(message: KafkaMessage, { messages, deadLetters, totals }: PageOutput, counts: ProcessedPage['counts']): ProcessedPage {
@@ -96,7 +84,8 @@ export function createPageProcessor(options: PageProcessorOptions): PartitionPor
     const extractor = request === undefined ? undefined : extraction.extractors.get(request.extractor)
     if (failure.code !== 'MESSAGE_SCHEMA_UNKNOWN' || request === undefined || extractor === undefined) return undefined
     if (!isMeantFor(message.headers, extractor.name)) return undefined
-    return unreadPageOutput(message, failure, extractor, { extractedAt: clock.now(), replayId: request.replayId }, output)
+    const by = { extractedAt: clock.now(), replayId: request.replayId }
+    return output.unread({ message, by }, failure, extractor)
   }
 
   /** A copy of a page that this work reads in another place, or has read. */

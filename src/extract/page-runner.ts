@@ -2,7 +2,6 @@ import type { ErrorCode } from '../kernel/errors.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import type { AvroSchema } from '../message/avro.ts'
 import { decodeText } from '../message/charset.ts'
-import type { Page } from '../message/generated/types.ts'
 import { brokenBodyCode, unpackPageBodySync } from '../message/page-body.ts'
 import { LanguageBroken } from './code/built-ins.ts'
 import { type LoadedCode, loadCode } from './code/code-extractor.ts'
@@ -17,17 +16,13 @@ import { compileNative, type NativeExtractor } from './native/compile-native.ts'
 import { NativePage } from './native/native-page.ts'
 import type { NativeParse } from './native/native-parser.ts'
 import { nullsOf } from './nulls.ts'
+import type { ExtractionJob } from './page-extraction.ts'
 import { createPageSelectors, PageView } from './page-view.ts'
 import { createPageParser, type OpenPage } from './parse-page.ts'
 import { type JsonLdFaults, type JsonLdNote, jsonLdFaults } from './sources/jsonld.ts'
 
 /** One page for some extractors. */
-export interface PageJob {
-  readonly page: Page
-  readonly source: EnvelopeContext['source']
-  readonly extractors: readonly string[]
-  readonly extractedAt: number
-  readonly replayId: string | null
+export interface PageJob extends ExtractionJob {
   /** After an attempt that ended its process: whatever the native parser had to do with it, it is left out. */
   readonly withoutNative?: boolean
 }

@@ -3,6 +3,7 @@ import { LogEndLooks } from '../kafka/log-end-looks.ts'
 import type { KafkaMessage, OutgoingMessage } from '../kafka/message.ts'
 import { messageBytes } from '../kafka/outgoing.ts'
 import { backoffMs } from '../kernel/backoff.ts'
+import { greatestOf, leastOf } from '../kernel/bigint.ts'
 import { type Clock, slept } from '../kernel/clock.ts'
 import { endsStage, errorText, isMillraceError, MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
@@ -145,7 +146,7 @@ export class PartitionExtractor {
     const start = committed.offset ?? range?.from ?? low
     this.#endLooks.check(start, end)
     // Below the log: retention overtook us. Above it: not our log. Reading goes on at what is there, and says so.
-    const offset = clamp(start, low, end)
+    const offset = leastOf(greatestOf(start, low), end)
     if (offset !== start) this.#sayOutOfRange(start, { low, end })
     this.#metadata = overtaken(decodeMetadata(committed.metadata) ?? freshMetadata(offset), start, offset, range?.until)
     // Nothing is left to read, and no transaction of pages will tell so.
@@ -326,43 +327,44 @@ export class PartitionExtractor {
     this.#queue.halt()
   }
 
-  /** In a transaction of its own, as a rewind. */
+  /** Of replay and live work the other one goes on where it stood. */
   async #takeTurn(): Promise<void> {
     const { port } = this.#options
     const bounds = await port.logBounds()
     const { offset, metadata } = turned(this.#metadata, this.#next, bounds.low)
     const stood = this.#metadata.replay?.resumeAt ?? offset
     if (offset > stood) this.#sayOutOfRange(stood, bounds)
-    await port.transactions.commit([], offset, encodeMetadata(metadata))
-    this.#metadata = metadata
-    this.#startAt(offset)
+    await this.#moveTo(offset, metadata)
   }
 
-  /** Live work has drained: the offset goes back to the begin of the range, in a transaction of its own on the fenced producer. */
+  /** Live work has drained: the offset goes back to the begin of the range. */
   async #rewind(order: ReplayOrder): Promise<void> {
     const { port, observer, group, assigned } = this.#options
     this.#refuseUnlessAble(order.replayId)
     const { low } = await port.logBounds()
     const { offset, metadata } = rewound(this.#metadata, order, this.#next, low)
-    await port.transactions.commit([], offset, encodeMetadata(metadata))
-    this.#metadata = metadata
+    await this.#moveTo(offset, metadata)
     observer.emit('ReplayPartitionBegan', { group, partition: assigned.partition, replayId: order.replayId, from: offset })
     if (metadata.replay?.phase === 'done') port.replayDone(order.replayId)
-    this.#startAt(offset)
   }
 
-  /** The replayed range has ended: back to where live work stood, or what retention has left behind that, in a transaction of its own. */
+  /** The replayed range has ended: back to where live work stood, or what retention has left behind that. */
   async #jump(resumeAt: bigint): Promise<void> {
     const { port, observer, group, assigned } = this.#options
     const bounds = await port.logBounds()
-    const offset = resumeAt < bounds.low ? bounds.low : resumeAt
+    const offset = greatestOf(resumeAt, bounds.low)
     if (offset !== resumeAt) this.#sayOutOfRange(resumeAt, bounds)
     const metadata = overtaken(afterJump(this.#metadata, this.#next), resumeAt, offset)
-    await port.transactions.commit([], offset, encodeMetadata(metadata))
-    this.#metadata = metadata
+    await this.#moveTo(offset, metadata)
     const replayId = metadata.replay?.replayId
     observer.emit('ReplayPartitionDone', { group, partition: assigned.partition, replayId })
     if (replayId !== undefined) port.replayDone(replayId)
+  }
+
+  /** In a transaction of its own on the fenced producer; the state follows the commit. */
+  async #moveTo(offset: bigint, metadata: OffsetMetadata): Promise<void> {
+    await this.#options.port.transactions.commit([], offset, encodeMetadata(metadata))
+    this.#metadata = metadata
     this.#startAt(offset)
   }
 }
@@ -389,9 +391,4 @@ function countPage(metadata: OffsetMetadata, page: ProcessedPage): OffsetMetadat
   for (const [name, totals] of page.totals)
     extractors[name] = addTotals(extractors[name] ?? NO_TOTALS, isPage ? totals : { ...totals, pages: 0 })
   return { ...metadata, totals: { ...metadata.totals, extractors } }
-}
-
-function clamp(offset: bigint, low: bigint, end: bigint): bigint {
-  if (offset < low) return low
-  return offset > end ? end : offset
 }

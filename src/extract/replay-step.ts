@@ -1,3 +1,4 @@
+import { greatestOf, leastOf } from '../kernel/bigint.ts'
 import { type Gone, NO_TOTALS, type OffsetMetadata } from './offset-metadata.ts'
 
 /** What is done with the message at an offset, as the metadata of the partition says. */
@@ -27,7 +28,7 @@ export function afterJump(metadata: OffsetMetadata, position: bigint): OffsetMet
   const { replay } = metadata
   if (replay === undefined || replay.phase === 'done') return metadata
   const reached = replay.phase === 'live' ? replay.resumeAt : position
-  return { ...metadata, replay: { ...replay, phase: 'done', until: least(reached, replay.until) } }
+  return { ...metadata, replay: { ...replay, phase: 'done', until: leastOf(reached, replay.until) } }
 }
 
 /**
@@ -41,7 +42,7 @@ export function turned(
 ): { readonly offset: bigint; readonly metadata: OffsetMetadata } {
   const { replay } = metadata
   if (replay === undefined || replay.phase === 'done') return { offset: position, metadata }
-  const offset = replay.resumeAt > low ? replay.resumeAt : low
+  const offset = greatestOf(replay.resumeAt, low)
   const phase = replay.phase === 'live' ? 'replaying' : 'live'
   const next: OffsetMetadata = { ...metadata, replay: { ...replay, phase, resumeAt: position } }
   return { offset, metadata: overtaken(next, replay.resumeAt, offset) }
@@ -54,20 +55,16 @@ export function turned(
 export function overtaken(metadata: OffsetMetadata, start: bigint, offset: bigint, rangeUntil?: bigint): OffsetMetadata {
   const { replay } = metadata
   if (rangeUntil !== undefined || replay?.phase !== 'replaying') {
-    const gone = goneBetween(start, least(offset, rangeUntil ?? offset), metadata.gone)
+    const gone = goneBetween(start, leastOf(offset, rangeUntil ?? offset), metadata.gone)
     return gone === undefined ? metadata : { ...metadata, gone }
   }
-  const gone = goneBetween(start, least(offset, replay.until), replay.gone)
+  const gone = goneBetween(start, leastOf(offset, replay.until), replay.gone)
   return gone === undefined ? metadata : { ...metadata, replay: { ...replay, gone } }
 }
 
 /** Shape: undefined where nothing is, and was not before. */
 function goneBetween(from: bigint, until: bigint, before?: Gone): Gone | undefined {
   return until > from ? { pages: (before?.pages ?? 0) + Number(until - from), until } : before
-}
-
-function least(one: bigint, other: bigint): bigint {
-  return one < other ? one : other
 }
 
 /** Where live work of a partition stands, whose committed offset this is. */
@@ -114,11 +111,11 @@ export function rewound(
   position: bigint,
   low: bigint,
 ): { readonly offset: bigint; readonly metadata: OffsetMetadata } {
-  const until = least(order.until, position)
-  const from = order.from > low ? order.from : low
+  const until = leastOf(order.until, position)
+  const from = greatestOf(order.from, low)
   const isEmpty = from >= until
   const phase = isEmpty ? 'done' : 'replaying'
-  const gone = goneBetween(order.from, least(from, until))
+  const gone = goneBetween(order.from, leastOf(from, until))
   const state = { replayId: order.replayId, phase, until, resumeAt: position, totals: NO_TOTALS } as const
   const replay = gone === undefined ? state : { ...state, gone }
   return { offset: isEmpty ? position : from, metadata: { ...metadata, replay } }

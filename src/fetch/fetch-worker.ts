@@ -300,9 +300,9 @@ export class FetchWorker extends BaseService {
     } finally {
       this.#turns.delete(queued)
       turn.close()
-      // A chain that waits for its next hop has begun; a task that waits for its first request has not.
-      if (after !== 'under way' || queued.walk.hops === 0) this.#handover.over(queued, after === 'settled')
       if (after !== 'under way') this.#ended(queued, after === 'settled')
+      // A chain that waits for its next hop has begun; a task that waits for its first request has not.
+      else if (queued.walk.hops === 0) this.#handover.over(queued, false)
     }
   }
 

@@ -1,3 +1,4 @@
+import { leastOf } from '../kernel/bigint.ts'
 import type { TopicPartition } from '../kernel/brand.ts'
 import type { FetchedLog } from './log-fetch.ts'
 import type { KafkaMessage } from './message.ts'
@@ -39,7 +40,7 @@ export class PartitionCursor {
     this.topic = topic
     this.partition = partition
     this.#position = position
-    this.#announceAt = until !== undefined && until < end ? until : end
+    this.#announceAt = leastOf(until ?? end, end)
     this.#stopAt = follow ? until : this.#announceAt
   }
 

@@ -1,4 +1,5 @@
 import type { EachBatchPayload } from 'kafkajs'
+import { greatestOf } from '../kernel/bigint.ts'
 import { partitionId, type TopicPartition } from '../kernel/brand.ts'
 import type { Cluster, ClusterBroker, TopicsOf } from './cluster.ts'
 import { byLeader, byTopic } from './cluster-session.ts'
@@ -112,8 +113,7 @@ function toFetchedLog(at: FetchPosition, fetched: FetchedPartition, isolation: I
 function nextOffset(records: readonly FetchedRecord[], position: bigint): bigint {
   const last = records.at(-1)
   if (last === undefined) return position
-  const next = BigInt(last.batchContext.firstOffset) + BigInt(last.batchContext.lastOffsetDelta) + 1n
-  return next > position ? next : position
+  return greatestOf(BigInt(last.batchContext.firstOffset) + BigInt(last.batchContext.lastOffsetDelta) + 1n, position)
 }
 
 function visible(fetched: FetchedPartition, position: bigint, isolation: Isolation): FetchedRecord[] {

@@ -1,3 +1,4 @@
+import { leastOf } from '../kernel/bigint.ts'
 import type { MessagePlace, TopicPartition } from '../kernel/brand.ts'
 import { MillraceError } from '../kernel/errors.ts'
 import type { Cluster, ClusterBroker } from './cluster.ts'
@@ -106,7 +107,7 @@ class GatheredPiece {
   add(batch: RawBatch, records: readonly RawRecord[], from: bigint): void {
     const { topic, partition, until } = this.#search
     this.#bytes += batch.bytes.length
-    this.#searchedTo = batch.nextOffset < until ? batch.nextOffset : until
+    this.#searchedTo = leastOf(batch.nextOffset, until)
     for (const record of records) {
       if (record.offset < from || record.offset >= until) continue
       this.#messages.push({ topic, partition, ...record })

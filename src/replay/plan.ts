@@ -1,3 +1,4 @@
+import { greatestOf, leastOf } from '../kernel/bigint.ts'
 import { countText, isAre } from '../kernel/count-text.ts'
 import { MillraceError } from '../kernel/errors.ts'
 
@@ -76,7 +77,7 @@ export function planReplay(request: PlanRequest, facts: readonly PartitionFacts[
   }
   const chosen = facts.filter(({ partition }) => request.partitions === undefined || request.partitions.includes(partition))
   if (start.kind === 'offset' && chosen.every(({ end }) => start.offset > end)) {
-    const longest = chosen.reduce((most, { end }) => (end > most ? end : most), 0n)
+    const longest = greatestOf(0n, ...chosen.map(({ end }) => end))
     throw new MillraceError(
       'REPLAY_REFUSED',
       `--to-offset: ${start.offset} lies behind the end of every partition; the longest ends at ${longest}`,
@@ -94,7 +95,7 @@ function whyNothing({ topic, asked, untilCommitted }: PlanRequest, facts: readon
   const where = facts.length === 1 && only !== undefined ? `partition ${only.partition} of ${topic}` : topic
   if (gone + left === 0n) return `asked for ${asked}; ${where} has held no page yet`
   const deleted = gone === 0n ? 'none is gone by retention' : `${gone} ${isAre(gone)} gone by retention`
-  const unread = sum(({ low, end, committed }) => end - larger(committed ?? low, low))
+  const unread = sum(({ low, end, committed }) => end - greatestOf(committed ?? low, low))
   const own = untilCommitted && unread > 0n ? `, ${unread} not read by the group yet` : ''
   const rest = left === 0n ? 'none is left' : `${left} ${isAre(left)} left${own}, and none of them is in that range`
   return `asked for ${asked}; of ${countText(gone + left, 'offset')} that ${where} has held ${deleted} and ${rest}`
@@ -104,10 +105,10 @@ function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedParti
   const { partition, low, end, committed } = fact
   const wanted = startOffset(request.start, fact)
   const limit = request.untilCommitted ? (committed ?? low) : end
-  const until = smaller(smaller(request.until?.get(partition) ?? limit, limit), end)
-  const from = wanted < low ? low : wanted
-  const gone = wanted < low ? low - (wanted < 0n ? 0n : wanted) : 0n
-  const offsets = until > from ? until - from : 0n
+  const until = leastOf(request.until?.get(partition) ?? limit, limit, end)
+  const from = greatestOf(wanted, low)
+  const gone = greatestOf(0n, low - greatestOf(wanted, 0n))
+  const offsets = greatestOf(0n, until - from)
   const left = `${offsets} ${isAre(offsets)} left`
   const notes: string[] = []
   if (gone > 0n && request.start.kind !== 'earliest')
@@ -120,7 +121,7 @@ function planPartition(request: PlanRequest, fact: PartitionFacts): PlannedParti
   if (wanted > end) notes.push(`offset ${wanted} lies behind the end ${end}`)
   return {
     partition,
-    from: from > until ? until : from,
+    from: leastOf(from, until),
     until,
     offsets,
     gone: request.start.kind === 'earliest' ? 0n : gone,
@@ -168,14 +169,6 @@ function startOffset(start: ReplayStart, { partition, low, end, committed }: Par
       }
       return committed + start.by
   }
-}
-
-function larger(a: bigint, b: bigint): bigint {
-  return a > b ? a : b
-}
-
-function smaller(a: bigint, b: bigint): bigint {
-  return a < b ? a : b
 }
 
 /** CSV as Kafka's tool exports and reads it: `topic,partition,offset`, or with the group in front. Errors: USAGE naming the line. */
