@@ -8,11 +8,22 @@ let deployment: Deployment
 
 afterEach(() => deployment.close())
 
-const FILES = ['book.yaml', 'book2.yaml', 'bad.yaml'].flatMap((file) => ['--extractor', file])
+const named = (...files: string[]): string[] => files.flatMap((file) => ['--extractor', file])
+const FILES = named('book.yaml', 'book2.yaml', 'bad.yaml')
+
+/** As the second version, without a price on any page, and no page is a dead letter for it. */
+const BOOK_PRICELESS = BOOK_BAD.replace('version: 3', 'version: 4').replace(
+  '.cost, type: decimal, scale: 2, required: true',
+  '.cost, type: decimal, scale: 2',
+)
 
 /** Stores pages and gives the version that each of them was extracted with. */
 async function versionsOf(from: number, count: number): Promise<number[]> {
   await deployment.read((runtime) => storePages(runtime, range(count, from)))
+  return versionsFrom(from, count)
+}
+
+async function versionsFrom(from: number, count: number): Promise<number[]> {
   await caughtUp(deployment)
   const records = (await deployment.records()).filter(({ value }) => Number(value.entityKey.slice(1)) >= from)
   expect(new Set(records.map(({ value }) => value.entityKey)).size).toBe(count)
@@ -21,15 +32,22 @@ async function versionsOf(from: number, count: number): Promise<number[]> {
 
 describe('versions of an extractor', () => {
   it('run beside each other, are promoted and taken back in one command each, and are held back where they give less', {
-    timeout: 180_000,
+    timeout: 300_000,
   }, async () => {
     deployment = await Deployment.open()
     deployment.file('book.yaml', BOOK_1)
     deployment.file('book2.yaml', BOOK_2)
     deployment.file('bad.yaml', BOOK_BAD)
+    deployment.file('priceless.yaml', BOOK_PRICELESS)
+    const priceless = (...files: string[]) => deployment.run(['promote', 'book:4', ...named(...files, 'priceless.yaml')])
+    const loses = [2, '', expect.stringContaining('version 4 of book is held back: the required field price would be lost in 10 records')]
+    await deployment.read((runtime) => storePages(runtime, range(10)))
+    // No version has run yet: that the price is required is told by the file of the version before alone.
+    const unrun = await priceless('book.yaml')
+    expect([unrun.code, unrun.stdout, unrun.stderr]).toEqual(loses)
     const live = deployment.start(['extract', ...FILES])
     // Before the first promotion the lowest version works.
-    expect(await versionsOf(0, 10)).toEqual(Array(10).fill(1))
+    expect(await versionsFrom(0, 10)).toEqual(Array(10).fill(1))
 
     const candidate = deployment.start(['extract', '--candidate', '--extractor', 'book2.yaml'])
     await caughtUp(deployment, 'book-v2')
@@ -45,6 +63,8 @@ describe('versions of an extractor', () => {
     const alone = await deployment.run(['promote', 'book:3', '--extractor', 'bad.yaml'])
     expect([alone.code, alone.stdout]).toEqual([2, ''])
     expect(alone.stderr).toContain('version 3 of book is held back: 10 pages that gave records would become dead letters')
+    const lossy = await priceless()
+    expect([lossy.code, lossy.stdout, lossy.stderr]).toEqual(loses)
     expect(await versionsOf(10, 4)).toEqual(Array(4).fill(1))
 
     const promoted = await deployment.run(['promote', 'book:2', ...FILES, '--json'])
