@@ -13,6 +13,13 @@ interface Status {
   readonly partitions: { partition: number; phase: string }[]
 }
 
+/** What a preview says. */
+interface Said {
+  readonly hash: string
+  readonly records: Record<string, number>
+  readonly fields: Record<string, { added: number; removed: number; changed: number }>
+}
+
 const PAGES = 40
 let deployment: Deployment
 
@@ -105,18 +112,32 @@ describe('a replay in place on a live group', () => {
     expect((await written()).get('r2')).toEqual(odd)
   })
 
-  it('C174: begins again in every partition of two members, whoever has them', { timeout: 120_000 }, async () => {
+  it('C174: begins again in every partition of two members, whoever has them, and writes what its preview has said', {
+    timeout: 240_000,
+  }, async () => {
     await liveGroup()
     await extract('book2.yaml')
     const members = await deployment.read(async (runtime) => (await runtime.admin.describeGroup(runtime.groups.extract())).members)
     expect(members).toHaveLength(2)
     const stored = await deployment.pages()
-    const done = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'r1', '--wait')
+    const preview = await deployment.run(['replay', 'preview', '--extractor', 'book2.yaml', '--all', '--json'])
+    const said = JSON.parse(preview.stdout) as Said
+    const done = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--expect', said.hash, '--id', 'r1', '--wait')
     expect(done).toMatchObject({ state: 'done', doneOffsets: PAGES, totals: { records: PAGES } })
     const partitions = new Set(stored.map(({ message }) => message.partition))
     expect(partitions.size).toBeGreaterThanOrEqual(4)
     expect(new Set(done.partitions.map(({ partition }) => partition))).toEqual(partitions)
     expect(await written()).toEqual(new Map([['r1', keys(PAGES)]]))
+    const records = (await deployment.records()).map(({ value }) => value)
+    const before = new Map(records.filter(({ extractorVersion }) => extractorVersion === 1).map(({ entityKey, data }) => [entityKey, data]))
+    const differing = records
+      .filter(({ replayId }) => replayId === 'r1')
+      .map(({ entityKey, data }) => Object.keys(data).filter((field) => data[field] !== (before.get(entityKey)?.[field] ?? null)))
+    const same = differing.filter((fields) => fields.length === 0).length
+    expect(said.records).toEqual({ same, changed: PAGES - same, added: 0, removed: 0, failed: 0 })
+    for (const [field, { added, removed, changed }] of Object.entries(said.fields))
+      expect(added + removed + changed, field).toBe(differing.filter((fields) => fields.includes(field)).length)
+    expect(same).toBeLessThan(PAGES)
   })
 
   it('gives live pages of the same partitions a turn every few seconds, however long it takes', { timeout: 180_000 }, async () => {
