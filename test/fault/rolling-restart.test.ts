@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { faultSeed } from '../support/fault-run.ts'
 import { rollingRun } from '../support/rolling-run.ts'
 import { redisUrl } from '../support/services.ts'
 
@@ -6,7 +7,7 @@ import { redisUrl } from '../support/services.ts'
  * Three fetch workers under load, restarted one after the other. MILLRACE_TEST_SEED=n begins with that seed, MILLRACE_TEST_RUNS=n takes
  * n of them; 1 where not given.
  */
-const first = Number(process.env.MILLRACE_TEST_SEED ?? Math.floor(Math.random() * 1_000_000))
+const first = faultSeed()
 const seeds = Array.from({ length: Number(process.env.MILLRACE_TEST_RUNS ?? 1) }, (_, index) => first + index)
 const cases = seeds.flatMap((seed) =>
   (['redis', 'lmdb'] as const).flatMap((state) => (['SIGTERM', 'SIGKILL'] as const).map((by) => ({ seed, state, by }))),
@@ -28,6 +29,7 @@ describe('three fetch workers that are restarted one after the other under load'
     })
     process.stdout.write(`${by}, ${state}: ${JSON.stringify(report)}\n`)
     expect(report.violations, JSON.stringify(report, undefined, 2)).toEqual([])
-    expect(report.repeats, JSON.stringify(report, undefined, 2)).toBeLessThanOrEqual(report.openAtRestarts)
+    // Else nobody had to know what another one was told.
+    expect(report.ownersOfBusy).toBeGreaterThan(1)
   })
 })

@@ -8,6 +8,7 @@ import { systemClock } from '../../src/kernel/clock.ts'
 import { silentObserver } from '../../src/kernel/observe.ts'
 import { RecordingObserver } from '../support/embedded.ts'
 import { eventually } from '../support/eventually.ts'
+import { faultSeed } from '../support/fault-run.ts'
 import { textMessage } from '../support/kafka.ts'
 import { OwnBroker } from '../support/own-broker.ts'
 import { SeededRandom } from '../support/random.ts'
@@ -27,9 +28,7 @@ describe.skipIf(process.platform !== 'linux')('a broker that ends while it commi
   afterEach(() => broker.end())
 
   it.each(['SIGKILL', 'SIGTERM'] as const)('forgets no transaction and brings none twice: %s', { timeout: 600_000 }, async (signal) => {
-    const seed = Number(process.env.MILLRACE_TEST_SEED ?? Math.floor(Math.random() * 1_000_000))
-    process.stdout.write(`seed ${seed}\n`)
-    const random = new SeededRandom(seed)
+    const random = new SeededRandom(faultSeed())
     const client = createKafkaClient({ brokers: [broker.address], clientId: 'test' }, silentObserver)
     const admin = new KafkaAdmin(client, systemClock)
     await admin.createTopics(['in', 'out'].map((topic) => ({ topic, partitions: PARTITIONS, replication: 1, configs: {} })))

@@ -6,7 +6,7 @@ import { isCrawlOver, linkedExtractors, linkedSettings, produceSeeds } from './l
 import { LinkedSite } from './linked-site.ts'
 import { countFromOutside, type Figures, type Kill } from './oracle.ts'
 import { SeededRandom } from './random.ts'
-import { msUntilQuiet, msUntilSpeed, speed } from './site-log.ts'
+import { FULL_SPEED, msUntilQuiet, msUntilSpeed, SPEED_WINDOW_MS, speed } from './site-log.ts'
 
 export type ProgramName = 'fetch' | 'delay' | 'frontier' | 'extract'
 
@@ -49,15 +49,15 @@ export interface Fault {
 const RATE_PER_SECOND = 4
 const CONCURRENCY = 2
 const CRAWL = 'fault-test'
-/** Share of the speed before that counts as full speed: the machine has other work. */
-const FULL_SPEED = 0.7
-
 /** Partitions may change hands until then, with requests on the wire. */
 const HAND_OVER_MS = 5_000
 
 /** The seed of a fault test: MILLRACE_TEST_SEED, else one by chance, which is printed so that the run can be had again. */
 export function faultSeed(): number {
-  return Number(process.env.MILLRACE_TEST_SEED ?? Math.floor(Math.random() * 1_000_000))
+  const seed = Number(process.env.MILLRACE_TEST_SEED ?? Math.floor(Math.random() * 1_000_000))
+  // At once: what fails later may say nothing any more.
+  process.stdout.write(`seed ${seed} (MILLRACE_TEST_SEED=${seed} does the same again)\n`)
+  return seed
 }
 
 /**
@@ -102,7 +102,7 @@ export class FaultRun {
       await deployment.read(async (runtime) => void (await applyTopics(runtime)))
       for (const name of options.programs ?? ['fetch', 'delay', 'frontier', 'extract']) run.start(name)
       // Each start moves partitions, and what is on the wire then is asked for again: not what these runs count.
-      await run.until(() => run.programs.every(({ program }) => program.stderr().includes('is running')), 'all programs to run', 60_000)
+      await run.until(() => run.programs.every(({ program }) => program.stderr().includes('is running')), 'all programs to run', 180_000)
       await produceSeeds(deployment, site, CRAWL)
       return run
     } catch (error) {
@@ -121,7 +121,8 @@ export class FaultRun {
   /** The sites are asked about as often as they allow; a machine with other work comes no nearer. */
   async untilFullSpeed(): Promise<void> {
     const wanted = 0.5 * RATE_PER_SECOND * this.site.hosts().length
-    await this.until(() => speed(this.site.requests, performance.now() - 2_000, performance.now()) >= wanted, 'full speed', 60_000)
+    const now = (): number => performance.now()
+    await this.until(() => speed(this.site.requests, now() - SPEED_WINDOW_MS, now()) >= wanted, 'full speed', 60_000)
   }
 
   begin(what: string, kind: { losesRequests?: boolean; losesState?: boolean } = {}): Fault {
@@ -129,7 +130,7 @@ export class FaultRun {
     const fault: Fault = {
       what,
       at,
-      speedBefore: speed(this.site.requests, at - 2_000, at),
+      speedBefore: speed(this.site.requests, at - SPEED_WINDOW_MS, at),
       healedAt: undefined,
       losesRequests: kind.losesRequests ?? false,
       losesState: kind.losesState ?? false,

@@ -5,10 +5,11 @@ import type { CliResult, RunningCli } from './cli.ts'
 import { Deployment } from './deployment.ts'
 import { eventually } from './eventually.ts'
 import { isCrawlOver, linkedExtractors, linkedSettings, produceSeeds } from './linked-crawl.ts'
-import { LinkedSite } from './linked-site.ts'
+import { type HostWishes, LinkedSite } from './linked-site.ts'
 import { countFromOutside, type Figures, type Kill } from './oracle.ts'
 import { childrenOf, isRunning, kill, processesOf } from './processes.ts'
 import { SeededRandom } from './random.ts'
+import { msUntilFullSpeedAgain } from './site-log.ts'
 
 export interface KillRunOptions {
   /** Decides everything that is left to chance here; the machine decides the rest. */
@@ -17,6 +18,10 @@ export interface KillRunOptions {
   readonly processes: 'run' | 'stages'
   readonly hosts: number
   readonly pagesPerHost: number
+  /** Of two hosts more. */
+  readonly wishes: HostWishes
+  /** The state lies there, else in the data folder. */
+  readonly redis?: string
   readonly kills: number
   /** Somebody looks and steers all the while: one command after the other, on the same data folder. */
   readonly commands?: boolean
@@ -27,6 +32,8 @@ export interface KillRunOptions {
 export interface KillRunReport {
   readonly seed: number
   readonly kills: readonly string[]
+  /** After each of them. Shape: null where the crawl ended before. */
+  readonly fullSpeedAfterMs: readonly (number | null)[]
   readonly violations: readonly string[]
   readonly figures: Figures
   /** Commands that ended by themselves with an error while the broker was away. */
@@ -59,12 +66,16 @@ export async function killRun(options: KillRunOptions): Promise<KillRunReport> {
   const site = new LinkedSite({
     hosts: options.hosts,
     pagesPerHost: options.pagesPerHost,
+    wishes: options.wishes,
     latencyMs: () => Math.round(latencies.between(2, 90)),
   })
   await site.start()
   const deployment = await Deployment.open({
     embedded: true,
-    set: linkedSettings(site, { ratePerSecond: RATE_PER_SECOND, concurrency: CONCURRENCY }),
+    set: [
+      ...linkedSettings(site, { ratePerSecond: RATE_PER_SECOND, concurrency: CONCURRENCY }),
+      ...(options.redis === undefined ? [] : [`redis=${options.redis}`]),
+    ],
   })
   const begun = performance.now()
   let keepFolder = false
@@ -80,12 +91,17 @@ export async function killRun(options: KillRunOptions): Promise<KillRunReport> {
     return {
       seed: options.seed,
       kills: driver.kills.map(({ at, what }) => `${((at - begun) / 1000).toFixed(1)} s ${what}`),
+      fullSpeedAfterMs: driver.kills.map(({ at }) => msUntilFullSpeedAgain(site.requests, at)),
       violations,
       figures,
       gaveUp: driver.gaveUp,
       commands: driver.commands,
       seconds: Math.round((performance.now() - begun) / 1000),
     }
+  } catch (error) {
+    // Its broker may be at work still.
+    keepFolder = true
+    throw error
   } finally {
     await deployment.close({ keepFolder })
     await site.stop()
@@ -94,6 +110,10 @@ export async function killRun(options: KillRunOptions): Promise<KillRunReport> {
 
 class KillDriver {
   readonly kills: Kill[] = []
+  /** Programs that ended by themselves, with what they had in hand. */
+  readonly #ends: Kill[] = []
+  /** ms of `performance.now()`. */
+  readonly #endedAt = new Map<RunningCli, number>()
   readonly gaveUp: string[] = []
   commands = 0
   readonly #options: KillRunOptions
@@ -137,9 +157,10 @@ class KillDriver {
       deployment: this.#deployment,
       site: this.#site,
       crawlId: CRAWL,
-      kills: this.kills,
+      kills: [...this.kills, ...this.#ends].sort((a, b) => a.at - b.at),
       ratePerSecond: RATE_PER_SECOND,
       concurrency: CONCURRENCY,
+      othersRead: true,
     })
     violations.push(...counted.violations, ...(await this.#leftovers()))
     return { violations, figures: counted.figures }
@@ -176,6 +197,7 @@ class KillDriver {
       ...this.#runArguments(name),
       ...(takesExtractors(name) ? linkedExtractors(this.#deployment) : []),
     ])
+    running.child.once('exit', () => this.#endedAt.set(running, performance.now()))
     this.#programs.set(name, running)
     this.#started.push({ name, running })
   }
@@ -218,7 +240,9 @@ class KillDriver {
       const { exitCode, signalCode } = program.child
       if (exitCode === null && signalCode === null) continue
       if (exitCode === 0 && name === 'run') continue
-      if (exitCode !== null)
+      if (exitCode !== null) {
+        const at = this.#endedAt.get(program) ?? performance.now()
+        this.#ends.push(this.#killNow(`${name} gave up`, { losesRequests: losesRequests(name), at }))
         this.gaveUp.push(
           `${name} exit ${exitCode}: ${
             program
@@ -227,6 +251,7 @@ class KillDriver {
               .filter((line) => line.startsWith('error'))[0] ?? program.stderr()
           }`,
         )
+      }
       this.#start(name)
     }
   }
@@ -245,9 +270,10 @@ class KillDriver {
 
   async #killProgram(name: string): Promise<void> {
     const program = this.#programs.get(name)
+    const at = performance.now()
     if (program === undefined || !kill(program.child.pid)) return
     await program.done
-    this.#record(name, name === 'run' || name === 'fetch')
+    this.kills.push(this.#killNow(name, { losesRequests: losesRequests(name), at }))
     // Some start again at once, some after their leases have been swept and the broker has been stopped.
     await new Promise((resolve) => setTimeout(resolve, this.#random.next() < 0.7 ? 0 : this.#random.between(200, 3_000)))
     this.#restartEnded()
@@ -260,27 +286,27 @@ class KillDriver {
     this.#brokerKills += 1
     // One that had not come back yet has been away since the kill before.
     if (wasUp || this.#brokerDownSince === undefined) this.#brokerDownSince = performance.now()
-    this.#record('broker', false)
+    this.kills.push(this.#killNow('broker'))
   }
 
   #killSupervisor(): void {
-    if (kill(this.#brokerProcess('supervisor'))) this.#record('supervisor', false)
+    if (kill(this.#brokerProcess('supervisor'))) this.kills.push(this.#killNow('supervisor'))
   }
 
   #killExtraction(): void {
     const children = [...this.#programs.values()].flatMap(({ child }) => childrenOf(child.pid, 'extraction-process'))
-    if (children.some(kill)) this.#record('extraction', false)
+    if (children.some(kill)) this.kills.push(this.#killNow('extraction'))
   }
 
-  #record(what: string, losesRequests: boolean): void {
+  /** Shape: what was on its way to the site at `at` is in its log by now. */
+  #killNow(what: string, { losesRequests = false, at = performance.now() } = {}): Kill {
     // Requests that were answered since then have not been acknowledged for certain; it is back after some seconds, or later where its
     // supervisor was killed as well.
-    const at = performance.now()
     const since = this.#brokerDownSince
     const file = this.#brokerFile()
     const isAway = file?.phase !== 'up' || !isRunning(file.broker?.pid)
     const down = since !== undefined && (isAway || at - since < 10_000) ? since : undefined
-    this.kills.push({ at, what, brokerDownSince: down, losesRequests })
+    return { at, what, until: performance.now(), brokerDownSince: down, losesRequests }
   }
 
   #brokerProcess(which: 'broker' | 'supervisor'): number | undefined {
@@ -344,6 +370,10 @@ class KillDriver {
       return find().map((command) => `left running: ${command.slice(0, 200)}`)
     }
   }
+}
+
+function losesRequests(name: string): boolean {
+  return name === 'run' || name === 'fetch'
 }
 
 function takesExtractors(name: string): boolean {

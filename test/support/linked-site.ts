@@ -16,20 +16,43 @@ export interface SiteRequest {
   readonly path: string
   /** ms of `performance.now()`. */
   readonly at: number
+  /** Its User-Agent: who asked. */
+  readonly agent: string
+  /** Of the answer; undefined: there was none. */
+  status: number | undefined
+  /** Just before the first byte of the answer left: whoever asked can't have had it sooner. */
+  sentAt: number | undefined
+  /** What the answer asks for in its Retry-After. */
+  retryAfterMs: number | undefined
   /** When it was answered, or when the client was gone. */
   endedAt: number | undefined
   answered: boolean
 }
 
+/** What two hosts more ask for, which an owner of their partition has to know from the one before. */
+export interface HostWishes {
+  /** Of `slow.example`, by its robots.txt: from the end of a request to the start of the next. */
+  readonly crawlDelayMs: number
+  readonly slowPages: number
+  /** Of `busy.example`, by the Retry-After of a 429: the answer to each tenth request. */
+  readonly retryAfterMs: number
+  readonly busyPages: number
+}
+
+const SLOW = 'slow.example'
+const BUSY = 'busy.example'
+const BUSY_EVERY = 10
+
 export interface LinkedSiteOptions {
   readonly hosts: number
   readonly pagesPerHost: number
+  readonly wishes?: HostWishes
   readonly latencyMs: (request: { host: string; path: string; nth: number }) => number
 }
 
 /**
  * A few hosts with pages that link to each other, and a log of every request: the count from outside. Each host has a tree of pages,
- * three links down from each, and links across.
+ * three links down from each, and links across. With `wishes` there are two more, smaller ones.
  */
 export class LinkedSite {
   readonly requests: SiteRequest[] = []
@@ -38,14 +61,29 @@ export class LinkedSite {
     const host = (request.headers.host ?? '').replace(/:\d+$/, '')
     const path = request.url ?? '/'
     const nth = this.requests.filter((other) => other.host === host && other.path === path).length
-    const entry: SiteRequest = { host, path, at: performance.now(), endedAt: undefined, answered: false }
+    const entry: SiteRequest = {
+      host,
+      path,
+      at: performance.now(),
+      agent: request.headers['user-agent'] ?? '',
+      status: undefined,
+      sentAt: undefined,
+      retryAfterMs: undefined,
+      endedAt: undefined,
+      answered: false,
+    }
     this.requests.push(entry)
+    const isTooMany = this.#isTooMany(entry)
     response.once('close', () => {
       entry.endedAt = performance.now()
       entry.answered = response.writableFinished
     })
     setTimeout(() => {
-      const answer = this.#answer(host, path, nth)
+      const answer = isTooMany ? this.#tooMany(entry) : this.#answer(host, path, nth)
+      if (entry.endedAt === undefined) {
+        entry.status = answer.status
+        entry.sentAt = performance.now()
+      }
       response.writeHead(answer.status, { 'content-type': answer.type ?? 'text/html; charset=utf-8', ...answer.headers }).end(answer.body)
     }, this.#options.latencyMs({ host, path, nth }))
   })
@@ -80,7 +118,35 @@ export class LinkedSite {
   }
 
   hosts(): string[] {
-    return Array.from({ length: this.#options.hosts }, (_, index) => `shop${index}.example`)
+    const plain = Array.from({ length: this.#options.hosts }, (_, index) => `shop${index}.example`)
+    return this.#options.wishes === undefined ? plain : [...plain, SLOW, BUSY]
+  }
+
+  /** The one that asks to be left alone. */
+  get busyHost(): string {
+    return BUSY
+  }
+
+  /** What the robots.txt of a host asks for; 0: nothing. */
+  crawlDelayMsOf(host: string): number {
+    return host === SLOW ? (this.#options.wishes?.crawlDelayMs ?? 0) : 0
+  }
+
+  #pagesOf(host: string): number {
+    const { wishes, pagesPerHost } = this.#options
+    if (host === SLOW) return wishes?.slowPages ?? 0
+    return host === BUSY ? (wishes?.busyPages ?? 0) : pagesPerHost
+  }
+
+  #isTooMany({ host, path }: SiteRequest): boolean {
+    if (host !== BUSY || path === '/robots.txt') return false
+    return this.requests.filter((other) => other.host === host && other.path !== '/robots.txt').length % BUSY_EVERY === 0
+  }
+
+  #tooMany(entry: SiteRequest): Answer {
+    const retryAfterMs = this.#options.wishes?.retryAfterMs ?? 0
+    entry.retryAfterMs = retryAfterMs
+    return { status: 429, body: '<h1>Too many</h1>', headers: { 'retry-after': String(retryAfterMs / 1_000) } }
   }
 
   /** Where a crawl begins: the root of each host. */
@@ -93,18 +159,18 @@ export class LinkedSite {
    * was quicker: a crawl that has to find them all must not be bounded by the shortest one.
    */
   get depth(): number {
-    return this.#options.pagesPerHost
+    return Math.max(...this.hosts().map((host) => this.#pagesOf(host)))
   }
 
   /** Every address that a whole crawl has to ask for, the seeds included. */
   urls(): { readonly url: string; readonly kind: PageKind; readonly host: string; readonly path: string; readonly links: number }[] {
     return this.hosts().flatMap((host) =>
-      Array.from({ length: this.#options.pagesPerHost }, (_, index) => ({
+      Array.from({ length: this.#pagesOf(host) }, (_, index) => ({
         url: this.#url(host, index),
         kind: kindOf(index),
         host,
         path: pathOf(index),
-        links: this.#links(index).length,
+        links: this.#links(host, index).length,
       })),
     )
   }
@@ -114,35 +180,43 @@ export class LinkedSite {
     return this.#answer(host, path, 1).body
   }
 
-  openAt(time: number): SiteRequest[] {
-    return this.requests.filter(({ at, endedAt }) => at <= time && (endedAt === undefined || endedAt > time))
-  }
-
   #url(host: string, index: number): string {
     return `http://${host}:${this.#publicPort ?? this.#port}${pathOf(index)}`
   }
 
   /** Below a page without links there is nothing: what would hang on it hangs on the one before. */
-  #links(index: number): number[] {
-    const count = this.#options.pagesPerHost
+  #links(host: string, index: number): number[] {
+    const count = this.#pagesOf(host)
     const parents = [index]
     for (let next = index + 1; next < count && !givesLinks(next); next += 1) parents.push(next)
     const children = parents.flatMap((parent) => [3 * parent + 1, 3 * parent + 2, 3 * parent + 3])
     return [...children, (index * 7 + 3) % count, 0].filter((child) => child < count)
   }
 
-  #answer(host: string, path: string, nth: number): { status: number; body: string; headers?: Record<string, string>; type?: string } {
-    if (path === '/robots.txt') return { status: 200, body: 'User-agent: *\nDisallow: /private/\n', type: 'text/plain' }
+  #answer(host: string, path: string, nth: number): Answer {
+    if (path === '/robots.txt') return { status: 200, body: this.#robots(host), type: 'text/plain' }
     const [, kind, number] = /^\/(page|gone|moved|flaky|new)\/(\d+)$/.exec(path) ?? (path === '/' ? ['', 'page', '0'] : [])
     if (kind === undefined) return { status: 404, body: 'nothing here' }
     const index = Number(number)
     if (kind === 'gone') return { status: 404, body: `<h1>Gone ${index}</h1>` }
     if (kind === 'moved') return { status: 302, body: '', headers: { location: `/new/${index}` } }
     if (kind === 'flaky' && nth === 0) return { status: 503, body: '<h1>Later</h1>' }
-    const links = kind === 'new' ? [] : this.#links(index)
+    const links = kind === 'new' ? [] : this.#links(host, index)
     const anchors = links.map((child) => `<li><a href="${pathOf(child)}">${child}</a></li>`)
     return { status: 200, body: `<title>${host} ${index}</title><h1>Page ${index}</h1><ul>${anchors.join('')}</ul>${FILLING}` }
   }
+
+  #robots(host: string): string {
+    const delayMs = this.crawlDelayMsOf(host)
+    return `User-agent: *\nDisallow: /private/\n${delayMs > 0 ? `Crawl-delay: ${delayMs / 1_000}\n` : ''}`
+  }
+}
+
+interface Answer {
+  readonly status: number
+  readonly body: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly type?: string
 }
 
 /** A page of a size that is worth packing. */

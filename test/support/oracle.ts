@@ -4,6 +4,8 @@ import { isFinal } from '../../src/message/outcome.ts'
 import { unpackPageBody } from '../../src/message/page-body.ts'
 import { committed, type Deployment, readOutcomes, readPages, readRecords } from './deployment.ts'
 import type { LinkedSite } from './linked-site.ts'
+import { differencesToOthers } from './other-readers.ts'
+import { countRepeats, type Ending, endingsOf, type Loss, repeatsInWords, unheard } from './repeats.ts'
 import { mostAtOnce, mostPerSecond, paceViolations } from './site-log.ts'
 
 /** A process was killed; what it had on the wire may be asked for again. */
@@ -15,7 +17,7 @@ export interface Kill {
   readonly brokerDownSince: number | undefined
   /** It took requests with it. */
   readonly losesRequests: boolean
-  /** For a fault that lasts: its end, ms of `performance.now()`. What is on the wire until then may be asked for again. */
+  /** Its end, of a kill as of a fault that lasts, ms of `performance.now()`. What is on the wire until then may be asked for again. */
   readonly until?: number
   /** What had been claimed and finished before was forgotten. */
   readonly losesState?: boolean
@@ -30,6 +32,8 @@ export interface Figures {
   readonly repeatedRequests: number
   /** What the kills may have cost at most. */
   readonly inFlightAtKills: number
+  /** Of each that took any: what, and how many of how many requests were asked again. */
+  readonly repeatsByKill: readonly string[]
   readonly repeatedPages: number
   readonly repeatedOutcomes: number
   readonly mostPerSecond: number
@@ -45,10 +49,9 @@ export interface OracleOptions {
   readonly concurrency: number
   /** Messages that are no tasks, each of which has to be a dead letter; 0 where not given. */
   readonly deadLetters?: number
+  /** The records are read by other clients too, which takes some seconds. */
+  readonly othersRead?: boolean
 }
-
-/** Time from the answer of a site until nothing can be lost any more, on a busy machine. */
-const SETTLE_MS = 1_000
 
 /** Counts from outside what a crawl has left behind. Shape: `violations` is empty where all promises hold. */
 export async function countFromOutside(options: OracleOptions): Promise<{ violations: string[]; figures: Figures }> {
@@ -56,14 +59,16 @@ export async function countFromOutside(options: OracleOptions): Promise<{ violat
   const violations: string[] = []
   const wanted = site.urls()
   const byUrl = new Map(wanted.map((entry) => [entry.url, entry]))
-  const { pages, outcomes, records, letters, ledger } = await deployment.read(async (runtime) => ({
+  const { pages, outcomes, records, letters, ledger, differences } = await deployment.read(async (runtime) => ({
     pages: await readPages(runtime),
     outcomes: await readOutcomes(runtime),
     records: await readRecords(runtime),
     letters: await committed(runtime, runtime.topics.deadLetters),
     // What is no task is of no crawl.
     ledger: { ...(await audit(runtime, { crawlId: options.crawlId })), malformed: (await audit(runtime)).malformed },
+    differences: options.othersRead === true ? await differencesToOthers(runtime, [runtime.topics.records]) : [],
   }))
+  violations.push(...differences)
 
   const count = new Map<string, number>()
   const expectedRecords = new Set<string>()
@@ -111,7 +116,7 @@ export async function countFromOutside(options: OracleOptions): Promise<{ violat
       violations.push(`a dead letter of ${letters.length}: ${letter.headers['millrace-error-message']}`)
   violations.push(...ledgerProblems(ledger, deadLetters))
 
-  const { problems, figures } = requestFigures(options)
+  const { problems, figures } = requestFigures(options, endingsOf(outcomes))
   violations.push(...problems)
   return {
     violations,
@@ -135,44 +140,43 @@ function ledgerProblems(ledger: AuditReport, malformed: number): string[] {
   return problems
 }
 
-type RequestFigures = Pick<Figures, 'requests' | 'repeatedRequests' | 'inFlightAtKills' | 'mostPerSecond' | 'mostAtOnce'>
+type RequestFigures = Pick<Figures, 'requests' | 'repeatedRequests' | 'inFlightAtKills' | 'repeatsByKill' | 'mostPerSecond' | 'mostAtOnce'>
 
 /** What the site's own log says of repeats and of the pace. */
-function requestFigures({ site, kills, ratePerSecond, concurrency }: OracleOptions): { problems: string[]; figures: RequestFigures } {
-  const problems: string[] = []
-  const tasks = site.requests.filter(({ path }) => path !== '/robots.txt')
-  const times = new Map<string, number[]>()
-  for (const { host, path, at } of tasks) times.set(`${host}${path}`, [...(times.get(`${host}${path}`) ?? []), at])
+function requestFigures(
+  { site, kills, ratePerSecond, concurrency }: OracleOptions,
+  endings: readonly Ending[],
+): { problems: string[]; figures: RequestFigures } {
   const costly = kills.filter(({ losesRequests }) => losesRequests)
-  let repeatedRequests = 0
-  const repeats: string[] = []
-  for (const [address, at] of times) {
-    const usual = address.includes('/flaky/') ? 2 : 1
-    repeatedRequests += Math.max(0, at.length - usual)
-    for (let index = usual; index < at.length; index += 1) {
-      const [before, again] = [at[index - usual] as number, at[index] as number]
-      const first = kills[0]?.at ?? 0
-      repeats.push(`${address} ${seconds(before - first)} s and ${seconds(again - first)} s after the first kill`)
-      if (!costly.some((kill) => (kill.until ?? kill.at) >= before && kill.at <= again))
-        problems.push(`${address} was asked for again after ${Math.round(again - before)} ms with no kill between`)
-    }
+  const counted = countRepeats(site.requests, endings, costly.map(lossOf))
+  const problems = [...counted.problems]
+  // What sites have asked for is known to all who are alive, whatever the store forgets.
+  const ends = costly.filter(({ losesState }) => losesState !== true).map(lossOf)
+  problems.push(
+    ...paceViolations(site.requests, {
+      ratePerSecond,
+      concurrency,
+      crawlDelayMsOf: (host) => site.crawlDelayMsOf(host),
+      isLost: unheard(site.requests, endings, ends),
+    }),
+  )
+  return {
+    problems,
+    figures: {
+      requests: site.requests.length,
+      repeatedRequests: counted.repeats,
+      inFlightAtKills: counted.ofEach.reduce((sum, { lost }) => sum + lost, 0),
+      repeatsByKill: repeatsInWords(counted),
+      mostPerSecond: mostPerSecond(site.requests),
+      mostAtOnce: mostAtOnce(site.requests),
+    },
   }
-  const inFlightAtKills = costly.reduce((sum, { at, until = at, brokerDownSince, losesState }) => {
-    const settled = losesState === true ? 0 : (brokerDownSince ?? at) - SETTLE_MS
-    return sum + tasks.filter((request) => request.at <= until && (request.endedAt === undefined || request.endedAt > settled)).length
-  }, 0)
-  if (repeatedRequests > inFlightAtKills)
-    problems.push(`${repeatedRequests} requests were repeated, ${inFlightAtKills} were in flight at the kills: ${repeats.join(', ')}`)
+}
 
-  problems.push(...paceViolations(site.requests, { ratePerSecond, concurrency }))
-  const figures = { mostPerSecond: mostPerSecond(site.requests), mostAtOnce: mostAtOnce(site.requests) }
-  return { problems, figures: { requests: site.requests.length, repeatedRequests, inFlightAtKills, ...figures } }
+function lossOf({ what, at, until = at, brokerDownSince, losesState }: Kill): Loss {
+  return { what, at, until, since: losesState === true ? Number.NEGATIVE_INFINITY : (brokerDownSince ?? at) }
 }
 
 function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
-}
-
-function seconds(ms: number): string {
-  return (ms / 1_000).toFixed(1)
 }

@@ -1,10 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from './eventually.ts'
+
+/** True where there is one that can be started. */
+export function findRedisServer(): boolean {
+  return spawnSync('redis-server', ['--version']).status === 0
+}
 
 /** A Redis of one test, that may be stopped, started and hung: `redis-server` from the PATH on a free port. */
 export class OwnRedis {
