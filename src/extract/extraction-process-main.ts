@@ -97,7 +97,7 @@ function obey(message: ToProcess): void {
     case 'load':
       runner = createPageRunner(message.sources, message.native ? parseNatively() : undefined)
       watch(process.memoryUsage.rss() + message.extraBytes)
-      answer({ kind: 'ready' })
+      answer({ kind: 'ready', native: runner.isNative })
       return
     case 'run':
       tellOfChanges(putBackBetweenPages())

@@ -70,6 +70,7 @@ export class ExtractionProcess {
   #killedFor: ProcessEnd | undefined
   #lastOutput = ''
   #hasWorked = false
+  #isNative = false
   #onMessage: (message: FromProcess) => void = () => undefined
   #onEnd: (end: ProcessEnd) => void = () => undefined
 
@@ -102,9 +103,8 @@ export class ExtractionProcess {
   static async start(sources: readonly ExtractorSource[], options: ProcessOptions): Promise<ExtractionProcess> {
     const started = new ExtractionProcess(options)
     const extraBytes = options.pageMemoryBytes + ROOM_BYTES
-    await started.#first({ kind: 'load', sources, extraBytes, native: options.native === true }, (message) =>
-      message.kind === 'ready' ? true : undefined,
-    )
+    const load: ToProcess = { kind: 'load', sources, extraBytes, native: options.native === true }
+    started.#isNative = await started.#first(load, (message) => (message.kind === 'ready' ? message.native : undefined))
     return started
   }
 
@@ -122,6 +122,11 @@ export class ExtractionProcess {
 
   get isEnded(): boolean {
     return this.#end !== undefined
+  }
+
+  /** The native parser may read its pages; by its own word, since it looks for the package itself. */
+  get isNative(): boolean {
+    return this.#isNative
   }
 
   /** It was done with a page: what that has left behind may be what ends it at a later one. */

@@ -25,7 +25,8 @@ export type FromProcess =
   /** To `describe`: the module is evaluated from here on. */
   | { readonly kind: 'loading' }
   | { readonly kind: 'described'; readonly description: CodeDescription }
-  | { readonly kind: 'ready' }
+  /** native: the native parser reads for it what it is known to read alike. */
+  | { readonly kind: 'ready'; readonly native: boolean }
   /** It can't do what it was told first; the message is for the operator. */
   | { readonly kind: 'unusable'; readonly message: string; readonly context: ErrorContext }
   /** It has the page: what ends the process from here on may be the page's fault. */

@@ -212,7 +212,7 @@ export class ExtractorHost extends BaseService implements PageExtraction {
       const [only] = left
       if (only === undefined) continue
       if (left.length > 1 && end !== undefined) groups.unshift(...left.map((name) => [name]))
-      else if ((end?.reason === 'crash' || end?.reason === 'memory') && this.#mayBeNative(only) && !withoutNative.has(only)) {
+      else if ((end?.reason === 'crash' || end?.reason === 'memory') && this.#mayBeNative(process, only) && !withoutNative.has(only)) {
         // The default parser has the last word on every page that ended a process.
         withoutNative.add(only)
         groups.unshift([only])
@@ -260,8 +260,8 @@ export class ExtractorHost extends BaseService implements PageExtraction {
   }
 
   /** Whether the native parser may have read the page for an extractor. */
-  #mayBeNative(name: string): boolean {
-    return this.#native && this.extractors.get(name)?.notNative === undefined
+  #mayBeNative({ isNative }: ExtractionProcess, name: string): boolean {
+    return isNative && this.extractors.get(name)?.notNative === undefined
   }
 
   #framed(result: RunResult, page: Page): ExtractionResult {

@@ -48,6 +48,8 @@ export interface EncodedRecord {
 
 /** Runs extractors over pages, one after the other, in this process. */
 export interface PageRunner {
+  /** It has the native parser for what that is known to read alike. */
+  readonly isNative: boolean
   /**
    * Calls `onResult` once per extractor, as soon as it is done, and `onJsonLd` once where JSON-LD was read that is none. Synchronous from
    * beginning to end, since a tree that is held across a turn of the event loop is not collected young.
@@ -80,6 +82,7 @@ export function createPageRunner(sources: readonly ExtractorSource[], nativePars
   const selectors = createPageSelectors()
 
   return {
+    isNative: nativeParse !== undefined,
     run(job, onResult, onJsonLd) {
       const unpacked = unpackPageBodySync(job.page)
       if (!unpacked.ok) {

@@ -22,6 +22,7 @@ vi.mock('../../../../src/extract/extraction-process.ts', () => ({
           return isEnded
         },
         kill: () => undefined,
+        isNative: options.native === true,
         run: async (job: PageJob, onResult: (result: RunResult) => void) => {
           const isNative = options.native === true && job.withoutNative !== true
           native.tries.push(`${job.extractors.join('+')}${isNative ? '' : ' without'}`)
