@@ -6,13 +6,13 @@ import { liveWorkers } from '../../../src/control/live-workers.ts'
 import { cancelReplay } from '../../../src/control/replay-in-place.ts'
 import { beginRequest } from '../../../src/control/replay-ledger.ts'
 import type { Runtime } from '../../../src/control/runtime.ts'
-import { type LoadedExtractor, loadDefinition } from '../../../src/extract/load-extractors.ts'
+import { type LoadedExtractor, loadDefinition, loadExtractor } from '../../../src/extract/load-extractors.ts'
 import type { StopMode } from '../../../src/kernel/lifecycle.ts'
-import { Deployment } from '../../support/deployment.ts'
+import { committed, Deployment, readPages, readRecords } from '../../support/deployment.ts'
 import { RecordingObserver } from '../../support/embedded.ts'
 import { eventually } from '../../support/eventually.ts'
 import { OwnBroker } from '../../support/own-broker.ts'
-import { BOOK_1, BOOK_2, caughtUp, range, storePages } from '../../support/stored-shop.ts'
+import { BOOK_1, BOOK_2, caughtUp, range, storePages, urlOf } from '../../support/stored-shop.ts'
 
 const book = (text: string): LoadedExtractor => loadDefinition('book.yaml', text)
 
@@ -151,6 +151,47 @@ describe('an extract stage in whose group a replay in place is open', () => {
       await expect(runningStage(runtime)).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
     }, observer)
   }, 90_000)
+})
+
+describe('an extract stage with a page that takes longer than its session', () => {
+  const ENDLESS = `export default {
+  name: 'endless', version: 1,
+  schema: { type: 'record', name: 'Endless', fields: [{ name: 'title', type: 'string' }] },
+  extract({ $, url }) {
+    const title = $('h1').text()
+    while (title === 'Book 0') {}
+    return [{ key: url, data: { title } }]
+  },
+}
+`
+  let patient: Deployment
+  beforeEach(async () => {
+    patient = await Deployment.open({ set: ['kafka.sessionTimeout=6s', 'extract.pageTimeout=8s', 'extract.threads=2'] })
+    return () => patient.close()
+  })
+
+  it('stays the member that it was, and writes the records of other partitions meanwhile', async () => {
+    const observer = new RecordingObserver()
+    await patient.read(async (runtime) => {
+      const members = async (): Promise<string[]> =>
+        (await runtime.admin.describeGroup(runtime.groups.extract())).members.map(({ memberId }) => memberId)
+      const { stage } = await runningStage(runtime, await loadExtractor(patient.file('endless.mjs', ENDLESS)))
+      const before = await members()
+      await storePages(runtime, [{ index: 0 }])
+      await storePages(runtime, range(8, 1))
+      const looping = (await readPages(runtime)).find(({ value }) => value.url === urlOf(0))?.message.partition
+      const isElsewhere = async (): Promise<boolean> => (await readRecords(runtime)).some(({ value }) => value.source.partition !== looping)
+      await eventually(isElsewhere, { everyMs: 200, what: 'a record of another partition' })
+      const letters = () => committed(runtime, runtime.topics.deadLetters)
+      expect(await letters()).toEqual([])
+      await eventually(async () => (await letters()).length > 0, { everyMs: 200, what: 'the end of the page' })
+      await eventually(async () => (await readRecords(runtime)).length === 8, { everyMs: 200, what: 'all other records' })
+      expect(await members()).toEqual(before)
+      await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
+      expect(await letters()).toHaveLength(1)
+    }, observer)
+    expect(observer.names().filter((name) => name === 'GroupJoined' || name === 'ConsumerRestarted')).toEqual(['GroupJoined'])
+  }, 180_000)
 })
 
 describe('an extract stage that changes over while the broker is away', () => {
