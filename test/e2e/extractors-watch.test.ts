@@ -35,6 +35,26 @@ describe('millrace extractors watch', () => {
     const { code, stderr } = await watching.done
     expect([code, stderr]).toEqual([130, expect.not.stringMatching(/error|^ +at /im)])
   })
+
+  it('shows what stored pages give at first, and what a save changes in it', { timeout: 180_000 }, async () => {
+    const { partition, count } = await fullest()
+    const place = `${deployment.prefix}html:${partition}:0..99999`
+    deployment.file('book.yaml', BOOK_1)
+    const watching = deployment.start(['extractors', 'watch', 'book.yaml', place, '--json'])
+    const updates = (): unknown[] =>
+      watching
+        .stdout()
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line) as unknown)
+    await eventually(() => updates().length === 1, { what: 'the first update', timeoutMs: 60_000 })
+    expect(updates()[0]).toMatchObject({ kind: 'changes', pages: count, failures: 0, records: { before: 0, after: count } })
+    deployment.file('book.yaml', BOOK_1.replace('title: h1', 'title: .sku'))
+    await eventually(() => updates().length === 2, { what: 'the update of a save', timeoutMs: 60_000 })
+    expect(updates()[1]).toMatchObject({ pages: count, records: { before: count, after: count }, fields: { title: count } })
+    watching.child.kill('SIGINT')
+    expect((await watching.done).code).toBe(130)
+  })
 })
 
 describe('millrace extractors diff', () => {
