@@ -20,6 +20,20 @@ interface Said {
   readonly fields: Record<string, { added: number; removed: number; changed: number }>
 }
 
+/** What a command that waits says meanwhile. */
+interface Progress {
+  readonly done: number
+  readonly offsets: number
+  readonly remainingMs: number | null
+}
+
+const progressOf = (command: RunningCli): Progress[] =>
+  command
+    .stderr()
+    .split('\n')
+    .filter((line) => line.startsWith('{"progress"') && line.endsWith('}'))
+    .map((line) => (JSON.parse(line) as { readonly progress: Progress }).progress)
+
 const PAGES = 40
 let deployment: Deployment
 
@@ -140,7 +154,7 @@ describe('a replay in place on a live group', () => {
     expect(same).toBeLessThan(PAGES)
   })
 
-  it('gives live pages of the same partitions a turn every few seconds, however long it takes', { timeout: 180_000 }, async () => {
+  it('gives live pages of the same partitions a turn every few seconds, however long it takes', { timeout: 300_000 }, async () => {
     await liveGroup(160)
     const command = deployment.start([
       'replay',
@@ -155,16 +169,21 @@ describe('a replay in place on a live group', () => {
       '--wait',
       '--json',
     ])
-    await eventually(async () => (await written()).has('l'), { what: 'a replayed record', timeoutMs: 40_000, everyMs: 200 })
+    await eventually(async () => (await written()).has('l'), { what: 'a replayed record', timeoutMs: 90_000, everyMs: 200 })
     let live = 160
+    let told: { readonly leftMs: number; readonly atMono: number } | undefined
     await deployment.read(async (runtime) => {
       while (command.child.exitCode === null) {
+        const word = progressOf(command).find(({ done, offsets }) => done >= offsets / 10)
+        if (word !== undefined) told ??= { leftMs: word.remainingMs ?? 0, atMono: performance.now() }
         await storePages(runtime, [{ index: live }])
         live += 1
         await new Promise((resolve) => setTimeout(resolve, 100))
       }
     })
     expect((await command.done).code).toBe(0)
+    const { leftMs = 0, atMono = 0 } = told ?? {}
+    const wasLeftMs = performance.now() - atMono
     await caughtUp(deployment)
     expect(await written()).toEqual(
       new Map([
@@ -180,9 +199,13 @@ describe('a replay in place on a live group', () => {
     const tookMs = Math.max(...times) - Math.min(...times)
     const [least, median, most] = [0, 0.5, 1].map((share) => lags.toSorted((a, b) => a - b)[Math.round(share * (lags.length - 1))] ?? 0)
     process.stdout.write(`replay in place of ${tookMs} ms, lag of ${lags.length} live pages: ${least} to ${most}, median ${median} ms\n`)
+    process.stdout.write(`${Math.round(leftMs)} ms left by its word after a tenth, and ${Math.round(wasLeftMs)} ms as it was\n`)
     expect(tookMs).toBeGreaterThan(20_000)
-    // One turn at its end would be half of it in the median.
-    expect(median).toBeLessThan(tookMs / 4)
+    // A quarter, and what a machine is busy with meanwhile.
+    expect(Math.abs(leftMs - wasLeftMs)).toBeLessThan(wasLeftMs / 3)
+    // Turns of three seconds each. One at the end of the replay would be 13 s in the median and 26 s at most.
+    expect(median).toBeLessThan(4_500)
+    expect(most).toBeLessThan(10_000)
     for (const partition of new Set(records.map(({ source }) => source.partition))) {
       const kinds = records
         .filter(({ source, extractorVersion }) => source.partition === partition && extractorVersion === 2)
