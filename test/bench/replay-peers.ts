@@ -1,17 +1,22 @@
-import { execFile, fork } from 'node:child_process'
+import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { deriveSchema } from '../../src/extract/derive-schema.ts'
+import { readDefinition } from '../../src/extract/language/read-definition.ts'
 import { hasCorpus } from '../support/corpus.ts'
 import { type BenchSite, hostNames } from './bench-site.ts'
-import type { CrawleeOptions } from './crawlee-main.ts'
+import type { CrawleeOptions, ToldRecord } from './crawlee-main.ts'
 import { type BenchBroker, until } from './fetch-deployment.ts'
 import { type Goal, median, print, printTable, short } from './figures.ts'
 import { cpuSeconds, loadAverage } from './machine-usage.ts'
+import { type Comparison, compareValues, type TenValues } from './peer-records.ts'
 import { CRAWL_CONCURRENCY, CRAWL_HOSTS, CRAWL_MEASURED_SHARE, CRAWL_WARM_PAGES, CrawlDeployment, type CrawlRound } from './replay-crawl.ts'
+import { pageLoop } from './replay-deployment.ts'
 import { type Engine, engines } from './replay-engines.ts'
+import { WIDE } from './replay-extractors.ts'
 import { loadPages } from './replay-load.ts'
 import type { ReplayOptions } from './replay-overhead.ts'
 
@@ -27,6 +32,7 @@ export async function replayCrawlee(broker: BenchBroker, options: ReplayOptions)
     name: 'Crawlee CheerioCrawler',
     target: (engine) => (engine.isNative ? 2.7 : 1.3),
     round: (site) => crawleeRound(site, folder, options.pages),
+    values: (site, count) => crawleeValues(site, folder, count),
   })
 }
 
@@ -43,6 +49,7 @@ export async function replayScrapy(broker: BenchBroker, options: ReplayOptions):
     name: `Scrapy ${version}`,
     target: (engine) => (engine.isNative ? 1.4 : 0.85),
     round: (site) => scrapyRound(site, python, options.pages),
+    values: (site, count) => scrapyValues(site, python, count),
   })
 }
 
@@ -51,6 +58,8 @@ interface Peer {
   readonly name: string
   readonly target: (engine: Engine) => number
   readonly round: (site: BenchSite) => Promise<CrawlRound>
+  /** Of so many pages of the site, untimed. */
+  readonly values: (site: BenchSite, count: number) => Promise<readonly (TenValues | undefined)[]>
 }
 
 async function against(broker: BenchBroker, { rounds, pages }: ReplayOptions, peer: Peer): Promise<Goal[]> {
@@ -60,7 +69,11 @@ async function against(broker: BenchBroker, { rounds, pages }: ReplayOptions, pe
   }
   const taken = new Map<string, CrawlRound[]>([[peer.name, []], ...engines().map(({ name }) => [name, []] as [string, CrawlRound[]])])
   const crawl = await CrawlDeployment.open(broker)
+  let comparison: Comparison
   try {
+    // Before anything is timed: what is compared has to be the same work.
+    const ours = await ourValues()
+    comparison = compareValues(ours, await peer.values(crawl.site, ours.length))
     for (let round = 0; round < rounds; round += 1) {
       taken.get(peer.name)?.push(await peer.round(crawl.site))
       for (const engine of engines()) taken.get(engine.name)?.push(await crawl.round(pages, engine))
@@ -82,6 +95,7 @@ async function against(broker: BenchBroker, { rounds, pages }: ReplayOptions, pe
       speed(name),
     ]),
   )
+  print(`${peer.name} gives ${comparedText(comparison)}`)
   return engines().map((engine) => ({
     name: `${peer.goal} pages per CPU second against ${peer.name}, ${engine.name}`,
     value: cpuMs(peer.name) / cpuMs(engine.name),
@@ -89,16 +103,63 @@ async function against(broker: BenchBroker, { rounds, pages }: ReplayOptions, pe
   }))
 }
 
+/** Ours, of each page of the corpus: what the extract command is held to as well. */
+async function ourValues(): Promise<readonly TenValues[]> {
+  const { definition } = readDefinition(WIDE.text)
+  if (definition === undefined) throw new Error(`the extractor ${WIDE.name} can't be read`)
+  const schema = deriveSchema(definition)
+  const { records } = await pageLoop('bare', { extractor: WIDE, warmPages: 0, pages: 1 })
+  return records.map((record) => (schema.decode(record) as { readonly data: TenValues }).data)
+}
+
+function comparedText({ pages, equal, differing, sharedRatio }: Comparison): string {
+  const fields = [...differing].toSorted(([, a], [, b]) => b - a).map(([field, count]) => `${field} on ${count}`)
+  const others = fields.length === 0 ? '' : `; on the others differ ${fields.join(', ')}`
+  return `the same ten values as we do of ${equal} of ${pages} pages, and of all values ${short(sharedRatio)}${others}`
+}
+
+async function crawleeValues(site: BenchSite, folder: string, count: number): Promise<readonly (TenValues | undefined)[]> {
+  const child = startCrawlee({ ...crawleeOptions(folder), urls: { hosts: hostNames(1), perHost: count, port: site.port }, tells: true })
+  const values: (TenValues | undefined)[] = []
+  let told = 0
+  child.on('message', ({ index, values: ten }: ToldRecord) => {
+    values[index] = ten
+    told += 1
+  })
+  await until(
+    `${count} records of Crawlee`,
+    async () => {
+      if (child.exitCode !== null) throw new Error(`Crawlee ended with ${child.exitCode}`)
+      return told === count || undefined
+    },
+    120_000,
+  )
+  await endCrawlee(child)
+  return values
+}
+
+function crawleeOptions(folder: string): Omit<CrawleeOptions, 'urls'> {
+  // Lengths of the text: it takes a byte order mark away.
+  const bodyLengths = loadPages().map(({ body }) => Buffer.byteLength(new TextDecoder().decode(body)))
+  return { folder, concurrency: CRAWL_CONCURRENCY, crawler: 'cheerio', bodyLengths }
+}
+
+function startCrawlee(options: CrawleeOptions): ChildProcess {
+  return fork(fileURLToPath(new URL('./crawlee-main.ts', import.meta.url)), [JSON.stringify(options)], {
+    serialization: 'advanced',
+    stdio: 'inherit',
+  })
+}
+
+async function endCrawlee(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit')
+  child.disconnect()
+  await ended
+}
+
 async function crawleeRound(site: BenchSite, folder: string, pages: number): Promise<CrawlRound> {
-  const options: CrawleeOptions = {
-    folder,
-    concurrency: CRAWL_CONCURRENCY,
-    crawler: 'cheerio',
-    urls: { hosts: hostNames(CRAWL_HOSTS), perHost: Math.ceil(pages / CRAWL_HOSTS), port: site.port },
-    // Of the text: it takes a byte order mark away.
-    bodyLengths: loadPages().map(({ body }) => Buffer.byteLength(new TextDecoder().decode(body))),
-  }
-  const child = fork(fileURLToPath(new URL('./crawlee-main.ts', import.meta.url)), [JSON.stringify(options)], { stdio: 'inherit' })
+  const urls = { hosts: hostNames(CRAWL_HOSTS), perHost: Math.ceil(pages / CRAWL_HOSTS), port: site.port }
+  const child = startCrawlee({ ...crawleeOptions(folder), urls })
   const pid = child.pid ?? 0
   const reading = (atLeast: number): Promise<{ pages: number; cpu: number; at: number }> =>
     until(
@@ -115,9 +176,7 @@ async function crawleeRound(site: BenchSite, folder: string, pages: number): Pro
   const from = await reading(CRAWL_WARM_PAGES)
   const to = await reading(pages * CRAWL_MEASURED_SHARE)
   await reading(pages)
-  const ended = once(child, 'exit')
-  child.disconnect()
-  await ended
+  await endCrawlee(child)
   return { pages: to.pages - from.pages, cpuSeconds: to.cpu - from.cpu, seconds: (to.at - from.at) / 1_000 }
 }
 
@@ -134,16 +193,28 @@ async function scrapyVersion(python: string): Promise<string | undefined> {
 }
 
 async function scrapyRound(site: BenchSite, python: string, pages: number): Promise<CrawlRound> {
-  const options = {
-    port: site.port,
-    hosts: hostNames(CRAWL_HOSTS),
-    pages,
-    warmPages: CRAWL_WARM_PAGES,
-    measuredPages: Math.floor(pages * CRAWL_MEASURED_SHARE),
-    concurrency: CRAWL_CONCURRENCY,
-    bodyLengths: loadPages().map(({ body }) => body.length),
-  }
+  const measuredPages = Math.floor(pages * CRAWL_MEASURED_SHARE)
+  const sizes = { hosts: hostNames(CRAWL_HOSTS), pages, warmPages: CRAWL_WARM_PAGES, measuredPages }
+  return (await runScrapy(site, python, { ...sizes, tells: false })) as CrawlRound
+}
+
+async function scrapyValues(site: BenchSite, python: string, pages: number): Promise<readonly TenValues[]> {
+  return (await runScrapy(site, python, { hosts: hostNames(1), pages, warmPages: 0, measuredPages: 0, tells: true })) as TenValues[]
+}
+
+interface ScrapySizes {
+  readonly hosts: readonly string[]
+  readonly pages: number
+  readonly warmPages: number
+  readonly measuredPages: number
+  readonly tells: boolean
+}
+
+/** What it says at its end. */
+async function runScrapy(site: BenchSite, python: string, sizes: ScrapySizes): Promise<unknown> {
+  const bodyLengths = loadPages().map(({ body }) => body.length)
+  const options = { ...sizes, port: site.port, concurrency: CRAWL_CONCURRENCY, bodyLengths }
   const file = fileURLToPath(new URL('./scrapy_main.py', import.meta.url))
-  const { stdout } = await run(python, [file, JSON.stringify(options)], { maxBuffer: 16_777_216 })
-  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as CrawlRound
+  const { stdout } = await run(python, [file, JSON.stringify(options)], { maxBuffer: 67_108_864 })
+  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
 }
