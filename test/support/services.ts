@@ -9,6 +9,11 @@ export function redisUrl(): string {
   return required('MILLRACE_TEST_REDIS')
 }
 
+/** What makes the command line keep its state in that store, as `path=value`. */
+export function storeSets(store: 'lmdb' | 'redis'): string[] {
+  return store === 'redis' ? [`redis=${redisUrl()}`] : []
+}
+
 /** A name that no other test uses: topics, groups and prefixes are never shared. */
 export function uniqueName(label: string): string {
   return `${label}-${randomBytes(5).toString('hex')}`
