@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { lines } from '../support/cli.ts'
 import { Deployment } from '../support/deployment.ts'
+import { storeSets } from '../support/services.ts'
 
 const STRICT = 'name: book\nversion: 1\nfields: { title: { select: h1, required: true } }\n'
 const LENIENT = 'name: book\nversion: 2\nfields: { title: h2 }\n'
@@ -108,4 +109,25 @@ describe('what was given up on', () => {
     // The page went to the extractor that had failed alone, and the new task to both.
     expect(records.sort()).toEqual(['book 2 /down', 'book 2 /page', 'other 1 /down', 'other 1 /page'])
   }, 300_000)
+
+  it('waits once it is put back, and adds up, with the state in Redis too', async () => {
+    isDown = true
+    asked.length = 0
+    const onRedis = await Deployment.open({ set: ['retry.maxAttempts=1', ...storeSets('redis')] })
+    const extractors = ['--extractor', onRedis.file('book.yaml', LENIENT)]
+    try {
+      expect((await onRedis.run(['run', `${base}/down`, `${base}/page`, ...extractors, '--crawl', 'c'])).code).toBe(3)
+      isDown = false
+      expect((await onRedis.run(['dead-letters', 'requeue', '--execute'])).stdout).toMatch(/\n1 new task\n$/)
+      const waiting = JSON.parse((await onRedis.run(['explain', `${base}/down`, '--json'])).stdout)
+      expect(waiting).toMatchObject({ state: 'waiting' })
+      const second = await onRedis.run(['run', ...extractors, '--json'])
+      expect(second.code, second.stderr).toBe(0)
+      const ledger = JSON.parse((await onRedis.run(['audit', '--crawl', 'c', '--json'])).stdout)
+      expect(ledger).toMatchObject({ produced: 3, outcomes: { FETCHED: 2, FAILED: 1 }, inFlight: 0, difference: 0, missing: [] })
+      expect(asked.filter((path) => path !== '/robots.txt').sort()).toEqual(['/down', '/down', '/page'])
+    } finally {
+      await onRedis.close()
+    }
+  }, 180_000)
 })
