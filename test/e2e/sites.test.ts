@@ -2,14 +2,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ExplainReport } from '../../src/control/explain.ts'
 import type { SiteReport } from '../../src/control/sites.ts'
 import type { PolitenessKey } from '../../src/kernel/brand.ts'
+import { partitionFor } from '../../src/url/partition.ts'
 import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
 import { TestSite } from '../support/fetch-fixture.ts'
+import { storeSets } from '../support/services.ts'
+import { paceViolations } from '../support/site-log.ts'
 
 const HOST = 'www.paced.example'
 
 /** `sites` beside a fetch process that runs, as an operator types it. */
-describe('millrace sites', () => {
+describe.each(['lmdb', 'redis'] as const)('millrace sites, with the state in %s', (store) => {
   let deployment: Deployment
   const site = new TestSite((_, response) => response.setHeader('content-type', 'text/html').end('<p>page</p>'))
   const since = (mono: number) => site.requests.filter(({ startedAt }) => startedAt > mono).length
@@ -17,7 +20,7 @@ describe('millrace sites', () => {
 
   beforeAll(async () => {
     await site.open()
-    deployment = await Deployment.open({ set: ['fetch.robots=ignore', 'politeness.default.ratePerSecond=2'] })
+    deployment = await Deployment.open({ set: ['fetch.robots=ignore', 'politeness.default.ratePerSecond=2', ...storeSets(store)] })
     const urls = Array.from({ length: 60 }, (_, index) => site.url(HOST, `/${index}`)).join('\n')
     expect((await deployment.run(['produce', '--file', '-'], urls)).code).toBe(0)
   })
@@ -58,89 +61,6 @@ describe('millrace sites', () => {
     await eventually(() => since(beforeRestart) > 0, { what: 'requests after the second resume', timeoutMs: 30_000 })
     again.child.kill('SIGTERM')
     expect((await again.done).code).toBe(143)
-  })
-
-  it('says that a pause of a public suffix is none of the domains below it', async () => {
-    const suffix = await deployment.run(['sites', 'pause', 'co.uk'])
-    expect(suffix.stderr).toContain('co.uk is a public suffix: domains below it are sites of their own, which this does not cover')
-    const domain = await deployment.run(['sites', 'resume', 'example.co.uk'])
-    expect(domain.stderr).not.toContain('public suffix')
-    await deployment.run(['sites', 'resume', 'co.uk'])
-  })
-
-  it.each([
-    [['pause'], []],
-    [['resume'], []],
-    [['rate'], ['--concurrency', '1']],
-    [['rate'], ['--reset']],
-    [['reset'], []],
-    [['show'], []],
-  ])('says for %j that the whole site is meant where a page of it is named', async (verb, flags) => {
-    const done = await deployment.run(['sites', ...verb, 'https://www.whole.example/some/page', ...flags])
-    expect(done.code).toBe(0)
-    expect(done.stderr).toContain('all of www.whole.example is meant, not /some/page alone')
-    expect((await deployment.run(['sites', ...verb, 'www.whole.example', ...flags])).stderr).not.toContain('is meant')
-  })
-
-  it('gives a site another pace until it is taken back, and tells where each value comes from', { timeout: 120_000 }, async () => {
-    const slow = await deployment.run(['sites', 'rate', HOST, '--rate-per-second', '0.5', '--crawl-delay', '3s', '--concurrency', '2'])
-    expect(slow.stdout).toBe(`${HOST}: 0.5 requests per second, 2 at the same time, 3.0s between them\n`)
-    expect(slow.stderr).not.toContain('put aside')
-    const bursts = await deployment.run(['sites', 'rate', HOST, '--burst', '4'])
-    expect(bursts.stdout).toBe(`${HOST}: 0.5 requests per second in bursts of 4, 2 at the same time, 3.0s between them\n`)
-    await deployment.run(['sites', 'pause', 'later.example'])
-    expect((await deployment.run(['sites', 'rate', 'later.example', '--concurrency', '1'])).stdout).toContain(
-      '; it is paused (override later.example) until `millrace sites resume`',
-    )
-    const report = await show(`https://${HOST.toUpperCase()}/some/page`)
-    expect(report).toMatchObject({
-      domain: HOST,
-      key: HOST,
-      override: { ratePerSecond: 0.5, crawlDelayMs: 3_000, concurrency: 2, burst: 4 },
-      pace: {
-        paused: { value: false, from: 'default' },
-        ratePerSecond: { value: 0.5, from: `override ${HOST}` },
-        crawlDelayMs: { value: 3_000, from: `override ${HOST}` },
-      },
-      limiter: { leases: 0, backOffMs: 0 },
-    })
-    expect((await deployment.run(['sites', 'rate', '127.0.0.1', '--rate-per-second', '5'])).stderr).toContain(
-      'comes back as the new one allows',
-    )
-    const text = (await deployment.run(['sites', 'show', HOST])).stdout
-    expect(text).toContain(`requests per second  0.5                override ${HOST}`)
-    await deployment.run(['sites', 'rate', HOST, '--reset', '--concurrency', '3'])
-    expect((await show()).override).toEqual({ concurrency: 3, faster: { at: expect.any(Number) } })
-    const faster = await deployment.run(['sites', 'rate', HOST, '--crawl-delay', '0s'])
-    expect(faster.stderr).not.toContain('put aside')
-    await deployment.run(['sites', 'rate', HOST, '--rate-per-second', '0.5'])
-    const reset = await deployment.run(['sites', 'rate', HOST, '--reset'])
-    expect(reset.stderr).toContain('what was put aside at the slower pace comes back as the new one allows')
-    expect((await show()).override).toEqual({ faster: { at: expect.any(Number) } })
-    expect((await show()).pace.ratePerSecond).toEqual({ value: 2, from: 'default' })
-  })
-
-  it('brings back what was put aside at the old pace where the new one is faster, at the new one and once', {
-    timeout: 120_000,
-  }, async () => {
-    const host = 'www.hurry.example'
-    const urls = Array.from({ length: 150 }, (_, index) => site.url(host, `/${index}`))
-    await deployment.run(['sites', 'rate', host, '--rate-per-second', '0.5'])
-    expect((await deployment.run(['produce', '--file', '-'], urls.join('\n'))).code).toBe(0)
-    const workers = [deployment.start(['fetch']), deployment.start(['delay'])]
-    const last = async () => JSON.parse((await deployment.run(['explain', urls[149] ?? '', '--json'])).stdout) as ExplainReport
-    await eventually(async () => (await last()).state === 'delayed', { what: 'the last URL in a delay topic', timeoutMs: 60_000 })
-
-    const before = performance.now()
-    await deployment.run(['sites', 'rate', host, '--rate-per-second', '10'])
-    const paths = () => site.requests.filter((request) => request.host.startsWith(host)).map(({ path }) => path)
-    await eventually(() => new Set(paths()).size === 150, { what: 'all of its pages', timeoutMs: 60_000 })
-    expect(performance.now() - before).toBeLessThan(40_000)
-    expect(paths()).toHaveLength(150)
-    for (const { child, done } of workers) {
-      child.kill('SIGTERM')
-      await done
-    }
   })
 
   it('asks a site again that has asked to be left alone for a year, within two seconds of a reset, and once only', {
@@ -259,6 +179,95 @@ describe('millrace sites', () => {
     expect(await said('0s')).toMatch(/given up +never: its URLs wait for it/)
   })
 
+  // What follows is the same whatever the store.
+  if (store === 'redis') return
+
+  it('says that a pause of a public suffix is none of the domains below it', async () => {
+    const suffix = await deployment.run(['sites', 'pause', 'co.uk'])
+    expect(suffix.stderr).toContain('co.uk is a public suffix: domains below it are sites of their own, which this does not cover')
+    const domain = await deployment.run(['sites', 'resume', 'example.co.uk'])
+    expect(domain.stderr).not.toContain('public suffix')
+    await deployment.run(['sites', 'resume', 'co.uk'])
+  })
+
+  it.each([
+    [['pause'], []],
+    [['resume'], []],
+    [['rate'], ['--concurrency', '1']],
+    [['rate'], ['--reset']],
+    [['reset'], []],
+    [['show'], []],
+  ])('says for %j that the whole site is meant where a page of it is named', async (verb, flags) => {
+    const done = await deployment.run(['sites', ...verb, 'https://www.whole.example/some/page', ...flags])
+    expect(done.code).toBe(0)
+    expect(done.stderr).toContain('all of www.whole.example is meant, not /some/page alone')
+    expect((await deployment.run(['sites', ...verb, 'www.whole.example', ...flags])).stderr).not.toContain('is meant')
+  })
+
+  it('gives a site another pace until it is taken back, and tells where each value comes from', { timeout: 120_000 }, async () => {
+    const slow = await deployment.run(['sites', 'rate', HOST, '--rate-per-second', '0.5', '--crawl-delay', '3s', '--concurrency', '2'])
+    expect(slow.stdout).toBe(`${HOST}: 0.5 requests per second, 2 at the same time, 3.0s between them\n`)
+    expect(slow.stderr).not.toContain('put aside')
+    const bursts = await deployment.run(['sites', 'rate', HOST, '--burst', '4'])
+    expect(bursts.stdout).toBe(`${HOST}: 0.5 requests per second in bursts of 4, 2 at the same time, 3.0s between them\n`)
+    await deployment.run(['sites', 'pause', 'later.example'])
+    expect((await deployment.run(['sites', 'rate', 'later.example', '--concurrency', '1'])).stdout).toContain(
+      '; it is paused (override later.example) until `millrace sites resume`',
+    )
+    const report = await show(`https://${HOST.toUpperCase()}/some/page`)
+    expect(report).toMatchObject({
+      domain: HOST,
+      key: HOST,
+      override: { ratePerSecond: 0.5, crawlDelayMs: 3_000, concurrency: 2, burst: 4 },
+      pace: {
+        paused: { value: false, from: 'default' },
+        ratePerSecond: { value: 0.5, from: `override ${HOST}` },
+        crawlDelayMs: { value: 3_000, from: `override ${HOST}` },
+      },
+      limiter: { leases: 0, backOffMs: 0 },
+    })
+    expect((await deployment.run(['sites', 'rate', '127.0.0.1', '--rate-per-second', '5'])).stderr).toContain(
+      'comes back as the new one allows',
+    )
+    const text = (await deployment.run(['sites', 'show', HOST])).stdout
+    expect(text).toContain(`requests per second  0.5                override ${HOST}`)
+    await deployment.run(['sites', 'rate', HOST, '--reset', '--concurrency', '3'])
+    expect((await show()).override).toEqual({ concurrency: 3, faster: { at: expect.any(Number) } })
+    const faster = await deployment.run(['sites', 'rate', HOST, '--crawl-delay', '0s'])
+    expect(faster.stderr).not.toContain('put aside')
+    await deployment.run(['sites', 'rate', HOST, '--rate-per-second', '0.5'])
+    const reset = await deployment.run(['sites', 'rate', HOST, '--reset'])
+    expect(reset.stderr).toContain('what was put aside at the slower pace comes back as the new one allows')
+    expect((await show()).override).toEqual({ faster: { at: expect.any(Number) } })
+    expect((await show()).pace.ratePerSecond).toEqual({ value: 2, from: 'default' })
+  })
+
+  it('brings back what was put aside at the old pace where the new one is faster, at the new one and once', {
+    timeout: 120_000,
+  }, async () => {
+    const host = 'www.hurry.example'
+    const urls = Array.from({ length: 150 }, (_, index) => site.url(host, `/${index}`))
+    await deployment.run(['sites', 'rate', host, '--rate-per-second', '0.5'])
+    expect((await deployment.run(['produce', '--file', '-'], urls.join('\n'))).code).toBe(0)
+    const workers = [deployment.start(['fetch']), deployment.start(['delay'])]
+    const last = async () => JSON.parse((await deployment.run(['explain', urls[149] ?? '', '--json'])).stdout) as ExplainReport
+    await eventually(async () => (await last()).state === 'delayed', { what: 'the last URL in a delay topic', timeoutMs: 60_000 })
+
+    const before = performance.now()
+    await deployment.run(['sites', 'rate', host, '--rate-per-second', '10'])
+    const paths = () => site.requests.filter((request) => request.host.startsWith(host)).map(({ path }) => path)
+    await eventually(() => new Set(paths()).size === 150, { what: 'all of its pages', timeoutMs: 60_000 })
+    expect(performance.now() - before).toBeLessThan(40_000)
+    expect(paths()).toHaveLength(150)
+    const requests = site.requests.filter((request) => request.host === host)
+    const asSeen = requests.map(({ path, startedAt: at }) => ({ host, path, at, endedAt: at, answered: true }))
+    expect(paceViolations(asSeen, { ratePerSecond: 10, concurrency: 1 })).toEqual([])
+    for (const { child, done } of workers) {
+      child.kill('SIGTERM')
+      await done
+    }
+  })
+
   it('refuses what makes no sense, and changes nothing', async () => {
     const refused: [string[], string][] = [
       [['rate', HOST], 'needs a value'],
@@ -275,3 +284,59 @@ describe('millrace sites', () => {
     }
   })
 })
+
+describe('a site that is made slower while two workers ask', () => {
+  let deployment: Deployment
+  const site = new TestSite((_, response) => response.setHeader('content-type', 'text/html').end('<p>page</p>'))
+  const askedBy = (worker: string) => site.requests.filter(({ headers }) => headers['user-agent']?.startsWith(worker)).length
+  const start = (worker: string) => deployment.start(['fetch', '--set', `fetch.userAgent=${worker}/1.0 (+https://example.com/bot)`])
+
+  beforeAll(async () => {
+    await site.open()
+    const set = ['fetch.robots=ignore', 'politeness.default.ratePerSecond=2', 'topics.partitions.urls=2', ...storeSets('redis')]
+    deployment = await Deployment.open({ set })
+  })
+  afterAll(async () => {
+    await deployment.close()
+    await site.close()
+  })
+
+  it('is asked at its new pace by both from two seconds on, and over a restart of one', { timeout: 180_000 }, async () => {
+    const hosts = [0, 1].map((partition) => nameIn(partition, 2))
+    const urls = hosts.flatMap((host) => Array.from({ length: 60 }, (_, index) => site.url(host, `/${index}`)))
+    expect((await deployment.run(['produce', '--file', '-'], urls.join('\n'))).code).toBe(0)
+    const [first, second] = [start('first'), start('second')]
+    // What is put aside at the slow pace comes back by it: each worker has something to do however long the restart takes.
+    const delay = deployment.start(['delay'])
+    const bothAsk = () => askedBy('first') > 2 && askedBy('second') > 2
+    await eventually(bothAsk, { what: 'requests of both workers', timeoutMs: 60_000 })
+
+    await Promise.all(hosts.map((host) => deployment.run(['sites', 'rate', host, '--rate-per-second', '0.5'])))
+    const slowFrom = performance.now() + 2_000
+    const startsOf = (host: string) =>
+      site.requests.filter((request) => request.host === host && request.startedAt > slowFrom).map(({ startedAt }) => startedAt)
+    await eventually(() => hosts.every((host) => startsOf(host).length > 2), { what: 'slow requests of both sites' })
+
+    first.child.kill('SIGTERM')
+    await first.done
+    const third = start('third')
+    await eventually(() => askedBy('third') > 2, { what: 'requests of the worker that was restarted', timeoutMs: 60_000 })
+    for (const host of hosts) {
+      const starts = startsOf(host)
+      const gaps = starts.slice(1).map((at, index) => at - (starts[index] ?? Number.NaN))
+      // A request that arrives late is closer to the next one, and farther from the one before.
+      expect(Math.min(...gaps)).toBeGreaterThan(1_500)
+      expect(gaps.reduce((sum, gap) => sum + gap, 0) / gaps.length).toBeGreaterThan(1_900)
+    }
+    for (const { child, done } of [second, third, delay]) {
+      child.kill('SIGTERM')
+      await done
+    }
+  })
+})
+
+/** A domain whose tasks lie in that partition. */
+function nameIn(partition: number, count: number): string {
+  const names = Array.from({ length: 100 }, (_, index) => `slow${index}.example`)
+  return names.find((name) => partitionFor(name, count) === partition) ?? ''
+}
