@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
-import { faultSeed, withoutDetails } from '../support/fault-run.ts'
+import { faultSeed, WISHES, withoutDetails } from '../support/fault-run.ts'
 import { fillDisk } from '../support/full-disk.ts'
 import { linkedExtractors, linkedSettings } from '../support/linked-crawl.ts'
 import { LinkedSite } from '../support/linked-site.ts'
@@ -38,7 +38,8 @@ describe.skipIf(!isRoot)(title, () => {
   it.each(fillings)('pauses fetching, goes on by itself and loses nothing: $what', { timeout: 180_000 }, async ({ what, leaveBytes }) => {
     const seed = faultSeed()
     const random = new SeededRandom(seed)
-    const pages = new LinkedSite({ hosts: 4, pagesPerHost: 50, latencyMs: () => Math.round(random.between(2, 90)) })
+    const latencyMs = (): number => Math.round(random.between(2, 90))
+    const pages = new LinkedSite({ hosts: 4, pagesPerHost: 50, wishes: WISHES, latencyMs })
     site = pages
     await pages.start()
     deployment = await Deployment.open({

@@ -22,9 +22,33 @@ afterEach(async () => {
   run = undefined
 })
 
+/** Seconds that live pages wait beside it, in the median and at most; a replay of its pages takes half a minute, or as long as it takes without a rate. */
+const calm = seeds.flatMap((seed) => [
+  { seed, mode: 'in place' as const, pages: 750, rate: 25, median: 6, most: 15 },
+  { seed, mode: 'shadow' as const, pages: 750, rate: 25, median: 2, most: 8 },
+  { seed, mode: 'shadow' as const, pages: 12_000, rate: undefined, median: 4, most: 12 },
+])
+
+describe('a replay that nothing disturbs', () => {
+  it.each(calm)(
+    'leaves live pages a short wait: $mode, $pages pages at a rate of $rate, seed $seed',
+    { timeout: 300_000 },
+    async (given) => {
+      const { seed, mode, pages, rate, median, most } = given
+      const replay = await open({ seed, mode, pages })
+      await replay.replayed('first', async () => undefined, rate === undefined ? {} : { rate })
+      const report = await replay.report()
+      told(replay, given, report)
+      const { liveLag } = report.figures
+      expect(liveLag.median).toBeLessThan(median)
+      expect(liveLag.most).toBeLessThan(most)
+    },
+  )
+})
+
 describe.skipIf(process.platform !== 'linux')('a replay while processes are killed -9', () => {
   it.each(cases)('gives each page once: $mode, seed $seed', { timeout: 300_000 }, async ({ seed, mode }) => {
-    const replay = await open({ seed, mode, pages: 500, rate: 25 })
+    const replay = await open({ seed, mode, pages: 500 })
     const strikes = 5 + (seed % 4)
     await replay.replayed(
       'first',
@@ -58,7 +82,7 @@ describe.skipIf(process.platform !== 'linux')('a replay while processes are kill
 
 describe('a replay while members of the group come and go', () => {
   it.each(cases)('gives each page once: $mode, seed $seed', { timeout: 300_000 }, async ({ seed, mode }) => {
-    const replay = await open({ seed, mode, pages: 500, rate: 25 })
+    const replay = await open({ seed, mode, pages: 500 })
     await replay.replayed(
       'first',
       async () => {
@@ -83,7 +107,7 @@ describe('a replay while members of the group come and go', () => {
 
 describe('a replay while partitions of html are added', () => {
   it.each(cases)('gives each page once: $mode, seed $seed', { timeout: 300_000 }, async ({ seed, mode }) => {
-    const replay = await open({ seed, mode, pages: 500, rate: 25 })
+    const replay = await open({ seed, mode, pages: 500 })
     await replay.replayed(
       'first',
       async () => {
@@ -115,7 +139,7 @@ describe.skipIf(!isRoot)(title, () => {
   })
 
   it.each(cases)('gives each page once: $mode, seed $seed', { timeout: 300_000 }, async ({ seed, mode }) => {
-    const replay = await open({ seed, mode, pages: 500, rate: 25 }, (dataDir) => {
+    const replay = await open({ seed, mode, pages: 500 }, (dataDir) => {
       mkdirSync(dataDir)
       const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=400m', 'tmpfs', dataDir], { encoding: 'utf8' })
       expect(mounted.stderr).toBe('')
@@ -138,10 +162,7 @@ describe.skipIf(!isRoot)(title, () => {
   })
 })
 
-async function open(
-  options: { seed: number; mode: ReplayMode; pages: number; rate: number },
-  prepare?: (dataDir: string) => void,
-): Promise<ReplayRun> {
+async function open(options: { seed: number; mode: ReplayMode; pages: number }, prepare?: (dataDir: string) => void): Promise<ReplayRun> {
   run = await ReplayRun.open({ ...options, timeoutMs: 150_000 }, prepare)
   return run
 }

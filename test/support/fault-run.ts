@@ -3,7 +3,7 @@ import type { CliResult, RunningCli } from './cli.ts'
 import { Deployment } from './deployment.ts'
 import { eventually } from './eventually.ts'
 import { isCrawlOver, linkedExtractors, linkedSettings, produceSeeds } from './linked-crawl.ts'
-import { LinkedSite } from './linked-site.ts'
+import { type HostWishes, LinkedSite } from './linked-site.ts'
 import { countFromOutside, type Figures, type Kill } from './oracle.ts'
 import { SeededRandom } from './random.ts'
 import { FULL_SPEED, msUntilQuiet, msUntilSpeed, SPEED_WINDOW_MS, speed } from './site-log.ts'
@@ -49,6 +49,10 @@ export interface Fault {
 const RATE_PER_SECOND = 4
 const CONCURRENCY = 2
 const CRAWL = 'fault-test'
+const HOSTS = 4
+/** A fault comes some seconds after the first request: in the middle of the first back-off, or soon before it. */
+export const WISHES: HostWishes = { crawlDelayMs: 1_000, slowPages: 20, retryAfterMs: 4_000, busyPages: 40 }
+
 /** Partitions may change hands until then, with requests on the wire. */
 const HAND_OVER_MS = 5_000
 
@@ -82,8 +86,9 @@ export class FaultRun {
   static async open(options: FaultRunOptions): Promise<FaultRun> {
     const random = new SeededRandom(options.seed)
     const site = new LinkedSite({
-      hosts: options.hosts ?? 4,
+      hosts: options.hosts ?? HOSTS,
       pagesPerHost: options.pagesPerHost ?? 100,
+      wishes: WISHES,
       latencyMs: () => Math.round(random.between(2, 90)),
     })
     await site.start()
@@ -120,7 +125,7 @@ export class FaultRun {
 
   /** The sites are asked about as often as they allow; a machine with other work comes no nearer. */
   async untilFullSpeed(): Promise<void> {
-    const wanted = 0.5 * RATE_PER_SECOND * this.site.hosts().length
+    const wanted = 0.5 * RATE_PER_SECOND * (this.#options.hosts ?? HOSTS)
     const now = (): number => performance.now()
     await this.until(() => speed(this.site.requests, now() - SPEED_WINDOW_MS, now()) >= wanted, 'full speed', 60_000)
   }

@@ -15,8 +15,6 @@ export interface ReplayRunOptions {
   readonly mode: ReplayMode
   /** Stored before the replay begins. */
   readonly pages: number
-  /** Pages per second of the replay: how long the faults have. */
-  readonly rate: number
   readonly timeoutMs: number
 }
 
@@ -64,7 +62,6 @@ export class ReplayRun {
   readonly #flow = new AbortController()
   #flowing: Promise<void> = Promise.resolve()
   #stored = 0
-  #brokers = ''
 
   private constructor(options: ReplayRunOptions, deployment: Deployment) {
     this.#options = options
@@ -80,8 +77,7 @@ export class ReplayRun {
     const run = new ReplayRun(options, deployment)
     try {
       prepare(deployment.dataDir)
-      const up = await deployment.run(['up', '--json'])
-      run.#brokers = (JSON.parse(up.stdout) as { brokers: string[] }).brokers[0] ?? ''
+      await deployment.run(['up'])
       await deployment.run(['topics', 'apply'])
       await run.#store(options.pages)
       const first = deployment.start(['extract', '--extractor', 'book.yaml'])
@@ -124,6 +120,7 @@ export class ReplayRun {
 
   /** Runs it to its end whatever is done meanwhile; `disturb` ends when it has done all it wants. */
   async replayed(replayId: string, disturb: () => Promise<void>, options: { readonly rate?: number; readonly domain?: string } = {}) {
+    const from = Date.now()
     this.startReplay(replayId, options)
     await disturb()
     const current = (): RunningCli => this.replay as RunningCli
@@ -140,7 +137,8 @@ export class ReplayRun {
     )
     await this.#until(() => this.#replays.every(hasEnded), 'the end of whoever else ran it', 30_000)
     const result = await current().done
-    this.#passes.push(this.#passOf(await this.#endOf(replayId, result), options.domain))
+    const during = { from, until: Date.now() }
+    this.#passes.push(this.#passOf(await this.#endOf(replayId, result), options.domain, during))
   }
 
   /** A worker that has ended by itself is started again, as its supervisor would. */
@@ -212,7 +210,6 @@ export class ReplayRun {
       .map(({ code, stderr }) => `a worker that was told to end ended with ${code}: ${stderr.slice(-2_000)}`)
     const counted = await countReplays({
       deployment: this.deployment,
-      brokers: this.#brokers,
       passes: this.#passes,
       isBroken: (page) => isBrokenIndex(indexOf(page)),
     })
@@ -265,14 +262,14 @@ export class ReplayRun {
     return { replayId, records, deadLetters, partitions: told.partitions }
   }
 
-  #passOf({ replayId, records, deadLetters, partitions }: Ended, domain: string | undefined): ReplayPass {
+  #passOf({ replayId, records, deadLetters, partitions }: Ended, domain: string | undefined, during: ReplayPass['during']): ReplayPass {
     const isInRange = (partition: number, offset: bigint): boolean =>
       partitions.some((range) => range.partition === partition && offset >= BigInt(range.from) && offset < BigInt(range.until))
     const wanted = (page: Page): boolean => domain === undefined || new URL(page.url).hostname === domain
     const told = { records, deadLetters }
     const covers: ReplayPass['covers'] = (page, { partition, offset }) => wanted(page) && isInRange(partition, offset)
     const topic = this.#options.mode === 'in place' ? 'records' : { shadow: `${this.deployment.prefix}records.shadow.${replayId}` }
-    return { replayId, topic, told, covers }
+    return { replayId, topic, during, told, covers }
   }
 
   #note(name: string, { child, stderr }: RunningCli): void {
