@@ -21,7 +21,7 @@ export type {
   ReplayShadowReport,
 } from './control/replay-library.ts'
 export type { LargestRecord, PreviewReport } from './control/replay-preview.ts'
-export type { PartitionReplay, ReplayStatus } from './control/replay-status.ts'
+export type { PartitionReplay, ReplayStanding, ReplayStatus } from './control/replay-status.ts'
 export type { EndedTasks, RunReport } from './control/run-report.ts'
 export type { ShadowReport } from './control/shadow-replay.ts'
 export type { CrawlLedger, LedgerCounts, MissingTask } from './control/task-ledger.ts'
@@ -38,6 +38,7 @@ export {
   type ExtractorSchemaField,
 } from './extract/define-extractor.ts'
 export type { ExtractorTotals } from './extract/offset-metadata.ts'
+export type { MessagePlace, TopicPartition } from './kernel/brand.ts'
 export { type Disposition, type ErrorCode, type ErrorContext, type ExitCode, MillraceError } from './kernel/errors.ts'
 export type { EventFields, Observer } from './kernel/observe.ts'
 export type {

@@ -260,7 +260,8 @@ describe.each(['lmdb', 'redis'] as const)('millrace sites, with the state in %s'
     expect(performance.now() - before).toBeLessThan(40_000)
     expect(paths()).toHaveLength(150)
     const requests = site.requests.filter((request) => request.host === host)
-    const asSeen = requests.map(({ path, startedAt: at }) => ({ host, path, at, endedAt: at, answered: true }))
+    const answer = { agent: '', status: 200, retryAfterMs: undefined, answered: true }
+    const asSeen = requests.map(({ path, startedAt: at }) => ({ ...answer, host, path, at, sentAt: at, endedAt: at }))
     expect(paceViolations(asSeen, { ratePerSecond: 10, concurrency: 1 })).toEqual([])
     for (const { child, done } of workers) {
       child.kill('SIGTERM')
