@@ -12,7 +12,7 @@ import type { Runtime } from './runtime.ts'
  */
 export async function endIfThrough(runtime: Runtime, replayId: string): Promise<boolean> {
   const known = await knownRequest(runtime, replayId)
-  if (known === undefined || known.command.kind === 'close') return true
+  if (known === undefined || known.isClosed) return true
   const status = await statusOf(runtime, known.command, known.request)
   if (!isThrough(status)) return false
   await announceEnd(runtime, known.request, status)
@@ -31,7 +31,7 @@ export async function endIfCancelled(runtime: Runtime, { groupId, replayId }: Re
 export async function announceEnd(
   runtime: Runtime,
   request: ReplayRequest,
-  { doneOffsets, totals, gone, partitions, process }: ReplayEnd,
+  { doneOffsets, totals, gone, partitions, endedBy }: ReplayEnd,
 ): Promise<void> {
   const isCancelled = request.cancelled === true
   const end: ReplayEnd = {
@@ -42,7 +42,7 @@ export async function announceEnd(
     partitions: partitions.map((each) =>
       isCancelled ? { ...each, phase: 'cancelled' as const } : { ...each, phase: 'done' as const, position: each.until },
     ),
-    ...(process === undefined ? {} : { process }),
+    ...(endedBy === undefined ? {} : { endedBy }),
   }
   await announce(runtime, { kind: 'close', subject: subject.replay(request.replayId), payload: { ...request, end } })
 }

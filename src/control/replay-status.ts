@@ -52,7 +52,7 @@ export interface PartitionReplay {
 /** What `control` keeps of a replay that has ended, beside its request: its group may be gone, and the offsets with it. */
 export interface ReplayEnd extends ReplayStanding {
   /** Of a shadow that is done: the process that ended it. */
-  readonly process?: { readonly elapsedMs: number; readonly resumed: boolean }
+  readonly endedBy?: { readonly elapsedMs: number; readonly resumed: boolean }
 }
 
 /** All replays that `control` knows, the latest last. */

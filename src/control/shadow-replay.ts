@@ -105,12 +105,12 @@ export async function runShadow(runtime: Runtime, options: ShadowOptions): Promi
   // To the range that it was first asked for.
   const agreed = { ...begun.request, shadow: begun.request.shadow ?? asked.shadow }
   const { status, isDone } = await workShadow(runtime, agreed, options, startedMono)
-  const process = { elapsedMs: runtime.clock.mono() - startedMono, resumed: known !== undefined }
+  const endedBy = { elapsedMs: runtime.clock.mono() - startedMono, resumed: known !== undefined }
   if (isDone) {
-    await announceEnd(runtime, agreed, { ...status, process })
+    await announceEnd(runtime, agreed, { ...status, endedBy })
     await deleteUnlessActive(runtime, groupId)
   }
-  return { ...reportOf(asked, status, process), interrupted: !isDone, cancelled: status.state === 'cancelled' }
+  return { ...reportOf(asked, status, endedBy), interrupted: !isDone, cancelled: status.state === 'cancelled' }
 }
 
 interface BesideRequest extends ReplayRequest {
@@ -238,13 +238,13 @@ async function endedBefore(runtime: Runtime, { request, command }: KnownRequest,
   const end = endOf(command)
   if (end === undefined) return undefined
   await deleteUnlessActive(runtime, request.groupId)
-  return { ...reportOf(asked, end, end.process), interrupted: false, cancelled: false }
+  return { ...reportOf(asked, end, end.endedBy), interrupted: false, cancelled: false }
 }
 
 function reportOf(
   { replayId, shadow }: BesideRequest,
   { totals, gone = 0 }: ReplayStanding,
-  { elapsedMs, resumed }: ReplayEnd['process'] = { elapsedMs: 0, resumed: false },
+  { elapsedMs, resumed }: ReplayEnd['endedBy'] = { elapsedMs: 0, resumed: false },
 ): Omit<ShadowReport, 'interrupted' | 'cancelled'> {
   const { pages, records, deadLetters } = totals
   return { replayId, topic: shadow.topic, pages: BigInt(pages), records, deadLetters, gone, elapsedMs, resumed }
