@@ -13,7 +13,7 @@ import type { Runtime } from './runtime.ts'
 export async function endIfThrough(runtime: Runtime, replayId: string): Promise<boolean> {
   const known = await knownRequest(runtime, replayId)
   if (known === undefined || known.isClosed) return true
-  const status = await statusOf(runtime, known.command, known.request)
+  const status = await statusOf(runtime, known)
   if (!isThrough(status)) return false
   await announceEnd(runtime, known.request, status)
   return true

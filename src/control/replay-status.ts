@@ -1,12 +1,12 @@
 import { addTotals, decodeMetadata, type ExtractorTotals, type Gone, NO_TOTALS } from '../extract/offset-metadata.ts'
 import type { CommittedOffset } from '../kafka/committed-offsets.ts'
 import { partitionId } from '../kernel/brand.ts'
-import { commandPayload, subject } from '../message/command.ts'
+import { commandPayload } from '../message/command.ts'
 import type { Command } from '../message/generated/types.ts'
 import { type ReplayRange, type ReplayRequest, rangeOffsets } from '../message/replay-request.ts'
 import type { PageSource } from '../replay/compare.ts'
 import { isClientGone } from './process-client-id.ts'
-import { noReplay, openIn, requestOf } from './replay-ledger.ts'
+import { type KnownRequest, knownRequest, noReplay, openIn, requestOf } from './replay-ledger.ts'
 import type { Runtime } from './runtime.ts'
 
 /** How far a replay is. */
@@ -63,19 +63,16 @@ export async function listReplays(runtime: Runtime): Promise<ReplayStatus[]> {
   for (const command of control.withPrefix('replay:')) {
     const request = requestOf(command)
     if (request === undefined || request.forgotten === true) continue
-    if ((request.ranges ?? request.shadow) !== undefined) found.push(await statusOf(runtime, command, request))
+    if ((request.ranges ?? request.shadow) !== undefined) found.push(await statusOf(runtime, { command, request }))
   }
   return found
 }
 
 /** Errors: USAGE where there is none with this id. */
 export async function replayStatus(runtime: Runtime, replayId: string): Promise<ReplayStatus> {
-  const control = await runtime.control()
-  await control.readToEnd()
-  const command = control.get(subject.replay(replayId))
-  const request = command === undefined ? undefined : requestOf(command)
-  if (command === undefined || request === undefined || request.forgotten === true) throw noReplay(replayId)
-  return statusOf(runtime, command, request)
+  const known = await knownRequest(runtime, replayId)
+  if (known === undefined || known.request.forgotten === true) throw noReplay(replayId)
+  return statusOf(runtime, known)
 }
 
 /** Shape: undefined until it has ended. */
@@ -83,7 +80,7 @@ export function endOf(command: Command): ReplayEnd | undefined {
   return command.kind === 'close' ? (commandPayload(command) as { readonly end?: ReplayEnd }).end : undefined
 }
 
-export async function statusOf(runtime: Runtime, command: Command, request: ReplayRequest): Promise<ReplayStatus> {
+export async function statusOf(runtime: Runtime, { command, request }: Omit<KnownRequest, 'isClosed'>): Promise<ReplayStatus> {
   const { replayId, groupId, extractor, extractorVersion: version, shadow } = request
   const isEnded = command.kind === 'close'
   const [first] = isEnded ? [] : openIn(await runtime.control(), groupId)

@@ -111,18 +111,22 @@ export class PartitionExtractor {
   async #run(): Promise<'range-done' | 'ended'> {
     const { port, clock, observer, group, assigned } = this.#options
     let failures = 0
+    /** Of those, the last in a row that missed a topic: what an outage took before says nothing of it. */
+    let missing = 0
     let end: 'range-done' | 'ended' = 'ended'
     while (!this.#abandoned.signal.aborted) {
       try {
         await this.#begin()
         end = await this.#work(() => {
           failures = 0
+          missing = 0
         })
         break
       } catch (error) {
         if (this.#abandoned.signal.aborted) break
         failures += 1
-        if (isEnd(error, failures)) {
+        missing = isMillraceError(error, 'KAFKA_TOPIC_MISSING') ? missing + 1 : 0
+        if (isEnd(error, missing)) {
           await port.transactions.close()
           throw error
         }
@@ -373,9 +377,9 @@ export class PartitionExtractor {
  * Whether the stage ends by it; everything else is tried again from the committed offset, since of the many pages of a transaction nobody can say
  * which one it was. What was stopped is ended by whoever stopped it, and a replay that this worker can't do waits for one that can.
  */
-function isEnd(error: unknown, failures: number): boolean {
+function isEnd(error: unknown, missing: number): boolean {
   if (isMillraceError(error, 'ABORTED') || isMillraceError(error, 'REPLAY_REFUSED')) return false
-  return endsStage(error) && (error.code !== 'KAFKA_TOPIC_MISSING' || failures > MISSING_TRIES)
+  return endsStage(error) && (error.code !== 'KAFKA_TOPIC_MISSING' || missing > MISSING_TRIES)
 }
 
 /** Totals after one more message: those of a replay are kept apart, the main ones count each page once. */

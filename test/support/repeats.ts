@@ -1,7 +1,8 @@
+import { grouped } from '../../src/kernel/grouped.ts'
 import type { Outcome } from '../../src/message/generated/types.ts'
 import type { OnTopic } from './deployment.ts'
 import type { SiteRequest } from './linked-site.ts'
-import { tasks } from './site-log.ts'
+import { CLOCK_SLACK_MS, tasks } from './site-log.ts'
 
 /** A fault that may have requests asked again. Times are ms of `performance.now()`. */
 export interface Loss {
@@ -141,17 +142,7 @@ function endsOf(requests: readonly SiteRequest[], endings: readonly Ending[]): M
   return ends
 }
 
-/** Between the wall clock, in ms, and ours. */
-const CLOCK_SLACK_MS = 5
-
-function byAddress(requests: readonly SiteRequest[]): Map<string, SiteRequest[]> {
-  const addresses = new Map<string, SiteRequest[]>()
-  for (const request of requests) {
-    const address = `${request.host}${request.path}`
-    addresses.set(address, [...(addresses.get(address) ?? []), request])
-  }
-  return addresses
-}
+const byAddress = (requests: readonly SiteRequest[]): Map<string, SiteRequest[]> => grouped(requests, ({ host, path }) => `${host}${path}`)
 
 function describe(address: string, before: SiteRequest, again: SiteRequest, end: Ending | undefined, losses: readonly Loss[]): string {
   const first = losses[0]?.at ?? 0

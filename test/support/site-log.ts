@@ -1,3 +1,4 @@
+import { grouped } from '../../src/kernel/grouped.ts'
 import type { SiteRequest } from './linked-site.ts'
 
 /**
@@ -18,8 +19,8 @@ const WINDOWS_SECONDS = [1, 3, 10]
 /** Starts keep the pace; on a busy machine some arrive late and close to those behind them. Requests, and share of the rate. */
 const LATE_ARRIVALS = 2
 const JITTER_SHARE = 0.15
-/** Between the clock of the store and ours. */
-const CLOCK_SLACK_MS = 5
+/** Between the clock of the store, or the wall clock, and ours. */
+export const CLOCK_SLACK_MS = 5
 /** An answer is on its way to the store, while another request of the same host may start. */
 const HEARD_MS = 500
 
@@ -119,15 +120,7 @@ export function tasks(requests: readonly SiteRequest[]): SiteRequest[] {
   return requests.filter(({ path }) => path !== '/robots.txt')
 }
 
-function byHost(requests: readonly SiteRequest[]): Map<string, SiteRequest[]> {
-  const hosts = new Map<string, SiteRequest[]>()
-  for (const request of tasks(requests)) {
-    const own = hosts.get(request.host)
-    if (own === undefined) hosts.set(request.host, [request])
-    else own.push(request)
-  }
-  return hosts
-}
+const byHost = (requests: readonly SiteRequest[]): Map<string, SiteRequest[]> => grouped(tasks(requests), ({ host }) => host)
 
 function mostWithin(own: readonly SiteRequest[], ms: number): { count: number; at: number } {
   let most = { count: 0, at: 0 }

@@ -521,4 +521,19 @@ describe('a partition of which a replay was asked', () => {
     extractor.drain()
     expect(await extractor.finished).toBe('ended')
   })
+
+  it('counts tries for a topic that is missing from when its broker is back, however long that was away', async () => {
+    const errors = [...Array(40).fill('KAFKA_UNREACHABLE'), ...Array(5).fill('KAFKA_TOPIC_MISSING')] as (
+      | 'KAFKA_UNREACHABLE'
+      | 'KAFKA_TOPIC_MISSING'
+    )[]
+    const { extractor, commits } = heldPartition(async ({ offset }) => {
+      const code = offset === 0n ? errors.shift() : undefined
+      if (code !== undefined) throw new MillraceError(code, 'no')
+      return { offset, messages: [], totals: new Map(), counts: 'page' }
+    })
+    await eventually(() => commits.at(-1) === 20n, { what: 'the end of the log', everyMs: 1 })
+    extractor.drain()
+    expect(await extractor.finished).toBe('ended')
+  })
 })
