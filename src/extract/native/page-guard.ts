@@ -20,6 +20,12 @@ const REOPENING = 'a|abbr|b|button|cite|em|i|label|small|span|strong|u'
 const REOPENING_TAG = new RegExp(`^<(?:${REOPENING})(?:\\s[^<>]*)?>$`, 'i')
 const REOPENING_NAMES: ReadonlySet<string> = new Set(REOPENING.split('|'))
 
+/** HTML may stand in these within `<svg>` and `<math>`. An end tag of HTML ends what is open around them in one parser only. */
+const HTML_WITHIN: ReadonlySet<string> = new Set(['desc', 'title', 'foreignobject', 'mi', 'mo', 'mn', 'ms', 'mtext', 'annotation-xml'])
+
+/** As much of a name as tells them apart: `annotation-xml`, and what begins with it. */
+const LONGEST_NAME = 15
+
 /** Text in these is put elsewhere. */
 const NO_TEXT: ReadonlySet<string> = new Set(['table', 'tbody', 'thead', 'tfoot', 'tr', 'colgroup', 'head', 'html', 'frameset'])
 
@@ -52,14 +58,19 @@ export function textFindings(text: string): TextFindings | string {
   let hasSelect = false
   let foreignAt = -1
   let inSelect = false
+  let htmlWithin: string | undefined
   for (let at = text.indexOf('<'); at !== -1; at = text.indexOf('<', at + 1)) {
     const isEnd = text.charCodeAt(at + 1) === 0x2f
     const letter = text.charCodeAt(at + (isEnd ? 2 : 1)) | 0x20
     if (letter < 0x61 || letter > 0x7a) continue
     if (!isEnd) tagCount += 1
-    // Only tags that begin so are of interest: i, m, s, t; within a select all are.
-    if (!inSelect && letter !== 0x73 && letter !== 0x74 && letter !== 0x6d && letter !== 0x69) continue
+    // Only tags that begin so are of interest: i, m, s, t; within a select and after an `<svg>` all are.
+    if (!inSelect && foreignAt === -1 && letter !== 0x73 && letter !== 0x74 && letter !== 0x6d && letter !== 0x69) continue
     const name = tagName(text, at + (isEnd ? 2 : 1))
+    if (htmlWithin !== undefined) {
+      if (!isEnd || name !== htmlWithin) return `a tag in <${htmlWithin}>`
+      htmlWithin = undefined
+    } else if (foreignAt !== -1 && !isEnd && HTML_WITHIN.has(name)) htmlWithin = name
     if (inSelect && name !== 'select' && !IN_SELECT.has(name)) return 'an element in <select>'
     if (name.startsWith('template') || name.startsWith('isindex')) return `<${name}>`
     if (name === 'select') {
@@ -110,7 +121,7 @@ function followsSafely(text: string, at: number): boolean {
 
 function tagName(text: string, start: number): string {
   let end = start
-  while (end < start + 9 && isNamePart(text.charCodeAt(end))) end += 1
+  while (end < start + LONGEST_NAME && isNamePart(text.charCodeAt(end))) end += 1
   return text.slice(start, end).toLowerCase()
 }
 

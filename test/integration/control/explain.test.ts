@@ -217,8 +217,8 @@ describe('explain, beside workers', () => {
     const report = await eventually(
       async () => {
         const now = await explain(runtime, url, { userAgent: 'FooBot/1.0' })
-        // The outcome is there a moment before its worker hears that it is.
-        return now.outcomes.length > 0 && now.state !== 'under-way' && now
+        // The outcome is there a moment before its worker hears that it is, and both are searched while the store is asked for the site.
+        return now.outcomes.length > 0 && now.state !== 'under-way' && now.robots !== null && now
       },
       { timeoutMs: 30_000, everyMs: 100, what: 'its first attempt to be over' },
     )

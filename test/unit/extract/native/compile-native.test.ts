@@ -46,6 +46,8 @@ describe('a page', () => {
     ['a reference to a carriage return', '<table>&#13;<td><p>b'],
     ['<svg> where formatting was left open', '<s><small></s><li><svg></svg><p>x'],
     ['a CDATA section within HTML in <svg>', '<a><svg><foreignObject><![CDATA[q]]>'],
+    ['an end tag of HTML in the <desc> of an <svg>', '<span><svg><desc></span><a>x'],
+    ['HTML in the <mtext> of a formula', '<p>a <math><mtext><b>x</b></mtext></math>'],
     ['attributes with a namespace in <svg>', '<svg><a xlink:href=x></a></svg>'],
     ['a NUL', '<b><svg>\u0000\u0000'],
     ['a byte order mark in a class', '<p class="a\ufeffb">x'],
@@ -57,7 +59,8 @@ describe('a page', () => {
 
   it.each([
     ['<select> with options', '<select><optgroup><option>x<hr><option>y</select><p>z'],
-    ['<svg> behind text, and in an element that opens formatting', '<p>a <svg></svg></p><a href=x><svg><title>t</title></svg></a>'],
+    ['<svg> behind text, and in an element that opens formatting', '<p>a <svg></svg></p><a href=x><svg><title>t</title></svg></a><a>y</a>'],
+    ['a formula', '<p>a <math><mi>x</mi><mo>=</mo><mn>2</mn></math> b'],
     ['<noscript>, and open formatting', '<p><b>x<p>y<noscript><p>z</noscript>'],
     ['nothing at all', ''],
     ['tables in tables', '<table><tr><td>x<table><td>y</table></table>'],
