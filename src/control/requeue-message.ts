@@ -6,6 +6,7 @@ import type { TaskPublisher } from '../kafka/task-publisher.ts'
 import type { MessagePlace } from '../kernel/brand.ts'
 import { errorText, isMillraceError } from '../kernel/errors.ts'
 import { shellWord } from '../kernel/shell-word.ts'
+import { askedLane } from '../message/asked-lane.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { CompletedTask } from '../message/complete-task.ts'
 import type { Page, UrlTask } from '../message/generated/types.ts'
@@ -132,6 +133,7 @@ function taskAgain(found: FoundDeadLetter, value: Buffer | null, parts: RequeueP
     taskId: requeuedTaskId(task.taskId, message),
     attempt: 1,
     redirects: chainBefore(task),
+    lane: askedLane(message.headers, task),
     // The first task holds the claim of the URL, and would make a duplicate of this one.
     dedup: 'none',
     enqueuedAt: now,

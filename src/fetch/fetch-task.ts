@@ -1,6 +1,7 @@
 import type { LayoutSource } from '../kafka/layout.ts'
 import { isMillraceError, type MillraceError } from '../kernel/errors.ts'
 import type { Observer } from '../kernel/observe.ts'
+import { askedLane } from '../message/asked-lane.ts'
 import type { MessageCodec } from '../message/codec.ts'
 import type { Page, UrlTask } from '../message/generated/types.ts'
 import type { TaskEnd } from '../message/outcome.ts'
@@ -16,7 +17,7 @@ import { foundNoProxy, type HttpResponse, type HttpResult, headerValues } from '
 import type { LoadControl } from './load-control.ts'
 import type { LoopShare } from './loop-share.ts'
 import { paceReport } from './pace-report.ts'
-import { askedLane, buildPage, pageMessage } from './page-message.ts'
+import { buildPage, pageMessage } from './page-message.ts'
 import type { QueuedTask } from './queued-task.ts'
 import { type HopAnswer, hopTask, MAX_HOPS } from './redirect.ts'
 import { requestHeaders } from './request-headers.ts'
@@ -267,7 +268,7 @@ export class FetchTask {
     const { entry, task, target, walk } = queued
     const [{ key, ratePerSecond, concurrency, crawlDelayMs }] = admission.lease.keys
     const page = await buildPage({
-      task: { ...task, lane: askedLane(entry, task) },
+      task: { ...task, lane: askedLane(entry.message.headers, task) },
       finalUrl: target,
       response,
       robots: admission.robots,
@@ -318,7 +319,8 @@ export class FetchTask {
       return { kind: 'done' }
     }
     if (leavesDomain(queued.target, answer.target)) {
-      await endings.redirected(entry, task, hopTask(task, answer, clock.now()), end('REDIRECTED', 'other-domain'))
+      const next = hopTask({ ...task, lane: askedLane(entry.message.headers, task) }, answer, clock.now())
+      await endings.redirected(entry, task, next, end('REDIRECTED', 'other-domain'))
       return { kind: 'done' }
     }
     const { method, headers, body } = answer

@@ -1,13 +1,11 @@
 import type { LayoutSource } from '../kafka/layout.ts'
 import type { OutgoingMessage } from '../kafka/message.ts'
-import type { WindowEntry } from '../kafka/window-entry.ts'
 import { decideCharset } from '../message/charset.ts'
 import type { MessageCodec } from '../message/codec.ts'
-import type { Lane, Page, UrlTask } from '../message/generated/types.ts'
-import { HEADER, headerValue } from '../message/header-names.ts'
+import type { Page, UrlTask } from '../message/generated/types.ts'
 import { fetchId } from '../message/ids.ts'
 import { packPageBody } from '../message/page-body.ts'
-import { LANES, type TopicNames } from '../message/topics.ts'
+import type { TopicNames } from '../message/topics.ts'
 import { makeTraceParent } from '../message/trace.ts'
 import { partitionFor } from '../url/partition.ts'
 import { type HttpResponse, headerValues } from './http-exchange.ts'
@@ -66,12 +64,6 @@ export async function buildPage(answer: FetchedAnswer): Promise<Page> {
     enqueuedAt: task.enqueuedAt,
     sitemapLevel: task.sitemapLevel,
   }
-}
-
-/** The lane of a page, and so of its links: a challenge has moved the later attempts of its task alone. */
-export function askedLane({ message }: Pick<WindowEntry, 'message'>, task: Pick<UrlTask, 'lane'>): Lane | null {
-  const asked = headerValue(message.headers, HEADER.askedLane)
-  return LANES.find((lane) => lane === asked) ?? task.lane
 }
 
 /** Every Content-Type header of an answer, as one text: which of them counts is known to who reads it. */

@@ -13,7 +13,7 @@ export const HEADER = {
   reason: 'millrace-reason',
   /** Of a task that was put aside: since when the slots of its site count, as far as its worker knew; none: it knew of no such moment. */
   slotsMs: 'millrace-slots-ms',
-  /** Of a task that a challenge has put into the low lane: the lane that was asked for, which is that of its links. */
+  /** Of a task that a challenge has put into the low lane: the lane that was asked for, which is that of what comes of it. */
   askedLane: 'millrace-asked-lane',
   errorCode: 'millrace-error-code',
   errorMessage: 'millrace-error-message',

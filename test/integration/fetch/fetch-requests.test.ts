@@ -36,6 +36,9 @@ function answer({ at, headers }: Asked, response: ServerResponse): void {
   else if (at === 'wall.test/') {
     const isFirst = asked.filter((one) => one.at === at).length === 1
     response.writeHead(isFirst ? 403 : 200, isFirst ? { ...html, 'cf-mitigated': 'challenge' } : html).end('page')
+  } else if (at === 'wall.test/away') {
+    if (asked.filter((one) => one.at === at).length === 1) response.writeHead(403, { ...html, 'cf-mitigated': 'challenge' }).end('wait')
+    else to(302, `http://pay.test:${port}/plain`)
   } else if (at === 'shop.test/start') response.writeHead(200, { ...html, 'set-cookie': 'crawl=1; Path=/' }).end('start')
   else if (at === 'shop.test/tagged' && headers['if-none-match'] === '"v1"') response.writeHead(304).end()
   else if (at === 'shop.test/tagged') response.writeHead(200, { ...html, etag: '"v1"' }).end('tagged')
@@ -177,5 +180,14 @@ describe('a request of a task', () => {
     expect((await fixture.pages()).map(({ lane, status }) => `${lane} ${status}`)).toEqual(['high 200'])
     expect(await fixture.messages(fixture.topics.urls.low)).toHaveLength(1)
     expect(fixture.seen.count('ChallengeMet', { vendor: 'cloudflare' })).toBe(1)
+  })
+
+  it('that a wall has put into the slow lane leads to another domain in the lane that was asked for', async () => {
+    await worker()
+    await fixture.delayWorker()
+    await fixture.produce([{ url: url('wall.test', '/away'), lane: 'high' }])
+    await eventually(() => fixture.finalOutcomes(2), { timeoutMs: 20_000, everyMs: 100 })
+    expect((await fixture.pages()).map(({ lane, finalUrl }) => `${lane} ${finalUrl}`)).toEqual([`high ${url('pay.test', '/plain')}`])
+    expect(await fixture.messages(fixture.topics.urls.high)).toHaveLength(2)
   })
 })

@@ -43,27 +43,36 @@ describe('the pages that dead letters name', () => {
   })
 })
 
+const codec = createMessageCodec({ schemaStore: createSchemaStore() })
+const topics = topicNames('scrape.')
+const parts: RequeueParts = {
+  codec,
+  publisher: { laneMessage: () => ({ topic: topics.urls.normal, partition: 0, key: 'k', value: null }) } as unknown as TaskPublisher,
+  layout: () => ({ version: 1, partitionsOf: () => 1, knows: () => true, countsOf: () => [1] }),
+  topics,
+  clusterId: 'a cluster',
+  maxBatchBytes: () => 1_000_000,
+  now: 1,
+  writtenBeside: () => undefined,
+  isCrawlStopped: (crawlId) => crawlId === 'spring',
+  readAt: async () => undefined,
+  pageAt: async () => undefined,
+}
+const requeue = (stage: string, value: Buffer, headers: Record<string, string> = {}): Promise<Requeue> => {
+  const original = { topic: stage === 'fetch' ? topics.urls.normal : topics.html, partition: 0, offset: 3n }
+  const listed = { info: { stage, original }, partition: 0, offset: 0n, key: null, timestamp: 0 }
+  return requeueOf({ message: { ...message, topic: topics.deadLetters, value, headers }, listed } as never, parts)
+}
+
+describe('a task that is put back', () => {
+  it('is in the lane that was asked for, where a challenge has put it into another one', async () => {
+    const low = codec.encode('UrlTask', newUrlTask({ url: 'https://a.example/', lane: 'low' }), 'urls')
+    expect(await requeue('fetch', low)).toMatchObject({ task: { lane: 'low' } })
+    expect(await requeue('fetch', low, { 'millrace-asked-lane': 'high' })).toMatchObject({ task: { lane: 'high', attempt: 1 } })
+  })
+})
+
 describe('what is put back into a crawl that is stopped', () => {
-  const codec = createMessageCodec({ schemaStore: createSchemaStore() })
-  const topics = topicNames('scrape.')
-  const parts: RequeueParts = {
-    codec,
-    publisher: { laneMessage: () => ({ topic: topics.urls.normal, partition: 0, key: 'k', value: null }) } as unknown as TaskPublisher,
-    layout: () => ({ version: 1, partitionsOf: () => 1, knows: () => true, countsOf: () => [1] }),
-    topics,
-    clusterId: 'a cluster',
-    maxBatchBytes: () => 1_000_000,
-    now: 1,
-    writtenBeside: () => undefined,
-    isCrawlStopped: (crawlId) => crawlId === 'spring',
-    readAt: async () => undefined,
-    pageAt: async () => undefined,
-  }
-  const requeue = (stage: string, value: Buffer): Promise<Requeue> => {
-    const original = { topic: stage === 'fetch' ? topics.urls.normal : topics.html, partition: 0, offset: 3n }
-    const listed = { info: { stage, original }, partition: 0, offset: 0n, key: null, timestamp: 0 }
-    return requeueOf({ message: { ...message, topic: topics.deadLetters, value }, listed } as never, parts)
-  }
   const task = (crawlId: string | null): Buffer => codec.encode('UrlTask', newUrlTask({ url: 'https://a.example/', crawlId }), 'urls')
   const page = codec.encode('Page', testPage('<a href="/b">b</a>', 'https://a.example/', { crawlId: 'spring' }), 'html')
 
