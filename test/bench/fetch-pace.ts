@@ -9,9 +9,16 @@ const HOSTS_PER_RATE = 20
 /** Before this the backlog is read through: what stands far behind in the lane comes late to its site. */
 const SETTLE_MS = 45_000
 
+/** Each rate for itself, then all at once: what the limiter loses, and what a process loses that is asked for all it can do. */
 export async function fetchPace(broker: BenchBroker, seconds: number): Promise<Goal[]> {
+  const goals: Goal[] = []
+  for (const rates of [...RATES.map((rate) => [rate]), RATES]) goals.push(...(await paceOf(broker, rates, seconds)))
+  return goals
+}
+
+async function paceOf(broker: BenchBroker, rates: readonly number[], seconds: number): Promise<Goal[]> {
   const site = await BenchSite.start({ latencyMs: 5, pageBytes: 4_000, keepLog: true })
-  const hosts = RATES.map((rate) => ({ rate, names: hostNames(HOSTS_PER_RATE, `rate${rate}-`) }))
+  const hosts = rates.map((rate) => ({ rate, names: hostNames(HOSTS_PER_RATE, `rate${rate}-`) }))
   const rules = hosts.flatMap(({ rate, names }) => names.map((match) => ({ match, ratePerSecond: rate, concurrency: 2 })))
   const deployment = await FetchDeployment.open(broker, ['politeness.default.ratePerSecond=1'], { politeness: { rules } })
   try {
@@ -38,6 +45,7 @@ export async function fetchPace(broker: BenchBroker, seconds: number): Promise<G
       500,
     )
     const from = first + SETTLE_MS
+    const beside = rates.length === 1 ? '' : ', all rates at once'
     const goals: Goal[] = []
     const rows = hosts.map(({ rate, names }) => {
       const perHost = names.map((host) => timesOf(log, host, from, from + seconds * 1_000))
@@ -46,12 +54,12 @@ export async function fetchPace(broker: BenchBroker, seconds: number): Promise<G
       const tooShort = perHost.reduce((sum, times) => sum + shortGaps(times, rate), 0)
       const utilisation = used.reduce((sum, share) => sum + share, 0) / used.length
       const target = rate <= 5 ? 0.98 : 0.95
-      goals.push({ name: `G9 utilisation at ${rate}/s`, value: utilisation, target: { atLeast: target } })
-      goals.push({ name: `G9 violations at ${rate}/s`, value: violations, target: { atMost: 0 } })
+      goals.push({ name: `G9 utilisation at ${rate}/s${beside}`, value: utilisation, target: { atLeast: target } })
+      goals.push({ name: `G9 violations at ${rate}/s${beside}`, value: violations, target: { atMost: 0 } })
       return [`${rate}/s`, utilisation, Math.min(...used), Math.max(...used), violations, tooShort]
     })
     print(
-      `\n${HOSTS_PER_RATE} sites at each rate, ${seconds} s with a full backlog, from ${SETTLE_MS / 1_000} s on; load ${short(loadAverage())}`,
+      `\n${HOSTS_PER_RATE} sites at each rate${beside}, ${seconds} s with a full backlog, from ${SETTLE_MS / 1_000} s on; load ${short(loadAverage())}`,
     )
     printTable(['rate', 'used of the allowance', 'least', 'most', 'violations', `gaps over ${LATENESS_MS} ms too short`], rows)
     return goals
