@@ -153,6 +153,30 @@ describe('what a module writes to its global object', () => {
   })
 })
 
+describe('a function that is called of nothing', () => {
+  const counting = (body: string): void => writeFileSync(join(folder, 'count.cjs'), `module.exports = function () { ${body} }`)
+  const imports = "import count from './count.cjs'; function own() { return this }"
+
+  it('has no global object for its `this`, which all modules would share from page to page', async () => {
+    expect(await resultOf('typeof own()', imports)).toBe('undefined')
+    counting('return this === undefined ? 0 : (this.leftByPage = (this.leftByPage || 0) + 1)')
+    expect([await resultOf('count()', imports), await resultOf('count()', imports)]).toEqual([0, 0])
+    expect('leftByPage' in globalThis).toBe(false)
+  })
+
+  it('makes no name of the global object by writing to one that nobody declared', async () => {
+    counting('leftByPage = 1')
+    expect(await resultOf('count()', imports)).toContain('ReferenceError: leftByPage is not defined (at ')
+    expect(await resultOf('(() => { mistyped = 1 })()', 'declare let mistyped: number')).toContain('mistyped is not defined')
+    expect('leftByPage' in globalThis || 'mistyped' in globalThis).toBe(false)
+  })
+
+  it('is what libraries expect that look for a global object in every way', async () => {
+    writeFileSync(join(folder, 'umd.cjs'), '(function (root) { root.Umd = 1 })(this); try { Late = 2 } catch { globalThis.Late = 2 }')
+    expect(await resultOf('Umd.Umd + Late', "import Umd from './umd.cjs'; declare const Late: number")).toBe(3)
+  })
+})
+
 describe('the clock of an extractor', () => {
   it.each([
     'new Intl.DateTimeFormat("en-GB").format()',
