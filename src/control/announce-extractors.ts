@@ -19,7 +19,7 @@ import type { Runtime } from './runtime.ts'
 export async function announceExtractors(
   runtime: Runtime,
   extractors: readonly LoadedExtractor[],
-  place: 'live' | 'beside' = 'live',
+  runs: 'live' | 'beside' = 'live',
 ): Promise<void> {
   const control = await runtime.control()
   await control.readToEnd()
@@ -36,7 +36,7 @@ export async function announceExtractors(
     keepSchemaFile(runtime, schema)
     // Anew: the registry was asked meanwhile. What an older release announced does not tell the topic, or has another schema for the same definition.
     const now = announcedVersion(control, name, version)
-    const onlyBeside = place === 'beside' && now?.onlyBeside !== false
+    const onlyBeside = runs === 'beside' && now?.onlyBeside !== false
     if (now !== undefined && now.topic === topic && now.fingerprint === schema.fingerprint && now.onlyBeside === onlyBeside) continue
     await announceVersion(runtime, extractor, onlyBeside)
   }
