@@ -91,7 +91,8 @@ export class S3BlobStore implements BlobStore {
   }
 
   async deleteUntouched(ref: string, before: number): Promise<boolean> {
-    // S3 deletes on no condition that a blob written anew would not meet, so a writer may come while the DELETE is on its way, and no sooner.
+    // S3 deletes on no condition that a blob written anew would not meet, so a writer may come while the DELETE is on its way, and no
+    // sooner.
     return this.#repeated(async () => {
       const { status, headers } = await this.#once('HEAD', this.#url(ref), [200, 404])
       const touchedAt = Date.parse(headers.get('last-modified') ?? '')

@@ -6,8 +6,8 @@ export interface ListedObject {
 }
 
 /**
- * Answer of ListObjectsV2, as the services write it: flat elements without attributes that matter. Shape: `next` is empty on the last page; an
- * object without a key or a time that can be read is left out, so that nothing is done to it.
+ * Answer of ListObjectsV2, as the services write it: flat elements without attributes that matter. Shape: `next` is empty on the last page;
+ * an object without a key or a time that can be read is left out, so that nothing is done to it.
  */
 export function parseListing(xml: string): { readonly objects: readonly ListedObject[]; readonly next: string } {
   const objects: ListedObject[] = []

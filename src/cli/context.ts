@@ -35,7 +35,9 @@ export interface CommandContext {
   readonly aborting: AbortSignal
   /** True when stderr is a terminal that progress can be drawn on. */
   readonly interactive: boolean
-  /** From now on a reader of stdout that closes it (`| head -1`) drains, as Ctrl-C does, and aborts this signal; else it ends the process. */
+  /**
+   * From now on a reader of stdout that closes it (`| head -1`) drains, as Ctrl-C does, and aborts this signal; else it ends the process.
+   */
   drainWhenUnread(): AbortSignal
   /** Exit code of a command that ended without an error; 0 where it is not called. */
   setExitCode(code: number): void

@@ -4,8 +4,8 @@ import { Socket } from 'node:net'
 import { errorText, MillraceError } from '../kernel/errors.ts'
 
 /**
- * A file that can't be read is told before anything is started. Of regular files alone it is tried: a pipe that is opened and closed again has
- * lost its writer, and what that had written. Errors: USAGE naming the option and the path.
+ * A file that can't be read is told before anything is started. Of regular files alone it is tried: a pipe that is opened and closed again
+ * has lost its writer, and what that had written. Errors: USAGE naming the option and the path.
  */
 export async function refuseUnreadable(path: string, option: string): Promise<void> {
   try {
@@ -26,8 +26,8 @@ export async function* inputOf(path: string): AsyncGenerator<Buffer> {
 }
 
 /**
- * A read that waits for the writer of a pipe would hold a thread, and the process could not end before the writer comes. On Linux alone it can
- * be waited for without one: elsewhere a pipe that nobody has opened for writing looks like one at its end.
+ * A read that waits for the writer of a pipe would hold a thread, and the process could not end before the writer comes. On Linux alone it
+ * can be waited for without one: elsewhere a pipe that nobody has opened for writing looks like one at its end.
  */
 async function isPipe(path: string): Promise<boolean> {
   return process.platform === 'linux' && (await stat(path)).isFIFO()

@@ -36,8 +36,8 @@ export async function showStatus(context: CommandContext, watch: boolean): Promi
 }
 
 /**
- * What is seen, every two seconds. With `onAway` what it stands on may be away, which is told each time. Ends with the signal's reason, in the
- * middle of a look too, or with an error of the look.
+ * What is seen, every two seconds. With `onAway` what it stands on may be away, which is told each time. Ends with the signal's reason, in
+ * the middle of a look too, or with an error of the look.
  */
 export async function* looks<T>(
   look: () => Promise<T>,

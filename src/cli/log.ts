@@ -26,8 +26,8 @@ export function createLogger(level: LogLevel, destination: pino.DestinationStrea
 const MAX_UNREAD_BYTES = 1_048_576
 
 /**
- * By the stream of the process: that of the log library would keep the lines that a full disk has not taken, and throw into whoever logs. Lines
- * that a reader is too slow for are left out and counted, as neither the work may wait for them nor memory hold them.
+ * By the stream of the process: that of the log library would keep the lines that a full disk has not taken, and throw into whoever logs.
+ * Lines that a reader is too slow for are left out and counted, as neither the work may wait for them nor memory hold them.
  */
 export function boundedLines(stream: Pick<NodeJS.WriteStream, 'write' | 'writableLength'>): pino.DestinationStream {
   let leftOut = 0

@@ -13,7 +13,8 @@ import { terminalText } from './terminal-text.ts'
 
 /**
  * The command line: the only place that reads argv, listens to signals and ends the process.
- * First SIGINT, SIGTERM or SIGHUP (the terminal is gone) drains, a second one stops at once (but SIGHUP); the exit code is then 130, 143 or 129.
+ * First SIGINT, SIGTERM or SIGHUP (the terminal is gone) drains, a second one stops at once (but SIGHUP); the exit code is then 130, 143 or
+ * 129.
  */
 const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 /** Done in part: where nobody reads on, and the command was cut short. */

@@ -22,7 +22,8 @@ interface OutOptions {
 }
 
 /**
- * The file of `--out`. It is opened before the run, so that a path that can't be written is told at once, and emptied only when the run works.
+ * The file of `--out`. It is opened before the run, so that a path that can't be written is told at once, and emptied only when the run
+ * works.
  * Errors: USAGE; of what it gives DISK_FULL and INTERNAL, with what is missing.
  */
 export async function openOut(

@@ -15,7 +15,9 @@ export interface Column {
   readonly wraps?: boolean
 }
 
-/** A table without lines, two spaces between columns. Flexible columns share what is left of the width and are cut with `…`, or go on below. */
+/**
+ * A table without lines, two spaces between columns. Flexible columns share what is left of the width and are cut with `…`, or go on below.
+ */
 export function renderTable(columns: readonly Column[], rows: readonly (readonly string[])[], width = WIDTH): string {
   const natural = columns.map((column, index) =>
     rows.reduce((most, row) => Math.max(most, displayLength(row[index] ?? '')), column.title.length),

@@ -28,8 +28,8 @@ export function reportError(error: unknown, options: { verbose: boolean; json: b
 }
 
 /**
- * The code of what nobody has put into the catalogue, by what the system or a library calls it. A connection that failed has none: it is not
- * known here whose it was, and whoever made it should have said.
+ * The code of what nobody has put into the catalogue, by what the system or a library calls it. A connection that failed has none: it is
+ * not known here whose it was, and whoever made it should have said.
  */
 function codeOf(error: unknown): ErrorCode {
   if (!(error instanceof Error)) return 'INTERNAL'

@@ -125,7 +125,10 @@ function goesOnWithRest({ seeds, crawlId }: RunSession): boolean {
   return seeds === undefined && crawlId === undefined
 }
 
-/** What the file of a run that failed, or a reader that left, may lack, and how it is had: the pages go on being extracted until the stages have stopped. */
+/**
+ * What the file of a run that failed, or a reader that left, may lack, and how it is had: the pages go on being extracted until the stages
+ * have stopped.
+ */
 function missingIn(target: string, crawl: string | undefined, startedAt: number): string {
   const since = new Date(startedAt).toISOString()
   return crawl === undefined

@@ -245,7 +245,10 @@ function readFile(
   return { values, file }
 }
 
-/** `${NAME}` in a text of the file, within lists and maps too, is the variable of that name; a missing one is an error, never an empty password. */
+/**
+ * `${NAME}` in a text of the file, within lists and maps too, is the variable of that name; a missing one is an error, never an empty
+ * password.
+ */
 function interpolate(
   value: unknown,
   environment: Readonly<Record<string, string | undefined>>,

@@ -53,7 +53,10 @@ export interface OptionDefinition {
 /** Of one topic: no broker takes more in earnest. */
 const MAX_PARTITIONS = 10_000
 
-/** A broker closes the connection on a request above 100 MiB where `socket.request.max.bytes` is not raised, and the same would be sent for ever. */
+/**
+ * A broker closes the connection on a request above 100 MiB where `socket.request.max.bytes` is not raised, and the same would be sent for
+ * ever.
+ */
 const MAX_MESSAGE_BYTES = 90 * 1024 ** 2
 
 export const OPTIONS = {

@@ -34,7 +34,8 @@ export async function announceExtractors(
     await refuseIncompatible(runtime, extractor, known)
     runtime.schemaStore.add(schema.text)
     keepSchemaFile(runtime, schema)
-    // Anew: the registry was asked meanwhile. What an older release announced does not tell the topic, or has another schema for the same definition.
+    // Anew: the registry was asked meanwhile. What an older release announced does not tell the topic, or has another schema for the same
+    // definition.
     const now = announcedVersion(control, name, version)
     const onlyBeside = runs === 'beside' && now?.onlyBeside !== false
     if (now !== undefined && now.topic === topic && now.fingerprint === schema.fingerprint && now.onlyBeside === onlyBeside) continue

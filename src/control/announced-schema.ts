@@ -9,15 +9,17 @@ import { commandPayload, parseSubject } from '../message/command.ts'
 import { namedFingerprint } from '../message/framing.ts'
 import type { SchemaStore } from '../message/schema-store.ts'
 
-/** Fingerprints that nobody has announced when `control` was read for them: what is remembered of topics that strangers write to is bounded. */
+/**
+ * Fingerprints that nobody has announced when `control` was read for them: what is remembered of topics that strangers write to is bounded.
+ */
 const UNANNOUNCED_KEPT = 1_000
 
 /**
- * The codec of a deployment, whose members may be of several releases: before it writes with a schema of ours it has that announced, and where
- * a value names one that is not known here it reads `control` to its end first. What nobody has announced by then is not looked for again:
- * who follows `control` hears of it. Commands have one schema for good, or announcements themselves could not be read. A `control` that is
- * not there, or that this user may not read, tells of no schema: whoever can't do without it has opened it before. A user who may not write
- * to it writes all the same, since only members of older releases need to be told.
+ * The codec of a deployment, whose members may be of several releases: before it writes with a schema of ours it has that announced, and
+ * where a value names one that is not known here it reads `control` to its end first. What nobody has announced by then is not looked for
+ * again: who follows `control` hears of it. Commands have one schema for good, or announcements themselves could not be read. A `control`
+ * that is not there, or that this user may not read, tells of no schema: whoever can't do without it has opened it before. A user who may
+ * not write to it writes all the same, since only members of older releases need to be told.
  */
 export function withAnnouncements(
   codec: MessageCodec,

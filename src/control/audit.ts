@@ -193,8 +193,8 @@ export async function endedFrom(
 }
 
 /**
- * Time of the oldest outcome that is left, by the partitions that the outcomes of a canonical URL may lie in: what was produced before may have
- * had an outcome that retention has deleted. Minus infinity where nothing was deleted.
+ * Time of the oldest outcome that is left, by the partitions that the outcomes of a canonical URL may lie in: what was produced before may
+ * have had an outcome that retention has deleted. Minus infinity where nothing was deleted.
  */
 async function outcomesSince(runtime: Runtime): Promise<(canonicalUrl: string) => number> {
   const { topics, admin, clock } = runtime

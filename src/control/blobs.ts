@@ -25,7 +25,8 @@ export interface CollectReport {
 
 /**
  * Deletes bodies that no page can name any more. It goes by age alone, never by counting who names what: every page writes its blob anew
- * before its message, so a blob that is older than all pages, those in dead letters too, has none. Errors: USAGE where `blobs.url` is not set; as of the store.
+ * before its message, so a blob that is older than all pages, those in dead letters too, has none. Errors: USAGE where `blobs.url` is not
+ * set; as of the store.
  */
 export async function collectBlobs(runtime: Runtime, options: CollectOptions): Promise<CollectReport> {
   const blobs = await runtime.blobs()

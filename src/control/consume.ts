@@ -78,7 +78,10 @@ async function topicsOf(runtime: Runtime, { what, start }: ConsumeOptions): Prom
   )
 }
 
-/** Committed messages, decoded. Without `follow` it ends at the end that it saw at the start, and the signal's reason is thrown where that comes first. */
+/**
+ * Committed messages, decoded. Without `follow` it ends at the end that it saw at the start, and the signal's reason is thrown where that
+ * comes first.
+ */
 export async function* consume(runtime: Runtime, options: ConsumeOptions): AsyncGenerator<ConsumedMessage> {
   const topics = await topicsOf(runtime, options)
   const { html, deadLetters } = runtime.topics

@@ -20,9 +20,9 @@ export interface DelayedTask {
 const MOST_TOLD = 100
 
 /**
- * What of one crawl, or of all, lies on lanes and delay topics and is not finished. Whoever waits for the end asks several times a second, and
- * of its own tasks or beside them millions may wait: each message is looked at once, however often one asks, and the first one that is due
- * settles the question. What is passed over is not kept, but for when the first of it is due.
+ * What of one crawl, or of all, lies on lanes and delay topics and is not finished. Whoever waits for the end asks several times a second,
+ * and of its own tasks or beside them millions may wait: each message is looked at once, however often one asks, and the first one that is
+ * due settles the question. What is passed over is not kept, but for when the first of it is due.
  */
 export class CrawlBacklog {
   readonly #runtime: Runtime

@@ -68,14 +68,16 @@ export class CrawlEnd {
     this.#extractGroups = options.extractGroups ?? extractGroupsOf(runtime)
   }
 
-  /** Tasks that the store had counted, the most that it knew of, and how many of them were dropped since they were open and lay on no topic. */
+  /**
+   * Tasks that the store had counted, the most that it knew of, and how many of them were dropped since they were open and lay on no topic.
+   */
   get counted(): { readonly accepted: number; readonly dropped: number } {
     return { accepted: this.#mostAccepted, dropped: this.#dropped }
   }
 
   /**
-   * What can't be looked at now, since the broker, the store, the registry or the leader of a partition is away, goes on, and says why. Stages
-   * that wait for the same say when they give up; where a partition has no leader they go on with the others, and so it goes on too.
+   * What can't be looked at now, since the broker, the store, the registry or the leader of a partition is away, goes on, and says why.
+   * Stages that wait for the same say when they give up; where a partition has no leader they go on with the others, and so it goes on too.
    */
   async check(): Promise<CrawlState> {
     let away = ''

@@ -2,8 +2,8 @@ import { MillraceError } from '../kernel/errors.ts'
 import type { Runtime } from './runtime.ts'
 
 /**
- * Aborted by the second signal, or when what the first one has begun takes longer than it may: stopping the stages, reading the last records
- * and adding up are one thing to whoever waits for it.
+ * Aborted by the second signal, or when what the first one has begun takes longer than it may: stopping the stages, reading the last
+ * records and adding up are one thing to whoever waits for it.
  */
 export function cutOff(
   runtime: Pick<Runtime, 'clock' | 'onClose'>,

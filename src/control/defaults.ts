@@ -1,4 +1,6 @@
-/** What counts where the user says nothing, on the command line and in the library. What the configuration has is in `config/options.ts`. */
+/**
+ * What counts where the user says nothing, on the command line and in the library. What the configuration has is in `config/options.ts`.
+ */
 
 /** How long a drain may take. */
 export const DRAIN_TIMEOUT_MS = 30_000

@@ -101,7 +101,9 @@ class UrlSearch {
     return found.flat()
   }
 
-  /** In the lanes, where a producer of another kind may have put it: without a key, or by a number of partitions that only Kafka knew of. */
+  /**
+   * In the lanes, where a producer of another kind may have put it: without a key, or by a number of partitions that only Kafka knew of.
+   */
   async waitingElsewhere(): Promise<WaitingTask[]> {
     const { topics, admin } = this.#runtime
     const bounds = await waitingBounds(this.#runtime)

@@ -44,9 +44,9 @@ const RETRY = { firstMs: 200, maxMs: 5_000 } as const
 
 /**
  * The extract stage of one group in the versions that work: a promotion drains what runs as a signal would, and it begins again with
- * the other version, beside stages that go on. Says which versions it runs by its heartbeat. A replay in place keeps its version at work until it
- * has ended, where there is a file of it; where there is none a start is refused, and what runs goes on in the promoted versions and pauses
- * the partitions of the replay.
+ * the other version, beside stages that go on. Says which versions it runs by its heartbeat. A replay in place keeps its version at work
+ * until it has ended, where there is a file of it; where there is none a start is refused, and what runs goes on in the promoted versions
+ * and pauses the partitions of the replay.
  *
  * A broker or a store that is away when the other version is to begin is waited for, as long as a consumer waits for its broker.
  */

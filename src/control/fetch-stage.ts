@@ -9,7 +9,9 @@ import type { StageGroup } from './stage-group.ts'
 import { createFetch } from './stages.ts'
 import { listenForCommands } from './worker-socket.ts'
 
-/** Fetch with what looks after it. `stages`: those of this process, for commands that ask it. Errors: CONFIG_INVALID, as `refuseSplitState`. */
+/**
+ * Fetch with what looks after it. `stages`: those of this process, for commands that ask it. Errors: CONFIG_INVALID, as `refuseSplitState`.
+ */
 export async function startFetch(
   runtime: Runtime,
   group: StageGroup,

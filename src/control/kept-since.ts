@@ -17,8 +17,8 @@ export interface KeptSinceOptions {
 }
 
 /**
- * From when on a topic still holds the messages of a key: epoch ms of the oldest message where they lie, as it was a minute ago at most. Shape:
- * 0 where nothing was deleted; infinity where that can't be told now, as of a partition whose first offset is no message.
+ * From when on a topic still holds the messages of a key: epoch ms of the oldest message where they lie, as it was a minute ago at most.
+ * Shape: 0 where nothing was deleted; infinity where that can't be told now, as of a partition whose first offset is no message.
  */
 export function createKeptSince({ admin, topic, layout, clock, observer }: KeptSinceOptions): (key: string) => Promise<number> {
   const known = new Map<number, { readonly lookedMono: number; readonly since: Promise<number> }>()

@@ -46,7 +46,8 @@ const RECORD_ID = /^[0-9a-f]{32}$/
 
 /**
  * A record back to its page, its task and what became of that; or everything that the log holds of the last page of a URL. Reads the
- * partitions where it can lie, by their bytes. Of a page that retention has deleted it is what is left. Errors: USAGE where nothing is found.
+ * partitions where it can lie, by their bytes. Of a page that retention has deleted it is what is left. Errors: USAGE where nothing is
+ * found.
  */
 export async function lineage(runtime: Runtime, what: string, signal?: AbortSignal): Promise<Lineage> {
   await runtime.control()
@@ -292,8 +293,8 @@ function isOfRecords({ fetchId }: Outcome, records: readonly { readonly record: 
 }
 
 /**
- * Pure: when each step was, in the order of time as the clocks tell it. Of a page that is gone the task is all that tells of its begin. A page that
- * was redirected waited before each hop, which no field of it says: its outcome alone knows when its first request was sent.
+ * Pure: when each step was, in the order of time as the clocks tell it. Of a page that is gone the task is all that tells of its begin. A
+ * page that was redirected waited before each hop, which no field of it says: its outcome alone knows when its first request was sent.
  */
 export function steps(
   page: Pick<Page, 'fetchId' | 'enqueuedAt' | 'fetchedAt' | 'totalMs' | 'ttfbMs' | 'redirects'> | Pick<UrlTask, 'enqueuedAt'> | undefined,

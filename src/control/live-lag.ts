@@ -18,7 +18,9 @@ export function liveLag(lags: readonly PartitionLag[]): PartitionLag[] {
   })
 }
 
-/** The message that has waited longest; of an open transaction too, since what stands behind that waits. Shape: undefined where none waits. */
+/**
+ * The message that has waited longest; of an open transaction too, since what stands behind that waits. Shape: undefined where none waits.
+ */
 export async function oldestWaiting({ session }: Pick<KafkaAdmin, 'session'>, lag: PartitionLag): Promise<KafkaMessage | undefined> {
   return lag.lag === 0n ? undefined : readOne(session, lag, nextToRead(lag), 'read_uncommitted')
 }

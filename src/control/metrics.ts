@@ -100,7 +100,10 @@ function create(registry: Registry, metric: Parameters<MetricSink['record']>[0])
   }
 }
 
-/** `/metrics`, on all addresses of the machine where no host is given. Errors: CONFIG_INVALID when the port is taken, or the host is none of its own. */
+/**
+ * `/metrics`, on all addresses of the machine where no host is given. Errors: CONFIG_INVALID when the port is taken, or the host is none of
+ * its own.
+ */
 export function serveMetrics(metrics: Metrics, port: number, host?: string): Promise<MetricsServer> {
   const server = createServer((request, response) => {
     if (request.url !== '/metrics') {

@@ -7,9 +7,9 @@ import type { Runtime } from './runtime.ts'
 import { waitingBounds } from './waiting-bounds.ts'
 
 /**
- * The topics say what is left to do, the store only counts. A store that comes back older (a failover, a power loss) counts tasks as open whose
- * end it had known, and a broker may lose the message of a task that the store has counted: nobody would ever finish those, and their crawl
- * would not end. Where nothing of a crawl lies on a topic its open tasks are no longer waited for; one that turns up all the same is
+ * The topics say what is left to do, the store only counts. A store that comes back older (a failover, a power loss) counts tasks as open
+ * whose end it had known, and a broker may lose the message of a task that the store has counted: nobody would ever finish those, and their
+ * crawl would not end. Where nothing of a crawl lies on a topic its open tasks are no longer waited for; one that turns up all the same is
  * accepted anew when it is read.
  *
  * @param counts - as they were before somebody looked at the topics; where they have changed since, nothing is dropped
@@ -24,8 +24,9 @@ export async function dropOpenTasks(runtime: Pick<Runtime, 'state' | 'observer'>
 const MOST_CRAWLS = 1_000
 
 /**
- * Looks after the crawls that nobody waits for: of one that has not moved since the last round it is seen whether anything of it is queued. One
- * worker is enough, the fetch worker that has lived longest as the store knows them; while two take themselves for that, it is done twice.
+ * Looks after the crawls that nobody waits for: of one that has not moved since the last round it is seen whether anything of it is queued.
+ * One worker is enough, the fetch worker that has lived longest as the store knows them; while two take themselves for that, it is done
+ * twice.
  */
 export class OpenCrawlRounds {
   readonly #runtime: Runtime

@@ -27,8 +27,8 @@ export class RecordReader {
   }
 
   /**
-   * To be awaited before `read` of these. With a signal the registry and the announcements are waited for, as `AwaitedSchemas` does; false says
-   * that the signal came first. Errors: REGISTRY_REFUSED; without a signal what is away, as `MessageCodec.ensureSchemas`.
+   * To be awaited before `read` of these. With a signal the registry and the announcements are waited for, as `AwaitedSchemas` does; false
+   * says that the signal came first. Errors: REGISTRY_REFUSED; without a signal what is away, as `MessageCodec.ensureSchemas`.
    */
   async learn(messages: readonly KafkaMessage[], signal?: AbortSignal): Promise<boolean> {
     try {

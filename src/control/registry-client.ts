@@ -10,7 +10,10 @@ import { tlsNames, tlsOf } from './tls-config.ts'
 
 const TIMEOUT_MS = 10_000
 
-/** The registry of the configuration; credentials in its URL are sent as basic authentication, and nowhere else. Errors: CONFIG_INVALID, CONFIG_UNREADABLE. */
+/**
+ * The registry of the configuration; credentials in its URL are sent as basic authentication, and nowhere else. Errors: CONFIG_INVALID,
+ * CONFIG_UNREADABLE.
+ */
 export function registryOf(config: Config): RegistryPort | undefined {
   const configured = config['registry.url']
   if (configured === undefined) return undefined

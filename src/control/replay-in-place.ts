@@ -173,7 +173,8 @@ async function firstOther(runtime: Runtime, { groupId, replayId }: ReplayRequest
 
 /**
  * Calls a replay off: owners jump back to where live work stood; of a stopped group the offsets are set here. A shadow's
- * process hears of it within seconds, finishes what it took and ends. What was written stays. Errors: USAGE where there is none, or it has ended.
+ * process hears of it within seconds, finishes what it took and ends. What was written stays. Errors: USAGE where there is none, or it has
+ * ended.
  */
 export async function cancelReplay(runtime: Runtime, replayId: string): Promise<ReplayStatus> {
   const { admin, topics } = runtime

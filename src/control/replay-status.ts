@@ -104,7 +104,8 @@ export async function statusOf(runtime: Runtime, { command, request }: Omit<Know
 }
 
 /**
- * Whether nothing is left to do: every partition has worked its part; of a replay that was called off, nobody is at work on it any more. Pure.
+ * Whether nothing is left to do: every partition has worked its part; of a replay that was called off, nobody is at work on it any more.
+ * Pure.
  */
 export function isThrough({ state, members, shadowTopic, partitions }: ReplayStatus): boolean {
   if (state !== 'cancelled') return partitions.every(({ phase }) => phase === 'done')

@@ -64,8 +64,8 @@ export async function refuseDuringReplay(runtime: Runtime, name: string, version
 }
 
 /**
- * After a promotion was announced: the replay that stands before it on the log and works with another version. Those behind it are taken back by
- * their own commands.
+ * After a promotion was announced: the replay that stands before it on the log and works with another version. Those behind it are taken
+ * back by their own commands.
  */
 export async function replayBefore(runtime: Runtime, name: string, version: number): Promise<ReplayRequest | undefined> {
   const replay = await replayOfOther(runtime, name, version)
@@ -74,8 +74,8 @@ export async function replayBefore(runtime: Runtime, name: string, version: numb
 }
 
 /**
- * The promotion that stands without those that are refused behind a replay, as far as `control` goes before the promotion `id`. Another one may be refused
- * in the same moment, so what was promoted last need not be it. Shape: undefined where there is none.
+ * The promotion that stands without those that are refused behind a replay, as far as `control` goes before the promotion `id`. Another one
+ * may be refused in the same moment, so what was promoted last need not be it. Shape: undefined where there is none.
  */
 export async function promotedUnder(runtime: Runtime, replay: ReplayRequest, id: string): Promise<Command | undefined> {
   const control = await runtime.control()
@@ -123,8 +123,8 @@ export function promotedLater({ replayId, groupId, extractor, extractorVersion }
 }
 
 /**
- * Why a version may not be replayed in place: another one is promoted, and workers change over to it whatever they run now. Shape: undefined where it may.
- * `replayId`: of a request that is on the log; a promotion behind it is taken back by its own command.
+ * Why a version may not be replayed in place: another one is promoted, and workers change over to it whatever they run now. Shape:
+ * undefined where it may. `replayId`: of a request that is on the log; a promotion behind it is taken back by its own command.
  */
 export async function promotedOther(
   runtime: Runtime,

@@ -42,10 +42,10 @@ export type NotRequeued =
 export type Requeue =
   | { readonly kind: 'task'; readonly message: OutgoingMessage; readonly task: UrlTask }
   /**
-   * bodyRef: where its body lies, if not in the message. copy: the page and whom it is for, whichever of its copies was given up on; one message
-   * serves all dead letters that have it in common. Two pages of one fetch may differ in their bytes: each is a page of its own. Undefined
-   * where nothing tells the page from others, since its writer gave it no id. isOwn: it is written as a page of its own, since no place that
-   * its dead letter names on html is that of its page.
+   * bodyRef: where its body lies, if not in the message. copy: the page and whom it is for, whichever of its copies was given up on; one
+   * message serves all dead letters that have it in common. Two pages of one fetch may differ in their bytes: each is a page of its own.
+   * Undefined where nothing tells the page from others, since its writer gave it no id. isOwn: it is written as a page of its own, since no
+   * place that its dead letter names on html is that of its page.
    */
   | {
       readonly kind: 'page'
@@ -180,8 +180,8 @@ async function pageAgain({ message, listed }: FoundDeadLetter, value: Buffer | n
 }
 
 /**
- * Whether a page still lies in these places on html, or did when retention deleted what was there. Where html was made anew since, others lie
- * there, or will: readers would take a copy that names such a place for one of theirs. Each copy has the bytes of its page.
+ * Whether a page still lies in these places on html, or did when retention deleted what was there. Where html was made anew since, others
+ * lie there, or will: readers would take a copy that names such a place for one of theirs. Each copy has the bytes of its page.
  */
 async function isStillAt(places: readonly MessagePlace[], value: Buffer | null, { pageAt }: RequeueParts): Promise<boolean> {
   for (const place of places) {

@@ -85,10 +85,10 @@ const TRIES = 6
 /**
  * Puts dead letters back, or marks them as dropped. What is written for a dead letter and the mark that it is dealt with commit in one
  * transaction, so a command that is killed anywhere has done each of them whole or not at all, and the same command again goes on
- * where it stopped. Of two at once over the same partition, the later one shuts the other out, and reads what that had done; it waits for a transaction
- * that is open for another partition, behind which marks may lie.
- * Errors: the signal's reason where nothing is written; USAGE where a place is named that holds none, and nothing is done; KAFKA_FENCED where
- * another such command took over; KAFKA_TRANSACTION_FAILED after several tries; TIMEOUT where such a transaction does not end.
+ * where it stopped. Of two at once over the same partition, the later one shuts the other out, and reads what that had done; it waits for a
+ * transaction that is open for another partition, behind which marks may lie.
+ * Errors: the signal's reason where nothing is written; USAGE where a place is named that holds none, and nothing is done; KAFKA_FENCED
+ * where another such command took over; KAFKA_TRANSACTION_FAILED after several tries; TIMEOUT where such a transaction does not end.
  */
 export async function resolveDeadLetters(runtime: Runtime, options: ResolveOptions): Promise<ResolveReport> {
   const { topics } = runtime
@@ -139,7 +139,9 @@ class PartitionResolving {
   readonly #parts: RequeueParts
   readonly #tally: Tally
   readonly #partition: number
-  /** Copies of pages that were written. One page has several dead letters where it lies on html several times, or several groups read it. */
+  /**
+   * Copies of pages that were written. One page has several dead letters where it lies on html several times, or several groups read it.
+   */
   readonly #copies = new RecentSet(COPIES_AMONG)
   /** What lies before it is counted, also what is left as it is. */
   #countedTo = 0n

@@ -4,13 +4,17 @@ import { OpenCrawlRounds } from './open-tasks.ts'
 import type { Runtime } from './runtime.ts'
 import { deleteFinished } from './urls-retention.ts'
 
-/** The work has begun by then. Soon enough for a process that lives for seconds, as a `run` from a timetable does: it may be all there ever is. */
+/**
+ * The work has begun by then. Soon enough for a process that lives for seconds, as a `run` from a timetable does: it may be all there ever
+ * is.
+ */
 const FIRST_MS = 1_000
 const EVERY_MS = 10 * 60_000
 
 /**
- * Deletes what is finished and old, again and again until the returned function is called: tasks on topics, crawls in the state store, and what
- * that counts as open though nothing of it is left. A round that works then ends with the step that it is at; the next one goes on there.
+ * Deletes what is finished and old, again and again until the returned function is called: tasks on topics, crawls in the state store, and
+ * what that counts as open though nothing of it is left. A round that works then ends with the step that it is at; the next one goes on
+ * there.
  */
 export function startRetention(runtime: Runtime): () => Promise<void> {
   const { clock, observer } = runtime

@@ -15,8 +15,8 @@ export interface RunOptions {
   readonly crawlId?: string
   readonly meta?: Readonly<Record<string, string>>
   /**
-   * Asked for when all stages work, not before: a run that is refused must not touch what the one before has written. What it answers is given
-   * the records of the crawl, of one that goes on also those of before; repeats among the last `REPEATS_AMONG` are left out.
+   * Asked for when all stages work, not before: a run that is refused must not touch what the one before has written. What it answers is
+   * given the records of the crawl, of one that goes on also those of before; repeats among the last `REPEATS_AMONG` are left out.
    */
   readonly openOutput?: () => Promise<WriteRecord>
   readonly onOutput?: (text: string) => void
@@ -73,7 +73,10 @@ export interface RunReport {
    */
   readonly waiting: readonly DelayedTask[]
   readonly waitingCount: number
-  /** Tasks that the state store had counted as open, and that are on no topic: their messages are lost. Those that have ended are not among them. */
+  /**
+   * Tasks that the state store had counted as open, and that are on no topic: their messages are lost. Those that have ended are not among
+   * them.
+   */
   readonly lostCount: number
   /** Or retention has deleted the messages of some, long after they had ended, and the store has forgotten the end. */
   readonly lostMayBeDeleted: boolean

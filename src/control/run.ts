@@ -105,8 +105,8 @@ interface CountRequest {
 }
 
 /**
- * The first signal that comes while it is counted ends the count; where one has ended the crawl, what cuts that short. Brokers that are away
- * are waited for.
+ * The first signal that comes while it is counted ends the count; where one has ended the crawl, what cuts that short. Brokers that are
+ * away are waited for.
  */
 async function countedOr(
   runtime: Runtime,

@@ -89,8 +89,8 @@ export class Runtime {
   /** Undefined where `registry.url` is not set. */
   readonly registry: RegistryPort | undefined
   /**
-   * Rejects when what all work stands on is gone for good, so that whoever works on must end: the control log that was opened here has failed
-   * (commands are no longer obeyed), or our own broker has ended and is not started again. Never resolves.
+   * Rejects when what all work stands on is gone for good, so that whoever works on must end: the control log that was opened here has
+   * failed (commands are no longer obeyed), or our own broker has ended and is not started again. Never resolves.
    */
   readonly failed: Promise<never>
   /** Of the control log itself, which can't wait for what stands further on in it. */
@@ -175,7 +175,9 @@ export class Runtime {
   /** Which dead letters are dealt with. */
   readonly deadLetterMarks = new DeadLetterMarksLog(this)
 
-  /** Where large bodies lie, once it was found to answer; undefined where `blobs.url` is not set. Errors: BLOBS_UNREACHABLE, BLOBS_REFUSED. */
+  /**
+   * Where large bodies lie, once it was found to answer; undefined where `blobs.url` is not set. Errors: BLOBS_UNREACHABLE, BLOBS_REFUSED.
+   */
   readonly blobs = openedOnce(() => this.#openBlobs())
 
   /** What the stages of this process wait for now, beside Kafka and the state store. */

@@ -15,8 +15,8 @@ export interface MessageSearch extends TopicPartition {
 }
 
 /**
- * Messages of a partition in whose bytes one of the texts lies, in order, their schemas known. A text may lie in very many: one piece of the
- * log is held at a time, so whoever keeps few of them takes no more memory.
+ * Messages of a partition in whose bytes one of the texts lies, in order, their schemas known. A text may lie in very many: one piece of
+ * the log is held at a time, so whoever keeps few of them takes no more memory.
  */
 export async function* searchMessages({ admin, codec }: Runtime, search: MessageSearch): AsyncGenerator<KafkaMessage> {
   const { topic, partition, texts, signal, looked } = search

@@ -70,7 +70,10 @@ const LOOK_EVERY_MS = 500
 /** How often it is looked for what may hold it up. */
 const HELD_UP_EVERY = 4
 
-/** What a shadow was first asked for under this id. Shape: undefined where there is none; it goes on with that range, however html has grown. */
+/**
+ * What a shadow was first asked for under this id. Shape: undefined where there is none; it goes on with that range, however html has
+ * grown.
+ */
 export async function begunShadow(
   runtime: Runtime,
   replayId: string,
@@ -134,7 +137,9 @@ function shadowRequest({ groups, topics }: Runtime, { replayId, extractor, filte
   }
 }
 
-/** Extracts until its group is through, it is called off or this process is to stop. Shape: how it stood then; done: all of it is worked. */
+/**
+ * Extracts until its group is through, it is called off or this process is to stop. Shape: how it stood then; done: all of it is worked.
+ */
 async function workShadow(
   runtime: Runtime,
   request: BesideRequest,

@@ -12,7 +12,9 @@ import { announce } from './announce.ts'
 import type { Runtime } from './runtime.ts'
 import { overrideOf, overridePayload, paceRules } from './site-rules.ts'
 
-/** One value of the pace in force, and where it comes from: `default`, `rule PATTERN`, `schedule HOURS`, `override DOMAIN`, `robots.txt`. */
+/**
+ * One value of the pace in force, and where it comes from: `default`, `rule PATTERN`, `schedule HOURS`, `override DOMAIN`, `robots.txt`.
+ */
 export interface PaceFact {
   readonly value: number | boolean
   readonly from: string
@@ -52,8 +54,8 @@ export interface PaceChange {
 }
 
 /**
- * Whether more requests of the site may start in a time than before, in each of the hours of its schedule. Hours in which it pauses the site
- * are left out, unless it has no others: whatever the pace, nothing starts in them. Pure.
+ * Whether more requests of the site may start in a time than before, in each of the hours of its schedule. Hours in which it pauses the
+ * site are left out, unless it has no others: whatever the pace, nothing starts in them. Pure.
  */
 export function paceChanges(
   { before, after }: { readonly before: Policy; readonly after: Policy },
@@ -147,8 +149,8 @@ function nextMoment({ clock }: Pick<Runtime, 'clock'>, policy: SitePolicy): numb
 }
 
 /**
- * Takes back a pause of a domain. The moment is said as well, so that what was put aside for a pause comes back: its hours may be others by now.
- * Resolves once it is stored.
+ * Takes back a pause of a domain. The moment is said as well, so that what was put aside for a pause comes back: its hours may be others by
+ * now. Resolves once it is stored.
  */
 export async function resumeSite(runtime: Runtime, domain: string): Promise<void> {
   const { config, clock } = runtime

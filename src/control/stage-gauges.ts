@@ -9,7 +9,9 @@ import type { Runtime } from './runtime.ts'
 
 /** A scrape more often than this gets the lag of before: it costs requests to the broker. */
 const LAG_AGE_MS = 10_000
-/** A scrape waits no longer for it: while brokers are away a look takes longer than Prometheus waits, and it would have no metric at all. */
+/**
+ * A scrape waits no longer for it: while brokers are away a look takes longer than Prometheus waits, and it would have no metric at all.
+ */
 const LAG_WAIT_MS = 1_000
 
 const DEPENDENCIES: readonly Dependency[] = ['registry', 'blobs']

@@ -58,7 +58,10 @@ export interface StatusReport {
   readonly stoppedCrawls: readonly string[]
   /** The state store answers. */
   readonly isStateUp: boolean
-  /** False where no broker leads the control topic, so that nobody can read which sites are paused, which crawls are stopped and which replays are open. */
+  /**
+   * False where no broker leads the control topic, so that nobody can read which sites are paused, which crawls are stopped and which
+   * replays are open.
+   */
   readonly isControlUp: boolean
   /** Why something does not go on, for people; empty where all goes on. */
   readonly stalls: readonly string[]

@@ -22,8 +22,8 @@ import { stoppedCrawlNames } from './stopped-crawls.ts'
 import { askWorkers } from './worker-socket.ts'
 
 /**
- * Where every group stands: lag in messages and in seconds, members, what extract has counted. Of offline partitions it says that they are, and
- * leaves out what stands in them.
+ * Where every group stands: lag in messages and in seconds, members, what extract has counted. Of offline partitions it says that they are,
+ * and leaves out what stands in them.
  */
 export async function status(runtime: Runtime): Promise<StatusReport> {
   const { admin, groups, topics } = runtime

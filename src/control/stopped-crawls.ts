@@ -29,7 +29,10 @@ function saysStopped(command: Command | undefined): boolean {
   return (commandPayload(command) as { stopped?: unknown } | null)?.stopped === true
 }
 
-/** Stops a crawl, or takes URLs of it again. Resolves once it is stored; every worker follows the topic. Where the state store is away nothing is done. */
+/**
+ * Stops a crawl, or takes URLs of it again. Resolves once it is stored; every worker follows the topic. Where the state store is away
+ * nothing is done.
+ */
 export async function setCrawlStopped(runtime: Runtime, crawl: string, stopped: boolean): Promise<CrawlReport> {
   const counts = await (await runtime.state()).crawlCounts(crawl)
   const about = subject.crawl(crawl)

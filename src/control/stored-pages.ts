@@ -16,8 +16,8 @@ import type { Runtime } from './runtime.ts'
 export type StoredPage = { readonly message: KafkaMessage; readonly inScope: boolean } & (
   | { readonly page: Page }
   /**
-   * The bytes can't be read as a page here, and why. Where only their schema is unknown it is in scope: whether the filter takes it can't be told,
-   * and a replay fails on it.
+   * The bytes can't be read as a page here, and why. Where only their schema is unknown it is in scope: whether the filter takes it can't
+   * be told, and a replay fails on it.
    */
   | { readonly page: undefined; readonly code: ErrorCode }
 )

@@ -129,7 +129,10 @@ export interface FailureScope extends Omit<RecordScope, 'topics'> {
   readonly version: number
 }
 
-/** Pages of html that ended as dead letters of one extractor version, by `pageKey`; with a replay those that it wrote, with `isOwn` a part of them. */
+/**
+ * Pages of html that ended as dead letters of one extractor version, by `pageKey`; with a replay those that it wrote, with `isOwn` a part
+ * of them.
+ */
 export async function failedPages(
   runtime: Runtime,
   scope: FailureScope & { readonly replayId?: string; readonly isOwn?: (key: string) => boolean },

@@ -31,8 +31,9 @@ function tlsFiles(config: Config, section: Section): TlsFiles {
 }
 
 /**
- * What there is to say of the certificates that we show and trust: of one that is over a server says no more than that it does not take it. Of a chain
- * that is shown each certificate counts; of those that are trusted the one that ends last, since a file may hold the next CA already.
+ * What there is to say of the certificates that we show and trust: of one that is over a server says no more than that it does not take it.
+ * Of a chain that is shown each certificate counts; of those that are trusted the one that ends last, since a file may hold the next CA
+ * already.
  * Errors: CONFIG_INVALID, CONFIG_UNREADABLE, for whatever could not be used.
  */
 export function certificateFindings(config: Config, now: number): { readonly isOver: boolean; readonly text: string }[] {

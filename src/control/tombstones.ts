@@ -25,14 +25,16 @@ export interface TombstonePlan {
   readonly request: ReplayRequest
 }
 
-/** Keys are held in memory while it is looked for those that are left over; a longer topic is read through once for each so many messages. */
+/**
+ * Keys are held in memory while it is looked for those that are left over; a longer topic is read through once for each so many messages.
+ */
 const MESSAGES_AT_ONCE = 1_000_000
 
 /**
  * Keys that a replay in place has left without a record: an older version gave them on pages that were replayed, and neither the new
  * version nor a page outside the replay gives them. Pages that became dead letters, and those that retention deleted before they were
- * read, say nothing about their keys. Errors: USAGE for a replay that is not known, REPLAY_REFUSED for one that has not ended, or whose dead letters
- * are not all on the log any more.
+ * read, say nothing about their keys. Errors: USAGE for a replay that is not known, REPLAY_REFUSED for one that has not ended, or whose
+ * dead letters are not all on the log any more.
  */
 export async function planTombstones(
   runtime: Runtime,
@@ -98,8 +100,8 @@ interface LeftKeys {
 }
 
 /**
- * Keys, of those that are looked at, that only records give which are left over, with the partitions of these. One that lives in any partition
- * is none: to a sink a tombstone deletes its key, wherever it comes from.
+ * Keys, of those that are looked at, that only records give which are left over, with the partitions of these. One that lives in any
+ * partition is none: to a sink a tombstone deletes its key, wherever it comes from.
  */
 async function leftKeys(
   runtime: Runtime,

@@ -79,7 +79,10 @@ async function publishLayout(
 }
 
 export interface DescribedTopic extends TopicDescription {
-  /** From the first one that is still there to the end: messages, and what Kafka keeps beside them (ends of transactions, places of what was compacted away). */
+  /**
+   * From the first one that is still there to the end: messages, and what Kafka keeps beside them (ends of transactions, places of what was
+   * compacted away).
+   */
   readonly offsets: bigint
   /** Name of the shadow replay whose records these are. */
   readonly replayId?: string

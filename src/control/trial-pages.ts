@@ -60,7 +60,10 @@ export type LocatedPage = {
 const MOST_PAGES = 1_000
 const MOST_BYTES = 268_435_456
 
-/** Pages of all targets, in order; one that was put back, or named twice, is there once. Errors: USAGE for one that is not there, or for too many; FETCH_FAILED. */
+/**
+ * Pages of all targets, in order; one that was put back, or named twice, is there once. Errors: USAGE for one that is not there, or for too
+ * many; FETCH_FAILED.
+ */
 export async function trialPages(targets: readonly TrialTarget[], options: TrialPageOptions): Promise<readonly LocatedPage[]> {
   const pages: LocatedPage[] = []
   let bytes = 0

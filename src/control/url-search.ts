@@ -27,8 +27,8 @@ export const EVERY_MESSAGE: readonly Buffer[] = [Buffer.alloc(0)]
 const PLAIN_NAME = /^[A-Za-z0-9_.~: -]+$/
 
 /**
- * Texts of which each message of a crawl holds one. Anyone writes JSON to the lanes, and may write other than plain names in more ways than can
- * be looked for (`\/`, `\u00E9`): all JSON that names a crawl is looked at then.
+ * Texts of which each message of a crawl holds one. Anyone writes JSON to the lanes, and may write other than plain names in more ways than
+ * can be looked for (`\/`, `\u00E9`): all JSON that names a crawl is looked at then.
  */
 export function crawlTexts(crawlId: string, writtenBy: 'us' | 'anyone'): readonly Buffer[] {
   const texts = writtenAs(crawlId)

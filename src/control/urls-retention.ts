@@ -3,16 +3,16 @@ import { delayTopics, laneTopics } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 
 /**
- * Copies in the delay topics that are finished are kept for no longer: whatever waits is written again once an hour, and nobody reads what is
- * finished there, since it was acknowledged in its lane or in a shorter topic before. Twice the longest delay: whoever counts what waited
- * a moment ago still finds it.
+ * Copies in the delay topics that are finished are kept for no longer: whatever waits is written again once an hour, and nobody reads what
+ * is finished there, since it was acknowledged in its lane or in a shorter topic before. Twice the longest delay: whoever counts what
+ * waited a moment ago still finds it.
  */
 const DELAYED_KEPT_MS = 2 * 3_600_000
 
 /**
- * One round: deletes finished tasks that are older than `topics.retention.urls` from the lanes, and sooner from the delay topics. Kafka would
- * delete open ones as well, so these topics have no retention of their own. Shape: nothing at or above the committed offset of its reader,
- * and nothing younger than that, is touched. Errors: the signal's reason; those of the broker.
+ * One round: deletes finished tasks that are older than `topics.retention.urls` from the lanes, and sooner from the delay topics. Kafka
+ * would delete open ones as well, so these topics have no retention of their own. Shape: nothing at or above the committed offset of its
+ * reader, and nothing younger than that, is touched. Errors: the signal's reason; those of the broker.
  */
 export async function deleteFinished(runtime: Runtime, signal?: AbortSignal): Promise<void> {
   const { admin, clock, config, groups, topics } = runtime

@@ -40,8 +40,8 @@ export interface PromoteReport {
 
 /**
  * Makes a version the one whose records are written; going back is the same command with the version before. Errors: USAGE for a version
- * without a file, EXTRACTOR_INCOMPATIBLE, EXTRACTOR_HELD by the gate, REPLAY_REFUSED while a replay in place works with another version; nothing was changed
- * then.
+ * without a file, EXTRACTOR_INCOMPATIBLE, EXTRACTOR_HELD by the gate, REPLAY_REFUSED while a replay in place works with another version;
+ * nothing was changed then.
  */
 export async function promote(runtime: Runtime, request: PromoteRequest): Promise<PromoteReport> {
   const { loaded, name, version, force, signal, onWaiting } = request

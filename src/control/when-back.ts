@@ -7,9 +7,9 @@ import type { Runtime } from './runtime.ts'
 const TRY_EVERY_MS = 1_000
 
 /**
- * Work that reads what is left when no stage works any more, so that nobody else waits for brokers that are away: it is begun anew until they
- * are back, for as long as a member of a group would wait for them. Errors: the signal's reason, at once; those of the work; why they do not
- * come back.
+ * Work that reads what is left when no stage works any more, so that nobody else waits for brokers that are away: it is begun anew until
+ * they are back, for as long as a member of a group would wait for them. Errors: the signal's reason, at once; those of the work; why they
+ * do not come back.
  */
 export async function whenBack<T>(
   runtime: Pick<Runtime, 'clock' | 'observer' | 'failed' | 'consumerSettings'>,

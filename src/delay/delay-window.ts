@@ -46,7 +46,10 @@ export class DelayWindow<T> {
     return this.#movableBytes > this.#maxBytes
   }
 
-  /** Monotonic ms of the next that wakes; undefined when nothing waits. A time that has no owner any more may be given: it wakes for nothing. */
+  /**
+   * Monotonic ms of the next that wakes; undefined when nothing waits. A time that has no owner any more may be given: it wakes for
+   * nothing.
+   */
   get nextMono(): number | undefined {
     return this.#live.size === 0 ? undefined : this.#heap.nextAt
   }
@@ -70,7 +73,9 @@ export class DelayWindow<T> {
     return due
   }
 
-  /** Makes room: takes those that wake last until three quarters of the bound are left, none of them before `earliestMono`. Latest first. */
+  /**
+   * Makes room: takes those that wake last until three quarters of the bound are left, none of them before `earliestMono`. Latest first.
+   */
   takeLatest(earliestMono: number): T[] {
     const movable = [...this.#live.keys()].filter(({ isMovable, wakeMono }) => isMovable && wakeMono >= earliestMono)
     movable.sort((a, b) => b.wakeMono - a.wakeMono)

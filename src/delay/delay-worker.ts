@@ -64,9 +64,9 @@ interface Held {
 const MIB = 1_048_576
 const STAGE = 'delay'
 /**
- * The shortest topic is ordered by due time, so it must be seen as a whole; of the others only the head is of use. Nothing but the span, for
- * which room is made, may stop its reading: what is due next may be what comes next. So all of the span may be incomplete, and the map of
- * what is completed, which is as good as random here, may grow beyond what fits.
+ * The shortest topic is ordered by due time, so it must be seen as a whole; of the others only the head is of use. Nothing but the span,
+ * for which room is made, may stop its reading: what is due next may be what comes next. So all of the span may be incomplete, and the map
+ * of what is completed, which is as good as random here, may grow beyond what fits.
  */
 const SHORTEST_LIMITS: Partial<TrackerLimits> = { maxIncomplete: 131_072, maxSpan: 131_072, maxMapChars: Number.POSITIVE_INFINITY }
 /** Offsets behind the newest at which an entry is moved, well before the span is full. */

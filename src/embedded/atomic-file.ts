@@ -7,7 +7,10 @@ export function temporaryBeside(path: string): string {
   return join(dirname(path), `.${basename(path)}.${process.pid}-${randomBytes(4).toString('hex')}.tmp`)
 }
 
-/** Replaces a file as a whole: a reader sees the old text or the new one, also after a crash of the machine. Errors: those of the file system. */
+/**
+ * Replaces a file as a whole: a reader sees the old text or the new one, also after a crash of the machine. Errors: those of the file
+ * system.
+ */
 export function writeFileAtomic(path: string, content: string | Uint8Array): void {
   const temporary = temporaryBeside(path)
   try {

@@ -31,9 +31,9 @@ const POLL_MS = 25
 /**
  * The broker of this data folder, for as long as the caller needs it: the one that is up, else a new one.
  *
- * Errors: KAFKA_NOT_AVAILABLE when nothing here can start one; KAFKA_START_FAILED with the last lines of its log; DATA_DIR_BROKEN; DATA_DIR_UNUSABLE;
- * DATA_DIR_LOCKED when another process has held its start lock for eleven minutes; DISK_FULL; USAGE when it is up on another port than the
- * one asked for; `signal.reason`.
+ * Errors: KAFKA_NOT_AVAILABLE when nothing here can start one; KAFKA_START_FAILED with the last lines of its log; DATA_DIR_BROKEN;
+ * DATA_DIR_UNUSABLE; DATA_DIR_LOCKED when another process has held its start lock for eleven minutes; DISK_FULL; USAGE when it is up on
+ * another port than the one asked for; `signal.reason`.
  */
 export async function acquireBroker(options: AcquireBrokerOptions): Promise<EmbeddedBroker> {
   const folder = brokerFolder(options.dataDir)

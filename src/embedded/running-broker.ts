@@ -31,7 +31,10 @@ interface FindOptions {
   readonly signal?: AbortSignal
 }
 
-/** The caller holds the start lock. Errors: KAFKA_START_FAILED when a broker runs but does not answer; DISK_FULL while it rests for that; `signal.reason`. */
+/**
+ * The caller holds the start lock. Errors: KAFKA_START_FAILED when a broker runs but does not answer; DISK_FULL while it rests for that;
+ * `signal.reason`.
+ */
 export async function findBroker(folder: BrokerFolder, options: FindOptions): Promise<FoundBroker> {
   const begunMono = options.clock.mono()
   const deadline = begunMono + ANSWER_MS

@@ -31,7 +31,10 @@ function parserOf({ notNative }: LoadedExtractor): UsedParser {
   return { name: reason === undefined ? 'native' : 'parse5', reason }
 }
 
-/** Reads a file, checks all of it and, for code, loads it in a process of its own. Errors: none for what is in the file; the reason of the signal. */
+/**
+ * Reads a file, checks all of it and, for code, loads it in a process of its own. Errors: none for what is in the file; the reason of the
+ * signal.
+ */
 export async function checkExtractorFile(file: string, signal?: AbortSignal): Promise<CheckResult> {
   try {
     const extractor = await loadExtractor(file, signal)

@@ -58,7 +58,9 @@ export async function loadExtractors(files: readonly string[], signal?: AbortSig
   return loaded
 }
 
-/** Errors: EXTRACTOR_INVALID with file, line and column of each problem; the reason of the signal, which ends a module that is being loaded. */
+/**
+ * Errors: EXTRACTOR_INVALID with file, line and column of each problem; the reason of the signal, which ends a module that is being loaded.
+ */
 export async function loadExtractor(file: string, signal?: AbortSignal): Promise<LoadedExtractor> {
   signal?.throwIfAborted()
   return CODE_FILE.test(file) ? await loadModule(file, signal) : loadDefinition(file, readExtractorFile(file))

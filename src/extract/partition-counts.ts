@@ -14,8 +14,8 @@ export interface PartitionCountsOptions {
 }
 
 /**
- * How many partitions the topics have that are written to: as the layout says, for all processes must agree. Of one that the layout does not
- * know, as many as there were at the start; of one that has fewer than the layout says, as many as it has, until it has them all.
+ * How many partitions the topics have that are written to: as the layout says, for all processes must agree. Of one that the layout does
+ * not know, as many as there were at the start; of one that has fewer than the layout says, as many as it has, until it has them all.
  */
 export class PartitionCounts {
   readonly #options: PartitionCountsOptions

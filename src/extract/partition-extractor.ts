@@ -252,7 +252,8 @@ export class PartitionExtractor {
 
   /**
    * Pages for one transaction: with output it closes when no further page waits, at `maxPages` or `maxTransactionBytes`, or after
-   * `maxBusyGatherMs`. Pages without output are gathered for `maxGatherMs`, so that a log nobody matches costs two commits a second and not one per page.
+   * `maxBusyGatherMs`. Pages without output are gathered for `maxGatherMs`, so that a log nobody matches costs two commits a second and not
+   * one per page.
    */
   async #gather(): Promise<ProcessedPage[]> {
     const { limits, clock } = this.#options
@@ -374,8 +375,8 @@ export class PartitionExtractor {
 }
 
 /**
- * Whether the stage ends by it; everything else is tried again from the committed offset, since of the many pages of a transaction nobody can say
- * which one it was. What was stopped is ended by whoever stopped it, and a replay that this worker can't do waits for one that can.
+ * Whether the stage ends by it; everything else is tried again from the committed offset, since of the many pages of a transaction nobody
+ * can say which one it was. What was stopped is ended by whoever stopped it, and a replay that this worker can't do waits for one that can.
  */
 function isEnd(error: unknown, missing: number): boolean {
   if (isMillraceError(error, 'ABORTED') || isMillraceError(error, 'REPLAY_REFUSED')) return false

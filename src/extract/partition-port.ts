@@ -54,14 +54,20 @@ export interface PartitionPort {
 export interface PageWork {
   /** Only for the extractor that the replay names, on pages of its filter; undefined: live, or in the range of a shadow. */
   readonly replayId: string | undefined
-  /** Of its partition everything from here on was read by the same work, or will be: the group for itself, or the replay as far as its range goes. */
+  /**
+   * Of its partition everything from here on was read by the same work, or will be: the group for itself, or the replay as far as its range
+   * goes.
+   */
   readonly readFrom: bigint
 }
 
 export interface PartitionLimits {
   /** Pages per transaction. */
   readonly maxPages: number
-  /** Bytes of messages per transaction; the page that passes it is the last one. One that is sent for longer than its timeout is fenced, and would be so again. */
+  /**
+   * Bytes of messages per transaction; the page that passes it is the last one. One that is sent for longer than its timeout is fenced, and
+   * would be so again.
+   */
   readonly maxTransactionBytes: number
   /** How long pages without output wait for their commit. */
   readonly maxGatherMs: number
@@ -96,7 +102,10 @@ export const DEFAULT_LIMITS: PartitionLimits = {
   liveTurnMs: 27_000,
 }
 
-/** What extraction processes work in some seconds, for so many of them: a partition that was paused is read again within a quarter of a second. */
+/**
+ * What extraction processes work in some seconds, for so many of them: a partition that was paused is read again within a quarter of a
+ * second.
+ */
 export function waitingLimits(threads: number): WaitingLimits {
   const { maxWaitingBytes, maxWaitingPages } = DEFAULT_LIMITS
   return { maxWaitingBytes: maxWaitingBytes * threads, maxWaitingPages: maxWaitingPages * threads }

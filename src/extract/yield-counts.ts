@@ -21,8 +21,8 @@ const DOMAINS = 20
 
 /**
  * What extractors give, by version, domain and field, as metrics: pages by result, records, nulls and values without the type of their
- * field. Their ratios are what shows that a site has changed under an extractor. Labels are bounded by the extractors that are loaded, and by
- * the domains that give most pages.
+ * field. Their ratios are what shows that a site has changed under an extractor. Labels are bounded by the extractors that are loaded, and
+ * by the domains that give most pages.
  */
 export class YieldCounts {
   readonly #observer: Observer

@@ -85,7 +85,8 @@ export class AdaptiveConcurrency {
     this.#windowEnd = now + WINDOW_MS
     const ratios = [...this.#ratios.values()].sort((a, b) => a - b)
     this.#ratios.clear()
-    // Of few sites it is their affair, however they answer: then nothing speaks against what was taken back, which must not stay so for good.
+    // Of few sites it is their affair, however they answer: then nothing speaks against what was taken back, which must not stay so for
+    // good.
     const isOurs = ratios.length >= LEAST_SITES
     const slowdown = isOurs ? (ratios[Math.floor(ratios.length / 2)] ?? 1) : 1
     const before = this.limit

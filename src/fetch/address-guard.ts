@@ -78,7 +78,10 @@ export function createAddressGuard(options: AddressGuardOptions): buildConnector
   }
 }
 
-/** The same for whoever connects by other means: addresses of a host, or of a literal, all of them checked. Errors: AddressRefused; those of the look-up. */
+/**
+ * The same for whoever connects by other means: addresses of a host, or of a literal, all of them checked. Errors: AddressRefused; those of
+ * the look-up.
+ */
 export function resolveChecked(hostname: string, checking: Checking): Promise<readonly LookupAddress[]> {
   const family = isIP(hostname)
   if (family !== 0) {

@@ -86,8 +86,8 @@ export interface AdmissionOptions {
 }
 
 /**
- * Tasks of a site that an operator has paused stay in memory for so long, since the pause may be short and then ends at once for them. Where a
- * line is that of a whole domain, those of a paused host leave it at once, or they would hold up the others.
+ * Tasks of a site that an operator has paused stay in memory for so long, since the pause may be short and then ends at once for them.
+ * Where a line is that of a whole domain, those of a paused host leave it at once, or they would hold up the others.
  */
 const PAUSED_KEPT_MS = 30_000
 /** What has waited for longer leaves its window, and comes again after this. */

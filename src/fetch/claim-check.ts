@@ -27,8 +27,9 @@ export class ClaimCheck {
   }
 
   /**
-   * The page without its body, which lies in the store by then: the blob is written before any message names it, and anew each time, so that it
-   * is young when the page is. While the store is away it is tried again, as a send to Kafka is. Errors: BLOBS_REFUSED; `signal.reason`.
+   * The page without its body, which lies in the store by then: the blob is written before any message names it, and anew each time, so
+   * that it is young when the page is. While the store is away it is tried again, as a send to Kafka is. Errors: BLOBS_REFUSED;
+   * `signal.reason`.
    */
   async store(page: Page): Promise<Page> {
     const { blobs, clock, observer, random, signal } = this.#options

@@ -31,8 +31,9 @@ const MAX_VALIDATOR = 1_024
 const CONDITIONS = ['if-none-match', 'if-modified-since', 'if-match', 'if-unmodified-since', 'if-range'] as const
 
 /**
- * "Give it to me if it has changed." For a task with `ifChanged`, and only while the stored page lies in html and stays there for long enough, the
- * request carries the validators of that page; 304, or a 200 with the same bytes, then means that nothing is written but an outcome.
+ * "Give it to me if it has changed." For a task with `ifChanged`, and only while the stored page lies in html and stays there for long
+ * enough, the request carries the validators of that page; 304, or a 200 with the same bytes, then means that nothing is written but an
+ * outcome.
  *
  * Validators hold for the same request alone: URL that answered, and headers. They are remembered of every whole 200 page that has any,
  * so that the first visit need not know of the second; of a page without any its sha256 is remembered where the task asked. Any other

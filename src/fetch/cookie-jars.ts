@@ -40,7 +40,8 @@ export class CookieJars {
 
   /**
    * Cookie header of the next request; undefined: none. `own`: the one that the task asks for. Of a name that the site has set since
-   * (in the chain or the crawl) the site's value counts. Where the site has set several of one name all go, the one with the longest path first.
+   * (in the chain or the crawl) the site's value counts. Where the site has set several of one name all go, the one with the longest path
+   * first.
    */
   headerFor(task: ChainTask, target: URL, own: string | undefined): string | undefined {
     const chain = chainJar(task.redirects)

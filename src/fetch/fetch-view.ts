@@ -8,7 +8,10 @@ import type { Scheduler } from './scheduler.ts'
 /** What holds up all requests. */
 export type HoldReason = 'state-store' | 'disk'
 
-/** What a fetch worker waits for: all of it, or with `registry` what is not taken up yet, with `blobs` pages that are too large for a message. */
+/**
+ * What a fetch worker waits for: all of it, or with `registry` what is not taken up yet, with `blobs` pages that are too large for a
+ * message.
+ */
 export type StallReason = HoldReason | Dependency
 
 export function isHold(reason: string | null): reason is HoldReason {

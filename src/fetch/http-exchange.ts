@@ -22,7 +22,9 @@ export interface HttpRequest {
   readonly address?: string
   /** False: stop reading after the headers (a type that is not kept); the result is `truncated: 'type'`. */
   readonly keepBody: (contentType: string | null) => boolean
-  /** Called where a connection had to be made first and stands: the request leaves when this resolves. What it rejects with is a failure. */
+  /**
+   * Called where a connection had to be made first and stands: the request leaves when this resolves. What it rejects with is a failure.
+   */
   readonly beforeSent?: () => Promise<void>
   /**
    * Called for each piece of the body with the bytes so far, and before it is unpacked with those that it will have then: it goes on when

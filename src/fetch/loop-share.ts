@@ -4,9 +4,9 @@ import type { Clock } from '../kernel/clock.ts'
 const SHARE_MS = 3
 
 /**
- * Keeps the event loop quick while many answers come at once: whoever is about to work for a while on this thread (unpack a body, make a message of
- * it) does it here: at once while such work has taken less than its share of this turn of the loop, else in a later turn, first come
- * first served. Without that a turn takes as long as all answers that have come, and every timer and socket waits for it.
+ * Keeps the event loop quick while many answers come at once: whoever is about to work for a while on this thread (unpack a body, make a
+ * message of it) does it here: at once while such work has taken less than its share of this turn of the loop, else in a later turn, first
+ * come first served. Without that a turn takes as long as all answers that have come, and every timer and socket waits for it.
  */
 export class LoopShare {
   readonly #clock: Pick<Clock, 'mono' | 'nextTurn'>

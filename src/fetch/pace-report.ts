@@ -5,8 +5,8 @@ import { siteFailure, siteStatus } from './retry-class.ts'
 export type PaceReport = Omit<AnswerReport, 'rules' | 'sentLateMs' | 'endedAgoMs'>
 
 /**
- * What one answer, or its absence, says of the pace that a site bears. Pure and total. `challengedBy`: the wall against robots that answered
- * in its place; whatever its status, it asks for less.
+ * What one answer, or its absence, says of the pace that a site bears. Pure and total. `challengedBy`: the wall against robots that
+ * answered in its place; whatever its status, it asks for less.
  */
 export function paceReport(result: HttpResult, challengedBy?: string): PaceReport {
   if (challengedBy !== undefined) return { kind: 'overload' }

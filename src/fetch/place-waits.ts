@@ -7,7 +7,10 @@ export const PLACE_POLL_MS = 1_000
 
 /** Most pages that hold the last places are on the wire, and at their end soon; the others wait for another attempt. */
 const KEPT_MS = 5_000
-/** Tasks of a crawl that stay in their windows, for the next places that become free; more of them would leave no room there for other tasks. */
+/**
+ * Tasks of a crawl that stay in their windows, for the next places that become free; more of them would leave no room there for other
+ * tasks.
+ */
 const MOST_KEPT = 8
 const LEAST_MS = 10_000
 const MOST_MS = 3_600_000
@@ -34,7 +37,8 @@ export class PlaceWaits {
 
   /**
    * For how long it leaves its window; undefined: it stays and asks again, as a few of each crawl do for a while. The longer the longer it
-   * and its crawl may have waited: a place may be held for hours, by a page whose next attempt is due then, and thousands may wait for it. Units: ms.
+   * and its crawl may have waited: a place may be held for hours, by a page whose next attempt is due then, and thousands may wait for it.
+   * Units: ms.
    */
   leavesFor(queued: QueuedTask): number | undefined {
     const now = this.#clock.mono()

@@ -92,9 +92,9 @@ export class ProxyRing {
   }
 
   /**
-   * It did not come through, or not in time, or cut the connection, which may be the target's fault. It is the proxy's where several targets in
-   * a row end so and none has answered for a while; of one that was out for it, the first is enough. Shape: true where it may be the proxy's,
-   * false where it works for others.
+   * It did not come through, or not in time, or cut the connection, which may be the target's fault. It is the proxy's where several
+   * targets in a row end so and none has answered for a while; of one that was out for it, the first is enough. Shape: true where it may be
+   * the proxy's, false where it works for others.
    */
   suspected(proxy: ForwardProxy, reason: ProxySuspicion, host: string, detail: string): boolean {
     const health = this.#health.get(proxy.id) ?? fresh(proxy)

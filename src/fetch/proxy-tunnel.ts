@@ -6,9 +6,9 @@ import { connectMessage, greeting, METHOD, meaningOf, passwordMessage, restOfRep
 
 /**
  * What went wrong between us and the target. By the proxy's fault: nobody is there (`PROXY_DOWN`), it hangs up or talks nonsense
- * (`PROXY_FAILED`), wants other credentials (`PROXY_AUTH`). By its fault or the target's, which can't be told apart: it did not come through
- * (`PROXY_UNREACHED`; 5xx), or not in time (`PROXY_TIMEOUT`). By its rules, while it works: it does not want to (`PROXY_REFUSED`; 4xx, as where
- * it allows CONNECT to port 443 alone). By the target's: `ECONNREFUSED`, as SOCKS alone tells.
+ * (`PROXY_FAILED`), wants other credentials (`PROXY_AUTH`). By its fault or the target's, which can't be told apart: it did not come
+ * through (`PROXY_UNREACHED`; 5xx), or not in time (`PROXY_TIMEOUT`). By its rules, while it works: it does not want to (`PROXY_REFUSED`;
+ * 4xx, as where it allows CONNECT to port 443 alone). By the target's: `ECONNREFUSED`, as SOCKS alone tells.
  */
 export class TunnelError extends Error {
   readonly code: 'PROXY_DOWN' | 'PROXY_FAILED' | 'PROXY_AUTH' | 'PROXY_REFUSED' | 'PROXY_UNREACHED' | 'PROXY_TIMEOUT' | 'ECONNREFUSED'

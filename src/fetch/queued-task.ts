@@ -28,7 +28,9 @@ export interface Walk {
   readonly startedAt: number | undefined
   /** Of all requests, without waits; ms. */
   readonly requestMs: number
-  /** Method, headers and body of the next request: a redirect may change the first and drop the last, and leaving the origin drops headers. */
+  /**
+   * Method, headers and body of the next request: a redirect may change the first and drop the last, and leaving the origin drops headers.
+   */
   readonly method: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer | null

@@ -26,8 +26,8 @@ const OF_THE_CONNECTION: ReadonlySet<string> = new Set([
 ])
 
 /**
- * All headers of a request. Shape: names in lower case; those of the task win, those of the connection and Accept-Encoding apart, since a coding that can't be
- * undone would be of no use.
+ * All headers of a request. Shape: names in lower case; those of the task win, those of the connection and Accept-Encoding apart, since a
+ * coding that can't be undone would be of no use.
  */
 export function requestHeaders(taskHeaders: Readonly<Record<string, string>>, userAgent: string): Record<string, string> {
   const own: Record<string, string> = { 'user-agent': userAgent, ...DEFAULTS }

@@ -24,8 +24,8 @@ export interface Started {
 const MAX_STARTS = 4
 
 /**
- * Has each request leave at the moment of its lease, and no sooner after another one of its site than the pace allows. One that lets its moment
- * go by, since this process stood still or a connection had to be made first, takes another.
+ * Has each request leave at the moment of its lease, and no sooner after another one of its site than the pace allows. One that lets its
+ * moment go by, since this process stood still or a connection had to be made first, takes another.
  */
 export class RequestStart {
   readonly #options: RequestStartOptions
@@ -35,7 +35,10 @@ export class RequestStart {
     this.#options = options
   }
 
-  /** `ask` is called when the moment has come. Errors: the signal's reason; those of the store other than STATE_UNAVAILABLE, which is waited out. */
+  /**
+   * `ask` is called when the moment has come. Errors: the signal's reason; those of the store other than STATE_UNAVAILABLE, which is waited
+   * out.
+   */
   async request(given: SiteLease, signal: AbortSignal, ask: () => Content): Promise<Started> {
     const { exchange, leases, limits, clock } = this.#options
     const { startMono, address } = given

@@ -35,7 +35,8 @@ function statusMeaning(status: number): StatusMeaning {
       return { task: AGAIN, site: ANSWERED }
     case 429:
       return { task: { ...AGAIN, backsOff: true, factor: TOO_MANY_FACTOR }, site: { kind: 'overload' } }
-    // A method that the server does not have, a version of HTTP that it does not speak: neither comes with time, nor is it trouble of the server.
+    // A method that the server does not have, a version of HTTP that it does not speak: neither comes with time, nor is it trouble of the
+    // server.
     case 501:
     case 505:
       return FINAL

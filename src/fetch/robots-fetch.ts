@@ -139,8 +139,8 @@ function failedBehind(target: URL, { reason, detail }: HttpFailure): RobotsFetch
 }
 
 /**
- * Half a file may lack the half that forbids: it counts as none. One that is too large is read as far as the limit goes. What a wall against
- * robots shows in its place, with whatever status, says nothing of what it allows.
+ * Half a file may lack the half that forbids: it counts as none. One that is too large is read as far as the limit goes. What a wall
+ * against robots shows in its place, with whatever status, says nothing of what it allows.
  */
 function fileOf(response: HttpResponse, answer: Answer, url: URL): RobotsFetch<never> {
   if (answer.kind === 'retry' && answer.challengedBy !== undefined) return { kind: 'failure', reason: null, detail: answer.detail }

@@ -47,7 +47,8 @@ const CRAWLS_OFFERED = 16
  * Guarantees: tasks of one site, lane and crawl come out in the order they were put in, but for those that are set aside; crawls take
  * turns, over all sites and within each, and so do the sites of a crawl; each lane has its share by weight, over all sites and within each,
  * a floor of places that no other lane takes, and places that lower ones leave free while it is used at all; at most `maxInFlight` tasks
- * are out. A site that waits costs one entry in a heap, no timer. It knows nothing of the limiter: whoever takes a task says what became of it.
+ * are out. A site that waits costs one entry in a heap, no timer. It knows nothing of the limiter: whoever takes a task says what became of
+ * it.
  *
  * The life of a task: `add` -> `next` (the site is probing) -> `admitted`, then `ended`; or `putBack`; or `setAside`; or `dropped`.
  */

@@ -3,8 +3,9 @@ import { RecentMap } from '../kernel/recent-map.ts'
 import type { LimiterKey } from '../state/state-store.ts'
 
 /**
- * What timers are good for: a request that leaves so long after its moment has left at it, and the next moment counts from the moment. So no gap is
- * shorter than the pace by more than this, there are never more requests than the pace allows, and what timers are late does not add up. Units: ms.
+ * What timers are good for: a request that leaves so long after its moment has left at it, and the next moment counts from the moment. So
+ * no gap is shorter than the pace by more than this, there are never more requests than the pace allows, and what timers are late does not
+ * add up. Units: ms.
  */
 export const TIMER_SLACK_MS = 0.5
 /** Sites whose last request is remembered; one that was not asked for longer is forgotten, and the limiter alone spaces it. */

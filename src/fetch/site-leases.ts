@@ -71,7 +71,9 @@ interface Remembered {
   readonly resetAt: number
 }
 
-/** A start that is due within this is taken now, and waited for here: so that requests leave on their beat, not a way to the store later. */
+/**
+ * A start that is due within this is taken now, and waited for here: so that requests leave on their beat, not a way to the store later.
+ */
 const AHEAD_MS = 20
 /** So long before a start the turn of its task comes: it has to ask the store for more than its lease. */
 export const WAKE_AHEAD_MS = 15
@@ -160,7 +162,9 @@ export class SiteLeases {
     return { ...lease, beatMono: askedMono + inMs, startMono: clock.mono() + inMs }
   }
 
-  /** The request has left. Where others of the site may start meanwhile the store learns at once how late that was, else with the release. */
+  /**
+   * The request has left. Where others of the site may start meanwhile the store learns at once how late that was, else with the release.
+   */
   sent({ leaseId, keys, beatMono }: SiteLease): void {
     const lateMs = this.#options.clock.mono() - beatMono
     if (!mayOthersStart(keys) || lateMs < TIMER_SLACK_MS) return

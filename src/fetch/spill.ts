@@ -49,7 +49,9 @@ export function isClosure(reason: SpillReason): boolean {
   return (CLOSURES as readonly SpillReason[]).includes(reason)
 }
 
-/** What stands in `millrace-reason`: why the task waits, where that is more than its turn at the site, which comes sooner at a faster pace. */
+/**
+ * What stands in `millrace-reason`: why the task waits, where that is more than its turn at the site, which comes sooner at a faster pace.
+ */
 export function delayReason(reason: SpillReason): string {
   return isClosure(reason) || reason === 'crawl-full' ? reason : 'spill'
 }

@@ -170,7 +170,10 @@ export class Spiller {
     await Promise.all([...alike.values()].map((own) => this.#spillCrawl(own, reason, atLeastMs)))
   }
 
-  /** Shape: tasks of one pace. Each crawl of a site has a clock of its own, which goes slower the more crawls want the site: so their tasks come back in turn. */
+  /**
+   * Shape: tasks of one pace. Each crawl of a site has a clock of its own, which goes slower the more crawls want the site: so their tasks
+   * come back in turn.
+   */
   async #spillCrawl(tasks: readonly QueuedTask[], reason: SpillReason, atLeastMs: number): Promise<void> {
     const [first] = tasks
     if (first === undefined) return
@@ -221,7 +224,8 @@ export class Spiller {
     const { scheduler, clock } = this.#options
     const now = clock.mono()
     const taken = scheduler.takeOut(key, () => true)
-    // After that: a site with nothing left is forgotten, and would lie among the sleeping ones until it opens, once for each time it is met.
+    // After that: a site with nothing left is forgotten, and would lie among the sleeping ones until it opens, once for each time it is
+    // met.
     scheduler.sleep(key, now + closedMs, now)
     return taken
   }

@@ -32,14 +32,18 @@ export class StartRate {
     this.#lastMono = options.clock.mono()
   }
 
-  /** Requests that could start in a second if all places were taken, by how long they took in good times; undefined until one has started. */
+  /**
+   * Requests that could start in a second if all places were taken, by how long they took in good times; undefined until one has started.
+   */
   get startsPerSecond(): number | undefined {
     if (this.#perSecond === 0) return undefined
     const { maxInFlight } = this.#options.scheduler
     return (this.#perSecond * maxInFlight) / Math.min(maxInFlight, Math.max(1, this.#inFlight))
   }
 
-  /** How many times more starts the paces of all sites allow than this process could make, 100 at most; below 1 where it could make more. */
+  /**
+   * How many times more starts the paces of all sites allow than this process could make, 100 at most; below 1 where it could make more.
+   */
   get overload(): number {
     const { startsPerSecond } = this
     return startsPerSecond === undefined ? 0 : Math.min(MOST_OVERLOAD, this.#allowedPerSecond / startsPerSecond)

@@ -31,7 +31,10 @@ export class StoreGate {
     return this.#isAway
   }
 
-  /** Repeats `step`, which must be safe to repeat, until the store answers. Errors: those of the step other than STATE_UNAVAILABLE; the signal's reason. */
+  /**
+   * Repeats `step`, which must be safe to repeat, until the store answers. Errors: those of the step other than STATE_UNAVAILABLE; the
+   * signal's reason.
+   */
   async run<T>(step: () => Promise<T>): Promise<T> {
     const { clock, signal, random } = this.#options
     const result = await retried(step, { policy: RETRY, again: (error) => this.#isAwayBy(error), clock, signal, random })

@@ -188,8 +188,8 @@ export class TaskEndings {
 
   /**
    * Tasks of one site and crawl leave their windows for a delay topic, in order: each gets a slot of their spill clock, behind what
-   * waits here. No outcome is written and the attempt stays. `onLeft` is told of each as soon as its own copy is acknowledged: the first may
-   * be back before the last has left. Resolves with where the clock stands then, epoch ms.
+   * waits here. No outcome is written and the attempt stays. `onLeft` is told of each as soon as its own copy is acknowledged: the first
+   * may be back before the last has left. Resolves with where the clock stands then, epoch ms.
    */
   async spilled(
     tasks: readonly QueuedTask[],
@@ -240,8 +240,8 @@ export class TaskEndings {
 }
 
 /**
- * True for what failed by the task itself or by a defect; false for what all of them stand on. Whoever asks that waits for it while it is away (the
- * producer, the gate of the store, the claim check): what comes from it all the same is the end of no task.
+ * True for what failed by the task itself or by a defect; false for what all of them stand on. Whoever asks that waits for it while it is
+ * away (the producer, the gate of the store, the claim check): what comes from it all the same is the end of no task.
  */
 export function isOfTask(error: unknown): boolean {
   return !endsStage(error) && !isAway(error)

@@ -15,8 +15,8 @@ export interface TurnStarterOptions<T extends SiteTask> {
 }
 
 /**
- * Starts whose turn it is, as long as nothing holds all of them up: a store that is away, or a disk that runs full (`hold`). The two are apart:
- * while either lasts nothing starts, and the end of one does not end the other. Driven by events, and owns one timer for all sites.
+ * Starts whose turn it is, as long as nothing holds all of them up: a store that is away, or a disk that runs full (`hold`). The two are
+ * apart: while either lasts nothing starts, and the end of one does not end the other. Driven by events, and owns one timer for all sites.
  */
 export class TurnStarter<T extends SiteTask> {
   readonly #options: TurnStarterOptions<T>

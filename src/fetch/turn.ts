@@ -88,7 +88,9 @@ export class Turn implements ComingBody {
     this.#onChange()
   }
 
-  /** Bytes of a body that is still coming, which `giveUp` ends, or is about to be unpacked. Shape: undefined where that may go on at once. */
+  /**
+   * Bytes of a body that is still coming, which `giveUp` ends, or is about to be unpacked. Shape: undefined where that may go on at once.
+   */
   receives(bytes: number, giveUp?: () => void): Promise<void> | undefined {
     if (bytes <= this.#scheduler.expectedBytes) return undefined
     this.#giveUp = giveUp

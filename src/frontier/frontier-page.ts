@@ -41,8 +41,8 @@ const BYTES_AT_ONCE = 1_048_576
 const MAX_SITEMAP_LEVEL = 2
 
 /**
- * As what the links of a page are looked for; undefined: none is followed. A final 2xx that could be decoded, in a crawl, not at its last depth: HTML,
- * and what may be a sitemap, because its task says so or a user gave it as a URL.
+ * As what the links of a page are looked for; undefined: none is followed. A final 2xx that could be decoded, in a crawl, not at its last
+ * depth: HTML, and what may be a sitemap, because its task says so or a user gave it as a URL.
  */
 export function readAs(page: Page): 'html' | 'sitemap' | undefined {
   const { crawlId, depth, maxDepth, status, truncated, contentType, sitemapLevel } = page

@@ -95,7 +95,8 @@ const RETRY = { firstMs: 100, maxMs: 5_000 } as const
  * claims, also where it stands at another offset by then, and produces the same tasks once more, with the same ids; nothing is lost between
  * the steps, and fetch drops what it has finished.
  *
- * Whoever makes a page decides how many links it has: they are worked in batches, one in a turn of the event loop, which other stages share.
+ * Whoever makes a page decides how many links it has: they are worked in batches, one in a turn of the event loop, which other stages
+ * share.
  */
 export class FrontierWorker extends BaseService {
   readonly #options: FrontierWorkerOptions
@@ -176,8 +177,8 @@ export class FrontierWorker extends BaseService {
   }
 
   /**
-   * Something in this one page: it is kept as a dead letter, the partition goes on. One of its own, also where extract has one of the page: what is
-   * put back of that goes to the extractor that failed, and no other stage reads it.
+   * Something in this one page: it is kept as a dead letter, the partition goes on. One of its own, also where extract has one of the page:
+   * what is put back of that goes to the extractor that failed, and no other stage reads it.
    */
   async #skip(entry: WindowEntry, error: unknown): Promise<void> {
     const { producer, deadLetters, observer, clock } = this.#options
@@ -228,8 +229,8 @@ export class FrontierWorker extends BaseService {
   }
 
   /**
-   * Once in a crawl for each origin, of whichever page comes first: all of them are one claimant, its robots.txt, and that they are published is
-   * noted once they are. So a crash between the two costs nothing but the same tasks once more.
+   * Once in a crawl for each origin, of whichever page comes first: all of them are one claimant, its robots.txt, and that they are
+   * published is noted once they are. So a crash between the two costs nothing but the same tasks once more.
    */
   async *#sitemapsOf(page: Page): AsyncGenerator<LinkBatch> {
     const { sitemapsOf, state, clock } = this.#options

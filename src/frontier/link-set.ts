@@ -63,8 +63,8 @@ export function withoutFragment(href: string): string {
 }
 
 /**
- * A user is left out, as most crawlers do: of a mail address that was written as a URL it is the address that is meant, and no site is asked
- * with somebody's password. Shape: undefined for what can't be fetched, whatever its length.
+ * A user is left out, as most crawlers do: of a mail address that was written as a URL it is the address that is meant, and no site is
+ * asked with somebody's password. Shape: undefined for what can't be fetched, whatever its length.
  */
 export function webUrl(reference: string, base: string | undefined): URL | undefined {
   if (!URL.canParse(reference, base)) return undefined

@@ -21,8 +21,9 @@ const BEFORE_ALL = /^[\s\uFEFF]+/
 const LINE_END = /\r\n?|\n/
 
 /**
- * URLs of a sitemap, which is XML or a list with one URL a line, while its text comes in pieces. Which it is shows by what is in it: servers give it
- * any name and type. Of entities only those of XML are read, so nothing is loaded or repeated for one. Source: sitemaps.org, protocol 0.9.
+ * URLs of a sitemap, which is XML or a list with one URL a line, while its text comes in pieces. Which it is shows by what is in it:
+ * servers give it any name and type. Of entities only those of XML are read, so nothing is loaded or repeated for one. Source:
+ * sitemaps.org, protocol 0.9.
  */
 export class SitemapScanner {
   readonly #baseUrl: string

@@ -7,8 +7,8 @@ export const MAX_SITEMAP_BYTES = 52_428_800
 const PIECE_BYTES = 8_192
 
 /**
- * The text of a sitemap, in pieces, so that no more of it is held than of its file. gzip within the file is undone. Shape: what is beyond the
- * bound, or behind a damage, is left out. Sitemaps are UTF-8. Source: sitemaps.org, protocol 0.9.
+ * The text of a sitemap, in pieces, so that no more of it is held than of its file. gzip within the file is undone. Shape: what is beyond
+ * the bound, or behind a damage, is left out. Sitemaps are UTF-8. Source: sitemaps.org, protocol 0.9.
  */
 export async function* sitemapText(file: Buffer): AsyncGenerator<string> {
   const decoder = new StringDecoder('utf8')

@@ -69,7 +69,8 @@ export class ClusterSession {
 
   /**
    * Runs a call until it succeeds or the time is up. `what` says in an error what was tried. The call must be safe to repeat.
-   * Errors: KAFKA_UNREACHABLE, KAFKA_TOPIC_MISSING, KAFKA_DENIED, KAFKA_REQUEST_FAILED, ABORTED, and MillraceErrors of the call as they are.
+   * Errors: KAFKA_UNREACHABLE, KAFKA_TOPIC_MISSING, KAFKA_DENIED, KAFKA_REQUEST_FAILED, ABORTED, and MillraceErrors of the call as they
+   * are.
    */
   async run<T>(what: string, call: (cluster: Cluster) => Promise<T>, options: { signal?: AbortSignal | undefined } = {}): Promise<T> {
     const { clock } = this.#options
@@ -202,7 +203,9 @@ export async function ledOf<P extends { readonly topic: string; readonly partiti
   )
 }
 
-/** Partitions with the broker that leads them. Shape: every given partition exactly once. Errors: LEADER_NOT_AVAILABLE where one has none. */
+/**
+ * Partitions with the broker that leads them. Shape: every given partition exactly once. Errors: LEADER_NOT_AVAILABLE where one has none.
+ */
 export async function byLeader<P extends { readonly topic: string; readonly partition: number }>(
   cluster: Cluster,
   partitions: readonly P[],

@@ -13,7 +13,10 @@ export interface Cluster {
   metadata(options?: { topics?: readonly string[] }): Promise<ClusterMetadata | null>
   /** Of the target topics; empty where the topic is unknown. */
   findTopicPartitionMetadata(topic: string): readonly PartitionMetadata[]
-  /** Node id to partitions. Throws KafkaJSMetadataNotLoaded for a partition that the metadata does not know, LEADER_NOT_AVAILABLE for one without a leader. */
+  /**
+   * Node id to partitions. Throws KafkaJSMetadataNotLoaded for a partition that the metadata does not know, LEADER_NOT_AVAILABLE for one
+   * without a leader.
+   */
   findLeaderForPartitions(topic: string, partitions: readonly number[]): Record<string, number[]>
   findBroker(node: { nodeId: string | number }): Promise<ClusterBroker>
   /** `coordinatorType` 0 is a group, 1 a transactional id (given as groupId). */

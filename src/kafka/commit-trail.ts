@@ -14,7 +14,10 @@ export interface CommitStep {
   readonly message: MessagePlace
 }
 
-/** Of a transactional id, since it was followed last. One is enough as long as the broker forgets one offset; it may forget several in a row. */
+/**
+ * Of a transactional id, since it was followed last. One is enough as long as the broker forgets one offset; it may forget several in a
+ * row.
+ */
 const MOST_KEPT = 4
 
 /**

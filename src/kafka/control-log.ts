@@ -93,8 +93,8 @@ export class ControlLog extends BaseService {
 
   /**
    * To be asked before anything is written to a subject: what can't be read here is not what is not there, and would be lost. Errors:
-   * CONTROL_UNREADABLE where the schema of its last message is not known here, since another registry or a newer release has it. What nobody can
-   * read counts for nothing.
+   * CONTROL_UNREADABLE where the schema of its last message is not known here, since another registry or a newer release has it. What
+   * nobody can read counts for nothing.
    */
   requireReadable(subject: string): void {
     const last = this.#unreadable.get(subject)

@@ -52,9 +52,9 @@ const MISSING_TRIES = 10
  *
  * Shape: for each partition batches in order, then one `end` event; ends when all partitions have reached their bound, never with
  * `follow` and no `until`. `position` of a batch is the next offset, behind markers and aborted messages too.
- * Errors: the signal's reason; KAFKA_TOPIC_MISSING, KAFKA_UNREACHABLE, KAFKA_DENIED, KAFKA_REQUEST_FAILED; once a follower has begun it waits for the broker
- * instead, and once it has read something for its permission too. A follower that has begun reads on where partitions lose their leader, without
- * these.
+ * Errors: the signal's reason; KAFKA_TOPIC_MISSING, KAFKA_UNREACHABLE, KAFKA_DENIED, KAFKA_REQUEST_FAILED; once a follower has begun it
+ * waits for the broker instead, and once it has read something for its permission too. A follower that has begun reads on where partitions
+ * lose their leader, without these.
  */
 export async function* readLog(options: ReadLogOptions): AsyncGenerator<LogEvent, void, undefined> {
   const { client, clock, signal } = options

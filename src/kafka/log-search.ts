@@ -45,9 +45,9 @@ const FETCH_BYTES = 4_194_304
 const OFFSET_OUT_OF_RANGE = 1
 
 /**
- * The messages of one partition in whose bytes one of the texts lies, piece by piece: of what is found no more is held than of the log at once,
- * though a packed batch may be a hundredth of its messages. Reads the answers of the broker as bytes and looks into those batches alone in
- * which a text is, so a million small messages take about a second, where decoding them takes ten.
+ * The messages of one partition in whose bytes one of the texts lies, piece by piece: of what is found no more is held than of the log at
+ * once, though a packed batch may be a hundredth of its messages. Reads the answers of the broker as bytes and looks into those batches
+ * alone in which a text is, so a million small messages take about a second, where decoding them takes ten.
  * Shape: whoever stops goes on from `searchedTo` of the last piece; no piece where nothing is there, whatever the end of the log says.
  * Errors: KAFKA_UNREACHABLE, KAFKA_TOPIC_MISSING, KAFKA_REQUEST_FAILED, ABORTED.
  */

@@ -22,8 +22,9 @@ import { SharedConnection } from './shared-connection.ts'
 export interface MessageProducer {
   /**
    * Resolves when every message is acknowledged by all in-sync replicas. Messages of one call to one partition keep their order.
-   * Resends with back-off until then; rejects only with KAFKA_MESSAGE_TOO_LARGE, KAFKA_DENIED (the topic has taken nothing yet), ABORTED (by
-   * the signal or a stop) or what no resend can mend. Other messages of the call may be stored then, unless one is above the limit we know.
+   * Resends with back-off until then; rejects only with KAFKA_MESSAGE_TOO_LARGE, KAFKA_DENIED (the topic has taken nothing yet), ABORTED
+   * (by the signal or a stop) or what no resend can mend. Other messages of the call may be stored then, unless one is above the limit we
+   * know.
    */
   send(messages: readonly OutgoingMessage[], options?: { signal?: AbortSignal }): Promise<void>
 }

@@ -86,8 +86,9 @@ export class TaskPublisher {
   }
 
   /**
-   * The task back in its lane when its time in the delay topics is over: the bytes as they were read, since a newer release may have written
-   * them with fields that are not known here. Its URL may be none: fetch ends such a task, and so its outcome is written where all are.
+   * The task back in its lane when its time in the delay topics is over: the bytes as they were read, since a newer release may have
+   * written them with fields that are not known here. Its URL may be none: fetch ends such a task, and so its outcome is written where all
+   * are.
    */
   forwardMessage(task: UrlTask, original: OriginalMessage): OutgoingMessage {
     return { ...this.bareForwardMessage(task, original), headers: { ...kept(original.headers, ENCODING), ...carried(original) } }

@@ -35,7 +35,9 @@ export class TopicLimits {
     return this.#pieceBytes
   }
 
-  /** The broker has called a batch of this piece too large. Of several messages it is not known which: the next pieces are half as large. */
+  /**
+   * The broker has called a batch of this piece too large. Of several messages it is not known which: the next pieces are half as large.
+   */
   refused(piece: readonly OutgoingMessage[]): void {
     const [first, second] = piece
     if (first === undefined) return

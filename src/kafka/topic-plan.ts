@@ -73,7 +73,9 @@ export function topicPlan(wanted: readonly TopicDefinition[], existing: readonly
 /** Time and size bounds of messages, where a lower value takes some away, or takes fewer. -1 is no bound. */
 const BOUNDS = new Set(['retention.ms', 'retention.bytes', 'max.message.bytes'])
 
-/** Messages that are there, or that somebody still writes, may be lost by it: a shorter retention, a lower limit, another clean-up. Pure. */
+/**
+ * Messages that are there, or that somebody still writes, may be lost by it: a shorter retention, a lower limit, another clean-up. Pure.
+ */
 export function takesAway(change: TopicChange): boolean {
   if (change.kind !== 'set-config' || change.from === undefined) return false
   if (change.name === 'cleanup.policy') return true

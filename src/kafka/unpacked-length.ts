@@ -38,8 +38,8 @@ const SKIPPABLE = 0x184d2a50
 const AS_IT_IS = 0x8000_0000
 
 /**
- * Bytes that frames of lz4 give at most. A packed block counts as the largest of its frame: so much is taken for it, and writers fill all but
- * the last.
+ * Bytes that frames of lz4 give at most. A packed block counts as the largest of its frame: so much is taken for it, and writers fill all
+ * but the last.
  */
 export function lz4Length(packed: Buffer): number {
   let length = 0

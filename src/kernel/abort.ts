@@ -1,6 +1,6 @@
 /**
- * What the work gives, unless the signal comes first: then its reason is thrown at once, and nobody hears any more of what the work comes to.
- * Work is not begun under a signal that was aborted before. No listener is left on the signal.
+ * What the work gives, unless the signal comes first: then its reason is thrown at once, and nobody hears any more of what the work comes
+ * to. Work is not begun under a signal that was aborted before. No listener is left on the signal.
  */
 export async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   signal.throwIfAborted()
@@ -16,7 +16,9 @@ export async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<
   }
 }
 
-/** Aborted when the promise rejects, with its error. A race with a promise that lives long would keep the result of each race for as long. */
+/**
+ * Aborted when the promise rejects, with its error. A race with a promise that lives long would keep the result of each race for as long.
+ */
 export function abortedBy(failed: Promise<never>): AbortSignal {
   const abort = new AbortController()
   failed.catch((error: unknown) => abort.abort(error))

@@ -1,7 +1,10 @@
 import { type Clock, repeated } from './clock.ts'
 
 const LOOK_MS = 1_000
-/** More than this between two looks: the process stood still (stopped, frozen, its machine asleep), and nothing of what it waited for could come. */
+/**
+ * More than this between two looks: the process stood still (stopped, frozen, its machine asleep), and nothing of what it waited for could
+ * come.
+ */
 const STOOD_STILL_MS = 5_000
 
 /**

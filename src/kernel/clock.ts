@@ -50,7 +50,9 @@ export async function slept(clock: Pick<Clock, 'sleep'>, ms: number, signal: Abo
   return !signal.aborted
 }
 
-/** What the work gives, or `late` after so long: it goes on then, and nobody hears any more of what it comes to. Errors: those of the work. */
+/**
+ * What the work gives, or `late` after so long: it goes on then, and nobody hears any more of what it comes to. Errors: those of the work.
+ */
 export async function within<T>(
   clock: Pick<Clock, 'timer'>,
   ms: number,

@@ -148,8 +148,8 @@ export function isAway(error: unknown): error is MillraceError {
 }
 
 /**
- * Whether a stage ends by it, so that its supervisor starts it again: nobody but an operator can mend it, and every other message would meet
- * the same. What is away comes back. INTERNAL is a defect, which one message may meet and the next may not.
+ * Whether a stage ends by it, so that its supervisor starts it again: nobody but an operator can mend it, and every other message would
+ * meet the same. What is away comes back. INTERNAL is a defect, which one message may meet and the next may not.
  */
 export function endsStage(error: unknown): error is MillraceError {
   return error instanceof MillraceError && error.disposition === 'stop' && error.code !== 'INTERNAL' && !isAway(error)
@@ -169,7 +169,8 @@ export function isStopOf(signal: AbortSignal, error: unknown): boolean {
 const MOST_CAUSES = 16
 
 /**
- * One way down from what was thrown to what happened first: the cause of each, or where it has none the first of its errors, as of an aggregate. Total.
+ * One way down from what was thrown to what happened first: the cause of each, or where it has none the first of its errors, as of an
+ * aggregate. Total.
  * Shape: what was thrown, then each below it once, 16 in all at most; nothing for null and undefined.
  */
 export function* causesOf(error: unknown): Generator<unknown, void, undefined> {

@@ -135,8 +135,8 @@ export abstract class BaseService implements Service {
   }
 
   /**
-   * The running service can't go on: abort, release, reject `closed`. One that drains goes on with what is left, and rejects in the end. Safe
-   * to call more than once.
+   * The running service can't go on: abort, release, reject `closed`. One that drains goes on with what is left, and rejects in the end.
+   * Safe to call more than once.
    */
   protected fail(error: unknown): void {
     if (this.#state === 'draining') {

@@ -1,6 +1,9 @@
 import { RecentMap } from './recent-map.ts'
 
-/** Remembers what `compute` said of at least the last `least` names that it met, as `RecentMap` does. For what does not change and is asked again and again. */
+/**
+ * Remembers what `compute` said of at least the last `least` names that it met, as `RecentMap` does. For what does not change and is asked
+ * again and again.
+ */
 export function memo<T>(compute: (name: string) => T, least: number): (name: string) => T {
   const known = new RecentMap<string, T>(least)
   return (name) => {

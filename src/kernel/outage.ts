@@ -11,7 +11,10 @@ const EVENTS_OF = {
   blobs: { away: 'BlobStorePaused', back: 'BlobStoreResumed' },
 } as const satisfies Record<Dependency, { readonly away: EventName; readonly back: EventName }>
 
-/** A call that has no answer after so long counts as one that failed: a network folder that hangs may never give one. Longer than one try takes. */
+/**
+ * A call that has no answer after so long counts as one that failed: a network folder that hangs may never give one. Longer than one try
+ * takes.
+ */
 const LATE_MS = 90_000
 /** Who waits asks again much sooner: after so long without a call that failed nobody waits any more, and nothing is known. */
 const STALE_MS = 300_000
@@ -34,7 +37,10 @@ export class Outage {
     return [...this.#failedMono.values()].some((mono) => this.#clock.mono() - mono < STALE_MS)
   }
 
-  /** The call itself, and what it tells of all calls to the same end. Any answer says that the dependency is there, a refusal too. Errors: as of the call. */
+  /**
+   * The call itself, and what it tells of all calls to the same end. Any answer says that the dependency is there, a refusal too. Errors:
+   * as of the call.
+   */
   async watch<T>(call: () => Promise<T>, end = 'read'): Promise<T> {
     const disarm = this.#clock.timer(LATE_MS, () => this.#failed(end, `no answer for ${LATE_MS / 1_000}s`), { unref: true })
     try {

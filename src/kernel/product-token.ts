@@ -7,8 +7,8 @@ const BEFORE_CONTACT =
   /[(;,]\s*(?!(?:compatible|linux|macintosh|windows|android|iphone|ipad)\b)([a-z_-]+)(?:\/[^\s;,()]*)?[\s;,]+(?:\+|https?:\/\/|mailto:|[^\s;,()@]+@)/i
 
 /**
- * The name by which a robots.txt speaks to us. Shape: a User-Agent header -> its product token, lower case: the first name, and where that is
- * `Mozilla`, the one behind `compatible;`, else the one that stands in parentheses before a contact. `mozilla` where there is neither,
+ * The name by which a robots.txt speaks to us. Shape: a User-Agent header -> its product token, lower case: the first name, and where that
+ * is `Mozilla`, the one behind `compatible;`, else the one that stands in parentheses before a contact. `mozilla` where there is neither,
  * empty where there is no name. Source: RFC 9309 section 2.2.1.
  */
 export function productToken(userAgent: string): string {

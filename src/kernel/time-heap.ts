@@ -5,7 +5,10 @@ interface Entry<T> {
   readonly value: T
 }
 
-/** Values by time, earliest first; equal times in the order they were added. Nothing is taken out of the middle: callers check what they pop. */
+/**
+ * Values by time, earliest first; equal times in the order they were added. Nothing is taken out of the middle: callers check what they
+ * pop.
+ */
 export class TimeHeap<T> {
   readonly #entries: Entry<T>[] = []
   #sequence = 0

@@ -1,7 +1,10 @@
 import { type Document, visit } from 'yaml'
 import { errorText } from './errors.ts'
 
-/** What a YAML parser says of a text, for its author. Shape: pos: offsets into the text; message: the parser's own, used where ours says no more. */
+/**
+ * What a YAML parser says of a text, for its author. Shape: pos: offsets into the text; message: the parser's own, used where ours says no
+ * more.
+ */
 export function yamlFault(text: string, { code, message, pos }: YamlError): string {
   if (code === 'MULTIPLE_DOCS') return 'the file holds several documents (---); expected one'
   if (code === 'DUPLICATE_KEY') {

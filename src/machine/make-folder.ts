@@ -3,9 +3,9 @@ import { mkdir, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
 /**
- * Makes a folder and those above it that are missing. Each is tried once: Node.js's own recursive way asks for ever where a file system takes
- * none (`/proc`), without hearing a signal. Shape: nothing happens where it is there. Errors: those of the file system; ENOENT where the
- * folder above is there and takes none.
+ * Makes a folder and those above it that are missing. Each is tried once: Node.js's own recursive way asks for ever where a file system
+ * takes none (`/proc`), without hearing a signal. Shape: nothing happens where it is there. Errors: those of the file system; ENOENT where
+ * the folder above is there and takes none.
  */
 export function makeFolder(path: string, mode?: number): void {
   try {

@@ -31,7 +31,9 @@ class Malformed extends Error {
   }
 }
 
-/** Compiles the check of one schema. Shape: the check gives undefined for bytes that are exactly one value, else what is wrong and where. */
+/**
+ * Compiles the check of one schema. Shape: the check gives undefined for bytes that are exactly one value, else what is wrong and where.
+ */
 export function bytesCheck(root: AvroNode): BytesCheck {
   const step = compile(root, new Map())
   return (bytes, start) => {

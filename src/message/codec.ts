@@ -42,15 +42,16 @@ export interface MessageCodec {
   /** Any message whose schema is known. Errors: as `decode`. */
   decodeAny(bytes: Buffer | null): DecodedMessage
   /**
-   * To be awaited before the first `encode` to that topic, so that whoever reads it can know the schema. With a registry: learns the id under which
-   * it stands for the topic, once. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED; SCHEMA_INCOMPATIBLE naming the fields; those of writing to
-   * `control` where the deployment announces its schemas there.
+   * To be awaited before the first `encode` to that topic, so that whoever reads it can know the schema. With a registry: learns the id
+   * under which it stands for the topic, once. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED; SCHEMA_INCOMPATIBLE naming the fields; those
+   * of writing to `control` where the deployment announces its schemas there.
    */
   prepare(topic: string, schema: MessageType | AvroSchema): Promise<void>
   /**
-   * Learns the schemas that these values name and nobody here knows yet, by registry id or, where a deployment announces them, by fingerprint;
-   * undefined when there is nothing to ask. One that is not there is no error here: `decode` then answers MESSAGE_SCHEMA_UNKNOWN, and an id is
-   * not asked for again for a moment, for longer each time. Errors: REGISTRY_UNREACHABLE, REGISTRY_REFUSED; those of reading `control`.
+   * Learns the schemas that these values name and nobody here knows yet, by registry id or, where a deployment announces them, by
+   * fingerprint; undefined when there is nothing to ask. One that is not there is no error here: `decode` then answers
+   * MESSAGE_SCHEMA_UNKNOWN, and an id is not asked for again for a moment, for longer each time. Errors: REGISTRY_UNREACHABLE,
+   * REGISTRY_REFUSED; those of reading `control`.
    */
   ensureSchemas(values: Iterable<Buffer | null>): Promise<void> | undefined
   /** The id that the value names, where the registry did not have it when it was asked for it last. */
@@ -68,8 +69,8 @@ export interface CodecOptions {
 /** Requests to the registry at the same time. */
 const LOOKUPS_AT_ONCE = 4
 /**
- * An id that the registry does not have is not asked for again for so long, and each time for twice as long, up to the most: a producer of such
- * messages would have it asked for each batch. Short at first, since all messages until then are dead letters, and one that was
+ * An id that the registry does not have is not asked for again for so long, and each time for twice as long, up to the most: a producer of
+ * such messages would have it asked for each batch. Short at first, since all messages until then are dead letters, and one that was
  * registered just now may only not have come to this member of the registry.
  */
 const UNKNOWN_MS = 100

@@ -41,7 +41,10 @@ export function readProblems(reader: Rooted, writer: Rooted): readonly Incompati
   return compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: false, isReading: true })
 }
 
-/** With what `readProblems` lets pass: where a null may have been written that the reader can't read. Shape: empty when it can read all of it. */
+/**
+ * With what `readProblems` lets pass: where a null may have been written that the reader can't read. Shape: empty when it can read all of
+ * it.
+ */
 export function nullProblems(reader: Rooted, writer: Rooted): readonly Incompatibility[] {
   return compare(reader.root, writer.root, '', { seen: new Map(), isSameMeaning: false, isReading: false })
 }
@@ -92,7 +95,9 @@ function fromUnion(reader: AvroNode, writer: UnionNode, path: string, how: Compa
   return (values.length > 0 ? values : writer.branches).flatMap((branch) => compare(reader, branch, path, how))
 }
 
-/** The branch that fits; where none does, the trouble of the branch that was meant: the one of the writer's kind, or that it promotes to. */
+/**
+ * The branch that fits; where none does, the trouble of the branch that was meant: the one of the writer's kind, or that it promotes to.
+ */
 function intoUnion(reader: UnionNode, writer: AvroNode, path: string, how: Comparison): readonly Incompatibility[] {
   const results = reader.branches.map((branch) => ({ branch, problems: compare(branch, writer, path, copyOf(how)) }))
   if (results.some(({ problems }) => problems.length === 0)) return []

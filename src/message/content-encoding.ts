@@ -11,15 +11,15 @@ export interface DecodedContent {
   readonly encoding: BodyEncoding
   readonly decoded: Buffer
   /**
-   * As Page.truncated has it: size for a body cut at the cap, encoding for one that does not decode to its end, undecoded for one that gives
-   * nothing by its label: then body and decoded are the bytes as received.
+   * As Page.truncated has it: size for a body cut at the cap, encoding for one that does not decode to its end, undecoded for one that
+   * gives nothing by its label: then body and decoded are the bytes as received.
    */
   readonly truncated: 'size' | 'encoding' | 'undecoded' | null
   /**
    * What was wrong, if anything. mislabelled: the body is not in the coding that the header names; it is undone by its own mark where it
    * has one, passes as it is where it is text, and is undecoded else.
-   * unknown-coding: the header names one that does not exist, the same. too-many: more codings than are undone. tail: something follows the packed body, and is
-   * passed over.
+   * unknown-coding: the header names one that does not exist, the same. too-many: more codings than are undone. tail: something follows the
+   * packed body, and is passed over.
    */
   readonly problem: 'tail' | 'mislabelled' | 'unknown-coding' | 'too-many' | 'cut' | 'broken' | 'size' | null
 }

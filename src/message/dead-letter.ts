@@ -30,7 +30,9 @@ export interface DeadLetterMessage {
 
 const KEPT_BYTES = 65_536
 const MESSAGE_CHARACTERS = 1_000
-/** What Kafka's record format adds to a record and its batch, and to each of its headers, at most; and the headers that tell what was cut. */
+/**
+ * What Kafka's record format adds to a record and its batch, and to each of its headers, at most; and the headers that tell what was cut.
+ */
 const RECORD_OVERHEAD = 512
 const HEADER_OVERHEAD = 10
 

@@ -12,7 +12,10 @@ export type Framing =
 
 const SINGLE_OBJECT_BYTES = 10
 const REGISTRY_BYTES = 5
-/** Registries give ids from 1 up and hold them in 32 bits with a sign; what begins with a higher one was written by nobody who has asked one. */
+/**
+ * Registries give ids from 1 up and hold them in 32 bits with a sign; what begins with a higher one was written by nobody who has asked
+ * one.
+ */
 export const MAX_SCHEMA_ID = 0x7fff_ffff
 
 /** Errors: MESSAGE_EMPTY for no bytes, MESSAGE_FRAMING_UNKNOWN for anything that begins with neither framing, or ends within it. */

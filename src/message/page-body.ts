@@ -48,7 +48,10 @@ async function pack(decoded: Buffer): Promise<{ body: Buffer; bodyEncoding: Body
 /** The decoded body of a page, or why there is none. */
 export type UnpackedPage =
   | { readonly ok: true; readonly bytes: Buffer }
-  /** unsupported: no such codec, or a body that lies elsewhere. broken: it does not decode to its end, or gives more or other bytes than the page says. */
+  /**
+   * unsupported: no such codec, or a body that lies elsewhere. broken: it does not decode to its end, or gives more or other bytes than the
+   * page says.
+   */
   | { readonly ok: false; readonly reason: 'unsupported' | 'broken'; readonly detail: string }
 
 export type PackedPage = Pick<Page, 'body' | 'bodyEncoding' | 'bodyLength' | 'bodySha256' | 'bodyRef'>

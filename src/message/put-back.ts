@@ -14,7 +14,8 @@ type Located = Pick<OriginalMessage, 'topic' | 'partition' | 'offset' | 'headers
  * replay give the same of the page. By both a reader of a range knows what it reads already. Each copy is of the page or of one copy more
  * before it, so that of a page that lies outside of the range, or is gone, the first copy within it is read and the others are passed over.
  *
- * Copies of before these headers name no page, and none of a page whose place is another's, since html was made anew; they are pages of their own.
+ * Copies of before these headers name no page, and none of a page whose place is another's, since html was made anew; they are pages of
+ * their own.
  */
 export function isPutBack(headers: Headers): boolean {
   // A requeued task has no `only`.

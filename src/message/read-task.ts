@@ -13,7 +13,8 @@ export interface TaskSource {
 }
 
 /**
- * The task that a message of a lane or a delay topic is: decoded, and filled in by where it lies, so that all who read it have the same task.
+ * The task that a message of a lane or a delay topic is: decoded, and filled in by where it lies, so that all who read it have the same
+ * task.
  * Errors: as of `decodeTask`; a URL that can't be fetched is none.
  */
 export function readTask(

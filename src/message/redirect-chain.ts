@@ -23,7 +23,8 @@ export function chainBefore(task: Chain): UrlTask['redirects'] {
 
 /**
  * Index of the first hop that an attempt of the task itself has followed. An attempt is one walk from the URL of the task, and no walk
- * leaves its domain; so where a chain came back to a URL that it began with, only what lies behind its last change of domain is of this task.
+ * leaves its domain; so where a chain came back to a URL that it began with, only what lies behind its last change of domain is of this
+ * task.
  */
 export function walkBegin({ url, redirects }: Chain): number {
   const parents = redirects.findLastIndex(endsWalk) + 1

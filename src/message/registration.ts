@@ -39,8 +39,8 @@ export async function checkSubject(registry: RegistryPort, subject: string, sche
 
 /**
  * Id of the schema under the subject, registered where it is new. Of a subject whose level nobody has set we set it first: what a registry
- * takes by default is too little, or nothing. A level that somebody chose stays; NONE does once the subject has a version, as before it may be the
- * registry's own. Errors: as of the registry; SCHEMA_INCOMPATIBLE naming the fields.
+ * takes by default is too little, or nothing. A level that somebody chose stays; NONE does once the subject has a version, as before it may
+ * be the registry's own. Errors: as of the registry; SCHEMA_INCOMPATIBLE naming the fields.
  */
 export async function registerSchema(registry: RegistryPort, subject: string, schema: AvroSchema): Promise<number> {
   const check = await checkSubject(registry, subject, schema)

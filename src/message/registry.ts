@@ -7,7 +7,9 @@ export interface SubjectVersion {
   readonly schemaText: string | undefined
 }
 
-/** A schema registry with Confluent's interface, as far as messages need it. Errors of all calls: REGISTRY_UNREACHABLE, REGISTRY_REFUSED. */
+/**
+ * A schema registry with Confluent's interface, as far as messages need it. Errors of all calls: REGISTRY_UNREACHABLE, REGISTRY_REFUSED.
+ */
 export interface RegistryPort {
   /** For people, without credentials. */
   readonly location: string
@@ -15,13 +17,19 @@ export interface RegistryPort {
   schemaById(id: number): Promise<string | undefined>
   /** Id of the schema under the subject; undefined where it is not registered there. */
   lookUp(subject: string, schemaText: string): Promise<number | undefined>
-  /** Id of the schema under the subject, made when it is new there. Errors: SCHEMA_INCOMPATIBLE where the registry refuses it for those before. */
+  /**
+   * Id of the schema under the subject, made when it is new there. Errors: SCHEMA_INCOMPATIBLE where the registry refuses it for those
+   * before.
+   */
   register(subject: string, schemaText: string): Promise<number>
   /** Oldest first; empty for a subject that is not there. */
   versions(subject: string): Promise<readonly SubjectVersion[]>
   /** The registry's own answer, against the latest version; true for a subject that is not there. */
   isCompatible(subject: string, schemaText: string): Promise<boolean>
-  /** The level that is set for the subject itself; undefined where none is. `NONE` may be that too: some registries answer so where nothing is set. */
+  /**
+   * The level that is set for the subject itself; undefined where none is. `NONE` may be that too: some registries answer so where nothing
+   * is set.
+   */
   level(subject: string): Promise<string | undefined>
   setLevel(subject: string, level: CompatibilityLevel): Promise<void>
 }

@@ -22,7 +22,9 @@ export interface ReplayRequest {
   readonly extractor: string
   readonly extractorVersion: number
   readonly filter: ReplayFilter
-  /** In place: what each partition replays. An owner that finds its partition here, and no state of this replay with its offset, rewinds. */
+  /**
+   * In place: what each partition replays. An owner that finds its partition here, and no state of this replay with its offset, rewinds.
+   */
   readonly ranges?: readonly ReplayRange[] | undefined
   /** Beside live work: what is read, and where the records go. Nothing for the owners of the live group. */
   readonly shadow?: { readonly topic: string; readonly ranges: readonly ReplayRange[] } | undefined

@@ -25,13 +25,19 @@ export interface SchemaStore {
    * known one as other values under the same fingerprint too, since a message can't tell which of them wrote it.
    */
   add(schemaText: string): AvroSchema
-  /** A schema that is told apart by another name than its fingerprint. Shape: the known one where that means the same. Errors: SCHEMA_INVALID. */
+  /**
+   * A schema that is told apart by another name than its fingerprint. Shape: the known one where that means the same. Errors:
+   * SCHEMA_INVALID.
+   */
   sameOrOwn(schemaText: string): AvroSchema
   /** Built-in ones first, then in the order added. */
   list(): readonly StoredSchema[]
 }
 
-/** Shape: `folder` has the current schemas and, under history/, every released one. Errors: SCHEMA_INVALID, and the system's for unreadable files. */
+/**
+ * Shape: `folder` has the current schemas and, under history/, every released one. Errors: SCHEMA_INVALID, and the system's for unreadable
+ * files.
+ */
 export function createSchemaStore(folder: string = defaultFolder()): SchemaStore {
   const stored = new Map<string, StoredSchema>()
   const current = new Map<BuiltInName, AvroSchema>()

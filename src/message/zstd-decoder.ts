@@ -3,8 +3,8 @@ import { Decompress } from 'fzstd'
 import type { Unpacked } from './unpacked.ts'
 
 /**
- * zstd for versions of Node.js that have none: read, not written. A sixth as fast as Node's own, so sites are not asked for it, but what they send all
- * the same, and pages that another machine packed, can be read.
+ * zstd for versions of Node.js that have none: read, not written. A sixth as fast as Node's own, so sites are not asked for it, but what
+ * they send all the same, and pages that another machine packed, can be read.
  */
 
 /** Wire bytes between two looks at the clock of the others: a few of them may stand for much. */

@@ -71,7 +71,10 @@ export interface Policy {
   readonly paceOf: (url: URL, at?: number) => SitePolicy
   /** The same, with the reasons. */
   readonly explain: (url: URL, at?: number) => ExplainedPolicy
-  /** The hours of its schedule, and undefined for those beside them, each with a moment in it; those of now first. One where it has no schedule. */
+  /**
+   * The hours of its schedule, and undefined for those beside them, each with a moment in it; those of now first. One where it has no
+   * schedule.
+   */
   readonly hoursOf: (url: URL) => readonly { readonly hours: string | undefined; readonly at: number }[]
 }
 
@@ -154,8 +157,8 @@ function rememberedOpening(): (schedule: Schedule, now: number) => number | unde
 }
 
 /**
- * Since when slots of tasks that were put aside count: those that were given out before lie behind a closure that was lifted, or as far apart
- * as a slower pace said. Units: epoch ms; 0: always.
+ * Since when slots of tasks that were put aside count: those that were given out before lie behind a closure that was lifted, or as far
+ * apart as a slower pace said. Units: epoch ms; 0: always.
  */
 export function slotsFrom({ resetAt, fasterAt }: Pick<SitePolicy, 'resetAt' | 'fasterAt'>): number {
   return Math.max(resetAt, fasterAt)

@@ -29,7 +29,10 @@ export type RobotsFetch<Wait> =
   | { readonly kind: 'failure'; readonly reason: string | null; readonly detail: string }
   | Wait
 
-/** Nothing is known of the file. `reason`: why the site could not be asked for it; null where it, or a host that it led to, answered or failed. */
+/**
+ * Nothing is known of the file. `reason`: why the site could not be asked for it; null where it, or a host that it led to, answered or
+ * failed.
+ */
 export interface Unreachable {
   readonly kind: 'unreachable'
   readonly reason: string | null
@@ -71,9 +74,9 @@ const CLOCK_SKEW_MS = 600_000
 const UNREACHABLE_MS = 5_000
 const UNREACHABLE_KEPT = 5_000
 /**
- * Of a file as the store holds it, in JSON: a domain that answers for every name could fill the store with ten thousand files. Where it takes
- * more, what speaks to others is left out; whose own rules take more keeps them in the memory of the worker that has asked for them, which has
- * all hosts of the domain.
+ * Of a file as the store holds it, in JSON: a domain that answers for every name could fill the store with ten thousand files. Where it
+ * takes more, what speaks to others is left out; whose own rules take more keeps them in the memory of the worker that has asked for them,
+ * which has all hosts of the domain.
  */
 const MAX_KEPT_BYTES = 65_536
 const TOO_LARGE = `its rules take more than ${MAX_KEPT_BYTES / 1_024} KiB: known to the worker alone that asked for them`

@@ -57,9 +57,9 @@ const MAX_LINE_BYTES = 16_663
 /** Lines that are parsed in one go. */
 const LINES_AT_ONCE = 1_000
 /**
- * What rules with `*` may cost for one verdict, some ten milliseconds: a file may hold 37,000 of them, and each looks through the whole path.
- * In steps of `searchCost`: rules whose pieces begin with what is rare in the path, as those of shops with hundreds of filters do, take a
- * few hundred each where the path is as long as a URL may be.
+ * What rules with `*` may cost for one verdict, some ten milliseconds: a file may hold 37,000 of them, and each looks through the whole
+ * path. In steps of `searchCost`: rules whose pieces begin with what is rare in the path, as those of shops with hundreds of filters do,
+ * take a few hundred each where the path is as long as a URL may be.
  */
 const MAX_STEPS = 20_000_000
 const KEYS: Readonly<Record<string, 'agent' | 'allow' | 'disallow' | 'sitemap' | 'crawl-delay'>> = {
@@ -100,8 +100,8 @@ export async function parseRobotsInTurns(body: Buffer, nextTurn: () => Promise<v
 }
 
 /**
- * All that a file says: the lines that are understood, in their order, and so the same rules. What else there is (comments, a page in its place,
- * half a MiB of nothing) need not be kept. Shape: octets as latin1. Takes its turns as well.
+ * All that a file says: the lines that are understood, in their order, and so the same rules. What else there is (comments, a page in its
+ * place, half a MiB of nothing) need not be kept. Shape: octets as latin1. Takes its turns as well.
  */
 export async function understoodText(body: Buffer, nextTurn: () => Promise<void>): Promise<string> {
   const understood: string[] = []
@@ -293,7 +293,9 @@ export function robotsCrawlDelayMs(rules: RobotsRules, token: string): number | 
   return longest
 }
 
-/** What counts for one token, and the sitemaps, as a file would say it: of one that is too large to be kept whole. Shape: octets as latin1. */
+/**
+ * What counts for one token, and the sitemaps, as a file would say it: of one that is too large to be kept whole. Shape: octets as latin1.
+ */
 export function textFor(rules: RobotsRules, token: string): string {
   const groups = groupsFor(rules, token)
   const delayMs = robotsCrawlDelayMs(rules, token)

@@ -46,8 +46,8 @@ export function endOf<W extends DayWindow>(
 }
 
 /**
- * What holds at some moment of the week from `now` on: each window, and `undefined` where none does, with the first of its moments; what holds
- * now comes first. Units: epoch ms.
+ * What holds at some moment of the week from `now` on: each window, and `undefined` where none does, with the first of its moments; what
+ * holds now comes first. Units: epoch ms.
  */
 export function windowsOfWeek<W extends DayWindow>(windows: readonly W[], now: number): ReadonlyMap<W | undefined, number> {
   const found = new Map([[windowAt(windows, now, new WallClock()), now]])
@@ -68,7 +68,10 @@ function* coming<W extends DayWindow>(
 
 const DAY_MINUTES = 1_440
 
-/** Minutes from a moment in which no window begins or ends: to the next edge of one, or a single one where clocks are put forward or back before it. */
+/**
+ * Minutes from a moment in which no window begins or ends: to the next edge of one, or a single one where clocks are put forward or back
+ * before it.
+ */
 function unchangedMinutes(windows: readonly DayWindow[], at: number, reader: WallClock): number {
   const times = windows.map(({ timezone }) => reader.at(timezone, at))
   const toEdges = windows.flatMap(({ fromMinute, toMinute }, index) =>

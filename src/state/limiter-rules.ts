@@ -19,7 +19,8 @@ import type {
  * Rate is kept as a debt of requests that drains at `ratePerSecond` (GCRA counted in requests, not in time), because the rate of a
  * key may change between two requests: the debt then drains at the new rate, and neither an old slow rate nor an old fast one lives on.
  *
- * Times are ms of the store's clock. Beside each end of a wait its whole length is kept, for files on LMDB of an older format (lmdb/file-time.ts).
+ * Times are ms of the store's clock. Beside each end of a wait its whole length is kept, for files on LMDB of an older format
+ * (lmdb/file-time.ts).
  */
 export interface KeyPace {
   /** Requests not yet drained at `debtAt`. */

@@ -41,8 +41,8 @@ export async function openStateStore(options: OpenStateStoreOptions): Promise<St
 }
 
 /**
- * Facts of the store while nobody knows the deployment, since its Kafka is away: it is looked at, and nothing is begun in it. Shape: undefined
- * where the data folder holds no state yet. Errors: as `openStateStore`.
+ * Facts of the store while nobody knows the deployment, since its Kafka is away: it is looked at, and nothing is begun in it. Shape:
+ * undefined where the data folder holds no state yet. Errors: as `openStateStore`.
  */
 export async function stateStoreHealth({
   redisUrl,

@@ -38,8 +38,8 @@ export interface StateStore {
   finalise(crawlId: string, taskIds: readonly string[]): Promise<void>
   crawlCounts(crawlId: string): Promise<CrawlCounts>
   /**
-   * Drops the open tasks of a crawl, where its counts are still those: nothing was accepted and nothing became final since they were read. In
-   * parts, as `forgetEnded`; a task that is accepted meanwhile ends it. Returns how many are gone; one of them may be accepted anew.
+   * Drops the open tasks of a crawl, where its counts are still those: nothing was accepted and nothing became final since they were read.
+   * In parts, as `forgetEnded`; a task that is accepted meanwhile ends it. Returns how many are gone; one of them may be accepted anew.
    */
   dropOpen(crawlId: string, counts: CrawlCounts): Promise<number>
   /**
@@ -50,8 +50,8 @@ export interface StateStore {
   /**
    * Drops what is kept of crawls that have ended: all of their tasks are final, and no task was added for `quietMs`. That is their claims
    * without a time to live, both sets, and the budgets that name them. The one that ended first goes first, at most `limit`. Not one
-   * step: it works in parts, so that a crawl of millions of pages does not block the store, and leaves a crawl alone that goes on meanwhile;
-   * called again it goes on where it stopped. Returns the crawls that are gone.
+   * step: it works in parts, so that a crawl of millions of pages does not block the store, and leaves a crawl alone that goes on
+   * meanwhile; called again it goes on where it stopped. Returns the crawls that are gone.
    */
   forgetEnded(quietMs: number, limit: number): Promise<readonly string[]>
 
@@ -134,7 +134,9 @@ export interface StateStore {
 
   /** Facts of the store for `doctor`. */
   health(): Promise<StoreHealth>
-  /** Gives the connection or the file back, at most 2 s after the call; what was asked for before is finished. Calls afterwards are refused. */
+  /**
+   * Gives the connection or the file back, at most 2 s after the call; what was asked for before is finished. Calls afterwards are refused.
+   */
   close(): Promise<void>
 }
 

@@ -65,7 +65,9 @@ function pathPattern(text: string): string | undefined {
   return normalisePercent(pathname + search)
 }
 
-/** A glob for hosts, in any case and script. `*.example.com` means example.com and all hosts under it; a name without `*` that host alone. */
+/**
+ * A glob for hosts, in any case and script. `*.example.com` means example.com and all hosts under it; a name without `*` that host alone.
+ */
 export function compileHostGlob(pattern: string): Glob {
   const written = hostPattern(pattern) ?? pattern.toLowerCase()
   const glob = compileGlob(written)

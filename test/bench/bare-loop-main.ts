@@ -18,7 +18,10 @@ export interface BareLoopOptions {
   readonly partitions: number
   readonly urls: { readonly hosts: readonly string[]; readonly perHost: number; readonly port: number }
   readonly concurrency: number
-  /** `packed`: the body as it came, as Millrace stores it. `zstd`: the decoded body, packed by Kafka's client with the codec that this folder has. */
+  /**
+   * `packed`: the body as it came, as Millrace stores it. `zstd`: the decoded body, packed by Kafka's client with the codec that this
+   * folder has.
+   */
   readonly store: 'packed' | 'zstd'
   readonly zstdFolder?: string
 }

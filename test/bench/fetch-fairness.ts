@@ -4,12 +4,18 @@ import { type BenchBroker, FetchDeployment, type NewTask, until } from './fetch-
 import { type Goal, jainIndex, print, printTable, short } from './figures.ts'
 import { loadAverage } from './machine-usage.ts'
 
-/** G12: shares of eight crawls of equal weight over the same sites. The largest has `skew` times as many URLs as the others and stands before them in the log. */
+/**
+ * G12: shares of eight crawls of equal weight over the same sites. The largest has `skew` times as many URLs as the others and stands
+ * before them in the log.
+ */
 const CRAWLS = 8
 const HOSTS = 25
 const PARTITIONS = 4
 const WINDOW_MS = 10_000
-/** Requests a second at most: 4 places and 250 ms. So few, that the small backlogs last while the huge one, as many times larger, is read through. */
+/**
+ * Requests a second at most: 4 places and 250 ms. So few, that the small backlogs last while the huge one, as many times larger, is read
+ * through.
+ */
 const RATE = 16
 const READ_SECONDS = 150
 /** Once the last crawl has been met, until shares are counted. */

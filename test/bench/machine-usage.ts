@@ -22,7 +22,9 @@ export function residentMiB(pid: number): number {
   return memoryMiB(pid, 'VmRSS')
 }
 
-/** The part of it that no file stands behind: without the program itself and the pages of mapped files, which are the kernel's cache. MiB. */
+/**
+ * The part of it that no file stands behind: without the program itself and the pages of mapped files, which are the kernel's cache. MiB.
+ */
 export function anonymousMiB(pid: number): number {
   return memoryMiB(pid, 'RssAnon')
 }

@@ -25,7 +25,10 @@ export interface PageLoopReport {
 /** Text of a page in, the data of its record out. */
 export type PageWork = (text: string, url: string) => unknown
 
-/** Works the pages in turn, a turn of the event loop for each, and tells the parent what it took. Every record is encoded, as the stage has to. */
+/**
+ * Works the pages in turn, a turn of the event loop for each, and tells the parent what it took. Every record is encoded, as the stage has
+ * to.
+ */
 export async function runPageLoop(options: PageLoopOptions, work: PageWork): Promise<void> {
   const pages = loadPages()
   const [{ decodeText }, encode] = await Promise.all([deployed.charset(), recordEncoder(options.extractor, pages)])

@@ -11,7 +11,10 @@ import { type Goal, print, printTable, quantile, short } from './figures.ts'
 import { loadAverage } from './machine-usage.ts'
 import { WIDE } from './replay-extractors.ts'
 
-/** G15: from the produce of a URL to its record in the hands of a reader, on a system that has nothing else to do, without the time that the site took. */
+/**
+ * G15: from the produce of a URL to its record in the hands of a reader, on a system that has nothing else to do, without the time that the
+ * site took.
+ */
 const HOSTS = 20
 const INTERVAL_MS = 200
 

@@ -199,8 +199,8 @@ export class FaultRun {
   }
 
   /**
-   * Waits for the end of the crawl, ends the programs, counts, and prints the figures. Shape: what did not hold, each with all that is known;
-   * empty where all did.
+   * Waits for the end of the crawl, ends the programs, counts, and prints the figures. Shape: what did not hold, each with all that is
+   * known; empty where all did.
    */
   async conclude(what: string, options: { readonly withinMs: number; readonly figures?: object }): Promise<readonly string[]> {
     await this.untilEnded(options.withinMs)

@@ -3,8 +3,8 @@ import { createKafkaClient } from '../../src/kafka/client.ts'
 import { silentObserver } from '../../src/kernel/observe.ts'
 
 /**
- * A process that is a member of a consumer group until it is killed: `node --import tsx group-member-child.ts BROKERS GROUP TOPIC`. Its session
- * is longer than any test waits.
+ * A process that is a member of a consumer group until it is killed: `node --import tsx group-member-child.ts BROKERS GROUP TOPIC`. Its
+ * session is longer than any test waits.
  */
 const [brokers = '', groupId = '', topic = ''] = process.argv.slice(2)
 const client = createKafkaClient({ brokers: brokers.split(','), clientId: processClientId('child') }, silentObserver)

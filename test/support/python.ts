@@ -9,8 +9,8 @@ const PACKAGES = ['kafka-python==2.2.15', 'fastavro==1.12.1']
 export type Python = { readonly kind: 'python'; readonly command: string } | { readonly kind: 'none'; readonly reason: string }
 
 /**
- * A Python with these packages (a Kafka client and an Avro library where none are named), in the user's cache folder: made once on a machine. Shape: a reason where there is
- * no Python, or pip can't reach its packages.
+ * A Python with these packages (a Kafka client and an Avro library where none are named), in the user's cache folder: made once on a
+ * machine. Shape: a reason where there is no Python, or pip can't reach its packages.
  */
 export async function findPython(packages: readonly string[] = PACKAGES): Promise<Python> {
   const folder = join(testCacheDir(), `python-${packages.join('-').replaceAll(/[^a-z0-9.-]/g, '-')}`)

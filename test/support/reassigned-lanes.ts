@@ -5,7 +5,10 @@ import { PartitionWindow } from '../../src/kafka/partition-window.ts'
 import type { WindowEntry } from '../../src/kafka/window-entry.ts'
 import { BaseService } from '../../src/kernel/lifecycle.ts'
 
-/** A consumer of one partition that is assigned when a test says so, and then reads again whatever has not been completed. It tells of it as the real one does. */
+/**
+ * A consumer of one partition that is assigned when a test says so, and then reads again whatever has not been completed. It tells of it as
+ * the real one does.
+ */
 export class ReassignedLanes extends BaseService implements LaneConsumer {
   readonly #handlers: LaneHandlers
   readonly #messages: readonly KafkaMessage[]

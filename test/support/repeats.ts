@@ -19,9 +19,9 @@ export interface Loss {
 }
 
 /**
- * From the sending of an outcome until nothing asks for its attempt again: its acknowledgement, and then the store learns that the attempt is
- * finished; a copy of what is finished costs no request. So the offset, which is committed once a second, has no part in it. Where a machine is
- * busy it takes longer, as does all that came before: from the answer to the outcome.
+ * From the sending of an outcome until nothing asks for its attempt again: its acknowledgement, and then the store learns that the attempt
+ * is finished; a copy of what is finished costs no request. So the offset, which is committed once a second, has no part in it. Where a
+ * machine is busy it takes longer, as does all that came before: from the answer to the outcome.
  */
 const SETTLE_MS = 300
 const SETTLE_SHARE = 2
@@ -38,7 +38,9 @@ export interface Ending {
 
 export interface RepeatCount {
   readonly repeats: number
-  /** Of each loss: requests that it took, those of them that were asked again, and how long before it the outcome of one of these was sent. */
+  /**
+   * Of each loss: requests that it took, those of them that were asked again, and how long before it the outcome of one of these was sent.
+   */
   readonly ofEach: readonly {
     readonly what: string
     readonly lost: number

@@ -35,8 +35,8 @@ const NAMES = [
 const WATCHED = ['Object', 'Array', 'String', 'Number', 'Function', 'RegExp', 'Map', 'Set'] as const
 
 /**
- * The built-in functions of the language as they were. All extractors of a process share them with each other and with Millrace: one that changes
- * `Array.prototype.map` would quietly change the records of its neighbours.
+ * The built-in functions of the language as they were. All extractors of a process share them with each other and with Millrace: one that
+ * changes `Array.prototype.map` would quietly change the records of its neighbours.
  */
 export class BuiltIns {
   readonly #kept: readonly Kept[]

@@ -38,8 +38,8 @@ export async function bundleModule(file: string): Promise<BundledModule> {
       platform: 'node',
       target: 'node20',
       charset: 'utf8',
-      // As modules are, which the bundler forgets: else `this` of a function that is called of nothing, and a name that nobody declared, are
-      // of the real global object, which all modules of the process share.
+      // As modules are, which the bundler forgets: else `this` of a function that is called of nothing, and a name that nobody declared,
+      // are of the real global object, which all modules of the process share.
       banner: { js: '"use strict";' },
       // Nothing is written: it names what the map's sources are relative to.
       outfile: join(dirname(path), 'extractor.js'),

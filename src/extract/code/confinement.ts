@@ -117,8 +117,8 @@ const GLOBAL_OBJECTS = ['globalThis', 'global', 'self'].filter((name) => name in
 const LANGUAGE_NAMES = (runInNewContext('Object.getOwnPropertyNames(globalThis)') as string[]).filter((name) => name !== 'eval')
 
 /**
- * The global object, with the confined names in it, under each of its names: libraries look there for what they may use. It is a copy, and what
- * is written to it stays with the module: its neighbours have the real one.
+ * The global object, with the confined names in it, under each of its names: libraries look there for what they may use. It is a copy, and
+ * what is written to it stays with the module: its neighbours have the real one.
  */
 function globalObject(confined: Names): Names {
   const own: Record<string, unknown> = Object.create(Object.getPrototypeOf(globalThis))

@@ -15,7 +15,10 @@ export function attributeValues(value: string, attribute: string, kind: ScalarKi
 
 const NUMBERS: ReadonlySet<string> = new Set(['int', 'long', 'double', 'decimal', 'money'])
 
-/** How the text of an element is read for a field of a kind. A pattern or a transform of the author has it as it is, and every space as the same one. */
+/**
+ * How the text of an element is read for a field of a kind. A pattern or a transform of the author has it as it is, and every space as the
+ * same one.
+ */
 export function textFormOf({ match, transform }: Pick<SourceDefinition, 'match' | 'transform'>, kind: ScalarKind | 'record'): TextForm {
   if (match !== undefined || transform !== undefined || !NUMBERS.has(kind)) return PLAIN_TEXT
   return NUMBER_TEXT

@@ -15,8 +15,8 @@ export function compilePattern(pattern: string): RegExp {
 }
 
 /**
- * What `match` finds in a text: the whole match where there is no group, else the first group; of alternatives at the top of the pattern the
- * first one of that which matched. Shape: undefined for no match, and for a group that did not take part.
+ * What `match` finds in a text: the whole match where there is no group, else the first group; of alternatives at the top of the pattern
+ * the first one of that which matched. Shape: undefined for no match, and for a group that did not take part.
  */
 export function firstGroupOf(pattern: RegExp): (text: string) => string | undefined {
   const firsts = firstOfAlternatives(pattern.source)
@@ -27,7 +27,9 @@ export function firstGroupOf(pattern: RegExp): (text: string) => string | undefi
   }
 }
 
-/** What counts in a pattern: an escape and a class, both passed over, then groups that capture, those that do not, their ends, alternatives. */
+/**
+ * What counts in a pattern: an escape and a class, both passed over, then groups that capture, those that do not, their ends, alternatives.
+ */
 const PIECES = /\\.|\[(?:\\.|[^\]\\])*\]|(?<captures>\((?!\?)|\(\?<(?![=!]))|(?<opens>\()|(?<closes>\))|(?<or>\|)/gs
 
 /** Numbers of the groups that are the first of an alternative at the top. */

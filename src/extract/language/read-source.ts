@@ -11,8 +11,8 @@ import { selectorDoubt } from './selector-check.ts'
 import { parseShortForm } from './short-form.ts'
 
 /**
- * Where a field stands: in the page, or within what the field around it found: an element, a node of structured data, a row of a table; mixed
- * where that has sources of several kinds. What `each` finds is an element.
+ * Where a field stands: in the page, or within what the field around it found: an element, a node of structured data, a row of a table;
+ * mixed where that has sources of several kinds. What `each` finds is an element.
  */
 export type FieldPlace = 'page' | 'element' | 'structured' | 'row' | 'mixed'
 

@@ -3,7 +3,10 @@ import { isTraversal, parse, type Selector } from 'css-what'
 /** Selectors between commas, each a list of parts and combinators. */
 type Parts = readonly Selector[]
 
-/** What the parser of selectors lets pass and matches nothing. Errors: thrown, in words for the author; of syntax none: those are the parser's. */
+/**
+ * What the parser of selectors lets pass and matches nothing. Errors: thrown, in words for the author; of syntax none: those are the
+ * parser's.
+ */
 export function checkSelector(text: string): void {
   const selectors = parsed(text)
   for (const parts of selectors) checkParts(parts)

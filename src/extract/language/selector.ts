@@ -50,7 +50,9 @@ function compiled(text: string): Selector {
   }
 }
 
-/** `inDocument` where the text names no scope: css-select takes what stands in `:not()` and `:is()` as relative to the scope it is given. */
+/**
+ * `inDocument` where the text names no scope: css-select takes what stands in `:not()` and `:is()` as relative to the scope it is given.
+ */
 function compiledInElement(text: string, inDocument: Query, holder: ScopeHolder): Query {
   // `equals` is an internal option, therefore not in the type of the public ones.
   const options = { cacheResults: false, equals: holder.equals }

@@ -9,7 +9,10 @@ import type { NativeNode } from './native-parser.ts'
 /** Character references to a carriage return, a byte order mark and the Kelvin sign. */
 const ODD_REFERENCE = /&#(?:0*(?:13|65279|8490)(?!\d)|x0*(?:d|feff|212a)(?![\da-f]))/i
 
-/** White space for one and not for the other: next line, byte order mark. A letter k for one: the Kelvin sign. Left out or not in `<svg>`: NUL. */
+/**
+ * White space for one and not for the other: next line, byte order mark. A letter k for one: the Kelvin sign. Left out or not in `<svg>`:
+ * NUL.
+ */
 const ODD_CHARACTERS = ['\u0000', '\u0085', '\ufeff', '\u212a'] as const
 
 /** Tags that a `<select>` holds in both; newer rules let the native one keep others. */
@@ -33,8 +36,8 @@ const NO_TEXT: ReadonlySet<string> = new Set(['table', 'tbody', 'thead', 'tfoot'
 const NAMESPACED_ATTRIBUTE = /xlink:|xml:(?!space)/i
 
 /**
- * Start tags of a page. No more elements than that can be open but for what tables open by themselves, so all of it stays below the limit of the
- * default parser (MAX_OPEN_ELEMENTS); and a selector of the native one takes 0.3 s where this many elements stand within each other.
+ * Start tags of a page. No more elements than that can be open but for what tables open by themselves, so all of it stays below the limit
+ * of the default parser (MAX_OPEN_ELEMENTS); and a selector of the native one takes 0.3 s where this many elements stand within each other.
  */
 const MAX_TAGS = 4_000
 
@@ -101,8 +104,8 @@ export function treeDifference(document: NativeNode, { hasSelect, hasForeign }: 
 }
 
 /**
- * Whether no formatting waits to be opened again where an `<svg>` begins: the native parser forgets to. It does not where text stands before
- * it, and in an element whose own start has opened it.
+ * Whether no formatting waits to be opened again where an `<svg>` begins: the native parser forgets to. It does not where text stands
+ * before it, and in an element whose own start has opened it.
  */
 function foreignIsAlike(element: NativeNode): boolean {
   const { parentNode: parent } = element

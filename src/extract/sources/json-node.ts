@@ -8,7 +8,10 @@ import type { RawScalar } from '../values/raw-value.ts'
 export type JsonValue = string | number | boolean | null | ElementText | readonly JsonValue[] | JsonNode
 export type JsonNode = { readonly [property: string]: JsonValue }
 
-/** What people read in an element; how it is read depends on the type of the field. Values in attributes and in JSON are written by programs. */
+/**
+ * What people read in an element; how it is read depends on the type of the field. Values in attributes and in JSON are written by
+ * programs.
+ */
 export class ElementText {
   readonly element: Element
 

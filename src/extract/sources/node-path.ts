@@ -4,8 +4,8 @@ import type { Element } from 'domhandler'
 const MAX_STEPS = 12
 
 /**
- * A selector that leads to an element, for people: `#main > ul > li:nth-of-type(2)`. It begins at the nearest id above it, or at the body. Shape: in
- * a page that gives an id twice, or nests without end, it may lead to several.
+ * A selector that leads to an element, for people: `#main > ul > li:nth-of-type(2)`. It begins at the nearest id above it, or at the body.
+ * Shape: in a page that gives an id twice, or nests without end, it may lead to several.
  */
 export function nodePath(element: Element): string {
   const steps: string[] = []

@@ -14,9 +14,9 @@ interface Subject {
 }
 
 /**
- * RDFa Lite of a page, or of an element of it, as nodes with `@type`, and `@id` where a `resource` names them. Names lose their vocabulary: `schema:price` is
- * `price`. What is said of no item (the meta tags of Open Graph) is no node. An element that is within a thing sees what is said of that one
- * there. Source: RDFa Lite 1.1, HTML+RDFa 1.1.
+ * RDFa Lite of a page, or of an element of it, as nodes with `@type`, and `@id` where a `resource` names them. Names lose their vocabulary:
+ * `schema:price` is `price`. What is said of no item (the meta tags of Open Graph) is no node. An element that is within a thing sees what
+ * is said of that one there. Source: RDFa Lite 1.1, HTML+RDFa 1.1.
  */
 export function readRdfa(scope: Document | Element): readonly JsonNode[] {
   const subjects: Subject[] = []

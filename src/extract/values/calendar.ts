@@ -5,7 +5,8 @@ const BUDDHIST_YEARS_BEFORE = 543
 const FIRST_SURELY_GREGORIAN_YEAR = 1600
 
 /**
- * The calendar in which a language counts the years of its dates, named as CLDR names it; the months and days of `buddhist` are those of `gregory`.
+ * The calendar in which a language counts the years of its dates, named as CLDR names it; the months and days of `buddhist` are those of
+ * `gregory`.
  * Errors: RangeError for a locale that is none.
  */
 export function calendarOf(locale: string | undefined): string {

@@ -9,7 +9,10 @@ const CODES: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-/** Their unit has a thousand parts in use, so that in `KWD 1.250` nothing is grouped. Source: CLDR, where prices in IQD have none (ISO 4217 has three). */
+/**
+ * Their unit has a thousand parts in use, so that in `KWD 1.250` nothing is grouped. Source: CLDR, where prices in IQD have none (ISO 4217
+ * has three).
+ */
 const THREE_DECIMALS: ReadonlySet<string> = new Set(['BHD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'])
 
 export function hasThreeDecimals(code: string): boolean {

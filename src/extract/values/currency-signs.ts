@@ -1,6 +1,9 @@
 /** Which signs pages write for which currency. */
 
-/** Signs that stand for one currency alone, or nearly so on the pages that use them; some dollars with their country also with a space between. */
+/**
+ * Signs that stand for one currency alone, or nearly so on the pages that use them; some dollars with their country also with a space
+ * between.
+ */
 export const SIGNS: Readonly<Record<string, string>> = {
   '€': 'EUR',
   '£': 'GBP',

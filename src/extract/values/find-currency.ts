@@ -18,8 +18,8 @@ const SOURCES = [...Object.keys(SIGNS), ...Object.keys(SHARED)]
 /** Any sign of money, and what looks like a code, stand for a currency, too, if not for one that is known. */
 const ALTERNATIVES = ['^CA? \\$', ...SOURCES, '[A-Z]{1,3}[$¥£]', '[A-Za-z]{3}', '\\p{Sc}'].join('|')
 /**
- * A mention that is no part of a word, with the mark that ends an abbreviation: `Rs.450`. In East Asia words are not parted: what is written
- * to the number is its sign, whatever comes next.
+ * A mention that is no part of a word, with the mark that ends an abbreviation: `Rs.450`. In East Asia words are not parted: what is
+ * written to the number is its sign, whatever comes next.
  */
 const MENTION = new RegExp(
   `(?<![\\p{L}])(${ALTERNATIVES})(?![\\p{L}])(?:(?<=\\p{L})[.,])?|(?<=\\p{Nd}${EAST_ASIAN_UNIT}?)([円元원])|(?<=\\p{Nd}\\s?${EAST_ASIAN_UNIT}\\s?)([円元원])(?!\\p{L})`,
@@ -59,11 +59,16 @@ export interface CurrencyMention {
   readonly hasCommaGroups: boolean
   /** As it is written. */
   readonly text: string
-  /** The text without it, its price the first number; `¤` stands for it between what is before and behind it. Undefined: of several readings. */
+  /**
+   * The text without it, its price the first number; `¤` stands for it between what is before and behind it. Undefined: of several
+   * readings.
+   */
   readonly rest: string | undefined
 }
 
-/** Codes and signs that pages write as words too, as names or as units: `TOP-Angebot`, `GEL 50 ml`, `AMD Ryzen`, `6 Ft Cable`, `Euro 2024`. */
+/**
+ * Codes and signs that pages write as words too, as names or as units: `TOP-Angebot`, `GEL 50 ml`, `AMD Ryzen`, `6 Ft Cable`, `Euro 2024`.
+ */
 const WORDS: ReadonlySet<string> = new Set(
   'ALL AMD ANG BAM BIF BOB COP CUP DOP GEL HUF LAK MAD MOP MUR NAD PEN RON SOS TOP TRY Ft TL Euro euro Euros euros'.split(' '),
 )
@@ -113,7 +118,8 @@ function isRival(other: Mention, chosen: Mention, text: string): boolean {
   const isSameCurrency = other.codes.some((code) => chosen.codes.includes(code))
   if (mine.start < its.end && its.start < mine.end) return !isSameCurrency
   if (isSameCurrency) {
-    // `EUR 42 €89,99`: written otherwise, and the other one is clearly a price. Two prices written alike are a list, of which the first counts.
+    // `EUR 42 €89,99`: written otherwise, and the other one is clearly a price. Two prices written alike are a list, of which the first
+    // counts.
     const isWrittenAlike = other.sign === chosen.sign && !(chosen.side === 'after' && CODE.test(chosen.sign))
     return !isWrittenAlike && !PRICED.test(mine.text) && PRICED.test(its.text)
   }
@@ -234,8 +240,8 @@ const LAST_NUMBER = /(\p{Nd}+(?:[.,:'’٬٫]\p{Nd}+| \p{Nd}{3}(?!\p{Nd}))*)[^\p
 /** Characters to look at on each side: a text may hold as many signs as it likes. */
 const BESIDE = 40
 /**
- * With one on both sides the one before, whatever comes next on the page without a space: `49,99 €59,99 €`, `1299 €-5%`. But for a sign that
- * is written to the number behind it: `iPhone 15 €999`, where the number before looks like no price.
+ * With one on both sides the one before, whatever comes next on the page without a space: `49,99 €59,99 €`, `1299 €-5%`. But for a sign
+ * that is written to the number behind it: `iPhone 15 €999`, where the number before looks like no price.
  */
 function sideOfNumber(sign: string, before: string, behind: string): Mention['side'] {
   const isBefore = NUMBER_BEFORE.test(before)

@@ -27,7 +27,8 @@ export interface EastAsianNumber {
 
 /**
  * The number with units of East Asia that begins there: `3万5000`, `2億3,000万`, `1.5万`, `3만 5천`. Shape: `none` where the number there has
- * no such unit, `unclear` where it has several readings: units that do not descend, a last digit alone (`3万5` is said for 35,000), another numeral behind.
+ * no such unit, `unclear` where it has several readings: units that do not descend, a last digit alone (`3万5` is said for 35,000), another
+ * numeral behind.
  */
 export function eastAsianNumber(text: string, start: number): EastAsianNumber | 'none' | 'unclear' {
   const terms: EastAsianNumber[] = []
@@ -122,8 +123,8 @@ const MULTIPLIED_NUMBER = new RegExp(`^(?:${OF_NUMBERS.join('|')})`, 'u')
 const MULTIPLIED_AMOUNT = new RegExp(`^(?:${[...OF_NUMBERS, ...OF_MONEY].join('|')})`, 'u')
 
 /**
- * Whether what stands behind a number says for certain that it is more than its digits. Behind a price anything may stand, most of all names
- * and units, and no price is given up for these: `$ 500.00 M.N.`, `€ 49 m²`, `$24.99 Md`, `€ 99 Mio MiVue`.
+ * Whether what stands behind a number says for certain that it is more than its digits. Behind a price anything may stand, most of all
+ * names and units, and no price is given up for these: `$ 500.00 M.N.`, `€ 49 m²`, `$24.99 Md`, `€ 99 Mio MiVue`.
  */
 export function isMultiplied(behind: string, ofMoney: boolean): boolean {
   return (ofMoney ? MULTIPLIED_AMOUNT : MULTIPLIED_NUMBER).test(behind)

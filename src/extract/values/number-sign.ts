@@ -1,6 +1,6 @@
 /**
- * What a dash before a number says. A minus sign has one meaning; a hyphen is a minus where it is written to its number; and pages begin the
- * items of lists, and part words, with the same hyphen and a space (`- 8:57 pm`, `tips - $178,000`).
+ * What a dash before a number says. A minus sign has one meaning; a hyphen is a minus where it is written to its number; and pages begin
+ * the items of lists, and part words, with the same hyphen and a space (`- 8:57 pm`, `tips - $178,000`).
  */
 
 /** Behind it a dash is no part of a word. */

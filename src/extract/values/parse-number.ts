@@ -18,7 +18,10 @@ export interface NumberFormat {
    * wrote as a plain number is one all the same, but for `19.990` where the type has no place for three digits.
    */
   readonly decimalMark: string | undefined
-  /** Digits behind the mark that the type holds; a single mark before exactly three digits groups thousands where fewer fit, and may do so where they fit. */
+  /**
+   * Digits behind the mark that the type holds; a single mark before exactly three digits groups thousands where fewer fit, and may do so
+   * where they fit.
+   */
   readonly scale: number
   /** Of money more stands for a multiplier than of other numbers, where a `5m` is a length. */
   readonly ofMoney: boolean

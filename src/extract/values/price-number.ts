@@ -1,7 +1,7 @@
 /**
- * Which number is the price where a currency stands beside several: `iPhone 15 49,99 €`, `2 299:90 kr`, `€ 5 500 g`. Pages write numbers beside
- * each other with nothing but a space between, and group thousands by the same space, so that some have two readings (`PlayStation 5 549 €`):
- * these are none, since a wrong price is worse than a missing one.
+ * Which number is the price where a currency stands beside several: `iPhone 15 49,99 €`, `2 299:90 kr`, `€ 5 500 g`. Pages write numbers
+ * beside each other with nothing but a space between, and group thousands by the same space, so that some have two readings (`PlayStation 5
+ * 549 €`): these are none, since a wrong price is worse than a missing one.
  */
 import { EAST_ASIAN_UNIT } from './multipliers.ts'
 import { beginsWithCents, closesPrice, endsPrice, isCounted, isNamedBefore, mayOwnDigits, RANGE, startsWithCode } from './price-words.ts'
@@ -27,8 +27,8 @@ interface Part {
 }
 
 /**
- * What is before a currency with the price at its end, and letters for the digits of all other numbers: `50 ml 12,00` has one. Of a range the
- * first. Shape: undefined where the price has several readings.
+ * What is before a currency with the price at its end, and letters for the digits of all other numbers: `50 ml 12,00` has one. Of a range
+ * the first. Shape: undefined where the price has several readings.
  */
 export function priceBefore(before: string, behind: string): string | undefined {
   const parts = partsOf(before)

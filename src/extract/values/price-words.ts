@@ -1,6 +1,7 @@
 /**
- * Which words may stand beside a price, and what each says of the numbers around it. Exact words, since a stem that means a price is also how
- * names begin (`Prisma`, `Centrum`, `Costa`); of compounds their ends, where no name ends so. Pure. All words are compared in small letters.
+ * Which words may stand beside a price, and what each says of the numbers around it. Exact words, since a stem that means a price is also
+ * how names begin (`Prisma`, `Centrum`, `Costa`); of compounds their ends, where no name ends so. Pure. All words are compared in small
+ * letters.
  */
 
 /** They say that a price comes: in languages whose thousands are grouped by spaces, and those that stand on pages of these. */
@@ -88,13 +89,19 @@ const COUNTED_BEHIND = /^\s?(%|″|"|[\p{L}\p{M}]+)/u
 /** A text may be as long as it likes. */
 const WORD_LENGTH = 60
 
-/** Whether the word right before a number may have it as its own: a name has (`PlayStation 5`), a label or what counts the number before has not. */
+/**
+ * Whether the word right before a number may have it as its own: a name has (`PlayStation 5`), a label or what counts the number before has
+ * not.
+ */
 export function isNamedBefore(earlier: string): boolean {
   const word = wordBefore(earlier)
   return word !== undefined && !isLabel(word)
 }
 
-/** As {@link isNamedBefore}, of the first digits of a number that spaces may group: a word of a sentence has none, unless it is one that is known to. */
+/**
+ * As {@link isNamedBefore}, of the first digits of a number that spaces may group: a word of a sentence has none, unless it is one that is
+ * known to.
+ */
 export function mayOwnDigits(earlier: string): boolean {
   const counted = NUMBER_AND_WORD.exec(earlier.slice(-WORD_LENGTH))?.[1]
   if (counted !== undefined && JOINING.has(counted)) return true

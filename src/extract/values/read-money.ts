@@ -80,9 +80,9 @@ function noCurrency(text: string, mention: CurrencyMention | undefined, given: s
 const HUNDREDTHS = /^\P{Nd}*\p{Nd}[\p{Nd}.,]*(?:\s?(?:cts?|[Cc]ents?|CENTS?)|p)(?![\p{L}\p{N}])/u
 
 /**
- * Digits that a no-break space parts three by three are of one number, as pages write `PlayStation 5 1&nbsp;299 €`; they are grouped here by the
- * mark that does nothing else. Not behind another no-break space, or a name: there every space of the text may be one. Nor before what is
- * counted, which may have the last digits as its number.
+ * Digits that a no-break space parts three by three are of one number, as pages write `PlayStation 5 1&nbsp;299 €`; they are grouped here
+ * by the mark that does nothing else. Not behind another no-break space, or a name: there every space of the text may be one. Nor before
+ * what is counted, which may have the last digits as its number.
  */
 function withGroups(text: string): string {
   return text.replace(GROUPED, (number, at: number) =>

@@ -1,6 +1,6 @@
 /**
- * Numbers as pages take them apart: cents in an element of their own, a mark on its own line, marks between digits that no language has, and
- * characters that nobody sees. What could be two numbers is none, since a wrong one is worse.
+ * Numbers as pages take them apart: cents in an element of their own, a mark on its own line, marks between digits that no language has,
+ * and characters that nobody sees. What could be two numbers is none, since a wrong one is worse.
  */
 import { endsWithCurrency, startsWithCurrency } from './find-currency.ts'
 import { withWholePart } from './number-sign.ts'

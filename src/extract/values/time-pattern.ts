@@ -55,10 +55,10 @@ const SAID: Readonly<Record<TimePart, string>> = {
 const PIECES = /'((?:[^']|'')*)'|[A-Za-z]+|[^A-Za-z']+|'/g
 
 /**
- * Compiles the `format` of an extractor, for the names of months in each language that is looked at. Shape: tokens, text in single quotes as
- * in the patterns of CLDR, and anything but letters as it stands. Errors: OptionError for letters that are no token, for a part that is there
- * twice (the page would have to say it twice, and alike), where it names no day, for a year of two digits that may be of either of two
- * eras, and for a locale whose calendar is not read; RangeError for a locale that is none.
+ * Compiles the `format` of an extractor, for the names of months in each language that is looked at. Shape: tokens, text in single quotes
+ * as in the patterns of CLDR, and anything but letters as it stands. Errors: OptionError for letters that are no token, for a part that is
+ * there twice (the page would have to say it twice, and alike), where it names no day, for a year of two digits that may be of either of
+ * two eras, and for a locale whose calendar is not read; RangeError for a locale that is none.
  */
 export function compileFormat(format: string, locale?: string): readonly TimePattern[] {
   const calendar = calendarOf(locale)

@@ -18,7 +18,9 @@ export type TransformDefinition =
 export const WORD_TRANSFORMS = ['trim', 'collapse', 'lower', 'upper', 'capitalize', 'strip-tags', 'unique', 'reverse', 'sort'] as const
 export type WordTransform = (typeof WORD_TRANSFORMS)[number]
 
-/** Values of a source in, values out. Shape: `needsAll` where a step looks at more than one of them. A number that is only picked stays one. */
+/**
+ * Values of a source in, values out. Shape: `needsAll` where a step looks at more than one of them. A number that is only picked stays one.
+ */
 export interface Transformation {
   readonly needsAll: boolean
   apply(values: readonly RawValue[]): readonly RawValue[]

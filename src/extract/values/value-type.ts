@@ -135,8 +135,8 @@ function toUrl(raw: PlainValue, _machine: boolean, base: string): Converted {
 type FromDigits = (digits: DecimalDigits, raw: PlainValue) => Converted
 
 /**
- * A number; one that stands beside a currency is read as a `money` is, and is none where that is none. Where the first of the text is wanted,
- * as of counts (`12 offers from $99`), only if it is that one.
+ * A number; one that stands beside a currency is read as a `money` is, and is none where that is none. Where the first of the text is
+ * wanted, as of counts (`12 offers from $99`), only if it is that one.
  */
 function numeric(locale: string | undefined, scale: number, fromDigits: FromDigits, wanted: 'first' | 'price' = 'price'): Converter {
   const number = numberReader(locale, scale, fromDigits)

@@ -16,7 +16,8 @@ interface ConsumerGroup {
 /**
  * A partition whose place the log has lost (retention, or another log) is forgotten until somebody seeks, and nothing is committed. Stock
  * kafkajs commits offset -2 without metadata: what the group had done is lost, with whatever stood in the metadata. Whoever reads is told
- * before (`ConsumerLoop`), and begins the partition anew from what is committed. A place that was left by a seek meanwhile is none any more.
+ * before (`ConsumerLoop`), and begins the partition anew from what is committed. A place that was left by a seek meanwhile is none any
+ * more.
  */
 export function patchOutOfRange(modules: KafkajsModules): void {
   const { prototype: offsets } = modules.load('consumer/offsetManager/index.js') as { prototype: OffsetManager }

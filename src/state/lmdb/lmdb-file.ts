@@ -215,7 +215,10 @@ export class LmdbFile {
     this.#observer.emit('StateReopened', { folder: this.folder })
   }
 
-  /** How far time has come, for the next start of the machine (file-time.ts). Where the environment must be renewed first, the next flush does it. */
+  /**
+   * How far time has come, for the next start of the machine (file-time.ts). Where the environment must be renewed first, the next flush
+   * does it.
+   */
   #noteTime(): void {
     this.#environment.transaction(() => this.put(FILE_KEY, { ...this.get<FileRecord>(FILE_KEY), lastAt: this.#now() }))
   }
@@ -258,7 +261,10 @@ interface QueuedStep {
 
 /** Format of what lies in the file; a later one is STATE_BROKEN to an older version. */
 export const FORMAT = 3
-/** Read on, but a program that knows no later one may not open the file any more. 1: digests alone for the tasks of crawls; 2: no note of the time. */
+/**
+ * Read on, but a program that knows no later one may not open the file any more. 1: digests alone for the tasks of crawls; 2: no note of
+ * the time.
+ */
 const FORMATS_BEFORE: readonly number[] = [1, 2]
 const FLUSH_MS = 1_000
 /** How long one group may hold the thread, and the write lock that other processes wait for. */

@@ -278,7 +278,9 @@ function healthOf(file: LmdbFile): StoreHealth {
   return { kind: 'lmdb', version: `${FORMAT}`, location: file.folder, persistence: 'file', sizeBytes }
 }
 
-/** Finds the namespace in the file, or begins it. Only one of several processes begins it. Shape: undefined where nothing has to warm up. */
+/**
+ * Finds the namespace in the file, or begins it. Only one of several processes begins it. Shape: undefined where nothing has to warm up.
+ */
 function readBirth(file: LmdbFile, keys: Keys, warmUp: boolean, now: number): Timed | undefined {
   const key = keys.kind('meta')
   const found = file.get<{ readonly bornAt: Timed | null }>(key)

@@ -16,7 +16,10 @@ export async function redisHealth(url: string, parts: { readonly clock: Clock; r
   }
 }
 
-/** Facts of the server for `doctor`. Shape: what a managed server, or the user's permissions, do not tell is `unknown`. Errors: STATE_UNAVAILABLE. */
+/**
+ * Facts of the server for `doctor`. Shape: what a managed server, or the user's permissions, do not tell is `unknown`. Errors:
+ * STATE_UNAVAILABLE.
+ */
 export async function readHealth(link: RedisLink): Promise<StoreHealth> {
   const info = await readInfo(link)
   const isAppending = info.get('aof_enabled')

@@ -80,7 +80,9 @@ export class RedisLink {
     this.#listen()
   }
 
-  /** Which start of which server answers; undefined: it does not tell. Known before anything that is asked on its connection is answered. */
+  /**
+   * Which start of which server answers; undefined: it does not tell. Known before anything that is asked on its connection is answered.
+   */
   get server(): string | undefined {
     return this.#server
   }
@@ -238,7 +240,8 @@ function reconnectAfter(times: number): number {
 
 function redisError(error: unknown, what: string, location: string, lastError: Error | undefined): MillraceError {
   if (error instanceof MillraceError) return error
-  // What the server said to this call. All else is of the connection, whatever it said when that was made: then nobody knows what it says to the call.
+  // What the server said to this call. All else is of the connection, whatever it said when that was made: then nobody knows what it says
+  // to the call.
   const isAnswer = isReply(error)
   const refused = isAnswer || lastError === undefined ? error : lastError
   const reason = errorText(refused)

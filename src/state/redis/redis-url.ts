@@ -40,7 +40,9 @@ const EXPECTED =
   'expected redis://[user:password@]host[:port][/db], rediss:// for TLS (with ?ca=FILE&cert=FILE&key=FILE where the usual CAs are not enough), or ' +
   'redis+sentinel://[user:password@]host:port,host:port/NAME[?db=0&sentinelPassword=…]'
 
-/** Shape: ports default to 6379, of sentinels to 26379; user and password are percent-decoded. Errors: CONFIG_INVALID, without the password. */
+/**
+ * Shape: ports default to 6379, of sentinels to 26379; user and password are percent-decoded. Errors: CONFIG_INVALID, without the password.
+ */
 export function parseRedisUrl(url: string): RedisAddress {
   const invalid = (what: string): MillraceError => new MillraceError('CONFIG_INVALID', `redis: ${redactRedisUrl(url)} ${what}; ${EXPECTED}`)
   const match = FORM.exec(url.trim())

@@ -280,8 +280,8 @@ function longestRun(worked: readonly Worked[], kind: Worked['kind']): number {
 const READ: PartitionLimits = { ...DEFAULT_LIMITS, replayTurnMs: 1e9 }
 
 /**
- * What a partition commits until it is through, that takes up a log of which retention has left offsets 30 to 59. `committed`: what is found;
- * `range`: of a shadow. `lowLater`: retention goes on to there, and the partition fails once it has begun.
+ * What a partition commits until it is through, that takes up a log of which retention has left offsets 30 to 59. `committed`: what is
+ * found; `range`: of a shadow. `lowLater`: retention goes on to there, and the partition fails once it has begun.
  */
 async function commitsAfterRetention(
   committed: { readonly offset: bigint | undefined; readonly metadata: string },

@@ -101,9 +101,9 @@ end
 
 /**
  * KEYS: birth of the store, then one pace per key. ARGV: leaseId, leaseMs, counts for the rate (1 or 0), workerId, host, pid, start of the
- * process, how far ahead a start is given out, the last reset, then per key rate, burst, concurrency, crawl delay. Answer: {'lease', concurrency in
- * force, ms to the start, birth}, or {'wait', concurrency, ms, birth, reason, number of the key} and behind it, for each lease that stands in the way and
- * belongs to another process of the asker's host: number of the key, leaseId, pid, start.
+ * process, how far ahead a start is given out, the last reset, then per key rate, burst, concurrency, crawl delay. Answer: {'lease',
+ * concurrency in force, ms to the start, birth}, or {'wait', concurrency, ms, birth, reason, number of the key} and behind it, for each
+ * lease that stands in the way and belongs to another process of the asker's host: number of the key, leaseId, pid, start.
  *
  * A birth that is missing means that the store was emptied while we were connected: it is born again, and warms up. So is one that lies
  * ahead, since the clock was set back.
@@ -329,8 +329,8 @@ return answer
 `
 
 /**
- * KEYS: clock. ARGV: local wait, interval. Answer: ms from now. The clock is forgotten once it lies behind. It is kept with the time at which
- * it was written, for a server whose own clock is set back.
+ * KEYS: clock. ARGV: local wait, interval. Answer: ms from now. The clock is forgotten once it lies behind. It is kept with the time at
+ * which it was written, for a server whose own clock is set back.
  */
 export const SPILL_SLOT = `
 local time = redis.call('TIME')

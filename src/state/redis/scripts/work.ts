@@ -1,4 +1,6 @@
-/** Scripts of the seen set, the crawls, the budgets and the workers, one step each. Items come in lists; an answer has one value per item. */
+/**
+ * Scripts of the seen set, the crawls, the budgets and the workers, one step each. Items come in lists; an answer has one value per item.
+ */
 
 /** Per claim KEYS: hash of the crawl, own key of a timed claim. ARGV: field, claimant, ms to live or ''. Answer: 0 new, 1 own, 2 known. */
 export const CLAIM = `
@@ -50,7 +52,9 @@ else
 end
 `
 
-/** KEYS: open set, final set, index of open crawls, ended crawls by time. ARGV: crawlId, then taskIds. Answer: per task 1 where it is final. */
+/**
+ * KEYS: open set, final set, index of open crawls, ended crawls by time. ARGV: crawlId, then taskIds. Answer: per task 1 where it is final.
+ */
 export const ACCEPT = `
 local answer = {}
 for i = 2, #ARGV do
@@ -72,8 +76,8 @@ return 0
 `
 
 /**
- * The same KEYS. ARGV: crawlId, numbers of open and of final tasks, how many to drop at most. Answer: how many open tasks were dropped; none
- * where the numbers are others.
+ * The same KEYS. ARGV: crawlId, numbers of open and of final tasks, how many to drop at most. Answer: how many open tasks were dropped;
+ * none where the numbers are others.
  */
 export const DROP_OPEN = `
 if redis.call('SCARD', KEYS[1]) ~= tonumber(ARGV[2]) or redis.call('SCARD', KEYS[2]) ~= tonumber(ARGV[3]) then return 0 end
@@ -120,7 +124,8 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', before, 'LIMIT', 0, ARGV[2])
 
 /**
  * KEYS: ended crawls by time, claims, final set, index of the crawl's budgets. ARGV: crawlId, ms since its end, prefixes of budget sets and
- * of held sets, how many budgets to drop at most. Answer: 'gone', 'more' where something is left, 'kept' where it has not ended so long ago (any more).
+ * of held sets, how many budgets to drop at most. Answer: 'gone', 'more' where something is left, 'kept' where it has not ended so long ago
+ * (any more).
  */
 export const FORGET_CRAWL = `${NOW}
 local endedAt = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]) or '')
