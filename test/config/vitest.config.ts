@@ -13,9 +13,9 @@ export default defineConfig(({ mode }) => ({
     reporters: ['default', './test/config/summary-reporter.ts'],
     pool: 'forks',
     maxWorkers: 2,
-    // For what hangs; a busy machine may take several times what a quiet one does.
-    testTimeout: 90_000,
-    hookTimeout: 120_000,
+    // For what hangs: a busy machine may take several times what a quiet one does. The waits within a test say sooner what they wait for.
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     passWithNoTests: false,
   },
 }))

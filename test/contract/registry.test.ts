@@ -35,7 +35,7 @@ describe.each([
     if (opened === undefined) return
     stop = () => opened.stop()
     registry = createRegistryClient({ url: opened.url, fetchJson: testFetchJson })
-  }, 120_000)
+  })
   afterAll(() => stop())
 
   const test = it.skipIf(reason !== '')

@@ -128,7 +128,7 @@ describe('StateStore on a Redis that fails', () => {
     const [released, asked] = ['b.example', 'c.example'].map((key) => ({ ...REQUEST.keys[0]!, key: key as PolitenessKey }))
     server.hang()
     await failsAfter(store.acquire(REQUEST), 'STATE_UNAVAILABLE')
-    await eventually(() => events.includes('StateStoreLost'), { timeoutMs: 10_000 })
+    await eventually(() => events.includes('StateStoreLost'))
     // Whoever ends a request asks until it is told, and what never left has given no lease: late, both would only be in the way.
     const calls = [store.acquire({ ...REQUEST, keys: [asked!] }), store.release('lease', [released!])]
     await Promise.all(calls.map((call) => failsAfter(call, 'STATE_UNAVAILABLE')))
@@ -137,7 +137,7 @@ describe('StateStore on a Redis that fails', () => {
     try {
       const isKnown = async ({ key }: { key: string }): Promise<boolean> => (await watcher.exists(`c:p.:pace:${key}`)) === 1
       await eventually(() => isKnown(REQUEST.keys[0]!), { what: 'the server has given the lease' })
-      await eventually(async () => (await store.limiterState(KEY)).leases === 0, { timeoutMs: 10_000 })
+      await eventually(async () => (await store.limiterState(KEY)).leases === 0)
       expect([await isKnown(released!), await isKnown(asked!)]).toEqual([false, false])
     } finally {
       watcher.disconnect()
@@ -387,7 +387,7 @@ describe('StateStore on a Redis that fails', () => {
     const other = new Redis(server.url)
     try {
       await other.call('CLUSTER', 'ADDSLOTSRANGE', 0, 16_383)
-      await eventually(async () => (await other.cluster('INFO')).includes('cluster_state:ok'), { timeoutMs: 10_000 })
+      await eventually(async () => (await other.cluster('INFO')).includes('cluster_state:ok'))
       const store = await openAt(server.url)
       const failure: unknown = await store.accept('crawl', ['1']).catch((error: unknown) => error)
       expect(failure).toMatchObject({ code: 'REDIS_REFUSED' })
@@ -421,12 +421,11 @@ describe('StateStore on a Redis that fails', () => {
       await store.writeValue('n', 'before')
       await eventually(async () => (await replica.get('c:p.:value:n')) === 'before', { what: 'the follower has it' })
       await eventually(async () => JSON.stringify(await watcher.call('SENTINEL', 'replicas', 'main')).includes(`${follower.port}`), {
-        timeoutMs: 15_000,
         what: 'the sentinel knows the follower',
       })
       await leader.stop()
       expect(await failsAfter(store.writeValue('n', 'lost'), 'STATE_UNAVAILABLE')).toBeLessThan(SECOND)
-      await eventually(() => store.writeValue('n', 'after').then(() => true), { timeoutMs: 20_000, what: 'the follower leads' })
+      await eventually(() => store.writeValue('n', 'after').then(() => true), { what: 'the follower leads' })
       expect(await replica.get('c:p.:value:n')).toBe('after')
     } finally {
       replica.disconnect()

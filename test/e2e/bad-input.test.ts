@@ -194,7 +194,7 @@ export default defineExtractor({
   const REGEX =
     "name: regex\nversion: 1\nfields: { slow: { select: p, match: '^((?:[A-Za-z. ]+)+)\\d$' } }\nmatch: { paths: ['/page/3'] }\n"
 
-  it('one that never ends costs its page one dead letter, and no other extractor or page anything', { timeout: 60_000 }, async () => {
+  it('one that never ends costs its page one dead letter, and no other extractor or page anything', async () => {
     const deployment = await deployments({ set: ['extract.pageTimeout=1s'] })
     deployment.file('loop.mjs', LOOP)
     deployment.file('regex.yaml', REGEX)
@@ -211,7 +211,7 @@ export default defineExtractor({
     expect(records.sort()).toEqual(expected.sort())
   })
 
-  it('costs its page one dead letter with its place and the reason, whatever it does', { timeout: 120_000 }, async () => {
+  it('costs its page one dead letter with its place and the reason, whatever it does', async () => {
     const deeds: readonly (readonly [string, string])[] = [
       ["throw new Error('on purpose')", 'EXTRACT_FAILED'],
       ['process.exit(0)', 'EXTRACT_CRASHED'],
@@ -410,7 +410,7 @@ describe('signals', () => {
       '--crawl',
       'signals',
     ])
-    await eventually(() => site.requests.length >= before + 12, { timeoutMs: 20_000, what: 'some requests' })
+    await eventually(() => site.requests.length >= before + 12, { what: 'some requests' })
     running.child.kill(signal)
     if (again !== undefined) running.child.kill(again)
     const result = await running.done
@@ -428,7 +428,7 @@ describe('signals', () => {
 })
 
 describe('the ledger at the end of a run', () => {
-  it('says that it counts, and the first signal leaves it out: what is known is told at once', { timeout: 60_000 }, async () => {
+  it('says that it counts, and the first signal leaves it out: what is known is told at once', async () => {
     const deployment = await deployments()
     await deployment.read(async (runtime) => {
       const topic = runtime.topics.outcomes
@@ -445,7 +445,7 @@ describe('the ledger at the end of a run', () => {
       for (let at = 0; at < outcomes.length; at += 5_000) await producer.send(outcomes.slice(at, at + 5_000))
     })
     const running = deployment.start(['run', '--json'])
-    await eventually(() => running.stderr().includes('"counting"'), { what: 'the progress of the count', timeoutMs: 30_000 })
+    await eventually(() => running.stderr().includes('"counting"'), { what: 'the progress of the count' })
     running.child.kill('SIGINT')
     const signalled = performance.now()
     const result = await running.done
@@ -462,7 +462,7 @@ describe('a second run in the same folder', () => {
     const deployment = await deployments({ set: ['politeness.default.ratePerSecond=0.2'] })
     const before = site.requests.length
     const running = deployment.start(['run', ...site.seeds(), '--depth', '1'])
-    await eventually(() => site.requests.length > before, { timeoutMs: 20_000, what: 'a request' })
+    await eventually(() => site.requests.length > before, { what: 'a request' })
     const second = await deployment.run(['run', good(0)])
     expect(second.code).toBe(2)
     expect(second.stderr).toContain(String(running.child.pid))
@@ -472,11 +472,11 @@ describe('a second run in the same folder', () => {
 })
 
 describe('a reader of --out - that leaves', () => {
-  it('drains the run, which keeps the rest of the crawl for the next one and says so', { timeout: 60_000 }, async () => {
+  it('drains the run, which keeps the rest of the crawl for the next one and says so', async () => {
     const deployment = await deployments({ set: ['politeness.default.ratePerSecond=1'] })
     const line = ['run', ...site.seeds(), '--depth', '30', '--extractor', 'page.yaml', '--out', '-', '--crawl', 'left', '--json']
     const running = deployment.start(line)
-    await eventually(() => running.stdout().includes('\n'), { timeoutMs: 30_000, what: 'a record' })
+    await eventually(() => running.stdout().includes('\n'), { what: 'a record' })
     running.child.stdout?.destroy()
     const { code, stderr } = await running.done
     expect(code).toBe(3)
@@ -490,7 +490,7 @@ describe('a reader of --out - that leaves', () => {
 })
 
 describe('the file of --out', () => {
-  it('is left as it is by a run that is refused, and emptied by one that works, which says so', { timeout: 120_000 }, async () => {
+  it('is left as it is by a run that is refused, and emptied by one that works, which says so', async () => {
     const deployment = await deployments({ set: ['politeness.default.ratePerSecond=1'] })
     const former = '{"former":"night"}\n'
     const out = deployment.file('out.ndjson', former)
@@ -501,7 +501,7 @@ describe('the file of --out', () => {
     expect({ code: away.code, written: written() }).toEqual({ code: 4, written: former })
 
     const running = deployment.start(line)
-    await eventually(() => written().startsWith('{"recordId"') && written().endsWith('\n'), { timeoutMs: 30_000, what: 'a record' })
+    await eventually(() => written().startsWith('{"recordId"') && written().endsWith('\n'), { what: 'a record' })
     const [first] = written().split('\n')
     expect((await deployment.run(line)).code).toBe(2)
     expect(written().split('\n')[0]).toBe(first)
@@ -521,7 +521,7 @@ describe('a site that refuses connections', () => {
   // Port 1 of loopback: nobody listens there.
   const dead = 'http://dead.example:1/'
 
-  it('is tried as often as configured, and ends FAILED', { timeout: 60_000 }, async () => {
+  it('is tried as often as configured, and ends FAILED', async () => {
     const deployment = await deployments({ set: ['retry.maxAttempts=2', 'retry.firstDelay=1s', 'fetch.robots=ignore'] })
     const result = await deployment.run(['run', dead, good(0), '--json', '--quiet'])
     expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 3, stderr: '' })
@@ -539,14 +539,14 @@ describe('a site that refuses connections', () => {
     })
   })
 
-  it('whose robots.txt can not be had is refused in the end', { timeout: 60_000 }, async () => {
+  it('whose robots.txt can not be had is refused in the end', async () => {
     const deployment = await deployments({ set: ['retry.maxAttempts=2', 'retry.firstDelay=1s'] })
     const result = await deployment.run(['run', dead, '--json', '--quiet'])
     expect({ code: result.code, stderr: result.stderr }).toEqual({ code: 3, stderr: '' })
     expect(JSON.parse(result.stdout)).toMatchObject({ audit: { reasons: { 'robots-unreachable': 1 }, outcomes: { REFUSED: 1 } } })
   })
 
-  it('waits in the queue where it is due later than --max-wait, and the run says so', { timeout: 60_000 }, async () => {
+  it('waits in the queue where it is due later than --max-wait, and the run says so', async () => {
     const deployment = await deployments({ set: ['retry.firstDelay=1h', 'fetch.robots=ignore'] })
     const result = await deployment.run(['run', dead, good(0), '--max-wait', '5s'])
     expect(result.code).toBe(3)

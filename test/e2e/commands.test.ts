@@ -49,7 +49,7 @@ describe('a stage', () => {
     // It says that it runs, once it does.
     running.child.stderr?.destroy()
     const works = async (): Promise<boolean> => (await cli('status', '--json')).stdout.includes('"stage":"delay"')
-    await eventually(works, { what: 'its heartbeat', timeoutMs: 30_000, everyMs: 200 })
+    await eventually(works, { what: 'its heartbeat', everyMs: 200 })
     running.child.kill('SIGTERM')
     expect((await running.done).code).toBe(143)
   })
@@ -112,7 +112,7 @@ describe('produce and consume', () => {
         const found = lines<{ value: { url: string } }>(await cli('consume', 'urls', '--crawl', 'c2'))
         return found.length > 0 && found
       },
-      { what: 'the line that was given', timeoutMs: 25_000 },
+      { what: 'the line that was given' },
     )
     expect(consumed.map(({ value }) => value.url)).toEqual(['http://f.example.test/'])
     running.child.kill('SIGINT')

@@ -43,7 +43,7 @@ describe.skipIf(!hasCorpus)(`160 real pages through Kafka and back${corpusNote}`
     result = await deployment.run(['run', '--seeds', seeds, '--extractor', extractor, '--out', 'records.ndjson', '--quiet'])
     pages = await deployment.pages()
     records = await deployment.records()
-  }, 120_000)
+  })
 
   afterAll(async () => {
     await deployment?.close()

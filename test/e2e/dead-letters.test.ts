@@ -129,5 +129,5 @@ describe('what was given up on', () => {
     } finally {
       await onRedis.close()
     }
-  }, 180_000)
+  })
 })

@@ -28,15 +28,15 @@ const fullest = async (): Promise<{ readonly partition: number; readonly count: 
 }
 
 describe('millrace extractors watch', () => {
-  it('ends with 130 and without an error where Ctrl-C comes in the middle of a run', { timeout: 60_000 }, async () => {
+  it('ends with 130 and without an error where Ctrl-C comes in the middle of a run', async () => {
     const watching = deployment.start(['extractors', 'watch', 'slow.mjs', 'page.html'])
-    await eventually(() => watching.stderr().includes('at work'), { timeoutMs: 30_000 })
+    await eventually(() => watching.stderr().includes('at work'))
     watching.child.kill('SIGINT')
     const { code, stderr } = await watching.done
     expect([code, stderr]).toEqual([130, expect.not.stringMatching(/error|^ +at /im)])
   })
 
-  it('shows what stored pages give at first, and what a save changes in it', { timeout: 180_000 }, async () => {
+  it('shows what stored pages give at first, and what a save changes in it', async () => {
     const { partition, count } = await fullest()
     const place = `${deployment.prefix}html:${partition}:0..99999`
     deployment.file('book.yaml', BOOK_1)
@@ -47,10 +47,10 @@ describe('millrace extractors watch', () => {
         .split('\n')
         .slice(0, -1)
         .map((line) => JSON.parse(line) as unknown)
-    await eventually(() => updates().length === 1, { what: 'the first update', timeoutMs: 60_000 })
+    await eventually(() => updates().length === 1, { what: 'the first update' })
     expect(updates()[0]).toMatchObject({ kind: 'changes', pages: count, failures: 0, records: { before: 0, after: count } })
     deployment.file('book.yaml', BOOK_1.replace('title: h1', 'title: .sku'))
-    await eventually(() => updates().length === 2, { what: 'the update of a save', timeoutMs: 60_000 })
+    await eventually(() => updates().length === 2, { what: 'the update of a save' })
     expect(updates()[1]).toMatchObject({ pages: count, records: { before: count, after: count }, fields: { title: count } })
     watching.child.kill('SIGINT')
     expect((await watching.done).code).toBe(130)
@@ -58,14 +58,14 @@ describe('millrace extractors watch', () => {
 })
 
 describe('millrace extractors diff', () => {
-  it.each(['99999', '99999999999'])('takes of 0..%s what the log holds', { timeout: 60_000 }, async (until) => {
+  it.each(['99999', '99999999999'])('takes of 0..%s what the log holds', async (until) => {
     const { partition, count } = await fullest()
     const place = `${deployment.prefix}html:${partition}:0..${until}`
     const result = await deployment.run(['extractors', 'diff', 'one.yaml', 'two.yaml', place, '--json'])
     expect(JSON.parse(result.stdout)).toMatchObject({ pages: count, records: { before: count, after: count } })
   })
 
-  it('says where a range holds no page, a partition is not there, or the pages are too many', { timeout: 180_000 }, async () => {
+  it('says where a range holds no page, a partition is not there, or the pages are too many', async () => {
     const { partition, count } = await fullest()
     const diff = (...places: string[]) => deployment.run(['extractors', 'diff', 'one.yaml', 'two.yaml', ...places])
     const empty = await diff(`${partition}:${count}..${count + 10}`)

@@ -178,9 +178,7 @@ describe('other Kafka clients', () => {
     await work()
   }
 
-  it("Kafka's own tool lists and describes the groups, and an extract group that it resets gives every record again", {
-    timeout: 60_000,
-  }, async () => {
+  it("Kafka's own tool lists and describes the groups, and an extract group that it resets gives every record again", async () => {
     const group = `${deployment.prefix}extract`
     const listed = await kafkaTool(GROUPS, [...bootstrap(), '--list'])
     const groups = listed.stdout.toString().split('\n')

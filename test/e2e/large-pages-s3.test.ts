@@ -53,14 +53,14 @@ describe.skipIf(found.kind === 'none')(`a page that no message takes, with its b
       ],
     })
     deployment.file('page.yaml', extractor(1))
-  }, 120_000)
+  })
   afterAll(async () => {
     await deployment?.close()
     site.close()
     await server?.stop()
   })
 
-  it('is fetched and extracted in one run, and shown with its very bytes', { timeout: 60_000 }, async () => {
+  it('is fetched and extracted in one run, and shown with its very bytes', async () => {
     const ran = await deployment.run(['run', `http://large.example:${(site.address() as AddressInfo).port}/`, '--extractor', 'page.yaml'])
     expect(ran.code, ran.stderr).toBe(0)
     expect(await headings()).toEqual(['1 Large page'])
@@ -73,14 +73,14 @@ describe.skipIf(found.kind === 'none')(`a page that no message takes, with its b
     expect(Buffer.from(consumed?.value.body ?? '', 'base64').toString()).toBe(HTML)
   })
 
-  it('is replayed beside live work', { timeout: 60_000 }, async () => {
+  it('is replayed beside live work', async () => {
     deployment.file('page2.yaml', extractor(2))
     const replayed = await deployment.run(['replay', 'run', '--shadow', '--extractor', 'page2.yaml', '--json'])
     expect(replayed.code, replayed.stderr).toBe(0)
     expect(JSON.parse(replayed.stdout)).toMatchObject({ pages: '1', records: 1, deadLetters: 0 })
   })
 
-  it('keeps its blob when its dead letter is put back, and is left alone while that is gone', { timeout: 120_000 }, async () => {
+  it('keeps its blob when its dead letter is put back, and is left alone while that is gone', async () => {
     const [before] = await blobs()
     const bytes = await store.get(before?.ref ?? '', 10_000_000)
     const address = `${server.endpoint}/${BUCKET}/crawls/one/${before?.ref}`

@@ -107,7 +107,7 @@ describe('a page that no message takes', () => {
     writeFileSync(blob, bytes)
   })
 
-  it('is a dead letter that says so where its blob was cut, and another one where it is missing', { timeout: 240_000 }, async () => {
+  it('is a dead letter that says so where its blob was cut, and another one where it is missing', async () => {
     const [blob = ''] = blobFiles()
     const bytes = readFileSync(blob)
     const large = (await deployment.pages()).find(({ value }) => value.bodySha256 === SHA256)

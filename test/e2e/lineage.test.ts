@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { applyTopics } from '../../src/control/topics.ts'
 import { lines } from '../support/cli.ts'
 import { Deployment, type OnTopic, type RecordOnTopic } from '../support/deployment.ts'
@@ -19,7 +19,6 @@ interface Lineage {
 
 /** Bytes that are no UTF-8 whole: a body that was transcoded would not come back. */
 const body = Buffer.concat([Buffer.from(bookHtml(7)), Buffer.from([0xff, 0xfe, 0x00, 0xe9])])
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 })
 
 let server: Server
 let deployment: Deployment

@@ -93,7 +93,7 @@ describe('versions of an extractor', () => {
     expect(JSON.parse(listed.stdout)).toMatchObject([{ extractor: 'book', version: 2, since: expect.any(Number) }])
     await deployment.run(['promote', 'book:3', ...FILES, '--force', 'a test'])
     const later = deployment.start(['extract', ...FILES])
-    await eventually(() => later.stderr().includes('extract is running'), { what: 'the extract stage', timeoutMs: 40_000 })
+    await eventually(() => later.stderr().includes('extract is running'), { what: 'the extract stage' })
     await deployment.read((runtime) => storePages(runtime, range(3, 22)))
     await caughtUp(deployment)
     expect((await deployment.deadLetters()).length).toBe(3)
@@ -106,7 +106,7 @@ describe('versions of an extractor', () => {
     expect(unmanned.stderr).not.toContain('waiting for')
   })
 
-  it('change over in a run of all stages as well, while its other stages go on', { timeout: 180_000 }, async () => {
+  it('change over in a run of all stages as well, while its other stages go on', async () => {
     deployment = await Deployment.open()
     for (const [name, text] of [
       ['book.yaml', BOOK_1],

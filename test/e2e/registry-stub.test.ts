@@ -32,7 +32,7 @@ beforeAll(async () => {
   written = Object.keys(registry.subjects())
   const registered = await deployment.run(['schemas', 'register', 'book.yaml'])
   expect(registered.code, registered.stderr).toBe(0)
-}, 120_000)
+})
 
 afterAll(async () => {
   await deployment.close()
@@ -56,7 +56,7 @@ describe('the extract stage', () => {
 })
 
 describe('a version that only the registry knows to be incompatible', () => {
-  it('is told by a preview, with field, reason and subject', { timeout: 60_000 }, async () => {
+  it('is told by a preview, with field, reason and subject', async () => {
     const fits = await deployment.run(['replay', 'preview', '--extractor', 'book2.yaml', '--json'])
     expect((JSON.parse(fits.stdout) as Compatibility).compatibility).toEqual({ ok: true, problems: [] })
     const result = await deployment.run(['replay', 'preview', '--extractor', 'other.yaml', '--json'])
@@ -70,7 +70,7 @@ describe('a version that only the registry knows to be incompatible', () => {
     expect(text.stdout).toContain('schema: data.price: a decimal of precision 38 and scale 3')
   })
 
-  it('is promoted and replayed by nobody, and nothing is changed', { timeout: 90_000 }, async () => {
+  it('is promoted and replayed by nobody, and nothing is changed', async () => {
     const offsets = () =>
       deployment.read(async (runtime) =>
         [...(await runtime.admin.committedOffsets(runtime.groups.extract(), [runtime.topics.html])).values()].map(String),
@@ -94,7 +94,7 @@ describe('a version that only the registry knows to be incompatible', () => {
     expect([promoted.code, promoted.stderr]).toEqual([0, ''])
   })
 
-  it('is not guessed about while the registry is away', { timeout: 60_000 }, async () => {
+  it('is not guessed about while the registry is away', async () => {
     registry.failWith(503)
     for (const line of [
       ['replay', 'preview', '--extractor', 'other.yaml'],

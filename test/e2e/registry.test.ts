@@ -51,14 +51,14 @@ describe.skipIf(found.kind === 'none')(`with a schema registry${reason}`, () => 
     deployment = await Deployment.open({ set: [`registry.url=${apicurio.url}`] })
     records = `${deployment.prefix}records`
     deployment.file('book.yaml', extractor(1, FIELDS))
-  }, 120_000)
+  })
   afterAll(async () => {
     await deployment?.close()
     await apicurio?.stop()
     server.close()
   })
 
-  it('checks schemas for a build, and registers them with their levels', { timeout: 60_000 }, async () => {
+  it('checks schemas for a build, and registers them with their levels', async () => {
     const before = await deployment.run(['schemas', 'check', 'book.yaml', '--json'])
     expect(before.code, before.stderr).toBe(0)
     const checked = JSON.parse(before.stdout) as { subject: string; verdict: string }[]
@@ -78,7 +78,7 @@ describe.skipIf(found.kind === 'none')(`with a schema registry${reason}`, () => 
     expect(after.stdout).not.toMatch(/\bfirst\b/)
   })
 
-  it('writes every message in its framing, and reads them all again', { timeout: 90_000 }, async () => {
+  it('writes every message in its framing, and reads them all again', async () => {
     await crawl('one', 'two')
     await deployment.read(async (runtime) => {
       const { topics } = runtime
@@ -92,9 +92,7 @@ describe.skipIf(found.kind === 'none')(`with a schema registry${reason}`, () => 
     expect((await deployment.run(['doctor'])).stdout).toContain(`${apicurio.url} answers`)
   })
 
-  it('lets a new version live that reads the old one, and refuses one that does not, by field and reason', {
-    timeout: 90_000,
-  }, async () => {
+  it('lets a new version live that reads the old one, and refuses one that does not, by field and reason', async () => {
     deployment.file('book.yaml', extractor(2, `${FIELDS}, ${LATER}`))
     await crawl('three')
     deployment.file('bad.yaml', extractor(3, 'title: h1, price: { select: .price, type: decimal, scale: 3 }'))
@@ -111,7 +109,7 @@ describe.skipIf(found.kind === 'none')(`with a schema registry${reason}`, () => 
     expect(registered.code).toBe(2)
   })
 
-  it('refuses a version that only the registry knows to be incompatible', { timeout: 60_000 }, async () => {
+  it('refuses a version that only the registry knows to be incompatible', async () => {
     deployment.file('shelf.yaml', 'name: shelf\nversion: 1\nfields: { price: { select: .price, type: decimal, scale: 2 } }\n')
     expect((await deployment.run(['schemas', 'register', 'shelf.yaml'])).code).toBe(0)
     deployment.file('shelf.yaml', 'name: shelf\nversion: 2\nfields: { price: { select: .price, type: decimal, scale: 3 } }\n')
@@ -191,7 +189,7 @@ describe.skipIf(found.kind === 'none')(`with a schema registry${reason}`, () => 
     },
   )
 
-  it('replays beside live work in the same framing', { timeout: 90_000 }, async () => {
+  it('replays beside live work in the same framing', async () => {
     const replayed = await deployment.run(['replay', 'run', '--extractor', 'book.yaml', '--to-earliest', '--shadow', '--id', 'again'])
     expect(replayed.code, replayed.stderr).toBe(0)
     await deployment.read(async (runtime) => {
@@ -201,7 +199,7 @@ describe.skipIf(found.kind === 'none')(`with a schema registry${reason}`, () => 
     })
   })
 
-  it('says at once that the registry is away, and what to look at', { timeout: 60_000 }, async () => {
+  it('says at once that the registry is away, and what to look at', async () => {
     await apicurio.stop()
     const result = await deployment.run(['run', site('six'), '--extractor', 'book.yaml'])
     expect(result.code).toBe(4)

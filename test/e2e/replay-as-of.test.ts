@@ -9,9 +9,7 @@ afterAll(() => deployment.close())
 
 const DAY = 86_400_000
 
-it('the records of a past day are those of the pages fetched on it, wherever they lie, as the extractor of today reads them', {
-  timeout: 120_000,
-}, async () => {
+it('the records of a past day are those of the pages fetched on it, wherever they lie, as the extractor of today reads them', async () => {
   deployment = await Deployment.open()
   deployment.file('book2.yaml', BOOK_2)
   const day = Math.floor(Date.now() / DAY - 3) * DAY

@@ -55,7 +55,7 @@ async function liveGroup(pages = PAGES): Promise<RunningCli> {
 
 async function extract(file: string): Promise<RunningCli> {
   const running = deployment.start(['extract', '--extractor', file])
-  await eventually(() => running.stderr().includes('extract is running'), { what: 'the extract stage', timeoutMs: 40_000 })
+  await eventually(() => running.stderr().includes('extract is running'), { what: 'the extract stage' })
   return running
 }
 
@@ -86,9 +86,7 @@ async function written(): Promise<Map<string | null, string[]>> {
 const keys = (count: number, from = 0): string[] => Array.from({ length: count }, (_, index) => `B${from + index}`).sort()
 
 describe('a replay in place on a live group', () => {
-  it('rewinds every partition, gives each page of the filter to the extractor once, and goes on with live pages', {
-    timeout: 120_000,
-  }, async () => {
+  it('rewinds every partition, gives each page of the filter to the extractor once, and goes on with live pages', async () => {
     await liveGroup()
     const running = deployment.start([
       'replay',
@@ -103,7 +101,7 @@ describe('a replay in place on a live group', () => {
       '--wait',
       '--json',
     ])
-    await eventually(async () => (await written()).size > 0, { what: 'the first replayed record', timeoutMs: 40_000, everyMs: 200 })
+    await eventually(async () => (await written()).size > 0, { what: 'the first replayed record', everyMs: 200 })
     await deployment.read((runtime) => storePages(runtime, range(12, PAGES)))
     const done = await running.done
     expect([done.code, JSON.parse(done.stdout)]).toMatchObject([
@@ -126,9 +124,7 @@ describe('a replay in place on a live group', () => {
     expect((await written()).get('r2')).toEqual(odd)
   })
 
-  it('C174: begins again in every partition of two members, whoever has them, and writes what its preview has said', {
-    timeout: 240_000,
-  }, async () => {
+  it('C174: begins again in every partition of two members, whoever has them, and writes what its preview has said', async () => {
     await liveGroup()
     await extract('book2.yaml')
     const members = await deployment.read(async (runtime) => (await runtime.admin.describeGroup(runtime.groups.extract())).members)
@@ -215,13 +211,12 @@ describe('a replay in place on a live group', () => {
     }
   })
 
-  it('survives kill -9 of its worker: each page once, then live work', { timeout: 120_000 }, async () => {
+  it('survives kill -9 of its worker: each page once, then live work', async () => {
     const worker = await liveGroup()
     const begun = await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'k', '--rate', '4')
     expect(begun.state).toBe('open')
     await eventually(async () => ((await written()).get('k')?.length ?? 0) >= 8, {
       what: 'a part of the replay',
-      timeoutMs: 40_000,
       everyMs: 200,
     })
     worker.child.kill('SIGKILL')
@@ -233,7 +228,6 @@ describe('a replay in place on a live group', () => {
     const next = await extract('book2.yaml')
     await eventually(async () => (await replay('status', 'k')).state === 'done', {
       what: 'the end of the replay',
-      timeoutMs: 60_000,
       everyMs: 500,
     })
     await caughtUp(deployment)
@@ -245,13 +239,12 @@ describe('a replay in place on a live group', () => {
     )
   })
 
-  it('is the same replay when it is asked for again under its id, whether it goes on or has ended', { timeout: 120_000 }, async () => {
+  it('is the same replay when it is asked for again under its id, whether it goes on or has ended', async () => {
     await liveGroup()
     const line = ['run', '--in-place', '--extractor', 'book2.yaml', '--id', 'i', '--domain', 'odd.shop-books.com', '--rate', '10']
     const command = deployment.start(['replay', ...line, '--wait'])
     await eventually(async () => ((await written()).get('i')?.length ?? 0) > 0, {
       what: 'a replayed record',
-      timeoutMs: 40_000,
       everyMs: 100,
     })
     command.child.kill('SIGKILL')
@@ -265,7 +258,7 @@ describe('a replay in place on a live group', () => {
     expect([beside.code, beside.stderr]).toEqual([2, expect.stringContaining('take another --id')])
   })
 
-  it('is refused where a live member runs another version, and held back where the version gives less', { timeout: 120_000 }, async () => {
+  it('is refused where a live member runs another version, and held back where the version gives less', async () => {
     const worker = await liveGroup()
     const held = await deployment.run(['replay', 'run', '--in-place', '--extractor', 'bad.yaml'])
     expect([held.code, held.stdout]).toEqual([2, ''])
@@ -279,12 +272,12 @@ describe('a replay in place on a live group', () => {
     expect(worker.child.exitCode).toBeNull()
   })
 
-  it('is called off: its owners jump back to live work, and another may begin', { timeout: 120_000 }, async () => {
+  it('is called off: its owners jump back to live work, and another may begin', async () => {
     await liveGroup()
     await replay('run', '--in-place', '--extractor', 'book2.yaml', '--id', 'c', '--rate', '0.5')
     const open = await deployment.run(['replay', 'run', '--in-place', '--extractor', 'book2.yaml', '--id', 'c2'])
     expect(open.stderr).toContain('replay c of group')
-    await eventually(async () => ((await written()).get('c') ?? []).length > 0, { what: 'the first page', timeoutMs: 30_000 })
+    await eventually(async () => ((await written()).get('c') ?? []).length > 0, { what: 'the first page' })
     await replay('cancel', 'c')
     await deployment.read((runtime) => storePages(runtime, range(8, PAGES)))
     await caughtUp(deployment)
@@ -293,7 +286,6 @@ describe('a replay in place on a live group', () => {
     expect((found.get('c') ?? []).length).toBeLessThan(PAGES)
     await eventually(async () => (await replay('status', 'c')).partitions.every(({ phase }) => phase === 'cancelled'), {
       what: 'the end of the replay',
-      timeoutMs: 30_000,
       everyMs: 500,
     })
     // What the owners had taken when it was called off is counted too.
@@ -307,7 +299,7 @@ describe('a replay in place on a live group', () => {
 })
 
 describe('a replay in place on a stopped group', () => {
-  it('sets the offsets at once, and the group replays when it starts; --wait waits for both', { timeout: 120_000 }, async () => {
+  it('sets the offsets at once, and the group replays when it starts; --wait waits for both', async () => {
     const worker = await liveGroup()
     worker.child.kill('SIGTERM')
     await worker.done
@@ -317,7 +309,7 @@ describe('a replay in place on a stopped group', () => {
     expect([refused.code, refused.stderr.includes('wants book version 2')]).toEqual([2, true])
     const line = 'replay run --in-place --extractor book2.yaml --id s --shift-by -3 --wait'
     const waiting = deployment.start(line.split(' '))
-    await eventually(() => waiting.stderr().includes('no member of'), { what: 'word of the stopped group', timeoutMs: 30_000 })
+    await eventually(() => waiting.stderr().includes('no member of'), { what: 'word of the stopped group' })
     expect(waiting.child.exitCode).toBeNull()
     await extract('book2.yaml')
     expect((await waiting.done).code).toBe(0)

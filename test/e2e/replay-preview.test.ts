@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Deployment } from '../support/deployment.ts'
 import { eventually } from '../support/eventually.ts'
 import { BOOK_1, BOOK_2, BOOK_BAD, caughtUp, ends, range, storePages } from '../support/stored-shop.ts'
@@ -20,9 +20,6 @@ const FIRST_CRAWL = 16
 /** Time of the first page, by the message; each has a second of its own. */
 const since = Date.now() - 3_600_000
 const timeOf = (index: number): string => new Date(since + index * 1_000).toISOString()
-
-// Every look is a process of its own, and several of them a test.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 /** Some tenths of a second for each page. */
 const SLOW = `import { defineExtractor } from 'millrace'
@@ -174,7 +171,7 @@ describe('replay preview', () => {
   it('ends with 130 when it is interrupted, and says that it has left nothing', async () => {
     deployment.file('slow.ts', SLOW)
     const running = deployment.start(['replay', 'preview', '--extractor', 'slow.ts', '--all'])
-    await eventually(() => running.stderr().includes(' page'), { timeoutMs: 60_000, what: 'the preview is at work' })
+    await eventually(() => running.stderr().includes(' page'), { what: 'the preview is at work' })
     running.child.kill('SIGINT')
     const { code, stdout, stderr } = await running.done
     expect([code, stdout]).toEqual([130, ''])
@@ -219,10 +216,10 @@ describe('replay preview', () => {
   })
 
   it('a shadow that is called off ends with 3 and tells on standard output how far it came', async () => {
-    const run = deployment.start(['replay', 'run', '--json', '--shadow', '--extractor', 'book2.yaml', '--id', 'off', '--rate', '2'])
+    const run = deployment.start(['replay', 'run', '--json', '--shadow', '--extractor', 'book2.yaml', '--id', 'off', '--rate', '0.5'])
     const status = async (): Promise<{ doneOffsets: number; state: string }> =>
       JSON.parse((await deployment.run(['replay', 'status', 'off', '--json'])).stdout || '{}') as { doneOffsets: number; state: string }
-    await eventually(async () => (await status()).doneOffsets > 0, { timeoutMs: 30_000, what: 'the shadow is at work' })
+    await eventually(async () => (await status()).doneOffsets > 0, { what: 'the shadow is at work' })
     expect((await deployment.run(['replay', 'cancel', 'off'])).code).toBe(0)
     const { code, stdout, stderr } = await run.done
     expect(code).toBe(3)

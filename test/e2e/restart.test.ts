@@ -9,7 +9,7 @@ import { LinkedSite } from '../support/linked-site.ts'
 const SESSION_MS = 10_000
 
 describe('the next run after kill -9', () => {
-  it('goes on at once: it waits for no session of the one that was killed', { timeout: 90_000 }, async () => {
+  it('goes on at once: it waits for no session of the one that was killed', async () => {
     const site = new LinkedSite({ hosts: 1, pagesPerHost: 40, latencyMs: () => 5 })
     await site.start()
     const deployment = await Deployment.open({
@@ -20,16 +20,16 @@ describe('the next run after kill -9', () => {
       // The broker stays, and with it what it thinks of the members.
       expect((await deployment.run(['up'])).code).toBe(0)
       const killed = deployment.start(['run', ...site.seeds(), '--crawl', 'c'])
-      await eventually(() => site.requests.length > 5, { timeoutMs: 40_000 })
+      await eventually(() => site.requests.length > 5)
       killed.child.kill('SIGKILL')
       await killed.done
 
       const before = site.requests.length
       const next = deployment.start(['run', '--crawl', 'c', '--verbose'])
       // The last of the dead is out, and now the groups are free.
-      await eventually(() => evicted(next.stderr()).length >= 3, { timeoutMs: 30_000, what: 'the dead to be taken out' })
+      await eventually(() => evicted(next.stderr()).length >= 3, { what: 'the dead to be taken out' })
       const free = performance.now()
-      await eventually(() => site.requests.length > before, { timeoutMs: 30_000, everyMs: 5 })
+      await eventually(() => site.requests.length > before, { everyMs: 5 })
       const goingOnMs = performance.now() - free
       const result = await next.done
       expect(result.code, result.stderr).toBe(0)
@@ -46,7 +46,7 @@ describe('the next run after kill -9', () => {
 })
 
 describe('the same line after Ctrl-C', () => {
-  it('writes all records of the crawl, each once', { timeout: 180_000 }, async () => {
+  it('writes all records of the crawl, each once', async () => {
     const site = new LinkedSite({ hosts: 1, pagesPerHost: 30, latencyMs: () => 5 })
     await site.start()
     const deployment = await Deployment.open({
@@ -61,7 +61,7 @@ describe('the same line after Ctrl-C', () => {
         return text.split('\n').flatMap((record) => (record === '' ? [] : [JSON.parse(record) as { url: string }]))
       }
       const stopped = deployment.start(line)
-      await eventually(() => site.requests.length > 10, { timeoutMs: 40_000 })
+      await eventually(() => site.requests.length > 10)
       stopped.child.kill('SIGINT')
       expect((await stopped.done).code).toBe(130)
       const before = written().map(({ url }) => url)

@@ -10,7 +10,7 @@ interface Answer {
 }
 
 /** Sitemaps that robots.txt names, through the whole program. */
-describe('a crawl of a site with sitemaps', { timeout: 120_000 }, () => {
+describe('a crawl of a site with sitemaps', () => {
   const host = 'shop.example'
   let site: TestSite
   let deployment: Deployment

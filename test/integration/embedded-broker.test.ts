@@ -37,7 +37,6 @@ afterEach(async () => {
   const left = processes()
   if (left.length > 0) rmSync(brokerFolder(dataDir).keep, { force: true })
   await eventually(() => !left.some((identity) => isAlive(identity)), {
-    timeoutMs: 20_000,
     what: 'broker and supervisor to end by themselves',
   })
   rmSync(dataDir, { recursive: true, force: true })
@@ -153,7 +152,7 @@ describe('the embedded broker', () => {
     const { broker, supervisor } = running()
     expect(isAlive(broker)).toBe(true)
     other.child.kill('SIGKILL')
-    await eventually(() => !isAlive(broker) && !isAlive(supervisor), { timeoutMs: 15_000, what: 'the orphaned broker to end' })
+    await eventually(() => !isAlive(broker) && !isAlive(supervisor), { what: 'the orphaned broker to end' })
     expect(existsSync(brokerFolder(dataDir).process)).toBe(false)
   })
 
@@ -258,7 +257,7 @@ describe('the embedded broker', () => {
     renameSync(dataDir, moved)
     try {
       await expect(user.lost).rejects.toMatchObject({ code: 'KAFKA_LOST', message: expect.stringContaining('moved, removed or replaced') })
-      await eventually(() => !isAlive(broker) && !isAlive(supervisor), { timeoutMs: 20_000, what: 'the broker to end' })
+      await eventually(() => !isAlive(broker) && !isAlive(supervisor), { what: 'the broker to end' })
       const next = await acquireBroker(brokerOptions(moved, observer))
       expect([next.clusterId, await highWatermark(next, 'moved')]).toEqual([user.clusterId, '1'])
       await next.release()
@@ -277,7 +276,7 @@ describe('the embedded broker', () => {
     renameSync(backup, dataDir)
     const next = await acquire()
     const after = running()
-    await eventually(() => !isAlive(before.broker) && !isAlive(before.supervisor), { timeoutMs: 20_000, what: 'the first broker to end' })
+    await eventually(() => !isAlive(before.broker) && !isAlive(before.supervisor), { what: 'the first broker to end' })
     await produceOne(next, 'restored')
     expect([running(), isAlive(after.broker)]).toEqual([after, true])
     await next.release()
@@ -292,7 +291,7 @@ describe('the embedded broker', () => {
     if (what === 'replaced') cpSync(dataDir, backup, { recursive: true })
     rmSync(dataDir, { recursive: true, force: true })
     if (what === 'replaced') renameSync(backup, dataDir)
-    await eventually(() => !isAlive(before.broker) && !isAlive(before.supervisor), { timeoutMs: 20_000, what: 'the first broker to end' })
+    await eventually(() => !isAlive(before.broker) && !isAlive(before.supervisor), { what: 'the first broker to end' })
     const next = await acquire('another test')
     const after = running()
     expect(next.clusterId === user.clusterId).toBe(what === 'replaced')
@@ -308,7 +307,7 @@ describe('the embedded broker', () => {
     const { broker, supervisor } = running()
     // The broker writes on meanwhile.
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
-    await eventually(() => !isAlive(broker) && !isAlive(supervisor), { timeoutMs: 20_000, what: 'the broker to end' })
+    await eventually(() => !isAlive(broker) && !isAlive(supervisor), { what: 'the broker to end' })
   })
 })
 
@@ -400,10 +399,10 @@ describe('a data folder in disorder', () => {
     // For whoever waits a second counts as thirty.
     const clock = { ...systemClock, mono: () => systemClock.mono() * 30 }
     const starting = acquireBroker({ ...brokerOptions(dataDir, observer), clock })
-    const file = await eventually(() => processes().length > 0 && running(), { timeoutMs: 20_000, everyMs: 5, what: 'the broker process' })
+    const file = await eventually(() => processes().length > 0 && running(), { everyMs: 5, what: 'the broker process' })
     process.kill(file.broker.pid, 'SIGSTOP')
     const told = () => observer.events.filter(({ name }) => name === 'BrokerStartSlow').map(({ fields }) => Number(fields.seconds))
-    await eventually(() => (told().at(-1) ?? 0) > 90, { timeoutMs: 20_000, what: 'ninety seconds' })
+    await eventually(() => (told().at(-1) ?? 0) > 90, { what: 'ninety seconds' })
     process.kill(file.broker.pid, 'SIGCONT')
     const broker = await starting
     expect(told()[0]).toBeGreaterThanOrEqual(15)

@@ -57,7 +57,7 @@ describe.skipIf(reason !== '')(`a full disk${reason}`, () => {
     expect(second.kind === 'held' && second.lock.takenOverFrom === undefined).toBe(true)
   })
 
-  it('ends the broker, which comes back by itself when there is space, with all that was acknowledged', { timeout: 90_000 }, async () => {
+  it('ends the broker, which comes back by itself when there is space, with all that was acknowledged', async () => {
     const observer = new RecordingObserver()
     const broker = await acquireBroker(brokerOptions(disk, observer))
     const client = createKafkaClient({ brokers: broker.brokers, clientId: 'test' }, silentObserver)
@@ -74,7 +74,7 @@ describe.skipIf(reason !== '')(`a full disk${reason}`, () => {
       if (first === undefined) throw new Error('no broker is noted')
       const filler = fill()
       const sent = [1, 2, 3].map((index) => send(`while ${index}`))
-      await eventually(() => !isAlive(first), { timeoutMs: 30_000, what: 'the broker to end for want of space' })
+      await eventually(() => !isAlive(first), { what: 'the broker to end for want of space' })
       // One that ends for another reason is started again at once.
       const until = performance.now() + 2_000
       while (performance.now() < until) {

@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(async () => {
   const java = brokerProcess()
   rmSync(dataDir, { recursive: true, force: true })
-  await eventually(() => java === undefined || !isAlive(java), { timeoutMs: 20_000, what: 'the broker to end' })
+  await eventually(() => java === undefined || !isAlive(java), { what: 'the broker to end' })
 })
 
 function noted() {
@@ -99,12 +99,10 @@ describe('kill -9 of the supervisor of a broker that is used', () => {
     process.kill(first.broker.pid, 'SIGKILL')
     const second = await eventually(() => (noted()?.broker.pid === first.broker.pid ? undefined : noted()), {
       everyMs: 5,
-      timeoutMs: 20_000,
       what: 'the broker to be started again',
     })
     process.kill(second.broker.pid, 'SIGKILL')
     await eventually(() => noted()?.phase === 'up' && noted()?.broker.pid !== second.broker.pid, {
-      timeoutMs: 30_000,
       what: 'the broker to be up again',
     })
     expect(observer.names()).not.toContain('BrokerLost')
@@ -140,7 +138,7 @@ describe('a broker that another command starts', () => {
     const starting = tryLock(brokerFolder(dataDir).path, START_LOCK, 'a start that takes long')
     if (starting.kind === 'refused') throw new Error('somebody else holds the lock')
     process.kill(before.supervisor.pid, 'SIGTERM')
-    await eventually(() => noted() === undefined, { timeoutMs: 20_000, what: 'the note to be gone' })
+    await eventually(() => noted() === undefined, { what: 'the note to be gone' })
     const seen = looks
     await eventually(() => looks > seen + 20, { what: 'many looks' })
     expect(observer.names()).not.toContain('BrokerLost')
@@ -165,7 +163,6 @@ describe('kill -9 of the broker', () => {
     )
     process.kill(second.pid, 'SIGKILL')
     const third = await eventually(() => (noted()?.phase === 'up' ? noted()?.broker : undefined), {
-      timeoutMs: 20_000,
       what: 'the broker to be up again',
     })
     expect(third.pid).not.toBe(second.pid)

@@ -164,7 +164,7 @@ describe('extraction in processes', () => {
       ...Object.keys(definitions).map((name) => `${name}: EXTRACT_TIMEOUT`),
     ])
     expect(await outcomes(host, '<h1>T</h1><p>aaa', names)).toEqual(names.map((name) => `${name}: 1 records`))
-  }, 120_000)
+  })
 
   it('gives each page what it gives alone, whatever an extractor has kept of those before', async () => {
     const text = moduleText('keeper', { never: '' }).replace(
@@ -176,7 +176,7 @@ describe('extraction in processes', () => {
     for (let page = 0; page < 14; page += 1) expect(await outcomes(host, `<h1>${page}</h1>`, ['keeper'])).toEqual(['keeper: 1 records'])
     expect(seen.length).toBeGreaterThan(0)
     expect(new Set(seen.map(({ fields }) => fields.reason))).toEqual(new Set(['memory']))
-  }, 240_000)
+  })
 
   it('costs one failure whatever code does, and nothing of its neighbours', async () => {
     const path = file(
@@ -218,14 +218,14 @@ describe('extraction in processes', () => {
     expect(await of('page')).toEqual(costs('1 records'))
     expect(await of('spoof')).toEqual(costs('1 records'))
     expect(await of('good')).toEqual(costs('1 records'))
-  }, 240_000)
+  })
 
   it('survives a page that needs more memory than there is', async () => {
     // Near its end collections take most of the time, on a busy machine more than a page usually has.
     const { host } = await hostOf([title], { pageMemoryBytes: 48 * 1024 * 1024, pageTimeoutMs: 120_000 })
     expect(await outcomes(host, '<i></i>'.repeat(600_000), ['title'])).toEqual(['title: EXTRACT_MEMORY'])
     expect(await outcomes(host, '<h1>T', ['title'])).toEqual(['title: 1 records'])
-  }, 240_000)
+  })
 
   it('does not blame a page for what an earlier one left behind', async () => {
     const path = file('behind.ts', moduleText('behind', { leave: 'Promise.resolve().then(() => world.process.exit(7))' }))
@@ -316,7 +316,6 @@ describe('the native parser in extraction processes', () => {
         starts.mockRestore()
       }
     },
-    180_000,
   )
 })
 
@@ -380,7 +379,7 @@ export default defineExtractor({ name: 'uses', version: 3, match: { hosts: ['sho
       ),
     ).toMatch(/schema\.js:1:41 its schema can't be used: .*strin/)
     expect(await problems('nowhere.yaml/x.ts', '').catch((error: unknown) => String(error))).toContain('ENOENT')
-  }, 60_000)
+  })
 })
 
 describe('a module that does not end while it is loaded', () => {
@@ -406,7 +405,7 @@ describe('a module that does not end while it is loaded', () => {
     )
     described.catch(() => undefined)
     await clock.advance(UP_AFTER_MS)
-    await eventually(() => clock.nextAtMs === UP_AFTER_MS + 15_000, { timeoutMs: 20_000, what: 'the module to run' })
+    await eventually(() => clock.nextAtMs === UP_AFTER_MS + 15_000, { what: 'the module to run' })
     return { clock, described }
   }
 
@@ -419,7 +418,7 @@ describe('a module that does not end while it is loaded', () => {
       code: 'EXTRACTOR_INVALID',
       message: expect.stringMatching(/^spins\.ts: the module can't be loaded: it was still loading after 15 s \(does it loop/),
     })
-  }, 30_000)
+  })
 
   it('ends at once by the signal of who loads it', async () => {
     const stop = new AbortController()
@@ -428,7 +427,7 @@ describe('a module that does not end while it is loaded', () => {
     stop.abort(reason)
     await expect(described).rejects.toBe(reason)
     await expect(loadExtractor(file('late.ts', spins), stop.signal)).rejects.toBe(reason)
-  }, 30_000)
+  })
 })
 
 describe('extractors together', () => {

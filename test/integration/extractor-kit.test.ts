@@ -9,8 +9,6 @@ import { systemClock } from '../../src/kernel/clock.ts'
 import { matchSnapshot, recordsOf, runExtractor } from '../../src/testing.ts'
 
 /** What authors of extractors work with: run on a page, snapshot, difference, watch. */
-/** Each run starts processes of its own, on machines that are busy. */
-const timeout = 120_000
 const folder = mkdtempSync(join(tmpdir(), 'millrace-kit-'))
 const write = (name: string, text: string): string => {
   const path = join(folder, name)
@@ -31,7 +29,7 @@ const options = (signal: AbortSignal): Omit<TrialOptions, 'file' | 'target'> => 
   signal,
 })
 
-describe('millrace/testing', { timeout }, () => {
+describe('millrace/testing', () => {
   it('runs an extractor on HTML or on a file, and says why a field is empty', async () => {
     const file = write('book.yaml', yaml('.prise'))
     const report = await runExtractor(file, { file: page.path, url: page.url })
@@ -73,7 +71,7 @@ describe('millrace/testing', { timeout }, () => {
   })
 })
 
-describe('the difference of two extractors', { timeout }, () => {
+describe('the difference of two extractors', () => {
   it('is that of their records on the same pages, and of their schemas', async () => {
     const before = write('one.yaml', yaml('.price'))
     const after = write('two.yaml', yaml('.sale', 2).replace('title: h1', 'title: { select: h1, type: url }'))
@@ -86,7 +84,7 @@ describe('the difference of two extractors', { timeout }, () => {
   })
 })
 
-describe('the watch over an extractor', { timeout }, () => {
+describe('the watch over an extractor', () => {
   it('shows what each save changes, and what is wrong with one', async () => {
     const file = write('watched.yaml', yaml('.price'))
     const controller = new AbortController()

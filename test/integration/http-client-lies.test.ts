@@ -380,14 +380,14 @@ describe('a request', () => {
     expect(site.connections.made - before).toBe(1)
     const opened = site.connections.open
     for (let index = 0; index < 10; index += 1) await ask('/honest', { host: `h${index}.test` }, few)
-    await eventually(() => site.connections.open <= opened + 1, { timeoutMs: 3_000 })
+    await eventually(() => site.connections.open <= opened + 1)
     await few.close()
   })
 
   it('is refused by a client that is closed, and cut off by its close', async () => {
     const closing = new HttpClient(options)
     const open = ask('/silent', {}, closing)
-    await eventually(() => site.requests.at(-1)?.path === '/silent', { timeoutMs: 2_000 })
+    await eventually(() => site.requests.at(-1)?.path === '/silent')
     await closing.close()
     expect(await open).toMatchObject({ kind: 'failure', reason: 'connection-reset' })
     expect(await ask('/honest', {}, closing)).toMatchObject({ kind: 'failure' })
@@ -441,12 +441,12 @@ describe('a client that is lied to', () => {
     expect(own.connections.open).toBeGreaterThan(0)
     // While the client is open: its close would take all of it away.
     await eventually(() => own.connections.open === 0, { timeoutMs: 25_000, what: 'an idle client to let go of its connections' })
-    await eventually(() => timers() <= before, { timeoutMs: 5_000, what: 'the timers of before' })
+    await eventually(() => timers() <= before, { what: 'the timers of before' })
     await lied.close()
     await own.close()
     process.off('warning', onWarning)
     expect(warnings).toEqual([])
-  }, 60_000)
+  })
 
   it('reads the next answer after any lie', async () => {
     site.lie('/after', (socket) => void socket.write(answer(['HTTP/1.1 200 OK', 'Content-Length: 5'], 'after')))

@@ -171,7 +171,7 @@ describe('a proxy that does not work', () => {
     // It is closed, and was not to be closed twice.
     closing.shift()
     asked.length = 0
-    await eventually(async () => text(await ask(hosts[0] ?? '')).startsWith('proxies-out'), { timeoutMs: 5_000 })
+    await eventually(async () => text(await ask(hosts[0] ?? '')).startsWith('proxies-out'))
     const last = await ask(hosts[0] ?? '')
     expect(last).toMatchObject({
       kind: 'failure',

@@ -56,7 +56,7 @@ describe('Kafka by TLS with certificates of its clients', () => {
   let broker: OwnBroker
   beforeAll(async () => {
     broker = await OwnBroker.start({ tls: { cert: pki.SERVER, key: pki.SERVER_KEY, ca: pki.CA } })
-  }, 60_000)
+  })
   afterAll(() => broker.end())
 
   const open = (...sets: string[]): Promise<Runtime> =>

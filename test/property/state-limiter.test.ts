@@ -197,7 +197,7 @@ describe('the limiter under real concurrency', () => {
   async function work(store: StateStore, key: PolitenessKey, endAt: number, seen: Seen[]): Promise<void> {
     while (performance.now() < endAt) {
       const askedAt = performance.now()
-      const answer = await store.acquire({ keys: [{ key, ...policy }], leaseMs: 5_000, countsForRate: true, owner: ownProcess('w') })
+      const answer = await store.acquire({ keys: [{ key, ...policy }], leaseMs: 60_000, countsForRate: true, owner: ownProcess('w') })
       const answeredAt = performance.now()
       if (answer.kind === 'wait') {
         await systemClock.sleep(Math.min(answer.waitMs, 10))

@@ -6,7 +6,7 @@ export async function eventually<T>(
   check: () => T | Promise<T>,
   options: { timeoutMs?: number; everyMs?: number; what?: string } = {},
 ): Promise<Exclude<T, undefined | false>> {
-  const timeoutMs = options.timeoutMs ?? 30_000
+  const timeoutMs = options.timeoutMs ?? 60_000
   const deadline = performance.now() + timeoutMs
   let last: unknown
   for (;;) {

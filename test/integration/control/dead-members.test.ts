@@ -46,7 +46,7 @@ function surroundings(isEmbedded: boolean) {
   return { runtime: { isEmbedded, groups: groupNames(prefix), admin, config, observer }, events }
 }
 
-describe('members whose processes were killed', { timeout: 60_000 }, () => {
+describe('members whose processes were killed', () => {
   it('are taken out of every group of ours at once, and the living stay', async () => {
     const { runtime, events } = surroundings(true)
     const topic = await testTopic(admin, 'evict', 2)

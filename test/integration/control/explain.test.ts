@@ -109,7 +109,7 @@ const until = (path: string, state: ExplainReport['state']): Promise<ExplainRepo
       const report = await ask(path)
       return report.state === state && report
     },
-    { timeoutMs: 30_000, everyMs: 200, what: `${path} to be ${state}` },
+    { everyMs: 200, what: `${path} to be ${state}` },
   )
 
 describe('explain, without a worker', () => {
@@ -179,7 +179,7 @@ describe('explain, beside workers', () => {
         const now = await ask('/hidden')
         return (now.waitsFor === 'proxies-out' || now.waitsFor === 'due-time') && now.proxies.out.length === 2 && now
       },
-      { timeoutMs: 30_000, everyMs: 100, what: 'both proxies to be out' },
+      { everyMs: 100, what: 'both proxies to be out' },
     )
     expect(report.proxies.all).toEqual(['http://127.0.0.1:1', 'http://127.0.0.1:2'])
     expect(report.lines.join('\n')).toMatch(
@@ -205,7 +205,7 @@ describe('explain, beside workers', () => {
         const now = await explain(runtime, url ?? '', { userAgent: 'FooBot/1.0' })
         return now.state === 'failed' && now
       },
-      { timeoutMs: 30_000, everyMs: 100, what: 'it to be given up' },
+      { everyMs: 100, what: 'it to be given up' },
     )
     expect(report.deadLetters).toMatchObject([{ partition: partition % 2, info: { stage: 'fetch', code: 'FETCH_FAILED' } }])
   })
@@ -220,7 +220,7 @@ describe('explain, beside workers', () => {
         // The outcome is there a moment before its worker hears that it is, and both are searched while the store is asked for the site.
         return now.outcomes.length > 0 && now.state !== 'under-way' && now.robots !== null && now
       },
-      { timeoutMs: 30_000, everyMs: 100, what: 'its first attempt to be over' },
+      { everyMs: 100, what: 'its first attempt to be over' },
     )
     expect(report.outcomes[0]).toMatchObject({ kind: 'RETRY', reason: 'robots-unreachable' })
     expect(report.lines.join('\n')).toMatch(
@@ -247,7 +247,7 @@ describe('explain, beside workers', () => {
     const failed = await until('/down/for/good.html', 'failed')
     expect(failed.outcomes.map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual(['RETRY 1', 'FAILED 2'])
     expect(failed.deadLetters).toMatchObject([{ info: { stage: 'fetch', code: 'FETCH_FAILED' } }])
-  }, 60_000)
+  })
 
   it('says what a URL waits for: its time, its site, the request before it, an operator', async () => {
     const later = Date.now() + 3_600_000
@@ -263,7 +263,7 @@ describe('explain, beside workers', () => {
         const report = await ask('/behind/the/first.html')
         return report.waitsFor === 'concurrency' && report
       },
-      { timeoutMs: 30_000, everyMs: 100, what: 'the second one to wait for the first' },
+      { everyMs: 100, what: 'the second one to wait for the first' },
     )
     expect(behind).toMatchObject({ state: 'waiting', workers: { fetch: 1, answered: 1 } })
     const delayed = await until('/later/than/now.html', 'delayed')
@@ -275,5 +275,5 @@ describe('explain, beside workers', () => {
     await overrideSite(runtime, 'shop.example', { paused: true })
     expect((await ask('/later/than/now.html')).waitsFor).toBe('paused')
     expect((await ask('/later/than/now.html')).lines.join('\n')).toContain('is paused (override shop.example)')
-  }, 60_000)
+  })
 })

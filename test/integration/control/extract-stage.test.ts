@@ -60,20 +60,16 @@ const left = async (runtime: Runtime): Promise<object> => {
 }
 
 describe('an extract stage that changes over to another version', () => {
-  it.each<StopMode>(['drain', 'abort'])(
-    'begins nothing any more when it is stopped in the middle of it (%s)',
-    async (mode) => {
-      await deployment.read(async (runtime) => {
-        const { stage, promote } = await runningStage(runtime)
-        promote(book(BOOK_2))
-        // What runs has begun to end, for the other version.
-        await new Promise((resolve) => setImmediate(resolve))
-        await stage.stop({ mode, timeoutMs: 10_000 })
-        expect(await left(runtime)).toEqual({ workers: [], members: [], known: [1] })
-      })
-    },
-    60_000,
-  )
+  it.each<StopMode>(['drain', 'abort'])('begins nothing any more when it is stopped in the middle of it (%s)', async (mode) => {
+    await deployment.read(async (runtime) => {
+      const { stage, promote } = await runningStage(runtime)
+      promote(book(BOOK_2))
+      // What runs has begun to end, for the other version.
+      await new Promise((resolve) => setImmediate(resolve))
+      await stage.stop({ mode, timeoutMs: 10_000 })
+      expect(await left(runtime)).toEqual({ workers: [], members: [], known: [1] })
+    })
+  })
 
   it('is at its end as a whole where the other version can not begin', async () => {
     await deployment.read(async (runtime) => {
@@ -82,7 +78,7 @@ describe('an extract stage that changes over to another version', () => {
       await expect(stage.closed).rejects.toMatchObject({ code: 'EXTRACTOR_VERSION_CHANGED' })
       expect(await left(runtime)).toEqual({ workers: [], members: [], known: [1] })
     })
-  }, 120_000)
+  })
 })
 
 describe('an extract stage in whose group a replay in place is open', () => {
@@ -113,7 +109,7 @@ describe('an extract stage in whose group a replay in place is open', () => {
       await Promise.race([eventually(async () => (await runs(runtime))[0] === 1, { what: 'version 1' }), stage.closed])
       await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
     }, observer)
-  }, 90_000)
+  })
 
   it('begins with its version, whatever is promoted', async () => {
     await deployment.read(async (runtime) => {
@@ -122,7 +118,7 @@ describe('an extract stage in whose group a replay in place is open', () => {
       expect(await runs(runtime)).toEqual([2])
       await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
     })
-  }, 90_000)
+  })
 
   it('passes over one that is through, though nobody has closed it', async () => {
     const observer = new RecordingObserver()
@@ -136,7 +132,7 @@ describe('an extract stage in whose group a replay in place is open', () => {
       await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
     }, observer)
     expect(observer.names()).not.toContain('PromotionHeld')
-  }, 120_000)
+  })
 
   it('is refused at its start without a file of it, and goes on where it runs', async () => {
     const observer = new RecordingObserver()
@@ -150,7 +146,7 @@ describe('an extract stage in whose group a replay in place is open', () => {
       await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
       await expect(runningStage(runtime)).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
     }, observer)
-  }, 90_000)
+  })
 })
 
 describe('an extract stage with a page that takes longer than its session', () => {
@@ -191,7 +187,7 @@ describe('an extract stage with a page that takes longer than its session', () =
       expect(await letters()).toHaveLength(1)
     }, observer)
     expect(observer.names().filter((name) => name === 'GroupJoined' || name === 'ConsumerRestarted')).toEqual(['GroupJoined'])
-  }, 180_000)
+  })
 })
 
 describe('an extract stage that changes over while the broker is away', () => {
@@ -211,7 +207,7 @@ describe('an extract stage that changes over while the broker is away', () => {
     const { stage, promote } = await runningStage(runtime)
     await broker.stop('SIGTERM')
     promote(book(BOOK_2))
-    const tries = eventually(() => observer.names().includes('ChangeOverRetried'), { timeoutMs: 60_000, what: 'another try' })
+    const tries = eventually(() => observer.names().includes('ChangeOverRetried'), { what: 'another try' })
     await Promise.race([tries, stage.closed])
     return stage
   }
@@ -222,26 +218,22 @@ describe('an extract stage that changes over while the broker is away', () => {
       const stage = await between(runtime, observer)
       await broker.start()
       const runs = async (): Promise<boolean> => (await liveWorkers(runtime)).some(({ extractors }) => extractors.book === 2)
-      await Promise.race([eventually(runs, { timeoutMs: 60_000, what: 'version 2' }), stage.closed])
+      await Promise.race([eventually(runs, { what: 'version 2' }), stage.closed])
       expect((await runtime.admin.describeGroup(runtime.groups.extract())).members).toHaveLength(1)
       await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
       expect(observer.names().filter((name) => name === 'ChangeOverRetried')).toHaveLength(1)
     }, observer)
-  }, 150_000)
+  })
 
-  it.each<StopMode>(['drain', 'abort'])(
-    'ends at once when it is stopped meanwhile (%s)',
-    async (mode) => {
-      const observer = new RecordingObserver()
-      await alone.read(async (runtime) => {
-        const stage = await between(runtime, observer)
-        const askedMono = performance.now()
-        await stage.stop({ mode, timeoutMs: 60_000 })
-        await stage.closed
-        expect(performance.now() - askedMono).toBeLessThan(5_000)
-        expect(await liveWorkers(runtime)).toEqual([])
-      }, observer)
-    },
-    150_000,
-  )
+  it.each<StopMode>(['drain', 'abort'])('ends at once when it is stopped meanwhile (%s)', async (mode) => {
+    const observer = new RecordingObserver()
+    await alone.read(async (runtime) => {
+      const stage = await between(runtime, observer)
+      const askedMono = performance.now()
+      await stage.stop({ mode, timeoutMs: 60_000 })
+      await stage.closed
+      expect(performance.now() - askedMono).toBeLessThan(5_000)
+      expect(await liveWorkers(runtime)).toEqual([])
+    }, observer)
+  })
 })

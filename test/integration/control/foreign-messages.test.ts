@@ -86,7 +86,7 @@ describe('what strangers write', () => {
     // Straight onto control, as another process does it.
     await announce(subject.schema(schema.fingerprint), JSON.stringify({ schema: schema.text }))
     await put(runtime.codec.encodeRecord(schema, { crawlId: 'c', title: 'one' }, topics.records))
-    await eventually(() => consumed.length === 1 && written.length === 1, { timeoutMs: 15_000 })
+    await eventually(() => consumed.length === 1 && written.length === 1)
     ending.abort()
     await consuming
     // Into a partition that was added meanwhile.

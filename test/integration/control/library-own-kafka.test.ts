@@ -7,9 +7,7 @@ import { expect, it } from 'vitest'
 import { packageVersion } from '../../../src/control/package-version.ts'
 import { Millrace } from '../../../src/index.ts'
 
-it('the library makes the topics of its own Kafka before it produces, and sites see the version of Millrace', {
-  timeout: 180_000,
-}, async () => {
+it('the library makes the topics of its own Kafka before it produces, and sites see the version of Millrace', async () => {
   const data = mkdtempSync(join(tmpdir(), 'millrace-library-'))
   const agents = new Set<string | undefined>()
   const site = createServer((request, response) => {

@@ -36,7 +36,7 @@ async function* oneAndOpen(): AsyncGenerator<string> {
 }
 
 describe('a run whose records can not be taken', () => {
-  it('fails with the reason, and its URLs are read no further', { timeout: 60_000 }, async () => {
+  it('fails with the reason, and its URLs are read no further', async () => {
     const millrace = open()
     let isLeft = false
     let read = 0
@@ -57,7 +57,7 @@ describe('a run whose records can not be taken', () => {
     await millrace.stop()
   })
 
-  it('is stopped all the same where one is never done', { timeout: 60_000 }, async () => {
+  it('is stopped all the same where one is never done', async () => {
     const millrace = open()
     let onGiven = (): void => undefined
     const given = new Promise<void>((resolve) => {
@@ -77,7 +77,7 @@ describe('a run whose records can not be taken', () => {
 })
 
 describe('a run that is stopped by who takes its records', () => {
-  it('ends when the record in hand is done', { timeout: 60_000 }, async () => {
+  it('ends when the record in hand is done', async () => {
     const millrace = open()
     const done: unknown[] = []
     const report = await millrace.run(oneAndOpen(), {

@@ -79,7 +79,7 @@ async function letters(runtime: Runtime): Promise<number> {
 }
 
 describe('pages that are put back', () => {
-  it('count once, round for round, whoever reads what is stored', { timeout: 240_000 }, async () => {
+  it('count once, round for round, whoever reads what is stored', async () => {
     await deployment.read(async (runtime) => {
       for (const round of [1, 2, 3]) {
         await putBack(runtime)
@@ -103,7 +103,7 @@ describe('pages that are put back', () => {
     })
   })
 
-  it('give the records that a replay gives of the page itself', { timeout: 240_000 }, async () => {
+  it('give the records that a replay gives of the page itself', async () => {
     await deployment.read(async (runtime) => {
       await promote(runtime, { loaded: [book(BOOK_1), book(LENIENT)], name: 'book', version: 2, force: 'a test', signal: never })
       await putBack(runtime)
@@ -130,7 +130,7 @@ describe('pages that are put back', () => {
     })
   })
 
-  it('are read where the page itself lies outside of what is replayed, or is gone: once', { timeout: 240_000 }, async () => {
+  it('are read where the page itself lies outside of what is replayed, or is gone: once', async () => {
     await deployment.read(async (runtime) => {
       const { admin, topics } = runtime
       const pages = await stored(runtime)

@@ -18,7 +18,7 @@ const page = (index: number, html: string): ShopPage => ({ index, html })
 const withoutKey = (length: number): string => `<html><body><h1>${'N'.repeat(length)}</h1></body></html>`
 
 describe('an extract stage whose topics take less than is configured, since somebody made them by hand', () => {
-  it('puts what does not fit into dead letters, cut where these do not fit either, and goes on', { timeout: 120_000 }, async () => {
+  it('puts what does not fit into dead letters, cut where these do not fit either, and goes on', async () => {
     await deployment.read(async (runtime) => {
       const { topics, admin, groups } = runtime
       await setTopicConfigs(admin, topics.records, { 'max.message.bytes': '20000' })

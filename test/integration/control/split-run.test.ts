@@ -34,7 +34,7 @@ async function memberElsewhere(groupId: string, topics: string[]): Promise<void>
   await joined
 }
 
-it('a run is refused where another host fetches with a state of its own, and no site is asked', { timeout: 60_000 }, async () => {
+it('a run is refused where another host fetches with a state of its own, and no site is asked', async () => {
   const site = new LinkedSite({ hosts: 1, pagesPerHost: 2, latencyMs: () => 0 })
   await site.start()
   closing.push(() => site.stop())

@@ -11,7 +11,7 @@ afterEach(() => fixture.close())
 
 /** Kind, reason and path of the final outcomes, once so many are there. */
 async function ends(count: number): Promise<string[]> {
-  const final = await eventually(() => fixture.finalOutcomes(count), { timeoutMs: 20_000, everyMs: 100 })
+  const final = await eventually(() => fixture.finalOutcomes(count), { everyMs: 100 })
   return final.map(({ kind, reason, url }) => `${kind} ${reason} ${new URL(url).pathname}`).sort()
 }
 

@@ -22,9 +22,7 @@ async function committedOffset(): Promise<bigint | undefined> {
 }
 
 describe('a member of the fetch group', () => {
-  it('C151: keeps its partitions through a request that is longer than its session', {
-    timeout: 60_000,
-  }, async () => {
+  it('C151: keeps its partitions through a request that is longer than its session', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
     const longMs = (QUICK_MEMBER.sessionTimeoutMs ?? 0) + 3_000
     const exchange = fakeExchange(async ({ url }) => {
@@ -42,7 +40,7 @@ describe('a member of the fetch group', () => {
     expect(fixture.seen.count('ConsumerRestarted')).toBe(0)
   })
 
-  it('C151: asks once for what is on the wire through a whole rebalance', { timeout: 60_000 }, async () => {
+  it('C151: asks once for what is on the wire through a whole rebalance', async () => {
     fixture = await FetchFixture.open({ partitions: 2 })
     let answerNow = (): void => undefined
     const gate = new Promise<void>((resolve) => {
@@ -54,22 +52,20 @@ describe('a member of the fetch group', () => {
     })
     await fixture.fetchWorker(exchange)
     await fixture.produce(Array.from({ length: 8 }, (_, index) => ({ url: `http://h${index}.example/slow` })))
-    await eventually(() => exchange.requests.length === 8, { what: 'requests on the wire', timeoutMs: 20_000 })
+    await eventually(() => exchange.requests.length === 8, { what: 'requests on the wire' })
     const joinsBefore = fixture.seen.count('GroupJoined')
     const second = await fixture.fetchWorker(exchange)
     // Both are members of a new generation while the answers are still awaited.
-    await eventually(() => fixture.seen.count('GroupJoined') >= joinsBefore + 2, { what: 'a rebalance', timeoutMs: 20_000 })
+    await eventually(() => fixture.seen.count('GroupJoined') >= joinsBefore + 2, { what: 'a rebalance' })
     const isRead = (): boolean => second.view().waiting + second.view().inFlight > 0 || exchange.requests.length > 8
-    await eventually(isRead, { what: 'the other one to have tasks that are on the wire here', timeoutMs: 20_000 })
+    await eventually(isRead, { what: 'the other one to have tasks that are on the wire here' })
     answerNow()
-    const outcomes = await eventually(() => fixture.finalOutcomes(8), { timeoutMs: 20_000, everyMs: 200 })
+    const outcomes = await eventually(() => fixture.finalOutcomes(8), { everyMs: 200 })
     expect(outcomes.map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual(Array(8).fill('FETCHED 1'))
     expect(exchange.requests).toHaveLength(8)
   })
 
-  it('C161: drains while another one joins: what was finished is committed, what was not is fetched by the other, under the same id', {
-    timeout: 60_000,
-  }, async () => {
+  it('C161: drains while another one joins: what was finished is committed, what was not is fetched by the other, under the same id', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
     const isLate = (url: URL): boolean => Number(url.pathname.slice(1)) % 4 === 2
     let isFirst = true
@@ -93,7 +89,7 @@ describe('a member of the fetch group', () => {
     await stopped
     isFirst = false
     await joined
-    const outcomes = await eventually(() => fixture.finalOutcomes(14), { timeoutMs: 20_000, everyMs: 200 })
+    const outcomes = await eventually(() => fixture.finalOutcomes(14), { everyMs: 200 })
     expect(outcomes).toHaveLength(14)
     const pages = await fixture.pages()
     const ids = tasks.map(({ taskId }) => fetchId(taskId, 1)).sort()

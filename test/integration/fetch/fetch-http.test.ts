@@ -59,7 +59,7 @@ describe('a fetch worker on a real site', () => {
     const paths = ['/plain', '/bytes', '/empty', '/gzip/plain', '/gzip/bytes', '/gone', '/image', '/big', '/hop', '/inward', '/busy']
     await fixture.produce(paths.map((path, i) => ({ url: site.url(`h${i}.example`, path) })))
     // The hop to the inward address is a task of its own.
-    const outcomes = await eventually(() => fixture.finalOutcomes(paths.length + 1), { timeoutMs: 20_000, everyMs: 200 })
+    const outcomes = await eventually(() => fixture.finalOutcomes(paths.length + 1), { everyMs: 200 })
     const said = Object.fromEntries(outcomes.map(({ url, kind, reason, status }) => [new URL(url).pathname, `${kind} ${reason} ${status}`]))
     expect(said).toEqual({
       '/plain': 'FETCHED null 200',
@@ -98,7 +98,7 @@ describe('a fetch worker on a real site', () => {
     await fixture.fetchWorker(exchange, { paceOf: fastPace, retry: { maxAttempts: 3, firstDelayMs: 100, maxDelayMs: 500 } })
     await fixture.delayWorker()
     await fixture.produce([{ url: site.url('h.example', '/cut-once') }])
-    const [outcome] = await eventually(() => fixture.finalOutcomes(1), { timeoutMs: 20_000, everyMs: 100 })
+    const [outcome] = await eventually(() => fixture.finalOutcomes(1), { everyMs: 100 })
     expect(outcome).toMatchObject({ kind: 'FETCHED', status: 200, attempt: 2 })
     const pages = await fixture.pages()
     expect(pages.map(({ attempt, bodyLength, truncated }) => ({ attempt, bodyLength, truncated }))).toEqual([
@@ -111,7 +111,7 @@ describe('a fetch worker on a real site', () => {
     fixture.onClose(() => exchange.close())
     await fixture.fetchWorker(exchange)
     await fixture.produce(['/search?q=top-1||60|1&Fr=4', '/a b?c d'].map((path) => ({ url: site.url('h.example', path) })))
-    const outcomes = await eventually(() => fixture.finalOutcomes(2), { timeoutMs: 10_000, everyMs: 100 })
+    const outcomes = await eventually(() => fixture.finalOutcomes(2), { everyMs: 100 })
     expect(outcomes.map(({ kind, status }) => `${kind} ${status}`)).toEqual(['FETCHED 200', 'FETCHED 200'])
     expect(site.requests.map(({ path }) => path).sort()).toEqual(['/a%20b?c%20d', '/search?q=top-1||60|1&Fr=4'])
     expect(await fixture.messages(fixture.topics.deadLetters)).toEqual([])
@@ -122,7 +122,7 @@ describe('a fetch worker on a real site', () => {
     fixture.onClose(() => exchange.close())
     await fixture.fetchWorker(exchange, { robots: 'obey' })
     await fixture.produce([{ url: site.url('a.example', '/inward') }, { url: site.url('b.example', '/inward-refresh') }])
-    const outcomes = await eventually(() => fixture.finalOutcomes(4), { timeoutMs: 10_000, everyMs: 100 })
+    const outcomes = await eventually(() => fixture.finalOutcomes(4), { everyMs: 100 })
     expect(outcomes.map(({ kind, reason, attempt, url }) => `${kind} ${reason} ${attempt} ${new URL(url).hostname}`).sort()).toEqual([
       'REDIRECTED other-domain 1 a.example',
       'REDIRECTED other-domain 1 b.example',
@@ -137,7 +137,7 @@ describe('a fetch worker on a real site', () => {
     fixture.onClose(() => exchange.close())
     await fixture.fetchWorker(exchange, { robots: 'obey' })
     await fixture.produce([{ url: site.url('a.example', '/plain') }, { url: site.url('[::1]', '/plain') }])
-    const outcomes = await eventually(() => fixture.finalOutcomes(2), { timeoutMs: 10_000, everyMs: 100 })
+    const outcomes = await eventually(() => fixture.finalOutcomes(2), { everyMs: 100 })
     expect(outcomes.map(({ kind, reason }) => `${kind} ${reason}`)).toEqual(['REFUSED address-refused', 'REFUSED address-refused'])
     expect(site.requests).toEqual([])
   })

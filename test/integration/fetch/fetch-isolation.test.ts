@@ -41,7 +41,7 @@ describe('sites in one partition of one worker', () => {
         const own = (await fixture.outcomes()).filter(({ url }) => isQuick(url))
         return own.length >= QUICK * PAGES ? own : false
       },
-      { what: 'the outcomes of the quick sites', timeoutMs: 60_000 },
+      { what: 'the outcomes of the quick sites' },
     )
     // Counted by what has happened: all of theirs, while those two still wait for their first answer and most of the huge one is left.
     expect(outcomes.every(({ kind }) => kind === 'FETCHED')).toBe(true)
@@ -53,5 +53,5 @@ describe('sites in one partition of one worker', () => {
     // Those behind them start at once.
     isOver = true
     for (const end of open.values()) end({ body: 'at last' })
-  }, 90_000)
+  })
 })

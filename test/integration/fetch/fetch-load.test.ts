@@ -26,7 +26,7 @@ describe('a fetch worker', () => {
       const urls = Array.from({ length: count }, (_, index) => `http://s${index % SITES}.example/${asked + index}`)
       asked += count
       await fixture.produce(urls.map((url) => ({ url, attempt })))
-      await eventually(() => fixture.finalOutcomes(asked), { timeoutMs: 60_000, everyMs: 50, what: `${asked} outcomes` })
+      await eventually(() => fixture.finalOutcomes(asked), { everyMs: 50, what: `${asked} outcomes` })
     }
     await ask(4 * SITES, 1)
     expect(fixture.seen.count('ConcurrencyAdapted')).toBe(0)
@@ -36,7 +36,7 @@ describe('a fetch worker', () => {
       aheadMs += WINDOW_MS
       return fixture.seen.count('ConcurrencyAdapted', { limit: 14 }) === 1
     }
-    await eventually(areFewer, { timeoutMs: 60_000, what: 'a third fewer requests at the same time' })
+    await eventually(areFewer, { what: 'a third fewer requests at the same time' })
     expect(fixture.seen.count('LowLaneHeld')).toBe(0)
     await ask(asked + 50, 2)
     expect(fixture.seen.count('LowLaneHeld')).toBe(1)

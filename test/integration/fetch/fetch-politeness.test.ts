@@ -92,7 +92,7 @@ describe('the pace of a site, as the site sees it', () => {
     }
     await Promise.all([fixture.fetchWorker(noting, options), fixture.fetchWorker(noting, options)])
     await fixture.produce(hosts.flatMap((host) => Array.from({ length: 5 }, (_, index) => ({ url: site.url(host, `/${index}`) }))))
-    await eventually(() => fixture.finalOutcomes(40), { what: '40 outcomes', timeoutMs: 30_000 })
+    await eventually(() => fixture.finalOutcomes(40), { what: '40 outcomes' })
     expect(site.requests).toHaveLength(40)
     expect(lookups).toBeGreaterThanOrEqual(40)
     // When they went on the wire: the site serves in this same process, and would look at its watch later.
@@ -135,13 +135,13 @@ describe('the pace of a site, as the site sees it', () => {
     await Promise.all([fixture.fetchWorker(exchange, { ...options, state: late }), fixture.fetchWorker(exchange, options)])
     const hosts = Array.from({ length: 8 }, (_, index) => `host${index}.example`)
     await fixture.produce(hosts.flatMap((host) => Array.from({ length: 3 }, (_, index) => ({ url: `http://${host}/${index}` }))))
-    await eventually(() => fixture.finalOutcomes(24), { what: '24 outcomes', timeoutMs: 40_000 })
+    await eventually(() => fixture.finalOutcomes(24), { what: '24 outcomes' })
     expect(leases).toBeGreaterThan(4)
     expect(starts.size).toBeGreaterThan(2)
     expect(log).toHaveLength(24)
     const gaps = log.slice(1).map(({ at }, index) => at - (log[index]?.at ?? 0))
     expect(gaps.filter((gap) => gap < leastGap(gapMs))).toEqual([])
-  }, 60_000)
+  })
 
   it('keeps its gap where several may run and connections take longer than the gap to be made', async () => {
     fixture = await FetchFixture.open({ partitions: 2 })
@@ -179,11 +179,11 @@ describe('the pace of a site, as the site sees it', () => {
     await Promise.all([fixture.fetchWorker(noting, options), fixture.fetchWorker(noting, options)])
     const hosts = ['one.example', 'two.example', 'three.example', 'four.example']
     await fixture.produce(hosts.flatMap((host) => Array.from({ length: 5 }, (_, index) => ({ url: site.url(host, `/${index}`) }))))
-    await eventually(() => fixture.finalOutcomes(20), { what: '20 outcomes', timeoutMs: 40_000 })
+    await eventually(() => fixture.finalOutcomes(20), { what: '20 outcomes' })
     expect(connections).toBeGreaterThanOrEqual(20)
     const gaps = sent.slice(1).map((at, index) => at - (sent[index] ?? 0))
     expect(gaps.filter((gap) => gap < leastGapAfterConnecting(200))).toEqual([])
-  }, 60_000)
+  })
 
   it('and the order of its tasks hold though their place is free before the store has answered the release', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
@@ -210,7 +210,7 @@ describe('the pace of a site, as the site sees it', () => {
     })
     await fixture.fetchWorker(exchange, { state, concurrency: 1, paceOf: paced({ crawlDelayMs }) })
     await fixture.produce(Array.from({ length: each }, (_, index) => hosts.map((host) => ({ url: `http://${host}/${index}` }))).flat())
-    await eventually(() => fixture.finalOutcomes(hosts.length * each), { timeoutMs: 30_000, everyMs: 200 })
+    await eventually(() => fixture.finalOutcomes(hosts.length * each), { everyMs: 200 })
     for (const host of hosts) {
       const own = log.filter((request) => request.host === host)
       expect(own.map(({ path }) => path)).toEqual(Array.from({ length: each }, (_, index) => `/${index}`))
@@ -241,7 +241,7 @@ describe('the pace of a site, as the site sees it', () => {
         const all = await fixture.outcomes()
         return all.length >= 2 ? all : false
       },
-      { what: 'two outcomes', timeoutMs: 20_000 },
+      { what: 'two outcomes' },
     )
     expect(outcomes.map(({ kind, reason }) => `${kind} ${reason}`).sort()).toEqual(['FAILED dns-not-found', 'RETRY dns-failed'])
     expect([log.length, asked]).toEqual([0, 2])
@@ -260,7 +260,7 @@ describe('the pace of a site, as the site sees it', () => {
     })
     const urls = Array.from({ length: 12 }, (_, index) => ({ url: `http://dead.test/${index}` }))
     await fixture.produce([...urls, { url: 'http://well.test/' }])
-    await eventually(() => of('dead.test').length === 3, { what: 'three vain requests', timeoutMs: 20_000 })
+    await eventually(() => of('dead.test').length === 3, { what: 'three vain requests' })
     const openedAt = of('dead.test')[2]?.at ?? 0
     const parked = await eventually(
       async () => {
@@ -268,22 +268,22 @@ describe('the pace of a site, as the site sees it', () => {
         const copies = waiting.filter(({ headers }) => headers['millrace-reason']?.toString() === 'parked')
         return copies.length >= 9 ? copies : false
       },
-      { what: 'nine parked tasks', timeoutMs: 10_000 },
+      { what: 'nine parked tasks' },
     )
     expect(parked.map(({ value }) => fixture.codec.decode('UrlTask', value).attempt)).toEqual(Array(9).fill(1))
     expect(fixture.seen.events.filter(({ event }) => event === 'SiteBreakerOpened')).toHaveLength(1)
     expect(await fixture.state.limiterState('dead.test' as PolitenessKey)).toMatchObject({ trips: 1 })
     expect(of('well.test')).toHaveLength(1)
     await fixture.delayWorker()
-    await eventually(() => of('dead.test').length === 4, { what: 'a probe', timeoutMs: 10_000 })
+    await eventually(() => of('dead.test').length === 4, { what: 'a probe' })
     expect((of('dead.test')[3]?.at ?? 0) - openedAt).toBeGreaterThan(1_490)
     isDead = false
-    await eventually(() => fixture.finalOutcomes(13), { what: 'all outcomes', timeoutMs: 30_000 })
+    await eventually(() => fixture.finalOutcomes(13), { what: 'all outcomes' })
     const outcomes = (await fixture.outcomes()).filter(({ kind }) => kind !== 'RETRY')
     expect(outcomes.map(({ kind }) => kind)).toEqual(Array(13).fill('FETCHED'))
     expect(fixture.seen.events.some(({ event }) => event === 'SiteBreakerClosed')).toBe(true)
     expect(await fixture.state.limiterState('dead.test' as PolitenessKey)).toMatchObject({ trips: 0, parkedMs: 0, failingMs: 0 })
-  }, 60_000)
+  })
 
   it('is none until the moment that Retry-After names, and what waits says why', async () => {
     fixture = await FetchFixture.open({ delays: [200, 60_000, 600_000, 3_600_000] })
@@ -295,7 +295,7 @@ describe('the pace of a site, as the site sees it', () => {
     })
     await fixture.delayWorker()
     await fixture.produce(Array.from({ length: 6 }, (_, index) => ({ url: `http://busy.test/${index}` })))
-    await eventually(() => fixture.finalOutcomes(6), { what: 'six outcomes', timeoutMs: 30_000 })
+    await eventually(() => fixture.finalOutcomes(6), { what: 'six outcomes' })
     const [first, second] = of('busy.test')
     expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThan(1_995)
     expect(of('busy.test')).toHaveLength(7)
@@ -304,7 +304,7 @@ describe('the pace of a site, as the site sees it', () => {
       .map(({ headers }) => headers['millrace-reason']?.toString())
     expect(reasons.filter((reason) => reason === 'retry-after').length).toBeGreaterThanOrEqual(5)
     expect(reasons).toContain('http-429')
-  }, 60_000)
+  })
 
   it('gives up on a site that has not answered for long, and tries one that is back before it does', async () => {
     fixture = await FetchFixture.open({ delays: [100, 400, 60_000, 3_600_000] })
@@ -324,12 +324,12 @@ describe('the pace of a site, as the site sees it', () => {
     await fixture.produce([...urls('dead.test'), ...urls('late.test')])
     await eventually(() => of('late.test').length > 3, { what: 'a few tries' })
     isBack = true
-    const outcomes = await eventually(() => fixture.finalOutcomes(16), { what: '16 outcomes', timeoutMs: 40_000 })
+    const outcomes = await eventually(() => fixture.finalOutcomes(16), { what: '16 outcomes' })
     const ends = (host: string): string[] => outcomes.filter(({ url }) => url.includes(host)).map(({ kind, reason }) => `${kind} ${reason}`)
     expect(new Set(ends('late.test'))).toEqual(new Set(['FETCHED null']))
     expect(new Set(ends('dead.test'))).toEqual(new Set(['FAILED site-dead']))
     expect(await fixture.messages(fixture.topics.deadLetters)).toHaveLength(8)
-  }, 60_000)
+  })
 
   it('stands still within a second while Redis is away, and is kept by a Redis that comes back with nothing', async () => {
     const redis = await OwnRedis.start()
@@ -346,17 +346,17 @@ describe('the pace of a site, as the site sees it', () => {
     await fixture.fetchWorker(exchange, { paceOf: paced({ ratePerSecond }), state })
     const urls = Array.from({ length: 40 }, (_, index) => ({ url: `http://calm.test/${index}` }))
     await fixture.produce([{ url: 'http://busy.test/' }, ...urls])
-    await eventually(() => of('calm.test').length > 2 && of('busy.test').length === 1, { what: 'some requests', timeoutMs: 20_000 })
+    await eventually(() => of('calm.test').length > 2 && of('busy.test').length === 1, { what: 'some requests' })
     await redis.stop()
     const quietFrom = performance.now() + 1_000
     vain = 0
     // It asks again and again, a call at a time, and each is an occasion to go on without an answer.
-    await eventually(() => vain >= 6 && performance.now() > quietFrom, { what: 'vain calls', timeoutMs: 20_000 })
+    await eventually(() => vain >= 6 && performance.now() > quietFrom, { what: 'vain calls' })
     expect(log.filter(({ at }) => at > quietFrom)).toEqual([])
     const startedAt = performance.now()
     await redis.start()
     const before = log.length
-    await eventually(() => log.length > before + 3, { what: 'requests after Redis is back', timeoutMs: 20_000 })
+    await eventually(() => log.length > before + 3, { what: 'requests after Redis is back' })
     const again = log.slice(before)
     expect(again.every(({ host }) => host === 'calm.test')).toBe(true)
     // The store knows nothing: a whole interval goes by first.
@@ -364,7 +364,7 @@ describe('the pace of a site, as the site sees it', () => {
     const known = await fixture.state.limiterState('busy.test' as PolitenessKey)
     expect(known.isAsked).toBe(true)
     expect(known.backOffMs).toBeGreaterThan(90_000)
-  }, 60_000)
+  })
 
   it('leaves a site alone until its hours open, to the second and at its pace, and what is put aside for that is put aside once', async () => {
     fixture = await FetchFixture.open({ partitions: 2 })
@@ -399,10 +399,10 @@ describe('the pace of a site, as the site sees it', () => {
     const urls = (host: string, count: number) => Array.from({ length: count }, (_, index) => ({ url: `http://${host}/${index}` }))
     const produced = [...urls('soon.example', 80), ...urls('later.example', 20)]
     await fixture.produce(produced)
-    await eventually(() => delay.heldCount === 100, { what: 'all of it in the delay topics', timeoutMs: 5_000 })
+    await eventually(() => delay.heldCount === 100, { what: 'all of it in the delay topics' })
     expect(of('soon.example')).toEqual([])
 
-    await eventually(() => of('soon.example').length === 80, { what: 'all pages of the site that has opened', timeoutMs: 20_000 })
+    await eventually(() => of('soon.example').length === 80, { what: 'all pages of the site that has opened' })
     const starts = of('soon.example').map(({ at }) => at)
     expect((starts[0] ?? 0) - openingMono).toBeGreaterThan(-20)
     expect((starts[0] ?? 0) - openingMono).toBeLessThan(1_200)
@@ -416,7 +416,7 @@ describe('the pace of a site, as the site sees it', () => {
     overrides.set('later.example', { paused: false, resumed: { at } })
     worker.paceChanged('later.example')
     delay.siteChanged('later.example', { resumedAt: at })
-    await eventually(() => of('later.example').length === 20, { what: 'pages of the site that was resumed', timeoutMs: 4_000 })
+    await eventually(() => of('later.example').length === 20, { what: 'pages of the site that was resumed' })
   })
 
   it.each([
@@ -444,11 +444,11 @@ describe('the pace of a site, as the site sees it', () => {
     const delay = await fixture.delayWorker()
     const hosts = ['closed.shop.example', 'open.shop.example']
     await fixture.produce(Array.from({ length: 40 }, (_, index) => ({ url: `http://${hosts[index % 2]}/${index}` })))
-    await eventually(() => of('open.shop.example').length === 20, { what: 'pages of the open host', timeoutMs: 10_000 })
+    await eventually(() => of('open.shop.example').length === 20, { what: 'pages of the open host' })
     await eventually(() => delay.heldCount === 20, { what: 'those of the closed one in the delay topics' })
     // What comes later is of an open host, whatever was paused before it.
     await fixture.produce([{ url: 'http://closed.shop.example/late' }, { url: 'http://open.shop.example/late' }])
-    await eventually(() => of('open.shop.example').length === 21, { what: 'the late page of the open host', timeoutMs: 5_000 })
+    await eventually(() => of('open.shop.example').length === 21, { what: 'the late page of the open host' })
     expect(of('closed.shop.example')).toEqual([])
     const copies = (await Promise.all(fixture.topics.delays.map(({ topic }) => fixture.messages(topic)))).flat()
     const putAside = copies.map(
@@ -460,6 +460,6 @@ describe('the pace of a site, as the site sees it', () => {
     said.set('closed.shop.example', { paused: false, resumed: { at } })
     worker.paceChanged('closed.shop.example')
     delay.siteChanged('closed.shop.example', { resumedAt: at })
-    await eventually(() => of('closed.shop.example').length === 21, { what: 'pages of the host that was resumed', timeoutMs: 10_000 })
+    await eventually(() => of('closed.shop.example').length === 21, { what: 'pages of the host that was resumed' })
   })
 })

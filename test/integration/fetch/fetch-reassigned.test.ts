@@ -58,7 +58,7 @@ describe('a fetch worker whose partitions are assigned anew', () => {
     expect(await fixture.pages()).toHaveLength(2)
   })
 
-  it('holds up nobody with a chain that is put aside: whoever has it next may go on at once', { timeout: 90_000 }, async () => {
+  it('holds up nobody with a chain that is put aside: whoever has it next may go on at once', async () => {
     const { lanes, tasks, paths, answer } = await reassigned(['http://a.example/shut'])
     const isUnderWay = async (): Promise<boolean> =>
       (await fixture.state.isUnderWay([{ taskId: tasks[0]?.taskId ?? '', attempt: 1 }]))[0] === true
@@ -68,7 +68,7 @@ describe('a fetch worker whose partitions are assigned anew', () => {
     await eventually(isUnderWay, { what: 'the note of what is on the wire' })
     answer()
     // What an operator has paused is kept for thirty seconds.
-    await eventually(() => lanes.incompleteCount() === 0, { timeoutMs: 60_000, what: 'the chain to be put aside' })
+    await eventually(() => lanes.incompleteCount() === 0, { what: 'the chain to be put aside' })
     // The note would live for ten seconds.
     await eventually(async () => !(await isUnderWay()), { timeoutMs: 5_000, what: 'the note to go' })
     expect(paths()).toEqual(['/shut'])

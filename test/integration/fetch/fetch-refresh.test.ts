@@ -19,7 +19,7 @@ describe('a fetch worker and pages that refresh', () => {
     await fixture.fetchWorker(exchange)
     const headers = { 'x-token': 'secret' }
     await fixture.produce(['moved', 'away', 'slide1'].map((path) => ({ url: `http://one.example/${path}`, headers })))
-    const outcomes = await eventually(() => fixture.finalOutcomes(4), { timeoutMs: 15_000, everyMs: 100, what: '4 outcomes' })
+    const outcomes = await eventually(() => fixture.finalOutcomes(4), { everyMs: 100, what: '4 outcomes' })
     expect(outcomes.map(({ kind, reason, status, url }) => `${kind} ${reason} ${status} ${url}`).sort()).toEqual([
       'FETCHED null 200 http://one.example/moved',
       'FETCHED null 200 http://one.example/slide1',

@@ -85,7 +85,7 @@ describe('a request of a task', () => {
       { url: url('shop.test', '/away'), ...post },
     ])
     // The hop to another domain is a task of its own.
-    await eventually(() => fixture.finalOutcomes(4), { timeoutMs: 10_000, everyMs: 100 })
+    await eventually(() => fixture.finalOutcomes(4), { everyMs: 100 })
     expect(of('shop.test/login')).toMatchObject({ method: 'POST', body: 'user=\xff', headers: { ...headers, 'content-length': '6' } })
     const home = of('shop.test/home')
     expect(home).toMatchObject({ method: 'GET', body: '', headers: { authorization: 'Basic eA==', cookie: 'lang=en; sid=2' } })
@@ -104,7 +104,7 @@ describe('a request of a task', () => {
       { url: url('shop.test', '/consent'), crawlId },
       { url: url('shop.test', '/plain'), crawlId },
     ])
-    await eventually(() => fixture.finalOutcomes(4), { timeoutMs: 10_000, everyMs: 100 })
+    await eventually(() => fixture.finalOutcomes(4), { everyMs: 100 })
     expect(of('pay.test/consent')?.headers.cookie).toBeUndefined()
     expect(of('shop.test/welcome')?.headers.cookie).toBe('seen=1')
     expect(of('shop.test/plain')?.headers.cookie).toBeUndefined()
@@ -116,7 +116,7 @@ describe('a request of a task', () => {
     await worker()
     await fixture.delayWorker()
     await fixture.produce([{ url: url('shop.test', '/account'), crawlId: uniqueName('crawl'), dedup: 'crawl' }])
-    const final = await eventually(() => fixture.finalOutcomes(3), { timeoutMs: 10_000, everyMs: 100 })
+    const final = await eventually(() => fixture.finalOutcomes(3), { everyMs: 100 })
     // In whatever order their partitions are read.
     expect(final.map(({ kind, attempt }) => `${kind} ${attempt}`).sort()).toEqual(['FETCHED 2', 'REDIRECTED 1', 'REDIRECTED 1'])
     expect(asked.map(({ at, headers: { cookie } }) => [at, cookie])).toEqual([
@@ -133,13 +133,13 @@ describe('a request of a task', () => {
     await worker('crawl')
     const [crawlId, other] = [uniqueName('crawl'), uniqueName('crawl')]
     await fixture.produce([{ url: url('shop.test', '/start'), crawlId }])
-    await eventually(() => fixture.finalOutcomes(1), { timeoutMs: 10_000, everyMs: 100 })
+    await eventually(() => fixture.finalOutcomes(1), { everyMs: 100 })
     await fixture.produce([
       { url: url('shop.test', '/mine'), crawlId },
       { url: url('shop.test', '/other'), crawlId: other },
       { url: url('shop.test', '/alone') },
     ])
-    await eventually(() => fixture.finalOutcomes(4), { timeoutMs: 10_000, everyMs: 100 })
+    await eventually(() => fixture.finalOutcomes(4), { everyMs: 100 })
     expect(['mine', 'other', 'alone'].map((path) => of(`shop.test/${path}`)?.headers.cookie)).toEqual(['crawl=1', undefined, undefined])
   })
 
@@ -148,7 +148,7 @@ describe('a request of a task', () => {
     const visits = [{}, { ifChanged: true }, { ifChanged: true }, {}]
     for (const [index, task] of visits.entries()) {
       await fixture.produce([{ url: url('shop.test', '/tagged'), ...task }])
-      await eventually(() => fixture.finalOutcomes(index + 1), { timeoutMs: 10_000, everyMs: 50 })
+      await eventually(() => fixture.finalOutcomes(index + 1), { everyMs: 50 })
       const [stored] = await fixture.pages()
       // What the site said is remembered after the outcome is written.
       await eventually(async () => (await fixture.state.readValidators(stored?.canonicalUrl ?? ''))?.etag === '"v1"')
@@ -171,7 +171,7 @@ describe('a request of a task', () => {
     await worker()
     await fixture.delayWorker()
     await fixture.produce([{ url: url('wall.test', '/'), lane: 'high' }])
-    await eventually(() => fixture.finalOutcomes(1), { timeoutMs: 20_000, everyMs: 100 })
+    await eventually(() => fixture.finalOutcomes(1), { everyMs: 100 })
     const outcomes = await fixture.outcomes()
     expect(outcomes.map(({ kind, reason, status, attempt }) => `${kind} ${reason} ${status} ${attempt}`)).toEqual([
       'RETRY challenge 403 1',
@@ -186,7 +186,7 @@ describe('a request of a task', () => {
     await worker()
     await fixture.delayWorker()
     await fixture.produce([{ url: url('wall.test', '/away'), lane: 'high' }])
-    await eventually(() => fixture.finalOutcomes(2), { timeoutMs: 20_000, everyMs: 100 })
+    await eventually(() => fixture.finalOutcomes(2), { everyMs: 100 })
     expect((await fixture.pages()).map(({ lane, finalUrl }) => `${lane} ${finalUrl}`)).toEqual([`high ${url('pay.test', '/plain')}`])
     expect(await fixture.messages(fixture.topics.urls.high)).toHaveLength(2)
   })

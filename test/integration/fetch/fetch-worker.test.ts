@@ -15,8 +15,7 @@ import { uniqueName } from '../../support/services.ts'
 let fixture: FetchFixture
 afterEach(() => fixture.close())
 
-const settled = (count: number) =>
-  eventually(() => fixture.finalOutcomes(count), { timeoutMs: 60_000, everyMs: 100, what: `${count} outcomes` })
+const settled = (count: number) => eventually(() => fixture.finalOutcomes(count), { everyMs: 100, what: `${count} outcomes` })
 
 describe('a fetch worker on a real broker', () => {
   it('turns tasks into pages and outcomes, and tells the store before it commits', async () => {
@@ -475,7 +474,7 @@ describe('a fetch worker on a real broker', () => {
     })
     await fixture.fetchWorker(exchange, { maxBytesInFlight: 2_000_000 })
     await fixture.produce(Array.from({ length: 10 }, (_, index) => ({ url: `http://host${index}.example/` })))
-    await eventually(() => fixture.finalOutcomes(10), { timeoutMs: 15_000 })
+    await eventually(() => fixture.finalOutcomes(10))
     expect(held).toHaveLength(10)
     expect(held[0]).toBe(false)
     expect(held.filter(Boolean).length).toBeGreaterThan(0)
@@ -499,7 +498,7 @@ describe('a fetch worker on a real broker', () => {
     await eventually(async () => (await fixture.state.crawlCounts(crawlId)).final === 1)
     await fixture.publisher.publish(tasks)
     await fixture.produce([{ url: 'http://a.example/after', crawlId, dedup: 'crawl' }])
-    await eventually(() => exchange.requests.some(({ url }) => url.pathname === '/after'), { timeoutMs: 15_000 })
+    await eventually(() => exchange.requests.some(({ url }) => url.pathname === '/after'))
     await eventually(() => fixture.finalOutcomes(2))
     expect(exchange.requests.map(({ url }) => url.pathname)).toEqual(['/once', '/after'])
     expect(fixture.seen.count('RepeatSkipped')).toBe(1)

@@ -72,7 +72,7 @@ function arrived(topic: string, count = 1): Promise<KafkaMessage[]> {
       const messages = await readAll(runtime.client, topic)
       return messages.length >= count && messages
     },
-    { timeoutMs: 60_000, everyMs: 100, what: `a message in ${topic}` },
+    { everyMs: 100, what: `a message in ${topic}` },
   )
 }
 
@@ -280,7 +280,7 @@ describe('the frontier', () => {
     frontier = worker
     await worker.start({ signal: new AbortController().signal })
     const share = longestTurn()
-    await eventually(() => seen.count('LinksPassedOver', { host, count: 140_000 }) === 1, { timeoutMs: 60_000 })
+    await eventually(() => seen.count('LinksPassedOver', { host, count: 140_000 }) === 1)
     // In one piece it is most of it.
     expect(share()).toBeLessThan(0.25)
     expect(seen.count('LinksFound', { verdict: 'too-many-links', count: 140_000 })).toBeGreaterThan(0)
@@ -302,7 +302,7 @@ describe('the frontier', () => {
     const worker = await createFrontier(runtime, ALL)
     frontier = worker
     await worker.start({ signal: new AbortController().signal })
-    await eventually(() => seen.count('LinksFound', { verdict: 'followed', count: 200 }) === 1, { timeoutMs: 60_000 })
+    await eventually(() => seen.count('LinksFound', { verdict: 'followed', count: 200 }) === 1)
     expect(claim).toHaveBeenCalledTimes(5)
     expect(seen.count('FrontierRetried')).toBe(2)
     expect(await urlsOfTasks(700)).toHaveLength(700)
@@ -351,7 +351,7 @@ describe('the links of an extractor', () => {
     expect(await urlsOfTasks()).toEqual(['http://shop.example.test/1', 'http://shop.example.test/4'])
   })
 
-  it('hold up no other page where one takes its parser for ever: that is a dead letter', { timeout: 120_000 }, async () => {
+  it('hold up no other page where one takes its parser for ever: that is a dead letter', async () => {
     await start("links: { select: 'nav a' }")
     // Each stays open, and is looked for among all that are.
     const hostile = Array.from({ length: 20_000 }, (_, index) => `<b a=${index}>`).join('')

@@ -65,7 +65,7 @@ fields:
 describe.skipIf(!hasCorpus)(`real pages${corpusNote}`, () => {
   const pages = hasCorpus ? corpusPages() : []
 
-  it('give the same bytes by either parser, each of them', { timeout: 240_000 }, () => {
+  it('give the same bytes by either parser, each of them', { timeout: 900_000 }, () => {
     const both = bothParsers(EXTRACTORS)
     let nativeParses = 0
     for (const { id, bytes } of pages) {
@@ -313,7 +313,7 @@ describe('pages that are made of tags', () => {
   const parser = createPageParser()
   const parse = nativeParse()
 
-  it('have the same elements, attributes and texts by every selector that the native engine takes', { timeout: 120_000 }, () => {
+  it('have the same elements, attributes and texts by every selector that the native engine takes', { timeout: 900_000 }, () => {
     let compared = 0
     fc.assert(
       fc.property(soup, fc.array(selector, { minLength: 1, maxLength: 6 }), (html, selectors) => {

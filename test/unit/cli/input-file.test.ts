@@ -60,7 +60,7 @@ describe.skipIf(process.platform !== 'linux')('a named pipe', () => {
     const path = pipe()
     const module = JSON.stringify(new URL('../../../src/cli/input-file.ts', import.meta.url).href)
     const script = `import(${module}).then(({ inputOf }) => { inputOf(${JSON.stringify(path)}).next(); setTimeout(() => process.exit(7), 50) })`
-    const reader = spawn(process.execPath, ['--import', 'tsx', '-e', script], { stdio: 'ignore', timeout: 20_000, killSignal: 'SIGKILL' })
+    const reader = spawn(process.execPath, ['--import', 'tsx', '-e', script], { stdio: 'ignore', timeout: 120_000, killSignal: 'SIGKILL' })
     expect(await new Promise((resolve) => reader.on('exit', resolve))).toBe(7)
   })
 })

@@ -30,7 +30,7 @@ async function findings(...sets: string[]): Promise<Map<string, Finding>> {
   return found
 }
 
-it('doctor looks at all that needs no Kafka where that is not reached, and says what it did not look at', { timeout: 60_000 }, async () => {
+it('doctor looks at all that needs no Kafka where that is not reached, and says what it did not look at', async () => {
   server = createServer((_request, response) => response.writeHead(404, { 'content-type': 'application/json' }).end('{}'))
   await new Promise<void>((done) => server?.listen(0, '127.0.0.1', done))
   const { port } = server.address() as AddressInfo
@@ -45,7 +45,7 @@ it('doctor looks at all that needs no Kafka where that is not reached, and says 
   expect(found.get('state')?.text).toMatch(/^none yet/)
 })
 
-it('doctor tells what else is away beside Kafka, and of a state that is there', { timeout: 60_000 }, async () => {
+it('doctor tells what else is away beside Kafka, and of a state that is there', async () => {
   const store = await LmdbStore.open({
     folder: join(folder, 'data', 'state'),
     namespace: { clusterId: 'c', prefix: 'p.' },

@@ -16,7 +16,7 @@ function file(name: string, text: string): string {
 }
 
 describe('what changes from one extractor to another', () => {
-  it('is told with the pages that each of them would not read in a crawl', { timeout: 60_000 }, async () => {
+  it('is told with the pages that each of them would not read in a crawl', async () => {
     const before = file('before.yaml', 'name: x\nversion: 1\nfields:\n  title: h1\n')
     const after = file('after.yaml', 'name: x\nversion: 2\nmatch: { hosts: [b.example] }\nfields:\n  title: h1\n')
     const path = file('page.html', '<h1>a</h1>')

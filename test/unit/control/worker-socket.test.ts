@@ -39,7 +39,7 @@ const listen = async (dataDir = folder, observer = silentObserver): Promise<void
   stop = await listenForCommands({ dataDir, stages: ['fetch'], worker, clock: systemClock, observer })
 }
 const ask = (question: Parameters<typeof askWorkers>[1], dataDir = folder) =>
-  askWorkers(dataDir, question, { clock: systemClock, timeoutMs: 2_000 })
+  askWorkers(dataDir, question, { clock: systemClock, timeoutMs: 30_000 })
 
 /** One line to the socket of this process, as it is. */
 function raw(line: string): Promise<string> {

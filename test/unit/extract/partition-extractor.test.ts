@@ -225,7 +225,7 @@ async function replayBeside(
     clock: { ...systemClock, mono: () => nowMs },
     observer,
   })
-  await eventually(isThrough, { what: 'the end of the replay', everyMs: 1, timeoutMs: 20_000 })
+  await eventually(isThrough, { what: 'the end of the replay', everyMs: 1 })
   extractor.abandon()
   await extractor.finished
   return worked.slice(0, worked.findLastIndex(({ kind }) => kind === 'replay') + 1)
