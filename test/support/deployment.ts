@@ -140,7 +140,7 @@ export async function readRecords(runtime: Runtime): Promise<OnTopic<RecordOnTop
 
 /**
  * What a consumer with `read_committed` sees of a topic, up to its present end. A commit is answered before its marks are seen, so an open
- * transaction has a second to be none; one that a test leaves open is read up to.
+ * transaction has some time to be none, on a busy machine too; one that a test leaves open is read up to.
  */
 export async function committed(runtime: Runtime, topic: string): Promise<KafkaMessage[]> {
   const ends = (isolation: 'read_committed' | 'read_uncommitted') => runtime.admin.endOffsets(topic, isolation)
@@ -148,7 +148,7 @@ export async function committed(runtime: Runtime, topic: string): Promise<KafkaM
     const [stable, all] = [await ends('read_committed'), await ends('read_uncommitted')]
     return [...all].every(([partition, offset]) => stable.get(partition) === offset)
   }
-  await eventually(areClosed, { timeoutMs: 1_000 }).catch(() => undefined)
+  await eventually(areClosed, { timeoutMs: 10_000 }).catch(() => undefined)
   const messages: KafkaMessage[] = []
   const from = new Map([[topic, 'earliest' as const]])
   for await (const event of readLog({ client: runtime.client, clock: runtime.clock, from, isolation: 'read_committed' }))

@@ -5,6 +5,7 @@ import { systemClock } from '../../src/kernel/clock.ts'
 import type { EventName } from '../../src/kernel/events.ts'
 import type { EventFields, Observer } from '../../src/kernel/observe.ts'
 import { eventually } from './eventually.ts'
+import { TRANSACTION_RETRY } from './kafka.ts'
 import { brokers, uniqueName } from './services.ts'
 
 /** Quick rebalances and expiries, for members that live for seconds. */
@@ -72,7 +73,7 @@ export class KafkaFixture {
       transactionalId: uniqueName('tx'),
       maxInFlightRequests: 1,
       createPartitioner: this.client.kafkajs.Partitioners.DefaultPartitioner,
-      retry: { initialRetryTime: 20, retries: 10 },
+      retry: TRANSACTION_RETRY,
     })
     await producer.connect()
     try {

@@ -6,7 +6,11 @@ import type { KafkaMessage, OutgoingMessage } from '../../src/kafka/message.ts'
 import { TopicAdmin } from '../../src/kafka/topic-admin.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { silentObserver } from '../../src/kernel/observe.ts'
+import { eventually } from './eventually.ts'
 import { brokers, uniqueName } from './services.ts'
+
+/** For producers of a test: quick where the coordinator is just loading or ends the last one, and patient on a busy machine. */
+export const TRANSACTION_RETRY = { initialRetryTime: 20, retries: 10 } as const
 
 /** A client of the broker of this test run. */
 export function testClient(): KafkaClient {
@@ -24,9 +28,26 @@ export function testAdmin(client: KafkaClient): KafkaAdmin {
   return new KafkaAdmin(client, systemClock)
 }
 
-/** As somebody sets them with Kafka's tool; the others stay. */
-export function setTopicConfigs(admin: KafkaAdmin, topic: string, configs: Readonly<Record<string, string>>): Promise<void> {
-  return new TopicAdmin(admin.session, systemClock).setConfigs(topic, configs)
+/** As somebody sets them with Kafka's tool; the others stay. Shape: resolves when they are in force, which is after the broker has answered. */
+export async function setTopicConfigs(admin: KafkaAdmin, topic: string, configs: Readonly<Record<string, string>>): Promise<void> {
+  await new TopicAdmin(admin.session, systemClock).setConfigs(topic, configs)
+  const areInForce = async (): Promise<boolean> => {
+    const [found] = await admin.describeTopics([topic])
+    return Object.entries(configs).every(([name, value]) => found?.configs[name] === value)
+  }
+  await eventually(areInForce, { what: `the configs of ${topic}` })
+}
+
+/**
+ * Resolves when no transaction is open in the first partition of a topic, with the offset behind the last one: a commit and an abort are
+ * answered before their marks are written, and until then readers see what was before.
+ */
+export function closedEnd(admin: KafkaAdmin, topic: string): Promise<bigint> {
+  const end = async (): Promise<bigint | undefined> => {
+    const [committed, all] = [await admin.endOffsets(topic, 'read_committed'), await admin.endOffsets(topic, 'read_uncommitted')]
+    return all.get(0) === committed.get(0) ? all.get(0) : undefined
+  }
+  return eventually(end, { what: `the mark of the transaction in ${topic}` })
 }
 
 /** A message whose value is text. */

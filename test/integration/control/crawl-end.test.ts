@@ -10,6 +10,7 @@ import { uuidV7 } from '../../../src/message/ids.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { Deployment } from '../../support/deployment.ts'
 import { eventually } from '../../support/eventually.ts'
+import { TRANSACTION_RETRY } from '../../support/kafka.ts'
 
 /** The same, by a clock whose monotonic time is ours. */
 function stepped(runtime: Runtime): { timed: Runtime; step: (ms: number) => void } {
@@ -235,7 +236,7 @@ describe('the end of a crawl that was produced before', () => {
     deployment = await Deployment.open()
     await deployment.read(async (runtime) => {
       const { client, topics } = runtime
-      const open = client.kafka.producer({ transactionalId: uuidV7(runtime.clock), retry: { initialRetryTime: 20 } })
+      const open = client.kafka.producer({ transactionalId: uuidV7(runtime.clock), retry: TRANSACTION_RETRY })
       await open.connect()
       const transaction = await open.transaction()
       await transaction.send({ topic: topics.urls.normal, messages: [{ partition: 0, value: 'another' }] })
@@ -356,7 +357,7 @@ describe('the end of a run beside a backlog that is due later', () => {
   let deployment: Deployment
   afterEach(() => deployment.close())
 
-  it('is found without holding or decoding the backlog, and has not come while one of it is due', { timeout: 60_000 }, async () => {
+  it('is found without holding or decoding the backlog, and has not come while one of it is due', async () => {
     deployment = await Deployment.open()
     await deployment.read(async (runtime) => {
       const [state, dueAt] = [await runtime.state(), runtime.clock.now() + 7_200_000]

@@ -56,7 +56,7 @@ describe('topics', () => {
         expect([...(await admin.endOffsets(topic, 'read_uncommitted')).values()]).toEqual(Array.from({ length: 8 }, () => 5n))
       }
     }
-  }, 60_000)
+  })
 
   it('are created beside one that exists', async () => {
     const [old, fresh] = [await testTopic(admin, 'old'), uniqueName('fresh')]
@@ -104,7 +104,8 @@ describe('topics', () => {
       { kind: 'set-config', topic: settings.names.html, name: 'retention.ms', from: '3600000', to: '7200000' },
     ])
     await admin.applyTopics(plan)
-    expect((await admin.planTopics(grown)).changes).toEqual([])
+    // A broker answers before a config is in force.
+    await eventually(async () => (await admin.planTopics(grown)).changes.length === 0, { what: 'all that was applied' })
     await expect(admin.applyTopics(await admin.planTopics(wanted))).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
   })
 })
@@ -259,7 +260,7 @@ describe('the cluster', () => {
     const away = new KafkaAdmin(createKafkaClient({ brokers: ['127.0.0.1:1'], clientId: 'x' }, silentObserver), systemClock)
     const began = performance.now()
     await expect(away.listTopics()).rejects.toMatchObject({ code: 'KAFKA_UNREACHABLE', message: expect.stringContaining('127.0.0.1:1') })
-    expect(performance.now() - began).toBeLessThan(15_000)
+    expect(performance.now() - began).toBeLessThan(45_000)
     await away.close()
   })
 })

@@ -225,29 +225,29 @@ describe('the consumer loop, when things break', () => {
     const { changes, values, seen } = await member({
       groupId,
       topic,
-      loop: { client: outage.client, settings: { ...QUICK_MEMBER, sessionTimeoutMs: 1_000, rebalanceTimeoutMs: 1_000 } },
+      loop: { client: outage.client, settings: { ...QUICK_MEMBER, sessionTimeoutMs: 3_000, rebalanceTimeoutMs: 3_000 } },
     })
-    await eventually(() => values().length === 1)
+    await eventually(() => values().length > 0)
     outage.begin()
-    await eventually(() => seen.count('ConsumerRestarted') > 0, { timeoutMs: 25_000 })
+    await eventually(() => seen.count('ConsumerRestarted') > 0)
     expect(changes.at(-1)?.lost).toHaveLength(1)
     outage.end()
     await kafka.produce(topic, 0, ['b'])
-    await eventually(() => values().includes('b'), { timeoutMs: 15_000 })
+    await eventually(() => values().includes('b'))
     expect(changes.at(-1)?.gained[0]?.epoch).toBeGreaterThan(1)
-  }, 50_000)
+  })
 
   it('does not wait for the member that it was when its broker comes back', async () => {
     const [groupId, topic] = [uniqueName('group'), await kafka.topic()]
     const outage = clientWithOutage()
-    const session = { sessionTimeoutMs: 30_000, rebalanceTimeoutMs: 60_000 }
+    const session = { sessionTimeoutMs: 120_000, rebalanceTimeoutMs: 120_000 }
     const { changes, seen } = await member({ groupId, topic, loop: { client: outage.client, settings: { ...QUICK_MEMBER, ...session } } })
     outage.begin()
-    await eventually(() => seen.count('ConsumerRestarted') > 0, { timeoutMs: 25_000 })
+    await eventually(() => seen.count('ConsumerRestarted') > 0)
     outage.end()
     // Well below the session of the old member.
-    await eventually(() => changes.at(-1)?.gained.length === 1 && changes.length > 1, { timeoutMs: 12_000 })
-  }, 50_000)
+    await eventually(() => changes.at(-1)?.gained.length === 1 && changes.length > 1, { timeoutMs: 40_000 })
+  })
 
   it('survives connections that break while it reads, without a hole', async () => {
     const [groupId, topic] = [uniqueName('group'), await kafka.topic()]

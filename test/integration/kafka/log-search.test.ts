@@ -4,7 +4,7 @@ import { type LogPiece, type LogSearch, searchPieces } from '../../../src/kafka/
 import type { KafkaMessage } from '../../../src/kafka/message.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { limitReading } from '../../support/client-quota.ts'
-import { readAll, readTexts, testAdmin, testClient, testTopic } from '../../support/kafka.ts'
+import { closedEnd, readAll, readTexts, TRANSACTION_RETRY, testAdmin, testClient, testTopic } from '../../support/kafka.ts'
 import { brokers, uniqueName } from '../../support/services.ts'
 
 const client = testClient()
@@ -21,12 +21,13 @@ async function write(topic: string, messages: readonly Written[], compression = 
 }
 
 async function transact(topic: string, values: readonly string[], end: 'commit' | 'abort', id = uniqueName('tx')): Promise<void> {
-  const transactional = client.kafka.producer({ transactionalId: id, retry: { initialRetryTime: 20 } })
+  const transactional = client.kafka.producer({ transactionalId: id, retry: TRANSACTION_RETRY })
   await transactional.connect()
   const transaction = await transactional.transaction()
   await transaction.send({ topic, messages: values.map((value) => ({ partition: 0, value })) })
   await transaction[end]()
   await transactional.disconnect()
+  await closedEnd(admin, topic)
 }
 
 async function searched(by: typeof admin, log: LogSearch): Promise<{ messages: KafkaMessage[]; searchedTo: bigint; pieces: LogPiece[] }> {
@@ -155,7 +156,7 @@ describe('searching a log', () => {
   it('ends before a transaction that is open', async () => {
     const topic = await testTopic(admin, 'open')
     await write(topic, [{ value: 'needle before' }])
-    const open = client.kafka.producer({ transactionalId: uniqueName('tx'), retry: { initialRetryTime: 20 } })
+    const open = client.kafka.producer({ transactionalId: uniqueName('tx'), retry: TRANSACTION_RETRY })
     await open.connect()
     const transaction = await open.transaction()
     await transaction.send({ topic, messages: [{ partition: 0, value: 'needle open' }] })

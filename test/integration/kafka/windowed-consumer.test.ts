@@ -146,7 +146,7 @@ describe('the windowed consumer', () => {
     await produce(3)
     await drain(first.consumer)
     await produce(4)
-    await eventually(() => completed.size === expected.length, { timeoutMs: 15_000 })
+    await eventually(() => completed.size === expected.length)
     expect([...completed.keys()].sort()).toEqual([...expected].sort())
     await drain(second.consumer)
     for (const topic of [high, low]) {
@@ -157,7 +157,7 @@ describe('the windowed consumer', () => {
     // Nothing went to a member twice but what was in work at a rebalance: two of them, 8 partitions, 30 ms of work.
     const repeats = [...completed.values()].reduce((sum, times) => sum + times - 1, 0)
     expect(repeats).toBeLessThan(expected.length / 4)
-  }, 40_000)
+  })
 
   it('keeps the epoch and delivers nothing again in a partition that it keeps through a rebalance', async () => {
     const groupId = uniqueName('group')
@@ -266,7 +266,7 @@ describe('the windowed consumer', () => {
     await kafka.commit(groupId, topic, 0, offset, '')
     const { consumer, entries, values, seen } = await member(groupId, [topic])
     // The end of a log is not believed at the first look.
-    await eventually(() => entries.length === 4, { timeoutMs: 30_000 })
+    await eventually(() => entries.length === 4)
     expect(values()).toEqual(['6', '7', '8', '9'])
     expect(seen.count('OffsetOutOfRange', { reason })).toBe(1)
     for (const entry of entries) entry.complete()
