@@ -36,7 +36,7 @@ beforeAll(async () => {
   await first.run()
   await first.stop()
   millrace = open([files.book, files.book2, files.bad])
-}, 120_000)
+})
 
 afterAll(async () => {
   await millrace.stop()
@@ -44,7 +44,7 @@ afterAll(async () => {
 })
 
 describe('Millrace as a library', () => {
-  it('plans, previews, replays in place and tells how far it is', { timeout: 120_000 }, async () => {
+  it('plans, previews, replays in place and tells how far it is', async () => {
     const plan = await millrace.replay.plan({ extractor: 'book:2' })
     expect(plan).toMatchObject({ topic: `${deployment.prefix}html`, offsets: BigInt(PAGES), gone: 0n })
     const first = plan.partitions[0]?.partition ?? 0
@@ -107,13 +107,13 @@ describe('Millrace as a library', () => {
     })
   })
 
-  it('calls a replay off', { timeout: 60_000 }, async () => {
+  it('calls a replay off', async () => {
     await millrace.replay.run({ mode: 'in-place', extractor: 'book:2', replayId: 'off' })
     expect(await millrace.replay.cancel('off')).toMatchObject({ state: 'cancelled' })
     await expect(millrace.replay.status('nothing')).rejects.toMatchObject({ code: 'USAGE' })
   })
 
-  it('replays beside live work, to the end, with the comparison', { timeout: 60_000 }, async () => {
+  it('replays beside live work, to the end, with the comparison', async () => {
     const report: ReplayShadowReport = await millrace.replay.run({
       mode: 'shadow',
       extractor: 'book:2',
@@ -157,7 +157,7 @@ describe('Millrace as a library', () => {
     await expect(millrace.replay.tombstones('s')).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
   })
 
-  it('forgets a shadow that has ended, with its topic, and nothing else', { timeout: 60_000 }, async () => {
+  it('forgets a shadow that has ended, with its topic, and nothing else', async () => {
     const topic = `${deployment.prefix}records.shadow.s`
     const shadows = () =>
       deployment.read(async (runtime) => (await describeTopics(runtime)).filter(({ replayId }) => replayId !== undefined))
@@ -168,7 +168,8 @@ describe('Millrace as a library', () => {
     })
     await expect(millrace.replay.forget('nothing')).rejects.toMatchObject({ code: 'USAGE' })
     expect(await millrace.replay.forget('s')).toEqual({ replayId: 's', topic, isDeleted: true })
-    expect(await shadows()).toEqual([])
+    // A broker answers before the topic has gone.
+    await eventually(async () => (await shadows()).length === 0, { what: 'the topic to go' })
     expect(await deployment.read((runtime) => runtime.admin.listTopics())).not.toContain(topic)
     expect((await millrace.replay.list()).map(({ replayId }) => replayId)).not.toContain('s')
     await expect(millrace.replay.forget('s')).rejects.toMatchObject({ code: 'USAGE' })
@@ -180,14 +181,14 @@ describe('Millrace as a library', () => {
     })
   })
 
-  it('gives records to no topic of other messages', { timeout: 60_000 }, async () => {
+  it('gives records to no topic of other messages', async () => {
     const html = `${deployment.prefix}html`
     await expect(millrace.replay.run({ mode: 'shadow', extractor: 'book:2', out: html })).rejects.toMatchObject({ code: 'USAGE' })
     const stray = deployment.file('stray.yaml', BOOK_1.replace('name: book', `name: stray\ntopic: ${deployment.prefix}urls`))
     await expect(millrace.replay.run({ mode: 'shadow', extractor: stray })).rejects.toMatchObject({ code: 'EXTRACTOR_INVALID' })
   })
 
-  it('begins no shadow over nothing', { timeout: 60_000 }, async () => {
+  it('begins no shadow over nothing', async () => {
     const at = { kind: 'time', at: Date.now() + 86_400_000 } as const
     await expect(millrace.replay.run({ mode: 'shadow', extractor: 'book:2', start: at, replayId: 'nothing' })).rejects.toMatchObject({
       code: 'REPLAY_REFUSED',
@@ -198,10 +199,10 @@ describe('Millrace as a library', () => {
     expect(plan.offsets).toBe(BigInt(PAGES))
   })
 
-  it('tells of a shadow while it runs, and calls it off', { timeout: 60_000 }, async () => {
-    const options = { mode: 'shadow', extractor: 'book:2', replayId: 'slow', rate: 1 } as const
+  it('tells of a shadow while it runs, and calls it off', async () => {
+    const options = { mode: 'shadow', extractor: 'book:2', replayId: 'slow', rate: 0.25 } as const
     const running = millrace.replay.run(options)
-    await eventually(async () => (await millrace.replay.status('slow')).doneOffsets > 0, { timeoutMs: 30_000 })
+    await eventually(async () => (await millrace.replay.status('slow')).doneOffsets > 0)
     expect(await millrace.replay.status('slow')).toMatchObject({ state: 'open', offsets: PAGES })
     await expect(millrace.replay.forget('slow')).rejects.toMatchObject({
       code: 'REPLAY_REFUSED',
@@ -221,11 +222,11 @@ describe('Millrace as a library', () => {
     await expect(millrace.replay.run(options)).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
   })
 
-  it('goes on with a shadow that was cut short by the range of its first time, however html has grown', { timeout: 120_000 }, async () => {
+  it('goes on with a shadow that was cut short by the range of its first time, however html has grown', async () => {
     const options = { mode: 'shadow', extractor: 'book:2', replayId: 'cut', out: `${deployment.prefix}records.cut` } as const
     const first = open([files.book2])
     const cut = first.replay.run({ ...options, filter: { fetchedFrom: 1_000, ago: { fetchedFrom: 5_000 } }, rate: 1 })
-    await eventually(async () => (await millrace.replay.status('cut')).doneOffsets > 0, { timeoutMs: 30_000 })
+    await eventually(async () => (await millrace.replay.status('cut')).doneOffsets > 0)
     const before = await millrace.replay.status('cut')
     await first.stop()
     expect(await cut).toMatchObject({ interrupted: true, cancelled: false, comparison: undefined })
@@ -249,13 +250,13 @@ describe('Millrace as a library', () => {
     expect(after.partitions.map(({ from, until }) => [from, until])).toEqual(before.partitions.map(({ from, until }) => [from, until]))
   })
 
-  it('refuses a second run while one is under way, which goes on to its end', { timeout: 60_000 }, async () => {
+  it('refuses a second run while one is under way, which goes on to its end', async () => {
     const runs = await Promise.allSettled([millrace.run(), millrace.run()])
     expect(runs.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
     expect(runs.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'USAGE' } })
   })
 
-  it('promotes a version, and back', { timeout: 120_000 }, async () => {
+  it('promotes a version, and back', async () => {
     await expect(millrace.promote('book', 3)).rejects.toMatchObject({ code: 'EXTRACTOR_HELD' })
     await expect(millrace.promote('book', 9)).rejects.toMatchObject({ code: 'USAGE' })
     expect(await millrace.promote('book', 2)).toMatchObject({ version: 2, previous: 1, running: [], others: [] })

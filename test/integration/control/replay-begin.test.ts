@@ -104,19 +104,23 @@ describe('a replay that nobody works on', () => {
     await replayInPlace(runtime, asked, planOf(topics.html, ranges(10)))
     const metadata = (await admin.committedOffsets(groupId, [topics.html])).get(partitionId(topics.html, 0))?.metadata ?? ''
     const stop = new AbortController()
-    const seen: unknown[] = []
-    let worked = Promise.resolve()
+    const told: unknown[] = []
+    let [done, worked] = [0, Promise.resolve()]
     await followReplay(runtime, 'left', {
       until: 'done',
       signal: stop.signal,
       onProgress: ({ members, doneOffsets }, remainingMs) => {
-        seen.push({ members, doneOffsets, remainingMs })
-        if (seen.length === 3) stop.abort()
-        else worked = admin.commitDirect(groupId, [{ ...at, offset: BigInt(2 * seen.length), metadata }])
+        told.push({ members, remainingMs })
+        // What was committed may not be seen at the next look.
+        if (doneOffsets < done) return
+        if (doneOffsets === 4) return stop.abort()
+        done = doneOffsets + 2
+        worked = admin.commitDirect(groupId, [{ ...at, offset: BigInt(done), metadata }])
       },
     })
     await worked
-    expect(seen).toEqual([0, 2, 4].map((doneOffsets) => ({ members: 0, doneOffsets, remainingMs: undefined })))
+    expect(told.length).toBeGreaterThanOrEqual(3)
+    expect(told).toEqual(told.map(() => ({ members: 0, remainingMs: undefined })))
   })
 })
 

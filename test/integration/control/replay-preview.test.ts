@@ -26,11 +26,11 @@ beforeAll(async () => {
   elsewhere = book(BOOK_2.replace('key: sku', `topic: ${deployment.prefix}records.books\nkey: sku`))
   await deployment.read((runtime) => storePages(runtime, range(PAGES)))
   await extractStored(deployment)
-}, 120_000)
+})
 afterAll(() => deployment.close())
 
 describe('a version that names another topic', () => {
-  it('is held against the records of the version before, and it is told that they lie elsewhere', { timeout: 60_000 }, async () => {
+  it('is held against the records of the version before, and it is told that they lie elsewhere', async () => {
     await deployment.read(async (runtime) => {
       const report = await preview(runtime, elsewhere)
       expect(report.records).toMatchObject({ added: 0, removed: 0 })
@@ -39,7 +39,7 @@ describe('a version that names another topic', () => {
     })
   })
 
-  it('is so as a shadow', { timeout: 60_000 }, async () => {
+  it('is so as a shadow', async () => {
     await deployment.read(async (runtime) => {
       const plan = await planOfAll(runtime)
       const rest = { filter: {}, plan, rate: undefined, out: undefined, drainTimeoutMs: 10_000, draining: never, aborting: never }
@@ -50,7 +50,7 @@ describe('a version that names another topic', () => {
 })
 
 describe('records that their topic does not take', () => {
-  it('are foreseen: the largest is told, and the version is held back', { timeout: 60_000 }, async () => {
+  it('are foreseen: the largest is told, and the version is held back', async () => {
     await deployment.read(async (runtime) => {
       const small = await preview(runtime, book(BOOK_2))
       expect(small.largestRecord?.bytes).toBeLessThan(2_000)
@@ -75,7 +75,7 @@ describe('records that their topic does not take', () => {
 })
 
 describe('what a replay would cost', () => {
-  it('is not told from half a sample', { timeout: 60_000 }, async () => {
+  it('is not told from half a sample', async () => {
     await deployment.read(async (runtime) => {
       const whole = await planOfAll(runtime)
       // So long that single places of it are probed.
@@ -89,7 +89,7 @@ describe('what a replay would cost', () => {
 })
 
 describe('a page whose schema nobody here knows', () => {
-  it('fails in a preview of all pages and of a sample, and what is no page does not', { timeout: 60_000 }, async () => {
+  it('fails in a preview of all pages and of a sample, and what is no page does not', async () => {
     await deployment.read(async (runtime) => {
       const { topics } = runtime
       const [unknown, rubbish] = [Buffer.from('c301ffffffffffffffff02', 'hex'), Buffer.from('rubbish')]

@@ -20,13 +20,14 @@ it('topics that extractors name for their records are described beside ours, by 
     expect(described.map(({ topic }) => topic)).toEqual([...new Set(described.map(({ topic }) => topic))])
     // Gone from the broker, and still in the layout.
     await deployment.read((runtime) => runtime.admin.deleteTopic(named))
-    expect((await deployment.read((runtime) => describeTopics(runtime))).map(({ topic }) => topic)).not.toContain(named)
+    const topics = async (): Promise<string[]> => (await deployment.read((runtime) => describeTopics(runtime))).map(({ topic }) => topic)
+    await eventually(async () => !(await topics()).includes(named), { what: 'the topic to go' })
   } finally {
     await deployment.close()
   }
 })
 
-it('partitions that another tool has added are told of, and taken into the layout by `topics apply`', { timeout: 180_000 }, async () => {
+it('partitions that another tool has added are told of, and taken into the layout by `topics apply`', async () => {
   const deployment = await Deployment.open({ set: ['topics.partitions.records=4'] })
   try {
     const lanes = ['urls.high', 'urls', 'urls.low'].map((name) => `${deployment.prefix}${name}`)
@@ -54,9 +55,7 @@ it('partitions that another tool has added are told of, and taken into the layou
   }
 })
 
-it('a command leaves the topics of our own broker as another one has configured them, and makes what is missing', {
-  timeout: 180_000,
-}, async () => {
+it('a command leaves the topics of our own broker as another one has configured them, and makes what is missing', async () => {
   const deployment = await Deployment.open({ embedded: true })
   const DAY_MS = 86_400_000
   const retentions = (): Promise<Record<string, string | undefined>> =>
@@ -98,9 +97,7 @@ it('a command leaves the topics of our own broker as another one has configured 
   }
 })
 
-it('a process that works changes the topics of our own broker as it is configured and says so, and takes nothing away', {
-  timeout: 180_000,
-}, async () => {
+it('a process that works changes the topics of our own broker as it is configured and says so, and takes nothing away', async () => {
   const deployment = await Deployment.open({ embedded: true })
   const seen = new RecordingObserver()
   try {
