@@ -1,8 +1,5 @@
 import type { MessagePlace } from '../kernel/brand.ts'
-import type { Clock } from '../kernel/clock.ts'
-import type { ClusterSession } from './cluster-session.ts'
 import type { CommittedOffset } from './committed-offsets.ts'
-import { fetchLog } from './log-fetch.ts'
 
 /** A transaction with messages, from when they are stored on. Whether it commits is not known then. */
 export interface CommitStep {
@@ -42,49 +39,21 @@ export class CommitTrail {
   /**
    * Where the transactions lead to from what the broker holds: over each that stands on it, or on the one before, and has happened. The
    * same as `committed` where nothing was lost. Steps that lead nowhere, or have not happened, are forgotten: many that fail one after the
-   * other must not push out the one that is needed. `hasHappened` says undefined where nobody knows.
+   * other must not push out the one that is needed. Errors: those of `hasHappened`; all steps are kept then.
    */
-  async follow(
-    id: string,
-    committed: CommittedOffset,
-    hasHappened: (step: CommitStep) => Promise<boolean | undefined>,
-  ): Promise<CommittedOffset> {
+  async follow(id: string, committed: CommittedOffset, hasHappened: (step: CommitStep) => Promise<boolean>): Promise<CommittedOffset> {
     let held = committed
     const useless = new Set<CommitStep>()
     for (const step of this.of(id)) {
       const { before, offset, metadata } = step
       const standsHere = before.offset === held.offset && before.metadata === held.metadata
-      const happened = standsHere ? await hasHappened(step) : false
-      if (happened === true) held = { offset, metadata }
-      else if (happened === false) useless.add(step)
+      if (standsHere && (await hasHappened(step))) held = { offset, metadata }
+      else useless.add(step)
     }
     this.#steps.set(
       id,
       this.of(id).filter((step) => !useless.has(step)),
     )
     return held
-  }
-}
-
-const LOOK_EVERY_MS = 100
-
-/**
- * Whether its message is there for readers of committed messages. Its own transaction must have ended; that of another producer may still
- * hold the log up before it, and is waited for until `deadlineMono`. Undefined: not known by then.
- */
-export async function isCommitted(
-  session: ClusterSession,
-  { message }: CommitStep,
-  { clock, deadlineMono }: { readonly clock: Clock; readonly deadlineMono: number },
-): Promise<boolean | undefined> {
-  const { topic, partition, offset } = message
-  const limits = { isolation: 'read_committed', maxWaitMs: 0, maxBytes: 1, maxBytesPerPartition: 1 } as const
-  for (;;) {
-    const [fetched] = await session.run(`looking for offset ${offset} of ${topic}/${partition}`, (cluster) =>
-      fetchLog(cluster, [{ topic, partition, position: offset }], limits),
-    )
-    if (fetched !== undefined && fetched.end > offset) return fetched.messages().some((found) => found.offset === offset)
-    if (clock.mono() >= deadlineMono) return undefined
-    await clock.sleep(LOOK_EVERY_MS)
   }
 }

@@ -9,7 +9,7 @@ import { type Isolation, isolationLevel } from './offsets.ts'
 import { withoutAborted } from './patches/aborted-messages.ts'
 
 /** A record as kafkajs decodes it from a fetch. */
-type FetchedRecord = EachBatchPayload['batch']['messages'][number] & {
+export type FetchedRecord = EachBatchPayload['batch']['messages'][number] & {
   readonly isControlRecord: boolean
   readonly batchContext: {
     readonly firstOffset: string
@@ -60,6 +60,8 @@ export interface FetchedLog extends TopicPartition {
   readonly next: bigint
   /** How far this isolation can read. */
   readonly end: bigint
+  /** All that came, markers, aborted messages and what lies before `from` in its batch included. */
+  readonly records: readonly FetchedRecord[]
   /** In order, those of aborted transactions left out. Converted when asked, since a copy of each value is made. */
   readonly messages: () => KafkaMessage[]
 }
@@ -105,6 +107,7 @@ function toFetchedLog(at: FetchPosition, fetched: FetchedPartition, isolation: I
     from: position,
     next: nextOffset(records, position),
     end: BigInt(isolation === 'read_committed' ? fetched.lastStableOffset : fetched.highWatermark),
+    records,
     messages: () => visible(fetched, position, isolation).map((record) => incomingMessage(topic, partition, record)),
   }
 }

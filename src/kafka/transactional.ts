@@ -6,7 +6,7 @@ import { grouped } from '../kernel/grouped.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { type KafkaClient, METADATA_MAX_AGE_MS } from './client.ts'
 import { ClusterSession } from './cluster-session.ts'
-import { type CommitStep, type CommitTrail, isCommitted } from './commit-trail.ts'
+import type { CommitStep, CommitTrail } from './commit-trail.ts'
 import { type CommittedOffset, committedAt } from './committed-offsets.ts'
 import { denied, kafkajsFailure, sendFailure } from './failure.ts'
 import { TRANSACTION_TIMEOUT_MS } from './fence-transactions.ts'
@@ -18,6 +18,7 @@ import { closeWithin } from './shared-connection.ts'
 import { readStableOffsets } from './stable-offsets.ts'
 import { DEFAULT_MAX_BATCH_BYTES } from './topic-definitions.ts'
 import { TopicLimits } from './topic-limits.ts'
+import { isCommitted } from './transaction-end.ts'
 
 /**
  * Output and consumed offset of one input partition in one transaction. `transactional.id` = group/topic/partition, so the next
@@ -192,13 +193,22 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     return committedAt(committed, at)
   }
 
-  /** The offset behind the last transaction whose messages are committed, where the broker has lost it. */
+  /**
+   * The offset behind the last transaction whose messages are committed, where the broker has lost it. Errors: KAFKA_TRANSACTION_FAILED
+   * where nobody can tell yet: whoever went on then would write the records of that transaction again.
+   */
   async #restored(committed: CommittedOffset): Promise<CommittedOffset> {
     const { trail, clock, groupId, topic, partition, observer } = this.#options
     if (trail === undefined) return committed
-    // Not known in time: its own messages are held up as well, so the offset goes with them.
     const deadlineMono = clock.mono() + UNSTABLE_LIMIT_MS
-    const held = await trail.follow(this.#id, committed, (step) => isCommitted(this.#session, step, { clock, deadlineMono }))
+    const held = await trail.follow(this.#id, committed, async ({ message }) => {
+      const happened = await isCommitted(this.#session, message, { clock, deadlineMono })
+      if (happened !== undefined) return happened
+      const at = `${message.topic}/${message.partition}@${message.offset}`
+      throw new MillraceError('KAFKA_TRANSACTION_FAILED', `whether the transaction that wrote ${at} has been committed is not known yet`, {
+        context: { group: groupId, topic, partition },
+      })
+    })
     if (held !== committed) observer.emit('OffsetRestored', { group: groupId, topic, partition, offset: held.offset })
     return held
   }

@@ -59,6 +59,8 @@ describe.skipIf(process.platform !== 'linux')('a broker that ends while it commi
           next = found
         }
       }
+      // Behind it readers see all that was committed.
+      await fence()
       offsets[partition] = next
       await transactions.close()
     }

@@ -105,7 +105,10 @@ export async function rollingRun(options: RollingRunOptions): Promise<RollingRun
       const { code, signal, stderr } = await running.done
       // What it had sent before is in the log of the site by now.
       restarts.push({ what: agent, agent, at, until: performance.now(), isDrained: options.by === 'SIGTERM' })
-      if (options.by === 'SIGTERM' && code !== 143) violations.push(`a worker that was told to end ended with ${code ?? signal}: ${stderr}`)
+      // One that was told before it could listen had begun nothing.
+      const hadBegun = stderr !== ''
+      if (options.by === 'SIGTERM' && code !== 143 && hadBegun)
+        violations.push(`a worker that was told to end ended with ${code ?? signal}: ${stderr}`)
       const before = site.requests.length
       await asked(site, Math.min(before + options.hosts * 2, site.urls().length))
     }

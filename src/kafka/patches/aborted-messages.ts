@@ -50,7 +50,8 @@ export function withoutAborted({ messages, abortedTransactions }: FilterInput): 
   })
 }
 
-function isAbortMarker(key: Buffer | null): boolean {
+/** Of the key of a control record. Source: Kafka's `EndTransactionMarker`. */
+export function isAbortMarker(key: Buffer | null): boolean {
   return key !== null && key.length >= 4 && key.readInt16BE(2) === ABORT_MARKER
 }
 

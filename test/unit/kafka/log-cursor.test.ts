@@ -14,6 +14,7 @@ const log = (from: bigint, next: bigint, offsets: readonly bigint[], end = 10n):
   from,
   next,
   end,
+  records: [],
   messages: () => offsets.map(message),
 })
 
