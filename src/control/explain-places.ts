@@ -67,9 +67,11 @@ const PAGE_MARGIN_MS = 60_000
  */
 export async function findUrl(runtime: Runtime, url: URL, signal?: AbortSignal): Promise<UrlPlaces> {
   const search = new UrlSearch(runtime, url, signal)
-  const [near, outcomes, deadLetters] = await Promise.all([search.waiting(), search.outcomes(), search.deadLetters()])
+  // Before the rest is read: a task that ends meanwhile is still waiting by them, and one that had ended has its outcome in the log.
+  const bounds = await waitingBounds(runtime)
+  const [near, outcomes, deadLetters] = await Promise.all([search.waiting(bounds), search.outcomes(), search.deadLetters()])
   const isFound = near.length + outcomes.length + deadLetters.length > 0
-  const waiting = isFound ? near : await search.waitingElsewhere()
+  const waiting = isFound ? near : await search.waitingElsewhere(bounds)
   const page = await search.page(outcomes)
   return { waiting, outcomes, page, deadLetters, isComplete: search.isComplete, bytes: search.bytes }
 }
@@ -91,9 +93,8 @@ class UrlSearch {
     this.#texts = searchTexts(url)
   }
 
-  async waiting(): Promise<WaitingTask[]> {
+  async waiting(bounds: WaitingBounds): Promise<WaitingTask[]> {
     const { topics } = this.#runtime
-    const bounds = await waitingBounds(this.#runtime)
     const places: TopicPartition[] = []
     for (const topic of taskTopics(topics))
       for (const partition of await this.#partitionsOf(topic, this.#domain)) places.push({ topic, partition })
@@ -104,9 +105,8 @@ class UrlSearch {
   /**
    * In the lanes, where a producer of another kind may have put it: without a key, or by a number of partitions that only Kafka knew of.
    */
-  async waitingElsewhere(): Promise<WaitingTask[]> {
+  async waitingElsewhere(bounds: WaitingBounds): Promise<WaitingTask[]> {
     const { topics, admin } = this.#runtime
-    const bounds = await waitingBounds(this.#runtime)
     const found: WaitingTask[] = []
     const bytesBefore = this.bytes
     for (const topic of laneTopics(topics)) {

@@ -4,7 +4,10 @@ import { type MessagePlace, type PartitionId, partitionId, type TopicPartition }
 import { delayTopics, laneTopics } from '../message/topics.ts'
 import type { Runtime } from './runtime.ts'
 
-/** How far the fetch and delay groups have come, at one moment. */
+/**
+ * How far the fetch and delay groups have come, at one moment: what had not ended at it is waiting, even where a stage hands it on to
+ * another topic meanwhile.
+ */
 export interface WaitingBounds {
   /** True for a message that its group has not finished: at or above the committed offset, and not completed in its map. */
   isWaiting(message: MessagePlace): boolean
@@ -16,7 +19,9 @@ export async function waitingBounds(runtime: Runtime): Promise<WaitingBounds> {
   const { topics, groups, admin } = runtime
   const lanes = laneTopics(topics)
   const delays = delayTopics(topics)
-  const lags = (await Promise.all([admin.lag(groups.fetch, lanes), admin.lag(groups.delay, delays)])).flat()
+  // The ends of all logs after the commits of both groups: what goes from a lane to a delay topic, or back, lies before one of the ends.
+  const commits = await Promise.all([admin.committedOffsets(groups.fetch, lanes), admin.committedOffsets(groups.delay, delays)])
+  const lags = (await Promise.all([admin.lagBehind(commits[0], lanes), admin.lagBehind(commits[1], delays)])).flat()
   const bounds = new Map<
     PartitionId,
     { readonly base: bigint; readonly first: bigint; readonly end: bigint; readonly span: bigint; readonly incomplete: ReadonlySet<number> }

@@ -148,7 +148,15 @@ export class KafkaAdmin {
   /** Lag of a group in every partition of the topics; whoever only shows it may leave out those that are offline. */
   async lag(groupId: string, topics: readonly string[], which: Which = 'all'): Promise<PartitionLag[]> {
     // The commits first: a group that works meanwhile then shows too much rather than too little.
-    const committed = await this.committedOffsets(groupId, topics)
+    return this.lagBehind(await this.committedOffsets(groupId, topics), topics, which)
+  }
+
+  /** The same for offsets that were read before, of several groups at one moment for example. */
+  async lagBehind(
+    committed: ReadonlyMap<PartitionId, CommittedOffset>,
+    topics: readonly string[],
+    which: Which = 'all',
+  ): Promise<PartitionLag[]> {
     const perTopic = await Promise.all(
       topics.map(async (topic) => {
         const [low, end] = await Promise.all([this.earliestOffsets(topic, which), this.endOffsets(topic, 'read_uncommitted', which)])

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { loadConfig } from '../../../src/config/load.ts'
 import type { Config } from '../../../src/config/options.ts'
 import { type ExplainReport, explain } from '../../../src/control/explain.ts'
@@ -16,6 +16,7 @@ import { listenForCommands } from '../../../src/control/worker-socket.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import type { UrlTask } from '../../../src/message/generated/types.ts'
+import { outcomeOf } from '../../../src/message/outcome.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
 import { canonicalUrl } from '../../../src/url/canonical-url.ts'
 import { partitionFor } from '../../../src/url/partition.ts'
@@ -130,6 +131,33 @@ describe('explain, without a worker', () => {
   })
 })
 
+describe('explain, of a URL that ends while it looks', () => {
+  it('knows of it, whatever it looks at first', async () => {
+    const task = await produce('/ends/meanwhile.html')
+    const { admin, topics, groups, codec } = runtime
+    const { canonicalUrl: key } = task
+    const value = codec.encode('Outcome', outcomeOf(task, { kind: 'FETCHED', reason: 'none', at: Date.now() }), topics.outcomes)
+    const producer = await runtime.producer()
+    const lane = { topic: topics.urls.normal, partition: partitionFor(registrableDomain(task.url), 5) }
+    const outcomes = { topic: topics.outcomes, partition: partitionFor(key, (await admin.partitions(topics.outcomes)).length) }
+    const committedOffsets = admin.committedOffsets.bind(admin)
+    // As long as this takes, the rest of the topics would be read beside it.
+    const asked = vi.spyOn(admin, 'committedOffsets').mockImplementation(async (group, names) => {
+      if (group === groups.fetch) {
+        await producer.send([{ ...outcomes, key, value }])
+        await admin.commitDirect(groups.fetch, [{ ...lane, offset: 1n, metadata: '' }])
+      }
+      return committedOffsets(group, names)
+    })
+    try {
+      expect(await ask('/ends/meanwhile.html')).toMatchObject({ state: 'fetched', waiting: [] })
+      expect(asked).toHaveBeenCalled()
+    } finally {
+      asked.mockRestore()
+    }
+  })
+})
+
 describe('explain, while the state store is away', () => {
   it('says so, and where the URL is all the same', async () => {
     await produce('/first/page.html')
@@ -203,7 +231,8 @@ describe('explain, beside workers', () => {
     const report = await eventually(
       async () => {
         const now = await explain(runtime, url ?? '', { userAgent: 'FooBot/1.0' })
-        return now.state === 'failed' && now
+        // Both are written at once, and looked for beside each other.
+        return now.state === 'failed' && now.deadLetters.length > 0 && now
       },
       { everyMs: 100, what: 'it to be given up' },
     )
@@ -244,7 +273,9 @@ describe('explain, beside workers', () => {
     const ignored = await explain(ignoring, `${base}/private/place.html`, { userAgent: 'FooBot/1.0' })
     expect(ignored).toMatchObject({ robots: null, site: { pace: { crawlDelayMs: { value: 0, from: 'default' } } } })
     expect(refused.lines.join('\n')).toContain('robots.txt forbids it by `Disallow: /private/`')
-    const failed = await until('/down/for/good.html', 'failed')
+    await until('/down/for/good.html', 'failed')
+    // Its dead letter was written with its outcome, but is looked for beside it: by now it is there.
+    const failed = await ask('/down/for/good.html')
     expect(failed.outcomes.map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual(['RETRY 1', 'FAILED 2'])
     expect(failed.deadLetters).toMatchObject([{ info: { stage: 'fetch', code: 'FETCH_FAILED' } }])
   })
