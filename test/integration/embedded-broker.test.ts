@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { availableParallelism, loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Admin, Kafka, logLevel } from 'kafkajs'
@@ -12,6 +12,7 @@ import type { EmbeddedBroker } from '../../src/embedded/broker-options.ts'
 import { acquireBroker, downBroker, keepBroker } from '../../src/embedded/embedded-broker.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 import { isAlive, ownIdentity, type ProcessIdentity } from '../../src/machine/process-identity.ts'
+import { crowding } from '../support/crowding.ts'
 import { brokerOptions, brokerStatus, RecordingObserver } from '../support/embedded.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -56,6 +57,21 @@ function running(): { supervisor: ProcessIdentity; broker: ProcessIdentity } {
   return { supervisor, broker }
 }
 
+/** A broker that still runs writes into the folder meanwhile. */
+const REMOVED = { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }
+
+/** Copies a folder in which a broker works: a file that went away while it was copied is no reason to give up. */
+function copyLive(from: string, to: string): void {
+  for (let tries = 20; ; tries -= 1) {
+    try {
+      return cpSync(from, to, { recursive: true })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || tries === 1) throw error
+      rmSync(to, { recursive: true, force: true })
+    }
+  }
+}
+
 async function withAdmin<T>(brokers: string[], use: (admin: Admin, kafka: Kafka) => Promise<T>): Promise<T> {
   const kafka = new Kafka({
     clientId: 'test',
@@ -82,17 +98,14 @@ const produceOne = (broker: EmbeddedBroker, topic: string) =>
     await producer.disconnect()
   })
 
-/** On a machine with more to do than it has cores, everything takes as much longer as each process waits for one. */
-const crowding = () => Math.max(1, (loadavg()[0] ?? 1) / availableParallelism())
-
-/** From nothing to the first acknowledged message, each time a test begins that way. */
+/** From nothing to the first acknowledged message, each time a test begins that way; as on a machine that has the time for it. */
 const startsMs: number[] = []
 
 async function timedStart(topic: string): Promise<EmbeddedBroker> {
   const started = performance.now()
   const broker = await acquire()
   await produceOne(broker, topic)
-  startsMs.push(performance.now() - started)
+  startsMs.push((performance.now() - started) / crowding())
   return broker
 }
 
@@ -271,8 +284,8 @@ describe('the embedded broker', () => {
     await keepBroker(brokerOptions(dataDir, observer, 'millrace up'))
     const before = running()
     const backup = `${dataDir}-backup`
-    cpSync(dataDir, backup, { recursive: true })
-    rmSync(dataDir, { recursive: true, force: true })
+    copyLive(dataDir, backup)
+    rmSync(dataDir, REMOVED)
     renameSync(backup, dataDir)
     const next = await acquire()
     const after = running()
@@ -288,8 +301,8 @@ describe('the embedded broker', () => {
     const lost = expect(user.lost).rejects.toMatchObject({ code: 'KAFKA_LOST', message: expect.stringContaining('removed or replaced') })
     const before = running()
     const backup = `${dataDir}-backup`
-    if (what === 'replaced') cpSync(dataDir, backup, { recursive: true })
-    rmSync(dataDir, { recursive: true, force: true })
+    if (what === 'replaced') copyLive(dataDir, backup)
+    rmSync(dataDir, REMOVED)
     if (what === 'replaced') renameSync(backup, dataDir)
     await eventually(() => !isAlive(before.broker) && !isAlive(before.supervisor), { what: 'the first broker to end' })
     const next = await acquire('another test')
@@ -306,7 +319,7 @@ describe('the embedded broker', () => {
     await keepBroker(brokerOptions(dataDir, observer, 'millrace up'))
     const { broker, supervisor } = running()
     // The broker writes on meanwhile.
-    rmSync(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
+    rmSync(dataDir, REMOVED)
     await eventually(() => !isAlive(broker) && !isAlive(supervisor), { what: 'the broker to end' })
   })
 })
@@ -367,7 +380,7 @@ describe('a data folder in disorder', () => {
     const original = await timedStart('t')
     const { broker } = running()
     const copy = join(dataDir, 'copy')
-    cpSync(brokerFolder(dataDir).path, brokerFolder(copy).path, { recursive: true })
+    copyLive(brokerFolder(dataDir).path, brokerFolder(copy).path)
     // Once with the note of the broker, as it was copied while it ran, and once without, as it was copied before.
     for (const isNoted of [true, false]) {
       if (!isNoted) rmSync(brokerFolder(copy).process, { force: true })
@@ -396,13 +409,13 @@ describe('a data folder in disorder', () => {
   })
 
   it('that takes Kafka minutes to read through is waited for, and whoever waits is told', async () => {
-    // For whoever waits a second counts as thirty.
-    const clock = { ...systemClock, mono: () => systemClock.mono() * 30 }
+    // For whoever waits a second counts as ten.
+    const clock = { ...systemClock, mono: () => systemClock.mono() * 10 }
     const starting = acquireBroker({ ...brokerOptions(dataDir, observer), clock })
     const file = await eventually(() => processes().length > 0 && running(), { everyMs: 5, what: 'the broker process' })
     process.kill(file.broker.pid, 'SIGSTOP')
     const told = () => observer.events.filter(({ name }) => name === 'BrokerStartSlow').map(({ fields }) => Number(fields.seconds))
-    await eventually(() => (told().at(-1) ?? 0) > 90, { what: 'ninety seconds' })
+    await eventually(() => (told().at(-1) ?? 0) > 60, { what: 'a minute' })
     process.kill(file.broker.pid, 'SIGCONT')
     const broker = await starting
     expect(told()[0]).toBeGreaterThanOrEqual(15)
@@ -423,6 +436,6 @@ describe('a warm start', () => {
   it('is from nothing to the first message acknowledged in less than 2.5 s', () => {
     // The best of several, since other tests run beside these.
     expect(startsMs.length).toBeGreaterThan(0)
-    expect(Math.min(...startsMs)).toBeLessThan(2500 * crowding())
+    expect(Math.min(...startsMs)).toBeLessThan(2500)
   })
 })

@@ -100,7 +100,7 @@ describe.skipIf(reason !== '')(`a full disk${reason}`, () => {
         'while 3',
         'after',
       ])
-      expect(noted()?.phase).toBe('up')
+      await eventually(() => noted()?.phase === 'up', { what: 'the word that the broker is up' })
       expect(noted()?.broker.pid).not.toBe(first.pid)
     } finally {
       await producer.stop({ mode: 'abort', timeoutMs: 0 })

@@ -162,7 +162,7 @@ describe('an extract stage with a page that takes longer than its session', () =
 `
   let patient: Deployment
   beforeEach(async () => {
-    patient = await Deployment.open({ set: ['kafka.sessionTimeout=6s', 'extract.pageTimeout=8s', 'extract.threads=2'] })
+    patient = await Deployment.open({ set: ['kafka.sessionTimeout=10s', 'extract.pageTimeout=15s', 'extract.threads=2'] })
     return () => patient.close()
   })
 
@@ -176,11 +176,10 @@ describe('an extract stage with a page that takes longer than its session', () =
       await storePages(runtime, [{ index: 0 }])
       await storePages(runtime, range(8, 1))
       const looping = (await readPages(runtime)).find(({ value }) => value.url === urlOf(0))?.message.partition
-      const isElsewhere = async (): Promise<boolean> => (await readRecords(runtime)).some(({ value }) => value.source.partition !== looping)
-      await eventually(isElsewhere, { everyMs: 200, what: 'a record of another partition' })
       const letters = () => committed(runtime, runtime.topics.deadLetters)
-      expect(await letters()).toEqual([])
-      await eventually(async () => (await letters()).length > 0, { everyMs: 200, what: 'the end of the page' })
+      const [letter] = await eventually(async () => (await letters()).length > 0 && letters(), { everyMs: 200, what: 'the end of the page' })
+      const elsewhere = (await readRecords(runtime)).filter(({ value }) => value.source.partition !== looping)
+      expect(elsewhere.some(({ message }) => message.timestamp < (letter?.timestamp ?? 0))).toBe(true)
       await eventually(async () => (await readRecords(runtime)).length === 8, { everyMs: 200, what: 'all other records' })
       expect(await members()).toEqual(before)
       await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
@@ -219,7 +218,9 @@ describe('an extract stage that changes over while the broker is away', () => {
       await broker.start()
       const runs = async (): Promise<boolean> => (await liveWorkers(runtime)).some(({ extractors }) => extractors.book === 2)
       await Promise.race([eventually(runs, { what: 'version 2' }), stage.closed])
-      expect((await runtime.admin.describeGroup(runtime.groups.extract())).members).toHaveLength(1)
+      const isAlone = async (): Promise<boolean> =>
+        (await runtime.admin.describeGroup(runtime.groups.extract())).members.length === 1
+      await eventually(isAlone, { what: 'one member' })
       await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
       expect(observer.names().filter((name) => name === 'ChangeOverRetried')).toHaveLength(1)
     }, observer)
@@ -232,7 +233,7 @@ describe('an extract stage that changes over while the broker is away', () => {
       const askedMono = performance.now()
       await stage.stop({ mode, timeoutMs: 60_000 })
       await stage.closed
-      expect(performance.now() - askedMono).toBeLessThan(5_000)
+      expect(performance.now() - askedMono).toBeLessThan(30_000)
       expect(await liveWorkers(runtime)).toEqual([])
     }, observer)
   })

@@ -2,8 +2,12 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { singleObjectFrame } from '../../../src/message/framing.ts'
 import { newUrlTask } from '../../../src/message/url-task.ts'
+import { crowding } from '../../support/crowding.ts'
 import { eventually } from '../../support/eventually.ts'
 import { FetchFixture } from '../../support/fetch-fixture.ts'
+
+/** On a machine that has the time for it. */
+const LATE_MS = 1_000
 
 let fixture: FetchFixture
 afterEach(() => fixture.close())
@@ -45,10 +49,10 @@ describe('the delay worker on a real broker', () => {
     expect(arrived.map(({ url }) => new URL(url).hostname[0])).toEqual(['a', 'b', 'c', 'd', 'e'])
     for (const { lateMs } of arrived) {
       expect(lateMs).toBeGreaterThanOrEqual(0)
-      expect(lateMs).toBeLessThan(1_000)
+      expect(lateMs).toBeLessThan(LATE_MS * crowding())
     }
-    // The long ones went through the second topic, the longest twice, and then through the first.
-    expect((await fixture.messages(fixture.topics.delays[1]?.topic ?? '')).length).toBe(3)
+    // The long ones went through the second topic, the longest twice where it woke there in time, and then through the first.
+    expect([2, 3]).toContain((await fixture.messages(fixture.topics.delays[1]?.topic ?? '')).length)
     // One that wakes there when it is due already, on a busy machine, goes to its lane at once.
     const short = (await fixture.messages(fixture.topics.delays[0]?.topic ?? '')).length
     expect([3, 4, 5]).toContain(short)
@@ -71,7 +75,7 @@ describe('the delay worker on a real broker', () => {
     if (hours < 0) await delay('after', 1_200)
     for (const { lateMs } of await arrivals(hours < 0 ? 3 : 1)) {
       expect(lateMs).toBeGreaterThanOrEqual(0)
-      expect(lateMs).toBeLessThan(1_000)
+      expect(lateMs).toBeLessThan(LATE_MS * crowding())
     }
   })
 
@@ -138,17 +142,18 @@ describe('the delay worker on a real broker', () => {
 
   it('makes room by writing what is due last to the end, and sees what is due sooner', async () => {
     fixture = await FetchFixture.open({ partitions: 1, delays: [100, 60_000, 600_000, 3_600_000] })
-    await Promise.all([...Array.from({ length: 30 }, (_, i) => delay(`late${i}`, 5_000)), delay('soon', 2_500)])
+    // Due when the worker has long begun.
+    await Promise.all([...Array.from({ length: 30 }, (_, i) => delay(`late${i}`, 20_000)), delay('soon', 12_000)])
     const worker = await fixture.delayWorker({ maxWindowBytes: 6_000 })
     const arrived = await arrivals(31)
     expect(arrived[0]?.url).toBe('http://soon.example/')
     expect(new Set(arrived.map(({ url }) => url)).size).toBe(31)
     for (const { lateMs } of arrived) {
       expect(lateMs).toBeGreaterThanOrEqual(0)
-      expect(lateMs).toBeLessThan(1_000)
+      expect(lateMs).toBeLessThan(LATE_MS * crowding())
     }
     expect((await fixture.messages(fixture.topics.delays[0]?.topic ?? '')).length).toBeGreaterThan(31)
-    expect(worker.heldCount).toBe(0)
+    await eventually(() => worker.heldCount === 0, { what: 'nothing to be held' })
   })
 
   it('brings back what was put aside for a site before it was reset, whatever it waits for and in whichever topic', async () => {
@@ -164,7 +169,7 @@ describe('the delay worker on a real broker', () => {
     worker.siteChanged('near.example', { resetAt: Date.now() })
     const arrived = await arrivals(3)
     expect(arrived.map(({ url }) => new URL(url).hostname).sort()).toEqual(['held.example', 'held.example', 'near.example'])
-    expect(worker.heldCount).toBe(1)
+    await eventually(() => worker.heldCount === 1, { what: 'the other one alone to be held' })
   })
 
   it('brings back a chain of redirects with the site that it waits for, not with the one where it began', async () => {
@@ -180,7 +185,7 @@ describe('the delay worker on a real broker', () => {
     await eventually(() => worker.heldCount === 2, { what: 'tasks that are held' })
     worker.siteChanged('m.way.example', { resetAt: Date.now() })
     expect((await arrivals(1)).map(({ url }) => url)).toEqual(['http://www.way.example/'])
-    expect(worker.heldCount).toBe(1)
+    await eventually(() => worker.heldCount === 1, { what: 'the other one alone to be held' })
   })
 
   it('brings back what waits for its turn where the pace of the site is faster since, and what waits for a retry does not come', async () => {
@@ -195,6 +200,7 @@ describe('the delay worker on a real broker', () => {
     const fasterAt = Date.now()
     worker.siteChanged('slow.example', { fasterAt })
     await arrivals(1)
+    await eventually(() => worker.heldCount === 2, { what: 'the one that came back to be forgotten' })
     // What its fetch worker puts aside again has a time by the new pace.
     const again = newUrlTask({ url: 'http://slow.example/again', taskId: 'again', lane: 'low' })
     const aside = { dueAt: Date.now() + hour, reason: 'spill', liftedAt: fasterAt, original: lane }
@@ -213,7 +219,7 @@ describe('the delay worker on a real broker', () => {
     await fixture.delayWorker()
     // What was forwarded a moment before may come again: its commit may not have been made.
     const later = await eventually(async () => (await arrivals(2)).find(({ url }) => url === 'http://later.example/'))
+    // How late depends on how long the second one took to begin.
     expect(later.lateMs).toBeGreaterThanOrEqual(0)
-    expect(later.lateMs).toBeLessThan(1_000)
   })
 })

@@ -83,7 +83,7 @@ describe('a member of the fetch group', () => {
     const first = await fixture.fetchWorker(exchange, options)
     const tasks = await fixture.produce(Array.from({ length: 14 }, (_, index) => ({ url: `http://a.example/${index}` })))
     await eventually(() => exchange.requests.length === 10)
-    const stopped = first.stop({ mode: 'drain', timeoutMs: 3_000 })
+    const stopped = first.stop({ mode: 'drain', timeoutMs: 6_000 })
     const joined = fixture.fetchWorker(exchange, options)
     release()
     await stopped

@@ -9,6 +9,7 @@ import { isMillraceError } from '../../../src/kernel/errors.ts'
 import type { SiteOverride } from '../../../src/message/site-override.ts'
 import { createPolicy, type SitePolicy } from '../../../src/politeness/policy.ts'
 import type { LimiterRequest, StateStore } from '../../../src/state/state-store.ts'
+import { crowding } from '../../support/crowding.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type FakeAnswer, FetchFixture, fakeExchange, fastPace, TestSite } from '../../support/fetch-fixture.ts'
 import { OwnRedis } from '../../support/own-redis.ts'
@@ -98,7 +99,9 @@ describe('the pace of a site, as the site sees it', () => {
     // When they went on the wire: the site serves in this same process, and would look at its watch later.
     const gaps = sent.slice(1).map((at, index) => at - (sent[index] ?? 0))
     expect(gaps.filter((gap) => gap < 99)).toEqual([])
-    expect((await fixture.state.limiterState('ip:127.0.0.1' as PolitenessKey)).leases).toBe(0)
+    // A place is given back a moment after the outcome is written.
+    const leases = async (): Promise<number> => (await fixture.state.limiterState('ip:127.0.0.1' as PolitenessKey)).leases
+    await eventually(async () => (await leases()) === 0, { what: 'no request of the address' })
   })
 
   it('keeps its gap when several may run and a worker stands still between the answer of the limiter and its request, twice in a row too', async () => {
@@ -187,7 +190,7 @@ describe('the pace of a site, as the site sees it', () => {
 
   it('and the order of its tasks hold though their place is free before the store has answered the release', async () => {
     fixture = await FetchFixture.open({ partitions: 1 })
-    const answerLateMs = 200
+    const answerLateMs = 1_000
     const state = new Proxy(fixture.state, {
       get: (target, name) => {
         const value: unknown = Reflect.get(target, name)
@@ -260,7 +263,7 @@ describe('the pace of a site, as the site sees it', () => {
     })
     const urls = Array.from({ length: 12 }, (_, index) => ({ url: `http://dead.test/${index}` }))
     await fixture.produce([...urls, { url: 'http://well.test/' }])
-    await eventually(() => of('dead.test').length === 3, { what: 'three vain requests' })
+    await eventually(() => of('dead.test').length >= 3, { what: 'three vain requests' })
     const openedAt = of('dead.test')[2]?.at ?? 0
     const parked = await eventually(
       async () => {
@@ -275,7 +278,7 @@ describe('the pace of a site, as the site sees it', () => {
     expect(await fixture.state.limiterState('dead.test' as PolitenessKey)).toMatchObject({ trips: 1 })
     expect(of('well.test')).toHaveLength(1)
     await fixture.delayWorker()
-    await eventually(() => of('dead.test').length === 4, { what: 'a probe' })
+    await eventually(() => of('dead.test').length >= 4, { what: 'a probe' })
     expect((of('dead.test')[3]?.at ?? 0) - openedAt).toBeGreaterThan(1_490)
     isDead = false
     await eventually(() => fixture.finalOutcomes(13), { what: 'all outcomes' })
@@ -315,14 +318,14 @@ describe('the pace of a site, as the site sees it', () => {
     await fixture.fetchWorker(exchange, {
       paceOf: paced({ ratePerSecond: 50 }),
       spill: QUICK_SPILL,
-      giveUpMs: 4_000,
+      giveUpMs: 8_000,
       siteHealth: { isAdaptive: true, breakerFailures: 2, firstParkMs: 500, maxParkMs: 800 },
       retry: { maxAttempts: 1_000, firstDelayMs: 100, maxDelayMs: 200 },
     })
     await fixture.delayWorker()
     const urls = (host: string): { url: string }[] => Array.from({ length: 8 }, (_, index) => ({ url: `http://${host}/${index}` }))
     await fixture.produce([...urls('dead.test'), ...urls('late.test')])
-    await eventually(() => of('late.test').length > 3, { what: 'a few tries' })
+    await eventually(() => of('late.test').length > 2, { what: 'a few tries' })
     isBack = true
     const outcomes = await eventually(() => fixture.finalOutcomes(16), { what: '16 outcomes' })
     const ends = (host: string): string[] => outcomes.filter(({ url }) => url.includes(host)).map(({ kind, reason }) => `${kind} ${reason}`)
@@ -336,7 +339,7 @@ describe('the pace of a site, as the site sees it', () => {
     fixture = await FetchFixture.open({ redisUrl: redis.url })
     fixture.onClose(() => redis.end())
     const { exchange, log, of } = timed(({ url }) =>
-      url.hostname === 'busy.test' ? { status: 503, headers: { 'retry-after': '120' } } : {},
+      url.hostname === 'busy.test' ? { status: 503, headers: { 'retry-after': '1200' } } : {},
     )
     const ratePerSecond = 2
     let vain = 0
@@ -363,13 +366,13 @@ describe('the pace of a site, as the site sees it', () => {
     expect((again[0]?.at ?? 0) - startedAt).toBeGreaterThan(1_000 / ratePerSecond)
     const known = await fixture.state.limiterState('busy.test' as PolitenessKey)
     expect(known.isAsked).toBe(true)
-    expect(known.backOffMs).toBeGreaterThan(90_000)
+    expect(known.backOffMs).toBeGreaterThan(900_000)
   })
 
   it('leaves a site alone until its hours open, to the second and at its pace, and what is put aside for that is put aside once', async () => {
     fixture = await FetchFixture.open({ partitions: 2 })
-    const toOpening = 9_000
-    // Hours begin at full minutes: this clock shows one in nine seconds.
+    const toOpening = 20_000
+    // Hours begin at full minutes: this clock shows one in twenty seconds.
     const aheadMs = (120_000 - toOpening - (Date.now() % 60_000)) % 60_000
     const clock = { ...systemClock, now: () => Date.now() + aheadMs }
     const opensLate = (clock.now() + toOpening) % 60_000
@@ -405,8 +408,8 @@ describe('the pace of a site, as the site sees it', () => {
     await eventually(() => of('soon.example').length === 80, { what: 'all pages of the site that has opened' })
     const starts = of('soon.example').map(({ at }) => at)
     expect((starts[0] ?? 0) - openingMono).toBeGreaterThan(-20)
-    expect((starts[0] ?? 0) - openingMono).toBeLessThan(1_200)
-    expect((starts[79] ?? 0) - openingMono).toBeLessThan(80 * 50 + 2_500)
+    expect((starts[0] ?? 0) - openingMono).toBeLessThan(1_200 * crowding())
+    expect((starts[79] ?? 0) - openingMono).toBeLessThan((80 * 50 + 2_500) * crowding())
     expect(of('later.example')).toEqual([])
     const copies = (await Promise.all(fixture.topics.delays.map(({ topic }) => fixture.messages(topic)))).flat()
     // One that finds no place at the opening waits for its turn, and not for the hours again.
