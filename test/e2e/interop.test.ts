@@ -83,7 +83,7 @@ describe('other Kafka clients', () => {
         '--isolation-level',
         'read_committed',
         '--timeout-ms',
-        '20000',
+        '60000',
       ],
     ])
     expect(read.code, read.stderr).toBe(0)

@@ -64,7 +64,8 @@ const REMOVED = { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }
 function copyLive(from: string, to: string): void {
   for (let tries = 20; ; tries -= 1) {
     try {
-      return cpSync(from, to, { recursive: true })
+      cpSync(from, to, { recursive: true })
+      return
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || tries === 1) throw error
       rmSync(to, { recursive: true, force: true })

@@ -6,7 +6,7 @@ import { HttpClient } from '../../src/fetch/http-client.ts'
 import type { HttpLimits, HttpRequest, HttpResponse, HttpResult } from '../../src/fetch/http-exchange.ts'
 import { systemClock } from '../../src/kernel/clock.ts'
 
-const limits: HttpLimits = { connectMs: 2000, headersMs: 2000, idleMs: 800, totalMs: 3000, maxBodyBytes: 1000 }
+const limits: HttpLimits = { connectMs: 10_000, headersMs: 20_000, idleMs: 20_000, totalMs: 60_000, maxBodyBytes: 1000 }
 let port = 0
 const client = new HttpClient({ resolve: { '*.site.test': '127.0.0.1' }, allowAddresses: ['127.0.0.0/8'], clock: systemClock })
 const routes = new Map<string, (request: IncomingMessage, response: ServerResponse) => void>()
@@ -214,7 +214,7 @@ describe('a server that closes a connection when it is used again', () => {
 })
 
 describe('a body that is held back', () => {
-  const large = { maxBodyBytes: 8_000_000, idleMs: 100 }
+  const large = { maxBodyBytes: 8_000_000, idleMs: 1_000 }
   const held = () => heldFrom(0)
   /** Goes on until it would have so many bytes. */
   const heldFrom = (least: number) => {
@@ -257,7 +257,7 @@ describe('a body that is held back', () => {
 
   it('has its deadline without the time that it was held back', async () => {
     serve('/large', {}, Buffer.alloc(6_000_000, 'x'))
-    const short = { ...large, totalMs: 1_500, idleMs: 5_000 }
+    const short = { ...large, totalMs: 4_000, idleMs: 30_000 }
     const { onBody, hasBegun, goOn } = held()
     const waiting = answered('/large', { limits: short, onBody })
     await hasBegun
@@ -275,7 +275,7 @@ describe('a body that is held back', () => {
   ])('is not unpacked before there is room for what that gives: %s', async (coding, packed) => {
     serve(`/packed-${coding}`, { 'content-encoding': coding }, packed)
     const { onBody, hasBegun, pieces, goOn } = heldFrom(5_000_000)
-    const waiting = answered(`/packed-${coding}`, { limits: { ...large, totalMs: 2_000 }, onBody })
+    const waiting = answered(`/packed-${coding}`, { limits: { ...large, totalMs: 6_000 }, onBody })
     await hasBegun
     const silent = await raw('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf', () => undefined)
     expect(await ask(silent.url, { limits: large })).toMatchObject({ reason: 'body-timeout' })

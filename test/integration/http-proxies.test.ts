@@ -12,7 +12,7 @@ import { recordingObserver } from '../support/kafka-fixture.ts'
 import { TEST_CERTIFICATE } from '../support/test-certificate.ts'
 import { TestProxy } from '../support/test-proxy.ts'
 
-const limits: HttpLimits = { connectMs: 1_000, headersMs: 2_000, idleMs: 2_000, totalMs: 4_000, maxBodyBytes: 100_000 }
+const limits: HttpLimits = { connectMs: 10_000, headersMs: 20_000, idleMs: 20_000, totalMs: 60_000, maxBodyBytes: 100_000 }
 const closing: (() => Promise<unknown> | unknown)[] = []
 const asked: { readonly host: string | undefined; readonly names: readonly string[] }[] = []
 let httpPort = 0

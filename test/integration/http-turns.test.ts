@@ -7,7 +7,7 @@ import { systemClock } from '../../src/kernel/clock.ts'
 import { eventually } from '../support/eventually.ts'
 import { TestSite } from '../support/fetch-fixture.ts'
 
-const limits = { connectMs: 2_000, headersMs: 2_000, idleMs: 2_000, totalMs: 2_000, maxBodyBytes: 1_000 }
+const limits = { connectMs: 30_000, headersMs: 30_000, idleMs: 30_000, totalMs: 30_000, maxBodyBytes: 1_000 }
 
 /** Requests that wait, once their connection stands, until they may leave. */
 describe('a request whose connection has to be made', () => {

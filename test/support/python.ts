@@ -1,5 +1,7 @@
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { waitForLock } from '../../src/embedded/file-lock.ts'
+import { systemClock } from '../../src/kernel/clock.ts'
 import { testCacheDir } from './embedded.ts'
 import { run } from './kafka-tools.ts'
 
@@ -17,6 +19,17 @@ export async function findPython(packages: readonly string[] = PACKAGES): Promis
   const command = join(folder, 'bin', 'python3')
   if (existsSync(join(folder, 'complete'))) return { kind: 'python', command }
   mkdirSync(testCacheDir(), { recursive: true })
+  // Test files run beside each other, and more than one of them may be the first to need it.
+  const at = { folder: testCacheDir(), name: 'python.lock', what: 'making a Python environment for tests' }
+  const lock = await waitForLock({ ...at, waitMs: 600_000, clock: systemClock })
+  try {
+    return existsSync(join(folder, 'complete')) ? { kind: 'python', command } : await make(folder, command, packages)
+  } finally {
+    lock.release()
+  }
+}
+
+async function make(folder: string, command: string, packages: readonly string[]): Promise<Python> {
   // A virtual environment holds its own path, so it can't be made beside its place and moved there.
   rmSync(folder, { recursive: true, force: true })
   try {

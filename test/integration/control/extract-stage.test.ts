@@ -177,7 +177,10 @@ describe('an extract stage with a page that takes longer than its session', () =
       await storePages(runtime, range(8, 1))
       const looping = (await readPages(runtime)).find(({ value }) => value.url === urlOf(0))?.message.partition
       const letters = () => committed(runtime, runtime.topics.deadLetters)
-      const [letter] = await eventually(async () => (await letters()).length > 0 && letters(), { everyMs: 200, what: 'the end of the page' })
+      const [letter] = await eventually(async () => (await letters()).length > 0 && letters(), {
+        everyMs: 200,
+        what: 'the end of the page',
+      })
       const elsewhere = (await readRecords(runtime)).filter(({ value }) => value.source.partition !== looping)
       expect(elsewhere.some(({ message }) => message.timestamp < (letter?.timestamp ?? 0))).toBe(true)
       await eventually(async () => (await readRecords(runtime)).length === 8, { everyMs: 200, what: 'all other records' })
@@ -218,8 +221,7 @@ describe('an extract stage that changes over while the broker is away', () => {
       await broker.start()
       const runs = async (): Promise<boolean> => (await liveWorkers(runtime)).some(({ extractors }) => extractors.book === 2)
       await Promise.race([eventually(runs, { what: 'version 2' }), stage.closed])
-      const isAlone = async (): Promise<boolean> =>
-        (await runtime.admin.describeGroup(runtime.groups.extract())).members.length === 1
+      const isAlone = async (): Promise<boolean> => (await runtime.admin.describeGroup(runtime.groups.extract())).members.length === 1
       await eventually(isAlone, { what: 'one member' })
       await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
       expect(observer.names().filter((name) => name === 'ChangeOverRetried')).toHaveLength(1)

@@ -89,6 +89,8 @@ describe('a fetch worker on a real site', () => {
     expect(pages.get('/big')).toMatchObject({ truncated: 'size', bodyLength: 1_048_576 })
     expect(pages.get('/hop')).toMatchObject({ finalUrl: site.url('h8.example', '/plain'), remoteAddress: '127.0.0.1' })
     expect(site.requests.filter(({ path }) => path === '/busy')).toHaveLength(2)
+    // They go a moment after their outcomes are written.
+    await eventually(() => worker.view().inFlight + worker.view().sites === 0, { what: 'no request and no site' })
     expect(worker.view()).toMatchObject({ waiting: 0, inFlight: 0, sites: 0 })
   })
 

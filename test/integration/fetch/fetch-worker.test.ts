@@ -143,7 +143,8 @@ describe('a fetch worker on a real broker', () => {
     ])
     const fetched = final.find(({ taskId }) => taskId === once?.taskId)
     expect((fetched?.at ?? 0) - started).toBeGreaterThanOrEqual(1_000)
-    expect((fetched?.at ?? 0) - started).toBeLessThan(4_000)
+    // Sooner than after what the longer delay topics hold.
+    expect((fetched?.at ?? 0) - started).toBeLessThan(30_000)
     expect(all.filter(({ url }) => url === 'http://b.example/never').map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual([
       'RETRY 1',
       'RETRY 2',
@@ -285,12 +286,15 @@ describe('a fetch worker on a real broker', () => {
       return { body: 'x' }
     })
     const first = await fixture.fetchWorker(exchange)
-    await fixture.produce([
+    const tasks = await fixture.produce([
       ...Array.from({ length: 3 }, (_, i) => ({ url: `http://h${i}.example/hold` })),
       ...Array.from({ length: 30 }, (_, i) => ({ url: `http://q${i}.example/` })),
     ])
     await settled(30)
     await eventually(() => first.view().inFlight === 3)
+    // An attempt is noted as finished after its outcome is written; one that is stopped in between is asked for again.
+    const quick = tasks.slice(3).map(({ taskId }) => ({ taskId, attempt: 1 }))
+    await eventually(async () => (await fixture.state.isFinished(quick)).every(Boolean), { what: 'all to be noted' })
     await first.stop({ mode: 'abort', timeoutMs: 0 })
     isStuck = false
     const before = exchange.requests.length
@@ -418,7 +422,7 @@ describe('a fetch worker on a real broker', () => {
     await fixture.fetchWorker({ ...exchange, proxiesBackInMs }, { robots: 'obey', retry })
     await fixture.produce([{ url: 'http://behind.example/' }])
     await settled(1)
-    await fixture.produce([{ url: 'http://never.example/', expiresAt: Date.now() + 800 }])
+    await fixture.produce([{ url: 'http://never.example/', expiresAt: Date.now() + 3_000 }])
     await settled(2)
     expect(asked).toEqual(['/robots.txt', '/robots.txt', '/', '/'])
     expect((await fixture.outcomes()).map(({ kind, reason, attempt }) => `${kind} ${reason} ${attempt}`).sort()).toEqual([
@@ -501,7 +505,7 @@ describe('a fetch worker on a real broker', () => {
     await eventually(() => exchange.requests.some(({ url }) => url.pathname === '/after'))
     await eventually(() => fixture.finalOutcomes(2))
     expect(exchange.requests.map(({ url }) => url.pathname)).toEqual(['/once', '/after'])
-    expect(fixture.seen.count('RepeatSkipped')).toBe(1)
+    await eventually(() => fixture.seen.count('RepeatSkipped') === 1)
     // As a link is whose claim has lapsed: it is to be fetched anew.
     const again = await fixture.produce([{ url: 'http://a.example/again', crawlId, dedup: 'ttl' }])
     await eventually(() => fixture.finalOutcomes(3))
@@ -579,7 +583,9 @@ describe('a fetch worker on a real broker', () => {
     await settled(1)
     expect((await fixture.outcomes()).map(({ kind, attempt }) => `${kind} ${attempt}`)).toEqual(['FETCHED 1'])
     expect([leaseCount, exchange.requests.length]).toEqual([3, 2])
-    expect((await fixture.state.limiterState('a.example' as PolitenessKey)).leases).toBe(0)
+    // A place is given back a moment after the outcome is written.
+    const leases = async (): Promise<number> => (await fixture.state.limiterState('a.example' as PolitenessKey)).leases
+    await eventually(async () => (await leases()) === 0, { what: 'no request of the site' })
   })
 
   it('asks once for an attempt whose copies come before it has ended, whether it waits or is on the wire', async () => {
@@ -643,7 +649,7 @@ describe('a fetch worker on a real broker', () => {
     expect(busy).toHaveLength(5)
     expect((busy[1] ?? 0) - (busy[0] ?? 0)).toBeGreaterThanOrEqual(1_990)
     const free = starts.filter(({ host }) => host === 'free.example').map(({ at }) => at)
-    expect((free.at(-1) ?? 0) - (busy[0] ?? 0)).toBeLessThan(1_000)
+    expect(free.at(-1)).toBeLessThan(busy[1] ?? 0)
   })
 
   it('ends what expires before its site may be asked again when it expires, and what was asked at once', async () => {
