@@ -53,12 +53,12 @@ function clientBy(urls: readonly string[], more: Partial<HttpClientOptions> = {}
     ...more,
   })
   closing.push(() => client.close())
-  const ask = (url: string): Promise<HttpResult> =>
+  const ask = (url: string, own: Partial<HttpLimits> = {}): Promise<HttpResult> =>
     client.request({
       url: new URL(url),
       method: 'GET',
       headers: { 'user-agent': 'test' },
-      limits,
+      limits: { ...limits, ...own },
       keepBody: () => true,
       signal: new AbortController().signal,
     })
@@ -281,7 +281,7 @@ describe('a proxy that does not work', () => {
     }
     expect(await clientBy([`http://127.0.0.1:${port(site)}`]).ask('http://a.site.test/')).toMatchObject({ reason: 'proxy-failed' })
     const { ask, seen } = clientBy([`http://127.0.0.1:${port(silent)}`])
-    const results = await Promise.all([1, 2, 3].map((index) => ask(`http://h${index}.site.test/`)))
+    const results = await Promise.all([1, 2, 3].map((index) => ask(`http://h${index}.site.test/`, { connectMs: 1_000 })))
     expect(results.map((result) => result.kind === 'failure' && result.reason)).toEqual(['proxy-timeout', 'proxy-timeout', 'proxy-timeout'])
     expect(seen.count('ProxyTakenOut', { reason: 'proxy-timeout' })).toBe(1)
   })

@@ -29,7 +29,7 @@ export async function startTestRedis(observer: Observer): Promise<TestRedis> {
   const server = spawn('sh', ['-c', UNTIL_STDIN_ENDS, 'redis', ...args, '--dir', folder], { stdio: ['pipe', 'ignore', 'inherit'] })
   const stop = (): Promise<void> => stopRedis(server, folder)
   try {
-    await eventually(() => answersPing(port), { timeoutMs: 10_000, what: `redis-server on port ${port}` })
+    await eventually(() => answersPing(port), { what: `redis-server on port ${port}` })
   } catch (error) {
     await stop()
     throw error
