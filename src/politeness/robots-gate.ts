@@ -1,6 +1,7 @@
 import type { Clock } from '../kernel/clock.ts'
 import type { Observer } from '../kernel/observe.ts'
 import { RecentMap } from '../kernel/recent-map.ts'
+import { registrableDomainOfHost } from '../url/registrable-domain.ts'
 import { parseRobotsInTurns, robotsCrawlDelayMs, robotsVerdict, textFor, understoodText } from './robots.ts'
 import { type RememberedRobots, RobotsMemory } from './robots-memory.ts'
 
@@ -80,6 +81,11 @@ const UNREACHABLE_KEPT = 5_000
  */
 const MAX_KEPT_BYTES = 65_536
 const TOO_LARGE = `its rules take more than ${MAX_KEPT_BYTES / 1_024} KiB: known to the worker alone that asked for them`
+/** Of all files of a registrable domain in a day, as the worker knows that has them: a name of its own for each page costs a site nothing. */
+const MAX_DOMAIN_BYTES = 16_777_216
+const TOO_MANY = `the files of its domain take more than ${MAX_DOMAIN_BYTES / 1_048_576} MiB a day: known to the worker alone that asked for it`
+/** Domains whose bytes are counted. */
+const DOMAINS_COUNTED = 10_000
 /** Characters: it may hold all the names of a certificate. */
 const MAX_DETAIL = 1_000
 const MEMORY = { maxOrigins: 10_000, maxBodyBytes: 16_777_216 } as const
@@ -95,6 +101,7 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
   readonly #known = new RobotsMemory(MEMORY)
   readonly #unreachable = new RecentMap<string, { readonly failure: Unreachable; readonly untilMono: number }>(UNREACHABLE_KEPT)
   readonly #asking = new Map<string, Promise<Found<Wait>>>()
+  readonly #keptBytes = new RecentMap<string, { readonly bytes: number; readonly untilMono: number }>(DOMAINS_COUNTED)
 
   constructor(options: RobotsGateOptions<Wait>) {
     this.#options = options
@@ -141,11 +148,8 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
       const fetchedAt = clock.now()
       const remembered = await this.#remember(origin, { verdict, fetchedAt }, file)
       const whole = await understoodText(file, () => clock.nextTurn())
-      const body = [whole, textFor(remembered.rules, this.#options.token)].find(
-        (text) => Buffer.byteLength(JSON.stringify(text)) <= MAX_KEPT_BYTES,
-      )
       // What stood there before is not true any more.
-      const kept = body === undefined ? ({ verdict: 'unreachable', body: TOO_LARGE } as const) : { verdict, body }
+      const kept = this.#toKeep(origin, verdict, [whole, textFor(remembered.rules, this.#options.token)])
       await cache.write(origin, { ...kept, status, fetchedAt }, LAST_GOOD_MS)
       // A page that says "not found" with status 200 allows everything; how often that happens is worth knowing.
       const isEmpty = file.length > 0 && remembered.rules.understoodLines === 0
@@ -164,6 +168,25 @@ export class RobotsGate<Wait extends { readonly kind: 'wait' }> {
     const body = failure.detail.slice(0, MAX_DETAIL)
     await cache.write(origin, { verdict: 'unreachable', body, status, fetchedAt: clock.now() }, LAST_GOOD_MS)
     return failure
+  }
+
+  /** What the store is told: the first of the texts that is short enough, where there is room for it. */
+  #toKeep(origin: string, verdict: KeptRobots['verdict'], texts: readonly string[]): Pick<KeptRobots, 'verdict' | 'body'> {
+    const body = texts.find((text) => bytesOf(text) <= MAX_KEPT_BYTES)
+    if (body === undefined) return { verdict: 'unreachable', body: TOO_LARGE }
+    return this.#hasRoom(origin, bytesOf(body)) ? { verdict, body } : { verdict: 'unreachable', body: TOO_MANY }
+  }
+
+  /** Counts a file that is to be kept; false where those of its domain take too much already. */
+  #hasRoom(origin: string, bytes: number): boolean {
+    const domain = registrableDomainOfHost(new URL(origin).hostname)
+    const mono = this.#options.clock.mono()
+    const counted = this.#keptBytes.get(domain)
+    const { bytes: before, untilMono } =
+      counted !== undefined && mono < counted.untilMono ? counted : { bytes: 0, untilMono: mono + LAST_GOOD_MS }
+    if (before + bytes > MAX_DOMAIN_BYTES) return false
+    this.#keptBytes.set(domain, { bytes: before + bytes, untilMono })
+    return true
   }
 
   /** That of the store, or a newer one that is not kept there. */
@@ -203,4 +226,9 @@ function verdictOf(status: number): 'parsed' | 'absent' | undefined {
 /** Latin1 loses no octet: rules are compared as octets. */
 function fileOf({ body }: KeptRobots): Buffer {
   return Buffer.from(body, 'latin1')
+}
+
+/** As the store holds it. */
+function bytesOf(text: string): number {
+  return Buffer.byteLength(JSON.stringify(text))
 }

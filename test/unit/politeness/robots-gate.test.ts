@@ -190,6 +190,26 @@ describe('the robots gate', () => {
     expect(second.asked).toEqual([])
   })
 
+  it('keeps of the files of one domain 16 MiB a day, and those of others whatever that has', async () => {
+    const file = answer(200, `${forbidsP}${`Disallow: /${'x'.repeat(980)}\n`.repeat(60)}`)
+    const { check, shared, asked, clock } = gateOf(() => file)
+    const keptOf = (host: string): string | undefined => shared.entries.get(`http://${host}`)?.verdict
+    for (let host = 0; host < 300; host += 1) await check(`http://s${host}.farm.test/x`)
+    const verdicts = [...shared.entries.values()].map(({ verdict }) => verdict)
+    const whole = verdicts.filter((verdict) => verdict === 'parsed').length
+    expect(whole).toBeGreaterThan(270)
+    expect(whole).toBeLessThan(285)
+    expect(keptOf('s299.farm.test')).toBe('unreachable')
+    expect(shared.entries.get('http://s299.farm.test')?.body).toContain('of its domain take more than 16 MiB')
+    expect(await check('http://s299.farm.test/p')).toMatchObject({ kind: 'refused' })
+    expect(asked).toHaveLength(300)
+    await check('http://a.test/x')
+    expect(keptOf('a.test')).toBe('parsed')
+    await clock.advance(25 * HOUR_MS)
+    await check('http://s299.farm.test/x')
+    expect(keptOf('s299.farm.test')).toBe('parsed')
+  })
+
   it('keeps of why it is not there what people read', async () => {
     const { check, shared } = gateOf(() => ({ ...silence, detail: 'DNS:a.test, '.repeat(10_000) }))
     await check('http://a.test/x')
