@@ -75,7 +75,13 @@ const CONCURRENT_WAIT_MS = 20
 const CONCURRENT_LIMIT_MS = 5_000
 /** A broker takes this long at most to abort what the former owner left open. */
 const FENCE_LIMIT_MS = 15_000
-const UNSTABLE_LIMIT_MS = 5_000
+/** Of one look at an offset that is about to change, and at the ends of transactions. */
+const LOOK_LIMIT_MS = 5_000
+/**
+ * After this an offset that is pending stays pending: longer than a transaction may be open, and than the broker takes to see that
+ * (10 s by default).
+ */
+const PENDING_LIMIT_MS = TRANSACTION_TIMEOUT_MS + 15_000
 const FENCE_BACKOFF = { firstMs: 50, maxMs: 1_000 } as const
 /** Per piece of one transaction; more block the event loop. */
 const PIECE_MESSAGES = 500
@@ -91,6 +97,8 @@ class KafkaPartitionTransactions implements PartitionTransactions {
   #producer: Producer | undefined
   /** As the fence has read it from the broker, or the last commit has written it. */
   #committed: CommittedOffset = { offset: undefined, metadata: '' }
+  /** Since when a newer offset has been seen as pending by each fence; undefined: it is not. */
+  #pendingSinceMono: number | undefined
   #busy = false
   #closed = false
 
@@ -178,19 +186,37 @@ class KafkaPartitionTransactions implements PartitionTransactions {
     }
     const transaction = await producer.transaction()
     await transaction.abort()
-    this.#committed = await this.#restored(await this.#readCommitted())
-    return this.#committed
+    const { committed, isPending } = await this.#readCommitted()
+    const held = await this.#restored(committed)
+    // Where the trail has led on, what was pending is known.
+    if (isPending && held === committed) this.#bearPending()
+    else this.#pendingSinceMono = undefined
+    this.#committed = held
+    return held
   }
 
-  /** Nothing of ours is open any more: what is pending for longer than it takes to write the end of a transaction stays pending. */
-  async #readCommitted(): Promise<CommittedOffset> {
-    const { groupId, topic, partition, clock, observer } = this.#options
+  /** `isPending`: a transaction of somebody before us holds a newer offset and has not ended, though nothing of ours is open any more. */
+  async #readCommitted(): Promise<{ readonly committed: CommittedOffset; readonly isPending: boolean }> {
+    const { groupId, topic, partition, clock } = this.#options
     const at = { topic, partition }
     const what = `reading the committed offset of ${topic}/${partition} in group ${groupId}`
     const asked = { groupId, partitions: [at] }
-    const { committed, unstable } = await readStableOffsets(this.#session, asked, { clock, limitMs: UNSTABLE_LIMIT_MS, what })
-    if (unstable.length > 0) observer.emit('OffsetUnstable', { group: groupId, topic, partition })
-    return committedAt(committed, at)
+    const { committed, unstable } = await readStableOffsets(this.#session, asked, { clock, limitMs: LOOK_LIMIT_MS, what })
+    return { committed: committedAt(committed, at), isPending: unstable.length > 0 }
+  }
+
+  /**
+   * Whoever went on from the offset before a pending one would write again what that transaction has written, if it still commits: a broker
+   * that has much to do after a start takes its time to end it. One that has lost it never does. Errors: KAFKA_TRANSACTION_FAILED until then.
+   */
+  #bearPending(): void {
+    const { groupId, topic, partition, clock, observer } = this.#options
+    this.#pendingSinceMono ??= clock.mono()
+    if (clock.mono() - this.#pendingSinceMono < PENDING_LIMIT_MS) {
+      const text = `the transaction that moves the offset of ${topic}/${partition} in group ${groupId} has not ended yet`
+      throw new MillraceError('KAFKA_TRANSACTION_FAILED', text, { context: { group: groupId, topic, partition } })
+    }
+    observer.emit('OffsetUnstable', { group: groupId, topic, partition })
   }
 
   /**
@@ -200,7 +226,7 @@ class KafkaPartitionTransactions implements PartitionTransactions {
   async #restored(committed: CommittedOffset): Promise<CommittedOffset> {
     const { trail, clock, groupId, topic, partition, observer } = this.#options
     if (trail === undefined) return committed
-    const deadlineMono = clock.mono() + UNSTABLE_LIMIT_MS
+    const deadlineMono = clock.mono() + LOOK_LIMIT_MS
     const held = await trail.follow(this.#id, committed, async ({ message }) => {
       const happened = await isCommitted(this.#session, message, { clock, deadlineMono })
       if (happened !== undefined) return happened

@@ -13,6 +13,7 @@ import { partitionId } from '../../../src/kernel/brand.ts'
 import { systemClock } from '../../../src/kernel/clock.ts'
 import { silentObserver } from '../../../src/kernel/observe.ts'
 import { cuttingClient } from '../../support/cutting-client.ts'
+import { RecordingObserver } from '../../support/embedded.ts'
 import { closedEnd, readEvents, readTexts, testAdmin, testClient, testTopic, textMessage } from '../../support/kafka.ts'
 import { uniqueName } from '../../support/services.ts'
 
@@ -161,6 +162,34 @@ describe('transactions of an input partition', () => {
       expect((await fencing).offset).toBe(10n)
       expect(await reading).toBe(10n)
       await patient.close()
+    } finally {
+      await other.disconnect()
+    }
+  })
+
+  it('begin nowhere while a transaction holds a newer offset, and before it once that is longer than any may be open', async () => {
+    const input = await newInput()
+    const first = transactions(input)
+    await first.fence()
+    await first.commit([], 5n, 'five')
+    await first.close()
+    const other = client.kafka.producer({ transactionalId: uniqueName('other'), maxInFlightRequests: 1 })
+    await other.connect()
+    try {
+      const hanging = await other.transaction()
+      const { groupId: consumerGroupId, topic, partition } = input
+      await hanging.sendOffsets({ consumerGroupId, topics: [{ topic, partitions: [{ partition, offset: '10' }] }] })
+      let passedMs = 0
+      const clock = { ...systemClock, mono: () => systemClock.mono() + passedMs }
+      const observer = new RecordingObserver()
+      const owner = transactions(input, { clock, observer })
+      const refusal = { code: 'KAFKA_TRANSACTION_FAILED', message: expect.stringContaining('has not ended yet') }
+      await expect(owner.fence()).rejects.toMatchObject(refusal)
+      expect(observer.names()).not.toContain('OffsetUnstable')
+      passedMs = 80_000
+      expect((await owner.fence()).offset).toBe(5n)
+      expect(observer.names()).toContain('OffsetUnstable')
+      await hanging.abort()
     } finally {
       await other.disconnect()
     }
