@@ -115,7 +115,8 @@ describe('an extract stage in whose group a replay in place is open', () => {
     await deployment.read(async (runtime) => {
       await replayed(runtime)
       const { stage } = await runningStage(runtime, book(BOOK_1))
-      expect(await runs(runtime)).toEqual([2])
+      const first = await eventually(async () => (await runs(runtime)).length > 0 && runs(runtime), { what: 'its heartbeat' })
+      expect(first).toEqual([2])
       await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
     })
   })
@@ -142,7 +143,7 @@ describe('an extract stage in whose group a replay in place is open', () => {
       await replayed(runtime, 9)
       promote(book3)
       await Promise.race([eventually(async () => (await runs(runtime))[0] === 3, { what: 'version 3' }), stage.closed])
-      expect(observer.names()).toContain('ReplayRefused')
+      await eventually(() => observer.names().includes('ReplayRefused'), { what: 'the word about the missing file' })
       await stage.stop({ mode: 'drain', timeoutMs: 10_000 })
       await expect(runningStage(runtime)).rejects.toMatchObject({ code: 'REPLAY_REFUSED' })
     }, observer)

@@ -14,6 +14,9 @@ const hasShell = (shell: Shell): boolean => spawnSync(shell, ['-c', 'true']).sta
 
 afterAll(() => rmSync(folder, { recursive: true }))
 
+/** A shell complains about the language of a user that the machine does not have. */
+const env = { ...process.env, LC_ALL: 'C' }
+
 /** What bash offers for a line; its last word is the one that is being typed. */
 function offered(line: string): string[] {
   const script = join(folder, 'millrace.bash')
@@ -21,7 +24,7 @@ function offered(line: string): string[] {
   const words = line.split(' ')
   const quoted = words.map((word) => `'${word}'`).join(' ')
   const ask = `source ${script}; cd ${folder}; COMP_WORDS=(${quoted}); COMP_CWORD=${words.length - 1}; _millrace; printf '%s\\n' "\${COMPREPLY[@]}"`
-  const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', ask], { encoding: 'utf8' })
+  const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', ask], { encoding: 'utf8', env })
   expect([status, stderr]).toEqual([0, ''])
   return stdout.split('\n').filter((word) => word !== '')
 }
@@ -40,7 +43,7 @@ describe('completion', () => {
   it.each(SHELLS.filter(hasShell))('for %s is a script that the shell can read', (shell) => {
     const script = join(folder, `script.${shell}`)
     writeFileSync(script, completionScript(program, shell))
-    const { status, stderr } = spawnSync(shell, ['-n', script], { encoding: 'utf8' })
+    const { status, stderr } = spawnSync(shell, ['-n', script], { encoding: 'utf8', env })
     expect([status, stderr]).toEqual([0, ''])
   })
 
